@@ -1,0 +1,81 @@
+"""A GPT-2 that can be left early: its first layers are a language model of their own, and share what they compute.
+
+The stream that leaves the first layers is kept for every token, beside their keys and values. Whoever asks first, the
+part or the whole, has the first layers run; the whole goes on from the kept stream through the other layers.
+Source: Elhoushi et al., LayerSkip, arXiv:2404.16710, section 4.3 (reusing the cache).
+"""
+
+import numpy as np
+
+from .cache import KVCache
+from .layers import block, layer_norm
+from .model import check_tokens, common_prefix
+
+
+class EarlyExit:
+    """A language model with the logits of `model`; its attribute `early_exit` is that of the first n_layers layers.
+
+    Parameters
+    ----------
+    model : GPT2
+        Its parameters are used, not copied; its cache is left alone.
+    n_layers : int
+        From 1 to one less than the model has.
+    """
+
+    def __init__(self, model, n_layers):
+        h = model.hparams
+        if not 1 <= n_layers < h.n_layer:
+            raise ValueError(f"expected an exit after 1 to {h.n_layer - 1} of the {h.n_layer} layers, got {n_layers}")
+        self.hparams, self.params, self.n_params = h, model.params, model.n_params
+        self.n_vocab, self.n_ctx, self.n_layers = h.n_vocab, h.n_ctx, n_layers
+        self.first, self.rest = (KVCache(n, h.n_head, h.n_ctx, h.d_head) for n in (n_layers, h.n_layer - n_layers))
+        self.stream = np.empty((h.n_ctx, h.n_embd), np.float32)  # behind the first layers
+        self.tokens = []  # the first first.length of these have gone through them
+        self.early_exit = FirstLayers(self)
+
+    def __call__(self, tokens, n_last=1):
+        end = self.run_first(tokens, n_last)
+        begin = min(self.rest.length, end - n_last)
+        self.rest.truncate(begin)
+        x = self.run(self.stream[begin:end], self.params["blocks"][self.n_layers :], self.rest)
+        return self.logits(x[-n_last:])
+
+    def run_first(self, tokens, n_last):
+        """Run the first layers for the tokens that they have not seen; returns the number of tokens."""
+        tokens = tokens.tolist() if isinstance(tokens, np.ndarray) else list(tokens)
+        check_tokens(tokens, n_last, self.hparams)
+        begin, end = common_prefix(self.tokens[: self.first.length], tokens), len(tokens)
+        self.first.truncate(begin)
+        self.rest.truncate(begin)
+        self.tokens = tokens
+        if begin < end:
+            x = self.params["wte"][tokens[begin:]] + self.params["wpe"][begin:end]
+            self.stream[begin:end] = self.run(x, self.params["blocks"][: self.n_layers], self.first)
+        return end
+
+    def run(self, x, blocks, cache):
+        """The stream x [n_new, n_embd] through some of the blocks, whose cache grows by it."""
+        for parameters, layer in zip(blocks, cache.layers):
+            x = block(x, parameters, self.hparams.n_head, layer)
+        cache.length += len(x)
+        return x
+
+    def logits(self, x):
+        return layer_norm(x, **self.params["ln_f"]) @ self.params["wte"].T
+
+    def reset(self):
+        """Forget the cache."""
+        self.first.truncate(0)
+        self.rest.truncate(0)
+
+
+class FirstLayers:
+    """The first layers as a language model, with the whole model's final norm and vocabulary projection."""
+
+    def __init__(self, whole):
+        self.whole, self.n_vocab, self.n_ctx = whole, whole.n_vocab, whole.n_ctx
+
+    def __call__(self, tokens, n_last=1):
+        end = self.whole.run_first(tokens, n_last)
+        return self.whole.logits(self.whole.stream[end - n_last : end])

@@ -1,0 +1,196 @@
+"""From the tensors of a checkpoint to the parameter tree of the forward pass, every name and shape checked.
+
+The tree (a dict) has OpenAI's own names, those that `layers` takes as keyword arguments:
+
+    wte [n_vocab, n_embd]       token embeddings, and the vocabulary projection too
+    wpe [n_ctx, n_embd]         position embeddings
+    blocks                      a list of n_layer times
+        ln_1, ln_2              {g [n_embd], b [n_embd]}
+        attn    c_attn          {w [n_embd, 3 * n_embd], b [3 * n_embd]}
+                c_proj          {w [n_embd, n_embd], b [n_embd]}
+        mlp     c_fc            {w [n_embd, 4 * n_embd], b [4 * n_embd]}
+                c_proj          {w [4 * n_embd, n_embd], b [n_embd]}
+    ln_f                        {g [n_embd], b [n_embd]}
+
+Hugging Face writes h.0.attn.c_attn.weight for blocks[0]["attn"]["c_attn"]["w"], with `transformer.` before it or not;
+OpenAI's release has model/h0/attn/c_attn/w, with a first dimension of 1.
+Next: load.py
+"""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+
+from .errors import CheckpointError
+from .model import HParams
+
+# In some files beside the parameters: the causal mask, and the vocabulary projection when it is wte once more.
+NOT_PARAMETERS = re.compile(r"h\.\d+\.attn\.(bias|masked_bias)|lm_head\.weight")
+
+
+def param_shapes(hparams):
+    """The shape of every parameter under its Hugging Face name, without `transformer.`: dict name -> tuple."""
+    n, shapes = (
+        hparams.n_embd,
+        {"wte.weight": (hparams.n_vocab, hparams.n_embd), "wpe.weight": (hparams.n_ctx, hparams.n_embd)},
+    )
+    norms, linears = ["ln_f"], {}
+    for i in range(hparams.n_layer):
+        norms += [f"h.{i}.ln_1", f"h.{i}.ln_2"]
+        linears |= {
+            f"h.{i}.attn.c_attn": (n, 3 * n),
+            f"h.{i}.attn.c_proj": (n, n),
+            f"h.{i}.mlp.c_fc": (n, 4 * n),
+            f"h.{i}.mlp.c_proj": (4 * n, n),
+        }
+    for name in norms:
+        shapes |= {f"{name}.weight": (n,), f"{name}.bias": (n,)}
+    for name, shape in linears.items():
+        shapes |= {f"{name}.weight": shape, f"{name}.bias": shape[1:]}
+    return shapes
+
+
+def build_params(tensors, hparams, source):
+    """The parameter tree in float32; tensors that are float32 already are used in place.
+
+    Parameters
+    ----------
+    tensors : dict str -> array
+        As `read_safetensors` returns them.
+    hparams : HParams
+    source : str
+        The file's name, for messages.
+
+    Raises
+    ------
+    CheckpointError
+        If a tensor is missing, is one too many, or has the wrong shape or type; the message names it.
+    """
+    tensors = {name.removeprefix("transformer."): array for name, array in tensors.items()}
+    check_tensors(tensors, param_shapes(hparams), source)
+
+    def number(name):
+        return np.asarray(tensors[name], dtype=np.float32)  # the array itself where it is float32 already
+
+    def linear(name):
+        return {"w": number(f"{name}.weight"), "b": number(f"{name}.bias")}
+
+    def norm(name):
+        return {"g": number(f"{name}.weight"), "b": number(f"{name}.bias")}
+
+    return {
+        "wte": number("wte.weight"),
+        "wpe": number("wpe.weight"),
+        "blocks": [
+            {
+                "ln_1": norm(f"h.{i}.ln_1"),
+                "attn": {"c_attn": linear(f"h.{i}.attn.c_attn"), "c_proj": linear(f"h.{i}.attn.c_proj")},
+                "ln_2": norm(f"h.{i}.ln_2"),
+                "mlp": {"c_fc": linear(f"h.{i}.mlp.c_fc"), "c_proj": linear(f"h.{i}.mlp.c_proj")},
+            }
+            for i in range(hparams.n_layer)
+        ],
+        "ln_f": norm("ln_f"),
+    }
+
+
+def openai_names(tensors):
+    """The tensors of OpenAI's checkpoint under their Hugging Face names; those with other names stay as they are.
+
+    >>> {name: tensor.shape for name, tensor in openai_names({"model/h0/mlp/c_fc/w": np.zeros((1, 2, 8))}).items()}
+    {'h.0.mlp.c_fc.weight': (2, 8)}
+    """
+    renamed = {}
+    for name, tensor in tensors.items():
+        *path, leaf = re.sub(r"^model/(h(?=\d))?", lambda match: "h/" if match[1] else "", name).split("/")
+        if leaf in ("wte", "wpe"):
+            path, leaf = [leaf], "w"
+        if name.startswith("model/") and leaf in ("w", "g", "b"):
+            name = ".".join([*path, "bias" if leaf == "b" else "weight"])
+        if leaf == "w" and tensor.ndim == 3 and len(tensor) == 1:
+            tensor = tensor[0]  # [1, n_in, n_out] -> [n_in, n_out]
+        renamed[name] = tensor
+    return renamed
+
+
+def check_tensors(tensors, shapes, source):
+    """Raise CheckpointError naming the tensors that are missing, too many, or of the wrong shape or type."""
+    missing = [name for name in shapes if name not in tensors]
+    surplus = [name for name in tensors if name not in shapes and not NOT_PARAMETERS.fullmatch(name)]
+    wrong = [
+        f"{name} {list(tensors[name].shape)} instead of {list(shape)}"
+        for name, shape in shapes.items()
+        if name in tensors and tensors[name].shape != shape
+    ]
+    not_floats = [
+        f"{name} ({tensors[name].dtype})" for name in shapes if name in tensors and tensors[name].dtype.kind != "f"
+    ]
+    found = [
+        ("lacks", missing),
+        ("has no place for", surplus),
+        ("has the wrong shape for", wrong),
+        ("has no floating-point numbers in", not_floats),
+    ]
+    problems = [f"{what} {shorten(names)}" for what, names in found if names]
+    if problems:
+        raise CheckpointError(
+            f"{source} does not fit its config: it {' and '.join(problems)}; use the files of one GPT-2 model"
+        )
+    head = tensors.get("lm_head.weight")
+    if head is not None and not np.array_equal(head, tensors["wte.weight"]):
+        raise CheckpointError(
+            f"{source} has an lm_head.weight that differs from wte.weight: expected GPT-2's tied vocabulary projection"
+        )
+
+
+def shorten(names, most=4):
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def read_hparams(path):
+    """HParams of OpenAI's hparams.json."""
+    hparams = read_json(path)
+    return checked(path, *(hparams.get(name) for name in ("n_vocab", "n_ctx", "n_embd", "n_head", "n_layer")))
+
+
+def read_json(path):
+    """The dict of a JSON object in a file."""
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise CheckpointError(f"{path} is not JSON ({error}); get the file again") from None
+    if not isinstance(content, dict):
+        raise CheckpointError(f"{path} is not a JSON object; get the file again")
+    return content
+
+
+def checked(path, *numbers):
+    """HParams of these numbers."""
+    hparams = HParams(*numbers)
+    if not all(type(n) is int and n > 0 for n in numbers) or hparams.n_embd % hparams.n_head:
+        raise CheckpointError(
+            f"{path}: expected positive whole numbers and n_embd a multiple of n_head, got {hparams}; "
+            "is it the file of a GPT-2?"
+        )
+    return hparams
+
+
+def read_config(path):
+    """HParams of a Hugging Face config.json; CheckpointError if it describes anything but a GPT-2 as computed here."""
+    config = read_json(path)
+    hparams = checked(
+        path, *(config.get(name) for name in ("vocab_size", "n_positions", "n_embd", "n_head", "n_layer"))
+    )
+    expected = {
+        "model_type": ["gpt2"], "activation_function": ["gelu_new", "gelu_pytorch_tanh"], "layer_norm_epsilon": [1e-5],
+        "n_inner": [None, 4 * hparams.n_embd], "tie_word_embeddings": [True], "add_cross_attention": [False],
+        "scale_attn_weights": [True], "scale_attn_by_inverse_layer_idx": [False],
+    }  # fmt: skip
+    for key, values in expected.items():
+        if config.get(key, values[0]) not in values:
+            raise CheckpointError(
+                f"{path}: {key} is {config[key]!r}, but GPT-2 has {values[0]!r}, and only that is computed here"
+            )
+    return hparams

@@ -1,0 +1,124 @@
+"""Reading a .safetensors file: a JSON header, then raw numbers.
+
+    8 bytes         N, the length of the header: unsigned, little-endian
+    N bytes         the header: {"name": {"dtype": "F32", "shape": [2048, 256], "data_offsets": [begin, end]}, ...}
+                    in JSON; the name "__metadata__" holds notes instead of a tensor
+    the rest        the data: each tensor row by row, little-endian, at its offsets counted from here;
+                    the tensors lie end to end and fill it
+
+Nothing is executed, and every offset is checked before it is used. The file is mapped into memory, not read: an array
+is a read-only view of the file, and the system brings in the pages when they are first touched.
+Source: https://github.com/huggingface/safetensors, section "Format".
+Next: params.py
+"""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+
+from .errors import CheckpointError
+
+DTYPES = {
+    "F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1",
+    "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "u1", "BOOL": "?",
+}  # fmt: skip
+MAX_HEADER = 100_000_000  # bytes; the format's own limit
+
+
+def read_safetensors(path):
+    """The tensors of a file: dict name -> array, memory-mapped and read-only. BF16, which NumPy lacks, becomes float32.
+
+    Raises
+    ------
+    CheckpointError
+        If the file is not a well-formed safetensors file; the message names the file and the tensor.
+    """
+    size = Path(path).stat().st_size
+    file = np.memmap(path, mode="r") if size else np.empty(0, np.uint8)
+    if size < 8:
+        raise CheckpointError(f"{path} has {size} bytes, too few for a safetensors file: get the file again")
+    n_header = int(file[:8].view("<u8")[0])
+    if n_header > min(MAX_HEADER, size - 8):
+        raise CheckpointError(
+            f"{path}: the first 8 bytes say that the header has {n_header} bytes, but the file has {size}: "
+            "not a safetensors file, or cut off; get it again"
+        )
+    header = parse_header(path, bytes(file[8 : 8 + n_header]))
+    data = np.asarray(file[8 + n_header :])  # a plain array: the subclass np.memmap is slow in small operations
+    check_layout(path, header, len(data))
+    return {name: tensor(data, **entry) for name, entry in header.items()}
+
+
+def tensor(data, dtype, shape, data_offsets):
+    """The view (for BF16 the converted copy) of one tensor in the data [n_bytes] uint8."""
+    begin, end = data_offsets
+    array = data[begin:end].view(DTYPES[dtype]).reshape(shape)
+    if dtype == "BF16":  # the upper half of a float32
+        return (array.astype(np.uint32) << 16).view(np.float32)
+    return array if array.flags.aligned else array.copy()
+
+
+def parse_header(path, header):
+    """The header's entries, dict name -> {"dtype", "shape", "data_offsets"}, each of the right form."""
+    try:
+        entries = json.loads(header.decode("utf-8"), object_pairs_hook=unique)
+    except (ValueError, RecursionError) as error:
+        raise CheckpointError(
+            f"{path}: the header is not JSON ({error}): not a safetensors file, or damaged; get it again"
+        ) from None
+    if not isinstance(entries, dict):
+        raise CheckpointError(f"{path}: the header is not a JSON object: not a safetensors file; get it again")
+    entries.pop("__metadata__", None)
+    for name, entry in entries.items():
+        if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
+            raise CheckpointError(
+                f"{path}: the header's entry for {name!r} needs dtype, shape and data_offsets alone, got {entry!r:.200}"
+            )
+        if not isinstance(entry["dtype"], str) or entry["dtype"] not in DTYPES:
+            raise CheckpointError(
+                f"{path}: tensor {name!r} is of type {entry['dtype']!r:.40}, expected one of {', '.join(DTYPES)}"
+            )
+        if not whole_numbers(entry["shape"]) or not (
+            whole_numbers(entry["data_offsets"]) and len(entry["data_offsets"]) == 2
+        ):
+            raise CheckpointError(
+                f"{path}: shape and offsets of {name!r} must be whole numbers of 0 or more, got {entry!r:.200}"
+            )
+    return entries
+
+
+def unique(pairs):
+    """The JSON object of these pairs; a name that stands twice is an error."""
+    entries = dict(pairs)
+    if len(entries) < len(pairs):
+        raise ValueError("a name stands twice in it")
+    return entries
+
+
+def whole_numbers(value):
+    return isinstance(value, list) and all(type(n) is int and n >= 0 for n in value)
+
+
+def check_layout(path, entries, n_bytes):
+    """Raise CheckpointError unless each tensor has the bytes its shape needs and all lie end to end in the data."""
+    position = 0
+    for name, entry in sorted(entries.items(), key=lambda item: item[1]["data_offsets"]):
+        begin, end = entry["data_offsets"]
+        n_needed = math.prod(entry["shape"]) * np.dtype(DTYPES[entry["dtype"]]).itemsize
+        if end - begin != n_needed:
+            raise CheckpointError(
+                f"{path}: tensor {name!r} of shape {entry['shape']} and type {entry['dtype']} needs "
+                f"{n_needed} bytes, its offsets give {end - begin}"
+            )
+        if begin != position:
+            raise CheckpointError(
+                f"{path}: tensor {name!r} begins at byte {begin} of the data, expected {position}: "
+                "the tensors must lie end to end"
+            )
+        position = end
+    if position != n_bytes:
+        raise CheckpointError(
+            f"{path}: the tensors need {position} bytes of data, the file has {n_bytes}: damaged; get it again"
+        )

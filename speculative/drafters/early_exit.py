@@ -1,0 +1,23 @@
+"""Self-speculation: the target's own first layers guess, with its own final norm and vocabulary projection.
+
+What the first layers compute for a guess, their keys and values and the stream that leaves them, is kept for the
+target's own pass, which goes on from there: nothing is computed twice. This file knows no layers: it asks the model for
+a part of itself, which is a language model, too.
+Source: Elhoushi et al., LayerSkip, arXiv:2404.16710, section 4.3 (there with training for it).
+Next: dials.py
+"""
+
+from ..probs import Sampling
+from .model import ModelDrafter
+
+
+def EarlyExitDrafter(target, *, sampling=Sampling()):
+    """A `ModelDrafter` on `target.early_exit`, the language model of the target's first layers.
+
+    Parameters
+    ----------
+    target : LanguageModel
+        With an attribute early_exit, as gpt2np.EarlyExit has it.
+    sampling : Sampling
+    """
+    return ModelDrafter(target.early_exit, sampling=sampling)

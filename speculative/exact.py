@@ -1,0 +1,172 @@
+"""The exact law of random code: run it once for every way in which its random draws can fall.
+
+`exact_law(fn)` calls `fn(rng)` again and again with an `ExactGenerator` in place of np.random.Generator. What that
+draws is no number but a question not yet answered: a uniform u, compared with a number, forks the run in two; a choice
+among n forks it in n. Each run follows one path through all forks, with the product of their probabilities, and the
+next run takes the next path. So the law comes out to rounding, without statistics, and from the very code that is used
+for sampling: nothing in a sampler knows that it is being enumerated.
+
+    u = rng.random()
+    accept = u * q < p      forks: True with probability min(1, p / q), False with the rest
+
+Several comparisons of one uniform stay consistent, since it keeps the interval in which it must lie by then. What
+cannot end in a decision, such as the sum of two uniforms, has no finite set of paths and is refused.
+Next: uniform.py, then testing/
+"""
+
+import math
+
+import numpy as np
+
+from .uniform import CannotEnumerate, Uniform
+
+
+def exact_law(fn, *, max_leaves=1_000_000):
+    """The law of fn(rng): a dict outcome -> probability, whose values add up to 1.
+
+    Parameters
+    ----------
+    fn : callable
+        Takes a generator and returns an outcome. It is run once for each path through its random decisions and must
+        depend on nothing else that changes. Arrays and lists in the outcome come out as tuples.
+    max_leaves : int
+        How many runs to allow.
+
+    Raises
+    ------
+    CannotEnumerate
+        If there are more paths than that, if a continuous draw is used as a value, or if fn does not ask the same
+        questions when it is run again.
+
+    Examples
+    --------
+    >>> exact_law(lambda rng: rng.random() < 0.25)
+    {True: 0.25, False: 0.75}
+    >>> exact_law(lambda rng: [rng.choice(2, p=[0.5, 0.5]), rng.random() * 4 < 3])
+    {(0, True): 0.375, (0, False): 0.125, (1, True): 0.375, (1, False): 0.125}
+    """
+    parts, path = {}, []
+    for _ in range(max_leaves):
+        rng = ExactGenerator(path)
+        outcome = hashable(fn(rng))
+        if rng.n_asked != len(path):
+            raise CannotEnumerate(NOT_THE_SAME)
+        parts.setdefault(outcome, []).append(math.prod(fork.probs[fork.taken] for fork in path))
+        while path and path[-1].taken == len(path[-1].probs) - 1:
+            path.pop()
+        if not path:
+            return {outcome: math.fsum(probabilities) for outcome, probabilities in parts.items()}
+        path[-1].taken += 1
+    covered = math.fsum(probability for probabilities in parts.values() for probability in probabilities)
+    raise CannotEnumerate(
+        f"more than max_leaves = {max_leaves} paths, and those so far cover {covered:.3g} of the probability: "
+        "take a smaller case (fewer tokens, a smaller vocabulary or K) or raise max_leaves"
+    )
+
+
+NOT_THE_SAME = (
+    "the function asked other random questions when it was run again on the same path: it must depend on its generator "
+    "alone, without state from the call before or another source of randomness"
+)
+
+
+class Fork:
+    """A decision on the path: the probabilities of its outcomes, and which one is taken."""
+
+    def __init__(self, probs):
+        self.probs = probs
+        self.taken = 0
+
+
+class ExactGenerator(np.random.Generator):
+    """Stands in for np.random.Generator and enumerates instead of drawing; made by `exact_law`.
+
+    It is a Generator by class, so that code which asks for one, or calls np.random.default_rng(rng), takes it.
+    """
+
+    def __init__(self, path):
+        np.random.Generator.__init__(self, np.random.PCG64(0))
+        self.path = path
+        self.n_asked = 0
+
+    def fork(self, probs):
+        """The index (int) of the outcome taken here, of outcomes with these probabilities; those of 0 are left out."""
+        possible = [i for i, probability in enumerate(probs) if probability > 0]
+        if len(possible) == 1:
+            return possible[0]
+        probs = [float(probs[i]) for i in possible]
+        if self.n_asked == len(self.path):
+            self.path.append(Fork(probs))
+        fork = self.path[self.n_asked]
+        if fork.probs != probs:
+            raise CannotEnumerate(NOT_THE_SAME)
+        self.n_asked += 1
+        return possible[fork.taken]
+
+    def random(self, size=None, dtype=np.float64):
+        return self._filled(size, lambda: Uniform(self))
+
+    def uniform(self, low=0.0, high=1.0, size=None):
+        return self._filled(size, lambda: Uniform(self) * (high - low) + low)
+
+    def integers(self, low, high=None, size=None, endpoint=False):
+        low, high = (0, low) if high is None else (low, high)
+        n = int(high) - int(low) + bool(endpoint)
+        return self._filled(size, lambda: int(low) + self.fork([1 / n] * n), int)
+
+    def choice(self, a, size=None, replace=True, p=None):
+        population = np.arange(a) if np.ndim(a) == 0 else np.asarray(a)
+        p = np.full(len(population), 1 / len(population)) if p is None else np.asarray(p, dtype=np.float64)
+        if len(p) != len(population) or (p < 0).any() or not abs(p.sum() - 1) < 1e-7:
+            raise ValueError(f"expected {len(population)} probabilities that add up to 1, got {p}")
+        if size is not None and not replace:
+            raise CannotEnumerate("choice without replacement is not enumerated: draw one by one")
+        drawn = self._filled(size, lambda: self.fork(p / p.sum()), int)
+        return population[drawn]
+
+    def binomial(self, n, p, size=None):
+        if np.any(np.asarray(n) != 1):
+            raise CannotEnumerate("of binomial draws only those with n = 1 are enumerated")
+        return self._filled(size, lambda: self.fork([1 - p, p]), int)
+
+    def multinomial(self, n, pvals, size=None):
+        if n != 1 or size is not None:
+            raise CannotEnumerate("of multinomial draws only a single one with n = 1 is enumerated")
+        return np.eye(len(pvals), dtype=np.int64)[self.choice(len(pvals), p=pvals)]
+
+    @staticmethod
+    def _filled(size, draw, dtype=object):
+        """One draw, or an array of `size` of them."""
+        if size is None:
+            return draw()
+        array = np.empty(size, dtype)
+        for i in np.ndindex(array.shape):
+            array[i] = draw()
+        return array
+
+
+def refused(name):
+    def method(self, *arguments, **keywords):
+        raise CannotEnumerate(
+            f"rng.{name} has no finite number of outcomes that could be enumerated: "
+            "use rng.random(), rng.uniform(), rng.integers() or rng.choice() and decide by comparisons"
+        )
+
+    return method
+
+
+for name in dir(np.random.Generator):
+    if not name.startswith("_") and name not in vars(ExactGenerator):
+        setattr(ExactGenerator, name, refused(name))
+
+
+def hashable(outcome):
+    """The outcome with arrays and lists as tuples and NumPy's numbers as Python's."""
+    if isinstance(outcome, np.ndarray):
+        outcome = outcome.tolist()
+    if isinstance(outcome, (list, tuple)):
+        return tuple(hashable(part) for part in outcome)
+    if isinstance(outcome, np.generic):
+        return outcome.item()
+    hash(outcome)
+    return outcome

@@ -1,0 +1,154 @@
+"""From logits to probabilities to a token, and the two formulas of speculative sampling.
+
+One function turns logits into probabilities, for target and draft alike: `Sampling`. Probabilities are float64 whatever
+the model's precision, and a token is drawn with one uniform number by the inverse of the cumulative distribution.
+p is the target's distribution and q the draft's.
+Next: autoregressive.py
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How logits become probabilities: a callable, (logits [n, n_vocab], tokens) -> probs [n, n_vocab] float64.
+
+    In this order: the repetition penalty, the temperature, top-k, top-p, min-p, each on what the one before has left,
+    brought to sum 1 again. Among equal probabilities the lower token id comes first.
+
+    Parameters
+    ----------
+    temperature : float
+        The logits are divided by it. 0 puts all probability on the largest logit.
+    top_k : int
+        Keep the k likeliest tokens; 0 keeps all.
+    top_p : float
+        Keep the likeliest tokens until their probabilities reach top_p; the one that crosses it stays
+        (arXiv:1904.09751, section 3.1).
+    min_p : float
+        Keep the tokens with at least min_p times the probability of the likeliest (arXiv:2407.01082).
+    repetition_penalty : float
+        Logits of tokens that occur before are divided by it where they are positive and multiplied where they are
+        negative (arXiv:1909.05858, section 4.1, with the sign seen to). Row i looks at what is before row i.
+
+    Examples
+    --------
+    >>> Sampling()(np.log([[1.0, 3.0]])).round(6)
+    array([[0.25, 0.75]])
+    >>> Sampling(temperature=0)(np.log([[1.0, 3.0]]))
+    array([[0., 1.]])
+    >>> Sampling(top_p=0.6)(np.log([[4.0, 3.0, 2.0, 1.0]])).round(6)
+    array([[0.571429, 0.428571, 0.      , 0.      ]])
+    """
+
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    min_p: float = 0.0
+    repetition_penalty: float = 1.0
+
+    def __post_init__(self):
+        if not 0 <= self.temperature < math.inf:
+            raise ValueError(f"expected a temperature of 0 or more, got {self.temperature}")
+        if not (self.top_k >= 0 and self.top_k == int(self.top_k)):
+            raise ValueError(f"expected a top_k of 1 or more, or 0 for all tokens, got {self.top_k}")
+        if not 0 < self.top_p <= 1:
+            raise ValueError(f"expected a top_p above 0 and at most 1, got {self.top_p}")
+        if not 0 <= self.min_p <= 1:
+            raise ValueError(f"expected a min_p from 0 to 1, got {self.min_p}")
+        if not 0 < self.repetition_penalty < math.inf:
+            raise ValueError(f"expected a repetition_penalty above 0, got {self.repetition_penalty}")
+
+    def __call__(self, logits, tokens=None):
+        """Row i of the logits predicts what follows tokens[: len(tokens) - n + 1 + i]."""
+        logits = np.asarray(logits, dtype=np.float64)
+        if self.repetition_penalty != 1:
+            logits = penalised(logits, tokens, self.repetition_penalty)
+        rows, best = np.arange(len(logits)), np.argmax(logits, axis=-1)  # argmax returns a NaN where there is one
+        largest = logits[rows, best]
+        if not np.isfinite(largest).all():
+            raise ValueError("expected finite logits, got NaN or infinity: are the model's weights whole?")
+        if self.temperature == 0:
+            probs = np.zeros(logits.shape)
+            probs[rows, best] = 1
+            return probs
+        with np.errstate(over="ignore"):  # a tiny temperature sends all but the largest to -inf, as it should
+            probs = np.exp((logits - largest[:, None]) / self.temperature)
+        probs /= probs.sum(axis=-1, keepdims=True)
+        return self.truncated(probs) if self.top_k or self.top_p < 1 or self.min_p > 0 else probs
+
+    def truncated(self, probs):
+        """probs [n, n_vocab] after top-k, top-p and min-p."""
+        order = np.argsort(-probs, axis=-1, kind="stable")
+        ranked = np.take_along_axis(probs, order, axis=-1)  # from the likeliest down
+        if self.top_k:
+            ranked[:, self.top_k :] = 0
+            ranked /= ranked.sum(axis=-1, keepdims=True)
+        before = np.cumsum(ranked, axis=-1) - ranked
+        ranked[before >= self.top_p] = 0
+        ranked[ranked < self.min_p * ranked[:, :1]] = 0
+        ranked /= ranked.sum(axis=-1, keepdims=True)
+        kept = np.zeros(probs.shape)
+        np.put_along_axis(kept, order, ranked, axis=-1)
+        return kept
+
+
+def penalised(logits, tokens, penalty):
+    """The logits [n, n_vocab] with the repetition penalty, each row for the tokens before it."""
+    if tokens is None:
+        raise ValueError(
+            "a repetition penalty looks at the tokens before each row: pass them, sampling(logits, tokens)"
+        )
+    logits = logits.copy()
+    for i, row in enumerate(logits):
+        seen = np.unique(np.asarray(tokens[: len(tokens) - len(logits) + 1 + i], dtype=np.int64))
+        row[seen] = np.where(row[seen] > 0, row[seen] / penalty, row[seen] * penalty)
+    return logits
+
+
+def sample_token(probs, rng):
+    """A token id (int) drawn from probs [n_vocab] float64 with one uniform number, `rng.random()`.
+
+    The cumulative sum need not end at 1 exactly: the uniform is scaled by its last value. A token of probability 0 is
+    never drawn. An rng with a method of its own for this (gumbel.py) is asked to draw instead.
+    """
+    if hasattr(rng, "draw"):
+        return rng.draw(probs)
+    cdf = np.cumsum(probs)
+    last = np.searchsorted(cdf, cdf[-1])  # of positive probability; holds even where a random() was rounded up to 1
+    return int(min(np.searchsorted(cdf, rng.random() * cdf[-1], side="right"), last))
+
+
+def acceptance_probability(p, q, token):
+    """min(1, p(x) / q(x)) of a drafted token x (arXiv:2211.17192, section 2.3); p, q [n_vocab], q(x) > 0.
+
+    >>> acceptance_probability([0.5, 0.5], [0.25, 0.75], 1)
+    0.6666666666666666
+    """
+    return min(1.0, float(p[token]) / float(q[token]))
+
+
+def residual(p, q):
+    """norm(max(0, p - q)) [n_vocab]: what a rejected token is replaced from (arXiv:2211.17192, section 2.3).
+
+    Where p - q is nowhere positive, p = q: a rejection has probability 0, and p itself is returned.
+
+    >>> residual(np.array([0.5, 0.5, 0.0]), np.array([0.2, 0.4, 0.4]))
+    array([0.75, 0.25, 0.  ])
+    """
+    excess = np.maximum(p - q, 0)
+    mass = excess.sum()
+    return excess / mass if mass > 0 else p
+
+
+def at_position(rng, position):
+    """The rng for the tokens from this position of the text on: itself, or noise keyed by position (gumbel.py)."""
+    return rng.at(position) if hasattr(rng, "at") else rng
+
+
+def as_generator(rng):
+    """A seed (or None: a fresh one) as an np.random.Generator; anything with a method `random` as it is."""
+    return rng if hasattr(rng, "random") else np.random.default_rng(rng)

@@ -1,0 +1,42 @@
+"""A language model small enough to know everything about: for tests, proofs and lessons.
+
+Next: the tests themselves, tests/test_sampler.py.
+"""
+
+import numpy as np
+
+
+class TableModel:
+    """A LanguageModel whose next token depends on the last few tokens through a table.
+
+    Parameters
+    ----------
+    probs : array [n_vocab, ..., n_vocab]
+        probs[a, b] is the distribution after the tokens ..., a, b: the model looks back one token for each axis but the
+        last. Where the text is shorter, token 0 stands in for what is missing.
+    n_ctx : int
+
+    Examples
+    --------
+    >>> model = TableModel([[0.5, 0.5], [0.125, 0.875]])
+    >>> np.exp(model([0, 1]))
+    array([[0.125, 0.875]], dtype=float32)
+    """
+
+    def __init__(self, probs, n_ctx=64):
+        self.probs = np.array(probs, dtype=np.float64)
+        self.n_vocab = self.probs.shape[-1]
+        self.n_ctx = n_ctx
+
+    @classmethod
+    def random(cls, n_vocab, n_back=2, seed=0, n_ctx=64):
+        """A table of random distributions."""
+        return cls(np.random.default_rng(seed).dirichlet(np.ones(n_vocab), size=(n_vocab,) * n_back), n_ctx)
+
+    def __call__(self, tokens, n_last=1):
+        n_back = self.probs.ndim - 1
+        padded = [0] * n_back + [int(token) for token in tokens]
+        ends = range(len(padded) - n_last + 1, len(padded) + 1)
+        rows = [self.probs[tuple(padded[end - n_back : end])] for end in ends]
+        with np.errstate(divide="ignore"):
+            return np.log(np.array(rows)).astype(np.float32)

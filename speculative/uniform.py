@@ -1,0 +1,136 @@
+"""A uniform number that has not been drawn yet: what `exact_law` hands out for rng.random().
+
+It is a value that rises or falls with some u in [0, 1). Adding, multiplying and taking the logarithm keep it such a
+value; a comparison with a number asks where u lies, and forks. Whatever would need the number itself is refused.
+Next: testing/
+"""
+
+import math
+
+import numpy as np
+
+
+class CannotEnumerate(TypeError):
+    """The code asks for something that has no finite number of outcomes, or for too many of them."""
+
+
+def of_numbers(operator):
+    """The operator for numbers; an array takes over and applies it to each of its elements."""
+    return lambda self, other: NotImplemented if np.ndim(other) else operator(self, other)
+
+
+class Uniform:
+    """A value that rises or falls with a uniform u in [0, 1), known to lie in [low, high)."""
+
+    def __init__(self, rng, interval=None, value=lambda u: u, inverse=lambda number: number, rising=True):
+        self.rng = rng
+        self.interval = interval or [0.0, 1.0]  # shared by all that is computed from one draw
+        self.value, self.inverse, self.rising = value, inverse, rising  # u -> value, value -> u
+
+    def is_below(self, number):
+        """Whether the value is below a number: forks where the interval leaves it open. Equality has probability 0."""
+        if number is self:  # np.searchsorted asks for this
+            return False
+        threshold, (low, high) = self.inverse(as_number(number)), self.interval
+        if math.isnan(threshold):
+            return False
+        at = min(max(threshold, low), high)
+        is_above = self.rng.fork([(at - low) / (high - low), (high - at) / (high - low)])  # whether u >= at
+        self.interval[:] = (at, high) if is_above else (low, at)
+        return bool(is_above) != self.rising
+
+    def then(self, function, inverse, rising=True):
+        """function(value), for a function with an inverse, rising or falling."""
+        return Uniform(
+            self.rng,
+            self.interval,
+            lambda u: function(self.value(u)),
+            lambda number: self.inverse(inverse(number)),
+            self.rising == rising,
+        )
+
+    @of_numbers
+    def __lt__(self, number):
+        return self.is_below(number)
+
+    @of_numbers
+    def __gt__(self, number):
+        return not self.is_below(number)
+
+    __le__, __ge__ = __lt__, __gt__
+
+    @of_numbers
+    def __add__(self, number):
+        number = as_number(number)
+        return self.then(lambda value: value + number, lambda result: result - number)
+
+    @of_numbers
+    def __mul__(self, number):
+        number = as_number(number)
+        if number == 0:
+            return 0.0
+        return self.then(lambda value: value * number, lambda result: result / number, number > 0)
+
+    @of_numbers
+    def __truediv__(self, number):
+        return self * (1 / as_number(number))
+
+    @of_numbers
+    def __sub__(self, number):
+        return self + -as_number(number)
+
+    def __neg__(self):
+        return self * -1
+
+    @of_numbers
+    def __rsub__(self, number):
+        return -self + number
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def log(self):
+        return self.then(lambda value: math.log(max(value, 5e-324)), lambda result: math.exp(min(result, 700)))
+
+    def __int__(self):
+        """Truncated: int(rng.random() * n) forks into 0 .. n - 1."""
+        least, most = sorted(map(self.value, self.interval))
+        for number in range(math.floor(least) + 1, math.ceil(most)):
+            if self.is_below(number):
+                return math.trunc(number - 0.5)
+        return math.trunc((max(least, math.ceil(most) - 1) + most) / 2)
+
+    def as_value(self, *others):
+        raise CannotEnumerate(
+            "a uniform number is used as a value, which has no finite set of paths: exact_law can follow it into "
+            "comparisons with numbers (u < p / q, np.searchsorted(cdf, u)), and through + - * / and log"
+        )
+
+    __float__ = __bool__ = __index__ = __hash__ = __pow__ = __rpow__ = __rtruediv__ = exp = sqrt = as_value
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **keywords):
+        """NumPy's operators, of this and of arrays: element by element."""
+        if ufunc not in FOLLOWED or method != "__call__" or keywords:
+            self.as_value()
+        return ufunc(*map(boxed, inputs))
+
+
+def as_number(number):
+    """A float; refused for another uniform, since two of them together have no finite set of paths."""
+    if hasattr(number, "interval"):
+        number.as_value()
+    return float(number)
+
+
+FOLLOWED = {
+    np.less, np.less_equal, np.greater, np.greater_equal, np.add, np.subtract, np.multiply, np.true_divide, np.negative,
+    np.log,
+}  # fmt: skip
+
+
+def boxed(value):
+    """An array of objects, on which NumPy applies Python's operators."""
+    if hasattr(value, "interval"):
+        box = np.empty((), object)
+        box[()] = value
+        return box
+    return np.asarray(value).astype(object)

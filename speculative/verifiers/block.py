@@ -1,0 +1,38 @@
+"""Block verification: decide on the block as a whole, and accept more of it than token by token.
+
+A guess whose ratio p / q is low can be made up for by those behind it. So the whole block is looked at, and the longest
+beginning that passes is kept, even where a shorter one did not pass: stopping at the first failure would be wrong.
+Exact, and no rule that uses one draft accepts more on average. For K = 1 it is the rule of rejection.
+Source: Sun et al., arXiv:2403.10444, algorithm 2, equations (4) and (5), theorems 1 and 2.
+Next: gumbel.py
+"""
+
+import numpy as np
+
+from ..interfaces import Verdict
+from ..probs import residual, sample_token
+
+
+def block(draft, target_probs, rng):
+    """The verdict on a block of guesses, with one uniform number for each guess.
+
+    Parameters and result as in `rejection`. `joint` is the paper's p-hat: the ratio of target to draft probability of
+    the whole beginning, held at 1 at most in each step.
+    """
+    joint, joint_kept, n_accepted, k = 1.0, 1.0, 0, len(draft.tokens)
+    for i, token in enumerate(draft.tokens):
+        joint = min(joint * target_probs[i, token] / draft.probs[i, token], 1.0)
+        if i + 1 < k:
+            excess = np.maximum(joint * target_probs[i + 1] - draft.probs[i + 1], 0).sum()
+            passes = excess / (excess + 1 - joint) if joint < 1 else 1.0
+        else:
+            passes = joint
+        if rng.random() < passes:
+            n_accepted, joint_kept = i + 1, joint
+    if n_accepted == k:
+        return Verdict(k, sample_token(target_probs[k], rng))
+    rest = residual(joint_kept * target_probs[n_accepted], draft.probs[n_accepted])
+    return Verdict(n_accepted, sample_token(rest, rng))
+
+
+block.exactness = "exact"

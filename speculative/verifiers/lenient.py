@@ -1,0 +1,52 @@
+"""LOSSY: rejection with the draft's probabilities made smaller, so that more guesses pass.
+
+Source: Leviathan et al., arXiv:2211.17192, appendix A.5.
+Next: typical.py
+"""
+
+from dataclasses import dataclass
+
+from ..interfaces import Verdict
+from ..probs import residual, sample_token
+
+
+@dataclass(frozen=True)
+class Lenient:
+    """LOSSY: accepts a guess x with probability min(1, p(x) / (l q(x))); no token gets more than probability p(x) / l.
+
+    Parameters
+    ----------
+    l : float
+        The lenience, 0 < l <= 1. With 1 it is `rejection`, and exact.
+
+    Examples
+    --------
+    The bias, for a guess from q = (0.75, 0.25) where the target has p = (0.5, 0.5):
+
+    >>> import numpy as np
+    >>> from speculative import Draft, exact_law
+    >>> p, q = np.array([[0.5, 0.5]] * 2), np.array([[0.75, 0.25]])
+    >>> def first_token(rng, l):
+    ...     guess = int(rng.choice(2, p=q[0]))
+    ...     verdict = Lenient(l)(Draft(np.array([guess]), q), p, rng)
+    ...     return guess if verdict.n_accepted else verdict.next_token
+    >>> {l: exact_law(lambda rng: first_token(rng, l))[0] for l in (1, 0.8, 0.5)}
+    {1: 0.5, 0.8: 0.625, 0.5: 0.75}
+    """
+
+    l: float = 0.5  # noqa: E741, the paper's letter
+    exactness = "LOSSY"
+
+    def __post_init__(self):
+        if not 0 < self.l <= 1:
+            raise ValueError(f"expected a lenience l above 0 and at most 1, got {self.l}")
+
+    def __repr__(self):
+        return f"Lenient(l={self.l}) LOSSY"
+
+    def __call__(self, draft, target_probs, rng):
+        for i, token in enumerate(draft.tokens):
+            p, lowered = target_probs[i], self.l * draft.probs[i]
+            if not rng.random() * lowered[token] < p[token]:
+                return Verdict(i, sample_token(residual(p, lowered), rng))
+        return Verdict(len(draft.tokens), sample_token(target_probs[-1], rng))

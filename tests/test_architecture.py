@@ -1,0 +1,100 @@
+"""The rules of the layout, held over the syntax trees."""
+
+import ast
+import subprocess
+import sys
+
+import pytest
+from conftest import ROOT
+
+FILES = sorted(p.relative_to(ROOT) for folder in ("gpt2np", "speculative") for p in (ROOT / folder).rglob("*.py"))
+RUN_TIME = [path for path in FILES if path.name != "train.py"]
+MODULES = {".".join(path.with_suffix("").parts).removesuffix(".__init__"): path for path in FILES}
+ALLOWED = {"numpy", "regex", "requests", "tqdm", "fire"}
+
+
+def imports(path):
+    """The modules that a file imports, absolute: {"gpt2np.cache", "numpy", ...}."""
+    package, found = path.with_suffix("").parts[:-1], set()
+    for node in ast.walk(ast.parse((ROOT / path).read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = ".".join([*package[: len(package) - node.level + 1], *(node.module or "").split(".")]).rstrip(".")
+            base = base if node.level else node.module
+            modules = {f"{base}.{alias.name}" for alias in node.names} & MODULES.keys()
+            found |= modules or {base}
+    return found
+
+
+@pytest.mark.parametrize("path", FILES, ids=str)
+def test_the_two_packages_do_not_know_each_other(path):
+    other = {"gpt2np": "speculative", "speculative": "gpt2np"}[path.parts[0]]
+    assert not [name for name in imports(path) if name.split(".")[0] == other]
+
+
+@pytest.mark.parametrize("path", RUN_TIME, ids=str)
+def test_only_the_stated_dependencies(path):
+    outside = {name.split(".")[0] for name in imports(path)} - set(sys.stdlib_module_names) - {path.parts[0]}
+    assert outside <= ALLOWED
+    if path.parts[0] == "speculative":
+        assert outside <= {"numpy"}
+
+
+def test_load_alone_orchestrates():
+    """Only load.py imports both a reader of files and the model."""
+    readers = {"gpt2np.safetensors", "gpt2np.tokenizer"}
+    both = [path.name for path in RUN_TIME if imports(path) & readers and "gpt2np.model" in imports(path)]
+    assert sorted(both) == ["__init__.py", "load.py"]
+
+
+def test_no_cycles():
+    graph = {name: imports(path) for name, path in MODULES.items()}
+    done, pending = set(), set(graph)
+    while ready := {name for name in pending if not (graph[name] & graph.keys()) - done}:
+        done |= ready
+        pending -= ready
+    assert not pending
+
+
+@pytest.mark.parametrize("path", FILES, ids=str)
+def test_no_global_randomness_and_no_inheritance_games(path):
+    source = (ROOT / path).read_text(encoding="utf-8")
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) in ("np.random", "numpy.random"):
+            assert node.attr in ("default_rng", "Generator", "PCG64"), f"{path}:{node.lineno}: np.random.{node.attr}"
+    if path.parts[0] == "speculative":
+        assert "super()" not in source and ("isinstance(" not in source or path.name == "exact.py")
+
+
+def test_importing_speculative_brings_numpy_alone():
+    code = (
+        "import sys, speculative; print(*{name.split('.')[0] for name in sys.modules} - set(sys.stdlib_module_names))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True).stdout
+    outside = {name for name in found.split() if not name.startswith(("_", "sitecustomize"))}
+    assert outside - {"speculative", "numpy", "cython_runtime"} == set(), outside  # the last comes with np.random
+
+
+def code_lines(tree):
+    """How many lines the code has without docstrings, comments and blank lines."""
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if (
+            isinstance(body, list)
+            and body
+            and isinstance(body[0], ast.Expr)
+            and isinstance(body[0].value, ast.Constant)
+        ):
+            body.pop(0)
+    return len([line for line in ast.unparse(tree).splitlines() if line.strip()])
+
+
+def test_files_stay_small_enough_to_read():
+    assert {str(path): n for path in RUN_TIME if (n := len((ROOT / path).read_text().splitlines())) > 260} == {}
+
+
+def test_the_forward_pass_stays_under_a_hundred_lines():
+    layers, model = (ast.parse((ROOT / "gpt2np" / name).read_text()) for name in ("layers.py", "model.py"))
+    forward = next(node for node in model.body if isinstance(node, ast.FunctionDef) and node.name == "forward")
+    assert 50 < code_lines(layers) + code_lines(forward) < 100

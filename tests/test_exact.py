@@ -1,0 +1,192 @@
+import math
+
+import numpy as np
+import pytest
+
+from speculative import AutoregressiveSampler, CannotEnumerate, exact_law
+from speculative.testing import TableModel
+
+P = np.array([0.5, 0.3, 0.0, 0.2])
+CDF = np.cumsum(P)
+
+
+def assert_law(fn, wanted):
+    law = exact_law(fn)
+    assert law.keys() == wanted.keys()
+    assert abs(math.fsum(law.values()) - 1) < 1e-12
+    for outcome, probability in wanted.items():
+        assert abs(law[outcome] - probability) < 1e-15, (outcome, law[outcome], probability)
+
+
+@pytest.mark.parametrize(
+    "accept",
+    [
+        lambda rng, p, q: rng.random() < p / q,
+        lambda rng, p, q: rng.random() < min(1, p / q),
+        lambda rng, p, q: rng.random() <= p / q,
+        lambda rng, p, q: rng.random() * q < p,
+        lambda rng, p, q: q * rng.random() < p,
+        lambda rng, p, q: np.float64(q) * rng.random() < np.float64(p),
+        lambda rng, p, q: p > rng.random() * q,
+        lambda rng, p, q: np.float64(p) >= rng.random() * q,
+        lambda rng, p, q: p / q - rng.random() > 0,
+        lambda rng, p, q: 1 - rng.random() < p / q,
+        lambda rng, p, q: not rng.random() >= p / q,
+        lambda rng, p, q: rng.uniform() < p / q,
+        lambda rng, p, q: rng.uniform(0, q) < p,
+        lambda rng, p, q: rng.uniform(-q, 0) > -p,
+        lambda rng, p, q: np.log(rng.random()) < np.log(p / q),
+        lambda rng, p, q: bool((rng.random(1) < p / q)[0]),
+        lambda rng, p, q: bool(np.all(rng.random((1, 1)) * q < np.array([p]))),
+        lambda rng, p, q: bool(np.less(rng.random(), p / q)),
+        lambda rng, p, q: bool(rng.binomial(1, p / q)),
+        lambda rng, p, q: rng.choice([True, False], p=[p / q, 1 - p / q]),
+        lambda rng, p, q: np.random.default_rng(rng).random() < p / q,
+    ],
+)
+def test_ways_to_accept(accept):
+    assert_law(lambda rng: bool(accept(rng, 0.15, 0.6)), {True: 0.25, False: 0.75})
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda rng: np.searchsorted(CDF, rng.random(), side="right"),
+        lambda rng: CDF.searchsorted(rng.random(), "right"),
+        lambda rng: np.searchsorted(CDF, rng.random() * CDF[-1]),
+        lambda rng: np.digitize(rng.random(), CDF),
+        lambda rng: np.argmax(CDF > rng.random()),
+        lambda rng: np.sum(CDF <= rng.random()),
+        lambda rng: (rng.random() >= CDF).sum(),
+        lambda rng: next(i for u in [rng.random()] for i, c in enumerate(CDF) if u < c),
+        lambda rng: rng.choice(4, p=P),
+        lambda rng: rng.choice(np.arange(4), p=P),
+        lambda rng: rng.choice(4, size=1, p=P)[0],
+        lambda rng: np.argmax(rng.multinomial(1, P)),
+    ],
+)
+def test_ways_to_draw_a_token(draw):
+    assert_law(lambda rng: int(draw(rng)), {0: 0.5, 1: 0.3, 3: 0.2})
+
+
+def test_comparisons_of_one_uniform_stay_consistent():
+    def fn(rng):
+        u = rng.random()
+        return u < 0.5, u < 0.25, 1 - u < 0.5, u * 4 < 3, u < 0.5
+
+    wanted = {
+        (True, True, False, True, True): 0.25,
+        (True, False, False, True, True): 0.25,
+        (False, False, True, True, False): 0.25,
+        (False, False, True, False, False): 0.25,
+    }
+    assert_law(fn, wanted)
+
+
+def test_separate_uniforms_are_independent():
+    assert_law(
+        lambda rng: tuple(rng.random(2) < np.array([0.5, 0.25])),
+        {(True, True): 0.125, (True, False): 0.375, (False, True): 0.125, (False, False): 0.375},
+    )
+
+
+def test_whole_numbers():
+    assert_law(lambda rng: int(rng.random() * 4), dict.fromkeys(range(4), 0.25))
+    assert_law(lambda rng: int(rng.random() * 4 - 2), {-1: 0.25, 0: 0.5, 1: 0.25})
+    assert_law(lambda rng: rng.integers(4), dict.fromkeys(range(4), 0.25))
+    assert_law(lambda rng: rng.integers(1, 2, endpoint=True), {1: 0.5, 2: 0.5})
+    assert_law(lambda rng: rng.choice(["a", "b"]), {"a": 0.5, "b": 0.5})
+    assert_law(lambda rng: rng.integers(2, size=2), {(0, 0): 0.25, (0, 1): 0.25, (1, 0): 0.25, (1, 1): 0.25})
+
+
+def test_what_is_certain_does_not_fork():
+    runs = []
+
+    def fn(rng):
+        runs.append(1)
+        u = rng.random()
+        return u < 1, u < 0, u < -3, u < 5, u * 0 < 1, rng.choice(3, p=[0, 1, 0]), u < math.nan
+
+    assert_law(fn, {(True, False, False, True, True, 1, False): 1.0})
+    assert len(runs) == 1
+
+
+def test_one_run_for_each_path():
+    runs = []
+
+    def fn(rng):
+        runs.append(1)
+        return rng.random() < 0.5 and rng.random() < 0.5
+
+    assert_law(fn, {True: 0.25, False: 0.75})
+    assert len(runs) == 3
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda rng: rng.random(),
+        lambda rng: float(rng.random()),
+        lambda rng: rng.random(3).sum() < 1,
+        lambda rng: rng.random() < rng.random(),
+        lambda rng: rng.random() + rng.random() < 1,
+        lambda rng: np.exp(rng.random()) < 2,
+        lambda rng: rng.random() ** 2 < 0.5,
+        lambda rng: 1 / rng.random() < 3,
+        lambda rng: np.argmax(-np.log(-np.log(rng.random(3)))),
+        lambda rng: bool(rng.random()),
+        lambda rng: [1, 2][rng.random()],
+    ],
+)
+def test_a_continuous_draw_used_as_a_value_is_refused(fn):
+    with pytest.raises(CannotEnumerate, match="a uniform number is used as a value"):
+        exact_law(fn)
+
+
+@pytest.mark.parametrize("name", ["normal", "standard_exponential", "gumbel", "shuffle", "permutation", "bytes"])
+def test_draws_that_are_not_enumerated_are_refused(name):
+    with pytest.raises(CannotEnumerate, match=f"rng.{name} has no finite number of outcomes"):
+        exact_law(lambda rng: getattr(rng, name)(3))
+
+
+def test_code_with_another_source_of_randomness_is_refused():
+    calls = iter(range(100))
+    with pytest.raises(CannotEnumerate, match="other random questions when it was run again"):
+        exact_law(lambda rng: rng.random() < 0.5 and rng.random() < [0.2, 0.3][next(calls) % 2])
+    calls = iter([True, False, False, False])
+    with pytest.raises(CannotEnumerate, match="other random questions when it was run again"):
+        exact_law(lambda rng: next(calls) and rng.random() < 0.5)
+
+
+def test_too_many_paths_are_refused():
+    with pytest.raises(CannotEnumerate, match=r"more than max_leaves = 10 paths, .* cover 0\.00977 of"):
+        exact_law(lambda rng: [rng.random() < 0.5 for _ in range(10)], max_leaves=10)
+
+
+def test_probabilities_that_do_not_add_up_are_refused():
+    with pytest.raises(ValueError, match="expected 2 probabilities that add up to 1"):
+        exact_law(lambda rng: rng.choice(2, p=[0.5, 0.6]))
+
+
+def test_outcomes_are_made_hashable():
+    law = exact_law(lambda rng: [np.array([1, 2]), np.int64(3), (np.float32(0.5), "a"), None])
+    assert law == {((1, 2), 3, (0.5, "a"), None): 1.0}
+
+
+def test_the_law_of_a_generation_is_the_product_of_the_targets_rows():
+    model = TableModel([[0.5, 0.5], [0.125, 0.875]])
+    law = exact_law(lambda rng: AutoregressiveSampler(model).generate([0], 2, rng).tokens)
+    for (a, b), wanted in {(0, 0): 0.25, (0, 1): 0.25, (1, 0): 0.0625, (1, 1): 0.4375}.items():
+        assert abs(law[a, b] - wanted) < 1e-7  # the logits are float32
+
+
+def test_it_agrees_with_real_draws():
+    """10,000 real draws: P(|frequency - p| > 0.03) < 2 exp(-18) for each of the three outcomes (Hoeffding)."""
+
+    def fn(rng):
+        u = rng.random()
+        return int(u * 3 < 1) + int(rng.choice(2, p=[0.25, 0.75])) * int(u < 0.5)
+
+    law, rng = exact_law(fn), np.random.default_rng(0)
+    frequencies = np.bincount([fn(rng) for _ in range(10_000)], minlength=3) / 10_000
+    np.testing.assert_allclose(frequencies, [law[i] for i in range(3)], atol=0.03)

@@ -1,0 +1,267 @@
+"""The reader of TensorFlow's format against files that TensorFlow wrote (golden_tf/), and against damage."""
+
+import struct
+import sys
+
+import numpy as np
+import pytest
+import safetensors.numpy
+from conftest import ROOT
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from write_tf import entry, field, varint, with_block, write_index
+
+from gpt2np import CheckpointError
+from gpt2np.crc32c import POLYNOMIAL, crc32c, masked_crc32c
+from gpt2np.params import build_params, openai_names, read_hparams
+from gpt2np.safetensors import read_safetensors
+from gpt2np.tf_checkpoint import read_table, read_tf_checkpoint
+
+MODEL, MANY = ROOT / "tests/golden_tf/model/model.ckpt", ROOT / "tests/golden_tf/many/many"
+
+
+def test_an_index_of_several_blocks_and_two_data_files():
+    sys.path.insert(0, str(MANY.parent.parent))
+    import many
+
+    expected = many.tensors() | {"brain": np.array(many.BFLOAT16, np.float32)}
+    read = read_tf_checkpoint(MANY, verify=True)
+    assert read.keys() == expected.keys() and list(read) == sorted(read)
+    for name, array in read.items():
+        assert array.dtype == expected[name].dtype and type(array) is np.ndarray
+        np.testing.assert_array_equal(array, expected[name])
+    n_blocks = MANY.with_name("many.index").stat().st_size // 262144 + 1  # TensorFlow's blocks have 256 KiB
+    assert n_blocks > 1
+
+
+def test_the_same_model_from_both_formats_is_the_same_to_the_bit():
+    hparams = read_hparams(MODEL.with_name("hparams.json"))
+    ours = build_params(openai_names(read_tf_checkpoint(MODEL, verify=True)), hparams, "tf")
+    theirs = build_params(read_safetensors(ROOT / "tests/golden/model.safetensors"), hparams, "safetensors")
+
+    def leaves(tree):
+        if isinstance(tree, dict):
+            return [leaf for key in sorted(tree) for leaf in leaves(tree[key])]
+        return [leaf for part in tree for leaf in leaves(part)] if isinstance(tree, list) else [tree]
+
+    assert len(leaves(ours)) == len(leaves(theirs)) == 28
+    for a, b in zip(leaves(ours), leaves(theirs)):
+        assert a.shape == b.shape and a.tobytes() == b.tobytes()
+
+
+def test_the_logits_are_those_of_transformers():
+    from gpt2np import forward
+
+    hparams = read_hparams(MODEL.with_name("hparams.json"))
+    params = build_params(openai_names(read_tf_checkpoint(MODEL)), hparams, "tf")
+    golden = np.load(ROOT / "tests/golden/intermediates.npz")
+    logits = forward(golden["tokens"].tolist(), params, hparams.n_head)
+    np.testing.assert_allclose(logits, golden["logits"], rtol=0, atol=2e-6 * np.abs(golden["logits"]).max())
+
+
+def test_tensors_are_views_of_the_file():
+    wte = read_tf_checkpoint(MODEL)["model/wte"]
+    base = wte
+    while base.base is not None and isinstance(base.base, np.ndarray):
+        base = base.base
+    assert isinstance(base, np.memmap)
+    with pytest.raises(ValueError, match="read-only"):
+        wte[0] = 1
+
+
+def test_names_that_are_not_openais_stay():
+    tensors = {
+        "model/wte": np.zeros((3, 2)),
+        "global_step": np.array(1),
+        "model/h1/ln_1/g": np.zeros(2),
+        "model/h0/x/y": 0,
+    }
+    tensors = {name: np.asarray(tensor) for name, tensor in tensors.items()}
+    assert [*openai_names(tensors)] == ["wte.weight", "global_step", "h.1.ln_1.weight", "model/h0/x/y"]
+
+
+# ------------------------------------------------------------------------------------------------ checksums
+
+
+def crc_by_bits(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (POLYNOMIAL if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 4, 15, 16, 17, 100, 1001, 4095, 4096, 4097, 70_001])
+def test_the_checksum_equals_that_of_the_plain_walk(n):
+    data = np.random.default_rng(n).integers(0, 256, n, dtype=np.uint8)
+    assert crc32c(data) == crc32c(data.tobytes()) == crc_by_bits(data.tolist())
+
+
+def test_the_checksums_of_the_rfc():
+    """RFC 3720, appendix B.4."""
+    assert crc32c(bytes(32)) == 0x8A9136AA and crc32c(b"\xff" * 32) == 0x62A8AB43
+    assert crc32c(bytes(range(32))) == 0x46DD794E and crc32c(bytes(range(31, -1, -1))) == 0x113FDB5C
+
+
+# ------------------------------------------------------------------------------------------------ damage
+
+
+HEADER = (b"", field(1, 1))
+
+
+@pytest.fixture
+def checkpoint(tmp_path):
+    (tmp_path / "c.data-00000-of-00001").write_bytes(np.array([1.5, -2], "<f4").tobytes())
+    return tmp_path / "c"
+
+
+def test_a_checkpoint_made_by_hand(checkpoint):
+    write_index(checkpoint.with_suffix(".index"), [HEADER, (b"x", entry())])
+    np.testing.assert_array_equal(read_tf_checkpoint(checkpoint)["x"], [1.5, -2])
+
+
+@pytest.mark.parametrize(
+    ("entries", "message"),
+    [
+        ([HEADER, (b"x", entry(dtype=7))], "variable 'x' is of type 7, expected one of"),
+        ([HEADER, (b"x", entry(shape=(3,)))], r"variable 'x' of type 1 and shape \[3\] cannot have 8 bytes"),
+        ([HEADER, (b"x", entry(shape=(2**40, 2**40)))], "cannot have 8 bytes"),
+        (
+            [HEADER, (b"x", entry(offset=4))],
+            "variable 'x' lies at bytes 4 to 12 of data file 0, but the data files have",
+        ),
+        ([HEADER, (b"x", entry(shape=(2**58,), size=2**60))], "lies at bytes 0 to 1152921504606846976 of data file 0"),
+        ([HEADER, (b"x", entry(shard=1))], "of data file 1, but the data files have"),
+        ([HEADER, (b"x", entry(extra=field(7, b"slice")))], "variable 'x' is stored in slices"),
+        ([HEADER, (b"x", field(1, b"text"))], "variable 'x' has b'text' in field 1, expected a number"),
+        ([HEADER, (b"x", field(2, 3))], "variable 'x' has a number in field 2, expected a message"),
+        ([HEADER, (b"x", b"\x0b")], "field of the unknown kind 3"),
+        ([HEADER, (b"x", b"\x12\x7f")], "variable 'x' ends at byte 2, in the middle of 127 bytes"),
+        ([HEADER, (b"x", b"\xff" * 11)], "a number that does not end"),
+        ([HEADER, (b"x", field(1, 2**63))], "expected a number"),
+        ([(b"", field(1, 1) + field(2, 1)), (b"x", entry())], "the numbers are big-endian"),
+        ([(b"", field(1, 2**40)), (b"x", entry())], "the header says 1099511627776 data files for 1 variables"),
+        ([(b"x", entry())], "the header says 0 data files"),
+        ([HEADER, (b"x", entry()), (b"a", entry())], "the key b'a' is out of order"),
+    ],
+)
+def test_a_malformed_entry_is_named(checkpoint, entries, message):
+    write_index(checkpoint.with_suffix(".index"), entries)
+    with pytest.raises(CheckpointError, match=message) as error:
+        read_tf_checkpoint(checkpoint)
+    assert "c.index" in str(error.value)
+
+
+def test_compression_is_refused(checkpoint):
+    write_index(checkpoint.with_suffix(".index"), [HEADER], compression=1)
+    with pytest.raises(CheckpointError, match="the block at byte 0 is compressed with snappy"):
+        read_tf_checkpoint(checkpoint)
+
+
+def test_a_block_beyond_the_end_is_refused(tmp_path):
+    whole = bytearray(MODEL.with_name("model.ckpt.index").read_bytes())
+    whole[-48:-8] = (varint(0) + varint(0) + varint(900) + varint(50)).ljust(40, b"\0")
+    (tmp_path / "beyond.index").write_bytes(whole)
+    with pytest.raises(CheckpointError, match=r"a block at bytes 900 to 950 lies beyond the end"):
+        read_table(tmp_path / "beyond.index")
+
+
+def test_a_key_that_shares_more_than_there_is_is_refused(checkpoint):
+    content = varint(2) + varint(1) + varint(0) + b"x" + struct.pack("<II", 0, 1) + b"\0"
+    data = content + struct.pack("<I", masked_crc32c(content))
+    checkpoint.with_suffix(".index").write_bytes(with_block(data))
+    with pytest.raises(CheckpointError, match="shares 2 bytes of 0"):
+        read_tf_checkpoint(checkpoint)
+
+
+def test_missing_files_are_named(checkpoint):
+    with pytest.raises(CheckpointError, match=r"c\.index is not there"):
+        read_tf_checkpoint(checkpoint)
+    write_index(checkpoint.with_suffix(".index"), [(b"", field(1, 2)), (b"x", entry()), (b"y", entry())])
+    with pytest.raises(CheckpointError, match=r"c\.data-00000-of-00002 is not there"):
+        read_tf_checkpoint(checkpoint)
+
+
+def test_a_wrong_checksum_of_a_tensor_is_seen_where_asked_for(checkpoint):
+    write_index(checkpoint.with_suffix(".index"), [HEADER, (b"x", entry(extra=varint(6 * 8 + 5) + bytes(4)))])
+    assert len(read_tf_checkpoint(checkpoint)) == 1
+    with pytest.raises(CheckpointError, match="variable 'x' does not have its checksum"):
+        read_tf_checkpoint(checkpoint, verify=True)
+
+
+@pytest.mark.parametrize("n_bytes", [0, 1, 47, 48, 500, 900, 937])
+def test_an_index_cut_off_is_refused(tmp_path, n_bytes):
+    path = tmp_path / "cut.index"
+    path.write_bytes(MODEL.with_name("model.ckpt.index").read_bytes()[:n_bytes])
+    with pytest.raises(CheckpointError, match=r"cut\.index"):
+        read_table(path)
+
+
+def damaged(whole, where):
+    """Bytes of `whole` with a few changed, removed or repeated, as the test draws them."""
+    data = bytearray(whole)
+    for _ in range(where.draw(st.integers(1, 4))):
+        at = where.draw(st.integers(0, len(data) - 1))
+        match where.draw(st.sampled_from(["change", "flip", "cut", "drop", "repeat", "big"])):
+            case "change":
+                data[at] = where.draw(st.integers(0, 255))
+            case "flip":
+                data[at] ^= 1 << where.draw(st.integers(0, 7))
+            case "cut":
+                del data[at:]
+            case "drop":
+                del data[at : at + where.draw(st.integers(1, 9))]
+            case "repeat":
+                data[at:at] = data[at : at + 9]
+            case "big":
+                data[at : at + 8] = b"\xff" * 8
+        if not data:
+            break
+    return bytes(data)
+
+
+@settings(max_examples=2000, deadline=None, derandomize=True)
+@given(where=st.data())
+def test_a_damaged_checkpoint_is_refused_or_read_right(where, tmp_path_factory):
+    """Damage anywhere in the index: CheckpointError, or the very variables where it fell on bytes that mean nothing."""
+    folder = tmp_path_factory.getbasetemp()
+    good = read_tf_checkpoint(MODEL)
+    (folder / "f.index").write_bytes(damaged(MODEL.with_name("model.ckpt.index").read_bytes(), where))
+    try:
+        read = read_tf_checkpoint(folder / "f", data_files=[MODEL.with_name("model.ckpt.data-00000-of-00001")])
+    except CheckpointError as error:
+        assert "f.index" in str(error)
+    else:
+        assert read.keys() == good.keys() and all(np.array_equal(read[name], good[name]) for name in good)
+
+
+@settings(max_examples=2000, deadline=None, derandomize=True)
+@given(where=st.data())
+def test_entries_damaged_behind_their_checksum_are_refused_in_bounds(where, tmp_path_factory):
+    """The same where the checksums fit, as an attacker would have them: CheckpointError, or views of the data files."""
+    folder = tmp_path_factory.getbasetemp()
+    values = [HEADER, (b"x", entry()), (b"y", entry(shape=(1, 2), offset=0))]
+    values = [(key, damaged(value, where) if value else value) for key, value in values]
+    write_index(folder / "g.index", values)
+    (folder / "g.data-00000-of-00001").write_bytes(bytes(8))
+    try:
+        read = read_tf_checkpoint(folder / "g")
+    except CheckpointError as error:
+        assert "g.index" in str(error) or "g.data-" in str(error)
+    else:
+        assert all(array.nbytes <= 16 for array in read.values())
+
+
+@settings(max_examples=2000, deadline=None, derandomize=True)
+@given(where=st.data())
+def test_a_damaged_safetensors_file_is_refused_or_read_in_bounds(where, tmp_path_factory):
+    path = tmp_path_factory.getbasetemp() / "damaged.safetensors"
+    whole = safetensors.numpy.save({"a": np.arange(6, dtype=np.float32).reshape(2, 3), "b": np.ones(3, np.float16)})
+    path.write_bytes(damaged(whole, where))
+    try:
+        read = read_safetensors(path)
+    except CheckpointError as error:
+        assert "damaged.safetensors" in str(error)
+    else:
+        assert sum(array.nbytes for array in read.values()) <= 2 * path.stat().st_size

@@ -1,0 +1,79 @@
+"""The bundled pair holds what its card says."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from conftest import ROOT
+
+from speculative import AutoregressiveSampler, Sampling
+
+TINY = ROOT / "gpt2np" / "tiny"
+
+
+@pytest.fixture(scope="module")
+def held_out(tiny_pair):
+    """[n, 257]: windows of tales that neither model was trained on."""
+    tokenizer = tiny_pair[2]
+    tokens = tokenizer.encode(
+        (TINY / "held_out.txt").read_text(encoding="utf-8").replace("\n\n", "<|endoftext|>"), special=True
+    )
+    return np.array(tokens[: 40 * 257]).reshape(40, 257)
+
+
+@pytest.fixture(scope="module")
+def probabilities(tiny_pair, held_out):
+    """For target and draft, [n, 256, n_vocab] at temperature 1."""
+    return [np.array([Sampling()(model(tokens[:-1], n_last=256)) for tokens in held_out]) for model in tiny_pair[:2]]
+
+
+def test_sizes(tiny_pair):
+    target, draft, tokenizer = tiny_pair
+    assert target.n_params <= 8e6 and target.hparams.n_layer >= 8
+    assert draft.n_params <= 1e6 and draft.hparams.n_layer <= 2
+    assert tokenizer.n_vocab == target.n_vocab == draft.n_vocab == 2048 and target.n_ctx == draft.n_ctx == 512
+    assert tokenizer.end_of_text == 2047
+    assert sum(path.stat().st_size for path in TINY.rglob("*") if path.is_file()) <= 20e6
+
+
+def test_draft_and_target_agree_on_held_out_text(probabilities):
+    """Mean overlap sum min(p, q), which is the expected acceptance of a drafted token."""
+    p, q = probabilities
+    overlap = np.minimum(p, q).sum(axis=-1).mean()
+    figures = json.loads((TINY / "figures.json").read_text())
+    assert overlap > 0.70
+    np.testing.assert_allclose(overlap, figures["overlap"], atol=0.02)
+    np.testing.assert_allclose((p.argmax(-1) == q.argmax(-1)).mean(), figures["same_greedy_token"], atol=0.03)
+
+
+def test_the_losses_are_those_of_the_card(probabilities, held_out):
+    figures = json.loads((TINY / "figures.json").read_text())
+    for name, probs in zip(("target", "draft"), probabilities):
+        loss = -np.log(np.take_along_axis(probs, held_out[:, 1:, None], axis=-1)).mean()
+        np.testing.assert_allclose(loss, figures[f"{name}_loss"], atol=0.1)
+        assert f"{figures[f'{name}_loss']:.2f}" in (TINY / "README.md").read_text(encoding="utf-8")
+
+
+def test_dialogue_closes_its_quotes(tiny_pair):
+    """Of the paragraphs of generated tales that are finished, most have an even number of quotation marks."""
+    target, _, tokenizer = tiny_pair
+    even = []
+    for seed in range(10):
+        prompt = [tokenizer.end_of_text]
+        text = tokenizer.decode(
+            AutoregressiveSampler(target, sampling=Sampling(0.7)).generate(prompt, 300, seed).tokens
+        )
+        even += [paragraph.count('"') % 2 == 0 for paragraph in text.split("\n")[:-1] if '"' in paragraph]
+    assert len(even) > 30 and np.mean(even) > 0.9, (len(even), np.mean(even))
+
+
+def test_the_files_are_those_of_a_hugging_face_folder():
+    for name in ("tiny-target", "tiny-draft"):
+        assert sorted(p.name for p in (TINY / name).iterdir()) == [
+            "config.json",
+            "merges.txt",
+            "model.safetensors",
+            "vocab.json",
+        ]
+        assert re.search(r'"model_type": "gpt2"', (TINY / name / "config.json").read_text())

@@ -1,0 +1,167 @@
+import json
+
+import pytest
+import tokenizers
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpt2np import CheckpointError, StreamDecoder, Tokenizer
+from gpt2np.tokenizer import byte_symbols
+
+TEXTS = [
+    "",
+    " ",
+    "Hello world",
+    "The quick brown fox jumps over the lazy dog. It's the dog's; they've said we'll see, I'd think I'm 're't.",
+    "  two  spaces   three\tand\ttabs \t mixed \n\n newlines \r\n\r\n end   ",
+    "\u00a0no-break\u2003em space\u3000ideographic\u200bzero\u2028line\u2029paragraph\x0b\x0c\x1c\x85end",
+    "x" * 500 + " " * 300 + "\n" * 50 + "!?" * 100,
+    "3.14159 1,000,000 2010-10-10 ½ ² Ⅷ ٣٤٥ १२३",
+    "Grüße, naïve façade, Ærøskøbing, żółć, İstanbul ıI",
+    "Привет, мир! Ελληνικά. שלום עולם. مرحبا بالعالم. हिन्दी में लिखा। ไทยไม่มีช่องว่าง 한국어 日本語のテキスト。中文文本",
+    "e\u0301 vs \u00e9, a\u0308\u0323, ﬁ ligature, Ｆｕｌｌｗｉｄｔｈ",
+    "emoji 😀👍🏽👩‍👩‍👧‍👦🏳️‍🌈🇩🇪 and ☃️✈ and ⌘⇧",
+    "def f(x):\n    return {'a': [x**2 for _ in range(3)]}  # comment\n\n\n<b>&amp;</b>\\n",
+    "null\x00bytes\x01\x7f and <|endoftext|> as text",
+    "'S 'T'LL ''s don'T O'Reilly's ' s",
+]
+
+# Python's own tables know these characters, so that both libraries put them in the same class.
+characters = st.characters(exclude_categories=("Cs", "Cn"))
+
+
+@pytest.fixture(scope="module", params=["gpt2", "tiny"])
+def both(request, gpt2_vocabulary_files, tmp_path_factory):
+    """(ours, the tokenizers library's) for GPT-2's vocabulary and for the bundled one."""
+    files = gpt2_vocabulary_files
+    if request.param == "tiny":
+        from gpt2np.load import find_files, find_folder
+
+        files = find_files(find_folder("tiny-target", None))
+    merges = tmp_path_factory.mktemp(request.param) / "merges.txt"
+    merges.write_text(files[1].read_text(encoding="utf-8").rstrip("\n"), encoding="utf-8")
+    oracle = tokenizers.ByteLevelBPETokenizer(str(files[0]), str(merges), add_prefix_space=False)
+    return Tokenizer.from_files(*files), oracle
+
+
+def test_known_ids(gpt2_tokenizer):
+    assert gpt2_tokenizer.encode(" gazed") == [50255]  # the last of the 50,000 merges
+    alan = "Alan Turing theorized that computers would one day become the most powerful machines"
+    tokens = [36235, 39141, 18765, 1143, 326, 9061, 561, 530, 1110, 1716, 262, 749, 3665, 8217]
+    assert gpt2_tokenizer.encode(alan) == tokens
+    assert gpt2_tokenizer.decode(tokens) == alan
+    assert gpt2_tokenizer.n_vocab == 50257 and len(gpt2_tokenizer.ranks) == 50000
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
+def test_equals_the_tokenizers_library(both, text):
+    ours, oracle = both
+    assert ours.encode(text) == oracle.encode(text).ids
+    assert ours.decode(ours.encode(text)) == text
+
+
+def test_equals_the_tokenizers_library_on_any_text(both):
+    ours, oracle = both
+
+    @settings(max_examples=500, deadline=None, derandomize=True)
+    @given(st.text(st.one_of(characters, st.sampled_from(" \n\t'seT0a\u00a0\u3000é")), max_size=60))
+    def check(text):
+        assert ours.encode(text) == oracle.encode(text).ids
+        assert ours.decode(ours.encode(text)) == text
+
+    check()
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(tokens=st.lists(st.integers(-3, 50300), max_size=30))
+def test_any_tokens_decode_and_the_stream_gives_the_same(gpt2_tokenizer, tokens):
+    text = gpt2_tokenizer.decode(tokens)
+    stream = StreamDecoder(gpt2_tokenizer)
+    assert "".join([*map(stream.push, tokens), stream.flush()]) == text
+
+
+def test_an_id_outside_the_vocabulary_is_one_replacement_character(gpt2_tokenizer):
+    assert gpt2_tokenizer.decode([50257, 15496, -1]) == "\ufffdHello\ufffd"
+
+
+def test_the_stream_holds_back_incomplete_characters(gpt2_tokenizer):
+    tokens = gpt2_tokenizer.encode("a😀b")
+    assert len(tokens) > 3
+    stream = StreamDecoder(gpt2_tokenizer)
+    parts = [stream.push(token) for token in tokens]
+    assert parts == ["a"] + [""] * (len(tokens) - 3) + ["😀", "b"] and stream.flush() == ""
+    assert gpt2_tokenizer.decode(tokens[:2]) == "a\ufffd"
+    assert stream.push(tokens[1]) == "" and stream.flush() == "\ufffd"
+
+
+def test_end_of_text_is_special_only_where_asked_for(gpt2_tokenizer):
+    text = "a<|endoftext|><|endoftext|>b"
+    assert gpt2_tokenizer.encode(text, special=True) == [64, 50256, 50256, 65]
+    assert 50256 not in gpt2_tokenizer.encode(text)
+    assert gpt2_tokenizer.decode([64, 50256, 50256, 65]) == text == gpt2_tokenizer.decode(gpt2_tokenizer.encode(text))
+    assert gpt2_tokenizer.encode("", special=True) == []
+
+
+def test_show_work_returns_every_step(gpt2_tokenizer):
+    hello, word = gpt2_tokenizer.show_work("Hello żó")
+    assert (hello.text, hello.utf8, hello.symbols, hello.tokens) == ("Hello", b"Hello", "Hello", [15496])
+    assert hello.merges == [list("Hello"), ["H", "e", "ll", "o"], ["H", "ell", "o"], ["H", "ello"], ["Hello"]]
+    assert (word.text, word.utf8) == (" żó", " żó".encode()) and word.symbols == "ĠÅ¼Ã³"
+    for text in TEXTS:
+        work = gpt2_tokenizer.show_work(text)
+        assert "".join(piece.text for piece in work) == text
+        assert [token for piece in work for token in piece.tokens] == gpt2_tokenizer.encode(text)
+        for piece in work:
+            assert all("".join(state) == piece.symbols for state in piece.merges)
+            assert all(len(a) > len(b) for a, b in zip(piece.merges, piece.merges[1:]))
+
+
+def test_half_a_surrogate_pair_is_a_replacement_character(gpt2_tokenizer):
+    assert gpt2_tokenizer.decode(gpt2_tokenizer.encode("a\ud83db\udcff")) == "a\ufffdb\ufffd"
+    assert gpt2_tokenizer.encode("\ud83d\ude00") == gpt2_tokenizer.encode("😀")
+
+
+@pytest.fixture
+def small_files(tmp_path):
+    """A vocabulary of the bytes and one merge, to be damaged."""
+    vocabulary = {symbol: i for i, symbol in enumerate([*byte_symbols().values(), "ab"])}
+    (tmp_path / "vocab.json").write_text(json.dumps(vocabulary), encoding="utf-8")
+    (tmp_path / "merges.txt").write_text("#version: 0.2\na b\n", encoding="utf-8")
+    return tmp_path / "vocab.json", tmp_path / "merges.txt"
+
+
+@pytest.mark.parametrize("merges", ["#version: 0.2\na b\n", "#version: 0.2\na b", "a b", "#version: 0.2\r\na b\r\n"])
+def test_the_last_merge_counts(small_files, merges):
+    small_files[1].write_bytes(merges.encode())
+    assert Tokenizer.from_files(*small_files).encode("ab") == [256]
+
+
+def test_a_merge_of_number_signs_is_no_comment(small_files):
+    vocabulary = json.loads(small_files[0].read_text(encoding="utf-8")) | {"##": 257}
+    small_files[0].write_text(json.dumps(vocabulary), encoding="utf-8")
+    small_files[1].write_text("#version: 0.2\n# #\na b\n", encoding="utf-8")
+    assert Tokenizer.from_files(*small_files).encode("##ab") == [257, 256]
+
+
+@pytest.mark.parametrize(
+    ("vocabulary", "merges", "message"),
+    [
+        ("{", None, "vocab.json is not JSON"),
+        ("[1]", None, "not a JSON object from token strings"),
+        ('{"a": "1"}', None, "not a JSON object from token strings"),
+        ('{"a": 0}', None, "no token for 255 of the 256 bytes"),
+        (None, "a b\na b c\n", "merges.txt, line 2: expected two symbols, got 'a b c'"),
+        (None, "b a\n", "makes 'ba', which is not in the vocabulary"),
+        (lambda v: v | {"ab": 300}, None, "ids are not 0 .. 256"),
+        (lambda v: v | {"ab": 5}, None, "ids are not 0 .. 256"),
+        (lambda v: v | {"世": 257}, None, "'世' has characters that stand for no byte"),
+    ],
+)
+def test_a_damaged_file_is_named(small_files, vocabulary, merges, message):
+    if callable(vocabulary):
+        vocabulary = json.dumps(vocabulary(json.loads(small_files[0].read_text(encoding="utf-8"))))
+    for path, text in zip(small_files, (vocabulary, merges)):
+        if text is not None:
+            path.write_text(text, encoding="utf-8")
+    with pytest.raises(CheckpointError, match=message):
+        Tokenizer.from_files(*small_files)
