@@ -1,8 +1,19 @@
 """GPT-2 from scratch in NumPy: forward pass, KV cache, tokenizer, weight files. Start reading at tokenizer.py."""
 
+from .early_exit import EarlyExit
 from .errors import CheckpointError, DownloadError
 from .load import load
 from .model import GPT2, HParams, forward
 from .tokenizer import StreamDecoder, Tokenizer
 
-__all__ = ["GPT2", "CheckpointError", "DownloadError", "HParams", "StreamDecoder", "Tokenizer", "forward", "load"]
+__all__ = [
+    "GPT2",
+    "CheckpointError",
+    "DownloadError",
+    "EarlyExit",
+    "HParams",
+    "StreamDecoder",
+    "Tokenizer",
+    "forward",
+    "load",
+]

@@ -1,12 +1,21 @@
 """Speculative decoding from scratch in NumPy: one loop, any drafter, any verifier. Start reading at interfaces.py."""
 
 from .autoregressive import AutoregressiveSampler
+from .costs import Costs, measure_costs
+from .draft_length import CostModel, Heuristic
+from .drafters.dials import NoisyDrafter, OracleDrafter
+from .drafters.early_exit import EarlyExitDrafter
 from .drafters.model import ModelDrafter
+from .drafters.ngram import NGramDrafter, NGramModel
+from .drafters.prompt_lookup import PromptLookupDrafter
+from .drafters.suffix import SuffixDrafter
 from .exact import CannotEnumerate, exact_law
 from .gumbel import Gumbel
 from .interfaces import Draft, Drafter, Generation, LanguageModel, Round, Sampler, Stats, Verdict, Verifier, collect
 from .probs import Sampling, acceptance_probability, residual, sample_token
 from .sampler import SpeculativeSampler
+from .stop import StopText
+from .timing import Timed
 from .verifiers.block import block
 from .verifiers.exact_match import exact_match
 from .verifiers.lenient import Lenient
@@ -16,18 +25,30 @@ from .verifiers.typical import Typical
 __all__ = [
     "AutoregressiveSampler",
     "CannotEnumerate",
+    "CostModel",
+    "Costs",
     "Draft",
     "Drafter",
+    "EarlyExitDrafter",
     "Generation",
     "Gumbel",
+    "Heuristic",
     "LanguageModel",
     "Lenient",
     "ModelDrafter",
+    "NGramDrafter",
+    "NGramModel",
+    "NoisyDrafter",
+    "OracleDrafter",
+    "PromptLookupDrafter",
     "Round",
     "Sampler",
     "Sampling",
     "SpeculativeSampler",
     "Stats",
+    "StopText",
+    "SuffixDrafter",
+    "Timed",
     "Typical",
     "Verdict",
     "Verifier",
@@ -36,6 +57,7 @@ __all__ = [
     "collect",
     "exact_law",
     "exact_match",
+    "measure_costs",
     "rejection",
     "residual",
     "sample_token",

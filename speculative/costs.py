@@ -1,45 +1,72 @@
-"""What a guess and a check cost here: measured on the models themselves, at a given length of the text.
+"""What a guess and a check cost here, measured on the parts themselves.
 
-Next: ../main.py
+A cost is that of a part of the loop's round, with all that belongs to it: from logits to probabilities, drawing,
+deciding. On a small model this is a good part of the time, and a prediction without it would promise too much.
+Next: experiments.py
 """
 
+from dataclasses import dataclass
 from statistics import median
 from time import perf_counter
 
+import numpy as np
 
-def measure_costs(target, draft, tokens, most_rows=9, repeats=9):
-    """(seconds of a target call for one token, c, v): what `theory.speedup` takes.
+from .interfaces import Draft
+from .probs import Sampling
+from .sampler import SpeculativeSampler
+from .verifiers.rejection import rejection
 
-    The calls are made in turn, once for each number of rows, and that `repeats` times; medians are taken. So a machine
-    that slows down slows all of them.
+
+@dataclass(frozen=True)
+class Costs:
+    """What `theory.speedup` and `draft_length.CostModel` take."""
+
+    step: float  # seconds of a plain step: a round with nothing drafted
+    c: float  # the time to draft one token, over `step`
+    v: tuple  # v[m - 1]: the time of a round for m tokens, without the drafting, over `step`; v[0] = 1
+
+
+class Scripted:
+    """Guesses the tokens of a given text, for certain."""
+
+    def __init__(self, text, n_vocab):
+        self.text, self.n_vocab = list(text), n_vocab
+
+    def propose(self, tokens, K, rng):
+        guesses = np.array(self.text[len(tokens) : len(tokens) + K], dtype=np.int64)
+        probs = np.zeros((len(guesses), self.n_vocab))
+        probs[np.arange(len(guesses)), guesses] = 1
+        return Draft(guesses, probs)
+
+
+def measure_costs(target, drafter, text, *, sampling=Sampling(), verifier=rejection, most=8, repeats=9):
+    """`Costs`, at the place in the text that lies `most` + 1 tokens before its end.
+
+    For each k from 0 to `most` the drafter is asked for k guesses, and a round of the loop checks k guesses, which are
+    the text's own next tokens. All that is done in turn, `repeats` times, and medians are taken: so a machine that
+    slows down slows all of them, and the models push each other out of the processor's cache as they do in use.
 
     Parameters
     ----------
-    target, draft : LanguageModel
+    target : LanguageModel
         With a cache: a call with a known prefix costs its new tokens.
-    tokens : sequence of int
-        A text of at least most_rows + 1 tokens.
-    most_rows : int
-        v is measured for 1 .. most_rows new tokens.
-
-    Returns
-    -------
-    float, float, tuple of float
+    drafter : Drafter
+    text : sequence of int
+        Of at least most + 2 tokens.
+    sampling, verifier
+        Those to be used.
+    most : int
+        v is measured for 1 .. most + 1 tokens.
     """
-    tokens = list(tokens)
-    prefix, following = tokens[:-most_rows], tokens[-most_rows:]
-    times = {n: [] for n in range(most_rows + 1)}  # 0: the draft
+    tokens, rng, drafting = list(text)[: -most - 1], np.random.default_rng(0), []
+    script, checking = Scripted(text, target.n_vocab), {k: [] for k in range(most + 1)}
     for _ in range(repeats + 1):
-        for n in range(1, most_rows + 1):
-            target(prefix)
-            times[n].append(timed(target, prefix + following[:n], n))
-        draft(prefix)
-        times[0].append(timed(draft, prefix + following[:1], 1))
-    seconds = {n: median(some[1:]) for n, some in times.items()}  # the first of each is to warm up
-    return seconds[1], seconds[0] / seconds[1], tuple(seconds[n] / seconds[1] for n in range(1, most_rows + 1))
-
-
-def timed(model, tokens, n_last):
-    started = perf_counter()
-    model(tokens, n_last=n_last)
-    return perf_counter() - started
+        for k in range(most + 1):
+            started = perf_counter()
+            drafter.propose(tokens, k, rng)
+            drafting += [(perf_counter() - started) / k] if k else []
+            sampler = SpeculativeSampler(target, script, verifier=verifier, K=lambda history, k=k: k, sampling=sampling)
+            seconds = next(sampler.rounds(tokens, k + 1, rng)).seconds
+            checking[k].append(seconds["target"] + seconds["verify"])
+    step, *more = (median(times[1:]) for times in checking.values())  # the first of each is to warm up
+    return Costs(step, median(drafting[most:]) / step, (1.0, *(seconds / step for seconds in more)))

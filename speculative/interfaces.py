@@ -84,6 +84,7 @@ class Stats:
     target_calls: int
     drafted: int
     accepted: int
+    rejected: int  # rounds that end in a correction
     drafted_by_position: list[int]  # [i]: rounds that drafted an (i + 1)th token
     accepted_by_position: list[int]  # [i]: rounds that accepted it
     seconds: dict  # "draft", "target" and "verify" -> seconds
@@ -102,6 +103,13 @@ class Stats:
         """[i]: of the rounds that drafted an (i + 1)th token, the share that accepted it."""
         return [accepted / drafted for accepted, drafted in zip(self.accepted_by_position, self.drafted_by_position)]
 
+    def __str__(self):
+        """As llama.cpp prints it."""
+        return (
+            f"n_draft   = {len(self.drafted_by_position)}\nn_predict = {self.n_tokens}\nn_drafted = {self.drafted}\n"
+            f"n_accept  = {self.accepted}\naccept    = {self.acceptance:.3%}"
+        )
+
 
 @dataclass(frozen=True)
 class Generation:
@@ -119,6 +127,7 @@ class Generation:
             target_calls=len(self.rounds),
             drafted=sum(len(r.drafted) for r in self.rounds),
             accepted=sum(r.n_accepted for r in self.rounds),
+            rejected=sum(r.origins[-1] == "correction" for r in self.rounds),
             drafted_by_position=[sum(len(r.drafted) > i for r in self.rounds) for i in range(deepest)],
             accepted_by_position=[sum(r.n_accepted > i for r in self.rounds) for i in range(deepest)],
             seconds={part: sum(r.seconds[part] for r in self.rounds) for part in ("draft", "target", "verify")},
@@ -132,7 +141,7 @@ class Sampler(Protocol):
         """Generate round by round, to be stepped through."""
 
     def generate(self, prompt: Sequence[int], n_tokens: int, rng: Any = None) -> Generation:
-        """All rounds at once: exactly n_tokens new tokens, or up to the first stop token where any are named."""
+        """All rounds at once: exactly n_tokens new tokens, or fewer where a stop token or stop text comes first."""
 
 
 def collect(prompt: Sequence[int], rounds: Iterable[Round], keep_probs: bool = False) -> Generation:

@@ -17,7 +17,8 @@ class Sampling:
     """How logits become probabilities: a callable, (logits [n, n_vocab], tokens) -> probs [n, n_vocab] float64.
 
     In this order: the repetition penalty, the temperature, top-k, top-p, min-p, each on what the one before has left,
-    brought to sum 1 again. Among equal probabilities the lower token id comes first.
+    brought to sum 1 again (the order of Hugging Face's `generate`; llama.cpp has the temperature last). Where top-k or
+    top-p cut between equal probabilities, the lower token ids stay.
 
     Parameters
     ----------
@@ -53,7 +54,7 @@ class Sampling:
     def __post_init__(self):
         if not 0 <= self.temperature < math.inf:
             raise ValueError(f"expected a temperature of 0 or more, got {self.temperature}")
-        if not (self.top_k >= 0 and self.top_k == int(self.top_k)):
+        if not (self.top_k >= 0 and self.top_k % 1 == 0):
             raise ValueError(f"expected a top_k of 1 or more, or 0 for all tokens, got {self.top_k}")
         if not 0 < self.top_p <= 1:
             raise ValueError(f"expected a top_p above 0 and at most 1, got {self.top_p}")
@@ -87,8 +88,8 @@ class Sampling:
         if self.top_k:
             ranked[:, self.top_k :] = 0
             ranked /= ranked.sum(axis=-1, keepdims=True)
-        before = np.cumsum(ranked, axis=-1) - ranked
-        ranked[before >= self.top_p] = 0
+        if self.top_p < 1:  # a token stays while those before it do not reach top_p: so the one that crosses it does
+            ranked[:, 1:][np.cumsum(ranked, axis=-1)[:, :-1] >= self.top_p] = 0
         ranked[ranked < self.min_p * ranked[:, :1]] = 0
         ranked /= ranked.sum(axis=-1, keepdims=True)
         kept = np.zeros(probs.shape)

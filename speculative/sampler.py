@@ -16,6 +16,7 @@ import numpy as np
 
 from .interfaces import Round, check_request, collect
 from .probs import Sampling, as_generator, at_position
+from .stop import until_stop
 from .verifiers.rejection import rejection
 
 
@@ -42,12 +43,13 @@ class SpeculativeSampler:
         self.K = K
         self.sampling = sampling
 
-    def rounds(self, prompt, n_tokens, rng=None, *, stop_tokens=()):
+    def rounds(self, prompt, n_tokens, rng=None, *, stop_tokens=(), stop=None):
         """One `Round` for each call of the target; see `generate` for the parameters."""
-        return self._rounds(check_request(prompt, n_tokens, self.target), n_tokens, as_generator(rng), stop_tokens)
+        tokens = check_request(prompt, n_tokens, self.target)
+        return self._rounds(tokens, n_tokens, as_generator(rng), stop_tokens, stop)
 
-    def _rounds(self, tokens, n_tokens, rng, stop_tokens):
-        end, history = len(tokens) + n_tokens, []
+    def _rounds(self, tokens, n_tokens, rng, stop_tokens, stop):
+        begin, end, history = len(tokens), len(tokens) + n_tokens, []
         while len(tokens) < end:
             # 1. Guess up to K tokens, one by one, with their distributions q. The round will add one token more
             #    than it accepts, hence the - 1: never past the end. With k = 0 the round is a plain step.
@@ -67,22 +69,21 @@ class SpeculativeSampler:
             # 3. and 4. How many guesses stay, and the token that follows them.
             called = perf_counter()
             verdict = self.verifier(draft, target_probs, at_position(rng, len(tokens)))
-
             history.append((n_drafted, verdict.n_accepted))
 
-            # 5. The accepted guesses and that token are the output, up to a stop token, wherever it falls.
+            # 5. The accepted guesses and that token are the output, up to where the text stops, in mid-block or not.
             new = np.append(draft.tokens[: verdict.n_accepted], verdict.next_token)
-            stop = next((i for i, token in enumerate(new.tolist()) if token in stop_tokens), None)
-            new = new if stop is None else new[: stop + 1]
+            n_kept, stops = until_stop(tokens[begin:], new.tolist(), stop_tokens, stop)
+            new = new[:n_kept]
             tokens += new.tolist()
             seconds = {"draft": drafted - started, "target": called - drafted, "verify": perf_counter() - called}
-            yield Round(new, draft.tokens, min(verdict.n_accepted, len(new)), seconds, draft.probs, target_probs)
-            if stop is not None:
+            yield Round(new, draft.tokens, min(verdict.n_accepted, n_kept), seconds, draft.probs, target_probs)
+            if stops:
                 return
 
-    def generate(self, prompt, n_tokens, rng=None, *, stop_tokens=(), keep_probs=False):
+    def generate(self, prompt, n_tokens, rng=None, *, stop_tokens=(), stop=None, keep_probs=False):
         """A `Generation`; parameters and result as in `AutoregressiveSampler.generate`."""
-        return collect(prompt, self.rounds(prompt, n_tokens, rng, stop_tokens=stop_tokens), keep_probs)
+        return collect(prompt, self.rounds(prompt, n_tokens, rng, stop_tokens=stop_tokens, stop=stop), keep_probs)
 
 
 def check_draft(draft, k, n_vocab):

@@ -1,19 +1,21 @@
-"""What to expect: tokens per call, speedup, the best draft length, from the rate of acceptance and measured costs.
+"""What to expect: tokens per call, speedup, the best draft length, from acceptance and measured costs.
 
-Assumed is that each guess is accepted with the same probability alpha, whatever came before (arXiv:2211.17192, section
-3). Real texts are easier and harder by turns, and then no single alpha makes the formulas hold precisely.
+First with one number alpha: each guess is accepted with that probability, whatever came before (arXiv:2211.17192,
+section 3). Then for a given text: real texts are easier and harder by turns, and `acceptance_of` and `expected_time`
+make no such assumption.
 
 The same run has many "rates". In the words of this library, and of others, for alpha = 0.8 and K = 4:
 
     estimate_alpha          0.80    accepted / (accepted + rounds that end in a rejection)
     Stats.acceptance        0.59    accepted / drafted. llama.cpp: accept %; vLLM: draft acceptance rate
     accepted per round      2.36    gpt-fast: mean accepted
-    tokens_per_target_call  3.36    1 + accepted per round. vLLM: mean acceptance length; Spec-Bench: #mean accepted tokens
-    acceptance_by_position  0.8, 0.64, 0.51, 0.41    of the rounds that drafted so far. vLLM: per position; NeMo's
-                                    is conditional, 0.8 each. Transformers prints none of these
+    tokens_per_target_call  3.36    1 + accepted per round. vLLM: mean acceptance length;
+                                    Spec-Bench: #mean accepted tokens
+    acceptance_by_position  0.8, 0.64, 0.51, 0.41    of the rounds that drafted so far. vLLM: per position;
+                                    NeMo's is conditional, 0.8 each. Transformers prints none of these
 
-    c           time to draft a token, over that of a target call for one token
-    v[m - 1]    time of a target call for m tokens, over that for one
+    c           time to draft a token, over that of a plain step (a round with nothing drafted)
+    v[m - 1]    time of a round for m tokens, without the drafting, over that of a plain step; v[0] = 1
 
 Next: costs.py
 """
@@ -59,6 +61,9 @@ def best_K(alpha, c, v=None, most=20):
     return max(range(len(v) if v is not None else most + 1), key=lambda K: speedup(alpha, K, c, v))
 
 
+# ------------------------------------------------------------------------------------------------ alpha
+
+
 def overlap(target_probs, draft_probs):
     """sum_x min(p(x), q(x)) of each row [n, n_vocab]: the probability that a guess there is accepted.
 
@@ -67,16 +72,68 @@ def overlap(target_probs, draft_probs):
     return np.minimum(target_probs, draft_probs).sum(axis=-1)
 
 
-def estimate_alpha(history):
-    """(alpha, low, high) from rounds of (drafted, accepted): A / (A + J) with a 95 % interval.
+def estimate_alpha(n_accepted, n_rejected):
+    """(alpha, low, high): A / (A + J), for A accepted guesses and J rounds that end in a rejection; a 95 % interval.
 
-    A guesses were accepted, and J rounds ended in a rejection. Guesses behind a rejection were never tested, which is
-    why accepted / drafted is less. The interval is Wilson's (1927). With nothing tested it is (nan, 0, 1).
+    Guesses behind a rejection were never tested, which is why accepted / drafted is less. The interval is Wilson's
+    (1927). With nothing tested it is (nan, 0, 1).
+
+    >>> [round(number, 3) for number in estimate_alpha(80, 20)]
+    [0.8, 0.711, 0.867]
     """
-    n_accepted = sum(accepted for _, accepted in history)
-    n = n_accepted + sum(accepted < drafted for drafted, accepted in history)
+    n = n_accepted + n_rejected
     if n == 0:
         return math.nan, 0.0, 1.0
     alpha, z = n_accepted / n, 1.959964
     middle, spread = alpha + z**2 / (2 * n), z * math.sqrt(alpha * (1 - alpha) / n + z**2 / (4 * n**2))
     return alpha, (middle - spread) / (1 + z**2 / n), (middle + spread) / (1 + z**2 / n)
+
+
+# ------------------------------------------------------------------------------------------------ a given text
+
+
+def acceptance_of(tokens, target_probs, draft_probs):
+    """min(1, q(x) / p(x)) [n] of tokens x [n] that the target has drawn, p and q [n, n_vocab] what they followed.
+
+    By the rule of rejection a token comes to be x as an accepted guess with probability min(p(x), q(x)), and in all
+    with p(x): so this is how often x, if a guess stood in its place, was that guess. Its mean over x from p is the
+    overlap. Given the text, places do not depend on each other, where q depends on the text alone.
+    """
+    rows = np.arange(len(tokens))
+    return np.minimum(1, draft_probs[rows, tokens] / target_probs[rows, tokens])
+
+
+def expected_time(acceptance, K, c=0.0, v=None):
+    """The time to generate a text in rounds of K guesses, in plain steps; with c = 0 and v = 1, the target calls.
+
+    T(i) is the time from token i on. A round drafts k = min(K, n - i - 1) tokens; the j-th is the first to be
+    rejected with probability a_i ... a_(i + j - 2) (1 - a_(i + j - 1)), and then j tokens are done:
+
+        T(i) = k c + v(k + 1) + sum_j P(j) T(i + j) + a_i ... a_(i + k - 1) T(i + k + 1)
+
+    Parameters
+    ----------
+    acceptance : array [n]
+        a_i: the probability that a guess for the i-th token of the text is accepted, see `acceptance_of`.
+    K : int
+    c : float
+    v : sequence of float, optional
+        v[m - 1] for m = 1 .. K + 1.
+
+    Examples
+    --------
+    Ten tokens, every guess right, four a round: two rounds. Every guess wrong: one token a round.
+
+    >>> expected_time([1.0] * 10, K=4), expected_time([0.0] * 10, K=4)
+    (2.0, 10.0)
+    """
+    n = len(acceptance)
+    times = [0.0] * (n + 1)
+    for i in range(n - 1, -1, -1):
+        k, reached = min(K, n - i - 1), 1.0
+        times[i] = k * c + (v[k] if v is not None else 1.0)
+        for j in range(k):
+            times[i] += reached * (1 - acceptance[i + j]) * times[i + j + 1]
+            reached *= float(acceptance[i + j])
+        times[i] += reached * times[i + k + 1]
+    return times[0]

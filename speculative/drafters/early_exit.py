@@ -11,13 +11,14 @@ from ..probs import Sampling
 from .model import ModelDrafter
 
 
-def EarlyExitDrafter(target, *, sampling=Sampling()):
+def EarlyExitDrafter(target, *, sampling=Sampling(), threshold=0.0):
     """A `ModelDrafter` on `target.early_exit`, the language model of the target's first layers.
 
     Parameters
     ----------
     target : LanguageModel
         With an attribute early_exit, as gpt2np.EarlyExit has it.
-    sampling : Sampling
+    sampling, threshold
+        As in `ModelDrafter`.
     """
-    return ModelDrafter(target.early_exit, sampling=sampling)
+    return ModelDrafter(target.early_exit, sampling=sampling, threshold=threshold)

@@ -1,21 +1,30 @@
 """Drafting from counts: how often each token followed the last one or two in some text.
 
-The rows are real distributions, so that the whole of speculative sampling applies. Orders are interpolated as Witten
-and Bell do: a context seen c times, with t different tokens after it, gives its own counts the weight c / (c + t), and
-the shorter context the rest; at the bottom all tokens are equal. So no token has probability 0.
+The counts make a language model, with real distributions, so that the whole of speculative sampling applies to its
+guesses. Orders are interpolated as Witten and Bell do: a context seen c times, with t different tokens after it, gives
+its own counts the weight c / (c + t), and the shorter context the rest; at the bottom all tokens are equal. So no token
+has probability 0.
 Source: Witten and Bell, "The zero-frequency problem", IEEE Transactions on Information Theory 37 (1991), method C;
 bigrams as drafts: arXiv:2211.17192, section 4.3.
 Next: prompt_lookup.py
 """
 
+import sys
+import zipfile
+
 import numpy as np
 
-from ..interfaces import Draft
-from ..probs import Sampling, sample_token
+from ..probs import Sampling
+from .model import ModelDrafter
 
 
-class NGramDrafter:
-    """Draws guesses from n-gram counts.
+def NGramDrafter(model, *, sampling=Sampling(), threshold=0.0):
+    """A `ModelDrafter` on an `NGramModel`; with the target's own temperature more is accepted."""
+    return ModelDrafter(model, sampling=sampling, threshold=threshold)
+
+
+class NGramModel:
+    """A language model of counts.
 
     Parameters
     ----------
@@ -23,45 +32,63 @@ class NGramDrafter:
         For each length 1 .. n two arrays [n_grams] int64: the n-grams that occur, in order, each as one number in base
         n_vocab, and how often. `from_tokens` makes them.
     n_vocab : int
-    sampling : Sampling
-        Applied to the distribution of the counts; with the target's own temperature more is accepted.
+
+    Examples
+    --------
+    The unigrams: 5 tokens, 2 different ones, 5/7 (3/5, 2/5) + 2/7 (1/2, 1/2) = (4/7, 3/7). After token 0: 3 tokens, 2
+    different ones, 3/5 (1/3, 2/3) + 2/5 (4/7, 3/7) = (3/7, 4/7).
+
+    >>> model = NGramModel.from_tokens([0, 0, 1, 0, 1], n_vocab=2, n=2)
+    >>> model.row([0]).round(6)
+    array([0.428571, 0.571429])
     """
 
-    def __init__(self, counts, n_vocab, *, sampling=Sampling()):
+    n_ctx = sys.maxsize  # no text is too long
+
+    def __init__(self, counts, n_vocab):
         self.counts = counts
         self.n_vocab = n_vocab
-        self.sampling = sampling
         self.unigrams = self.interpolated(np.full(n_vocab, 1 / n_vocab), 0, 1)
 
     @classmethod
-    def from_tokens(cls, tokens, n_vocab, n=3, *, sampling=Sampling()):
-        """Count the n-grams up to length n (3: trigrams) in token ids [n_tokens]; some seconds for millions."""
+    def from_tokens(cls, tokens, n_vocab, n=3):
+        """Count the n-grams up to length n in token ids [n_tokens]; n = 3 are trigrams. Seconds for millions."""
         tokens = np.asarray(tokens, dtype=np.int64)
+        if n < 1 or n_vocab**n >= 2**63:
+            most = int(63 / np.log2(max(n_vocab, 2)))
+            raise ValueError(f"expected n-grams of 1 to {most} tokens of {n_vocab}, to fit into 64 bits, got n = {n}")
         if len(tokens) < n or tokens.min() < 0 or tokens.max() >= n_vocab:
-            raise ValueError(f"expected at least {n} tokens from 0 to {n_vocab - 1} to count n-grams in")
-        if n_vocab**n >= 2**63:
             raise ValueError(
-                f"{n}-grams over {n_vocab} tokens are too many to be told apart in 64 bits: take a smaller n"
+                f"expected at least {n} tokens from 0 to {n_vocab - 1} to count in, got {len(tokens)}: take a longer "
+                "text, encoded with the target's tokenizer"
             )
         codes, counts = np.zeros_like(tokens), []
         for length in range(1, n + 1):
             codes = codes[: len(tokens) - length + 1] * n_vocab + tokens[length - 1 :]
             counts.append(np.unique(codes, return_counts=True))
-        return cls(counts, n_vocab, sampling=sampling)
+        return cls(counts, n_vocab)
 
     def save(self, path):
-        """Write the counts to a .npz file."""
-        arrays = {
-            f"{what}{n}": part for n, pair in enumerate(self.counts, 1) for what, part in zip(("codes", "counts"), pair)
-        }
-        np.savez(path, n_vocab=self.n_vocab, **arrays)
+        """Write the counts to a file in NumPy's .npz format."""
+        arrays = {"n_vocab": np.array(self.n_vocab)}
+        for n, (codes, counts) in enumerate(self.counts, 1):
+            arrays |= {f"codes{n}": codes, f"counts{n}": counts}
+        with open(path, "wb") as file:  # np.savez would put .npz behind a name without it
+            np.savez(file, **arrays)
 
     @classmethod
-    def load(cls, path, *, sampling=Sampling()):
-        """Read what `save` wrote."""
-        with np.load(path) as file:
-            counts = [(file[f"codes{n}"], file[f"counts{n}"]) for n in range(1, len(file.files) // 2 + 1)]
-            return cls(counts, int(file["n_vocab"]), sampling=sampling)
+    def load(cls, path):
+        """Read what `save` wrote; ValueError where a file is something else."""
+        try:
+            with np.load(path) as file:
+                counts = [(file[f"codes{n}"], file[f"counts{n}"]) for n in range(1, len(file.files) // 2 + 1)]
+                return cls(counts, int(file["n_vocab"]))
+        except (AttributeError, EOFError, IndexError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
+            raise ValueError(f"{path} is no table of n-grams: expected a file that NGramModel.save wrote") from error
+
+    def __call__(self, tokens, n_last=1):
+        ends = range(len(tokens) - n_last + 1, len(tokens) + 1)
+        return np.log([self.row(tokens[:end]) for end in ends]).astype(np.float32)
 
     def row(self, tokens):
         """The interpolated distribution [n_vocab] of what follows the tokens."""
@@ -82,11 +109,3 @@ class NGramDrafter:
         probs = shorter * (n_different / (n_times + n_different))
         probs[following] += counts / (n_times + n_different)
         return probs
-
-    def propose(self, tokens, K, rng):
-        tokens, guesses, probs = list(tokens), [], np.empty((K, self.n_vocab))
-        for row in probs:
-            row[:] = self.sampling(np.log(self.row(tokens))[None], tokens)[0]
-            guesses.append(sample_token(row, rng))
-            tokens.append(guesses[-1])
-        return Draft(np.array(guesses, dtype=np.int64), probs)

@@ -24,14 +24,15 @@ class PromptLookupDrafter:
     """
 
     def __init__(self, n_vocab, n_max=3):
+        if n_max < 1:
+            raise ValueError(f"expected a longest match n_max of 1 token or more, got {n_max}")
         self.n_vocab = n_vocab
         self.n_max = n_max
 
     def propose(self, tokens, K, rng):
         tokens = [int(token) for token in tokens]
-        ends = [
-            i for i in range(len(tokens) - 2, -1, -1) if tokens[i] == tokens[-1]
-        ]  # where the last token stood before
+        # where the last token stood before, the latest place first
+        ends = [i for i in range(len(tokens) - 2, -1, -1) if tokens[i] == tokens[-1]]
         for n in range(self.n_max, 0, -1):
             for end in ends:
                 if end + 1 >= n and tokens[end + 1 - n : end + 1] == tokens[-n:]:

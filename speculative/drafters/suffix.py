@@ -97,6 +97,8 @@ class SuffixDrafter:
     LOOK_BACK = 64  # tokens to match with the corpus
 
     def __init__(self, n_vocab, corpus=(), *, floor=0.3, factor=4.0):
+        if not 0 <= floor <= 1:
+            raise ValueError(f"expected a floor from 0 to 1, got {floor}")
         self.n_vocab, self.floor, self.factor = n_vocab, floor, factor
         self.corpus = SuffixAutomaton(int(token) for token in corpus)
         self.text, self.tokens = SuffixAutomaton(), []

@@ -1,0 +1,74 @@
+"""A clock around a language model, which reports in the terms of llama.cpp.
+
+"Prompt evaluation" is the first call, which takes in the prompt; all later ones are "evaluation". Counted are the
+tokens that a model with a cache has to run: those behind the prefix it knows from the call before.
+Next: experiments.py
+"""
+
+from time import perf_counter
+
+
+class Timed:
+    """A language model with the logits of `model`, which counts tokens and seconds.
+
+    Parameters
+    ----------
+    model : LanguageModel
+    load_seconds : float
+        How long it took to load, for the report.
+    """
+
+    def __init__(self, model, load_seconds=0.0):
+        self.model = model
+        self.n_vocab, self.n_ctx = model.n_vocab, model.n_ctx
+        self.load_seconds = load_seconds
+        self.tokens = []  # of the call before
+        self.prompt_tokens, self.prompt_seconds, self.eval_tokens, self.eval_seconds = 0, 0.0, 0, 0.0
+
+    def __call__(self, tokens, n_last=1):
+        tokens = list(tokens)
+        n_new = len(tokens) - min(n_common(self.tokens, tokens), len(tokens) - n_last)
+        started = perf_counter()
+        logits = self.model(tokens, n_last=n_last)
+        seconds = perf_counter() - started
+        if self.tokens:
+            self.eval_tokens, self.eval_seconds = self.eval_tokens + n_new, self.eval_seconds + seconds
+        else:
+            self.prompt_tokens, self.prompt_seconds = n_new, seconds
+        self.tokens = tokens
+        return logits
+
+    @property
+    def report(self):
+        """The counts as a dict, under llama.cpp's names."""
+        return {
+            "load time": self.load_seconds,
+            "prompt eval time": self.prompt_seconds,
+            "prompt eval tokens": self.prompt_tokens,
+            "eval time": self.eval_seconds,
+            "eval tokens": self.eval_tokens,
+        }
+
+    def __str__(self):
+        return "\n".join(
+            [
+                f"load time        = {1000 * self.load_seconds:9.1f} ms",
+                f"prompt eval time = {per_token(self.prompt_seconds, self.prompt_tokens)}",
+                f"eval time        = {per_token(self.eval_seconds, self.eval_tokens)}",
+            ]
+        )
+
+
+def n_common(a, b):
+    """How many tokens two lists have in common from the start."""
+    return next((i for i, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
+
+
+def per_token(seconds, n_tokens):
+    """Seconds and tokens as llama.cpp prints them.
+
+    >>> per_token(0.5, 100)
+    '    500.0 ms /   100 tokens (   5.00 ms per token,    200.0 tokens per second)'
+    """
+    each, speed = (1000 * seconds / n_tokens, n_tokens / seconds) if n_tokens and seconds else (0.0, 0.0)
+    return f"{1000 * seconds:9.1f} ms / {n_tokens:5} tokens ({each:7.2f} ms per token, {speed:8.1f} tokens per second)"
