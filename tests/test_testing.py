@@ -1,5 +1,6 @@
 """The graders, by what they must reject and what they must let pass."""
 
+import itertools
 import re
 from types import SimpleNamespace
 
@@ -8,8 +9,23 @@ import pytest
 from conftest import random_gpt2
 
 import speculative
-from gpt2np import HParams
-from speculative import AutoregressiveSampler, Draft, ModelDrafter, Sampling, SpeculativeSampler, Verdict
+from gpt2np import EarlyExit, HParams
+from speculative import (
+    AutoregressiveSampler,
+    Draft,
+    EarlyExitDrafter,
+    ModelDrafter,
+    NGramDrafter,
+    NGramModel,
+    NoisyDrafter,
+    OracleDrafter,
+    PromptLookupDrafter,
+    Sampling,
+    SpeculativeSampler,
+    SuffixDrafter,
+    Verdict,
+    exact_law,
+)
 from speculative.museum import EXHIBITS, caught_by, law_error
 from speculative.probs import residual, sample_token
 from speculative.testing import TableModel, check_drafter, check_language_model, check_sampler, check_verifier
@@ -251,15 +267,40 @@ def test_an_error_inside_a_verifier_is_its_own():
 
 
 def drafters():
-    """One of each exported drafter; a new one must be added here."""
-    return {"ModelDrafter": ModelDrafter(TableModel.random(3), sampling=Sampling(0.7))}
+    """Some of each exported drafter; a new one must be added here."""
+    model, text = TableModel.random(3), [0, 1, 2, 0, 1, 1, 0]
+    table = NGramModel.from_tokens(text, n_vocab=3)
+    whole = EarlyExit(random_gpt2(HParams(n_vocab=3, n_ctx=23, n_embd=15, n_head=3, n_layer=2)), 1)
+    all_options = Sampling(0.7, top_k=2, top_p=0.9, min_p=0.1, repetition_penalty=1.3)
+    return {
+        "ModelDrafter": [
+            ModelDrafter(model, sampling=Sampling(0.7)),
+            ModelDrafter(model, sampling=all_options),
+            ModelDrafter(model, threshold=0.4),
+        ],
+        "EarlyExitDrafter": [EarlyExitDrafter(whole), EarlyExitDrafter(whole, threshold=0.4)],
+        "NGramDrafter": [NGramDrafter(table), NGramDrafter(table, sampling=all_options, threshold=0.4)],
+        "NoisyDrafter": [NoisyDrafter(model, 0.3, sampling=all_options)],
+        "OracleDrafter": [OracleDrafter(model)],
+        "PromptLookupDrafter": [PromptLookupDrafter(3)],
+        "SuffixDrafter": [SuffixDrafter(3), SuffixDrafter(3, text, floor=0)],
+    }
 
 
-def test_every_exported_drafter_passes_its_grader():
-    exported = {name for name in speculative.__all__ if hasattr(getattr(speculative, name), "propose")} - {"Drafter"}
+def test_every_exported_drafter_is_looked_at():
+    exported = {name for name in speculative.__all__ if name.endswith("Drafter")} - {"Drafter"}
     assert exported == drafters().keys()
-    for drafter in drafters().values():
+
+
+@pytest.mark.parametrize("name", drafters())
+def test_every_drafter_passes_its_grader_and_is_exact_in_the_loop(name):
+    target = TableModel.random(3, seed=5, n_ctx=12)
+    wanted = exact_law(lambda rng: AutoregressiveSampler(target).generate([0, 1, 0], 3, rng).tokens)
+    for drafter, K in itertools.product(drafters()[name], (1, 2)):
         check_drafter(drafter, n_vocab=3)
+        sampler = SpeculativeSampler(target, drafter, K=K)
+        law = exact_law(lambda rng, sampler=sampler: sampler.generate([0, 1, 0], 3, rng).tokens)
+        assert law.keys() == wanted.keys() and all(abs(law[t] - wanted[t]) < 1e-12 for t in wanted)
 
 
 class FixedDrafter:

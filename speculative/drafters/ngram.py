@@ -80,7 +80,7 @@ class NGramModel:
     def load(cls, path):
         """Read what `save` wrote; ValueError where a file is something else."""
         try:
-            with np.load(path) as file:
+            with open(path, "rb") as whole, np.load(whole) as file:
                 counts = [(file[f"codes{n}"], file[f"counts{n}"]) for n in range(1, len(file.files) // 2 + 1)]
                 return cls(counts, int(file["n_vocab"]))
         except (AttributeError, EOFError, IndexError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:

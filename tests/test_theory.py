@@ -1,0 +1,191 @@
+"""Theory: against the published tables, against exact enumeration, and the costs it takes."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from speculative import (
+    AutoregressiveSampler,
+    ModelDrafter,
+    PromptLookupDrafter,
+    Sampling,
+    SpeculativeSampler,
+    exact_law,
+    measure_costs,
+)
+from speculative.testing import TableModel
+from speculative.theory import (
+    acceptance_of,
+    best_K,
+    estimate_alpha,
+    expected_time,
+    expected_tokens,
+    operations_factor,
+    overlap,
+    speedup,
+)
+
+TARGET, DRAFT = TableModel.random(3, seed=1), TableModel.random(3, seed=2)
+
+
+@pytest.mark.parametrize(
+    ("alpha", "K", "operations", "speed"),
+    [
+        (0.6, 2, 1.53, 1.96),
+        (0.7, 3, 1.58, 2.53),
+        (0.8, 2, 1.23, 2.44),
+        (0.8, 5, 1.63, 3.69),
+        (0.9, 2, 1.11, 2.71),
+        (0.9, 10, 1.60, 6.86),
+    ],
+)
+def test_leviathans_table_1(alpha, K, operations, speed):
+    """arXiv:2211.17192, table 1: a draft that costs nothing."""
+    assert (round(operations_factor(alpha, K, 0), 2), round(speedup(alpha, K, 0), 2)) == (operations, speed)
+    assert math.isclose(expected_tokens(alpha, K), (1 - alpha ** (K + 1)) / (1 - alpha))
+
+
+@pytest.mark.parametrize(
+    ("c", "wanted"),
+    [
+        (0.02, [(4, 1.79), (6, 2.17), (8, 2.76), (11, 3.82), (19, 6.37)]),
+        (0.05, [(3, 1.63), (4, 1.92), (6, 2.35), (8, 3.09), (13, 4.67)]),
+        (0.10, [(2, 1.46), (3, 1.67), (4, 1.98), (6, 2.47), (10, 3.43)]),
+        (0.20, [(1, 1.25), (2, 1.40), (3, 1.58), (4, 1.87), (7, 2.37)]),
+        (0.35, [(1, 1.11), (1, 1.19), (2, 1.29), (3, 1.44), (4, 1.71)]),
+    ],
+)
+def test_the_best_draft_lengths(c, wanted):
+    """Against the condition for one more guess to pay, alpha^(K+1) (1 - alpha) (K c + 1) > c (1 - alpha^(K+1))."""
+    for alpha, (K, speed) in zip((0.5, 0.6, 0.7, 0.8, 0.9), wanted):
+        assert best_K(alpha, c) == K and round(speedup(alpha, K, c), 2) == speed
+        pays = [alpha ** (k + 1) * (1 - alpha) * (k * c + 1) > c * (1 - alpha ** (k + 1)) for k in range(21)]
+        assert pays.index(False) == K
+
+
+def test_speculation_pays_only_where_alpha_exceeds_c():
+    """Corollary 3.9: then K = 1 gains at least (1 + alpha) / (1 + c)."""
+    for alpha, c in itertools.product((0.1, 0.3, 0.5, 0.7), (0.05, 0.2, 0.4, 0.6)):
+        assert (best_K(alpha, c) > 0) == (alpha > c)
+        assert math.isclose(speedup(alpha, 1, c), (1 + alpha) / (1 + c))
+    assert best_K(0.9, 0.1, v=(1, 1.95, 2.9)) == 0  # where the target needs as long for each token of a block
+    assert math.isclose(speedup(0.5, 1, 0.25, v=(1, 1.25)), 1.0)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.3, 0.8, 1.0])
+@pytest.mark.parametrize("K", [0, 1, 4])
+def test_for_one_alpha_a_long_text_takes_the_time_of_the_formula(alpha, K):
+    c, v, n = 0.1, (1, 1.1, 1.2, 1.3, 1.4), 4000
+    gain = n / expected_time([alpha] * n, K, c, v)
+    np.testing.assert_allclose(gain, speedup(alpha, K, c, v), rtol=0.005)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=7), st.integers(0, 4))
+@settings(deadline=None, derandomize=True)
+def test_expected_time_is_that_of_all_ways_in_which_the_guesses_can_fall(acceptance, K):
+    c, v = 0.25, (1, 1.5, 1.75, 1.875, 2.0)
+
+    def time(flags):
+        i, total = 0, 0.0
+        while i < len(flags):
+            k = min(K, len(flags) - i - 1)
+            total += k * c + v[k]
+            i += next((j for j in range(k) if not flags[i + j]), k) + 1
+        return total
+
+    wanted = 0.0
+    for flags in itertools.product((False, True), repeat=len(acceptance)):
+        wanted += math.prod(a if flag else 1 - a for a, flag in zip(acceptance, flags)) * time(flags)
+    np.testing.assert_allclose(expected_time(acceptance, K, c, v), wanted, rtol=1e-12)
+
+
+@pytest.mark.parametrize("K", [1, 2, 3])
+@pytest.mark.parametrize("sampling", [Sampling(), Sampling(0)], ids=["sampled", "greedy"])
+def test_the_expected_calls_of_the_targets_own_texts_are_those_of_the_sampler(sampling, K):
+    """sum over texts of P(text) T(text) = E[target calls] of speculative sampling, by two enumerations."""
+    n, prompt = 4, [0, 1]
+    sampler = SpeculativeSampler(TARGET, ModelDrafter(DRAFT, sampling=sampling), K=K, sampling=sampling)
+    calls = exact_law(lambda rng: sampler.generate(prompt, n, rng).stats.target_calls)
+    expected = 0.0
+    texts = exact_law(lambda rng: AutoregressiveSampler(TARGET, sampling=sampling).generate(prompt, n, rng).tokens)
+    for text, probability in texts.items():
+        p, q = (sampling(model([*prompt, *text[:-1]], n_last=n)) for model in (TARGET, DRAFT))
+        expected += probability * expected_time(acceptance_of(text, p, q), K)
+    np.testing.assert_allclose(expected, sum(number * share for number, share in calls.items()), rtol=1e-12)
+
+
+def test_the_mean_acceptance_of_the_targets_tokens_is_the_overlap():
+    p, q = np.array([[0.5, 0.3, 0.2]]), np.array([[0.1, 0.6, 0.3]])
+    mean = sum(p[0, x] * acceptance_of([x], p, q)[0] for x in range(3))
+    assert math.isclose(mean, overlap(p, q)[0]) and math.isclose(mean, 0.1 + 0.3 + 0.2)
+
+
+def test_alpha_is_estimated_from_accepted_guesses_and_rejections():
+    """For guesses accepted with probability 0.7, K = 5, A / (A + J) comes to 0.7, and A / drafted does not."""
+    rng, K = np.random.default_rng(0), 5
+    accepted = [next((j for j in range(K) if rng.random() >= 0.7), K) for _ in range(20_000)]
+    _, low, high = estimate_alpha(sum(accepted), sum(n < K for n in accepted))
+    assert low < 0.7 < high and high - low < 0.01 and abs(sum(accepted) / (K * len(accepted)) - 0.388) < 0.01
+    assert math.isnan(estimate_alpha(0, 0)[0]) and estimate_alpha(0, 0)[1:] == (0, 1)
+    assert estimate_alpha(10, 0)[0] == 1 and 0.6 < estimate_alpha(10, 0)[1] < 0.75  # Wilson: 1 / (1 + z^2 / 10)
+    np.testing.assert_allclose(estimate_alpha(10, 0)[1], 1 / (1 + 1.959964**2 / 10))
+
+
+def test_the_statistics_of_a_generation_count_its_rejections():
+    generation = SpeculativeSampler(TARGET, ModelDrafter(DRAFT), K=3).generate([0], 40, 0)
+    ends = [r.origins[-1] for r in generation.rounds]
+    assert generation.stats.rejected == ends.count("correction") > 0
+    stats = str(generation.stats).splitlines()
+    assert stats[:2] == ["n_draft   = 3", "n_predict = 40"]
+    assert stats[4] == f"accept    = {100 * generation.stats.accepted / generation.stats.drafted:.3f}%"
+
+
+# ------------------------------------------------------------------------------------------------ costs
+
+
+class Slow:
+    """A model that takes so many milliseconds a call, and so many for each row."""
+
+    n_vocab, n_ctx = 3, 64
+
+    def __init__(self, clock, call, row):
+        self.clock, self.call, self.row = clock, call, row
+
+    def __call__(self, tokens, n_last=1):
+        self.clock[0] += self.call + n_last * self.row
+        return TARGET(tokens, n_last)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that stands still but for `Slow`."""
+    now = [0.0]
+    for module in ("costs", "sampler"):
+        monkeypatch.setattr(f"speculative.{module}.perf_counter", lambda: now[0])
+    return now
+
+
+def test_the_costs_are_those_of_the_parts(clock):
+    target, draft = Slow(clock, 8.0, 2.0), Slow(clock, 0.5, 0.5)
+    costs = measure_costs(target, ModelDrafter(draft), [0, 1, 2] * 6, most=4, repeats=3)
+    assert (costs.step, costs.c) == (10.0, 0.1)
+    np.testing.assert_allclose(costs.v, [1, 1.2, 1.4, 1.6, 1.8])
+    free = measure_costs(target, PromptLookupDrafter(3), [0, 1, 2] * 6, most=2, repeats=3)
+    assert free.c == 0 and len(free.v) == 3
+
+
+def test_one_slow_call_does_not_change_the_costs(clock):
+    class Hiccup(Slow):
+        n_calls = 0
+
+        def __call__(self, tokens, n_last=1):
+            self.n_calls += 1
+            self.clock[0] += 1000.0 if self.n_calls in (1, 9, 14) else 0.0
+            return Slow.__call__(self, tokens, n_last)
+
+    costs = measure_costs(Hiccup(clock, 8.0, 2.0), ModelDrafter(Slow(clock, 1.0, 0.0)), [0, 1] * 8, most=3, repeats=5)
+    np.testing.assert_allclose([costs.step, costs.c, *costs.v], [10, 0.1, 1, 1.2, 1.4, 1.6])

@@ -1,0 +1,51 @@
+"""The clock around a model."""
+
+import numpy as np
+import pytest
+
+from speculative import AutoregressiveSampler, ModelDrafter, SpeculativeSampler, Timed
+from speculative.testing import TableModel, check_language_model
+
+TARGET, DRAFT = TableModel.random(3, seed=1), TableModel.random(3, seed=2)
+
+
+def test_a_timed_model_has_the_logits_of_the_model():
+    check_language_model(Timed(TARGET))
+    np.testing.assert_array_equal(Timed(TARGET)([0, 1, 2], n_last=2), TARGET([0, 1, 2], n_last=2))
+
+
+@pytest.mark.parametrize("K", [1, 3, 5])
+def test_tokens_are_counted_as_a_model_with_a_cache_runs_them(K):
+    """The target runs the prompt and the guesses once, then each round its last token and the guesses."""
+    target, draft = Timed(TARGET, load_seconds=0.5), Timed(DRAFT)
+    generation = SpeculativeSampler(target, ModelDrafter(draft), K=K).generate([0, 1, 2, 0], 30, 0)
+    first, *others = generation.rounds
+    assert target.prompt_tokens == 4 + len(first.drafted)
+    assert target.eval_tokens == sum(1 + len(r.drafted) for r in others)
+    assert draft.prompt_tokens == 4
+    whole = [r for r in generation.rounds[:-1] if r.n_accepted == len(r.drafted)]  # then the last guess is new, too
+    drafting_after = sum(1 for r in whole if r is not generation.rounds[-1])
+    n_calls = generation.stats.drafted - 1
+    assert n_calls <= draft.eval_tokens <= n_calls + drafting_after
+    assert target.report["load time"] == 0.5 and target.report["eval tokens"] == target.eval_tokens
+    assert 0 < target.eval_seconds < 60
+
+
+def test_an_ordinary_generation_runs_each_token_once():
+    target = Timed(TARGET)
+    AutoregressiveSampler(target).generate([0, 1, 2], 10, 0)
+    assert (target.prompt_tokens, target.eval_tokens) == (3, 9)
+
+
+def test_the_report_reads_as_that_of_llama_cpp(monkeypatch):
+    now = iter(range(100))
+    monkeypatch.setattr("speculative.timing.perf_counter", lambda: next(now) / 4)
+    target = Timed(TARGET, load_seconds=0.0125)
+    assert "0 tokens (   0.00 ms per token,      0.0 tokens per second)" in str(target)
+    for tokens in ([0, 1, 2, 0, 1], [0, 1, 2, 0, 1, 2], [0, 1, 2, 0, 1, 2, 2]):
+        target(tokens)
+    assert str(target).splitlines() == [
+        "load time        =      12.5 ms",
+        "prompt eval time =     250.0 ms /     5 tokens (  50.00 ms per token,     20.0 tokens per second)",
+        "eval time        =     500.0 ms /     2 tokens ( 250.00 ms per token,      4.0 tokens per second)",
+    ]
