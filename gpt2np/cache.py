@@ -4,23 +4,23 @@ Attention is the only layer that looks at other tokens, and of those it needs on
 one after the other cost 1 + 2 + ... + n token passes; with one, n. The arrays are laid out once for the whole context,
 so growing copies nothing, and forgetting is setting a length: what lies beyond it is overwritten later.
 Leaves out: which tokens these are; model.py keeps the token ids beside the cache and decides what to forget.
-Next: model.py
+Next: layers.py
 """
 
 import numpy as np
+
+from .matmul import N_ROWS, SMALL, padded, round_up
 
 
 class KVCache:
     """Keys and values of the first `length` tokens in every layer, with room for n_ctx.
 
-    It takes 2 * n_layer * n_ctx * n_embd numbers of `dtype`, each page of memory when it is first written.
+    It takes about 2 * n_layer * n_ctx * n_embd numbers of `dtype`, each page of memory when it is first written.
     """
 
     def __init__(self, n_layer, n_head, n_ctx, d_head, dtype=np.float32):
-        self.keys = np.empty((n_layer, n_head, n_ctx, d_head), dtype)
-        self.values = np.empty((n_layer, n_head, n_ctx, d_head), dtype)
         self.length = 0
-        self.layers = [LayerCache(self, i) for i in range(n_layer)]
+        self.layers = [LayerCache(self, n_head, n_ctx, d_head, dtype) for _ in range(n_layer)]
 
     def truncate(self, length):
         """Forget all tokens from position `length` on."""
@@ -28,18 +28,27 @@ class KVCache:
 
 
 class LayerCache:
-    """One layer of a KVCache, as `layers.attention` sees it."""
+    """One layer of a KVCache, as `layers.attention` sees it: laid out for the products there, and padded for them.
 
-    def __init__(self, cache, layer):
+    keys [n_head, d_head, n_ctx] are transposed; values [n_head, n_ctx, d_head + 1] have a 1 as their last number, so
+    that the weighted sum of the values comes with the sum of the weights.
+    """
+
+    def __init__(self, cache, n_head, n_ctx, d_head, dtype):
         self.cache = cache
-        self.keys, self.values = cache.keys[layer], cache.values[layer]
+        n_columns, n_numbers = round_up(n_ctx), round_up(d_head + 1)
+        self.keys = np.zeros((n_head, d_head, n_columns), dtype)
+        self.values = np.zeros((n_head, n_columns, n_numbers), dtype)
+        self.most_rows = max(2, min(N_ROWS, SMALL // (n_columns * n_numbers)))  # in one product
 
     def append(self, k, v):
-        """Write k and v [n_head, n_new, d_head] behind the past; return views of past and new, [n_head, n_seq, d_head].
+        """Write k and v [n_head, n_new, d_head] behind the past; (n_past, keys, values) of past, new and padding.
 
         The cache's length stays until every layer has appended; `model.forward` then sets it.
         """
-        n_past, n_seq = self.cache.length, self.cache.length + k.shape[1]
-        self.keys[:, n_past:n_seq] = k
-        self.values[:, n_past:n_seq] = v
-        return self.keys[:, :n_seq], self.values[:, :n_seq]
+        n_past, n_seq, d_head = self.cache.length, self.cache.length + k.shape[1], k.shape[2]
+        self.keys[..., n_past:n_seq] = k.transpose(0, 2, 1)
+        self.values[:, n_past:n_seq, :d_head] = v
+        self.values[:, n_past:n_seq, d_head] = 1
+        n = padded(n_seq, self.keys.shape[2])
+        return n_past, self.keys[..., :n], self.values[:, :n]

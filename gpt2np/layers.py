@@ -3,18 +3,22 @@
 Every function takes float32 arrays and returns new ones; no argument is written to. The parameters come in as keyword
 arguments under the checkpoint's own names, so that `linear(x, **c_fc)` needs no glue. All of them work without a cache;
 `attention` and `block` take the cache of their layer where one is kept (cache.py), and x is then the new tokens alone.
+Every row comes out the same to the bit, whatever other rows are computed with it, where the weights are in panels.
 Several steps work in place, on an array made in the same function: at these sizes a needless array costs as much as
 the arithmetic. Leaves out: dropout, and everything else that only training needs.
 
 Source: Radford et al., "Language Models are Unsupervised Multitask Learners" (2019); pre-norm blocks as in section 2.3.
 Shapes: n_new tokens are computed now, n_past are in the cache, n_seq = n_past + n_new.
-Next: cache.py
+Next: model.py
 """
 
 import math
 from functools import lru_cache
 
 import numpy as np
+
+from .cache import KVCache
+from .matmul import product, round_up
 
 GELU_SCALE = math.sqrt(2 / math.pi)
 
@@ -32,14 +36,6 @@ def gelu(x):
     return y
 
 
-def softmax(x):
-    """exp(x) over its sum along the last axis; the largest entry is subtracted first, so that nothing overflows."""
-    y = x - np.maximum.reduce(x, axis=-1, keepdims=True)
-    np.exp(y, out=y)
-    y /= np.add.reduce(y, axis=-1, keepdims=True)
-    return y
-
-
 def layer_norm(x, g, b, eps=1e-5):
     """Each row of x at mean 0 and variance 1, then scaled by g and shifted by b (arXiv:1607.06450, equation 4)."""
     n_embd = x.shape[-1]
@@ -52,38 +48,43 @@ def layer_norm(x, g, b, eps=1e-5):
 
 
 def linear(x, w, b):
-    """x @ w + b; the checkpoint stores w as [n_in, n_out]."""
+    """x @ w + b; the checkpoint stores w as [n_in, n_out], a model that was loaded has it in panels (matmul.py)."""
     y = x @ w  # [n_new, n_in] -> [n_new, n_out]
     y += b
     return y
 
 
 @lru_cache
-def causal_mask(n_new):
-    """[n_new, n_new]: 0 where row i may see column j, that is j <= i, and -inf elsewhere."""
-    mask = np.triu(np.full((n_new, n_new), -np.inf, dtype=np.float32), 1)
+def triangle(n):
+    """[n, n]: 0 where row i may see column j, that is j <= i, and -inf elsewhere."""
+    mask = np.triu(np.full((n, n), -np.inf, dtype=np.float32), 1)
     mask.setflags(write=False)
     return mask
 
 
-def split_heads(x, n_head):
-    """[n_new, n_embd] -> [n_head, n_new, d_head]"""
-    return x.reshape(len(x), n_head, -1).transpose(1, 0, 2)
-
-
 def attention(x, c_attn, c_proj, n_head, cache=None):
-    """Causal self-attention of the new tokens over the cached ones and themselves (arXiv:1706.03762, equation 1)."""
-    q, k, v = np.split(linear(x, **c_attn), 3, axis=-1)  # [n_new, n_embd] -> 3 of [n_new, n_embd]
-    q, k, v = split_heads(q, n_head), split_heads(k, n_head), split_heads(v, n_head)
-    if cache is not None:
-        k, v = cache.append(k, v)  # [n_head, n_new, d_head] -> [n_head, n_seq, d_head]
-    n_new, n_seq = q.shape[1], k.shape[1]
-    scores = q @ k.transpose(0, 2, 1)  # -> [n_head, n_new, n_seq]
-    scores *= 1 / math.sqrt(q.shape[2])
-    if n_new > 1:  # a new token sees every past one, and of the new ones those up to itself
-        scores[:, :, n_seq - n_new :] += causal_mask(n_new)
-    heads = softmax(scores) @ v  # -> [n_head, n_new, d_head]
-    return linear(heads.transpose(1, 0, 2).reshape(x.shape), **c_proj)  # -> [n_new, n_embd]
+    """Causal self-attention of the new tokens over the cached ones and themselves (arXiv:1706.03762, equation 1).
+
+    The columns of the scores are padded, see `matmul.product`; those behind a row's own token have the weight 0.
+    """
+    n_new, n_embd = x.shape
+    d_head = n_embd // n_head
+    cache = cache or KVCache(1, n_head, n_new, d_head).layers[0]
+    q, k, v = (
+        linear(x, **c_attn).reshape(n_new, 3, n_head, d_head).transpose(1, 2, 0, 3)
+    )  # 3 of [n_head, n_new, d_head]
+    n_past, keys, values = cache.append(k, v)
+    scores = product(q, keys, cache.most_rows)  # -> [n_head, n_new, n_seq], padded
+    scores *= 1 / math.sqrt(d_head)
+    n_behind = scores.shape[2] - n_past
+    scores[..., n_past:] += triangle(round_up(max(n_new, n_behind)))[:n_new, :n_behind]
+    # Softmax, whose sum comes out of the product with the values: they have a 1 as their last number.
+    scores -= np.maximum.reduce(scores, axis=-1, keepdims=True)
+    weights = np.exp(scores, out=scores)
+    heads = product(weights, values, cache.most_rows)  # -> [n_head, n_new, d_head + 1], padded
+    y = np.empty((n_new, n_head, d_head), np.float32)
+    np.divide(heads[..., :d_head], heads[..., d_head, None], out=y.transpose(1, 0, 2))
+    return linear(y.reshape(n_new, n_embd), **c_proj)
 
 
 def mlp(x, c_fc, c_proj):

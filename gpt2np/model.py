@@ -6,12 +6,14 @@ differs and runs the rest. So nobody above has to roll anything back: rollback i
 Leaves out: text (tokenizer.py), files (load.py), and how a token is chosen from the logits (the package speculative).
 """
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 
 from .cache import KVCache
 from .layers import block, layer_norm
+from .matmul import N_THREADS, Embedding, Panels
 
 
 @dataclass(frozen=True)
@@ -68,9 +70,9 @@ class GPT2:
     """
 
     def __init__(self, params, hparams):
-        self.params = params
+        self.params = packed(params)
         self.hparams = hparams
-        self.cache = KVCache(hparams.n_layer, hparams.n_head, hparams.n_ctx, hparams.d_head, params["wte"].dtype)
+        self.cache = KVCache(hparams.n_layer, hparams.n_head, hparams.n_ctx, hparams.d_head)
         self.tokens = []  # the first cache.length of these are in the cache
 
     @property
@@ -98,6 +100,20 @@ class GPT2:
     def reset(self):
         """Forget the cache. No result changes; the next call takes the time of a new model's first."""
         self.cache.truncate(0)
+
+
+def packed(params):
+    """The parameter tree with the weight matrices in panels (matmul.py), wte as well; the rest as it is."""
+
+    def linears(part):
+        return {name: {**linear, "w": Panels(linear["w"])} for name, linear in part.items()}
+
+    def block(params):
+        return {**params, "attn": linears(params["attn"]), "mlp": linears(params["mlp"])}
+
+    with ThreadPoolExecutor(N_THREADS) as threads:  # it is the first touch of new memory that takes the time
+        wte = threads.submit(Embedding, params["wte"])
+        return {**params, "blocks": list(threads.map(block, params["blocks"])), "wte": wte.result()}
 
 
 def common_prefix(a, b):

@@ -5,7 +5,7 @@ import pytest
 from conftest import random_gpt2
 
 from gpt2np import HParams
-from gpt2np.layers import attention, block, causal_mask, gelu, layer_norm, linear, mlp, softmax
+from gpt2np.layers import attention, block, gelu, layer_norm, linear, mlp, triangle
 from gpt2np.load import find_folder
 from gpt2np.model import forward
 from gpt2np.params import build_params, read_config
@@ -54,7 +54,8 @@ def test_every_intermediate_equals_that_of_transformers(request):
 def test_a_difference_is_named_where_it_begins():
     params = random_gpt2(SHAPE).params
     golden = {name: array.copy() for name, array in intermediates([1, 2, 3], params, 3)}
-    params["blocks"][1]["mlp"]["c_fc"]["w"] = params["blocks"][1]["mlp"]["c_fc"]["w"] * np.float32(1.01)
+    c_fc = params["blocks"][1]["mlp"]["c_fc"]
+    c_fc["w"] = np.asarray(c_fc["w"]) * np.float32(1.01)
     with pytest.raises(AssertionError, match=r"first differing: h\.1\.mlp"):
         assert_same_intermediates(intermediates([1, 2, 3], params, 3), golden, rtol=2e-6)
 
@@ -65,10 +66,20 @@ def test_gelu():
     np.testing.assert_allclose(gelu(x), exact, rtol=1e-5, atol=1e-6)
 
 
-def test_softmax():
-    x = np.array([[1000, 1000, -np.inf], [-1000, -1001, -1002]], dtype=np.float32)
-    e = np.exp([0, -1, -2])
-    np.testing.assert_allclose(softmax(x), [[0.5, 0.5, 0], e / e.sum()], rtol=1e-6)
+def test_attention():
+    """Against the formula, in float64 and without any padding: softmax(q k / √d_head, masked) v."""
+    rng, n, n_head, d_head = np.random.default_rng(0), 19, 3, 5
+    x, c_attn = rng.standard_normal((n, 15), np.float32), random_gpt2(HParams(7, 29, 15, 3, 1)).params["blocks"][0]
+    c_attn, c_proj = (c_attn["attn"][name] for name in ("c_attn", "c_proj"))
+    q, k, v = (
+        part.reshape(n, n_head, d_head).transpose(1, 0, 2)
+        for part in np.split(x.astype(float) @ np.asarray(c_attn["w"]) + c_attn["b"], 3, axis=1)
+    )
+    scores = np.where(np.tri(n, dtype=bool), q @ k.transpose(0, 2, 1) / math.sqrt(d_head), -np.inf)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    heads = weights / weights.sum(-1, keepdims=True) @ v
+    exact = heads.transpose(1, 0, 2).reshape(n, 15) @ np.asarray(c_proj["w"]) + c_proj["b"]
+    np.testing.assert_allclose(attention(x, c_attn, c_proj, n_head), exact, rtol=1e-4, atol=1e-5)
 
 
 def test_layer_norm():
@@ -84,11 +95,11 @@ def test_linear():
     np.testing.assert_array_equal(linear(x, w, b), [[2, 3, 14]])
 
 
-def test_causal_mask():
+def test_triangle():
     inf = -np.inf
-    np.testing.assert_array_equal(causal_mask(3), [[0, inf, inf], [0, 0, inf], [0, 0, 0]])
+    np.testing.assert_array_equal(triangle(3), [[0, inf, inf], [0, 0, inf], [0, 0, 0]])
     with pytest.raises(ValueError, match="read-only"):
-        causal_mask(3)[0, 0] = 1  # it is shared between calls
+        triangle(3)[0, 0] = 1  # it is shared between calls
 
 
 def test_no_token_sees_what_comes_after_it():
@@ -104,7 +115,7 @@ def test_arguments_are_not_written_to():
     layer = random_gpt2(SHAPE).params["blocks"][0]
     x = np.random.default_rng(0).standard_normal((5, SHAPE.n_embd)).astype(np.float32)
     x.setflags(write=False)
-    for result in (gelu(x), softmax(x), layer_norm(x, **layer["ln_1"]), mlp(x, **layer["mlp"]), block(x, layer, 3)):
+    for result in (gelu(x), layer_norm(x, **layer["ln_1"]), mlp(x, **layer["mlp"]), block(x, layer, 3)):
         assert result.dtype == np.float32 and not np.shares_memory(result, x)
 
 

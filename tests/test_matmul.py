@@ -1,0 +1,197 @@
+"""Rows keep their bits: in the product, and through the whole model, with every strategy."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+from conftest import ROOT, random_gpt2
+
+from gpt2np import HParams, matmul
+from gpt2np.matmul import Embedding, Panels, product
+
+SHAPE = HParams(n_vocab=53, n_ctx=45, n_embd=3 * 7, n_head=3, n_layer=2)
+KEEPS_BITS = [name for name in matmul.STRATEGIES if name == "rows" or matmul.probe()[name]["invariant"]]
+
+
+@pytest.fixture(params=KEEPS_BITS)
+def strategy(request):
+    before = matmul.strategy()
+    yield matmul.use(request.param)
+    matmul.use(before)
+
+
+def random(*shape, seed=0):
+    array = np.random.default_rng(seed).standard_normal(shape, np.float32)
+    array.setflags(write=False)
+    return array
+
+
+@pytest.mark.parametrize(
+    ("n_in", "n_out"),
+    [(1, 1), (7, 13), (64, 64), (63, 65), (256, 768), (768, 257), (1024, 128), (1025, 64), (3072, 200), (1000, 3000)],
+)
+def test_a_row_has_the_same_bits_in_any_company(strategy, n_in, n_out):
+    x, w = random(40, n_in), random(n_in, n_out, seed=1)
+    panels = Panels(w)
+    alone = np.concatenate([x[i : i + 1] @ panels for i in range(len(x))])
+    assert alone.dtype == np.float32 and alone.shape == (40, n_out)
+    np.testing.assert_allclose(alone, x.astype(float) @ w, rtol=1e-4, atol=1e-5 * n_in)
+    for begin, end in [(i, i + n) for n in range(2, 14) for i in (0, 3)] + [(5, 40), (0, 40), (0, 25)]:
+        assert (x[begin:end] @ panels).tobytes() == alone[begin:end].tobytes(), (begin, end)
+
+
+def test_also_in_two_threads(strategy, monkeypatch):
+    x, w = random(5, 300), Panels(random(300, 700, seed=1))
+    before = x @ w
+    monkeypatch.setattr(matmul, "TWO_THREADS_FROM", 0)
+    monkeypatch.setattr(matmul, "N_THREADS", 2)
+    monkeypatch.setattr(matmul, "idle", [])
+    assert (x @ w).tobytes() == before.tobytes()
+    assert len(matmul.idle) == 1
+    q, keys = random(4, 3, 16), random(4, 16, 32, seed=1)
+    np.testing.assert_allclose(product(q, keys), q @ keys, rtol=1e-4, atol=1e-5)
+
+
+def test_several_threads_of_a_program(monkeypatch):
+    """Each takes a worker of its own."""
+    monkeypatch.setattr(matmul, "TWO_THREADS_FROM", 0)
+    monkeypatch.setattr(matmul, "N_THREADS", 2)
+    monkeypatch.setattr(matmul, "idle", [])
+    xs, w, wrong = [random(3, 200, seed=seed) for seed in range(4)], Panels(random(200, 500)), []
+    expected = [x @ w for x in xs]
+
+    def run(x, result):
+        wrong.extend(1 for _ in range(200) if (x @ w).tobytes() != result.tobytes())
+
+    threads = [threading.Thread(target=run, args=pair) for pair in zip(xs, expected)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == [] and 1 <= len(matmul.idle) <= 4
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_forked_process_has_its_own_worker():
+    code = """
+import os, numpy as np
+from gpt2np import matmul
+matmul.TWO_THREADS_FROM, matmul.N_THREADS = 0, 2
+x, w = np.ones((2, 100), np.float32), matmul.Panels(np.ones((100, 200), np.float32))
+x @ w
+if os.fork() == 0:
+    os._exit(int((x @ w).sum() == 40000))
+print(os.wait()[1] >> 8)
+"""
+    run = subprocess.run([sys.executable, "-W", "ignore", "-c", code], cwd=ROOT, capture_output=True, timeout=60)
+    assert run.stdout.split() == [b"1"], run.stderr
+
+
+def test_an_interrupted_wait_gives_the_worker_up(monkeypatch):
+    monkeypatch.setattr(matmul, "TWO_THREADS_FROM", 0)
+    monkeypatch.setattr(matmul, "N_THREADS", 2)
+    monkeypatch.setattr(matmul, "idle", [])
+    x, w, multiply = random(3, 200), Panels(random(200, 500)), np.matmul
+    expected = x @ w
+
+    def interrupted(*arguments):
+        if threading.current_thread() is threading.main_thread():
+            raise KeyboardInterrupt
+        multiply(*arguments)
+
+    monkeypatch.setattr(matmul.np, "matmul", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        x @ w
+    monkeypatch.setattr(matmul.np, "matmul", multiply)
+    for _ in range(20):
+        assert (x @ w).tobytes() == expected.tobytes()
+
+
+def test_rows_of_weight_zero_and_more_columns_change_nothing(strategy):
+    """What attention needs: a row that sees n tokens, computed among rows that see more."""
+    q, keys, values = random(2, 9, 40), random(2, 40, 512, seed=1), random(2, 512, 48, seed=2)
+    scores = product(q, keys)
+    for n_seen in (1, 15, 16, 17, 100, 250):
+        weights = np.where(np.arange(512) < n_seen, np.abs(scores), 0)
+        heads = product(weights, values)
+        for n_rows in (1, 2, 5, 9):
+            n = matmul.padded(n_seen, 512)
+            assert product(q[:, :n_rows], keys[..., :n]).tobytes() == scores[:, :n_rows, :n].tobytes()
+            assert product(weights[:, :n_rows, :n], values[:, :n]).tobytes() == heads[:, :n_rows].tobytes()
+
+
+def walk(model, n_steps, seed=0):
+    """Yields (tokens, n_last) that extend, branch and shrink."""
+    rng, tokens = np.random.default_rng(seed), [1]
+    for _ in range(n_steps):
+        keep = int(rng.integers(0, len(tokens) + 1))
+        n_new = int(rng.integers(0, min(model.n_ctx - keep, rng.choice([3, 10, model.n_ctx])) + 1))
+        tokens = (tokens[:keep] + rng.integers(0, model.n_vocab, n_new).tolist()) or [2]
+        yield tokens, int(rng.integers(1, len(tokens) + 1))
+
+
+def one_by_one(model, tokens):
+    """The logits after each token, computed without any other row."""
+    model.reset()
+    return np.concatenate([model(tokens[:n]) for n in range(1, len(tokens) + 1)])
+
+
+def test_logits_are_the_same_bits_however_they_are_asked_for(strategy):
+    model, other = random_gpt2(SHAPE), random_gpt2(SHAPE)
+    for tokens, n_last in walk(model, 80):
+        assert model(tokens, n_last).tobytes() == one_by_one(other, tokens)[-n_last:].tobytes()
+
+
+def test_on_the_bundled_pair(strategy, tiny_pair):
+    for model in tiny_pair[:2]:
+        for tokens, n_last in list(walk(model, 12, seed=3)):
+            tokens = tokens[:150]
+            logits = model(tokens, min(n_last, len(tokens)))
+            assert logits.tobytes() == one_by_one(model, tokens)[-len(logits) :].tobytes()
+            model.reset()
+
+
+@pytest.mark.parametrize("kernels", ["SkylakeX", "Haswell", "Sandybridge", "Prescott"])
+def test_the_chosen_strategy_keeps_the_bits_with_other_kernels(kernels):
+    """OpenBLAS takes the kernels of another processor where it is told to, if this one can run them."""
+    code = """
+import json, sys
+sys.path.insert(0, "tests")
+from conftest import random_gpt2
+from test_matmul import one_by_one, walk
+from gpt2np import HParams, matmul
+model, other = (random_gpt2(HParams(211, 100, 96, 3, 2)) for _ in range(2))
+for tokens, n_last in walk(model, 12):
+    assert model(tokens, n_last).tobytes() == one_by_one(other, tokens)[-n_last:].tobytes(), len(tokens)
+print(json.dumps(matmul.describe()))
+"""
+    found = np.show_config(mode="dicts")["SIMD Extensions"]["found"]
+    if kernels == "SkylakeX" and not {"X86_V4", "AVX512_SKX"} & set(found):
+        pytest.skip("this processor has no AVX-512")
+    environment = {k: v for k, v in os.environ.items() if k != "GPT2NP_MATMUL"} | {"OPENBLAS_CORETYPE": kernels}
+    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    found = json.loads(run.stdout)
+    assert found["strategy"] in matmul.STRATEGIES
+    assert found["probe"]["panels"]["invariant"] or kernels != "SkylakeX"
+
+
+def test_a_strategy_can_be_named():
+    code = "from gpt2np import matmul; print(matmul.describe()['strategy'])"
+    environment = os.environ | {"GPT2NP_MATMUL": "rows"}
+    assert subprocess.check_output([sys.executable, "-c", code], cwd=ROOT, env=environment).split() == [b"rows"]
+    with pytest.raises(ValueError, match="unknown strategy 'fast' for products: expected panels or rows"):
+        matmul.use("fast")
+
+
+def test_panels_give_the_matrix_back():
+    w = random(1100, 130)
+    np.testing.assert_array_equal(np.asarray(Panels(w)), w)
+    wte = Embedding(w)
+    np.testing.assert_array_equal(np.asarray(wte), w)
+    np.testing.assert_array_equal(wte[[3, 1099, 3, 0]], w[[3, 1099, 3, 0]])
+    assert wte.shape == w.shape and wte.T.shape == w.T.shape
