@@ -71,6 +71,8 @@ def test_speculation_does_not_pay_with_a_draft_at_the_targets_cost(monkeypatch):
     expected = forecast(slow, ModelDrafter(slow), PROMPTS, N, sampling=Sampling(), most=3)
     assert math.isclose(expected.alpha, 1) and expected.best_K == 0
     assert (expected.costs.step, expected.costs.c, expected.costs.v) == (1, 1, (1, 1, 1, 1))
+    free = forecast(slow, ModelDrafter(TARGET), PROMPTS, N, sampling=Sampling(), most=3)
+    assert free.costs.c == 0 and free.best_K == 3 and math.isclose(free.expected_speedup[2], 4)
     assert max(expected.expected_speedup) == 1  # K + 1 tokens for K guesses and a check, each at the cost of a token
 
 

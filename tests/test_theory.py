@@ -139,6 +139,7 @@ def test_the_statistics_of_a_generation_count_its_rejections():
     generation = SpeculativeSampler(TARGET, ModelDrafter(DRAFT), K=3).generate([0], 40, 0)
     ends = [r.origins[-1] for r in generation.rounds]
     assert generation.stats.rejected == ends.count("correction") > 0
+    assert AutoregressiveSampler(TARGET).generate([0], 9, 0).stats.rejected == 0
     share = 100 * generation.stats.accepted / generation.stats.drafted
     assert str(generation.stats) == (
         f"n_draft = 3, n_predict = 40, n_drafted = {generation.stats.drafted}, n_accept = {generation.stats.accepted}, "

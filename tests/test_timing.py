@@ -39,6 +39,15 @@ def test_an_ordinary_generation_runs_each_token_once():
     assert (target.prompt_tokens, target.eval_tokens) == (3, 9)
 
 
+def test_rows_that_are_asked_for_again_are_run_again():
+    target, counts = Timed(TARGET), []
+    for tokens, n_last in (([0, 1, 2], 1), ([0, 1, 2], 3), ([0, 1, 2], 1), ([0, 1], 1), ([0, 2, 2, 2], 1)):
+        before = target.eval_tokens
+        target(tokens, n_last)
+        counts.append(target.eval_tokens - before)
+    assert counts == [0, 3, 1, 1, 3] and target.prompt_tokens == 3
+
+
 def test_the_report_reads_as_that_of_llama_cpp(monkeypatch):
     now = iter(range(100))
     monkeypatch.setattr("speculative.timing.perf_counter", lambda: next(now) / 4)
