@@ -1,189 +1,212 @@
-"""Ordinary against speculative generation: the same target model, without and with a draft model.
+"""Ordinary against speculative generation: the same target model, without and with a draft.
 
     python main.py                                  the bundled pair, no download
     python main.py --draft_model_size 124M --target_model_size 355M --K 4
 
 --prompt TEXT              what to continue; an empty one starts from <|endoftext|>
---n_tokens_to_generate N   how many tokens to add, exactly (120)
---draft_model_size M       the model that guesses (tiny-draft), and
---target_model_size M      the model whose text it is (tiny-target): tiny-draft or tiny-target, which are bundled,
-                           124M, 355M, 774M, 1558M, or a folder with a GPT-2; both need the same vocabulary
---K K                      how many tokens the draft guesses before the target checks them (4)
+--n_tokens_to_generate N   how many tokens to add, exactly, unless --stop ends the text (120)
+--target_model_size M      the model whose text it is (tiny-target): tiny-draft or tiny-target, which are bundled, 124M,
+                           355M, 774M, 1558M, or a folder with a GPT-2
+--drafter D                who guesses (model): model, or without one ngram (counts of a text), prompt_lookup and suffix
+                           (copies of the text so far), early_exit (the target's own first layers)
+--draft_model_size M       the model that guesses (tiny-draft), with the target's vocabulary; for --drafter model alone
+--corpus FILE              a text to count n-grams in (ngram: some tales that neither bundled model knows) or to copy
+                           from, too (suffix: none)
+--ngram_table FILE         where the counts of ngram are kept: read if it is there, else counted and written
+--n_max N                  the longest n-gram of ngram, the longest match of prompt_lookup (3)
+--exit_layer L             after how many layers early_exit leaves the target (2)
+--K K                      how many tokens to guess before the target checks them (4): a number; auto, from costs
+                           measured first and the acceptance so far, 0 included; heuristic, two more after a whole
+                           acceptance and one less otherwise; confidence, until the draft is unsure. With auto the
+                           clock has a say: one seed is then not one text
 --verifier V               the rule that keeps or drops guesses (rejection): rejection, block, exact_match, gumbel
                            (one seed, one text, with and without a draft), or, LOSSY, lenient and typical
 --temperature T            0 takes the likeliest token each time, 1 draws from the model's own distribution (0)
+--top_k N                  draw from the N likeliest tokens only; 0 from all (0)
+--top_p P                  ... from the likeliest that together reach probability P (1)
+--min_p P                  ... from those with at least P times the probability of the likeliest (0)
+--repetition_penalty X     makes tokens that occurred before less likely, above 1 (1)
+--stop TEXT                end where the new text contains this ()
 --seed N                   of the random numbers: one seed, one text (0)
 --models_dir DIR           where the folders 124M, 355M, ... are, and are downloaded to (models)
 --source S                 what to download, where a size is not here: hub (safetensors) or openai (TensorFlow) (hub)
 --json                     print one JSON object with all that was measured, and nothing else
 --help                     print this
 
-    python main.py museum [--json]                  real mistakes, how far each bends the law, which check sees it
+    python main.py calibrate                        what the draft costs and is worth on this machine: the speedup for
+                                                    K = 1 to 8, predicted and measured
+    python main.py drafters                         every drafter in a table: alpha, c, tokens per call, speedup
+
+These take the models, the drafter's and the sampling options, --n_tokens_to_generate (64) and
+--n_prompts N              how many beginnings of tales to continue (36, and 4 for drafters)
+
+    python main.py museum                           real mistakes, how far each bends the law, which check sees it
 """
 
 import os
 import platform
-import re
 import sys
-from json import dumps
+from dataclasses import asdict, fields
 from time import perf_counter
 
 import fire
 import numpy as np
-from tqdm import tqdm
 
-import gpt2np
-import speculative
-from speculative import AutoregressiveSampler, Gumbel, ModelDrafter, Sampling, SpeculativeSampler, collect
+from command_line.request import (
+    COPYING,
+    DRAFTERS,
+    TEXT_OPTIONS,
+    VERIFIERS,
+    Request,
+    check_texts,
+    draft_length,
+    held_out_prompts,
+    load,
+    prompt_tokens,
+    read,
+    set_up,
+)
+from command_line.views import (
+    JsonView,
+    TextView,
+    print_calibration,
+    print_drafters,
+    print_museum,
+    progress,
+    show,
+    timings_page,
+)
+from speculative import (
+    AutoregressiveSampler,
+    Gumbel,
+    NoisyDrafter,
+    OracleDrafter,
+    Sampling,
+    SpeculativeSampler,
+    Timed,
+    collect,
+    experiments,
+)
 from speculative.interfaces import check_request
 
-PROMPT = "Once upon a time there was a king who had three daughters"
-TEXT_OPTIONS = (
-    "prompt",
-    "draft_model_size",
-    "target_model_size",
-    "verifier",
-    "models_dir",
-    "source",
-)  # never read as numbers
-VERIFIERS = {
-    "rejection": speculative.rejection,
-    "block": speculative.block,
-    "exact_match": speculative.exact_match,
-    "gumbel": speculative.exact_match,  # with shared noise
-    "lenient": speculative.Lenient(),
-    "typical": speculative.Typical(),
-}
-
-COLOURS = {"prompt": "\033[2m", "accepted": "\033[32m", "correction": "\033[31m", "bonus": "\033[34m", "plain": ""}
+OPTIONS = {field.name for field in fields(Request)}
+ONE_TEXT = {"prompt", "K", "verifier", "stop"}  # options of a single comparison
+N_AHEAD = 200  # how far into its own greedy text the target goes round in circles
+as_text = fire.decorators.SetParseFns(**dict.fromkeys(TEXT_OPTIONS, str))
 
 
-@fire.decorators.SetParseFns(**dict.fromkeys(TEXT_OPTIONS, str))
-def compare(
-    *words,
-    prompt=PROMPT,
-    n_tokens_to_generate=120,
-    draft_model_size="tiny-draft",
-    target_model_size="tiny-target",
-    K=4,
-    verifier="rejection",
-    temperature=0,
-    seed=0,
-    models_dir="models",
-    source="hub",
-    json=False,
-    **unknown,
-):
+@as_text
+def compare(*words, **options):
     """Run both samplers on one prompt and report. The options are checked before anything is loaded or printed."""
-    refuse_unknown(words, unknown)
-    check_number("n_tokens_to_generate", n_tokens_to_generate, int, 1)
-    check_number("K", K, int, 1)
-    check_number("temperature", temperature, (int, float), 0)
-    check_number("seed", seed, int, 0)
-    check_flag("json", json)
-    if verifier not in VERIFIERS:
-        raise ValueError(f"--verifier: expected one of {', '.join(VERIFIERS)}, got {verifier!r}")
-    target, draft, tokenizer = load_pair(target_model_size, draft_model_size, models_dir, source)
-    tokens = prompt_tokens(prompt, tokenizer)
-    check_request(tokens, n_tokens_to_generate, target)
+    request = read(words, options, OPTIONS - {"n_prompts"})
+    model, tokenizer, load_seconds = load(request.target_model_size, request)
+    setting = set_up(request.drafter, request, model, tokenizer)
+    tokens, stop = prompt_tokens(request.prompt, tokenizer), request.stop_text(tokenizer)
+    check_request(tokens, request.n_tokens_to_generate, model)
+    K, costs = draft_length(request, setting, tokens)
 
-    sampling = Sampling(temperature=temperature)
-    drafter, rule = ModelDrafter(draft, sampling=sampling), VERIFIERS[verifier]
+    target, drafter, draft = Timed(setting.target, load_seconds), setting.drafter, None
+    if hasattr(drafter, "model"):
+        draft = drafter.model = Timed(drafter.model, setting.load_seconds)
+    rule, sampling = VERIFIERS[request.verifier], request.sampling
     samplers = {
         "autoregressive": AutoregressiveSampler(target, sampling=sampling),
         "speculative": SpeculativeSampler(target, drafter, verifier=rule, K=K, sampling=sampling),
     }
-    noise = Gumbel if verifier == "gumbel" else np.random.default_rng
+    noise = Gumbel if request.verifier == "gumbel" else np.random.default_rng
     report = {
-        "target": {"name": target_model_size, "parameters": target.n_params},
-        "draft": {"name": draft_model_size, "parameters": draft.n_params},
-        "K": K, "temperature": temperature, "seed": seed, "verifier": verifier, "exactness": rule.exactness,
-        "prompt": prompt, "prompt_tokens": len(tokens), "n_tokens": n_tokens_to_generate,
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, NumPy {np.__version__}",
+        "target": {"name": request.target_model_size, "parameters": model.n_params},
+        "draft": setting.draft, "drafter": request.drafter, "K": request.K, "costs": costs and asdict(costs),
+        "seed": request.seed, "verifier": request.verifier, "exactness": rule.exactness, **asdict(sampling),
+        "prompt": request.prompt, "prompt_tokens": len(tokens), "n_tokens": request.n_tokens_to_generate,
+        "stop": request.stop, "machine": machine(),
     }  # fmt: skip
-    view = JsonView(report) if json else TextView(report, tokenizer)
+    view = JsonView(report) if request.json else TextView(report, tokenizer, stop)
     for name, sampler in samplers.items():
-        warm_up(sampler, tokens, n_tokens_to_generate, noise(seed), (target, draft))
+        warm_up(sampler, tokens, request.n_tokens_to_generate, noise(request.seed), (target, draft))
         view.begin(name)
-        report[name] = measured(*generate(sampler, tokens, n_tokens_to_generate, noise(seed), view.see), tokenizer)
+        rounds = sampler.rounds(tokens, request.n_tokens_to_generate, noise(request.seed), stop=stop)
+        generation, seconds = clocked(tokens, rounds, view.see)
+        report[name] = measured(generation, seconds, tokenizer, stop)
         view.end(report[name])
-    report["speedup"] = report["autoregressive"]["seconds"] / report["speculative"]["seconds"]
+    report["speedup"] = report["speculative"]["tokens_per_second"] / report["autoregressive"]["tokens_per_second"]
     report["same_tokens"] = report["autoregressive"]["tokens"] == report["speculative"]["tokens"]
-    view.summary(report)
+    sampling_seconds = seconds - target.seconds - (draft.seconds if draft else 0)
+    report["llama_cpp"] = llama_cpp(generation.stats, target, draft, sampling_seconds, seconds)
+    view.summary(report, timings_page(generation.stats, target, draft, sampling_seconds, seconds))
 
 
-def museum(*words, json=False, **unknown):
+@as_text
+def calibrate(*words, **options):
+    """Predict the speedup for K = 1 to 8 from measured costs and acceptance, and hold it against the clock."""
+    request = read(words, options, OPTIONS - ONE_TEXT, n_tokens_to_generate=64)
+    if request.drafter in COPYING:
+        raise ValueError(
+            f"calibrate needs a drafter with probabilities (model, ngram, early_exit), got {request.drafter}"
+        )
+    model, tokenizer, _ = load(request.target_model_size, request)
+    setting = set_up(request.drafter, request, model, tokenizer)
+    prompts = held_out_prompts(tokenizer, request.n_prompts)
+    check_request(prompts[0], request.n_tokens_to_generate, model)
+    expected, rows = experiments.calibrate(
+        setting.target, setting.drafter, prompts, request.n_tokens_to_generate, sampling=request.sampling,
+        seed=request.seed, progress=progress,
+    )  # fmt: skip
+    report = {
+        "target": {"name": request.target_model_size, "parameters": model.n_params}, "draft": setting.draft,
+        **asdict(request.sampling), "n_prompts_expected": request.n_prompts - request.n_prompts // 3,
+        "n_prompts_timed": request.n_prompts // 3, "n_tokens": request.n_tokens_to_generate, **asdict(expected),
+        "rows": rows, "machine": machine(),
+    }  # fmt: skip
+    show(report, print_calibration, request.json)
+
+
+@as_text
+def drafters(*words, **options):
+    """Every drafter in a table, on tales and on text that repeats itself."""
+    request = read(words, options, OPTIONS - ONE_TEXT - {"drafter"}, n_tokens_to_generate=64, n_prompts=4)
+    target, tokenizer, _ = load(request.target_model_size, request)
+    settings = {kind: set_up(kind, request, target, tokenizer) for kind in DRAFTERS}
+    entries = {kind: (setting.target, setting.drafter) for kind, setting in settings.items()}
+    entries["noisy (0.2)"] = target, NoisyDrafter(target, 0.2, sampling=request.sampling)
+    entries["oracle"] = target, OracleDrafter(target, sampling=request.sampling)
+    beginnings = held_out_prompts(tokenizer, request.n_prompts)
+    check_request([*beginnings[0], *[0] * N_AHEAD], request.n_tokens_to_generate, target)
+    alone = AutoregressiveSampler(target, sampling=Sampling(temperature=0))
+    prompts = {
+        "tales": beginnings,
+        "repeating": [[*p, *alone.generate(p, N_AHEAD).tokens.tolist()] for p in progress(beginnings)],
+    }
+    report = {
+        "target": {"name": request.target_model_size, "parameters": target.n_params}, **asdict(request.sampling),
+        "n_tokens": request.n_tokens_to_generate, "machine": machine(), "kinds": {
+            "tales": f"{request.n_prompts} beginnings of tales, {request.n_tokens_to_generate} tokens each",
+            "repeating": f"the same {N_AHEAD} greedy tokens later, where the target's text goes round in circles",
+        },
+        "rows": {
+            kind: experiments.compare_drafters(
+                target, entries, some, request.n_tokens_to_generate, sampling=request.sampling, seed=request.seed,
+                progress=progress,
+            )
+            for kind, some in prompts.items()
+        },
+    }  # fmt: skip
+    show(report, print_drafters, request.json)
+
+
+def museum(*words, **options):
     """Print the museum of bugs: each mistake, the error of its law on the toy case, and the check that catches it."""
-    refuse_unknown(words, unknown)
-    check_flag("json", json)
+    request = read(words, options, {"json"})
     from speculative.museum import EXHIBITS, caught_by, law_error
 
     table = []
-    for exhibit in tqdm(EXHIBITS.values(), leave=False, disable=not sys.stderr.isatty()):
+    for exhibit in progress(list(EXHIBITS.values())):
         error, message = law_error(exhibit), caught_by(exhibit)
         error = error if error > 1e-12 else 0.0
         check = exhibit.grader.__name__ if message else "NOT CAUGHT"
         table.append({"mistake": exhibit.name, "law_error": error, "check": check, "message": message,
                       "what": exhibit.what, "seen": exhibit.seen})  # fmt: skip
-    if json:
-        print(dumps(table, indent=1))
-        return
-    print(f"{'mistake':45}{'law error':12}caught by")
-    for row in table:
-        print(f"\n{row['mistake']:45}{row['law_error']:<12.2g}{row['check']}")
-        print(f"  {row['what']}\n  seen: {row['seen']}")
-
-
-# ------------------------------------------------------------------------------------------------ the request
-
-
-def refuse_unknown(words, unknown):
-    if words:
-        raise ValueError(
-            f"unexpected {words[0]!r}: options are --name value, a text of several words in quotes; see --help"
-        )
-    if unknown:
-        raise ValueError(f"unknown option --{next(iter(unknown))}: python main.py --help lists the options")
-
-
-def check_number(name, value, kind, least):
-    if isinstance(value, bool) or not isinstance(value, kind) or not least <= value < float("inf"):
-        noun = "whole number" if kind is int else "number"
-        raise ValueError(f"--{name}: expected a {noun} of {least} or more, got {value!r}")
-
-
-def check_flag(name, value):
-    if not isinstance(value, bool):
-        raise ValueError(f"--{name} takes no value, got {value!r}")
-
-
-def check_texts(arguments):
-    """Raise ValueError if a text option has no value, which fire would take for True."""
-    for argument, following in zip(arguments, [*arguments[1:], "--"]):
-        is_option = argument.startswith("-") and argument.lstrip("-").replace("-", "_") in TEXT_OPTIONS
-        if is_option and re.match(r"-$|--|-[A-Za-z]", following):
-            raise ValueError(f"{argument} needs a value; one that begins with a hyphen is written {argument}='-...'")
-
-
-def load_pair(target_name, draft_name, models_dir, source):
-    """(target, draft, tokenizer); ValueError if the two do not share a vocabulary."""
-    target, tokenizer = gpt2np.load(target_name, models_dir, source)
-    draft, other = gpt2np.load(draft_name, models_dir, source)
-    if target.n_vocab != draft.n_vocab or tokenizer.vocabulary != other.vocabulary:
-        raise ValueError(
-            f"{target_name} and {draft_name} have no common vocabulary ({target.n_vocab} and {draft.n_vocab} tokens): "
-            "choose --target_model_size and --draft_model_size from one family"
-        )
-    return target, draft, tokenizer
-
-
-def prompt_tokens(prompt, tokenizer):
-    """The prompt's token ids; for an empty prompt `<|endoftext|>`, after which a new text begins."""
-    if prompt:
-        return tokenizer.encode(prompt)
-    if tokenizer.end_of_text is None:
-        raise ValueError("the prompt is empty, and this vocabulary has no <|endoftext|> to start from: give a --prompt")
-    return [tokenizer.end_of_text]
+    show(table, print_museum, request.json)
 
 
 # ------------------------------------------------------------------------------------------------ the run
@@ -193,16 +216,16 @@ def warm_up(sampler, tokens, n_tokens, rng, models):
     """A few tokens that do not count: they bring the weights into memory and start the threads."""
     sampler.generate(tokens[:1], min(n_tokens, 8), rng)
     for model in models:
-        model.reset()
+        if model:
+            model.reset()
 
 
-def generate(sampler, tokens, n_tokens, rng, see):
+def clocked(tokens, rounds, see):
     """(generation, seconds); `see` is shown each round, in time that does not count."""
     seconds = 0.0
 
     def steps():
         nonlocal seconds
-        rounds = sampler.rounds(tokens, n_tokens, rng)
         while True:
             started = perf_counter()
             step = next(rounds, None)
@@ -215,11 +238,11 @@ def generate(sampler, tokens, n_tokens, rng, see):
     return collect(tokens, steps()), seconds
 
 
-def measured(generation, seconds, tokenizer):
+def measured(generation, seconds, tokenizer, stop):
     """One sampler's results as plain numbers and lists."""
-    stats = generation.stats
+    stats, text = generation.stats, tokenizer.decode(generation.tokens.tolist())
     return {
-        "text": tokenizer.decode(generation.tokens.tolist()),
+        "text": stop.cut(text) if stop else text,
         "tokens": generation.tokens.tolist(),
         "origins": [origin for r in generation.rounds for origin in r.origins],
         "seconds": seconds,
@@ -229,6 +252,7 @@ def measured(generation, seconds, tokenizer):
         "tokens_per_target_call": stats.tokens_per_target_call,
         "drafted": stats.drafted,
         "accepted": stats.accepted,
+        "rejected": stats.rejected,
         "acceptance": stats.acceptance,
         "drafted_by_position": stats.drafted_by_position,
         "accepted_by_position": stats.accepted_by_position,
@@ -236,81 +260,23 @@ def measured(generation, seconds, tokenizer):
     }
 
 
-# ------------------------------------------------------------------------------------------------ what is shown
+def llama_cpp(stats, target, draft, sampling_seconds, seconds):
+    """What `timings_page` prints, under llama.cpp's names; times in milliseconds."""
+    return {
+        "n_draft": len(stats.drafted_by_position),
+        "n_predict": stats.n_tokens,
+        "n_drafted": stats.drafted,
+        "n_accept": stats.accepted,
+        "accept": 100 * stats.acceptance,
+        "target": target.report(),
+        "draft": draft.report() if draft else None,
+        "sampling time": 1000 * sampling_seconds,
+        "total time": 1000 * seconds,
+    }
 
 
-class JsonView:
-    """One JSON object at the end, and a bar on standard error where that is a terminal."""
-
-    def __init__(self, report):
-        self.n_tokens = report["n_tokens"]
-
-    def begin(self, name):
-        self.bar = progress_bar(self.n_tokens, name)
-
-    def see(self, step):
-        self.bar.update(len(step.tokens))
-
-    def end(self, result):
-        self.bar.close()
-
-    def summary(self, report):
-        print(dumps(report, indent=1))
-
-
-class TextView:
-    """The text as it is produced, coloured by origin on a terminal, then the figures."""
-
-    def __init__(self, report, tokenizer):
-        self.prompt, self.n_tokens, self.tokenizer = report["prompt"], report["n_tokens"], tokenizer
-        dull = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"  # see https://no-color.org
-        self.coloured = sys.stdout.isatty() and not dull
-        for role in ("target", "draft"):
-            print(f"{role:8}{report[role]['name']}, {report[role]['parameters'] / 1e6:.1f} million parameters")
-        print(f"K = {report['K']}, temperature {report['temperature']}, seed {report['seed']}, ", end="")
-        print(f"verifier {report['verifier']} ({report['exactness']})")
-
-    def colour(self, text, origin):
-        return f"{COLOURS[origin]}{text}\033[0m" if self.coloured and COLOURS[origin] else text
-
-    def begin(self, name):
-        legend = [self.colour(origin, origin) for origin in ("accepted", "correction", "bonus")]
-        print(f"\n{name}" + (f" ({', '.join(legend)})" if name == "speculative" and self.coloured else ""))
-        print(self.colour(self.prompt or gpt2np.tokenizer.END_OF_TEXT, "prompt"), end="", flush=True)
-        self.decoder = gpt2np.StreamDecoder(self.tokenizer)
-        self.bar = progress_bar(self.n_tokens, name, hidden=sys.stdout.isatty())  # there the text shows the progress
-
-    def see(self, step):
-        for token, origin in zip(step.tokens.tolist(), step.origins):
-            print(self.colour(self.decoder.push(token), origin), end="")
-        sys.stdout.flush()
-        self.bar.update(len(step.tokens))
-
-    def end(self, result):
-        self.bar.close()
-        print(self.decoder.flush())
-        speed = f"{result['tokens_per_second']:.1f} tokens per second"
-        print(f"{len(result['tokens'])} tokens in {result['seconds']:.2f} s, {speed}")
-
-    def summary(self, report):
-        ordinary, result, n = report["autoregressive"], report["speculative"], report["n_tokens"]
-        shares = [f"{i}: {share:.0%}" for i, share in enumerate(result["acceptance_by_position"], 1)]
-        print(f"\nspeedup       {report['speedup']:.2f}")
-        print(f"target calls  {result['target_calls']} instead of {ordinary['target_calls']}, ", end="")
-        print(f"{result['tokens_per_target_call']:.2f} tokens per call")
-        print(f"accepted      {result['accepted']} of {result['drafted']} drafted tokens ({result['acceptance']:.0%})")
-        print(f"by position   {'  '.join(shares) or 'nothing was drafted'}")
-        if report["exactness"] == "LOSSY":
-            print("law           LOSSY: this rule changes the law of the text")
-        if report["temperature"] == 0 or report["verifier"] == "gumbel":
-            same = [a == b for a, b in zip(ordinary["tokens"], result["tokens"])]
-            found = f"yes, all {n} tokens" if all(same) else f"no, not from token {same.index(False) + 1} of {n} on"
-            print(f"same text     {found}")
-
-
-def progress_bar(n_tokens, name, hidden=False):
-    hidden = hidden or not sys.stderr.isatty()
-    return tqdm(total=n_tokens, desc=name, unit=" tokens", leave=False, disable=hidden)
+def machine():
+    return f"{platform.machine()}, {os.cpu_count()} cores, NumPy {np.__version__}"
 
 
 def main():
@@ -322,7 +288,7 @@ def main():
         return
     try:
         check_texts(sys.argv[1:])
-        commands = {"museum": museum}
+        commands = {"calibrate": calibrate, "drafters": drafters, "museum": museum}
         named = sys.argv[1:2] and sys.argv[1] in commands
         fire.Fire(commands[sys.argv[1]] if named else compare, command=sys.argv[2 if named else 1 :])
         sys.stdout.flush()

@@ -7,7 +7,6 @@ Next: experiments.py
 
 from dataclasses import dataclass
 from statistics import median
-from time import perf_counter
 
 import numpy as np
 
@@ -26,47 +25,49 @@ class Costs:
     v: tuple  # v[m - 1]: the time of a round for m tokens, without the drafting, over `step`; v[0] = 1
 
 
-class Scripted:
-    """Guesses the tokens of a given text, for certain."""
+class Padded:
+    """The drafter's own guesses, and behind them token 0 up to K guesses: so that a round checks exactly K."""
 
-    def __init__(self, text, n_vocab):
-        self.text, self.n_vocab = list(text), n_vocab
+    def __init__(self, drafter, n_vocab):
+        self.drafter, self.n_vocab = drafter, n_vocab
 
     def propose(self, tokens, K, rng):
-        guesses = np.array(self.text[len(tokens) : len(tokens) + K], dtype=np.int64)
-        probs = np.zeros((len(guesses), self.n_vocab))
-        probs[np.arange(len(guesses)), guesses] = 1
-        return Draft(guesses, probs)
+        draft = self.drafter.propose(tokens, K, rng)
+        n_missing = K - len(draft.tokens)
+        probs = np.zeros((n_missing, self.n_vocab))
+        probs[:, 0] = 1
+        return Draft(np.append(draft.tokens, np.zeros(n_missing, np.int64)), np.concatenate([draft.probs, probs]))
 
 
-def measure_costs(target, drafter, text, *, sampling=Sampling(), verifier=rejection, most=8, repeats=9):
-    """`Costs`, at the place in the text that lies `most` + 1 tokens before its end.
+def measure_costs(target, drafter, tokens, *, sampling=Sampling(), verifier=rejection, most=8, repeats=9):
+    """`Costs` of what follows these tokens.
 
-    For each k from 0 to `most` the drafter is asked for k guesses, and a round of the loop checks k guesses, which are
-    the text's own next tokens. All that is done in turn, `repeats` times, and medians are taken: so a machine that
-    slows down slows all of them, and the models push each other out of the processor's cache as they do in use.
+    The loop's own rounds are timed, with k = 0 to `most` guesses in turn, `repeats` times, and medians are taken: so a
+    machine that slows down slows all of them, and the models push each other out of the processor's cache as they do in
+    use. Each round finds what a round finds: target and drafter know all tokens but the last.
 
     Parameters
     ----------
     target : LanguageModel
         With a cache: a call with a known prefix costs its new tokens.
     drafter : Drafter
-    text : sequence of int
-        Of at least most + 2 tokens.
+    tokens : sequence of int
+        At least 2, and `most` + 1 less than n_ctx.
     sampling, verifier
         Those to be used.
     most : int
         v is measured for 1 .. most + 1 tokens.
     """
-    tokens, rng, drafting = list(text)[: -most - 1], np.random.default_rng(0), []
-    script, checking = Scripted(text, target.n_vocab), {k: [] for k in range(most + 1)}
-    for _ in range(repeats + 1):
+    tokens, rng, drafting = list(tokens), np.random.default_rng(0), []
+    padded, checking = Padded(drafter, target.n_vocab), {k: [] for k in range(most + 1)}
+    for repeat in range(-1, repeats):  # the first time is to warm up
         for k in range(most + 1):
-            started = perf_counter()
-            drafter.propose(tokens, k, rng)
-            drafting += [(perf_counter() - started) / k] if k else []
-            sampler = SpeculativeSampler(target, script, verifier=verifier, K=lambda history, k=k: k, sampling=sampling)
+            target(tokens[:-1])
+            drafter.propose(tokens[:-1], 1, rng)
+            sampler = SpeculativeSampler(target, padded, verifier=verifier, K=lambda history, k=k: k, sampling=sampling)
             seconds = next(sampler.rounds(tokens, k + 1, rng)).seconds
-            checking[k].append(seconds["target"] + seconds["verify"])
-    step, *more = (median(times[1:]) for times in checking.values())  # the first of each is to warm up
-    return Costs(step, median(drafting[most:]) / step, (1.0, *(seconds / step for seconds in more)))
+            if repeat >= 0:
+                checking[k].append(seconds["target"] + seconds["verify"])
+                drafting += [seconds["draft"] / k] if k else []
+    step, *more = (median(times) for times in checking.values())
+    return Costs(step, median(drafting) / step, (1.0, *(seconds / step for seconds in more)))

@@ -104,10 +104,10 @@ class Stats:
         return [accepted / drafted for accepted, drafted in zip(self.accepted_by_position, self.drafted_by_position)]
 
     def __str__(self):
-        """As llama.cpp prints it."""
+        """In the terms of llama.cpp; n_draft is the length of the longest draft."""
         return (
-            f"n_draft   = {len(self.drafted_by_position)}\nn_predict = {self.n_tokens}\nn_drafted = {self.drafted}\n"
-            f"n_accept  = {self.accepted}\naccept    = {self.acceptance:.3%}"
+            f"n_draft = {len(self.drafted_by_position)}, n_predict = {self.n_tokens}, n_drafted = {self.drafted}, "
+            f"n_accept = {self.accepted}, accept = {self.acceptance:.3%}"
         )
 
 

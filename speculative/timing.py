@@ -22,6 +22,12 @@ class Timed:
         self.model = model
         self.n_vocab, self.n_ctx = model.n_vocab, model.n_ctx
         self.load_seconds = load_seconds
+        self.reset()
+
+    def reset(self):
+        """Count from the start, with a model that has forgotten its cache, where it has one."""
+        if hasattr(self.model, "reset"):
+            self.model.reset()
         self.tokens = []  # of the call before
         self.prompt_tokens, self.prompt_seconds, self.eval_tokens, self.eval_seconds = 0, 0.0, 0, 0.0
 
@@ -39,24 +45,27 @@ class Timed:
         return logits
 
     @property
+    def seconds(self):
+        """Of all calls."""
+        return self.prompt_seconds + self.eval_seconds
+
     def report(self):
-        """The counts as a dict, under llama.cpp's names."""
+        """The counts, and milliseconds, under llama.cpp's names."""
         return {
-            "load time": self.load_seconds,
-            "prompt eval time": self.prompt_seconds,
+            "load time": 1000 * self.load_seconds,
+            "prompt eval time": 1000 * self.prompt_seconds,
             "prompt eval tokens": self.prompt_tokens,
-            "eval time": self.eval_seconds,
+            "eval time": 1000 * self.eval_seconds,
             "eval tokens": self.eval_tokens,
         }
 
     def __str__(self):
-        return "\n".join(
-            [
-                f"load time        = {1000 * self.load_seconds:9.1f} ms",
-                f"prompt eval time = {per_token(self.prompt_seconds, self.prompt_tokens)}",
-                f"eval time        = {per_token(self.eval_seconds, self.eval_tokens)}",
-            ]
-        )
+        lines = [
+            f"load time        = {1000 * self.load_seconds:9.1f} ms",
+            f"prompt eval time = {per_token(self.prompt_seconds, self.prompt_tokens)}",
+            f"eval time        = {per_token(self.eval_seconds, self.eval_tokens)}",
+        ]
+        return "\n".join(lines)
 
 
 def n_common(a, b):

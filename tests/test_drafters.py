@@ -5,12 +5,13 @@ import math
 
 import numpy as np
 import pytest
-from conftest import random_gpt2
+from conftest import random_gpt2, random_tensors
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpt2np.early_exit
 from gpt2np import EarlyExit, HParams
+from gpt2np.params import build_params
 from speculative import (
     AutoregressiveSampler,
     EarlyExitDrafter,
@@ -296,10 +297,23 @@ def test_the_whole_has_the_logits_of_the_model_whatever_was_asked_before(n_layer
             np.testing.assert_allclose(logits, model(tokens, n_last), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("K", range(1, 9))
+def test_its_logits_are_the_models_own_to_the_bit(K):
+    """In blocks of K guesses, some of which are taken back, against one token at a time."""
+    model, whole, rng = random_gpt2(SHAPE), EarlyExit(random_gpt2(SHAPE), 2), np.random.default_rng(K)
+    text = rng.integers(0, 17, 50).tolist()
+    wanted = [model(text[:n])[0] for n in range(1, 51)]
+    n = 1
+    while n + K <= 50:
+        whole.early_exit([*text[:n], *rng.integers(0, 17, K - 1).tolist()])  # guesses, most of them wrong
+        np.testing.assert_array_equal(whole(text[: n + K], n_last=K + 1), wanted[n - 1 : n + K])
+        n += int(rng.integers(1, K + 2))
+
+
 def test_the_exit_is_the_first_layers_with_the_whole_models_head():
-    model = random_gpt2(SHAPE)
-    cut = gpt2np.GPT2({**model.params, "blocks": model.params["blocks"][:2]}, HParams(17, 64, 15, 3, 2))
-    exit_after_2 = EarlyExit(model, 2).early_exit
+    params = build_params(random_tensors(SHAPE), SHAPE, "random")
+    cut = gpt2np.GPT2({**params, "blocks": params["blocks"][:2]}, HParams(17, 64, 15, 3, 2))
+    exit_after_2 = EarlyExit(random_gpt2(SHAPE), 2).early_exit
     for tokens in ([1, 2, 3], [1, 2, 3, 4], [5]):
         np.testing.assert_allclose(exit_after_2(tokens), cut(tokens), rtol=1e-4, atol=1e-5)
 

@@ -1,5 +1,6 @@
 """The command line from outside: every test runs `python main.py` as a process."""
 
+import dataclasses
 import json
 import os
 import pty
@@ -9,6 +10,9 @@ import sys
 
 import pytest
 from conftest import ROOT
+
+from command_line.request import TEXT_OPTIONS, Request
+from command_line.views import print_calibration
 
 FEW = ("--n_tokens_to_generate", "12")
 
@@ -54,7 +58,7 @@ def test_the_figures_of_the_json_fit_together():
     assert result["accepted"] == result["origins"].count("accepted") == sum(result["accepted_by_position"])
     assert result["target_calls"] == 120 - result["accepted"] and len(result["drafted_by_position"]) == 3
     assert result["drafted"] == sum(result["drafted_by_position"])
-    assert data["speedup"] == ordinary["seconds"] / result["seconds"]
+    assert data["speedup"] == pytest.approx(ordinary["seconds"] / result["seconds"])
     assert sum(result["seconds_by_part"].values()) <= result["seconds"]
     assert result["tokens_per_second"] == 120 / result["seconds"]
     assert (data["K"], data["exactness"], data["target"]["name"]) == (3, "exact", "tiny-target")
@@ -92,10 +96,32 @@ def test_a_prompt_of_bytes_that_are_no_text():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--K", "0"], "--K: expected a whole number of 1 or more, got 0"),
-        (["--K", "2.5"], "--K: expected a whole number of 1 or more, got 2.5"),
-        (["--K", "four"], "--K: expected a whole number of 1 or more, got 'four'"),
-        (["--K"], "--K: expected a whole number of 1 or more, got True"),
+        (["--K", "0"], "--K: expected a whole number of 1 or more, or auto, heuristic or confidence, got 0"),
+        (["--K", "2.5"], "or auto, heuristic or confidence, got 2.5"),
+        (["--K", "four"], "or auto, heuristic or confidence, got 'four'"),
+        (["--K"], "or auto, heuristic or confidence, got True"),
+        (["--K", "[1]"], "or auto, heuristic or confidence, got [1]"),
+        (["--K", "confidence", "--drafter", "suffix"], "--K confidence needs a drafter with probabilities"),
+        (["--top_k", "-1"], "--top_k: expected a whole number of 0 or more, got -1"),
+        (["--top_k", "some"], "--top_k: expected a whole number of 0 or more, got 'some'"),
+        (["--top_p", "0"], "expected a top_p above 0 and at most 1, got 0"),
+        (["--top_p", "half"], "--top_p: expected a number of 0 or more, got 'half'"),
+        (["--min_p", "2"], "expected a min_p from 0 to 1, got 2"),
+        (["--repetition_penalty", "0"], "expected a repetition_penalty above 0, got 0"),
+        (["--stop"], "--stop needs a value"),
+        (["--drafter", "oracle"], "--drafter: expected one of model, ngram, prompt_lookup, suffix, early_exit, got"),
+        (["--drafter", "early_exit", "--exit_layer", "99"], "expected an exit after 1 to "),
+        (["--drafter", "ngram", "--n_max", "9"], "expected n-grams of 1 to 5 tokens of 2048"),
+        (["--drafter", "ngram", "--corpus", "nowhere"], "--corpus: cannot read nowhere (No such file or directory)"),
+        (["--drafter", "suffix", "--corpus", "tests/golden"], "--corpus: cannot read tests/golden (Is a directory)"),
+        (["--drafter", "ngram", "--ngram_table", "README.md"], "README.md is no table of n-grams"),
+        (["--n_prompts", "9"], "unknown option --n_prompts"),
+        (["calibrate", "--K", "3"], "unknown option --K"),
+        (["calibrate", "--drafter", "suffix"], "calibrate needs a drafter with probabilities"),
+        (["calibrate", "--n_prompts", "2"], "--n_prompts: expected a whole number of 3 or more, got 2"),
+        (["calibrate", "--n_tokens_to_generate", "500"], "n_ctx is 512: generate at most 480"),
+        (["drafters", "--drafter", "ngram"], "unknown option --drafter"),
+        (["drafters", "--n_tokens_to_generate", "300"], "n_ctx is 512: generate at most 280"),
         (["--temperature", "-0.1"], "--temperature: expected a number of 0 or more, got -0.1"),
         (["--temperature", "1e999"], "--temperature: expected a number of 0 or more, got inf"),
         (["--n_tokens_to_generate", "0"], "--n_tokens_to_generate: expected a whole number of 1 or more, got 0"),
@@ -114,10 +140,7 @@ def test_a_prompt_of_bytes_that_are_no_text():
         (["--target_model_size", "125M"], "unknown model '125M': expected tiny-target, tiny-draft, 124M"),
         (["--target_model_size", "tests"], "tests lacks config.json and model.safetensors"),
         (["--target_model_size", "tests/golden"], "tests/golden lacks vocab.json with merges.txt"),
-        (
-            ["--draft_model_size", "124M", "--target_model_size", "355M", "--K", "4"],
-            "the model 355M is not here yet: put",
-        ),
+        (["--target_model_size", "355M", "--source", "ftp"], "unknown source 'ftp': expected hub or openai"),
         (["--temprature", "1"], "unknown option --temprature: python main.py --help lists the options"),
         (["Once", "upon"], "unexpected 'Once': options are --name value"),
     ],
@@ -173,17 +196,150 @@ def test_the_museum():
 
 
 def test_help_explains_every_option():
-    import inspect
-
-    import main
-
     page = run("--help")
     assert page.returncode == 0 and page.stderr == ""
-    for name, parameter in inspect.signature(main.compare).parameters.items():
-        if parameter.kind is parameter.KEYWORD_ONLY:
-            line = re.search(rf"^--{name} .*(?:\n +.*)*", page.stdout, re.M).group()
-            default = "" if name in ("prompt", "json") else f"({parameter.default})"
-            assert default in line, line
+    for option in dataclasses.fields(Request):
+        line = re.search(rf"^--{option.name} .*(?:\n +.*)*", page.stdout, re.M).group()
+        default = str(option.default) if option.name not in ("prompt", "json") else ""
+        assert f"({default}" in line or not default, line
+    for command in ("calibrate", "drafters", "museum"):
+        assert f"python main.py {command} " in page.stdout
+
+
+# ------------------------------------------------------------------------------------------------ drafters and sampling
+
+
+@pytest.mark.parametrize("drafter", ["ngram", "prompt_lookup", "suffix", "early_exit"])
+def test_every_drafter_gives_the_targets_text_without_a_draft_model(drafter):
+    data = report("--drafter", drafter, "--draft_model_size", "not here", "--n_tokens_to_generate", "30")
+    assert data["same_tokens"] is True and data["drafter"] == drafter and "parameters" not in data["draft"]
+    assert len(data["speculative"]["tokens"]) == 30
+
+
+def test_ngrams_of_a_text_of_ones_own_are_kept_in_a_table(tmp_path):
+    (tmp_path / "tale").write_text("Once upon a time there was a king who had three daughters. " * 5, encoding="utf-8")
+    table = ("--drafter", "ngram", "--n_max", "2", "--ngram_table", tmp_path / "table", *FEW)
+    first = report(*table, "--corpus", tmp_path / "tale")
+    assert (tmp_path / "table").exists() and first["draft"]["name"] == "n-grams up to 2 tokens"
+    assert report(*table, "--corpus", "not read")["speculative"]["drafted"] == first["speculative"]["drafted"]
+
+
+def test_the_suffix_drafter_copies_from_a_corpus(tmp_path):
+    data = report(*FEW)
+    (tmp_path / "tale").write_text(data["prompt"] + data["autoregressive"]["text"], encoding="utf-8")
+    again = report("--drafter", "suffix", "--corpus", tmp_path / "tale", *FEW)
+    assert again["speculative"]["accepted"] >= 8
+
+
+@pytest.mark.parametrize("K", ["auto", "heuristic", "confidence"])
+def test_draft_lengths_by_name(K):
+    data = report("--K", K, "--drafter", "ngram", "--n_tokens_to_generate", "30")
+    assert data["same_tokens"] is True and data["K"] == K
+    if K == "auto":
+        assert data["costs"]["v"][0] == 1 and len(data["costs"]["v"]) == 9 and data["costs"]["c"] > 0
+    else:
+        assert data["costs"] is None
+
+
+def test_sampling_options_change_the_text():
+    found = set()
+    for options in [(), ("--top_k", "1"), ("--top_p", "0.5"), ("--min_p", "0.3"), ("--repetition_penalty", "1.8")]:
+        found.add(tuple(report("--temperature", "1", *options, *FEW)["autoregressive"]["tokens"]))
+    assert len(found) == 5 and tuple(report(*FEW)["autoregressive"]["tokens"]) in found  # greedy is top-k with k = 1
+
+
+def test_the_text_ends_with_the_stop_text():
+    """In mid-token, too: nothing behind it is shown."""
+    whole = report()["autoregressive"]["text"]
+    stop = whole[41:44]
+    wanted = whole[: whole.index(stop) + 3]
+    data, page = report("--stop", stop, "--drafter", "prompt_lookup"), run("--stop", stop, "--drafter", "prompt_lookup")
+    assert data["autoregressive"]["text"] == data["speculative"]["text"] == wanted
+    assert texts(page.stdout) == [data["prompt"] + wanted] * 2
+    assert f"same text     yes, all {len(data['speculative']['tokens'])} tokens" in page.stdout
+
+
+def test_no_text_option_is_read_as_a_number():
+    assert {"prompt", "corpus", "ngram_table", "stop", "models_dir", "draft_model_size", "drafter"} <= set(TEXT_OPTIONS)
+    assert report("--stop", "1e3", "--prompt", "007", *FEW)["stop"] == "1e3"
+    assert "--corpus: cannot read 1e3 (" in run("--drafter", "suffix", "--corpus", "1e3").stderr
+
+
+# ------------------------------------------------------------------------------------------------ experiments
+
+
+def test_statistics_as_llama_cpp_prints_them():
+    data, page = report("--drafter", "early_exit", *FEW), run("--drafter", "early_exit", *FEW).stdout
+    figures, result = data["llama_cpp"], data["speculative"]
+    assert (figures["n_predict"], figures["n_drafted"], figures["n_accept"]) == (
+        12, result["drafted"], result["accepted"],
+    )  # fmt: skip
+    assert figures["accept"] == 100 * result["accepted"] / result["drafted"]
+    assert figures["target"]["prompt eval tokens"] == data["prompt_tokens"] + 4
+    parts = sum(figures[role][f"{part} time"] for role in ("target", "draft") for part in ("prompt eval", "eval"))
+    assert figures["sampling time"] + parts == pytest.approx(figures["total time"])
+    assert f"n_draft = 4, n_predict = 12, n_drafted = {result['drafted']}, n_accept = {result['accepted']}" in page
+    for role in ("target", "draft"):
+        assert re.search(rf"^{role:6}  load time        = +\d+\.\d ms$", page, re.M)
+        assert re.search(
+            rf"^{role:6}  prompt eval time = +\d+\.\d ms / +\d+ tokens \( +\d+\.\d\d ms per token", page, re.M
+        )
+        assert re.search(rf"^{role:6}  eval time        = .* tokens per second\)$", page, re.M)
+    assert re.search(r"^sampling time = \d+\.\d ms, total time = \d+\.\d ms$", page, re.M)
+
+
+SHORT = ("--n_prompts", "3", "--n_tokens_to_generate", "6", "--drafter", "ngram")
+
+
+def test_calibrate_predicts_and_measures():
+    data = json.loads(run("calibrate", *SHORT, "--json").stdout)
+    assert [row["K"] for row in data["rows"]] == list(range(1, 9))
+    assert data["costs"]["v"][0] == 1 and 0 < data["alpha"] < 1
+    assert (data["n_prompts_expected"], data["n_prompts_timed"], data["n_tokens"]) == (2, 1, 6)
+    for row in data["rows"]:
+        assert 1 <= row["expected_tokens_per_call"] <= row["K"] + 1 and 1 <= row["tokens_per_call"] <= row["K"] + 1
+        assert row["low"] <= row["speedup"] <= row["high"]
+    gains = [1, *(row["expected_speedup"] for row in data["rows"])]
+    assert data["best_K"] == gains.index(max(gains))
+
+
+def test_the_page_of_calibrate():
+    page = run("calibrate", *SHORT)
+    assert page.returncode == 0 and page.stderr == ""
+    assert re.search(
+        r"^costs   a plain step \d+\.\d\d ms, c = \d\.\d{3}, v\(1\.\.9\) = 1\.00( \d+\.\d\d){8}$", page.stdout, re.M
+    )
+    assert len(re.findall(r"^  \d( +\d\.\d\d){5}  \d\.\d\d to \d\.\d\d$", page.stdout, re.M)) == 8
+    assert re.search(r"at most \d+\.\d% apart, at K = \d\.$", page.stdout, re.M)
+
+
+@pytest.mark.parametrize(("best_K", "verdict"), [(0, "Speculation does not pay here"), (2, "Best is K = 2, with an")])
+def test_calibrate_says_what_to_do(capsys, best_K, verdict):
+    row = {"expected_tokens_per_call": 1.5, "tokens_per_call": 1.4, "speedup_from_alpha": 1.2, "expected_speedup": 1.1}
+    rows = [{"K": K, **row, "speedup": K, "low": 0.9, "high": 2.0} for K in (1, 2)]
+    model = {"name": "some model"}
+    print_calibration({
+        "target": model, "draft": model, "machine": "any", "costs": {"step": 0.002, "c": 0.1, "v": [1, 1.5, 2]},
+        "alpha": 0.5, "alpha_low": 0.4, "alpha_high": 0.6, "n_prompts_expected": 2, "n_prompts_timed": 1, "n_tokens": 9,
+        "rows": rows, "expected_speedup": [1.1, 1.1], "best_K": best_K,
+    })  # fmt: skip
+    page = capsys.readouterr().out
+    assert verdict in page and "a plain step 2.00 ms, c = 0.100, v(1..3) = 1.00 1.50 2.00" in page
+    assert "  2      1.50      1.40           1.20      1.10      2.00  0.90 to 2.00" in page
+    assert "at most 45.0% apart, at K = 2" in page  # 1.1 / 2 - 1
+
+
+def test_the_table_of_drafters():
+    page = run("drafters", "--n_prompts", "3", "--n_tokens_to_generate", "4")
+    assert page.returncode == 0 and page.stderr == ""
+    for kind in ("tales", "repeating"):
+        table = page.stdout.split(f"\n{kind}: ")[1].split("\n\n")[0]
+        names = [line.split("  ")[1] for line in table.splitlines()[2:]]
+        assert names == ["model", "ngram", "prompt_lookup", "suffix", "early_exit", "noisy (0.2)", "oracle"]
+        assert all(line.endswith("exact") for line in table.splitlines()[2:])
+
+
+# ------------------------------------------------------------------------------------------------ the terminal
 
 
 def terminal(*arguments, **environment):

@@ -139,9 +139,11 @@ def test_the_statistics_of_a_generation_count_its_rejections():
     generation = SpeculativeSampler(TARGET, ModelDrafter(DRAFT), K=3).generate([0], 40, 0)
     ends = [r.origins[-1] for r in generation.rounds]
     assert generation.stats.rejected == ends.count("correction") > 0
-    stats = str(generation.stats).splitlines()
-    assert stats[:2] == ["n_draft   = 3", "n_predict = 40"]
-    assert stats[4] == f"accept    = {100 * generation.stats.accepted / generation.stats.drafted:.3f}%"
+    share = 100 * generation.stats.accepted / generation.stats.drafted
+    assert str(generation.stats) == (
+        f"n_draft = 3, n_predict = 40, n_drafted = {generation.stats.drafted}, n_accept = {generation.stats.accepted}, "
+        f"accept = {share:.3f}%"
+    )
 
 
 # ------------------------------------------------------------------------------------------------ costs
@@ -164,8 +166,7 @@ class Slow:
 def clock(monkeypatch):
     """A clock that stands still but for `Slow`."""
     now = [0.0]
-    for module in ("costs", "sampler"):
-        monkeypatch.setattr(f"speculative.{module}.perf_counter", lambda: now[0])
+    monkeypatch.setattr("speculative.sampler.perf_counter", lambda: now[0])
     return now
 
 
@@ -174,7 +175,7 @@ def test_the_costs_are_those_of_the_parts(clock):
     costs = measure_costs(target, ModelDrafter(draft), [0, 1, 2] * 6, most=4, repeats=3)
     assert (costs.step, costs.c) == (10.0, 0.1)
     np.testing.assert_allclose(costs.v, [1, 1.2, 1.4, 1.6, 1.8])
-    free = measure_costs(target, PromptLookupDrafter(3), [0, 1, 2] * 6, most=2, repeats=3)
+    free = measure_costs(target, PromptLookupDrafter(3), [0, 1, 2], most=2, repeats=3)
     assert free.c == 0 and len(free.v) == 3
 
 
@@ -184,7 +185,7 @@ def test_one_slow_call_does_not_change_the_costs(clock):
 
         def __call__(self, tokens, n_last=1):
             self.n_calls += 1
-            self.clock[0] += 1000.0 if self.n_calls in (1, 9, 14) else 0.0
+            self.clock[0] += 1000.0 if self.n_calls in (2, 12, 14, 22) else 0.0
             return Slow.__call__(self, tokens, n_last)
 
     costs = measure_costs(Hiccup(clock, 8.0, 2.0), ModelDrafter(Slow(clock, 1.0, 0.0)), [0, 1] * 8, most=3, repeats=5)

@@ -27,8 +27,10 @@ def test_tokens_are_counted_as_a_model_with_a_cache_runs_them(K):
     drafting_after = sum(1 for r in whole if r is not generation.rounds[-1])
     n_calls = generation.stats.drafted - 1
     assert n_calls <= draft.eval_tokens <= n_calls + drafting_after
-    assert target.report["load time"] == 0.5 and target.report["eval tokens"] == target.eval_tokens
-    assert 0 < target.eval_seconds < 60
+    assert target.report()["load time"] == 500 and target.report()["eval tokens"] == target.eval_tokens
+    assert 0 < target.eval_seconds < target.seconds < 60
+    target.reset()
+    assert (target.prompt_tokens, target.eval_tokens, target.seconds) == (0, 0, 0)
 
 
 def test_an_ordinary_generation_runs_each_token_once():

@@ -1,0 +1,1 @@
+"""The two sides of main.py: the request (from options to objects) and the views (from results to pages)."""

@@ -1,0 +1,187 @@
+"""The views: a comparison as text or JSON while it runs, and the tables of the experiments."""
+
+import os
+import sys
+from json import dumps
+
+from tqdm import tqdm
+
+import gpt2np
+
+COLOURS = {"prompt": "\033[2m", "accepted": "\033[32m", "correction": "\033[31m", "bonus": "\033[34m", "plain": ""}
+
+
+class JsonView:
+    """One JSON object at the end, and a bar on standard error where that is a terminal."""
+
+    def __init__(self, report):
+        self.n_tokens = report["n_tokens"]
+
+    def begin(self, name):
+        self.bar = progress_bar(self.n_tokens, name)
+
+    def see(self, step):
+        self.bar.update(len(step.tokens))
+
+    def end(self, result):
+        self.bar.close()
+
+    def summary(self, report, timings):
+        print(dumps(report, indent=1))
+
+
+class TextView:
+    """The text as it is produced, coloured by origin on a terminal, then the figures."""
+
+    def __init__(self, report, tokenizer, stop):
+        self.prompt, self.n_tokens, self.tokenizer, self.stop = report["prompt"], report["n_tokens"], tokenizer, stop
+        dull = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"  # see https://no-color.org
+        self.coloured = sys.stdout.isatty() and not dull
+        for role in ("target", "draft"):
+            print(f"{role:8}{described(report[role])}")
+        print(f"K = {report['K']}, temperature {report['temperature']}, seed {report['seed']}, ", end="")
+        print(f"verifier {report['verifier']} ({report['exactness']})")
+        if report["costs"]:
+            print(f"measured: {costs_line(report['costs'])}")
+
+    def colour(self, text, origin):
+        return f"{COLOURS[origin]}{text}\033[0m" if self.coloured and text and COLOURS[origin] else text
+
+    def begin(self, name):
+        legend = [self.colour(origin, origin) for origin in ("accepted", "correction", "bonus")]
+        print(f"\n{name}" + (f" ({', '.join(legend)})" if name == "speculative" and self.coloured else ""))
+        print(self.colour(self.prompt or gpt2np.tokenizer.END_OF_TEXT, "prompt"), end="", flush=True)
+        self.decoder, self.text = gpt2np.StreamDecoder(self.tokenizer), ""
+        self.bar = progress_bar(self.n_tokens, name, hidden=sys.stdout.isatty())  # there the text shows the progress
+
+    def see(self, step):
+        for token, origin in zip(step.tokens.tolist(), step.origins):
+            self.show(self.decoder.push(token), origin)
+        sys.stdout.flush()
+        self.bar.update(len(step.tokens))
+
+    def show(self, piece, origin):
+        """Print a piece of text, up to the stop text."""
+        shown, self.text = len(self.text), self.text + piece
+        whole = self.stop.cut(self.text) if self.stop else self.text
+        print(self.colour(whole[shown:], origin), end="")
+
+    def end(self, result):
+        self.bar.close()
+        self.show(self.decoder.flush(), "plain")
+        speed = f"{result['tokens_per_second']:.1f} tokens per second"
+        print(f"\n{len(result['tokens'])} tokens in {result['seconds']:.2f} s, {speed}")
+
+    def summary(self, report, timings):
+        ordinary, result = report["autoregressive"], report["speculative"]
+        shares = [f"{i}: {share:.0%}" for i, share in enumerate(result["acceptance_by_position"], 1)]
+        print(f"\nspeedup       {report['speedup']:.2f}")
+        print(f"target calls  {result['target_calls']} instead of {ordinary['target_calls']}, ", end="")
+        print(f"{result['tokens_per_target_call']:.2f} tokens per call")
+        print(f"accepted      {result['accepted']} of {result['drafted']} drafted tokens ({result['acceptance']:.0%})")
+        print(f"by position   {'  '.join(shares) or 'nothing was drafted'}")
+        if report["exactness"] == "LOSSY":
+            print("law           LOSSY: this rule changes the law of the text")
+        if report["temperature"] == 0 or report["verifier"] == "gumbel":
+            print(f"same text     {compared(ordinary['tokens'], result['tokens'])}")
+        print(f"\n{timings}")
+
+
+def described(model):
+    """A model of a report in words."""
+    size = f", {model['parameters'] / 1e6:.1f} million parameters" if "parameters" in model else ""
+    return model["name"] + size
+
+
+def compared(ordinary, other):
+    """Whether two lists of tokens are the same, in words."""
+    if ordinary == other:
+        return f"yes, all {len(ordinary)} tokens"
+    n_same = next((i for i, (a, b) in enumerate(zip(ordinary, other)) if a != b), min(len(ordinary), len(other)))
+    return f"no, not from token {n_same + 1} of {len(ordinary)} on"
+
+
+def timings_page(stats, target, draft, sampling_seconds, total_seconds):
+    """What llama.cpp prints at the end of a speculative run; the models are `Timed`, `draft` may be None."""
+    lines = [str(stats)]
+    for role, model in (("target", target), ("draft", draft)):
+        lines += [f"{role:6}  {line}" for line in str(model).splitlines()] if model else []
+    lines.append(f"sampling time = {1000 * sampling_seconds:.1f} ms, total time = {1000 * total_seconds:.1f} ms")
+    return "\n".join(lines)
+
+
+def progress_bar(n_tokens, name, hidden=False):
+    hidden = hidden or not sys.stderr.isatty()
+    return tqdm(total=n_tokens, desc=name, unit=" tokens", leave=False, disable=hidden)
+
+
+def progress(items):
+    """A bar around a list, on a terminal."""
+    return tqdm(items, leave=False, unit=" prompts", disable=not sys.stderr.isatty())
+
+
+# ------------------------------------------------------------------------------------------------ tables
+
+
+def show(report, page, as_json):
+    """Print a report as JSON, or as the page that `page` makes of it."""
+    if as_json:
+        print(dumps(report, indent=1))
+    else:
+        page(report)
+
+
+def costs_line(costs):
+    v = " ".join(f"{number:.2f}" for number in costs["v"])
+    return f"a plain step {1000 * costs['step']:.2f} ms, c = {costs['c']:.3f}, v(1..{len(costs['v'])}) = {v}"
+
+
+def print_calibration(report):
+    """The report of `main.calibrate` as a page."""
+    print(f"target  {described(report['target'])}\ndraft   {described(report['draft'])}\non      {report['machine']}\n")
+    print(f"costs   {costs_line(report['costs'])}")
+    print(f"alpha   {report['alpha']:.3f}, 95 % interval {report['alpha_low']:.3f} to {report['alpha_high']:.3f}\n")
+    print("     tokens per call          speedup")
+    print("  K  expected  measured       by alpha  expected  measured  95 % interval")
+    for row in report["rows"]:
+        print(
+            f"{row['K']:3}  {row['expected_tokens_per_call']:8.2f}  {row['tokens_per_call']:8.2f}       "
+            f"{row['speedup_from_alpha']:8.2f}  {row['expected_speedup']:8.2f}  {row['speedup']:8.2f}  "
+            f"{row['low']:.2f} to {row['high']:.2f}"
+        )
+    gaps = {row["K"]: row["expected_speedup"] / row["speedup"] - 1 for row in report["rows"]}
+    worst = max(gaps, key=lambda K: abs(gaps[K]))
+    print(f"\nExpected and measured speedup are at most {abs(gaps[worst]):.1%} apart, at K = {worst}.")
+    if best_K := report["best_K"]:
+        print(f"Best is K = {best_K}, with an expected speedup of {report['expected_speedup'][best_K - 1]:.2f}.")
+    else:
+        print("Speculation does not pay here: with this draft and this sampling every K is expected to be slower.")
+    n_texts, n_timed, n_tokens = (report[name] for name in ("n_prompts_expected", "n_prompts_timed", "n_tokens"))
+    print(f"""
+alpha     the mean of sum min(p, q) over {n_texts} texts of {n_tokens} tokens, the target's own
+by alpha  what the formula for one alpha everywhere makes of alpha, c and v
+expected  what the acceptance of each token along these texts makes of c and v
+measured  {n_timed} other prompts, {n_tokens} tokens each: the expected knows neither their texts nor their times""")
+
+
+def print_drafters(report):
+    """The report of `main.drafters` as a page."""
+    print(f"target  {described(report['target'])}; temperature {report['temperature']}\non      {report['machine']}")
+    for kind, rows in report["rows"].items():
+        print(f"\n{kind}: {report['kinds'][kind]}")
+        print("  drafter        alpha  95 % interval    c       best K  tokens per call  speedup  95 % interval  law")
+        for row in rows:
+            alpha, c = ("-" if row[name] is None else f"{row[name]:.3f}" for name in ("alpha", "c"))
+            print(
+                f"  {row['drafter']:13}  {alpha:5}  {row['alpha_low']:.2f} to {row['alpha_high']:.2f}     "
+                f"{c:6}  {row['K']:6}  {row['tokens_per_call']:15.2f}  {row['speedup']:7.2f}  "
+                f"{row['low']:.2f} to {row['high']:.2f}   {row['exactness']}"
+            )
+
+
+def print_museum(table):
+    """The rows of `main.museum` as a page."""
+    print(f"{'mistake':45}{'law error':12}caught by")
+    for row in table:
+        print(f"\n{row['mistake']:45}{row['law_error']:<12.2g}{row['check']}")
+        print(f"  {row['what']}\n  seen: {row['seen']}")
