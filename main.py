@@ -40,6 +40,16 @@
 These take the models, the drafter's and the sampling options, --n_tokens_to_generate (64) and
 --n_prompts N              how many beginnings of tales to continue (36, and 4 for drafters)
 
+    python main.py bench                            a forward pass for 1 to 9 tokens, against the memory's limit, plain
+                                                    NumPy and, where it is installed, transformers
+
+--sizes M,M                the models to time, with random weights of that shape where they are not here (124M,355M)
+--strategies S,S           panels, rows, plain, transformers; see gpt2np/matmul.py (all that there are)
+--rows N, --context N, --prompt_tokens N, --repeats N
+                           passes for up to 9 tokens, 100 before them, a prompt of 512, each 7 times
+and with transformers, whole generation by both: --draft_model_size, --target_model_size (the bundled pair), --K (3),
+--n_tokens_to_generate (60), --n_prompts (3)
+
     python main.py museum                           real mistakes, how far each bends the law, which check sees it
 """
 
@@ -194,6 +204,14 @@ def drafters(*words, **options):
     show(report, print_drafters, request.json)
 
 
+@as_text
+def bench(*words, **options):
+    """Time forward passes, and say what a pass for several tokens costs."""
+    from command_line import bench
+
+    bench.bench(words, options, machine())
+
+
 def museum(*words, **options):
     """Print the museum of bugs: each mistake, the error of its law on the toy case, and the check that catches it."""
     request = read(words, options, {"json"})
@@ -288,7 +306,7 @@ def main():
         return
     try:
         check_texts(sys.argv[1:])
-        commands = {"calibrate": calibrate, "drafters": drafters, "museum": museum}
+        commands = {"calibrate": calibrate, "drafters": drafters, "bench": bench, "museum": museum}
         named = sys.argv[1:2] and sys.argv[1] in commands
         fire.Fire(commands[sys.argv[1]] if named else compare, command=sys.argv[2 if named else 1 :])
         sys.stdout.flush()

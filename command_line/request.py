@@ -80,10 +80,11 @@ class Request:
         return StopText(self.stop, tokenizer.decode) if self.stop else None
 
 
-TEXT_OPTIONS = [field.name for field in fields(Request) if field.type is str]  # never read as numbers
+# Never read as numbers; the last two are options of bench.py.
+TEXT_OPTIONS = [*(field.name for field in fields(Request) if field.type is str), "sizes", "strategies"]
 
 
-def read(words, options, names, **defaults):
+def read(words, options, names, form=Request, **defaults):
     """The `Request` of a command that knows the options `names`; `defaults` are those of the command."""
     if words:
         raise ValueError(
@@ -92,7 +93,7 @@ def read(words, options, names, **defaults):
     unknown = [name for name in options if name not in names]
     if unknown:
         raise ValueError(f"unknown option --{unknown[0]}: python main.py --help lists the options")
-    return Request(**{**defaults, **options})
+    return form(**{**defaults, **options})
 
 
 def check_number(name, value, kind, least, otherwise=""):

@@ -115,9 +115,9 @@ def progress_bar(n_tokens, name, hidden=False):
     return tqdm(total=n_tokens, desc=name, unit=" tokens", leave=False, disable=hidden)
 
 
-def progress(items):
+def progress(items, unit=" prompts"):
     """A bar around a list, on a terminal."""
-    return tqdm(items, leave=False, unit=" prompts", disable=not sys.stderr.isatty())
+    return tqdm(items, leave=False, unit=unit, disable=not sys.stderr.isatty())
 
 
 # ------------------------------------------------------------------------------------------------ tables

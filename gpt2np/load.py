@@ -121,12 +121,17 @@ def find_folder(name, models_dir, source="hub"):
     if source not in SOURCES:
         raise ValueError(f"unknown source {source!r}: expected {' or '.join(SOURCES)}")
     if name in SIZES:
-        places = [models_dir / name, *cached_on_disk(SIZES[name])]
-        return next((place for place in places if is_complete(place)), None) or download_model(name, places[0], source)
+        return find_on_disk(name, models_dir) or download_model(name, models_dir / name, source)
     if not Path(name).is_dir():
         names = ", ".join([*BUNDLED, *SIZES])
         raise ValueError(f"unknown model {str(name)!r}: expected {names}, or a folder with a GPT-2")
     return Path(name)
+
+
+def find_on_disk(size, models_dir):
+    """The folder that holds a size already, in models_dir or in Hugging Face's cache; None if there is none."""
+    places = [models_dir / size, *cached_on_disk(SIZES[size])]
+    return next((place for place in places if is_complete(place)), None)
 
 
 def is_complete(folder):

@@ -74,7 +74,8 @@ class Panels:
         return np.concatenate([chunk[panel, 0, :, column] for chunk in self.chunks], axis=-1)
 
     def __array__(self, dtype=None, copy=None):
-        return self.columns(np.arange(self.shape[1])).T.astype(dtype or self.dtype)
+        parts = [chunk[:, 0].transpose(1, 0, 2).reshape(chunk.shape[2], -1) for chunk in self.chunks]
+        return np.concatenate(parts)[:, : self.shape[1]].astype(dtype or self.dtype, copy=False)
 
 
 class Embedding:
