@@ -382,3 +382,42 @@ def test_the_reader_may_leave_early():
 def test_a_terminal_without_the_characters():
     result = run("--prompt", "naïve 世界", *FEW, env={**os.environ, "PYTHONIOENCODING": "ascii"})
     assert result.returncode == 0 and "na?ve ??" in result.stdout
+
+
+def test_bench_measures_each_strategy():
+    few = ("--rows", "3", "--context", "20", "--prompt_tokens", "30", "--repeats", "2")
+    arguments = ("bench", "--sizes", "tiny-draft,tiny-target", "--strategies", "panels,rows,plain", *few)
+    page, result = run(*arguments), run(*arguments, "--json")
+    assert page.returncode == result.returncode == 0 and result.stderr == page.stderr == ""
+    data = json.loads(result.stdout)
+    draft, target = data["models"]
+    assert (draft["name"], target["name"]) == ("tiny-draft", "tiny-target") and draft["weights"] == "trained"
+    for model in data["models"]:
+        assert list(model["strategies"]) == ["panels", "rows", "plain"] and model["bytes"] == 4 * model["parameters"]
+        for entry in model["strategies"].values():
+            assert list(entry["seconds"]) == ["1", "2", "3", "prompt"] and list(entry["v"]) == ["1", "2", "3"]
+            assert all(0 < low <= middle <= high for low, middle, high in entry["seconds"].values())
+            one = entry["seconds"]["1"][1]
+            assert entry["v"]["3"] == entry["seconds"]["3"][1] / one and entry["v"]["1"] == 1
+            assert entry["over_limit"] == one / model["limit_seconds"][1]
+    seconds = [model["strategies"][data["matmul"]["strategy"]]["seconds"]["1"][1] for model in (draft, target)]
+    assert data["c"] == seconds[0] / seconds[1] and "generation" not in data
+    assert len(re.findall(r"^(panels|rows|plain) +\d+\.\d\d ± ", page.stdout, re.M)) == 6
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--sizes", "5"), "unknown model '5': expected "),
+        (
+            ("--strategies", "panels,fast"),
+            "--strategies: expected one of panels, rows, plain, transformers, got 'fast'",
+        ),
+        (("--rows", "0"), "--rows: expected a whole number of 1 or more, got 0"),
+        (("--sizes", "tiny-draft", "--context", "600"), "tiny-draft has room for 512 tokens; take fewer"),
+        (("--colour", "red"), "unknown option --colour"),
+    ],
+)
+def test_bench_refuses_what_it_cannot_measure(arguments, message):
+    result = run("bench", *arguments)
+    assert result.returncode == 2 and message in result.stderr and result.stderr.count("\n") == 1
