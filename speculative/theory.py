@@ -12,7 +12,10 @@ The same run has many "rates". In the words of this library, and of others, for 
     tokens_per_target_call  3.36    1 + accepted per round. vLLM: mean acceptance length;
                                     Spec-Bench: #mean accepted tokens
     acceptance_by_position  0.8, 0.64, 0.51, 0.41    of the rounds that drafted so far. vLLM: per position;
-                                    NeMo's is conditional, 0.8 each. Transformers prints none of these
+                                    NeMo's is conditional, 0.8 each
+    Stats.drafted, .accepted        llama.cpp: n_drafted, n_accept; vLLM: num_draft_tokens, num_accepted_tokens
+    K                               llama.cpp: n_draft; vLLM: num_speculative_tokens; Transformers, which prints no
+                                    rates: num_assistant_tokens
 
     c           time to draft a token, over that of a plain step (a round with nothing drafted)
     v[m - 1]    time of a round for m tokens, without the drafting, over that of a plain step; v[0] = 1
