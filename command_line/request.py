@@ -173,6 +173,8 @@ def set_up(kind, request, target, tokenizer):
 def ngram_model(request, target, tokenizer):
     """The table of --ngram_table, where that is a file; else counted in --corpus, and saved there where it is named."""
     path = Path(request.ngram_table)
+    if not path.parent.is_dir():
+        raise ValueError(f"--ngram_table: there is no folder {path.parent}: make it, or name a file elsewhere")
     if request.ngram_table and path.exists():
         model = speculative.NGramModel.load(path)
         if model.n_vocab != target.n_vocab:

@@ -105,6 +105,7 @@ def test_a_prompt_of_bytes_that_are_no_text():
         (["--drafter", "ngram", "--corpus", "nowhere"], "--corpus: cannot read nowhere (No such file or directory)"),
         (["--drafter", "suffix", "--corpus", "tests/golden"], "--corpus: cannot read tests/golden (Is a directory)"),
         (["--drafter", "ngram", "--ngram_table", "README.md"], "README.md is no table of n-grams"),
+        (["--drafter", "ngram", "--ngram_table", "no/table"], "--ngram_table: there is no folder no: make it"),
         (["--n_prompts", "9"], "unknown option --n_prompts"),
         (["calibrate", "--K", "3"], "unknown option --K"),
         (["calibrate", "--drafter", "suffix"], "calibrate needs a drafter with probabilities"),
