@@ -4,7 +4,7 @@ Attention is the only layer that looks at other tokens, and of those it needs on
 one after the other cost 1 + 2 + ... + n token passes; with one, n. The arrays are laid out once for the whole context,
 so growing copies nothing, and forgetting is setting a length: what lies beyond it is overwritten later.
 Leaves out: which tokens these are; model.py keeps the token ids beside the cache and decides what to forget.
-Next: layers.py
+Next: model.py
 """
 
 import numpy as np

@@ -9,7 +9,7 @@ the arithmetic. Leaves out: dropout, and everything else that only training need
 
 Source: Radford et al., "Language Models are Unsupervised Multitask Learners" (2019); pre-norm blocks as in section 2.3.
 Shapes: n_new tokens are computed now, n_past are in the cache, n_seq = n_past + n_new.
-Next: model.py
+Next: cache.py
 """
 
 import math

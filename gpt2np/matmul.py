@@ -21,7 +21,7 @@ Two strategies do the same on the same panels. They differ in how many rows a pr
 
 `choose` takes the fastest that keeps the bits on this machine; GPT2NP_MATMUL=rows in the environment, or `use`, decides
 otherwise. Leaves out: half precision; to convert it takes longer in NumPy than to read twice as much.
-Next: layers.py
+Next: safetensors.py
 """
 
 import mmap

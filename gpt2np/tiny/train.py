@@ -164,7 +164,7 @@ def train_draft(target, stream, folder, n_tokens, seed):
     if not (folder / "model.safetensors").exists():
         own = folder / "target_text.pt"
         if not own.exists():
-            torch.save(target_text(target, stream, len(stream) // 2, seed), own)
+            torch.save(target_text(target, stream, len(stream) // 4, seed), own)
         torch.manual_seed(seed)
         model = new_model(DRAFT, dropout=0.0)
         loss = distillation_loss(target)
