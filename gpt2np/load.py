@@ -64,7 +64,7 @@ def load(name_or_folder, models_dir="models", source="hub"):
     Returns
     -------
     GPT2, Tokenizer
-        The parameters are float32; those that are float32 on disk are mapped from the file, not copied.
+        The parameters are float32. The file is mapped into memory; its matrices are copied once, see matmul.py.
 
     Raises
     ------

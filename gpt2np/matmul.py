@@ -37,7 +37,7 @@ N_COLUMNS = 64  # of a panel: four registers of 16 numbers
 N_DEEP = 1024  # the longest panel; a longer one is cut, for the limit below
 N_ROWS = 12  # the most rows in one product
 SMALL = 1_000_000  # multiplications: up to here OpenBLAS takes its kernels for small matrices
-N_THREADS = min(2, os.cpu_count() or 1)
+N_THREADS = min(2, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 TWO_THREADS_FROM = 1_000_000  # numbers in w, times rows over 4: below, the hand-over costs more than it saves
 
 
@@ -172,14 +172,21 @@ class Worker:
 idle = []  # workers that have nothing to do: one, unless several threads of the program use models
 
 
+def free_worker():
+    while idle:
+        worker = idle.pop()
+        if worker.pid == os.getpid():  # a forked process has no threads but its own
+            return worker
+    return Worker()
+
+
 def multiply(x, w, out):
     """out[...] = x @ w, in two threads where that gains; they share the first axis of w, which x may lack."""
     n_rows = x.shape[-3] * x.shape[-2]
     if w.size * max(4, n_rows) < 4 * TWO_THREADS_FROM or N_THREADS < 2:
         np.matmul(x, w, out)
         return
-    worker = idle.pop() if idle else Worker()
-    worker = worker if worker.pid == os.getpid() else Worker()  # a forked process has no threads but its own
+    worker = free_worker()
     half = len(w) // 2
     first, second = (x[:half], x[half:]) if x.ndim == w.ndim else (x, x)
     worker.job = second, w[half:], out[half:]
@@ -209,7 +216,7 @@ def use(name=None):
 
 def describe():
     """What products do here: the strategy, and what the probe found of each (a dict for JSON)."""
-    return {"strategy": strategy(), "probe": probe(), "two_threads": os.cpu_count() > 1}
+    return {"strategy": strategy(), "probe": probe(), "n_threads": N_THREADS}
 
 
 @lru_cache

@@ -65,7 +65,7 @@ class GPT2:
     Parameters
     ----------
     params : dict
-        The parameter tree, see params.py.
+        The parameter tree, see params.py. The model keeps a copy with the weight matrices in panels, see matmul.py.
     hparams : HParams
     """
 
