@@ -39,7 +39,7 @@ class LayerCache:
         n_columns, n_numbers = round_up(n_ctx), round_up(d_head + 1)
         self.keys = np.zeros((n_head, d_head, n_columns), dtype)
         self.values = np.zeros((n_head, n_columns, n_numbers), dtype)
-        self.most_rows = max(2, min(N_ROWS, SMALL // (n_columns * n_numbers)))  # in one product
+        self.most_rows = max(2, min(N_ROWS, SMALL // (n_columns * n_numbers) // 2 * 2))  # in one product
 
     def append(self, k, v):
         """Write k and v [n_head, n_new, d_head] behind the past; (n_past, keys, values) of past, new and padding.

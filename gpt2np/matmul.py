@@ -108,7 +108,7 @@ def give_back(array):
     """Let go of the memory of the file that an array is a view of, if it is; a page comes back when it is touched."""
     while isinstance(array, np.ndarray):
         array = array.base
-    if isinstance(array, mmap.mmap) and hasattr(array, "madvise"):
+    if isinstance(array, mmap.mmap) and memoryview(array).readonly and hasattr(array, "madvise"):
         array.madvise(mmap.MADV_DONTNEED)
 
 
