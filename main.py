@@ -15,7 +15,7 @@
 --ngram_table FILE         where the counts of ngram are kept: read if it is there, else counted and written
 --n_max N                  the longest n-gram of ngram, the longest match of prompt_lookup (3)
 --exit_layer L             after how many layers early_exit leaves the target (2)
---K K                      how many tokens to guess before the target checks them (4): a number; auto, from costs
+--K K                      how many tokens to guess before the target checks them (3): a number; auto, from costs
                            measured first and the acceptance so far, 0 included; heuristic, two more after a whole
                            acceptance and one less otherwise; confidence, until the draft is unsure. With auto the
                            clock has a say: one seed is then not one text

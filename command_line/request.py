@@ -32,7 +32,7 @@ MOST_CONFIDENT = 16  # guesses
 class Request:
     """All options with their defaults; `python main.py --help` says what they mean. What is a str here stays text."""
 
-    prompt: str = "Once upon a time there was a king who had three daughters"
+    prompt: str = "Once upon a time there lived a king who lived in a great forest"
     n_tokens_to_generate: int = 120
     draft_model_size: str = "tiny-draft"
     target_model_size: str = "tiny-target"
@@ -41,7 +41,7 @@ class Request:
     ngram_table: str = ""
     n_max: int = 3
     exit_layer: int = 2
-    K: int | str = 4
+    K: int | str = 3
     verifier: str = "rejection"
     temperature: float = 0
     top_k: int = 0

@@ -49,16 +49,15 @@ class Panels:
 
     def __init__(self, w):
         self.shape = w.shape
-        self.depths = [slice(begin, begin + N_DEEP) for begin in range(0, len(w), N_DEEP)]
-        self.chunks = [cut(w[depth]) for depth in self.depths]  # each [n_panels, 1, depth, N_COLUMNS]
+        self.chunks = [cut(w[begin : begin + N_DEEP]) for begin in range(0, len(w), N_DEEP)]
         give_back(w)
 
     def __rmatmul__(self, x):
         """x [n_new, n_in] @ w -> [n_new, n_out]"""
         groups = grouped(x)  # -> [n_groups, n_rows, n_in]
-        y, *more = (self.multiply(groups[..., depth], chunk) for depth, chunk in zip(self.depths, self.chunks))
-        for part in more:
-            y += part
+        y = self.multiply(groups[..., :N_DEEP], self.chunks[0])
+        for i, chunk in enumerate(self.chunks[1:], 1):
+            y += self.multiply(groups[..., i * N_DEEP : (i + 1) * N_DEEP], chunk)
         return y[: len(x), : self.shape[1]]
 
     def multiply(self, groups, chunk):
@@ -93,7 +92,7 @@ class Embedding:
 
 
 def cut(w):
-    """w [depth, n_out] as panels [n_panels, 1, depth, N_COLUMNS], in float32; the last one is filled up with zeros."""
+    """w [depth, n_out] in panels, [n_panels, 1, depth, N_COLUMNS] float32; the last one is filled up with zeros."""
     depth, n_out = w.shape
     n_whole, rest = divmod(n_out, N_COLUMNS)
     panels = np.empty((n_whole + bool(rest), 1, depth, N_COLUMNS), np.float32)

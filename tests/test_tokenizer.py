@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpt2np import CheckpointError, StreamDecoder, Tokenizer
+from gpt2np.load import files_of, find_folder
 from gpt2np.tokenizer import byte_symbols
 
 TEXTS = [
@@ -35,9 +36,7 @@ def both(request, gpt2_vocabulary_files, tmp_path_factory):
     """(ours, the tokenizers library's) for GPT-2's vocabulary and for the bundled one."""
     files = gpt2_vocabulary_files
     if request.param == "tiny":
-        from gpt2np.load import find_files, find_folder
-
-        files = find_files(find_folder("tiny-target", None))
+        files = files_of(find_folder("tiny-target", None))[1]
     merges = tmp_path_factory.mktemp(request.param) / "merges.txt"
     merges.write_text(files[1].read_text(encoding="utf-8").rstrip("\n"), encoding="utf-8")
     oracle = tokenizers.ByteLevelBPETokenizer(str(files[0]), str(merges), add_prefix_space=False)
