@@ -21,7 +21,6 @@ import sys
 import time
 from contextlib import contextmanager
 
-import requests
 from tqdm import tqdm
 
 from .errors import CheckpointError, DownloadError
@@ -89,6 +88,8 @@ def fetch(url, path, check):
 
 def fetch_rest(url, part):
     """Append to `part` what it lacks. Returns what the server declared, a dict with "validator", "size" and "hash"."""
+    import requests  # here, since most runs download nothing, and it takes as long to import as NumPy
+
     declared, have = read_declared(part), size_of(part)
     headers = {"Accept-Encoding": "identity"}
     if have and declared.get("validator"):
