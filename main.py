@@ -86,6 +86,7 @@ from command_line.views import (
     show,
     timings_page,
 )
+from gpt2np import matmul
 from speculative import (
     AutoregressiveSampler,
     Gumbel,
@@ -129,7 +130,7 @@ def compare(*words, **options):
         "draft": setting.draft, "drafter": request.drafter, "K": request.K, "costs": costs and asdict(costs),
         "seed": request.seed, "verifier": request.verifier, "exactness": rule.exactness, **asdict(sampling),
         "prompt": request.prompt, "prompt_tokens": len(tokens), "n_tokens": request.n_tokens_to_generate,
-        "stop": request.stop, "machine": machine(),
+        "stop": request.stop, "matmul": matmul.strategy(), "machine": machine(),
     }  # fmt: skip
     view = JsonView(report) if request.json else TextView(report, tokenizer, stop)
     for name, sampler in samplers.items():

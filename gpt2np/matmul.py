@@ -10,7 +10,7 @@ The remedy is to do the copying once, when the model is loaded. `Panels` cuts w 
 each with its rows one after the other. A panel fits the cache of a core, where a product with a few rows of x is small
 enough for the kernels that OpenBLAS has for small matrices, which copy nothing; so each weight comes from memory once,
 and meets all rows. These kernels keep 16 columns in a register and add the terms in order, whatever the number of rows.
-Half of the panels go to a second thread, where the product is large enough to pay for the hand-over.
+Half of the panels go to a second thread, where the product is large enough to pay for the hand-over (two_threads.py).
 
     python main.py bench        measures all this on your machine
 
@@ -25,24 +25,23 @@ Two strategies do the same on the same panels. They differ in how many rows a pr
 
 `choose` takes the fastest that keeps the bits on this machine; GPT2NP_MATMUL=rows in the environment, or `use`, decides
 otherwise. Leaves out: half precision; to convert it takes longer in NumPy than to read twice as much.
-Next: safetensors.py
+Next: two_threads.py
 """
 
 import mmap
 import os
-import threading
 from functools import lru_cache
 from time import perf_counter
 
 import numpy as np
+
+from .two_threads import N_THREADS, multiply
 
 STRATEGIES = ("panels", "rows")
 N_COLUMNS = 64  # of a panel: four registers of 16 numbers
 N_DEEP = 1024  # the longest panel; a longer one is cut, for the limit below
 N_ROWS = 12  # the most rows in one product
 SMALL = 1_000_000  # multiplications: up to here OpenBLAS takes its kernels for small matrices
-N_THREADS = min(2, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
-TWO_THREADS_FROM = 1_000_000  # numbers in w, times rows over 4: below, the hand-over costs more than it saves
 
 
 class Panels:
@@ -150,53 +149,6 @@ def padded(n, most):
 def round_up(n):
     """The next multiple of 16."""
     return -(-n // 16) * 16
-
-
-# ------------------------------------------------------------------------------------------------ two threads
-
-
-class Worker:
-    """A second thread that waits for half a product. Two locks pass the word: `go`, and back, `done`."""
-
-    def __init__(self):
-        self.go, self.done = threading.Lock(), threading.Lock()
-        self.go.acquire()
-        self.done.acquire()
-        self.pid = os.getpid()
-        threading.Thread(target=self.work, daemon=True).start()
-
-    def work(self):
-        while True:
-            self.go.acquire()
-            np.matmul(*self.job)
-            self.done.release()
-
-
-idle = []  # workers that have nothing to do: one, unless several threads of the program use models
-
-
-def free_worker():
-    while idle:
-        worker = idle.pop()
-        if worker.pid == os.getpid():  # a forked process has no threads but its own
-            return worker
-    return Worker()
-
-
-def multiply(x, w, out):
-    """out[...] = x @ w, in two threads where that gains; they share the first axis of w, which x may lack."""
-    n_rows = x.shape[-3] * x.shape[-2]
-    if w.size * max(4, n_rows) < 4 * TWO_THREADS_FROM or N_THREADS < 2:
-        np.matmul(x, w, out)
-        return
-    worker = free_worker()
-    half = len(w) // 2
-    first, second = (x[:half], x[half:]) if x.ndim == w.ndim else (x, x)
-    worker.job = second, w[half:], out[half:]
-    worker.go.release()
-    np.matmul(first, w[:half], out[:half])
-    worker.done.acquire()
-    idle.append(worker)  # not if the wait was interrupted: that worker is given up
 
 
 # ------------------------------------------------------------------------------------------------ the choice

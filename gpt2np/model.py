@@ -13,7 +13,8 @@ import numpy as np
 
 from .cache import KVCache
 from .layers import block, layer_norm
-from .matmul import N_THREADS, Embedding, Panels
+from .matmul import Embedding, Panels
+from .two_threads import N_THREADS
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from conftest import ROOT, random_gpt2
 
-from gpt2np import HParams, matmul
+from gpt2np import HParams, matmul, two_threads
 from gpt2np.matmul import Embedding, Panels, product
+from speculative import AutoregressiveSampler, ModelDrafter, Sampling, SpeculativeSampler
 
 SHAPE = HParams(n_vocab=53, n_ctx=45, n_embd=3 * 7, n_head=3, n_layer=2)
 KEEPS_BITS = [name for name in matmul.STRATEGIES if name == "rows" or matmul.probe()[name]["invariant"]]
@@ -47,20 +48,20 @@ def test_a_row_has_the_same_bits_in_any_company(strategy, n_in, n_out):
 def test_also_in_two_threads(strategy, monkeypatch):
     x, w = random(5, 300), Panels(random(300, 700, seed=1))
     before = x @ w
-    monkeypatch.setattr(matmul, "TWO_THREADS_FROM", 0)
-    monkeypatch.setattr(matmul, "N_THREADS", 2)
-    monkeypatch.setattr(matmul, "idle", [])
+    monkeypatch.setattr(two_threads, "TWO_THREADS_FROM", 0)
+    monkeypatch.setattr(two_threads, "N_THREADS", 2)
+    monkeypatch.setattr(two_threads, "idle", [])
     assert (x @ w).tobytes() == before.tobytes()
-    assert len(matmul.idle) == 1
+    assert len(two_threads.idle) == 1
     q, keys = random(4, 3, 16), random(4, 16, 32, seed=1)
     np.testing.assert_allclose(product(q, keys), q @ keys, rtol=1e-4, atol=1e-5)
 
 
 def test_several_threads_of_a_program(monkeypatch):
     """Each takes a worker of its own."""
-    monkeypatch.setattr(matmul, "TWO_THREADS_FROM", 0)
-    monkeypatch.setattr(matmul, "N_THREADS", 2)
-    monkeypatch.setattr(matmul, "idle", [])
+    monkeypatch.setattr(two_threads, "TWO_THREADS_FROM", 0)
+    monkeypatch.setattr(two_threads, "N_THREADS", 2)
+    monkeypatch.setattr(two_threads, "idle", [])
     xs, w, wrong = [random(3, 200, seed=seed) for seed in range(4)], Panels(random(200, 500)), []
     expected = [x @ w for x in xs]
 
@@ -72,15 +73,15 @@ def test_several_threads_of_a_program(monkeypatch):
         thread.start()
     for thread in threads:
         thread.join()
-    assert wrong == [] and 1 <= len(matmul.idle) <= 4
+    assert wrong == [] and 1 <= len(two_threads.idle) <= 4
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_a_forked_process_has_its_own_worker():
     code = """
 import os, numpy as np
-from gpt2np import matmul
-matmul.TWO_THREADS_FROM, matmul.N_THREADS = 0, 2
+from gpt2np import matmul, two_threads
+two_threads.TWO_THREADS_FROM, two_threads.N_THREADS = 0, 2
 x, w = np.ones((2, 100), np.float32), matmul.Panels(np.ones((100, 200), np.float32))
 x @ w
 if os.fork() == 0:
@@ -92,9 +93,9 @@ print(os.wait()[1] >> 8)
 
 
 def test_an_interrupted_wait_gives_the_worker_up(monkeypatch):
-    monkeypatch.setattr(matmul, "TWO_THREADS_FROM", 0)
-    monkeypatch.setattr(matmul, "N_THREADS", 2)
-    monkeypatch.setattr(matmul, "idle", [])
+    monkeypatch.setattr(two_threads, "TWO_THREADS_FROM", 0)
+    monkeypatch.setattr(two_threads, "N_THREADS", 2)
+    monkeypatch.setattr(two_threads, "idle", [])
     x, w, multiply = random(3, 200), Panels(random(200, 500)), np.matmul
     expected = x @ w
 
@@ -103,10 +104,10 @@ def test_an_interrupted_wait_gives_the_worker_up(monkeypatch):
             raise KeyboardInterrupt
         multiply(*arguments)
 
-    monkeypatch.setattr(matmul.np, "matmul", interrupted)
+    monkeypatch.setattr(two_threads.np, "matmul", interrupted)
     with pytest.raises(KeyboardInterrupt):
         x @ w
-    monkeypatch.setattr(matmul.np, "matmul", multiply)
+    monkeypatch.setattr(two_threads.np, "matmul", multiply)
     for _ in range(20):
         assert (x @ w).tobytes() == expected.tobytes()
 
@@ -155,6 +156,29 @@ def test_on_the_bundled_pair(strategy, tiny_pair):
             logits = model(tokens, min(n_last, len(tokens)))
             assert logits.tobytes() == one_by_one(model, tokens)[-len(logits) :].tobytes()
             model.reset()
+
+
+class Recorder:
+    """A model that remembers the logits it gave after each prefix."""
+
+    def __init__(self, model):
+        self.model, self.n_vocab, self.n_ctx, self.seen = model, model.n_vocab, model.n_ctx, {}
+
+    def __call__(self, tokens, n_last=1):
+        logits = self.model(tokens, n_last=n_last)
+        self.seen |= {tuple(tokens[: len(tokens) - n_last + 1 + i]): row.tobytes() for i, row in enumerate(logits)}
+        return logits
+
+
+@pytest.mark.parametrize("K", [1, 4, 8])
+def test_the_logits_behind_greedy_text_are_those_of_the_target_alone(strategy, tiny_pair, K):
+    target, draft, tokenizer = tiny_pair
+    greedy, prompt = Sampling(0), tokenizer.encode("There was once a fisherman who")
+    alone, checked = Recorder(target), Recorder(target)
+    AutoregressiveSampler(alone, sampling=greedy).generate(prompt, 40)
+    SpeculativeSampler(checked, ModelDrafter(draft, sampling=greedy), K=K, sampling=greedy).generate(prompt, 40)
+    assert len(alone.seen) == 40
+    assert {prefix: checked.seen[prefix] for prefix in alone.seen} == alone.seen
 
 
 @pytest.mark.parametrize("kernels", ["SkylakeX", "Haswell", "Sandybridge", "Prescott"])
