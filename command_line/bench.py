@@ -9,7 +9,7 @@ times; the median counts, and the quartiles tell the spread. So a machine that s
 from dataclasses import dataclass, fields
 from importlib.util import find_spec
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, sleep
 
 import numpy as np
 
@@ -78,7 +78,8 @@ def bench(words, options, machine):
         )
         report["models"].append({"name": size, "weights": weights, **summary(model, seconds)})
         del model
-    first, last = (m["strategies"][matmul.strategy()] for m in (report["models"][0], report["models"][-1]))
+    name = matmul.strategy() if matmul.strategy() in strategies else strategies[0]
+    first, last = (m["strategies"][name] for m in (report["models"][0], report["models"][-1]))
     report["c"] = first["seconds"]["1"][1] / last["seconds"]["1"][1]
     if "transformers" in strategies:
         report["generation"] = generation(request)
@@ -118,7 +119,7 @@ def times(model, strategies, rows, context, prompt, repeats):
     prompt : int
         What: "prompt", a pass for this many tokens without any in the cache. 0: none.
     repeats : int
-        How often each pass is made, after once that does not count.
+        How often each pass is made.
     """
     tokens = np.random.default_rng(0).integers(0, model.n_vocab, model.n_ctx).tolist()
     runners = {"limit": limit(model)}
@@ -126,15 +127,18 @@ def times(model, strategies, rows, context, prompt, repeats):
         runner = transformers_runner if strategy == "transformers" else numpy_runner
         runners[strategy] = runner(model, strategy, tokens[:context])
     inputs = {m: tokens[context : context + m] for m in rows} | ({"prompt": tokens[:prompt]} if prompt else {})
-    plan = [("limit", 1), *((strategy, what) for what in inputs for strategy in strategies)]
-    seconds = {key: [] for key in plan}
-    before = matmul.strategy()
-    for strategy, what in progress(plan * (repeats + 1), unit=" passes"):
+    plan = [("limit", 1), *((strategy, what) for strategy in strategies for what in inputs)]
+    seconds, before, last = {key: [] for key in plan}, matmul.strategy(), None
+    for strategy, what in progress(plan * repeats, unit=" passes"):
         if strategy in matmul.STRATEGIES:
             matmul.use(strategy)
+        if strategy != last:  # the threads of BLAS and PyTorch spin on for a moment after a call; then once to warm up
+            sleep(0.1)
+            runners[strategy](inputs[1], False)
+        last = strategy
         seconds[strategy, what].append(runners[strategy](inputs.get(what), what == "prompt"))
     matmul.use(before)
-    return {key: np.quantile(some[1:], (0.25, 0.5, 0.75)).tolist() for key, some in seconds.items()}
+    return {key: np.quantile(some, (0.25, 0.5, 0.75)).tolist() for key, some in seconds.items()}
 
 
 def limit(model):
