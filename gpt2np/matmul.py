@@ -14,9 +14,9 @@ Half of the panels go to a second thread, where the product is large enough to p
 
     python main.py bench        measures all this on your machine
 
-On two cores of an AMD EPYC with AVX-512, GPT-2's 355M shape, it says: a pass for 5 tokens takes 2.41 times as long as a
-pass for one with plain products, and 1.08 times with panels; for 9 tokens 2.61 and 1.33. One token takes 1.15 times as
-long as a bare matrix-vector product with every weight.
+On two cores of an AMD EPYC with AVX-512, GPT-2's 355M shape, it says: a pass for 5 tokens takes 2.63 times as long as a
+pass for one with plain products, and 1.09 times with panels; for 9 tokens 2.87 and 1.31. One token takes as long as a
+bare matrix-vector product with every weight.
 
 Two strategies do the same on the same panels. They differ in how many rows a product takes:
 
