@@ -6,12 +6,18 @@ import math
 import numpy as np
 import pytest
 
+from gpt2np import EarlyExit
 from speculative import (
     AutoregressiveSampler,
+    EarlyExitDrafter,
     Gumbel,
     ModelDrafter,
+    NGramDrafter,
+    NGramModel,
+    PromptLookupDrafter,
     Sampling,
     SpeculativeSampler,
+    SuffixDrafter,
     exact_match,
     rejection,
 )
@@ -63,18 +69,22 @@ def test_one_text_on_the_bundled_pair(tiny_pair):
 @pytest.mark.slow
 @pytest.mark.parametrize("temperature", [0, 0.7, 1])
 def test_one_text_on_the_bundled_pair_at_length(tiny_pair, temperature):
-    """50 prompts x K in {1, 2, 4, 8} x drafters."""
+    """50 prompts x K in {1, 2, 4, 8} x every drafter but the dials, which are the target itself."""
     from test_tiny import TINY
 
     target, draft, tokenizer = tiny_pair
     held_out = tokenizer.encode((TINY / "held_out.txt").read_text(encoding="utf-8"))
     sampling = Sampling(temperature)
+    whole, table = EarlyExit(target, 3), NGramModel.from_tokens(held_out[50_000:], target.n_vocab)
     drafters = [ModelDrafter(draft, sampling=sampling), ModelDrafter(draft, sampling=Sampling(0)), ModelDrafter(draft)]
+    drafters += [NGramDrafter(table), PromptLookupDrafter(target.n_vocab), SuffixDrafter(target.n_vocab)]
+    drafters += [EarlyExitDrafter(whole)]
     for seed in range(50):
         prompt = held_out[seed * 1000 : seed * 1000 + 12]
         alone = AutoregressiveSampler(target, sampling=sampling).generate(prompt, 40, Gumbel(seed)).tokens
         for drafter, K in itertools.product(drafters, (1, 2, 4, 8)):
-            sampler = SpeculativeSampler(target, drafter, verifier=exact_match, K=K, sampling=sampling)
+            own = whole if getattr(drafter, "model", None) is whole.early_exit else target
+            sampler = SpeculativeSampler(own, drafter, verifier=exact_match, K=K, sampling=sampling)
             np.testing.assert_array_equal(sampler.generate(prompt, 40, Gumbel(seed)).tokens, alone)
 
 

@@ -352,6 +352,8 @@ def test_drafters_that_stop_early_by_a_right_rule_pass():
 
 
 def test_the_samplers_pass():
+    exported = {name for name in speculative.__all__ if name.endswith("Sampler")} - {"Sampler"}
+    assert exported == {"SpeculativeSampler", "AutoregressiveSampler"}  # a new one must be added here
     check_sampler(SpeculativeSampler)
     check_sampler(SpeculativeSampler, seed=1)
     check_sampler(lambda target, drafter, K, sampling: AutoregressiveSampler(target, sampling=sampling))
