@@ -15,7 +15,8 @@ from .matmul import N_ROWS, SMALL, padded, round_up
 class KVCache:
     """Keys and values of the first `length` tokens in every layer, with room for n_ctx.
 
-    It takes about 2 * n_layer * n_ctx * n_embd numbers of `dtype`, each page of memory when it is first written.
+    It takes a little more than 2 * n_layer * n_ctx * n_embd numbers of `dtype`: the keys' half with the first token, as
+    each token has a number in every row of theirs, and the values' half as the text grows.
     """
 
     def __init__(self, n_layer, n_head, n_ctx, d_head, dtype=np.float32):

@@ -20,10 +20,11 @@ bare matrix-vector product with every weight.
 
 Two strategies do the same on the same panels. They differ in how many rows a product takes:
 
-    "panels"    several. One row alone would go another way in NumPy, so it gets a row of zeros beside it.
+    "panels"    several, an even number: to an odd one a row of zeros is added. One row alone would go another way in
+                NumPy, and the kernels take their time for an odd last row.
     "rows"      one. Each product is the same call whatever the number of rows: invariant by construction on any BLAS.
 
-`choose` takes the fastest that keeps the bits on this machine; GPT2NP_MATMUL=rows in the environment, or `use`, decides
+`probe` finds the fastest that keeps the bits on this machine; GPT2NP_MATMUL=rows in the environment, or `use`, decides
 otherwise. Leaves out: half precision; to convert it takes longer in NumPy than to read twice as much.
 Next: two_threads.py
 """
