@@ -68,6 +68,7 @@ class Round:
     seconds: dict  # "draft", "target" and "verify" -> seconds
     draft_probs: np.ndarray | None  # [k, n_vocab] float64, and ...
     target_probs: np.ndarray | None  # ... [k + 1, n_vocab]; None in a Generation, unless it was asked to keep them
+    uniforms: tuple = ()  # the numbers that the verifier drew with rng.random(), in order
 
     @property
     def origins(self) -> list[str]:

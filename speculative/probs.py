@@ -150,6 +150,22 @@ def at_position(rng, position):
     return rng.at(position) if hasattr(rng, "at") else rng
 
 
+class Noted:
+    """An rng that notes the uniform numbers it hands out; in all else the one it stands for."""
+
+    def __init__(self, rng):
+        self.rng, self.uniforms = rng, []
+
+    def random(self, *arguments, **keywords):
+        self.uniforms.append(self.rng.random(*arguments, **keywords))
+        return self.uniforms[-1]
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.rng, name)
+
+
 def as_generator(rng):
     """A seed (or None: a fresh one) as an np.random.Generator; anything with a method `random` as it is."""
     return rng if hasattr(rng, "random") else np.random.default_rng(rng)

@@ -15,7 +15,7 @@ from time import perf_counter
 import numpy as np
 
 from .interfaces import Round, check_request, collect
-from .probs import Sampling, as_generator, at_position
+from .probs import Noted, Sampling, as_generator, at_position
 from .stop import until_stop
 from .verifiers.rejection import rejection
 
@@ -68,7 +68,8 @@ class SpeculativeSampler:
 
             # 3. and 4. How many guesses stay, and the token that follows them.
             called = perf_counter()
-            verdict = self.verifier(draft, target_probs, at_position(rng, len(tokens)))
+            noted = Noted(at_position(rng, len(tokens)))
+            verdict = self.verifier(draft, target_probs, noted)
             history.append((n_drafted, verdict.n_accepted))
 
             # 5. The accepted guesses and that token are the output, up to where the text stops, in mid-block or not.
@@ -77,7 +78,8 @@ class SpeculativeSampler:
             new = new[:n_kept]
             tokens += new.tolist()
             seconds = {"draft": drafted - started, "target": called - drafted, "verify": perf_counter() - called}
-            yield Round(new, draft.tokens, min(verdict.n_accepted, n_kept), seconds, draft.probs, target_probs)
+            n_accepted, uniforms = min(verdict.n_accepted, n_kept), tuple(noted.uniforms)
+            yield Round(new, draft.tokens, n_accepted, seconds, draft.probs, target_probs, uniforms)
             if stops:
                 return
 

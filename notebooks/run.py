@@ -1,0 +1,74 @@
+"""Run notebooks: to keep their outputs and figures, or to check them and their exercises.
+
+    python notebooks/run.py                         run all of them, in place
+    python notebooks/run.py notebooks/05*.ipynb     run these
+    python notebooks/run.py --check [...]           keep nothing; say whether every cell runs, every check of an exercise
+                                                    fails as the notebook is, and passes with its file in solutions/
+
+A cell with the tag "check" checks an exercise; it has the tag "raises-exception", too, so that "Run all" goes on.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+import nbformat
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+
+FOLDER = Path(__file__).parent
+
+
+def run(notebook):
+    """The outputs come into the notebook itself; CellExecutionError where a cell fails that is no check."""
+    NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(FOLDER)}}, record_timing=False).execute()
+
+
+def is_check(cell):
+    return "check" in cell.metadata.get("tags", ())
+
+
+def failed(cell):
+    return any(output.output_type == "error" for output in cell.get("outputs", ()))
+
+
+def keep(path):
+    """Run the notebook and write it with its outputs."""
+    notebook = nbformat.read(path, as_version=4)
+    run(notebook)
+    for output in (output for cell in notebook.cells for output in cell.get("outputs", ())):
+        if output.output_type == "error":  # what a check says, without the way there
+            output.traceback = [f"{output.ename}: {output.evalue}"]
+    notebook.metadata = {key: notebook.metadata[key] for key in ("kernelspec", "language_info")}
+    nbformat.write(notebook, path)
+
+
+def check(path):
+    """ValueError unless the notebook runs, each check fails in it, and passes behind the solutions."""
+    notebook = nbformat.read(path, as_version=4)
+    checks = [cell for cell in notebook.cells if is_check(cell)]
+    solutions = (FOLDER / "solutions" / path.with_suffix(".py").name).read_text(encoding="utf-8")
+    behind = [nbformat.v4.new_code_cell(source) for source in (solutions, *(cell.source for cell in checks))]
+    notebook.cells += behind
+    try:
+        run(notebook)
+    except CellExecutionError as error:
+        raise ValueError(re.sub(r"\033\[[\d;]*m", "", str(error))) from error
+    for cell in checks:
+        if not failed(cell):
+            raise ValueError(f"expected this check to fail before the exercise is solved:\n{cell.source}")
+
+
+def main():
+    arguments = [argument for argument in sys.argv[1:] if argument != "--check"]
+    paths = [Path(argument) for argument in arguments] or sorted(FOLDER.glob("[0-9]*.ipynb"))
+    for path in paths:
+        print(path.name, flush=True)
+        try:
+            (check if "--check" in sys.argv else keep)(path)
+        except (ValueError, CellExecutionError, OSError) as error:
+            sys.exit(f"{path.name}: {error}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+"""The notebooks as documents: they run, their exercises can be solved, and they are committed with what they show."""
+
+import subprocess
+import sys
+
+import nbformat
+import pytest
+from conftest import ROOT
+
+FOLDER = ROOT / "notebooks"
+NOTEBOOKS = sorted(FOLDER.glob("[0-9]*.ipynb"))
+
+
+def cells(path, tag=None):
+    found = nbformat.read(path, as_version=4).cells
+    return [cell for cell in found if tag is None or tag in cell.metadata.get("tags", ())]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_it_runs_and_its_exercises_can_be_solved(path):
+    command = [sys.executable, FOLDER / "run.py", "--check", path]
+    result = subprocess.run(command, capture_output=True, text=True, encoding="utf-8")
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_it_is_built_as_all_are(path):
+    everything, title = cells(path), cells(path)[0].source
+    assert title.startswith("# ") and "After this you can" in title and "second" in title  # how long it runs
+    assert len(everything) <= 40
+    assert len(cells(path, "model_size")) == 1 and 2 <= len(cells(path, "check")) <= 3
+    assert [set(cell.metadata.tags) for cell in cells(path, "check")] == [{"check", "raises-exception"}] * len(
+        cells(path, "check")
+    )
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_it_is_committed_with_its_outputs_and_figures(path):
+    code = [cell for cell in cells(path) if cell.cell_type == "code"]
+    assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
+    outputs = [output for cell in code for output in cell.outputs]
+    assert any("image/png" in output.get("data", {}) for output in outputs)
+    checks = [cell for cell in code if "check" in cell.metadata.get("tags", ())]
+    failing = [cell for cell in code if any(output.output_type == "error" for output in cell.outputs)]
+    assert failing == checks
