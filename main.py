@@ -54,56 +54,30 @@ and with transformers, whole generation by both: --draft_model_size, --target_mo
 """
 
 import os
-import platform
 import sys
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from time import perf_counter
 
 import fire
 import numpy as np
 
+from command_line.experiments import calibrate, drafters
 from command_line.request import (
-    COPYING,
-    DRAFTERS,
-    TEXT_OPTIONS,
+    OPTIONS,
     VERIFIERS,
-    Request,
+    as_text,
     check_texts,
     draft_length,
-    held_out_prompts,
     load,
+    machine,
     prompt_tokens,
     read,
     set_up,
 )
-from command_line.views import (
-    JsonView,
-    TextView,
-    print_calibration,
-    print_drafters,
-    print_museum,
-    progress,
-    show,
-    timings_page,
-)
+from command_line.views import JsonView, TextView, print_museum, progress, show, timings_page
 from gpt2np import matmul
-from speculative import (
-    AutoregressiveSampler,
-    Gumbel,
-    NoisyDrafter,
-    OracleDrafter,
-    Sampling,
-    SpeculativeSampler,
-    Timed,
-    collect,
-    experiments,
-)
+from speculative import AutoregressiveSampler, Gumbel, SpeculativeSampler, Timed, collect
 from speculative.interfaces import check_request
-
-OPTIONS = {field.name for field in fields(Request)}
-ONE_TEXT = {"prompt", "K", "verifier", "stop"}  # options of a single comparison
-N_AHEAD = 200  # how far into its own greedy text the target goes round in circles
-as_text = fire.decorators.SetParseFns(**dict.fromkeys(TEXT_OPTIONS, str))
 
 
 @as_text
@@ -145,64 +119,6 @@ def compare(*words, **options):
     sampling_seconds = seconds - target.seconds - (draft.seconds if draft else 0)
     report["llama_cpp"] = llama_cpp(generation.stats, target, draft, sampling_seconds, seconds)
     view.summary(report, timings_page(generation.stats, target, draft, sampling_seconds, seconds))
-
-
-@as_text
-def calibrate(*words, **options):
-    """Predict the speedup for K = 1 to 8 from measured costs and acceptance, and hold it against the clock."""
-    request = read(words, options, OPTIONS - ONE_TEXT, n_tokens_to_generate=64)
-    if request.drafter in COPYING:
-        raise ValueError(
-            f"calibrate needs a drafter with probabilities (model, ngram, early_exit), got {request.drafter}"
-        )
-    model, tokenizer, _ = load(request.target_model_size, request)
-    setting = set_up(request.drafter, request, model, tokenizer)
-    prompts = held_out_prompts(tokenizer, request.n_prompts)
-    check_request(prompts[0], request.n_tokens_to_generate, model)
-    expected, rows = experiments.calibrate(
-        setting.target, setting.drafter, prompts, request.n_tokens_to_generate, sampling=request.sampling,
-        seed=request.seed, progress=progress,
-    )  # fmt: skip
-    report = {
-        "target": {"name": request.target_model_size, "parameters": model.n_params}, "draft": setting.draft,
-        **asdict(request.sampling), "n_prompts_expected": request.n_prompts - request.n_prompts // 3,
-        "n_prompts_timed": request.n_prompts // 3, "n_tokens": request.n_tokens_to_generate, **asdict(expected),
-        "rows": rows, "machine": machine(),
-    }  # fmt: skip
-    show(report, print_calibration, request.json)
-
-
-@as_text
-def drafters(*words, **options):
-    """Every drafter in a table, on tales and on text that repeats itself."""
-    request = read(words, options, OPTIONS - ONE_TEXT - {"drafter"}, n_tokens_to_generate=64, n_prompts=4)
-    target, tokenizer, _ = load(request.target_model_size, request)
-    settings = {kind: set_up(kind, request, target, tokenizer) for kind in DRAFTERS}
-    entries = {kind: (setting.target, setting.drafter) for kind, setting in settings.items()}
-    entries["noisy (0.2)"] = target, NoisyDrafter(target, 0.2, sampling=request.sampling)
-    entries["oracle"] = target, OracleDrafter(target, sampling=request.sampling)
-    beginnings = held_out_prompts(tokenizer, request.n_prompts)
-    check_request([*beginnings[0], *[0] * N_AHEAD], request.n_tokens_to_generate, target)
-    alone = AutoregressiveSampler(target, sampling=Sampling(temperature=0))
-    prompts = {
-        "tales": beginnings,
-        "repeating": [[*p, *alone.generate(p, N_AHEAD).tokens.tolist()] for p in progress(beginnings)],
-    }
-    report = {
-        "target": {"name": request.target_model_size, "parameters": target.n_params}, **asdict(request.sampling),
-        "n_tokens": request.n_tokens_to_generate, "machine": machine(), "kinds": {
-            "tales": f"{request.n_prompts} beginnings of tales, {request.n_tokens_to_generate} tokens each",
-            "repeating": f"the same {N_AHEAD} greedy tokens later, where the target's text goes round in circles",
-        },
-        "rows": {
-            kind: experiments.compare_drafters(
-                target, entries, some, request.n_tokens_to_generate, sampling=request.sampling, seed=request.seed,
-                progress=progress,
-            )
-            for kind, some in prompts.items()
-        },
-    }  # fmt: skip
-    show(report, print_drafters, request.json)
 
 
 @as_text
@@ -292,10 +208,6 @@ def llama_cpp(stats, target, draft, sampling_seconds, seconds):
         "sampling time": 1000 * sampling_seconds,
         "total time": 1000 * seconds,
     }
-
-
-def machine():
-    return f"{platform.machine()}, {os.cpu_count()} cores, NumPy {np.__version__}"
 
 
 def main():

@@ -3,10 +3,15 @@
 Next: views.py
 """
 
+import os
+import platform
 import re
 from dataclasses import dataclass, fields
 from pathlib import Path
 from time import perf_counter
+
+import fire
+import numpy as np
 
 import gpt2np
 import speculative
@@ -82,6 +87,8 @@ class Request:
 
 # Never read as numbers; the last two are options of bench.py.
 TEXT_OPTIONS = [*(field.name for field in fields(Request) if field.type is str), "sizes", "strategies"]
+OPTIONS = {field.name for field in fields(Request)}
+as_text = fire.decorators.SetParseFns(**dict.fromkeys(TEXT_OPTIONS, str))
 
 
 def read(words, options, names, form=Request, **defaults):
@@ -240,3 +247,7 @@ def draft_length(request, setting, tokens):
         )
         return speculative.CostModel(costs.c, costs.v), costs
     return request.K, None
+
+
+def machine():
+    return f"{platform.machine()}, {os.cpu_count()} cores, NumPy {np.__version__}"

@@ -12,7 +12,7 @@ import pytest
 from conftest import ROOT
 
 from command_line.request import TEXT_OPTIONS, Request
-from command_line.views import print_calibration
+from command_line.tables import print_calibration
 
 FEW = ("--n_tokens_to_generate", "12")
 
