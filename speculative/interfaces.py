@@ -19,6 +19,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from .trace.notebook import generation_html, round_html
+
 
 class LanguageModel(Protocol):
     """Token ids in, logits out. The result depends on the tokens alone, whatever was asked before."""
@@ -75,6 +77,9 @@ class Round:
         """Where each token comes from: "accepted", and the last "correction", "bonus", or "plain" (nothing drafted)."""
         last = "plain" if len(self.drafted) == 0 else "bonus" if self.n_accepted == len(self.drafted) else "correction"
         return (["accepted"] * self.n_accepted + [last])[: len(self.tokens)]
+
+    def _repr_html_(self):
+        return round_html(self)
 
 
 @dataclass(frozen=True)
@@ -133,6 +138,9 @@ class Generation:
             accepted_by_position=[sum(r.n_accepted > i for r in self.rounds) for i in range(deepest)],
             seconds={part: sum(r.seconds[part] for r in self.rounds) for part in ("draft", "target", "verify")},
         )
+
+    def _repr_html_(self):
+        return generation_html(self)
 
 
 class Sampler(Protocol):

@@ -1,0 +1,203 @@
+"""From rounds to records, plain dicts with what one wants to see of a round, and to a file and back.
+
+A record is small where a round is not: of p and q, a row of the vocabulary each, it keeps what stands at the tokens in
+question and the largest few. The schema is in __init__.py.
+Next: terminal.py
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from ..probs import residual
+from ..theory import estimate_alpha
+from ..timing import n_common
+
+N_TOP, N_RESIDUAL = 8, 5
+
+
+class Trace:
+    """The records of a generation.
+
+    Parameters
+    ----------
+    prompt : sequence of int
+    decode : callable, optional
+        Text (str) of a list of token ids; without it the ids are shown.
+    **about
+        What else is known, as JSON can hold it.
+
+    Attributes
+    ----------
+    rounds : list of dict
+    """
+
+    def __init__(self, prompt, decode=None, **about):
+        self.decode, self.about, self.rounds = decode or as_ids, about, []
+        self.prompt = [int(token) for token in prompt]
+        self.text = self.decode(self.prompt)
+        self._tokens, self._called, self._held_back = list(self.prompt), [], []
+
+    @classmethod
+    def of(cls, generation, decode=None, **about):
+        """The trace of a `Generation`; with p and q where it was asked to keep them."""
+        trace = cls(generation.prompt, decode, **about)
+        for step in generation.rounds:
+            trace.add(step)
+        return trace
+
+    def add(self, step):
+        """Keep a `Round`; its record (dict) is returned, too."""
+        called = [*self._tokens, *step.drafted.tolist()]
+        reused = min(n_common(self._called, called), len(called) - len(step.drafted) - 1)
+        cache = {"reused": reused, "dropped": len(self._called) - reused, "computed": len(called) - reused}
+        guesses, held_back = guesses_of(step, self.decode), list(self._held_back)
+        for guess in guesses:
+            guess["text"] = readable(guess["token"], held_back, self.decode)
+        self.rounds.append({
+            "at": len(self._tokens),
+            "tokens": step.tokens.tolist(),
+            "texts": [readable(token, self._held_back, self.decode) for token in step.tokens.tolist()],
+            "origins": step.origins,
+            "guesses": guesses,
+            "next": next_of(step, self.decode),
+            "uniforms": flat(step.uniforms),
+            "cache": cache,
+            "seconds": step.seconds,
+        })  # fmt: skip
+        self._tokens, self._called = [*self._tokens, *step.tokens.tolist()], called
+        return self.rounds[-1]
+
+    @property
+    def summary(self):
+        """Counts over the rounds (dict): the rates are those of `Stats` and `theory.estimate_alpha`."""
+        guesses = [guess for record in self.rounds for guess in record["guesses"]]
+        accepted = sum(guess["decision"] == "accepted" for guess in guesses)
+        rejected = sum(guess["decision"] == "rejected" for guess in guesses)
+        n_tokens, deepest = sum(len(r["tokens"]) for r in self.rounds), max(map(n_guesses, self.rounds), default=0)
+        at = [[r["guesses"][i]["decision"] for r in self.rounds if n_guesses(r) > i] for i in range(deepest)]
+        return {
+            "n_tokens": n_tokens,
+            "target_calls": len(self.rounds),
+            "tokens_per_target_call": n_tokens / len(self.rounds) if self.rounds else 0.0,
+            "drafted": len(guesses),
+            "accepted": accepted,
+            "acceptance": accepted / len(guesses) if guesses else 0.0,
+            "alpha": estimate_alpha(accepted, rejected)[0] if accepted + rejected else None,
+            "acceptance_by_position": [decisions.count("accepted") / len(decisions) for decisions in at],
+        }
+
+    def save(self, path):
+        """Write the JSON lines."""
+        header = {"trace": 1, "prompt": self.prompt, "text": self.text, "about": self.about}
+        lines = [json.dumps(line) + "\n" for line in (header, *self.rounds)]
+        Path(path).write_text("".join(lines), encoding="utf-8")
+
+    @classmethod
+    def load(cls, path):
+        """Read what `save` wrote; ValueError with the line where it is something else."""
+        number = 1  # of the line
+        try:
+            lines = Path(path).read_text(encoding="utf-8").splitlines()
+            header = json.loads(lines[0])
+            trace = cls(header["prompt"], lambda tokens: header["text"], **header["about"])
+            while number < len(lines):
+                number += 1
+                trace.rounds.append(checked(json.loads(lines[number - 1])))
+        except (ValueError, KeyError, IndexError, TypeError) as error:
+            raise ValueError(
+                f"{path}, line {number}: expected a trace as Trace.save and main.py --trace write it; make it anew"
+            ) from error
+        return trace
+
+
+def checked(record):
+    """The record; KeyError, TypeError or ValueError unless it has what is looked at."""
+    for name in ("at", "origins", "next", "uniforms", "cache", "seconds"):
+        _ = record[name]
+    for token, text in zip(record["tokens"], record["texts"], strict=True):
+        _ = int(token), text + ""
+    for guess in record["guesses"]:
+        _ = guess["token"], guess["text"] + "", guess["decision"] + ""
+    return record
+
+
+def n_guesses(record):
+    return len(record["guesses"])
+
+
+# ------------------------------------------------------------------------------------------------ parts of a record
+
+
+def guesses_of(step, decode):
+    """The records of the drafted tokens of a `Round`, without their texts."""
+    ends_early, guesses = len(step.tokens) == step.n_accepted, []
+    of_guesses, _ = uniforms_of(step)
+    for i, token in enumerate(step.drafted.tolist()):
+        is_rejected = i == step.n_accepted and not ends_early
+        decision = "accepted" if i < step.n_accepted else "rejected" if is_rejected else "dropped"
+        guess = {"token": token, "text": "", "decision": decision, "u": of_guesses[i]}
+        if step.target_probs is not None:
+            p, q = step.target_probs[i], step.draft_probs[i]
+            likely = largest(np.maximum(p, q), N_TOP, token)
+            after = residual(p, q)
+            guess |= {
+                "p": float(p[token]), "q": float(q[token]), "overlap": float(np.minimum(p, q).sum()),
+                "top": [[x, decode([x]), float(p[x]), float(q[x])] for x in likely],
+                "residual": [[x, decode([x]), float(after[x])] for x in largest(after, N_RESIDUAL) if after[x] > 0],
+            }  # fmt: skip
+        guesses.append(guess)
+    return guesses
+
+
+def next_of(step, decode):
+    """The record of the token behind the accepted ones, or None."""
+    if len(step.tokens) == step.n_accepted:
+        return None
+    token = int(step.tokens[-1])
+    record = {"token": token, "text": decode([token]), "origin": step.origins[-1], "u": uniforms_of(step)[1]}
+    if step.target_probs is not None:
+        p = step.target_probs[step.n_accepted]
+        record |= {"p": float(p[token]), "top": [[x, decode([x]), float(p[x])] for x in largest(p, N_TOP, token)]}
+    return record
+
+
+def uniforms_of(step):
+    """([k] the number that decided on each guess or None, the one that drew the last token or None).
+
+    A rule of this library draws one number for each guess it looks at, which is all of them or those up to the first
+    rejection, and mostly one more for the token behind. Where the count fits none of this, the last is left open.
+    """
+    numbers, k = flat(step.uniforms), len(step.drafted)
+    n_tested = min(step.n_accepted + 1, k)
+    n_decided = len(numbers) - 1 if len(numbers) in (n_tested + 1, k + 1) else min(len(numbers), n_tested)
+    return [numbers[i] if i < n_decided else None for i in range(k)], numbers[-1] if n_decided < len(numbers) else None
+
+
+def flat(uniforms):
+    """The numbers [n] as floats; a rule may have drawn several at once."""
+    return [float(number) for drawn in uniforms for number in np.ravel(drawn)]
+
+
+def largest(values, n, also=None):
+    """The indices of the n largest of values [n_vocab], in falling order, and the index `also` if it is not there."""
+    n = min(n, len(values))
+    some = np.argpartition(-values, n - 1)[:n]
+    found = some[np.argsort(-values[some], kind="stable")].tolist()
+    return found if also is None or also in found else [*found, also]
+
+
+def readable(token, held_back, decode):
+    """The text that becomes readable with this token; tokens of an incomplete character are kept in `held_back`."""
+    held_back.append(token)
+    text = decode(held_back)
+    if text.endswith("\ufffd") and len(held_back) < 4:  # a character has at most four bytes
+        return ""
+    held_back.clear()
+    return text
+
+
+def as_ids(tokens):
+    """The ids themselves, as text."""
+    return "".join(f" {token}" for token in tokens)

@@ -1,0 +1,35 @@
+"""A round as a line of a terminal: what was guessed, what stayed, and what came instead.
+
+Next: page.py
+"""
+
+COLOURS = {  # ANSI: 2 faint, 4 underlined, 9 struck out; 31 red, 32 green, 34 blue
+    "accepted": "32", "rejected": "9;31", "dropped": "2;9", "correction": "4;31", "bonus": "34", "plain": "0",
+}  # fmt: skip
+MARKS = {"rejected": "~{}~", "dropped": "~{}~", "correction": "[{}]", "bonus": "({})"}  # where there are no colours
+
+
+def round_line(record, coloured=False):
+    """One record as text, such as ``3/4 accepted | so| much|[ sad]|~ happy~``.
+
+    >>> guesses = [{"text": " so", "decision": "accepted"}, {"text": " happy", "decision": "rejected"}]
+    >>> round_line({"guesses": guesses, "next": {"text": " sad", "origin": "correction"}, "texts": [" so", " sad"]})
+    '1/2 accepted  | so|~ happy~|[ sad]'
+    """
+    guesses = record["guesses"]
+    n_accepted = sum(guess["decision"] == "accepted" for guess in guesses)
+    parts = [piece(guess["text"], guess["decision"], coloured) for guess in guesses]
+    if record["next"]:
+        parts.append(piece(record["texts"][-1], record["next"]["origin"], coloured))
+    counts = f"{n_accepted}/{len(guesses)} accepted"
+    return f"{counts:12}  |" + "|".join(parts)
+
+
+def legend(coloured=False):
+    """The kinds of tokens in a line, each as it looks there."""
+    return ", ".join(piece(kind, kind, coloured) for kind in ("accepted", "rejected", "correction", "bonus"))
+
+
+def piece(text, kind, coloured):
+    text = text.replace("\n", "\u23ce").replace("\r", "\u240d")
+    return f"\033[{COLOURS[kind]}m{text}\033[0m" if coloured else MARKS.get(kind, "{}").format(text)
