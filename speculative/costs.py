@@ -2,7 +2,7 @@
 
 A cost is that of a part of the loop's round, with all that belongs to it: from logits to probabilities, drawing,
 deciding. On a small model this is a good part of the time, and a prediction without it would promise too much.
-Next: experiments.py
+Next: experiments/__init__.py
 """
 
 from dataclasses import dataclass

@@ -2,7 +2,7 @@
 
 "Prompt evaluation" is the first call, which takes in the prompt; all later ones are "evaluation". Counted are the
 tokens that a model with a cache has to run: those behind the prefix it knows from the call before.
-Next: experiments.py
+Next: experiments/__init__.py
 """
 
 from time import perf_counter

@@ -89,10 +89,14 @@ def test_in_a_race_everyone_runs_on_every_prompt_with_the_same_seeds():
     seen = []
     results = race(samplers, PROMPTS, 5, seed=7, progress=lambda prompts: seen.append(len(prompts)) or prompts)
     assert seen == [len(PROMPTS)] and results.keys() == samplers.keys()
-    for name, (seconds, generations) in results.items():
-        assert seconds.shape == (len(PROMPTS),) and (seconds > 0).all()
-        for i, (prompt, generation) in enumerate(zip(PROMPTS, generations)):
-            np.testing.assert_array_equal(generation.tokens, samplers[name].generate(prompt, 5, 7 + i).tokens)
+    for name, runs in results.items():
+        assert len(runs) == len(PROMPTS)
+        for i, (prompt, run) in enumerate(zip(PROMPTS, runs)):
+            generation = samplers[name].generate(prompt, 5, 7 + i)
+            assert run.seconds > run.draft_seconds >= 0 and run.tokens == generation.tokens.tolist()
+            stats = generation.stats
+            assert (run.drafted, run.accepted, run.rejected) == (stats.drafted, stats.accepted, stats.rejected)
+            assert run.tokens_per_call == 5 / stats.target_calls
 
 
 def test_a_row_for_each_drafter():
