@@ -1,0 +1,28 @@
+"""Solutions to the exercises of 02_the_forward_pass.ipynb."""
+
+import math
+
+import numpy as np
+
+
+def my_layer_norm(x, g, b, eps=1e-5):
+    # keepdims leaves [n_seq, 1], so that each row meets its own mean; the mean goes first, then the squares are small.
+    centred = x - x.mean(axis=-1, keepdims=True)
+    variance = (centred**2).mean(axis=-1, keepdims=True)
+    return g * centred / np.sqrt(variance + eps) + b
+
+
+def my_head(x, w, b, head, n_head):
+    # Three slices of width d_head, each n_embd columns behind the last; then the equation, row by row causal.
+    n_seq, n_embd = x.shape
+    d_head = n_embd // n_head
+    starts = [part * n_embd + head * d_head for part in range(3)]
+    q, k, v = (x @ w[:, start : start + d_head] + b[start : start + d_head] for start in starts)
+    scores = np.where(np.tri(n_seq, dtype=bool), q @ k.T / math.sqrt(d_head), -np.inf)
+    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return weights / weights.sum(axis=-1, keepdims=True) @ v
+
+
+def my_count(n_vocab, n_ctx, n_embd, n_head, n_layer):
+    # Weights of a layer: 3 + 1 in attention and 4 + 4 in the MLP, times n_embd²; shifts: 3 + 1 + 4 + 1, norms: 4 more.
+    return (n_vocab + n_ctx + 2) * n_embd + n_layer * (12 * n_embd**2 + 13 * n_embd)
