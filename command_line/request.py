@@ -58,7 +58,9 @@ class Request:
     n_prompts: int = 36
     models_dir: str = "models"
     source: str = "hub"
-    json: bool = False
+    show: str = "text"
+    trace: str = ""
+    json: bool | str = False
 
     def __post_init__(self):
         for name, least in {"n_tokens_to_generate": 1, "n_max": 1, "exit_layer": 1, "top_k": 0, "seed": 0}.items():
@@ -70,10 +72,13 @@ class Request:
             check_number(name, getattr(self, name), (int, float), least)
         check_choice("verifier", self.verifier, VERIFIERS)
         check_choice("drafter", self.drafter, DRAFTERS)
+        check_choice("show", self.show, ("text", "rounds"))
+        if self.trace:
+            check_file("trace", self.trace, (".html", ".jsonl"))
         if self.K == "confidence" and self.drafter in COPYING:
             raise ValueError(f"--K confidence needs a drafter with probabilities, which {self.drafter} lacks: try auto")
         if not isinstance(self.json, bool):
-            raise ValueError(f"--json takes no value, got {self.json!r}")
+            check_file("json", self.json, (".json",))
         _ = self.sampling  # has its own checks
 
     @property
@@ -85,10 +90,14 @@ class Request:
         return StopText(self.stop, tokenizer.decode) if self.stop else None
 
 
-# Never read as numbers; the last two are options of bench.py.
-TEXT_OPTIONS = [*(field.name for field in fields(Request) if field.type is str), "sizes", "strategies"]
+# Never read as numbers; the others are options of plan.py and bench.py.
+TEXT_OPTIONS = [field.name for field in fields(Request) if field.type is str]
+TEXT_OPTIONS += ["prompts", "prompt_file", "log", "plot", "temperatures", "drafters", "verifiers", "target_sizes"]
+TEXT_OPTIONS += ["sizes", "strategies"]
 OPTIONS = {field.name for field in fields(Request)}
-as_text = fire.decorators.SetParseFns(**dict.fromkeys(TEXT_OPTIONS, str))
+as_text = fire.decorators.SetParseFns(
+    **dict.fromkeys(TEXT_OPTIONS, str), json=lambda text: text == "True" or text
+)  # an option without a value is "True"
 
 
 def read(words, options, names, form=Request, **defaults):
@@ -112,6 +121,15 @@ def check_number(name, value, kind, least, otherwise=""):
 def check_choice(name, value, choices):
     if value not in choices:
         raise ValueError(f"--{name}: expected one of {', '.join(choices)}, got {value!r}")
+
+
+def check_file(name, path, suffixes):
+    """Raise ValueError unless a file of that name, with one of these suffixes, could be written."""
+    path = Path(path)
+    if path.suffix not in suffixes:
+        raise ValueError(f"--{name}: expected a name that ends in {' or '.join(suffixes)}, got {path}")
+    if not path.parent.is_dir() or path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise ValueError(f"--{name}: cannot write {path}: name a file in a folder that is there and yours to write")
 
 
 def check_texts(arguments):
@@ -197,13 +215,13 @@ def ngram_model(request, target, tokenizer):
     return model
 
 
-def read_text(path):
+def read_text(path, option="corpus"):
     try:
         return Path(path).read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise ValueError(f"--corpus: expected a text in UTF-8, and {path} is none") from error
+        raise ValueError(f"--{option}: expected a text in UTF-8, and {path} is none") from error
     except OSError as error:
-        raise ValueError(f"--corpus: cannot read {path} ({error.strerror}): give a text file") from error
+        raise ValueError(f"--{option}: cannot read {path} ({error.strerror}): give a text file") from error
 
 
 def tales():

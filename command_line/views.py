@@ -7,8 +7,7 @@ from json import dumps
 from tqdm import tqdm
 
 import gpt2np
-
-COLOURS = {"prompt": "\033[2m", "accepted": "\033[32m", "correction": "\033[31m", "bonus": "\033[34m", "plain": ""}
+from speculative.trace.terminal import colour, legend, round_line
 
 
 class JsonView:
@@ -20,7 +19,7 @@ class JsonView:
     def begin(self, name):
         self.bar = progress_bar(self.n_tokens, name)
 
-    def see(self, step):
+    def see(self, step, record):
         self.bar.update(len(step.tokens))
 
     def end(self, result):
@@ -33,10 +32,9 @@ class JsonView:
 class TextView:
     """The text as it is produced, coloured by origin on a terminal, then the figures."""
 
-    def __init__(self, report, tokenizer, stop):
+    def __init__(self, report, tokenizer, stop, show):
         self.prompt, self.n_tokens, self.tokenizer, self.stop = report["prompt"], report["n_tokens"], tokenizer, stop
-        dull = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"  # see https://no-color.org
-        self.coloured = sys.stdout.isatty() and not dull
+        self.coloured, self.wanted = has_colours(), show
         for role in ("target", "draft"):
             print(f"{role:8}{described(report[role])}")
         print(f"K = {report['K']}, temperature {report['temperature']}, seed {report['seed']}, ", end="")
@@ -45,19 +43,24 @@ class TextView:
             print(f"measured: {costs_line(report['costs'])}")
 
     def colour(self, text, origin):
-        return f"{COLOURS[origin]}{text}\033[0m" if self.coloured and text and COLOURS[origin] else text
+        return colour(text, origin) if self.coloured else text
 
     def begin(self, name):
-        legend = [self.colour(origin, origin) for origin in ("accepted", "correction", "bonus")]
-        print(f"\n{name}" + (f" ({', '.join(legend)})" if name == "speculative" and self.coloured else ""))
+        self.by_round, self.n_rounds = name == "speculative" and self.wanted == "rounds", 0
+        kinds = legend(self.coloured) if self.by_round else legend(self.coloured, ("accepted", "correction", "bonus"))
+        print(f"\n{name}" + (f" ({kinds})" if self.by_round or (name == "speculative" and self.coloured) else ""))
         print(self.colour(self.prompt or gpt2np.tokenizer.END_OF_TEXT, "prompt"), end="", flush=True)
         self.decoder, self.text = gpt2np.StreamDecoder(self.tokenizer), ""
         self.bar = progress_bar(self.n_tokens, name, hidden=sys.stdout.isatty())  # there the text shows the progress
 
-    def see(self, step):
-        for token, origin in zip(step.tokens.tolist(), step.origins):
-            self.show(self.decoder.push(token), origin)
-        sys.stdout.flush()
+    def see(self, step, record):
+        if self.by_round:
+            self.n_rounds += 1
+            print(f"\n{self.n_rounds:4}  {round_line(record, self.coloured)}", end="", flush=True)
+        else:
+            for token, origin in zip(step.tokens.tolist(), step.origins):
+                self.show(self.decoder.push(token), origin)
+            sys.stdout.flush()
         self.bar.update(len(step.tokens))
 
     def show(self, piece, origin):
@@ -68,7 +71,8 @@ class TextView:
 
     def end(self, result):
         self.bar.close()
-        self.show(self.decoder.flush(), "plain")
+        if not self.by_round:
+            self.show(self.decoder.flush(), "plain")
         speed = f"{result['tokens_per_second']:.1f} tokens per second"
         print(f"\n{len(result['tokens'])} tokens in {result['seconds']:.2f} s, {speed}")
 
@@ -84,7 +88,28 @@ class TextView:
             print("law           LOSSY: this rule changes the law of the text")
         if report["temperature"] == 0 or report["verifier"] == "gumbel":
             print(f"same text     {compared(ordinary['tokens'], result['tokens'])}")
+        if report["trace"]:
+            print(f"trace         {report['trace']}")
         print(f"\n{timings}")
+
+
+def has_colours():
+    """Whether standard output is a terminal on which colours are wanted."""
+    dull = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"  # see https://no-color.org
+    return sys.stdout.isatty() and not dull
+
+
+def print_trace(trace):
+    """A trace round by round, and its counts."""
+    coloured, counts = has_colours(), trace.summary
+    print(f"{legend(coloured)}\n\n{colour(trace.text, 'prompt') if coloured else trace.text}")
+    for number, record in enumerate(trace.rounds, 1):
+        print(f"{number:4}  {round_line(record, coloured)}")
+    shares = [f"{i}: {share:.0%}" for i, share in enumerate(counts["acceptance_by_position"], 1)]
+    print(f"\ntarget calls  {counts['target_calls']} for {counts['n_tokens']} tokens, ", end="")
+    print(f"{counts['tokens_per_target_call']:.2f} tokens per call")
+    print(f"accepted      {counts['accepted']} of {counts['drafted']} drafted tokens ({counts['acceptance']:.0%})")
+    print(f"by position   {'  '.join(shares) or 'nothing was drafted'}")
 
 
 def described(model):

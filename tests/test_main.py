@@ -13,6 +13,7 @@ from conftest import ROOT
 
 from command_line.request import TEXT_OPTIONS, Request
 from command_line.tables import print_calibration
+from speculative import trace
 
 FEW = ("--n_tokens_to_generate", "12")
 
@@ -132,6 +133,8 @@ def test_a_prompt_of_bytes_that_are_no_text():
         (["--target_model_size", "355M", "--source", "ftp"], "unknown source 'ftp': expected hub or openai"),
         (["--temprature", "1"], "unknown option --temprature: python main.py --help lists the options"),
         (["Once", "upon"], "unexpected 'Once': options are --name value"),
+        (["replay"], "replay takes one file"),
+        (["replay", "README.md"], "README.md, line 1: expected a trace"),
     ],
 )
 def test_bad_input_ends_in_one_sentence(arguments, message):
@@ -156,6 +159,9 @@ def test_bad_input_ends_in_one_sentence(arguments, message):
         ({"drafter": "oracle"}, "--drafter: expected one of model, ngram, prompt_lookup, suffix, early_exit, got"),
         ({"n_prompts": 2}, "--n_prompts: expected a whole number of 3 or more, got 2"),
         ({"n_max": 0}, "--n_max: expected a whole number of 1 or more, got 0"),
+        ({"show": "all"}, "--show: expected one of text, rounds, got 'all'"),
+        ({"trace": "t.txt"}, "--trace: expected a name that ends in .html or .jsonl, got t.txt"),
+        ({"trace": "nowhere/t.html"}, "--trace: cannot write nowhere/t.html: name a file in a folder that is there"),
         ({"exit_layer": "two"}, "--exit_layer: expected a whole number of 1 or more, got 'two'"),
     ],
 )
@@ -216,7 +222,7 @@ def test_help_explains_every_option():
         line = re.search(rf"^--{option.name} .*(?:\n +.*)*", page.stdout, re.M).group()
         default = str(option.default) if option.name not in ("prompt", "json") else ""
         assert f"({default}" in line or not default, line
-    for command in ("calibrate", "drafters", "museum"):
+    for command in ("calibrate", "drafters", "museum", "replay"):
         assert f"python main.py {command} " in page.stdout
 
 
@@ -353,6 +359,22 @@ def test_the_table_of_drafters():
         assert all(line.endswith("exact") for line in table.splitlines()[2:])
 
 
+# ------------------------------------------------------------------------------------------------ the trace
+
+
+def test_a_trace_is_kept_and_replayed_without_a_model(tmp_path):
+    kept, made = tmp_path / "t.jsonl", tmp_path / "t.html"
+    result = run("--show", "rounds", "--trace", kept, "--temperature", "1", *FEW)
+    assert result.returncode == 0 and result.stderr == "" and f"\ntrace         {kept}\n" in result.stdout
+    lines = re.findall(r"^ +\d+  \d/\d accepted  \|.*$", result.stdout, re.M)
+    assert len(lines) == len(kept.read_text().splitlines()) - 1 > 2 and "[" in "".join(lines)
+    again = run("replay", kept, "--trace", made)
+    assert again.returncode == 0 and again.stderr == "" and "\n".join(lines) in again.stdout
+    counts = re.search(r"accepted      .*\nby position   .*", result.stdout).group()
+    assert counts in again.stdout and trace.Trace.load(kept).about["K"] == 3
+    assert made.read_text(encoding="utf-8") == trace.page(trace.Trace.load(kept))
+
+
 # ------------------------------------------------------------------------------------------------ the terminal
 
 
@@ -381,6 +403,15 @@ def test_on_a_terminal_the_text_is_coloured_by_origin():
     expected = [colours[origin] for origin in data["speculative"]["origins"] if origin != "plain"]
     assert painted == expected and set(expected) >= {"31", "32"}
     assert re.sub(r"\033\[\d+m", "", output).count(data["speculative"]["text"]) == 1
+
+
+def test_the_rounds_on_a_terminal():
+    output = terminal("--show", "rounds", "--temperature", "1", *FEW)
+    assert "accepted\033[0m, \033[9;31mrejected\033[0m, \033[31mcorrection" in output
+    rounds = re.findall(r"^ +\d+  (\d)/(\d) accepted  \|(.*)$", output.split("\nspeculative (")[1], re.M)
+    assert sum(int(accepted) + 1 for accepted, _, _ in rounds) == 12
+    for accepted, drafted, line in rounds:
+        assert line.count("\033[32m") == int(accepted) and line.count("9;31m") == (accepted < drafted)
 
 
 def test_no_colours_where_they_are_not_wanted():

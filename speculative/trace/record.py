@@ -25,7 +25,7 @@ class Trace:
     prompt : sequence of int
     decode : callable, optional
         Text (str) of a list of token ids; without it the ids are shown.
-    **about
+    about : dict, optional
         What else is known, as JSON can hold it.
 
     Attributes
@@ -33,16 +33,16 @@ class Trace:
     rounds : list of dict
     """
 
-    def __init__(self, prompt, decode=None, **about):
-        self.decode, self.about, self.rounds = decode or as_ids, about, []
+    def __init__(self, prompt, decode=None, about=None):
+        self.decode, self.about, self.rounds = decode or as_ids, dict(about or {}), []
         self.prompt = [int(token) for token in prompt]
         self.text = self.decode(self.prompt)
         self._tokens, self._called, self._held_back = list(self.prompt), [], []
 
     @classmethod
-    def of(cls, generation, decode=None, **about):
+    def of(cls, generation, decode=None, about=None):
         """The trace of a `Generation`; with p and q where it was asked to keep them."""
-        trace = cls(generation.prompt, decode, **about)
+        trace = cls(generation.prompt, decode, about)
         for step in generation.rounds:
             trace.add(step)
         return trace
@@ -101,7 +101,7 @@ class Trace:
         try:
             lines = Path(path).read_text(encoding="utf-8").splitlines()
             header = json.loads(lines[0])
-            trace = cls(header["prompt"], lambda tokens: header["text"], **header["about"])
+            trace = cls(header["prompt"], lambda tokens: header["text"], header["about"])
             while number < len(lines):
                 number += 1
                 trace.rounds.append(checked(json.loads(lines[number - 1])))

@@ -3,8 +3,9 @@
 Next: page.py
 """
 
-COLOURS = {  # ANSI: 2 faint, 4 underlined, 9 struck out; 31 red, 32 green, 34 blue
-    "accepted": "32", "rejected": "9;31", "dropped": "2;9", "correction": "4;31", "bonus": "34", "plain": "0",
+COLOURS = {  # ANSI: 2 faint, 9 struck out, 31 red, 32 green, 34 blue
+    "prompt": "2", "accepted": "32", "rejected": "9;31", "dropped": "2;9", "correction": "31", "bonus": "34",
+    "plain": "",
 }  # fmt: skip
 MARKS = {"rejected": "~{}~", "dropped": "~{}~", "correction": "[{}]", "bonus": "({})"}  # where there are no colours
 
@@ -25,11 +26,16 @@ def round_line(record, coloured=False):
     return f"{counts:12}  |" + "|".join(parts)
 
 
-def legend(coloured=False):
-    """The kinds of tokens in a line, each as it looks there."""
-    return ", ".join(piece(kind, kind, coloured) for kind in ("accepted", "rejected", "correction", "bonus"))
+def legend(coloured=False, kinds=("accepted", "rejected", "correction", "bonus")):
+    """The kinds of tokens, each as it looks."""
+    return ", ".join(piece(kind, kind, coloured) for kind in kinds)
 
 
 def piece(text, kind, coloured):
     text = text.replace("\n", "\u23ce").replace("\r", "\u240d")
-    return f"\033[{COLOURS[kind]}m{text}\033[0m" if coloured else MARKS.get(kind, "{}").format(text)
+    return colour(text, kind) if coloured else MARKS.get(kind, "{}").format(text)
+
+
+def colour(text, kind):
+    """The text between the codes of its colour; in one without a colour, itself."""
+    return f"\033[{COLOURS[kind]}m{text}\033[0m" if text and COLOURS[kind] else text

@@ -1,0 +1,262 @@
+"""The trace: what a record holds, files and back, the three pictures of it."""
+
+import html
+import json
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import speculative
+from speculative import (
+    AutoregressiveSampler,
+    Gumbel,
+    Lenient,
+    ModelDrafter,
+    PromptLookupDrafter,
+    Sampling,
+    SpeculativeSampler,
+    Typical,
+    block,
+    exact_match,
+    rejection,
+    residual,
+)
+from speculative.testing import TableModel
+from speculative.trace import Trace, notebook, page, round_line, show_tokens_as
+
+TARGET, DRAFT = TableModel.random(7, seed=1, n_ctx=64), TableModel.random(7, seed=2, n_ctx=64)
+NASTY = "</script><script>document.title = 'bad'</script><b>&amp;\u2028\n\""
+
+
+def words(tokens):
+    return "".join(f" w{token}" for token in tokens)
+
+
+def generated(verifier=rejection, K=3, rng=5, temperature=1.0, n_tokens=30, **options):
+    sampling = Sampling(temperature)
+    sampler = SpeculativeSampler(
+        TARGET, ModelDrafter(DRAFT, sampling=sampling), verifier=verifier, K=K, sampling=sampling
+    )
+    return sampler.generate([3, 1], n_tokens, rng, keep_probs=True, **options)
+
+
+# ------------------------------------------------------------------------------------------------ records
+
+
+def test_a_record_holds_what_the_round_holds():
+    generation = generated()
+    trace = Trace.of(generation, words, {"seed": 5})
+    assert len(trace.rounds) == len(generation.rounds) and trace.text == " w3 w1"
+    n_before = 2
+    for step, record in zip(generation.rounds, trace.rounds):
+        assert record["at"] == n_before
+        n_before += len(step.tokens)
+        assert record["tokens"] == step.tokens.tolist() and record["origins"] == step.origins
+        assert record["texts"] == [f" w{token}" for token in step.tokens]
+        assert record["seconds"] == step.seconds and record["uniforms"] == list(step.uniforms)
+        assert [guess["token"] for guess in record["guesses"]] == step.drafted.tolist()
+        for i, guess in enumerate(record["guesses"]):
+            p, q = step.target_probs[i], step.draft_probs[i]
+            assert (
+                guess["decision"]
+                == ["accepted", "rejected", "dropped"][np.sign(i - step.n_accepted) + 1 if i >= step.n_accepted else 0]
+            )
+            assert (guess["p"], guess["q"]) == (p[guess["token"]], q[guess["token"]])
+            assert guess["overlap"] == np.minimum(p, q).sum()
+            assert {x: (a, b) for x, _, a, b in guess["top"]} == {x: (p[x], q[x]) for x in range(7)}
+            assert all(share == residual(p, q)[x] for x, _, share in guess["residual"])
+            assert [share for *_, share in guess["residual"]] == sorted(
+                residual(p, q)[residual(p, q) > 0], reverse=True
+            )[:5]
+        assert (
+            record["next"]["token"] == step.tokens[-1]
+            and record["next"]["p"] == step.target_probs[step.n_accepted][step.tokens[-1]]
+        )
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.5])
+def test_the_decisions_follow_from_the_numbers_in_the_file(tmp_path, temperature):
+    """Rejection can be judged again from what was written down, without a model."""
+    Trace.of(generated(temperature=temperature, n_tokens=60), words).save(tmp_path / "t.jsonl")
+    seen = set()
+    for line in (tmp_path / "t.jsonl").read_text().splitlines()[1:]:
+        record = json.loads(line)
+        for guess in record["guesses"]:
+            seen.add(guess["decision"])
+            assert (guess["u"] is None) == (guess["decision"] == "dropped")
+            if guess["u"] is not None:
+                assert (guess["u"] * guess["q"] < guess["p"]) == (guess["decision"] == "accepted")
+        assert record["next"]["u"] == record["uniforms"][-1]
+    assert seen == {"accepted", "rejected", "dropped"}
+
+
+@pytest.mark.parametrize(
+    ("verifier", "n_tests"),
+    [
+        (rejection, lambda k, n: min(n + 1, k)),
+        (Lenient(0.5), lambda k, n: min(n + 1, k)),
+        (block, lambda k, n: k),
+        (exact_match, lambda k, n: n),  # the draw that differs is the next token's own
+        (Typical(), lambda k, n: 0),
+    ],
+)
+def test_each_number_stands_where_it_decided(verifier, n_tests):
+    generation = generated(verifier, n_tokens=60)
+    for step, record in zip(generation.rounds, Trace.of(generation, words).rounds):
+        k, n = len(step.drafted), step.n_accepted
+        numbers = [guess["u"] for guess in record["guesses"] if guess["u"] is not None]
+        own = n_tests(k, n) + (verifier is exact_match and n < k)
+        assert numbers == list(step.uniforms[:own]) and record["guesses"][:own] == [
+            g for g in record["guesses"] if g["u"] is not None
+        ]
+
+
+def test_the_cache_is_that_of_the_model(tiny_pair):
+    target, draft, tokenizer = tiny_pair
+    calls = []
+
+    class Watched:
+        n_vocab, n_ctx = target.n_vocab, target.n_ctx
+
+        def __call__(self, tokens, n_last=1):
+            before = target.cache.length
+            logits = target(tokens, n_last)
+            calls.append((before, target.cache.length))
+            return logits
+
+    prompt = tokenizer.encode("There was once a poor man")
+    target.reset()
+    sampler = SpeculativeSampler(Watched(), ModelDrafter(draft), K=4)
+    records = Trace.of(sampler.generate(prompt, 30, 0), tokenizer.decode).rounds
+    assert len(records) == len(calls) and any(record["cache"]["dropped"] for record in records)
+    for (before, after), record in zip(calls, records):
+        cache = record["cache"]
+        assert cache["reused"] + cache["dropped"] == before and cache["reused"] + cache["computed"] == after
+
+
+def test_without_probabilities_and_with_nothing_drafted():
+    alone = AutoregressiveSampler(TARGET).generate([1], 4, 0)
+    records = Trace.of(alone).rounds
+    assert [record["guesses"] for record in records] == [[]] * 4 and records[0]["next"]["origin"] == "plain"
+    bare = Trace.of(speculative.collect([3, 1], generated().rounds), words)
+    assert all("p" not in guess for record in bare.rounds for guess in record["guesses"])
+    assert "kept without probabilities" in page(bare) and bare.summary["alpha"] is not None
+    noise = SpeculativeSampler(TARGET, ModelDrafter(DRAFT), verifier=exact_match, K=3).generate([1], 9, Gumbel(3))
+    assert all(record["uniforms"] == [] for record in Trace.of(noise).rounds)
+    copying = SpeculativeSampler(TARGET, PromptLookupDrafter(7), K=3).generate([1, 2, 1, 2, 1], 9, 0, keep_probs=True)
+    assert {guess["q"] for record in Trace.of(copying).rounds for guess in record["guesses"]} == {1.0}
+
+
+def test_a_text_that_ends_in_mid_block():
+    stopped = 0
+    for seed in range(40):
+        generation = generated(rng=seed, K=5, stop_tokens=[4])
+        last = Trace.of(generation).rounds[-1]
+        if generation.tokens[-1] == 4 and last["next"] is None:
+            stopped += 1
+            assert {guess["decision"] for guess in last["guesses"]} <= {"accepted", "dropped"}
+            assert round_line(last).startswith(f"{len(last['tokens'])}/{len(last['guesses'])} accepted")
+    assert stopped > 3
+
+
+def test_the_summary_has_the_counts_of_the_generation():
+    generation = generated(n_tokens=60)
+    summary, stats = Trace.of(generation).summary, generation.stats
+    for name in ("n_tokens", "target_calls", "tokens_per_target_call", "drafted", "accepted", "acceptance"):
+        assert summary[name] == getattr(stats, name)
+    assert summary["acceptance_by_position"] == stats.acceptance_by_position
+    assert summary["alpha"] == stats.accepted / (stats.accepted + stats.rejected)
+
+
+# ------------------------------------------------------------------------------------------------ characters in parts
+
+
+@given(st.text(alphabet=["a", " ", "\u00e9", "\u20ac", "\U0001f40d"], max_size=12), st.integers(0, 99))
+@settings(deadline=None, max_examples=60)
+def test_parts_of_a_character_are_joined(text, seed):
+    tokens, bytes_of = list(text.encode()), {byte: bytes([byte]) for byte in range(256)}
+
+    def decode(ids):
+        return b"".join(bytes_of[token] for token in ids).decode(errors="replace")
+
+    rng, rounds, at = np.random.default_rng(seed), [], 0
+    while at < len(tokens):
+        n = int(rng.integers(1, 4))
+        some, at = np.array(tokens[at : at + n]), at + n
+        rounds.append(
+            speculative.Round(
+                some, some[:-1], len(some) - 1, dict.fromkeys(("draft", "target", "verify"), 0.0), None, None
+            )
+        )
+    trace = Trace.of(speculative.Generation(np.array([97]), np.array(tokens), tuple(rounds)), decode)
+    assert "".join(text for record in trace.rounds for text in record["texts"]) == text
+
+
+# ------------------------------------------------------------------------------------------------ files
+
+
+def test_a_trace_comes_back_from_its_file(tmp_path):
+    trace = Trace.of(generated(), lambda tokens: NASTY * len(tokens), {"verifier": "rejection", "K": 3})
+    trace.save(tmp_path / "t.jsonl")
+    back = Trace.load(tmp_path / "t.jsonl")
+    assert (back.rounds, back.prompt, back.text, back.about) == (trace.rounds, trace.prompt, trace.text, trace.about)
+    assert back.summary == trace.summary and page(back) == page(trace)
+
+
+@pytest.mark.parametrize(
+    ("damage", "line"),
+    [
+        (lambda lines: ["# A README", *lines], 1),
+        (lambda lines: [], 1),
+        (lambda lines: ['{"prompt": [1]}', *lines[1:]], 1),
+        (lambda lines: ["[]", *lines[1:]], 1),
+        (lambda lines: [*lines[:2], lines[2][:40], *lines[3:]], 3),
+        (lambda lines: [*lines[:2], lines[2].replace('"texts"', '"text"'), *lines[3:]], 3),
+        (lambda lines: [*lines[:3], lines[3].replace('"decision"', '"decided"')], 4),
+        (lambda lines: [*lines[:3], "null"], 4),
+    ],
+)
+def test_another_file_is_refused_with_its_line(tmp_path, damage, line):
+    path = tmp_path / "t.jsonl"
+    Trace.of(generated(), words).save(path)
+    path.write_text("\n".join(damage(path.read_text().splitlines())))
+    with pytest.raises(ValueError, match=rf"t.jsonl, line {line}: expected a trace as Trace.save"):
+        Trace.load(path)
+
+
+# ------------------------------------------------------------------------------------------------ pictures
+
+
+def test_a_round_as_a_line():
+    texts = {" so": "accepted", "\nx": "rejected", " y": "dropped"}
+    guesses = [{"text": text, "decision": decision} for text, decision in texts.items()]
+    record = {"guesses": guesses, "texts": [" so", " sad"], "next": {"text": " sad", "origin": "correction"}}
+    assert round_line(record) == "1/3 accepted  | so|~\u23cex~|~ y~|[ sad]"
+    coloured = round_line(record, coloured=True)
+    assert "\033[32m so\033[0m|\033[9;31m\u23cex\033[0m|\033[2;9m y\033[0m|\033[31m sad\033[0m" in coloured
+
+
+def test_no_text_becomes_markup_in_the_page():
+    made = page(Trace.of(generated(), lambda tokens: NASTY, {"target": {"name": NASTY}, "draft": {"name": NASTY}}))
+    assert len(re.findall("<script", made)) == len(re.findall("</script", made)) == 2  # the data, and the program
+    data = re.search(r'<script type="application/json" id="trace">(.*?)</script>', made, re.S).group(1)
+    assert json.loads(data)["about"]["target"]["name"] == NASTY and not set("<>&") & set(data)
+    assert html.escape(NASTY) in made and "http" not in made.replace("http-equiv", "")
+
+
+def test_the_notebook_shows_rounds_and_generations():
+    generation = generated()
+    try:
+        show_tokens_as(lambda tokens: NASTY if tokens == [4] else words(tokens))
+        shown = generation._repr_html_()
+        assert f"30 tokens in {len(generation.rounds)} calls of the target" in shown and "<script" not in shown
+        assert shown.count("\u2758") == len(generation.rounds) and "&lt;/script&gt;" in shown
+        rows = re.findall("<tr>.*?</tr>", generation.rounds[0]._repr_html_(), re.S)
+        assert len(rows) == len(generation.rounds[0].drafted) + 2 and "<th>q</th>" in rows[0]
+        assert f"{generation.rounds[0].uniforms[0]:.3f}" in rows[1]
+    finally:
+        show_tokens_as(notebook.as_ids)
+    assert " 3 1" in generation._repr_html_()
