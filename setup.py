@@ -21,5 +21,6 @@ setup(
         "notebooks": ["jupyterlab", "matplotlib"],
         "train": ["torch", "transformers", "tokenizers"],
         "peers": ["torch", "transformers"],
+        "browser": ["playwright"],
     },
 )

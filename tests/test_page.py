@@ -1,0 +1,165 @@
+"""The page of a trace in a real browser: Chromium without a window, driven by Playwright."""
+
+import re
+import shutil
+
+import pytest
+
+import speculative
+from speculative.testing import TableModel
+from speculative.trace import Trace, page
+
+pytestmark = pytest.mark.browser
+BAD = "<script>document.title = 'bad'</script><img src=x onerror=\"document.title = 'bad'\">"
+WORDS = [" king", " wood", "\n", BAD, " caf\u00e9", ".", " a"]
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    playwright = pytest.importorskip("playwright.sync_api", reason="pip install playwright")
+    path = shutil.which("chromium") or shutil.which("google-chrome")
+    quiet = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+    with playwright.sync_playwright() as running:
+        browser = running.chromium.launch(executable_path=path, args=quiet)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def trace():
+    """Three guesses a round; accepted, rejected and dropped ones, corrections and a bonus, and texts that attack."""
+    target, draft = TableModel.random(7, seed=1, n_ctx=64), TableModel.random(7, seed=2, n_ctx=64)
+    sampler = speculative.SpeculativeSampler(target, speculative.ModelDrafter(draft), K=3)
+    generation = sampler.generate([3, 1], 40, 5, keep_probs=True)
+    about = {"target": {"name": BAD}, "draft": {"name": "small"}, "verifier": "rejection", "exactness": "exact", "K": 3}
+    return Trace.of(generation, lambda tokens: "".join(WORDS[token] for token in tokens), about)
+
+
+@pytest.fixture(params=["wide", "dark", "phone"])
+def view(request, chromium, trace, tmp_path):
+    """The page as it is open in a browser; nothing may be fetched, nothing may go wrong in it."""
+    (tmp_path / "t.html").write_text(page(trace), encoding="utf-8")
+    options = {
+        "wide": {"viewport": {"width": 1280, "height": 900}},
+        "dark": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "dark"},
+        "phone": {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True},
+    }[request.param]
+    with chromium.new_context(**options) as context:
+        opened, wrong, asked = context.new_page(), [], []
+        opened.on("console", lambda message: wrong.append(message.text))
+        opened.on("pageerror", lambda error: wrong.append(str(error)))
+        opened.on("request", lambda request: asked.append(request.url))
+        opened.goto((tmp_path / "t.html").as_uri())
+        opened.kind = request.param
+        yield opened
+        assert wrong == [] and [url for url in asked if not url.startswith("file:")] == []
+
+
+def whole(text):
+    return text.replace("\n", "\u23ce\n")
+
+
+def test_it_shows_the_whole_text(view, trace):
+    records = trace.rounds
+    assert view.locator(".round").count() == len(records)
+    kept = view.locator(".round .token:not(.rejected):not(.dropped)").all_text_contents()
+    assert "".join(kept) == whole("".join(text for record in records for text in record["texts"]))
+    lost = [g["text"] for record in records for g in record["guesses"] if g["decision"] != "accepted"]
+    assert view.locator(".round .rejected, .round .dropped").all_text_contents() == [whole(text) for text in lost]
+    for text in (f"{trace.summary['tokens_per_target_call']:.2f}", f"40 in {len(records)}", "rule rejection (exact)"):
+        assert text in view.locator("body").inner_text()
+    assert view.locator("#positions .positions div").count() == 3
+
+
+def test_no_text_becomes_a_program(view):
+    assert view.title() == "Speculative decoding, round by round"
+    assert view.locator("img").count() == 0 and view.locator("script").count() == 2
+    assert BAD in view.locator("#about").inner_text() and BAD in view.locator("#stream").inner_text()
+
+
+def test_pointing_at_a_token_shows_its_round(view, trace):
+    number, line = next(
+        (n, i)
+        for n, record in enumerate(trace.rounds)
+        for i, guess in enumerate(record["guesses"])
+        if guess["decision"] == "rejected" and i > 0
+    )
+    guess, token = trace.rounds[number]["guesses"][line], view.locator(f"[data-round='{number}'] .rejected")
+    token.tap() if view.kind == "phone" else token.hover()
+    panel = view.locator("#panel")
+    assert f"Round {number + 1} of {len(trace.rounds)}: {line}/3 accepted" in panel.inner_text()
+    rows = panel.locator("tbody tr")
+    assert rows.count() == 4 and "chosen" in rows.nth(line).get_attribute("class")
+    cells = rows.nth(line).locator("td").all_text_contents()
+    assert cells[1:] == [f"{guess['q']:.3f}", f"{guess['p']:.3f}", f"{guess['u']:.3f}", "rejected"]
+    assert f"u = {guess['u']:.3f} \u2265 p / q = {guess['p'] / guess['q']:.3f}: rejected" in panel.inner_text()
+    assert panel.locator(".bar").count() == len(guess["top"]) == 7
+    x, _, p, q = guess["top"][0]  # the bar's parts are as long as min(p, q), and what is above it on either side
+    most = max(max(a, b) for *_, a, b in guess["top"])
+    widths = [float(re.search(r"width: ([\d.e-]+)%", part.get_attribute("style")).group(1)) for part in
+              panel.locator(f".bar[title='token {x}'] .track div").all()]  # fmt: skip
+    parts = [min(p, q), max(p - q, 0), 0, min(p, q), max(q - p, 0)]
+    assert widths == pytest.approx([100 * part / most for part in parts], abs=0.01)
+    rows.nth(3).click()
+    assert "The correction" in panel.inner_text() and "chosen" in rows.nth(3).get_attribute("class")
+
+
+def test_the_player_steps(view, trace):
+    k = len(trace.rounds[0]["guesses"])
+    view.locator("#first").click()
+    assert view.locator(".round:visible").count() == 1 and view.locator(".pending").count() == k
+    decided = [guess["decision"] for guess in trace.rounds[0]["guesses"] if guess["decision"] != "dropped"]
+    for i, decision in enumerate(decided, 1):
+        view.locator("#forward").click()
+        assert view.locator(".pending").count() == k - i
+        assert decision in view.locator("[data-round='0'] .token").nth(i - 1).get_attribute("class")
+    view.locator("#forward").click()
+    origin = trace.rounds[0]["next"]["origin"]
+    assert view.locator(f"[data-round='0'] .{origin}:visible").count() == 1
+    view.locator("#forward").click()
+    assert view.locator(".round:visible").count() == 2
+    view.locator("#back").click()
+    assert view.locator(".round:visible").count() == 1
+    view.locator("#last").click()
+    assert view.locator(".round:visible").count() == len(trace.rounds) and view.locator(".pending").count() == 0
+
+
+def test_it_plays_and_follows_the_keys(view, trace):
+    view.locator("#play").click()  # from the end it starts anew
+    while int(view.locator("#slider").input_value()) not in range(2, 20):
+        view.wait_for_timeout(50)
+    view.locator("#play").click()
+    assert view.locator("#play").inner_text() == "play"
+    stopped = int(view.locator("#slider").input_value())
+    view.locator("h1").click()
+    view.evaluate("document.activeElement.blur()")
+    view.keyboard.press("ArrowRight")
+    view.keyboard.press("ArrowRight")
+    view.keyboard.press("ArrowLeft")
+    assert int(view.locator("#slider").input_value()) == stopped + 1
+
+
+def test_guesses_that_were_not_kept_can_be_left_out(view):
+    assert view.locator(".round .rejected:visible").count() > 0
+    view.locator("#guesses").uncheck()
+    assert view.locator(".round .rejected:visible, .round .dropped:visible").count() == 0
+
+
+def test_it_fits_the_screen(view):
+    assert view.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    ground, ink = (view.evaluate(f"getComputedStyle(document.body).{name}") for name in ("backgroundColor", "color"))
+    brightness = [sum(map(int, re.findall(r"\d+", colour)[:3])) for colour in (ground, ink)]
+    assert (brightness[0] < brightness[1]) == (view.kind == "dark")
+
+
+def test_a_page_of_a_plain_generation(chromium, tmp_path):
+    """No guesses, no probabilities: the page says so and works."""
+    model = TableModel.random(7, seed=1, n_ctx=64)
+    generation = speculative.AutoregressiveSampler(model).generate([1], 5, 0)
+    (tmp_path / "t.html").write_text(page(Trace.of(generation)), encoding="utf-8")
+    with chromium.new_context() as context:
+        opened, wrong = context.new_page(), []
+        opened.on("pageerror", lambda error: wrong.append(str(error)))
+        opened.goto((tmp_path / "t.html").as_uri())
+        assert opened.locator(".round .plain").count() == 5 and wrong == []
+        assert "A plain step: nothing was guessed." in opened.locator("#panel").inner_text()
