@@ -65,7 +65,9 @@ def test_it_shows_the_whole_text(view, trace):
     kept = view.locator(".round .token:not(.rejected):not(.dropped)").all_text_contents()
     assert "".join(kept) == whole("".join(text for record in records for text in record["texts"]))
     lost = [g["text"] for record in records for g in record["guesses"] if g["decision"] != "accepted"]
-    assert view.locator(".round .rejected, .round .dropped").all_text_contents() == [whole(text) for text in lost]
+    assert view.locator(".round .rejected, .round .dropped").all_text_contents() == [
+        t.replace("\n", "\u23ce") for t in lost
+    ]
     for text in (f"{trace.summary['tokens_per_target_call']:.2f}", f"40 in {len(records)}", "rule rejection (exact)"):
         assert text in view.locator("body").inner_text()
     assert view.locator("#positions .positions div").count() == 3
