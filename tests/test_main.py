@@ -11,8 +11,8 @@ import sys
 import pytest
 from conftest import ROOT
 
+from command_line import tables
 from command_line.request import TEXT_OPTIONS, Request
-from command_line.tables import print_calibration
 from speculative import trace
 
 FEW = ("--n_tokens_to_generate", "12")
@@ -338,7 +338,7 @@ def test_calibrate_says_what_to_do(capsys, best_K, verdict):
     row = {"expected_tokens_per_call": 1.5, "tokens_per_call": 1.4, "speedup_from_alpha": 1.2, "expected_speedup": 1.1}
     rows = [{"K": K, **row, "speedup": K, "low": 0.9, "high": 2.0} for K in (1, 2)]
     model = {"name": "some model"}
-    print_calibration({
+    tables.calibration({
         "target": model, "draft": model, "machine": "any", "costs": {"step": 0.002, "c": 0.1, "v": [1, 1.5, 2]},
         "alpha": 0.5, "alpha_low": 0.4, "alpha_high": 0.6, "n_prompts_expected": 2, "n_prompts_timed": 1, "n_tokens": 9,
         "rows": rows, "expected_speedup": [1.1, 1.1], "best_K": best_K,

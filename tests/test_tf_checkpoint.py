@@ -221,7 +221,7 @@ def damaged(whole, where):
     return bytes(data)
 
 
-@settings(max_examples=1200, deadline=None, derandomize=True)
+@settings(max_examples=400, deadline=None, derandomize=True)
 @given(where=st.data())
 def test_a_damaged_checkpoint_is_refused_or_read_right(where, tmp_path_factory):
     """Damage anywhere in the index: CheckpointError, or the very variables where it fell on bytes that mean nothing."""
@@ -236,7 +236,7 @@ def test_a_damaged_checkpoint_is_refused_or_read_right(where, tmp_path_factory):
         assert read.keys() == good.keys() and all(np.array_equal(read[name], good[name]) for name in good)
 
 
-@settings(max_examples=1200, deadline=None, derandomize=True)
+@settings(max_examples=400, deadline=None, derandomize=True)
 @given(where=st.data())
 def test_entries_damaged_behind_their_checksum_are_refused_in_bounds(where, tmp_path_factory):
     """The same where the checksums fit, as an attacker would have them: CheckpointError, or views of the data files."""
@@ -253,7 +253,7 @@ def test_entries_damaged_behind_their_checksum_are_refused_in_bounds(where, tmp_
         assert all(array.nbytes <= 16 for array in read.values())
 
 
-@settings(max_examples=1200, deadline=None, derandomize=True)
+@settings(max_examples=400, deadline=None, derandomize=True)
 @given(where=st.data())
 def test_a_damaged_safetensors_file_is_refused_or_read_in_bounds(where, tmp_path_factory):
     path = tmp_path_factory.getbasetemp() / "damaged.safetensors"
