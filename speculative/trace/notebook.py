@@ -35,7 +35,7 @@ def generation_html(generation):
             for text, origin in zip(record["texts"], record["origins"])
         ]
         parts.append("".join(spans))
-    seam = '<span style="color: #8a8a8a">\u2758</span>'
+    seam = '<span style="color: #8a8a8a">|</span>'
     counts = trace.summary
     line = (
         f"{counts['n_tokens']} tokens in {counts['target_calls']} calls of the target "
