@@ -34,18 +34,38 @@
                            were accepted, those that were not, and what came instead (text)
 --trace FILE               keep all rounds with p, q, the random numbers and the decisions: FILE.html is a page to look
                            at, FILE.jsonl is for programs and for replay ()
---json                     print one JSON object with all that was measured, and nothing else
+--json [FILE.json]         print one JSON object with all that was measured, and nothing else; or keep it in a file,
+                           beside the page
 --help                     print this
 
-    python main.py calibrate                        what the draft costs and is worth on this machine: the speedup for
-                                                    K = 1 to 8, predicted and measured
-    python main.py drafters                         every drafter in a table: alpha, c, tokens per call, speedup
+    python main.py prompts         native against assisted on the prompts of a well-known evaluation (10 s)
+    python main.py calibrate       what the draft costs and is worth on this machine: the speedup for K = 1 to 8,
+                                   predicted and measured (20 s)
+    python main.py gamma_table     K = 1 to 10: speedup in time and in target calls, the alpha and c that fit (60 s)
+    python main.py drafters        every drafter in a table: alpha, c, tokens per call, speedup (20 s)
+    python main.py alpha_table     every drafter: alpha at each temperature, for each target (60 s)
+    python main.py method_table    drafters and verifiers on tales, dialogue, text that repeats itself, known prompts:
+                                   tokens per call, speedup, exact or not (60 s)
+    python main.py compare_sizes   seconds of targets of several sizes, natively and with each drafter (20 s)
 
-These take the models, the drafter's and the sampling options, --n_tokens_to_generate (64) and
---n_prompts N              how many beginnings of tales to continue (36, and 4 for drafters)
+These take the models and the options above where they make sense: all but --prompt, --stop, --show, --trace; and
+--n_prompts N              how many tales to continue (36; 12 for gamma_table, alpha_table, 8 for compare_sizes, 4 for
+                           drafters, 3 of each kind for method_table)
+--prompts P, --prompt_file FILE
+                           the prompts of prompts, gamma_table, alpha_table and compare_sizes: tales, beginnings that
+                           neither bundled model knows; known, the seven of the evaluation; or those of a file, one a
+                           line (tales, and known for prompts)
+--temperatures T,T         of gamma_table and alpha_table (0,1)
+--max_K K                  the largest K of gamma_table (10)
+--target_sizes M,M         of alpha_table and compare_sizes (tiny-draft,tiny-target)
+--drafters D,D             of method_table (model,ngram,prompt_lookup,suffix,early_exit), of compare_sizes (model,ngram)
+--verifiers V,V            of method_table (rejection,block,exact_match,gumbel,lenient,typical)
+--log FILE.txt             both texts of every prompt of prompts ()
+--plot FILE.png            draw the table, too; .pdf or .svg for print; needs matplotlib ()
+--json FILE.json           each finished part is kept at once: when interrupted, the same command goes on from there
 
-    python main.py bench                            a forward pass for 1 to 9 tokens, against the memory's limit, plain
-                                                    NumPy and, where it is installed, transformers
+    python main.py bench           a forward pass for 1 to 9 tokens, against the memory's limit, plain NumPy and, where
+                                   it is installed, transformers
 
 --sizes M,M                the models to time, with random weights of that shape where they are not here (124M,355M)
 --strategies S,S           panels, rows, plain, transformers; see gpt2np/matmul.py (all that there are)
@@ -54,7 +74,7 @@ These take the models, the drafter's and the sampling options, --n_tokens_to_gen
 and with transformers, whole generation by both: --draft_model_size, --target_model_size (the bundled pair), --K (3),
 --n_tokens_to_generate (60), --n_prompts (3)
 
-    python main.py museum                           real mistakes, how far each bends the law, which check sees it
+    python main.py museum          real mistakes, how far each bends the law, which check sees it
     python main.py replay FILE.jsonl [--trace FILE.html]
                                                     the rounds that --trace FILE.jsonl has kept, without a model
 """
@@ -68,7 +88,7 @@ from time import perf_counter
 import fire
 import numpy as np
 
-from command_line.experiments import calibrate, drafters
+from command_line.commands import COMMANDS
 from command_line.request import (
     OPTIONS,
     VERIFIERS,
@@ -81,6 +101,7 @@ from command_line.request import (
     read,
     set_up,
 )
+from command_line.saved import Saved, settings_of
 from command_line.views import JsonView, TextView, print_museum, print_trace, progress, show, timings_page
 from gpt2np import matmul
 from speculative import AutoregressiveSampler, Gumbel, SpeculativeSampler, Timed, collect
@@ -92,6 +113,7 @@ from speculative.trace import Trace, page
 def compare(*words, **options):
     """Run both samplers on one prompt and report. The options are checked before anything is loaded or printed."""
     request = read(words, options, OPTIONS - {"n_prompts"})
+    file = Saved(request.json, "compare", settings_of(request, OPTIONS - {"n_prompts"}))
     model, tokenizer, load_seconds = load(request.target_model_size, request)
     setting = set_up(request.drafter, request, model, tokenizer)
     tokens, stop = prompt_tokens(request.prompt, tokenizer), request.stop_text(tokenizer)
@@ -116,7 +138,7 @@ def compare(*words, **options):
     }  # fmt: skip
     about = dict(report)
     report["trace"] = request.trace
-    view = JsonView(report) if request.json else TextView(report, tokenizer, stop, request.show)
+    view = JsonView(report) if request.json is True else TextView(report, tokenizer, stop, request.show)
     for name, sampler in samplers.items():
         warm_up(sampler, tokens, request.n_tokens_to_generate, noise(request.seed), (target, draft))
         view.begin(name)
@@ -132,6 +154,7 @@ def compare(*words, **options):
     if request.trace:
         write_trace(trace, request.trace)
     report["llama_cpp"] = llama_cpp(generation.stats, target, draft, sampling_seconds, seconds)
+    file.finish(report)
     view.summary(report, timings_page(generation.stats, target, draft, sampling_seconds, seconds))
 
 
@@ -160,14 +183,15 @@ def museum(*words, **options):
     request = read(words, options, {"json"})
     from speculative.museum import EXHIBITS, caught_by, law_error
 
-    table = []
+    parts, table = Saved(request.json, "museum", {}), []
     for exhibit in progress(list(EXHIBITS.values())):
         error, message = law_error(exhibit), caught_by(exhibit)
         error = error if error > 1e-12 else 0.0
         check = exhibit.grader.__name__ if message else "NOT CAUGHT"
         table.append({"mistake": exhibit.name, "law_error": error, "check": check, "message": message,
                       "what": exhibit.what, "seen": exhibit.seen})  # fmt: skip
-    show(table, print_museum, request.json)
+    parts.finish({"mistakes": table})
+    show(table, print_museum, request.json is True)
 
 
 # ------------------------------------------------------------------------------------------------ the run
@@ -253,14 +277,15 @@ def main():
         return
     try:
         check_texts(sys.argv[1:])
-        commands = {"calibrate": calibrate, "drafters": drafters, "bench": bench, "museum": museum, "replay": replay}
+        commands = {**COMMANDS, "bench": bench, "museum": museum, "replay": replay}
         named = sys.argv[1:2] and sys.argv[1] in commands
         fire.Fire(commands[sys.argv[1]] if named else compare, command=sys.argv[2 if named else 1 :])
         sys.stdout.flush()
     except BrokenPipeError:  # the reader, `head` perhaps, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except KeyboardInterrupt:
-        print("main.py: interrupted; a download goes on from here when it is run again", file=sys.stderr)
+    except KeyboardInterrupt as error:
+        remedy = str(error) or "a download goes on from here when it is run again"
+        print(f"main.py: interrupted; {remedy}", file=sys.stderr)
         sys.exit(130)
     except (ValueError, OSError, MemoryError) as error:
         print(f"main.py: {error or 'not enough memory'}", file=sys.stderr)

@@ -1,51 +1,17 @@
-"""The experiments as commands: from options to models and prompts, the experiment, its page and its plot.
+"""What each experiment measures: from options to models and prompts, and from these to a report.
 
-Next: saved.py, then tables.py
+A report is a dict of plain numbers, lists and texts. Parts that take long go through `parts`, see saved.py.
+Next: saved.py
 """
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 
 import gpt2np
 from speculative import EarlyExitDrafter, ModelDrafter, NGramDrafter, NGramModel, NoisyDrafter, OracleDrafter
 from speculative import experiments as library
 
-from . import tables
-from .plan import Plan
 from .prompts import N_AHEAD, beginning, check_prompts, dialogue_prompts, prompts_of, repeating_prompts
-from .request import COPYING, DRAFTERS, VERIFIERS, as_text, draft_length, held_out_prompts, load, read, set_up
-from .saved import Saved, settings_of
-from .views import show
-
-
-@dataclass(frozen=True)
-class Experiment:
-    """A command: what it measures (request, parts) -> report, and how it is shown."""
-
-    measure: Callable
-    page: Callable
-    options: set
-    defaults: dict = field(default_factory=dict)
-
-    def run(self, words, options):
-        name = self.measure.__name__
-        request = read(words, options, self.options, Plan, **self.defaults)
-        parts = Saved(request.json, name, settings_of(request, self.options))
-        try:
-            report = parts.finish(self.measure(request, parts))
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt(parts.path and f"the same command goes on from {parts.path}") from None
-        show(report, self.page, request.json is True)
-        if request.log:
-            tables.write_log(report, request.log)
-        if request.plot:
-            from . import plots
-
-            plots.draw(report, request.plot)
-
-    def command(self):
-        """The function that fire calls."""
-        return as_text(lambda *words, **options: self.run(words, options))
+from .request import COPYING, DRAFTERS, VERIFIERS, draft_length, held_out_prompts, load, set_up
 
 
 def calibrate(request, parts):
@@ -207,7 +173,8 @@ def compare_sizes(request, parts):
             keep=library.under(name, parts.keep), **rule(request),
         )  # fmt: skip
         found[name] = {**about, "native_seconds": library.total(runs["native"]).seconds, "drafters": rows}
-    return {"draft": request.draft_model_size, "n_prompts": len(some), **of_rule(request), "targets": found}
+    about = {"draft": request.draft_model_size, "n_prompts": len(some), "n_tokens": request.n_tokens_to_generate}
+    return {**about, **of_rule(request), "targets": found}
 
 
 # ------------------------------------------------------------------------------------------------ models and rules
@@ -261,48 +228,3 @@ def need_probabilities(request, command):
 def need_one_length(request, command):
     if isinstance(request.K, str):
         raise ValueError(f"{command} needs one draft length for all, got --K {request.K}: give a number")
-
-
-MODELS = {
-    "target_model_size",
-    "draft_model_size",
-    "corpus",
-    "ngram_table",
-    "n_max",
-    "exit_layer",
-    "models_dir",
-    "source",
-}
-SAMPLING = {"top_k", "top_p", "min_p", "repetition_penalty", "seed"}
-COMMON = MODELS | SAMPLING | {"n_tokens_to_generate", "n_prompts", "json", "plot"}
-LISTS = {"prompts", "prompt_file"}
-ONE_SIZE = COMMON | {"temperature"}
-SIZES = (COMMON | {"target_sizes"}) - {"target_model_size"}
-
-EXPERIMENTS = {
-    experiment.measure.__name__: experiment
-    for experiment in (
-        Experiment(calibrate, tables.calibration, ONE_SIZE | {"drafter"}, {"n_tokens_to_generate": 64}),
-        Experiment(drafters, tables.drafters, ONE_SIZE, {"n_tokens_to_generate": 64, "n_prompts": 4}),
-        Experiment(
-            prompts, tables.prompts, ONE_SIZE | LISTS | {"drafter", "K", "verifier", "log"},
-            {"prompts": "known", "n_prompts": 8},
-        ),
-        Experiment(
-            gamma_table, tables.gamma, COMMON | LISTS | {"drafter", "temperatures", "max_K"},
-            {"n_tokens_to_generate": 100, "n_prompts": 12},
-        ),
-        Experiment(
-            alpha_table, tables.alpha, SIZES | LISTS | {"temperatures"}, {"n_tokens_to_generate": 64, "n_prompts": 12}
-        ),
-        Experiment(
-            method_table, tables.methods, ONE_SIZE | {"drafters", "verifiers", "K"},
-            {"n_tokens_to_generate": 48, "n_prompts": 3, "temperature": 1},
-        ),
-        Experiment(
-            compare_sizes, tables.sizes, SIZES | LISTS | {"temperature", "drafters", "K", "verifier"},
-            {"n_prompts": 8, "drafters": "model,ngram"},
-        ),
-    )
-}  # fmt: skip
-COMMANDS = {name: experiment.command() for name, experiment in EXPERIMENTS.items()}

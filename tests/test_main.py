@@ -12,6 +12,7 @@ import pytest
 from conftest import ROOT
 
 from command_line import tables
+from command_line.plan import Plan
 from command_line.request import TEXT_OPTIONS, Request
 from speculative import trace
 
@@ -122,7 +123,7 @@ def test_a_prompt_of_bytes_that_are_no_text():
         ),
         (["museum", "--K", "3"], "unknown option --K"),
         (["museum", "block"], "unexpected 'block'"),
-        (["--json=yes"], "--json takes no value, got 'yes'"),
+        (["--json=yes"], "--json: expected a name that ends in .json, got yes"),
         (["--n_tokens_to_generate", "510"], "n_ctx is 512: generate at most 498 or shorten the prompt"),
         (["--prompt", "word " * 600], "n_ctx is 512: shorten the prompt"),
         (["--prompt"], "--prompt needs a value"),
@@ -218,8 +219,8 @@ def test_the_museum():
 def test_help_explains_every_option():
     page = run("--help")
     assert page.returncode == 0 and page.stderr == ""
-    for option in dataclasses.fields(Request):
-        line = re.search(rf"^--{option.name} .*(?:\n +.*)*", page.stdout, re.M).group()
+    for option in dataclasses.fields(Plan):
+        line = re.search(rf"^--(?:\w+ \w+, --)?{option.name} .*(?:\n +.*)*", page.stdout, re.M).group()
         default = str(option.default) if option.name not in ("prompt", "json") else ""
         assert f"({default}" in line or not default, line
     for command in ("calibrate", "drafters", "museum", "replay"):

@@ -8,10 +8,10 @@ with an experiment that was interrupted.
 from .alpha import alpha_table
 from .assisted import native_and_assisted
 from .calibration import Forecast, calibrate, forecast
-from .clock import Run, gain, race, total, under
+from .clock import Run, SharedNoise, gain, race, total, under
 from .drafters import compare_drafters
 from .gamma import fit, gamma_table
-from .methods import SharedNoise, method_table
+from .methods import method_table
 from .repetition import repetition
 
 __all__ = [

@@ -7,11 +7,22 @@ Next: calibration.py
 from ..autoregressive import AutoregressiveSampler
 from ..sampler import SpeculativeSampler
 from ..verifiers.rejection import rejection
-from .clock import at_once, gain_of, race, total
+from .clock import SharedNoise, at_once, gain_of, race, total
 
 
 def native_and_assisted(
-    target, drafters, prompts, n_tokens, *, sampling, K, verifier=rejection, seed=0, progress=iter, keep=at_once
+    target,
+    drafters,
+    prompts,
+    n_tokens,
+    *,
+    sampling,
+    K,
+    verifier=rejection,
+    shared_noise=False,
+    seed=0,
+    progress=iter,
+    keep=at_once,
 ):
     """The target alone and with each drafter, in turn on each prompt.
 
@@ -26,6 +37,8 @@ def native_and_assisted(
         The target's.
     K, verifier
         As in `SpeculativeSampler`.
+    shared_noise : bool
+        One seed, one text, with and without a draft; for the verifier exact_match.
 
     Returns
     -------
@@ -38,6 +51,8 @@ def native_and_assisted(
     samplers = {"native": AutoregressiveSampler(target, sampling=sampling)}
     for name, (own_target, drafter) in drafters.items():
         samplers[name] = SpeculativeSampler(own_target, drafter, verifier=verifier, K=K, sampling=sampling)
+    if shared_noise:
+        samplers = {name: SharedNoise(sampler) for name, sampler in samplers.items()}
     runs = race(samplers, prompts, n_tokens, seed=seed, progress=progress, keep=keep)
     return runs, {name: compared(runs["native"], runs[name]) for name in drafters}
 

@@ -13,7 +13,8 @@ from time import perf_counter
 
 import numpy as np
 
-from ..interfaces import collect
+from ..gumbel import Gumbel
+from ..interfaces import Sampler, collect
 
 N_WARM = 8  # tokens before the clock starts
 
@@ -33,6 +34,19 @@ class Run:
     @property
     def tokens_per_call(self):
         return len(self.tokens) / self.target_calls
+
+
+@dataclass(frozen=True)
+class SharedNoise:
+    """A sampler that makes Gumbel(seed) of its seed: with the verifier exact_match, one seed gives one text."""
+
+    sampler: Sampler
+
+    def rounds(self, prompt, n_tokens, seed):
+        return self.sampler.rounds(prompt, n_tokens, Gumbel(seed))
+
+    def generate(self, prompt, n_tokens, seed):
+        return collect(prompt, self.rounds(prompt, n_tokens, seed))
 
 
 def at_once(name, measure):

@@ -6,26 +6,9 @@ Source, in form: Spec-Bench (Xia et al., arXiv:2401.07851).
 Next: ../../main.py
 """
 
-from dataclasses import dataclass
-
 from ..autoregressive import AutoregressiveSampler
-from ..gumbel import Gumbel
-from ..interfaces import Sampler, collect
 from ..sampler import SpeculativeSampler
-from .clock import at_once, gain_of, race, total, under
-
-
-@dataclass(frozen=True)
-class SharedNoise:
-    """A sampler that makes Gumbel(seed) of its seed: with the verifier exact_match, one seed gives one text."""
-
-    sampler: Sampler
-
-    def rounds(self, prompt, n_tokens, seed):
-        return self.sampler.rounds(prompt, n_tokens, Gumbel(seed))
-
-    def generate(self, prompt, n_tokens, seed):
-        return collect(prompt, self.rounds(prompt, n_tokens, seed))
+from .clock import SharedNoise, at_once, gain_of, race, total, under
 
 
 def method_table(target, drafters, verifiers, prompts, n_tokens, *, K, sampling, seed=0, progress=iter, keep=at_once):

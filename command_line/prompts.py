@@ -1,0 +1,68 @@
+"""Texts to continue: the tales that neither bundled model has seen, a well-known list, a file of one's own.
+
+Next: experiments.py
+"""
+
+from speculative import AutoregressiveSampler, Sampling
+from speculative.interfaces import check_request
+
+from .request import held_out_prompts, read_text, tales
+
+KNOWN = (  # the prompts by which assisted generation is often compared, as they stand in TinyLlama's README
+    "Name planets in our solar system",
+    "Give me detailed info about Justin Trudeau.",
+    "Generate a few good titles for a draft of a post [type of transformer models]",
+    "Write a 5-line poem that describes a cat in a creative and original way. Use the following words in your poem: "
+    "cat, fur, tail, independent, and clean.",
+    "Given the text below, generate Q&A from the text provide: [rewrite of minGPT that prioritizes teeth over "
+    "education.]",
+    "Write a highly detailed discussion response, in the structure of an essay, responding to the following prompt: "
+    "Explain the causes of the Inflation and whether expansion played a role in the economic recession. Include "
+    "evidence to support your argument.",
+    "Make a coding challenge for Python with 3 questions and answers",
+)
+N_AHEAD = 200  # how far into its own greedy text the target goes round in circles
+
+
+def prompts_of(request, tokenizer):
+    """The prompts that --prompt_file or --prompts names, as lists of tokens."""
+    if request.prompt_file:
+        lines = [line for line in read_text(request.prompt_file, "prompt_file").splitlines() if line.strip()]
+        if not lines:
+            raise ValueError(f"--prompt_file: {request.prompt_file} is empty: write one prompt a line")
+        return [tokenizer.encode(line) for line in lines]
+    if request.prompts == "known":
+        return [tokenizer.encode(prompt) for prompt in KNOWN]
+    return held_out_prompts(tokenizer, request.n_prompts)
+
+
+def dialogue_prompts(tokenizer, n_prompts, length=32):
+    """Pieces of the tales with four quotation marks or more, at places spread over the second part."""
+    tokens = tokenizer.encode(tales()[1])
+    pieces = [tokens[i : i + length] for i in range(0, len(tokens) - length, length)]
+    spoken = [piece for piece in pieces if tokenizer.decode(piece).count('"') >= 4]
+    return [spoken[i * len(spoken) // n_prompts] for i in range(n_prompts)]
+
+
+def repeating_prompts(target, prompts, keep):
+    """The prompts with the next N_AHEAD tokens of the target's greedy text: there it goes round in circles."""
+    alone = AutoregressiveSampler(target, sampling=Sampling(temperature=0))
+    return [
+        keep(f"repeating, text {i}", lambda prompt=prompt: [*prompt, *alone.generate(prompt, N_AHEAD).tokens.tolist()])
+        for i, prompt in enumerate(prompts, 1)
+    ]
+
+
+def check_prompts(prompts, n_tokens, model):
+    """Raise ValueError unless the model can continue each by n_tokens."""
+    for i, prompt in enumerate(prompts, 1):
+        try:
+            check_request(prompt, n_tokens, model)
+        except ValueError as error:
+            raise ValueError(f"prompt {i} of {len(prompts)}: {error}") from None
+
+
+def beginning(tokens, tokenizer, length=40):
+    """The text of the tokens on one line, cut to a length."""
+    text = " ".join(tokenizer.decode(tokens).split())
+    return text if len(text) <= length else text[: length - 3] + "..."
