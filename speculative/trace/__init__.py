@@ -20,7 +20,7 @@ the maker had to say: names of models, the rule, the seed. Each further line is 
         "u"         the uniform number that decided on it; null where the rule drew none for it
         "p", "q"    probabilities that target and draft gave the token
         "overlap"   sum_x min(p(x), q(x)): the probability that a guess at this place is accepted
-        "top"       [id, text, p, q] of the tokens with the largest max(p, q), the guess among them
+        "top"       [id, text, p, q] of the tokens with the largest max(p, q) above 0, and the guess
         "residual"  [id, text, probability]: the first five of norm(max(0, p - q))
     "next"      the token of the target's own behind the accepted ones: "token", "text", "origin", "u", "p", "top"
                 ([id, text, p]); null where the text ended before it

@@ -145,7 +145,7 @@ def guesses_of(step, decode):
             guess |= {
                 "p": float(p[token]), "q": float(q[token]), "overlap": float(np.minimum(p, q).sum()),
                 "top": [[x, decode([x]), float(p[x]), float(q[x])] for x in likely],
-                "residual": [[x, decode([x]), float(after[x])] for x in largest(after, N_RESIDUAL) if after[x] > 0],
+                "residual": [[x, decode([x]), float(after[x])] for x in largest(after, N_RESIDUAL)],
             }  # fmt: skip
         guesses.append(guess)
     return guesses
@@ -181,9 +181,10 @@ def flat(uniforms):
 
 
 def largest(values, n, also=None):
-    """The indices of the n largest of values [n_vocab], in falling order, and the index `also` if it is not there."""
+    """The indices of the n largest positive values [n_vocab], in falling order, and the index `also` if it lacks."""
     n = min(n, len(values))
     some = np.argpartition(-values, n - 1)[:n]
+    some = some[values[some] > 0]
     found = some[np.argsort(-values[some], kind="stable")].tolist()
     return found if also is None or also in found else [*found, also]
 
