@@ -1,0 +1,41 @@
+"""Solutions to the exercises of 03_the_kv_cache.ipynb."""
+
+import math
+
+import numpy as np
+
+import gpt2np
+from gpt2np.cache import KVCache
+
+
+def n_that_stay(cached, tokens, n_last):
+    # Walk along both for as long as they agree, and stop in front of the tokens whose logits are asked for.
+    n = 0
+    while n < min(len(cached), len(tokens) - n_last) and cached[n] == tokens[n]:
+        n += 1
+    return n
+
+
+def attend(q, k, v):
+    # The new token in row i stands at place n_past + i, so the diagonal of the mask moves n_past columns to the right.
+    n_new, n_seq = len(q), len(k)
+    visible = np.tri(n_new, n_seq, n_seq - n_new, dtype=bool)
+    scores = np.where(visible, q @ k.T / math.sqrt(q.shape[1]), -np.inf)
+    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return weights / weights.sum(axis=-1, keepdims=True) @ v
+
+
+class CachedModel:
+    def __init__(self, params, hparams):
+        self.params, self.hparams = params, hparams
+        self.n_vocab, self.n_ctx = hparams.n_vocab, hparams.n_ctx
+        self.cache = KVCache(hparams.n_layer, hparams.n_head, hparams.n_ctx, hparams.d_head)
+        self.tokens = []  # those in the cache
+
+    def __call__(self, tokens, n_last=1):
+        # Compare, forget, run the rest: the common start is all there is to "rolling back". int() makes it a copy, too.
+        tokens = [int(token) for token in tokens]
+        n = n_that_stay(self.tokens, tokens, n_last)
+        self.cache.truncate(n)
+        self.tokens = tokens
+        return gpt2np.forward(tokens[n:], self.params, self.hparams.n_head, n_last, self.cache)
