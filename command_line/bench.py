@@ -7,6 +7,7 @@ times; the median counts, and the quartiles tell the spread. So a machine that s
 """
 
 from dataclasses import dataclass, fields
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from time import perf_counter, sleep
@@ -20,7 +21,8 @@ from gpt2np.load import find_on_disk
 from gpt2np.params import build_params, param_shapes
 from speculative import AutoregressiveSampler, ModelDrafter, Sampling, SpeculativeSampler
 
-from .request import check_choice, check_number, held_out_prompts, load, load_draft, read
+from .request import check_choice, check_file, check_number, held_out_prompts, load, load_draft, read
+from .saved import Saved, settings_of
 from .views import progress, show
 
 SHAPES = {
@@ -50,7 +52,7 @@ class Options:
     n_prompts: int = 3
     models_dir: str = "models"
     source: str = "hub"
-    json: bool = False
+    json: bool | str = False
 
     def __post_init__(self):
         for name in ("rows", "context", "repeats", "K", "n_tokens_to_generate", "n_prompts"):
@@ -60,30 +62,34 @@ class Options:
             check_choice("strategies", name, STRATEGIES)
         if "transformers" in self.strategies and not HAS_TRANSFORMERS:
             raise ValueError("--strategies: transformers is not installed: pip install -e '.[peers]'")
+        if not isinstance(self.json, bool):
+            check_file("json", self.json, (".json",))
 
 
-def bench(words, options, machine):
+def bench(words, options):
     """Time the passes of each model in turn, and print what a pass for several tokens costs."""
-    request = read(words, options, {field.name for field in fields(Options)}, Options)
-    strategies, report = (
-        request.strategies.split(","),
-        {"machine": machine, "matmul": matmul.describe(), "models": []},
-    )
+    names = {field.name for field in fields(Options)}
+    request = read(words, options, names, Options)
+    parts, strategies = Saved(request.json, "bench", settings_of(request, names)), request.strategies.split(",")
+    report = {"matmul": matmul.describe(), "models": []}
     for size in request.sizes.split(","):
-        model, weights = open_model(size, request.models_dir)
-        if max(request.context + request.rows, request.prompt_tokens) > model.n_ctx:
-            raise ValueError(f"--context and --prompt_tokens: {size} has room for {model.n_ctx} tokens; take fewer")
-        seconds = times(
-            model, strategies, range(1, request.rows + 1), request.context, request.prompt_tokens, request.repeats
-        )
-        report["models"].append({"name": size, "weights": weights, **summary(model, seconds)})
-        del model
+        report["models"].append(parts.keep(size, partial(measure, size, strategies, request)))
     name = matmul.strategy() if matmul.strategy() in strategies else strategies[0]
     first, last = (m["strategies"][name] for m in (report["models"][0], report["models"][-1]))
     report["c"] = first["seconds"]["1"][1] / last["seconds"]["1"][1]
     if "transformers" in strategies:
-        report["generation"] = generation(request)
-    show(report, page, request.json)
+        report["generation"] = parts.keep("generation", partial(generation, request))
+    show(parts.finish(report), page, request.json is True)
+
+
+def measure(size, strategies, request):
+    """What is measured of one model, in plain numbers."""
+    model, weights = open_model(size, request.models_dir)
+    if max(request.context + request.rows, request.prompt_tokens) > model.n_ctx:
+        raise ValueError(f"--context and --prompt_tokens: {size} has room for {model.n_ctx} tokens; take fewer")
+    rows = range(1, request.rows + 1)
+    seconds = times(model, strategies, rows, request.context, request.prompt_tokens, request.repeats)
+    return {"name": size, "weights": weights, **summary(model, seconds)}
 
 
 def open_model(size, models_dir):

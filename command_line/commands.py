@@ -78,7 +78,7 @@ EXPERIMENTS = {
         ),
         Experiment(
             method_table, tables.methods, ONE_SIZE | {"drafters", "verifiers", "K"},
-            {"n_tokens_to_generate": 48, "n_prompts": 3, "temperature": 1},
+            {"n_tokens_to_generate": 48, "n_prompts": 3, "temperature": 0.5},
         ),
         Experiment(
             compare_sizes, tables.sizes, SIZES | LISTS | {"temperature", "drafters", "K", "verifier"},

@@ -14,7 +14,7 @@ from tqdm import tqdm
 
 from gpt2np import matmul
 
-from .request import machine
+from .request import machine, read_text
 
 OUTPUTS = {"json", "plot", "log", "show", "trace"}  # options that change nothing that is measured
 INPUTS = ("prompt_file", "corpus")  # options that name a text
@@ -25,7 +25,7 @@ def settings_of(request, names):
     settings = {name: getattr(request, name) for name in sorted(names - OUTPUTS)}
     for name in INPUTS:
         if settings.get(name):
-            settings[name] += " sha256 " + sha256(Path(settings[name]).read_bytes()).hexdigest()[:16]
+            settings[name] += " sha256 " + sha256(read_text(settings[name], name).encode()).hexdigest()[:16]
     return settings
 
 
@@ -51,8 +51,8 @@ class Saved:
         if self.path and self.path.exists():
             found = self.read()
             self.parts = found["parts"]
-            matmul.use(found["matmul"])  # else it would be chosen anew, by the clock
-        self.head["matmul"] = matmul.strategy()
+            matmul.use(found["strategy"])  # else it would be chosen anew, by the clock
+        self.head["strategy"] = matmul.strategy()
         self.bar = tqdm(unit=" parts", leave=False, disable=not sys.stderr.isatty())
 
     def expect(self, n_parts):
@@ -65,7 +65,7 @@ class Saved:
         remedy = "name another file, or delete it"
         try:
             found = loads(self.path.read_text(encoding="utf-8"))
-            command, settings, where, _ = (found[name] for name in ("command", "settings", "machine", "parts"))
+            command, settings, where, *_ = (found[name] for name in (*self.head, "strategy", "parts"))
         except (JSONDecodeError, UnicodeDecodeError, KeyError, TypeError):
             raise ValueError(f"--json: {self.path} is no report of main.py: {remedy}") from None
         if command != self.head["command"]:
@@ -98,7 +98,7 @@ class Saved:
         """Put everything so far in the place of the old file; each part is a line of it."""
         if not self.path:
             return
-        top = dumps({**self.head, "finished": report is not None, **(report or {})}, indent=1)
+        top = dumps({**self.head, "finished": report is not None, **(report or {})}, indent=1, allow_nan=False)
         parts = ",\n".join(f"  {dumps(name)}: {dumps(part)}" for name, part in self.parts.items())
         new = self.path.with_name(self.path.name + ".part")
         new.write_text(f'{top[:-2]},\n "parts": {{\n{parts}\n }}\n}}\n', encoding="utf-8")

@@ -1,0 +1,208 @@
+"""The tables as plots, for print: one message each, theory as a line under what was measured.
+
+matplotlib is imported here alone, and this file where --plot asks for it.
+"""
+
+import matplotlib
+
+matplotlib.use("agg")  # draws into files, without a window
+
+import matplotlib.pyplot as plt
+
+BLUE, ORANGE, GREEN, PINK, GREY = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#666666"  # told apart by all eyes
+COLOURS = (BLUE, ORANGE, GREEN, PINK, "#56b4e9", "#e69f00")
+MARKERS = "os^DvP*X"
+STYLE = {
+    "font.size": 10,
+    "axes.titlesize": 11,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#dddddd",
+    "axes.axisbelow": True,
+    "legend.frameon": False,
+    "savefig.dpi": 200,
+    "svg.hashsalt": "",
+}
+
+
+def draw(report, path):
+    """Write the plot of a report to a file; the suffix says in which format."""
+    with plt.rc_context(STYLE):
+        figure = PLOTS[report["command"]](report)
+        figure.savefig(path)
+        plt.close(figure)
+
+
+def one_panel(title, width=6.4, height=4.2):
+    figure, axes = plt.subplots(figsize=(width, height), layout="constrained")
+    axes.set_title(title, loc="left")
+    return figure, axes
+
+
+def spread(rows, what="speedup"):
+    """The intervals of rows as matplotlib takes them: what lies below and above."""
+    return [[row[what] - row["low"] for row in rows], [row["high"] - row[what] for row in rows]]
+
+
+def break_even(axes, upright=False):
+    """A line where speculation neither pays nor costs."""
+    (axes.axvline if upright else axes.axhline)(1, color=GREY, linewidth=1, linestyle=":")
+
+
+def calibrate(report):
+    rows, lengths = report["rows"], [row["K"] for row in report["rows"]]
+    gap = max(abs(row["expected_speedup"] / row["speedup"] - 1) for row in rows)
+    figure, axes = one_panel(f"Costs and acceptance, measured first, predict the speedup to within {gap:.0%}")
+    axes.plot(lengths, [row["expected_speedup"] for row in rows], color=BLUE, label="expected, before any was timed")
+    measured = [row["speedup"] for row in rows]
+    label = "measured on other prompts, 95 % interval"
+    axes.errorbar(lengths, measured, spread(rows), fmt="o", color=ORANGE, capsize=3, label=label)
+    break_even(axes)
+    axes.set(xlabel="draft length K (tokens)", ylabel="speedup (times the target alone)", xticks=lengths)
+    axes.legend()
+    return figure
+
+
+def gamma_table(report):
+    figure, panels = plt.subplots(1, 2, figsize=(9.6, 4.2), layout="constrained")
+    tables = report["temperatures"]
+    gap = max(abs(row["theory_speedup"] / row["speedup"] - 1) for table in tables.values() for row in table["rows"])
+    title = f"One α and one c explain the speedup at all draft lengths to within {gap:.0%}"
+    figure.suptitle(title, x=0.01, ha="left", fontsize=11)
+    for i, ((name, table), colour, marker) in enumerate(zip(tables.items(), COLOURS, MARKERS)):
+        rows, lengths = table["rows"], [row["K"] for row in table["rows"]]
+        for axes, what in zip(panels, ("tokens_per_call", "speedup")):
+            axes.plot(lengths, [row[f"theory_{what}"] for row in rows], color=colour, linewidth=1.2)
+        label = f"{name}, {table['repetition']:.0%} repeated"
+        panels[0].plot(lengths, [row["tokens_per_call"] for row in rows], marker, color=colour, label=label)
+        beside = [K + 0.16 * i - 0.08 * (len(tables) - 1) for K in lengths]  # so that the intervals stand side by side
+        measured, label = [row["speedup"] for row in rows], f"α = {table['alpha']:.2f}, c = {table['c']:.2f}"
+        panels[1].errorbar(beside, measured, spread(rows), fmt=marker, color=colour, capsize=2, label=label)
+    panels[0].set(ylabel="speedup in target calls (tokens per call)", ylim=(0, None))
+    panels[1].set(ylabel="speedup in time (times the target alone)", ylim=(0, None))
+    for axes in panels:
+        break_even(axes)
+        axes.set(xlabel="draft length K (tokens)", xticks=lengths)
+        axes.legend(title="points: measured, lines: theory", alignment="left", loc="lower right")
+    panels[1].legend(title="points: measured, lines: theory", alignment="left", loc="lower left")
+    return figure
+
+
+def alpha_table(report):
+    targets = report["targets"]
+    counts = [len(next(iter(found["temperatures"].values()))["rows"]) for found in targets.values()]
+    figure, panels = plt.subplots(
+        len(targets), 1, figsize=(6.4, 1.2 + 0.36 * sum(counts) + 0.5 * len(counts)), layout="constrained",
+        sharex=True, squeeze=False, height_ratios=counts,
+    )  # fmt: skip
+    figure.suptitle("How often a guess is accepted, by who guesses", x=0.01, ha="left", fontsize=11)
+    for axes, (target, found) in zip(panels[:, 0], targets.items()):
+        shifts = [0.2 * i - 0.1 * (len(found["temperatures"]) - 1) for i in range(len(found["temperatures"]))]
+        for (name, table), shift, colour, marker in zip(found["temperatures"].items(), shifts, COLOURS, MARKERS):
+            rows = [(i, row) for i, row in enumerate(table["rows"]) if row["alpha"] is not None]
+            some = [row for _, row in rows]
+            axes.errorbar(
+                [row["alpha"] for row in some], [i + shift for i, _ in rows], xerr=spread(some, "alpha"), fmt=marker,
+                color=colour, capsize=2, markersize=5, label=name,
+            )  # fmt: skip
+        names = [row["drafter"] for row in next(iter(found["temperatures"].values()))["rows"]]
+        axes.set(title=f"target {target}", xlim=(0, 1), yticks=range(len(names)), yticklabels=names)
+        axes.invert_yaxis()
+    panels[-1, 0].set(xlabel="α, the probability that a guess is accepted (95 % interval)")
+    panels[0, 0].legend()
+    return figure
+
+
+def drafters(report):
+    names = [row["drafter"] for row in next(iter(report["rows"].values()))]
+    figure, axes = one_panel("What a drafter is worth depends on the text", height=1.2 + 0.45 * len(names))
+    for (kind, rows), shift, colour, marker in zip(report["rows"].items(), (-0.12, 0.12), COLOURS, MARKERS):
+        places = [i + shift for i in range(len(rows))]
+        measured = [row["speedup"] for row in rows]
+        axes.errorbar(measured, places, xerr=spread(rows), fmt=marker, color=colour, capsize=3, label=kind)
+    break_even(axes, upright=True)
+    axes.set(xlabel="speedup at the best K (times the target alone, 95 % interval)", xlim=(0, None))
+    axes.set_yticks(range(len(names)), names)
+    axes.invert_yaxis()
+    axes.legend()
+    return figure
+
+
+def method_table(report):
+    figure, axes = one_panel("Speedup is tokens per call over what a call costs", width=8, height=5)
+    drafters, verifiers = (list(dict.fromkeys(row[what] for row in report["rows"])) for what in ("drafter", "verifier"))
+    lossy = {row["verifier"] for row in report["rows"] if row["exactness"] == "LOSSY"}
+    colours, markers, points = dict(zip(drafters, COLOURS)), dict(zip(verifiers, MARKERS)), []
+    for row in report["rows"]:
+        points.append((row["kinds"]["all"]["tokens_per_call"], row["kinds"]["all"]["speedup"]))
+        colour, marker = colours[row["drafter"]], markers[row["verifier"]]
+        face = "none" if row["verifier"] in lossy else colour
+        axes.plot(*points[-1], marker, color=colour, markerfacecolor=face, markersize=7)
+    most_calls, most_speed = (1.05 * max(numbers) for numbers in zip(*points))
+    for cost in (1, 1.5, 2, 3):
+        end = min(most_calls, cost * most_speed)
+        axes.plot([0, end], [0, end / cost], color=GREY, linewidth=0.8, zorder=1)
+        axes.annotate(f"{cost:g}", (end, end / cost), (3, 2), textcoords="offset points", color=GREY, fontsize=8)
+    break_even(axes)
+    axes.set(xlim=(0.8, 1.05 * most_calls), ylim=(0, 1.08 * most_speed), ylabel="speedup (times the target alone)")
+    axes.set_xlabel("tokens per call of the target, all kinds of text")
+    handles = [plt.Line2D([], [], color=GREY, linewidth=0.8, label="a call with its guesses\ncosts 1, 1.5, ... steps")]
+    handles += [plt.Line2D([], [], color=colours[name], marker="o", linestyle="", label=name) for name in drafters]
+    for name in verifiers:
+        face, label = ("none", f"{name}, LOSSY") if name in lossy else (GREY, name)
+        look = {"marker": markers[name], "color": GREY, "markerfacecolor": face, "linestyle": ""}
+        handles.append(plt.Line2D([], [], label=label, **look))
+    axes.legend(handles=handles, loc="center left", bbox_to_anchor=(1.03, 0.5))
+    return figure
+
+
+def prompts(report):
+    rows, n = report["rows"], len(report["rows"])
+    title = f"The same work takes {1 / report['all']['speedup']:.0%} of the time with the draft"
+    figure, axes = one_panel(title, width=7.6, height=1.4 + 0.45 * n)
+    for what, shift, colour, label in (("native_seconds", -0.2, GREY, "native"), ("seconds", 0.2, BLUE, "assisted")):
+        axes.barh([i + shift for i in range(n)], [row[what] for row in rows], 0.38, color=colour, label=label)
+    for i, row in enumerate(rows):
+        beside(axes, f"{row['speedup']:.2f} times as fast", row["seconds"], i + 0.2)
+    axes.set_xlabel(f"seconds for {report['n_tokens']} tokens")
+    name_bars(axes, [row["beginning"] for row in rows])
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=2)
+    return figure
+
+
+def compare_sizes(report):
+    bars, best = [], (0, "")  # (label, seconds, speedup)
+    for name, table in report["targets"].items():
+        bars.append((name, table["native_seconds"], None))
+        for kind, row in table["drafters"].items():
+            draft = report["draft"] if kind == "model" else kind
+            bars.append((f"with {draft}", row["seconds"], row["speedup"]))
+            best = max(best, (row["speedup"], f"{name} with {draft}"))
+    title = f"Most is gained by {best[1]}: {best[0]:.2f} times as fast as alone"
+    figure, axes = one_panel(title, width=7, height=1.2 + 0.4 * len(bars))
+    for i, (_, seconds, speedup) in enumerate(bars):
+        axes.barh(i, seconds, 0.7, color=BLUE if speedup else GREY)
+        beside(axes, f"{speedup:.2f} times as fast" if speedup else "alone", seconds, i)
+    axes.set_xlabel(f"seconds for {report['n_prompts']} times {report['n_tokens']} tokens")
+    name_bars(axes, [label for label, *_ in bars])
+    axes.set_xlim(0, 1.25 * max(seconds for _, seconds, _ in bars))  # room for the texts
+    return figure
+
+
+def beside(axes, text, x, y):
+    """A small text at the end of a bar."""
+    axes.annotate(text, (x, y), (3, 0), textcoords="offset points", va="center", fontsize=8)
+
+
+def name_bars(axes, names):
+    """Names at the bars, from the top down, and a grid along them alone."""
+    axes.set_yticks(range(len(names)), names)
+    axes.invert_yaxis()
+    axes.grid(axis="y", visible=False)
+
+
+PLOTS = {
+    plot.__name__: plot
+    for plot in (calibrate, gamma_table, alpha_table, drafters, method_table, prompts, compare_sizes)
+}
