@@ -1,0 +1,39 @@
+import numpy as np
+
+import speculative
+from speculative import Draft, Verdict, sample_token
+
+
+# Exercise 1. The draw that did not match is the token: a second draw would give the token that failed another chance.
+def match(draft, target_probs, rng):
+    for i, token in enumerate(draft.tokens):
+        own = sample_token(target_probs[i], rng)
+        if own != token:
+            return Verdict(i, own)
+    return Verdict(len(draft.tokens), sample_token(target_probs[-1], rng))
+
+
+# Exercise 2. A token that was drawn stays: thrown away, it would leave only the likely ones, which no row says.
+def propose_while_sure(model, tokens, K, rng, floor=0.3):
+    tokens, guesses, rows = [int(token) for token in tokens], [], []
+    for _ in range(K):
+        row = speculative.Sampling()(model(tokens))[0]
+        guess = sample_token(row, rng)
+        guesses, rows, tokens = [*guesses, guess], [*rows, row], [*tokens, guess]
+        if row[guess] < floor:
+            break
+    return Draft(np.array(guesses, np.int64), np.reshape(rows, (len(guesses), model.n_vocab)))
+
+
+# Exercise 3. Any q will do that the guess was drawn from (a, e), any K that looks at what is settled (g), and a token
+# not taken can be drawn next time (b). The rest bend the law.
+def seen_by():
+    return {
+        "a": "none",
+        "b": "none",
+        "c": "check_verifier",
+        "d": "check_drafter",
+        "e": "none",
+        "f": "check_sampler",
+        "g": "none",
+    }
