@@ -30,7 +30,10 @@ class Experiment:
         try:
             report = parts.finish(self.measure(request, parts))
         except KeyboardInterrupt:
-            raise KeyboardInterrupt(parts.path and f"the same command goes on from {parts.path}") from None
+            parts.bar.close()
+            if not parts.path:
+                raise
+            raise KeyboardInterrupt(f"the same command goes on from {parts.path}") from None
         show(report, self.page, request.json is True)
         if request.log:
             tables.write_log(report, request.log)

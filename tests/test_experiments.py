@@ -1,13 +1,36 @@
 """The experiments: what they expect is what happens, and nothing is expected from what it is held against."""
 
 import itertools
+import json
 import math
 
 import numpy as np
 import pytest
 
-from speculative import AutoregressiveSampler, ModelDrafter, PromptLookupDrafter, Sampling, SpeculativeSampler
-from speculative.experiments import calibrate, compare_drafters, forecast, gain, race
+from speculative import (
+    AutoregressiveSampler,
+    ModelDrafter,
+    PromptLookupDrafter,
+    Sampling,
+    SpeculativeSampler,
+    Typical,
+    exact_match,
+    rejection,
+)
+from speculative.experiments import (
+    alpha_table,
+    calibrate,
+    compare_drafters,
+    fit,
+    forecast,
+    gain,
+    gamma_table,
+    method_table,
+    native_and_assisted,
+    race,
+    repetition,
+)
+from speculative.experiments.gamma import implied_alpha, implied_c, theory
 from speculative.testing import TableModel
 from speculative.theory import overlap, speedup
 
@@ -124,3 +147,142 @@ def test_a_drafter_that_never_guesses_has_no_cost_for_a_guess():
     straight = TableModel(np.eye(30)[[*range(1, 30), 29]], n_ctx=40)  # 0, 1, 2, ...: nothing comes twice
     (row,) = compare_drafters(straight, {"none": (straight, PromptLookupDrafter(30))}, [[0]], 9, sampling=GREEDY)
     assert row["c"] is None and row["alpha"] is None and row["tokens_per_call"] == pytest.approx(1)
+
+
+# ------------------------------------------------------------------------------------------------ gamma
+
+
+@pytest.mark.parametrize("n_tokens", [math.inf, 40])
+@pytest.mark.parametrize(("alpha", "c"), [(0.0, 0.5), (0.3, 0.05), (0.8, 0.3), (1.0, 0.0)])
+def test_the_fit_finds_the_alpha_and_the_c_that_the_rows_were_made_with(alpha, c, n_tokens):
+    lengths = [1, 2, 5, 10]
+    calls, times = ([theory(alpha, K, n_tokens, cost) for K in lengths] for cost in (0, c))
+    drafted = [made / theory(alpha, K, n_tokens, 1) - 1 for K, made in zip(lengths, calls)]  # a call takes 1 + 1 k
+    np.testing.assert_allclose(fit(lengths, calls, times, n_tokens, drafted), (alpha, c), atol=1e-6)
+    np.testing.assert_allclose([implied_alpha(K, E, n_tokens) for K, E in zip(lengths, calls)], alpha, atol=1e-6)
+    np.testing.assert_allclose([implied_c(*row) for row in zip(drafted, calls, times)], c, atol=1e-9)
+
+
+def ticking(model, now, seconds):
+    """The model, at whose calls the clock `now` goes on by so many seconds."""
+
+    def slow(tokens, n_last=1):
+        now[0] += seconds
+        return model(tokens, n_last)
+
+    slow.n_vocab, slow.n_ctx = model.n_vocab, model.n_ctx
+    return slow
+
+
+def test_the_gamma_table_of_a_perfect_draft_at_a_quarter_of_the_cost(monkeypatch):
+    now = [0.0]
+    for module in ("sampler", "experiments.clock"):
+        monkeypatch.setattr(f"speculative.{module}.perf_counter", lambda: now[0])
+    drafter = ModelDrafter(ticking(TARGET, now, 0.25))
+    table = gamma_table(ticking(TARGET, now, 1.0), drafter, [[0], [1]], 60, sampling=Sampling(), lengths=(1, 2, 5))
+    np.testing.assert_allclose([table["alpha"], table["c"], table["c_draft"]], [1, 0.25, 0.25], atol=1e-6)
+    for row, K in zip(table["rows"], (1, 2, 5)):  # K + 1 divides 60: every round is whole
+        assert row["K"] == K and row["tokens_per_call"] == K + 1 == pytest.approx(row["theory_tokens_per_call"])
+        assert row["speedup"] == row["low"] == row["high"] == pytest.approx((K + 1) / (1 + K / 4))
+        np.testing.assert_allclose([row["alpha"], row["c"]], [1, 0.25], atol=1e-6)
+        assert row["theory_speedup"] == pytest.approx(row["speedup"])
+
+
+def test_repetition_by_hand():
+    assert repetition([1, 2, 3, 4]) == repetition([1, 2, 3]) == repetition([]) == 0
+    assert repetition([7] * 9) == pytest.approx(5 / 6)
+    assert repetition([1, 2, 1, 2, 1], n=2) == pytest.approx(2 / 4)
+
+
+# ------------------------------------------------------------------------------------------------ alpha, methods
+
+
+def test_alpha_is_the_overlap_where_the_drafter_guesses():
+    p, q = [0.5, 0.3, 0.2], [0.2, 0.2, 0.6]
+    target, draft = TableModel([p] * 3, n_ctx=99), TableModel([q] * 3, n_ctx=99)
+    entries = {"draft": ModelDrafter(draft), "target": ModelDrafter(target), "copy": PromptLookupDrafter(3)}
+    table = alpha_table(target, entries, [[0], [0, 1]], 30, sampling=Sampling(), seed=1)
+    draft_row, own, copy = table["rows"]
+    for row, alpha in ((draft_row, 0.6), (own, 1.0)):  # 0.2 + 0.2 + 0.2
+        np.testing.assert_allclose([row["alpha"], row["low"], row["high"]], alpha)
+        assert row["guessed"] == 1
+    assert 0.2 < copy["low"] <= copy["alpha"] <= copy["high"] < 0.5 and 0.5 < copy["guessed"] < 1
+    assert 0 < table["repetition"] < 1
+
+
+def test_a_drafter_that_never_guesses_has_no_alpha():
+    straight = TableModel(np.eye(30)[[*range(1, 30), 29]], n_ctx=40)
+    table = alpha_table(straight, {"none": PromptLookupDrafter(30)}, [[0]], 9, sampling=GREEDY)
+    assert table["rows"] == [{"drafter": "none", "alpha": None, "low": None, "high": None, "guessed": 0}]
+    assert table["repetition"] == 0
+
+
+def test_a_row_for_each_drafter_and_verifier():
+    drafters = {"model": (TARGET, ModelDrafter(DRAFT, sampling=GREEDY)), "copy": (TARGET, PromptLookupDrafter(5))}
+    verifiers = {"rejection": rejection, "gumbel": exact_match, "typical": Typical()}
+    prompts = {"short": [[0], [1]], "long": [[0, 1, 2, 3]]}
+    rows = method_table(TARGET, drafters, verifiers, prompts, 12, K=2, sampling=GREEDY)
+    assert [(row["drafter"], row["verifier"]) for row in rows] == list(itertools.product(drafters, verifiers))
+    assert [row["exactness"] for row in rows] == ["exact", "exact", "LOSSY"] * 2
+    sampler = SpeculativeSampler(TARGET, drafters["model"][1], K=2, sampling=GREEDY)
+    calls = {kind: sum(sampler.generate(p, 12, 0).stats.target_calls for p in prompts[kind]) for kind in prompts}
+    for row in rows[:3]:
+        assert list(row["kinds"]) == ["short", "long", "all"]
+        assert row["kinds"]["short"]["tokens_per_call"] == 24 / calls["short"]
+        assert row["kinds"]["all"]["tokens_per_call"] == 36 / sum(calls.values())
+    assert all(cell["same_texts"] == cell["n_texts"] for row in rows for cell in row["kinds"].values())
+    assert rows[0]["kinds"]["all"]["n_texts"] == 3
+
+
+def test_native_and_assisted():
+    entries = {"draft": (TARGET, ModelDrafter(DRAFT))}
+    options = {"sampling": Sampling(), "K": 3, "seed": 5}
+    runs, rows = native_and_assisted(TARGET, entries, PROMPTS[:4], 15, **options)
+    row, seconds = rows["draft"], {name: sum(run.seconds for run in some) for name, some in runs.items()}
+    assert (row["native_seconds"], row["seconds"]) == (seconds["native"], seconds["draft"])
+    assert row["speedup"] == pytest.approx(seconds["native"] / seconds["draft"])
+    assert row["tokens_per_second"] == 60 / seconds["draft"] and row["same_texts"] < 4
+    assert row["tokens_per_call"] == 60 / sum(run.target_calls for run in runs["draft"])
+    shared = native_and_assisted(TARGET, entries, PROMPTS[:4], 15, verifier=exact_match, shared_noise=True, **options)
+    assert shared[1]["draft"]["same_texts"] == 4
+
+
+# ------------------------------------------------------------------------------------------------ parts
+
+
+class Interrupted(Exception):
+    pass
+
+
+EXPERIMENTS = {
+    "calibrate": lambda keep: calibrate(TARGET, ModelDrafter(DRAFT), PROMPTS[:6], 8, sampling=Sampling(), keep=keep),
+    "gamma": lambda keep: gamma_table(TARGET, ModelDrafter(DRAFT), PROMPTS[:6], 8, sampling=Sampling(), keep=keep),
+    "alpha": lambda keep: alpha_table(
+        TARGET, {"draft": ModelDrafter(DRAFT)}, PROMPTS[:6], 8, sampling=Sampling(), keep=keep
+    ),
+    "methods": lambda keep: method_table(
+        TARGET, {"draft": (TARGET, ModelDrafter(DRAFT))}, {"rejection": rejection}, {"some": PROMPTS[:6]}, 8, K=2,
+        sampling=Sampling(), keep=keep,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_an_interrupted_experiment_goes_on_where_it_stopped(name):
+    kept, measured, most = {}, [], [3]
+
+    def keep(part, measure):
+        if part not in kept:
+            if len(measured) == most[0]:
+                raise Interrupted
+            measured.append(part)
+            kept[part] = json.loads(json.dumps(measure()))
+        return kept[part]
+
+    with pytest.raises(Interrupted):
+        EXPERIMENTS[name](keep)
+    before, most[0] = json.dumps(kept), math.inf
+    report = EXPERIMENTS[name](keep)
+    assert len(before) > 50 and json.dumps({part: kept[part] for part in measured[:3]}) == before
+    assert len(set(measured)) == len(measured) >= 6
+    assert EXPERIMENTS[name](keep) == report and len(measured) == len(kept)

@@ -122,6 +122,8 @@ def test_a_prompt_of_bytes_that_are_no_text():
             "--verifier: expected one of rejection, block, exact_match, gumbel, lenient, typical, got '[1]'",
         ),
         (["museum", "--K", "3"], "unknown option --K"),
+        (["prompts", "--json", "nowhere/a.json"], "--json: cannot write nowhere"),
+        (["gamma_table", "--temperatures"], "--temperatures needs a value"),
         (["museum", "block"], "unexpected 'block'"),
         (["--json=yes"], "--json: expected a name that ends in .json, got yes"),
         (["--n_tokens_to_generate", "510"], "n_ctx is 512: generate at most 498 or shorten the prompt"),

@@ -1,0 +1,321 @@
+"""The experiments as commands: pages, plots and reports in files, mostly without a process of their own."""
+
+import contextlib
+import io
+import itertools
+import json
+import re
+import sys
+from functools import lru_cache
+
+import pytest
+from conftest import ROOT
+
+import gpt2np
+import main
+from command_line import plan, saved
+from command_line.commands import COMMANDS, EXPERIMENTS
+from command_line.plan import Plan
+from command_line.prompts import KNOWN, check_prompts, dialogue_prompts, prompts_of
+from command_line.request import TALES, TEXT_OPTIONS, check_file
+from command_line.saved import Saved, settings_of
+from speculative import Costs
+
+FEW = {"n_prompts": 3, "n_tokens_to_generate": 4}
+SMALL = {"target_model_size": "tiny-draft", "exit_layer": 1}
+FAST = {
+    "prompts": SMALL,
+    "calibrate": {**SMALL, "drafter": "ngram"},
+    "drafters": SMALL,
+    "gamma_table": {**SMALL, "max_K": 3},
+    "alpha_table": {"target_sizes": "tiny-draft,tiny-target"},
+    "method_table": {**SMALL, "drafters": "model,suffix", "verifiers": "rejection,gumbel,typical"},
+    "compare_sizes": {},
+}
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory):
+    """Every experiment once, with few tokens and a small model: dict name -> (report, page, plot)."""
+    found, folder = {}, tmp_path_factory.mktemp("reports")
+    (folder / "tales.txt").write_text(TALES.read_text(encoding="utf-8")[:40_000], encoding="utf-8")
+    costs = Costs(0.001, 0.1, (1.0,) * 9)
+    for name, options in FAST.items():
+        paths = {"json": str(folder / f"{name}.json"), "plot": str(folder / f"{name}.png")}
+        with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()) as page:
+            patch.setattr("command_line.request.TALES", folder / "tales.txt")
+            for module in ("prompts", "experiments"):
+                patch.setattr(f"command_line.{module}.N_AHEAD", 12)
+            patch.setattr("speculative.experiments.clock.N_WARM", 1)
+            patch.setattr("speculative.experiments.calibration.measure_costs", lambda *_, **options: costs)
+            patch.setattr("gpt2np.load", lru_cache(gpt2np.load))
+            COMMANDS[name](**{**FEW, **options, **paths})
+        found[name] = json.loads((folder / f"{name}.json").read_text()), page.getvalue(), folder / f"{name}.png"
+    return found
+
+
+def test_every_experiment_is_tried():
+    assert FAST.keys() == COMMANDS.keys() == EXPERIMENTS.keys()
+
+
+@pytest.mark.parametrize("name", FAST)
+def test_the_report_says_what_was_asked_for(reports, name):
+    report, page, _ = reports[name]
+    assert report["command"] == name and report["finished"] is True and report["parts"]
+    assert report["settings"]["n_prompts"] == 3 and "json" not in report["settings"] and report["machine"] in page
+
+
+@pytest.mark.parametrize("name", FAST)
+def test_the_plot_has_axes_and_colours(reports, name):
+    image = pytest.importorskip("matplotlib.image").imread(reports[name][2])
+    assert min(image.shape[:2]) > 300 and len({tuple(pixel) for pixel in image[::7, ::7, :3].reshape(-1, 3)}) > 5
+
+
+def test_the_page_of_prompts(reports):
+    report, page, _ = reports["prompts"]
+    assert [row["prompt"] for row in report["rows"]] == list(KNOWN) and len(KNOWN) == 7
+    rows = re.findall(r"^(.{40}) +(\d+\.\d\d) +\d+ +(\d+\.\d\d) +\d+ +\d+\.\d\d +\d\.\d\d  (yes|7 of 7)$", page, re.M)
+    assert [row[0].rstrip() for row in rows] == [*(row["beginning"] for row in report["rows"]), "all 7"]
+    assert report["all"]["seconds"] == pytest.approx(sum(row["seconds"] for row in report["rows"]))
+
+
+def test_the_page_of_the_gamma_table(reports):
+    report, page, _ = reports["gamma_table"]
+    for name, table in report["temperatures"].items():
+        assert f"{name}: alpha = {table['alpha']:.3f}, c = {table['c']:.3f}" in page
+        assert [row["K"] for row in table["rows"]] == [1, 2, 3]
+    assert list(report["temperatures"]) == ["temperature 0", "temperature 1"]
+    assert len(re.findall(r"^ +\d +\d+\.\d\d +\d+\.\d\d to \d+\.\d\d( +-?\d+\.\d+){5}$", page, re.M)) == 6
+
+
+def test_the_page_of_the_alpha_table(reports):
+    report, page, _ = reports["alpha_table"]
+    names = [row["drafter"] for row in report["targets"]["tiny-target"]["temperatures"]["temperature 1"]["rows"]]
+    assert names == [
+        "unigram", "bigram", "trigram", "prompt lookup", "suffix", "2 of 9 layers", "4 of 9 layers", "8 of 9 layers",
+        "tiny-draft",
+    ]  # fmt: skip
+    assert all(re.search(rf"^{name} +(\d\.\d\d\d|-)", page, re.M) for name in names)
+    assert "1 of 2 layers" in page and page.count("tiny-draft   ") == 1  # not as its own draft
+
+
+def test_the_page_of_the_method_table(reports):
+    report, page, _ = reports["method_table"]
+    rows = re.findall(r"^(model|suffix) +(\w+) +(?:\d+\.\d\d +\d+\.\d\d +){5}(\w+)$", page, re.M)
+    law = {"rejection": "exact", "gumbel": "exact", "typical": "LOSSY"}
+    assert rows == [(drafter, *rule) for drafter, rule in itertools.product(("model", "suffix"), law.items())]
+    assert list(report["rows"][0]["kinds"]) == ["tales", "dialogue", "repeating", "known", "all"]
+    assert report["rows"][0]["kinds"]["all"]["n_texts"] == 12
+
+
+def test_the_page_of_compare_sizes(reports):
+    report, page, _ = reports["compare_sizes"]
+    assert {name: list(found["drafters"]) for name, found in report["targets"].items()} == {
+        "tiny-draft": ["ngram"],
+        "tiny-target": ["model", "ngram"],
+    }
+    assert (
+        len(re.findall(r" (tiny-draft|ngram) +\d+\.\d\d s +\d+\.\d\d +\d+\.\d\d to \d+\.\d\d +\d\.\d\d$", page, re.M))
+        == 3
+    )
+
+
+# ------------------------------------------------------------------------------------------------ files
+
+
+def test_a_run_that_was_interrupted_goes_on_from_its_file(tmp_path, monkeypatch, capsys):
+    options = {
+        "temperatures": "0",
+        "max_K": 2,
+        "drafter": "ngram",
+        **FEW,
+        **SMALL,
+        "json": str(tmp_path / "gamma.json"),
+    }
+    keep, n_measured = Saved.keep, 0
+
+    def interrupted(self, name, measure):
+        if len(self.parts) == 2 and n_measured == 0:
+            raise KeyboardInterrupt
+        return keep(self, name, measure)
+
+    monkeypatch.setattr(Saved, "keep", interrupted)
+    monkeypatch.setattr(
+        sys, "argv", ["main.py", "gamma_table", *(f"--{name}={value}" for name, value in options.items())]
+    )
+    with pytest.raises(SystemExit, match="130"):
+        main.main()
+    written = capsys.readouterr()
+    assert written.err == f"main.py: interrupted; the same command goes on from {options['json']}\n" and not written.out
+    before = json.loads((tmp_path / "gamma.json").read_text())
+    assert len(before["parts"]) == 2 and before["finished"] is False
+    n_measured = 1
+    main.main()
+    after = json.loads((tmp_path / "gamma.json").read_text())
+    assert after["finished"] is True and len(after["parts"]) == 3 and "alpha = " in capsys.readouterr().out
+    assert {name: after["parts"][name] for name in before["parts"]} == before["parts"]
+    assert [path.name for path in tmp_path.iterdir()] == ["gamma.json"]
+
+
+def test_the_file_is_whole_after_every_part(tmp_path):
+    path = tmp_path / "report.json"
+    parts = Saved(str(path), "some", {"seed": 1})
+    for i in range(3):
+        assert (
+            parts.keep(f"part {i}", lambda i=i: {"seconds": 0.1 * i, "text": 'a "quoted"\nline'})["seconds"] == 0.1 * i
+        )
+        assert json.loads(path.read_text())["parts"].keys() == {f"part {j}" for j in range(i + 1)}
+    again = Saved(str(path), "some", {"seed": 1})
+    assert again.keep("part 2", lambda: 1 / 0) == parts.parts["part 2"]
+    assert parts.finish({"rows": [1]})["rows"] == json.loads(path.read_text())["rows"] == [1]
+
+
+@pytest.mark.parametrize(
+    ("command", "settings", "where", "message"),
+    [
+        ("other", {"seed": 1}, "here", "holds a report of some, expected one of other: name another file"),
+        ("some", {"seed": 2}, "here", "was made with --seed 1, not 2: name another file"),
+        ("some", {"seed": 1, "K": 3}, "here", "was made with --K None, not 3: name another file"),
+        ("some", {"seed": 1}, "there", "was made on here, and this is there: name another file"),
+    ],
+)
+def test_a_file_of_something_else_is_refused(tmp_path, monkeypatch, command, settings, where, message):
+    monkeypatch.setattr(saved, "machine", lambda: "here")
+    Saved(str(tmp_path / "a.json"), "some", {"seed": 1}).finish({})
+    monkeypatch.setattr(saved, "machine", lambda: where)
+    with pytest.raises(ValueError, match=message):
+        Saved(str(tmp_path / "a.json"), command, settings)
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", "no JSON", '{"command": "some", "parts": {}}', b"\xff\xfe"])
+def test_a_file_that_is_no_report_is_refused_and_left_alone(tmp_path, text):
+    path = tmp_path / "a.json"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match=r"a.json is no report of main.py: name another file, or delete it"):
+        Saved(str(path), "some", {})
+    assert path.read_bytes() == before
+
+
+def test_a_text_that_has_changed_is_another_setting(tmp_path):
+    file = tmp_path / "prompts"
+    file.write_text("Once\n\nupon a time\n", encoding="utf-8")
+    request = Plan(prompt_file=str(file))
+    first = settings_of(request, {"prompt_file", "corpus", "json"})
+    file.write_text("Once\n", encoding="utf-8")
+    assert first["prompt_file"] != settings_of(request, {"prompt_file", "corpus"})["prompt_file"]
+    assert first.keys() == {"prompt_file", "corpus"} and first["corpus"] == ""
+
+
+# ------------------------------------------------------------------------------------------------ options
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"prompts": "some"}, "--prompts: expected one of tales, known, got 'some'"),
+        ({"temperatures": "0,hot"}, "--temperatures: expected a number of 0 or more, got 'hot'"),
+        ({"temperatures": "-1"}, "--temperatures: expected a number of 0 or more, got -1.0"),
+        ({"max_K": 1}, "--max_K: expected a whole number of 2 or more, got 1"),
+        ({"drafters": "model,oracle"}, "--drafters: expected one of model, ngram, "),
+        ({"verifiers": "any"}, "--verifiers: expected one of rejection, block, "),
+        ({"json": "a.txt"}, "--json: expected a name that ends in .json, got a.txt"),
+        ({"json": "nowhere/a.json"}, "--json: cannot write nowhere"),
+        ({"plot": "a.gif"}, "--plot: expected a name that ends in .png or .pdf or .svg, got a.gif"),
+        ({"log": "nowhere/a.txt"}, "--log: cannot write nowhere"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_before_anything_runs(options, message):
+    with pytest.raises(ValueError, match="^" + re.escape(message)):
+        Plan(**options)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("gamma_table", {"drafter": "suffix"}, "gamma_table needs a drafter with probabilities"),
+        ("method_table", {"K": "auto"}, "method_table needs one draft length for all, got --K auto: give a number"),
+        ("compare_sizes", {"verifiers": "block"}, "unknown option --verifiers"),
+        ("prompts", {"n_tokens_to_generate": 500}, "prompt 1 of 7: prompt has"),
+    ],
+)
+def test_what_a_command_cannot_do(name, options, message):
+    with pytest.raises(ValueError, match="^" + re.escape(message)):
+        COMMANDS[name](**options)
+
+
+def test_plots_need_matplotlib(monkeypatch, tmp_path):
+    monkeypatch.setattr(plan, "find_spec", lambda name: None)
+    with pytest.raises(
+        ValueError, match=re.escape("--plot needs matplotlib, which is not installed: pip install -e '.[plots]'")
+    ):
+        Plan(plot=str(tmp_path / "a.png"))
+
+
+def test_options_that_are_texts_are_never_read_as_numbers():
+    from dataclasses import fields
+
+    assert {field.name for field in fields(Plan) if field.type is str} <= set(TEXT_OPTIONS)
+
+
+def test_a_name_of_a_file_is_checked(tmp_path):
+    check_file("json", tmp_path / "a.json", (".json",))
+    with pytest.raises(ValueError, match="--json: cannot write"):
+        (tmp_path / "b.json").mkdir()
+        check_file("json", tmp_path / "b.json", (".json",))
+
+
+# ------------------------------------------------------------------------------------------------ prompts
+
+
+def test_prompts_from_a_file_are_its_lines(tmp_path, tiny_pair):
+    _, _, tokenizer = tiny_pair
+    (tmp_path / "file").write_text("Once upon a time\n\n  there was \n", encoding="utf-8")
+    found = prompts_of(Plan(prompt_file=str(tmp_path / "file")), tokenizer)
+    assert [tokenizer.decode(tokens) for tokens in found] == ["Once upon a time", "  there was "]
+    (tmp_path / "file").write_text("\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="file is empty: write one prompt a line"):
+        prompts_of(Plan(prompt_file=str(tmp_path / "file")), tokenizer)
+
+
+def test_places_in_dialogue_have_quotation_marks(tiny_pair):
+    target, _, tokenizer = tiny_pair
+    found = dialogue_prompts(tokenizer, 5)
+    assert len({tuple(tokens) for tokens in found}) == 5
+    assert all(len(tokens) == 32 and tokenizer.decode(tokens).count('"') >= 4 for tokens in found)
+    with pytest.raises(ValueError, match=r"^prompt 2 of 2: prompt has 500 tokens and n_tokens is 20, but n_ctx is 512"):
+        check_prompts([[0], [0] * 500], 20, target)
+
+
+def test_both_texts_of_every_prompt_in_the_log(tmp_path, capsys):
+    (tmp_path / "prompts").write_text("Once upon a time\nThere was\n", encoding="utf-8")
+    COMMANDS["prompts"](
+        prompt_file=str(tmp_path / "prompts"), log=str(tmp_path / "a.txt"), json=True, temperature=1,
+        n_tokens_to_generate=9, **SMALL,
+    )  # fmt: skip
+    report, log = json.loads(capsys.readouterr().out), (tmp_path / "a.txt").read_text(encoding="utf-8")
+    for i, row in enumerate(report["rows"], 1):
+        same = "the same text" if row["same_text"] else "another text"
+        assert f"=== {i}\n{row['prompt']}\n\n--- native, {row['native_seconds']:.3f} s\n{row['native']}\n" in log
+        assert f"--- assisted, {row['seconds']:.3f} s, {same}\n{row['assisted']}\n" in log
+    assert "parts" not in report and report["command"] == "prompts"
+
+
+def test_the_page_says_what_to_expect_of_the_texts(monkeypatch, capsys):
+    monkeypatch.setattr("gpt2np.load", lru_cache(gpt2np.load))
+    for options, words in (
+        ({"temperature": 1}, "both texts have one law, and need not be the same"),
+        ({"temperature": 1, "verifier": "gumbel"}, "both texts are to be the same"),
+        ({"temperature": 1, "verifier": "typical"}, "LOSSY: the texts have not even the same law"),
+    ):
+        COMMANDS["prompts"](prompts="tales", **FEW, **SMALL, **options)
+        page = capsys.readouterr().out
+        assert words in page and ("3 of 3" in page or options.get("verifier") != "gumbel")
+
+
+def test_the_comparison_and_the_museum_write_reports_too(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    main.compare(n_tokens_to_generate=5, json=str(tmp_path / "a.json"))
+    assert json.loads((tmp_path / "a.json").read_text())["same_tokens"] is True and "speedup" in capsys.readouterr().out
+    with pytest.raises(ValueError, match="was made with --n_tokens_to_generate 5, not 6"):
+        main.compare(n_tokens_to_generate=6, json=str(tmp_path / "a.json"))
