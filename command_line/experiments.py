@@ -151,7 +151,7 @@ def method_table(request, parts):
     rows = library.method_table(
         target, entries, {name: VERIFIERS[name] for name in request.listed("verifiers")},
         {"tales": tales, "dialogue": dialogue, "repeating": repeating, "known": known}, n_tokens, K=request.K,
-        sampling=request.sampling, seed=request.seed, keep=parts.keep,
+        sampling=request.sampling, shared_noise={"gumbel"}, seed=request.seed, keep=parts.keep,
     )  # fmt: skip
     return {**about, "n_prompts": n_prompts, "K": request.K, **asdict(request.sampling), "rows": rows}
 

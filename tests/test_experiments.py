@@ -9,6 +9,7 @@ import pytest
 
 from speculative import (
     AutoregressiveSampler,
+    Gumbel,
     ModelDrafter,
     PromptLookupDrafter,
     Sampling,
@@ -232,6 +233,19 @@ def test_a_row_for_each_drafter_and_verifier():
         assert row["kinds"]["all"]["tokens_per_call"] == 36 / sum(calls.values())
     assert all(cell["same_texts"] == cell["n_texts"] for row in rows for cell in row["kinds"].values())
     assert rows[0]["kinds"]["all"]["n_texts"] == 3
+
+
+def test_the_verifiers_that_want_shared_noise_get_it():
+    drafters, verifiers = {"model": (TARGET, ModelDrafter(DRAFT))}, {"own": exact_match, "shared": exact_match}
+    own, shared = method_table(
+        TARGET, drafters, verifiers, {"some": PROMPTS[:2]}, 30, K=3, sampling=Sampling(), shared_noise=["shared"]
+    )
+    sampler = SpeculativeSampler(TARGET, ModelDrafter(DRAFT), verifier=exact_match, K=3)
+    for row, noise in ((own, np.random.default_rng), (shared, Gumbel)):
+        calls = [
+            sampler.generate(prompt, 30, noise(seed)).stats.target_calls for seed, prompt in enumerate(PROMPTS[:2])
+        ]
+        assert row["kinds"]["all"]["tokens_per_call"] == 60 / sum(calls)
 
 
 def test_native_and_assisted():

@@ -11,7 +11,9 @@ from ..sampler import SpeculativeSampler
 from .clock import SharedNoise, at_once, gain_of, race, total, under
 
 
-def method_table(target, drafters, verifiers, prompts, n_tokens, *, K, sampling, seed=0, progress=iter, keep=at_once):
+def method_table(
+    target, drafters, verifiers, prompts, n_tokens, *, K, sampling, shared_noise=(), seed=0, progress=iter, keep=at_once
+):
     """One row for each drafter and verifier.
 
     Each drafter runs a race of its own against the target alone, with all verifiers.
@@ -22,12 +24,13 @@ def method_table(target, drafters, verifiers, prompts, n_tokens, *, K, sampling,
     drafters : dict name -> (target, drafter)
         Each with the target it works with, which has the same logits as `target`.
     verifiers : dict name -> Verifier
-        "gumbel" is given shared noise.
     prompts : dict kind -> list of sequences of int
     n_tokens, seed, progress, keep
         As in `race`.
     K, sampling
         As in `SpeculativeSampler`.
+    shared_noise : collection of str
+        The verifiers that are given shared noise, with exact_match for a rule.
 
     Returns
     -------
@@ -40,7 +43,7 @@ def method_table(target, drafters, verifiers, prompts, n_tokens, *, K, sampling,
         samplers = {"alone": AutoregressiveSampler(target, sampling=sampling)}
         for rule_name, rule in verifiers.items():
             sampler = SpeculativeSampler(own_target, drafter, verifier=rule, K=K, sampling=sampling)
-            samplers[rule_name] = SharedNoise(sampler) if rule_name == "gumbel" else sampler
+            samplers[rule_name] = SharedNoise(sampler) if rule_name in shared_noise else sampler
         runs = {}
         for kind, some in prompts.items():
             part = under(f"{name}, {kind}", keep)
