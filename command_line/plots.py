@@ -59,8 +59,10 @@ def calibrate(report):
     label = "measured on other prompts, 95 % interval"
     axes.errorbar(lengths, measured, spread(rows), fmt="o", color=ORANGE, capsize=3, label=label)
     break_even(axes)
-    axes.set(xlabel="draft length K (tokens)", ylabel="speedup (times the target alone)", xticks=lengths)
-    axes.legend()
+    axes.set(
+        xlabel="draft length K (tokens)", ylabel="speedup (times the target alone)", xticks=lengths, ylim=(0, None)
+    )
+    axes.legend(loc="lower left")
     return figure
 
 

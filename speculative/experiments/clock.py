@@ -16,7 +16,7 @@ import numpy as np
 from ..gumbel import Gumbel
 from ..interfaces import Sampler, collect
 
-N_WARM = 8  # tokens before the clock starts
+N_WARM = 4  # tokens before the clock starts
 
 
 @dataclass(frozen=True)
