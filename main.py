@@ -38,19 +38,22 @@
                            beside the page
 --help                     print this
 
-    python main.py prompts         native against assisted on the prompts of a well-known evaluation (10 s)
+    python main.py prompts         native against assisted on the prompts of a well-known evaluation
     python main.py calibrate       what the draft costs and is worth on this machine: the speedup for K = 1 to 8,
-                                   predicted and measured (20 s)
-    python main.py gamma_table     K = 1 to 10: speedup in time and in target calls, the alpha and c that fit (60 s)
-    python main.py drafters        every drafter in a table: alpha, c, tokens per call, speedup (20 s)
-    python main.py alpha_table     every drafter: alpha at each temperature, for each target (60 s)
+                                   predicted and measured
+    python main.py gamma_table     K = 1 to 10: speedup in time and in target calls, the alpha and c that fit
+    python main.py drafters        every drafter in a table: alpha, c, tokens per call, speedup
+    python main.py alpha_table     every drafter: alpha at each temperature, for each target
     python main.py method_table    drafters and verifiers on tales, dialogue, text that repeats itself, known prompts:
-                                   tokens per call, speedup, exact or not (60 s)
-    python main.py compare_sizes   seconds of targets of several sizes, natively and with each drafter (20 s)
+                                   tokens per call, speedup, exact or not
+    python main.py compare_sizes   seconds of targets of several sizes, natively and with each drafter
 
-These take the models and the options above where they make sense: all but --prompt, --stop, --show, --trace; and
+Each takes a minute or less with the bundled pair on two quiet cores. They take the models and the options above where
+these make sense, which is all but --prompt, --stop, --show and --trace; and
 --n_prompts N              how many tales to continue (36; 12 for gamma_table, alpha_table, 8 for compare_sizes, 4 for
                            drafters, 3 of each kind for method_table)
+--n_tokens_to_generate N   (120; 100 for gamma_table, 64 for calibrate, drafters, alpha_table, 48 for method_table)
+--temperature T            (0; 0.5 for method_table, where the rules differ and text still repeats itself)
 --prompts P, --prompt_file FILE
                            the prompts of prompts, gamma_table, alpha_table and compare_sizes: tales, beginnings that
                            neither bundled model knows; known, the seven of the evaluation; or those of a file, one a

@@ -187,6 +187,8 @@ def sizes(report):
             print(f"{first}{draft:14}{row['seconds']:8.2f} s{row['speedup']:10.2f}   {interval}", end="")
             print(f"{row['tokens_per_call']:16.2f}")
             first = " " * len(first)
+        if not found["drafters"]:
+            print(f"{first}-")
     print("\nSeconds are those of the new tokens of all prompts.")
 
 

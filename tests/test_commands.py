@@ -108,8 +108,12 @@ def test_the_page_of_the_method_table(reports):
     assert report["rows"][0]["kinds"]["all"]["n_texts"] == 12
 
 
-def test_the_page_of_compare_sizes(reports):
+def test_the_page_of_compare_sizes(reports, capsys):
     report, page, _ = reports["compare_sizes"]
+    EXPERIMENTS["compare_sizes"].page(
+        {**report, "targets": {"alone": {**report["targets"]["tiny-draft"], "drafters": {}}}}
+    )
+    assert re.search(r"^alone +0\.7 M +\d+\.\d\d s   -$", capsys.readouterr().out, re.M)
     assert {name: list(found["drafters"]) for name, found in report["targets"].items()} == {
         "tiny-draft": ["ngram"],
         "tiny-target": ["model", "ngram"],
