@@ -8,7 +8,9 @@ from speculative.interfaces import check_request
 
 from .request import held_out_prompts, read_text, tales
 
-KNOWN = (  # the prompts by which assisted generation is often compared, as they stand in TinyLlama's README
+# The test prompts, word for word, of a well-known comparison of assisted with native decoding: mychen76, "Evaluate LLM
+# fast inference via speculative decoding without quantization" (2023), a script over Llama 2 13B and TinyLlama.
+KNOWN = (
     "Name planets in our solar system",
     "Give me detailed info about Justin Trudeau.",
     "Generate a few good titles for a draft of a post [type of transformer models]",

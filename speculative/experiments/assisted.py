@@ -1,6 +1,6 @@
 """The plain question: seconds for the same work, natively and assisted by a draft.
 
-Source, in form: the tables of native and assisted seconds in the README of TinyLlama (arXiv:2401.02385).
+Source, in form: the table of native and assisted seconds in TinyLlama's speculative_decoding/README.md (2023).
 Next: calibration.py
 """
 
