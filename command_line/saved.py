@@ -14,7 +14,7 @@ from tqdm import tqdm
 
 from gpt2np import matmul
 
-from .request import machine, read_text
+from .request import machine
 
 OUTPUTS = {"json", "plot", "log", "show", "trace"}  # options that change nothing that is measured
 INPUTS = ("prompt_file", "corpus")  # options that name a text
@@ -24,8 +24,9 @@ def settings_of(request, names):
     """The options `names` of a request as a dict, and of the texts that they name a checksum."""
     settings = {name: getattr(request, name) for name in sorted(names - OUTPUTS)}
     for name in INPUTS:
-        if settings.get(name):
-            settings[name] += " sha256 " + sha256(read_text(settings[name], name).encode()).hexdigest()[:16]
+        path = Path(settings.get(name) or ".")
+        if path.is_file():  # else it is not needed, or refused where it is
+            settings[name] += " sha256 " + sha256(path.read_bytes()).hexdigest()[:16]
     return settings
 
 
