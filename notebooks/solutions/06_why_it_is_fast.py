@@ -1,0 +1,20 @@
+"""The exercises of notebook 06."""
+
+import math
+
+
+def my_expected_tokens(alpha, K):
+    """The i-th guess is kept with probability alpha^i, and the target's own token always comes: alpha^0."""
+    return float(sum(alpha**i for i in range(K + 1)))
+
+
+def my_best_K(alpha, c, v):
+    """What a round yields over what it costs; `max` looks at every K and takes the smaller where two are equal."""
+    return max(range(len(v)), key=lambda K: my_expected_tokens(alpha, K) / (K * c + v[K]))
+
+
+def my_alpha(rounds):
+    """A round tested its accepted guesses and, if those were not all, the one that was rejected."""
+    accepted = sum(n for _, n in rounds)
+    rejected = sum(n < k for k, n in rounds)
+    return accepted / (accepted + rejected) if accepted + rejected else math.nan
