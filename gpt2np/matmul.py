@@ -65,11 +65,16 @@ class Panels:
         return y[: len(x), : self.shape[1]]
 
     def multiply(self, groups, chunk):
+        """groups [n_groups, n_rows, n_in] @ chunk -> [n_groups * n_rows, n_panels * N_COLUMNS]"""
         n_groups, n_rows, _ = groups.shape
-        y = np.empty((n_groups * n_rows, len(chunk) * N_COLUMNS), np.float32)
-        by_panel = y.reshape(n_groups, n_rows, len(chunk), N_COLUMNS).transpose(2, 0, 1, 3)
-        multiply(groups, chunk, by_panel)
-        return y
+        # NumPy takes the products in the order of y in memory. Of several groups each meets a panel while it is in the
+        # cache, before the next panel: else all of w would be read again for each group.
+        if n_groups > 1:
+            y = np.empty((len(chunk), n_groups, n_rows, N_COLUMNS), np.float32)
+        else:
+            y = np.empty((n_rows, len(chunk), 1, N_COLUMNS), np.float32).transpose(1, 2, 0, 3)
+        multiply(groups, chunk, y)
+        return y.transpose(1, 2, 0, 3).reshape(n_groups * n_rows, -1)
 
     def columns(self, indices):
         """Some columns of w, as rows: [n] -> [n, n_in]"""
