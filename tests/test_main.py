@@ -1,4 +1,4 @@
-"""The command line from outside: every test runs `python main.py` as a process."""
+"""The command line from outside: every test runs main.py as a process, see command.py."""
 
 import dataclasses
 import json
@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import pytest
+from command import run
 from conftest import ROOT
 
 from command_line import tables
@@ -17,11 +18,6 @@ from command_line.request import TEXT_OPTIONS, Request
 from speculative import trace
 
 FEW = ("--n_tokens_to_generate", "12")
-
-
-def run(*arguments, **options):
-    command = [sys.executable, ROOT / "main.py", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=120, **options)
 
 
 def report(*arguments):
@@ -207,15 +203,18 @@ def test_a_lossy_rule_says_so():
     assert "LOSSY" not in run("--temperature", "1", *FEW).stdout
 
 
-def test_the_museum():
+def test_the_museum(capsys):
+    """In this process, since test_testing.py needs the same laws, and they take long."""
+    from main import museum
     from speculative.museum import EXHIBITS
 
-    page = run("museum")
-    assert page.returncode == 0 and page.stderr == "" and len(EXHIBITS) >= 20
+    museum()
+    page = capsys.readouterr().out
+    assert len(EXHIBITS) >= 20
     for exhibit in EXHIBITS.values():
-        line = next(line for line in page.stdout.splitlines() if line.startswith(exhibit.name + "  "))
+        line = next(line for line in page.splitlines() if line.startswith(exhibit.name + "  "))
         assert float(line.split()[-2]) >= 0 and line.split()[-1] == exhibit.grader.__name__
-        assert exhibit.what in page.stdout and exhibit.seen in page.stdout
+        assert exhibit.what in page and exhibit.seen in page
 
 
 def test_help_explains_every_option():
@@ -314,8 +313,9 @@ def test_statistics_as_llama_cpp_prints_them():
 SHORT = ("--n_prompts", "3", "--n_tokens_to_generate", "6", "--drafter", "ngram")
 
 
-def test_calibrate_predicts_and_measures():
-    data = json.loads(run("calibrate", *SHORT, "--json").stdout)
+def test_calibrate_predicts_and_measures(tmp_path):
+    page = run("calibrate", *SHORT, "--json", tmp_path / "report.json")
+    data = json.loads((tmp_path / "report.json").read_text())
     assert [row["K"] for row in data["rows"]] == list(range(1, 9))
     assert data["costs"]["v"][0] == 1 and 0 < data["alpha"] < 1
     assert (data["n_prompts_expected"], data["n_prompts_timed"], data["n_tokens"]) == (2, 1, 6)
@@ -324,10 +324,6 @@ def test_calibrate_predicts_and_measures():
         assert row["low"] <= row["speedup"] <= row["high"]
     gains = [1, *(row["expected_speedup"] for row in data["rows"])]
     assert data["best_K"] == gains.index(max(gains))
-
-
-def test_the_page_of_calibrate():
-    page = run("calibrate", *SHORT)
     assert page.returncode == 0 and page.stderr == ""
     assert re.search(
         r"^costs   a plain step \d+\.\d\d ms, c = \d\.\d{3}, v\(1\.\.9\) = 1\.00( \d+\.\d\d){8}$", page.stdout, re.M
@@ -353,7 +349,8 @@ def test_calibrate_says_what_to_do(capsys, best_K, verdict):
 
 
 def test_the_table_of_drafters():
-    page = run("drafters", "--n_prompts", "3", "--n_tokens_to_generate", "4")
+    small = ("--target_model_size", "tiny-draft", "--exit_layer", "1")
+    page = run("drafters", "--n_prompts", "3", "--n_tokens_to_generate", "4", *small)
     assert page.returncode == 0 and page.stderr == ""
     for kind in ("tales", "repeating"):
         table = page.stdout.split(f"\n{kind}: ")[1].split("\n\n")[0]
@@ -428,8 +425,9 @@ def test_the_reader_may_leave_early():
 
 
 def test_a_terminal_without_the_characters():
-    result = run("--prompt", "naïve 世界", *FEW, env={**os.environ, "PYTHONIOENCODING": "ascii"})
-    assert result.returncode == 0 and "na?ve ??" in result.stdout
+    command = [sys.executable, ROOT / "main.py", "--prompt", "naïve 世界", *FEW]
+    output = subprocess.run(command, env={**os.environ, "PYTHONIOENCODING": "ascii"}, capture_output=True, check=True)
+    assert "na?ve ??" in output.stdout.decode("ascii")
 
 
 def test_bench_measures_each_strategy():

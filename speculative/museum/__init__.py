@@ -15,6 +15,7 @@ import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from .. import testing
@@ -70,8 +71,12 @@ def sampler_with(exhibit):
     return exhibit.wrong(TARGET, drafter, K=K, sampling=SAMPLING)
 
 
+@lru_cache
 def law_error(exhibit):
-    """The largest error of a probability in the law of the first three tokens, on the toy case at temperature 0.5."""
+    """The largest error of a probability in the law of the first three tokens, on the toy case at temperature 0.5.
+
+    It is computed once: some exhibits need thousands of paths, and seconds.
+    """
 
     def generated(rng):
         result = sampler_with(exhibit).generate(list(PROMPT), N_TOKENS, rng)
