@@ -2,8 +2,8 @@
 
     python notebooks/run.py                         run all of them, in place
     python notebooks/run.py notebooks/05*.ipynb     run these
-    python notebooks/run.py --check [...]           keep nothing; say whether every cell runs, every check of an exercise
-                                                    fails as the notebook is, and passes with its file in solutions/
+    python notebooks/run.py --check [...]           keep nothing; say whether every cell runs, and every check of an
+                                                    exercise fails as it is, and passes with the file in solutions/
 
 A cell with the tag "check" checks an exercise; it has the tag "raises-exception", too, so that "Run all" goes on.
 """

@@ -203,20 +203,6 @@ def test_a_lossy_rule_says_so():
     assert "LOSSY" not in run("--temperature", "1", *FEW).stdout
 
 
-def test_the_museum(capsys):
-    """In this process, since test_testing.py needs the same laws, and they take long."""
-    from main import museum
-    from speculative.museum import EXHIBITS
-
-    museum()
-    page = capsys.readouterr().out
-    assert len(EXHIBITS) >= 20
-    for exhibit in EXHIBITS.values():
-        line = next(line for line in page.splitlines() if line.startswith(exhibit.name + "  "))
-        assert float(line.split()[-2]) >= 0 and line.split()[-1] == exhibit.grader.__name__
-        assert exhibit.what in page and exhibit.seen in page
-
-
 def test_help_explains_every_option():
     page = run("--help")
     assert page.returncode == 0 and page.stderr == ""

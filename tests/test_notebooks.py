@@ -3,10 +3,11 @@
 import subprocess
 import sys
 
-import nbformat
 import pytest
 from conftest import ROOT
 
+nbformat = pytest.importorskip("nbformat", reason="pip install -e '.[notebooks]'")
+pytestmark = pytest.mark.notebooks
 FOLDER = ROOT / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("[0-9]*.ipynb"))
 

@@ -38,11 +38,12 @@ def test_the_output_shown_is_that_of_the_command():
     assert normal(output.stdout).split() == normal(shown[0].removeprefix("$ python main.py\n")).split()
 
 
-def test_the_two_set_up_commands_stand_in_it():
+def test_the_three_set_up_commands_stand_in_it():
     commands = re.findall(r"^python -m pip install.*$", README, re.M)
-    assert commands[:2] == [
+    assert commands == [
         "python -m pip install -e . && python main.py",
         'python -m pip install -e ".[test]" && python -m pytest',
+        'python -m pip install -e ".[test,notebooks]" && python -m pytest -m notebooks',
     ]
 
 

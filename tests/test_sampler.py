@@ -45,14 +45,20 @@ def test_the_generated_tokens_have_the_law_of_the_target():
     assert sum(abs(counts[tokens] / n - law[tokens]) for tokens in law) < epsilon
 
 
+@pytest.fixture(scope="module")
+def greedy_texts(tiny_pair):
+    """Three prompts and the target's own 60 tokens behind each."""
+    target, _, tokenizer = tiny_pair
+    texts = ("Once upon a time", '"Who are you?" said the', "<|endoftext|>")
+    alone = AutoregressiveSampler(target, sampling=GREEDY)
+    return [alone.generate(tokenizer.encode(text, special=True), 60) for text in texts]
+
+
 @pytest.mark.parametrize("K", range(1, 9))
-def test_greedy_tokens_equal_those_of_the_target_alone(tiny_pair, K):
-    target, draft, tokenizer = tiny_pair
-    for text in ("Once upon a time", '"Who are you?" said the', "<|endoftext|>"):
-        prompt = tokenizer.encode(text, special=True)
-        expected = AutoregressiveSampler(target, sampling=GREEDY).generate(prompt, 60).tokens
-        sampler = speculative_sampler(target, draft, K, GREEDY)
-        np.testing.assert_array_equal(sampler.generate(prompt, 60).tokens, expected)
+def test_greedy_tokens_equal_those_of_the_target_alone(tiny_pair, greedy_texts, K):
+    sampler = speculative_sampler(*tiny_pair[:2], K, GREEDY)
+    for alone in greedy_texts:
+        np.testing.assert_array_equal(sampler.generate(alone.prompt, 60).tokens, alone.tokens)
 
 
 @pytest.mark.parametrize("K", range(1, 9))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from conftest import random_gpt2
 
+import main
 import speculative
 from gpt2np import EarlyExit, HParams
 from speculative import (
@@ -56,6 +57,17 @@ def test_every_exhibit_is_caught_by_its_grader_with_the_right_hint(name):
 def test_the_error_of_the_law_is_0_only_where_another_check_sees_the_mistake(name):
     error = law_error(EXHIBITS[name])
     assert error < 1e-15 if name in LAW_IS_RIGHT else error > 1e-9
+
+
+def test_the_page_of_the_museum(capsys):
+    """The command, in this process: the laws take long, and stand in the tests above, too."""
+    main.museum()
+    page = capsys.readouterr().out
+    assert len(EXHIBITS) >= 20
+    for exhibit in EXHIBITS.values():
+        line = next(line for line in page.splitlines() if line.startswith(exhibit.name + "  "))
+        assert float(line.split()[-2]) >= 0 and line.split()[-1] == exhibit.grader.__name__
+        assert exhibit.what in page and exhibit.seen in page
 
 
 def test_no_two_hints_of_verifiers_are_the_same():
