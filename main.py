@@ -48,8 +48,8 @@
                                    tokens per call, speedup, exact or not
     python main.py compare_sizes   seconds of targets of several sizes, natively and with each drafter
 
-Each takes a minute or less with the bundled pair on two quiet cores. They take the models and the options above where
-these make sense, which is all but --prompt, --stop, --show and --trace; and
+Each takes ten seconds to two minutes with the bundled pair on two cores. They take the models and the options above
+where these make sense, which is all but --prompt, --stop, --show and --trace; and
 --n_prompts N              how many tales to continue (36; 12 for gamma_table, alpha_table, 8 for compare_sizes, 4 for
                            drafters, 3 of each kind for method_table)
 --n_tokens_to_generate N   (120; 100 for gamma_table, 64 for calibrate, drafters, alpha_table, 48 for method_table)
