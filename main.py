@@ -92,18 +92,9 @@ import fire
 import numpy as np
 
 from command_line.commands import COMMANDS
-from command_line.request import (
-    OPTIONS,
-    VERIFIERS,
-    as_text,
-    check_texts,
-    draft_length,
-    load,
-    machine,
-    prompt_tokens,
-    read,
-    set_up,
-)
+from command_line.models import draft_length, load, set_up
+from command_line.prompts import prompt_tokens
+from command_line.request import OPTIONS, VERIFIERS, as_text, check_texts, machine, read
 from command_line.saved import Saved, settings_of
 from command_line.views import JsonView, TextView, print_museum, print_trace, progress, show, timings_page
 from gpt2np import matmul

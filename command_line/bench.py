@@ -21,7 +21,9 @@ from gpt2np.load import find_on_disk
 from gpt2np.params import build_params, param_shapes
 from speculative import AutoregressiveSampler, ModelDrafter, Sampling, SpeculativeSampler
 
-from .request import check_choice, check_file, check_number, held_out_prompts, load, load_draft, read
+from .models import load, load_draft
+from .prompts import held_out_prompts
+from .request import check_choice, check_file, check_number, read
 from .saved import Saved, settings_of
 from .views import progress, show
 

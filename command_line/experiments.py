@@ -10,8 +10,17 @@ import gpt2np
 from speculative import EarlyExitDrafter, ModelDrafter, NGramDrafter, NGramModel, NoisyDrafter, OracleDrafter
 from speculative import experiments as library
 
-from .prompts import N_AHEAD, beginning, check_prompts, dialogue_prompts, prompts_of, repeating_prompts
-from .request import COPYING, DRAFTERS, VERIFIERS, draft_length, held_out_prompts, load, set_up
+from .models import draft_length, load, set_up
+from .prompts import (
+    N_AHEAD,
+    beginning,
+    check_prompts,
+    dialogue_prompts,
+    held_out_prompts,
+    prompts_of,
+    repeating_prompts,
+)
+from .request import COPYING, DRAFTERS, VERIFIERS
 
 
 def calibrate(request, parts):

@@ -1,12 +1,15 @@
 """Texts to continue: the tales that neither bundled model has seen, a well-known list, a file of one's own.
 
-Next: experiments.py
+Next: models.py
 """
 
+from pathlib import Path
+
+import gpt2np
 from speculative import AutoregressiveSampler, Sampling
 from speculative.interfaces import check_request
 
-from .request import held_out_prompts, read_text, tales
+from .request import read_text
 
 # The test prompts, word for word, of a well-known comparison of assisted with native decoding: mychen76, "Evaluate LLM
 # fast inference via speculative decoding without quantization" (2023), a script over Llama 2 13B and TinyLlama.
@@ -23,7 +26,29 @@ KNOWN = (
     "evidence to support your argument.",
     "Make a coding challenge for Python with 3 questions and answers",
 )
+TALES = Path(gpt2np.__file__).parent / "tiny" / "held_out.txt"
 N_AHEAD = 200  # how far into its own greedy text the target goes round in circles
+
+
+def tales():
+    """The tales that neither bundled model has seen, in two parts: to count in, and to take prompts from."""
+    text = TALES.read_text(encoding="utf-8")
+    return text[: len(text) * 3 // 4], text[len(text) * 3 // 4 :]
+
+
+def prompt_tokens(prompt, tokenizer):
+    """The prompt's token ids; for an empty prompt `<|endoftext|>`, after which a new text begins."""
+    if prompt:
+        return tokenizer.encode(prompt)
+    if tokenizer.end_of_text is None:
+        raise ValueError("the prompt is empty, and this vocabulary has no <|endoftext|> to start from: give a --prompt")
+    return [tokenizer.end_of_text]
+
+
+def held_out_prompts(tokenizer, n_prompts, length=32):
+    """Beginnings of `length` tokens at places spread over the second part of the tales."""
+    tokens = tokenizer.encode(tales()[1])
+    return [tokens[i * len(tokens) // n_prompts :][:length] for i in range(n_prompts)]
 
 
 def prompts_of(request, tokenizer):

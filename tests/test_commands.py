@@ -16,8 +16,8 @@ import main
 from command_line import plan, saved
 from command_line.commands import COMMANDS, EXPERIMENTS
 from command_line.plan import Plan
-from command_line.prompts import KNOWN, check_prompts, dialogue_prompts, prompts_of
-from command_line.request import TALES, TEXT_OPTIONS, check_file
+from command_line.prompts import KNOWN, TALES, check_prompts, dialogue_prompts, prompts_of
+from command_line.request import TEXT_OPTIONS, check_file
 from command_line.saved import Saved, settings_of
 from speculative import Costs
 
@@ -43,7 +43,7 @@ def reports(tmp_path_factory):
     for name, options in FAST.items():
         paths = {"json": str(folder / f"{name}.json"), "plot": str(folder / f"{name}.png")}
         with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()) as page:
-            patch.setattr("command_line.request.TALES", folder / "tales.txt")
+            patch.setattr("command_line.prompts.TALES", folder / "tales.txt")
             for module in ("prompts", "experiments"):
                 patch.setattr(f"command_line.{module}.N_AHEAD", 12)
             patch.setattr("speculative.experiments.clock.N_WARM", 1)
