@@ -169,7 +169,7 @@ def prompts(report):
         beside(axes, f"{row['speedup']:.2f} times as fast", row["seconds"], i + 0.2)
     axes.set_xlabel(f"seconds for {report['n_tokens']} tokens")
     name_bars(axes, [row["beginning"] for row in rows])
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=2)
+    figure.legend(loc="outside lower center", ncols=2)
     return figure
 
 
