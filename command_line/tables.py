@@ -98,8 +98,8 @@ def gamma(report):
     print_heads(report)
     print(f"{report['n_prompts']} prompts, {report['n_tokens']} tokens each")
     for name, found in report["temperatures"].items():
-        drafting = f", of which drafting is {found['c_draft']:.3f}" if found["c_draft"] is not None else ""
-        print(f"\n{name}: alpha = {found['alpha']:.3f}, c = {found['c']:.3f}{drafting}")
+        print(f"\n{name}: alpha = {found['alpha']:.3f}, c = {found['c']:.3f}, ", end="")
+        print(f"of which drafting is {found['c_draft']:.3f}")
         print("      speedup                          of the row alone    speedup, theory")
         print("   K  in time  95 % interval  in calls   alpha      c      in time  in calls")
         for row in found["rows"]:

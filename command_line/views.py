@@ -1,4 +1,7 @@
-"""The views: a comparison as text or JSON while it runs, and the tables of the experiments."""
+"""The views: a comparison as text or JSON while it runs, a trace, the museum.
+
+Next: commands.py
+"""
 
 import os
 import sys
@@ -78,12 +81,9 @@ class TextView:
 
     def summary(self, report, timings):
         ordinary, result = report["autoregressive"], report["speculative"]
-        shares = [f"{i}: {share:.0%}" for i, share in enumerate(result["acceptance_by_position"], 1)]
         print(f"\nspeedup       {report['speedup']:.2f}")
         print(f"target calls  {result['target_calls']} instead of {ordinary['target_calls']}, ", end="")
-        print(f"{result['tokens_per_target_call']:.2f} tokens per call")
-        print(f"accepted      {result['accepted']} of {result['drafted']} drafted tokens ({result['acceptance']:.0%})")
-        print(f"by position   {'  '.join(shares) or 'nothing was drafted'}")
+        print_acceptance(result)
         if report["exactness"] == "LOSSY":
             print("law           LOSSY: this rule changes the law of the text")
         if report["temperature"] == 0 or report["verifier"] == "gumbel":
@@ -105,8 +105,13 @@ def print_trace(trace):
     print(f"{legend(coloured)}\n\n{colour(trace.text, 'prompt') if coloured else trace.text}")
     for number, record in enumerate(trace.rounds, 1):
         print(f"{number:4}  {round_line(record, coloured)}")
-    shares = [f"{i}: {share:.0%}" for i, share in enumerate(counts["acceptance_by_position"], 1)]
     print(f"\ntarget calls  {counts['target_calls']} for {counts['n_tokens']} tokens, ", end="")
+    print_acceptance(counts)
+
+
+def print_acceptance(counts):
+    """The end of the line on target calls, and two lines on guesses."""
+    shares = [f"{i}: {share:.0%}" for i, share in enumerate(counts["acceptance_by_position"], 1)]
     print(f"{counts['tokens_per_target_call']:.2f} tokens per call")
     print(f"accepted      {counts['accepted']} of {counts['drafted']} drafted tokens ({counts['acceptance']:.0%})")
     print(f"by position   {'  '.join(shares) or 'nothing was drafted'}")
@@ -145,7 +150,7 @@ def progress(items, unit=" prompts"):
     return tqdm(items, leave=False, unit=unit, disable=not sys.stderr.isatty())
 
 
-# ------------------------------------------------------------------------------------------------ tables
+# ------------------------------------------------------------------------------------------------ pages
 
 
 def show(report, page, as_json):

@@ -239,6 +239,7 @@ def test_what_cannot_be_done_is_refused_before_anything_runs(options, message):
     [
         ("gamma_table", {"drafter": "suffix"}, "gamma_table needs a drafter with probabilities"),
         ("method_table", {"K": "auto"}, "method_table needs one draft length for all, got --K auto: give a number"),
+        ("gamma_table", {"n_tokens_to_generate": 1, "n_prompts": 3, "max_K": 2, **SMALL}, "no guess was made in these"),
         ("compare_sizes", {"verifiers": "block"}, "unknown option --verifiers"),
         ("prompts", {"n_tokens_to_generate": 500}, "prompt 1 of 7: prompt has"),
     ],

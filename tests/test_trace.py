@@ -217,6 +217,12 @@ def test_a_trace_comes_back_from_its_file(tmp_path):
         (lambda lines: [*lines[:2], lines[2].replace('"texts"', '"text"'), *lines[3:]], 3),
         (lambda lines: [*lines[:3], lines[3].replace('"decision"', '"decided"')], 4),
         (lambda lines: [*lines[:3], "null"], 4),
+        (lambda lines: [*lines[:2], re.sub(r'"text": "[^"]*"', '"text": 5', lines[2]), *lines[3:]], 3),
+        (lambda lines: [lines[0].replace('" w3 w1"', "[]"), *lines[1:]], 1),
+        (lambda lines: [*lines[:2], lines[2].replace('"correction"', '"corrected"'), *lines[3:]], 3),
+        (lambda lines: [*lines[:2], re.sub(r'"texts": \[[^]]*\]', '"texts": []', lines[2]), *lines[3:]], 3),
+        (lambda lines: [*lines[:2], lines[2].replace('"verify"', '"verified"'), *lines[3:]], 3),
+        (lambda lines: [*lines[:2], lines[2].replace('"reused"', '"used"'), *lines[3:]], 3),
     ],
 )
 def test_another_file_is_refused_with_its_line(tmp_path, damage, line):

@@ -45,6 +45,11 @@ def gamma_table(
     samplers["alone"] = AutoregressiveSampler(target, sampling=sampling)
     runs = race(samplers, prompts, n_tokens, seed=seed, progress=progress, keep=keep)
     alone, everything = runs["alone"], total([run for K in lengths for run in runs[K]])
+    if not everything.drafted:
+        raise ValueError(
+            "no guess was made in these texts, so there is no alpha and no c to fit: take longer texts, or a drafter "
+            "that guesses in them"
+        )
     totals, gains = {K: total(runs[K]) for K in lengths}, {K: gain_of(alone, runs[K]) for K in lengths}
     drafted_per_call = [totals[K].drafted / totals[K].target_calls for K in lengths]
     tokens_per_call = [totals[K].tokens_per_call for K in lengths]
@@ -61,7 +66,7 @@ def gamma_table(
     step = total(alone).seconds / (n_tokens * len(prompts))
     return {
         "alpha": alpha, "c": c,
-        "c_draft": everything.draft_seconds / everything.drafted / step if everything.drafted else None,
+        "c_draft": everything.draft_seconds / everything.drafted / step,
         "repetition": float(np.mean([repetition(run.tokens) for run in alone])),
         "rows": rows,
     }  # fmt: skip

@@ -13,6 +13,7 @@ import numpy as np
 from ..probs import residual
 from ..theory import estimate_alpha
 from ..timing import n_common
+from .terminal import COLOURS
 
 N_TOP, N_RESIDUAL = 8, 5
 
@@ -101,7 +102,7 @@ class Trace:
         try:
             lines = Path(path).read_text(encoding="utf-8").splitlines()
             header = json.loads(lines[0])
-            trace = cls(header["prompt"], lambda tokens: header["text"], header["about"])
+            trace = cls(header["prompt"], lambda tokens: header["text"] + "", header["about"])
             while number < len(lines):
                 number += 1
                 trace.rounds.append(checked(json.loads(lines[number - 1])))
@@ -114,12 +115,16 @@ class Trace:
 
 def checked(record):
     """The record; KeyError, TypeError or ValueError unless it has what is looked at."""
-    for name in ("at", "origins", "next", "uniforms", "cache", "seconds"):
-        _ = record[name]
-    for token, text in zip(record["tokens"], record["texts"], strict=True):
-        _ = int(token), text + ""
-    for guess in record["guesses"]:
-        _ = guess["token"], guess["text"] + "", guess["decision"] + ""
+    guesses, last = record["guesses"], record["next"]
+    _ = record["at"], record["uniforms"]
+    _ = [record["cache"][name] + 0 for name in ("reused", "dropped", "computed")]
+    _ = [record["seconds"][part] + 0 for part in ("draft", "target", "verify")]
+    _ = "".join([*record["texts"], *(guess["text"] for guess in guesses)])
+    if not len(record["tokens"]) == len(record["texts"]) == len(record["origins"]) > 0:
+        raise ValueError("expected a text and an origin for each token")
+    kinds = {*record["origins"], *(guess["decision"] for guess in guesses), *([last["origin"]] if last else [])}
+    if unknown := kinds - COLOURS.keys():
+        raise ValueError(f"unknown kinds of tokens: {unknown}")
     return record
 
 
