@@ -102,6 +102,7 @@ def test_pointing_at_a_token_shows_its_round(view, trace):
               panel.locator(f".bar[title='token {x}'] .track div").all()]  # fmt: skip
     parts = [min(p, q), max(p - q, 0), 0, min(p, q), max(q - p, 0)]
     assert widths == pytest.approx([100 * part / most for part in parts], abs=0.01)
+    assert "A correction here would be drawn from" in panel.inner_text()
     rows.nth(3).click()
     assert "The correction" in panel.inner_text() and "chosen" in rows.nth(3).get_attribute("class")
 
@@ -152,6 +153,19 @@ def test_it_fits_the_screen(view):
     ground, ink = (view.evaluate(f"getComputedStyle(document.body).{name}") for name in ("backgroundColor", "color"))
     brightness = [sum(map(int, re.findall(r"\d+", colour)[:3])) for colour in (ground, ink)]
     assert (brightness[0] < brightness[1]) == (view.kind == "dark")
+
+
+def test_another_rule_is_not_explained_as_rejection(chromium, trace, tmp_path):
+    other = Trace(trace.prompt, lambda tokens: trace.text, {**trace.about, "verifier": "exact_match"})
+    other.rounds = trace.rounds
+    (tmp_path / "t.html").write_text(page(other), encoding="utf-8")
+    with chromium.new_context() as context:
+        opened = context.new_page()
+        opened.goto((tmp_path / "t.html").as_uri())
+        panel = opened.locator("#panel")
+        assert "The rule says: rejected." in panel.inner_text() and "Overlap" in panel.inner_text()
+        for words in ("p / q", "would be drawn", "so likely"):
+            assert words not in panel.inner_text()
 
 
 def test_a_page_of_a_plain_generation(chromium, tmp_path):
