@@ -17,7 +17,7 @@ import numpy as np
 import gpt2np
 from gpt2np import matmul
 from gpt2np.cache import KVCache
-from gpt2np.load import find_on_disk
+from gpt2np.loading import find_on_disk
 from gpt2np.params import build_params, param_shapes
 from speculative import AutoregressiveSampler, ModelDrafter, Sampling, SpeculativeSampler
 

@@ -2,7 +2,7 @@
 
 from .early_exit import EarlyExit
 from .errors import CheckpointError, DownloadError
-from .load import load
+from .loading import load
 from .model import GPT2, HParams, forward
 from .tokenizer import StreamDecoder, Tokenizer
 

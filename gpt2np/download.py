@@ -7,7 +7,7 @@ to FILE, in one step, so what stands under its own name is whole. A lock makes a
 
 Servers declare hashes in different ways: the Hugging Face hub as X-Linked-ETag (SHA-256) before it redirects, or as
 ETag (the SHA-1 of a git blob) for small files; OpenAI's bucket as Content-MD5.
-Leaves out: what files a model has and where they are, see load.py.
+Leaves out: what files a model has and where they are, see loading.py.
 """
 
 import base64

@@ -3,7 +3,7 @@
 `forward` is the whole network as a function of its parameters (and of an explicit cache, where one is given).
 `GPT2` is what samplers call: tokens in, logits out. It compares the tokens with those in its cache, forgets what
 differs and runs the rest. So nobody above has to roll anything back: rollback is what happens when the prefix differs.
-Leaves out: text (tokenizer.py), files (load.py), and how a token is chosen from the logits (the package speculative).
+Leaves out: text (tokenizer.py), files (loading.py), and the choice of a token from the logits (speculative/probs.py).
 """
 
 from concurrent.futures import ThreadPoolExecutor

@@ -14,7 +14,7 @@ The tree (a dict) has OpenAI's own names, those that `layers` takes as keyword a
 
 Hugging Face writes h.0.attn.c_attn.weight for blocks[0]["attn"]["c_attn"]["w"], with `transformer.` before it or not;
 OpenAI's release has model/h0/attn/c_attn/w, with a first dimension of 1.
-Next: load.py
+Next: loading.py
 """
 
 import json

@@ -42,10 +42,10 @@ def test_only_the_stated_dependencies(path):
 
 
 def test_load_alone_orchestrates():
-    """Only load.py imports both a reader of files and the model."""
+    """Only loading.py imports both a reader of files and the model."""
     readers = {"gpt2np.safetensors", "gpt2np.tokenizer"}
     both = [path.name for path in RUN_TIME if imports(path) & readers and "gpt2np.model" in imports(path)]
-    assert sorted(both) == ["__init__.py", "load.py"]
+    assert sorted(both) == ["__init__.py", "loading.py"]
 
 
 def test_no_cycles():

@@ -22,7 +22,7 @@ from write_tf import write_checkpoint
 import gpt2np
 from gpt2np import CheckpointError, DownloadError, HParams, download
 from gpt2np.download import download_file
-from gpt2np.load import SOURCES, find_folder, url_of
+from gpt2np.loading import SOURCES, find_folder, url_of
 
 BODY = np.random.default_rng(0).bytes(300_000)
 SHAPE = HParams(n_vocab=2048, n_ctx=64, n_embd=3 * 7, n_head=3, n_layer=2)

@@ -6,7 +6,7 @@ from conftest import random_gpt2
 
 from gpt2np import HParams
 from gpt2np.layers import attention, block, gelu, layer_norm, linear, mlp, triangle
-from gpt2np.load import find_folder
+from gpt2np.loading import find_folder
 from gpt2np.model import forward
 from gpt2np.params import build_params, read_config
 from gpt2np.safetensors import read_safetensors

@@ -8,7 +8,7 @@ from conftest import random_tensors
 
 import gpt2np
 from gpt2np import CheckpointError, HParams
-from gpt2np.load import find_folder
+from gpt2np.loading import find_folder
 from gpt2np.params import build_params
 
 SHAPE = HParams(n_vocab=2048, n_ctx=29, n_embd=3 * 7, n_head=3, n_layer=2)

@@ -171,7 +171,7 @@ def test_a_request_that_cannot_be_met_is_refused(options, message):
 
 def test_two_models_without_a_common_vocabulary(tmp_path):
     """A pair of folders, told apart by nothing but two tokens that are swapped."""
-    from gpt2np.load import find_folder
+    from gpt2np.loading import find_folder
 
     source = find_folder("tiny-draft", None)
     for name in ("config.json", "merges.txt", "model.safetensors"):

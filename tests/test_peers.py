@@ -11,7 +11,7 @@ import pytest
 from test_layers import intermediates
 
 import gpt2np
-from gpt2np.load import find_folder
+from gpt2np.loading import BUNDLED, find_folder
 
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("default")]
 
@@ -53,7 +53,7 @@ def test_a_random_model_of_the_true_shape(libraries, size, gpt2_vocabulary_files
         np.testing.assert_allclose(logits, expected[n - 4 : n], rtol=0, atol=1e-5 * np.abs(expected).max())
 
 
-@pytest.mark.parametrize("name", gpt2np.load.__globals__["BUNDLED"])
+@pytest.mark.parametrize("name", BUNDLED)
 def test_the_bundled_pair(libraries, name):
     torch, transformers = libraries
     theirs = transformers.GPT2LMHeadModel.from_pretrained(find_folder(name, None), dtype=torch.float32).eval()

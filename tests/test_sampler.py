@@ -18,15 +18,6 @@ def speculative_sampler(target=TARGET, draft=DRAFT, K=3, sampling=Sampling(), dr
     return SpeculativeSampler(target, drafter, K=K, sampling=sampling)
 
 
-def law_of_the_target(prompt, n_tokens, sampling):
-    """The exact probability of every continuation, dict tuple -> probability."""
-    law = {}
-    for tokens in itertools.product(range(TARGET.n_vocab), repeat=n_tokens):
-        rows = sampling(TARGET([*prompt, *tokens], n_last=n_tokens + 1))
-        law[tokens] = math.prod(rows[i][token] for i, token in enumerate(tokens))
-    return law
-
-
 def test_the_generated_tokens_have_the_law_of_the_target():
     """With real random numbers; test_verifiers.py has the law itself, by enumeration.
 
@@ -36,7 +27,7 @@ def test_the_generated_tokens_have_the_law_of_the_target():
     """
     n, n_tokens, epsilon, K, sampling, draft_sampling = 12_000, 3, 0.0905, 3, Sampling(0.7), Sampling(1.5)
     assert 2**27 * math.exp(-n * epsilon**2 / 2) < 1e-13
-    law = law_of_the_target([0, 1], n_tokens, sampling)
+    law = TARGET.distribution([0, 1], n_tokens, sampling)
     assert abs(sum(law.values()) - 1) < 1e-12
     sampler, rng = speculative_sampler(K=K, sampling=sampling, draft_sampling=draft_sampling), np.random.default_rng(K)
     counts = dict.fromkeys(law, 0)

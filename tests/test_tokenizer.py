@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpt2np import CheckpointError, StreamDecoder, Tokenizer
-from gpt2np.load import files_of, find_folder
+from gpt2np.loading import files_of, find_folder
 from gpt2np.tokenizer import byte_symbols
 
 TEXTS = [

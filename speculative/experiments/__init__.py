@@ -12,7 +12,7 @@ from .clock import Run, SharedNoise, gain, race, total, under
 from .drafters import compare_drafters
 from .gamma import fit, gamma_table
 from .methods import method_table
-from .repetition import repetition
+from .repeated import repetition
 
 __all__ = [
     "Forecast",

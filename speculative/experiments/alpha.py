@@ -14,7 +14,7 @@ import numpy as np
 from ..autoregressive import AutoregressiveSampler
 from ..theory import overlap
 from .clock import at_once, ratio
-from .repetition import repetition
+from .repeated import repetition
 
 
 def alpha_table(target, drafters, prompts, n_tokens, *, sampling, seed=0, progress=iter, keep=at_once):

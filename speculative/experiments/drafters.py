@@ -1,6 +1,6 @@
 """Every drafter in a table, at the draft length that was fastest.
 
-Next: repetition.py
+Next: repeated.py
 """
 
 from ..autoregressive import AutoregressiveSampler

@@ -16,7 +16,7 @@ from ..autoregressive import AutoregressiveSampler
 from ..sampler import SpeculativeSampler
 from ..theory import expected_time, expected_tokens
 from .clock import at_once, gain_of, race, total
-from .repetition import repetition
+from .repeated import repetition
 
 
 def gamma_table(

@@ -3,7 +3,12 @@
 Next: the tests themselves, tests/test_sampler.py.
 """
 
+import itertools
+import math
+
 import numpy as np
+
+from ..probs import Sampling
 
 
 class TableModel:
@@ -40,3 +45,17 @@ class TableModel:
         rows = [self.probs[tuple(padded[end - n_back : end])] for end in ends]
         with np.errstate(divide="ignore"):
             return np.log(np.array(rows)).astype(np.float32)
+
+    def distribution(self, prompt, n_tokens, sampling=Sampling()):
+        """The exact distribution of the next n_tokens tokens: a dict {tokens (a tuple): probability}.
+
+        The sum over all n_vocab ** n_tokens continuations that every exact sampler must reproduce.
+
+        >>> round(TableModel([[0.5, 0.5], [0.125, 0.875]]).distribution([1], 2)[0, 1], 6)  # 0.125 * 0.5
+        0.0625
+        """
+        probs = {}
+        for tokens in itertools.product(range(self.n_vocab), repeat=n_tokens):
+            rows = sampling(self([*prompt, *tokens], n_last=n_tokens + 1), [*prompt, *tokens])
+            probs[tokens] = math.prod(float(rows[i][token]) for i, token in enumerate(tokens))
+        return probs

@@ -4,7 +4,7 @@
     trace.add(round)                                for each round, as it comes
     trace.save("trace.jsonl"); Trace.load("trace.jsonl")
     round_line(trace.rounds[-1])                    a round in a terminal (terminal.py)
-    page(trace)                                     one HTML file with all of it (page.py)
+    page(trace)                                     one HTML file with all of it (html.py)
 
 In a notebook `Round` and `Generation` show themselves (notebook.py), as text after `show_tokens_as(tokenizer.decode)`.
 
@@ -33,8 +33,8 @@ p, q, overlap, top and residual are there if the round had its probabilities. A 
 in UTF-8: its text is then empty, and the character is the text of the token that completes it.
 """
 
+from .html import page
 from .notebook import show_tokens_as
-from .page import page
 from .record import Trace
 from .terminal import round_line
 

@@ -1,6 +1,6 @@
 """A round as a line of a terminal: what was guessed, what stayed, and what came instead.
 
-Next: page.py
+Next: html.py
 """
 
 COLOURS = {  # ANSI: 2 faint, 9 struck out, 31 red, 32 green, 34 blue
