@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from speculative import Sampling, acceptance_probability, residual, sample_token
-from speculative.probs import as_generator
+from speculative.rng import as_generator
 
 weights = st.lists(st.integers(0, 20), min_size=2, max_size=8).filter(any)
 
