@@ -97,7 +97,7 @@ def test_an_interrupted_wait_leaves_the_worker_to_the_next(monkeypatch):
     monkeypatch.setattr(two_threads, "N_THREADS", 2)
     monkeypatch.setattr(two_threads, "idle", [])
     x, w, multiply = random(3, 200), Panels(random(200, 500)), np.matmul
-    expected = x @ w
+    expected, n_threads = x @ w, threading.active_count()
 
     def interrupted(*arguments):
         if threading.current_thread() is threading.main_thread():
@@ -110,18 +110,18 @@ def test_an_interrupted_wait_leaves_the_worker_to_the_next(monkeypatch):
             x @ w
         monkeypatch.setattr(two_threads.np, "matmul", multiply)
         assert (x @ w).tobytes() == expected.tobytes()
-    assert len(two_threads.idle) <= 2  # 2 where the interrupted product was still running at the next
+    assert threading.active_count() < n_threads + 10  # now and then one more, where a product was still running
 
 
 def test_rows_of_weight_zero_and_more_columns_change_nothing(strategy):
     """What attention needs: a row that sees n tokens, computed among rows that see more."""
-    q, keys, values = random(2, 9, 40), random(2, 40, 512, seed=1), random(2, 512, 48, seed=2)
+    q, keys, values = random(2, 9, 40), random(2, 40, 1024, seed=1), random(2, 1024, 48, seed=2)
     scores = product(q, keys)
-    for n_seen in (1, 15, 16, 17, 100, 250):
-        weights = np.where(np.arange(512) < n_seen, np.abs(scores), 0)
+    for n_seen in (1, 15, 16, 17, 100, 250, 400, 528, 700, 1000):
+        weights = np.where(np.arange(1024) < n_seen, np.abs(scores), 0)
         heads = product(weights, values)
         for n_rows in (1, 2, 5, 9):
-            n = matmul.padded(n_seen, 512)
+            n = matmul.padded(n_seen, 1024)
             assert product(q[:, :n_rows], keys[..., :n]).tobytes() == scores[:, :n_rows, :n].tobytes()
             assert product(weights[:, :n_rows, :n], values[:, :n]).tobytes() == heads[:, :n_rows].tobytes()
 
@@ -166,7 +166,7 @@ def test_the_logits_behind_greedy_text_are_those_of_the_target_alone(strategy, t
     assert {prefix: checked.seen[prefix] for prefix in alone.seen} == alone.seen
 
 
-@pytest.mark.parametrize("kernels", ["SkylakeX", "Haswell", "Sandybridge", "Prescott"])
+@pytest.mark.parametrize("kernels", ["SkylakeX", "Haswell", "Sandybridge", "Nehalem", "Prescott"])
 def test_the_chosen_strategy_keeps_the_bits_with_other_kernels(kernels):
     """OpenBLAS takes the kernels of another processor where it is told to, if this one can run them."""
     code = """
