@@ -20,11 +20,9 @@ The idea in four lines, without padding and threads:
     >>> np.array_equal(y.transpose(1, 0, 2).reshape(3, 128), x @ w)
     True
 
-    python main.py bench        measures all this on your machine
-
-On two cores of an AMD EPYC with AVX-512, GPT-2's 355M shape, it says: a pass for 5 tokens takes 2.63 times as long as a
-pass for one with plain products, and 1.09 times with panels; for 9 tokens 2.87 and 1.31. One token takes as long as a
-bare matrix-vector product with every weight.
+`python main.py bench` measures it. On two cores of an AMD EPYC with AVX-512, GPT-2's 355M shape: a pass for 5 tokens
+takes 2.63 times as long as a pass for one with plain products, and 1.09 times with panels; for 9 tokens 2.87 and 1.31.
+One token takes as long as a bare matrix-vector product with every weight.
 
 Two strategies do the same on the same panels. They differ in how many rows a product takes:
 
