@@ -41,7 +41,7 @@ def piece(text, kind, coloured):
 
 
 def visible(text):
-    """The text with the characters that steer a terminal, or turn its lines around, shown as such; newlines and tabs stay.
+    """The text, with the characters that steer a terminal or turn its lines around as pictures or escapes.
 
     >>> visible("\\x1b[2J \\x07")
     '␛[2J ␇'
