@@ -10,7 +10,7 @@ from json import dumps
 from tqdm import tqdm
 
 import gpt2np
-from speculative.trace.terminal import colour, legend, round_line, visible
+from speculative.trace.terminal import colour, legend, round_line
 
 
 class JsonView:
@@ -46,7 +46,7 @@ class TextView:
             print(f"measured: {costs_line(report['costs'])}")
 
     def colour(self, text, origin):
-        return colour(visible(text), origin) if self.coloured else visible(text)
+        return colour(text, origin) if self.coloured else text
 
     def begin(self, name):
         self.by_round, self.n_rounds = name == "speculative" and self.wanted == "rounds", 0
@@ -102,8 +102,7 @@ def has_colours():
 def print_trace(trace):
     """A trace round by round, and its counts."""
     coloured, counts = has_colours(), trace.summary
-    text = visible(trace.text)
-    print(f"{legend(coloured)}\n\n{colour(text, 'prompt') if coloured else text}")
+    print(f"{legend(coloured)}\n\n{colour(trace.text, 'prompt') if coloured else trace.text}")
     for number, record in enumerate(trace.rounds, 1):
         print(f"{number:4}  {round_line(record, coloured)}")
     print(f"\ntarget calls  {counts['target_calls']} for {counts['n_tokens']} tokens, ", end="")

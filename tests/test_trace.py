@@ -25,7 +25,8 @@ from speculative import (
     residual,
 )
 from speculative.testing import TableModel
-from speculative.trace import Trace, notebook, page, round_line, show_tokens_as, visible
+from speculative.trace import Trace, notebook, page, round_line, show_tokens_as
+from speculative.trace.terminal import visible
 
 TARGET, DRAFT = TableModel.random(7, seed=1, n_ctx=64), TableModel.random(7, seed=2, n_ctx=64)
 NASTY = "</script><script>document.title = 'bad'</script><b>&amp;\u2028\n\""

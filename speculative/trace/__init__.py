@@ -3,7 +3,7 @@
     trace = Trace(prompt, tokenizer.decode)         or Trace.of(generation, tokenizer.decode), after keep_probs=True
     trace.add(round)                                for each round, as it comes
     trace.save("trace.jsonl"); Trace.load("trace.jsonl")
-    round_line(trace.rounds[-1])                    a round in a terminal; visible(text), any text (terminal.py)
+    round_line(trace.rounds[-1])                    a round in a terminal (terminal.py)
     page(trace)                                     one HTML file with all of it (html.py)
 
 In a notebook `Round` and `Generation` show themselves (notebook.py), as text after `show_tokens_as(tokenizer.decode)`.
@@ -36,6 +36,6 @@ in UTF-8: its text is then empty, and the character is the text of the token tha
 from .html import page
 from .notebook import show_tokens_as
 from .record import Trace
-from .terminal import round_line, visible
+from .terminal import round_line
 
-__all__ = ["Trace", "page", "round_line", "show_tokens_as", "visible"]
+__all__ = ["Trace", "page", "round_line", "show_tokens_as"]
