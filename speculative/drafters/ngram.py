@@ -14,15 +14,13 @@ import sys
 
 import numpy as np
 
-from ..probs import Sampling
 from .model import ModelDrafter
 
 MAX_VOCAB = 2**22  # tokens; a row of probabilities has as many numbers
 
 
-def NGramDrafter(model, *, sampling=Sampling(), threshold=0.0):
-    """A `ModelDrafter` on an `NGramModel`; with the target's own temperature more is accepted."""
-    return ModelDrafter(model, sampling=sampling, threshold=threshold)
+class NGramDrafter(ModelDrafter):
+    """A `ModelDrafter` whose model is an `NGramModel`; with the target's own sampling the most is accepted."""
 
 
 class NGramModel:
