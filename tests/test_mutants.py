@@ -8,7 +8,7 @@ import json
 import numpy as np
 import pytest
 import safetensors.numpy
-from conftest import random_tensors
+from helpers import random_tensors
 from mutants import damaged, damaged_json, dumped, source
 from write_tf import write_checkpoint, write_index
 
