@@ -95,6 +95,9 @@ def test_a_model_keeps_nothing_of_its_file(folder, layout):
         file.write(bytes((folder / name).stat().st_size))
     model.reset()
     np.testing.assert_array_equal(model(TOKENS), before)
+    (folder / name).write_bytes(b"")
+    model.reset()
+    np.testing.assert_array_equal(model(TOKENS), before)
 
 
 def test_openai_names_of_the_vocabulary_files(folder):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gpt2np import CheckpointError, StreamDecoder, Tokenizer
 from gpt2np.loading import files_of, find_folder
-from gpt2np.tokenizer import byte_symbols, merge_steps, merged
+from gpt2np.tokenizer import byte_symbols, fully_merged, merge_steps
 from gpt2np.vocabulary import check_merges, read_merges, read_vocabulary
 
 TEXTS = [
@@ -232,7 +232,7 @@ def test_the_fast_merge_is_the_last_of_the_steps(data):
     ranks = {pair: rank for rank, pair in enumerate(data.draw(st.permutations(pairs)))}
     word = data.draw(st.text("abc", max_size=25))
     *_, last = merge_steps(word, ranks)
-    assert merged(word, ranks) == last
+    assert fully_merged(word, ranks) == last
 
 
 def test_a_long_word_of_many_letters(gpt2_tokenizer):
@@ -242,7 +242,7 @@ def test_a_long_word_of_many_letters(gpt2_tokenizer):
     tokens = gpt2_tokenizer.encode(word)
     assert gpt2_tokenizer.decode(tokens) == word and len(tokens) < 60_000
     *_, last = merge_steps(word[:700], gpt2_tokenizer.ranks)
-    assert merged(word[:700], gpt2_tokenizer.ranks) == last
+    assert fully_merged(word[:700], gpt2_tokenizer.ranks) == last
 
 
 def test_the_tokens_of_long_pieces_are_not_kept(small_files):
