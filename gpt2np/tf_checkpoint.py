@@ -39,8 +39,8 @@ def read_tf_checkpoint(prefix, *, data_files=None, verify=False):
     data_files : list of Path, optional
         Where the data files are, if not beside the index under their usual names.
     verify : bool
-        Compute the checksum of every tensor, too, which takes about as long as to read it from a disk; those of the
-        index are always checked.
+        Compute the checksum of every tensor, too, some seconds a gigabyte, more than it takes to read one; those of
+        the index are always checked.
 
     Raises
     ------
