@@ -85,7 +85,7 @@ def load(name_or_folder, models_dir="models", source="hub"):
         tensors = read_safetensors(file)
     else:
         hparams, file = read_hparams(folder / "hparams.json"), folder / "model.ckpt"
-        tensors = openai_names(read_tf_checkpoint(file))
+        tensors = openai_names(read_tf_checkpoint(file), file)
     tokenizer = Tokenizer.from_files(*vocabulary_files)
     if tokenizer.n_vocab > hparams.n_vocab:
         raise CheckpointError(
