@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from file_server import hurry, server  # noqa: F401 (fixtures)
 
 import gpt2np
 
