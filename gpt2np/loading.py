@@ -70,11 +70,7 @@ def load(name_or_folder, models_dir="models", source="hub"):
 def read_tokenizer(config, vocabulary, merges):
     """(HParams, Tokenizer) of three files, checked against each other."""
     hparams = read_hparams(config) if config.name == "hparams.json" else read_config(config)
-    try:
-        tokenizer = Tokenizer.from_files(vocabulary, merges)
-    except CheckpointError as error:
-        named = any(str(path) in str(error) for path in (vocabulary, merges))
-        raise CheckpointError(str(error) if named else f"{vocabulary} with {merges.name}: {error}") from None
+    tokenizer = Tokenizer.from_files(vocabulary, merges)
     if tokenizer.n_vocab > hparams.n_vocab:
         raise CheckpointError(
             f"{config.parent}: the vocabulary has {tokenizer.n_vocab} tokens, but the model {hparams.n_vocab}: "
@@ -89,7 +85,7 @@ def read_params(hparams, weights, data_file=None):
         tensors = read_safetensors(weights)
     else:
         data_files = data_file and [data_file]
-        tensors = openai_names(read_tf_checkpoint(weights.with_suffix(""), data_files=data_files))
+        tensors = openai_names(read_tf_checkpoint(weights.with_suffix(""), data_files=data_files), weights)
     return build_params(tensors, hparams, weights)
 
 

@@ -69,12 +69,14 @@ def test_bfloat16_is_read_as_float32(folder):
     np.testing.assert_array_equal(logits(folder), expected)
 
 
-def test_float32_parameters_are_used_in_place():
+def test_float32_matrices_are_used_in_place():
     tensors = random_tensors(SHAPE)
     params = build_params(tensors, SHAPE, "file")
     assert params["wte"] is tensors["wte.weight"]
     assert params["blocks"][1]["attn"]["c_attn"]["w"] is tensors["h.1.attn.c_attn.weight"]
-    assert params["blocks"][0]["ln_2"]["g"] is tensors["h.0.ln_2.weight"]
+    small = params["blocks"][0]["ln_2"]["g"]
+    np.testing.assert_array_equal(small, tensors["h.0.ln_2.weight"])
+    assert small is not tensors["h.0.ln_2.weight"] and not small.flags.writeable
 
 
 def test_openai_names_of_the_vocabulary_files(folder):

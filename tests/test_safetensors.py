@@ -80,7 +80,7 @@ GOOD = {"x": entry("F32", [2], 0, 8)}
         (b"<!DOCTYPE html>", b"", None, "not JSON"),
         (b'{"x": \xff}', b"", None, "not JSON"),
         (b"[" * 100_000, b"", None, "not JSON"),
-        (b'{"x": 1, "x": 2}', b"", None, "a name stands twice"),
+        (b'{"x": 1, "x": 2}', b"", None, "a name appears twice"),
         (b"[]", b"", None, "not a JSON object"),
         ({"x": 1}, b"", None, "entry for 'x' needs dtype, shape and data_offsets"),
         ({"x": {"dtype": "F32", "shape": [2]}}, b"", None, "entry for 'x' needs dtype, shape and data_offsets"),

@@ -146,7 +146,7 @@ def test_a_merge_of_number_signs_is_no_comment(small_files):
     ("vocabulary", "merges", "message"),
     [
         ("{", None, "vocab.json is not JSON"),
-        ("[1]", None, "not a JSON object from token strings"),
+        ("[1]", None, "vocab.json is not a JSON object"),
         ('{"a": "1"}', None, "not a JSON object from token strings"),
         ('{"a": 0}', None, "no token for 255 of the 256 bytes"),
         (None, "a b\na b c\n", "merges.txt, line 2: expected two symbols, got 'a b c'"),

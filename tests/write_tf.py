@@ -5,7 +5,7 @@ import struct
 import numpy as np
 
 from gpt2np.crc32c import masked_crc32c
-from gpt2np.tf_checkpoint import MAGIC
+from gpt2np.sstable import MAGIC
 
 
 def varint(number):
