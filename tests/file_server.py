@@ -16,7 +16,10 @@ BODY = np.random.default_rng(0).bytes(300_000)
 
 
 class Server:
-    """Serves `files` (path -> bytes), with ranges and an ETag; `faults` (path -> functions) come first, in turn."""
+    """Serves `files` (path -> bytes), with ranges and an ETag; `faults` (path -> functions) come first, in turn.
+
+    A fault that is a function, not a list, never ends.
+    """
 
     def __init__(self):
         self.files, self.faults, self.requests = {}, {}, []
@@ -28,7 +31,8 @@ class Server:
             def do_GET(self):
                 outer.requests.append((self.path, dict(self.headers)))
                 faults = outer.faults.get(self.path, [])
-                (faults.pop(0) if faults else serve)(self, outer.files.get(self.path))
+                fault = faults if callable(faults) else faults.pop(0) if faults else serve
+                fault(self, outer.files.get(self.path))
 
             def log_message(self, *_):
                 pass
@@ -82,21 +86,52 @@ def status(code):
     return lambda handler, body: send(handler, b"an error", code)
 
 
+def end_with_reset(handler):
+    """When the connection is closed, an RST instead of a FIN."""
+    handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
 def cut_after(n_bytes, etag='"v1"', reset=True):
     """Begins an ordinary answer and breaks the connection."""
 
     def fault(handler, body):
         send(handler, body[:n_bytes], length=len(body), etag=etag)
-        if reset:  # an RST instead of a FIN
-            handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        if reset:
+            end_with_reset(handler)
         time.sleep(0.1)
         handler.close_connection = True
 
     return fault
 
 
+def closing(fault):
+    """The fault, and the end of the connection."""
+
+    def both(handler, body):
+        fault(handler, body)
+        handler.close_connection = True
+
+    return both
+
+
 def ignores_ranges(handler, body):
     send(handler, body)
+
+
+def partial(body, status=206, etag='"v1"', *, start=0, range="bytes {start}-{last}/{n}"):
+    """The rest of `body`, from byte `start` on where no range was asked for, under a Content-Range of any kind."""
+
+    def fault(handler, _):
+        asked = handler.headers.get("Range")
+        first = int(asked.removeprefix("bytes=").removesuffix("-")) if asked else start
+        headers = {"Content_Range": range.format(start=first, last=len(body) - 1, n=len(body))} if range else {}
+        send(handler, body[first:], status, etag=etag, **headers)
+
+    return fault
+
+
+def redirect(url, code=302, **headers):
+    return lambda handler, body: send(handler, b"", code, etag=None, Location=url, **headers)
 
 
 @pytest.fixture
