@@ -11,7 +11,7 @@ from pathlib import Path
 
 from .declared import forget
 from .download import complaint, disk_errors, download_file, workplace
-from .errors import CheckpointError, DownloadError
+from .errors import MAX_MESSAGE, CheckpointError, DownloadError
 from .model import GPT2
 from .model_files import SIZES, SOURCES, VOCABULARIES, WEIGHTS, files_of, find_on_disk, url_of
 from .params import build_params, openai_names, read_config, read_hparams
@@ -51,20 +51,20 @@ def load(name_or_folder, models_dir="models", source="hub"):
     >>> model(tokenizer.encode("Once upon a time")).shape
     (1, 2048)
     """
-    folder = find_folder(name_or_folder, Path(models_dir), source)
-    layout, vocabulary_files = files_of(folder)
-    files = [folder / name for name in WEIGHTS[layout]]
     try:
+        folder = find_folder(name_or_folder, Path(models_dir), source)
+        layout, vocabulary_files = files_of(folder)
+        files = [folder / name for name in WEIGHTS[layout]]
         hparams, tokenizer = read_tokenizer(files[0], *vocabulary_files)
         return GPT2(read_params(hparams, files[1]), hparams), tokenizer
     except CheckpointError as error:
         if name_or_folder not in SIZES:
             raise
-        raise CheckpointError(
-            f"{str(error)[:300]}; delete that file, or all of {folder}, and it is downloaded again"
-        ) from None
+        remedy = f"; delete that file, or all of {folder}, and it is downloaded again"
+        raise CheckpointError(public(str(error), MAX_MESSAGE - len(remedy)) + remedy) from None
     except OSError as error:
-        raise CheckpointError(f"{error.filename or folder} cannot be read ({error.strerror or error})") from None
+        place = error.filename or name_or_folder
+        raise CheckpointError(f"{place} cannot be read ({error.strerror or error})") from None
 
 
 def read_tokenizer(config, vocabulary, merges):
@@ -79,13 +79,14 @@ def read_tokenizer(config, vocabulary, merges):
     return hparams, tokenizer
 
 
-def read_params(hparams, weights, data_file=None):
+def read_params(hparams, weights, data_file=None, *, verify=False):
     """The parameter tree of model.safetensors, or of model.ckpt.index with its data."""
     if weights.suffix == ".safetensors":
         tensors = read_safetensors(weights)
     else:
         data_files = data_file and [data_file]
-        tensors = openai_names(read_tf_checkpoint(weights.with_suffix(""), data_files=data_files), weights)
+        checkpoint = read_tf_checkpoint(weights.with_suffix(""), data_files=data_files, verify=verify)
+        tensors = openai_names(checkpoint, weights)
     return build_params(tensors, hparams, weights)
 
 
@@ -109,13 +110,13 @@ def find_folder(name, models_dir, source="hub"):
 
 def expected(name):
     """What to write instead of a name that is unknown."""
-    meant = re.sub(r"^openai-community/|m$", "", str(name).lower())
+    meant = str(name).lower().removeprefix("openai-community/")
     for size, hub_name in SIZES.items():
-        if meant in (hub_name, size[:-1]):
+        if meant in (hub_name, size.lower(), size[:-1]):
             return f'write "{size}"'
     return (
-        f"expected {', '.join([*BUNDLED, *SIZES])}, or a folder with {', '.join(SOURCES['hub'])} of a GPT-2, "
-        "as other models on the Hugging Face hub have them"
+        f"expected {', '.join([*BUNDLED, *SIZES])}, or a folder with {', '.join(SOURCES['hub'])} of a GPT-2 "
+        "(the Hugging Face hub has those of other models)"
     )
 
 
@@ -130,9 +131,10 @@ def download_model(size, folder, source):
             if name == pair[1]:
                 check_together(files, arriving, read_tokenizer, *small)
         large = [files[name] for name in WEIGHTS[source][1:]]
-        check_together(files, arriving, lambda: read_params(read_tokenizer(*small)[0], *large))
-        for name, path in files.items():
-            os.replace(path, folder / name)
+        check_together(files, arriving, lambda: read_params(read_tokenizer(*small)[0], *large, verify=True))
+        for path in files.values():
+            if path.parent == arriving:
+                os.replace(path, folder / path.name)
     return folder
 
 
@@ -143,10 +145,13 @@ def download(url, path, check, folder, source):
     except DownloadError as error:
         problem = str(error).replace(f"{path.parent}{os.sep}", "")
         other = next(other for other in SOURCES if other != source)
+        ways = (
+            f"; try again (it goes on where it stopped), use --source {other} or a mirror in GPT2NP_MODELS_URL, or put "
+            f"{', '.join(SOURCES[source])} into {folder} by hand; python main.py needs no download"
+        )
+        url = public(url, max(60, (MAX_MESSAGE - len(ways)) // 2))
         raise DownloadError(
-            f"{public(url)}: {public(problem)}; try again (it goes on where it stopped), take another source "
-            f"(--source {other}, or a mirror in GPT2NP_MODELS_URL), or put {', '.join(SOURCES[source])} into {folder} "
-            "by hand; the bundled pair needs no download: python main.py"
+            f"{url}: {public(problem, max(60, MAX_MESSAGE - len(ways) - len(url) - 2))}{ways}"
         ) from None
 
 
@@ -169,5 +174,6 @@ def check_together(files, arriving, check, *arguments):
 
 def public(text, most=150):
     """A text without user names and passwords in addresses, and without its middle where it is too long."""
-    text = re.sub(r"(?<![^\s'\"(/])[^\s/'\"]*@", "", text)
-    return text if len(text) <= most else f"{text[: most // 2]}...{text[-most // 2 :]}"
+    text = re.sub(r"(?<=//)[^\s/'\"]*@|(?<![^\s'\"(])[^\s/'\":]+:[^\s/'\"]*@", "", text)
+    half = max(most - 3, 0) // 2
+    return text if len(text) <= most else f"{text[:half]}...{text[len(text) - half :]}"

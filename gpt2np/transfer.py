@@ -218,4 +218,4 @@ def reason(error):
     while error.args and isinstance(error.args[0], BaseException):
         error = error.args[0]
     inner = getattr(error, "reason", None) or error
-    return re.sub(r"^<.*?>: |^.*?object at 0x\w+>: ", "", str(inner))[:150]
+    return re.sub(r"^(<.*?>|\w+\(.*?\)|.*?object at 0x\w+>): ", "", str(inner))[:150]

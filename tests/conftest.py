@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from file_server import hurry, server  # noqa: F401 (fixtures)
+from model_server import model_server, small_model  # noqa: F401 (fixtures)
 
 import gpt2np
 

@@ -27,9 +27,8 @@ from file_server import (
     with_headers,
 )
 
+import gpt2np
 from gpt2np import CheckpointError, DownloadError, download, transfer
-from gpt2np.download import download_file
-from gpt2np.model_files import SOURCES
 
 # ------------------------------------------------------------------------------------------------ time
 
@@ -208,6 +207,8 @@ def test_a_failure_without_a_byte_leaves_no_file(server, tmp_path, fault):
 @pytest.fixture
 def windows(monkeypatch):
     """The rule of Windows that an open or mapped file can be neither removed nor renamed; and no flock."""
+    if not os.path.exists("/proc/self/maps"):
+        pytest.skip("what is open is looked up in /proc/self, which is not there")
 
     def in_use(path):
         path = os.path.realpath(path)
@@ -228,26 +229,27 @@ def windows(monkeypatch):
     return in_use
 
 
-@pytest.mark.skipif(not os.path.exists("/proc/self/maps"), reason="what is open is looked up in /proc")
-def test_a_damaged_part_can_be_removed_where_open_files_cannot(server, tmp_path, windows):
+def test_damaged_files_are_removed_where_open_files_cannot_be(model_server, small_model, tmp_path, windows):
     held = np.memmap(ROOT / "README.md", mode="r")
     assert windows(ROOT / "README.md") and not windows(ROOT / "LICENSE") and len(held)
-    folder = ROOT / "tests" / "golden_tf" / "model"
-    name = "model.ckpt.data-00000-of-00001"
-    (tmp_path / "model.ckpt.index").write_bytes((folder / "model.ckpt.index").read_bytes())
-    whole = (folder / name).read_bytes()
-    damaged = bytearray(whole)
-    damaged[4000] ^= 1
-    server.files["/f"] = whole
-    server.faults["/f"] = [lambda handler, body: serve(handler, bytes(damaged)), cut_after(5000)]
-    download_file(f"{server.url}/f", tmp_path / name, SOURCES["openai"][name])
-    assert (tmp_path / name).read_bytes() == whole
+    name, other = "/124M/model.safetensors", "/124M/model.ckpt.data-00000-of-00001"
+    damaged = small_model["model.safetensors"][:-4]
+    model_server.faults[name] = [lambda handler, body: serve(handler, damaged), cut_after(50_000), partial(BODY)]
+    gpt2np.load("124M", tmp_path / "a")
+    model_server.files[other] = bytes(len(model_server.files[other]))
+    with pytest.raises(DownloadError, match="does not have its checksum"):
+        gpt2np.load("124M", tmp_path / "b", source="openai")
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
+
+def test_a_mapping_that_a_traceback_would_hold(server, tmp_path, windows):
     def mapped(path):
         data = np.memmap(path, mode="r")
-        raise CheckpointError(f"damaged: {data[:3]}")
+        try:
+            raise KeyError("a frame that holds the file")
+        except KeyError:
+            raise CheckpointError(f"damaged: {data[:3]}") from None
 
-    server.files["/f"] = BODY
     server.faults["/f"] = [cut_after(200_000), partial(BODY[::-1])]
     with pytest.raises(DownloadError, match="damaged"):
         fetch(server, tmp_path / "f", mapped)
