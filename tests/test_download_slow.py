@@ -1,4 +1,4 @@
-"""Downloads of the true shapes, and many faults in a row."""
+"""Downloads of the true shapes."""
 
 import signal
 import subprocess
