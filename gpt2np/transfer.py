@@ -24,9 +24,10 @@ from .declared import read_declared, size_of, what_is_declared, write_declared
 from .errors import DownloadError
 
 TIMEOUT = (10, 30)  # seconds: to connect, and between two reads of the answer
-PATIENCE = 60  # seconds for the answer to begin, and for each piece of it
-PIECE = 2**16  # bytes
-STEP = 2**12  # bytes: at most so many are lost where the connection breaks
+PATIENCE = 60  # seconds for an answer to begin, and for each read of it
+PIECE = 2**20  # bytes
+READ = 2**16  # bytes of one read; what it has when the connection breaks is lost
+FIRST_READS = 2**12  # bytes of each read of the first piece, so that little is lost of a short answer
 OVERLAP = 2**10  # bytes that are asked for once more
 MAX_SIZE = 10**10  # bytes; the largest file of these models has 6.5e9
 MAX_WAIT = 60  # seconds, whatever Retry-After says
@@ -80,7 +81,8 @@ def check_status(response):
         raise DownloadError(f"the server answered {status} {response.reason}")
     if "html" in response.headers.get("Content-Type", "").lower():
         raise DownloadError("the server sent a web page instead of the file")
-    if (encoding := response.headers.get("Content-Encoding", "identity").lower()) != "identity":
+    encoding = response.headers.get("Content-Encoding", "")
+    if re.search("gzip|deflate|compress|br|zstd", encoding.lower()):
         raise TryAgain(f"the server sent the file encoded ({encoding:.40}), which it was asked not to")
 
 
@@ -158,27 +160,27 @@ def answer_to(url, headers):
 
 
 def pieces(response):
-    """The body in pieces of PIECE bytes; before an error, what came until then."""
-    steps, piece = response.iter_content(STEP), True
+    """The body in pieces of PIECE bytes, or of a second; before an error, what came until then."""
+    n_bytes, piece = FIRST_READS, True
     while piece:
         piece, problem = bytearray(), None
         try:
-            within(PATIENCE, fill, piece, steps)
+            within(PATIENCE, fill, piece, response.raw, n_bytes)
         except TimeoutError:
-            problem = f"the server sent less than {PIECE} bytes in {PATIENCE} seconds"
+            problem = f"the server sent less than {n_bytes} bytes in {PATIENCE} seconds"
         except Exception as error:
             problem = f"the connection failed ({reason(error)})"
         yield bytes(piece)
         if problem:
             raise TryAgain(problem)
+        n_bytes = READ
 
 
-def fill(piece, steps):
-    """Append the next steps to a bytearray until it has PIECE bytes."""
-    for step in steps:
-        piece += step
-        if len(piece) >= PIECE:
-            return
+def fill(piece, body, n_bytes):
+    """Append to a bytearray what comes, by reads of n_bytes, until it is full, a second is over, or the body ends."""
+    end = time.monotonic() + 1
+    while len(piece) < PIECE and time.monotonic() < end and (data := body.read(n_bytes, decode_content=False)):
+        piece += data
 
 
 def within(seconds, function, *arguments, **options):
