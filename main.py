@@ -99,7 +99,7 @@ from command_line.saved import Saved, settings_of
 from command_line.views import JsonView, TextView, print_museum, print_trace, progress, show, timings_page
 from gpt2np import matmul
 from speculative import AutoregressiveSampler, Gumbel, SpeculativeSampler, Timed, collect
-from speculative.interfaces import check_request
+from speculative.checks import check_request
 from speculative.trace import Trace, page
 
 

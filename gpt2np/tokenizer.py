@@ -65,13 +65,13 @@ def merge_steps(symbols, ranks):
         yield symbols
 
 
-def merged(symbols, ranks):
+def fully_merged(symbols, ranks):
     """The last list that `merge_steps` yields, in a time that grows with n log n where that one's grows with n².
 
     Merging a pair changes its neighbours alone. So the symbols are a linked list, in which a merge takes the second
     symbol out, and the places of each pair are kept under its rank; a heap has the ranks, the lowest first.
 
-    >>> merged(["l", "o", "w"], {("o", "w"): 0, ("l", "ow"): 1})
+    >>> fully_merged(["l", "o", "w"], {("o", "w"): 0, ("l", "ow"): 1})
     ['low']
     """
     symbols = [*symbols, None]  # the end, which is in no pair
@@ -185,7 +185,7 @@ class Tokenizer:
 
     def _encode_piece(self, piece):
         symbols = [byte_symbols()[byte] for byte in to_utf8(piece)]
-        return tuple(self.vocabulary[symbol] for symbol in merged(symbols, self.ranks))
+        return tuple(self.vocabulary[symbol] for symbol in fully_merged(symbols, self.ranks))
 
 
 class StreamDecoder:

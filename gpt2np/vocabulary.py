@@ -85,11 +85,11 @@ def check_vocabulary(vocabulary, what):
 
 def check_merges(merges, vocabulary, what):
     """Raise CheckpointError unless the merges make the tokens of the vocabulary, all of them and no others."""
-    for pair, n_times in Counter(merges).most_common(1):
-        if n_times > 1:
-            raise CheckpointError(f"{what}: the merge {' '.join(pair):.100} appears twice; get the file again")
+    if len(set(merges)) < len(merges):
+        [(pair, _)] = Counter(merges).most_common(1)
+        raise CheckpointError(f"{what}: the merge {' '.join(pair):.100} appears twice; get the file again")
     for first, second in merges:
-        if not {first, second, first + second} <= vocabulary.keys():
+        if not (first in vocabulary and second in vocabulary and first + second in vocabulary):
             raise CheckpointError(
                 f"{what}: the merge {first!r:.50} {second!r:.50} makes {first + second!r:.100}, which is not in the "
                 "vocabulary, or one of them is not; use the files of one and the same model"

@@ -4,16 +4,15 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import safetensors.numpy
+from helpers import ROOT, random_tensors
 from write_tf import write_checkpoint
 
 from gpt2np import HParams
 from gpt2np.loading import find_folder
 
-ROOT = Path(__file__).parent.parent
 SHAPE = HParams(n_vocab=2048, n_ctx=64, n_embd=3 * 7, n_head=3, n_layer=2)
 
 
@@ -34,8 +33,6 @@ def write_model(folder, tensors, hparams, vocabulary_files):
 @pytest.fixture(scope="session")
 def small_model(tmp_path_factory):
     """The files of a small random model, dict name -> bytes."""
-    from conftest import random_tensors  # which imports this file
-
     folder, bundled = tmp_path_factory.mktemp("small"), find_folder("tiny-target", None)
     write_model(folder, random_tensors(SHAPE), SHAPE, [bundled / "vocab.json", bundled / "merges.txt"])
     return {path.name: path.read_bytes() for path in folder.iterdir()}

@@ -5,8 +5,8 @@ import socket
 import time
 
 import pytest
-from conftest import ROOT
 from file_server import BODY, cut_after, fetch, ignores_ranges, is_body, left_over, send, status, with_headers
+from helpers import ROOT
 
 from gpt2np import DownloadError, download, transfer
 from gpt2np.download import download_file

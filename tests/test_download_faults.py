@@ -8,9 +8,9 @@ import shutil
 
 import numpy as np
 import pytest
-from conftest import random_tensors
 from download_faults import a_fault, pick
 from file_server import serve
+from helpers import random_tensors
 from model_server import SHAPE, write_model
 
 import gpt2np

@@ -11,7 +11,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from conftest import ROOT
 from file_server import (
     BODY,
     closing,
@@ -26,6 +25,7 @@ from file_server import (
     status,
     with_headers,
 )
+from helpers import ROOT
 
 import gpt2np
 from gpt2np import CheckpointError, DownloadError, download, transfer

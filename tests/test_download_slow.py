@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 import pytest
-from conftest import ROOT, random_tensors
+from helpers import ROOT, random_tensors
 from model_server import documented, write_model
 
 from gpt2np import HParams

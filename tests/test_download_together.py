@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 import safetensors.numpy
-from conftest import ROOT, random_tensors
 from file_server import left_over
+from helpers import ROOT, random_tensors
 from model_server import SHAPE, documented
 
 import gpt2np

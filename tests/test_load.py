@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import safetensors.numpy
 from conftest import random_tensors
+from write_tf import write_checkpoint
 
 import gpt2np
 from gpt2np import CheckpointError, HParams
@@ -79,6 +80,26 @@ def test_float32_matrices_are_used_in_place():
     assert small is not tensors["h.0.ln_2.weight"] and not small.flags.writeable
 
 
+@pytest.mark.parametrize("layout", ["hub", "openai"])
+def test_a_model_keeps_nothing_of_its_file(folder, layout):
+    """What is written into the file later changes no model; a file cut short would end the process."""
+    name = "model.safetensors"
+    if layout == "openai":
+        write_checkpoint(folder, random_tensors(SHAPE))
+        (folder / "hparams.json").write_text(json.dumps(SHAPE.__dict__))
+        (folder / name).unlink()
+        name = "model.ckpt.data-00000-of-00001"
+    model, _ = gpt2np.load(folder)
+    before = model(TOKENS).copy()
+    with (folder / name).open("r+b") as file:
+        file.write(bytes((folder / name).stat().st_size))
+    model.reset()
+    np.testing.assert_array_equal(model(TOKENS), before)
+    (folder / name).write_bytes(b"")
+    model.reset()
+    np.testing.assert_array_equal(model(TOKENS), before)
+
+
 def test_openai_names_of_the_vocabulary_files(folder):
     expected = gpt2np.load(folder)[1].encode("Once upon a time")
     (folder / "vocab.json").rename(folder / "encoder.json")
@@ -111,6 +132,10 @@ def test_a_size_is_a_folder_in_models_dir(folder, tmp_path_factory):
             r"no floating-point numbers in ln_f\.bias \(int32\)",
         ),
         (lambda t: t.update({"lm_head.weight": t["wte.weight"] + 1}), r"lm_head\.weight that differs from wte"),
+        (
+            lambda t: t.update({"transformer.wte.weight": t["wte.weight"] + 1}),
+            r"model\.safetensors has both .*wte\.weight and .*wte\.weight, one parameter under two names",
+        ),
     ],
 )
 def test_the_wrong_tensor_is_named(folder, change, message):
@@ -133,16 +158,22 @@ def test_the_wrong_tensor_is_named(folder, change, message):
         ({"n_layer": "2"}, "expected positive whole numbers"),
         ({"vocab_size": 2000}, "the vocabulary has 2048 tokens, but the model 2000"),
         ({"n_layer": 3}, r"lacks h\.2\.ln_1\.weight"),
+        ({"n_layer": 10**9}, r"has 28 tensors, too few for the 1000000000 layers of its config"),
+        ({"n_embd": 3 * 10**4200}, "expected positive whole numbers"),
+        ({"model_type": "x" * 1_000_000}, r"model_type is 'xxx.* only that is computed here"),
+        ({"model_type": "\x1b[2J"}, r"model_type is '\\x1b\[2J', but GPT-2 has"),
     ],
 )
 def test_a_config_that_is_no_gpt2_is_refused(folder, change, message):
     (folder / "config.json").write_text(json.dumps(CONFIG | change))
-    with pytest.raises(CheckpointError, match=message):
+    with pytest.raises(CheckpointError, match=message) as error:
         gpt2np.load(folder)
+    assert str(error.value).isprintable() and len(str(error.value)) <= 500
 
 
 @pytest.mark.parametrize(
-    ("text", "what"), [("", "JSON"), ("{", "JSON"), ("[]", "a JSON object"), ("3", "a JSON object")]
+    ("text", "what"),
+    [("", "JSON"), ("{", "JSON"), ("[" * 99_999, "JSON"), ('{"a": 1, "a": 2}', "JSON"), ("[]", "a JSON object")],
 )
 def test_a_config_that_is_no_json_object_is_refused(folder, text, what):
     (folder / "config.json").write_text(text)
