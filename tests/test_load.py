@@ -207,3 +207,41 @@ def test_an_unknown_name(tmp_path):
         gpt2np.load("125M", tmp_path)
     with pytest.raises(ValueError, match="unknown source 'hg': expected hub or openai"):
         gpt2np.load("124M", tmp_path, source="hg")
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("gpt2", 'write "124M"'),
+        ("gpt2-medium", 'write "355M"'),
+        ("openai-community/gpt2-xl", 'write "1558M"'),
+        ("GPT2-Large", 'write "774M"'),
+        ("124m", 'write "124M"'),
+        (124, 'write "124M"'),
+        ("355", 'write "355M"'),
+        ("distilgpt2", r"or a folder with config\.json, vocab\.json, .* of a GPT-2 \(the Hugging Face hub has those"),
+        *[
+            (name, "expected tiny-target, .* or a folder with")
+            for name in ("", None, 3.5, ["124M"], b"124M", "x" * 9999)
+        ],
+        ("\0", "expected tiny-target, .* or a folder with"),
+    ],
+)
+def test_a_name_that_others_use_is_answered_with_ours(tmp_path, name, remedy):
+    with pytest.raises(ValueError, match=f"unknown model .*: .*{remedy}") as caught:
+        gpt2np.load(name, tmp_path)
+    assert len(str(caught.value)) < 400 and list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_of_that_name_is_taken(folder, monkeypatch):
+    monkeypatch.chdir(folder.parent)
+    folder.rename(folder.parent / "gpt2")
+    assert gpt2np.load("gpt2")[0].hparams == SHAPE
+
+
+@pytest.mark.parametrize("name", ["config.json", "merges.txt", "model.safetensors"])
+def test_a_file_that_cannot_be_read(folder, name):
+    (folder / name).unlink()
+    (folder / name).symlink_to("/proc/self/mem")  # a file, but it cannot be read from its beginning
+    with pytest.raises(CheckpointError, match=f"{name}|cannot be read"):
+        gpt2np.load(folder)
