@@ -9,7 +9,7 @@ from .drafters.model import ModelDrafter
 from .drafters.ngram import NGramDrafter, NGramModel
 from .drafters.prompt_lookup import PromptLookupDrafter
 from .drafters.suffix import SuffixDrafter
-from .exact import CannotEnumerate, exact_law
+from .exact import CannotEnumerate, exact_distribution, exact_law
 from .gumbel import Gumbel
 from .interfaces import Draft, Drafter, Generation, LanguageModel, Round, Sampler, Stats, Verdict, Verifier, collect
 from .probs import Sampling, acceptance_probability, residual, sample_token
@@ -55,6 +55,7 @@ __all__ = [
     "acceptance_probability",
     "block",
     "collect",
+    "exact_distribution",
     "exact_law",
     "exact_match",
     "measure_costs",

@@ -99,10 +99,20 @@ class Uniform:
                 return math.trunc(number - 0.5)
         return math.trunc((max(least, math.ceil(most) - 1) + most) / 2)
 
+    def item(self):
+        return self
+
+    def __repr__(self):
+        return "<a uniform number>"
+
+    def __format__(self, form):  # to be printed in any form, for those who look at what they draw
+        return repr(self)
+
     def as_value(self, *others):
         raise CannotEnumerate(
             "a uniform number is used as a value, which has no finite set of paths: exact_law can follow it into "
-            "comparisons with numbers (u < p / q, np.searchsorted(cdf, u)), and through + - * / and log"
+            "comparisons with numbers (u < p / q, np.searchsorted(cdf, u)), and through + - * / and np.log; leave out "
+            "float(u), math.log(u), astype and torch.tensor(u), and compare u itself"
         )
 
     __float__ = __bool__ = __index__ = __hash__ = __pow__ = __rpow__ = __rtruediv__ = exp = sqrt = as_value

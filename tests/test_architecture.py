@@ -59,6 +59,10 @@ def test_no_cycles():
 
 @pytest.mark.parametrize("path", FILES, ids=str)
 def test_no_global_randomness_and_no_inheritance_games(path):
+    """But in speculative/testing: objects of any type come in there from students, so it looks at their types, and at
+    the state of NumPy's global generator, to tell who draws from it."""
+    if path.parts[:2] == ("speculative", "testing"):
+        return
     source = (ROOT / path).read_text(encoding="utf-8")
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Attribute) and ast.unparse(node.value) in ("np.random", "numpy.random"):
