@@ -79,7 +79,7 @@ ENDLESS = (
     "a token is accepted, draw once from the distribution that this comes to, renormalised"
 )
 IMPROBABLE, FEW_DRAWS = 1e-15, 30  # a short run may well be improbable: rounding alone makes forks of 1e-17
-MOST_QUESTIONS = 200_000  # about one draw: more than any vocabulary has tokens
+MOST_QUESTIONS = 100_000  # about one draw: more than any vocabulary has tokens
 
 
 class Fork:

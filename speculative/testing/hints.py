@@ -80,12 +80,12 @@ def of_counting(case, p, q, steps):
     """n_accepted one too many on a rejection, or one too few where all are accepted."""
     right, rest = np.minimum(1, p / q), residual(p, q)
     mixed = [a * case.p[(x,)] + (1 - a) * rest for x, a in enumerate(right)]
-    if all(step.accepted == 1 for step in steps) and all(same(step.bonus, row) for step, row in zip(steps, mixed)):
+    if same([step.accepted for step in steps], 1) and all(same(step.bonus, row) for step, row in zip(steps, mixed)):
         return (
             "on a rejection you count the rejected guess as accepted; n_accepted is the number of guesses before it "
             "(i, not i + 1)"
         )
-    if all(step.accepted == 0 for step in steps) and all(same(step.replaced, row) for step, row in zip(steps, mixed)):
+    if same([step.accepted for step in steps], 0) and all(same(step.replaced, row) for step, row in zip(steps, mixed)):
         return "n_accepted is one too small where all guesses are accepted; it is their number k, and next_token the bonus"
     return None
 
@@ -131,6 +131,11 @@ def of_acceptance(case, p, q, steps):
         return None
     if all(r is None or same(r, p) for r in replaced) and same(accepted, p):
         return "after a match that failed you drew once more; the draw that did not match is the token to keep"
+    if same(accepted, np.minimum(1, q / p)) and all(r is None or same(r, residual(q, p)) for r in replaced):
+        return (
+            "you have p and q exchanged, in the ratio (it is upside down) and in the residual: accept with probability "
+            "min(1, p / q), replace from max(0, p - q), p the target and q the draft"
+        )
     for wrong, hint in WRONG_ACCEPTANCE:
         if same(accepted, wrong(p, q)):
             return hint
