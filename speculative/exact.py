@@ -62,8 +62,8 @@ def exact_law(fn, *, max_leaves=1_000_000, max_draws=500):
         path[-1].taken += 1
     covered = math.fsum(probability for probabilities in parts.values() for probability in probabilities)
     raise CannotEnumerate(
-        f"more than max_leaves = {max_leaves} paths, and those so far cover {covered:.3g} of the probability: "
-        "take a smaller case (fewer tokens, a smaller vocabulary or K) or raise max_leaves"
+        f"more than max_leaves = {max_leaves} paths, and those so far cover {covered:.3g} of the probability: take a "
+        "smaller case (fewer tokens, a smaller vocabulary or K) or raise max_leaves"
     )
 
 
@@ -74,16 +74,16 @@ NOT_THE_SAME = (
 
 
 ENDLESS = (
-    "a run draws again and again, {n} times so far: a loop without an end, such as `while` until a draw is accepted, has "
-    "no finite set of paths, so its distribution cannot be computed: draw a fixed number of times, and if you draw until "
-    "a token is accepted, draw once from the distribution that this comes to, renormalised"
+    "a run draws again and again, {n} times so far: a loop without an end, such as `while` until a draw is accepted, "
+    "has no finite set of paths, so its distribution cannot be computed: draw a fixed number of times, and if you draw "
+    "until a token is accepted, draw once from the distribution that this comes to, renormalised"
 )
 IMPROBABLE, FEW_DRAWS = 1e-15, 30  # a short run may well be improbable: rounding alone makes forks of 1e-17
-MOST_QUESTIONS = 100_000  # about one draw: more than any vocabulary has tokens
+MOST_QUESTIONS = 60_000  # about one draw: more than GPT-2 has tokens
 
 
 class Fork:
-    """A decision on the path: the probabilities of its outcomes, which one is taken, and how likely it is to get here."""
+    """A decision on the path: the probabilities of its outcomes, which is taken, and how likely it is to get here."""
 
     def __init__(self, probs, reached):
         self.probs = probs
@@ -188,8 +188,8 @@ exact_distribution = exact_law
 def refused(name):
     def method(self, *arguments, **keywords):
         raise CannotEnumerate(
-            f"rng.{name} has no finite number of outcomes that could be enumerated: "
-            "use rng.random(), rng.uniform(), rng.integers() or rng.choice() and decide by comparisons"
+            f"rng.{name} has no finite number of outcomes that could be enumerated: use rng.random(), rng.uniform(), "
+            "rng.integers() or rng.choice() and decide by comparisons"
         )
 
     return method

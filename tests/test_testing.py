@@ -267,7 +267,9 @@ def test_a_verifier_that_is_certain():
 
 
 def test_an_error_inside_a_verifier_is_its_own():
-    with pytest.raises(AssertionError, match=r"your verifier fails for K = 1, draft.tokens = \[0\].*ZeroDivisionError") as error:
+    with pytest.raises(
+        AssertionError, match=r"your verifier fails for K = 1, draft.tokens = \[0\].*ZeroDivisionError"
+    ) as error:
         check_verifier(lambda *_: 1 / 0)
     assert type(error.value.__cause__) is ZeroDivisionError
 

@@ -47,9 +47,14 @@ def of_acceptance(low, late, early):
     if same(low.shares[2], a**2):
         return "right for K = 1 alone: guess i is tested against row i of the target, not always against the first"
     if same(low.shares, [(1 - a) * (1 - b), a * (1 - b) + (1 - a) * b, a * b]):
-        return "you count all guesses that pass; the first rejection ends the round, and what was drafted after it is dropped"
+        return (
+            "you count all guesses that pass; the first rejection ends the round, and what was drafted after it is "
+            "dropped"
+        )
     if same(low.shares[2], b) and same(early.shares[2], b):
-        return "you keep guesses after a rejected one; the first rejection ends the round, and those after it are dropped"
+        return (
+            "you keep guesses after a rejected one; the first rejection ends the round, and those after it are dropped"
+        )
     if low.shares[1] == late.shares[1] == early.shares[1] == 0:
         return "you accept all guesses or none; keep those before the first rejection, tested one by one"
     if same(low.shares[1:].sum(), a) and same(low.shares[2], a * b * a):
@@ -66,10 +71,12 @@ def of_rows(low, early):
     if not same(low.next_token(2), P[2]):
         return "right for K = 1, but the bonus is not drawn from target_probs[k], the row after all k guesses"
     wrongs = [
-        (P[2], "on a rejection you drew from the target's last row; draw from max(0, p - q) of the rejected guess's row"),
+        (P[2], "on a rejection you drew from the target's last row; draw from max(0, p - q) of the rejected guess's "
+        "row"),
         (sum(np.maximum(P[i] - Q[i], 0) for i in range(2)), "your residual adds up all rows of the draft; take row i "
          "alone, that of the rejected guess"),
-        (rest[0] + rest[1], "your residual adds up all rows of the draft; take row i alone, that of the rejected guess"),
+        (rest[0] + rest[1], "your residual adds up all rows of the draft; take row i alone, that of the rejected "
+        "guess"),
         (np.maximum((P[:2] - Q[:2]).sum(axis=0), 0), "your residual adds up all rows of the draft; take row i alone, "
          "that of the rejected guess"),
     ]  # fmt: skip
@@ -77,11 +84,18 @@ def of_rows(low, early):
         if same(low.next_token(0), row / row.sum()) and same(low.next_token(1), row / row.sum()):
             return hint
     if same(low.next_token(0), rest[0]) and same(low.next_token(1), rest[0]):
-        return "your residual is always that of the first row; take row i of target and draft, that of the rejected guess"
+        return (
+            "your residual is always that of the first row; take row i of target and draft, that of the rejected guess"
+        )
     if same(low.next_token(0), rest[1]):
-        return "your residual is that of the last drafted row; take row i of target and draft, that of the rejected guess"
+        return (
+            "your residual is that of the last drafted row; take row i of target and draft, that of the rejected guess"
+        )
     if not same(low.next_token(0), rest[0]) or not same(low.next_token(1), rest[1]):
-        return "right for K = 1, but in a block the replacement of guess i is drawn from max(0, p - q) of another row than i"
+        return (
+            "right for K = 1, but in a block the replacement of guess i is drawn from max(0, p - q) of another row "
+            "than i"
+        )
     return None
 
 

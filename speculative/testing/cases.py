@@ -20,8 +20,10 @@ N_TIMES = 24
 
 
 def enumerated(fn, what, wanted):
-    """The distribution of fn(rng), computed, if `wanted(distribution)` says that it is right; it is returned so, too, if
-    it is wrong and no other source of randomness is to blame: AssertionError else, and where it cannot be computed."""
+    """The distribution of fn(rng), right or wrong; `wanted` says which.
+
+    AssertionError where it cannot be computed, and where it is wrong because of another source of randomness than rng.
+    """
     law, refusal = None, None
     with Sources() as sources:
         try:
@@ -32,7 +34,7 @@ def enumerated(fn, what, wanted):
         return law
     where = [f"  {refusal.where}"] if hasattr(refusal, "where") else []
     with Sources() as sources_again:
-        came_out = {outcome_or_error(fn) for _ in range(N_TIMES)}
+        came_out = {outcome_or_error(fn) for _ in range(N_TIMES if refusal is None else 3)}
     if source := sources.named() or sources_again.named():
         fail_by_source(what, source, *where)
     if len(came_out) > 1 or str(refusal) == NOT_THE_SAME:
@@ -124,11 +126,15 @@ def read(verdict, case, where):
         hint = f"return Verdict(n_accepted, next_token), two whole numbers; you returned {shortened(verdict)}"
         fail(hint, *why_no_verdict(verdict), f"  {where()}")
     if not 0 <= n_accepted <= case.K:
-        fail(f"n_accepted must lie between 0 and the {case.K} drafted tokens; you returned {n_accepted}", f"  {where()}")
+        fail(
+            f"n_accepted must lie between 0 and the {case.K} drafted tokens; you returned {n_accepted}", f"  {where()}"
+        )
     if not 0 <= next_token < case.n_vocab:
         details = [f"  {where()}"]
         if next_token == case.n_vocab:
-            details.append("  a cumulative sum ends below the number drawn: divide the residual by its sum before drawing")
+            details.append(
+                "  a cumulative sum ends below the number drawn: divide the residual by its sum before drawing"
+            )
         hint = f"next_token must be a token from 0 to {case.n_vocab - 1}; you returned {next_token}"
         fail(hint, *details)
     return n_accepted, next_token

@@ -34,6 +34,12 @@ def of_draft(law, i, key, siblings, reached):
     """
     row, weights = np.array(key[2]), sum(siblings.values())
     got, of_all = siblings[key[2]] / siblings[key[2]].sum(), weights / weights.sum()
+    several = [rows for _, rows in law if len(rows) > 1]
+    if several and all(rows[0] == rows[1] for rows in several):
+        return (
+            "your rows are one off, or all the same (one array, overwritten by each?): row i is the distribution of "
+            "drafted token i, after the drafted tokens before it"
+        )
     if len(siblings) > 1 and all((w > 0).sum() == 1 for w in siblings.values()):
         return (
             "your rows are one off: row i depends on drafted token i itself; it is the distribution that token i was "
@@ -52,8 +58,6 @@ def of_draft(law, i, key, siblings, reached):
 def of_another_row(law, i, key, got):
     """Where what token i was drawn from is to be found in another row of the draft."""
     others = [rows for guesses, rows in law if guesses[:i] == key[0] and rows[: i + 1] == (*key[1], key[2])]
-    if i and same(got, key[1][0]) is False and all(len(rows) > 1 and rows[0] == rows[1] for rows in others):
-        return "all your rows are the same: row i is the distribution of token i, after the drafted tokens before it"
     if i == 0 and others and any(len(rows) > 1 for rows in others):
         later = [rows[1] for rows in others if len(rows) > 1]
         if all(same(got, row) for row in later):
@@ -71,8 +75,8 @@ def of_distributions(got, row):
         return "the row is not precisely what the guess was drawn from: return it as it was, in float64"
     if power := of_temperature(got, row):
         return (
-            f"the guess is drawn at another temperature than its row says (the row to the power {power:.4g}): return the "
-            "row after temperature and truncation, the one that was drawn from"
+            f"the guess is drawn at another temperature than its row says (the row to the power {power:.4g}): return "
+            "the row after temperature and truncation, the one that was drawn from"
         )
     if np.ptp(got[kept]) < 1e-9:
         return "the guess is drawn from all tokens alike, and not from the row that comes with it"

@@ -125,8 +125,8 @@ def check_values(guesses, rows, where):
 
 
 def drawn(law, i):
-    """For the i-th token: dict (tokens before, rows before, row i) -> weights [n_vocab] of the tokens drawn with it; and
-    dict (tokens before, rows before) -> the probability of drafts that come so far."""
+    """What was drawn as token i: a dict (tokens before, rows before, row i) -> weights [n_vocab] of the tokens; and a
+    dict (tokens before, rows before) -> the probability of the drafts that come so far."""
     weights, reached = {}, {}
     for (guesses, rows), probability in law.items():
         if len(guesses) >= i:

@@ -2,6 +2,11 @@
 
 import numpy as np
 
+BEFORE = (
+    "your model's answer depends on what it was asked before: a cache must forget the tokens that are no longer there, "
+    "and keep a copy of those that are, not the caller's list"
+)
+
 
 def same(a, b):
     return bool(np.allclose(a, b, rtol=1e-3, atol=1e-3))
@@ -46,8 +51,7 @@ def of_state(text, known, answer):
     if close(known, answer):
         return coarse(gap(known, answer))
     return (
-        "your model's answer depends on what it was asked before: a cache must forget the tokens that are no longer "
-        "there, and keep copies of those that are",
+        BEFORE,
         "",
         f"  for the tokens {text} the logits of token 0 were {known[row][0]:.6g} and then {answer[row][0]:.6g}",
     )
@@ -65,8 +69,8 @@ def close(a, b):
 
 def coarse(difference):
     return (
-        f"your logits are imprecise: the same tokens, asked for among others, differ by {difference:.2g}; compute in float32, not "
-        "in bfloat16 or float16",
+        f"your logits are imprecise: the same tokens, asked for among others, differ by {difference:.2g}; compute in "
+        "float32, not in bfloat16 or float16",
     )
 
 
@@ -75,7 +79,10 @@ def stateless(ask, tokens, prefix):
     n = min(6, len(tokens))
     rows = ask(tokens, n)
     alone = np.concatenate([ask(tokens[: len(tokens) - n + i + 1], 1) for i in range(n)])
-    case = ["", f"  for tokens = {tokens}, n_last = {n}: the rows for n_last = 1, one prefix after the other, are others"]
+    case = [
+        "",
+        f"  for tokens = {tokens}, n_last = {n}: the rows for n_last = 1, one prefix after the other, are others",
+    ]
     if n > 1 and same(rows[::-1], alone):
         return "your rows are in reverse order: row i predicts the token after tokens[len(tokens) - n_last + i]", *case
     if n > 1 and all(same(row, alone[-1]) for row in rows):
@@ -89,18 +96,18 @@ def stateless(ask, tokens, prefix):
     changed = [*tokens[:-1], 1 - min(tokens[-1], 1)]
     if n > 1 and not same(ask(changed, n)[:-1], rows[:-1]):
         return (
-            "a token sees those after it: a causal mask is missing, so that the row of a prefix changes when later tokens "
-            "do",
+            "a token sees those after it: a causal mask is missing, so that the row of a prefix changes when later "
+            "tokens do",
             *case,
         )
     if not same(rows, alone):
         return (
-            "a row of your model depends on how many rows are asked for: with n_last = 1 the same tokens have other logits "
-            "than with more",
+            "a row of your model depends on how many rows are asked for: with n_last = 1 the same tokens have other "
+            "logits than with more",
             *case,
         )
     return (
-        "your model's answer depends on what it was asked before: a cache must forget the tokens that are no longer there",
+        BEFORE,
         "",
         f"  for the tokens {prefix} the logits are not what they were before",
     )

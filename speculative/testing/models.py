@@ -3,7 +3,7 @@
 import numpy as np
 
 from .cases import shortened
-from .model_hints import explanation, same
+from .model_hints import BEFORE, explanation, same
 from .watch import Sources, asked, fail, note
 
 
@@ -11,8 +11,8 @@ def check_language_model(model, *, seed=0, n_calls=60):
     """Raise AssertionError unless model(tokens, n_last) gives logits [n_last, n_vocab] that the tokens alone decide.
 
     The model is asked in a random walk of extending, branching and shrinking, as a sampler asks it, with one list that
-    is changed between the calls. A model with a cache that forgets to take tokens back answers differently when the same
-    tokens come another way; a model whose tokens see the later ones, when these change.
+    is changed between the calls. A model with a cache that forgets to take tokens back answers differently when the
+    same tokens come another way; a model whose tokens see the later ones, when these change.
 
     Parameters
     ----------
@@ -22,6 +22,8 @@ def check_language_model(model, *, seed=0, n_calls=60):
     n_calls : int
     """
     check_form(model)
+    for n_last in (1, 2, 4):
+        ask(model, [0, 1, 0, 1], n_last)
     check_last_token(model)
     with Sources() as sources:
         wrong = walk(model, seed, n_calls)
@@ -55,14 +57,14 @@ def walk(model, seed, n_calls):
         if len(tokens) > model.n_ctx:
             del tokens[1:]
         n_last = int(rng.integers(1, min(5, len(tokens)) + 1))
-        for i, row in enumerate(ask(model, tokens, n_last)):
+        for i, row in enumerate(ask(model, tokens, n_last, asked_before=True)):
             prefix = tuple(tokens[: len(tokens) - n_last + i + 1])
             if not same(rows.setdefault(prefix, row), row):
                 return list(tokens), n_last, i
     return None
 
 
-def ask(model, tokens, n_last):
+def ask(model, tokens, n_last, asked_before=False):
     """A copy of the logits [n_last, n_vocab]; AssertionError unless they have the right form."""
 
     def where():
@@ -74,6 +76,8 @@ def ask(model, tokens, n_last):
     wanted = n_last, model.n_vocab
     if logits.shape != wanted:
         hint = f"logits have the shape (n_last, n_vocab) = {wanted}; yours have {logits.shape}"
+        if asked_before:
+            fail(BEFORE, f"  {hint}", f"  {where()}")
         fail(hint + of_shape(logits.shape, len(tokens), *wanted), f"  {where()}")
     if logits.dtype != np.float32:
         fail(f"logits are float32; yours are {logits.dtype}", f"  {where()}")
@@ -131,7 +135,7 @@ def check_logits(model):
     rows = np.concatenate([ask(model, text, 1) for text in ([0], [1], [0, 1], [1, 0], [1, 1, 0])])
     if (rows >= 0).all() and np.allclose(rows.sum(axis=1, dtype=np.float64), 1, rtol=0, atol=1e-3):
         fail(
-            "you return probabilities, not logits: samplers put a softmax over what a model returns; leave yours out, or "
-            "return np.log(probabilities)",
+            "you return probabilities, not logits: samplers put a softmax over what a model returns; leave yours out, "
+            "or return np.log(probabilities)",
             f"  for the tokens [0] your row is {shortened(rows[0])}, which adds up to 1",
         )

@@ -1,4 +1,4 @@
-"""The grader of samplers: the distribution of the generated tokens, their number, and what else a loop can get wrong."""
+"""The grader of samplers: the distribution of the tokens, their number, and what else a loop can get wrong."""
 
 import inspect
 import itertools
@@ -15,7 +15,7 @@ from .table import TableModel
 from .watch import UNKNOWN_SOURCE, Progress, Sources, asked, fail, fail_by_source, note
 
 PROMPT = [0, 1]
-FEW_PATHS = 400  # for two tokens: then three are gone through, too
+FEW_PATHS = 150  # for two tokens: then three are gone through, too
 MOST_CALLS = 400  # of target and drafter together, for at most 10 tokens
 
 
@@ -30,8 +30,8 @@ class Target(TableModel):
         self.calls[0] += 1
         if self.calls[0] > MOST_CALLS:
             fail(
-                f"your sampler does not come to an end: {MOST_CALLS} calls of target and drafter for a few tokens; each "
-                "round adds one token at least, also where nothing is drafted (k = 0)"
+                f"your sampler does not come to an end: a loop without an end? After {MOST_CALLS} calls of target and "
+                "drafter there is no result; each round adds one token at least, also where nothing is drafted (k = 0)"
             )
 
     def __call__(self, tokens, n_last=1):
@@ -39,8 +39,8 @@ class Target(TableModel):
         tokens = [operator.index(token) for token in tokens]
         if len(tokens) > self.n_ctx:
             fail(
-                f"your sampler asks the target about {len(tokens)} tokens, and its n_ctx is {self.n_ctx}: draft at most "
-                "min(K, remaining - 1, n_ctx - len(tokens) - 1)"
+                f"your sampler asks the target about {len(tokens)} tokens, and its n_ctx is {self.n_ctx}: draft at "
+                "most min(K, remaining - 1, n_ctx - len(tokens) - 1)"
             )
         if not 1 <= n_last <= len(tokens):
             fail(f"your sampler asks the target for the last n_last = {n_last} rows of {len(tokens)} tokens")
@@ -63,8 +63,10 @@ class ShortDrafter:
 
 
 def check_sampler(make, *, seed=0):
-    """Raise AssertionError unless the samplers that `make` makes give the target's distribution, in the right number of
-    tokens.
+    """Raise AssertionError unless the samplers that `make` makes give the target's distribution.
+
+    The joint distribution of up to three tokens, at three temperatures and with four drafters; the number of tokens up
+    to n_ctx; a stop token. Prints a note where a sampler is exact, but gives away what speculation gains.
 
     Parameters
     ----------
@@ -75,8 +77,7 @@ def check_sampler(make, *, seed=0):
         Varies the models.
     """
     rng = np.random.default_rng(seed)
-    calls = [0]
-    target, other = (Target(rng.dirichlet(np.ones(3), size=(3, 3)), calls) for _ in range(2))
+    target, other = models(rng)
     drafters = {
         "a draft model": lambda sampling: ModelDrafter(other, sampling=sampling),
         "the target as its own draft": lambda sampling: ModelDrafter(target, sampling=sampling),
@@ -84,16 +85,30 @@ def check_sampler(make, *, seed=0):
         "a drafter that proposes fewer than K tokens": lambda sampling: ShortDrafter(other),
     }
     check_counts(make, target, ModelDrafter(other))
-    cases = [*itertools.product((1, 0.5, 0), drafters.items(), (1, 2)), (1, ("a draft model", drafters["a draft model"]), 3)]
+    cases = [
+        *itertools.product((1, 0.5, 0), drafters.items(), (1, 2)),
+        (1, ("a draft model", drafters["a draft model"]), 3),
+    ]
     progress = Progress("check_sampler", len(cases))
     for temperature, (name, drafter), K in cases:
         sampling = Sampling(temperature=temperature)
-        samplers = [made(make, target, d, K, sampling) for d in (drafter(sampling), ModelDrafter(target, sampling=sampling))]
+        samplers = [
+            made(make, target, d, K, sampling) for d in (drafter(sampling), ModelDrafter(target, sampling=sampling))
+        ]
         check_law(*samplers, target, other, sampling, f"K = {K}, temperature {temperature}, {name}")
         progress.step()
     progress.end()
     check_stop(make, target, ModelDrafter(other))
     tell_what_is_given_away(make, target)
+
+
+def models(rng):
+    """Target and draft model. After the prompt two of three tokens are likelier for the target than for the draft, so
+    that the residual has two tokens, and mistakes can be told apart."""
+    calls = [0]
+    tables = rng.dirichlet(np.ones(3), size=(2, 3, 3))
+    tables[:, 0, 1] = rng.dirichlet([30, 20, 10]), rng.dirichlet([10, 10, 40])
+    return (Target(table, calls) for table in tables)
 
 
 def made(make, target, drafter, K, sampling):
@@ -110,7 +125,9 @@ def generated(sampler, target, prompt, n_tokens, rng, case="", **options):
     """The new tokens, a list of int."""
 
     def where():
-        return ", ".join([f"for prompt = {[int(token) for token in prompt]}, n_tokens = {n_tokens}", *filter(None, [case])])
+        return ", ".join(
+            [f"for prompt = {[int(token) for token in prompt]}, n_tokens = {n_tokens}", *filter(None, [case])]
+        )
 
     def call():
         result = sampler.generate(prompt, n_tokens, rng, **options)
@@ -123,34 +140,34 @@ def generated(sampler, target, prompt, n_tokens, rng, case="", **options):
     try:
         return [operator.index(token) for token in tokens]
     except TypeError:
-        fail(f"generate returns tokens, whole numbers in one sequence; yours returns {shortened(tokens)}", f"  {where()}")
+        fail(
+            f"generate returns tokens, whole numbers in one sequence; yours returns {shortened(tokens)}", f"  {where()}"
+        )
 
 
 def check_counts(make, target, drafter):
     for K, n_tokens in itertools.product((1, 2, 3, 5), range(11)):
         sampler = made(make, target, drafter, K, Sampling())
 
-        def text(sampler=sampler, K=K, n_tokens=n_tokens):
-            return generated(sampler, target, list(PROMPT), n_tokens, np.random.default_rng(0), f"K = {K}")
+        def text(rng, sampler=sampler, K=K, n_tokens=n_tokens):
+            return generated(sampler, target, list(PROMPT), n_tokens, rng, f"K = {K}")
 
-        tokens = text()
+        first, second, third = (np.random.default_rng(0) for _ in range(3))
+        tokens = text(first)
         if len(tokens) != n_tokens:
             whole = tokens[: len(PROMPT)] == PROMPT and len(tokens) == len(PROMPT) + n_tokens
             fail(
-                f"your sampler returns {len(tokens)} tokens where {n_tokens} were asked for: draft at most "
-                "min(K, remaining - 1, n_ctx - len(tokens) - 1), and return the new tokens alone"
+                f"your sampler returns {len(tokens)} tokens where {n_tokens} were asked for: draft at most min(K, "
+                "remaining - 1, n_ctx - len(tokens) - 1), and return the new tokens alone"
                 + (", without the prompt" if whole else ""),
                 f"  K = {K}, n_tokens = {n_tokens}, a prompt of {len(PROMPT)}, n_ctx = {target.n_ctx}",
             )
-        if text() != tokens:
+        if text(second) != tokens:
             with Sources() as sources:
-                text()
+                text(third)
             if sources.named():
                 fail_by_source("your sampler", sources.named())
-            fail(
-                "your sampler gives another text for the same seed: draw from the generator that is handed in alone",
-                f"  it {UNKNOWN_SOURCE}",
-            )
+            fail(f"your sampler {UNKNOWN_SOURCE}", f"  for K = {K}, n_tokens = {n_tokens} one seed gave two texts")
 
 
 def laws(sampler, target, sampling, n_tokens, case=""):
@@ -169,7 +186,7 @@ def check_law(sampler, always_accepting, target, other, sampling, case):
     for n_tokens in (1, 2, 3):
         law, wanted, n_paths = laws(sampler, target, sampling, n_tokens, case)
         if largest_difference(law, wanted) > TOLERANCE:
-            perfect = {n: laws(always_accepting, target, sampling, n) for n in (2, 3)}
+            perfect = {n: laws(always_accepting, target, sampling, n) for n in (1, 2, 3)}
             hint = of_law(law, wanted, perfect, (target, other, PROMPT), sampling, case)
             fail(hint, "", f"  {case}, {n_tokens} tokens", *show_laws(law, wanted))
         if n_tokens == 2 and n_paths > FEW_PATHS:
@@ -188,12 +205,14 @@ def check_stop(make, target, drafter):
     for seed, K in itertools.product(range(20), (1, 3)):
         sampler = made(make, target, drafter, K, Sampling())
         whole = generated(sampler, target, list(PROMPT), 9, np.random.default_rng(seed))
-        tokens = generated(sampler, target, list(PROMPT), 9, np.random.default_rng(seed), "stop_tokens = [1]", stop_tokens=[1])
+        tokens = generated(
+            sampler, target, list(PROMPT), 9, np.random.default_rng(seed), "stop_tokens = [1]", stop_tokens=[1]
+        )
         wanted = whole[: whole.index(1) + 1] if 1 in whole else whole
         if tokens != wanted:
             fail(
-                "your sampler misses a stop token in the middle of a block: look at every token that a round adds, "
-                "and drop those after the first",
+                "your sampler misses a stop token in the middle of a block: look at every token that a round adds, and "
+                "drop those after the first",
                 f"  without a stop token the text is {whole}; with stop token 1 it is {wanted}, yours is {tokens}",
             )
 
@@ -207,8 +226,8 @@ def tell_what_is_given_away(make, target):
     n_calls = target.calls[0]
     if n_calls > n_tokens // (K + 1):
         note(
-            f"your sampler is exact, but calls the target {n_calls} times for {n_tokens} tokens where K = {K} and every "
-            f"guess is right; {n_tokens // (K + 1)} calls would do, K + 1 tokens each"
+            f"your sampler is exact, but calls the target {n_calls} times for {n_tokens} tokens where K = {K} and "
+            f"every guess is right; {n_tokens // (K + 1)} calls would do, K + 1 tokens each"
         )
     try:
         same = generated(sampler, target, np.array(PROMPT), n_tokens, np.random.default_rng(0)) == tokens

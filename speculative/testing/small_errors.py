@@ -37,13 +37,13 @@ def of_precision(case, p, q, steps):
             "not in float32 (torch's default)"
         )
     return (
-        f"nearly right, off by {max(errors):.1g}: compute in float64 throughout, not in float32 (torch's default), and add "
-        "no epsilon"
+        f"nearly right, off by {max(errors):.1g}: compute in float64 throughout, not in float32 (torch's default), and "
+        "add no epsilon"
     )
 
 
 def epsilon_in_ratio(accepted, p, q):
-    """The epsilon of p / (q + epsilon), (p + epsilon) / (q + epsilon) or p / q + epsilon; None if it is none of them."""
+    """The epsilon of p / (q + epsilon), (p + epsilon) / (q + epsilon) or p / q + epsilon; None if there is none."""
     less = (p < q) & (accepted > 0) & (accepted < 1)
     if less.sum() < 2:
         return None

@@ -53,9 +53,14 @@ def check_verifier(verifier, *, seed=0):
 def check_form(verifier):
     if isinstance(verifier, type):
         name = verifier.__name__
-        fail(f"hand over a verifier, not its class: check_verifier({name}()), with {name}.__call__(draft, target_probs, rng)")
+        fail(
+            f"hand over a verifier, not its class: check_verifier({name}()), with {name}.__call__(draft, target_probs, "
+            "rng)"
+        )
     if not callable(verifier):
-        fail(f"a verifier is called as verifier(draft, target_probs, rng); yours is {verifier!r}, which cannot be called")
+        fail(
+            f"a verifier is called as verifier(draft, target_probs, rng); yours is {verifier!r}, which cannot be called"
+        )
 
 
 def block_law(rounds, case):

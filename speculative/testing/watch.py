@@ -20,7 +20,7 @@ import numpy as np
 
 from ..exact import CannotEnumerate
 
-PATIENCE = 30.0  # seconds for one call
+PATIENCE = 20.0  # seconds for one call
 QUIET = 5.0  # seconds before a grader says how far it is
 
 
@@ -37,7 +37,7 @@ class Endless(BaseException):
 
 @contextlib.contextmanager
 def patience():
-    """Raises Endless in the block after PATIENCE seconds, where the system has such an alarm, and in the main thread."""
+    """Raises Endless in the block after PATIENCE seconds: in the main thread, of a system that has such an alarm."""
     if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -75,7 +75,10 @@ def asked(call, what, where, arguments=()):
         error.where = where()
         raise
     except Endless:
-        fail(f"{what} does not come to an end: it ran for {PATIENCE:g} seconds", f"  {where()}")
+        hint = (
+            f"{what} does not come to an end: a loop without an end? It ran for {PATIENCE:g} seconds without a result"
+        )
+        fail(hint, f"  {where()}")
     except Exception as error:
         if hasattr(error, "is_told"):
             raise
@@ -116,10 +119,13 @@ def place(error):
 PACKAGE = Path(__file__).parent
 NOT_THEIRS = (str(PACKAGE), str(PACKAGE.with_name("exact.py")), str(PACKAGE.with_name("uniform.py")), "site-packages")
 ADVICE = {  # what the message of an exception contains: what to do
-    "has no attribute 'rand": "rng is an np.random.Generator: rng.random() draws one number, rng.choice(n, p=...) a token",
+    "has no attribute 'rand": "rng is an np.random.Generator: rng.random() draws one number, rng.choice(n, p=...) a "
+    "token",
     "numpy.object_": "compare the numbers of rng.random() as they are, u * q < p, and make no tensor of them",
-    "can't convert np.ndarray": "compare the numbers of rng.random() as they are, u * q < p, and make no tensor of them",
-    "probabilities that add up to 1": "divide by the sum before you draw: a residual max(0, p - q) adds up to less than 1",
+    "can't convert np.ndarray": "compare the numbers of rng.random() as they are, u * q < p, and make no tensor of "
+    "them",
+    "probabilities that add up to 1": "divide by the sum before you draw: a residual max(0, p - q) adds up to less "
+    "than 1",
     "object is not callable": "hand over a function, or an object with __call__",
 }
 

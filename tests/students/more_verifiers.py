@@ -1,6 +1,5 @@
 """More wrong verifiers: the replacement, the bonus, blocks, what is returned, and what is raised."""
 
-# ruff: noqa: NPY002, S101
 import time
 from types import SimpleNamespace
 
@@ -40,7 +39,10 @@ WRONG |= {  # what replaces a rejected guess
     "from the draft": (template(replace=draws(lambda p, q, x: q)), ("on a rejection you drew from the draft",)),
     "|p - q|": (template(replace=draws(lambda p, q, x: abs(p - q) if (p != q).any() else p)), ("|p - q|",)),
     "q - p": (template(replace=draws(lambda p, q, x: residual(q, p))), ("wrong way round",)),
-    "without x": (template(replace=draws(lambda p, q, x: p * (np.arange(len(p)) != x))), ("without the rejected token",)),
+    "without x": (
+        template(replace=draws(lambda p, q, x: p * (np.arange(len(p)) != x))),
+        ("without the rejected token",),
+    ),
     "min(p, q)": (template(replace=draws(lambda p, q, x: np.minimum(p, q))), ("min(p, q)",)),
     "argmax of p": (template(replace=lambda p, *_: int(p.argmax())), ("likeliest token",)),
     "argmax of the residual": (template(replace=lambda p, q, *_: int((p - q).argmax())), ("likeliest token",)),
@@ -70,11 +72,15 @@ WRONG |= {  # what replaces a rejected guess
         ("float32",),
     ),
     "float32": (
-        lambda d, rows, rng: rejection(SimpleNamespace(tokens=d.tokens, probs=np.float32(d.probs)), np.float32(rows), rng),
+        lambda d, rows, rng: rejection(
+            SimpleNamespace(tokens=d.tokens, probs=np.float32(d.probs)), np.float32(rows), rng
+        ),
         ("float32",),
     ),
     "float16": (
-        lambda d, rows, rng: rejection(SimpleNamespace(tokens=d.tokens, probs=np.float16(d.probs)), np.float16(rows), rng),
+        lambda d, rows, rng: rejection(
+            SimpleNamespace(tokens=d.tokens, probs=np.float16(d.probs)), np.float16(rows), rng
+        ),
         ("float",),
     ),
     "all rows of the draft": (
@@ -292,4 +298,7 @@ WRONG["math.log"] = (
     template(lambda p, q, x, rng, *_: __import__("math").log(rng.random()) < np.log(p[x] / q[x])),
     ("cannot be enumerated", "math.log(u)"),
 )
-WRONG["time"] = template(lambda p, q, x, *_: time.time_ns() % 1000 / 1000 * q[x] < p[x]), ("another source of randomness",)
+WRONG["time"] = (
+    template(lambda p, q, x, *_: time.time_ns() % 1000 / 1000 * q[x] < p[x]),
+    ("another source of randomness",),
+)

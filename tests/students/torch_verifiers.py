@@ -1,8 +1,5 @@
 """Verifiers written in PyTorch."""
 
-import math
-
-import numpy as np
 import torch
 
 from speculative import Verdict, residual, sample_token
@@ -28,7 +25,9 @@ def with_tensors(draft, target_probs, rng):
     while n < len(tokens) and rng.random() * q[n, tokens[n]].item() < p[n, tokens[n]].item():
         n += 1
     row = p[n] if n == len(tokens) else (p[n] - q[n]).relu()
-    return Verdict(n, torch.searchsorted(row.cumsum(0), torch.tensor(0.0)).item() if False else sample_token(row.numpy(), rng))
+    return Verdict(
+        n, torch.searchsorted(row.cumsum(0), torch.tensor(0.0)).item() if False else sample_token(row.numpy(), rng)
+    )
 
 
 RIGHT |= {"float64": in_float64, "tensors": with_tensors}

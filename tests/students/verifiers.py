@@ -1,6 +1,5 @@
 """Verifiers as students write them: RIGHT in many styles, WRONG with the words that the first line must contain."""
 
-# ruff: noqa: NPY002, RUF012
 import math
 import random
 from fractions import Fraction
@@ -44,7 +43,9 @@ def template(accept=None, replace=None, bonus=None):
             p, q = rows[i], draft.probs[i]
             passes = accept(p, q, x, rng, i, draft, rows) if accept else rng.random() * q[x] < p[x]
             if not passes:
-                return Verdict(i, replace(p, q, x, rng, i, draft, rows) if replace else sample_token(residual(p, q), rng))
+                return Verdict(
+                    i, replace(p, q, x, rng, i, draft, rows) if replace else sample_token(residual(p, q), rng)
+                )
         return Verdict(len(draft.tokens), bonus(draft, rows, rng) if bonus else sample_token(rows[-1], rng))
 
     return verifier
@@ -117,7 +118,7 @@ def with_item_and_prints(draft, target_probs, rng):
     us = rng.random(len(draft.tokens))
     for i, x in enumerate(draft.tokens):
         u = us[i].item()
-        f"u = {u:.3f}"  # noqa: B018, looked at
+        f"u = {u:.3f}"
         if u >= target_probs[i, x].item() / draft.probs[i, x].item():
             return Verdict(i, sample_token(residual(target_probs[i], draft.probs[i]), rng))
     return Verdict(len(draft.tokens), sample_token(target_probs[-1], rng))
