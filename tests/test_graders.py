@@ -1,5 +1,4 @@
-"""The graders, by verifiers, drafters, models and samplers as students write them: right ones pass, in any style, and of
-wrong ones the first line of the message names the mistake."""
+"""The graders, by what students write: right answers pass, in any style; of wrong ones the message names the mistake."""
 
 import importlib
 
@@ -18,11 +17,13 @@ GRADERS = {
 
 
 def students(kind, modules=GRADERS):
-    """(grader, name, what is handed in, words) of all that are of a kind: RIGHT, NOTES or WRONG."""
+    """(grader, what is handed in, words) of all that are of a kind: RIGHT, NOTES or WRONG."""
+    found = []
     for module in modules:
         for name, entry in getattr(module, kind).items():
             given, words = (entry, ()) if kind == "RIGHT" else entry
-            yield pytest.param(GRADERS[module], given, words, id=f"{module.__name__.split('.')[1]}: {name}")
+            found.append(pytest.param(GRADERS[module], given, words, id=f"{module.__name__.split('.')[1]}: {name}"))
+    return found
 
 
 @pytest.fixture(autouse=True)
