@@ -79,6 +79,7 @@ ENDLESS = (
     "until a token is accepted, draw once from the distribution that this comes to, renormalised"
 )
 IMPROBABLE, FEW_DRAWS = 1e-15, 30  # a short run may well be improbable: rounding alone makes forks of 1e-17
+MOST_OUTCOMES = 60_000  # of one draw
 MOST_QUESTIONS = 60_000  # about one draw: more than GPT-2 has tokens
 
 
@@ -149,6 +150,11 @@ class ExactGenerator(np.random.Generator):
     def integers(self, low, high=None, size=None, endpoint=False):
         low, high = (0, low) if high is None else (low, high)
         n = int(high) - int(low) + bool(endpoint)
+        if n > MOST_OUTCOMES:
+            raise CannotEnumerate(
+                f"rng.integers draws one of {n} numbers, too many to enumerate: draw what is to be decided itself, "
+                "and no seed for another generator"
+            )
         return self._filled(size, lambda: int(low) + self.fork([1 / n] * n), int)
 
     def choice(self, a, size=None, replace=True, p=None):

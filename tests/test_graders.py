@@ -1,4 +1,4 @@
-"""The graders, by what students write: right answers pass, in any style; of wrong ones the message names the mistake."""
+"""The graders, by what students write: right answers pass in any style, and of wrong ones the mistake is named."""
 
 import importlib
 

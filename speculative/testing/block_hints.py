@@ -22,10 +22,15 @@ class Two:
         case = Case(3, 2, "random", np.random.default_rng(0))
         for tokens in case.p:
             case.p[tokens], case.q[tokens] = P[len(tokens)], Q[len(tokens)]
-        self.rows = np.zeros((3, 3))  # [n_accepted, next_token]
+        self.guesses, self.rows = guesses, np.zeros((3, 3))  # [n_accepted, next_token]
         for (n_accepted, token), probability in exact_law(lambda rng: case.run(verifier, rng, guesses)[1:]).items():
             self.rows[n_accepted, token] += probability
         self.shares = self.rows.sum(axis=1)
+
+    def is_by_rejection(self):
+        a, b = (min(1, RATIO[i, x]) for i, x in enumerate(self.guesses))
+        right = [(1 - a) * residual(P[0], Q[0]), a * (1 - b) * residual(P[1], Q[1]), a * b * P[2]]
+        return same(self.rows, right)
 
     def next_token(self, n_accepted):
         """The distribution of next_token where so many are accepted, or None."""
@@ -33,11 +38,16 @@ class Two:
 
 
 def of_block(verifier):
-    """The mistake in a sentence."""
+    """The mistake in a sentence; None where these two guesses are decided as the rule of rejection does."""
     low, late, early = (Two(verifier, *guesses) for guesses in ((0, 0), (0, 2), (2, 0)))
-    return of_acceptance(low, late, early) or of_rows(low, early) or of_block_rule(low, late, early) or (
-        "right for K = 1, but not for a block of several guesses"
-    )  # fmt: skip
+    if all(two.is_by_rejection() for two in (low, late, early)):
+        return None
+    return (
+        of_acceptance(low, late, early)
+        or of_rows(low, early)
+        or of_block_rule(low, late, early)
+        or "right for K = 1, but not for a block of several guesses"
+    )
 
 
 def of_acceptance(low, late, early):

@@ -145,6 +145,8 @@ def why_no_verdict(verdict):
         return ["  is a `return` missing on one of the ways through the function?"]
     if hasattr(verdict, "send"):
         return ["  a function with `yield` returns a generator: write `return`"]
+    if hasattr(verdict, "next_token") and np.size(verdict.next_token) == 1 and np.ndim(verdict.next_token) == 1:
+        return ["  take the token out of its array: [0]"]
     if isinstance(verdict, (tuple, list)):
         return ["  make it Verdict(...): from speculative import Verdict"]
     return []

@@ -58,6 +58,12 @@ def of_draft(law, i, key, siblings, reached):
 def of_another_row(law, i, key, got):
     """Where what token i was drawn from is to be found in another row of the draft."""
     others = [rows for guesses, rows in law if guesses[:i] == key[0] and rows[: i + 1] == (*key[1], key[2])]
+    if i and same(got, key[1][0]):
+        return (
+            "drafted token i is drawn from the row of the token before it: append each drafted token to the text "
+            "before the "
+            "next is drawn"
+        )
     if i == 0 and others and any(len(rows) > 1 for rows in others):
         later = [rows[1] for rows in others if len(rows) > 1]
         if all(same(got, row) for row in later):
@@ -69,6 +75,10 @@ def of_distributions(got, row):
     kept = got > 0
     if kept.sum() == 1:
         return "your drafter takes one token for certain, but its row is not one-hot: return what it was drawn from"
+    if row.max() == 1:
+        return "the row is one-hot, but the token is drawn at random: return the distribution that it was drawn from"
+    if same(np.sort(got), np.sort(row)):
+        return "the row has the right probabilities for the wrong tokens: column j is token j (was the row sorted?)"
     if np.allclose(got[kept], row[kept] / row[kept].sum(), rtol=0, atol=1e-9) and not kept[row > 0].all():
         return "some tokens of your row are never drafted: draw from the truncated row, and return that one"
     if np.allclose(got, row, rtol=0, atol=1e-2):

@@ -3,6 +3,7 @@
 Here: one guess. Two guesses are in block_hints.py.
 """
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +12,15 @@ from ..exact import exact_law
 from ..probs import residual
 from .block_hints import of_block
 from .cases import Case, show
-from .mistakes import KINDS, WRONG_ACCEPTANCE, WRONG_RESIDUALS
+from .mistakes import (
+    KINDS,
+    NEW_NUMBERS,
+    PROBABILITIES,
+    WRONG_ACCEPTANCE,
+    WRONG_RESIDUALS,
+    new_number_each,
+    softmax,
+)
 from .small_errors import of_precision, same
 
 
@@ -52,13 +61,13 @@ def story(verifier, case):
 def diagnose(verifier, failed, rng):
     """The mistake in a sentence; `failed` is the case whose distribution is wrong."""
     case = Case(4, 1, "random", rng)
-    case.p[()], case.q[()] = np.array([0.45, 0.3, 0.2, 0.05]), np.array([0.1, 0.15, 0.35, 0.4])
+    case.p[()], case.q[()] = np.array([0.2, 0.45, 0.05, 0.3]), np.array([0.35, 0.1, 0.4, 0.15])
     p, q, steps = case.p[()], case.q[()], [Step.of(verifier, case, guess) for guess in range(4)]
     looks = of_asking, of_counting, of_precision, of_bonus, of_acceptance, of_residual, of_sum
     for look in looks:
         if hint := look(case, p, q, steps):
             return hint
-    return of_kind(failed) or of_block(verifier)
+    return of_kind(failed) or of_block(verifier) or of_case(verifier, failed)
 
 
 def of_asking(case, p, q, steps):
@@ -115,6 +124,12 @@ def of_bonus(case, p, q, steps):
             "where all guesses are accepted you return the last guess once more; draw a bonus from the target's last "
             "row"
         )
+    if all_are(lambda x, row: softmax(row)):
+        return PROBABILITIES
+    if all_are(lambda x, row: np.full(4, 0.25)):
+        return "you drew the bonus from all tokens alike; draw it from the target's last row"
+    if all_are(lambda x, row: new_number_each(row)):
+        return NEW_NUMBERS
     if all_are(lambda x, row: residual(p, q)):
         return (
             "you drew the bonus from the residual; where all guesses are accepted it is the target's last row as it is"
@@ -194,6 +209,25 @@ def of_sum(case, p, q, steps):
             f"{min(1, p[wrong] / q[wrong]):.4g}"
         )
     return None
+
+
+def of_case(verifier, case):
+    """What is wrong in the very case that failed, guess by guess, against the rule of rejection."""
+    for guesses in itertools.product(range(case.n_vocab), repeat=case.K):
+        if not all(case.q[guesses[:i]][x] > 0 for i, x in enumerate(guesses)):
+            continue
+        law = exact_law(lambda rng, guesses=guesses: case.run(verifier, rng, guesses)[1:])
+        for i, x in enumerate(guesses):
+            p, q = case.p[guesses[:i]], case.q[guesses[:i]]
+            tested, kept = (sum(share for (n, _), share in law.items() if n >= least) for least in (i, i + 1))
+            if tested > 0 and not same(kept / tested, min(1, p[x] / q[x])):
+                return (
+                    f"a guess x with p(x) = {p[x]:.6g} and q(x) = {q[x]:.6g} is accepted with {kept / tested:.6g}; "
+                    f"min(1, p / q) is {min(1, p[x] / q[x]):.6g}"
+                )
+    return (
+        "the guesses are accepted as they should be, but the token after them is not drawn from the right distribution"
+    )
 
 
 def of_kind(failed):

@@ -7,7 +7,37 @@ import numpy as np
 
 from ..probs import residual
 
+
+def softmax(z):
+    return np.exp(z) / np.exp(z).sum()
+
+
+def new_number_each(row):
+    """The distribution of a draw by the cumulative sum, with a new uniform number for each of its comparisons."""
+    below = np.minimum(np.cumsum(row), 1)
+    below[-1] = 1  # where nothing is found, the last
+    return below * np.concatenate([[1], np.cumprod(1 - below)[:-1]])
+
+
+NEW_NUMBERS = (
+    "you draw a new uniform number for each step of the cumulative sum; a token is drawn with one number for all"
+)
+PROBABILITIES = (
+    "target_probs and draft.probs are probabilities already: no softmax, no exp and no temperature over them"
+)
 WRONG_ACCEPTANCE = [  # (acceptance probabilities of each guess, the mistake)
+    (lambda p, q: np.minimum(1, softmax(p) / softmax(q)), PROBABILITIES),
+    (lambda p, q: np.minimum(1, softmax(p) / q), PROBABILITIES),
+    (lambda p, q: np.minimum(1, np.exp(p - q)), PROBABILITIES),
+    (lambda p, q: np.minimum(1, p / softmax(q)), PROBABILITIES),
+    (
+        lambda p, q: np.zeros(4),
+        "you never accept a guess; accept a guess x with probability min(1, p(x) / q(x))",
+    ),
+    (
+        lambda p, q: np.minimum(1, (p / q) ** 2),
+        "you accept with the square of the ratio, as two tests of one guess do; accept with min(1, p / q), tested once",
+    ),
     (
         lambda p, q: np.minimum(1, q / p),
         "you have the ratio upside down: accept with probability min(1, p / q), p the target and q the draft",
@@ -107,12 +137,29 @@ WRONG_RESIDUALS = [  # (weights of what comes instead of a rejected x, r the tar
     ),
     (lambda p, q, x, r: at_the_end(p, q, 3), NORMALISE),
     (lambda p, q, x, r: at_the_end(p, q, 0), NORMALISE),
-    (lambda p, q, x, r: at_the_end(p, q, 1), NORMALISE),
+    (lambda p, q, x, r: new_number_each(residual(p, q)), NEW_NUMBERS),
+    (lambda p, q, x, r: new_number_each(np.maximum(p - q, 0)), NEW_NUMBERS),
     (
         lambda p, q, x, r: residual(r, q),
         "the residual of guess i is of row i of target and draft; yours takes the target's row after it, i + 1",
     ),
     (lambda p, q, x, r: r, "on a rejection you drew from the target's last row; draw from max(0, p - q) of row i"),
+    (
+        lambda p, q, x, r: p > q,
+        "you drew alike from all tokens with p > q; their weights are max(0, p - q)",
+    ),
+    (
+        lambda p, q, x, r: p / q,
+        "you drew from p / q; the residual is the difference max(0, p - q), normalised",
+    ),
+    (
+        lambda p, q, x, r: np.where(p > q, p, 0),
+        "you drew from p where it is more than q; the residual is the difference max(0, p - q), normalised",
+    ),
+    (
+        lambda p, q, x, r: softmax(p),
+        PROBABILITIES,
+    ),
     (
         lambda p, q, x, r: np.exp(np.maximum(p - q, 0)),
         "you put a softmax over the residual; divide max(0, p - q) by its sum: they are probabilities, no logits",

@@ -69,14 +69,17 @@ def of_perfect(law, target, prompt, sampling):
     second = np.array([[law.get((a, b), 0) for b in range(3)] for a in range(3)])
     given = second / np.maximum(second.sum(axis=1, keepdims=True), 1e-300)
     rows = np.array([sampling(target([*prompt, a]), [*prompt, a])[0] for a in range(3)])
-    if same(second.sum(axis=1), first) and not same(given, rows):
+    accepted = "your sampler goes wrong where every guess is accepted"
+    if not same(second.sum(axis=1), first) and not same(second.sum(axis=1), first @ rows):
+        return accepted + ", as it is where draft and target are equal: accept x with probability min(1, p(x) / q(x))"
+    if not same(given, rows) and same(second.sum(axis=1), first):
         if same(given, np.eye(3)[rows.argmax(axis=1)]):
             return "you took the likeliest token as the bonus; draw it from the target's last row"
         if same(given, np.tile(first, (3, 1))):
             return (
                 "where every guess is accepted the bonus comes from the row before: it is row k of the target's k + 1"
             )
-    return "your sampler goes wrong where every guess is accepted: keep all K of them and the bonus (a[:-0] is empty)"
+    return accepted + ": keep all K of them and the bonus (a[:-0] is empty)"
 
 
 def of_rejection(law, wanted, models, sampling, case):

@@ -14,7 +14,7 @@ from .sampler_hints import of_law
 from .table import TableModel
 from .watch import UNKNOWN_SOURCE, Progress, Sources, asked, fail, fail_by_source, note
 
-PROMPT = [0, 1]
+PROMPT = [2, 1]
 FEW_PATHS = 150  # for two tokens: then three are gone through, too
 MOST_CALLS = 400  # of target and drafter together, for at most 10 tokens
 
@@ -107,7 +107,7 @@ def models(rng):
     that the residual has two tokens, and mistakes can be told apart."""
     calls = [0]
     tables = rng.dirichlet(np.ones(3), size=(2, 3, 3))
-    tables[:, 0, 1] = rng.dirichlet([30, 20, 10]), rng.dirichlet([10, 10, 40])
+    tables[:, 2, 1] = rng.dirichlet([30, 20, 10]), rng.dirichlet([10, 10, 40])
     return (Target(table, calls) for table in tables)
 
 

@@ -79,7 +79,7 @@ def asked(call, what, where, arguments=()):
             f"{what} does not come to an end: a loop without an end? It ran for {PATIENCE:g} seconds without a result"
         )
         fail(hint, f"  {where()}")
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if hasattr(error, "is_told"):
             raise
         if "read-only" in str(error):
@@ -124,6 +124,7 @@ ADVICE = {  # what the message of an exception contains: what to do
     "numpy.object_": "compare the numbers of rng.random() as they are, u * q < p, and make no tensor of them",
     "can't convert np.ndarray": "compare the numbers of rng.random() as they are, u * q < p, and make no tensor of "
     "them",
+    "object has no attribute 'tokens'": "a verifier is called as verifier(draft, target_probs, rng), in this order",
     "probabilities that add up to 1": "divide by the sum before you draw: a residual max(0, p - q) adds up to less "
     "than 1",
     "object is not callable": "hand over a function, or an object with __call__",

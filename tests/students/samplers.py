@@ -187,7 +187,7 @@ WRONG |= {
     "a batch": (variant(result=lambda s, t, p, n: np.array(t[len(p) :])[None]), ("whole numbers in one sequence",)),
     "no generate": (lambda target, drafter, K, sampling: None, ("a method generate(prompt, n_tokens, rng)",)),
     "gamma": (lambda target, drafter, gamma, sampling: None, ("make(target, drafter, K=1", "TypeError")),
-    "asserts": (variant(bonus=lambda s, rows, rng: asserting(rows)), ("your sampler fails for prompt = [0, 1]", "assert")),
+    "asserts": (variant(bonus=lambda s, rows, rng: asserting(rows)), ("your sampler fails for prompt = [2, 1]", "assert")),
     "last row for all": (variant(rows=lambda s, text, k: np.repeat(Sampler.rows(s, text, 0), k + 1, axis=0)), ("your sampler",)),
     "rows one early": (
         variant(rows=lambda s, text, k: Sampler.rows(s, text[:-1], k) if len(text) > k + 1 else Sampler.rows(s, text, k)),
