@@ -11,13 +11,14 @@ for sampling: nothing in a sampler knows that it is being enumerated.
 
 Several comparisons of one uniform stay consistent, since it keeps the interval in which it must lie by then. What
 cannot end in a decision, such as the sum of two uniforms, has no finite set of paths and is refused.
-Next: uniform.py, then testing/
+Next: uniform.py and race.py, then testing/
 """
 
 import math
 
 import numpy as np
 
+from .race import Waiting
 from .uniform import CannotEnumerate, Uniform
 
 
@@ -176,6 +177,16 @@ class ExactGenerator(np.random.Generator):
         if n != 1 or size is not None:
             raise CannotEnumerate("of multinomial draws only a single one with n = 1 is enumerated")
         return np.eye(len(pvals), dtype=np.int64)[self.choice(len(pvals), p=pvals)]
+
+    def exponential(self, scale=1.0, size=None):
+        times = self._filled(np.shape(scale) or size, lambda: Waiting(self))
+        return times * (np.asarray(scale, dtype=object) if np.ndim(scale) else scale)
+
+    def standard_exponential(self, size=None, dtype=np.float64):
+        return self.exponential(size=size)
+
+    def gumbel(self, loc=0.0, scale=1.0, size=None):
+        return loc + scale * self._filled(size, lambda: Waiting(self, is_log=True, sign=-1))
 
     def _filled(self, size, draw, dtype=object):
         """One draw, or an array of `size` of them."""

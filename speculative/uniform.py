@@ -2,7 +2,7 @@
 
 It is a value that rises or falls with some u in [0, 1). Adding, multiplying and taking the logarithm keep it such a
 value; a comparison with a number asks where u lies, and forks. Whatever would need the number itself is refused.
-Next: testing/
+Next: race.py
 """
 
 import math
