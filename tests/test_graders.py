@@ -2,9 +2,12 @@
 
 import importlib
 
+import numpy as np
 import pytest
+from conftest import ROOT
 from students import drafters, models, more_verifiers, samplers, verifiers
 
+import speculative
 from speculative.testing import check_drafter, check_language_model, check_sampler, check_verifier, watch
 
 GRADERS = {
@@ -80,11 +83,34 @@ def test_progress_is_told_on_stderr_where_it_takes_long(monkeypatch, capsys):
     assert "check_sampler: 25 of 25 cases\n" in capsys.readouterr().err
 
 
-def test_the_module_leaves_no_trace(monkeypatch):
-    """np.random.default_rng is what it was, after a failure, too."""
-    import numpy as np
-
+def test_a_failure_leaves_numpy_as_it_was():
     before = np.random.default_rng
     with pytest.raises(AssertionError):
         check_verifier(lambda *_: None)
     assert np.random.default_rng is before
+
+
+def proposed_cell(page):
+    """The test cell that the teachers' page proposes."""
+    return page.split("This is a test cell:\n\n```python\n")[1].split("```")[0]
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (verifiers.plain, None),
+        (verifiers.WRONG["accepts all"][0], "you accept every guess"),
+        (lambda draft, rows, rng: speculative.rejection(draft, rows, rng), "write the rule yourself: {'rejection'}"),
+    ],
+)
+def test_the_test_cell_of_the_teachers_page(answer, message, monkeypatch):
+    import speculative.testing.verifiers as module
+
+    monkeypatch.setattr(module, "check_verifier", lambda *_: None)  # as a student may have done
+    cell = proposed_cell((ROOT / "notebooks" / "README.md").read_text(encoding="utf-8"))
+    if message is None:
+        exec(cell, {"my_verifier": answer})
+    else:
+        with pytest.raises(AssertionError) as error:
+            exec(cell, {"my_verifier": answer})
+        assert str(error.value).startswith(message)
