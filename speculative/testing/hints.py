@@ -1,6 +1,6 @@
 """What went wrong in a verifier, in a sentence: from how it decides on cases that are made to tell mistakes apart.
 
-Here: one guess. Two guesses are in block_hints.py.
+Here: one guess. What follows it is in bonus_hints.py, two guesses are in block_hints.py.
 """
 
 import itertools
@@ -11,16 +11,9 @@ import numpy as np
 from ..exact import exact_law
 from ..probs import residual
 from .block_hints import of_block
+from .bonus_hints import of_bonus
 from .cases import Case, show
-from .mistakes import (
-    KINDS,
-    NEW_NUMBERS,
-    PROBABILITIES,
-    WRONG_ACCEPTANCE,
-    WRONG_RESIDUALS,
-    new_number_each,
-    softmax,
-)
+from .mistakes import KINDS, WRONG_ACCEPTANCE, WRONG_RESIDUALS, with_uniform
 from .small_errors import of_precision, same
 
 
@@ -102,51 +95,6 @@ def of_counting(case, p, q, steps):
             "n_accepted is one too small where all guesses are accepted; it is their number k, and next_token the bonus"
         )
     return None
-
-
-def of_bonus(case, p, q, steps):
-    known = [(guess, step, case.p[(guess,)]) for guess, step in enumerate(steps) if step.bonus is not None]
-    known = [(guess, step, wanted) for guess, step, wanted in known if not same(step.bonus, wanted)]
-
-    def all_are(wrong):
-        return bool(known) and all(same(step.bonus, wrong(guess, wanted)) for guess, step, wanted in known)
-
-    if not known:
-        return None
-    if all_are(lambda x, row: np.eye(4)[row.argmax()]):
-        return "you took the likeliest token as the bonus; draw it from the target's last row"
-    if all_are(lambda x, row: q):
-        return "you drew the bonus from the draft; draw it from the target's last row"
-    if all_are(lambda x, row: p):
-        return "you drew the bonus from the row of the last guess; the row after all guesses is target_probs[k]"
-    if all_are(lambda x, row: np.eye(4)[x]):
-        return (
-            "where all guesses are accepted you return the last guess once more; draw a bonus from the target's last "
-            "row"
-        )
-    if all_are(lambda x, row: softmax(row)):
-        return PROBABILITIES
-    if all_are(lambda x, row: np.full(4, 0.25)):
-        return "you drew the bonus from all tokens alike; draw it from the target's last row"
-    if all_are(lambda x, row: new_number_each(row)):
-        return NEW_NUMBERS
-    if all_are(lambda x, row: residual(p, q)):
-        return (
-            "you drew the bonus from the residual; where all guesses are accepted it is the target's last row as it is"
-        )
-    if all_are(lambda x, row: residual(row, q)):
-        return "you drew the bonus from a residual; the target's last row has no draft: draw from it as it is"
-    if all_are(lambda x, row: with_uniform(row, 0, min(1, p[x] / q[x]))):
-        return "the uniform number that decided on the guess also draws the bonus: draw a new one"
-    if all((step.bonus == 1).any() for _, step, _ in known):
-        return "the bonus is one token for certain: draw it with rng from the target's last row"
-    return "when all guesses are accepted, the bonus is drawn from the target's last row as it is"
-
-
-def with_uniform(row, low, high):
-    """The distribution of a draw from a row by its cumulative sum, with a uniform number from [low, high)."""
-    edges = np.clip(np.concatenate([[0], np.cumsum(row)]), low, high)
-    return np.diff(edges) / (high - low) if high > low else row
 
 
 def of_acceptance(case, p, q, steps):

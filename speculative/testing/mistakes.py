@@ -12,6 +12,12 @@ def softmax(z):
     return np.exp(z) / np.exp(z).sum()
 
 
+def with_uniform(row, low, high):
+    """The distribution of a draw from a row by its cumulative sum, with a uniform number from [low, high)."""
+    edges = np.clip(np.concatenate([[0], np.cumsum(row)]), low, high)
+    return np.diff(edges) / (high - low) if high > low else row
+
+
 def new_number_each(row):
     """The distribution of a draw by the cumulative sum, with a new uniform number for each of its comparisons."""
     below = np.minimum(np.cumsum(row), 1)

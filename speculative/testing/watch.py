@@ -84,7 +84,7 @@ def asked(call, what, where, arguments=()):
             raise
         if "read-only" in str(error):
             fail(f"{what} writes to its arguments: work on a copy", f"  {where()}", *place(error))
-        lines = [f"{what} fails {where()}: {told(error)}", *advice(error), *place(error)]
+        lines = [f"{what} fails {where()}: {told(error)}{advice(error)}", *place(error)]
         error_of_grader = AssertionError("\n".join(lines))
         error_of_grader.is_told = True
         raise error_of_grader from error
@@ -132,7 +132,8 @@ ADVICE = {  # what the message of an exception contains: what to do
 
 
 def advice(error):
-    return [f"  {remedy}" for text, remedy in ADVICE.items() if text in str(error)][:1]
+    """What to do, as the end of a sentence."""
+    return next((f"; {remedy}" for text, remedy in ADVICE.items() if text in str(error)), "")
 
 
 class Sources:
