@@ -2,7 +2,7 @@
 
 It is a value that rises or falls with some u in [0, 1). Adding, multiplying and taking the logarithm keep it such a
 value; a comparison with a number asks where u lies, and forks. Whatever would need the number itself is refused.
-Next: testing/
+Next: race.py
 """
 
 import math
@@ -99,10 +99,20 @@ class Uniform:
                 return math.trunc(number - 0.5)
         return math.trunc((max(least, math.ceil(most) - 1) + most) / 2)
 
+    def item(self):
+        return self
+
+    def __repr__(self):
+        return "<a uniform number>"
+
+    def __format__(self, form):  # to be printed in any form, for those who look at what they draw
+        return repr(self)
+
     def as_value(self, *others):
         raise CannotEnumerate(
             "a uniform number is used as a value, which has no finite set of paths: exact_law can follow it into "
-            "comparisons with numbers (u < p / q, np.searchsorted(cdf, u)), and through + - * / and log"
+            "comparisons with numbers (u < p / q, np.searchsorted(cdf, u)), and through + - * / and np.log; leave out "
+            "float(u), math.log(u), astype and torch.tensor(u), compare u itself, and take rng.gumbel for -log(-log(u))"
         )
 
     __float__ = __bool__ = __index__ = __hash__ = __pow__ = __rpow__ = __rtruediv__ = exp = sqrt = as_value
