@@ -51,7 +51,8 @@ def method_table(
         runs["all"] = {rule: [run for kind in prompts for run in runs[kind][rule]] for rule in samplers}
         for rule_name, rule in verifiers.items():
             kinds = {kind: figures(found["alone"], found[rule_name]) for kind, found in runs.items()}
-            rows.append({"drafter": name, "verifier": rule_name, "exactness": rule.exactness, "kinds": kinds})
+            exactness = getattr(rule, "exactness", "not declared")
+            rows.append({"drafter": name, "verifier": rule_name, "exactness": exactness, "kinds": kinds})
     return rows
 
 
