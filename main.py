@@ -7,7 +7,11 @@
 The same as `speculative-decoding`, where the project is installed. Next: command_line/main.py
 """
 
-from command_line import run
+import signal
 
 if __name__ == "__main__":
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # as `run` has it, and in force while that is imported
+    from command_line import run
+
     run()

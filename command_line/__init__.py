@@ -4,22 +4,14 @@
 Next: main.py
 """
 
-import os
 import signal
 import sys
 
 
 def run():
     """Run the command that the process was started with, and leave with its exit code."""
-    signal.signal(signal.SIGINT, leave)  # before the imports, which take half a second
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else it is to be ignored, in the background
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # half a second of imports, with nothing to lose: it ends at once
     from .main import run_safely
 
     sys.exit(run_safely(sys.argv[1:]))
-
-
-def leave(number, frame):
-    """Ctrl-C while there is nothing to lose."""
-    try:
-        os.write(2, b"interrupted before anything was begun\n")
-    finally:
-        os._exit(130)

@@ -64,7 +64,7 @@ def suggestion(name, names, before=""):
     """The nearest of some names, as the middle of a sentence."""
     lower = {known.lower(): known for known in names}
     found = get_close_matches(name.lower().replace("-", "_"), lower, 1)
-    return f", did you mean {before}{lower[found[0]]}?" if found else ""
+    return f" (did you mean {before}{lower[found[0]]}?)" if found else ""
 
 
 def cut(text):

@@ -14,8 +14,9 @@ from time import perf_counter
 import gpt2np
 import speculative
 
+from .files import read_text, replacing
 from .models import load
-from .texts import read_text, tales
+from .texts import tales
 
 THRESHOLD = 0.4  # of --K confidence
 
@@ -101,7 +102,12 @@ def ngram_model(context):
     """The table of --ngram_table, where that is a file; else counted in --corpus, and saved there where it is named."""
     request, target, path = context.request, context.target, Path(context.request.ngram_table)
     if request.ngram_table and path.exists():
-        counted = speculative.NGramModel.load(path)
+        try:
+            counted = speculative.NGramModel.load(path)
+        except OSError as error:
+            raise ValueError(f"--ngram_table: cannot read {path} ({error.strerror}): name another file") from None
+        except ValueError as error:
+            raise ValueError(f"--ngram_table: {error}") from None
         if counted.n_vocab != target.n_vocab:
             raise ValueError(
                 f"--ngram_table: {path} counts {counted.n_vocab} tokens and {request.target_model_size} has "
@@ -112,7 +118,8 @@ def ngram_model(context):
         tokens = context.tokenizer.encode(text)
         counted = speculative.NGramModel.from_tokens(tokens, target.n_vocab, request.n_max)
         if request.ngram_table:
-            counted.save(path)
+            with replacing("ngram_table", path) as new:
+                counted.save(new)
     if request.ngram_table:
         context.parts.opened("ngram_table", path)
     return counted

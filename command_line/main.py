@@ -28,8 +28,6 @@ def main(arguments):
         else:
             call(*parse(arguments, COMMANDS))
         sys.stdout.flush()
-    except BrokenPipeError:  # the reader, `head` perhaps, has seen enough
-        return 0
     except KeyboardInterrupt as error:
         say(f"interrupted; {error or 'nothing is kept'}")
         return 130
@@ -37,8 +35,9 @@ def main(arguments):
         say("a file is nested too deeply to be read: is it the right one?")
         return 2
     except (ValueError, OSError, MemoryError) as error:
-        say(str(error) or "not enough memory")
-        return 2
+        if error is not getattr(sys.stdout, "error", None):  # which is seen to at the end
+            say(str(error) or "not enough memory")
+            return 2
     return 0
 
 
@@ -46,7 +45,8 @@ def run_safely(arguments):
     """`main`, with streams that may be closed or full, and Ctrl-C at any moment."""
     open_streams()
     try:
-        signal.signal(signal.SIGINT, interrupt)
+        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+            signal.signal(signal.SIGINT, interrupt)
         code = main(arguments)
     except KeyboardInterrupt:  # between the commands above
         code = 130

@@ -41,4 +41,4 @@ def test_the_installed_command_line_does_the_same(installed):
     assert "    speculative-decoding calibrate " in text and "main.py" not in text
     assert installed("--version").stdout == f"speculative-decoding-numpy {gpt2np.__version__}\n"
     wrong = installed("gama_table")
-    assert wrong.returncode == 2 and wrong.stderr.startswith("speculative-decoding: unknown command 'gama_table', did")
+    assert wrong.returncode == 2 and wrong.stderr.startswith("speculative-decoding: unknown command 'gama_table' (did")

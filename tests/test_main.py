@@ -135,7 +135,7 @@ def test_a_prompt_of_bytes_that_are_no_text():
         (["--target_model_size", "tests"], "tests lacks config.json and model.safetensors"),
         (["--target_model_size", "tests/golden"], "tests/golden lacks vocab.json with merges.txt"),
         (["--target_model_size", "355M", "--source", "ftp"], "--source: expected one of hub, openai, got 'ftp'"),
-        (["--temprature", "1"], "unknown option --temprature, did you mean --temperature?: expected one of corpus, "),
+        (["--temprature", "1"], "unknown option --temprature (did you mean --temperature?): expected one of corpus, "),
         (["Once", "upon"], "unknown command 'Once': expected one of calibrate, "),
         (["replay"], "replay takes a file"),
         (["replay", "README.md"], "README.md, line 1: expected a trace"),
