@@ -1,92 +1,160 @@
-"""The experiments as commands: options, the file that keeps the parts, the page, the plot.
+"""The commands: which options each takes, and how a run of one goes from options to a page.
 
-Next: experiments.py
+Next: compare.py
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
-from . import tables
-from .experiments import alpha_table, calibrate, compare_sizes, drafters, gamma_table, method_table, prompts
-from .plan import Plan
-from .request import as_text, read
+from . import bench, compare, measure, museum, replay, tables
+from .files import deliver
+from .models import check_models
+from .options import Options, check, typed
+from .registry import DRAFTERS
 from .saved import Saved, settings_of
+from .streams import be_patient
 from .views import show
 
 
 @dataclass(frozen=True)
-class Experiment:
-    """A command: what it measures (request, parts) -> report, and how it is shown."""
+class Command:
+    """A command. Called with options, as texts or as what they stand for, it checks all of them and runs."""
 
-    measure: Callable
-    page: Callable
+    name: str
+    run: Callable  # (Options, Saved)
     options: set
-    defaults: dict = field(default_factory=dict)
+    defaults: dict = field(default_factory=dict)  # where they differ from those of Options
+    checks: tuple = ()  # each (Options, Command) -> None or ValueError
+    word: str = ""  # an option that is typed without its name
 
-    def run(self, words, options):
-        name = self.measure.__name__
-        request = read(words, options, self.options, Plan, **self.defaults)
-        parts = Saved(request.json, name, settings_of(request, self.options))
-        try:
-            report = parts.finish(self.measure(request, parts))
-        except KeyboardInterrupt:
-            parts.bar.close()
-            if not parts.path:
-                raise
-            raise KeyboardInterrupt(f"the same command goes on from {parts.path}") from None
-        show(report, self.page, request.json is True)
-        if request.log:
-            tables.write_log(report, request.log)
-        if request.plot:
-            from . import plots
-
-            plots.draw(report, request.plot)
-
-    def command(self):
-        """The function that fire calls."""
-        return as_text(lambda *words, **options: self.run(words, options))
+    def __call__(self, **options):
+        given = {name: typed(name, value) if isinstance(value, str) else value for name, value in options.items()}
+        if unknown := given.keys() - self.options - {self.word}:
+            raise ValueError(f"unknown option --{unknown.pop()}: see --help")
+        if "prompt" in given and given.get("prompt_file"):
+            raise ValueError("expected one of --prompt and --prompt_file, got both: leave one out")
+        request = Options(**{**self.defaults, **given})
+        for check_request in self.checks:
+            check_request(request, self)
+        if request.json not in (False, True) or request.trace:
+            be_patient()
+        with Saved(request.json, self.name or "compare", settings_of(request, self.options)) as parts:
+            self.run(request, parts)
 
 
-MODELS = {
-    "target_model_size",
-    "draft_model_size",
-    "corpus",
-    "ngram_table",
-    "n_max",
-    "exit_layer",
-    "models_dir",
-    "source",
-}
+def experiment(name, options, defaults, *checks):
+    """The command of an experiment: measure.py, tables.py and plots.py each have a function of its name."""
+    run = partial(run_experiment, getattr(measure, name), getattr(tables, name))
+    return Command(name, run, options, defaults, (three_prompts, models_are_there, *checks))
+
+
+def run_experiment(measured, page, request, parts):
+    report = measured(request, parts)
+    whole = parts.whole(report)
+    steps = [lambda: parts.finish(report), lambda: show(whole, page, request.json is True)]
+    if request.log:
+        steps.append(lambda: tables.write_log(whole, request.log))
+    if request.plot:
+        steps.append(lambda: draw(whole, request.plot))
+    deliver(*steps)
+
+
+def draw(report, path):
+    from . import plots  # matplotlib is imported there alone
+
+    plots.draw(report, path)
+
+
+# ------------------------------------------------------------------------------------------------ checks
+
+
+def three_prompts(request, command):
+    check("n_prompts", request.n_prompts, kind=int, least=3)
+
+
+def models_are_there(request, command):
+    """All models that the command will load have names of models."""
+    if "target_sizes" in command.options:
+        check_models("target_sizes", request.listed("target_sizes"), request)
+    else:
+        check_models("target_model_size", [request.target_model_size], request)
+    one = {"drafter": [request.drafter], "drafters": request.listed("drafters")}
+    kinds = next((names for option, names in one.items() if option in command.options), DRAFTERS)
+    if "model" in kinds:
+        check_models("draft_model_size", [request.draft_model_size], request)
+
+
+def sizes_are_there(request, command):
+    """As `models_are_there`, for bench, which loads the pair only to compare its texts with those of transformers."""
+    one_length(request, command)
+    check_models("sizes", request.listed("sizes"), request)
+    if "transformers" in request.listed("strategies"):
+        check_models("target_model_size", [request.target_model_size], request)
+        check_models("draft_model_size", [request.draft_model_size], request)
+
+
+def with_probabilities(request, command):
+    if not DRAFTERS[request.drafter].draws:
+        names = ", ".join(name for name, kind in DRAFTERS.items() if kind.draws)
+        raise ValueError(f"{command.name} needs a drafter with probabilities ({names}), got {request.drafter}")
+
+
+def one_length(request, command):
+    if isinstance(request.K, str):
+        raise ValueError(f"{command.name} needs one draft length for all, got --K {request.K}: give a number")
+
+
+# ------------------------------------------------------------------------------------------------ the commands
+
+DRAFTS = {"draft_model_size", "corpus", "ngram_table", "n_max", "exit_layer", "models_dir", "source"}
 SAMPLING = {"top_k", "top_p", "min_p", "repetition_penalty", "seed"}
-COMMON = MODELS | SAMPLING | {"n_tokens_to_generate", "n_prompts", "json", "plot"}
+COMMON = DRAFTS | SAMPLING | {"n_tokens_to_generate", "n_prompts", "json", "plot"}
 LISTS = {"prompts", "prompt_file"}
-ONE_SIZE = COMMON | {"temperature"}
-SIZES = (COMMON | {"target_sizes"}) - {"target_model_size"}
-
-EXPERIMENTS = {
-    experiment.measure.__name__: experiment
-    for experiment in (
-        Experiment(calibrate, tables.calibration, ONE_SIZE | {"drafter"}, {"n_tokens_to_generate": 64}),
-        Experiment(drafters, tables.drafters, ONE_SIZE, {"n_tokens_to_generate": 64, "n_prompts": 4}),
-        Experiment(
-            prompts, tables.prompts, ONE_SIZE | LISTS | {"drafter", "K", "verifier", "log"},
-            {"prompts": "known", "n_prompts": 8},
-        ),
-        Experiment(
-            gamma_table, tables.gamma, COMMON | LISTS | {"drafter", "temperatures", "max_K"},
-            {"n_tokens_to_generate": 100, "n_prompts": 12},
-        ),
-        Experiment(
-            alpha_table, tables.alpha, SIZES | LISTS | {"temperatures"}, {"n_tokens_to_generate": 64, "n_prompts": 12}
-        ),
-        Experiment(
-            method_table, tables.methods, ONE_SIZE | {"drafters", "verifiers", "K"},
-            {"n_tokens_to_generate": 48, "n_prompts": 3, "temperature": 0.5},
-        ),
-        Experiment(
-            compare_sizes, tables.sizes, SIZES | LISTS | {"temperature", "drafters", "K", "verifier"},
-            {"n_prompts": 8, "drafters": "model,ngram"},
-        ),
-    )
+ONE_SIZE = COMMON | {"target_model_size", "temperature"}
+SIZES = COMMON | {"target_sizes"}
+COMPARISON = DRAFTS | SAMPLING | {
+    "prompt", "prompt_file", "n_tokens_to_generate", "target_model_size", "drafter", "K", "verifier", "temperature",
+    "stop", "show", "trace", "json",
 }  # fmt: skip
-COMMANDS = {name: experiment.command() for name, experiment in EXPERIMENTS.items()}
+BENCH = {
+    "sizes", "strategies", "rows", "context", "prompt_tokens", "repeats", "draft_model_size", "target_model_size", "K",
+    "n_tokens_to_generate", "n_prompts", "models_dir", "source", "json",
+}  # fmt: skip
+
+EXPERIMENTS = (
+    experiment(
+        "calibrate", ONE_SIZE | {"drafter"}, {"n_tokens_to_generate": 64}, with_probabilities,
+    ),
+    experiment(
+        "drafters", ONE_SIZE, {"n_tokens_to_generate": 64, "n_prompts": 4},
+    ),
+    experiment(
+        "prompts", ONE_SIZE | LISTS | {"drafter", "K", "verifier", "log"}, {"prompts": "known", "n_prompts": 8},
+    ),
+    experiment(
+        "gamma_table", COMMON | LISTS | {"target_model_size", "drafter", "temperatures", "max_K"},
+        {"n_tokens_to_generate": 100, "n_prompts": 12}, with_probabilities,
+    ),
+    experiment(
+        "alpha_table", SIZES | LISTS | {"temperatures"}, {"n_tokens_to_generate": 64, "n_prompts": 12},
+    ),
+    experiment(
+        "method_table", ONE_SIZE | {"drafters", "verifiers", "K"},
+        {"n_tokens_to_generate": 48, "n_prompts": 3, "temperature": 0.5}, one_length,
+    ),
+    experiment(
+        "compare_sizes", SIZES | LISTS | {"temperature", "drafters", "K", "verifier"},
+        {"n_prompts": 8, "drafters": "model,ngram"}, one_length,
+    ),
+)  # fmt: skip
+COMMANDS = {
+    command.name: command
+    for command in (
+        Command("", compare.compare, COMPARISON, checks=(models_are_there,)),
+        *EXPERIMENTS,
+        Command("bench", bench.bench, BENCH, {"n_tokens_to_generate": 60, "n_prompts": 3}, (sizes_are_there,)),
+        Command("museum", museum.museum, {"json"}),
+        Command("replay", replay.replay, {"trace"}, word="file"),
+    )
+}

@@ -1,13 +1,18 @@
-"""The tables as plots, for print: one message each, theory as a line under what was measured.
+"""The tables as plots, for print: each a function of the command's name, theory as a line under what was measured.
 
 matplotlib is imported here alone, and this file where --plot asks for it.
 """
+
+from itertools import cycle
+from pathlib import Path
 
 import matplotlib
 
 matplotlib.use("agg")  # draws into files, without a window
 
 import matplotlib.pyplot as plt
+
+from .files import replacing
 
 BLUE, ORANGE, GREEN, PINK, GREY = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#666666"  # told apart by all eyes
 COLOURS = (BLUE, ORANGE, GREEN, PINK, "#56b4e9", "#e69f00")
@@ -30,7 +35,8 @@ def draw(report, path):
     """Write the plot of a report to a file; the suffix says in which format."""
     with plt.rc_context(STYLE):
         figure = PLOTS[report["command"]](report)
-        figure.savefig(path)
+        with replacing("plot", path) as new:
+            figure.savefig(new, format=Path(path).suffix[1:])
         plt.close(figure)
 
 
@@ -52,8 +58,7 @@ def break_even(axes, upright=False):
 
 def calibrate(report):
     rows, lengths = report["rows"], [row["K"] for row in report["rows"]]
-    gap = max(abs(row["expected_speedup"] / row["speedup"] - 1) for row in rows)
-    figure, axes = one_panel(f"Costs and acceptance, measured first, predict the speedup to within {gap:.0%}")
+    figure, axes = one_panel("Speedup: expected from costs and acceptance, then measured")
     axes.plot(lengths, [row["expected_speedup"] for row in rows], color=BLUE, label="expected, before any was timed")
     measured = [row["speedup"] for row in rows]
     label = "measured on other prompts, 95 % interval"
@@ -69,10 +74,10 @@ def calibrate(report):
 def gamma_table(report):
     figure, panels = plt.subplots(1, 2, figsize=(9.6, 4.2), layout="constrained")
     tables = report["temperatures"]
-    gap = max(abs(row["theory_speedup"] / row["speedup"] - 1) for table in tables.values() for row in table["rows"])
-    title = f"One α and one c explain the speedup at all draft lengths to within {gap:.0%}"
-    figure.suptitle(title, x=0.01, ha="left", fontsize=11)
-    for i, ((name, table), colour, marker) in enumerate(zip(tables.items(), COLOURS, MARKERS)):
+    figure.suptitle(
+        "Speedup by draft length, and theory with one α and one c for all of them", x=0.01, ha="left", fontsize=11
+    )
+    for i, ((name, table), colour, marker) in enumerate(zip(tables.items(), cycle(COLOURS), cycle(MARKERS))):
         rows, lengths = table["rows"], [row["K"] for row in table["rows"]]
         for axes, what in zip(panels, ("tokens_per_call", "speedup")):
             axes.plot(lengths, [row[f"theory_{what}"] for row in rows], color=colour, linewidth=1.2)
@@ -101,7 +106,9 @@ def alpha_table(report):
     figure.suptitle("How often a guess is accepted, by who guesses", x=0.01, ha="left", fontsize=11)
     for axes, (target, found) in zip(panels[:, 0], targets.items()):
         shifts = [0.2 * i - 0.1 * (len(found["temperatures"]) - 1) for i in range(len(found["temperatures"]))]
-        for (name, table), shift, colour, marker in zip(found["temperatures"].items(), shifts, COLOURS, MARKERS):
+        for (name, table), shift, colour, marker in zip(
+            found["temperatures"].items(), shifts, cycle(COLOURS), cycle(MARKERS)
+        ):
             rows = [(i, row) for i, row in enumerate(table["rows"]) if row["alpha"] is not None]
             some = [row for _, row in rows]
             axes.errorbar(
@@ -118,7 +125,7 @@ def alpha_table(report):
 
 def drafters(report):
     names = [row["drafter"] for row in next(iter(report["rows"].values()))]
-    figure, axes = one_panel("What a drafter is worth depends on the text", height=1.2 + 0.45 * len(names))
+    figure, axes = one_panel("Speedup by drafter and kind of text", height=1.2 + 0.45 * len(names))
     for (kind, rows), shift, colour, marker in zip(report["rows"].items(), (-0.12, 0.12), COLOURS, MARKERS):
         places = [i + shift for i in range(len(rows))]
         measured = [row["speedup"] for row in rows]
@@ -132,10 +139,10 @@ def drafters(report):
 
 
 def method_table(report):
-    figure, axes = one_panel("Speedup is tokens per call over what a call costs", width=8, height=5)
+    figure, axes = one_panel("Speedup and tokens per call, by drafter and verifier", width=8, height=5)
     drafters, verifiers = (list(dict.fromkeys(row[what] for row in report["rows"])) for what in ("drafter", "verifier"))
     lossy = {row["verifier"] for row in report["rows"] if row["exactness"] == "LOSSY"}
-    colours, markers, points = dict(zip(drafters, COLOURS)), dict(zip(verifiers, MARKERS)), []
+    colours, markers, points = dict(zip(drafters, cycle(COLOURS))), dict(zip(verifiers, cycle(MARKERS))), []
     for row in report["rows"]:
         points.append((row["kinds"]["all"]["tokens_per_call"], row["kinds"]["all"]["speedup"]))
         colour, marker = colours[row["drafter"]], markers[row["verifier"]]
@@ -161,8 +168,7 @@ def method_table(report):
 
 def prompts(report):
     rows, n = report["rows"], len(report["rows"])
-    title = f"The same work takes {1 / report['all']['speedup']:.0%} of the time with the draft"
-    figure, axes = one_panel(title, width=7.6, height=1.4 + 0.45 * n)
+    figure, axes = one_panel("Seconds for the same work, with and without the draft", width=7.6, height=1.4 + 0.45 * n)
     for what, shift, colour, label in (("native_seconds", -0.2, GREY, "native"), ("seconds", 0.2, BLUE, "assisted")):
         axes.barh([i + shift for i in range(n)], [row[what] for row in rows], 0.38, color=colour, label=label)
     for i, row in enumerate(rows):
@@ -174,15 +180,15 @@ def prompts(report):
 
 
 def compare_sizes(report):
-    bars, best = [], (0, "")  # (label, seconds, speedup)
+    bars = []  # (label, seconds, speedup)
     for name, table in report["targets"].items():
         bars.append((name, table["native_seconds"], None))
         for kind, row in table["drafters"].items():
             draft = report["draft"] if kind == "model" else kind
             bars.append((f"with {draft}", row["seconds"], row["speedup"]))
-            best = max(best, (row["speedup"], f"{name} with {draft}"))
-    title = f"Most is gained by {best[1]}: {best[0]:.2f} times as fast as alone"
-    figure, axes = one_panel(title, width=7, height=1.2 + 0.4 * len(bars))
+    figure, axes = one_panel(
+        "Seconds for the same work, alone and with each draft", width=7, height=1.2 + 0.4 * len(bars)
+    )
     for i, (_, seconds, speedup) in enumerate(bars):
         axes.barh(i, seconds, 0.7, color=BLUE if speedup else GREY)
         beside(axes, f"{speedup:.2f} times as fast" if speedup else "alone", seconds, i)

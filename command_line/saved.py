@@ -1,37 +1,61 @@
 """A report in a file: each part of an experiment is written down when it is finished, and found there the next time.
 
 The file is one JSON object at every moment, since a new one takes the place of the old one at once. It holds what was
-asked for, the parts, and at the end the report.
+asked for, what was read, the parts, and at the end the report. It is gone on with only where all of that is the same.
 """
 
 import os
+import platform
 import sys
+from contextlib import suppress
+from functools import cache
 from hashlib import sha256
-from json import JSONDecodeError, dumps, loads
+from json import dumps, loads
 from pathlib import Path
+from time import perf_counter
 
+import numpy as np
 from tqdm import tqdm
 
+import gpt2np
+import speculative
 from gpt2np import matmul
 
-from .request import machine
+from .files import digest, read_text, replacing
+from .streams import uninterrupted, visible
 
 OUTPUTS = {"json", "plot", "log", "show", "trace"}  # options that change nothing that is measured
-INPUTS = ("prompt_file", "corpus")  # options that name a text
+REMEDY = "name another file, or delete it"
 
 
 def settings_of(request, names):
     """The options `names` of a request as a dict, and of the texts that they name a checksum."""
     settings = {name: getattr(request, name) for name in sorted(names - OUTPUTS)}
-    for name in INPUTS:
-        path = Path(settings.get(name) or ".")
-        if path.is_file():  # else it is not needed, or refused where it is
-            settings[name] += " sha256 " + sha256(path.read_bytes()).hexdigest()[:16]
+    if settings.get("prompt_file"):
+        settings["prompt_file"] += checksum(read_text(request.prompt_file, "prompt_file"))
+    if settings.get("corpus"):
+        with suppress(ValueError):  # it is not needed, or refused where it is
+            settings["corpus"] += checksum(read_text(request.corpus))
     return settings
 
 
+def checksum(text):
+    return " sha256 " + sha256(text.encode()).hexdigest()[:16]
+
+
+def machine():
+    return f"{platform.machine()}, {os.cpu_count()} cores, NumPy {np.__version__}"
+
+
+@cache
+def library():
+    """The version of the library, and a checksum of its sources: between two releases they change, too."""
+    folders = [Path(package.__file__).parent for package in (gpt2np, speculative)] + [Path(__file__).parent]
+    return f"{gpt2np.__version__}, sources {digest(*(p for folder in folders for p in sorted(folder.rglob('*.py'))))}"
+
+
 class Saved:
-    """The parts of an experiment, kept in a file where one is named.
+    """The parts of an experiment, kept in a file where one is named; to be used in a `with` statement.
 
     Parameters
     ----------
@@ -43,18 +67,41 @@ class Saved:
     Raises
     ------
     ValueError
-        If the file holds something else than this command with these settings on this machine.
+        If the file holds something else than this command with these settings, on this machine, by this version.
     """
 
     def __init__(self, path, command, settings):
         self.path = Path(path) if path and path is not True else None
-        self.head, self.parts = {"command": command, "settings": loads(dumps(settings)), "machine": machine()}, {}
+        version = library() if self.path else gpt2np.__version__
+        self.head = {"command": command, "settings": plain(settings), "machine": machine(), "version": version}
+        self.files, self.parts, self.n_new, self.is_finished = {}, {}, 0, False
         if self.path and self.path.exists():
             found = self.read()
-            self.parts = found["parts"]
-            matmul.use(found["strategy"])  # else it would be chosen anew, by the clock
+            self.files, self.parts = found["files"], found["parts"]
+            matmul.use(found["strategy"])  # else it would be chosen again, by the clock
         self.head["strategy"] = matmul.strategy()
-        self.bar = tqdm(unit=" parts", leave=False, disable=not sys.stderr.isatty())
+        self.is_terminal, self.started = sys.stderr.isatty(), perf_counter()
+        self.bar = tqdm(unit=" parts", leave=False, disable=not self.is_terminal)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, traceback):
+        self.bar.close()
+        if kind is KeyboardInterrupt and not str(error):
+            raise KeyboardInterrupt(self.what_is_kept()) from None
+
+    def what_is_kept(self):
+        """The end of the sentence "interrupted; ..."."""
+        if self.is_finished:
+            kept = f"the whole report is in {self.path}" if self.path else "--json FILE.json would have kept the report"
+            return f"all was measured, and {kept}"
+        if self.path and self.parts:
+            of_all = f" of {self.bar.total}" if self.bar.total else ""
+            return f"{len(self.parts)}{of_all} parts are in {self.path}, and the same command goes on from there"
+        if self.n_new and not self.path:
+            return "what was measured is lost: --json FILE.json keeps each part as soon as it is finished"
+        return "nothing was finished, so nothing is kept"
 
     def expect(self, n_parts):
         """Let the bar end there."""
@@ -63,44 +110,84 @@ class Saved:
 
     def read(self):
         """What is in the file, if it is of this kind."""
-        remedy = "name another file, or delete it"
         try:
             found = loads(self.path.read_text(encoding="utf-8"))
-            command, settings, where, *_ = (found[name] for name in (*self.head, "strategy", "parts"))
-        except (JSONDecodeError, UnicodeDecodeError, KeyError, TypeError):
-            raise ValueError(f"--json: {self.path} is no report of main.py: {remedy}") from None
-        if command != self.head["command"]:
+            told = {name: found[name] for name in (*self.head, "strategy", "files")}
+            if found["checksum"] != seal(told, found["parts"]):
+                raise ValueError("changed by hand, or damaged")
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise ValueError(f"--json: {self.path} is not a report that this program wrote: {REMEDY}") from None
+        except OSError as error:
+            raise ValueError(f"--json: cannot read {self.path} ({error.strerror}): {REMEDY}") from None
+        if told["command"] != self.head["command"]:
             raise ValueError(
-                f"--json: {self.path} holds a report of {command}, expected one of {self.head['command']}: {remedy}"
+                f"--json: {self.path} holds a report of {told['command']}, expected one of {self.head['command']}: "
+                f"{REMEDY}"
             )
         for name, value in self.head["settings"].items():
-            if (other := settings.get(name)) != value:
-                raise ValueError(f"--json: {self.path} was made with --{name} {other}, not {value}: {remedy}")
-        if where != self.head["machine"]:
-            raise ValueError(f"--json: {self.path} was made on {where}, and this is {self.head['machine']}: {remedy}")
+            if (other := told["settings"].get(name)) != value:
+                raise ValueError(f"--json: {self.path} was made with --{name} {other}, not {value}: {REMEDY}")
+        if told["machine"] != self.head["machine"]:
+            raise ValueError(
+                f"--json: {self.path} was made on {told['machine']}, and this is {self.head['machine']}: {REMEDY}"
+            )
+        if told["version"] != self.head["version"]:
+            raise ValueError(
+                f"--json: {self.path} was made by version {told['version']}, and this is {self.head['version']}: "
+                f"{REMEDY}"
+            )
         return found
+
+    def opened(self, name, *paths):
+        """Keep what the files of a model or a table hold; ValueError where parts were measured with other contents."""
+        if self.path:
+            held = digest(*paths)
+            if self.files.setdefault(name, held) != held:
+                raise ValueError(f"--json: {self.path} was made with other contents of {name}: {REMEDY}")
 
     def keep(self, name, measure):
         """The part of this name, in plain JSON; measured and written down if it is not there yet."""
         if name not in self.parts:
-            self.parts[name] = loads(dumps(measure(), allow_nan=False))
-            self.write()
-        self.bar.set_description(name, refresh=False)
+            part = plain(measure())
+            with uninterrupted():
+                self.write(self.parts | {name: part})
+                self.parts[name] = part
+                self.n_new += 1
+            if not self.is_terminal:  # a log: one line a part
+                count = f"{len(self.parts)} of {self.bar.total}" if self.bar.total else f"{len(self.parts)} parts"
+                print(f"{visible(name)}: {count}, {perf_counter() - self.started:.0f} s", file=sys.stderr, flush=True)
+        self.bar.set_description(visible(name), refresh=False)
         self.bar.update()
         return self.parts[name]
 
-    def finish(self, report):
-        """The whole report, with what was asked for; written down, too."""
-        self.bar.close()
-        self.write(report)
+    def whole(self, report):
+        """The report, with what was asked for."""
         return {**self.head, **report}
 
-    def write(self, report=None):
+    def finish(self, report):
+        """Write the whole report down."""
+        self.bar.close()
+        with uninterrupted():
+            self.write(self.parts, report)
+            self.is_finished = True
+
+    def write(self, parts, report=None):
         """Put everything so far in the place of the old file; each part is a line of it."""
         if not self.path:
             return
-        top = dumps({**self.head, "finished": report is not None, **(report or {})}, indent=1, allow_nan=False)
-        parts = ",\n".join(f"  {dumps(name)}: {dumps(part)}" for name, part in self.parts.items())
-        new = self.path.with_name(self.path.name + ".part")
-        new.write_text(f'{top[:-2]},\n "parts": {{\n{parts}\n }}\n}}\n', encoding="utf-8")
-        os.replace(new, self.path)
+        told = {**self.head, "files": self.files}
+        top = {**told, "checksum": seal(told, parts), "finished": report is not None, **(report or {})}
+        lines = ",\n".join(f"  {dumps(name)}: {dumps(part)}" for name, part in parts.items())
+        text = dumps(top, indent=1, allow_nan=False)
+        with replacing("json", self.path) as new:
+            new.write_text(f'{text[:-2]},\n "parts": {{\n{lines}\n }}\n}}\n', encoding="utf-8")
+
+
+def plain(value):
+    """The value as it is read back from JSON."""
+    return loads(dumps(value, allow_nan=False))
+
+
+def seal(told, parts):
+    """A checksum of all that is gone on from."""
+    return sha256(dumps([told, parts], sort_keys=True).encode()).hexdigest()[:16]

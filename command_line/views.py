@@ -1,6 +1,6 @@
 """The views: a comparison as text or JSON while it runs, a trace, the museum.
 
-Next: commands.py
+Next: columns.py
 """
 
 import os
@@ -10,7 +10,11 @@ from json import dumps
 from tqdm import tqdm
 
 import gpt2np
+from gpt2np.tokenizer import END_OF_TEXT
 from speculative.trace.terminal import colour, legend, round_line
+
+from .registry import RULES
+from .streams import visible
 
 
 class JsonView:
@@ -29,7 +33,7 @@ class JsonView:
         self.bar.close()
 
     def summary(self, report, timings):
-        print(dumps(report, indent=1))
+        print(dumps(report, indent=1), flush=True)
 
 
 class TextView:
@@ -39,20 +43,20 @@ class TextView:
         self.prompt, self.n_tokens, self.tokenizer, self.stop = report["prompt"], report["n_tokens"], tokenizer, stop
         self.coloured, self.wanted = has_colours(), show
         for role in ("target", "draft"):
-            print(f"{role:8}{described(report[role])}")
+            print(visible(f"{role:8}{described(report[role])}"))
         print(f"K = {report['K']}, temperature {report['temperature']}, seed {report['seed']}, ", end="")
         print(f"verifier {report['verifier']} ({report['exactness']})")
         if report["costs"]:
             print(f"measured: {costs_line(report['costs'])}")
 
     def colour(self, text, origin):
-        return colour(text, origin) if self.coloured else text
+        return colour(visible(text), origin) if self.coloured else visible(text)
 
     def begin(self, name):
         self.by_round, self.n_rounds = name == "speculative" and self.wanted == "rounds", 0
         kinds = legend(self.coloured) if self.by_round else legend(self.coloured, ("accepted", "correction", "bonus"))
         print(f"\n{name}" + (f" ({kinds})" if self.by_round or (name == "speculative" and self.coloured) else ""))
-        print(self.colour(self.prompt or gpt2np.tokenizer.END_OF_TEXT, "prompt"), end="", flush=True)
+        print(self.colour(self.prompt or END_OF_TEXT, "prompt"), end="", flush=True)
         self.decoder, self.text = gpt2np.StreamDecoder(self.tokenizer), ""
         self.bar = progress_bar(self.n_tokens, name, hidden=sys.stdout.isatty())  # there the text shows the progress
 
@@ -86,11 +90,11 @@ class TextView:
         print_acceptance(result)
         if report["exactness"] == "LOSSY":
             print("law           LOSSY: this rule changes the law of the text")
-        if report["temperature"] == 0 or report["verifier"] == "gumbel":
+        if report["temperature"] == 0 or RULES[report["verifier"]].one_text:
             print(f"same text     {compared(ordinary['tokens'], result['tokens'])}")
         if report["trace"]:
-            print(f"trace         {report['trace']}")
-        print(f"\n{timings}")
+            print(visible(f"trace         {report['trace']}"))
+        print(f"\n{timings}", flush=True)
 
 
 def has_colours():
@@ -102,7 +106,8 @@ def has_colours():
 def print_trace(trace):
     """A trace round by round, and its counts."""
     coloured, counts = has_colours(), trace.summary
-    print(f"{legend(coloured)}\n\n{colour(trace.text, 'prompt') if coloured else trace.text}")
+    text = visible(trace.text)
+    print(f"{legend(coloured)}\n\n{colour(text, 'prompt') if coloured else text}")
     for number, record in enumerate(trace.rounds, 1):
         print(f"{number:4}  {round_line(record, coloured)}")
     print(f"\ntarget calls  {counts['target_calls']} for {counts['n_tokens']} tokens, ", end="")
@@ -154,11 +159,8 @@ def progress(items, unit=" prompts"):
 
 
 def show(report, page, as_json):
-    """Print a report as JSON, or as the page that `page` makes of it."""
-    if as_json:
-        print(dumps(report, indent=1))
-    else:
-        page(report)
+    """Print a report as JSON, or as the page (str) that `page` makes of it."""
+    print(dumps(report, indent=1) if as_json else visible(page(report)).removesuffix("\n"), flush=True)
 
 
 def costs_line(costs):
@@ -166,9 +168,10 @@ def costs_line(costs):
     return f"a plain step {1000 * costs['step']:.2f} ms, c = {costs['c']:.3f}, v(1..{len(costs['v'])}) = {v}"
 
 
-def print_museum(table):
-    """The rows of `main.museum` as a page."""
-    print(f"{'mistake':45}{'law error':12}caught by")
+def museum_page(table):
+    """The mistakes of the museum, one below the other."""
+    lines = [f"{'mistake':45}{'law error':12}caught by"]
     for row in table:
-        print(f"\n{row['mistake']:45}{row['law_error']:<12.2g}{row['check']}")
-        print(f"  {row['what']}\n  seen: {row['seen']}")
+        lines.append(f"\n{row['mistake']:45}{row['law_error']:<12.2g}{row['check']}")
+        lines.append(f"  {row['what']}\n  seen: {row['seen']}")
+    return "\n".join(lines) + "\n"

@@ -17,3 +17,11 @@ __all__ = [
     "forward",
     "load",
 ]
+
+
+def __getattr__(name):
+    if name == "__version__":  # of the installed distribution, from setup.py; read when asked for, as it takes a moment
+        from importlib.metadata import version
+
+        return version("speculative-decoding-numpy")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

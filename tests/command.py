@@ -9,8 +9,10 @@ from pathlib import Path
 from subprocess import CompletedProcess
 from tempfile import TemporaryDirectory
 
+import command_line
+
 processes = multiprocessing.get_context("forkserver")
-processes.set_forkserver_preload(["main"])
+processes.set_forkserver_preload(["command_line.main"])
 
 
 def run(*arguments, cwd="."):
@@ -18,18 +20,16 @@ def run(*arguments, cwd="."):
     arguments = [os.fsdecode(argument) for argument in arguments]
     with TemporaryDirectory() as folder:
         written = [Path(folder) / name for name in ("out", "err")]
-        process = processes.Process(target=command, args=(arguments, os.path.abspath(cwd), *written))
+        process = processes.Process(target=started, args=(arguments, os.path.abspath(cwd), *written))
         process.start()
         process.join(timeout=120)
         assert process.exitcode is not None, f"main.py {arguments} is still running"
         return CompletedProcess(arguments, process.exitcode, *(path.read_text(encoding="utf-8") for path in written))
 
 
-def command(arguments, folder, *written):
+def started(arguments, folder, *written):
     for number, path in enumerate(written, 1):
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT), number)
     os.chdir(folder)
     sys.argv = ["main.py", *arguments]
-    import main
-
-    main.main()
+    command_line.run()

@@ -13,8 +13,9 @@ from command import run
 from conftest import ROOT
 
 from command_line import tables
-from command_line.plan import Plan
-from command_line.request import TEXT_OPTIONS, Request
+from command_line.commands import BENCH, COMMANDS, COMMON, COMPARISON
+from command_line.options import NAMES, Options
+from command_line.registry import DRAFTERS, RULES
 from speculative import trace
 
 FEW = ("--n_tokens_to_generate", "12")
@@ -95,15 +96,19 @@ def test_a_prompt_of_bytes_that_are_no_text():
     ("arguments", "message"),
     [
         (["--K", "0"], "--K: expected a whole number of 1 or more, or auto, heuristic or confidence, got 0"),
-        (["--K"], "or auto, heuristic or confidence, got True"),
+        (["--K"], "--K needs a value"),
         (["--top_k", "some"], "--top_k: expected a whole number of 0 or more, got 'some'"),
         (["--stop"], "--stop needs a value"),
         (["--drafter", "early_exit", "--exit_layer", "99"], "expected an exit after 1 to "),
         (["--drafter", "ngram", "--n_max", "9"], "expected n-grams of 1 to 5 tokens of 2048"),
+        (["--drafter", "ngram", "--n_max", "99999999999999"], "--n_max: expected a whole number from 1 to 1024, got 9"),
         (["--drafter", "ngram", "--corpus", "nowhere"], "--corpus: cannot read nowhere (No such file or directory)"),
         (["--drafter", "suffix", "--corpus", "tests/golden"], "--corpus: cannot read tests/golden (Is a directory)"),
         (["--drafter", "ngram", "--ngram_table", "README.md"], "README.md is no table of n-grams"),
-        (["--drafter", "ngram", "--ngram_table", "no/table"], "--ngram_table: there is no folder no: make it"),
+        (
+            ["--drafter", "ngram", "--ngram_table", "no/table"],
+            "--ngram_table: cannot write no/table (No such file",
+        ),
         (["--n_prompts", "9"], "unknown option --n_prompts"),
         (["calibrate", "--K", "3"], "unknown option --K"),
         (["calibrate", "--drafter", "suffix"], "calibrate needs a drafter with probabilities"),
@@ -120,8 +125,8 @@ def test_a_prompt_of_bytes_that_are_no_text():
         (["museum", "--K", "3"], "unknown option --K"),
         (["prompts", "--json", "nowhere/a.json"], "--json: cannot write nowhere"),
         (["gamma_table", "--temperatures"], "--temperatures needs a value"),
-        (["museum", "block"], "unexpected 'block'"),
-        (["--json=yes"], "--json: expected a name that ends in .json, got yes"),
+        (["museum", "block"], "unexpected 'block': a command comes first, options are --name value"),
+        (["--json=yes"], "--json: expected a name that ends in .json, got 'yes'"),
         (["--n_tokens_to_generate", "510"], "n_ctx is 512: generate at most 498 or shorten the prompt"),
         (["--prompt", "word " * 600], "n_ctx is 512: shorten the prompt"),
         (["--prompt"], "--prompt needs a value"),
@@ -129,10 +134,10 @@ def test_a_prompt_of_bytes_that_are_no_text():
         (["--target_model_size", "125M"], "unknown model '125M': expected tiny-target, tiny-draft, 124M"),
         (["--target_model_size", "tests"], "tests lacks config.json and model.safetensors"),
         (["--target_model_size", "tests/golden"], "tests/golden lacks vocab.json with merges.txt"),
-        (["--target_model_size", "355M", "--source", "ftp"], "unknown source 'ftp': expected hub or openai"),
-        (["--temprature", "1"], "unknown option --temprature: python main.py --help lists the options"),
-        (["Once", "upon"], "unexpected 'Once': options are --name value"),
-        (["replay"], "replay takes one file"),
+        (["--target_model_size", "355M", "--source", "ftp"], "--source: expected one of hub, openai, got 'ftp'"),
+        (["--temprature", "1"], "unknown option --temprature (did you mean --temperature?): expected one of corpus, "),
+        (["Once", "upon"], "unknown command 'Once': expected one of calibrate, "),
+        (["replay"], "replay takes a file"),
         (["replay", "README.md"], "README.md, line 1: expected a trace"),
     ],
 )
@@ -149,24 +154,28 @@ def test_bad_input_ends_in_one_sentence(arguments, message):
         ({"K": "four"}, "or auto, heuristic or confidence, got 'four'"),
         ({"K": [1]}, "or auto, heuristic or confidence, got [1]"),
         ({"K": "confidence", "drafter": "suffix"}, "--K confidence needs a drafter with probabilities"),
+        ({"top_p": -1}, "expected a top_p above 0 and at most 1, got -1"),
         ({"top_k": -1}, "--top_k: expected a whole number of 0 or more, got -1"),
         ({"top_p": 0}, "expected a top_p above 0 and at most 1, got 0"),
-        ({"top_p": "half"}, "--top_p: expected a number of 0 or more, got 'half'"),
+        ({"top_p": "half"}, "--top_p: expected a number, got 'half'"),
         ({"min_p": 2}, "expected a min_p from 0 to 1, got 2"),
         ({"repetition_penalty": 0}, "expected a repetition_penalty above 0, got 0"),
-        ({"repetition_penalty": True}, "--repetition_penalty: expected a number of 0 or more, got True"),
+        ({"repetition_penalty": True}, "--repetition_penalty: expected a number, got True"),
         ({"drafter": "oracle"}, "--drafter: expected one of model, ngram, prompt_lookup, suffix, early_exit, got"),
-        ({"n_prompts": 2}, "--n_prompts: expected a whole number of 3 or more, got 2"),
-        ({"n_max": 0}, "--n_max: expected a whole number of 1 or more, got 0"),
+        ({"n_prompts": 0}, "--n_prompts: expected a whole number from 1 to 10000, got 0"),
+        ({"n_max": 0}, "--n_max: expected a whole number from 1 to 1024, got 0"),
         ({"show": "all"}, "--show: expected one of text, rounds, got 'all'"),
-        ({"trace": "t.txt"}, "--trace: expected a name that ends in .html or .jsonl, got t.txt"),
-        ({"trace": "nowhere/t.html"}, "--trace: cannot write nowhere/t.html: name a file in a folder that is there"),
+        ({"trace": "t.txt"}, "--trace: expected a name that ends in .html or .jsonl, got 't.txt'"),
+        (
+            {"trace": "nowhere/t.html"},
+            "--trace: cannot write nowhere/t.html (No such file or directory): name a",
+        ),
         ({"exit_layer": "two"}, "--exit_layer: expected a whole number of 1 or more, got 'two'"),
     ],
 )
 def test_a_request_that_cannot_be_met_is_refused(options, message):
     with pytest.raises(ValueError, match=re.escape(message)):
-        Request(**options)
+        Options(**options)
 
 
 def test_two_models_without_a_common_vocabulary(tmp_path):
@@ -184,11 +193,11 @@ def test_two_models_without_a_common_vocabulary(tmp_path):
     assert f"tiny-target and {tmp_path} have no common vocabulary" in result.stderr
 
 
-@pytest.mark.parametrize("verifier", ["rejection", "block", "exact_match", "gumbel", "lenient", "typical"])
+@pytest.mark.parametrize("verifier", RULES)
 def test_every_verifier_gives_the_greedy_text_at_temperature_0(verifier):
     data = report("--verifier", verifier, *FEW)
     assert data["same_tokens"] is True and data["verifier"] == verifier
-    assert data["exactness"] == ("LOSSY" if verifier in ("lenient", "typical") else "exact")
+    assert data["exactness"] == RULES[verifier].exactness
 
 
 def test_gumbel_gives_one_text_at_any_temperature():
@@ -206,18 +215,23 @@ def test_a_lossy_rule_says_so():
 def test_help_explains_every_option():
     page = run("--help")
     assert page.returncode == 0 and page.stderr == ""
-    for option in dataclasses.fields(Plan):
-        line = re.search(rf"^--(?:\w+ \w+, --)?{option.name} .*(?:\n +.*)*", page.stdout, re.M).group()
-        default = str(option.default) if option.name not in ("prompt", "json") else ""
+    for option in dataclasses.fields(Options):
+        if option.name == "file" or option.name in BENCH - COMPARISON - COMMON:  # listed several in a line
+            continue
+        line = re.search(rf"^--{option.name} .*(?:\n +.*)*", page.stdout, re.M).group()
+        default = str(getattr(Options(), option.name)) if option.name not in ("prompt", "json") else ""
         assert f"({default}" in line or not default, line
-    for command in ("calibrate", "drafters", "museum", "replay"):
+    for command in filter(None, COMMANDS):
         assert f"python main.py {command} " in page.stdout
+    for name, entry in (DRAFTERS | RULES).items():
+        assert re.search(rf"^ +{name} +{re.escape(entry.help)}$", page.stdout, re.M)
+    assert max(map(len, page.stdout.splitlines())) <= 120
 
 
 # ------------------------------------------------------------------------------------------------ drafters and sampling
 
 
-@pytest.mark.parametrize("drafter", ["ngram", "prompt_lookup", "suffix", "early_exit"])
+@pytest.mark.parametrize("drafter", [name for name in DRAFTERS if name != "model"])
 def test_every_drafter_gives_the_targets_text_without_a_draft_model(drafter):
     data = report("--drafter", drafter, "--draft_model_size", "not here", "--n_tokens_to_generate", "30")
     assert data["same_tokens"] is True and data["drafter"] == drafter and "parameters" not in data["draft"]
@@ -268,7 +282,8 @@ def test_the_text_ends_with_the_stop_text():
 
 
 def test_no_text_option_is_read_as_a_number():
-    assert {"prompt", "corpus", "ngram_table", "stop", "models_dir", "draft_model_size", "drafter"} <= set(TEXT_OPTIONS)
+    texts = {"prompt", "corpus", "ngram_table", "stop", "models_dir", "draft_model_size", "drafter", "temperatures"}
+    assert {NAMES[name].type for name in texts} == {str}
     assert report("--stop", "1e3", "--prompt", "007", *FEW)["stop"] == "1e3"
     assert "--corpus: cannot read 1e3 (" in run("--drafter", "suffix", "--corpus", "1e3").stderr
 
@@ -310,7 +325,8 @@ def test_calibrate_predicts_and_measures(tmp_path):
         assert row["low"] <= row["speedup"] <= row["high"]
     gains = [1, *(row["expected_speedup"] for row in data["rows"])]
     assert data["best_K"] == gains.index(max(gains))
-    assert page.returncode == 0 and page.stderr == ""
+    parts = "text 1: 1 of 4, _ s\ntext 2: 2 of 4, _ s\ncosts: 3 of 4, _ s\nprompt 1: 4 of 4, _ s\n"
+    assert page.returncode == 0 and re.sub(r"\d+ s$", "_ s", page.stderr, flags=re.M) == parts
     assert re.search(
         r"^costs   a plain step \d+\.\d\d ms, c = \d\.\d{3}, v\(1\.\.9\) = 1\.00( \d+\.\d\d){8}$", page.stdout, re.M
     )
@@ -319,16 +335,15 @@ def test_calibrate_predicts_and_measures(tmp_path):
 
 
 @pytest.mark.parametrize(("best_K", "verdict"), [(0, "Speculation does not pay here"), (2, "Best is K = 2, with an")])
-def test_calibrate_says_what_to_do(capsys, best_K, verdict):
+def test_calibrate_says_what_to_do(best_K, verdict):
     row = {"expected_tokens_per_call": 1.5, "tokens_per_call": 1.4, "speedup_from_alpha": 1.2, "expected_speedup": 1.1}
     rows = [{"K": K, **row, "speedup": K, "low": 0.9, "high": 2.0} for K in (1, 2)]
     model = {"name": "some model"}
-    tables.calibration({
+    page = tables.calibrate({
         "target": model, "draft": model, "machine": "any", "costs": {"step": 0.002, "c": 0.1, "v": [1, 1.5, 2]},
         "alpha": 0.5, "alpha_low": 0.4, "alpha_high": 0.6, "n_prompts_expected": 2, "n_prompts_timed": 1, "n_tokens": 9,
         "rows": rows, "expected_speedup": [1.1, 1.1], "best_K": best_K,
     })  # fmt: skip
-    page = capsys.readouterr().out
     assert verdict in page and "a plain step 2.00 ms, c = 0.100, v(1..3) = 1.00 1.50 2.00" in page
     assert "  2      1.50      1.40           1.20      1.10      2.00  0.90 to 2.00" in page
     assert "at most 45.0% apart, at K = 2" in page  # 1.1 / 2 - 1
@@ -337,11 +352,11 @@ def test_calibrate_says_what_to_do(capsys, best_K, verdict):
 def test_the_table_of_drafters():
     small = ("--target_model_size", "tiny-draft", "--exit_layer", "1")
     page = run("drafters", "--n_prompts", "3", "--n_tokens_to_generate", "4", *small)
-    assert page.returncode == 0 and page.stderr == ""
+    assert page.returncode == 0 and page.stderr.count("\n") == 9
     for kind in ("tales", "repeating"):
         table = page.stdout.split(f"\n{kind}: ")[1].split("\n\n")[0]
         names = [line.split("  ")[1] for line in table.splitlines()[2:]]
-        assert names == ["model", "ngram", "prompt_lookup", "suffix", "early_exit", "noisy (0.2)", "oracle"]
+        assert names == [*DRAFTERS, "noisy (0.2)", "oracle"]
         assert all(line.endswith("exact") for line in table.splitlines()[2:])
 
 
@@ -420,7 +435,7 @@ def test_bench_measures_each_strategy():
     few = ("--rows", "3", "--context", "20", "--prompt_tokens", "30", "--repeats", "2")
     arguments = ("bench", "--sizes", "tiny-draft,tiny-target", "--strategies", "panels,rows,plain", *few)
     page, result = run(*arguments), run(*arguments, "--json")
-    assert page.returncode == result.returncode == 0 and result.stderr == page.stderr == ""
+    assert page.returncode == result.returncode == 0 and result.stderr.count("\n") == page.stderr.count("\n") == 2
     data = json.loads(result.stdout)
     draft, target = data["models"]
     assert (draft["name"], target["name"]) == ("tiny-draft", "tiny-target") and draft["weights"] == "trained"
@@ -445,8 +460,11 @@ def test_bench_measures_each_strategy():
             ("--strategies", "panels,fast"),
             "--strategies: expected one of panels, rows, plain, transformers, got 'fast'",
         ),
-        (("--rows", "0"), "--rows: expected a whole number of 1 or more, got 0"),
-        (("--sizes", "tiny-draft", "--context", "600"), "tiny-draft has room for 512 tokens; take fewer"),
+        (("--rows", "0"), "--rows: expected a whole number from 1 to 1023, got 0"),
+        (
+            ("--sizes", "tiny-draft", "--context", "600"),
+            "--context and --rows: tiny-draft has room for 512 tokens, got 609",
+        ),
         (("--colour", "red"), "unknown option --colour"),
     ],
 )

@@ -1,6 +1,6 @@
 """Texts to continue: the tales that neither bundled model has seen, a well-known list, a file of one's own.
 
-Next: models.py
+Next: compare.py
 """
 
 from pathlib import Path
@@ -9,7 +9,7 @@ import gpt2np
 from speculative import AutoregressiveSampler, Sampling
 from speculative.checks import check_request
 
-from .request import read_text
+from .files import read_text
 
 # The test prompts, word for word, of a well-known comparison of assisted with native decoding: mychen76, "Evaluate LLM
 # fast inference via speculative decoding without quantization" (2023), a script over Llama 2 13B and TinyLlama.
@@ -51,13 +51,31 @@ def held_out_prompts(tokenizer, n_prompts, length=32):
     return [tokens[i * len(tokens) // n_prompts :][:length] for i in range(n_prompts)]
 
 
+def lines_of(name):
+    """The prompts of --prompt_file, one a line."""
+    lines = [line for line in read_text(name, "prompt_file").splitlines() if line.strip()]
+    if not lines:
+        raise ValueError(f"--prompt_file: {name} is empty: write one prompt a line")
+    return lines
+
+
+def prompt_of(request):
+    """The one prompt of a comparison (str): of --prompt, or of the one line of --prompt_file."""
+    if not request.prompt_file:
+        return request.prompt
+    lines = lines_of(request.prompt_file)
+    if len(lines) > 1:
+        raise ValueError(
+            f"--prompt_file: {request.prompt_file} has {len(lines)} prompts, one a line, and a comparison takes one: "
+            "give one, or run the experiment `prompts`"
+        )
+    return lines[0]
+
+
 def prompts_of(request, tokenizer):
     """The prompts that --prompt_file or --prompts names, as lists of tokens."""
     if request.prompt_file:
-        lines = [line for line in read_text(request.prompt_file, "prompt_file").splitlines() if line.strip()]
-        if not lines:
-            raise ValueError(f"--prompt_file: {request.prompt_file} is empty: write one prompt a line")
-        return [tokenizer.encode(line) for line in lines]
+        return [tokenizer.encode(line) for line in lines_of(request.prompt_file)]
     if request.prompts == "known":
         return [tokenizer.encode(prompt) for prompt in KNOWN]
     return held_out_prompts(tokenizer, request.n_prompts)

@@ -1,0 +1,153 @@
+"""How each drafter of the command line is built, from options and a target.
+
+A drafter is built from a `Context`, in two steps: what takes long is opened at once, and `Setting.drafter(sampling)`
+makes a drafter of it for any sampling. A model that drafts goes through `Context.timed`, which may put a clock on it.
+Next: registry.py
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+
+import gpt2np
+import speculative
+
+from .files import read_text, replacing
+from .models import load
+from .texts import tales
+
+THRESHOLD = 0.4  # of --K confidence
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a drafter may be built from."""
+
+    request: object  # Options
+    parts: object  # Saved: is told what is read
+    target: speculative.LanguageModel
+    tokenizer: gpt2np.Tokenizer
+    timed: Callable = lambda model, load_seconds: model
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A target and what drafts for it."""
+
+    target: speculative.LanguageModel  # the context's own, or another with the same logits that this drafter works with
+    drafter: Callable  # (Sampling) -> Drafter
+    about: dict  # what a report says of it: "name", and "parameters" where it is a model of its own
+
+
+def drawing(context, model, about, load_seconds=0.0, target=None):
+    """The `Setting` of a drafter that draws from a language model."""
+    threshold = THRESHOLD if context.request.K == "confidence" else 0.0
+    model = context.timed(model, load_seconds)
+    make = partial(speculative.ModelDrafter, model, threshold=threshold)
+    return Setting(target or context.target, lambda sampling: make(sampling=sampling), about)
+
+
+def copying(context, drafter, name):
+    """The `Setting` of a drafter without a model, which is one and the same for any sampling."""
+    return Setting(context.target, lambda sampling: drafter, {"name": name})
+
+
+# ------------------------------------------------------------------------------------------------ model
+
+
+def model(context):
+    draft, seconds = load_draft(context)
+    about = {"name": context.request.draft_model_size, "parameters": draft.n_params}
+    return drawing(context, draft, about, seconds)
+
+
+def models(context):
+    """The draft model under its own name, unless it is the target itself."""
+    name = context.request.draft_model_size
+    return {name: model(context)} if name != context.request.target_model_size else {}
+
+
+def load_draft(context):
+    """(draft model, seconds); ValueError if it does not share the target's vocabulary."""
+    request, target = context.request, context.target
+    draft, other, seconds = load("draft_model_size", request.draft_model_size, request, context.parts)
+    if target.n_vocab != draft.n_vocab or context.tokenizer.vocabulary != other.vocabulary:
+        raise ValueError(
+            f"{request.target_model_size} and {request.draft_model_size} have no common vocabulary ({target.n_vocab} "
+            f"and {draft.n_vocab} tokens): choose --target_model_size and --draft_model_size from one family"
+        )
+    return draft, seconds
+
+
+# ------------------------------------------------------------------------------------------------ ngram
+
+
+def ngram(context):
+    started = perf_counter()
+    counted = ngram_model(context)
+    about = {"name": f"n-grams up to {len(counted.counts)} tokens"}
+    return drawing(context, counted, about, perf_counter() - started)
+
+
+def ngrams(context):
+    """Unigrams, bigrams, ...: the same counts, up to each length."""
+    counts, names = ngram_model(context).counts, {1: "unigram", 2: "bigram", 3: "trigram"}
+    cut = {n: speculative.NGramModel(counts[:n], context.target.n_vocab) for n in range(1, len(counts) + 1)}
+    return {name: drawing(context, cut[n], {"name": name}) for n in cut for name in [names.get(n, f"{n}-gram")]}
+
+
+def ngram_model(context):
+    """The table of --ngram_table, where that is a file; else counted in --corpus, and saved there where it is named."""
+    request, target, path = context.request, context.target, Path(context.request.ngram_table)
+    if request.ngram_table and path.exists():
+        try:
+            counted = speculative.NGramModel.load(path)
+        except OSError as error:
+            raise ValueError(f"--ngram_table: cannot read {path} ({error.strerror}): name another file") from None
+        except ValueError as error:
+            raise ValueError(f"--ngram_table: {error}") from None
+        if counted.n_vocab != target.n_vocab:
+            raise ValueError(
+                f"--ngram_table: {path} counts {counted.n_vocab} tokens and {request.target_model_size} has "
+                f"{target.n_vocab}: count again, with a new name for the table"
+            )
+    else:
+        text = read_text(request.corpus) if request.corpus else tales()[0]
+        tokens = context.tokenizer.encode(text)
+        counted = speculative.NGramModel.from_tokens(tokens, target.n_vocab, request.n_max)
+        if request.ngram_table:
+            with replacing("ngram_table", path) as new:
+                counted.save(new)
+    if request.ngram_table:
+        context.parts.opened("ngram_table", path)
+    return counted
+
+
+# ------------------------------------------------------------------------------------------------ copies, early exit
+
+
+def prompt_lookup(context):
+    n_max = context.request.n_max
+    drafter = speculative.PromptLookupDrafter(context.target.n_vocab, n_max)
+    return copying(context, drafter, f"prompt lookup of up to {n_max} tokens")
+
+
+def suffix(context):
+    corpus = context.request.corpus
+    tokens = context.tokenizer.encode(read_text(corpus)) if corpus else ()
+    return copying(context, speculative.SuffixDrafter(context.target.n_vocab, tokens), "suffix automaton")
+
+
+def early_exit(context, n=None):
+    n, n_layer = n or context.request.exit_layer, context.target.hparams.n_layer
+    whole = gpt2np.EarlyExit(context.target, n)
+    return drawing(context, whole.early_exit, {"name": f"the first {n} of the target's {n_layer} layers"}, target=whole)
+
+
+def early_exits(context):
+    """Exits after --exit_layer layers, after half of the layers, and before the last."""
+    n_layer = context.target.hparams.n_layer
+    exits = [n for n in sorted({context.request.exit_layer, n_layer // 2, n_layer - 1}) if 1 <= n < n_layer]
+    return {f"{n} of {n_layer} layers": early_exit(context, n) for n in exits}

@@ -1,0 +1,74 @@
+"""Which command it is, and how it ends: an error in one sentence with exit code 2, an interruption with 130.
+
+Next: options.py
+"""
+
+import contextlib
+import os
+import signal
+import sys
+
+import gpt2np
+
+from .arguments import call, parse
+from .commands import COMMANDS
+from .help import help_text
+from .streams import interrupt, open_streams, visible
+
+MOST = 480  # characters of a message
+
+
+def main(arguments):
+    """Run the command; returns the exit code."""
+    try:
+        if {"--help", "-h"} & set(arguments):
+            print(help_text(program()), end="")
+        elif "--version" in arguments:
+            print(f"speculative-decoding-numpy {gpt2np.__version__}")
+        else:
+            call(*parse(arguments, COMMANDS))
+        sys.stdout.flush()
+    except KeyboardInterrupt as error:
+        say(f"interrupted; {error or 'nothing is kept'}")
+        return 130
+    except RecursionError:
+        say("a file is nested too deeply to be read: is it the right one?")
+        return 2
+    except (ValueError, OSError, MemoryError) as error:
+        if error is not getattr(sys.stdout, "error", None):  # which is seen to at the end
+            say(str(error) or "not enough memory")
+            return 2
+    return 0
+
+
+def run_safely(arguments):
+    """`main`, with streams that may be closed or full, and Ctrl-C at any moment."""
+    open_streams()
+    try:
+        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+            signal.signal(signal.SIGINT, interrupt)
+        code = main(arguments)
+    except KeyboardInterrupt:  # between the commands above
+        code = 130
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # nothing is left to be interrupted
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError):
+            stream.flush()
+    if (error := sys.stdout.error) and not isinstance(error, BrokenPipeError) and code == 0:
+        say(f"cannot write to standard output ({error.strerror})")
+        code = 2
+    return code
+
+
+def say(message):
+    """One sentence on one line of standard error."""
+    message = visible(message, kept="")
+    message = message if len(message) <= MOST else message[: MOST - 3] + "..."
+    with contextlib.suppress(OSError):
+        print(f"{os.path.basename(program().split()[-1])}: {message}", file=sys.stderr, flush=True)
+
+
+def program():
+    """How this was started: "python main.py" in a checkout, else by the name of its entry point."""
+    name = os.path.basename(sys.argv[0])
+    return "python main.py" if name == "main.py" else "speculative-decoding"

@@ -1,0 +1,28 @@
+"""The museum of bugs: each mistake, the error of its distribution on the toy case, and the check that catches it."""
+
+from functools import partial
+
+from speculative.museum import EXHIBITS, caught_by, law_error
+
+from .files import deliver
+from .views import museum_page, show
+
+
+def museum(request, parts):
+    parts.expect(len(EXHIBITS))
+    report = {"mistakes": [parts.keep(name, partial(entry, exhibit)) for name, exhibit in EXHIBITS.items()]}
+    table = report["mistakes"]
+    deliver(lambda: parts.finish(report), lambda: show(table, museum_page, request.json is True))
+
+
+def entry(exhibit):
+    """One mistake, in plain numbers and texts."""
+    error, message = law_error(exhibit), caught_by(exhibit)
+    return {
+        "mistake": exhibit.name,
+        "law_error": error if error > 1e-12 else 0.0,
+        "check": exhibit.grader.__name__ if message else "NOT CAUGHT",
+        "message": message,
+        "what": exhibit.what,
+        "seen": exhibit.seen,
+    }

@@ -1,0 +1,172 @@
+"""All options of all commands, each with its default and its bounds: checked before anything is loaded.
+
+Next: arguments.py
+"""
+
+from dataclasses import dataclass, field, fields
+from importlib.util import find_spec
+from math import inf
+from pathlib import Path
+
+from gpt2np import matmul
+from gpt2np.loading import SOURCES
+from speculative import Sampling, StopText
+
+from .files import check_file
+from .registry import DRAFTERS, RULES
+
+LENGTHS = ("auto", "heuristic", "confidence")
+STRATEGIES = (*matmul.STRATEGIES, "plain", "transformers")
+HAS_TRANSFORMERS = bool(find_spec("transformers") and find_spec("torch"))
+
+
+def whole(default, least, most=inf):
+    return field(default=default, metadata={"kind": int, "least": least, "most": most})
+
+
+def number(default, least=-inf):
+    """A number, finite; where there is no bound here, `Sampling` has it."""
+    return field(default=default, metadata={"kind": (int, float), "least": least, "most": inf})
+
+
+def choice(default, choices):
+    return field(default=default, metadata={"choices": choices})
+
+
+def several(default, **of_each):
+    """A text with commas; `default` may be a function, for choices that are known later."""
+    kind = {"default_factory": default} if callable(default) else {"default": default}
+    return field(**kind, metadata={"listed": True, **of_each})
+
+
+def file(*suffixes):
+    """A file to be written."""
+    return field(default="", metadata={"suffixes": suffixes})
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options with their defaults; `--help` says what they mean. What is a str here is never read as a number."""
+
+    # a comparison, and what the experiments share with it
+    prompt: str = "Once upon a time there lived a king who lived in a great forest"
+    prompt_file: str = ""
+    n_tokens_to_generate: int = whole(120, 1)
+    draft_model_size: str = "tiny-draft"
+    target_model_size: str = "tiny-target"
+    drafter: str = choice("model", DRAFTERS)
+    corpus: str = ""
+    ngram_table: str = ""
+    n_max: int = whole(3, 1, 1024)
+    exit_layer: int = whole(2, 1)
+    K: int | str = 3
+    verifier: str = choice("rejection", RULES)
+    temperature: float = number(0, 0)
+    top_k: int = whole(0, 0)
+    top_p: float = number(1)
+    min_p: float = number(0)
+    repetition_penalty: float = number(1)
+    stop: str = ""
+    seed: int = whole(0, 0)
+    models_dir: str = "models"
+    source: str = choice("hub", SOURCES)
+    show: str = choice("text", ("text", "rounds"))
+    trace: str = file(".html", ".jsonl")
+    json: bool | str = False
+
+    # the experiments
+    n_prompts: int = whole(36, 1, 10_000)
+    prompts: str = choice("tales", ("tales", "known"))
+    temperatures: str = several("0,1", kind=(int, float), least=0, most=inf)
+    max_K: int = whole(10, 2, 100)
+    drafters: str = several(lambda: ",".join(DRAFTERS), choices=DRAFTERS)
+    verifiers: str = several(lambda: ",".join(RULES), choices=RULES)
+    target_sizes: str = several("tiny-draft,tiny-target")
+    log: str = file(".txt", ".log")
+    plot: str = file(".png", ".pdf", ".svg")
+
+    # bench
+    sizes: str = several("124M,355M")
+    strategies: str = several(",".join(STRATEGIES if HAS_TRANSFORMERS else STRATEGIES[:-1]), choices=STRATEGIES)
+    rows: int = whole(9, 1, 1023)
+    context: int = whole(100, 1, 1023)
+    prompt_tokens: int = whole(512, 0, 1024)
+    repeats: int = whole(7, 1, 1000)
+
+    # replay
+    file: str = ""
+
+    def __post_init__(self):
+        for option in fields(self):
+            check(option.name, getattr(self, option.name), **option.metadata)
+        if self.K not in LENGTHS or isinstance(self.K, bool):
+            check("K", self.K, kind=int, least=1, otherwise=f", or {', '.join(LENGTHS[:-1])} or {LENGTHS[-1]}")
+        if self.K == "confidence" and not DRAFTERS[self.drafter].draws:
+            raise ValueError(f"--K confidence needs a drafter with probabilities, which {self.drafter} lacks: try auto")
+        if not isinstance(self.json, bool):
+            check_file("json", self.json, (".json",))
+        if self.ngram_table and not Path(self.ngram_table).exists():
+            check_file("ngram_table", self.ngram_table)
+        if self.plot and not find_spec("matplotlib"):
+            raise ValueError("--plot needs matplotlib, which is not installed: pip install matplotlib")
+        if "transformers" in self.listed("strategies") and not HAS_TRANSFORMERS:
+            raise ValueError("--strategies: transformers is not installed: pip install torch transformers")
+        _ = self.sampling  # has checks of its own
+
+    def listed(self, name):
+        """The values of an option that is a list, each once."""
+        return list(dict.fromkeys(getattr(self, name).split(",")))
+
+    @property
+    def sampling(self):
+        return Sampling(self.temperature, self.top_k, self.top_p, self.min_p, self.repetition_penalty)
+
+    def stop_text(self, tokenizer):
+        """The `StopText`, or None."""
+        return StopText(self.stop, tokenizer.decode) if self.stop else None
+
+
+NAMES = {option.name: option for option in fields(Options)}
+
+
+def check(name, value, *, listed=False, kind=None, least=-inf, most=inf, otherwise="", choices=(), suffixes=()):
+    """Raise ValueError unless the option may have this value."""
+    if listed:
+        for text in value.split(","):
+            if not text:
+                raise ValueError(f"--{name}: expected values with commas between them, got {shortened(value)}")
+            each = number_of(text) if kind else text
+            check(name, each, kind=kind, least=least, most=most, choices=choices)
+    elif kind:
+        is_number = isinstance(value, kind) and not isinstance(value, bool) and -inf < value < inf
+        if not is_number or not least <= value <= most:
+            noun = "whole number" if kind is int else "number"
+            bounds = f" of {least} or more" if most == inf else f" from {least} to {most}"
+            bounds = "" if least == -inf else bounds
+            raise ValueError(f"--{name}: expected a {noun}{bounds}{otherwise}, got {shortened(value)}")
+    elif choices and value not in choices:
+        raise ValueError(f"--{name}: expected one of {', '.join(choices)}, got {shortened(value)}")
+    elif suffixes and value:
+        check_file(name, value, suffixes)
+
+
+def shortened(value):
+    text = repr(value) if not isinstance(value, int) or value.bit_length() < 1000 else "a number of many digits"
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def number_of(text):
+    """The number that a text is: an int where it is one; the text itself where it is none."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def typed(name, text):
+    """The value of an option, from its text on the command line."""
+    if name == "json":
+        return text == "True" or text
+    return text if NAMES[name].type is str else number_of(text)

@@ -1,0 +1,116 @@
+"""Timed forward passes: of NumPy's two strategies, of the ordinary product, and of the bare weights.
+
+Next: bench.py
+"""
+
+from time import perf_counter, sleep
+
+import numpy as np
+
+import gpt2np
+from gpt2np import matmul
+from gpt2np.cache import KVCache
+
+from .views import progress
+
+
+def times(model, strategies, rows, context, prompt, repeats, runner_of):
+    """Seconds of the passes: dict (strategy, what) -> [lower quartile, median, upper quartile].
+
+    Parameters
+    ----------
+    model : GPT2
+    strategies : sequence of str
+        Of STRATEGIES; ("limit", 1) is measured in any case.
+    rows : sequence of int
+        What: how many tokens a pass is for, with `context` tokens in the cache.
+    context : int
+    prompt : int
+        What: "prompt", a pass for this many tokens without any in the cache. 0: none.
+    repeats : int
+        How often each pass is made.
+    runner_of : dict strategy -> function
+        As `numpy_runner`, for strategies that it does not know.
+    """
+    tokens = np.random.default_rng(0).integers(0, model.n_vocab, model.n_ctx).tolist()
+    runners = {"limit": limit(model)}
+    for strategy in strategies:
+        make = runner_of.get(strategy, numpy_runner)
+        runners[strategy] = make(model, strategy, tokens[:context])
+    inputs = {m: tokens[context : context + m] for m in rows} | ({"prompt": tokens[:prompt]} if prompt else {})
+    plan = [("limit", 1), *((strategy, what) for strategy in strategies for what in inputs)]
+    seconds, before, last = {key: [] for key in plan}, matmul.strategy(), None
+    for strategy, what in progress(plan * repeats, unit=" passes"):
+        if strategy in matmul.STRATEGIES:
+            matmul.use(strategy)
+        if strategy != last:  # the threads of BLAS and PyTorch spin on for a moment after a call; then once to warm up
+            sleep(0.1)
+            runners[strategy](inputs[1], False)
+        last = strategy
+        seconds[strategy, what].append(runners[strategy](inputs.get(what), what == "prompt"))
+    matmul.use(before)
+    return {key: np.quantile(some, (0.25, 0.5, 0.75)).tolist() for key, some in seconds.items()}
+
+
+def limit(model):
+    """A function (None, False) -> seconds of `w @ x` for all weight matrices w of the model, one after the other."""
+    blocks = model.params["blocks"]
+    matrices = [linear["w"] for block in blocks for part in ("attn", "mlp") for linear in block[part].values()]
+    chunks = [chunk for w in (*matrices, model.params["wte"].T) for chunk in w.chunks]
+    weights = [chunk.reshape(-1, chunk.shape[2]) for chunk in chunks]  # the same numbers, as [n_out, n_in]
+    vectors = {w.shape[1]: np.ones(w.shape[1], np.float32) for w in weights}
+
+    def run(new, from_empty):
+        started = perf_counter()
+        for w in weights:
+            w @ vectors[w.shape[1]]
+        return perf_counter() - started
+
+    return run
+
+
+def numpy_runner(model, strategy, past):
+    """A function (new tokens, whether without the past) -> seconds of the pass over them."""
+    params = plain(model.params) if strategy == "plain" else model.params
+    h = model.hparams
+    full, empty = (KVCache(h.n_layer, h.n_head, h.n_ctx, h.d_head) for _ in range(2))
+    gpt2np.forward(past, params, h.n_head, 1, full)
+
+    def run(new, from_empty):
+        cache = empty if from_empty else full
+        cache.truncate(0 if from_empty else len(past))
+        started = perf_counter()
+        gpt2np.forward(new, params, h.n_head, 1 if from_empty else len(new), cache)
+        return perf_counter() - started
+
+    return run
+
+
+def plain(params):
+    """The parameter tree with ordinary arrays for its weight matrices: one more copy of them."""
+    if isinstance(params, dict):
+        return {name: plain(value) for name, value in params.items()}
+    return [plain(value) for value in params] if isinstance(params, list) else np.asarray(params)
+
+
+def summary(model, seconds):
+    """What `times` measured of a model, in plain numbers for JSON."""
+    n_bytes = 4 * model.n_params
+    limit = seconds["limit", 1][1]
+    strategies = {}
+    for strategy, what in seconds:
+        if strategy == "limit":
+            continue
+        entry = strategies.setdefault(strategy, {"seconds": {}, "v": {}})
+        entry["seconds"][str(what)] = seconds[strategy, what]
+        if what != "prompt":
+            entry["v"][str(what)] = seconds[strategy, what][1] / seconds[strategy, 1][1]
+        if what == 1:
+            entry["over_limit"] = seconds[strategy, 1][1] / limit
+            entry["bytes_per_second"] = n_bytes / seconds[strategy, 1][1]
+    return {
+        "parameters": model.n_params,
+        "bytes": n_bytes,
+        "limit_seconds": seconds["limit", 1],
+        "strategies": strategies,
+    }

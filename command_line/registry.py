@@ -1,0 +1,75 @@
+"""The drafters and the rules that the command line knows. Options, help, tables and tests are derived from these two.
+
+To add a drafter: its file, and a line here. `build` takes a `Context` and gives a `Setting`, see builders.py.
+Next: options.py
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+import speculative
+
+from . import builders
+
+
+@dataclass(frozen=True)
+class DrafterKind:
+    """A value of --drafter."""
+
+    name: str
+    build: Callable  # (Context) -> Setting
+    help: str  # what it drafts from
+    draws: bool = True  # its drafts have a model's probabilities, which calibrate and --K confidence need
+    variants: Callable = None  # (Context) -> dict name -> Setting: its rows in alpha_table, where it has several
+
+    def rows(self, context):
+        """dict name -> Setting: the rows of this kind in alpha_table."""
+        return self.variants(context) if self.variants else {self.name.replace("_", " "): self.build(context)}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A value of --verifier: a verifier, and the random numbers that it is used with."""
+
+    name: str
+    verifier: Callable
+    help: str
+    noise: Callable = np.random.default_rng  # seed -> what is handed down as `rng`
+
+    @property
+    def exactness(self):
+        return getattr(self.verifier, "exactness", "not declared")
+
+    @property
+    def one_text(self):
+        """Whether one seed gives one text, with and without a draft, at any temperature."""
+        return self.noise is speculative.Gumbel
+
+
+DRAFTERS = {
+    kind.name: kind
+    for kind in (
+        DrafterKind("model", builders.model, "another model, --draft_model_size", variants=builders.models),
+        DrafterKind("ngram", builders.ngram, "counts of a text, --corpus", variants=builders.ngrams),
+        DrafterKind("prompt_lookup", builders.prompt_lookup, "copies of the text so far", draws=False),
+        DrafterKind("suffix", builders.suffix, "copies of the text so far and of --corpus", draws=False),
+        DrafterKind("early_exit", builders.early_exit, "the target's own first layers", variants=builders.early_exits),
+    )
+}
+RULES = {
+    rule.name: rule
+    for rule in (
+        Rule("rejection", speculative.rejection, "speculative sampling's own: accepts with probability min(1, p / q)"),
+        Rule("block", speculative.block, "decides on all draft tokens at once, and accepts more on average"),
+        Rule("exact_match", speculative.exact_match, "accepts what equals the target's own draw"),
+        Rule(
+            "gumbel", speculative.exact_match,
+            "exact_match on common random numbers: one seed, one text, draft or not",
+            noise=speculative.Gumbel,
+        ),
+        Rule("lenient", speculative.Lenient(), "LOSSY: rejection with the draft's probabilities made smaller"),
+        Rule("typical", speculative.Typical(), "LOSSY: accepts all that is likely enough for the target"),
+    )
+}  # fmt: skip

@@ -1,0 +1,100 @@
+"""Where the command line meets the terminal: interruptions, output that cannot be written, characters that control.
+
+Next: main.py
+"""
+
+import contextlib
+import os
+import re
+import signal
+import sys
+import threading
+
+CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")  # C0, C1, and directions of writing
+
+
+def visible(text, kept="\n\t"):
+    r"""The text with control characters in letters, but for those to be kept.
+
+    >>> print(visible("a\033[31mb\rc"))
+    a\x1b[31mb\rc
+    """
+    return CONTROL.sub(lambda found: found[0] if found[0] in kept else repr(found[0])[1:-1], text)
+
+
+class Output:
+    """Standard output or error. A first failure is kept in `error`, and what follows is written to nowhere.
+
+    It is raised as well, unless something is to be kept: a measurement then goes on without a page.
+    """
+
+    def __init__(self, stream):
+        self.stream, self.error, self.is_patient = stream, None, False
+
+    def __getattr__(self, name):
+        return getattr(self.stream, name)
+
+    def write(self, text):
+        self.attempt(self.stream.write, text)
+        return len(text)
+
+    def flush(self):
+        self.attempt(self.stream.flush)
+
+    def attempt(self, action, *arguments):
+        try:
+            action(*arguments)
+        except OSError as error:
+            self.error = self.error or error
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.stream.fileno())
+            if not self.is_patient:
+                raise
+
+
+def open_streams():
+    """Standard input, output and error, where they are closed to nowhere; a file opened later must not be one of them.
+
+    A character that a terminal lacks becomes a question mark.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+    for name, number in (("stdout", 1), ("stderr", 2)):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, "w", closefd=False))  # noqa: SIM115
+        getattr(sys, name).reconfigure(errors="replace")
+        setattr(sys, name, Output(getattr(sys, name)))
+
+
+def be_patient():
+    """What is measured from here on is kept in a file: go on though nobody can read the page."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, Output):
+            stream.is_patient = True
+
+
+# ------------------------------------------------------------------------------------------------ interruptions
+
+
+def interrupt(number, frame):
+    """The first Ctrl-C ends the command in a sentence, the second at once."""
+    signal.signal(signal.SIGINT, lambda number, frame: os._exit(130))
+    raise KeyboardInterrupt
+
+
+@contextlib.contextmanager
+def uninterrupted():
+    """Ctrl-C waits until this is over."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    waiting = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: waiting.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if waiting:
+        signal.raise_signal(signal.SIGINT)

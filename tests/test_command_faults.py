@@ -1,0 +1,331 @@
+"""What can go wrong around a command: closed and full outputs, files that cannot be written or are something else,
+misspelled words, Ctrl-C. Never a traceback, one sentence for each, and nothing that was measured is lost.
+"""
+
+import json
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+
+import pytest
+from command import run
+from conftest import ROOT
+
+from command_line import saved
+from command_line.commands import COMMANDS
+from command_line.main import main
+from command_line.streams import visible
+from gpt2np.loading import find_folder
+
+FEW = ("--n_tokens_to_generate", "12")
+TINY = ("--target_model_size", "tiny-draft", "--drafter", "prompt_lookup")
+
+
+def process(*arguments, **options):
+    """`python main.py` as a process of its own, whose Ctrl-C is not ignored, wherever these tests run."""
+    heard = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.default_int_handler)}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen([sys.executable, ROOT / "main.py", *arguments], **heard | pipes | options)
+
+
+def shell(command, **options):
+    command = command.replace("M", f"{sys.executable} {ROOT / 'main.py'}", 1)
+    return subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=120, **options)
+
+
+def refused(result):
+    """The one sentence of a command that was refused."""
+    assert result.returncode == 2 and result.stdout == "" and "Traceback" not in result.stderr
+    assert result.stderr.startswith("main.py: ") and result.stderr.count("\n") == 1 and len(result.stderr) < 500
+    return result.stderr.removeprefix("main.py: ").rstrip("\n")
+
+
+@pytest.fixture
+def at_once(capsys, monkeypatch):
+    """A function of arguments that gives the same, without a process."""
+    monkeypatch.setattr(sys, "argv", ["main.py"])
+
+    def refused_at_once(arguments):
+        code = main([str(argument) for argument in arguments])
+        return refused(subprocess.CompletedProcess(arguments, code, *capsys.readouterr()))
+
+    return refused_at_once
+
+
+# ------------------------------------------------------------------------------------------------ outputs
+
+
+@pytest.mark.parametrize("command", ["M --help | head -n 1", "M --n_tokens_to_generate 12 | head -n 1"])
+def test_the_reader_may_leave_early(command):
+    result = shell(f"set -o pipefail; {command}")
+    assert result.stdout.count("\n") == 1 and result.stderr == "" and result.returncode == 0
+
+
+@pytest.mark.parametrize("command", ["M --help", "M --n_tokens_to_generate 12"])
+def test_a_full_output_is_one_sentence(command):
+    result = shell(f"{command} > /dev/full")
+    assert result.stderr == "main.py: cannot write to standard output (No space left on device)\n"
+    assert result.returncode == 2
+
+
+@pytest.mark.parametrize("closed", [">&-", "<&- >&- 2>&-"])
+def test_outputs_may_be_closed(closed, tmp_path):
+    result = shell(f"M --n_tokens_to_generate 12 --json a.json {closed}", cwd=tmp_path)
+    assert result.stdout == result.stderr == "" and result.returncode == 0
+    assert json.loads((tmp_path / "a.json").read_text())["finished"] is True
+
+
+def test_what_was_measured_is_kept_when_nobody_can_read_the_page(tmp_path):
+    result = shell("M --n_tokens_to_generate 12 --json a.json --trace t.html > /dev/full", cwd=tmp_path)
+    assert result.returncode == 2 and result.stderr.count("\n") == 1
+    assert json.loads((tmp_path / "a.json").read_text())["finished"] is True
+    assert (tmp_path / "t.html").read_text().startswith("<!")
+
+
+@pytest.mark.parametrize("output", ["--trace t.html", "--json t.json"])
+def test_a_full_disk_costs_no_more_than_its_file(tmp_path, output):
+    """A limit of the size of files is met as a full disk is: while the file is written."""
+
+    def limited():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+
+    (tmp_path / output.split()[1]).write_text("")
+    (tmp_path / "t.json").unlink(missing_ok=True)
+    result = shell(f"M --n_tokens_to_generate 12 {output}", cwd=tmp_path, preexec_fn=limited)
+    option, name = output.split()
+    assert result.returncode == 2 and "same text     yes, all 12 tokens" in result.stdout
+    assert result.stderr == (
+        f"main.py: {option}: cannot write {name} (File too large): what was there before is still there\n"
+    )
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} in ({"t.html": ""}, {})
+
+
+def test_a_folder_that_cannot_be_written_is_seen_before_anything_is_measured(tmp_path):
+    assert "--json: cannot write /proc/self/a.json (" in refused(run(*FEW, "--json", "/proc/self/a.json"))
+    assert "--plot: cannot write /proc/a.png (" in refused(run("alpha_table", "--plot", "/proc/a.png"))
+    (tmp_path / "full.json").symlink_to("/dev/full")
+    assert "full.json (it is not a regular file): name a" in refused(run(*FEW, "--json", tmp_path / "full.json"))
+    (tmp_path / "closed").mkdir(mode=0o555)
+    if os.access(tmp_path / "closed", os.W_OK):
+        pytest.skip("this user may write into every folder")
+    assert "closed/a.json (Permission denied)" in refused(run(*FEW, "--json", tmp_path / "closed" / "a.json"))
+
+
+# ------------------------------------------------------------------------------------------------ words
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["gama_table"],
+            "unknown command 'gama_table' (did you mean gamma_table?): expected one of calibrate, drafters",
+        ),
+        (["gamma-table"], "unknown command 'gamma-table' (did you mean gamma_table?): expected one of calibrate"),
+        (["help"], "unknown command 'help': expected one of calibrate, drafters, prompts, "),
+        (["--temprature", "1"], "unknown option --temprature (did you mean --temperature?): expected one of corpus"),
+        (["--k", "1"], "unknown option --k (did you mean --K?)"),
+        (["calibrate", "--verifer", "block"], "unknown option --verifer for calibrate"),
+        (["--noprompt"], "unknown option --noprompt (did you mean --prompt?)"),
+        (["--", "--interactive"], "unexpected '--': a command comes first, options are --name value"),
+        (["--K", "3", "--", "--completion"], "unexpected '--'"),
+        (["--K", "3", "-", "foo"], "unexpected '-'"),
+        (["-K", "3"], "unexpected '-K'"),
+        (["---K", "3"], "unexpected '---K'"),
+        (["--K", "3", "prompts"], "unexpected 'prompts': a command comes first"),
+        (["--source", "HUB"], "--source: expected one of hub, openai, got 'HUB'"),
+        (["--source", ""], "--source: expected one of hub, openai, got ''"),
+        (["--drafter", "prompt_lookup", "--n_max", "9" * 23], "--n_max: expected a whole number from 1 to 1024, got 9"),
+        (["--seed", "9" * 5000], "--seed: expected a whole number of 0 or more, got inf"),
+        (["gamma_table", "--max_K", "100000000"], "--max_K: expected a whole number from 2 to 100, got 100000000"),
+        (["prompts", "--n_prompts", "1000000000"], "--n_prompts: expected a whole number from 1 to 10000, got 1"),
+        (["calibrate", "--n_prompts", "2"], "--n_prompts: expected a whole number of 3 or more, got 2"),
+        (["bench", "--rows", "100000"], "--rows: expected a whole number from 1 to 1023, got 100000"),
+        (["bench", "--sizes", ","], "--sizes: expected values with commas between them, got ','"),
+        (["--top_p", "-1"], "expected a top_p above 0 and at most 1, got -1"),
+        (["--repetition_penalty", "-1"], "expected a repetition_penalty above 0, got -1"),
+        (["--json="], "--json: expected a name that ends in .json, got ''"),
+        (["--prompt", "a", "--prompt_file", "b"], "expected one of --prompt and --prompt_file, got both"),
+        (["alpha_table", "--target_sizes", "tiny-target,nowhere"], "--target_sizes: unknown model 'nowhere'"),
+        (["alpha_table", "--target_sizes", "tiny-draft,tests"], "--target_sizes: tests lacks config.json"),
+        (["compare_sizes", "--target_sizes", "tiny-draft", "--draft_model_size", "no"], "--draft_model_size: unknown"),
+        (["method_table", "--drafters", "suffix,oracle"], "--drafters: expected one of model, ngram, "),
+        (
+            ["replay", "nowhere.jsonl"],
+            "replay: cannot read nowhere.jsonl (No such file or directory): give a file that",
+        ),
+        (["--target_model_size", "a\033[31m\nb"], r"--target_model_size: unknown model 'a\x1b[31m\nb'"),
+        (["a\033[31m\u202e"], r"unknown command 'a\x1b[31m\u202e'"),
+        (["x" * 5000], "unknown command 'xxxx"),
+        (["--json", "x" * 5000 + ".json"], "--json: cannot write xxx"),
+        (["--ngram_table", "tests", "--drafter", "ngram"], "--ngram_table: cannot read tests (Is a directory)"),
+    ],
+)
+def test_a_wrong_word_is_named_before_anything_runs(arguments, message, at_once, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    assert message in at_once(arguments)
+
+
+def test_an_unreadable_model_is_named(tmp_path):
+    source = find_folder("tiny-draft", None)
+    for name in ("config.json", "model.safetensors", "vocab.json"):
+        (tmp_path / name).symlink_to(source / name)
+    (tmp_path / "merges.txt").symlink_to("/proc/self/mem")  # a file that cannot be read, whoever asks
+    assert "--target_model_size: cannot read " in refused(run("--target_model_size", tmp_path, *FEW))
+
+
+def test_hyphens_and_underscores_are_the_same():
+    assert run("--n-tokens-to-generate", "3", "--json").stdout.count('"n_tokens": 3') == 1
+
+
+# ------------------------------------------------------------------------------------------------ prompts, characters
+
+
+def test_the_prompt_from_a_file_or_from_standard_input(tmp_path):
+    (tmp_path / "prompt").write_text("Once upon a time\n", encoding="utf-8")
+    expected = json.loads(run("--prompt", "Once upon a time", "--json", *FEW).stdout)["speculative"]["tokens"]
+    found = json.loads(run("--prompt_file", tmp_path / "prompt", "--json", *FEW).stdout)
+    assert found["speculative"]["tokens"] == expected and found["prompt"] == "Once upon a time"
+    piped = shell("M --prompt_file - --json --n_tokens_to_generate 12", input="Once upon a time\n")
+    assert json.loads(piped.stdout)["speculative"]["tokens"] == expected and piped.stderr == ""
+    table = shell("M prompts --prompt_file - --n_tokens_to_generate 3 --drafter suffix", input="One\n\nTwo\n")
+    assert re.search(r"^One .*\nTwo .*\nall 2 ", table.stdout, re.M)
+
+
+def test_a_prompt_that_cannot_be_read(tmp_path, at_once):
+    file = tmp_path / "prompts"
+    for text, message in (
+        (b"a\nb\n", "prompts has 2 prompts, one a line, and a comparison takes one"),
+        (b"\n", "prompts is empty: write one prompt a line"),
+        (b"\xff\xfe", "prompts is not one"),
+    ):
+        file.write_bytes(text)
+        assert message in at_once(["--prompt_file", file])
+    file.unlink()
+    assert "prompts (No such file or directory): give a text" in at_once(["gamma_table", "--prompt_file", file])
+    assert refused(shell("M --prompt_file - <&-")).startswith("--prompt_file -: standard input is closed: give a file")
+
+
+def test_control_characters_of_texts_and_names_do_not_reach_the_terminal(tmp_path):
+    """A model whose full stop is an escape character, in a folder with another in its name."""
+    source, folder = find_folder("tiny-draft", None), tmp_path / "m\033[31m"
+    folder.mkdir()
+    for name in ("config.json", "merges.txt", "model.safetensors"):
+        (folder / name).symlink_to(source / name)
+    vocabulary = json.loads((source / "vocab.json").read_text(encoding="utf-8"))
+    escape = "\u011b"  # the byte 27, as vocabularies write it
+    for name in (".", ","):
+        vocabulary[name], vocabulary[escape] = vocabulary[escape], vocabulary[name]
+        (folder / "vocab.json").write_text(json.dumps(vocabulary), encoding="utf-8")
+        result = run(
+            "--target_model_size", folder, *TINY[2:], "--prompt", "a\033[2Jb\u202e", "--n_tokens_to_generate", "60"
+        )
+        assert result.returncode == 0 and "\033" not in result.stdout and "\u202e" not in result.stdout
+        assert r"a\x1b[2Jb\u202e" in result.stdout and r"m\x1b[31m" in result.stdout
+    assert result.stdout.count(r"\x1b") > 4
+
+
+def test_visible():
+    assert visible("a\tb\nc é 世\u200d") == "a\tb\nc é 世\u200d"
+    assert visible("\x00\r\x1b\x7f\x9b\u2028", kept="") == r"\x00\r\x1b\x7f\x9b\u2028" and visible("\n", "") == r"\n"
+
+
+# ------------------------------------------------------------------------------------------------ what goes on
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    path = tmp_path_factory.mktemp("report") / "a.json"
+    COMMANDS["alpha_table"](
+        n_prompts=3, n_tokens_to_generate=3, target_sizes="tiny-draft", exit_layer=1, json=str(path)
+    )
+    return path
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda found: {**found, "settings": []},
+        lambda found: {**found, "parts": list(found["parts"])},
+        lambda found: {**found, "parts": dict.fromkeys(found["parts"])},
+        lambda found: {**found, "parts": 5},
+        lambda found: {**found, "strategy": 7},
+        lambda found: {**found, "files": None},
+        lambda found: {**found, "checksum": {}},
+        lambda found: {**found, "command": ["alpha_table"]},
+        lambda found: [found],
+        lambda found: {**found, "parts": {**found["parts"], next(iter(found["parts"])): {"overlap": [1.0]}}},
+    ],
+)
+def test_a_report_in_form_only_is_refused(report, tmp_path, at_once, change):
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(change(json.loads(report.read_text()))))
+    before = path.read_bytes()
+    options = ("--n_prompts", "3", "--n_tokens_to_generate", "3", "--target_sizes", "tiny-draft", "--exit_layer", "1")
+    assert "is not a report that this program wrote" in at_once(["alpha_table", *options, "--json", path])
+    assert before == path.read_bytes()
+    path.write_text("[" * 100_000)
+    assert "is not a report that this program wrote" in at_once(["alpha_table", *options, "--json", path])
+
+
+def test_other_weights_are_not_gone_on_with(tmp_path):
+    folder, path = tmp_path / "m", tmp_path / "a.json"
+    options = ("--target_model_size", folder, "--drafter", "prompt_lookup", *FEW, "--json", path)
+    shutil.copytree(find_folder("tiny-draft", None), folder)
+    assert run(*options).returncode == 0 and run(*options).returncode == 0
+    shutil.rmtree(folder)
+    shutil.copytree(find_folder("tiny-target", None), folder)
+    before = path.read_bytes()
+    assert f"a.json was made with other contents of {folder}: name another" in refused(run(*options))
+    assert path.read_bytes() == before
+
+
+def test_another_table_or_another_version_is_not_gone_on_with(tmp_path, monkeypatch, capsys):
+    table, path = tmp_path / "table", tmp_path / "a.json"
+    options = ["--drafter", "ngram", "--ngram_table", str(table), "--n_tokens_to_generate", "5", "--json", str(path)]
+    assert main(options) == 0 and main(options) == 0  # counted and written, then read
+    table.unlink()
+    assert main([*options[:-2], "--corpus", str(ROOT / "README.md")]) == 0
+    assert main(options) == 2
+    assert "a.json was made with other contents of ngram_table" in capsys.readouterr().err
+    monkeypatch.setattr(saved, "library", lambda: "0.2.0, sources 01234567")
+    assert main(options) == 2
+    assert "and this is 0.2.0, sources 01234567: name another file, or delete it" in capsys.readouterr().err
+
+
+# ------------------------------------------------------------------------------------------------ interruptions
+
+
+@pytest.mark.parametrize("module", ["command_line", "numpy", "fire"])
+def test_ctrl_c_during_the_imports_leaves_no_traceback(module):
+    command = [sys.executable, "-X", "importtime", ROOT / "main.py"]
+    heard = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.default_int_handler)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **heard) as child:
+        seen = next(line for line in child.stderr if re.search(rf"\| +{module}(\.\w+)?$", line))
+        child.send_signal(signal.SIGINT)
+        rest = child.stderr.read()
+    assert seen and child.returncode == -signal.SIGINT and "Traceback" not in rest
+
+
+def interrupted(*arguments, after):
+    """(exit code, what was written to standard error) of a command that is interrupted after so many parts."""
+    with process(*arguments) as child:
+        lines = [child.stderr.readline() for _ in range(after)]
+        child.send_signal(signal.SIGINT)
+        _, rest = child.communicate(timeout=120)
+    return child.returncode, "".join(lines) + rest
+
+
+def test_the_sentence_at_ctrl_c_is_true(tmp_path):
+    few = ("museum", "--json", tmp_path / "a.json")
+    code, errors = interrupted(*few, after=3)
+    n = len(json.loads((tmp_path / "a.json").read_text())["parts"])
+    kept = f"main.py: interrupted; {n} of 29 parts are in {tmp_path}/a.json, and the same command goes on from there"
+    assert code == 130 and errors.splitlines()[-1] == kept and n >= 3 and "Traceback" not in errors
+    code, errors = interrupted("museum", after=2)
+    lost = "main.py: interrupted; what was measured is lost: --json FILE.json keeps each part as soon as it is finished"
+    assert code == 130 and errors.splitlines()[-1] == lost

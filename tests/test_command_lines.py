@@ -1,0 +1,219 @@
+"""Some hundred command lines, right and wrong, as a script would try them; and every long command interrupted.
+
+A wrong one ends with exit code 2 in one sentence, and before anything is measured. Nothing here downloads.
+"""
+
+import itertools
+import json
+import signal
+import subprocess
+import sys
+from time import sleep
+
+import pytest
+from command import run
+from conftest import ROOT
+
+from command_line.commands import COMMANDS, EXPERIMENTS
+from command_line.main import main
+from command_line.options import NAMES
+from command_line.registry import DRAFTERS, RULES
+
+pytestmark = pytest.mark.slow
+SMALL = ("--target_model_size", "tiny-draft", "--exit_layer", "1", "--n_tokens_to_generate", "4", "--n_prompts", "3")
+NUMBERS = ("", "some", "nan", "inf", "-1", "1e999", "None", "[1]", "True", "0x10", "1,2", "\u0663x", "\033[31m")
+WHOLE = (*NUMBERS, "2.5", "-0", "9" * 4400)
+NAMED = ("", "some", "1", "model,nothing", "\033[31m", "Model", ",", "x" * 300)
+FILES = ("a", "a.gif", "nowhere/a.json", "/proc/a.json", "/", "..", "", "x" * 300 + ".json", "\033/a.json")
+
+
+def nonsense(name):
+    """Values that an option can never have."""
+    option = NAMES[name].metadata
+    if name == "K":
+        return (*WHOLE, "0", "Auto")
+    if name == "json":
+        return FILES
+    if "suffixes" in option:
+        return [value for value in FILES if value]
+    if option.get("choices") or name in ("target_sizes", "sizes"):
+        return NAMED
+    if option.get("kind") is int:
+        at_zero = (str(option["least"] - 1),)
+        too_much = () if option["most"] == float("inf") else (str(option["most"] + 1),)
+        allowed = ("-0",) if option["least"] == 0 else ()
+        return [value for value in (*WHOLE, *at_zero, *too_much) if value not in allowed]
+    if name in ("top_p", "repetition_penalty"):
+        return (*NUMBERS, "0")
+    if name in ("temperature", "temperatures", "min_p"):
+        return [value for value in NUMBERS if name != "temperatures" or value != "1,2"]
+    return ()
+
+
+PAIRS = [
+    pytest.param(command.name, name, nonsense(name), id=f"{command.name or 'compare'} --{name}")
+    for command, name in itertools.product(COMMANDS.values(), NAMES)
+    if name in command.options and nonsense(name)
+]
+
+
+def refused(result):
+    assert result.returncode == 2 and result.stdout == "", (result.args, result.stderr)
+    assert result.stderr.startswith("main.py: ") and result.stderr.count("\n") == 1, result.stderr
+    assert len(result.stderr) < 500 and "Traceback" not in result.stderr and "\033" not in result.stderr
+
+
+@pytest.mark.parametrize(("command", "name", "wrong"), PAIRS)
+def test_nonsense_for_every_option(command, name, wrong, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["main.py"])
+    word = [command] if command else []
+    word += ["t.jsonl"] if command == "replay" else []
+    for value in [f"={value}" for value in wrong] + [""] * (name != "json"):
+        code = main([*word, f"--{name}{value}"])
+        refused(subprocess.CompletedProcess(value, code, *capsys.readouterr()))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if not nonsense(name) and name != "file"])
+def test_any_text_for_a_text(name, tmp_path):
+    """A text may be right: then there is a page, and no traceback in any case."""
+    for value in (
+        "",
+        "1",
+        "nan",
+        "--",
+        "-",
+        "None",
+        "é世\u202e",
+        "\033[31m",
+        "a\nb",
+        "x" * 3000,
+        ".",
+        "/dev/null",
+        "nowhere",
+    ):
+        for drafter in ("ngram", "suffix") if name in ("corpus", "ngram_table") else ("prompt_lookup",):
+            result = run(*SMALL[:6], "--drafter", drafter, f"--{name}={value}", cwd=tmp_path)
+            if result.returncode == 0:
+                assert result.stderr == "" and "speedup" in result.stdout and "\033" not in result.stdout
+            else:
+                refused(result)
+
+
+RIGHT = [
+    *([f"--drafter={drafter}", f"--verifier={rule}"] for drafter, rule in itertools.product(DRAFTERS, RULES)),
+    *([f"--K={K}", "--temperature", T] for K, T in itertools.product((1, 7, 200, "auto", "heuristic"), ("0", "0.7"))),
+    ["--top_k", "5"], ["--top-k", "5", "--top-p", "0.5"], ["--min_p", "0.2", "--temperature=1"], ["--seed", "9" * 30],
+    ["--repetition_penalty", "1.3"], ["--show", "rounds"], ["--stop", "a"], ["--json"], ["--trace", "t.html"],
+    ["--trace", "t.jsonl", "--json", "c.json"], ["--prompt="], ["--prompt", "-1"], ["--prompt", "[1, 2]"],
+    ["--drafter", "ngram", "--n_max", "5"], ["--drafter", "prompt_lookup", "--n_max", "1024"], ["--source", "openai"],
+    ["--temperature", "1e-300"], ["--temperature", "1e300"], ["--K", "1_0"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("arguments", RIGHT, ids=" ".join)
+def test_right_options_of_a_comparison(arguments, tmp_path):
+    result = run(*SMALL[:6], *arguments, cwd=tmp_path)
+    assert result.returncode == 0 and result.stderr == "" and len(result.stdout) > 200
+
+
+@pytest.mark.parametrize("command", [command.name for command in EXPERIMENTS])
+@pytest.mark.parametrize(
+    "more", [[], ["--json"], ["--json", "a.json", "--plot", "a.svg"], ["--top_k", "3", "--seed", "1"]]
+)
+def test_right_options_of_the_experiments(command, more, tmp_path):
+    small = [f"--{name}={value}" for name, value in small_options(command).items()]
+    result = run(command, *small, *more, cwd=tmp_path)
+    assert result.returncode == 0 and "Traceback" not in result.stderr and len(result.stdout) > 200
+    assert len(list(tmp_path.iterdir())) == (2 if "a.json" in more else 0)
+
+
+def small_options(command):
+    """The fewest of everything, for a command."""
+    options = dict(zip((name[2:] for name in SMALL[::2]), SMALL[1::2])) | {"target_sizes": "tiny-draft", "max_K": "2"}
+    options |= {"sizes": "tiny-draft,tiny-target", "repeats": "1", "rows": "2", "strategies": "panels,rows"}
+    if "target_sizes" in COMMANDS[command].options:
+        options |= {"draft_model_size": "tiny-draft"}
+    return {name: value for name, value in options.items() if name in COMMANDS[command].options}
+
+
+# ------------------------------------------------------------------------------------------------ interruptions
+
+
+def started(*arguments, cwd):
+    return subprocess.Popen(
+        [sys.executable, ROOT / "main.py", *arguments], cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )  # fmt: skip
+
+
+def timeless(value):
+    """A report without what a clock has measured."""
+    if isinstance(value, dict):
+        return {name: timeless(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [timeless(each) for each in value]
+    return None if isinstance(value, float) else value
+
+
+LONG = [*(command.name for command in EXPERIMENTS), "museum", "bench"]
+
+
+@pytest.mark.parametrize("command", LONG)
+def test_an_interrupted_command_goes_on_to_the_same_result(command, tmp_path):
+    """After one part, two, four, ...: what the sentence says is in the file, and the end is that of an unbroken run."""
+    small = [f"--{name}={value}" for name, value in small_options(command).items()]
+    path, whole = tmp_path / "a.json", tmp_path / "whole.json"
+    assert run(command, *small, "--json", whole).returncode == 0
+    expected, n_interrupted = json.loads(whole.read_text()), 0
+    for n_new in (1, 2, 4, 8, 16):
+        before = json.loads(path.read_text())["parts"] if path.exists() else {}
+        with started(command, *small, "--json", path, cwd=tmp_path) as child:
+            lines = [child.stderr.readline() for _ in range(n_new)]
+            child.send_signal(signal.SIGINT)
+            _, rest = child.communicate(timeout=120)
+        found, sentence = json.loads(path.read_text()), ("".join(lines) + rest).rpartition("main.py: interrupted; ")[2]
+        assert "Traceback" not in rest and found["parts"].items() >= before.items()
+        if found["finished"]:
+            assert child.returncode == 0 or sentence == f"all was measured, and the whole report is in {path}\n"
+            break
+        n, total = len(found["parts"]), len(expected["parts"])
+        kept = f"{n} of {total} parts are in {path}, and the same command goes on from there\n"
+        assert child.returncode == 130 and sentence == kept and n >= len(before) + n_new
+        n_interrupted += 1
+    before = json.loads(path.read_text())["parts"]
+    result = run(command, *small, "--json", path)
+    found = json.loads(path.read_text())
+    assert result.returncode == 0 and n_interrupted >= 1 and found["parts"].items() >= before.items()
+    assert list(found["parts"]) == list(expected["parts"]) and timeless(found["parts"]) == timeless(expected["parts"])
+    if command in ("alpha_table", "museum"):  # these have no clock
+        assert {**found, "checksum": 0} == {**expected, "checksum": 0}
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["a.json", "whole.json"]
+
+
+@pytest.mark.parametrize("command", [*LONG, ""])
+@pytest.mark.parametrize("n_parts", [0, 1])
+def test_without_a_file_the_sentence_says_that_all_is_lost(command, n_parts, tmp_path):
+    if not command and n_parts:
+        pytest.skip("a comparison has no parts")
+    small = [f"--{name}={value}" for name, value in small_options(command).items()] if command else []
+    with started(*([command] if command else []), *small, cwd=tmp_path) as child:
+        if n_parts:
+            child.stderr.readline()
+        elif command:
+            sleep(1.2)
+        else:
+            child.stdout.readline()
+        child.send_signal(signal.SIGINT)
+        _, errors = child.communicate(timeout=120)
+    sentences = {
+        "what was measured is lost: --json FILE.json keeps each part as soon as it is finished",
+        "nothing was finished, so nothing is kept",
+        "all was measured, and --json FILE.json would have kept the report",
+    }
+    last = errors.splitlines()[-1] if errors else ""
+    assert "Traceback" not in errors and list(tmp_path.iterdir()) == []
+    assert child.returncode in (0, -signal.SIGINT) or last.removeprefix("main.py: interrupted; ") in sentences
+    if n_parts and child.returncode == 130:
+        assert "nothing was finished" not in last
