@@ -1,4 +1,4 @@
-"""What a download leaves on the disk: nothing where nothing came, and no damaged file, under the rule of Windows too."""
+"""What a download leaves on the disk: nothing where nothing came, and no damaged file, by the rule of Windows too."""
 
 import os
 import pathlib
