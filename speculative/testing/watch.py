@@ -211,6 +211,9 @@ class Progress:
             self.said = True
             print(f"\r{self.what}: {self.done} of {self.n} cases", end="", file=sys.stderr, flush=True)
 
-    def end(self):
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
         if self.said:
             print(file=sys.stderr, flush=True)

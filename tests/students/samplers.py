@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 
-from speculative import AutoregressiveSampler, SpeculativeSampler, block, residual, sample_token
+from speculative import AutoregressiveSampler, residual, sample_token
 from speculative import Sampling as Options
 
 RIGHT, NOTES, WRONG = {}, {}, {}
@@ -95,15 +95,13 @@ class OneRowAtATime(Sampler):
 
 
 RIGHT |= {
-    "the library's": SpeculativeSampler,
-    "with block": lambda target, drafter, K, sampling: SpeculativeSampler(
-        target, drafter, verifier=block, K=K, sampling=sampling
-    ),
     "plain": Sampler,
     "with stop tokens": WithStop,
     "cuts": Cuts,
-    "arrays": variant(result=lambda s, text, prompt, n: np.array(text[len(prompt) :], dtype=np.int64)),
-    "NumPy's integers": variant(added=lambda s, text, new: text + [np.int64(token) for token in new]),
+    "arrays": variant(
+        result=lambda s, text, prompt, n: np.array(text[len(prompt) :], dtype=np.int64),
+        added=lambda s, text, new: text + [np.int64(token) for token in new],
+    ),
     "never all K": variant(k=lambda s, n_left, length: min(s.K, n_left - 1, s.target.n_ctx - length - 1, 1)),
 }
 NOTES |= {

@@ -332,7 +332,7 @@ WRONG |= {
     "draws again until accepted": (template(replace=until_accepted), LOOP),
     "residual by rejection": (template(replace=residual_by_rejection), LOOP),
     "a coin until heads": (template(replace=coin), LOOP),
-    "a loop that never draws again": (never_changes, LOOP),
+    "a loop that never draws again": (never_changes, LOOP[1:]),
 }
 
 # ------------------------------------------------------------------------------------------- ratio and acceptance
