@@ -154,6 +154,8 @@ def check_stop(make, target, drafter):
             sampler, target, list(PROMPT), 9, np.random.default_rng(seed), "stop_tokens = [1]", stop_tokens=[1]
         )
         wanted = whole[: whole.index(1) + 1] if 1 in whole else whole
+        if tokens == wanted[:-1] != wanted:
+            fail("your sampler leaves the stop token out; the text ends with it", f"  {tokens} should be {wanted}")
         if tokens != wanted:
             fail(
                 "your sampler misses a stop token in the middle of a block: look at every token that a round adds, and "
