@@ -79,7 +79,7 @@ ENDLESS = (
     "has no finite set of paths, so its distribution cannot be computed: draw a fixed number of times, and if you draw "
     "until a token is accepted, draw once from the distribution that this comes to, renormalised"
 )
-IMPROBABLE, FEW_DRAWS = 1e-15, 30  # a short run may well be improbable: rounding alone makes forks of 1e-17
+IMPROBABLE, FEW_DRAWS = 1e-15, 30  # a short run may well be improbable
 MOST_OUTCOMES = 60_000  # of one draw
 MOST_QUESTIONS = 60_000  # about one draw: more than GPT-2 has tokens
 

@@ -9,6 +9,8 @@ import math
 
 import numpy as np
 
+ROUNDING = 4e-16  # of u: random() returns multiples of 2 ** -53
+
 
 class CannotEnumerate(TypeError):
     """The code asks for something that has no finite number of outcomes, or for too many of them."""
@@ -28,13 +30,15 @@ class Uniform:
         self.value, self.inverse, self.rising = value, inverse, rising  # u -> value, value -> u
 
     def is_below(self, number):
-        """Whether the value is below a number: forks where the interval leaves it open. Equality has probability 0."""
+        """Whether the value is below a number: forks where the interval leaves it open. Equality has probability 0, and
+        so has what is between a cumulative sum that ends at 1 - 1e-16 and 1."""
         if number is self:  # np.searchsorted asks for this
             return False
         threshold, (low, high) = self.inverse(as_number(number)), self.interval
         if math.isnan(threshold):
             return False
         at = min(max(threshold, low), high)
+        at = low if at - low < ROUNDING else high if high - at < ROUNDING else at
         is_above = self.rng.fork([(at - low) / (high - low), (high - at) / (high - low)])  # whether u >= at
         self.interval[:] = (at, high) if is_above else (low, at)
         return bool(is_above) != self.rising

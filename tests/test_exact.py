@@ -236,14 +236,22 @@ def test_a_seed_for_another_generator_is_refused():
 
 def test_long_runs_and_improbable_paths_that_end_are_not():
     assert_law(lambda rng: sum(bool(rng.random() < 1) for _ in range(499)), {499: 1.0})
-    law = exact_law(lambda rng: rng.random() < 1e-17)
-    assert law == {True: 1e-17, False: 1.0}
+    assert exact_law(lambda rng: [rng.random() < 1e-12 for _ in range(2)])[True, True] == 1e-24
     assert_law(
         lambda rng: [rng.random() < 1 for _ in range(9)] and [rng.choice(2, p=[1e-9, 1]) for _ in range(2)] and 1,
         {1: 1},
     )
     with pytest.raises(CannotEnumerate, match="7 times so far"):
         exact_law(lambda rng: [rng.random() < 0.5 for _ in range(7)], max_draws=6)
+
+
+def test_what_is_below_rounding_is_left_out():
+    """A cumulative sum that ends at 1 - 1e-16, and a number in the rest."""
+    cdf = np.cumsum([0.1] * 10)
+    assert cdf[-1] < 1
+    assert_law(
+        lambda rng: np.searchsorted(cdf, rng.random()), {n: cdf[n] - (cdf[n - 1] if n else 0) for n in range(10)}
+    )
 
 
 def test_the_time_of_a_run_is_linear_in_its_draws(monkeypatch):

@@ -18,6 +18,11 @@ GRADERS = {
     samplers: check_sampler,
 }
 
+SLOW = {  # seconds each, all in all some ten
+    "samplers: arrays", "samplers: bonus thrown away", "samplers: cuts", "samplers: one row at a time",
+    "samplers: plain", "samplers: ignores sampling", "samplers: temperature twice", "verifiers: racing",
+}  # fmt: skip
+
 
 def students(kind, modules=GRADERS):
     """(grader, what is handed in, words) of all that are of a kind: RIGHT, NOTES or WRONG."""
@@ -25,13 +30,15 @@ def students(kind, modules=GRADERS):
     for module in modules:
         for name, entry in getattr(module, kind).items():
             given, words = (entry, ()) if kind == "RIGHT" else entry
-            found.append(pytest.param(GRADERS[module], given, words, id=f"{module.__name__.split('.')[1]}: {name}"))
+            label = f"{module.__name__.split('.')[1]}: {name}"
+            marks = [pytest.mark.slow] if label in SLOW else []
+            found.append(pytest.param(GRADERS[module], given, words, id=label, marks=marks))
     return found
 
 
 @pytest.fixture(autouse=True)
 def little_patience(monkeypatch):
-    monkeypatch.setattr(watch, "PATIENCE", 2.0)
+    monkeypatch.setattr(watch, "PATIENCE", 1.5)
 
 
 @pytest.mark.parametrize(("grader", "given", "words"), students("RIGHT"))
@@ -54,6 +61,7 @@ def test_wrong_ones_are_told_what_is_wrong(grader, given, words):
     assert all(word in first for word in words), error.value
 
 
+@pytest.mark.slow
 def test_in_pytorch():
     pytest.importorskip("torch", reason="pip install torch")
     module = importlib.import_module("students.torch_verifiers")
@@ -76,7 +84,7 @@ def test_an_error_comes_with_its_case_and_its_line():
 
 
 def test_progress_is_told_on_stderr_where_it_takes_long(monkeypatch, capsys):
-    check_sampler(samplers.Sampler)
+    check_drafter(drafters.Drafter())
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(watch, "QUIET", 0.0)
     check_sampler(samplers.Sampler)

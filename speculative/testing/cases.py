@@ -126,9 +126,9 @@ def read(verdict, case, where):
         hint = f"return Verdict(n_accepted, next_token), two whole numbers; you returned {shortened(verdict)}"
         fail(hint, *why_no_verdict(verdict), f"  {where()}")
     if not 0 <= n_accepted <= case.K:
-        fail(
-            f"n_accepted must lie between 0 and the {case.K} drafted tokens; you returned {n_accepted}", f"  {where()}"
-        )
+        bonus = "; the bonus is not counted" if n_accepted == case.K + 1 else ""
+        hint = f"n_accepted must lie between 0 and the {case.K} drafted tokens; you returned {n_accepted}{bonus}"
+        fail(hint, f"  {where()}")
     if not 0 <= next_token < case.n_vocab:
         details = [f"  {where()}"]
         if next_token == case.n_vocab:

@@ -1,10 +1,12 @@
 """The grader of drafters: each drafted token must have been drawn from exactly the row that comes with it."""
 
+import itertools
+
 import numpy as np
 
 from .cases import enumerated, shortened, show
 from .drafter_hints import of_draft, of_rows
-from .watch import asked, fail, note
+from .watch import Progress, asked, fail, note
 
 PROMPTS = ([0], [1, 0], [0, 1, 1, 0], [1, 0, 1, 0, 1])
 
@@ -28,16 +30,24 @@ def check_drafter(drafter, *, n_vocab=None, seed=0):
     """
     check_form(drafter)
     extra = np.random.default_rng(seed).integers(0, 2, (3, 4)).tolist()
-    for prompt in [*PROMPTS, *extra]:
-        for K in (0, 1, 2):
-
-            def proposed(rng, prompt=prompt, K=K):
-                return propose(drafter, list(prompt), K, rng, n_vocab)
-
-            law = enumerated(proposed, "your drafter", lambda law, K=K: all(is_right(law, i) for i in range(K)))
-            for i in range(K):
-                check_guess(law, i, f"  after the tokens {prompt}, K = {K}")
+    questions = list(itertools.product([*PROMPTS, *extra], (0, 1, 2)))
+    with Progress("check_drafter", len(questions)) as progress:
+        for prompt, K in questions:
+            law = check_question(drafter, prompt, K, n_vocab)
+            progress.step()
     check_array(drafter, law, n_vocab)
+
+
+def check_question(drafter, prompt, K, n_vocab):
+    """The distribution of the drafts of up to K tokens; AssertionError where a token is not drawn from its row."""
+
+    def proposed(rng):
+        return propose(drafter, list(prompt), K, rng, n_vocab)
+
+    law = enumerated(proposed, "your drafter", lambda law: all(is_right(law, i) for i in range(K)))
+    for i in range(K):
+        check_guess(law, i, f"  after the tokens {prompt}, K = {K}")
+    return law
 
 
 def check_form(drafter):

@@ -113,7 +113,7 @@ def of_acceptance(case, p, q, steps):
         if same(accepted, wrong(p, q)):
             return hint
     if same(accepted, [min(1, case.p[(x,)][x] / q[x]) for x in range(4)]):
-        return "guess i is tested against row i of the target; yours is tested against the row after it, i + 1"
+        return "guess i is tested against row i of the target; yours is tested against another, i + 1 or i - 1"
     if np.ptp(accepted) < 1e-9 and 0 < accepted[0] < 1:
         return (
             f"every guess is accepted with the same probability, {accepted[0]:.6g}; it is min(1, p(x) / q(x)), of the "

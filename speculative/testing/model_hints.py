@@ -20,11 +20,11 @@ def explanation(ask, wrong, sources):
     ask : callable
         (tokens, n_last) -> logits [n_last, n_vocab].
     wrong : tuple
-        (tokens, n_last, i) of an answer whose row i was another one before.
+        (tokens, n_last, i, known, row): row i of this answer was another one before.
     sources : Sources
         Around all that was asked so far.
     """
-    tokens, n_last, i = wrong
+    tokens, n_last, i, known_row, row = wrong
     prefix = tokens[: len(tokens) - n_last + i + 1]
     again = [ask(tokens, n_last) for _ in range(3)]
     if sources.changed and not all(same(answer, again[0]) for answer in again):
@@ -43,7 +43,7 @@ def explanation(ask, wrong, sources):
         known = first.setdefault((tuple(text), n), answer)
         if not same(known, answer):
             return of_state(text, known, answer)
-    return stateless(ask, tokens, prefix)
+    return coarse(gap(known_row, row)) if close(known_row, row) else stateless(ask, tokens, prefix)
 
 
 def of_state(text, known, answer):

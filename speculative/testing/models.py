@@ -48,7 +48,7 @@ def check_form(model):
 
 
 def walk(model, seed, n_calls):
-    """Ask the model many questions; (tokens, n_last, i) of an answer whose row i is not what it was before, or None."""
+    """Ask the model many questions; what `explanation` takes of an answer that is not what it was, or None."""
     rng, tokens, rows = np.random.default_rng(seed), [], {}
     for _ in range(n_calls):
         keep = int(rng.integers(max(0, len(tokens) - 4), len(tokens) + 1))
@@ -60,7 +60,7 @@ def walk(model, seed, n_calls):
         for i, row in enumerate(ask(model, tokens, n_last, asked_before=True)):
             prefix = tuple(tokens[: len(tokens) - n_last + i + 1])
             if not same(rows.setdefault(prefix, row), row):
-                return list(tokens), n_last, i
+                return list(tokens), n_last, i, rows[prefix], row
     return None
 
 

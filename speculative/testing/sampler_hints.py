@@ -6,6 +6,11 @@ from ..probs import Sampling, residual
 from .cases import TOLERANCE, largest_difference
 from .small_errors import same
 
+DRAFTS = (
+    "the text has the draft's distribution: every guess is accepted, whatever the target says, or a rejected one stays "
+    "in the text"
+)
+
 
 def of_law(law, wanted, perfect, models, sampling, case):
     """The mistake in a sentence.
@@ -27,6 +32,11 @@ def of_law(law, wanted, perfect, models, sampling, case):
     def is_of(model, sampling):
         return largest_difference(law, model.distribution(prompt, n_tokens, sampling)) <= TOLERANCE
 
+    if (error := largest_difference(law, wanted)) < 1e-4:
+        return (
+            f"nearly right, off by {error:.1g}: compute in float64 throughout, not in float32 (torch's default), and "
+            "add no epsilon"
+        )
     if sampling.temperature == 0 and len(law) > 1:
         return (
             "your sampler draws at temperature 0, where the text is the greedy one: put the logits through `sampling`"
@@ -50,7 +60,7 @@ def of_law(law, wanted, perfect, models, sampling, case):
     if len(law) == 1 and sampling.temperature > 0:
         return "the text does not depend on the generator: draw from the one that is handed in, do not seed in the loop"
     if n_tokens > 1 and "a draft model" in case and is_of(other, sampling):
-        return "the text has the draft's distribution: every guess is accepted, whatever the target says"
+        return DRAFTS
     if n_tokens == 1 and largest_difference(*perfect[1][:2]) > TOLERANCE:
         return (
             "already the first token does not have the target's distribution: where nothing is drafted it is a draw "
@@ -96,6 +106,11 @@ def of_rejection(law, wanted, models, sampling, case):
             "your sampler goes wrong where a guess is rejected: accept x with probability min(1, p(x) / q(x)), and "
             "replace the first rejected one by a draw from max(0, p - q), normalised"
         )
+    if "K = 1" not in case:
+        return (
+            "right for K = 1, but not for a block of several guesses: test guess i against row i, with a uniform "
+            "number of its own, replace the first rejected one from its own row, and drop those after it"
+        )
     n = next(n for n in range(1, n_tokens + 1) if largest_difference(marginal(law, n), marginal(wanted, n)) > TOLERANCE)
     return (
         f"the first {n - 1} tokens are right and the next is wrong: after a rejection, drop the guesses that follow "
@@ -115,7 +130,7 @@ def of_first(f, p, q):
         (np.eye(3)[residual(p, q).argmax()], "you took the likeliest token of the residual; draw from it"),
     ]
     if same(f, q):
-        return "the text has the draft's distribution: every guess is accepted, whatever the target says"
+        return DRAFTS
     for row, hint in wrongs:
         if same(replaced, row):
             return hint

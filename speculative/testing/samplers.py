@@ -44,15 +44,14 @@ def check_sampler(make, *, seed=0):
         *itertools.product((1, 0.5, 0), drafters.items(), (1, 2)),
         (1, ("a draft model", drafters["a draft model"]), 3),
     ]
-    progress = Progress("check_sampler", len(cases))
-    for temperature, (name, drafter), K in cases:
-        sampling = Sampling(temperature=temperature)
-        samplers = [
-            made(make, target, d, K, sampling) for d in (drafter(sampling), ModelDrafter(target, sampling=sampling))
-        ]
-        check_law(*samplers, target, other, sampling, f"K = {K}, temperature {temperature}, {name}")
-        progress.step()
-    progress.end()
+    with Progress("check_sampler", len(cases)) as progress:
+        for temperature, (name, drafter), K in cases:
+            sampling = Sampling(temperature=temperature)
+            samplers = [
+                made(make, target, d, K, sampling) for d in (drafter(sampling), ModelDrafter(target, sampling=sampling))
+            ]
+            check_law(*samplers, target, other, sampling, f"K = {K}, temperature {temperature}, {name}")
+            progress.step()
     check_stop(make, target, ModelDrafter(other))
     tell_what_is_given_away(make, target)
 
@@ -155,6 +154,8 @@ def check_stop(make, target, drafter):
             sampler, target, list(PROMPT), 9, np.random.default_rng(seed), "stop_tokens = [1]", stop_tokens=[1]
         )
         wanted = whole[: whole.index(1) + 1] if 1 in whole else whole
+        if tokens == wanted[:-1] != wanted:
+            fail("your sampler leaves the stop token out; the text ends with it", f"  {tokens} should be {wanted}")
         if tokens != wanted:
             fail(
                 "your sampler misses a stop token in the middle of a block: look at every token that a round adds, and "

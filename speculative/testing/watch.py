@@ -119,8 +119,7 @@ def place(error):
 PACKAGE = Path(__file__).parent
 NOT_THEIRS = (str(PACKAGE), str(PACKAGE.with_name("exact.py")), str(PACKAGE.with_name("uniform.py")), "site-packages")
 ADVICE = {  # what the message of an exception contains: what to do
-    "has no attribute 'rand": "rng is an np.random.Generator: rng.random() draws one number, rng.choice(n, p=...) a "
-    "token",
+    "'ExactGenerator' object has no": "rng is an np.random.Generator: use rng.random() and rng.choice(n, p=...)",
     "numpy.object_": "compare the numbers of rng.random() as they are, u * q < p, and make no tensor of them",
     "can't convert np.ndarray": "compare the numbers of rng.random() as they are, u * q < p, and make no tensor of "
     "them",
@@ -212,6 +211,9 @@ class Progress:
             self.said = True
             print(f"\r{self.what}: {self.done} of {self.n} cases", end="", file=sys.stderr, flush=True)
 
-    def end(self):
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
         if self.said:
             print(file=sys.stderr, flush=True)

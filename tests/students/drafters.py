@@ -219,6 +219,12 @@ WRONG |= {
         propose(lambda tokens, K, rng: Draft(np.zeros(K, int), np.full((K, 4), 0.25))),
         ("a row of n_vocab probabilities",),
     ),
+    "sorted rows": (variant(returned=lambda s, row, t, g: np.sort(row)), ("wrong tokens",)),
+    "one-hot row of a draw": (variant(returned=lambda s, row, t, g: np.eye(3)[row.argmax()]), ("row is one-hot", "at random")),
+    "all from the first row": (
+        variant(propose=lambda s, tokens, K, rng: all_from_the_first(s, tokens, K, rng)),
+        ("the row of the token before it",),
+    ),
     "the class": (Drafter, ("not its class",)),
     "a function": (lambda tokens, K, rng: None, ("a method propose(tokens, K, rng)",)),
     "fails for K = 0": (
@@ -227,6 +233,11 @@ WRONG |= {
     ),
     "asserts": (variant(rows=lambda s, tokens: asserting(tokens)), ("your drafter fails", "assert len(tokens) > 3")),
 }  # fmt: skip
+
+
+def all_from_the_first(drafter, tokens, K, rng):
+    guesses = [sample_token(drafter.rows(tokens), rng) for _ in range(K)]
+    return drafter.made(guesses, [drafter.rows([*tokens, *guesses[:i]]) for i in range(K)], K)
 
 
 def asserting(tokens):

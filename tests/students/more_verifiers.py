@@ -302,3 +302,37 @@ WRONG["time"] = (
     template(lambda p, q, x, *_: time.time_ns() % 1000 / 1000 * q[x] < p[x]),
     ("another source of randomness",),
 )
+WRONG |= {  # two draws where one would do, and others that look right
+    "softmax of probabilities": (
+        lambda d, rows, rng: rejection(
+            SimpleNamespace(tokens=d.tokens, probs=np.exp(d.probs) / np.exp(d.probs).sum(axis=1, keepdims=True)),
+            np.exp(rows) / np.exp(rows).sum(axis=1, keepdims=True),
+            rng,
+        ),
+        ("probabilities already",),
+    ),
+    "exp(p - q)": (template(lambda p, q, x, rng, *_: rng.random() < np.exp(p[x] - q[x])), ("probabilities already",)),
+    "tested twice": (
+        template(lambda p, q, x, rng, *_: rng.random() < p[x] / q[x] and rng.random() < p[x] / q[x]),
+        ("square of the ratio",),
+    ),
+    "a new number each time": (
+        template(bonus=lambda d, rows, rng: next((t for t, c in enumerate(rows[-1].cumsum()) if rng.random() < c), 0)),
+        ("a new uniform number for each step",),
+    ),
+    "bonus from all alike": (template(bonus=lambda d, rows, rng: int(rng.integers(rows.shape[1]))), ("tokens alike",)),
+    "ratio held above 0.01": (
+        template(lambda p, q, x, rng, *_: rng.random() < max(0.01, p[x] / q[x])),
+        ("is accepted with 0.01",),
+    ),
+    "seeds another generator": (
+        lambda d, rows, rng: rejection(d, rows, np.random.default_rng(int(rng.integers(2**31)))),
+        ("no seed for another generator",),
+    ),
+    "counts the bonus": (
+        returns(lambda v: Verdict(v.n_accepted + 1, v.next_token)),
+        ("n_accepted must lie between 0", "bonus is not counted"),
+    ),
+    "ends Python": (lambda *_: __import__("sys").exit(1), ("your verifier fails", "SystemExit")),
+    "recurses for ever": (lambda *a: WRONG["recurses for ever"][0](*a), ("your verifier fails", "RecursionError")),
+}

@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 
-from speculative import AutoregressiveSampler, SpeculativeSampler, block, residual, sample_token
+from speculative import AutoregressiveSampler, residual, sample_token
 from speculative import Sampling as Options
 
 RIGHT, NOTES, WRONG = {}, {}, {}
@@ -95,15 +95,13 @@ class OneRowAtATime(Sampler):
 
 
 RIGHT |= {
-    "the library's": SpeculativeSampler,
-    "with block": lambda target, drafter, K, sampling: SpeculativeSampler(
-        target, drafter, verifier=block, K=K, sampling=sampling
-    ),
     "plain": Sampler,
     "with stop tokens": WithStop,
     "cuts": Cuts,
-    "arrays": variant(result=lambda s, text, prompt, n: np.array(text[len(prompt) :], dtype=np.int64)),
-    "NumPy's integers": variant(added=lambda s, text, new: text + [np.int64(token) for token in new]),
+    "arrays": variant(
+        result=lambda s, text, prompt, n: np.array(text[len(prompt) :], dtype=np.int64),
+        added=lambda s, text, new: text + [np.int64(token) for token in new],
+    ),
     "never all K": variant(k=lambda s, n_left, length: min(s.K, n_left - 1, s.target.n_ctx - length - 1, 1)),
 }
 NOTES |= {
@@ -171,6 +169,8 @@ WRONG |= {
         variant(bonus=lambda s, rows, rng: sample_token(rows[max(0, len(rows) - 2)], rng)),
         ("bonus", "row"),
     ),
+    "float32": (variant(rows=lambda s, t, k: Sampler.rows(s, t, k).astype(np.float32)), ("nearly right", "float32")),
+    "epsilon": (variant(accept=lambda s, p, q, x, rng: rng.random() < p[x] / (q[x] + 1e-8)), ("nearly right", "epsilon")),
     "draft K, no guard": (
         variant(Cuts, k=lambda s, n_left, length: s.K),
         ("n_ctx is 12", "min(K, remaining - 1, n_ctx - len(tokens) - 1)"),
@@ -239,6 +239,36 @@ class StopsAtTheEndOfABlock(Sampler):
             if text[-1] in stop_tokens:
                 break
         return text[len(prompt) :]
+
+
+@wrong("leaves the stop token out")
+class WithoutTheStopToken(Sampler):
+    def generate(self, prompt, n_tokens, rng, stop_tokens=()):
+        tokens = Sampler.generate(self, prompt, n_tokens, rng)
+        n = next((n for n, token in enumerate(tokens) if token in stop_tokens), n_tokens)
+        return tokens[:n]
+
+
+@wrong("right for K = 1, but not for a block", "a uniform number of its own")
+class OneUniform(Sampler):
+    def round(self, text, k, rng):
+        self.u = rng.random()
+        return Sampler.round(self, text, k, rng)
+
+    def accept(self, p, q, x, rng):
+        return self.u * q[x] < p[x]
+
+
+@wrong("a rejected one stays in the text")
+class AddsToTheRejected(Sampler):
+    def round(self, text, k, rng):
+        self.rejected = []
+        new = Sampler.round(self, text, k, rng)
+        return new[:-1] + self.rejected + new[-1:]
+
+    def replace(self, p, q, x, rng):
+        self.rejected = [x]
+        return Sampler.replace(self, p, q, x, rng)
 
 
 @wrong("after a rejection")

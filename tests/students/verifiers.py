@@ -178,6 +178,29 @@ def replacement_drawn_first(draft, target_probs, rng):
     return Verdict(n, spare[n])
 
 
+@right
+def ends_below_one(draft, target_probs, rng):
+    """cumsum may end at 1 - 1e-16, and np.searchsorted then gives a token too many, with that probability."""
+    n = 0
+    for i, x in enumerate(draft.tokens):
+        if not rng.random() < target_probs[i][x] / draft.probs[i][x]:
+            break
+        n += 1
+    p = target_probs[n]
+    if n < len(draft.tokens):
+        p = np.maximum(0, p - draft.probs[n])
+        p = p / p.sum()
+    return Verdict(n, int(np.searchsorted(p.cumsum(), rng.random(), side="right")))
+
+
+@right
+def racing(draft, target_probs, rng):
+    """Sample and match, each token by a race."""
+    own = [int(np.argmin(rng.exponential(size=len(p)) / p)) for p in target_probs]
+    n = next((i for i, x in enumerate(draft.tokens) if own[i] != x), len(draft.tokens))
+    return Verdict(n, own[n])
+
+
 class AsClass:
     def __init__(self):
         self.accepted = []
@@ -205,6 +228,15 @@ def never_accepts(draft, target_probs, rng):
 def last_guess_as_bonus(draft, target_probs, rng):
     verdict, k = rejection(draft, target_probs, rng), len(draft.tokens)
     return Verdict(k - 1, int(draft.tokens[-1])) if k and verdict.n_accepted == k else verdict
+
+
+@note("exactly 0", 'side="right"')
+def first_token_at_zero(draft, target_probs, rng):
+    for i, x in enumerate(draft.tokens):
+        if not rng.random() < target_probs[i][x] / draft.probs[i][x]:
+            rest = residual(target_probs[i], draft.probs[i])
+            return Verdict(i, int(np.searchsorted(rest.cumsum(), rng.random())))
+    return Verdict(len(draft.tokens), int(np.searchsorted(target_probs[-1].cumsum(), rng.random())))
 
 
 # ------------------------------------------------------------------------------------------- another random source
@@ -300,7 +332,7 @@ WRONG |= {
     "draws again until accepted": (template(replace=until_accepted), LOOP),
     "residual by rejection": (template(replace=residual_by_rejection), LOOP),
     "a coin until heads": (template(replace=coin), LOOP),
-    "a loop that never draws again": (never_changes, LOOP),
+    "a loop that never draws again": (never_changes, LOOP[1:]),
 }
 
 # ------------------------------------------------------------------------------------------- ratio and acceptance
