@@ -8,7 +8,7 @@ from time import perf_counter
 
 from gpt2np import matmul
 from speculative import AutoregressiveSampler, Generation, SpeculativeSampler, Timed, collect
-from speculative.interfaces import check_request
+from speculative.checks import check_request
 from speculative.trace import Trace
 
 from .builders import Context
@@ -30,7 +30,7 @@ def compare(request, parts):
         drafts.append(Timed(draft, load_seconds))
         return drafts[-1]
 
-    model, tokenizer, load_seconds = load("target_model_size", request.target_model_size, request, parts)
+    model, tokenizer, load_seconds = load(request.target_model_size, request, parts)
     setting = DRAFTERS[request.drafter].build(Context(request, parts, model, tokenizer, timed))
     target, drafter, rule = (
         Timed(setting.target, load_seconds),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import gpt2np
 from speculative import AutoregressiveSampler, Sampling
-from speculative.interfaces import check_request
+from speculative.checks import check_request
 
 from .files import read_text
 

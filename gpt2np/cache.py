@@ -9,14 +9,14 @@ Next: model.py
 
 import numpy as np
 
-from .matmul import N_ROWS, SMALL, padded, round_up
+from .matmul import padded, round_up
 
 
 class KVCache:
     """Keys and values of the first `length` tokens in every layer, with room for n_ctx.
 
-    It takes a little more than 2 * n_layer * n_ctx * n_embd numbers of `dtype`: the keys' half with the first token, as
-    each token has a number in every row of theirs, and the values' half as the text grows.
+    It takes a little more than 2 * n_layer * n_ctx * n_embd numbers of `dtype`. The operating system commits the whole
+    array of the keys at the first token, because keys are stored transposed, and that of the values as the text grows.
     """
 
     def __init__(self, n_layer, n_head, n_ctx, d_head, dtype=np.float32):
@@ -29,21 +29,20 @@ class KVCache:
 
 
 class LayerCache:
-    """One layer of a KVCache, as `layers.attention` sees it: laid out for the products there, and padded for them.
+    """One layer of a KVCache, laid out for the two products of `layers.attention`.
 
-    keys [n_head, d_head, n_ctx] are transposed; values [n_head, n_ctx, d_head + 1] have a 1 as their last number, so
-    that the weighted sum of the values comes with the sum of the weights.
+    keys [n_head, d_head, n_columns] are transposed; values [n_head, n_columns, d_head + 1] end in a 1, so that the
+    weighted sum of the values comes with the sum of the weights. Both are padded, see matmul.py.
     """
 
     def __init__(self, cache, n_head, n_ctx, d_head, dtype):
         self.cache = cache
-        n_columns, n_numbers = round_up(n_ctx), round_up(d_head + 1)
-        self.keys = np.zeros((n_head, d_head, n_columns), dtype)
-        self.values = np.zeros((n_head, n_columns, n_numbers), dtype)
-        self.most_rows = max(2, min(N_ROWS, SMALL // (n_columns * n_numbers) // 2 * 2))  # in one product
+        self.n_columns = round_up(n_ctx)
+        self.keys = np.zeros((n_head, d_head, self.n_columns), dtype)
+        self.values = np.zeros((n_head, self.n_columns, round_up(d_head + 1)), dtype)
 
     def append(self, k, v):
-        """Write k and v [n_head, n_new, d_head] behind the past; (n_past, keys, values) of past, new and padding.
+        """Write k and v [n_head, n_new, d_head] after the past; (n_past, keys, values) of past, new and padding.
 
         The cache's length stays until every layer has appended; `model.forward` then sets it.
         """
@@ -51,5 +50,5 @@ class LayerCache:
         self.keys[..., n_past:n_seq] = k.transpose(0, 2, 1)
         self.values[:, n_past:n_seq, :d_head] = v
         self.values[:, n_past:n_seq, d_head] = 1
-        n = padded(n_seq, self.keys.shape[2])
+        n = padded(n_seq, self.n_columns)
         return n_past, self.keys[..., :n], self.values[:, :n]

@@ -1,38 +1,31 @@
-"""Fetching files: resumed where they were cut off, verified, and moved in place when they are whole.
+"""Fetching a file: tried again where it breaks off, verified, and moved in place when it is whole.
 
-A file is written to FILE.part. Beside it FILE.part.json keeps what the server declared at the beginning: a validator
-(ETag or date), the size, and a hash if there is one. A later try asks for the rest, provided that the validator still
-holds (`Range` with `If-Range`); otherwise it begins again. Only a file of the right size, hash and structure is renamed
-to FILE, in one step, so what stands under its own name is whole. A lock makes a second process wait for the first.
+A file is written to FILE.part, with what the server declared in FILE.part.json, and renamed to FILE in one step when
+it has the declared size and hash and its own structure. Few servers declare a hash: where one does not, a wrong byte
+among the weights of a safetensors file stays unseen (a TensorFlow checkpoint has checksums of its own).
 
-Servers declare hashes in different ways: the Hugging Face hub as X-Linked-ETag (SHA-256) before it redirects, or as
-ETag (the SHA-1 of a git blob) for small files; OpenAI's bucket as Content-MD5.
-Leaves out: what files a model has and where they are, see loading.py.
+A try that fails is followed by another, up to three in a row that make no progress. Progress is more bytes than ever
+before, at a least rate, so that no server can hold a download for ever.
+Leaves out: one request, see transfer.py; what files a model has, see model_files.py.
 """
 
-import base64
 import errno
-import hashlib
-import json
 import os
-import re
-import shutil
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 
-from tqdm import tqdm
-
+from .declared import forget, hash_of, size_of
 from .errors import CheckpointError, DownloadError
+from .transfer import TryAgain, fetch_rest
 
-TIMEOUT = (10, 30)  # seconds: to connect, and between two pieces of the answer
-WAITS = (1, 2, 4)  # seconds before each further try; a try that brought data starts the count anew
-CHUNK = 2**16  # bytes
-MAX_SIZE = 10**10  # bytes; the largest file of these models has 6.5e9
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
 
-
-class TryAgain(Exception):
-    """Something that may be gone in a moment; the message says what."""
+WAITS = (1, 2, 4)  # seconds before each further try; progress starts the count again
+LEAST_RATE = 1000  # bytes a second, from one progress to the next
 
 
 def download_file(url, path, check):
@@ -50,210 +43,115 @@ def download_file(url, path, check):
     DownloadError
         What went wrong, in words that go on from "URL: ". What was fetched so far stays in FILE.part.
     """
-    try:
+    if path.exists():
+        return
+    part = path.with_name(path.name + ".part")
+    with disk_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        with only_one(path):
-            if not path.exists():
-                fetch(url, path, check)
-    except OSError as error:
-        if error.errno == errno.ENOSPC:
-            raise DownloadError(f"the disk of {path.parent} is full: make room") from None
-        raise DownloadError(f"{path} cannot be written ({error.strerror or error})") from None
+        try:
+            fetch(url, part, check)
+            os.replace(part, path)
+        finally:
+            if not size_of(part):
+                forget(part)
 
 
-def fetch(url, path, check):
-    """Try until the file is whole, or WAITS is used up without progress."""
-    part, waits, mended = path.with_name(path.name + ".part"), list(WAITS), False
+def fetch(url, part, check):
+    """Try until the part is the whole file, or WAITS is used up without progress."""
+    waits, mended, most, since = list(WAITS), False, size_of(part), time.monotonic()
     while True:
-        size_before = size_of(part)
         try:
             declared = fetch_rest(url, part)
-            verify(part, declared, check)
         except TryAgain as error:
-            if size_of(part) > size_before:
-                waits = list(WAITS)
+            gained, now = size_of(part) - most, time.monotonic()
+            if gained > LEAST_RATE * (now - since):
+                waits, most, since = list(WAITS), most + gained, now
+            if error.begin_again:
+                forget(part)
             if not waits:
                 raise DownloadError(str(error)) from None
-            time.sleep(waits.pop(0))
-        except CheckpointError as error:
-            forget(part)
-            if mended:
-                raise DownloadError(str(error)) from None
-            mended = True  # once more from the beginning: what was resumed may have been another file
-        else:
-            os.replace(part, path)
-            forget(part)
+            time.sleep(max(waits.pop(0), error.wait))
+            continue
+        damage = complaint(verify, part, declared, check)
+        if damage is None:
             return
-
-
-def fetch_rest(url, part):
-    """Append to `part` what it lacks. Returns what the server declared, a dict with "validator", "size" and "hash"."""
-    import requests  # here, since most runs download nothing, and it takes as long to import as NumPy
-
-    declared, have = read_declared(part), size_of(part)
-    headers = {"Accept-Encoding": "identity"}
-    if have and declared.get("validator"):
-        headers |= {"Range": f"bytes={have}-", "If-Range": declared["validator"]}
-    else:
-        have = 0
-    try:
-        with requests.get(url, headers=headers, stream=True, timeout=TIMEOUT) as response:
-            if response.status_code == 416 and have == declared.get("size"):
-                return declared  # nothing is lacking
-            check_status(response, part)
-            resumed = response.headers.get("Content-Range", "").startswith(f"bytes {have}-")
-            if response.status_code != 206 or not resumed:
-                have, declared = 0, what_is_declared(response)
-                write_declared(part, declared)
-            check_room(part, (declared["size"] or 0) - have)
-            write(response, part, have, declared["size"])
-    except requests.Timeout:
-        raise TryAgain(f"no answer within {TIMEOUT[1]} seconds") from None
-    except (requests.ConnectionError, requests.exceptions.ChunkedEncodingError) as error:
-        raise TryAgain(f"the connection failed ({reason(error)})") from None
-    except requests.RequestException as error:
-        raise DownloadError(f"the request failed ({reason(error)})") from None
-    if declared["size"] is not None and size_of(part) < declared["size"]:
-        raise TryAgain(f"the answer ended after {size_of(part)} of {declared['size']} bytes")
-    return declared
-
-
-def check_status(response, part):
-    status = response.status_code
-    if status == 416:
         forget(part)
-        raise TryAgain("the server has another file by now")
-    if status >= 500 or status == 429:
-        raise TryAgain(f"the server answered {status} {response.reason}")
-    if status not in (200, 206):
-        raise DownloadError(f"the server answered {status} {response.reason}")
-    if response.headers.get("Content-Type", "").startswith("text/html"):
-        raise DownloadError("the server sent a web page instead of the file")
-
-
-def write(response, part, have, size):
-    """Write the answer behind the first `have` bytes of `part`."""
-    with (
-        part.open("r+b" if have else "wb") as file,
-        tqdm(
-            desc=part.stem, total=size, initial=have, unit="B", unit_scale=True, disable=not sys.stderr.isatty()
-        ) as bar,
-    ):
-        file.seek(have)
-        for chunk in response.iter_content(CHUNK):
-            file.write(chunk)
-            bar.update(len(chunk))
-            if file.tell() > (MAX_SIZE if size is None else size):
-                raise CheckpointError(f"the server sends more than {size or MAX_SIZE} bytes")
-
-
-def what_is_declared(response):
-    """The validator, size and hash of an answer; where there were redirects, the first may know more than the last."""
-    first, last = [*response.history, response][0].headers, response.headers
-    length, tag = first.get("X-Linked-Size") or last.get("Content-Length"), last.get("ETag", "")
-    validator = tag if tag and not tag.startswith("W/") else last.get("Last-Modified")
-    size = int(length) if length and re.fullmatch(r"\d{1,15}", length) else None
-    return {"validator": validator, "size": size, "hash": declared_hash(first, last)}
-
-
-def declared_hash(first, last):
-    """[algorithm, hexadecimal digest], or None where nothing declared is a hash."""
-    if re.fullmatch(r"[\w+/]{22}==", last.get("Content-MD5", "")):
-        return ["md5", base64.b64decode(last["Content-MD5"]).hex()]
-    tag = (first.get("X-Linked-ETag") or first.get("ETag", "")).removeprefix("W/").strip('"').lower()
-    algorithm = {64: "sha256", 40: "git", 32: "md5"}.get(len(tag))
-    return [algorithm, tag] if algorithm and re.fullmatch("[0-9a-f]+", tag) else None
+        if mended:
+            raise DownloadError(damage)
+        mended = True  # once more from the beginning: what was resumed may have been another file
 
 
 def verify(part, declared, check):
     """Raise CheckpointError unless the download is what the server declared and what `check` expects."""
-    if declared["size"] is not None and size_of(part) != declared["size"]:
-        raise CheckpointError(f"the file has {size_of(part)} bytes, and the server declares {declared['size']}")
-    if declared["hash"]:
-        algorithm, digest = declared["hash"]
+    if declared.size is not None and size_of(part) != declared.size:
+        raise CheckpointError(f"the file has {size_of(part)} bytes, and the server declares {declared.size}")
+    if declared.hash:
+        algorithm, digest = declared.hash
         found = hash_of(part, algorithm)
         if found != digest:
             raise CheckpointError(f"the file's hash ({algorithm}) is {found}, and the server declares {digest}")
     check(part)
 
 
-def hash_of(path, algorithm):
-    """The hexadecimal digest of a file; "git" is git's own hash of a file's content."""
-    digest = hashlib.new("sha1" if algorithm == "git" else algorithm, usedforsecurity=False)
-    if algorithm == "git":
-        digest.update(b"blob %d\0" % size_of(path))
-    with path.open("rb") as file:
-        while chunk := file.read(CHUNK):
-            digest.update(chunk)
-    return digest.hexdigest()
+def complaint(check, *arguments):
+    """What is wrong, in words, where `check` raises; None where it does not.
 
-
-def check_room(part, n_bytes):
-    free = shutil.disk_usage(part.parent).free
-    if n_bytes > free:
-        raise DownloadError(
-            f"{n_bytes / 1e9:.2f} GB are needed, and the disk of {part.parent} has {free / 1e9:.2f} GB left: make room"
-        )
-
-
-def reason(error):
-    """The innermost cause of an error of requests, in a few words."""
-    while error.args and isinstance(error.args[0], BaseException):
-        error = error.args[0]
-    inner = getattr(error, "reason", None) or error
-    return re.sub(r"^<.*?>: |^.*?object at 0x\w+>: ", "", str(inner))[:200]
-
-
-# ------------------------------------------------------------------------------------------------ files beside the part
-
-
-def size_of(path):
-    return path.stat().st_size if path.exists() else 0
-
-
-def declared_file(part):
-    return part.with_name(part.name + ".json")
-
-
-def read_declared(part):
+    Words alone: the exception holds the frames it went through, and these the file, which Windows could not remove.
+    """
     try:
-        declared = json.loads(declared_file(part).read_text(encoding="utf-8"))
-        return declared if declared.keys() == {"validator", "size", "hash"} else {}
-    except (OSError, ValueError, AttributeError):
-        return {}
-
-
-def write_declared(part, declared):
-    part.unlink(missing_ok=True)
-    declared_file(part).write_text(json.dumps(declared), encoding="utf-8")
-
-
-def forget(part):
-    """Remove the part, and what was declared of it."""
-    part.unlink(missing_ok=True)
-    declared_file(part).unlink(missing_ok=True)
+        check(*arguments)
+    except (OSError, MemoryError):
+        raise
+    except CheckpointError as error:
+        return str(error)
+    except Exception as error:  # whatever a damaged file makes a reader raise
+        return f"the file cannot be read ({type(error).__name__}: {error})"
 
 
 @contextmanager
-def only_one(path):
-    """Wait while another process fetches the same file. The lock goes with its process, however that ends."""
-    lock = path.with_name(path.name + ".lock")
-    with lock.open("a+b") as file:
-        if not take_lock(file, wait=False):
-            print(f"another process is downloading {path.name}: waiting for it", file=sys.stderr)
-            take_lock(file, wait=True)
+def disk_errors(path):
+    """What the disk refuses, as a DownloadError."""
+    try:
         yield
-        if path.exists():  # nobody needs the lock any more
-            lock.unlink(missing_ok=True)
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            raise DownloadError(f"the disk of {path.parent} is full: make room") from None
+        raise DownloadError(f"{path} cannot be written ({error.strerror or error})") from None
 
 
-def take_lock(file, wait):
+# ------------------------------------------------------------------------------------------------ one process at a time
+
+
+@contextmanager
+def workplace(folder):
+    """Make a folder for one process at a time; what is empty at the end is removed, with the folders made for it."""
+    made, lock = {folder}, None
+    while lock is None:
+        made |= {place for place in folder.parents if not place.exists()}
+        folder.mkdir(parents=True, exist_ok=True)
+        # Without locks (Windows) two processes may fetch the same file; the rename in the end is still one step.
+        lock = take_lock(folder / "lock") if fcntl else nullcontext()
+    with lock:
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                (folder / "lock").unlink()
+            for place in sorted(made, reverse=True):  # the innermost first
+                with suppress(OSError):
+                    place.rmdir()
+
+
+def take_lock(path):
+    """The locked file, or None if another process has removed it meanwhile. It is freed however its process ends."""
+    file = path.open("a+b")
     try:
-        import fcntl
-    except ImportError:  # Windows: no lock, but the rename in the end is still one step
-        return True
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        return True
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        return False
+        print(f"another process is downloading into {path.parent.parent}: waiting for it", file=sys.stderr)
+        fcntl.flock(file, fcntl.LOCK_EX)
+    with suppress(FileNotFoundError):
+        if os.path.samestat(os.fstat(file.fileno()), path.stat()):
+            return file
+    file.close()
+    return None

@@ -1,7 +1,7 @@
 """A GPT-2 that can be left early: its first layers are a language model of their own, and share what they compute.
 
-The stream that leaves the first layers is kept for every token, beside their keys and values. Whoever asks first, the
-part or the whole, has the first layers run; the whole goes on from the kept stream through the other layers.
+The hidden state that leaves the first layers is kept for every token, beside their keys and values. Whoever asks first,
+the part or the whole, has the first layers run; the whole goes on from the kept hidden states through the other layers.
 Source: Elhoushi et al., LayerSkip, arXiv:2404.16710, section 4.3 (reusing the cache).
 """
 
@@ -10,6 +10,7 @@ import numpy as np
 from .cache import KVCache
 from .layers import block, layer_norm
 from .model import check_tokens, common_prefix
+from .two_threads import Lock
 
 
 class EarlyExit:
@@ -30,16 +31,19 @@ class EarlyExit:
         self.hparams, self.params, self.n_params = h, model.params, model.n_params
         self.n_vocab, self.n_ctx, self.n_layers = h.n_vocab, h.n_ctx, n_layers
         self.first, self.rest = (KVCache(n, h.n_head, h.n_ctx, h.d_head) for n in (n_layers, h.n_layer - n_layers))
-        self.stream = np.empty((h.n_ctx, h.n_embd), np.float32)  # behind the first layers
+        self.hidden = np.empty((h.n_ctx, h.n_embd), np.float32)  # the hidden states after the first layers
         self.tokens = []  # the first first.length of these have gone through them
         self.early_exit = FirstLayers(self)
+        self.lock = Lock()
 
     def __call__(self, tokens, n_last=1):
-        end = self.run_first(tokens, n_last)
-        begin = min(self.rest.length, end - n_last)
-        self.rest.truncate(begin)
-        x = self.run(self.stream[begin:end], self.params["blocks"][self.n_layers :], self.rest)
-        return self.logits(x[-n_last:])
+        with self.lock:
+            end = self.run_first(tokens, n_last)
+            begin = min(self.rest.length, end - n_last)
+            self.rest.truncate(begin)
+            x = self.run(self.hidden[begin:end], self.params["blocks"][self.n_layers :], self.rest)
+            self.rest.length = end
+            return self.logits(x[-n_last:])
 
     def run_first(self, tokens, n_last):
         """Run the first layers for the tokens that they have not seen; returns the number of tokens."""
@@ -51,14 +55,14 @@ class EarlyExit:
         self.tokens = tokens
         if begin < end:
             x = self.params["wte"][tokens[begin:]] + self.params["wpe"][begin:end]
-            self.stream[begin:end] = self.run(x, self.params["blocks"][: self.n_layers], self.first)
+            self.hidden[begin:end] = self.run(x, self.params["blocks"][: self.n_layers], self.first)
+            self.first.length = end  # last of all: whatever interrupts the pass, this many hidden states are right
         return end
 
     def run(self, x, blocks, cache):
-        """The stream x [n_new, n_embd] through some of the blocks, whose cache grows by it."""
+        """x [n_new, n_embd] after some of the blocks; their cache has its keys and values, but not yet its length."""
         for parameters, layer in zip(blocks, cache.layers):
             x = block(x, parameters, self.hparams.n_head, layer)
-        cache.length += len(x)
         return x
 
     def logits(self, x):
@@ -66,8 +70,9 @@ class EarlyExit:
 
     def reset(self):
         """Forget the cache."""
-        self.first.truncate(0)
-        self.rest.truncate(0)
+        with self.lock:
+            self.first.truncate(0)
+            self.rest.truncate(0)
 
 
 class FirstLayers:
@@ -77,5 +82,6 @@ class FirstLayers:
         self.whole, self.n_vocab, self.n_ctx = whole, whole.n_vocab, whole.n_ctx
 
     def __call__(self, tokens, n_last=1):
-        end = self.whole.run_first(tokens, n_last)
-        return self.whole.logits(self.whole.stream[end - n_last : end])
+        with self.whole.lock:
+            end = self.whole.run_first(tokens, n_last)
+            return self.whole.logits(self.whole.hidden[end - n_last : end])

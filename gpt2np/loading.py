@@ -1,52 +1,25 @@
 """From a model's name or folder to a model and its tokenizer: the one place where the parts of this package meet.
 
-A folder is in one of two layouts: that of Hugging Face (config.json, model.safetensors, vocab.json, merges.txt) or
-that of OpenAI's release (hparams.json, a TensorFlow checkpoint, and the same vocabulary as encoder.json and vocab.bpe).
-A size such as 124M is looked for in the folder of that name in `models_dir`, then in Hugging Face's own cache, and is
-downloaded in the end.
+A size such as 124M is looked for on this disk and downloaded in the end. Its files arrive in a folder of their own,
+SIZE/downloading, are checked together there, and move to SIZE when they are a model: what is there is used as it is.
+Before: model_files.py, download.py
 """
 
 import os
 import re
 from pathlib import Path
 
-from .download import download_file
-from .errors import CheckpointError, DownloadError
+from .declared import forget
+from .download import complaint, disk_errors, download_file, workplace
+from .errors import MAX_MESSAGE, CheckpointError, DownloadError
 from .model import GPT2
+from .model_files import SIZES, SOURCES, VOCABULARIES, WEIGHTS, files_of, find_on_disk, url_of
 from .params import build_params, openai_names, read_config, read_hparams
 from .safetensors import read_safetensors
-from .tf_checkpoint import read_table, read_tf_checkpoint
-from .tokenizer import Tokenizer, read_merges, read_vocabulary
+from .tf_checkpoint import read_tf_checkpoint
+from .tokenizer import Tokenizer
 
 BUNDLED = ("tiny-target", "tiny-draft")
-SIZES = {
-    "124M": "gpt2",
-    "355M": "gpt2-medium",
-    "774M": "gpt2-large",
-    "1558M": "gpt2-xl",
-}  # name on the Hugging Face hub
-WEIGHTS = {
-    "hub": ("config.json", "model.safetensors"),
-    "openai": ("hparams.json", "model.ckpt.index", "model.ckpt.data-00000-of-00001"),
-}
-VOCABULARIES = (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe"))
-SOURCES = {  # what is downloaded from where, and how each file is checked before it gets its name
-    "hub": {
-        "config.json": read_config,
-        "vocab.json": read_vocabulary,
-        "merges.txt": read_merges,
-        "model.safetensors": read_safetensors,
-    },
-    "openai": {
-        "hparams.json": read_hparams,
-        "encoder.json": read_vocabulary,
-        "vocab.bpe": read_merges,
-        "model.ckpt.index": read_table,
-        "model.ckpt.data-00000-of-00001": lambda part: read_tf_checkpoint(
-            part.with_name("model.ckpt"), data_files=[part], verify=True
-        ),
-    },
-}
 
 
 def load(name_or_folder, models_dir="models", source="hub"):
@@ -78,101 +51,129 @@ def load(name_or_folder, models_dir="models", source="hub"):
     >>> model(tokenizer.encode("Once upon a time")).shape
     (1, 2048)
     """
-    folder = find_folder(name_or_folder, Path(models_dir), source)
-    weights, vocabulary_files = files_of(folder)
-    if weights == "hub":
-        hparams, file = read_config(folder / "config.json"), folder / "model.safetensors"
-        tensors = read_safetensors(file)
-    else:
-        hparams, file = read_hparams(folder / "hparams.json"), folder / "model.ckpt"
-        tensors = openai_names(read_tf_checkpoint(file))
-    tokenizer = Tokenizer.from_files(*vocabulary_files)
+    try:
+        folder = find_folder(name_or_folder, Path(models_dir), source)
+        layout, vocabulary_files = files_of(folder)
+        files = [folder / name for name in WEIGHTS[layout]]
+        hparams, tokenizer = read_tokenizer(files[0], *vocabulary_files)
+        return GPT2(read_params(hparams, files[1]), hparams), tokenizer
+    except CheckpointError as error:
+        if name_or_folder not in SIZES:
+            raise
+        remedy = f"; delete that file, or all of {folder}, and it is downloaded again"
+        raise CheckpointError(public(str(error), MAX_MESSAGE - len(remedy)) + remedy) from None
+    except OSError as error:
+        place = error.filename or name_or_folder
+        raise CheckpointError(f"{place} cannot be read ({error.strerror or error})") from None
+
+
+def read_tokenizer(config, vocabulary, merges):
+    """(HParams, Tokenizer) of three files, checked against each other."""
+    hparams = read_hparams(config) if config.name == "hparams.json" else read_config(config)
+    tokenizer = Tokenizer.from_files(vocabulary, merges)
     if tokenizer.n_vocab > hparams.n_vocab:
         raise CheckpointError(
-            f"{folder}: the vocabulary has {tokenizer.n_vocab} tokens, but the model {hparams.n_vocab}: "
-            "use the files of one and the same model"
+            f"{config.parent}: the vocabulary has {tokenizer.n_vocab} tokens, but the model {hparams.n_vocab}: "
+            f"{vocabulary.name} or {config.name} is another model's, use the files of one and the same model"
         )
-    return GPT2(build_params(tensors, hparams, file), hparams), tokenizer
+    return hparams, tokenizer
 
 
-def files_of(folder):
-    """("hub" or "openai", the two vocabulary files) of a folder; CheckpointError names what it lacks."""
-    weights = next((layout for layout, names in WEIGHTS.items() if has(folder, names)), None)
-    pair = next((names for names in VOCABULARIES if has(folder, names)), None)
-    if weights and pair:
-        return weights, [folder / name for name in pair]
-    layout = "openai" if has(folder, ["hparams.json"]) else "hub"
-    missing = [] if weights else [name for name in WEIGHTS[layout] if not has(folder, [name])]
-    missing += [] if pair else [" with ".join(VOCABULARIES[layout == "openai"])]
-    raise CheckpointError(
-        f"{folder} lacks {' and '.join(missing)}: expected a GPT-2, with the files {', '.join(SOURCES['hub'])} "
-        f"(Hugging Face) or {', '.join(SOURCES['openai'])} (OpenAI)"
-    )
+def read_params(hparams, weights, data_file=None, *, verify=False):
+    """The parameter tree of model.safetensors, or of model.ckpt.index with its data."""
+    if weights.suffix == ".safetensors":
+        tensors = read_safetensors(weights)
+    else:
+        data_files = data_file and [data_file]
+        checkpoint = read_tf_checkpoint(weights.with_suffix(""), data_files=data_files, verify=verify)
+        tensors = openai_names(checkpoint, weights)
+    return build_params(tensors, hparams, weights)
 
 
-def has(folder, names):
-    return all((folder / name).is_file() for name in names)
+# ------------------------------------------------------------------------------------------------ from a name to files
 
 
 def find_folder(name, models_dir, source="hub"):
     """The folder of a model's name, downloaded if need be, or the folder itself."""
+    if source not in SOURCES:
+        raise ValueError(f"unknown source {source!r:.80}: expected {' or '.join(SOURCES)}")
+    if not isinstance(name, (str, os.PathLike)) or not os.fspath(name):
+        raise ValueError(f"unknown model {name!r:.80}: {expected(name)}")
     if name in BUNDLED:
         return Path(__file__).parent / "tiny" / name
-    if source not in SOURCES:
-        raise ValueError(f"unknown source {source!r}: expected {' or '.join(SOURCES)}")
     if name in SIZES:
         return find_on_disk(name, models_dir) or download_model(name, models_dir / name, source)
-    if not Path(name).is_dir():
-        names = ", ".join([*BUNDLED, *SIZES])
-        raise ValueError(f"unknown model {str(name)!r}: expected {names}, or a folder with a GPT-2")
+    if not os.path.isdir(name):
+        raise ValueError(f"unknown model {str(name)!r:.80}: {expected(name)}")
     return Path(name)
 
 
-def find_on_disk(size, models_dir):
-    """The folder that holds a size already, in models_dir or in Hugging Face's cache; None if there is none."""
-    places = [models_dir / size, *cached_on_disk(SIZES[size])]
-    return next((place for place in places if is_complete(place)), None)
-
-
-def is_complete(folder):
-    return any(has(folder, names) for names in WEIGHTS.values()) and any(has(folder, names) for names in VOCABULARIES)
-
-
-def cached_on_disk(repository):
-    """The folders in Hugging Face's cache, if any, that hold the main version of a model; they are read in place."""
-    home = os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "huggingface"
-    cache = Path(os.environ.get("HF_HUB_CACHE") or Path(home) / "hub")
-    for owner in ("openai-community--", ""):  # the second is its older name
-        folder = cache / f"models--{owner}{repository}"
-        try:
-            version = (folder / "refs" / "main").read_text().strip()
-        except (OSError, ValueError):
-            continue
-        if re.fullmatch(r"\w+", version):
-            yield folder / "snapshots" / version
+def expected(name):
+    """What to write instead of a name that is unknown."""
+    meant = str(name).lower().removeprefix("openai-community/")
+    for size, hub_name in SIZES.items():
+        if meant in (hub_name, size.lower(), size[:-1]):
+            return f'write "{size}"'
+    return (
+        f"expected {', '.join([*BUNDLED, *SIZES])}, or a folder with {', '.join(SOURCES['hub'])} of a GPT-2 "
+        "(the Hugging Face hub has those of other models)"
+    )
 
 
 def download_model(size, folder, source):
-    """Fetch the files of a size that are not there yet; returns the folder."""
-    for name, check in SOURCES[source].items():
-        url = url_of(size, name, source)
-        try:
-            download_file(url, folder / name, check)
-        except DownloadError as error:
-            other = next(other for other in SOURCES if other != source)
-            raise DownloadError(
-                f"{url}: {error}; try again (it goes on where it stopped), take another source (--source {other}, or a "
-                f"mirror in GPT2NP_MODELS_URL), or put {', '.join(SOURCES[source])} into {folder} by hand; "
-                "the bundled pair needs no download: python main.py"
-            ) from None
+    """Fetch the files of a size that are not there yet, check them together, then move them in place."""
+    arriving, pair = folder / "downloading", VOCABULARIES[source == "openai"]
+    with disk_errors(folder), workplace(arriving):
+        files = {name: (arriving if not (folder / name).exists() else folder) / name for name in SOURCES[source]}
+        small = [files[name] for name in (WEIGHTS[source][0], *pair)]
+        for name, check in SOURCES[source].items():
+            download(url_of(size, name, source), files[name], check, folder, source)
+            if name == pair[1]:
+                check_together(files, arriving, read_tokenizer, *small)
+        large = [files[name] for name in WEIGHTS[source][1:]]
+        check_together(files, arriving, lambda: read_params(read_tokenizer(*small)[0], *large, verify=True))
+        for path in files.values():
+            if path.parent == arriving:
+                os.replace(path, folder / path.name)
     return folder
 
 
-def url_of(size, name, source):
-    """Where a file is: in GPT2NP_MODELS_URL, if that is set, as SIZE/FILE; in HF_ENDPOINT as on the hub."""
-    if mirror := os.environ.get("GPT2NP_MODELS_URL"):
-        return f"{mirror.rstrip('/')}/{size}/{name}"
-    if source == "openai":
-        return f"https://openaipublic.blob.core.windows.net/gpt-2/models/{size}/{name}"
-    hub = os.environ.get("HF_ENDPOINT") or "https://huggingface.co"
-    return f"{hub.rstrip('/')}/openai-community/{SIZES[size]}/resolve/main/{name}"
+def download(url, path, check, folder, source):
+    """`download_file`, with the ways on where it fails."""
+    try:
+        download_file(url, path, check)
+    except DownloadError as error:
+        problem = str(error).replace(f"{path.parent}{os.sep}", "")
+        other = next(other for other in SOURCES if other != source)
+        ways = (
+            f"; try again (it goes on where it stopped), use --source {other} or a mirror in GPT2NP_MODELS_URL, or put "
+            f"{', '.join(SOURCES[source])} into {folder} by hand; python main.py needs no download"
+        )
+        url = public(url, max(60, (MAX_MESSAGE - len(ways)) // 2))
+        raise DownloadError(
+            f"{url}: {public(problem, max(60, MAX_MESSAGE - len(ways) - len(url) - 2))}{ways}"
+        ) from None
+
+
+def check_together(files, arriving, check, *arguments):
+    """Raise DownloadError, and forget what has arrived, unless the files are those of one model."""
+    problem = complaint(check, *arguments)
+    if problem is None:
+        return
+    arrived = [path for path in files.values() if path.parent == arriving]
+    for path in arrived:
+        forget(path)
+    kept = ", ".join(path.name for path in files.values() if path not in arrived)
+    problem = public(problem.replace(f"{arriving}{os.sep}", ""))
+    raise DownloadError(
+        f"{arriving}: the files that came are not those of one model, and have been removed ({problem}); "
+        + (f"delete {kept}, which were there before; " if kept else "")
+        + "try again, or take another source"
+    )
+
+
+def public(text, most=150):
+    """A text without user names and passwords in addresses, and without its middle where it is too long."""
+    text = re.sub(r"(?<=//)[^\s/'\"]*@|(?<![^\s'\"(])[^\s/'\":]+:[^\s/'\"]*@", "", text)
+    half = max(most - 3, 0) // 2
+    return text if len(text) <= most else f"{text[:half]}...{text[len(text) - half :]}"

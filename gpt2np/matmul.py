@@ -1,22 +1,28 @@
-"""A product x @ w for few rows that costs about what one row costs, and gives a row the same bits in any company.
+"""A product x @ w for a few rows that costs about what one row costs, and is batch-invariant: a row's result is bitwise
+identical whatever other rows are computed with it.
 
 To generate a token is to read every weight once, so its time is that of the memory. Checking K + 1 tokens at once reads
 the weights once, too, and should cost the same: on that rests the gain of speculative decoding. With the plain `x @ w`
 it does not. One row is a matrix-vector product, which streams the weights; for more rows BLAS first copies all of w
 into an order of its own, three to four times the traffic. And it adds up the terms of a row in another order when the
-number of rows changes: the last bits differ, and one day a greedy text.
+number of rows changes: the last bits differ, and sooner or later the greedy text does too.
 
 The remedy is to do the copying once, when the model is loaded. `Panels` cuts w [n_in, n_out] into panels of 64 columns,
 each with its rows one after the other. A panel fits the cache of a core, where a product with a few rows of x is small
 enough for the kernels that OpenBLAS has for small matrices, which copy nothing; so each weight comes from memory once,
 and meets all rows. These kernels keep 16 columns in a register and add the terms in order, whatever the number of rows.
 Half of the panels go to a second thread, where the product is large enough to pay for the hand-over (two_threads.py).
+The idea in four lines, without padding and threads:
 
-    python main.py bench        measures all this on your machine
+    >>> x, w = np.eye(3, 6, dtype=np.float32), np.arange(6 * 128, dtype=np.float32).reshape(6, 128)
+    >>> panels = w.reshape(6, 2, 64).transpose(1, 0, 2).copy()  # [n_panels, n_in, 64]: once, when the model is loaded
+    >>> y = x @ panels  # [n_panels, n_new, 64]: a small product for each panel
+    >>> np.array_equal(y.transpose(1, 0, 2).reshape(3, 128), x @ w)
+    True
 
-On two cores of an AMD EPYC with AVX-512, GPT-2's 355M shape, it says: a pass for 5 tokens takes 2.63 times as long as a
-pass for one with plain products, and 1.09 times with panels; for 9 tokens 2.87 and 1.31. One token takes as long as a
-bare matrix-vector product with every weight.
+`python main.py bench` measures it. On two cores of an AMD EPYC with AVX-512, GPT-2's 355M shape: a pass for 5 tokens
+takes 2.63 times as long as a pass for one with plain products, and 1.09 times with panels; for 9 tokens 2.87 and 1.31.
+One token takes as long as a bare matrix-vector product with every weight.
 
 Two strategies do the same on the same panels. They differ in how many rows a product takes:
 
@@ -57,14 +63,18 @@ class Panels:
         give_back(w)
 
     def __rmatmul__(self, x):
-        """x [n_new, n_in] @ w -> [n_new, n_out]"""
-        groups = grouped(x)  # -> [n_groups, n_rows, n_in]
-        y = self.multiply(groups[..., :N_DEEP], self.chunks[0])
+        return self.product(x, strategy())
+
+    def product(self, x, name):
+        """x [n_new, n_in] @ w -> [n_new, n_out], by the strategy of that name."""
+        groups = grouped(x, N_ROWS, name)  # -> [n_groups, n_rows, n_in]
+        y = self.chunk_product(groups[..., :N_DEEP], self.chunks[0])
         for i, chunk in enumerate(self.chunks[1:], 1):
-            y += self.multiply(groups[..., i * N_DEEP : (i + 1) * N_DEEP], chunk)
+            y += self.chunk_product(groups[..., i * N_DEEP : (i + 1) * N_DEEP], chunk)
         return y[: len(x), : self.shape[1]]
 
-    def multiply(self, groups, chunk):
+    @staticmethod
+    def chunk_product(groups, chunk):
         """groups [n_groups, n_rows, n_in] @ chunk -> [n_groups * n_rows, n_panels * N_COLUMNS]"""
         n_groups, n_rows, _ = groups.shape
         # NumPy takes the products in the order of y in memory. Of several groups each meets a panel while it is in the
@@ -120,24 +130,31 @@ def give_back(array):
         array.madvise(mmap.MADV_DONTNEED)
 
 
-def product(x, w, most_rows=N_ROWS):
+# ------------------------------------------------------------------------------------------- attention, padded
+
+
+def product(x, w, name=None):
     """x [n, n_new, n_in] @ w [n, n_in, n_out] -> [n, n_new, n_out], for the heads of attention.
 
-    Its rows keep their bits where n_out is a multiple of 16, most_rows * n_in * n_out is at most SMALL, and also when
-    rows are added to w for which x has zeros.
+    Batch-invariant where n_out is a multiple of 16 and two rows are within SMALL, 2 * n_in * n_out; also when rows are
+    added to w for which x has zeros.
     """
-    groups = grouped(x, most_rows)  # -> [n, n_groups, n_rows, n_in]
+    most = max(2, min(N_ROWS, SMALL // (w.shape[1] * w.shape[2]) // 2 * 2))
+    groups = grouped(x, most, name or strategy())  # -> [n, n_groups, n_rows, n_in]
     y = np.empty((*groups.shape[:-1], w.shape[-1]), np.float32)
     multiply(groups, w[:, None], y)
     return y.reshape(len(w), -1, w.shape[-1])[:, : x.shape[1]]
 
 
-def grouped(x, most_rows=N_ROWS):
-    """The rows of x [..., n_new, n_in] in groups for one product each, [..., n_groups, n_rows, n_in], zeros added."""
+def grouped(x, most, name):
+    """The rows of x [..., n_new, n_in] in groups for one product each, [..., n_groups, n_rows, n_in], zeros added.
+
+    n_rows is even and at most `most`, an even number; with "rows" it is 1.
+    """
     *before, n_new, n_in = x.shape
-    if strategy() == "rows":
+    if name == "rows":
         return x.reshape(*before, n_new, 1, n_in)
-    n_groups = -(-n_new // most_rows)
+    n_groups = -(-n_new // most)
     n_rows = -(-n_new // n_groups)
     n_rows += n_rows % 2
     if n_new < n_groups * n_rows:
@@ -147,9 +164,9 @@ def grouped(x, most_rows=N_ROWS):
     return x.reshape(*before, n_groups, n_rows, n_in)
 
 
-def padded(n, most):
+def padded(n, most, name=None):
     """How many columns attention computes for n tokens, of the `most` that the cache has: see `product`."""
-    return most if strategy() == "rows" else min(most, round_up(n))
+    return most if (name or strategy()) == "rows" else min(most, round_up(n))
 
 
 def round_up(n):
@@ -159,15 +176,16 @@ def round_up(n):
 
 # ------------------------------------------------------------------------------------------------ the choice
 
-chosen = None
+chosen = None  # the name of a strategy, once one is needed
 
 
 def strategy():
+    """The name of the strategy in use."""
     return chosen or use(os.environ.get("GPT2NP_MATMUL"))
 
 
 def use(name=None):
-    """Set the strategy by name, or have it chosen: the fastest that keeps the bits. Returns its name."""
+    """Set the strategy by name, or have it chosen: the fastest that is batch-invariant. Returns its name."""
     global chosen
     if name and name not in STRATEGIES:
         raise ValueError(f"unknown strategy {name!r} for products: expected {' or '.join(STRATEGIES)}")
@@ -182,38 +200,60 @@ def describe():
 
 @lru_cache
 def probe():
-    """Try the strategies on this machine, in some milliseconds: the bits, and the time for one row and for five."""
-    global chosen
-    before, found = chosen, {name: {} for name in STRATEGIES}
+    """What each strategy does on this machine: whether it is invariant, and its times for one row and for five."""
     x, w = np.ones((5, 1024), np.float32), Panels(np.ones((1024, 1024), np.float32))
     times = {(name, n_rows): [] for n_rows in (1, 5) for name in STRATEGIES}
-    for name in STRATEGIES:
-        chosen = name
-        found[name]["invariant"] = is_invariant()
-    for chosen, n_rows in 10 * list(times):  # in turn, so that a busy moment is one for both
-        started = perf_counter()
-        x[:n_rows] @ w
-        times[chosen, n_rows].append(1e3 * (perf_counter() - started))
-    for name in STRATEGIES:
-        found[name]["milliseconds"] = [min(times[name, n_rows]) for n_rows in (1, 5)]
-    chosen = before
+    for name, n_rows in 10 * list(times):  # in turn, so that a busy moment is one for both
+        times[name, n_rows].append(milliseconds(lambda rows=x[:n_rows], name=name: w.product(rows, name)))
+    found = {
+        name: {
+            "invariant": is_invariant(name),
+            "skips_zeros": skips_zeros(name),
+            "milliseconds": [min(times[name, n_rows]) for n_rows in (1, 5)],
+        }
+        for name in STRATEGIES
+    }
     kept = [name for name in STRATEGIES if found[name]["invariant"] or name == "rows"]
     return {"strategy": min(kept, key=lambda name: sum(found[name]["milliseconds"])), **found}
 
 
-def is_invariant():
-    """Whether rows keep their bits among 1 to 12, and in attention when columns, or rows of weight 0, are added."""
+def milliseconds(function):
+    started = perf_counter()
+    function()
+    return 1e3 * (perf_counter() - started)
+
+
+def is_invariant(name):
+    """Whether rows keep their bits among 1 to 12, in two depths, and in attention over 155 to 980 of 1024 tokens.
+
+    There a row must come out the same whether the tokens that it does not see are left out or have the weight 0. A BLAS
+    may cut a long sum into blocks, so that its length matters: OpenBLAS's kernels for Nehalem do from 528 on.
+    """
     rng = np.random.default_rng(0)
-    x, matrix, q, keys, values = (
+    x, q, weights, keys, values = (
         rng.standard_normal(shape, np.float32)
-        for shape in ((12, 768), (768, 80), (1, 12, 64), (1, 64, 1024), (1, 1024, 80))
+        for shape in ((12, 1000), (1, 12, 64), (1, 12, 1024), (1, 64, 1024), (1, 1024, 80))
     )
-    w, weights = Panels(matrix), np.float32(np.arange(1024) < 100) * x[None, :, :1]
-    linear, scores, heads = x @ w, product(q, keys), product(weights, values)
+    matrices = [Panels(rng.standard_normal((depth, 192), np.float32)) for depth in (768, 1000)]
+    wholes = [w.product(x[:, : w.shape[0]], name) for w in matrices]
+    scores = product(q, keys, name)
     for n in range(1, 13):
-        n_seq = padded(80 + 75 * n, 1024)
-        parts = x[:n] @ w, product(q[:, :n], keys[..., :n_seq]), product(weights[:, :n, :n_seq], values[:, :n_seq])
-        wholes = linear[:n], scores[:, :n, :n_seq], heads[:, :n]
-        if not all(map(np.array_equal, parts, wholes)):
+        n_seen = 80 + 75 * n
+        n_seq, seen = padded(n_seen, 1024, name), np.where(np.arange(1024) < n_seen, weights, np.float32(0))
+        pairs = [(w.product(x[:n, : w.shape[0]], name), whole[:n]) for w, whole in zip(matrices, wholes)]
+        pairs.append((product(q[:, :n], keys[..., :n_seq], name), scores[:, :n, :n_seq]))
+        pairs.append((product(seen[:, :n, :n_seq], values[:, :n_seq], name), product(seen, values, name)[:, :n]))
+        if not all(np.array_equal(part, whole) for part, whole in pairs):
             return False
     return True
+
+
+def skips_zeros(name):
+    """Whether weights of 0 between others change no bit, as those of a tree's other branches have it."""
+    rng = np.random.default_rng(0)
+    weights, values = rng.standard_normal((1, 2, 512), np.float32), rng.standard_normal((1, 512, 80), np.float32)
+    seen = np.sort(rng.permutation(512)[:200])
+    scattered, closed_up = np.zeros_like(weights), np.zeros_like(weights)
+    scattered[..., seen], closed_up[..., :200] = weights[..., seen], weights[..., seen]
+    packed = np.concatenate([values[:, seen], values[:, :312]], axis=1)
+    return np.array_equal(product(scattered, values, name), product(closed_up, packed, name))

@@ -14,7 +14,7 @@ import numpy as np
 from .cache import KVCache
 from .layers import block, layer_norm
 from .matmul import Embedding, Panels
-from .two_threads import N_THREADS
+from .two_threads import N_THREADS, Lock
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class HParams:
         return self.n_embd // self.n_head
 
 
-def forward(tokens, params, n_head, n_last=None, cache=None):
+def forward(tokens, params, n_head, n_last=None, cache=None, positions=None, mask=None):
     """Logits [n_last, n_vocab] float32 of the last n_last tokens (of all by default); each row predicts what follows.
 
     Parameters
@@ -45,12 +45,19 @@ def forward(tokens, params, n_head, n_last=None, cache=None):
     n_last : int, optional
         The vocabulary projection is done for this many rows only.
     cache : KVCache, optional
-        Is read, and grows by the tokens.
+        Updated in place: the keys and values of the tokens are appended.
+    positions : array [n_new] int, optional
+        The position of each token in its text; by default they follow the cached ones, one by one.
+    mask : array [n_new, n_seq] float32, optional
+        What each token attends to, see `layers.attention`; by default itself and every token before it. With
+        `positions` it serves tokens that are alternatives of each other, such as the nodes of a tree.
     """
     n_past, n_new = (cache.length if cache else 0), len(tokens)
-    x = params["wte"][tokens] + params["wpe"][n_past : n_past + n_new]  # [n_new] -> [n_new, n_embd]
+    if positions is None:
+        positions = slice(n_past, n_past + n_new)
+    x = params["wte"][tokens] + params["wpe"][positions]  # [n_new] -> [n_new, n_embd]
     for i, layer in enumerate(params["blocks"]):
-        x = block(x, layer, n_head, cache.layers[i] if cache else None)
+        x = block(x, layer, n_head, cache.layers[i] if cache else None, mask)
     if cache:
         cache.length += n_new
     x = layer_norm(x[-n_last:] if n_last else x, **params["ln_f"])
@@ -61,7 +68,8 @@ class GPT2:
     """A language model: `model(tokens, n_last=1) -> logits [n_last, n_vocab]` float32.
 
     Row i predicts the token after tokens[len(tokens) - n_last + i]. The result depends on the tokens alone; the cache
-    only saves time, where the tokens begin as those of the call before.
+    only saves time, where the tokens begin as those of the call before. Threads may share a model: one call waits for
+    the other.
 
     Parameters
     ----------
@@ -75,6 +83,7 @@ class GPT2:
         self.hparams = hparams
         self.cache = KVCache(hparams.n_layer, hparams.n_head, hparams.n_ctx, hparams.d_head)
         self.tokens = []  # the first cache.length of these are in the cache
+        self.lock = Lock()
 
     @property
     def n_vocab(self):
@@ -86,21 +95,23 @@ class GPT2:
 
     @property
     def n_params(self):
-        """How many numbers the model has learned."""
+        """Number of parameters."""
         h = self.hparams
         return (h.n_vocab + h.n_ctx + 2) * h.n_embd + h.n_layer * (12 * h.n_embd + 13) * h.n_embd
 
     def __call__(self, tokens, n_last=1):
         tokens = tokens.tolist() if isinstance(tokens, np.ndarray) else list(tokens)
         check_tokens(tokens, n_last, self.hparams)
-        n_cached = min(common_prefix(self.tokens[: self.cache.length], tokens), len(tokens) - n_last)
-        self.cache.truncate(n_cached)
-        self.tokens = tokens  # before the pass: whatever interrupts it, the first cache.length of these are cached
-        return forward(tokens[n_cached:], self.params, self.hparams.n_head, n_last, self.cache)
+        with self.lock:
+            n_cached = min(common_prefix(self.tokens[: self.cache.length], tokens), len(tokens) - n_last)
+            self.cache.truncate(n_cached)
+            self.tokens = tokens  # before the pass: whatever interrupts it, the first cache.length of these are cached
+            return forward(tokens[n_cached:], self.params, self.hparams.n_head, n_last, self.cache)
 
     def reset(self):
         """Forget the cache. No result changes; the next call takes the time of a new model's first."""
-        self.cache.truncate(0)
+        with self.lock:
+            self.cache.truncate(0)
 
 
 def packed(params):

@@ -17,13 +17,12 @@ OpenAI's release has model/h0/attn/c_attn/w, with a first dimension of 1.
 Next: loading.py
 """
 
-import json
 import re
-from pathlib import Path
 
 import numpy as np
 
 from .errors import CheckpointError
+from .json_object import read_json
 from .model import HParams
 
 # In some files beside the parameters: the causal mask, and the vocabulary projection when it is wte once more.
@@ -53,14 +52,17 @@ def param_shapes(hparams):
 
 
 def build_params(tensors, hparams, source):
-    """The parameter tree in float32; tensors that are float32 already are used in place.
+    """The parameter tree in float32: matrices that are float32 already in place, the small parameters as copies.
+
+    The matrices are copied when a model packs them (matmul.py). So nothing of a model is a view of its file, which may
+    change or be cut short later.
 
     Parameters
     ----------
     tensors : dict str -> array
         As `read_safetensors` returns them.
     hparams : HParams
-    source : str
+    source : str or Path
         The file's name, for messages.
 
     Raises
@@ -68,21 +70,31 @@ def build_params(tensors, hparams, source):
     CheckpointError
         If a tensor is missing, is one too many, or has the wrong shape or type; the message names it.
     """
-    tensors = {name.removeprefix("transformer."): array for name, array in tensors.items()}
+    tensors = renamed(tensors, lambda name: name.removeprefix("transformer."), source)
+    if hparams.n_layer > len(tensors):
+        raise CheckpointError(
+            f"{source} has {len(tensors)} tensors, too few for the {hparams.n_layer} layers of its config; use the "
+            "files of one GPT-2 model"
+        )
     check_tensors(tensors, param_shapes(hparams), source)
 
-    def number(name):
+    def matrix(name):
         return np.asarray(tensors[name], dtype=np.float32)  # the array itself where it is float32 already
 
+    def copy(name):
+        array = np.array(tensors[name], dtype=np.float32)
+        array.setflags(write=False)
+        return array
+
     def linear(name):
-        return {"w": number(f"{name}.weight"), "b": number(f"{name}.bias")}
+        return {"w": matrix(f"{name}.weight"), "b": copy(f"{name}.bias")}
 
     def norm(name):
-        return {"g": number(f"{name}.weight"), "b": number(f"{name}.bias")}
+        return {"g": copy(f"{name}.weight"), "b": copy(f"{name}.bias")}
 
     return {
-        "wte": number("wte.weight"),
-        "wpe": number("wpe.weight"),
+        "wte": matrix("wte.weight"),
+        "wpe": copy("wpe.weight"),
         "blocks": [
             {
                 "ln_1": norm(f"h.{i}.ln_1"),
@@ -96,23 +108,44 @@ def build_params(tensors, hparams, source):
     }
 
 
-def openai_names(tensors):
+def openai_names(tensors, source="the checkpoint"):
     """The tensors of OpenAI's checkpoint under their Hugging Face names; those with other names stay as they are.
 
     >>> {name: tensor.shape for name, tensor in openai_names({"model/h0/mlp/c_fc/w": np.zeros((1, 2, 8))}).items()}
     {'h.0.mlp.c_fc.weight': (2, 8)}
     """
-    renamed = {}
-    for name, tensor in tensors.items():
-        *path, leaf = re.sub(r"^model/(h(?=\d))?", lambda match: "h/" if match[1] else "", name).split("/")
-        if leaf in ("wte", "wpe"):
-            path, leaf = [leaf], "w"
-        if name.startswith("model/") and leaf in ("w", "g", "b"):
-            name = ".".join([*path, "bias" if leaf == "b" else "weight"])
-        if leaf == "w" and tensor.ndim == 3 and len(tensor) == 1:
-            tensor = tensor[0]  # [1, n_in, n_out] -> [n_in, n_out]
-        renamed[name] = tensor
-    return renamed
+
+    def without_first(name, tensor):  # [1, n_in, n_out] -> [n_in, n_out]
+        return tensor[0] if name.endswith("/w") and tensor.ndim == 3 and len(tensor) == 1 else tensor
+
+    tensors = {name: without_first(name, tensor) for name, tensor in tensors.items()}
+    return renamed(tensors, hub_name, source)
+
+
+def hub_name(name):
+    """The Hugging Face name of OpenAI's `name`; any other name as it is.
+
+    >>> hub_name("model/h0/ln_1/g"), hub_name("model/wte")
+    ('h.0.ln_1.weight', 'wte.weight')
+    """
+    if name in ("model/wte", "model/wpe"):
+        return f"{name[6:]}.weight"
+    *path, leaf = re.sub(r"^model/(h(?=\d))?", lambda match: "h/" if match[1] else "", name).split("/")
+    is_parameter = name.startswith("model/") and leaf in ("w", "g", "b")
+    return ".".join([*path, "bias" if leaf == "b" else "weight"]) if is_parameter else name
+
+
+def renamed(tensors, rename, source):
+    """The tensors under the names that `rename` gives them; CheckpointError where two get the same."""
+    old = {}
+    for name in tensors:
+        new = rename(name)
+        if new in old:
+            raise CheckpointError(
+                f"{source} has both {old[new]:.100} and {name:.100}, one parameter under two names; get the file again"
+            )
+        old[new] = name
+    return {new: tensors[name] for new, name in old.items()}
 
 
 def check_tensors(tensors, shapes, source):
@@ -155,21 +188,10 @@ def read_hparams(path):
     return checked(path, *(hparams.get(name) for name in ("n_vocab", "n_ctx", "n_embd", "n_head", "n_layer")))
 
 
-def read_json(path):
-    """The dict of a JSON object in a file."""
-    try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise CheckpointError(f"{path} is not JSON ({error}); get the file again") from None
-    if not isinstance(content, dict):
-        raise CheckpointError(f"{path} is not a JSON object; get the file again")
-    return content
-
-
 def checked(path, *numbers):
     """HParams of these numbers."""
     hparams = HParams(*numbers)
-    if not all(type(n) is int and n > 0 for n in numbers) or hparams.n_embd % hparams.n_head:
+    if not all(type(n) is int and 0 < n < 2**31 for n in numbers) or hparams.n_embd % hparams.n_head:
         raise CheckpointError(
             f"{path}: expected positive whole numbers and n_embd a multiple of n_head, got {hparams}; "
             "is it the file of a GPT-2?"

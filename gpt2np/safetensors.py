@@ -12,19 +12,20 @@ Source: https://github.com/huggingface/safetensors, section "Format".
 Next: params.py
 """
 
-import json
 import math
 from pathlib import Path
 
 import numpy as np
 
 from .errors import CheckpointError
+from .json_object import json_object
+from .raw import as_array, check_name, check_shape
 
 DTYPES = {
     "F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1",
     "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "u1", "BOOL": "?",
 }  # fmt: skip
-MAX_HEADER = 100_000_000  # bytes; the format's own limit
+MAX_HEADER = 5_000_000  # bytes; GPT-2's largest has 80,000, the format itself allows 100,000,000
 
 
 def read_safetensors(path):
@@ -40,11 +41,13 @@ def read_safetensors(path):
     if size < 8:
         raise CheckpointError(f"{path} has {size} bytes, too few for a safetensors file: get the file again")
     n_header = int(file[:8].view("<u8")[0])
-    if n_header > min(MAX_HEADER, size - 8):
+    if n_header > size - 8:
         raise CheckpointError(
             f"{path}: the first 8 bytes say that the header has {n_header} bytes, but the file has {size}: "
             "not a safetensors file, or cut off; get it again"
         )
+    if n_header > MAX_HEADER:
+        raise CheckpointError(f"{path}: the header has {n_header} bytes, expected at most {MAX_HEADER}: not a GPT-2")
     header = parse_header(path, bytes(file[8 : 8 + n_header]))
     data = np.asarray(file[8 + n_header :])  # a plain array: the subclass np.memmap is slow in small operations
     check_layout(path, header, len(data))
@@ -52,26 +55,17 @@ def read_safetensors(path):
 
 
 def tensor(data, dtype, shape, data_offsets):
-    """The view (for BF16 the converted copy) of one tensor in the data [n_bytes] uint8."""
+    """The array of one tensor in the data [n_bytes] uint8."""
     begin, end = data_offsets
-    array = data[begin:end].view(DTYPES[dtype]).reshape(shape)
-    if dtype == "BF16":  # the upper half of a float32
-        return (array.astype(np.uint32) << 16).view(np.float32)
-    return array if array.flags.aligned else array.copy()
+    return as_array(data[begin:end], DTYPES[dtype], shape, is_bfloat16=dtype == "BF16")
 
 
 def parse_header(path, header):
     """The header's entries, dict name -> {"dtype", "shape", "data_offsets"}, each of the right form."""
-    try:
-        entries = json.loads(header.decode("utf-8"), object_pairs_hook=unique)
-    except (ValueError, RecursionError) as error:
-        raise CheckpointError(
-            f"{path}: the header is not JSON ({error}): not a safetensors file, or damaged; get it again"
-        ) from None
-    if not isinstance(entries, dict):
-        raise CheckpointError(f"{path}: the header is not a JSON object: not a safetensors file; get it again")
+    entries = json_object(header, f"{path}: the header")
     entries.pop("__metadata__", None)
     for name, entry in entries.items():
+        check_name(name, path)
         if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
             raise CheckpointError(
                 f"{path}: the header's entry for {name!r} needs dtype, shape and data_offsets alone, got {entry!r:.200}"
@@ -86,14 +80,7 @@ def parse_header(path, header):
             raise CheckpointError(
                 f"{path}: shape and offsets of {name!r} must be whole numbers of 0 or more, got {entry!r:.200}"
             )
-    return entries
-
-
-def unique(pairs):
-    """The JSON object of these pairs; a name that stands twice is an error."""
-    entries = dict(pairs)
-    if len(entries) < len(pairs):
-        raise ValueError("a name stands twice in it")
+        check_shape(entry["shape"], f"{path}: tensor {name!r}")
     return entries
 
 

@@ -1,15 +1,6 @@
 """Reading a TensorFlow checkpoint without TensorFlow: the "bundle" of an index file and data files.
 
-PREFIX.index is a sorted-string table, as in LevelDB: keys in order, in blocks, with an index of the blocks at the end.
-
-    data blocks     each: entries, restarts, then 1 byte of compression (0: none) and 4 bytes of checksum
-    index block     of the same form; its values say where the data blocks are: offset and size
-    footer          48 bytes: where the (unused) meta index and the index block are, zeros, the magic number
-
-An entry of a block shares a beginning with the key before it: three varints (bytes shared, of its own, of the
-value), its own part of the key, the value. The restarts, 4 bytes each and their number last, are places for a binary
-search, which reading all of it does not need. A varint has 7 bits a byte, lowest first; the high bit says "more".
-
+PREFIX.index is a sorted-string table (sstable.py), from the names of the variables to what there is to know of each.
 The values are protocol buffers: fields of a number and a kind (0: varint, 1: 8 bytes, 2: a length and bytes, 5: 4
 bytes).
 
@@ -19,22 +10,23 @@ bytes).
 
 PREFIX.data-00000-of-00001 and so on hold the numbers, row by row. They are mapped into memory, not read. Every offset
 is checked before it is used, nothing is executed, and no path comes from the file.
-Source: https://github.com/tensorflow/tensorflow, tensor_bundle.proto and lib/io/table_format.txt.
+Source: https://github.com/tensorflow/tensorflow, tensor_bundle.proto.
 Next: params.py
 """
 
 import math
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from .crc32c import masked_crc32c
 from .errors import CheckpointError
+from .raw import as_array, check_name, check_shape
+from .sstable import Cursor, read_block, read_table  # noqa: F401, read_block may be imported from here, too
 
-MAGIC = 0xDB4775248B80FB57
 BFLOAT16 = 14
 DTYPES = {1: "<f4", 2: "<f8", 3: "<i4", 4: "u1", 5: "<i2", 6: "i1", 9: "<i8", 10: "?", BFLOAT16: "<u2", 19: "<f2"}
-MAX_INDEX = 100_000_000  # bytes; an index has some hundred for each variable
 
 
 def read_tf_checkpoint(prefix, *, data_files=None, verify=False):
@@ -47,7 +39,8 @@ def read_tf_checkpoint(prefix, *, data_files=None, verify=False):
     data_files : list of Path, optional
         Where the data files are, if not beside the index under their usual names.
     verify : bool
-        Compute the checksum of every tensor, too, some seconds a gigabyte; those of the index are always checked.
+        Compute the checksum of every tensor, too, some seconds a gigabyte, more than it takes to read one; those of
+        the index are always checked.
 
     Raises
     ------
@@ -68,7 +61,9 @@ def read_tf_checkpoint(prefix, *, data_files=None, verify=False):
         )
     data_files = data_files or [Path(f"{prefix}.data-{i:05}-of-{n_shards:05}") for i in range(n_shards)]
     shards = [map_file(path) for path in data_files]
-    return dict(read_variable(key, value, shards, index, verify) for key, value in table.items())
+    variables = [read_variable(key, value, index) for key, value in table.items()]
+    check_places(variables, [len(data) for data in shards], index)
+    return {variable.name: read_tensor(variable, shards, index, verify) for variable in variables}
 
 
 def map_file(path):
@@ -77,14 +72,29 @@ def map_file(path):
     return np.asarray(np.memmap(path, mode="r")) if path.stat().st_size else np.empty(0, np.uint8)
 
 
-def read_variable(key, value, shards, index, verify):
-    """(name, array) of one entry."""
-    name = key.decode("utf-8", errors="backslashreplace")
+@dataclass(frozen=True)
+class Variable:
+    """What the index says of a variable: the bytes offset to offset + size of data file `shard`, and their meaning."""
+
+    name: str
+    dtype: int
+    shape: list
+    shard: int
+    offset: int
+    size: int
+    checksum: int
+
+
+def read_variable(key, value, index):
+    """The `Variable` of an entry of the table."""
+    name = key.decode("utf-8", errors="surrogateescape")  # what is not UTF-8 is not printable then
+    check_name(name, index)
     what = f"variable {name!r:.100}"
     entry = Message(value, index, what)
-    shapes = [Message(shape, index, what) for shape in entry.messages(2)]
-    shape = [Message(dim, index, what).number(1) for message in shapes for dim in message.messages(2)]
-    dtype, shard, offset, size = (entry.number(field) for field in (1, 3, 4, 5))
+    dims = [dim for shape in entry.messages(2) for dim in Message(shape, index, what).messages(2)]
+    shape = [Message(dim, index, what).number(1) for dim in dims]
+    check_shape(shape, f"{index}: {what}")
+    dtype, shard, offset, size, checksum = (entry.number(field) for field in (1, 3, 4, 5, 6))
     if entry.messages(7):
         raise CheckpointError(f"{index}: {what} is stored in slices, which are not read here")
     if dtype not in DTYPES:
@@ -93,45 +103,33 @@ def read_variable(key, value, shards, index, verify):
         )
     if math.prod(shape) * np.dtype(DTYPES[dtype]).itemsize != size:
         raise CheckpointError(f"{index}: {what} of type {dtype} and shape {shape!s:.100} cannot have {size} bytes")
-    if shard >= len(shards) or offset + size > len(shards[shard]):
+    return Variable(name, dtype, shape, shard, offset, size, checksum)
+
+
+def check_places(variables, sizes, index):
+    """Raise CheckpointError unless each variable has bytes of its own in the data files of these sizes."""
+    position = (0, 0)  # shard and offset
+    for variable in sorted(variables, key=lambda variable: (variable.shard, variable.offset, variable.size)):
+        what, end = f"{index}: variable {variable.name!r:.100}", variable.offset + variable.size
+        if variable.shard >= len(sizes) or end > sizes[variable.shard]:
+            raise CheckpointError(
+                f"{what} lies at bytes {variable.offset} to {end} of data file {variable.shard}, but the data files "
+                f"have {sizes!s:.100} bytes: cut off; get them again"
+            )
+        if (variable.shard, variable.offset) < position:
+            raise CheckpointError(f"{what} shares bytes of data file {variable.shard} with another; get it again")
+        position = variable.shard, end
+
+
+def read_tensor(variable, shards, index, verify):
+    """The array of a variable."""
+    data = shards[variable.shard][variable.offset : variable.offset + variable.size]
+    if verify and masked_crc32c(data) != variable.checksum:
         raise CheckpointError(
-            f"{index}: {what} lies at bytes {offset} to {offset + size} of data file {shard}, but the data files have "
-            f"{[len(data) for data in shards]} bytes: cut off; get them again"
+            f"{index}: variable {variable.name!r:.100} does not have its checksum: data file {variable.shard} is "
+            "damaged; get it again"
         )
-    data = shards[shard][offset : offset + size]
-    if verify and masked_crc32c(data) != entry.number(6):
-        raise CheckpointError(f"{index}: {what} does not have its checksum: data file {shard} is damaged; get it again")
-    array = data.view(DTYPES[dtype]).reshape(shape)
-    if dtype == BFLOAT16:  # the upper half of a float32
-        return name, (array.astype(np.uint32) << 16).view(np.float32)
-    return name, array if array.flags.aligned else array.copy()
-
-
-class Cursor:
-    """A place in the bytes of a file; reading beyond their end is a CheckpointError."""
-
-    def __init__(self, data, path, what):
-        self.data, self.path, self.what, self.position = data, path, what, 0
-
-    def more(self):
-        return self.position < len(self.data)
-
-    def take(self, n):
-        """The next n bytes."""
-        if n > len(self.data) - self.position:
-            raise CheckpointError(f"{self.path}: {self.what} ends at byte {len(self.data)}, in the middle of {n} bytes")
-        self.position += n
-        return self.data[self.position - n : self.position]
-
-    def varint(self):
-        """The next number: 7 bits a byte, the lowest first, for as long as the high bit is set."""
-        value = 0
-        for shift in range(0, 70, 7):
-            byte = self.take(1)[0]
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value
-        raise CheckpointError(f"{self.path}: {self.what} has a number that does not end before byte {self.position}")
+    return as_array(data, DTYPES[variable.dtype], variable.shape, is_bfloat16=variable.dtype == BFLOAT16)
 
 
 class Message:
@@ -167,55 +165,3 @@ class Message:
         if not all(isinstance(value, bytes) for value in values):
             raise CheckpointError(f"{self.path}: {self.what} has a number in field {field}, expected a message")
         return values
-
-
-# ------------------------------------------------------------------------------------------------ the table of keys
-
-
-def read_table(path):
-    """All entries of a sorted-string table: dict key (bytes) -> value (bytes), in order."""
-    size = path.stat().st_size
-    if not 48 <= size <= MAX_INDEX:
-        raise CheckpointError(
-            f"{path} has {size} bytes, expected 48 to {MAX_INDEX}: not a checkpoint's index; get it again"
-        )
-    data = path.read_bytes()
-    if int.from_bytes(data[-8:], "little") != MAGIC:
-        raise CheckpointError(
-            f"{path} does not end in the magic number of a checkpoint's index: another file, or cut off"
-        )
-    footer = Cursor(data[-48:-8], path, "the footer")
-    _, _, offset, length = (footer.varint() for _ in range(4))  # of the meta index and of the index
-    table = {}
-    for place in read_block(data, offset, length, path).values():
-        cursor = Cursor(place, path, "the index block")
-        for key, value in read_block(data, cursor.varint(), cursor.varint(), path).items():
-            if table and key <= next(reversed(table)):
-                raise CheckpointError(f"{path}: the key {key!r:.100} is out of order; get the file again")
-            table[key] = value
-    return table
-
-
-def read_block(data, offset, length, path):
-    """The entries of one block: dict key -> value."""
-    if offset + length + 5 > len(data) - 48:
-        raise CheckpointError(
-            f"{path}: a block at bytes {offset} to {offset + length} lies beyond the end; get it again"
-        )
-    content, compression = data[offset : offset + length], data[offset + length]
-    checksum = int.from_bytes(data[offset + length + 1 : offset + length + 5], "little")
-    if masked_crc32c(data[offset : offset + length + 1]) != checksum:
-        raise CheckpointError(f"{path}: the block at byte {offset} does not have its checksum: damaged; get it again")
-    if compression != 0:
-        name = "with snappy" if compression == 1 else f"by method {compression}"
-        raise CheckpointError(f"{path}: the block at byte {offset} is compressed {name}, which is not read here")
-    n_restarts = int.from_bytes(content[-4:], "little")
-    cursor = Cursor(content[: max(0, length - 4 - 4 * n_restarts)], path, f"the block at byte {offset}")
-    entries, key = {}, b""
-    while cursor.more():
-        n_shared, n_own, n_value = cursor.varint(), cursor.varint(), cursor.varint()
-        if n_shared > len(key):
-            raise CheckpointError(f"{path}: a key in the block at byte {offset} shares {n_shared} bytes of {len(key)}")
-        key = key[:n_shared] + cursor.take(n_own)
-        entries[key] = cursor.take(n_value)
-    return entries

@@ -15,21 +15,30 @@ N_THREADS = min(2, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinit
 TWO_THREADS_FROM = 1_000_000  # numbers in w, times rows over 4: below, the hand-over costs more than it saves
 
 
+class Lock(type(threading.RLock())):
+    """A lock that does not stand in the way of pickle and copy: the copied object gets one of its own, a free one."""
+
+    def __reduce__(self):
+        return Lock, ()
+
+
 class Worker:
-    """A second thread that waits for half a product. Two locks pass the word: `go`, and back, `done`."""
+    """A second thread that waits for half a product. A lock passes the word, `go`; the job has one to pass it back."""
 
     def __init__(self):
-        self.go, self.done = threading.Lock(), threading.Lock()
+        self.go = threading.Lock()
         self.go.acquire()
-        self.done.acquire()
         self.pid = os.getpid()
         threading.Thread(target=self.work, daemon=True).start()
 
     def work(self):
         while True:
             self.go.acquire()
-            np.matmul(*self.job)
-            self.done.release()
+            arrays, done = self.job
+            np.matmul(*arrays)
+            self.job = arrays = None
+            idle.append(self)  # here, and not by the thread that waits: it may be interrupted
+            done.release()
 
 
 idle = []  # workers that have nothing to do: one, unless several threads of the program use models
@@ -49,11 +58,11 @@ def multiply(x, w, out):
     if w.size * max(4, n_rows) < 4 * TWO_THREADS_FROM or N_THREADS < 2:
         np.matmul(x, w, out)
         return
-    worker = free_worker()
+    worker, done = free_worker(), threading.Lock()
     half = len(w) // 2
     first, second = (x[:half], x[half:]) if x.ndim == w.ndim else (x, x)
-    worker.job = second, w[half:], out[half:]
+    done.acquire()
+    worker.job = (second, w[half:], out[half:]), done
     worker.go.release()
     np.matmul(first, w[:half], out[:half])
-    worker.done.acquire()
-    idle.append(worker)  # not if the wait was interrupted: that worker is given up
+    done.acquire()

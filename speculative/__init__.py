@@ -10,9 +10,21 @@ from .drafters.ngram import NGramDrafter, NGramModel
 from .drafters.prompt_lookup import PromptLookupDrafter
 from .drafters.suffix import SuffixDrafter
 from .exact import CannotEnumerate, exact_law
-from .gumbel import Gumbel
-from .interfaces import Draft, Drafter, Generation, LanguageModel, Round, Sampler, Stats, Verdict, Verifier, collect
+from .interfaces import (
+    Draft,
+    Drafter,
+    Generation,
+    LanguageModel,
+    RandomSource,
+    Round,
+    Sampler,
+    Stats,
+    Verdict,
+    Verifier,
+    collect,
+)
 from .probs import Sampling, acceptance_probability, residual, sample_token
+from .rng import Gumbel
 from .sampler import SpeculativeSampler
 from .stop import StopText
 from .timing import Timed
@@ -41,6 +53,7 @@ __all__ = [
     "NoisyDrafter",
     "OracleDrafter",
     "PromptLookupDrafter",
+    "RandomSource",
     "Round",
     "Sampler",
     "Sampling",

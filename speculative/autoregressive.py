@@ -3,13 +3,14 @@
 Next: sampler.py
 """
 
-from time import perf_counter
-
 import numpy as np
 
-from .interfaces import Round, check_request, collect
-from .probs import Sampling, as_generator, at_position, sample_token
+from .checks import check_logits, check_request, check_stop
+from .interfaces import Round, collect
+from .probs import Sampling, sample_token
+from .rng import as_generator, at_position
 from .stop import until_stop
+from .timing import Laps
 
 
 class AutoregressiveSampler:
@@ -28,20 +29,22 @@ class AutoregressiveSampler:
     def rounds(self, prompt, n_tokens, rng=None, *, stop_tokens=(), stop=None):
         """One `Round` of one token after the other; see `generate` for the parameters."""
         tokens = check_request(prompt, n_tokens, self.target)
-        return self._rounds(tokens, n_tokens, as_generator(rng), stop_tokens, stop)
+        return self._rounds(tokens, n_tokens, as_generator(rng), check_stop(stop_tokens, stop), stop)
 
     def _rounds(self, tokens, n_tokens, rng, stop_tokens, stop):
-        nothing = np.empty(0, np.int64), np.empty((0, self.target.n_vocab))
-        begin = len(tokens)
+        n_prompt, n_vocab = len(tokens), self.target.n_vocab
+        nothing, no_probs = np.empty(0, np.int64), np.empty((0, n_vocab))
         for _ in range(n_tokens):
-            started = perf_counter()
-            probs = self.sampling(self.target(tokens), tokens)  # [1, n_vocab]
-            called = perf_counter()
+            laps = Laps()
+            logits = self.target(list(tokens), n_last=1)
+            check_logits(logits, 1, n_vocab, "the target")
+            probs = self.sampling(logits, tokens)  # [1, n_vocab]
+            laps.end("target")
             token = sample_token(probs[0], at_position(rng, len(tokens)))
             tokens.append(token)
-            seconds = {"draft": 0.0, "target": called - started, "verify": perf_counter() - called}
-            yield Round(np.array([token]), nothing[0], 0, seconds, nothing[1], probs)
-            if until_stop(tokens[begin:-1], [token], stop_tokens, stop)[1]:
+            laps.end("verify")
+            yield Round(np.array([token]), nothing, 0, laps.seconds, no_probs, probs)
+            if until_stop(tokens[n_prompt:-1], [token], stop_tokens, stop)[1]:
                 return
 
     def generate(self, prompt, n_tokens, rng=None, *, stop_tokens=(), stop=None, keep_probs=False):
@@ -53,7 +56,7 @@ class AutoregressiveSampler:
             Token ids, at least one.
         n_tokens : int
         rng : int, np.random.Generator, or None
-            A seed, a generator, or any object with a method `random`, which is used as it is.
+            A seed, a generator, or any other `RandomSource`, which is used as it is.
         stop_tokens : collection of int
             The text ends with the first of them.
         stop : callable, optional
@@ -64,6 +67,7 @@ class AutoregressiveSampler:
         Raises
         ------
         ValueError
-            If prompt and n_tokens together exceed the target's n_ctx, or the prompt is no sequence of its tokens.
+            If prompt and n_tokens together exceed the target's n_ctx, if the prompt is not a sequence of its tokens, or
+            if one of the parts returns something invalid (checks.py).
         """
         return collect(prompt, self.rounds(prompt, n_tokens, rng, stop_tokens=stop_tokens, stop=stop), keep_probs)

@@ -1,25 +1,34 @@
-"""The seams: what a language model, a drafter, a verifier and a sampler are to each other, and what they return.
+"""The interfaces: what a language model, a drafter, a verifier and a sampler are to each other, and what they return.
 
 Nothing here computes a probability. Anything with the right call will do; nobody inherits from anything:
 
     LanguageModel   tokens -> logits
-    Drafter         tokens -> a few guessed tokens, each with the distribution it was drawn from
-    Verifier        the guesses and the target's distributions -> how many to keep, and one token more
+    Drafter         tokens -> a few drafted tokens, each with the distribution it was drawn from
+    Verifier        the draft and the target's distributions -> how many tokens to accept, and one token more
     Sampler         prompt -> rounds -> a generation
 
 Letters: K is the draft length (gamma in Leviathan et al.). p is the target's distribution and q the draft's, as in
 Leviathan et al., arXiv:2211.17192; Chen et al., arXiv:2302.01318, have the two the other way round.
-Next: probs.py
+Next: rng.py
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 
-from .trace.notebook import generation_html, round_html
+
+class RandomSource(Protocol):
+    """Where random numbers come from: handed down as `rng`. np.random.Generator is one.
+
+    Two methods more are optional, as `Gumbel` has them (rng.py): `draw(probs) -> token`, for a source that draws tokens
+    in a way of its own, and `at(position) -> source`, for one whose numbers belong to positions of the text.
+    """
+
+    def random(self) -> float:
+        """A uniform number in [0, 1)."""
 
 
 class LanguageModel(Protocol):
@@ -34,17 +43,17 @@ class LanguageModel(Protocol):
 
 @dataclass(frozen=True)
 class Draft:
-    """Guessed tokens, and for each exactly the distribution it was drawn from, after temperature and truncation."""
+    """Drafted tokens, and for each exactly the distribution it was drawn from, after temperature and truncation."""
 
     tokens: np.ndarray  # [k] int64, 0 <= k <= K: a drafter may know less
-    probs: np.ndarray  # [k, n_vocab] float64; one-hot where the guess is deterministic
+    probs: np.ndarray  # [k, n_vocab] float64; one-hot where the token is certain
 
 
 class Drafter(Protocol):
-    """Guesses what comes next."""
+    """Proposes what comes next."""
 
-    def propose(self, tokens: Sequence[int], K: int, rng: Any) -> Draft:
-        """At most K guesses for what follows `tokens`; none for K = 0."""
+    def propose(self, tokens: Sequence[int], K: int, rng: RandomSource) -> Draft:
+        """At most K tokens that may follow `tokens`; none for K = 0."""
 
 
 @dataclass(frozen=True)
@@ -54,19 +63,24 @@ class Verdict:
 
 
 class Verifier(Protocol):
-    """Decides on a whole block. A plain function will do; its attribute `exactness` is printed with results."""
+    """Decides on a whole draft. A plain function will do; `exactness_of` says what it declares about itself."""
 
-    def __call__(self, draft: Draft, target_probs: np.ndarray, rng: Any) -> Verdict:
-        """`target_probs` [k + 1, n_vocab] float64: row i is the target's distribution where drafted token i stands."""
+    def __call__(self, draft: Draft, target_probs: np.ndarray, rng: RandomSource) -> Verdict:
+        """`target_probs` [k + 1, n_vocab] float64: row i is the target's distribution of the token in place i."""
+
+
+def exactness_of(verifier: Verifier) -> str:
+    """What a verifier says of its output in its attribute `exactness`: "exact", ..., "LOSSY", or "not declared"."""
+    return getattr(verifier, "exactness", "not declared")
 
 
 @dataclass(frozen=True)
 class Round:
     """One call of the target, and the tokens it led to."""
 
-    tokens: np.ndarray  # [n] int64: the accepted ones of the draft, then one of the target's; none behind a stop token
+    tokens: np.ndarray  # [n] int64: the accepted ones of the draft, then one of the target's; none after a stop token
     drafted: np.ndarray  # [k] int64
-    n_accepted: int  # of the drafted tokens, how many stand in `tokens`
+    n_accepted: int  # how many of the drafted tokens are in `tokens`
     seconds: dict  # "draft", "target" and "verify" -> seconds
     draft_probs: np.ndarray | None  # [k, n_vocab] float64, and ...
     target_probs: np.ndarray | None  # ... [k + 1, n_vocab]; None in a Generation, unless it was asked to keep them
@@ -75,10 +89,17 @@ class Round:
     @property
     def origins(self) -> list[str]:
         """Where each token comes from: "accepted", and the last "correction", "bonus", or "plain" (nothing drafted)."""
-        last = "plain" if len(self.drafted) == 0 else "bonus" if self.n_accepted == len(self.drafted) else "correction"
+        if len(self.drafted) == 0:
+            last = "plain"
+        elif self.n_accepted == len(self.drafted):
+            last = "bonus"
+        else:
+            last = "correction"
         return (["accepted"] * self.n_accepted + [last])[: len(self.tokens)]
 
     def _repr_html_(self):
+        from .trace.notebook import round_html
+
         return round_html(self)
 
 
@@ -101,7 +122,7 @@ class Stats:
 
     @property
     def acceptance(self) -> float:
-        """Accepted over drafted tokens, or 0. Not alpha: what was drafted behind a rejection counts as drafted."""
+        """Accepted over drafted tokens, or 0. Not alpha: what was drafted after a rejection counts as drafted."""
         return self.accepted / self.drafted if self.drafted else 0.0
 
     @property
@@ -140,16 +161,35 @@ class Generation:
         )
 
     def _repr_html_(self):
+        from .trace.notebook import generation_html
+
         return generation_html(self)
 
 
 class Sampler(Protocol):
     """Continues a prompt."""
 
-    def rounds(self, prompt: Sequence[int], n_tokens: int, rng: Any = None) -> Iterator[Round]:
+    def rounds(
+        self,
+        prompt: Sequence[int],
+        n_tokens: int,
+        rng: Any = None,
+        *,
+        stop_tokens: Collection[int] = (),
+        stop: Callable | None = None,
+    ) -> Iterator[Round]:
         """Generate round by round, to be stepped through."""
 
-    def generate(self, prompt: Sequence[int], n_tokens: int, rng: Any = None) -> Generation:
+    def generate(
+        self,
+        prompt: Sequence[int],
+        n_tokens: int,
+        rng: Any = None,
+        *,
+        stop_tokens: Collection[int] = (),
+        stop: Callable | None = None,
+        keep_probs: bool = False,
+    ) -> Generation:
         """All rounds at once: exactly n_tokens new tokens, or fewer where a stop token or stop text comes first."""
 
 
@@ -161,24 +201,3 @@ def collect(prompt: Sequence[int], rounds: Iterable[Round], keep_probs: bool = F
     kept = tuple(r if keep_probs else replace(r, draft_probs=None, target_probs=None) for r in rounds)
     tokens = np.concatenate([np.empty(0, np.int64), *(r.tokens for r in kept)])
     return Generation(np.asarray(prompt, dtype=np.int64), tokens, kept)
-
-
-def check_request(prompt: Sequence[int], n_tokens: int, model: LanguageModel) -> list[int]:
-    """The prompt as a new list of int; ValueError unless `model` can continue it by n_tokens."""
-    tokens = [int(token) for token in prompt]
-    if not tokens:
-        raise ValueError("the prompt has no tokens: start from at least one, such as <|endoftext|>")
-    if min(tokens) < 0 or max(tokens) >= model.n_vocab:
-        raise ValueError(
-            f"expected prompt tokens from 0 to {model.n_vocab - 1}, got {min(tokens)} to {max(tokens)}: "
-            "encode the text with the target's tokenizer"
-        )
-    if n_tokens < 0:
-        raise ValueError(f"expected n_tokens of 0 or more, got {n_tokens}")
-    if len(tokens) + n_tokens > model.n_ctx:
-        room = model.n_ctx - len(tokens)
-        remedy = f"generate at most {room} or shorten the prompt" if room > 0 else "shorten the prompt"
-        raise ValueError(
-            f"prompt has {len(tokens)} tokens and n_tokens is {n_tokens}, but n_ctx is {model.n_ctx}: {remedy}"
-        )
-    return tokens

@@ -7,6 +7,7 @@ Next: autoregressive.py
 """
 
 import math
+import operator
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,9 +17,9 @@ import numpy as np
 class Sampling:
     """How logits become probabilities: a callable, (logits [n, n_vocab], tokens) -> probs [n, n_vocab] float64.
 
-    In this order: the repetition penalty, the temperature, top-k, top-p, min-p, each on what the one before has left,
-    brought to sum 1 again (the order of Hugging Face's `generate`; llama.cpp has the temperature last). Where top-k or
-    top-p cut between equal probabilities, the lower token ids stay.
+    In this order: the repetition penalty, the temperature, top-k, top-p, min-p, each applied to the renormalised result
+    of the one before (the order of Hugging Face's `generate`; llama.cpp has the temperature last). Where top-k or top-p
+    cut between equal probabilities, the lower token ids stay.
 
     Parameters
     ----------
@@ -33,7 +34,7 @@ class Sampling:
         Keep the tokens with at least min_p times the probability of the likeliest (arXiv:2407.01082).
     repetition_penalty : float
         Logits of tokens that occur before are divided by it where they are positive and multiplied where they are
-        negative (arXiv:1909.05858, section 4.1, with the sign seen to). Row i looks at what is before row i.
+        negative (arXiv:1909.05858, section 4.1, sign-aware). Row i looks at what is before row i.
 
     Examples
     --------
@@ -52,16 +53,11 @@ class Sampling:
     repetition_penalty: float = 1.0
 
     def __post_init__(self):
-        if not 0 <= self.temperature < math.inf:
-            raise ValueError(f"expected a temperature of 0 or more, got {self.temperature}")
-        if not (self.top_k >= 0 and self.top_k % 1 == 0):
-            raise ValueError(f"expected a top_k of 1 or more, or 0 for all tokens, got {self.top_k}")
-        if not 0 < self.top_p <= 1:
-            raise ValueError(f"expected a top_p above 0 and at most 1, got {self.top_p}")
-        if not 0 <= self.min_p <= 1:
-            raise ValueError(f"expected a min_p from 0 to 1, got {self.min_p}")
-        if not 0 < self.repetition_penalty < math.inf:
-            raise ValueError(f"expected a repetition_penalty above 0, got {self.repetition_penalty}")
+        check("a temperature of 0 or more", self.temperature, lambda value: value >= 0)
+        check("a top_k of 1 or more, or 0 for all tokens", self.top_k, lambda value: operator.index(value) >= 0)
+        check("a top_p above 0 and at most 1", self.top_p, lambda value: 0 < value <= 1)
+        check("a min_p from 0 to 1", self.min_p, lambda value: 0 <= value <= 1)
+        check("a repetition_penalty above 0", self.repetition_penalty, lambda value: value > 0)
 
     def __call__(self, logits, tokens=None):
         """Row i of the logits predicts what follows tokens[: len(tokens) - n + 1 + i]."""
@@ -97,6 +93,16 @@ class Sampling:
         return kept
 
 
+def check(expected, value, is_right):
+    """Raise ValueError unless the value is a finite number for which is_right(value) is true."""
+    try:
+        right = math.isfinite(value) and is_right(value)
+    except TypeError:  # no number, or no whole one
+        right = False
+    if not right:
+        raise ValueError(f"expected {expected}, got {value!r:.100}")
+
+
 def penalised(logits, tokens, penalty):
     """The logits [n, n_vocab] with the repetition penalty, each row for the tokens before it."""
     if tokens is None:
@@ -114,7 +120,7 @@ def sample_token(probs, rng):
     """A token id (int) drawn from probs [n_vocab] float64 with one uniform number, `rng.random()`.
 
     The cumulative sum need not end at 1 exactly: the uniform is scaled by its last value. A token of probability 0 is
-    never drawn. An rng with a method of its own for this (gumbel.py) is asked to draw instead.
+    never drawn. A source with a method of its own for this (rng.py) is asked to draw instead.
     """
     if hasattr(rng, "draw"):
         return rng.draw(probs)
@@ -143,29 +149,3 @@ def residual(p, q):
     excess = np.maximum(p - q, 0)
     mass = excess.sum()
     return excess / mass if mass > 0 else p
-
-
-def at_position(rng, position):
-    """The rng for the tokens from this position of the text on: itself, or noise keyed by position (gumbel.py)."""
-    return rng.at(position) if hasattr(rng, "at") else rng
-
-
-class Noted:
-    """An rng that notes the uniform numbers it hands out; in all else the one it stands for."""
-
-    def __init__(self, rng):
-        self.rng, self.uniforms = rng, []
-
-    def random(self, *arguments, **keywords):
-        self.uniforms.append(self.rng.random(*arguments, **keywords))
-        return self.uniforms[-1]
-
-    def __getattr__(self, name):
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(self.rng, name)
-
-
-def as_generator(rng):
-    """A seed (or None: a fresh one) as an np.random.Generator; anything with a method `random` as it is."""
-    return rng if hasattr(rng, "random") else np.random.default_rng(rng)

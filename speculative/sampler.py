@@ -1,22 +1,25 @@
 """Speculative sampling: the one loop. Every method is a drafter and a verifier handed to it.
 
-A cheap drafter guesses K tokens; one call of the target gives its distributions at all K places and one beyond; the
-verifier keeps a beginning of the guesses and adds one token of its own. With an exact verifier the tokens have the law
+A cheap drafter proposes K tokens; one call of the target gives its distributions at all K places and one beyond; the
+verifier accepts a prefix of the draft and adds one token more. With an exact verifier the tokens have the distribution
 that the target alone would give them, and each call of the target yields between 1 and K + 1 of them.
 
+`one_round` is the method; `_rounds`, around it, is the loop with its limits, its stops and its clock.
+
 Source: Leviathan et al., arXiv:2211.17192, algorithm 1; Chen et al., arXiv:2302.01318, algorithm 2 (which has p and q
-the other way round). The steps are numbered as in Leviathan's algorithm. Leaves out: how to guess (drafters/), how to
+the other way round). The steps are numbered as in Leviathan's algorithm. Leaves out: how to draft (drafters/), how to
 decide (verifiers/), and any cache: a model that keeps one compares the tokens it is given with those it has.
 Next: drafters/model.py, then verifiers/rejection.py
 """
 
-from time import perf_counter
-
 import numpy as np
 
-from .interfaces import Round, check_request, collect
-from .probs import Noted, Sampling, as_generator, at_position
+from .checks import check_draft, check_length, check_logits, check_request, check_stop, check_verdict
+from .interfaces import Draft, Round, collect
+from .probs import Sampling
+from .rng import Recorder, as_generator, at_position
 from .stop import until_stop
+from .timing import Laps
 from .verifiers.rejection import rejection
 
 
@@ -35,66 +38,63 @@ class SpeculativeSampler:
     """
 
     def __init__(self, target, drafter, *, verifier=rejection, K=4, sampling=Sampling()):
-        if not callable(K) and K < 1:
-            raise ValueError(f"expected a draft length K of 1 or more, got {K}")
         self.target = target
         self.drafter = drafter
         self.verifier = verifier
-        self.K = K
+        self.K = K if callable(K) else check_length(K, 1, "a draft length K")
         self.sampling = sampling
+
+    def one_round(self, tokens, k, draft_rng, verify_rng, laps):
+        """(draft, target_probs, verdict) after these tokens, with at most k drafted tokens."""
+        # 1. Draft up to k tokens, one by one, each with the distribution q that it was drawn from.
+        draft = check_draft(self.drafter.propose(list(tokens), k, draft_rng), k, self.target.n_vocab)
+        laps.end("draft")
+
+        # 2. One call of the target: its distributions p at each drafted token, and after the last.
+        extended = [*tokens, *draft.tokens.tolist()]
+        logits = self.target(list(extended), n_last=len(draft.tokens) + 1)
+        check_logits(logits, len(draft.tokens) + 1, self.target.n_vocab, "the target")
+        target_probs = self.sampling(logits, extended)  # [k + 1, n_vocab]
+        laps.end("target")
+
+        # 3. and 4. How many drafted tokens are accepted, and the token that follows them.
+        copies = Draft(draft.tokens.copy(), draft.probs.copy()), target_probs.copy()
+        verdict = check_verdict(self.verifier(*copies, verify_rng), len(draft.tokens), self.target.n_vocab)
+        laps.end("verify")
+        return draft, target_probs, verdict
 
     def rounds(self, prompt, n_tokens, rng=None, *, stop_tokens=(), stop=None):
         """One `Round` for each call of the target; see `generate` for the parameters."""
         tokens = check_request(prompt, n_tokens, self.target)
-        return self._rounds(tokens, n_tokens, as_generator(rng), stop_tokens, stop)
+        return self._rounds(tokens, n_tokens, as_generator(rng), check_stop(stop_tokens, stop), stop)
 
     def _rounds(self, tokens, n_tokens, rng, stop_tokens, stop):
-        begin, end, history = len(tokens), len(tokens) + n_tokens, []
-        while len(tokens) < end:
-            # 1. Guess up to K tokens, one by one, with their distributions q. The round will add one token more
-            #    than it accepts, hence the - 1: never past the end. With k = 0 the round is a plain step.
-            started = perf_counter()
-            K = self.K(history) if callable(self.K) else self.K
-            k = min(K, end - len(tokens) - 1, self.target.n_ctx - len(tokens) - 1)
-            draft = self.drafter.propose(tokens, k, at_position(rng, len(tokens)))
-            check_draft(draft, k, self.target.n_vocab)
-            n_drafted = len(draft.tokens)
+        n_prompt, n_end, history = len(tokens), len(tokens) + n_tokens, []
+        while len(tokens) < n_end:
+            # A round adds one token more than it accepts, hence the - 1: never past the end. With k = 0 it is a plain
+            # step of the target.
+            laps, n = Laps(), len(tokens)
+            k = min(self.draft_length(history), n_end - n - 1, self.target.n_ctx - n - 1)
+            recorder = Recorder(at_position(rng, n))
+            draft, target_probs, verdict = self.one_round(tokens, k, at_position(rng, n), recorder, laps)
+            history.append((len(draft.tokens), verdict.n_accepted))
 
-            # 2. One call of the target: its distributions p before each guess, and after the last.
-            drafted = perf_counter()
-            drafted_too = [*tokens, *draft.tokens.tolist()]
-            logits = self.target(drafted_too, n_last=n_drafted + 1)
-            target_probs = self.sampling(logits, drafted_too)  # [k + 1, n_vocab]
-
-            # 3. and 4. How many guesses stay, and the token that follows them.
-            called = perf_counter()
-            noted = Noted(at_position(rng, len(tokens)))
-            verdict = self.verifier(draft, target_probs, noted)
-            history.append((n_drafted, verdict.n_accepted))
-
-            # 5. The accepted guesses and that token are the output, up to where the text stops, in mid-block or not.
+            # 5. The accepted tokens and the one after them are the output, up to where the text stops.
             new = np.append(draft.tokens[: verdict.n_accepted], verdict.next_token)
-            n_kept, stops = until_stop(tokens[begin:], new.tolist(), stop_tokens, stop)
-            new = new[:n_kept]
+            n_kept, stops = until_stop(tokens[n_prompt:], new.tolist(), stop_tokens, stop)
+            new, n_accepted = new[:n_kept], min(verdict.n_accepted, n_kept)
             tokens += new.tolist()
-            seconds = {"draft": drafted - started, "target": called - drafted, "verify": perf_counter() - called}
-            n_accepted, uniforms = min(verdict.n_accepted, n_kept), tuple(noted.uniforms)
-            yield Round(new, draft.tokens, n_accepted, seconds, draft.probs, target_probs, uniforms)
+            uniforms = tuple(recorder.uniforms)
+            yield Round(new, draft.tokens, n_accepted, laps.seconds, draft.probs, target_probs, uniforms)
             if stops:
                 return
+
+    def draft_length(self, history):
+        """K for the next round, after rounds of (drafted, accepted) tokens."""
+        if not callable(self.K):
+            return self.K
+        return check_length(self.K(list(history)), 0, "the function K to return a draft length")
 
     def generate(self, prompt, n_tokens, rng=None, *, stop_tokens=(), stop=None, keep_probs=False):
         """A `Generation`; parameters and result as in `AutoregressiveSampler.generate`."""
         return collect(prompt, self.rounds(prompt, n_tokens, rng, stop_tokens=stop_tokens, stop=stop), keep_probs)
-
-
-def check_draft(draft, k, n_vocab):
-    """Raise ValueError unless the draft has at most k tokens, each with a distribution over the target's vocabulary."""
-    n_drafted = len(draft.tokens)
-    if n_drafted > k:
-        raise ValueError(f"the drafter was asked for at most {k} tokens and proposed {n_drafted}")
-    if draft.probs.shape != (n_drafted, n_vocab):
-        raise ValueError(
-            f"expected draft probabilities of shape ({n_drafted}, {n_vocab}), one row over the target's vocabulary for "
-            f"each token, got {draft.probs.shape}: draft and target must share one vocabulary"
-        )

@@ -23,18 +23,20 @@ The same run has many "rates". In the words of this library, and of others, for 
 Next: costs.py
 """
 
-import math
-
 import numpy as np
 
 
 def expected_tokens(alpha, K):
     """Tokens per target call, 1 + alpha + ... + alpha^K (arXiv:2211.17192, equation 1).
 
+    alpha (0 to 1) and K (whole numbers of 0 or more) may be arrays, here and below: they are broadcast.
+
     >>> round(expected_tokens(0.8, 4), 2)
     3.36
     """
-    return float(sum(alpha**i for i in range(K + 1)))
+    alpha, K = check_alpha(alpha), check_K(K)
+    i = np.arange(K.max(initial=0) + 1)
+    return plain(np.where(i <= K[..., None], alpha[..., None] ** i, 0).sum(axis=-1))
 
 
 def speedup(alpha, K, c, v=None):
@@ -42,8 +44,11 @@ def speedup(alpha, K, c, v=None):
 
     >>> round(speedup(0.8, 5, 0), 2)
     3.69
+    >>> speedup(np.array([0.6, 0.8]), 5, 0).round(2)
+    array([2.38, 3.69])
     """
-    return expected_tokens(alpha, K) / (K * c + (v[K] if v is not None else 1.0))
+    check = 1.0 if v is None else np.asarray(v)[check_K(K)]
+    return plain(expected_tokens(alpha, K) / (np.multiply(K, c) + check))
 
 
 def operations_factor(alpha, K, c_hat):
@@ -52,7 +57,7 @@ def operations_factor(alpha, K, c_hat):
     >>> round(operations_factor(0.8, 5, 0), 2)
     1.63
     """
-    return (K * c_hat + K + 1) / expected_tokens(alpha, K)
+    return plain((np.multiply(K, c_hat) + K + 1) / expected_tokens(alpha, K))
 
 
 def best_K(alpha, c, v=None, most=20):
@@ -61,7 +66,29 @@ def best_K(alpha, c, v=None, most=20):
     >>> [best_K(alpha, 0.1) for alpha in (0.05, 0.5, 0.9)]
     [0, 2, 10]
     """
-    return max(range(len(v) if v is not None else most + 1), key=lambda K: speedup(alpha, K, c, v))
+    K = np.arange(most + 1 if v is None else len(v))
+    return plain(np.argmax(speedup(np.asarray(alpha)[..., None], K, c, v), axis=-1))
+
+
+def check_alpha(alpha):
+    """alpha as an array; ValueError unless it is from 0 to 1. NaN, for unknown, stays."""
+    alpha = np.asarray(alpha, dtype=np.float64)
+    if ((alpha < 0) | (alpha > 1)).any():
+        raise ValueError(f"expected acceptance probabilities from 0 to 1, got {alpha.min():g} to {alpha.max():g}")
+    return alpha
+
+
+def check_K(K):
+    """K as an array; ValueError unless it is of whole numbers of 0 or more."""
+    K = np.asarray(K)
+    if K.dtype.kind not in "iu" or (K < 0).any():
+        raise ValueError(f"expected draft lengths K of 0 or more, whole numbers, got {K!s:.100}")
+    return K
+
+
+def plain(array):
+    """An array without dimensions as a Python number, any other as it is."""
+    return array.item() if np.ndim(array) == 0 else array
 
 
 # ------------------------------------------------------------------------------------------------ alpha
@@ -76,20 +103,20 @@ def overlap(target_probs, draft_probs):
 
 
 def estimate_alpha(n_accepted, n_rejected):
-    """(alpha, low, high): A / (A + J), for A accepted guesses and J rounds that end in a rejection; a 95 % interval.
+    """(alpha, low, high): A / (A + J), for A accepted tokens and J rounds that end in a rejection; a 95 % interval.
 
-    Guesses behind a rejection were never tested, which is why accepted / drafted is less. The interval is Wilson's
-    (1927). With nothing tested it is (nan, 0, 1).
+    Tokens after a rejection were never tested, which is why accepted / drafted is less. The interval is Wilson's
+    (1927), for tests that do not depend on each other. With nothing tested it is (nan, 0, 1). Counts may be arrays.
 
     >>> [round(number, 3) for number in estimate_alpha(80, 20)]
     [0.8, 0.711, 0.867]
     """
-    n = n_accepted + n_rejected
-    if n == 0:
-        return math.nan, 0.0, 1.0
-    alpha, z = n_accepted / n, 1.959964
-    middle, spread = alpha + z**2 / (2 * n), z * math.sqrt(alpha * (1 - alpha) / n + z**2 / (4 * n**2))
-    return alpha, (middle - spread) / (1 + z**2 / n), (middle + spread) / (1 + z**2 / n)
+    n, z = np.add(n_accepted, n_rejected, dtype=np.float64), 1.959964
+    with np.errstate(divide="ignore", invalid="ignore"):
+        alpha = n_accepted / n
+        middle, spread = alpha + z**2 / (2 * n), z * np.sqrt(alpha * (1 - alpha) / n + z**2 / (4 * n**2))
+        low, high = (middle - spread) / (1 + z**2 / n), (middle + spread) / (1 + z**2 / n)
+    return plain(alpha), plain(np.where(n > 0, low, 0.0)), plain(np.where(n > 0, high, 1.0))
 
 
 # ------------------------------------------------------------------------------------------------ a given text
@@ -130,6 +157,7 @@ def expected_time(acceptance, K, c=0.0, v=None):
     >>> expected_time([1.0] * 10, K=4), expected_time([0.0] * 10, K=4)
     (2.0, 10.0)
     """
+    check_alpha(acceptance), check_K(K)
     n = len(acceptance)
     times = [0.0] * (n + 1)
     for i in range(n - 1, -1, -1):

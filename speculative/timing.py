@@ -1,11 +1,24 @@
-"""A clock around a language model, which reports in the terms of llama.cpp.
+"""Clocks: around the parts of a round, and around a language model, which reports in the terms of llama.cpp.
 
 "Prompt evaluation" is the first call, which takes in the prompt; all later ones are "evaluation". Counted are the
-tokens that a model with a cache has to run: those behind the prefix it knows from the call before.
+tokens that a model with a cache has to run: those after the prefix it knows from the call before.
 Next: experiments/__init__.py
 """
 
 from time import perf_counter
+
+
+class Laps:
+    """A stopwatch: `end(name)` notes in `seconds` how long it was since the lap before ended."""
+
+    def __init__(self):
+        self.seconds = {"draft": 0.0, "target": 0.0, "verify": 0.0}
+        self.started = perf_counter()
+
+    def end(self, name):
+        now = perf_counter()
+        self.seconds[name] = now - self.started
+        self.started = now
 
 
 class Timed:

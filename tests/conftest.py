@@ -2,12 +2,14 @@ import hashlib
 import importlib.util
 from pathlib import Path
 
-import numpy as np
 import pytest
+from file_server import hurry, server  # noqa: F401 (fixtures)
+from helpers import ROOT, random_gpt2, random_tensors
+from model_server import model_server, small_model  # noqa: F401 (fixtures)
 
 import gpt2np
 
-ROOT = Path(__file__).parent.parent
+__all__ = ["ROOT", "random_gpt2", "random_tensors"]
 
 
 @pytest.fixture(scope="session")
@@ -32,21 +34,3 @@ def gpt2_vocabulary_files():
 @pytest.fixture(scope="session")
 def gpt2_tokenizer(gpt2_vocabulary_files):
     return gpt2np.Tokenizer.from_files(*gpt2_vocabulary_files)
-
-
-def random_tensors(hparams, seed=0, scale=0.3):
-    """The tensors of a random GPT-2 under their Hugging Face names, float32, read-only."""
-    from gpt2np.params import param_shapes
-
-    rng, tensors = np.random.default_rng(seed), {}
-    for name, shape in param_shapes(hparams).items():
-        is_gain = "ln_" in name and name.endswith("weight")
-        tensors[name] = (rng.standard_normal(shape) * scale + is_gain).astype(np.float32)
-        tensors[name].setflags(write=False)
-    return tensors
-
-
-def random_gpt2(hparams, seed=0, scale=0.3):
-    from gpt2np.params import build_params
-
-    return gpt2np.GPT2(build_params(random_tensors(hparams, seed, scale), hparams, "random"), hparams)

@@ -94,7 +94,15 @@ def test_files_stay_small_enough_to_read():
     assert {str(path): n for path in RUN_TIME if (n := len((ROOT / path).read_text().splitlines())) > 260} == {}
 
 
-def test_the_forward_pass_stays_under_a_hundred_lines():
-    layers, model = (ast.parse((ROOT / "gpt2np" / name).read_text()) for name in ("layers.py", "model.py"))
-    forward = next(node for node in model.body if isinstance(node, ast.FunctionDef) and node.name == "forward")
-    assert 50 < code_lines(layers) + code_lines(forward) < 100
+def test_the_forward_pass_stays_small():
+    """A budget for each file that a pass goes through, in code lines; reference.py is the page to print."""
+    budget = {"reference": 45, "layers": 70, "cache": 30, "model": 90, "matmul": 170, "two_threads": 50}
+    found = {name: code_lines(ast.parse((ROOT / "gpt2np" / f"{name}.py").read_text("utf-8"))) for name in budget}
+    assert {name: n for name, n in found.items() if n > budget[name]} == {}, found
+    assert all(n > 0.6 * budget[name] for name, n in found.items()), f"a budget is for what is there: {found}"
+
+
+def test_a_round_fits_a_slide():
+    tree = ast.parse((ROOT / "speculative" / "sampler.py").read_text("utf-8"))
+    one_round = next(node for node in ast.walk(tree) if getattr(node, "name", "") == "one_round")
+    assert code_lines(one_round) <= 14

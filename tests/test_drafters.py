@@ -104,6 +104,44 @@ def test_a_table_is_saved_and_loaded(tmp_path):
         np.testing.assert_array_equal(again.row(context), model.row(context))
 
 
+@pytest.mark.parametrize(
+    ("name", "array"),
+    [
+        ("n_vocab", np.array(0)),
+        ("n_vocab", np.array(-7)),
+        ("n_vocab", np.array(10**12)),
+        ("n_vocab", np.array(7.0)),
+        ("n_vocab", np.array([7, 7])),
+        ("codes1", np.array([0, 1, 7])),
+        ("codes1", np.array([-1, 1, 2])),
+        ("codes1", np.array([1, 0, 2])),
+        ("codes1", np.array([1, 1, 2])),
+        ("codes1", np.array([0, 1, 2], np.int32)),
+        ("codes1", np.array([[0, 1, 2]])),
+        ("codes1", np.array([0, 1])),
+        ("counts1", np.array([1, 0, 1])),
+        ("counts1", np.array([1, -5, 1])),
+        ("counts1", np.array([2**62, 2**62, 2**62])),
+        ("counts1", np.array([1.0, 1.0, 1.0])),
+        ("codes2", np.zeros(10_000_000, np.int8)),  # compressed to nothing
+        ("counts1", np.array([None, 1, 1])),
+    ],
+)
+def test_a_table_with_other_arrays_is_refused(tmp_path, name, array):
+    model = NGramModel.from_tokens([0, 1, 2, 0], n_vocab=7, n=1)
+    arrays = {"n_vocab": np.array(7), "codes1": model.counts[0][0], "counts1": model.counts[0][1]}
+    with open(tmp_path / "table", "wb") as file:
+        (np.savez_compressed if name == "codes2" else np.savez)(file, **arrays | {name: array})
+    with pytest.raises(ValueError, match="table is no table of n-grams"):
+        NGramModel.load(tmp_path / "table")
+
+
+@pytest.mark.parametrize("tokens", [[0.5, 1.5, 1.0], [[0, 1], [1, 0]], ["0", "1", "2"]])
+def test_only_whole_numbers_in_a_row_are_counted(tokens):
+    with pytest.raises(ValueError, match="expected token ids in one list, got"):
+        NGramModel.from_tokens(tokens, n_vocab=3, n=1)
+
+
 @pytest.mark.parametrize("content", [b"", b"no table", b"PK\x03\x04 broken", None])
 def test_a_file_that_is_no_table_is_refused(tmp_path, content):
     path = tmp_path / "table"

@@ -85,7 +85,7 @@ def test_a_third_of_the_prompts_is_timed_and_the_others_are_expected_from():
 
 def test_speculation_does_not_pay_with_a_draft_at_the_targets_cost(monkeypatch):
     now = [0.0]
-    monkeypatch.setattr("speculative.sampler.perf_counter", lambda: now[0])
+    monkeypatch.setattr("speculative.timing.perf_counter", lambda: now[0])
 
     def slow(tokens, n_last=1):
         now[0] += 1.0
@@ -177,7 +177,7 @@ def ticking(model, now, seconds):
 
 def test_the_gamma_table_of_a_perfect_draft_at_a_quarter_of_the_cost(monkeypatch):
     now = [0.0]
-    for module in ("sampler", "experiments.clock"):
+    for module in ("timing", "experiments.clock"):
         monkeypatch.setattr(f"speculative.{module}.perf_counter", lambda: now[0])
     drafter = ModelDrafter(ticking(TARGET, now, 0.25))
     table = gamma_table(ticking(TARGET, now, 1.0), drafter, [[0], [1]], 60, sampling=Sampling(), lengths=(1, 2, 5))

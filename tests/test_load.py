@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import safetensors.numpy
 from conftest import random_tensors
+from write_tf import write_checkpoint
 
 import gpt2np
 from gpt2np import CheckpointError, HParams
@@ -69,12 +70,34 @@ def test_bfloat16_is_read_as_float32(folder):
     np.testing.assert_array_equal(logits(folder), expected)
 
 
-def test_float32_parameters_are_used_in_place():
+def test_float32_matrices_are_used_in_place():
     tensors = random_tensors(SHAPE)
     params = build_params(tensors, SHAPE, "file")
     assert params["wte"] is tensors["wte.weight"]
     assert params["blocks"][1]["attn"]["c_attn"]["w"] is tensors["h.1.attn.c_attn.weight"]
-    assert params["blocks"][0]["ln_2"]["g"] is tensors["h.0.ln_2.weight"]
+    small = params["blocks"][0]["ln_2"]["g"]
+    np.testing.assert_array_equal(small, tensors["h.0.ln_2.weight"])
+    assert small is not tensors["h.0.ln_2.weight"] and not small.flags.writeable
+
+
+@pytest.mark.parametrize("layout", ["hub", "openai"])
+def test_a_model_keeps_nothing_of_its_file(folder, layout):
+    """What is written into the file later changes no model; a file cut short would end the process."""
+    name = "model.safetensors"
+    if layout == "openai":
+        write_checkpoint(folder, random_tensors(SHAPE))
+        (folder / "hparams.json").write_text(json.dumps(SHAPE.__dict__))
+        (folder / name).unlink()
+        name = "model.ckpt.data-00000-of-00001"
+    model, _ = gpt2np.load(folder)
+    before = model(TOKENS).copy()
+    with (folder / name).open("r+b") as file:
+        file.write(bytes((folder / name).stat().st_size))
+    model.reset()
+    np.testing.assert_array_equal(model(TOKENS), before)
+    (folder / name).write_bytes(b"")
+    model.reset()
+    np.testing.assert_array_equal(model(TOKENS), before)
 
 
 def test_openai_names_of_the_vocabulary_files(folder):
@@ -109,6 +132,10 @@ def test_a_size_is_a_folder_in_models_dir(folder, tmp_path_factory):
             r"no floating-point numbers in ln_f\.bias \(int32\)",
         ),
         (lambda t: t.update({"lm_head.weight": t["wte.weight"] + 1}), r"lm_head\.weight that differs from wte"),
+        (
+            lambda t: t.update({"transformer.wte.weight": t["wte.weight"] + 1}),
+            r"model\.safetensors has both .*wte\.weight and .*wte\.weight, one parameter under two names",
+        ),
     ],
 )
 def test_the_wrong_tensor_is_named(folder, change, message):
@@ -131,16 +158,22 @@ def test_the_wrong_tensor_is_named(folder, change, message):
         ({"n_layer": "2"}, "expected positive whole numbers"),
         ({"vocab_size": 2000}, "the vocabulary has 2048 tokens, but the model 2000"),
         ({"n_layer": 3}, r"lacks h\.2\.ln_1\.weight"),
+        ({"n_layer": 10**9}, r"has 28 tensors, too few for the 1000000000 layers of its config"),
+        ({"n_embd": 3 * 10**4200}, "expected positive whole numbers"),
+        ({"model_type": "x" * 1_000_000}, r"model_type is 'xxx.* only that is computed here"),
+        ({"model_type": "\x1b[2J"}, r"model_type is '\\x1b\[2J', but GPT-2 has"),
     ],
 )
 def test_a_config_that_is_no_gpt2_is_refused(folder, change, message):
     (folder / "config.json").write_text(json.dumps(CONFIG | change))
-    with pytest.raises(CheckpointError, match=message):
+    with pytest.raises(CheckpointError, match=message) as error:
         gpt2np.load(folder)
+    assert str(error.value).isprintable() and len(str(error.value)) <= 500
 
 
 @pytest.mark.parametrize(
-    ("text", "what"), [("", "JSON"), ("{", "JSON"), ("[]", "a JSON object"), ("3", "a JSON object")]
+    ("text", "what"),
+    [("", "JSON"), ("{", "JSON"), ("[" * 99_999, "JSON"), ('{"a": 1, "a": 2}', "JSON"), ("[]", "a JSON object")],
 )
 def test_a_config_that_is_no_json_object_is_refused(folder, text, what):
     (folder / "config.json").write_text(text)
@@ -174,3 +207,41 @@ def test_an_unknown_name(tmp_path):
         gpt2np.load("125M", tmp_path)
     with pytest.raises(ValueError, match="unknown source 'hg': expected hub or openai"):
         gpt2np.load("124M", tmp_path, source="hg")
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("gpt2", 'write "124M"'),
+        ("gpt2-medium", 'write "355M"'),
+        ("openai-community/gpt2-xl", 'write "1558M"'),
+        ("GPT2-Large", 'write "774M"'),
+        ("124m", 'write "124M"'),
+        (124, 'write "124M"'),
+        ("355", 'write "355M"'),
+        ("distilgpt2", r"or a folder with config\.json, vocab\.json, .* of a GPT-2 \(the Hugging Face hub has those"),
+        *[
+            (name, "expected tiny-target, .* or a folder with")
+            for name in ("", None, 3.5, ["124M"], b"124M", "x" * 9999)
+        ],
+        ("\0", "expected tiny-target, .* or a folder with"),
+    ],
+)
+def test_a_name_that_others_use_is_answered_with_ours(tmp_path, name, remedy):
+    with pytest.raises(ValueError, match=f"unknown model .*: .*{remedy}") as caught:
+        gpt2np.load(name, tmp_path)
+    assert len(str(caught.value)) < 400 and list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_of_that_name_is_taken(folder, monkeypatch):
+    monkeypatch.chdir(folder.parent)
+    folder.rename(folder.parent / "gpt2")
+    assert gpt2np.load("gpt2")[0].hparams == SHAPE
+
+
+@pytest.mark.parametrize("name", ["config.json", "merges.txt", "model.safetensors"])
+def test_a_file_that_cannot_be_read(folder, name):
+    (folder / name).unlink()
+    (folder / name).symlink_to("/proc/self/mem")  # a file, but it cannot be read from its beginning
+    with pytest.raises(CheckpointError, match=f"{name}|cannot be read"):
+        gpt2np.load(folder)

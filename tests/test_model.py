@@ -1,9 +1,17 @@
+import copy
+import os
+import pickle
+import sys
+import threading
+
 import numpy as np
 import pytest
-from conftest import random_gpt2, random_tensors
+from helpers import random_gpt2, random_tensors
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import gpt2np.model
-from gpt2np import HParams
+from gpt2np import EarlyExit, HParams, matmul, reference
 from gpt2np.cache import KVCache
 from gpt2np.model import common_prefix, forward
 
@@ -11,7 +19,94 @@ SHAPE = HParams(n_vocab=53, n_ctx=29, n_embd=3 * 7, n_head=3, n_layer=2)
 
 
 def uncached(model, tokens, n_last):
-    return forward(tokens, model.params, SHAPE.n_head, n_last)
+    return reference.forward(tokens, model.params, model.hparams.n_head)[-n_last:]
+
+
+def assert_close(logits, expected):
+    assert logits.dtype == expected.dtype == np.float32
+    np.testing.assert_allclose(logits, expected, rtol=0, atol=1e-4 * np.abs(expected).max())
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_the_fast_pass_equals_the_reference(data):
+    """Any shape, any split of a text into cached and new tokens, any number of rows."""
+    n_head, d_head, n_ctx = data.draw(st.integers(1, 5)), data.draw(st.integers(1, 9)), data.draw(st.integers(1, 40))
+    shape = HParams(data.draw(st.integers(2, 90)), n_ctx, n_head * d_head, n_head, data.draw(st.integers(1, 3)))
+    model = random_gpt2(shape, seed=data.draw(st.integers(0, 99)))
+    texts = st.lists(st.integers(0, shape.n_vocab - 1), min_size=1, max_size=n_ctx)
+    tokens = data.draw(texts)
+    for _ in range(3):
+        n_last = data.draw(st.integers(1, len(tokens)))
+        assert_close(model(tokens, n_last), uncached(model, tokens, n_last))
+        tokens = (tokens[: data.draw(st.integers(0, len(tokens)))] + data.draw(texts))[:n_ctx]
+
+
+def test_the_fast_pass_equals_the_reference_on_the_bundled_pair(tiny_pair):
+    tokens = tiny_pair[2].encode("Once upon a time there was a king, and the king had a daughter who")
+    for model in tiny_pair[:2]:
+        model(tokens[:5])
+        assert_close(model(tokens, len(tokens)), uncached(model, tokens, len(tokens)))
+
+
+@pytest.mark.parametrize("n_cached", [0, 1, 5])
+def test_positions_and_mask_serve_the_nodes_of_a_tree(n_cached):
+    """Every node's row is that of the text and the node's own path, whatever branches are computed beside it."""
+    model, text = random_gpt2(SHAPE), [3, 1, 4, 1, 5, 9]
+    nodes, parents = [7, 8, 7, 10, 11, 2, 7], [-1, -1, 0, 0, 1, 3, 5]
+    paths = []  # the indices of a node's ancestors and its own
+    for i, parent in enumerate(parents):
+        paths.append([*(paths[parent] if parent >= 0 else []), i])
+    n, n_text = len(nodes), len(text)
+    mask = np.full((n_text + n, n_text + n), -np.inf, np.float32)
+    mask[:n_text, :n_text][np.tri(n_text, dtype=bool)] = 0
+    for i, path in enumerate(paths):
+        mask[n_text + i, [*range(n_text), *(n_text + j for j in path)]] = 0
+    positions = np.array([*range(n_text), *(n_text + len(path) - 1 for path in paths)])
+
+    cache = KVCache(SHAPE.n_layer, SHAPE.n_head, SHAPE.n_ctx, SHAPE.d_head)
+    if n_cached:
+        forward(text[:n_cached], model.params, SHAPE.n_head, cache=cache)
+    logits = forward(
+        [*text, *nodes][n_cached:], model.params, SHAPE.n_head, n + 1, cache, positions[n_cached:], mask[n_cached:]
+    )
+    assert_close(logits[0], uncached(model, text, 1)[0])
+    for row, path in zip(logits[1:], paths):
+        tokens = [*text, *(nodes[j] for j in path)]
+        assert_close(row, uncached(model, tokens, 1)[0])
+        if matmul.strategy() == "panels":  # adds in one order, so that columns of weight 0 change nothing
+            assert row.tobytes() == model(tokens)[0].tobytes()
+
+
+def test_threads_share_a_model():
+    """Eight threads, each with texts of its own, at the shortest switch interval."""
+    model, rng, wrong = random_gpt2(SHAPE), np.random.default_rng(0), []
+    texts = [rng.integers(0, SHAPE.n_vocab, 12).tolist() for _ in range(8)]
+    expected = [model(text, 3).tobytes() for text in texts]
+
+    def run(text, logits):
+        wrong.extend(1 for n in range(30) if model(text[: 6 + n % 6]) is None or model(text, 3).tobytes() != logits)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        threads = [threading.Thread(target=run, args=pair) for pair in zip(texts, expected)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert wrong == []
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+def test_a_model_can_be_copied_while_it_is_locked(copied):
+    model = random_gpt2(SHAPE)
+    logits = model([1, 2, 3])
+    with model.lock:
+        other = copied(model)
+    assert other([1, 2, 3]).tobytes() == logits.tobytes()
 
 
 def test_logits_do_not_depend_on_what_was_asked_before():
@@ -25,7 +120,7 @@ def test_logits_do_not_depend_on_what_was_asked_before():
         n_last = int(rng.integers(1, len(tokens) + 1))
         logits = model(tokens, n_last=n_last)
         assert logits.shape == (n_last, SHAPE.n_vocab) and logits.dtype == np.float32
-        np.testing.assert_allclose(logits, uncached(model, tokens, n_last), rtol=1e-4, atol=1e-4)
+        assert_close(logits, uncached(model, tokens, n_last))
         lengths.add(len(tokens))
     assert lengths == set(range(1, SHAPE.n_ctx + 1))
 
@@ -55,23 +150,50 @@ def test_the_cache_as_an_explicit_argument():
     np.testing.assert_allclose(again, forward(tokens, params, SHAPE.n_head, n_last=2), rtol=1e-4, atol=1e-4)
 
 
-def test_an_interrupted_call_leaves_the_model_right(monkeypatch):
-    model = random_gpt2(SHAPE)
-    model([1, 2, 3, 4])
-    calls, block = [], gpt2np.model.block
+class InterruptAt:
+    """Raises KeyboardInterrupt at the nth line that gpt2np runs."""
 
-    def interrupted(*arguments):
-        calls.append(0)
-        if len(calls) == 2:
+    def __init__(self, n):
+        self.n_left = n
+
+    def __call__(self, frame, event, argument):
+        if f"{os.sep}gpt2np{os.sep}" not in frame.f_code.co_filename:
+            return None
+        self.n_left -= event == "line"
+        if self.n_left == 0 and event == "line":
             raise KeyboardInterrupt
-        return block(*arguments)
+        return self
 
-    monkeypatch.setattr(gpt2np.model, "block", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        model([1, 2, 7, 8])
-    monkeypatch.setattr(gpt2np.model, "block", block)
-    for tokens in ([1, 2, 7, 8], [1, 2, 3, 4]):
-        np.testing.assert_allclose(model(tokens), uncached(model, tokens, 1), rtol=1e-4, atol=1e-4)
+
+def interrupted(call, n):
+    """Whether the call had as many as n lines, and was interrupted."""
+    before = sys.gettrace()
+    sys.settrace(InterruptAt(n))
+    try:
+        call()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
+
+
+@pytest.mark.parametrize("make", [lambda model: model, lambda model: EarlyExit(model, 1)], ids=["GPT2", "EarlyExit"])
+def test_a_call_interrupted_at_any_line_leaves_the_model_right(make):
+    """Ctrl-C may come between any two lines; what is asked after it comes out as from a new model."""
+    model, fresh, n = make(random_gpt2(SHAPE)), make(random_gpt2(SHAPE)), 1
+    expected = {}
+    for tokens in ([1, 2, 7, 8, 9], [1, 2, 3, 4]):
+        fresh.reset()
+        expected[tuple(tokens)] = fresh(tokens).tobytes()
+    is_interrupted = True
+    while is_interrupted:
+        model([1, 2, 3, 4])
+        is_interrupted = interrupted(lambda: model([1, 2, 7, 8]), n)
+        for tokens, logits in expected.items():
+            assert model(list(tokens)).tobytes() == logits, f"interrupted at line {n}"
+        n += 1
+    assert n > 50
 
 
 def test_tokens_may_come_as_any_sequence_and_stay_as_they_are():

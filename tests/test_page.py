@@ -93,7 +93,7 @@ def test_pointing_at_a_token_shows_its_round(view, trace):
     rows = panel.locator("tbody tr")
     assert rows.count() == 4 and "chosen" in rows.nth(line).get_attribute("class")
     cells = rows.nth(line).locator("td").all_text_contents()
-    assert cells[1:] == [f"{guess['q']:.3f}", f"{guess['p']:.3f}", f"{guess['u']:.3f}", "rejected"]
+    assert cells[1:] == [*(view.evaluate("figure", guess[name]) for name in "qpu"), "rejected"]
     assert f"u = {guess['u']:.3f} \u2265 p / q = {guess['p'] / guess['q']:.3f}: rejected" in panel.inner_text()
     assert panel.locator(".bar").count() == len(guess["top"]) == 7
     x, _, p, q = guess["top"][0]  # the bar's parts are as long as min(p, q), and what is above it on either side
@@ -105,6 +105,18 @@ def test_pointing_at_a_token_shows_its_round(view, trace):
     assert "A correction here would be drawn from" in panel.inner_text()
     rows.nth(3).click()
     assert "The correction" in panel.inner_text() and "chosen" in rows.nth(3).get_attribute("class")
+
+
+def test_a_small_number_has_two_digits(view):
+    for value, shown in (
+        (None, ""),
+        (0, "0.000"),
+        (0.5, "0.500"),
+        (0.0006, "0.001"),
+        (0.00012, "1.2e-4"),
+        (1, "1.000"),
+    ):
+        assert view.evaluate("figure", value) == shown
 
 
 def test_the_player_steps(view, trace):

@@ -8,9 +8,10 @@ import shutil
 
 import numpy as np
 import pytest
-from test_layers import intermediates
+from helpers import intermediates
 
 import gpt2np
+from gpt2np import layers
 from gpt2np.loading import BUNDLED, find_folder
 
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("default")]
@@ -42,7 +43,7 @@ def test_a_random_model_of_the_true_shape(libraries, size, gpt2_vocabulary_files
     output = theirs(torch.tensor(tokens)[None], output_hidden_states=True)
     golden = {"embedding": output.hidden_states[0], "ln_f": output.hidden_states[-1], "logits": output.logits}
     golden |= {f"h.{i}": output.hidden_states[i + 1] for i in range(n_layer - 1)}
-    for name, array in intermediates(tokens, ours.params, n_head):
+    for name, array in intermediates(layers, tokens, ours.params, n_head):
         if name in golden:
             expected = golden[name][0].numpy()
             np.testing.assert_allclose(array, expected, rtol=0, atol=1e-5 * np.abs(expected).max(), err_msg=name)

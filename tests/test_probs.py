@@ -1,23 +1,11 @@
 import numpy as np
 import pytest
+from helpers import ALMOST_ONE, Uniform
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from speculative import Sampling, acceptance_probability, residual, sample_token
-from speculative.probs import as_generator
-
-
-class Uniform:
-    """Stands in for a generator: `random()` returns the numbers it was given."""
-
-    def __init__(self, *numbers):
-        self.numbers = list(numbers)
-
-    def random(self):
-        return self.numbers.pop(0)
-
-
-ALMOST_ONE = 1 - 2**-53  # the largest number that Generator.random returns
+from speculative.rng import as_generator
 
 weights = st.lists(st.integers(0, 20), min_size=2, max_size=8).filter(any)
 

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from test_probs import ALMOST_ONE, Uniform
+from helpers import ALMOST_ONE, Uniform
 
 from speculative import Draft, Verdict, rejection, residual
 

@@ -9,7 +9,7 @@ import safetensors.numpy
 from conftest import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from write_tf import entry, field, varint, with_block, write_index
+from write_tf import block, entry, field, varint, with_block, with_index, write_index
 
 from gpt2np import CheckpointError
 from gpt2np.crc32c import POLYNOMIAL, crc32c, masked_crc32c
@@ -80,6 +80,18 @@ def test_names_that_are_not_openais_stay():
     assert [*openai_names(tensors)] == ["wte.weight", "global_step", "h.1.ln_1.weight", "model/h0/x/y"]
 
 
+@pytest.mark.parametrize("name", ["model/Adam/wte", "model/x/wte", "Adam/model/wte", "wte"])
+def test_the_path_of_another_wte_stays(name):
+    tensors = {"model/wte": np.zeros((3, 2)), name: np.ones((3, 2))}
+    assert [*openai_names(tensors)] == ["wte.weight", name]
+
+
+def test_one_parameter_under_two_names_is_refused():
+    tensors = {"model/h0/ln_1/g": np.zeros(2), "h.0.ln_1.weight": np.ones(2)}
+    with pytest.raises(CheckpointError, match=r"c has both model/h0/ln_1/g and h\.0\.ln_1\.weight, one parameter"):
+        openai_names(tensors, "c")
+
+
 # ------------------------------------------------------------------------------------------------ checksums
 
 
@@ -127,6 +139,13 @@ def test_a_checkpoint_made_by_hand(checkpoint):
         ([HEADER, (b"x", entry(dtype=7))], "variable 'x' is of type 7, expected one of"),
         ([HEADER, (b"x", entry(shape=(3,)))], r"variable 'x' of type 1 and shape \[3\] cannot have 8 bytes"),
         ([HEADER, (b"x", entry(shape=(2**40, 2**40)))], "cannot have 8 bytes"),
+        ([HEADER, (b"x", entry(shape=(2**62, 0), size=0))], "variable 'x' has the shape .* of a sensible size"),
+        ([HEADER, (b"x", entry(shape=(2,) * 80_000))], "80000 dimensions: expected at most 8"),
+        ([HEADER, (b"x", entry()), (b"y", entry(offset=4, size=4, shape=(1,)))], "variable 'y' shares bytes of data"),
+        ([HEADER, (b"x" * 1001, entry())], "the key b'xxx.* is too long, or appears twice"),
+        ([HEADER, (b"x", entry()), (b"x", entry())], "the key b'x' is too long, or appears twice"),
+        ([HEADER, (b"x\x1b[2J", entry())], r"a tensor has the name 'x\\x1b\[2J'"),
+        ([HEADER, (b"\xff", entry())], r"a tensor has the name '\\udcff'"),
         (
             [HEADER, (b"x", entry(offset=4))],
             "variable 'x' lies at bytes 4 to 12 of data file 0, but the data files have",
@@ -165,6 +184,30 @@ def test_a_block_beyond_the_end_is_refused(tmp_path):
     (tmp_path / "beyond.index").write_bytes(whole)
     with pytest.raises(CheckpointError, match=r"a block at bytes 900 to 950 lies beyond the end"):
         read_table(tmp_path / "beyond.index")
+
+
+@pytest.mark.parametrize(("n_blocks", "message"), [(2, "begins before the end of another"), (1001, "1001 blocks")])
+def test_a_block_is_read_once(checkpoint, n_blocks, message):
+    """Many entries of the index of blocks, all of which name the one block of data."""
+    data = block([HEADER, (b"x", entry())])
+    places = block([(b"%05d" % i, varint(0) + varint(len(data) - 5)) for i in range(n_blocks)])
+    checkpoint.with_suffix(".index").write_bytes(with_index(data, places))
+    with pytest.raises(CheckpointError, match=message):
+        read_tf_checkpoint(checkpoint)
+
+
+def test_keys_that_share_their_beginning_cost_no_more_than_the_limit(checkpoint):
+    """Entries of five bytes, each of which stands for a key of nearly a thousand."""
+    content = varint(0) + varint(990) + varint(0) + b"k" * 990
+    for i in range(2**14):
+        content += varint(990) + varint(2) + varint(0) + i.to_bytes(2, "big")
+    content += struct.pack("<II", 0, 1) + b"\0"
+    data = content + struct.pack("<I", masked_crc32c(content))
+    checkpoint.with_suffix(".index").write_bytes(with_block(data))
+    assert len(read_table(checkpoint.with_suffix(".index"))) == 2**14 + 1
+    checkpoint.with_suffix(".index").write_bytes(with_block(data).rjust(1_000_001, b"\0"))
+    with pytest.raises(CheckpointError, match="has 1000001 bytes, expected 48 to 1000000"):
+        read_table(checkpoint.with_suffix(".index"))
 
 
 def test_a_key_that_shares_more_than_there_is_is_refused(checkpoint):

@@ -167,7 +167,7 @@ class Slow:
 def clock(monkeypatch):
     """A clock that stands still but for `Slow`."""
     now = [0.0]
-    monkeypatch.setattr("speculative.sampler.perf_counter", lambda: now[0])
+    monkeypatch.setattr("speculative.timing.perf_counter", lambda: now[0])
     return now
 
 

@@ -1,4 +1,7 @@
+import copy
 import json
+import pickle
+import random
 
 import pytest
 import tokenizers
@@ -7,7 +10,8 @@ from hypothesis import strategies as st
 
 from gpt2np import CheckpointError, StreamDecoder, Tokenizer
 from gpt2np.loading import files_of, find_folder
-from gpt2np.tokenizer import byte_symbols
+from gpt2np.tokenizer import byte_symbols, fully_merged, merge_steps
+from gpt2np.vocabulary import check_merges, read_merges, read_vocabulary
 
 TEXTS = [
     "",
@@ -146,7 +150,7 @@ def test_a_merge_of_number_signs_is_no_comment(small_files):
     ("vocabulary", "merges", "message"),
     [
         ("{", None, "vocab.json is not JSON"),
-        ("[1]", None, "not a JSON object from token strings"),
+        ("[1]", None, "vocab.json is not a JSON object"),
         ('{"a": "1"}', None, "not a JSON object from token strings"),
         ('{"a": 0}', None, "no token for 255 of the 256 bytes"),
         (None, "a b\na b c\n", "merges.txt, line 2: expected two symbols, got 'a b c'"),
@@ -164,3 +168,91 @@ def test_a_damaged_file_is_named(small_files, vocabulary, merges, message):
             path.write_text(text, encoding="utf-8")
     with pytest.raises(CheckpointError, match=message):
         Tokenizer.from_files(*small_files)
+
+
+# ------------------------------------------------------------------------------------------------ damaged merges
+
+
+@pytest.mark.parametrize("name", ["gpt2", "tiny-target", "tiny-draft"])
+def test_a_list_of_merges_that_was_cut_off_is_refused(name, gpt2_vocabulary_files, tmp_path):
+    files = gpt2_vocabulary_files if name == "gpt2" else files_of(find_folder(name, None))[1]
+    whole = files[1].read_bytes()
+    vocabulary, rng = read_vocabulary(files[0]), random.Random(0)
+    check_merges(read_merges(files[1]), vocabulary, "whole")
+    lines = [i + 1 for i, byte in enumerate(whole) if byte == ord("\n")]
+    ends = [0, lines[0], *rng.sample(range(len(whole) - 1), 5), *rng.sample(lines[:-1], 5)]
+    for end in ends:
+        (tmp_path / "merges.txt").write_bytes(whole[:end])
+        with pytest.raises(CheckpointError, match=r"merges\.txt.*; (get the file again|use the files of one)"):
+            check_merges(read_merges(tmp_path / "merges.txt"), vocabulary, tmp_path / "merges.txt")
+
+
+@pytest.mark.parametrize(
+    ("merges", "message"),
+    [
+        ("", r"merges\.txt has no merges"),
+        ("#version: 0.2\n", r"merges\.txt has no merges"),
+        ("a b\nc d\na b\n", r"merges\.txt: the merge a b appears twice"),
+        ("c d\n", r"merges\.txt has no merge that makes 'ab', a token of the vocabulary, and 0 more: cut off"),
+        ("ab \u4e16\n", r"merges\.txt: the merge 'ab' '\u4e16' makes .* not in the vocabulary"),
+        ("x" * 5_000_000, r"merges\.txt, line 1: expected two symbols, got 'xxx"),
+    ],
+)
+def test_merges_that_do_not_make_the_vocabulary_are_refused(small_files, merges, message):
+    vocabulary = json.loads(small_files[0].read_text(encoding="utf-8")) | {"cd": 257}
+    if merges == "c d\n":
+        vocabulary = {**vocabulary, "cd": 256, "ab": 257}
+    small_files[0].write_text(json.dumps(vocabulary), encoding="utf-8")
+    small_files[1].write_text(merges, encoding="utf-8")
+    with pytest.raises(CheckpointError, match=message) as error:
+        Tokenizer.from_files(*small_files)
+    assert len(str(error.value)) <= 500
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a": ' * 100_000, '{"a": 1, "a": 2}', "\ufeff{}"])
+def test_a_vocabulary_that_is_no_object_is_refused(small_files, text):
+    small_files[0].write_text(text, encoding="utf-8")
+    with pytest.raises(CheckpointError, match=r"vocab\.json is not JSON"):
+        Tokenizer.from_files(*small_files)
+
+
+# ------------------------------------------------------------------------------------------------ long words
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(st.data())
+def test_the_fast_merge_is_the_last_of_the_steps(data):
+    """For any merges in any order, those that no training would give among them."""
+    symbols, pairs = list("abc"), []
+    for _ in range(data.draw(st.integers(0, 12))):
+        pair = data.draw(st.tuples(st.sampled_from(symbols), st.sampled_from(symbols)))
+        if pair not in pairs:
+            pairs.append(pair)
+            symbols.append("".join(pair))
+    ranks = {pair: rank for rank, pair in enumerate(data.draw(st.permutations(pairs)))}
+    word = data.draw(st.text("abc", max_size=25))
+    *_, last = merge_steps(word, ranks)
+    assert fully_merged(word, ranks) == last
+
+
+def test_a_long_word_of_many_letters(gpt2_tokenizer):
+    """A hundred thousand letters: a merge at a time over all of them would take an hour."""
+    rng = random.Random(0)
+    word = "".join(rng.choice("abcdefghijklmnopqrstuvwxyz") for _ in range(100_000))
+    tokens = gpt2_tokenizer.encode(word)
+    assert gpt2_tokenizer.decode(tokens) == word and len(tokens) < 60_000
+    *_, last = merge_steps(word[:700], gpt2_tokenizer.ranks)
+    assert fully_merged(word[:700], gpt2_tokenizer.ranks) == last
+
+
+def test_the_tokens_of_long_pieces_are_not_kept(small_files):
+    tokenizer = Tokenizer.from_files(*small_files)
+    tokenizer.encode("a" * 31 + " " + "b" * 29)
+    assert tokenizer._cached.cache_info().currsize == 1
+
+
+def test_a_tokenizer_can_be_pickled(gpt2_tokenizer):
+    gpt2_tokenizer.encode("warm")
+    for again in (pickle.loads(pickle.dumps(gpt2_tokenizer)), copy.deepcopy(gpt2_tokenizer)):
+        assert again.encode(TEXTS[3]) == gpt2_tokenizer.encode(TEXTS[3])
+        assert again.ranks == gpt2_tokenizer.ranks and again.vocabulary == gpt2_tokenizer.vocabulary

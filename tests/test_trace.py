@@ -26,6 +26,7 @@ from speculative import (
 )
 from speculative.testing import TableModel
 from speculative.trace import Trace, notebook, page, round_line, show_tokens_as
+from speculative.trace.terminal import visible
 
 TARGET, DRAFT = TableModel.random(7, seed=1, n_ctx=64), TableModel.random(7, seed=2, n_ctx=64)
 NASTY = "</script><script>document.title = 'bad'</script><b>&amp;\u2028\n\""
@@ -223,14 +224,64 @@ def test_a_trace_comes_back_from_its_file(tmp_path):
         (lambda lines: [*lines[:2], re.sub(r'"texts": \[[^]]*\]', '"texts": []', lines[2]), *lines[3:]], 3),
         (lambda lines: [*lines[:2], lines[2].replace('"verify"', '"verified"'), *lines[3:]], 3),
         (lambda lines: [*lines[:2], lines[2].replace('"reused"', '"used"'), *lines[3:]], 3),
+        (lambda lines: [*lines[:2], *lines[3:]], 3),  # a round is missing
+        (lambda lines: [*lines[:3], *lines[2:]], 4),  # doubled
+        (lambda lines: [*lines[:2], lines[3], lines[2], *lines[4:]], 3),  # swapped
+        (lambda lines: [lines[0], *lines[2:]], 2),
+        (lambda lines: [*lines[:2], re.sub(r'"p": [^,]*', '"p": NaN', lines[2]), *lines[3:]], 3),
+        (lambda lines: [*lines[:2], re.sub(r'"p": [^,]*', '"p": 1e999', lines[2]), *lines[3:]], 3),
+        (lambda lines: [*lines[:2], re.sub(r'"p": [^,]*', '"p": "0.5"', lines[2]), *lines[3:]], 3),
+        (lambda lines: [*lines[:2], re.sub(r'"p": [^,]*, ', "", lines[2]), *lines[3:]], 3),
+        (lambda lines: [*lines[:2], re.sub(r'"top": \[\[', '"top": [[null, ', lines[2]), *lines[3:]], 3),
+        (lambda lines: [*lines[:2], re.sub(r'"at": (\d+)', r'"at": "\1"', lines[2]), *lines[3:]], 3),
+        (lambda lines: [*lines[:2], lines[2].replace('"uniforms": [', '"uniforms": [true, '), *lines[3:]], 3),
+        (lambda lines: [*lines[:2], lines[2].replace('"at"', '"more": [1, {"x": -Infinity}], "at"'), *lines[3:]], 3),
+        (lambda lines: [*lines[:2], lines[2].replace('"at"', '"more": ' + "[" * 99_999 + ', "at"'), *lines[3:]], 3),
+        (lambda lines: [*lines[:2], lines[2].replace('"at"', f'"more": {"[" * 200 + "]" * 200}, "at"'), *lines[3:]], 3),
+        (lambda lines: [*lines[:2], re.sub('"text": " w', r'"text": "\\ud83d', lines[2]), *lines[3:]], 3),
+        (lambda lines: ["\ufeff" + lines[0], *lines[1:]], 1),
+        (lambda lines: [lines[0].replace('"about": {', '"about": {"K": NaN, '), *lines[1:]], 1),
+        (lambda lines: [lines[0].replace('"about": {', '"about": {"K": ' + "[" * 99_999), *lines[1:]], 1),
+        (lambda lines: [lines[0].replace('"about": {}', '"about": []'), *lines[1:]], 1),
+        (lambda lines: [lines[0].replace('"trace": 1', '"trace": 2'), *lines[1:]], 1),
+        (lambda lines: ["", *lines], 1),
     ],
 )
 def test_another_file_is_refused_with_its_line(tmp_path, damage, line):
     path = tmp_path / "t.jsonl"
     Trace.of(generated(), words).save(path)
-    path.write_text("\n".join(damage(path.read_text().splitlines())))
-    with pytest.raises(ValueError, match=rf"t.jsonl, line {line}: expected a trace as Trace.save"):
+    path.write_text("\n".join(damage(path.read_text().splitlines())), encoding="utf-8")
+    with pytest.raises(ValueError, match=rf"t.jsonl, line {line}: expected a trace as Trace.save") as error:
         Trace.load(path)
+    assert str(error.value).isprintable() and len(str(error.value)) <= 500
+
+
+def test_a_line_ends_where_it_ends(tmp_path):
+    """Other programs write U+2028 and its like as they are; for JSON they are characters as any other."""
+    path, odd = tmp_path / "t.jsonl", " \u2028 \u2029 \u0085 \u00e9"
+    Trace.of(generated(), lambda tokens: odd).save(path)
+    lines = [json.dumps(json.loads(line), ensure_ascii=False) for line in path.read_text().splitlines()]
+    path.write_bytes("\r\n".join([*lines, ""]).encode())
+    assert Trace.load(path).text == odd == Trace.load(path).rounds[0]["texts"][0]
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
+def test_a_number_that_json_lacks_is_not_written(tmp_path, bad):
+    for trace in (Trace([1], about={"K": [bad]}), Trace.of(generated())):
+        if trace.rounds:
+            trace.rounds[1]["guesses"][0]["p"] = bad
+        for write in (page, lambda trace: trace.save(tmp_path / "t.jsonl")):
+            with pytest.raises(ValueError, match="expected finite numbers in a trace, got NaN or infinity"):
+                write(trace)
+    assert not (tmp_path / "t.jsonl").exists()
+
+
+def test_what_a_later_version_may_add_is_kept(tmp_path):
+    trace = Trace.of(generated(), words, {"seed": 2**70, "more": [{"deep": [None, True]}]})
+    trace.rounds[0]["parents"] = [-1, 0, 0.5]
+    trace.save(tmp_path / "t.jsonl")
+    back = Trace.load(tmp_path / "t.jsonl")
+    assert back.rounds == trace.rounds and back.about == trace.about
 
 
 # ------------------------------------------------------------------------------------------------ pictures
@@ -243,6 +294,26 @@ def test_a_round_as_a_line():
     assert round_line(record) == "1/3 accepted  | so|~\u23cex~|~ y~|[ sad]"
     coloured = round_line(record, coloured=True)
     assert "\033[32m so\033[0m|\033[9;31m\u23cex\033[0m|\033[2;9m y\033[0m|\033[31m sad\033[0m" in coloured
+
+
+@pytest.mark.parametrize("coloured", [False, True])
+def test_no_text_steers_the_terminal(coloured):
+    odd = "".join(map(chr, range(160))) + "\u2028\u202e\u2066\ud83d caf\u00e9 \U0001f40d"
+    guess = {"text": odd, "decision": "accepted"}
+    record = {"guesses": [guess], "texts": [odd, odd], "next": {"text": odd, "origin": "bonus"}}
+    line = round_line(record, coloured)
+    codes = ["\033[32m", "\033[34m", "\033[0m", "\t"]
+    for code in codes[: 4 if coloured else 0]:
+        line = line.replace(code, "")
+    assert line.replace("\t", "").isprintable()
+    assert "\u241b[" not in line and "\u241b" in line and "\\x9b" in line and "\\u202e" in line
+    assert line.count(" caf\u00e9 \U0001f40d") == 2
+    assert visible("a\tb\n\x1b[2J") == "a\tb\n\u241b[2J"
+
+
+def test_a_small_number_has_two_digits_in_the_notebook():
+    shown = [notebook.number(value) for value in (None, 0, 0.0, 0.5, 0.0006, 0.00012, -3e-9, 1)]
+    assert shown == ["", "0.000", "0.000", "0.500", "0.001", "1.2e-04", "-3.0e-09", "1.000"]
 
 
 def test_no_text_becomes_markup_in_the_page():

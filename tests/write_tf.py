@@ -5,7 +5,7 @@ import struct
 import numpy as np
 
 from gpt2np.crc32c import masked_crc32c
-from gpt2np.tf_checkpoint import MAGIC
+from gpt2np.sstable import MAGIC
 
 
 def varint(number):
@@ -29,7 +29,11 @@ def write_index(path, entries, compression=0):
 
 def with_block(data):
     """A table with this one block of data."""
-    index = block([(b"\xff", varint(0) + varint(len(data) - 5))])
+    return with_index(data, block([(b"\xff", varint(0) + varint(len(data) - 5))]))
+
+
+def with_index(data, index):
+    """A table with this data and this block that says where its blocks are."""
     footer = varint(0) + varint(0) + varint(len(data)) + varint(len(index) - 5)
     return data + index + footer.ljust(40, b"\0") + struct.pack("<Q", MAGIC)
 

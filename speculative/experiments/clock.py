@@ -13,8 +13,8 @@ from time import perf_counter
 
 import numpy as np
 
-from ..gumbel import Gumbel
 from ..interfaces import Sampler, collect
+from ..rng import Gumbel
 
 N_WARM = 4  # tokens before the clock starts
 

@@ -7,6 +7,7 @@ Next: ../../main.py
 """
 
 from ..autoregressive import AutoregressiveSampler
+from ..interfaces import exactness_of
 from ..sampler import SpeculativeSampler
 from .clock import SharedNoise, at_once, gain_of, race, total, under
 
@@ -51,8 +52,7 @@ def method_table(
         runs["all"] = {rule: [run for kind in prompts for run in runs[kind][rule]] for rule in samplers}
         for rule_name, rule in verifiers.items():
             kinds = {kind: figures(found["alone"], found[rule_name]) for kind, found in runs.items()}
-            exactness = getattr(rule, "exactness", "not declared")
-            rows.append({"drafter": name, "verifier": rule_name, "exactness": exactness, "kinds": kinds})
+            rows.append({"drafter": name, "verifier": rule_name, "exactness": exactness_of(rule), "kinds": kinds})
     return rows
 
 

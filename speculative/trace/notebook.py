@@ -66,7 +66,10 @@ def row(cells, tag="td"):
 
 
 def number(value):
-    return "" if value is None else f"{value:.3f}"
+    """Three decimals, or two significant digits where these would all be 0."""
+    if value is None:
+        return ""
+    return f"{value:.1e}" if value and f"{abs(value):.3f}" == "0.000" else f"{value:.3f}"
 
 
 def token_html(text, kind, title=""):

@@ -2,10 +2,11 @@
 
 A record is small where a round is not: of p and q, a row of the vocabulary each, it keeps what stands at the tokens in
 question and the largest few. The schema is in __init__.py.
-Next: terminal.py
+Next: reading.py
 """
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from ..probs import residual
 from ..theory import estimate_alpha
 from ..timing import n_common
-from .terminal import COLOURS
+from .reading import read_trace
 
 N_TOP, N_RESIDUAL = 8, 5
 
@@ -76,8 +77,12 @@ class Trace:
         guesses = [guess for record in self.rounds for guess in record["guesses"]]
         accepted = sum(guess["decision"] == "accepted" for guess in guesses)
         rejected = sum(guess["decision"] == "rejected" for guess in guesses)
-        n_tokens, deepest = sum(len(r["tokens"]) for r in self.rounds), max(map(n_guesses, self.rounds), default=0)
-        at = [[r["guesses"][i]["decision"] for r in self.rounds if n_guesses(r) > i] for i in range(deepest)]
+        n_tokens = sum(len(record["tokens"]) for record in self.rounds)
+        drafted_at, accepted_at = Counter(), Counter()
+        for record in self.rounds:
+            for i, guess in enumerate(record["guesses"]):
+                drafted_at[i] += 1
+                accepted_at[i] += guess["decision"] == "accepted"
         return {
             "n_tokens": n_tokens,
             "target_calls": len(self.rounds),
@@ -86,50 +91,32 @@ class Trace:
             "accepted": accepted,
             "acceptance": accepted / len(guesses) if guesses else 0.0,
             "alpha": estimate_alpha(accepted, rejected)[0] if accepted + rejected else None,
-            "acceptance_by_position": [decisions.count("accepted") / len(decisions) for decisions in at],
+            "acceptance_by_position": [accepted_at[i] / drafted_at[i] for i in range(len(drafted_at))],
         }
 
     def save(self, path):
         """Write the JSON lines."""
         header = {"trace": 1, "prompt": self.prompt, "text": self.text, "about": self.about}
-        lines = [json.dumps(line) + "\n" for line in (header, *self.rounds)]
+        lines = [to_json(line) + "\n" for line in (header, *self.rounds)]
         Path(path).write_text("".join(lines), encoding="utf-8")
 
     @classmethod
     def load(cls, path):
         """Read what `save` wrote; ValueError with the line where it is something else."""
-        number = 1  # of the line
-        try:
-            lines = Path(path).read_text(encoding="utf-8").splitlines()
-            header = json.loads(lines[0])
-            trace = cls(header["prompt"], lambda tokens: header["text"] + "", header["about"])
-            while number < len(lines):
-                number += 1
-                trace.rounds.append(checked(json.loads(lines[number - 1])))
-        except (ValueError, KeyError, IndexError, TypeError) as error:
-            raise ValueError(
-                f"{path}, line {number}: expected a trace as Trace.save and main.py --trace write it; make it anew"
-            ) from error
+        header, records = read_trace(path)
+        trace = cls(header["prompt"], lambda tokens: header["text"], header["about"])
+        trace.rounds += records
         return trace
 
 
-def checked(record):
-    """The record; KeyError, TypeError or ValueError unless it has what is looked at."""
-    guesses, last = record["guesses"], record["next"]
-    _ = record["at"], record["uniforms"]
-    _ = [record["cache"][name] + 0 for name in ("reused", "dropped", "computed")]
-    _ = [record["seconds"][part] + 0 for part in ("draft", "target", "verify")]
-    _ = "".join([*record["texts"], *(guess["text"] for guess in guesses)])
-    if not len(record["tokens"]) == len(record["texts"]) == len(record["origins"]) > 0:
-        raise ValueError("expected a text and an origin for each token")
-    kinds = {*record["origins"], *(guess["decision"] for guess in guesses), *([last["origin"]] if last else [])}
-    if unknown := kinds - COLOURS.keys():
-        raise ValueError(f"unknown kinds of tokens: {unknown}")
-    return record
-
-
-def n_guesses(record):
-    return len(record["guesses"])
+def to_json(value):
+    """A value of a trace as JSON, which has no NaN and no infinity."""
+    try:
+        return json.dumps(value, allow_nan=False)
+    except ValueError:
+        raise ValueError(
+            "expected finite numbers in a trace, got NaN or infinity: look at `about` and the rounds"
+        ) from None
 
 
 # ------------------------------------------------------------------------------------------------ parts of a record

@@ -3,10 +3,14 @@
 Next: html.py
 """
 
+import re
+
 COLOURS = {  # ANSI: 2 faint, 9 struck out, 31 red, 32 green, 34 blue
     "prompt": "2", "accepted": "32", "rejected": "9;31", "dropped": "2;9", "correction": "31", "bonus": "34",
     "plain": "",
 }  # fmt: skip
+STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+CONTROL_PICTURES = {chr(code): chr(0x2400 + code) for code in range(32)} | {"\x7f": "\u2421"}
 MARKS = {"rejected": "~{}~", "dropped": "~{}~", "correction": "[{}]", "bonus": "({})"}  # where there are no colours
 
 
@@ -32,8 +36,17 @@ def legend(coloured=False, kinds=("accepted", "rejected", "correction", "bonus")
 
 
 def piece(text, kind, coloured):
-    text = text.replace("\n", "\u23ce").replace("\r", "\u240d")
+    text = visible(text.replace("\n", "\u23ce"))
     return colour(text, kind) if coloured else MARKS.get(kind, "{}").format(text)
+
+
+def visible(text):
+    """The text, with the characters that steer a terminal or turn its lines around as pictures or escapes.
+
+    >>> visible("\\x1b[2J \\x07")
+    '␛[2J ␇'
+    """
+    return STEERING.sub(lambda match: CONTROL_PICTURES.get(match[0]) or repr(match[0])[1:-1], text)
 
 
 def colour(text, kind):

@@ -1,0 +1,123 @@
+"""What a server declares about a file before it sends it: a validator, its size, and a hash where there is one.
+
+validator   a strong ETag: the same text as long as the file is the same. Dates are no validators here: they count whole
+            seconds, and some packagers set them all to 1970.
+size        X-Linked-Size from the Hugging Face hub, or Content-Length
+hash        X-Linked-ETag (SHA-256) or ETag (SHA-1 of a git blob) from the hub, before it redirects to a store;
+            Content-MD5 from OpenAI's bucket. The ETag of any other server is opaque, even if it looks like a hash.
+
+`Declared` is kept beside an unfinished download as FILE.part.json, so that a later try can ask for the rest.
+Next: transfer.py
+"""
+
+import base64
+import hashlib
+import json
+import re
+from dataclasses import asdict, dataclass
+
+CHUNK = 2**16  # bytes
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What is known of a file; None stands for "not declared". `hash` is an algorithm with a hexadecimal digest."""
+
+    validator: str | None = None
+    size: int | None = None
+    hash: list[str] | None = None
+
+    def is_well_formed(self):
+        return (
+            (self.validator is None or is_strong(self.validator))
+            and (self.size is None or (type(self.size) is int and 0 <= self.size < 10**15))
+            and (self.hash is None or is_hash(self.hash))
+        )
+
+
+def what_is_declared(response):
+    """The Declared of a whole answer (status 200) and of the redirects that led to it."""
+    chain = [answer.headers for answer in (*response.history, response)]
+    length = last(chain, "X-Linked-Size") or response.headers.get("Content-Length", "")
+    tag = response.headers.get("ETag", "")
+    return Declared(
+        validator=tag if is_strong(tag) else None,
+        size=int(length) if re.fullmatch(r"[0-9]{1,15}", length) else None,
+        hash=hash_in([tag_of_the_hub(headers) for headers in chain]) or md5_in(response.headers.get("Content-MD5", "")),
+    )
+
+
+def last(chain, name):
+    """The header of the last answer that has it, or None."""
+    return next((headers[name] for headers in reversed(chain) if name in headers), None)
+
+
+def is_strong(tag):
+    """Whether a text is a strong ETag: in quotes, without W/ before them."""
+    return isinstance(tag, str) and re.fullmatch(r'"[!#-~]+"', tag) is not None
+
+
+def tag_of_the_hub(headers):
+    """The ETag that the hub gives a file; only the hub's answers name a commit."""
+    tag = headers.get("X-Linked-ETag") or ("X-Repo-Commit" in headers and headers.get("ETag")) or ""
+    return tag.removeprefix("W/").strip('"').lower()
+
+
+def hash_in(tags):
+    """[algorithm, digest] of the last tag that is a hash in hexadecimal digits; None if none is."""
+    candidates = [[{64: "sha256", 40: "git"}.get(len(tag), ""), tag] for tag in tags]
+    return next((candidate for candidate in reversed(candidates) if is_hash(candidate)), None)
+
+
+def is_hash(value):
+    """Whether a value, of whatever type, is [algorithm, hexadecimal digest]."""
+    known = "sha256 [0-9a-f]{64}|git [0-9a-f]{40}|md5 [0-9a-f]{32}"
+    return isinstance(value, list) and re.fullmatch(known, " ".join(map(str, value))) is not None
+
+
+def md5_in(text):
+    """["md5", digest] of a Content-MD5, which is 16 bytes in Base64; None if it is not."""
+    return ["md5", base64.b64decode(text).hex()] if re.fullmatch(r"[A-Za-z0-9+/]{22}==", text) else None
+
+
+def hash_of(path, algorithm):
+    """The hexadecimal digest of a file; "git" is git's own hash of a file's content."""
+    digest = hashlib.new("sha1" if algorithm == "git" else algorithm, usedforsecurity=False)
+    if algorithm == "git":
+        digest.update(b"blob %d\0" % size_of(path))
+    with path.open("rb") as file:
+        while chunk := file.read(CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+# ------------------------------------------------------------------------------------------------ files beside the part
+
+
+def size_of(path):
+    return path.stat().st_size if path.exists() else 0
+
+
+def declared_file(part):
+    return part.with_name(part.name + ".json")
+
+
+def read_declared(part):
+    """What was declared of a part; Declared() if that was not kept, or is damaged."""
+    try:
+        declared = Declared(**json.loads(declared_file(part).read_text(encoding="utf-8")))
+        return declared if declared.is_well_formed() else Declared()
+    except (OSError, ValueError, TypeError, RecursionError):
+        return Declared()
+
+
+def write_declared(part, declared):
+    """Keep what is declared of a part that begins now."""
+    forget(part)
+    declared_file(part).write_text(json.dumps(asdict(declared)), encoding="utf-8")
+
+
+def forget(part):
+    """Remove the part, and what was declared of it."""
+    part.unlink(missing_ok=True)
+    declared_file(part).unlink(missing_ok=True)

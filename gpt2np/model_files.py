@@ -1,0 +1,98 @@
+"""Which files a model has, and where they are: on this disk, in Hugging Face's own cache, or on a server.
+
+A folder is in one of two layouts: that of Hugging Face (config.json, model.safetensors, vocab.json, merges.txt) or
+that of OpenAI's release (hparams.json, a TensorFlow checkpoint, and the same vocabulary as encoder.json and vocab.bpe).
+Leaves out: what is in the files, see loading.py.
+"""
+
+import os
+import re
+from pathlib import Path
+
+from .errors import CheckpointError
+from .params import read_config, read_hparams
+from .safetensors import read_safetensors
+from .sstable import read_table
+from .tokenizer import read_merges, read_vocabulary
+
+SIZES = {
+    "124M": "gpt2",
+    "355M": "gpt2-medium",
+    "774M": "gpt2-large",
+    "1558M": "gpt2-xl",
+}  # name on the Hugging Face hub
+WEIGHTS = {
+    "hub": ("config.json", "model.safetensors"),
+    "openai": ("hparams.json", "model.ckpt.index", "model.ckpt.data-00000-of-00001"),
+}
+VOCABULARIES = (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe"))
+
+
+SOURCES = {  # what is downloaded from where, and how each file is checked on its own
+    "hub": {
+        "config.json": read_config,
+        "vocab.json": read_vocabulary,
+        "merges.txt": read_merges,
+        "model.safetensors": read_safetensors,
+    },
+    "openai": {
+        "hparams.json": read_hparams,
+        "encoder.json": read_vocabulary,
+        "vocab.bpe": read_merges,
+        "model.ckpt.index": read_table,
+        "model.ckpt.data-00000-of-00001": lambda part: None,  # the index has its checksums
+    },
+}
+
+
+def files_of(folder):
+    """("hub" or "openai", the two vocabulary files) of a folder; CheckpointError names what it lacks."""
+    weights = next((layout for layout, names in WEIGHTS.items() if has(folder, names)), None)
+    pair = next((names for names in VOCABULARIES if has(folder, names)), None)
+    if weights and pair:
+        return weights, [folder / name for name in pair]
+    layout = "openai" if has(folder, ["hparams.json"]) else "hub"
+    missing = [] if weights else [name for name in WEIGHTS[layout] if not has(folder, [name])]
+    missing += [] if pair else [" with ".join(VOCABULARIES[layout == "openai"])]
+    raise CheckpointError(
+        f"{folder} lacks {' and '.join(missing)}: expected a GPT-2, with the files {', '.join(SOURCES['hub'])} "
+        f"(Hugging Face) or {', '.join(SOURCES['openai'])} (OpenAI)"
+    )
+
+
+def has(folder, names):
+    return all((folder / name).is_file() for name in names)
+
+
+def is_complete(folder):
+    return any(has(folder, names) for names in WEIGHTS.values()) and any(has(folder, names) for names in VOCABULARIES)
+
+
+def find_on_disk(size, models_dir):
+    """The folder that holds a size already, in models_dir or in Hugging Face's cache; None if there is none."""
+    places = [models_dir / size, *cached_on_disk(SIZES[size])]
+    return next((place for place in places if is_complete(place)), None)
+
+
+def cached_on_disk(repository):
+    """The folders in Hugging Face's cache, if any, that hold the main version of a model; they are read in place."""
+    home = os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "huggingface"
+    cache = Path(os.environ.get("HF_HUB_CACHE") or Path(home) / "hub")
+    for owner in ("openai-community--", ""):  # the second is its older name
+        folder = cache / f"models--{owner}{repository}"
+        try:
+            version = (folder / "refs" / "main").read_text().strip()
+        except (OSError, ValueError):
+            continue
+        if re.fullmatch(r"\w+", version):
+            yield folder / "snapshots" / version
+
+
+def url_of(size, name, source):
+    """Where a file is: in GPT2NP_MODELS_URL, if that is set, as SIZE/FILE; in HF_ENDPOINT as on the hub."""
+    if mirror := os.environ.get("GPT2NP_MODELS_URL"):
+        return f"{mirror.rstrip('/')}/{size}/{name}"
+    if source == "openai":
+        return f"https://openaipublic.blob.core.windows.net/gpt-2/models/{size}/{name}"
+    hub = os.environ.get("HF_ENDPOINT") or "https://huggingface.co"
+    return f"{hub.rstrip('/')}/openai-community/{SIZES[size]}/resolve/main/{name}"

@@ -1,0 +1,223 @@
+"""One request for a file, or for the rest of it, and what of the answer may be believed.
+
+A part of a file (status 206) goes on with what is there only if it answers the range that was asked for, with the same
+validator and the same total; the last bytes that are there are asked for once more, and must come again. Otherwise
+the file begins again: two versions are never joined.
+
+Time is limited twice. `requests` limits the wait for the next bytes, but not for a whole header or piece, so a server
+that sends a byte now and then could hold it for ever: each of its calls runs in a thread that is left when it is late.
+Next: download.py
+"""
+
+import re
+import shutil
+import socket
+import sys
+import threading
+import time
+from contextlib import contextmanager, suppress
+from email.utils import parsedate_to_datetime
+
+from tqdm import tqdm
+
+from .declared import read_declared, size_of, what_is_declared, write_declared
+from .errors import DownloadError
+
+TIMEOUT = (10, 30)  # seconds: to connect, and between two reads of the answer
+PATIENCE = 60  # seconds for an answer to begin, and for each read of it
+PIECE = 2**20  # bytes
+READ = 2**16  # bytes of one read; what it has when the connection breaks is lost
+FIRST_READS = 2**12  # bytes of each read of the first piece, so that little is lost of a short answer
+OVERLAP = 2**10  # bytes that are asked for once more
+MAX_SIZE = 10**10  # bytes; the largest file of these models has 6.5e9
+MAX_WAIT = 60  # seconds, whatever Retry-After says
+
+
+class TryAgain(Exception):
+    """Something that may be gone in a moment; the message says what."""
+
+    def __init__(self, message, *, wait=0, begin_again=False):
+        super().__init__(message)
+        self.wait = wait  # seconds that the server asks for
+        self.begin_again = begin_again  # the part is of no use
+
+
+def fetch_rest(url, part):
+    """Append to `part` what it lacks. Returns what the server declared of the file."""
+    declared, have = read_declared(part), size_of(part)
+    if part.exists() and have == declared.size:
+        return declared
+    start = max(0, have - OVERLAP) if declared.validator and have < (declared.size or 0) else 0
+    with answer_to(url, rest_of(declared, start)) as response:
+        check_status(response)
+        limit = MAX_SIZE
+        if response.status_code == 206:
+            limit = end_of_range(response, declared, start)
+        else:
+            start, declared = 0, what_is_declared(response)
+            write_declared(part, declared)
+        limit = limit if declared.size is None else min(limit, declared.size)
+        check_room(part, (declared.size or 0) - start)
+        write(response, part, start, limit, declared.size)
+    if declared.size is not None and size_of(part) < declared.size:
+        raise TryAgain(f"the answer ended after {size_of(part)} of {declared.size} bytes")
+    return declared
+
+
+def rest_of(declared, start):
+    """The headers that ask for a file from byte `start` on, or for all of it if it is another file by now."""
+    condition = {"Range": f"bytes={start}-", "If-Range": declared.validator} if start else {}
+    return {"Accept-Encoding": "identity", **condition}
+
+
+def check_status(response):
+    """Raise unless the answer brings the file, or a part of it."""
+    status = response.status_code
+    if status == 416:
+        raise TryAgain("the server has another file by now", begin_again=True)
+    if status >= 500 or status in (408, 429):
+        raise TryAgain(f"the server answered {status} {response.reason}", wait=retry_after(response))
+    if status not in (200, 206):
+        raise DownloadError(f"the server answered {status} {response.reason}")
+    if "html" in response.headers.get("Content-Type", "").lower():
+        raise DownloadError("the server sent a web page instead of the file")
+    encoding = response.headers.get("Content-Encoding", "")
+    if re.search("gzip|deflate|compress|br|zstd", encoding.lower()):
+        raise TryAgain(f"the server sent the file encoded ({encoding:.40}), which it was asked not to")
+
+
+def retry_after(response):
+    """Seconds that the server asks to wait, as a number or until a date, at most MAX_WAIT."""
+    value = response.headers.get("Retry-After", "")
+    try:
+        seconds = int(value) if value.isdigit() else parsedate_to_datetime(value).timestamp() - time.time()
+    except (ValueError, TypeError, OverflowError):  # neither
+        return 0
+    return min(max(seconds, 0), MAX_WAIT)
+
+
+def end_of_range(response, declared, start):
+    """Where a 206 ends, provided that it goes on at byte `start` with the very file that was declared."""
+    answered = response.headers.get("Content-Range", "none")
+    numbers = re.fullmatch(r"bytes ([0-9]{1,15})-([0-9]{1,15})/([0-9]{1,15})", answered)
+    if not start or not numbers or (int(numbers[1]), int(numbers[3])) != (start, declared.size):
+        asked = f"bytes {start}-{declared.size - 1}/{declared.size}" if start else "all of it"
+        raise TryAgain(f"asked for {asked}, and the server sent the range {answered:.60}", begin_again=True)
+    if response.headers.get("ETag") != declared.validator:
+        raise TryAgain("the server went on with another version of the file", begin_again=True)
+    return int(numbers[2]) + 1
+
+
+def write(response, part, start, limit, size):
+    """Write the answer into `part` from byte `start` on, where it must agree with what is there, up to `limit`."""
+    with (
+        part.open("r+b" if start else "wb") as file,
+        tqdm(
+            desc=part.stem, total=size, initial=start, unit="B", unit_scale=True, disable=not sys.stderr.isatty()
+        ) as bar,
+    ):
+        file.seek(start)
+        known = file.read(OVERLAP) if start else b""
+        file.seek(start)
+        for piece in pieces(response):
+            if piece[: len(known)] != known[: len(piece)]:
+                raise TryAgain("the server went on with another file under the same ETag", begin_again=True)
+            known = known[len(piece) :]
+            if file.tell() + len(piece) > limit:
+                raise TryAgain(f"the server sends more than {limit} bytes", begin_again=True)
+            file.write(piece)
+            bar.update(len(piece))
+
+
+def check_room(part, n_bytes):
+    free = shutil.disk_usage(part.parent).free
+    if n_bytes > free:
+        raise DownloadError(f"{n_bytes:,} bytes are needed, and the disk of {part.parent} has {free:,} left: make room")
+
+
+# ------------------------------------------------------------------------------------------------ requests, in time
+
+
+@contextmanager
+def answer_to(url, headers):
+    """The answer to a GET: its headers have come, its body is still to be read."""
+    import requests  # here, since most runs download nothing, and it takes as long to import as NumPy
+
+    try:
+        response = within(PATIENCE, requests.get, url, headers=headers, stream=True, timeout=TIMEOUT)
+    except requests.Timeout:
+        raise TryAgain(f"no answer within {TIMEOUT[1]} seconds") from None
+    except TimeoutError:
+        raise TryAgain(f"no whole answer within {PATIENCE} seconds") from None
+    except (requests.ConnectionError, requests.exceptions.ChunkedEncodingError) as error:
+        raise TryAgain(f"the connection failed ({reason(error)})") from None
+    except Exception as error:  # many types, for the many ways in which an address can be wrong
+        raise DownloadError(f"the request failed ({reason(error)})") from None
+    try:
+        yield response
+    finally:
+        hang_up(response)
+
+
+def pieces(response):
+    """The body in pieces of PIECE bytes, or of a second; before an error, what came until then."""
+    n_bytes, piece = FIRST_READS, True
+    while piece:
+        piece, problem = bytearray(), None
+        try:
+            within(PATIENCE, fill, piece, response.raw, n_bytes)
+        except TimeoutError:
+            problem = f"the server sent less than {n_bytes} bytes in {PATIENCE} seconds"
+        except Exception as error:
+            problem = f"the connection failed ({reason(error)})"
+        yield bytes(piece)
+        if problem:
+            raise TryAgain(problem)
+        n_bytes = READ
+
+
+def fill(piece, body, n_bytes):
+    """Append to a bytearray what comes, by reads of n_bytes, until it is full, a second is over, or the body ends."""
+    end = time.monotonic() + 1
+    while len(piece) < PIECE and time.monotonic() < end and (data := body.read(n_bytes, decode_content=False)):
+        piece += data
+
+
+def within(seconds, function, *arguments, **options):
+    """What the function returns, or raises; TimeoutError if it takes longer."""
+    outcome = {}
+
+    def work():
+        try:
+            outcome["value"] = function(*arguments, **options)
+        except BaseException as error:
+            outcome["error"] = error
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    deadline = time.monotonic() + seconds
+    while thread.is_alive() and (left := deadline - time.monotonic()) > 0:
+        thread.join(min(left, 1))  # no longer, since on Windows Ctrl-C waits for it
+    if not outcome:
+        raise TimeoutError
+    if "error" in outcome:
+        raise outcome["error"]
+    return outcome["value"]
+
+
+def hang_up(response):
+    """Close the connection, also under a thread that is still reading from it."""
+    with (
+        suppress(OSError, ValueError, AttributeError),  # it is closed already
+        socket.fromfd(response.raw.fileno(), socket.AF_INET, socket.SOCK_STREAM) as connection,
+    ):
+        connection.shutdown(socket.SHUT_RDWR)
+    response.close()
+
+
+def reason(error):
+    """The innermost cause of an error of requests, in a few words."""
+    while error.args and isinstance(error.args[0], BaseException):
+        error = error.args[0]
+    inner = getattr(error, "reason", None) or error
+    return re.sub(r"^(<.*?>|\w+\(.*?\)|.*?object at 0x\w+>): ", "", str(inner))[:150]

@@ -1,0 +1,103 @@
+"""The two files of a byte-level BPE: the vocabulary and the list of merges, and whether they belong together.
+
+    vocab.json (encoder.json)   {"Ġthe": 262, ...}: token ids, 0 .. n_vocab - 1, in the symbols of `byte_symbols`
+    merges.txt (vocab.bpe)      a version line, then two symbols a line: the pairs in the order they were learned
+
+A list of merges that was cut off is still a list of merges; it would give other tokens without a word. But then some
+token of the vocabulary comes from no merge, and by that it is refused.
+Next: tokenizer.py
+"""
+
+from collections import Counter
+from functools import lru_cache
+
+from .errors import CheckpointError
+from .json_object import read_json, read_small
+
+END_OF_TEXT = "<|endoftext|>"
+
+
+@lru_cache
+def byte_symbols():
+    """The visible character that stands for each byte value: a dict int -> str of 256 entries.
+
+    Bytes that are printable in Latin-1 stand for themselves; the other 68 take the characters from U+0100 on.
+
+    >>> byte_symbols()[ord("a")], byte_symbols()[ord(" ")]
+    ('a', 'Ġ')
+    """
+    printable = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
+    symbols = {byte: chr(byte) for byte in printable}
+    for byte in range(256):
+        if byte not in symbols:
+            symbols[byte] = chr(256 + len(symbols) - len(printable))
+    return symbols
+
+
+def read_vocabulary(path):
+    """The dict str -> int of a vocab.json (encoder.json)."""
+    vocabulary = read_json(path)
+    check_vocabulary(vocabulary, path)
+    return vocabulary
+
+
+def read_merges(path):
+    """The pairs of a merges.txt (vocab.bpe): one a line below a version line; the last line counts, newline or not."""
+    try:
+        lines = read_small(path).decode("utf-8").split("\n")
+    except UnicodeDecodeError as error:
+        raise CheckpointError(f"{path} is not UTF-8 text ({error}); get the file again") from None
+    merges = []
+    for number, line in enumerate(lines, 1):
+        pair = tuple(line.split())
+        if (number == 1 and line.startswith("#version")) or not pair:
+            continue
+        if len(pair) != 2:
+            raise CheckpointError(f"{path}, line {number}: expected two symbols, got {line!r:.100}; get the file again")
+        merges.append(pair)
+    if not merges:
+        raise CheckpointError(f"{path} has no merges, expected two symbols a line; get the file again")
+    return merges
+
+
+def check_vocabulary(vocabulary, what):
+    """Raise CheckpointError unless every byte has a token and every token its bytes; `what` it is, for messages."""
+    if not all(type(token) is int for token in vocabulary.values()):
+        raise CheckpointError(
+            f"{what} is not a JSON object from token strings to whole numbers (GPT-2's vocabulary); get the file again"
+        )
+    byte_of = set(byte_symbols().values())
+    missing = byte_of - vocabulary.keys()
+    if missing:
+        raise CheckpointError(
+            f"{what} has no token for {len(missing)} of the 256 bytes, {min(missing)!r} among them; get the file again"
+        )
+    if sorted(vocabulary.values()) != list(range(len(vocabulary))):
+        raise CheckpointError(
+            f"{what} has {len(vocabulary)} tokens, but their ids are not 0 .. {len(vocabulary) - 1}; get the file again"
+        )
+    odd = next((symbol for symbol in vocabulary if not symbol or not byte_of.issuperset(symbol)), None)
+    if odd is not None:
+        raise CheckpointError(
+            f"{what}: the token {odd!r:.100} has characters that stand for no byte: not a byte-level vocabulary"
+        )
+
+
+def check_merges(merges, vocabulary, what):
+    """Raise CheckpointError unless the merges make the tokens of the vocabulary, all of them and no others."""
+    if len(set(merges)) < len(merges):
+        [(pair, _)] = Counter(merges).most_common(1)
+        raise CheckpointError(f"{what}: the merge {' '.join(pair):.100} appears twice; get the file again")
+    for first, second in merges:
+        if not (first in vocabulary and second in vocabulary and first + second in vocabulary):
+            raise CheckpointError(
+                f"{what}: the merge {first!r:.50} {second!r:.50} makes {first + second!r:.100}, which is not in the "
+                "vocabulary, or one of them is not; use the files of one and the same model"
+            )
+    made = {first + second for first, second in merges}
+    lost = [symbol for symbol in vocabulary if len(symbol) > 1 and symbol not in made and symbol != END_OF_TEXT]
+    if lost:
+        raise CheckpointError(
+            f"{what} has no merge that makes {lost[0]!r:.100}, a token of the vocabulary, and {len(lost) - 1} more: "
+            "cut off, or of another model; get the file again"
+        )

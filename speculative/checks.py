@@ -1,0 +1,130 @@
+"""What the loop checks: the request, and everything that models, drafters, verifiers and policies hand back.
+
+A mistake there would otherwise end in a text that looks like any other. Every check names the culprit, what was
+expected and what came, and takes microseconds; what is too dear to check in each round, the graders check (testing/).
+"""
+
+import operator
+
+import numpy as np
+
+from .interfaces import Draft, Verdict
+
+
+def check_request(prompt, n_tokens, model):
+    """The prompt as a new list of int; ValueError unless `model` can continue it by n_tokens."""
+    try:
+        tokens = [operator.index(token) for token in prompt]
+    except TypeError:
+        raise ValueError(
+            f"expected a prompt of token ids, got {prompt!r:.100}: encode the text with the target's tokenizer"
+        ) from None
+    if not tokens:
+        raise ValueError("the prompt has no tokens: start from at least one, such as <|endoftext|>")
+    if min(tokens) < 0 or max(tokens) >= model.n_vocab:
+        raise ValueError(
+            f"expected prompt tokens from 0 to {model.n_vocab - 1}, got {min(tokens)} to {max(tokens)}: "
+            "encode the text with the target's tokenizer"
+        )
+    n_tokens = as_whole(n_tokens, "n_tokens")
+    if n_tokens < 0:
+        raise ValueError(f"expected n_tokens of 0 or more, got {n_tokens}")
+    if len(tokens) + n_tokens > model.n_ctx:
+        room = model.n_ctx - len(tokens)
+        remedy = f"generate at most {room} or shorten the prompt" if room > 0 else "shorten the prompt"
+        raise ValueError(
+            f"prompt has {len(tokens)} tokens and n_tokens is {n_tokens}, but n_ctx is {model.n_ctx}: {remedy}"
+        )
+    return tokens
+
+
+def check_stop(stop_tokens, stop):
+    """The stop tokens as a set of int; ValueError unless they are token ids, and `stop` is None or can be called."""
+    try:
+        stop_tokens = frozenset(operator.index(token) for token in stop_tokens)
+    except TypeError:
+        raise ValueError(
+            f"expected stop_tokens to be a collection of token ids, such as [0], got {stop_tokens!r:.100}"
+        ) from None
+    if stop is not None and not callable(stop):
+        raise ValueError(
+            f"expected stop to be a function of the new tokens, got {stop!r:.100}: for a text, "
+            "stop=StopText(text, tokenizer.decode)"
+        )
+    return stop_tokens
+
+
+def check_length(K, least, what):
+    """A draft length as an int; ValueError unless it is a whole number, and not too small."""
+    try:
+        K = operator.index(K)
+    except TypeError:
+        raise ValueError(f"expected {what} of {least} or more, a whole number, got {K!r:.100}") from None
+    if K < least:
+        raise ValueError(f"expected {what} of {least} or more, got {K}")
+    return K
+
+
+def as_whole(value, name):
+    """A whole number as an int."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise ValueError(f"expected {name} to be a whole number, got {value!r:.100}") from None
+
+
+def check_logits(logits, n_last, n_vocab, whose):
+    """Raise ValueError unless a model returned logits [n_last, n_vocab]."""
+    if (shape := np.shape(logits)) != (n_last, n_vocab):
+        remedy = "return one row of n_vocab logits for each of the last n_last tokens"
+        if len(shape) > 1 and shape[-2] > n_last and shape[-1] == n_vocab:
+            remedy = "these are the logits of more positions than were asked for, return the last n_last rows alone"
+        raise ValueError(
+            f"{whose} returned logits of shape {shape} for n_last = {n_last}, expected (n_last, n_vocab) = "
+            f"{(n_last, n_vocab)}: {remedy}"
+        )
+
+
+def check_draft(draft, k, n_vocab):
+    """The draft, copied; ValueError unless it has at most k tokens, each with the distribution it came from."""
+    try:
+        tokens, probs = np.asarray(draft.tokens), np.array(draft.probs, dtype=np.float64)
+    except (AttributeError, TypeError, ValueError):
+        raise ValueError(f"the drafter must return Draft(tokens, probs); it returned {draft!r:.200}") from None
+    n_drafted = len(tokens) if tokens.ndim == 1 else -1
+    if n_drafted < 0 or (n_drafted and tokens.dtype.kind not in "iu"):
+        raise ValueError(
+            "the drafter must return tokens [k], whole numbers; it returned an array of shape "
+            f"{tokens.shape} and dtype {tokens.dtype}"
+        )
+    if n_drafted > k:
+        raise ValueError(f"the drafter was asked for at most {k} tokens and proposed {n_drafted}")
+    if probs.shape != (n_drafted, n_vocab):
+        raise ValueError(
+            f"expected draft probabilities of shape ({n_drafted}, {n_vocab}), one row over the target's vocabulary for "
+            f"each token, got {probs.shape}: draft and target must share one vocabulary"
+        )
+    for token, row in zip(tokens.tolist(), probs):
+        if not 0 <= token < n_vocab:
+            raise ValueError(f"the drafter proposed token {token}: expected 0 to {n_vocab - 1}")
+        if not 0 < row[token] <= 1 + 1e-9:  # also where it is NaN
+            raise ValueError(
+                f"the drafter proposed token {token} with probability {row[token]:.6g} in its row of probs: expected "
+                "more than 0 and at most 1, as the row is the distribution that the token was drawn from"
+            )
+    return Draft(tokens.astype(np.int64), probs)
+
+
+def check_verdict(verdict, n_drafted, n_vocab):
+    """The verdict as two int; ValueError unless it accepts 0 to n_drafted tokens and adds one of the vocabulary."""
+    try:
+        n_accepted, next_token = operator.index(verdict.n_accepted), operator.index(verdict.next_token)
+    except (AttributeError, TypeError):
+        raise ValueError(
+            f"the verifier must return Verdict(n_accepted, next_token), two whole numbers; it returned {verdict!r:.200}"
+        ) from None
+    if not 0 <= n_accepted <= n_drafted:
+        raise ValueError(f"the verifier accepted {n_accepted} of {n_drafted} drafted tokens: expected 0 to {n_drafted}")
+    if not 0 <= next_token < n_vocab:
+        raise ValueError(f"the verifier returned next_token {next_token}: expected a token from 0 to {n_vocab - 1}")
+    return Verdict(n_accepted, next_token)

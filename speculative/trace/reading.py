@@ -1,0 +1,119 @@
+"""Reading the file of a trace: each line has the form that __init__.py describes, or the file is refused.
+
+A form is a function that says whether a value of JSON has it; those of lists and objects are made of others. What a
+later version may add is taken as it is, as long as it is finite and not nested without end.
+Next: terminal.py
+"""
+
+import json
+import re
+
+HALF_A_SURROGATE = re.compile("[\ud800-\udfff]")  # no character, and no terminal can show it
+
+
+def read_trace(path):
+    """The header (dict) and the records (list of dict) of a file; ValueError with the line where it is no trace."""
+    header, records, at, number = None, [], 0, 0
+    with open(path, "rb") as file:
+        try:
+            for line in file:  # they end in \n alone, whatever a text contains
+                number += 1
+                value = json.loads(line.decode("utf-8"))
+                if header is None:
+                    header, at = checked(value, HEADER), len(value["prompt"])
+                else:
+                    records.append(checked(value, RECORD))
+                    at = next_place(value, at)
+            if header is None:
+                raise ValueError("expected a header")
+        except (ValueError, RecursionError) as error:
+            place = f"{path}, line {max(number, 1)}"
+            raise ValueError(
+                f"{place}: expected a trace as Trace.save and main.py --trace write it; make it again"
+            ) from error
+    return header, records
+
+
+def checked(value, form):
+    if not form(value):
+        raise ValueError("a value of another form")
+    return value
+
+
+def next_place(record, at):
+    """Where the round after this one begins; ValueError unless this one begins where the one before it ended."""
+    if record["at"] != at or not len(record["tokens"]) == len(record["texts"]) == len(record["origins"]) > 0:
+        raise ValueError("expected the rounds in order, with a text and an origin for each token")
+    return at + len(record["tokens"])
+
+
+# ------------------------------------------------------------------------------------------------ forms
+
+
+def is_id(value):
+    return type(value) is int and 0 <= value < 2**53
+
+
+def is_number(value):
+    """NaN and the infinities are none."""
+    return type(value) in (int, float) and -1e300 < value < 1e300
+
+
+def is_text(value):
+    return type(value) is str and (value.isascii() or not HALF_A_SURROGATE.search(value))
+
+
+def is_plain(value, depth=100):
+    """A value of JSON, finite and not too deep."""
+    if type(value) in (list, dict):
+        return depth > 0 and all(is_plain(v, depth - 1) for v in (value.values() if type(value) is dict else value))
+    return value is None or type(value) in (bool, str) or is_number(value)
+
+
+def one_of(*values):
+    return lambda value: type(value) in (str, int) and value in values
+
+
+def maybe(form):
+    return lambda value: value is None or form(value)
+
+
+def list_of(form):
+    return lambda value: type(value) is list and all(map(form, value))
+
+
+def row_of(*forms):
+    def fits(value):
+        return type(value) is list and len(value) == len(forms) and all(form(v) for form, v in zip(forms, value))
+
+    return fits
+
+
+def object_of(forms, together=None):
+    """An object with these names; those in `together` are all there, or none of them."""
+    everything = forms | (together or {})
+
+    def fits(value):
+        if type(value) is not dict:
+            return False
+        expected = everything if together and together.keys() & value.keys() else forms
+        return expected.keys() <= value.keys() and all(everything.get(name, is_plain)(v) for name, v in value.items())
+
+    return fits
+
+
+ORIGIN = one_of("accepted", "correction", "bonus", "plain")
+DRAWN = {"token": is_id, "text": is_text, "u": maybe(is_number)}
+TOP, TOP_OF_BOTH = (list_of(row_of(is_id, is_text, *[is_number] * n)) for n in (1, 2))  # p; p and q
+GUESS = object_of(
+    {**DRAWN, "decision": one_of("accepted", "rejected", "dropped")},
+    together={"p": is_number, "q": is_number, "overlap": is_number, "top": TOP_OF_BOTH, "residual": TOP},
+)
+NEXT = object_of({**DRAWN, "origin": ORIGIN}, together={"p": is_number, "top": TOP})
+RECORD = object_of({
+    "at": is_id, "tokens": list_of(is_id), "texts": list_of(is_text), "origins": list_of(ORIGIN),
+    "guesses": list_of(GUESS), "next": maybe(NEXT),
+    "uniforms": list_of(is_number), "cache": object_of(dict.fromkeys(("reused", "dropped", "computed"), is_number)),
+    "seconds": object_of(dict.fromkeys(("draft", "target", "verify"), is_number)),
+})  # fmt: skip
+HEADER = object_of({"trace": one_of(1), "prompt": list_of(is_id), "text": is_text, "about": object_of({})})

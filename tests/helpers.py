@@ -1,0 +1,72 @@
+"""What several test files share."""
+
+from pathlib import Path
+
+import numpy as np
+
+import gpt2np
+from gpt2np import reference
+from gpt2np.params import build_params, param_shapes
+
+ROOT = Path(__file__).parent.parent
+
+
+def random_tensors(hparams, seed=0, scale=0.3):
+    """The tensors of a random GPT-2 under their Hugging Face names, float32, read-only."""
+    rng, tensors = np.random.default_rng(seed), {}
+    for name, shape in param_shapes(hparams).items():
+        is_gain = "ln_" in name and name.endswith("weight")
+        tensors[name] = (rng.standard_normal(shape) * scale + is_gain).astype(np.float32)
+        tensors[name].setflags(write=False)
+    return tensors
+
+
+def random_gpt2(hparams, seed=0, scale=0.3):
+    return gpt2np.GPT2(build_params(random_tensors(hparams, seed, scale), hparams, "random"), hparams)
+
+
+def walk(model, n_steps, seed=0):
+    """Yields (tokens, n_last) that extend, branch and shrink."""
+    rng, tokens = np.random.default_rng(seed), [1]
+    for _ in range(n_steps):
+        keep = int(rng.integers(0, len(tokens) + 1))
+        n_new = int(rng.integers(0, min(model.n_ctx - keep, rng.choice([3, 10, model.n_ctx])) + 1))
+        tokens = (tokens[:keep] + rng.integers(0, model.n_vocab, n_new).tolist()) or [2]
+        yield tokens, int(rng.integers(1, len(tokens) + 1))
+
+
+def one_by_one(model, tokens):
+    """The logits after each token, computed without any other row."""
+    model.reset()
+    return np.concatenate([model(tokens[:n]) for n in range(1, len(tokens) + 1)])
+
+
+def intermediates(module, tokens, params, n_head):
+    """Every intermediate of a pass over the whole text by the functions of `module`, under the golden file's names."""
+    x = params["wte"][tokens] + params["wpe"][: len(tokens)]
+    yield "embedding", x
+    for i, layer in enumerate(params["blocks"]):
+        normal = module.layer_norm(x, **layer["ln_1"])
+        yield f"h.{i}.ln_1", normal
+        attended = module.attention(normal, **layer["attn"], n_head=n_head)
+        yield f"h.{i}.attn", attended
+        normal = module.layer_norm(x + attended, **layer["ln_2"])
+        yield f"h.{i}.ln_2", normal
+        yield f"h.{i}.mlp", module.mlp(normal, **layer["mlp"])
+        x = module.block(x, layer, n_head)
+        yield f"h.{i}", x
+    yield "ln_f", module.layer_norm(x, **params["ln_f"])
+    yield "logits", (reference if module is reference else gpt2np).forward(tokens, params, n_head)
+
+
+class Uniform:
+    """Stands in for a generator: `random()` returns the numbers it was given."""
+
+    def __init__(self, *numbers):
+        self.numbers = list(numbers)
+
+    def random(self):
+        return self.numbers.pop(0)
+
+
+ALMOST_ONE = 1 - 2**-53  # the largest number that Generator.random returns

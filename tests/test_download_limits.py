@@ -1,0 +1,269 @@
+"""One file, in bounded time, with errors of this library alone, and nothing left where nothing came."""
+
+import gc
+import json
+import os
+import pathlib
+import threading
+import time
+from email.utils import formatdate
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from file_server import (
+    BODY,
+    closing,
+    cut_after,
+    end_with_reset,
+    fetch,
+    left_over,
+    partial,
+    redirect,
+    send,
+    serve,
+    status,
+    with_headers,
+)
+from helpers import ROOT
+
+import gpt2np
+from gpt2np import CheckpointError, DownloadError, download, transfer
+
+# ------------------------------------------------------------------------------------------------ time
+
+
+def drip(handler, *, before=b"", chunked=False):
+    """One byte now and then, more often than any read would wait."""
+    end_with_reset(handler)
+    handler.connection.sendall(before)
+    try:
+        for _ in range(300):
+            handler.connection.sendall(b"1\r\nx\r\n" if chunked else b"x")
+            time.sleep(0.02)
+    except OSError:
+        pass
+    handler.close_connection = True
+
+
+SLOW = {
+    "a header": lambda handler, body: drip(handler, before=b"HTTP/1.1 200 OK\r\nX-Name: "),
+    "a status line": lambda handler, body: drip(handler),
+    "a body": lambda handler, body: drip(handler, before=b"HTTP/1.1 200 OK\r\nContent-Length: 300000\r\n\r\n"),
+    "a body without a length": lambda handler, body: drip(handler, before=b"HTTP/1.1 200 OK\r\n\r\n"),
+    "chunks": lambda handler, body: drip(
+        handler, before=b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", chunked=True
+    ),
+}
+
+
+@pytest.mark.parametrize("what", SLOW)
+def test_a_server_that_sends_a_byte_now_and_then_does_not_hold_it_for_ever(server, tmp_path, monkeypatch, what):
+    monkeypatch.setattr(transfer, "PATIENCE", 0.2)
+    before = threading.enumerate()
+    server.faults["/f"] = [SLOW[what]]
+    assert fetch(server, tmp_path / "f") == BODY
+    if "body" in what:  # the threads that read it have been woken up
+        workers = [t for t in threading.enumerate() if t not in before and t.name.endswith("(work)")]
+        assert all(worker.join(5) is None and not worker.is_alive() for worker in workers)
+
+
+@pytest.mark.parametrize(
+    ("what", "message"),
+    [("a header", "no whole answer within"), ("a body", "sent less than 4096 bytes in 0.1 seconds")],
+)
+def test_a_server_that_is_never_faster_is_given_up(server, tmp_path, monkeypatch, what, message):
+    monkeypatch.setattr(transfer, "PATIENCE", 0.1)
+    server.faults["/f"] = SLOW[what]
+    with pytest.raises(DownloadError, match=message):
+        fetch(server, tmp_path / "f")
+    assert len(server.requests) == 4
+
+
+def test_more_than_ever_before_is_progress_and_nothing_else(server, tmp_path):
+    """Without ranges, each try begins again: 200,000 bytes after 290,000 are no progress."""
+    cuts = [cut_after(n, etag=None, reset=False) for n in (200_000, 290_000, *[200_000, 290_000] * 9)]
+    server.faults["/f"] = cuts
+    with pytest.raises(DownloadError, match="the connection failed"):
+        fetch(server, tmp_path / "f")
+    assert len(server.requests) == 2 + 3
+
+
+def test_small_steps_are_progress(server, tmp_path):
+    def some(handler, body):
+        asked = handler.headers.get("Range")
+        first = int(asked.removeprefix("bytes=").removesuffix("-")) if asked else 0
+        content_range = {"Content_Range": f"bytes {first}-{len(body) - 1}/{len(body)}"} if asked else {}
+        send(handler, body[first:][:10_000], 206 if asked else 200, length=len(body) - first, **content_range)
+
+    server.files["/f"] = BODY[:100_000]
+    server.faults["/f"] = [closing(some)] * 12
+    assert fetch(server, tmp_path / "f") == BODY[:100_000]
+
+
+def test_progress_has_a_least_rate(server, tmp_path, monkeypatch):
+    monkeypatch.setattr(download, "LEAST_RATE", 10**9)
+    server.faults["/f"] = [cut_after(n) for n in (50_000, 100_000, 150_000, 200_000, 250_000)]
+    with pytest.raises(DownloadError, match="the connection failed"):
+        fetch(server, tmp_path / "f")
+    assert len(server.requests) == 4
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("7", 7),
+        ("100000", transfer.MAX_WAIT),
+        (lambda: formatdate(time.time() + 20, usegmt=True), 20),
+        (lambda: formatdate(time.time() - 20, usegmt=True), 0.01),
+        *[(nonsense, 0.01) for nonsense in ("-5", "soon", "1e9", "9" * 5000, "", "Mon, 99 Foo")],
+    ],
+)
+def test_what_retry_after_says_is_done(server, tmp_path, monkeypatch, value, seconds):
+    waited = []
+    monkeypatch.setattr(download, "time", SimpleNamespace(sleep=waited.append, monotonic=time.monotonic))
+    value = value() if callable(value) else value
+    server.faults["/f"] = [lambda handler, body: send(handler, b"", 503, Retry_After=value)]
+    assert fetch(server, tmp_path / "f") == BODY
+    assert len(waited) == 1 and abs(waited[0] - seconds) < 5 and waited[0] >= 0.01
+
+
+# ------------------------------------------------------------------------------------------------ words
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["http://[::1", "http://..", "http://" + "a" * 70 + ".x", "http://\xff/", "file:///etc/passwd", "ftp://127.0.0.1/f"]
+    + ["http://127.0.0.1:99999/", "http://127.0.0.1:-1/", "http://\x00/", "//", "http:///x", "data:,x", "http://a\tb/"],
+)
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")  # of requests, where it cannot read a redirect
+def test_a_redirect_to_nowhere_is_an_error_of_this_library(server, tmp_path, target):
+    server.faults["/f"] = redirect(target)
+    with pytest.raises(DownloadError, match=r"the request failed|the connection failed|the server answered"):
+        fetch(server, tmp_path / "f")
+    gc.collect()
+    assert left_over(tmp_path / "f") == []
+
+
+@pytest.mark.parametrize("reason", ["\x1b[2J\x1b[1;1H gone", "x" * 60_000, "\xff\x85\x9b31m"])
+def test_what_a_server_says_is_one_short_line(server, tmp_path, reason):
+    def rude(handler, body):
+        handler.connection.sendall(f"HTTP/1.1 404 {reason}\r\nContent-Length: 0\r\n\r\n".encode("latin-1"))
+
+    server.faults["/f"] = rude
+    with pytest.raises(DownloadError) as caught:
+        fetch(server, tmp_path / "f")
+    assert str(caught.value).isprintable() and len(str(caught.value)) <= 500
+
+
+NOTES = [
+    {"validator": 5, "size": 300_000, "hash": None},
+    {"validator": '"v0"\r\nX-Evil: 1', "size": 300_000, "hash": None},
+    {"validator": '"\u2603"', "size": 300_000, "hash": None},
+    {"validator": '"v0"', "size": "300000", "hash": None},
+    {"validator": '"v0"', "size": -1, "hash": None},
+    {"validator": '"v0"', "size": True, "hash": None},
+    {"validator": '"v0"', "size": 300_000, "hash": ["shake_128", "00"]},
+    {"validator": '"v0"', "size": 300_000, "hash": "md5"},
+    {"validator": '"v0"', "size": 300_000, "hash": [["md5"], {}]},
+    {"validator": '"v0"', "size": 300_000, "hash": None, "more": 1},
+]
+
+
+@pytest.mark.parametrize("note", [*map(json.dumps, NOTES), "[" * 100_000, "null", '"text"', "\ud800"])
+def test_nonsense_beside_the_part_begins_again(server, tmp_path, note):
+    (tmp_path / "f.part").write_bytes(BODY[:200_000])
+    (tmp_path / "f.part.json").write_text(note, errors="surrogatepass")
+    assert fetch(server, tmp_path / "f") == BODY and server.ranges() == [None]
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "br", "X-GZIP"])
+def test_an_encoding_that_was_not_asked_for(server, tmp_path, encoding):
+    server.faults["/f"] = [with_headers(Content_Encoding=encoding)]
+    assert fetch(server, tmp_path / "f") == BODY
+    server.faults["/f"] = with_headers(Content_Encoding=encoding)
+    with pytest.raises(DownloadError, match=rf"sent the file encoded \({encoding}\)"):
+        fetch(server, tmp_path / "g")
+
+
+@pytest.mark.parametrize("encoding", ["identity", "", "aws-chunked"])
+def test_an_encoding_that_changes_nothing(server, tmp_path, encoding):
+    server.faults["/f"] = [with_headers(Content_Encoding=encoding)]
+    assert fetch(server, tmp_path / "f") == BODY and len(server.requests) == 1
+
+
+@pytest.mark.parametrize("kind", ["TEXT/HTML", "application/xhtml+xml; charset=x"])
+def test_web_pages_of_other_kinds(server, tmp_path, kind):
+    server.faults["/f"] = with_headers(Content_Type=kind)
+    with pytest.raises(DownloadError, match="a web page instead of the file"):
+        fetch(server, tmp_path / "f")
+
+
+def test_whatever_a_check_raises_is_an_error_of_this_library(server, tmp_path):
+    def confused(path):
+        raise KeyError("no such thing")
+
+    with pytest.raises(DownloadError, match=r"the file cannot be read \(KeyError"):
+        fetch(server, tmp_path / "f", confused)
+
+
+# ------------------------------------------------------------------------------------------------ what is left
+
+
+@pytest.mark.parametrize("fault", [status(404), status(503), redirect("http://.."), closing(cut_after(0))])
+def test_a_failure_without_a_byte_leaves_no_file(server, tmp_path, fault):
+    server.faults["/f"] = fault
+    with pytest.raises(DownloadError):
+        fetch(server, tmp_path / "f")
+    assert left_over(tmp_path / "f") == []
+
+
+@pytest.fixture
+def windows(monkeypatch):
+    """The rule of Windows that an open or mapped file can be neither removed nor renamed; and no flock."""
+    if not os.path.exists("/proc/self/maps"):
+        pytest.skip("what is open is looked up in /proc/self, which is not there")
+
+    def in_use(path):
+        path = os.path.realpath(path)
+        opened = {os.path.realpath(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd")}
+        return path in opened or path in pathlib.Path("/proc/self/maps").read_text()
+
+    def refusing(call):
+        def guarded(path, *more, **options):
+            if any(in_use(p) for p in (path, *more)):
+                raise PermissionError(32, "The process cannot access the file because it is being used", str(path))
+            return call(path, *more, **options)
+
+        return guarded
+
+    for owner, name in ((os, "replace"), (os, "unlink"), (pathlib.Path, "unlink")):
+        monkeypatch.setattr(owner, name, refusing(getattr(owner, name)))
+    monkeypatch.setattr(download, "fcntl", None)
+    return in_use
+
+
+def test_damaged_files_are_removed_where_open_files_cannot_be(model_server, small_model, tmp_path, windows):
+    held = np.memmap(ROOT / "README.md", mode="r")
+    assert windows(ROOT / "README.md") and not windows(ROOT / "LICENSE") and len(held)
+    name, other = "/124M/model.safetensors", "/124M/model.ckpt.data-00000-of-00001"
+    damaged = small_model["model.safetensors"][:-4]
+    model_server.faults[name] = [lambda handler, body: serve(handler, damaged), cut_after(50_000), partial(BODY)]
+    gpt2np.load("124M", tmp_path / "a")
+    model_server.files[other] = bytes(len(model_server.files[other]))
+    with pytest.raises(DownloadError, match="does not have its checksum"):
+        gpt2np.load("124M", tmp_path / "b", source="openai")
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_mapping_that_a_traceback_would_hold(server, tmp_path, windows):
+    def mapped(path):
+        data = np.memmap(path, mode="r")
+        try:
+            raise KeyError("a frame that holds the file")
+        except KeyError:
+            raise CheckpointError(f"damaged: {data[:3]}") from None
+
+    server.faults["/f"] = [cut_after(200_000), partial(BODY[::-1])]
+    with pytest.raises(DownloadError, match="damaged"):
+        fetch(server, tmp_path / "f", mapped)
