@@ -13,7 +13,7 @@ import numpy as np
 
 import gpt2np
 from gpt2np import matmul
-from gpt2np.loading import find_on_disk
+from gpt2np.model_files import find_on_disk
 from gpt2np.params import build_params, param_shapes
 
 from .columns import Columns
@@ -70,7 +70,7 @@ def open_model(size, request, parts):
     """(model, "trained" or "random"): what is on disk under this name, else random weights of that shape."""
     if size in SHAPES and not find_on_disk(size, Path(request.models_dir)):
         return random_model(SHAPES[size]), "random"
-    return load("sizes", size, request, parts)[0], "trained"
+    return load(size, request, parts)[0], "trained"
 
 
 def random_model(hparams, seed=0):

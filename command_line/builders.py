@@ -72,7 +72,7 @@ def models(context):
 def load_draft(context):
     """(draft model, seconds); ValueError if it does not share the target's vocabulary."""
     request, target = context.request, context.target
-    draft, other, seconds = load("draft_model_size", request.draft_model_size, request, context.parts)
+    draft, other, seconds = load(request.draft_model_size, request, context.parts)
     if target.n_vocab != draft.n_vocab or context.tokenizer.vocabulary != other.vocabulary:
         raise ValueError(
             f"{request.target_model_size} and {request.draft_model_size} have no common vocabulary ({target.n_vocab} "

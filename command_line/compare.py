@@ -30,7 +30,7 @@ def compare(request, parts):
         drafts.append(Timed(draft, load_seconds))
         return drafts[-1]
 
-    model, tokenizer, load_seconds = load("target_model_size", request.target_model_size, request, parts)
+    model, tokenizer, load_seconds = load(request.target_model_size, request, parts)
     setting = DRAFTERS[request.drafter].build(Context(request, parts, model, tokenizer, timed))
     target, drafter, rule = (
         Timed(setting.target, load_seconds),

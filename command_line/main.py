@@ -9,11 +9,12 @@ import signal
 import sys
 
 import gpt2np
+from speculative.trace.terminal import visible
 
 from .arguments import call, parse
 from .commands import COMMANDS
 from .help import help_text
-from .streams import interrupt, open_streams, visible
+from .streams import interrupt, open_streams
 
 MOST = 480  # characters of a message
 
@@ -62,7 +63,7 @@ def run_safely(arguments):
 
 def say(message):
     """One sentence on one line of standard error."""
-    message = visible(message, kept="")
+    message = visible(message.replace("\n", "\u23ce"))
     message = message if len(message) <= MOST else message[: MOST - 3] + "..."
     with contextlib.suppress(OSError):
         print(f"{os.path.basename(program().split()[-1])}: {message}", file=sys.stderr, flush=True)

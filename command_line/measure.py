@@ -172,7 +172,7 @@ def compare_sizes(request, parts):
 
 def opened(request, parts):
     """(`Context` with the target, what a report says of it)"""
-    target, tokenizer, _ = load("target_model_size", request.target_model_size, request, parts)
+    target, tokenizer, _ = load(request.target_model_size, request, parts)
     about = {"name": request.target_model_size, "parameters": target.n_params}
     return Context(request, parts, target, tokenizer), {"target": about, "n_tokens": request.n_tokens_to_generate}
 

@@ -3,12 +3,12 @@
 Next: builders.py
 """
 
-from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
 
 import gpt2np
-from gpt2np.loading import SIZES, SOURCES, files_of, find_folder, find_on_disk
+from gpt2np.loading import find_folder
+from gpt2np.model_files import SIZES, SOURCES, files_of, find_on_disk
 
 
 def check_models(option, names, request):
@@ -16,21 +16,19 @@ def check_models(option, names, request):
     for name in names:
         if name not in SIZES:
             try:
-                with reading(option, name):
-                    files_of(find_folder(name, Path(request.models_dir), request.source))
-            except ValueError as error:
+                files_of(find_folder(name, Path(request.models_dir), request.source))
+            except (ValueError, OSError) as error:
                 raise ValueError(f"--{option}: {error}") from None
 
 
-def load(option, name, request, parts):
+def load(name, request, parts):
     """(model, tokenizer, seconds); `parts` is told from which files."""
     models_dir, started = Path(request.models_dir), perf_counter()
     to_download = name in SIZES and not find_on_disk(name, models_dir)
     try:
-        with reading(option, name):
-            model, tokenizer = gpt2np.load(name, request.models_dir, request.source)
+        model, tokenizer = gpt2np.load(name, request.models_dir, request.source)
     except KeyboardInterrupt:
-        if to_download:
+        if to_download and any(path.stat().st_size for path in (models_dir / name).rglob("*") if path.is_file()):
             kept = f"what was fetched so far is in {models_dir / name}, and the same command goes on from there"
             raise KeyboardInterrupt(kept) from None
         raise
@@ -40,12 +38,3 @@ def load(option, name, request, parts):
         folder = find_folder(name, models_dir, request.source)
         parts.opened(name, *sorted(path for path in folder.iterdir() if path.name in names))
     return model, tokenizer, seconds
-
-
-@contextmanager
-def reading(option, name):
-    """An OSError while a model is read says which model, and for which option."""
-    try:
-        yield
-    except OSError as error:
-        raise ValueError(f"--{option}: cannot read {error.filename or name} ({error.strerror or error})") from None

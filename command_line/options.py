@@ -9,7 +9,7 @@ from math import inf
 from pathlib import Path
 
 from gpt2np import matmul
-from gpt2np.loading import SOURCES
+from gpt2np.model_files import SOURCES
 from speculative import Sampling, StopText
 
 from .files import check_file

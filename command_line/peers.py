@@ -69,7 +69,7 @@ def transformers_model(model):
 
 def generation(request, parts):
     """Seconds of greedy generation, alone and with the draft, here and by `transformers`, prompt by prompt in turn."""
-    target, tokenizer, _ = load("target_model_size", request.target_model_size, request, parts)
+    target, tokenizer, _ = load(request.target_model_size, request, parts)
     draft, _ = load_draft(Context(request, parts, target, tokenizer))
     greedy, n = Sampling(0), request.n_tokens_to_generate
     reference, assistant = transformers_model(target), transformers_model(draft)

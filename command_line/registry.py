@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import speculative
+from speculative.interfaces import exactness_of
 
 from . import builders
 
@@ -40,7 +41,7 @@ class Rule:
 
     @property
     def exactness(self):
-        return getattr(self.verifier, "exactness", "not declared")
+        return exactness_of(self.verifier)
 
     @property
     def one_text(self):

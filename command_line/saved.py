@@ -20,9 +20,10 @@ from tqdm import tqdm
 import gpt2np
 import speculative
 from gpt2np import matmul
+from speculative.trace.terminal import visible
 
 from .files import digest, read_text, replacing
-from .streams import uninterrupted, visible
+from .streams import uninterrupted
 
 OUTPUTS = {"json", "plot", "log", "show", "trace"}  # options that change nothing that is measured
 REMEDY = "name another file, or delete it"

@@ -1,25 +1,13 @@
-"""Where the command line meets the terminal: interruptions, output that cannot be written, characters that control.
+"""Where the command line meets the terminal: interruptions, and output that cannot be written.
 
 Next: main.py
 """
 
 import contextlib
 import os
-import re
 import signal
 import sys
 import threading
-
-CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")  # C0, C1, and directions of writing
-
-
-def visible(text, kept="\n\t"):
-    r"""The text with control characters in letters, but for those to be kept.
-
-    >>> print(visible("a\033[31mb\rc"))
-    a\x1b[31mb\rc
-    """
-    return CONTROL.sub(lambda found: found[0] if found[0] in kept else repr(found[0])[1:-1], text)
 
 
 class Output:

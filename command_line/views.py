@@ -11,10 +11,9 @@ from tqdm import tqdm
 
 import gpt2np
 from gpt2np.tokenizer import END_OF_TEXT
-from speculative.trace.terminal import colour, legend, round_line
+from speculative.trace.terminal import colour, legend, round_line, visible
 
 from .registry import RULES
-from .streams import visible
 
 
 class JsonView:

@@ -18,7 +18,6 @@ from conftest import ROOT
 from command_line import saved
 from command_line.commands import COMMANDS
 from command_line.main import main
-from command_line.streams import visible
 from gpt2np.loading import find_folder
 
 FEW = ("--n_tokens_to_generate", "12")
@@ -175,7 +174,7 @@ def test_an_unreadable_model_is_named(tmp_path):
     for name in ("config.json", "model.safetensors", "vocab.json"):
         (tmp_path / name).symlink_to(source / name)
     (tmp_path / "merges.txt").symlink_to("/proc/self/mem")  # a file that cannot be read, whoever asks
-    assert "--target_model_size: cannot read " in refused(run("--target_model_size", tmp_path, *FEW))
+    assert " cannot be read (Input/output error)" in refused(run("--target_model_size", tmp_path, *FEW))
 
 
 def test_hyphens_and_underscores_are_the_same():
@@ -225,13 +224,8 @@ def test_control_characters_of_texts_and_names_do_not_reach_the_terminal(tmp_pat
             "--target_model_size", folder, *TINY[2:], "--prompt", "a\033[2Jb\u202e", "--n_tokens_to_generate", "60"
         )
         assert result.returncode == 0 and "\033" not in result.stdout and "\u202e" not in result.stdout
-        assert r"a\x1b[2Jb\u202e" in result.stdout and r"m\x1b[31m" in result.stdout
-    assert result.stdout.count(r"\x1b") > 4
-
-
-def test_visible():
-    assert visible("a\tb\nc é 世\u200d") == "a\tb\nc é 世\u200d"
-    assert visible("\x00\r\x1b\x7f\x9b\u2028", kept="") == r"\x00\r\x1b\x7f\x9b\u2028" and visible("\n", "") == r"\n"
+        assert "a\u241b[2Jb\\u202e" in result.stdout and "m\u241b[31m" in result.stdout
+    assert result.stdout.count("\u241b") > 4
 
 
 # ------------------------------------------------------------------------------------------------ what goes on
