@@ -18,9 +18,7 @@ class Waiting:
     def __init__(self, rng, rate=1.0, *, is_log=False, sign=1, compared=None):
         self.rng, self.rate, self.is_log, self.sign = rng, rate, is_log, sign
         self.is_lost = False  # whether another one was earlier: then its time is no exponential one any more
-        self.compared = (
-            [] if compared is None else compared
-        )  # of all that is computed from one draw: which was compared
+        self.compared = [] if compared is None else compared  # of all that comes from one draw, which was compared
 
     def with_rate(self, rate, sign=1):
         return Waiting(self.rng, rate, is_log=self.is_log, sign=self.sign * sign, compared=self.compared)
@@ -94,9 +92,8 @@ class Waiting:
 
     def as_value(self, *others):
         raise CannotEnumerate(
-            "an exponential or Gumbel number is used as a value, or twice, which has no finite set of paths: "
-            "exact_law can "
-            "follow it into one np.argmin(E / p) or np.argmax(np.log(p) + G)"
+            "an exponential or Gumbel number is used as a value, or twice, which has no finite set of paths: exact_law "
+            "can follow it into one np.argmin(E / p) or np.argmax(np.log(p) + G)"
         )
 
     __float__ = __int__ = __bool__ = __index__ = __hash__ = __pow__ = __rtruediv__ = exp = sqrt = as_value
