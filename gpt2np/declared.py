@@ -14,7 +14,7 @@ import base64
 import hashlib
 import json
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 CHUNK = 2**16  # bytes
 
@@ -37,14 +37,27 @@ class Declared:
 
 def what_is_declared(response):
     """The Declared of a whole answer (status 200) and of the redirects that led to it."""
-    chain = [answer.headers for answer in (*response.history, response)]
+    chain = chain_of(response)
     length = last(chain, "X-Linked-Size") or response.headers.get("Content-Length", "")
     tag = response.headers.get("ETag", "")
     return Declared(
         validator=tag if is_strong(tag) else None,
         size=int(length) if re.fullmatch(r"[0-9]{1,15}", length) else None,
-        hash=hash_in([tag_of_the_hub(headers) for headers in chain]) or md5_in(response.headers.get("Content-MD5", "")),
+        hash=hash_of_the_hub(chain) or md5_in(response.headers.get("Content-MD5", "")),
     )
+
+
+def with_hash_of(response, declared):
+    """The Declared of a file whose rest an answer (status 206) brings, with the hash that its redirects declare.
+
+    A Content-MD5 would be that of the rest, not of the file.
+    """
+    return replace(declared, hash=hash_of_the_hub(chain_of(response)) or declared.hash)
+
+
+def chain_of(response):
+    """The headers of the redirects that led to an answer, and its own."""
+    return [answer.headers for answer in (*response.history, response)]
 
 
 def last(chain, name):
@@ -63,10 +76,11 @@ def tag_of_the_hub(headers):
     return tag.removeprefix("W/").strip('"').lower()
 
 
-def hash_in(tags):
-    """[algorithm, digest] of the last tag that is a hash in hexadecimal digits; None if none is."""
+def hash_of_the_hub(chain):
+    """[algorithm, digest] of the last answer that declares a SHA-256 or a git hash; None if none does."""
+    tags = [tag_of_the_hub(headers) for headers in reversed(chain)]
     candidates = [[{64: "sha256", 40: "git"}.get(len(tag), ""), tag] for tag in tags]
-    return next((candidate for candidate in reversed(candidates) if is_hash(candidate)), None)
+    return next(filter(is_hash, candidates), None)
 
 
 def is_hash(value):
@@ -112,8 +126,7 @@ def read_declared(part):
 
 
 def write_declared(part, declared):
-    """Keep what is declared of a part that begins now."""
-    forget(part)
+    """Keep what is declared of a part."""
     declared_file(part).write_text(json.dumps(asdict(declared)), encoding="utf-8")
 
 

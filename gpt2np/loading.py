@@ -37,7 +37,7 @@ def load(name_or_folder, models_dir="models", source="hub"):
     Returns
     -------
     GPT2, Tokenizer
-        The parameters are float32. The file is mapped into memory; its matrices are copied once, see matmul.py.
+        The parameters are float32. The file is mapped into memory while they are copied; the model keeps nothing of it.
 
     Raises
     ------

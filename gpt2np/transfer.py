@@ -20,7 +20,7 @@ from email.utils import parsedate_to_datetime
 
 from tqdm import tqdm
 
-from .declared import read_declared, size_of, what_is_declared, write_declared
+from .declared import forget, read_declared, size_of, what_is_declared, with_hash_of, write_declared
 from .errors import DownloadError
 
 TIMEOUT = (10, 30)  # seconds: to connect, and between two reads of the answer
@@ -52,10 +52,11 @@ def fetch_rest(url, part):
         check_status(response)
         limit = MAX_SIZE
         if response.status_code == 206:
-            limit = end_of_range(response, declared, start)
+            limit, declared = end_of_range(response, declared, start), with_hash_of(response, declared)
         else:
             start, declared = 0, what_is_declared(response)
-            write_declared(part, declared)
+            forget(part)
+        write_declared(part, declared)
         limit = limit if declared.size is None else min(limit, declared.size)
         check_room(part, (declared.size or 0) - start)
         write(response, part, start, limit, declared.size)

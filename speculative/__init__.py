@@ -9,7 +9,7 @@ from .drafters.model import ModelDrafter
 from .drafters.ngram import NGramDrafter, NGramModel
 from .drafters.prompt_lookup import PromptLookupDrafter
 from .drafters.suffix import SuffixDrafter
-from .exact import CannotEnumerate, exact_law
+from .exact import CannotEnumerate, exact_distribution, exact_law
 from .interfaces import (
     Draft,
     Drafter,
@@ -68,6 +68,7 @@ __all__ = [
     "acceptance_probability",
     "block",
     "collect",
+    "exact_distribution",
     "exact_law",
     "exact_match",
     "measure_costs",

@@ -36,7 +36,7 @@ class AutoregressiveSampler:
         nothing, no_probs = np.empty(0, np.int64), np.empty((0, n_vocab))
         for _ in range(n_tokens):
             laps = Laps()
-            logits = self.target(list(tokens), n_last=1)
+            logits = self.target(list(tokens))
             check_logits(logits, 1, n_vocab, "the target")
             probs = self.sampling(logits, tokens)  # [1, n_vocab]
             laps.end("target")

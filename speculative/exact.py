@@ -11,18 +11,19 @@ for sampling: nothing in a sampler knows that it is being enumerated.
 
 Several comparisons of one uniform stay consistent, since it keeps the interval in which it must lie by then. What
 cannot end in a decision, such as the sum of two uniforms, has no finite set of paths and is refused.
-Next: uniform.py, then testing/
+Next: uniform.py and race.py, then testing/
 """
 
 import math
 
 import numpy as np
 
+from .race import Waiting
 from .uniform import CannotEnumerate, Uniform
 
 
-def exact_law(fn, *, max_leaves=1_000_000):
-    """The law of fn(rng): a dict outcome -> probability, whose values add up to 1.
+def exact_law(fn, *, max_leaves=1_000_000, max_draws=500):
+    """The distribution of fn(rng): a dict outcome -> probability, whose values add up to 1.
 
     Parameters
     ----------
@@ -31,12 +32,15 @@ def exact_law(fn, *, max_leaves=1_000_000):
         depend on nothing else that changes. Arrays and lists in the outcome come out as tuples.
     max_leaves : int
         How many runs to allow.
+    max_draws : int
+        How many draws to allow in one run. A run that draws more is taken for a loop without an end, and so is one of
+        many draws whose path has a probability below 1e-15. The time of a run is linear in its number of draws.
 
     Raises
     ------
     CannotEnumerate
-        If there are more paths than that, if a continuous draw is used as a value, or if fn does not ask the same
-        questions when it is run again.
+        If there are more paths or draws than that, if a continuous draw is used as a value, or if fn does not ask the
+        same questions when it is run again.
 
     Examples
     --------
@@ -46,12 +50,12 @@ def exact_law(fn, *, max_leaves=1_000_000):
     {(0, True): 0.375, (0, False): 0.125, (1, True): 0.375, (1, False): 0.125}
     """
     parts, path = {}, []
+    rng = ExactGenerator(path, max_draws)
     for _ in range(max_leaves):
-        rng = ExactGenerator(path)
-        outcome = hashable(fn(rng))
+        outcome = hashable(fn(rng.from_the_start()))
         if rng.n_asked != len(path):
             raise CannotEnumerate(NOT_THE_SAME)
-        parts.setdefault(outcome, []).append(math.prod(fork.probs[fork.taken] for fork in path))
+        parts.setdefault(outcome, []).append(rng.reached())
         while path and path[-1].taken == len(path[-1].probs) - 1:
             path.pop()
         if not path:
@@ -59,8 +63,8 @@ def exact_law(fn, *, max_leaves=1_000_000):
         path[-1].taken += 1
     covered = math.fsum(probability for probabilities in parts.values() for probability in probabilities)
     raise CannotEnumerate(
-        f"more than max_leaves = {max_leaves} paths, and those so far cover {covered:.3g} of the probability: "
-        "take a smaller case (fewer tokens, a smaller vocabulary or K) or raise max_leaves"
+        f"more than max_leaves = {max_leaves} paths, and those so far cover {covered:.3g} of the probability: take a "
+        "smaller case (fewer tokens, a smaller vocabulary or K) or raise max_leaves"
     )
 
 
@@ -70,11 +74,22 @@ NOT_THE_SAME = (
 )
 
 
-class Fork:
-    """A decision on the path: the probabilities of its outcomes, and which one is taken."""
+ENDLESS = (
+    "a run draws again and again, {n} times so far: a loop without an end, such as `while` until a draw is accepted, "
+    "has no finite set of paths, so its distribution cannot be computed: draw a fixed number of times, and if you draw "
+    "until a token is accepted, draw once from the distribution that this comes to, renormalised"
+)
+IMPROBABLE, FEW_DRAWS = 1e-15, 30  # a short run may well be improbable
+MOST_OUTCOMES = 60_000  # of one draw
+MOST_QUESTIONS = 60_000  # about one draw: more than GPT-2 has tokens
 
-    def __init__(self, probs):
+
+class Fork:
+    """A decision on the path: the probabilities of its outcomes, which is taken, and how likely it is to get here."""
+
+    def __init__(self, probs, reached):
         self.probs = probs
+        self.reached = reached
         self.taken = 0
 
 
@@ -84,19 +99,43 @@ class ExactGenerator(np.random.Generator):
     It is a Generator by class, so that code which asks for one, or calls np.random.default_rng(rng), takes it.
     """
 
-    def __init__(self, path):
+    def __init__(self, path, max_draws=500):
         np.random.Generator.__init__(self, np.random.PCG64(0))
-        self.path = path
-        self.n_asked = 0
+        self.path, self.max_draws = path, max_draws
+        self.from_the_start()
+
+    def from_the_start(self):
+        """This generator, for one more run along the path."""
+        self.n_asked = self.n_draws = self.n_questions = 0  # forks, calls for a draw, questions since the last of them
+        return self
+
+    def reached(self):
+        """The probability of the path so far."""
+        if self.n_asked == 0:
+            return 1.0
+        fork = self.path[self.n_asked - 1]
+        return fork.reached * fork.probs[fork.taken]
+
+    def drawn(self):
+        """Counts a draw; CannotEnumerate where there seems to be no end of them."""
+        self.n_draws, self.n_questions = self.n_draws + 1, 0
+        if self.n_draws > self.max_draws or (self.n_draws > FEW_DRAWS and self.reached() < IMPROBABLE):
+            raise CannotEnumerate(ENDLESS.format(n=self.n_draws))
 
     def fork(self, probs):
         """The index (int) of the outcome taken here, of outcomes with these probabilities; those of 0 are left out."""
+        self.n_questions += 1
+        if self.n_questions > MOST_QUESTIONS:
+            raise CannotEnumerate(
+                f"one draw is compared more than {MOST_QUESTIONS} times: a loop without an end around a number that "
+                "does not change: draw inside the loop"
+            )
         possible = [i for i, probability in enumerate(probs) if probability > 0]
         if len(possible) == 1:
             return possible[0]
         probs = [float(probs[i]) for i in possible]
         if self.n_asked == len(self.path):
-            self.path.append(Fork(probs))
+            self.path.append(Fork(probs, self.reached()))
         fork = self.path[self.n_asked]
         if fork.probs != probs:
             raise CannotEnumerate(NOT_THE_SAME)
@@ -112,6 +151,11 @@ class ExactGenerator(np.random.Generator):
     def integers(self, low, high=None, size=None, endpoint=False):
         low, high = (0, low) if high is None else (low, high)
         n = int(high) - int(low) + bool(endpoint)
+        if n > MOST_OUTCOMES:
+            raise CannotEnumerate(
+                f"rng.integers draws one of {n} numbers, too many to enumerate: draw what is to be decided itself, "
+                "and no seed for another generator"
+            )
         return self._filled(size, lambda: int(low) + self.fork([1 / n] * n), int)
 
     def choice(self, a, size=None, replace=True, p=None):
@@ -134,9 +178,19 @@ class ExactGenerator(np.random.Generator):
             raise CannotEnumerate("of multinomial draws only a single one with n = 1 is enumerated")
         return np.eye(len(pvals), dtype=np.int64)[self.choice(len(pvals), p=pvals)]
 
-    @staticmethod
-    def _filled(size, draw, dtype=object):
+    def exponential(self, scale=1.0, size=None):
+        times = self._filled(np.shape(scale) or size, lambda: Waiting(self))
+        return times * (np.asarray(scale, dtype=object) if np.ndim(scale) else scale)
+
+    def standard_exponential(self, size=None, dtype=np.float64):
+        return self.exponential(size=size)
+
+    def gumbel(self, loc=0.0, scale=1.0, size=None):
+        return loc + scale * self._filled(size, lambda: Waiting(self, is_log=True, sign=-1))
+
+    def _filled(self, size, draw, dtype=object):
         """One draw, or an array of `size` of them."""
+        self.drawn()
         if size is None:
             return draw()
         array = np.empty(size, dtype)
@@ -145,11 +199,14 @@ class ExactGenerator(np.random.Generator):
         return array
 
 
+exact_distribution = exact_law
+
+
 def refused(name):
     def method(self, *arguments, **keywords):
         raise CannotEnumerate(
-            f"rng.{name} has no finite number of outcomes that could be enumerated: "
-            "use rng.random(), rng.uniform(), rng.integers() or rng.choice() and decide by comparisons"
+            f"rng.{name} has no finite number of outcomes that could be enumerated: use rng.random(), rng.uniform(), "
+            "rng.integers() or rng.choice() and decide by comparisons"
         )
 
     return method

@@ -2,12 +2,14 @@
 
 It is a value that rises or falls with some u in [0, 1). Adding, multiplying and taking the logarithm keep it such a
 value; a comparison with a number asks where u lies, and forks. Whatever would need the number itself is refused.
-Next: testing/
+Next: race.py
 """
 
 import math
 
 import numpy as np
+
+ROUNDING = 4e-16  # of u: random() returns multiples of 2 ** -53
 
 
 class CannotEnumerate(TypeError):
@@ -28,13 +30,15 @@ class Uniform:
         self.value, self.inverse, self.rising = value, inverse, rising  # u -> value, value -> u
 
     def is_below(self, number):
-        """Whether the value is below a number: forks where the interval leaves it open. Equality has probability 0."""
+        """Whether the value is below a number: forks where the interval leaves it open. Equality has probability 0, and
+        so has what is between a cumulative sum that ends at 1 - 1e-16 and 1."""
         if number is self:  # np.searchsorted asks for this
             return False
         threshold, (low, high) = self.inverse(as_number(number)), self.interval
         if math.isnan(threshold):
             return False
         at = min(max(threshold, low), high)
+        at = low if at - low < ROUNDING else high if high - at < ROUNDING else at
         is_above = self.rng.fork([(at - low) / (high - low), (high - at) / (high - low)])  # whether u >= at
         self.interval[:] = (at, high) if is_above else (low, at)
         return bool(is_above) != self.rising
@@ -99,10 +103,20 @@ class Uniform:
                 return math.trunc(number - 0.5)
         return math.trunc((max(least, math.ceil(most) - 1) + most) / 2)
 
+    def item(self):
+        return self
+
+    def __repr__(self):
+        return "<a uniform number>"
+
+    def __format__(self, form):  # to be printed in any form, for those who look at what they draw
+        return repr(self)
+
     def as_value(self, *others):
         raise CannotEnumerate(
             "a uniform number is used as a value, which has no finite set of paths: exact_law can follow it into "
-            "comparisons with numbers (u < p / q, np.searchsorted(cdf, u)), and through + - * / and log"
+            "comparisons with numbers (u < p / q, np.searchsorted(cdf, u)), and through + - * / and np.log; leave out "
+            "float(u), math.log(u), astype and torch.tensor(u), compare u itself, and take rng.gumbel for -log(-log(u))"
         )
 
     __float__ = __bool__ = __index__ = __hash__ = __pow__ = __rpow__ = __rtruediv__ = exp = sqrt = as_value

@@ -59,12 +59,15 @@ def test_no_cycles():
 
 @pytest.mark.parametrize("path", FILES, ids=str)
 def test_no_global_randomness_and_no_inheritance_games(path):
-    source = (ROOT / path).read_text(encoding="utf-8")
+    """Two exceptions for the graders, since students' objects of any type come in there: they may look at types, and
+    watch.py looks at the state of NumPy's global generator, to tell who draws from it."""
+    source, grades = (ROOT / path).read_text(encoding="utf-8"), path.parts[:2] == ("speculative", "testing")
+    allowed = {"default_rng", "Generator", "PCG64"} | ({"get_state"} if path.name == "watch.py" else set())
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Attribute) and ast.unparse(node.value) in ("np.random", "numpy.random"):
-            assert node.attr in ("default_rng", "Generator", "PCG64"), f"{path}:{node.lineno}: np.random.{node.attr}"
+            assert node.attr in allowed, f"{path}:{node.lineno}: np.random.{node.attr}"
     if path.parts[0] == "speculative":
-        assert "super()" not in source and ("isinstance(" not in source or path.name == "exact.py")
+        assert "super()" not in source and ("isinstance(" not in source or path.name == "exact.py" or grades)
 
 
 def test_importing_speculative_brings_numpy_alone():

@@ -195,7 +195,7 @@ def test_a_name_from_the_server_is_not_used(server, tmp_path):
 
 def test_a_full_disk(server, tmp_path, monkeypatch):
     (tmp_path / "f.part").symlink_to("/dev/full")  # every write to it fails as on a full disk
-    monkeypatch.setattr(transfer, "write_declared", lambda part, declared: None)
+    monkeypatch.setattr(transfer, "forget", lambda part: None)
     with pytest.raises(DownloadError, match=f"the disk of {tmp_path} is full: make room"):
         fetch(server, tmp_path / "f")
 

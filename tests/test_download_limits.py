@@ -2,14 +2,11 @@
 
 import gc
 import json
-import os
-import pathlib
 import threading
 import time
 from email.utils import formatdate
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 from file_server import (
     BODY,
@@ -18,19 +15,17 @@ from file_server import (
     end_with_reset,
     fetch,
     left_over,
-    partial,
     redirect,
     send,
-    serve,
-    status,
     with_headers,
 )
-from helpers import ROOT
 
-import gpt2np
-from gpt2np import CheckpointError, DownloadError, download, transfer
+from gpt2np import DownloadError, download, transfer
 
 # ------------------------------------------------------------------------------------------------ time
+
+
+FINISHED = []  # what was sent to its end
 
 
 def drip(handler, *, before=b"", chunked=False):
@@ -41,6 +36,7 @@ def drip(handler, *, before=b"", chunked=False):
         for _ in range(300):
             handler.connection.sendall(b"1\r\nx\r\n" if chunked else b"x")
             time.sleep(0.02)
+        FINISHED.append(handler.path)
     except OSError:
         pass
     handler.close_connection = True
@@ -60,9 +56,9 @@ SLOW = {
 @pytest.mark.parametrize("what", SLOW)
 def test_a_server_that_sends_a_byte_now_and_then_does_not_hold_it_for_ever(server, tmp_path, monkeypatch, what):
     monkeypatch.setattr(transfer, "PATIENCE", 0.2)
-    before = threading.enumerate()
+    before, FINISHED[:] = threading.enumerate(), []
     server.faults["/f"] = [SLOW[what]]
-    assert fetch(server, tmp_path / "f") == BODY
+    assert fetch(server, tmp_path / "f") == BODY and not FINISHED
     if "body" in what:  # the threads that read it have been woken up
         workers = [t for t in threading.enumerate() if t not in before and t.name.endswith("(work)")]
         assert all(worker.join(5) is None and not worker.is_alive() for worker in workers)
@@ -205,65 +201,3 @@ def test_whatever_a_check_raises_is_an_error_of_this_library(server, tmp_path):
 
     with pytest.raises(DownloadError, match=r"the file cannot be read \(KeyError"):
         fetch(server, tmp_path / "f", confused)
-
-
-# ------------------------------------------------------------------------------------------------ what is left
-
-
-@pytest.mark.parametrize("fault", [status(404), status(503), redirect("http://.."), closing(cut_after(0))])
-def test_a_failure_without_a_byte_leaves_no_file(server, tmp_path, fault):
-    server.faults["/f"] = fault
-    with pytest.raises(DownloadError):
-        fetch(server, tmp_path / "f")
-    assert left_over(tmp_path / "f") == []
-
-
-@pytest.fixture
-def windows(monkeypatch):
-    """The rule of Windows that an open or mapped file can be neither removed nor renamed; and no flock."""
-    if not os.path.exists("/proc/self/maps"):
-        pytest.skip("what is open is looked up in /proc/self, which is not there")
-
-    def in_use(path):
-        path = os.path.realpath(path)
-        opened = {os.path.realpath(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd")}
-        return path in opened or path in pathlib.Path("/proc/self/maps").read_text()
-
-    def refusing(call):
-        def guarded(path, *more, **options):
-            if any(in_use(p) for p in (path, *more)):
-                raise PermissionError(32, "The process cannot access the file because it is being used", str(path))
-            return call(path, *more, **options)
-
-        return guarded
-
-    for owner, name in ((os, "replace"), (os, "unlink"), (pathlib.Path, "unlink")):
-        monkeypatch.setattr(owner, name, refusing(getattr(owner, name)))
-    monkeypatch.setattr(download, "fcntl", None)
-    return in_use
-
-
-def test_damaged_files_are_removed_where_open_files_cannot_be(model_server, small_model, tmp_path, windows):
-    held = np.memmap(ROOT / "README.md", mode="r")
-    assert windows(ROOT / "README.md") and not windows(ROOT / "LICENSE") and len(held)
-    name, other = "/124M/model.safetensors", "/124M/model.ckpt.data-00000-of-00001"
-    damaged = small_model["model.safetensors"][:-4]
-    model_server.faults[name] = [lambda handler, body: serve(handler, damaged), cut_after(50_000), partial(BODY)]
-    gpt2np.load("124M", tmp_path / "a")
-    model_server.files[other] = bytes(len(model_server.files[other]))
-    with pytest.raises(DownloadError, match="does not have its checksum"):
-        gpt2np.load("124M", tmp_path / "b", source="openai")
-    assert [path.name for path in tmp_path.iterdir()] == ["a"]
-
-
-def test_a_mapping_that_a_traceback_would_hold(server, tmp_path, windows):
-    def mapped(path):
-        data = np.memmap(path, mode="r")
-        try:
-            raise KeyError("a frame that holds the file")
-        except KeyError:
-            raise CheckpointError(f"damaged: {data[:3]}") from None
-
-    server.faults["/f"] = [cut_after(200_000), partial(BODY[::-1])]
-    with pytest.raises(DownloadError, match="damaged"):
-        fetch(server, tmp_path / "f", mapped)

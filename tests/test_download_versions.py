@@ -100,6 +100,15 @@ def test_a_hash_is_looked_for_in_every_answer_of_a_chain_of_redirects(server, tm
         fetch(server, tmp_path / "g")
 
 
+def test_a_hash_that_the_redirect_to_the_rest_declares(server, tmp_path):
+    """Nothing was declared when the file began; the rest has a wrong bit."""
+    server.faults["/f"] = [cut_after(200_000), redirect("/store", **SHA256), redirect("/store", **SHA256)]
+    server.files["/store"] = BODY[:-1] + b"?"
+    with pytest.raises(DownloadError, match=r"the file's hash \(sha256\)"):
+        fetch(server, tmp_path / "f")
+    assert server.ranges()[2].startswith("bytes=") and server.ranges()[-1] is None
+
+
 # ------------------------------------------------------------------------------------------------ two versions
 
 OLD = bytes(reversed(BODY))  # the version of which 200,000 bytes are there already

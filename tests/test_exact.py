@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from speculative import AutoregressiveSampler, CannotEnumerate, exact_law
+from speculative import AutoregressiveSampler, CannotEnumerate, exact_distribution, exact_law
 from speculative.testing import TableModel
 
 P = np.array([0.5, 0.3, 0.0, 0.2])
@@ -63,10 +63,18 @@ def test_ways_to_accept(accept):
         lambda rng: rng.choice(np.arange(4), p=P),
         lambda rng: rng.choice(4, size=1, p=P)[0],
         lambda rng: np.argmax(rng.multinomial(1, P)),
+        lambda rng: np.argmin(rng.exponential(size=4) / np.maximum(P, 0)),
+        lambda rng: (rng.standard_exponential(4) / P).argmin(),
+        lambda rng: np.argmin(rng.exponential(1 / P)),
+        lambda rng: np.argmax(np.log(P) + rng.gumbel(size=4)),
+        lambda rng: np.argmax(np.log(P) - np.log(rng.exponential(size=4))),
+        lambda rng: np.argmax([rng.gumbel(loc) for loc in np.log(P)]),
+        lambda rng: min(np.flatnonzero(P), key=lambda i: rng.exponential() / P[i]),
     ],
 )
 def test_ways_to_draw_a_token(draw):
-    assert_law(lambda rng: int(draw(rng)), {0: 0.5, 1: 0.3, 3: 0.2})
+    with np.errstate(divide="ignore"):  # 1 / 0 and log(0), where P is 0
+        assert_law(lambda rng: int(draw(rng)), {0: 0.5, 1: 0.3, 3: 0.2})
 
 
 def test_comparisons_of_one_uniform_stay_consistent():
@@ -143,7 +151,25 @@ def test_a_continuous_draw_used_as_a_value_is_refused(fn):
         exact_law(fn)
 
 
-@pytest.mark.parametrize("name", ["normal", "standard_exponential", "gumbel", "shuffle", "permutation", "bytes"])
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda rng: rng.exponential() < 1,
+        lambda rng: float(rng.gumbel()),
+        lambda rng: rng.exponential() + rng.exponential() < rng.exponential(),
+        lambda rng: np.argsort(rng.exponential(size=3)).tolist(),
+        lambda rng: [np.argmin(E / row) for E in [rng.exponential(size=3)] for row in ([1, 2, 3], [3, 2, 1])],
+        lambda rng: [np.argmin(E / [1, 2, 3]) for E in [rng.exponential(size=3)] for _ in range(2)],
+        lambda rng: rng.exponential() < rng.gumbel(),
+        lambda rng: (lambda E: E < 2 * E)(rng.exponential()),
+    ],
+)
+def test_a_waiting_time_used_as_a_value_or_twice_is_refused(fn):
+    with pytest.raises(CannotEnumerate, match="an exponential or Gumbel number is used as a value, or twice"):
+        exact_law(fn)
+
+
+@pytest.mark.parametrize("name", ["normal", "poisson", "laplace", "shuffle", "permutation", "bytes"])
 def test_draws_that_are_not_enumerated_are_refused(name):
     with pytest.raises(CannotEnumerate, match=f"rng.{name} has no finite number of outcomes"):
         exact_law(lambda rng: getattr(rng, name)(3))
@@ -161,6 +187,107 @@ def test_code_with_another_source_of_randomness_is_refused():
 def test_too_many_paths_are_refused():
     with pytest.raises(CannotEnumerate, match=r"more than max_leaves = 10 paths, .* cover 0\.00977 of"):
         exact_law(lambda rng: [rng.random() < 0.5 for _ in range(10)], max_leaves=10)
+
+
+def until_heads(rng):
+    n = 0
+    while rng.random() < 0.5:
+        n += 1
+    return n
+
+
+def until_accepted(rng):
+    while True:
+        token = int(rng.choice(4, p=P))
+        if rng.random() * 2 < P[token]:
+            return token
+
+
+def always_in_vain(rng):
+    while rng.choice(2, p=[1, 0]) == 0:
+        pass
+
+
+def rarely_ended(rng):
+    while rng.random() < 0.999:
+        pass
+
+
+@pytest.mark.parametrize("fn", [until_heads, until_accepted, always_in_vain, rarely_ended])
+def test_a_loop_without_an_end_is_refused(fn):
+    with pytest.raises(CannotEnumerate, match=r"draws again and again, \d+ times so far: a loop without an end"):
+        exact_law(fn)
+
+
+def test_a_loop_around_one_number_is_refused():
+    def fn(rng):
+        u = rng.random()
+        while u < 2:
+            pass
+
+    with pytest.raises(CannotEnumerate, match="a loop without an end around a number that does not change"):
+        exact_law(fn)
+
+
+def test_a_seed_for_another_generator_is_refused():
+    with pytest.raises(CannotEnumerate, match="no seed for another generator"):
+        exact_law(lambda rng: np.random.default_rng(rng.integers(2**31)).random() < 0.5)
+
+
+def test_long_runs_and_improbable_paths_that_end_are_not():
+    assert_law(lambda rng: sum(bool(rng.random() < 1) for _ in range(499)), {499: 1.0})
+    assert exact_law(lambda rng: [rng.random() < 1e-12 for _ in range(2)])[True, True] == 1e-24
+    assert_law(
+        lambda rng: [rng.random() < 1 for _ in range(9)] and [rng.choice(2, p=[1e-9, 1]) for _ in range(2)] and 1,
+        {1: 1},
+    )
+    with pytest.raises(CannotEnumerate, match="7 times so far"):
+        exact_law(lambda rng: [rng.random() < 0.5 for _ in range(7)], max_draws=6)
+
+
+def test_what_is_below_rounding_is_left_out():
+    """A cumulative sum that ends at 1 - 1e-16, and a number in the rest."""
+    cdf = np.cumsum([0.1] * 10)
+    assert cdf[-1] < 1
+    assert_law(
+        lambda rng: np.searchsorted(cdf, rng.random()), {n: cdf[n] - (cdf[n - 1] if n else 0) for n in range(10)}
+    )
+
+
+def test_the_time_of_a_run_is_linear_in_its_draws(monkeypatch):
+    """Counted, not measured: each draw on a path is answered once a run, and its probability multiplied once."""
+    from speculative.exact import ExactGenerator
+
+    asked, fork = [0], ExactGenerator.fork
+
+    def counting(self, probs):
+        asked[0] += 1
+        return fork(self, probs)
+
+    monkeypatch.setattr(ExactGenerator, "fork", counting)
+
+    def first_heads(rng, most):
+        return next((n for n in range(most) if rng.random() < 0.5), most)
+
+    for most in (10, 20, 40):
+        asked[0] = 0
+        exact_law(lambda rng, most=most: first_heads(rng, most))
+        assert asked[0] == most * (most + 1) / 2 + most  # the n-th path has n draws
+
+
+def test_the_name_of_the_field():
+    assert exact_distribution is exact_law
+
+
+def test_a_uniform_number_can_be_looked_at():
+    def fn(rng):
+        us = rng.random(2)
+        return f"{us[0]:.3f} {us[0]}", us[0].item() < 0.25
+
+    assert_law(
+        fn,
+        {("<a uniform number> <a uniform number>", True): 0.25, ("<a uniform number> <a uniform number>", False): 0.75},
+    )
 
 
 def test_probabilities_that_do_not_add_up_are_refused():

@@ -37,7 +37,7 @@ class ModelDrafter:
         """Up to K tokens; fewer where the model's n_ctx is reached, which may be smaller than the target's."""
         text, drafted, rows = list(tokens), [], []
         while len(drafted) < K and len(text) <= self.model.n_ctx:
-            logits = self.model(list(text), n_last=1)
+            logits = self.model(list(text))
             check_logits(logits, 1, self.model.n_vocab, "the draft model")
             rows.append(self.sampling(logits, text)[0])
             drafted.append(sample_token(rows[-1], rng))

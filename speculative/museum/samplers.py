@@ -86,7 +86,7 @@ EXHIBITS = {  # name: (class, what is wrong, where it was seen, how the grader's
         SeedsInTheLoop,
         "Every round begins with the same random numbers.",
         "feifeibear/LLMSpeculativeSampling, PR #8 and the code after it; vLLM#6038",
-        "the text does not depend on the generator",
+        "your sampler uses another source of randomness than rng: a generator of its own",
     ),
     "the prompt written to": (
         WritesToThePrompt,

@@ -220,7 +220,7 @@ EXHIBITS = {  # name: (verifier, what is wrong, where it was seen, how the grade
         block_stopped_at_first_failure,
         "Block verification that ends at the first index that does not pass: wrong, and fewer tokens too.",
         "asked for in the review of vllm-ascend#11985",
-        "block verification keeps the longest beginning that passes",
+        "block verification keeps the longest prefix that passes",
     ),
     "block, ratio not held at 1": (
         block_not_held_at_one,

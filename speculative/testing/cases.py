@@ -1,43 +1,59 @@
-"""What the graders share: small cases, frozen arguments, and how a failure is worded."""
+"""What the graders share: small cases, enumeration with the mistakes told that prevent it, and how a failure is worded.
+
+Next: hints.py
+"""
 
 import itertools
 import math
+import operator
 
 import numpy as np
 
-from ..exact import CannotEnumerate
+from ..exact import NOT_THE_SAME, CannotEnumerate, ExactGenerator, exact_law, hashable
 from ..interfaces import Draft
 from ..probs import sample_token
+from .watch import UNKNOWN_SOURCE, Sources, asked, fail, fail_by_source
 
 TOLERANCE = 1e-12
+MOST_PATHS = 200_000
+N_TIMES = 24
 
 
-def frozen(array):
-    """A read-only copy."""
-    array = np.array(array)
-    array.setflags(write=False)
-    return array
+def enumerated(fn, what, wanted):
+    """The distribution of fn(rng), right or wrong; `wanted` says which.
+
+    AssertionError where it cannot be computed, and where it is wrong because of another source of randomness than rng.
+    """
+    law, refusal = None, None
+    with Sources() as sources:
+        try:
+            law = exact_law(fn, max_leaves=MOST_PATHS)
+        except CannotEnumerate as error:
+            refusal = error
+    if refusal is None and wanted(law):
+        return law
+    where = [f"  {refusal.where}"] if hasattr(refusal, "where") else []
+    with Sources() as sources_again:
+        came_out = {outcome_or_error(fn) for _ in range(N_TIMES if refusal is None else 3)}
+    if source := sources.named() or sources_again.named():
+        fail_by_source(what, source, *where)
+    if len(came_out) > 1 or str(refusal) == NOT_THE_SAME:
+        fail(f"{what} {UNKNOWN_SOURCE}", *where)
+    if refusal is not None:
+        fail(f"{what} cannot be enumerated: {refusal}", *where)
+    return law
 
 
-def fail(hint, *details):
-    """Raise the AssertionError of a grader: the hint in its first line, then the case that shows it."""
-    raise AssertionError("\n".join([hint, *details]))
-
-
-def guarded(call, what):
-    """call(), with what goes wrong inside it told as the mistake that it is."""
+def outcome_or_error(fn):
+    """What comes out where rng answers all questions in the same way, time after time."""
     try:
-        return call()
+        return hashable(fn(ExactGenerator([])))
     except CannotEnumerate as error:
-        fail(f"{what} cannot be enumerated: {error}")
-    except ValueError as error:
-        if "read-only" in str(error):
-            fail(f"{what} writes to its arguments: work on a copy", f"  NumPy says: {error}")
-        raise
+        return str(error)
 
 
 def largest_difference(law, wanted):
-    """The largest difference of two laws, dict outcome -> probability, over all outcomes."""
+    """The largest difference of two distributions, dict outcome -> probability, over all outcomes."""
     return max(abs(law.get(outcome, 0) - wanted.get(outcome, 0)) for outcome in law.keys() | wanted.keys())
 
 
@@ -47,10 +63,10 @@ def show(row):
 
 
 def show_laws(law, wanted, most=12):
-    """Two laws beside each other, the outcomes that differ most first."""
+    """Two distributions beside each other, the outcomes that differ most first."""
     order = sorted(law.keys() | wanted.keys(), key=lambda o: (-abs(law.get(o, 0) - wanted.get(o, 0)), str(o)))
     lines = [f"  {o!s:14} got {law.get(o, 0):.12g}, wanted {wanted.get(o, 0):.12g}" for o in order[:most]]
-    return ["", "  the law of the tokens:", *lines] + (["  ..."] if len(order) > most else [])
+    return ["", "  the distribution of the tokens:", *lines] + (["  ..."] if len(order) > most else [])
 
 
 def random_pair(rng, n_vocab, kind):
@@ -72,13 +88,13 @@ class Case:
     """Distributions that depend on the tokens before: p and q, dicts from a tuple of tokens to a row [n_vocab]."""
 
     def __init__(self, n_vocab, K, kind, rng):
-        self.n_vocab, self.K, self.p, self.q = n_vocab, K, {}, {}
+        self.n_vocab, self.K, self.kind, self.p, self.q = n_vocab, K, kind, {}, {}
         for length in range(K + 1):
             for tokens in itertools.product(range(n_vocab), repeat=length):
                 self.p[tokens], self.q[tokens] = random_pair(rng, n_vocab, kind)
 
     def wanted(self):
-        """The target's law of K + 1 tokens."""
+        """The target's distribution of K + 1 tokens."""
         return {
             tokens: math.prod(self.p[tokens[:i]][token] for i, token in enumerate(tokens))
             for tokens in itertools.product(range(self.n_vocab), repeat=self.K + 1)
@@ -89,20 +105,53 @@ class Case:
         tokens, rows = [], []
         for i in range(self.K):
             rows.append(self.q[tuple(tokens)])
-            tokens.append(sample_token(rows[-1], rng) if guesses is None else guesses[i])
-        draft = Draft(frozen(np.array(tokens, np.int64)), frozen(np.reshape(rows, (self.K, self.n_vocab))))
-        verdict = verifier(draft, frozen([self.p[tuple(tokens[:i])] for i in range(self.K + 1)]), rng)
-        return tuple(tokens), *read(verdict, self)
+            tokens.append(sample_token(rows[-1], rng) if guesses is None else int(guesses[i]))
+        draft = Draft(np.array(tokens, np.int64), np.reshape(rows, (self.K, self.n_vocab)))
+        target_probs = np.array([self.p[tuple(tokens[:i])] for i in range(self.K + 1)])
+
+        def where():
+            shapes = f"draft.probs of shape {draft.probs.shape}, target_probs of shape {target_probs.shape}"
+            return f"for K = {self.K}, draft.tokens = {tokens}, {shapes}"
+
+        arguments = draft.tokens, draft.probs, target_probs
+        verdict = asked(lambda: verifier(draft, target_probs, rng), "your verifier", where, arguments)
+        return tuple(tokens), *read(verdict, self, where)
 
 
-def read(verdict, case):
-    """(n_accepted, next_token) of a verdict; AssertionError if it is none."""
+def read(verdict, case, where):
+    """(n_accepted, next_token) of a verdict; AssertionError unless it is one."""
     try:
-        n_accepted, next_token = int(verdict.n_accepted), int(verdict.next_token)
-    except (AttributeError, TypeError, ValueError):
-        fail(f"return Verdict(n_accepted, next_token), two whole numbers; you returned {verdict!r}")
+        n_accepted, next_token = operator.index(verdict.n_accepted), operator.index(verdict.next_token)
+    except (AttributeError, TypeError):
+        hint = f"return Verdict(n_accepted, next_token), two whole numbers; you returned {shortened(verdict)}"
+        fail(hint, *why_no_verdict(verdict), f"  {where()}")
     if not 0 <= n_accepted <= case.K:
-        fail(f"n_accepted must lie between 0 and the {case.K} drafted tokens; you returned {n_accepted}")
+        bonus = "; the bonus is not counted" if n_accepted == case.K + 1 else ""
+        hint = f"n_accepted must lie between 0 and the {case.K} drafted tokens; you returned {n_accepted}{bonus}"
+        fail(hint, f"  {where()}")
     if not 0 <= next_token < case.n_vocab:
-        fail(f"next_token must be a token from 0 to {case.n_vocab - 1}; you returned {next_token}")
+        details = [f"  {where()}"]
+        if next_token == case.n_vocab:
+            details.append(
+                "  a cumulative sum ends below the number drawn: divide the residual by its sum before drawing"
+            )
+        hint = f"next_token must be a token from 0 to {case.n_vocab - 1}; you returned {next_token}"
+        fail(hint, *details)
     return n_accepted, next_token
+
+
+def why_no_verdict(verdict):
+    if isinstance(verdict, type(None)):
+        return ["  is a `return` missing on one of the ways through the function?"]
+    if hasattr(verdict, "send"):
+        return ["  a function with `yield` returns a generator: write `return`"]
+    if hasattr(verdict, "next_token") and np.size(verdict.next_token) == 1 and np.ndim(verdict.next_token) == 1:
+        return ["  take the token out of its array: [0]"]
+    if isinstance(verdict, (tuple, list)):
+        return ["  make it Verdict(...): from speculative import Verdict"]
+    return []
+
+
+def shortened(value):
+    text = repr(value)
+    return text if len(text) <= 120 else text[:117] + "..."

@@ -1,10 +1,40 @@
-"""What went wrong in a verifier, in a sentence: from how it decides on cases that are made to tell mistakes apart."""
+"""What went wrong in a verifier, in a sentence: from how it decides on cases that are made to tell mistakes apart.
+
+Here: one guess. What follows it is in bonus_hints.py, two guesses are in block_hints.py.
+"""
+
+import itertools
+from dataclasses import dataclass
 
 import numpy as np
 
 from ..exact import exact_law
 from ..probs import residual
+from .block_hints import of_block
+from .bonus_hints import of_bonus
 from .cases import Case, show
+from .mistakes import KINDS, WRONG_ACCEPTANCE, WRONG_RESIDUALS, with_uniform
+from .small_errors import of_precision, same
+
+
+@dataclass
+class Step:
+    """What a verifier does with one drafted token."""
+
+    accepted: float  # how often it is accepted
+    replaced: np.ndarray | None  # the distribution of what comes instead; None where it is always accepted
+    bonus: np.ndarray | None  # the distribution of the token after it; None where it is never accepted
+    asks: bool  # whether rng is asked for anything
+
+    @classmethod
+    def of(cls, verifier, case, guess):
+        law = exact_law(lambda rng: (*case.run(verifier, rng, [guess])[1:], rng.n_draws > 0))
+        rows = np.zeros((2, case.n_vocab))
+        for (n_accepted, token, _), probability in law.items():
+            rows[n_accepted, token] += probability
+        totals = rows.sum(axis=1)
+        replaced, bonus = (rows[n] / totals[n] if totals[n] > 0 else None for n in (0, 1))
+        return cls(totals[1], replaced, bonus, any(asks for *_, asks in law))
 
 
 def story(verifier, case):
@@ -15,116 +45,141 @@ def story(verifier, case):
     if case.K != 1:
         return lines
     for guess in np.flatnonzero(case.q[()]):
-        accepted, replaced, _ = step(verifier, case, int(guess))
-        by = f", replaced by a draw from {show(replaced)}" if replaced is not None else ""
-        lines.append(f"  drafted token {guess}: accepted with probability {accepted:.6g}{by}")
+        step = Step.of(verifier, case, int(guess))
+        by = f", replaced by a draw from {show(step.replaced)}" if step.replaced is not None else ""
+        lines.append(f"  drafted token {guess}: accepted with probability {step.accepted:.6g}{by}")
     return lines
 
 
-def step(verifier, case, guess):
-    """For K = 1 and a drafted token: how often it is accepted, and the laws of its replacement and of the bonus."""
-    law = exact_law(lambda rng: case.run(verifier, rng, [guess])[1:])
-    rows = np.zeros((2, case.n_vocab))
-    for (n_accepted, token), probability in law.items():
-        rows[n_accepted, token] += probability
-    totals = rows.sum(axis=1)
-    replaced, bonus = (rows[n] / totals[n] if totals[n] > 0 else None for n in (0, 1))
-    return totals[1], replaced, bonus
-
-
-def same(a, b):
-    return a is not None and np.allclose(a, b, rtol=0, atol=1e-9)
-
-
-def diagnose(verifier, rng):
-    """The mistake in a sentence, from how the verifier decides on cases made to tell mistakes apart."""
+def diagnose(verifier, failed, rng):
+    """The mistake in a sentence; `failed` is the case whose distribution is wrong."""
     case = Case(4, 1, "random", rng)
-    case.p[()], case.q[()] = np.array([0.45, 0.3, 0.2, 0.05]), np.array([0.1, 0.15, 0.35, 0.4])
-    p, q, steps = case.p[()], case.q[()], [step(verifier, case, guess) for guess in range(4)]
-    return of_bonus(case, steps) or of_acceptance(p, q, steps) or of_residual(p, q, steps) or of_block(verifier)
+    case.p[()], case.q[()] = np.array([0.2, 0.45, 0.05, 0.3]), np.array([0.35, 0.1, 0.4, 0.15])
+    p, q, steps = case.p[()], case.q[()], [Step.of(verifier, case, guess) for guess in range(4)]
+    looks = of_asking, of_counting, of_precision, of_bonus, of_acceptance, of_residual, of_sum
+    for look in looks:
+        if hint := look(case, p, q, steps):
+            return hint
+    return of_kind(failed) or of_block(verifier) or of_case(verifier, failed)
 
 
-def of_bonus(case, steps):
-    for guess, (_, _, bonus) in enumerate(steps):
-        wanted = case.p[(guess,)]
-        if bonus is None or same(bonus, wanted):
-            continue
-        if same(bonus, np.eye(4)[wanted.argmax()]):
-            return "you took the likeliest token as the bonus; draw it from the target's last row"
-        if same(bonus, case.q[()]):
-            return "you drew the bonus from the draft; draw it from the target's last row"
-        if same(bonus, case.p[()]):
-            return "you drew the bonus from the row of the last guess; the row behind all guesses is target_probs[k]"
-        return "when all guesses are accepted, the bonus is drawn from the target's last row as it is"
+def of_asking(case, p, q, steps):
+    if any(step.asks for step in steps):
+        return None
+    accepted = [step.accepted for step in steps]
+    if same(accepted, np.eye(4)[p.argmax()]):
+        return "you accept only the target's likeliest token; that is right for temperature 0 alone"
+    if same(accepted, p >= q):
+        return "you accept where p(x) >= q(x) and never else; draw it: rng.random() < p(x) / q(x)"
+    if same(accepted, np.ones(4)):
+        return (
+            "you accept every guess, whatever the target says, and draw nothing: accept with probability min(1, p / q)"
+        )
+    return (
+        "your verifier asks rng for nothing: whether a guess is accepted must be drawn with rng; here it is certain, "
+        "one way or the other, or comes from another source of randomness (np.random, random, a generator of your own)"
+    )
+
+
+def of_counting(case, p, q, steps):
+    """n_accepted one too many on a rejection, or one too few where all are accepted."""
+    right, rest = np.minimum(1, p / q), residual(p, q)
+    mixed = [a * case.p[(x,)] + (1 - a) * rest for x, a in enumerate(right)]
+    if same([step.accepted for step in steps], 1) and all(same(step.bonus, row) for step, row in zip(steps, mixed)):
+        return (
+            "on a rejection you count the rejected guess as accepted; n_accepted is the number of guesses before it "
+            "(i, not i + 1)"
+        )
+    if same([step.accepted for step in steps], 0) and all(same(step.replaced, row) for step, row in zip(steps, mixed)):
+        return (
+            "n_accepted is one too small where all guesses are accepted; it is their number k, and next_token the bonus"
+        )
     return None
 
 
-def of_acceptance(p, q, steps):
-    accepted = [accepted for accepted, _, _ in steps]
+def of_acceptance(case, p, q, steps):
+    accepted = np.array([step.accepted for step in steps])
+    replaced = [step.replaced for step in steps]
     if same(accepted, np.minimum(1, p / q)):
         return None
-    if all(same(replaced, p) or replaced is None for _, replaced, _ in steps) and same(accepted, p):
+    if all(r is None or same(r, p) for r in replaced) and same(accepted, p):
         return "after a match that failed you drew once more; the draw that did not match is the token to keep"
-    if same(accepted, np.minimum(1, q / p)):
-        return "you have the ratio upside down: accept with probability min(1, p / q), p the target and q the draft"
-    if same(accepted, np.eye(4)[p.argmax()]):
-        return "you accept only the target's likeliest token; that is right for temperature 0 alone"
-    if all(share in (0, 1) for share in accepted):
+    if same(accepted, np.minimum(1, q / p)) and all(r is None or same(r, residual(q, p)) for r in replaced):
+        return (
+            "you have p and q exchanged, in the ratio (it is upside down) and in the residual: accept with probability "
+            "min(1, p / q), replace from max(0, p - q), p the target and q the draft"
+        )
+    for wrong, hint in WRONG_ACCEPTANCE:
+        if same(accepted, wrong(p, q)):
+            return hint
+    if same(accepted, [min(1, case.p[(x,)][x] / q[x]) for x in range(4)]):
+        return "guess i is tested against row i of the target; yours is tested against another, i + 1 or i - 1"
+    if np.ptp(accepted) < 1e-9 and 0 < accepted[0] < 1:
+        return (
+            f"every guess is accepted with the same probability, {accepted[0]:.6g}; it is min(1, p(x) / q(x)), of the "
+            "drafted token x"
+        )
+    if all(share in (0, 1) for share in accepted) and 0 < accepted.sum():
         return "whether a guess is accepted must be drawn with rng: here it is certain, one way or the other"
     return None
 
 
-def of_residual(p, q, steps):
-    wrongs = {
-        "on a rejection you drew from the target; draw from max(0, p - q), normalised": lambda x: p,
-        "on a rejection you drew from the draft; draw from max(0, p - q), normalised": lambda x: q,
-        "you drew from |p - q|; the residual keeps only where the target has more: max(0, p - q)": lambda x: abs(p - q),
-        "your residual is the wrong way round; it is max(0, p - q), p the target and q the draft": lambda x: residual(
-            q, p
-        ),
-        "you took the likeliest token of the residual; draw from it": lambda x: np.eye(4)[(p - q).argmax()],
-        "you drew from the target without the rejected token, which is right for a one-hot draft alone; "
-        "draw from max(0, p - q), normalised": lambda x: p * (np.arange(4) != x),
-    }
-    rejected = [(x, replaced) for x, (_, replaced, _) in enumerate(steps) if replaced is not None]
-    for hint, wrong in wrongs.items():
-        if rejected and all(same(replaced, wrong(x) / wrong(x).sum()) for x, replaced in rejected):
+def of_residual(case, p, q, steps):
+    rest = residual(p, q)
+    rejected = [(x, step.replaced) for x, step in enumerate(steps) if step.replaced is not None]
+    for wrong, hint in WRONG_RESIDUALS:
+        rows = [wrong(p, q, x, case.p[(x,)]) for x, _ in rejected]
+        if rejected and all(same(replaced, row / row.sum()) for (_, replaced), row in zip(rejected, rows)):
             return hint
-    gaps = [abs(replaced - residual(p, q)).max() for _, replaced in rejected]
-    if gaps and 1e-13 < max(gaps) < 1e-5:
-        return f"your residual is off by {max(gaps):.1g}: add no epsilon to max(0, p - q), and compute in float64"
-    accepted = np.array([share for share, _, _ in steps])
-    if gaps and max(gaps) > 1e-5 and same(accepted, np.minimum(1, p / q)):
+    rejects = [(x, replaced) for x, replaced in rejected if p[x] < q[x]]
+    if rejects and all(same(replaced, with_uniform(rest, p[x] / q[x], 1)) for x, replaced in rejects):
+        return "the uniform number that rejected the guess also draws its replacement: draw a new one"
+    if rejects and all((replaced == 1).any() for _, replaced in rejects):
+        return (
+            "what replaces a rejected guess is one token for certain: draw it with rng from max(0, p - q), normalised"
+        )
+    accepted = np.array([step.accepted for step in steps])
+    if rejected and same(accepted, np.minimum(1, p / q)) and any(not same(row, rest) for _, row in rejected):
         return "what replaces a rejected token is not drawn from max(0, p - q), normalised, of the p and q tested with"
-    law = q * accepted + sum(q[x] * (1 - accepted[x]) * replaced for x, replaced in rejected)
-    if not same(law, p):
-        return "what you accept and what you replace by do not add up to the target: min(p, q) + max(0, p - q) = p"
     return None
 
 
-def of_block(verifier):
-    """Mistakes that K = 1 hides: what becomes of two guesses whose ratios p / q lie on both sides of 1."""
-    case = Case(3, 2, "random", np.random.default_rng(0))
-    p, q = np.array([[0.1, 0.3, 0.6], [0.2, 0.3, 0.5]]), np.array([[0.5, 0.3, 0.2], [0.9, 0.05, 0.05]])
-    for tokens in case.p:
-        case.p[tokens], case.q[tokens] = p[len(tokens) % 2], q[len(tokens) % 2]
-    ratio = p / q
+def of_sum(case, p, q, steps):
+    accepted = np.array([step.accepted for step in steps])
+    law = q * accepted + sum(
+        q[x] * (1 - s.accepted) * s.replaced for x, s in enumerate(steps) if s.replaced is not None
+    )
+    if not same(law, p):
+        wrong = int(np.argmax(abs(accepted - np.minimum(1, p / q))))
+        return (
+            "what you accept and what you replace by do not add up to the target: min(p, q) + max(0, p - q) = p; with "
+            f"p(x) = {p[wrong]:g} and q(x) = {q[wrong]:g} you accept with {accepted[wrong]:.4g}, and min(1, p / q) = "
+            f"{min(1, p[wrong] / q[wrong]):.4g}"
+        )
+    return None
 
-    def all_accepted(*guesses):
-        return exact_law(lambda rng: case.run(verifier, rng, guesses)[1]).get(2, 0)
 
-    if same(all_accepted(0, 0), ratio[:, 0].min()):
-        return "one uniform number decides on several guesses; draw a new one for each"
-    if same(all_accepted(0, 0), ratio[0, 0] ** 2):
-        return "right for K = 1 alone: guess i is tested against row i of the target, not always against the first"
-    excess = np.maximum(ratio[0, 0] * p[1] - q[1], 0).sum()
-    if same(all_accepted(0, 2), excess / (excess + 1 - ratio[0, 0])):
-        return "block verification keeps the longest beginning that passes; do not stop at the first that does not"
-    if same(all_accepted(2, 0), ratio[0, 2] * ratio[1, 0]):
-        return "block verification holds the ratio of the whole beginning at 1 at most, in each step"
-    if same(all_accepted(0, 2), 1):  # a rule that looks at the block
-        law = exact_law(lambda rng: case.run(verifier, rng, (0, 0))[1:])
-        replaced = np.array([law.get((1, token), 0) for token in range(3)])
-        if replaced.any() and same(replaced / replaced.sum(), residual(p[1], q[1])):
-            return "after block verification the residual is max(0, p-hat p - q), with the ratio p-hat of what is kept"
-    return "right for K = 1, but not for a block of several guesses"
+def of_case(verifier, case):
+    """What is wrong in the very case that failed, guess by guess, against the rule of rejection."""
+    for guesses in itertools.product(range(case.n_vocab), repeat=case.K):
+        if not all(case.q[guesses[:i]][x] > 0 for i, x in enumerate(guesses)):
+            continue
+        law = exact_law(lambda rng, guesses=guesses: case.run(verifier, rng, guesses)[1:])
+        for i, x in enumerate(guesses):
+            p, q = case.p[guesses[:i]], case.q[guesses[:i]]
+            tested, kept = (sum(share for (n, _), share in law.items() if n >= least) for least in (i, i + 1))
+            if tested > 0 and not same(kept / tested, min(1, p[x] / q[x])):
+                return (
+                    f"a guess x with p(x) = {p[x]:.6g} and q(x) = {q[x]:.6g} is accepted with {kept / tested:.6g}; "
+                    f"min(1, p / q) is {min(1, p[x] / q[x]):.6g}"
+                )
+    return (
+        "the guesses are accepted as they should be, but the token after them is not drawn from the right distribution"
+    )
+
+
+def of_kind(failed):
+    """Where the distributions made to tell mistakes apart show none, but special ones do."""
+    if failed.K == 0:
+        return "wrong where nothing is drafted (K = 0): the one token is then drawn from target_probs[0]"
+    return KINDS.get(failed.kind)

@@ -2,14 +2,17 @@
 
 import numpy as np
 
-from .cases import fail, frozen, guarded
+from .cases import shortened
+from .model_hints import BEFORE, explanation, same
+from .watch import Sources, asked, fail, note
 
 
 def check_language_model(model, *, seed=0, n_calls=60):
     """Raise AssertionError unless model(tokens, n_last) gives logits [n_last, n_vocab] that the tokens alone decide.
 
-    The model is asked in a random walk of extending, branching and shrinking, as a sampler asks it. A model with a
-    cache and forgets to take it back answers differently when the same tokens come another way.
+    The model is asked in a random walk of extending, branching and shrinking, as a sampler asks it, with one list that
+    is changed between the calls. A model with a cache that forgets to take tokens back answers differently when the
+    same tokens come another way; a model whose tokens see the later ones, when these change.
 
     Parameters
     ----------
@@ -18,37 +21,100 @@ def check_language_model(model, *, seed=0, n_calls=60):
     seed : int
     n_calls : int
     """
+    check_form(model)
+    for n_last in (1, 2, 4):
+        ask(model, [0, 1, 0, 1], n_last)
     check_last_token(model)
+    with Sources() as sources:
+        wrong = walk(model, seed, n_calls)
+    if wrong:
+        fail(*explanation(lambda tokens, n_last: ask(model, tokens, n_last), wrong, sources))
+    check_logits(model)
+    try:
+        asked(lambda: model(np.array([0, 1]), n_last=1), "your model", lambda: "for an array of tokens")
+    except AssertionError as error:
+        note(f"your model is right for a list of tokens, but not for an array: {str(error).splitlines()[0]}")
+
+
+def check_form(model):
+    if isinstance(model, type):
+        fail(f"hand over a model, not its class: check_language_model({model.__name__}(...))")
+    if not callable(model):
+        fail(f"a language model is called as model(tokens, n_last=1); yours, {shortened(model)}, cannot be called")
+    for name in ("n_vocab", "n_ctx"):
+        if not hasattr(model, name):
+            what = {"n_vocab": "the size of its vocabulary", "n_ctx": "the most tokens it can be asked about"}[name]
+            fail(f"a language model has an attribute {name}, {what}; yours has none")
+
+
+def walk(model, seed, n_calls):
+    """Ask the model many questions; what `explanation` takes of an answer that is not what it was, or None."""
     rng, tokens, rows = np.random.default_rng(seed), [], {}
     for _ in range(n_calls):
         keep = int(rng.integers(max(0, len(tokens) - 4), len(tokens) + 1))
         n_new = int(rng.integers(1, 5))
-        tokens = tokens[:keep] + rng.integers(0, min(model.n_vocab, 3), n_new).tolist()
-        tokens = tokens[: model.n_ctx] if len(tokens) <= model.n_ctx else tokens[:1]
+        tokens[keep:] = rng.integers(0, min(model.n_vocab, 3), n_new).tolist()  # in the same list, as samplers do
+        if len(tokens) > model.n_ctx:
+            del tokens[1:]
         n_last = int(rng.integers(1, min(5, len(tokens)) + 1))
-        logits = ask(model, tokens, n_last)
-        for i, row in enumerate(logits):
+        for i, row in enumerate(ask(model, tokens, n_last, asked_before=True)):
             prefix = tuple(tokens[: len(tokens) - n_last + i + 1])
-            known = rows.setdefault(prefix, row)
-            if not np.allclose(known, row, rtol=1e-3, atol=1e-3):
-                fail(
-                    "your model's answer depends on what it was asked before: a cache must forget the tokens that are "
-                    "no longer there",
-                    "",
-                    f"  for the tokens {list(prefix)} the logits of token 0 were {known[0]:.6g} and then {row[0]:.6g}",
-                )
+            if not same(rows.setdefault(prefix, row), row):
+                return list(tokens), n_last, i, rows[prefix], row
+    return None
 
 
-def ask(model, tokens, n_last):
-    logits = guarded(lambda: model(frozen(tokens), n_last=n_last), "your model")
-    shape, wanted = np.shape(logits), (n_last, model.n_vocab)
-    if shape != wanted:
-        fail(f"logits have the shape (n_last, n_vocab) = {wanted}; yours have {shape}")
+def ask(model, tokens, n_last, asked_before=False):
+    """A copy of the logits [n_last, n_vocab]; AssertionError unless they have the right form."""
+
+    def where():
+        return f"for tokens = {list(tokens)}, n_last = {n_last}"
+
+    logits = asked(lambda: model(tokens, n_last=n_last), "your model", where, (tokens,))
+    if not isinstance(logits, np.ndarray):
+        fail(f"logits are an array of NumPy; yours are {article(logits)}", *remedy(logits), f"  {where()}")
+    wanted = n_last, model.n_vocab
+    if logits.shape != wanted:
+        hint = f"logits have the shape (n_last, n_vocab) = {wanted}; yours have {logits.shape}"
+        if asked_before:
+            fail(BEFORE, f"  {hint}", f"  {where()}")
+        fail(hint + of_shape(logits.shape, len(tokens), *wanted), f"  {where()}")
     if logits.dtype != np.float32:
-        fail(f"logits are float32; yours are {logits.dtype}")
+        fail(f"logits are float32; yours are {logits.dtype}", f"  {where()}")
     if np.isnan(logits).any():
-        fail("your logits are NaN", f"  for the tokens {tokens}")
-    return logits
+        fail("your logits are NaN", f"  {where()}")
+    if not (logits < np.inf).all() or not np.isfinite(logits.max(axis=1)).all():
+        fail("your logits are infinite: in each row one at least is finite, and none is +inf", f"  {where()}")
+    return logits.copy()
+
+
+def article(value):
+    return "None" if value is None else f"a {type(value).__module__.split('.')[0]}.{type(value).__name__}".replace(
+        "a builtins.", "a "
+    )  # fmt: skip
+
+
+def remedy(logits):
+    if logits is None:
+        return ["  is a `return` missing?"]
+    if isinstance(logits, tuple):
+        return ["  return the logits alone, without what else the model gives, such as its cache"]
+    if hasattr(logits, "logits"):
+        return ["  take them out: output.logits[0, -n_last:].float().numpy()"]
+    if hasattr(logits, "numpy"):
+        return ["  make them one: logits.detach().float().numpy()"]
+    return ["  np.array(logits, dtype=np.float32)"]
+
+
+def of_shape(shape, n_tokens, n_last, n_vocab):
+    """The end of the sentence about a wrong shape."""
+    if len(shape) == 3 and shape[0] == 1:
+        return ": there is no batch axis, logits[0]"
+    if shape == (n_tokens, n_vocab):
+        return ": return the last n_last rows alone, logits[-n_last:]"
+    if shape == (1, n_vocab):
+        return ": one row for each of the last n_last tokens, not for the last alone"
+    return ""
 
 
 def check_last_token(model):
@@ -62,3 +128,14 @@ def check_last_token(model):
     before = any(differ(text, [text[0], 1 - text[1], text[2]]) for text in texts)
     if before and not last:
         fail("your rows are one off: row i of n_last predicts the token after tokens[len(tokens) - n_last + i]")
+
+
+def check_logits(model):
+    """Probabilities in place of logits: a softmax too many."""
+    rows = np.concatenate([ask(model, text, 1) for text in ([0], [1], [0, 1], [1, 0], [1, 1, 0])])
+    if (rows >= 0).all() and np.allclose(rows.sum(axis=1, dtype=np.float64), 1, rtol=0, atol=1e-3):
+        fail(
+            "you return probabilities, not logits: samplers put a softmax over what a model returns; leave yours out, "
+            "or return np.log(probabilities)",
+            f"  for the tokens [0] your row is {shortened(rows[0])}, which adds up to 1",
+        )

@@ -1,32 +1,27 @@
-"""The grader of samplers: the law of the generated tokens, their number, and what else a loop can get wrong."""
+"""The grader of samplers: the distribution of the tokens, their number, and what else a loop can get wrong."""
 
+import inspect
 import itertools
+import operator
 
 import numpy as np
 
 from ..drafters.model import ModelDrafter
-from ..exact import exact_law
-from ..interfaces import Draft
 from ..probs import Sampling
-from .cases import TOLERANCE, fail, frozen, guarded, largest_difference, show_laws
+from .cases import TOLERANCE, enumerated, largest_difference, shortened, show_laws
+from .sampler_hints import of_law
+from .sampler_models import PROMPT, ShortDrafter, models
 from .table import TableModel
+from .watch import UNKNOWN_SOURCE, Progress, Sources, asked, fail, fail_by_source, note
 
-PROMPT = [0, 1]
-
-
-class ShortDrafter:
-    """Drafts with a model, but proposes only one token of every K, and none after token 0."""
-
-    def __init__(self, model):
-        self.drafter = ModelDrafter(model)
-
-    def propose(self, tokens, K, rng):
-        draft = self.drafter.propose(tokens, min(K, 1 if tokens[-1] else 0), rng)
-        return Draft(frozen(draft.tokens), frozen(draft.probs))
+FEW_PATHS = 150  # for two tokens: then three are gone through, too
 
 
 def check_sampler(make, *, seed=0):
-    """Raise AssertionError unless the samplers that `make` makes give the target's law, in the right number of tokens.
+    """Raise AssertionError unless the samplers that `make` makes give the target's distribution.
+
+    The joint distribution of up to three tokens, at three temperatures and with four drafters; the number of tokens up
+    to n_ctx; a stop token. Prints a note where a sampler is exact, but gives away what speculation gains.
 
     Parameters
     ----------
@@ -37,7 +32,7 @@ def check_sampler(make, *, seed=0):
         Varies the models.
     """
     rng = np.random.default_rng(seed)
-    target, other = (TableModel(rng.dirichlet(np.ones(3), size=(3, 3)), n_ctx=12) for _ in range(2))
+    target, other = models(rng)
     drafters = {
         "a draft model": lambda sampling: ModelDrafter(other, sampling=sampling),
         "the target as its own draft": lambda sampling: ModelDrafter(target, sampling=sampling),
@@ -45,82 +40,145 @@ def check_sampler(make, *, seed=0):
         "a drafter that proposes fewer than K tokens": lambda sampling: ShortDrafter(other),
     }
     check_counts(make, target, ModelDrafter(other))
-    for temperature, (name, drafter), K in itertools.product((1, 0.5, 0), drafters.items(), (1, 2, 3)):
-        sampling = Sampling(temperature=temperature)
-        always_accepted = ModelDrafter(target, sampling=sampling)
-        samplers = [make(target, d, K=K, sampling=sampling) for d in (drafter(sampling), always_accepted)]
-        check_law(*samplers, target, sampling, f"K = {K}, temperature {temperature}, {name}")
+    cases = [
+        *itertools.product((1, 0.5, 0), drafters.items(), (1, 2)),
+        (1, ("a draft model", drafters["a draft model"]), 3),
+    ]
+    with Progress("check_sampler", len(cases)) as progress:
+        for temperature, (name, drafter), K in cases:
+            sampling = Sampling(temperature=temperature)
+            samplers = [
+                made(make, target, d, K, sampling) for d in (drafter(sampling), ModelDrafter(target, sampling=sampling))
+            ]
+            check_law(*samplers, target, other, sampling, f"K = {K}, temperature {temperature}, {name}")
+            progress.step()
     check_stop(make, target, ModelDrafter(other))
+    tell_what_is_given_away(make, target)
 
 
-def generated(sampler, prompt, n_tokens, rng, **options):
+def made(make, target, drafter, K, sampling):
+    def where():
+        return f"when it is made as make(target, drafter, K={K}, sampling={sampling})"
+
+    sampler = asked(lambda: make(target, drafter, K=K, sampling=sampling), "your sampler", where)
+    if not callable(getattr(sampler, "generate", None)):
+        fail(f"a sampler has a method generate(prompt, n_tokens, rng); yours is {shortened(sampler)}")
+    return sampler
+
+
+def generated(sampler, target, prompt, n_tokens, rng, case="", **options):
     """The new tokens, a list of int."""
-    result = guarded(lambda: sampler.generate(prompt, n_tokens, rng, **options), "your sampler")
-    return [int(token) for token in getattr(result, "tokens", result)]
+
+    def where():
+        return ", ".join(
+            [f"for prompt = {[int(token) for token in prompt]}, n_tokens = {n_tokens}", *filter(None, [case])]
+        )
+
+    def call():
+        result = sampler.generate(prompt, n_tokens, rng, **options)
+        if result is None:
+            fail("generate returns the new tokens, or a Generation; yours returns None", f"  {where()}")
+        return list(getattr(result, "tokens", result))
+
+    target.calls[0] = 0
+    tokens = asked(call, "your sampler", where, (prompt,))
+    try:
+        return [operator.index(token) for token in tokens]
+    except TypeError:
+        fail(
+            f"generate returns tokens, whole numbers in one sequence; yours returns {shortened(tokens)}", f"  {where()}"
+        )
 
 
 def check_counts(make, target, drafter):
     for K, n_tokens in itertools.product((1, 2, 3, 5), range(11)):
-        prompt, sampler = list(PROMPT), make(target, drafter, K=K, sampling=Sampling())
-        tokens = generated(sampler, prompt, n_tokens, np.random.default_rng(0))
-        if prompt != PROMPT:
-            fail("your sampler writes to the prompt it is given: work on a copy", f"  {PROMPT} became {prompt}")
+        sampler = made(make, target, drafter, K, Sampling())
+
+        def text(rng, sampler=sampler, K=K, n_tokens=n_tokens):
+            return generated(sampler, target, list(PROMPT), n_tokens, rng, f"K = {K}")
+
+        first, second, third = (np.random.default_rng(0) for _ in range(3))
+        tokens = text(first)
         if len(tokens) != n_tokens:
+            whole = tokens[: len(PROMPT)] == PROMPT and len(tokens) == len(PROMPT) + n_tokens
             fail(
-                f"your sampler returns {len(tokens)} tokens where {n_tokens} were asked for: draft at most "
-                "min(K, remaining - 1, n_ctx - len(tokens) - 1), and return the new tokens alone",
+                f"your sampler returns {len(tokens)} tokens where {n_tokens} were asked for: draft at most min(K, "
+                "remaining - 1, n_ctx - len(tokens) - 1), and return the new tokens alone"
+                + (", without the prompt" if whole else ""),
                 f"  K = {K}, n_tokens = {n_tokens}, a prompt of {len(PROMPT)}, n_ctx = {target.n_ctx}",
             )
-        again = generated(sampler, frozen(PROMPT), n_tokens, np.random.default_rng(0))
-        if again != tokens:
-            fail("your sampler gives another text for the same seed: draw from the generator that is handed in alone")
+        if text(second) != tokens:
+            with Sources() as sources:
+                text(third)
+            if sources.named():
+                fail_by_source("your sampler", sources.named())
+            fail(f"your sampler {UNKNOWN_SOURCE}", f"  for K = {K}, n_tokens = {n_tokens} one seed gave two texts")
 
 
-def laws(sampler, target, sampling, n_tokens):
-    """(the law of n_tokens tokens, the target's own)."""
-    law = guarded(lambda: exact_law(lambda rng: generated(sampler, list(PROMPT), n_tokens, rng)), "your sampler")
-    return law, target.distribution(PROMPT, n_tokens, sampling)
+def laws(sampler, target, sampling, n_tokens, case=""):
+    """(the distribution of n_tokens tokens, the target's own, the number of paths)."""
+    wanted, n_paths = target.distribution(PROMPT, n_tokens, sampling), [0]
+
+    def text(rng):
+        n_paths[0] += 1
+        return generated(sampler, target, list(PROMPT), n_tokens, rng, case)
+
+    law = enumerated(text, "your sampler", lambda law: largest_difference(law, wanted) <= TOLERANCE)
+    return law, wanted, n_paths[0]
 
 
-def check_law(sampler, always_accepting, target, sampling, where):
+def check_law(sampler, always_accepting, target, other, sampling, case):
     for n_tokens in (1, 2, 3):
-        law, wanted = laws(sampler, target, sampling, n_tokens)
+        law, wanted, n_paths = laws(sampler, target, sampling, n_tokens, case)
         if largest_difference(law, wanted) > TOLERANCE:
-            goes_wrong = largest_difference(*laws(always_accepting, target, sampling, 3)) > TOLERANCE
-            hint = of_law(law, n_tokens, where, goes_wrong)
-            fail(hint, "", f"  {where}, {n_tokens} tokens", *show_laws(law, wanted))
-
-
-def of_law(law, n_tokens, where, wrong_if_all_accepted):
-    """The mistake in a sentence."""
-    if len(law) == 1:
-        return "the text does not depend on the generator: draw from the one that is handed in, do not seed in the loop"
-    if wrong_if_all_accepted:
-        return (
-            "your sampler goes wrong where every guess is accepted: keep all K of them and the bonus (a[:-0] is empty)"
-        )
-    if "fewer" in where:
-        return "your sampler goes wrong where the drafter proposes fewer than K tokens: count the tokens of the draft"
-    if n_tokens == 1:
-        return "already the first token does not have the law of the target"
-    return (
-        f"the law is right for {n_tokens - 1} tokens and wrong for {n_tokens}: what does the second round start from?"
-    )
+            perfect = {n: laws(always_accepting, target, sampling, n) for n in (1, 2, 3)}
+            hint = of_law(law, wanted, perfect, (target, other, PROMPT), sampling, case)
+            fail(hint, "", f"  {case}, {n_tokens} tokens", *show_laws(law, wanted))
+        if n_tokens == 2 and n_paths > FEW_PATHS:
+            return
 
 
 def check_stop(make, target, drafter):
     """With a stop token the text is the same up to the first of them, and ends there."""
+    sampler = made(make, target, drafter, 1, Sampling())
+    try:
+        parameters = inspect.signature(sampler.generate).parameters.values()
+    except (TypeError, ValueError):
+        return
+    if not any(parameter.name == "stop_tokens" or parameter.kind == parameter.VAR_KEYWORD for parameter in parameters):
+        return  # it knows of no stop tokens
     for seed, K in itertools.product(range(20), (1, 3)):
-        sampler = make(target, drafter, K=K, sampling=Sampling())
-        whole = generated(sampler, PROMPT, 9, np.random.default_rng(seed))
-        try:
-            tokens = generated(sampler, PROMPT, 9, np.random.default_rng(seed), stop_tokens=[1])
-        except TypeError:  # it knows of no stop tokens
-            return
+        sampler = made(make, target, drafter, K, Sampling())
+        whole = generated(sampler, target, list(PROMPT), 9, np.random.default_rng(seed))
+        tokens = generated(
+            sampler, target, list(PROMPT), 9, np.random.default_rng(seed), "stop_tokens = [1]", stop_tokens=[1]
+        )
         wanted = whole[: whole.index(1) + 1] if 1 in whole else whole
+        if tokens == wanted[:-1] != wanted:
+            fail("your sampler leaves the stop token out; the text ends with it", f"  {tokens} should be {wanted}")
         if tokens != wanted:
             fail(
-                "your sampler misses a stop token in the middle of a block: look at every token that a round adds, "
-                "and drop those behind the first",
+                "your sampler misses a stop token in the middle of a block: look at every token that a round adds, and "
+                "drop those after the first",
                 f"  without a stop token the text is {whole}; with stop token 1 it is {wanted}, yours is {tokens}",
             )
+
+
+def tell_what_is_given_away(make, target):
+    """Notes on a sampler that is exact and gains less than it could, and on one that takes lists alone."""
+    n_tokens, K, greedy = 9, 2, Sampling(temperature=0)
+    perfect = ModelDrafter(TableModel(target.probs, target.n_ctx), sampling=greedy)
+    sampler = made(make, target, perfect, K, greedy)
+    tokens = generated(sampler, target, list(PROMPT), n_tokens, np.random.default_rng(0))
+    n_calls = target.calls[0]
+    if n_calls > n_tokens // (K + 1):
+        note(
+            f"your sampler is exact, but calls the target {n_calls} times for {n_tokens} tokens where K = {K} and "
+            f"every guess is right; {n_tokens // (K + 1)} calls would do, K + 1 tokens each"
+        )
+    try:
+        same = generated(sampler, target, np.array(PROMPT), n_tokens, np.random.default_rng(0)) == tokens
+    except AssertionError:
+        same = False
+    if not same:
+        note("your sampler is right for a prompt that is a list, but not for an array: tokens = list(prompt)")

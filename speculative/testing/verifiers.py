@@ -1,43 +1,29 @@
-"""The grader of verifiers: the law of a block must be the target's, whatever the draft."""
+"""The grader of verifiers: the distribution of a block must be the target's, whatever the draft."""
 
 import itertools
 import math
 
 import numpy as np
 
-from ..exact import exact_law
-from .cases import TOLERANCE, Case, fail, guarded, largest_difference, show_laws
+from ..exact import CannotEnumerate
+from .cases import TOLERANCE, Case, enumerated, largest_difference, show_laws
 from .hints import diagnose, story
+from .watch import Progress, fail, note
 
 CASES = [  # (n_vocab, K, kind), the small ones first: the first that fails is the one that is shown
     (2, 1, "random"), (3, 1, "random"), (3, 0, "random"), (2, 2, "random"), (3, 2, "random"), (3, 1, "zeros in p"),
     (3, 1, "zeros in q"), (3, 2, "zeros in p"), (3, 2, "one-hot q"), (3, 2, "one-hot p"), (3, 2, "one-hot p and q"),
-    (3, 2, "equal"), (4, 1, "disjoint"), (3, 3, "random"), (2, 3, "zeros in p"),
+    (3, 2, "equal"), (4, 1, "disjoint"), (2, 3, "random"), (2, 3, "zeros in p"),
 ]  # fmt: skip
-
-
-def block_law(verifier, case):
-    """The law of K + 1 tokens: guesses from q, the verdict, and the target for what the round leaves open."""
-
-    def emitted(rng):
-        guesses, n_accepted, next_token = case.run(verifier, rng)
-        return *guesses[:n_accepted], next_token
-
-    law = {}
-    for tokens, probability in exact_law(emitted).items():
-        for rest in itertools.product(range(case.n_vocab), repeat=case.K + 1 - len(tokens)):
-            whole = tokens + rest
-            weight = math.prod(case.p[whole[:i]][whole[i]] for i in range(len(tokens), case.K + 1))
-            law[whole] = law.get(whole, 0) + probability * weight
-    return law
 
 
 def check_verifier(verifier, *, seed=0):
     """Raise AssertionError unless the verifier is exact.
 
-    The joint law of the tokens of a round, continued by the target to K + 1 tokens, must be the target's to 1e-12, for
-    K = 0 to 3 and distributions that depend on the tokens before: random ones, with zeros, one-hot, equal, disjoint.
-    A token of target probability 0 must not pass where the uniform number is exactly 0, and arguments stay as they are.
+    The joint distribution of the tokens of a round, continued by the target to K + 1 tokens, must be the target's to
+    1e-12, for K = 0 to 3 and distributions that depend on the tokens before: random ones, with zeros, one-hot, equal,
+    disjoint. A token of target probability 0 must not pass where the uniform number is exactly 0, and arguments stay as
+    they are. Prints a note where the verifier is exact, but gives away what speculation gains.
 
     Parameters
     ----------
@@ -46,13 +32,71 @@ def check_verifier(verifier, *, seed=0):
     seed : int
         Varies the distributions.
     """
+    check_form(verifier)
     rng = np.random.default_rng(seed)
-    for shape in CASES:
-        case = Case(*shape, rng)
-        law, wanted = guarded(lambda case=case: block_law(verifier, case), "your verifier"), case.wanted()
-        if largest_difference(law, wanted) > TOLERANCE:
-            fail(diagnose(verifier, rng), *story(verifier, case), *show_laws(law, wanted))
+    with Progress("check_verifier", len(CASES)) as progress:
+        for shape in CASES:
+            case = Case(*shape, rng)
+            rounds = check_case(verifier, case, rng)
+            if shape == (3, 2, "random"):
+                typical = case, rounds
+            progress.step()
     check_zero(verifier, rng)
+    tell_what_is_given_away(*typical)
+
+
+def check_case(verifier, case, rng):
+    """The distribution of (guesses, n_accepted, next_token); AssertionError where the tokens' is not the target's."""
+    wanted, seen = case.wanted(), {}
+
+    def is_right(rounds):
+        seen["law"] = block_law(rounds, case)
+        return largest_difference(seen["law"], wanted) <= TOLERANCE
+
+    rounds = enumerated(lambda rng: case.run(verifier, rng), "your verifier", is_right)
+    if not is_right(rounds):
+        fail(explanation(verifier, case, rng), *told_by(case, verifier), *show_laws(seen["law"], wanted))
+    return rounds
+
+
+def check_form(verifier):
+    if isinstance(verifier, type):
+        name = verifier.__name__
+        fail(
+            f"hand over a verifier, not its class: check_verifier({name}()), with {name}.__call__(draft, target_probs, "
+            "rng)"
+        )
+    if not callable(verifier):
+        fail(
+            f"a verifier is called as verifier(draft, target_probs, rng); yours is {verifier!r}, which cannot be called"
+        )
+
+
+def block_law(rounds, case):
+    """The distribution of K + 1 tokens: those of a round, and the target's own for what the round leaves open."""
+    law = {}
+    for (guesses, n_accepted, next_token), probability in rounds.items():
+        tokens = *guesses[:n_accepted], next_token
+        for rest in itertools.product(range(case.n_vocab), repeat=case.K + 1 - len(tokens)):
+            whole = tokens + rest
+            weight = math.prod(case.p[whole[:i]][whole[i]] for i in range(len(tokens), case.K + 1))
+            law[whole] = law.get(whole, 0) + probability * weight
+    return law
+
+
+def explanation(verifier, case, rng):
+    """The mistake in a sentence."""
+    try:
+        return diagnose(verifier, case, rng)
+    except CannotEnumerate:
+        return "the tokens of a round do not have the target's distribution"
+
+
+def told_by(case, verifier):
+    try:
+        return story(verifier, case)
+    except CannotEnumerate:
+        return []
 
 
 class AlwaysZero(np.random.Generator):
@@ -69,13 +113,39 @@ class AlwaysZero(np.random.Generator):
 
 
 def check_zero(verifier, rng):
-    case = Case(3, 1, "zeros in p", rng)
-    impossible = int(np.flatnonzero(case.p[()] == 0)[0])
-    with np.errstate(divide="ignore"):  # log(0), of a verifier that works in logarithms
-        _, n_accepted, next_token = case.run(verifier, AlwaysZero(), [impossible])
-    if n_accepted or next_token == impossible:
+    case, impossible = Case(3, 1, "random", rng), 0
+    case.p[()], case.q[()] = np.array([0, 0.4, 0.6]), np.array([0.5, 0.3, 0.2])
+    _, n_accepted, next_token = case.run(verifier, AlwaysZero(), [impossible])
+    if not n_accepted and next_token == impossible:
+        note(
+            "your verifier is exact, but where the uniform number is exactly 0 it draws a token of probability 0: "
+            'np.searchsorted(cdf, u, side="right")'
+        )
+    if n_accepted:
         fail(
             "a token of target probability 0 passes where the uniform number is 0: test u < p / q, not u <= p / q",
             *story(verifier, case)[:3],
             f"  drafted token {impossible}, and rng.random() returned 0.0",
+        )
+
+
+def tell_what_is_given_away(case, rounds):
+    """Notes on a verifier that is exact and slow; `rounds` is the distribution of (guesses, n_accepted, next_token)."""
+    K = case.K
+    shares = [sum(share for (_, n, _), share in rounds.items() if n == accepted) for accepted in range(K + 1)]
+    repeated = sum(share for (guesses, n, token), share in rounds.items() if n == K - 1 and token == guesses[-1])
+    first = np.minimum(case.p[()], case.q[()])
+    second = [np.minimum(case.p[(x,)], case.q[(x,)]).sum() for x in range(case.n_vocab)]
+    possible, mean = first.sum() + first @ second, sum(n * share for n, share in enumerate(shares))
+    if shares[0] > 1 - TOLERANCE:
+        note("your verifier is exact, but it never accepts a guess: one token a round, as without speculation")
+    elif shares[K] == 0 and repeated > 0:
+        note(
+            "your verifier is exact, but gives the bonus away: where all k guesses pass it returns the last of them as "
+            "next_token; return Verdict(k, a draw from target_probs[k]), one token more in each such round"
+        )
+    elif mean < possible - TOLERANCE:
+        note(
+            f"your verifier is exact, but accepts less than it could: {mean:.3f} of {K} guesses on average, where "
+            f"min(1, p / q) accepts {possible:.3f}"
         )

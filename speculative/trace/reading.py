@@ -5,8 +5,10 @@ later version may add is taken as it is, as long as it is finite and not nested 
 Next: terminal.py
 """
 
+import gc
 import json
 import re
+from contextlib import contextmanager
 
 HALF_A_SURROGATE = re.compile("[\ud800-\udfff]")  # no character, and no terminal can show it
 
@@ -14,7 +16,7 @@ HALF_A_SURROGATE = re.compile("[\ud800-\udfff]")  # no character, and no termina
 def read_trace(path):
     """The header (dict) and the records (list of dict) of a file; ValueError with the line where it is no trace."""
     header, records, at, number = None, [], 0, 0
-    with open(path, "rb") as file:
+    with open(path, "rb") as file, collector_paused():
         try:
             for line in file:  # they end in \n alone, whatever a text contains
                 number += 1
@@ -32,6 +34,18 @@ def read_trace(path):
                 f"{place}: expected a trace as Trace.save and main.py --trace write it; make it again"
             ) from error
     return header, records
+
+
+@contextmanager
+def collector_paused():
+    """Python's search for cycles costs more than to read JSON, which has none: of 100 MB two thirds of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def checked(value, form):

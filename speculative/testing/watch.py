@@ -1,0 +1,219 @@
+"""What the graders do around each call of somebody's code: compare its arguments, tell its errors, end what hangs.
+
+    asked(call, what, where, arguments)   call(), with whatever goes wrong in it told together with the case
+    Sources()                             which other sources of random numbers were used
+    note(text), Progress(what, n)         what is said without being a failure
+Next: cases.py
+"""
+
+import contextlib
+import pickle
+import random
+import signal
+import sys
+import threading
+import traceback
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+
+from ..exact import CannotEnumerate
+
+PATIENCE = 20.0  # seconds for one call
+QUIET = 5.0  # seconds before a grader says how far it is
+
+
+def fail(hint, *details):
+    """Raise the AssertionError of a grader: the hint in its first line, then the case that shows it."""
+    error = AssertionError("\n".join([hint, *details]))
+    error.is_told = True
+    raise error
+
+
+class Endless(BaseException):
+    """A call that does not come back; no Exception, so that `except Exception` in it does not keep it."""
+
+
+@contextlib.contextmanager
+def patience():
+    """Raises Endless in the block after PATIENCE seconds: in the main thread, of a system that has such an alarm."""
+    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def ring(*_):
+        raise Endless
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, PATIENCE)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def asked(call, what, where, arguments=()):
+    """call(): somebody's code, with NumPy's warnings off.
+
+    Parameters
+    ----------
+    call : callable
+    what : str
+        Who is asked, such as "your verifier".
+    where : callable
+        Gives the case as text.
+    arguments : sequence of arrays and lists
+        That must be the same after the call.
+    """
+    before = [argument.copy() for argument in arguments]
+    try:
+        with patience(), np.errstate(all="ignore"):
+            result = call()
+    except CannotEnumerate as error:
+        error.where = where()
+        raise
+    except Endless:
+        hint = (
+            f"{what} does not come to an end: a loop without an end? It ran for {PATIENCE:g} seconds without a result"
+        )
+        fail(hint, f"  {where()}")
+    except (Exception, SystemExit) as error:
+        if hasattr(error, "is_told"):
+            raise
+        if "read-only" in str(error):
+            fail(f"{what} writes to its arguments: work on a copy", f"  {where()}", *place(error))
+        lines = [f"{what} fails {where()}: {told(error)}{advice(error)}", *place(error)]
+        error_of_grader = AssertionError("\n".join(lines))
+        error_of_grader.is_told = True
+        raise error_of_grader from error
+    for argument, copy in zip(arguments, before):
+        if not np.array_equal(argument, copy, equal_nan=True):
+            fail(f"{what} writes to its arguments: work on a copy", f"  {where()}", f"  {copy} became {argument}")
+    return result
+
+
+def told(error):
+    """An exception as half a sentence."""
+    if isinstance(error, AssertionError) and not str(error):
+        return f"its own `{last_line(error) or 'assert'}` does not hold"
+    if isinstance(error, NotImplementedError):
+        return f"it is not written yet (NotImplementedError: {str(error).splitlines()[0] if str(error) else ''})"
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text[:300]}" if text else type(error).__name__
+
+
+def last_line(error):
+    frames = traceback.extract_tb(error.__traceback__)
+    return frames[-1].line if frames else ""
+
+
+def place(error):
+    """The line of somebody's own code in which it happened: the last that is not of the library or of NumPy."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [f.line for f in frames if not any(part in f.filename for part in NOT_THEIRS) and f.line]
+    return [f"  in the line: {own[-1]}"] if own else []
+
+
+PACKAGE = Path(__file__).parent
+NOT_THEIRS = (str(PACKAGE), str(PACKAGE.with_name("exact.py")), str(PACKAGE.with_name("uniform.py")), "site-packages")
+ADVICE = {  # what the message of an exception contains: what to do
+    "'ExactGenerator' object has no": "rng is an np.random.Generator: use rng.random() and rng.choice(n, p=...)",
+    "numpy.object_": "compare the numbers of rng.random() as they are, u * q < p, and make no tensor of them",
+    "can't convert np.ndarray": "compare the numbers of rng.random() as they are, u * q < p, and make no tensor of "
+    "them",
+    "object has no attribute 'tokens'": "a verifier is called as verifier(draft, target_probs, rng), in this order",
+    "probabilities that add up to 1": "divide by the sum before you draw: a residual max(0, p - q) adds up to less "
+    "than 1",
+    "object is not callable": "hand over a function, or an object with __call__",
+}
+
+
+def advice(error):
+    """What to do, as the end of a sentence."""
+    return next((f"; {remedy}" for text, remedy in ADVICE.items() if text in str(error)), "")
+
+
+class Sources:
+    """Which sources of random numbers other than rng are used inside of a `with` block.
+
+    The states of np.random, of the module random and of torch, where it is imported, are compared, and it is noted when
+    np.random.default_rng makes a new generator.
+    """
+
+    def __enter__(self):
+        self.before, self.own = states(), False
+        self.default_rng = default_rng = np.random.default_rng
+
+        def noting(seed=None):
+            self.own |= not hasattr(seed, "random")
+            return default_rng(seed)
+
+        np.random.default_rng = noting
+        return self
+
+    def __exit__(self, *_):
+        np.random.default_rng = self.default_rng
+        after = states()
+        self.changed = [name for name, state in self.before.items() if after[name] != state]
+
+    def named(self):
+        """The other source, or None."""
+        if self.own:
+            return "a generator of its own, np.random.default_rng(...)"
+        return SOURCES[self.changed[0]] if self.changed else None
+
+
+SOURCES = {
+    "np.random": "np.random (the global generator, as in np.random.rand or np.random.choice)",
+    "random": "the module random",
+    "torch": "torch's own generator (as in torch.rand or torch.multinomial)",
+}
+
+
+def states():
+    """The states of the global generators, dict name -> bytes."""
+    found = {"np.random": pickle.dumps(np.random.get_state()), "random": pickle.dumps(random.getstate())}
+    torch = sys.modules.get("torch")
+    with contextlib.suppress(AttributeError):  # None, or not whole yet
+        found["torch"] = torch.random.get_rng_state().numpy().tobytes()
+    return found
+
+
+ONE_SEED = "draw everything from the rng that is handed in, so that one seed gives one text"
+
+
+def fail_by_source(what, source, *details):
+    fail(f"{what} uses another source of randomness than rng: {source}; {ONE_SEED}", *details)
+
+
+UNKNOWN_SOURCE = (
+    "uses another source of randomness than rng (np.random, random, torch.rand, a generator of its own), or keeps "
+    "something from call to call: asked again, with the same answers of rng, it comes out otherwise; " + ONE_SEED
+)
+
+
+def note(text):
+    """Something worth knowing that is no failure."""
+    print(f"note: {text}")
+
+
+class Progress:
+    """Says on stderr how far a grader is, where it takes longer than some seconds."""
+
+    def __init__(self, what, n):
+        self.what, self.n, self.done, self.begin, self.said = what, n, 0, perf_counter(), False
+
+    def step(self):
+        self.done += 1
+        if perf_counter() - self.begin > QUIET:
+            self.said = True
+            print(f"\r{self.what}: {self.done} of {self.n} cases", end="", file=sys.stderr, flush=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.said:
+            print(file=sys.stderr, flush=True)

@@ -1,0 +1,429 @@
+"""Verifiers as students write them: RIGHT in many styles, WRONG with the words that the first line must contain."""
+
+import math
+import random
+from fractions import Fraction
+from functools import partial
+from types import SimpleNamespace
+
+import numpy as np
+
+from speculative import Verdict, block, exact_match, rejection, residual, sample_token
+
+RIGHT, WRONG, NOTES = {}, {}, {}  # name -> verifier, (verifier, words), (verifier, words of the note)
+GENERATOR, SEEDED = np.random.default_rng(), np.random.default_rng(0)
+
+
+def right(fn):
+    RIGHT[fn.__name__] = fn
+    return fn
+
+
+def wrong(*words):
+    def register(fn):
+        WRONG[fn.__name__] = fn, words
+        return fn
+
+    return register
+
+
+def note(*words):
+    def register(fn):
+        NOTES[fn.__name__] = fn, words
+        return fn
+
+    return register
+
+
+def template(accept=None, replace=None, bonus=None):
+    """The rule of rejection with parts exchanged: accept(p, q, x, rng, i, draft, rows), replace and bonus alike."""
+
+    def verifier(draft, rows, rng):
+        for i, x in enumerate(draft.tokens):
+            p, q = rows[i], draft.probs[i]
+            passes = accept(p, q, x, rng, i, draft, rows) if accept else rng.random() * q[x] < p[x]
+            if not passes:
+                return Verdict(
+                    i, replace(p, q, x, rng, i, draft, rows) if replace else sample_token(residual(p, q), rng)
+                )
+        return Verdict(len(draft.tokens), bonus(draft, rows, rng) if bonus else sample_token(rows[-1], rng))
+
+    return verifier
+
+
+def draws(weights):
+    """A replacement drawn from weights(p, q, x)."""
+    return lambda p, q, x, rng, *_: sample_token(weights(p, q, x), rng)
+
+
+RIGHT |= {"the library's": rejection, "block": block, "exact_match": exact_match, "partial": partial(rejection)}
+
+
+@right
+def plain(draft, target_probs, rng):
+    n = 0
+    for x, p, q in zip(draft.tokens, target_probs, draft.probs):
+        if rng.random() > min(1.0, p[x] / q[x]) or p[x] == 0:
+            r = np.maximum(p - q, 0)
+            r /= r.sum()
+            return Verdict(n, int(rng.choice(len(r), p=r)))
+        n += 1
+    return Verdict(n, int(rng.choice(target_probs.shape[1], p=target_probs[n])))
+
+
+@right
+def vectorised_cumprod(draft, target_probs, rng):
+    k = len(draft.tokens)
+    ratio = target_probs[np.arange(k), draft.tokens] / draft.probs[np.arange(k), draft.tokens]
+    n = int(np.cumprod(rng.random(k) < ratio).sum())
+    final = target_probs[n].copy()
+    if n < k:
+        final = np.clip(final - draft.probs[n], 0, None)
+    return Verdict(n, int(rng.choice(len(final), p=final / final.sum())))
+
+
+@right
+def with_fractions(draft, target_probs, rng):
+    for i, x in enumerate(draft.tokens.tolist()):
+        p, q = [Fraction(float(v)) for v in target_probs[i]], [Fraction(float(v)) for v in draft.probs[i]]
+        if not rng.random() < p[x] / q[x]:
+            rest = [max(Fraction(0), a - b) for a, b in zip(p, q)]
+            return Verdict(i, rng.choice(len(p), p=[float(r / sum(rest)) for r in rest]))
+    return Verdict(len(draft.tokens), rng.choice(target_probs.shape[1], p=target_probs[-1]))
+
+
+@right
+def in_logs(draft, target_probs, rng):
+    log_p, log_q = np.log(target_probs), np.log(draft.probs)
+    for i, x in enumerate(draft.tokens):
+        if np.log(rng.random()) >= log_p[i, x] - log_q[i, x]:
+            r = np.where(log_p[i] > log_q[i], np.exp(log_p[i]) - np.exp(log_q[i]), 0)
+            return Verdict(i, int(np.searchsorted(np.cumsum(r) / r.sum(), rng.random(), side="right")))
+    return Verdict(len(draft.tokens), sample_token(target_probs[-1], rng))
+
+
+@right
+def recursive(draft, target_probs, rng):
+    if len(draft.tokens) == 0:
+        return Verdict(0, sample_token(target_probs[0], rng))
+    x = draft.tokens[0]
+    if rng.uniform(0, draft.probs[0, x]) >= target_probs[0, x]:
+        return Verdict(0, sample_token(residual(target_probs[0], draft.probs[0]), rng))
+    rest = recursive(SimpleNamespace(tokens=draft.tokens[1:], probs=draft.probs[1:]), target_probs[1:], rng)
+    return Verdict(rest.n_accepted + 1, rest.next_token)
+
+
+@right
+def with_item_and_prints(draft, target_probs, rng):
+    us = rng.random(len(draft.tokens))
+    for i, x in enumerate(draft.tokens):
+        u = us[i].item()
+        f"u = {u:.3f}"
+        if u >= target_probs[i, x].item() / draft.probs[i, x].item():
+            return Verdict(i, sample_token(residual(target_probs[i], draft.probs[i]), rng))
+    return Verdict(len(draft.tokens), sample_token(target_probs[-1], rng))
+
+
+@right
+def in_python_lists(draft, target_probs, rng):
+    p, q, tokens = target_probs.tolist(), draft.probs.tolist(), draft.tokens.tolist()
+
+    def draw(weights):
+        u = rng.random() * sum(weights)
+        for token, weight in enumerate(weights):
+            u = u - weight
+            if u < 0:
+                return token
+        return max(t for t, w in enumerate(weights) if w > 0)
+
+    while tokens:
+        x = tokens.pop(0)
+        n = len(draft.tokens) - len(tokens) - 1
+        if not rng.random() < p[n][x] / q[n][x]:
+            return Verdict(n, draw([max(0, a - b) for a, b in zip(p[n], q[n])]))
+    return Verdict(len(draft.tokens), draw(p[-1]))
+
+
+@right
+def seeds_numpy_for_nothing(draft, target_probs, rng):
+    np.random.seed(0)
+    return rejection(draft, target_probs, rng)
+
+
+@right
+def by_multinomial(draft, target_probs, rng):
+    for i, x in enumerate(draft.tokens):
+        if not rng.binomial(1, min(1, target_probs[i, x] / draft.probs[i, x])):
+            return Verdict(i, int(rng.multinomial(1, residual(target_probs[i], draft.probs[i])).argmax()))
+    return Verdict(len(draft.tokens), int(rng.multinomial(1, target_probs[-1]).argmax()))
+
+
+@right
+def divides_zero_by_zero(draft, target_probs, rng):
+    excess = np.maximum(target_probs[: len(draft.tokens)] - draft.probs, 0)
+    rests = excess / excess.sum(axis=1, keepdims=True)  # NaN where p = q, and never used then
+    ratios = target_probs[: len(draft.tokens)] / draft.probs
+    for i, x in enumerate(draft.tokens):
+        if not rng.random() < np.minimum(1, ratios[i])[x]:
+            return Verdict(i, int(rng.choice(len(rests[i]), p=rests[i])))
+    return Verdict(len(draft.tokens), int(rng.choice(len(target_probs[-1]), p=target_probs[-1])))
+
+
+@right
+def replacement_drawn_first(draft, target_probs, rng):
+    k = len(draft.tokens)
+    spare = [sample_token(residual(target_probs[i], draft.probs[i]), rng) for i in range(k)]
+    spare.append(sample_token(target_probs[k], rng))
+    n = next((i for i, x in enumerate(draft.tokens) if rng.random() * draft.probs[i, x] >= target_probs[i, x]), k)
+    return Verdict(n, spare[n])
+
+
+@right
+def ends_below_one(draft, target_probs, rng):
+    """cumsum may end at 1 - 1e-16, and np.searchsorted then gives a token too many, with that probability."""
+    n = 0
+    for i, x in enumerate(draft.tokens):
+        if not rng.random() < target_probs[i][x] / draft.probs[i][x]:
+            break
+        n += 1
+    p = target_probs[n]
+    if n < len(draft.tokens):
+        p = np.maximum(0, p - draft.probs[n])
+        p = p / p.sum()
+    return Verdict(n, int(np.searchsorted(p.cumsum(), rng.random(), side="right")))
+
+
+@right
+def racing(draft, target_probs, rng):
+    """Sample and match, each token by a race."""
+    own = [int(np.argmin(rng.exponential(size=len(p)) / p)) for p in target_probs]
+    n = next((i for i, x in enumerate(draft.tokens) if own[i] != x), len(draft.tokens))
+    return Verdict(n, own[n])
+
+
+class AsClass:
+    def __init__(self):
+        self.accepted = []
+
+    def __call__(self, draft, target_probs, rng):
+        verdict = rejection(draft, target_probs, rng)
+        self.accepted.append(verdict.n_accepted)  # statistics, which change nothing
+        return verdict
+
+    def method(self, draft, target_probs, rng):
+        return self(draft, target_probs, rng)
+
+
+RIGHT |= {"a class": AsClass(), "a method": AsClass().method}
+
+# ------------------------------------------------------------------------------------------- exact, and told something
+
+
+@note("never accepts a guess")
+def never_accepts(draft, target_probs, rng):
+    return Verdict(0, sample_token(target_probs[0], rng))
+
+
+@note("gives the bonus away")
+def last_guess_as_bonus(draft, target_probs, rng):
+    verdict, k = rejection(draft, target_probs, rng), len(draft.tokens)
+    return Verdict(k - 1, int(draft.tokens[-1])) if k and verdict.n_accepted == k else verdict
+
+
+@note("exactly 0", 'side="right"')
+def first_token_at_zero(draft, target_probs, rng):
+    for i, x in enumerate(draft.tokens):
+        if not rng.random() < target_probs[i][x] / draft.probs[i][x]:
+            rest = residual(target_probs[i], draft.probs[i])
+            return Verdict(i, int(np.searchsorted(rest.cumsum(), rng.random())))
+    return Verdict(len(draft.tokens), int(np.searchsorted(target_probs[-1].cumsum(), rng.random())))
+
+
+# ------------------------------------------------------------------------------------------- another random source
+
+OTHER = "another source of randomness than rng"
+
+
+def by_source(random_number, choice):
+    return template(lambda p, q, x, *_: random_number() * q[x] < p[x], lambda p, q, *_: choice(residual(p, q)),
+                    lambda draft, rows, _: choice(rows[-1]))  # fmt: skip
+
+
+def numpys(p):
+    return int(np.random.choice(len(p), p=p))
+
+
+WRONG |= {
+    "np.random for all": (by_source(np.random.rand, numpys), (OTHER, "np.random")),
+    "np.random to accept": (template(lambda p, q, x, *_: np.random.rand() * q[x] < p[x]), (OTHER, "np.random")),
+    "np.random for the bonus": (template(bonus=lambda d, rows, _: numpys(rows[-1])), (OTHER, "np.random")),
+    "np.random to replace": (template(replace=lambda p, q, *_: numpys(residual(p, q))), (OTHER, "np.random")),
+    "np.random.uniform": (template(lambda p, q, x, *_: np.random.uniform() < p[x] / q[x]), (OTHER, "np.random")),
+    "random for all": (
+        by_source(random.random, lambda p: random.choices(range(len(p)), p)[0]),
+        (OTHER, "module random"),
+    ),
+    "random to accept": (template(lambda p, q, x, *_: random.random() * q[x] < p[x]), (OTHER, "module random")),
+    "a generator of the module": (
+        by_source(GENERATOR.random, lambda p: sample_token(p, GENERATOR)),
+        (OTHER, "a generator of"),
+    ),
+    "a seeded generator of the module": (
+        by_source(SEEDED.random, lambda p: sample_token(p, SEEDED)),
+        (OTHER, "a generator of"),
+    ),
+    "default_rng() inside": (
+        lambda draft, rows, rng: rejection(draft, rows, np.random.default_rng()),
+        (OTHER, "default_rng"),
+    ),
+    "default_rng(0) inside": (
+        lambda draft, rows, rng: rejection(draft, rows, np.random.default_rng(0)),
+        (OTHER, "default_rng"),
+    ),
+    "default_rng(0) for the bonus": (
+        template(bonus=lambda d, rows, _: sample_token(rows[-1], np.random.default_rng(0))),
+        (OTHER, "default_rng"),
+    ),
+    "RandomState(0) inside": (
+        lambda draft, rows, rng: rejection(draft, rows, np.random.RandomState(0)),
+        ("asks rng for nothing", "another source of randomness"),
+    ),
+    "seeds np.random": (
+        template(lambda p, q, x, *_: np.random.seed(1) or np.random.rand() * q[x] < p[x]),
+        (OTHER, "np.random"),
+    ),
+}
+
+
+# ------------------------------------------------------------------------------------------- without an end
+
+
+def until_accepted(p, q, x, rng, *_):
+    while True:
+        y = sample_token(q, rng)
+        if rng.random() * q[y] < p[y]:
+            return y
+
+
+def residual_by_rejection(p, q, x, rng, *_):
+    while True:
+        y = sample_token(p, rng)
+        if p[y] > q[y] and rng.random() * p[y] < p[y] - q[y]:
+            return y
+
+
+def coin(p, q, x, rng, *_):
+    n = 0
+    while rng.random() > 0.5:
+        n += 1
+    return n % len(p)
+
+
+def never_changes(draft, rows, rng):
+    u, i = rng.random(), 0
+    while i < len(draft.tokens):
+        if u * draft.probs[i, draft.tokens[i]] < rows[i, draft.tokens[i]]:
+            i += 1
+    return Verdict(i, sample_token(rows[i], rng))
+
+
+LOOP = ("cannot be enumerated", "a loop without an end")
+WRONG |= {
+    "draws again until accepted": (template(replace=until_accepted), LOOP),
+    "residual by rejection": (template(replace=residual_by_rejection), LOOP),
+    "a coin until heads": (template(replace=coin), LOOP),
+    "a loop that never draws again": (never_changes, LOOP[1:]),
+}
+
+# ------------------------------------------------------------------------------------------- ratio and acceptance
+
+WRONG |= {
+    "ratio upside down": (template(lambda p, q, x, rng, *_: rng.random() * p[x] < q[x]), ("upside down",)),
+    "accepts all": (lambda d, rows, rng: Verdict(len(d.tokens), sample_token(rows[-1], rng)), ("accept every guess",)),
+    "p >= q alone": (template(lambda p, q, x, *_: p[x] >= q[x]), ("p(x) >= q(x)",)),
+    "argmax alone": (template(lambda p, q, x, *_: x == p.argmax()), ("likeliest token", "temperature 0")),
+    "u > ratio": (template(lambda p, q, x, rng, *_: rng.random() > p[x] / q[x]), ("other way round",)),
+    "p alone": (template(lambda p, q, x, rng, *_: rng.random() < p[x]), ("p(x)", "divide")),
+    "min(p, q)": (template(lambda p, q, x, rng, *_: rng.random() < min(p[x], q[x])), ("min(p(x), q(x))",)),
+    "overlap for all": (
+        template(lambda p, q, x, rng, *_: rng.random() < np.minimum(p, q).sum()),
+        ("same probability", "min(1, p(x) / q(x))"),
+    ),
+    "log ratio against u": (template(lambda p, q, x, rng, *_: rng.random() < np.log(p[x] / q[x])), ("log",)),
+    "square root": (template(lambda p, q, x, rng, *_: rng.random() ** 1 < 2) and template(
+        lambda p, q, x, rng, *_: rng.random() < math.sqrt(p[x] / q[x])), ("do not add up to the target",)),
+    "u <= ratio": (template(lambda p, q, x, rng, *_: rng.random() <= p[x] / q[x]), ("u < p / q, not u <= p / q",)),
+    "row after": (
+        template(lambda p, q, x, rng, i, d, rows: rng.random() * q[x] < rows[i + 1][x]),
+        ("row i of the target",),
+    ),
+    "first row": (
+        template(lambda p, q, x, rng, i, d, rows: rng.random() * d.probs[0][x] < rows[0][x]),
+        ("right for K = 1 alone", "row i"),
+    ),
+    "epsilon 1e-12": (template(lambda p, q, x, rng, *_: rng.random() < p[x] / (q[x] + 1e-12)), ("epsilon",)),
+    "epsilon 1e-10": (template(lambda p, q, x, rng, *_: rng.random() < p[x] / (q[x] + 1e-10)), ("epsilon",)),
+    "epsilon 1e-9": (template(lambda p, q, x, rng, *_: rng.random() < min(1, p[x] / (q[x] + 1e-9))), ("epsilon",)),
+    "epsilon 1e-6": (template(lambda p, q, x, rng, *_: rng.random() < p[x] / (q[x] + 1e-6)), ("epsilon",)),
+    "epsilon in both": (template(lambda p, q, x, rng, *_: rng.random() < (p[x] + 1e-8) / (q[x] + 1e-8)), ("epsilon",)),
+}  # fmt: skip
+
+
+@wrong("p and q")
+def exchanged_throughout(draft, target_probs, rng):
+    for i, x in enumerate(draft.tokens):
+        p, q = draft.probs[i], target_probs[i]
+        if not rng.random() * q[x] < p[x]:
+            return Verdict(i, sample_token(residual(p, q), rng))
+    return Verdict(len(draft.tokens), sample_token(target_probs[-1], rng))
+
+
+@wrong("one uniform number decides on several guesses")
+def one_uniform(draft, target_probs, rng):
+    u = rng.random()
+    return template(lambda p, q, x, *_: u * q[x] < p[x])(draft, target_probs, rng)
+
+
+@wrong("also draws", "a new one")
+def uniform_used_again(draft, target_probs, rng):
+    def draw(row, u):
+        return int(np.searchsorted(np.cumsum(row), u, side="right"))
+
+    u = rng.random()
+    for i, x in enumerate(draft.tokens):
+        if not u * draft.probs[i, x] < target_probs[i, x]:
+            return Verdict(i, draw(residual(target_probs[i], draft.probs[i]), u))
+        u = rng.random()
+    return Verdict(len(draft.tokens), draw(target_probs[-1], u))
+
+
+@wrong("also draws", "a new one")
+def uniform_used_again_for_the_bonus(draft, target_probs, rng):
+    u = rng.random()
+    for i, x in enumerate(draft.tokens):
+        u = rng.random()
+        if not u * draft.probs[i, x] < target_probs[i, x]:
+            return Verdict(i, sample_token(residual(target_probs[i], draft.probs[i]), rng))
+    return Verdict(len(draft.tokens), int(np.argmax(np.cumsum(target_probs[-1]) > u)))
+
+
+@wrong("drew once more")
+def matching_drawn_again(draft, target_probs, rng):
+    for i, x in enumerate(draft.tokens):
+        if sample_token(target_probs[i], rng) != x:
+            return Verdict(i, sample_token(target_probs[i], rng))
+    return Verdict(len(draft.tokens), sample_token(target_probs[-1], rng))
+
+
+@wrong("asks rng for nothing", "must be drawn with rng")
+def deterministic(draft, target_probs, rng):
+    return Verdict(0, int(target_probs[0].argmax()))
+
+
+@wrong("likeliest token", "temperature 0")
+def greedy(draft, target_probs, rng):
+    best = target_probs.argmax(axis=1)
+    n = 0
+    while n < len(draft.tokens) and draft.tokens[n] == best[n]:
+        n += 1
+    return Verdict(n, int(best[n]))

@@ -1,0 +1,71 @@
+"""What a download leaves on the disk: nothing where nothing came, and no damaged file, by the rule of Windows too."""
+
+import os
+import pathlib
+
+import numpy as np
+import pytest
+from file_server import BODY, closing, cut_after, fetch, left_over, partial, redirect, serve, status
+from helpers import ROOT
+
+import gpt2np
+from gpt2np import CheckpointError, DownloadError, download
+
+
+@pytest.mark.parametrize("fault", [status(404), status(503), redirect("http://.."), closing(cut_after(0))])
+def test_a_failure_without_a_byte_leaves_no_file(server, tmp_path, fault):
+    server.faults["/f"] = fault
+    with pytest.raises(DownloadError):
+        fetch(server, tmp_path / "f")
+    assert left_over(tmp_path / "f") == []
+
+
+@pytest.fixture
+def windows(monkeypatch):
+    """The rule of Windows that an open or mapped file can be neither removed nor renamed; and no flock."""
+    if not os.path.exists("/proc/self/maps"):
+        pytest.skip("what is open is looked up in /proc/self, which is not there")
+
+    def in_use(path):
+        path = os.path.realpath(path)
+        opened = {os.path.realpath(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd")}
+        return path in opened or path in pathlib.Path("/proc/self/maps").read_text()
+
+    def refusing(call):
+        def guarded(path, *more, **options):
+            if any(in_use(p) for p in (path, *more)):
+                raise PermissionError(32, "The process cannot access the file because it is being used", str(path))
+            return call(path, *more, **options)
+
+        return guarded
+
+    for owner, name in ((os, "replace"), (os, "unlink"), (pathlib.Path, "unlink")):
+        monkeypatch.setattr(owner, name, refusing(getattr(owner, name)))
+    monkeypatch.setattr(download, "fcntl", None)
+    return in_use
+
+
+def test_damaged_files_are_removed_where_open_files_cannot_be(model_server, small_model, tmp_path, windows):
+    held = np.memmap(ROOT / "README.md", mode="r")
+    assert windows(ROOT / "README.md") and not windows(ROOT / "LICENSE") and len(held)
+    name, other = "/124M/model.safetensors", "/124M/model.ckpt.data-00000-of-00001"
+    damaged = small_model["model.safetensors"][:-4]
+    model_server.faults[name] = [lambda handler, body: serve(handler, damaged), cut_after(50_000), partial(BODY)]
+    gpt2np.load("124M", tmp_path / "a")
+    model_server.files[other] = bytes(len(model_server.files[other]))
+    with pytest.raises(DownloadError, match="does not have its checksum"):
+        gpt2np.load("124M", tmp_path / "b", source="openai")
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_mapping_that_a_traceback_would_hold(server, tmp_path, windows):
+    def mapped(path):
+        data = np.memmap(path, mode="r")
+        try:
+            raise KeyError("a frame that holds the file")
+        except KeyError:
+            raise CheckpointError(f"damaged: {data[:3]}") from None
+
+    server.faults["/f"] = [cut_after(200_000), partial(BODY[::-1])]
+    with pytest.raises(DownloadError, match="damaged"):
+        fetch(server, tmp_path / "f", mapped)
