@@ -85,7 +85,7 @@ where these make sense, which is all but --prompt, --stop, --show and --trace; a
 and with transformers, whole generation by both: --draft_model_size, --target_model_size (the bundled pair), --K (3),
 --n_tokens_to_generate (60), --n_prompts (3)
 
-    python main.py museum          real mistakes, how far each bends the law, which check sees it
+    python main.py museum          real mistakes, how far each changes the distribution, which check sees it
     python main.py replay FILE.jsonl [--trace FILE.html]
                                                     the rounds that --trace FILE.jsonl has kept, without a model
 """

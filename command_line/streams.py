@@ -13,11 +13,11 @@ import threading
 class Output:
     """Standard output or error. A first failure is kept in `error`, and what follows is written to nowhere.
 
-    It is raised as well, unless something is to be kept: a measurement then goes on without a page.
+    It is raised as well, unless `is_patient`: where something is to be kept, a measurement goes on without a page.
     """
 
-    def __init__(self, stream):
-        self.stream, self.error, self.is_patient = stream, None, False
+    def __init__(self, stream, is_patient=False):
+        self.stream, self.error, self.is_patient = stream, None, is_patient
 
     def __getattr__(self, name):
         return getattr(self.stream, name)
@@ -53,14 +53,13 @@ def open_streams():
         if getattr(sys, name) is None:
             setattr(sys, name, open(number, "w", closefd=False))  # noqa: SIM115
         getattr(sys, name).reconfigure(errors="replace")
-        setattr(sys, name, Output(getattr(sys, name)))
+        setattr(sys, name, Output(getattr(sys, name), is_patient=name == "stderr"))
 
 
 def be_patient():
     """What is measured from here on is kept in a file: go on though nobody can read the page."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, Output):
-            stream.is_patient = True
+    if isinstance(sys.stdout, Output):
+        sys.stdout.is_patient = True
 
 
 # ------------------------------------------------------------------------------------------------ interruptions

@@ -78,6 +78,11 @@ def test_outputs_may_be_closed(closed, tmp_path):
     assert json.loads((tmp_path / "a.json").read_text())["finished"] is True
 
 
+def test_a_full_log_does_not_stop_a_measurement(tmp_path):
+    result = shell("M museum --json a.json 2> /dev/full", cwd=tmp_path)
+    assert result.returncode == 0 and json.loads((tmp_path / "a.json").read_text())["finished"] is True
+
+
 def test_what_was_measured_is_kept_when_nobody_can_read_the_page(tmp_path):
     result = shell("M --n_tokens_to_generate 12 --json a.json --trace t.html > /dev/full", cwd=tmp_path)
     assert result.returncode == 2 and result.stderr.count("\n") == 1

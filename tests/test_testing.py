@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from conftest import random_gpt2
 
-import main
 import speculative
+from command_line.commands import COMMANDS
 from gpt2np import EarlyExit, HParams
 from speculative import (
     AutoregressiveSampler,
@@ -63,7 +63,7 @@ def test_the_error_of_the_law_is_0_only_where_another_check_sees_the_mistake(nam
 
 def test_the_page_of_the_museum(capsys):
     """The command, in this process: the laws take long, and stand in the tests above, too."""
-    main.museum()
+    COMMANDS["museum"]()
     page = capsys.readouterr().out
     assert len(EXHIBITS) >= 20
     for exhibit in EXHIBITS.values():
