@@ -1,0 +1,140 @@
+"""Grow the bundled pair to GPT-2's shapes, with the same text: python docs/grow_pair.py FOLDER [TARGET DRAFT]
+
+TARGET and DRAFT are 124M, 355M or 774M (355M and 124M by default); FOLDER/TARGET and FOLDER/DRAFT are written in the
+Hugging Face layout. What the grown models compute is what the small ones compute, up to rounding, so that a real text
+can be generated at the real cost of those shapes where their own weights are not at hand:
+
+- the residual stream is repeated side by side, so that a layer norm sees the same mean and variance;
+- a head is filled up with zeros, and its queries are scaled for the larger √d_head; further heads are zeros;
+- further layers add zeros to the residual stream; their other weights are random, and cost what weights cost;
+- the vocabulary is filled up to 50257 tokens whose logits are far below all others.
+
+Needs the package safetensors, which the tests need as well: python -m pip install -e ".[test]".
+"""
+
+import json
+import math
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+from safetensors.numpy import load_file, save_file
+
+import gpt2np
+from gpt2np.reference import block, layer_norm
+
+SHAPES = {"124M": (12, 12, 768), "355M": (24, 16, 1024), "774M": (36, 20, 1280)}  # n_layer, n_head, n_embd
+N_VOCAB, N_CTX = 50257, 1024
+BUNDLED = Path(gpt2np.__file__).parent / "tiny"
+
+
+class Grown:
+    """How the arrays of a small model [.., n_embd] become those of a large one."""
+
+    def __init__(self, small, n_head, n_embd):
+        self.n_head, self.d_head, self.n_embd = small.n_head, small.d_head, small.n_embd
+        self.large_heads, self.large_d_head, self.large_embd = n_head, n_embd // n_head, n_embd
+        self.copies = n_embd // small.n_embd
+        if n_embd % small.n_embd or n_head < small.n_head or self.large_d_head < small.d_head:
+            raise ValueError(
+                f"expected a shape that holds whole copies of {small}, got {n_head} heads, n_embd {n_embd}"
+            )
+
+    def stream(self, a):
+        """The residual stream, repeated: [..., n_embd] -> [..., large_embd]"""
+        return np.concatenate([a] * self.copies, axis=-1)
+
+    def heads(self, a):
+        """Columns by head, filled up with zeros: [..., n_embd] -> [..., large_embd]"""
+        out = np.zeros((*a.shape[:-1], self.large_heads, self.large_d_head), np.float32)
+        out[..., : self.n_head, : self.d_head] = a.reshape(*a.shape[:-1], self.n_head, self.d_head)
+        return out.reshape(*a.shape[:-1], self.large_embd)
+
+    def qkv(self, a):
+        """c_attn's columns, the queries scaled for the larger √d_head."""
+        q, k, v = np.split(a, 3, axis=-1)
+        scale = np.float32(math.sqrt(self.large_d_head / self.d_head))
+        return np.concatenate([self.heads(q) * scale, self.heads(k), self.heads(v)], axis=-1)
+
+    @staticmethod
+    def fill(a, n):
+        """Rows of zeros added: [m, ...] -> [n, ...]"""
+        out = np.zeros((n, *a.shape[1:]), np.float32)
+        out[: len(a)] = a
+        return out
+
+    def layer(self, t, prefix):
+        """The tensors of one layer, from those of a small one."""
+        wide, large = 4 * self.n_embd, {}
+        for norm in ("ln_1", "ln_2"):
+            for part in ("weight", "bias"):
+                large[f"{prefix}{norm}.{part}"] = self.stream(t[f"{prefix}{norm}.{part}"])
+        attn, mlp = f"{prefix}attn", f"{prefix}mlp"
+        large[f"{attn}.c_attn.weight"] = self.fill(self.qkv(t[f"{attn}.c_attn.weight"]), self.large_embd)
+        large[f"{attn}.c_attn.bias"] = self.qkv(t[f"{attn}.c_attn.bias"])
+        large[f"{attn}.c_proj.weight"] = self.stream(self.heads(t[f"{attn}.c_proj.weight"].T).T)
+        large[f"{attn}.c_proj.bias"] = self.stream(t[f"{attn}.c_proj.bias"])
+        fc = np.zeros((self.large_embd, 4 * self.large_embd), np.float32)
+        fc[: self.n_embd, :wide] = t[f"{mlp}.c_fc.weight"]
+        large[f"{mlp}.c_fc.weight"] = fc
+        large[f"{mlp}.c_fc.bias"] = self.fill(t[f"{mlp}.c_fc.bias"], 4 * self.large_embd)
+        large[f"{mlp}.c_proj.weight"] = self.fill(self.stream(t[f"{mlp}.c_proj.weight"]), 4 * self.large_embd)
+        large[f"{mlp}.c_proj.bias"] = self.stream(t[f"{mlp}.c_proj.bias"])
+        return large
+
+    def idle_layer(self, prefix, rng):
+        """The tensors of a layer that adds zeros to the residual stream, and takes its time."""
+        n, large = self.large_embd, {}
+        for norm in ("ln_1", "ln_2"):
+            large |= {f"{prefix}{norm}.weight": np.ones(n, np.float32), f"{prefix}{norm}.bias": np.zeros(n, np.float32)}
+        shapes = {"attn.c_attn": (n, 3 * n), "attn.c_proj": (n, n), "mlp.c_fc": (n, 4 * n), "mlp.c_proj": (4 * n, n)}
+        for name, shape in shapes.items():
+            scale = np.float32(0 if name.endswith("c_proj") else 0.02)
+            large[f"{prefix}{name}.weight"] = scale * rng.standard_normal(shape, np.float32)
+            large[f"{prefix}{name}.bias"] = np.zeros(shape[1], np.float32)
+        return large
+
+
+def unlikely(model, rng):
+    """A row of wte [n_embd] whose logit is about -60 after any text: by least squares over hidden states."""
+    states = []
+    for tokens in rng.integers(0, model.n_vocab, (24, 128)):
+        x = model.params["wte"][tokens] + model.params["wpe"][: len(tokens)]
+        for layer in model.params["blocks"]:
+            x = block(x, layer, model.hparams.n_head)
+        states.append(layer_norm(x, **model.params["ln_f"]))
+    states = np.concatenate(states)
+    return np.linalg.lstsq(states, np.full(len(states), -60, np.float32), rcond=None)[0].astype(np.float32)
+
+
+def grow(source, out, size, seed=0):
+    """Write the model of the folder `source`, grown to the shape of `size`, to the folder `out`."""
+    model, _ = gpt2np.load(source)
+    (n_layer, n_head, n_embd), small, rng = SHAPES[size], model.hparams, np.random.default_rng(seed)
+    t = {
+        name.removeprefix("transformer."): a.astype(np.float32)
+        for name, a in load_file(source / "model.safetensors").items()
+    }
+    grown, large = Grown(small, n_head, n_embd), {}
+    for i in range(n_layer):
+        large |= grown.layer(t, f"h.{i}.") if i < small.n_layer else grown.idle_layer(f"h.{i}.", rng)
+    large["ln_f.weight"] = grown.stream(t["ln_f.weight"]) / np.float32(grown.copies)
+    large["ln_f.bias"] = grown.stream(t["ln_f.bias"]) / np.float32(grown.copies)
+    large["wpe.weight"] = grown.fill(grown.stream(t["wpe.weight"]), N_CTX)
+    large["wte.weight"] = np.tile(grown.stream(unlikely(model, rng)), (N_VOCAB, 1))
+    large["wte.weight"][: small.n_vocab] = grown.stream(t["wte.weight"])
+    out.mkdir(parents=True, exist_ok=True)
+    save_file({name: np.ascontiguousarray(a) for name, a in large.items()}, out / "model.safetensors")
+    config = json.loads((source / "config.json").read_text(encoding="utf-8"))
+    config |= {"n_layer": n_layer, "n_head": n_head, "n_embd": n_embd, "vocab_size": N_VOCAB, "n_positions": N_CTX}
+    config |= {"n_ctx": N_CTX} if "n_ctx" in config else {}
+    (out / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    for name in ("vocab.json", "merges.txt"):
+        shutil.copy(source / name, out / name)
+
+
+if __name__ == "__main__":
+    folder, target, draft = [*sys.argv[1:], "355M", "124M"][:3] if len(sys.argv) < 4 else sys.argv[1:4]
+    grow(BUNDLED / "tiny-target", Path(folder) / target, target)
+    grow(BUNDLED / "tiny-draft", Path(folder) / draft, draft)
