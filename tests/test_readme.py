@@ -14,7 +14,9 @@ import gpt2np
 import speculative
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.M | re.S)
+PAGES = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in [
+    *ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), ROOT / "notebooks" / "README.md", ROOT / "gpt2np" / "tiny" / "README.md"
+]}  # fmt: skip
 PACKAGES = (gpt2np, speculative)
 MODULES = [
     name
@@ -24,6 +26,12 @@ MODULES = [
 ]
 
 
+def blocks(page, language=""):
+    """The fenced blocks of a page in a language, those inside of a list as well."""
+    found = re.findall(rf"^( *)```{language}\n(.*?)^ *```$", page, re.M | re.S)
+    return [re.sub(f"^{indent}", "", block, flags=re.M) for indent, block in found]
+
+
 def normal(output):
     """A page of main.py with the figures that depend on the machine and the moment left open."""
     output = re.sub(r"in \d+\.\d\d s, \d+\.\d tokens per second", "in _ s, _ tokens per second", output)
@@ -31,35 +39,62 @@ def normal(output):
     return re.sub(r"^speedup       \d+\.\d\d$", "speedup       _", output, flags=re.M)
 
 
+def output_of(command):
+    arguments, *_ = command.removeprefix("$ python ").split(" | ")
+    run = subprocess.run(
+        [sys.executable, *arguments.split()], cwd=ROOT, capture_output=True, encoding="utf-8", check=True
+    )
+    return run.stdout
+
+
+def test_the_front_page_is_short():
+    assert len(README.splitlines()) <= 140
+
+
 def test_the_output_shown_is_that_of_the_command():
-    shown = [block for language, block in BLOCKS if block.startswith("$ python main.py\n")]
-    assert len(shown) == 1
-    output = subprocess.run([sys.executable, "main.py"], cwd=ROOT, capture_output=True, encoding="utf-8", check=True)
-    assert normal(output.stdout).split() == normal(shown[0].removeprefix("$ python main.py\n")).split()
+    (shown,) = [block for block in blocks(README) if block.startswith("$ python main.py | tail -n ")]
+    command, *lines = shown.splitlines()
+    n = int(command.rpartition(" ")[2])
+    assert normal("\n".join(output_of(command).splitlines()[-n:])).split() == normal("\n".join(lines)).split()
 
 
-def test_the_three_set_up_commands_stand_in_it():
+def test_the_options_shown_are_those_of_the_command():
+    """When this fails: python docs/run_blocks.py docs/options.md"""
+    (shown,) = [block for block in blocks(PAGES["docs/options.md"]) if block.startswith("$ python main.py --help\n")]
+    assert output_of("$ python main.py --help").strip() == shown.partition("\n")[2].strip()
+
+
+def test_the_measurements_are_of_one_run_on_a_machine_that_is_named():
+    page = PAGES["docs/measurements.md"]
+    assert re.search(r"^Machine: \d+ cores, .*NumPy \d", page, re.M)
+    shown = [block.splitlines() for block in blocks(page)]
+    assert len(shown) >= 5 and all(command.startswith("$ ") and output for command, *output in shown)
+
+
+def test_the_set_up_commands_are_in_it():
     commands = re.findall(r"^python -m pip install.*$", README, re.M)
     assert commands == [
         "python -m pip install -e . && python main.py",
-        'python -m pip install -e ".[test]" && python -m pytest',
+        'python -m pip install -e ".[test]" && python -m pytest -n auto --dist loadfile',
         'python -m pip install -e ".[test,notebooks]" && python -m pytest -m notebooks',
     ]
 
 
-def test_the_python_blocks_run():
-    blocks = [block for language, block in BLOCKS if language == "python"]
-    assert blocks
+@pytest.mark.parametrize("name", [name for name, page in PAGES.items() if blocks(page, "python")])
+def test_the_python_blocks_run(name):
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
-    examples = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, "README.md", "README.md", 0)
-    assert len(examples.examples) > 5
+    examples = doctest.DocTestParser().get_doctest("\n".join(blocks(PAGES[name], "python")), {}, name, name, 0)
+    assert len(examples.examples) > 2
     assert runner.run(examples).failed == 0
 
 
-def test_every_file_that_it_names_is_there():
-    names = re.findall(r"`((?:gpt2np|speculative|tests|notebooks)/[\w/.-]+)`", README)
-    assert len(names) > 10
-    assert [name for name in names if not (ROOT / name).exists()] == []
+@pytest.mark.parametrize("name", PAGES)
+def test_every_file_that_a_page_names_is_there(name):
+    page, folder = PAGES[name], (ROOT / name).parent
+    names = re.findall(r"`((?:gpt2np|speculative|command_line|tests|notebooks|docs)/[\w/.-]+)`", page)
+    links = [link for link in re.findall(r"\]\(([^)#]+)[^)]*\)", page) if not link.startswith("http")]
+    assert [path for path in names if not (ROOT / path).exists()] == []
+    assert [link for link in links if not (folder / link).exists()] == []
 
 
 @pytest.mark.parametrize("name", MODULES)
