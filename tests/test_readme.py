@@ -14,9 +14,12 @@ import gpt2np
 import speculative
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-PAGES = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in [
-    *ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), ROOT / "notebooks" / "README.md", ROOT / "gpt2np" / "tiny" / "README.md"
-]}  # fmt: skip
+FOLDERS = (".", "docs", "notebooks", "gpt2np/tiny")
+PAGES = {
+    path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
+    for folder in FOLDERS
+    for path in sorted((ROOT / folder).glob("*.md"))
+}
 PACKAGES = (gpt2np, speculative)
 MODULES = [
     name
