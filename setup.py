@@ -49,5 +49,6 @@ setup(
         "train": ["torch", "transformers", "tokenizers"],
         "peers": ["torch", "transformers"],
         "browser": ["playwright"],
+        "docs": ["pdoc"],
     },
 )

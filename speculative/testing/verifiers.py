@@ -106,9 +106,11 @@ class AlwaysZero(np.random.Generator):
         np.random.Generator.__init__(self, np.random.PCG64(0))
 
     def random(self, size=None, dtype=np.float64):
+        """0, or an array of zeros."""
         return 0.0 if size is None else np.zeros(size)
 
     def uniform(self, low=0.0, high=1.0, size=None):
+        """`low`, or an array of it."""
         return low + self.random(size)
 
 
