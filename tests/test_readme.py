@@ -83,7 +83,7 @@ def test_the_set_up_commands_are_in_it():
     ]
 
 
-@pytest.mark.parametrize("name", [name for name, page in PAGES.items() if blocks(page, "python")])
+@pytest.mark.parametrize("name", ["README.md", "docs/measurements.md"])
 def test_the_python_blocks_run(name):
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
     examples = doctest.DocTestParser().get_doctest("\n".join(blocks(PAGES[name], "python")), {}, name, name, 0)
