@@ -107,7 +107,7 @@ def test_nobody_there(tmp_path):
 
 def test_a_slow_server(server, tmp_path):
     server.faults["/f"] = [lambda *_: time.sleep(1.5)] * 4
-    with pytest.raises(DownloadError, match=r"no answer within 0\.5 seconds|the connection failed \(.*timed out"):
+    with pytest.raises(DownloadError, match=r"no response within 0\.5 seconds|the connection failed \(.*timed out"):
         fetch(server, tmp_path / "f")
 
 

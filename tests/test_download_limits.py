@@ -66,7 +66,7 @@ def test_a_server_that_sends_a_byte_now_and_then_does_not_hold_it_for_ever(serve
 
 @pytest.mark.parametrize(
     ("what", "message"),
-    [("a header", "no whole answer within"), ("a body", "sent less than 4096 bytes in 0.1 seconds")],
+    [("a header", "no complete response within"), ("a body", "sent fewer than 4096 bytes in 0.1 seconds")],
 )
 def test_a_server_that_is_never_faster_is_given_up(server, tmp_path, monkeypatch, what, message):
     monkeypatch.setattr(transfer, "PATIENCE", 0.1)

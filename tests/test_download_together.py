@@ -85,7 +85,7 @@ def test_a_failure_ends_in_one_sentence_with_three_ways_on(model_server, tmp_pat
     assert process.returncode == 2 and output == "" and errors.count("\n") == 1
     url, folder = f"{model_server.url}/355M/model.safetensors", tmp_path / "355M"
     assert errors.startswith(
-        f"main.py: {url}: the server answered 404 Not Found; try again (it goes on where it stopped)"
+        f"main.py: {url}: the server answered 404 Not Found; try again (it resumes where it stopped)"
     )
     assert "--source openai or a mirror in GPT2NP_MODELS_URL" in errors and "python main.py" in errors
     assert f"put config.json, vocab.json, merges.txt, model.safetensors into {folder} by hand" in errors

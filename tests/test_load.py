@@ -118,7 +118,7 @@ def test_a_size_is_a_folder_in_models_dir(folder, tmp_path_factory):
     [
         (lambda t: t.pop("h.1.mlp.c_fc.bias"), r"lacks h\.1\.mlp\.c_fc\.bias; use the files"),
         (lambda t: [t.pop(name) for name in list(t) if name.startswith("h.1.")], r"lacks .* and 8 more"),
-        (lambda t: t.update({"h.2.ln_1.bias": t["ln_f.bias"]}), r"has no place for h\.2\.ln_1\.bias"),
+        (lambda t: t.update({"h.2.ln_1.bias": t["ln_f.bias"]}), r"has the unexpected h\.2\.ln_1\.bias"),
         (
             lambda t: t.update({"ln_f.bias": t["ln_f.bias"][:-1]}),
             r"wrong shape for ln_f\.bias \[20\] instead of \[21\]",
@@ -129,7 +129,7 @@ def test_a_size_is_a_folder_in_models_dir(folder, tmp_path_factory):
         ),
         (
             lambda t: t.update({"ln_f.bias": np.zeros(21, np.int32)}),
-            r"no floating-point numbers in ln_f\.bias \(int32\)",
+            r"no floating-point values in ln_f\.bias \(int32\)",
         ),
         (lambda t: t.update({"lm_head.weight": t["wte.weight"] + 1}), r"lm_head\.weight that differs from wte"),
         (
@@ -156,11 +156,11 @@ def test_the_wrong_tensor_is_named(folder, change, message):
         ({"n_inner": 50}, "n_inner is 50, but GPT-2 has None"),
         ({"n_head": 4}, "n_embd a multiple of n_head"),
         ({"n_layer": "2"}, "expected positive whole numbers"),
-        ({"vocab_size": 2000}, "the vocabulary has 2048 tokens, but the model 2000"),
+        ({"vocab_size": 2000}, "the vocabulary has 2048 tokens, but the model has 2000"),
         ({"n_layer": 3}, r"lacks h\.2\.ln_1\.weight"),
         ({"n_layer": 10**9}, r"has 28 tensors, too few for the 1000000000 layers of its config"),
         ({"n_embd": 3 * 10**4200}, "expected positive whole numbers"),
-        ({"model_type": "x" * 1_000_000}, r"model_type is 'xxx.* only that is computed here"),
+        ({"model_type": "x" * 1_000_000}, r"model_type is 'xxx.* only that is supported"),
         ({"model_type": "\x1b[2J"}, r"model_type is '\\x1b\[2J', but GPT-2 has"),
     ],
 )

@@ -159,7 +159,7 @@ def test_a_checkpoint_made_by_hand(checkpoint):
         ([HEADER, (b"x", b"\x12\x7f")], "variable 'x' ends at byte 2, in the middle of 127 bytes"),
         ([HEADER, (b"x", b"\xff" * 11)], "a number that does not end"),
         ([HEADER, (b"x", field(1, 2**63))], "expected a number"),
-        ([(b"", field(1, 1) + field(2, 1)), (b"x", entry())], "the numbers are big-endian"),
+        ([(b"", field(1, 1) + field(2, 1)), (b"x", entry())], "the data are big-endian"),
         ([(b"", field(1, 2**40)), (b"x", entry())], "the header says 1099511627776 data files for 1 variables"),
         ([(b"x", entry())], "the header says 0 data files"),
         ([HEADER, (b"x", entry()), (b"a", entry())], "the key b'a' is out of order"),
@@ -219,10 +219,10 @@ def test_a_key_that_shares_more_than_there_is_is_refused(checkpoint):
 
 
 def test_missing_files_are_named(checkpoint):
-    with pytest.raises(CheckpointError, match=r"c\.index is not there"):
+    with pytest.raises(CheckpointError, match=r"c\.index is missing"):
         read_tf_checkpoint(checkpoint)
     write_index(checkpoint.with_suffix(".index"), [(b"", field(1, 2)), (b"x", entry()), (b"y", entry())])
-    with pytest.raises(CheckpointError, match=r"c\.data-00000-of-00002 is not there"):
+    with pytest.raises(CheckpointError, match=r"c\.data-00000-of-00002 is missing"):
         read_tf_checkpoint(checkpoint)
 
 

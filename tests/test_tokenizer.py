@@ -154,10 +154,10 @@ def test_a_merge_of_number_signs_is_no_comment(small_files):
         ('{"a": "1"}', None, "not a JSON object from token strings"),
         ('{"a": 0}', None, "no token for 255 of the 256 bytes"),
         (None, "a b\na b c\n", "merges.txt, line 2: expected two symbols, got 'a b c'"),
-        (None, "b a\n", "makes 'ba', which is not in the vocabulary"),
+        (None, "b a\n", "gives 'ba', and one of the three is not in the vocabulary"),
         (lambda v: v | {"ab": 300}, None, "ids are not 0 .. 256"),
         (lambda v: v | {"ab": 5}, None, "ids are not 0 .. 256"),
-        (lambda v: v | {"世": 257}, None, "'世' has characters that stand for no byte"),
+        (lambda v: v | {"世": 257}, None, "'世' has characters that represent no byte"),
     ],
 )
 def test_a_damaged_file_is_named(small_files, vocabulary, merges, message):
@@ -193,8 +193,8 @@ def test_a_list_of_merges_that_was_cut_off_is_refused(name, gpt2_vocabulary_file
         ("", r"merges\.txt has no merges"),
         ("#version: 0.2\n", r"merges\.txt has no merges"),
         ("a b\nc d\na b\n", r"merges\.txt: the merge a b appears twice"),
-        ("c d\n", r"merges\.txt has no merge that makes 'ab', a token of the vocabulary, and 0 more: cut off"),
-        ("ab \u4e16\n", r"merges\.txt: the merge 'ab' '\u4e16' makes .* not in the vocabulary"),
+        ("c d\n", r"merges\.txt has no merge for 'ab' and 0 more tokens of the vocabulary: it is cut off"),
+        ("ab \u4e16\n", r"merges\.txt: the merge 'ab' '\u4e16' gives .* not in the vocabulary"),
         ("x" * 5_000_000, r"merges\.txt, line 1: expected two symbols, got 'xxx"),
     ],
 )
