@@ -68,7 +68,7 @@ def parse_header(path, header):
         check_name(name, path)
         if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
             raise CheckpointError(
-                f"{path}: the header: {name!r} must have exactly dtype, shape and data_offsets, got {entry!r:.200}"
+                f"{path}: in the header, {name!r} must have exactly dtype, shape and data_offsets, got {entry!r:.200}"
             )
         if not isinstance(entry["dtype"], str) or entry["dtype"] not in DTYPES:
             raise CheckpointError(

@@ -8,7 +8,7 @@ Sorted keys, in blocks, with an index of the blocks at the end:
 
 A key is stored without the prefix that it shares with the key before it. An entry is three varints (bytes of the shared
 prefix, of the rest of the key, of the value), the rest of the key, and the value. The restarts, 4 bytes each and then
-their number, are for binary search; to read the whole table they are not needed. A varint has 7 bits per byte, lowest
+their number, are for binary search; reading the whole table does not need them. A varint has 7 bits per byte, lowest
 first; the high bit says that more bytes follow.
 
 The file's size bounds the time and memory of reading it: keys are short, and no block is read twice.

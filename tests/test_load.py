@@ -36,7 +36,7 @@ def logits(folder):
     return gpt2np.load(folder)[0](TOKENS)
 
 
-def test_with_and_without_prefix_and_with_what_is_no_parameter(folder):
+def test_with_and_without_prefix_and_with_tensors_that_are_not_parameters(folder):
     plain = logits(folder)
     mask = np.ones((1, 1, 29, 29), bool)
     extra = {"h.0.attn.bias": mask, "h.1.attn.masked_bias": np.array(-1e4, np.float32)}
@@ -81,8 +81,8 @@ def test_float32_matrices_are_used_in_place():
 
 
 @pytest.mark.parametrize("layout", ["hub", "openai"])
-def test_a_model_keeps_nothing_of_its_file(folder, layout):
-    """What is written into the file later changes no model; a file cut short would end the process."""
+def test_a_model_does_not_depend_on_its_file(folder, layout):
+    """Writing to the file later changes no model; reading from a truncated mapped file would end the process."""
     name = "model.safetensors"
     if layout == "openai":
         write_checkpoint(folder, random_tensors(SHAPE))
@@ -164,7 +164,7 @@ def test_the_wrong_tensor_is_named(folder, change, message):
         ({"model_type": "\x1b[2J"}, r"model_type is '\\x1b\[2J', but GPT-2 has"),
     ],
 )
-def test_a_config_that_is_no_gpt2_is_refused(folder, change, message):
+def test_a_config_that_is_not_a_gpt2s_is_refused(folder, change, message):
     (folder / "config.json").write_text(json.dumps(CONFIG | change))
     with pytest.raises(CheckpointError, match=message) as error:
         gpt2np.load(folder)
@@ -233,7 +233,7 @@ def test_a_name_that_others_use_is_answered_with_ours(tmp_path, name, remedy):
     assert len(str(caught.value)) < 400 and list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_of_that_name_is_taken(folder, monkeypatch):
+def test_a_folder_of_that_name_is_used(folder, monkeypatch):
     monkeypatch.chdir(folder.parent)
     folder.rename(folder.parent / "gpt2")
     assert gpt2np.load("gpt2")[0].hparams == SHAPE

@@ -1,4 +1,4 @@
-"""The README's blocks and the docstrings' examples run and give what they say."""
+"""The README's blocks and the docstrings' examples run and give the results shown."""
 
 import doctest
 import importlib
@@ -25,7 +25,7 @@ MODULES = [
 
 
 def normal(output):
-    """A page of main.py with the figures that depend on the machine and the moment left open."""
+    """A page of main.py without the measurements that depend on the machine and the moment."""
     output = re.sub(r"in \d+\.\d\d s, \d+\.\d tokens per second", "in _ s, _ tokens per second", output)
     output = re.sub(r"^.* time .*$", lambda line: re.sub(r"\d+\.\d+", "_", line.group()), output, flags=re.M)
     return re.sub(r"^speedup       \d+\.\d\d$", "speedup       _", output, flags=re.M)
@@ -38,7 +38,7 @@ def test_the_output_shown_is_that_of_the_command():
     assert normal(output.stdout).split() == normal(shown[0].removeprefix("$ python main.py\n")).split()
 
 
-def test_the_three_set_up_commands_stand_in_it():
+def test_it_has_the_three_set_up_commands():
     commands = re.findall(r"^python -m pip install.*$", README, re.M)
     assert commands == [
         "python -m pip install -e . && python main.py",

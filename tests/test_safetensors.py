@@ -115,7 +115,7 @@ def test_a_malformed_file_is_refused(tmp_path, header, data, n_header, message):
 
 
 @pytest.mark.parametrize("n_bytes", [0, 7, 8, 20, 60])
-def test_a_file_cut_off_is_refused(tmp_path, n_bytes):
+def test_a_truncated_file_is_refused(tmp_path, n_bytes):
     whole = write(tmp_path / "file", GOOD, bytes(8)).read_bytes()
     (tmp_path / "file").write_bytes(whole[:n_bytes])
     with pytest.raises(CheckpointError, match=str(tmp_path / "file")):
