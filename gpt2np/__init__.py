@@ -1,4 +1,4 @@
-"""GPT-2 from scratch in NumPy: forward pass, KV cache, tokenizer, weight files. Start reading at tokenizer.py."""
+"""GPT-2 from scratch in NumPy: forward pass, KV cache, tokenizer, weight files. Start reading at reference.py."""
 
 from .early_exit import EarlyExit
 from .errors import CheckpointError, DownloadError
@@ -20,7 +20,7 @@ __all__ = [
 
 
 def __getattr__(name):
-    if name == "__version__":  # of the installed distribution, from setup.py; read when asked for, as it takes a moment
+    if name == "__version__":  # of the installed package, from setup.py; read on request, since it takes a moment
         from importlib.metadata import version
 
         return version("speculative-decoding-numpy")

@@ -1,9 +1,9 @@
-"""The keys and values of the tokens already seen, so that each token goes through the model once.
+"""The KV cache: the keys and values of earlier tokens, so that each token goes through the model only once.
 
-Attention is the only layer that looks at other tokens, and of those it needs only k and v. Without a cache, n tokens
-one after the other cost 1 + 2 + ... + n token passes; with one, n. The arrays are laid out once for the whole context,
-so growing copies nothing, and forgetting is setting a length: what lies beyond it is overwritten later.
-Leaves out: which tokens these are; model.py keeps the token ids beside the cache and decides what to forget.
+Attention is the only layer that looks at other tokens, and all it needs of them is k and v. Generating n tokens one by
+one takes 1 + 2 + ... + n token passes without a cache and n with one. The arrays are allocated once, for the whole
+context, so appending copies nothing. To forget tokens is to reduce a length: what lies beyond it is overwritten later.
+Leaves out: which tokens these are; model.py keeps their ids and decides what to forget.
 Next: model.py
 """
 
@@ -15,8 +15,8 @@ from .matmul import padded, round_up
 class KVCache:
     """Keys and values of the first `length` tokens in every layer, with room for n_ctx.
 
-    It takes a little more than 2 * n_layer * n_ctx * n_embd numbers of `dtype`. The operating system commits the whole
-    array of the keys at the first token, because keys are stored transposed, and that of the values as the text grows.
+    It has a little more than 2 * n_layer * n_ctx * n_embd entries of `dtype`. The operating system commits the whole
+    key array at the first token, because keys are stored transposed; the value array is committed as the text grows.
     """
 
     def __init__(self, n_layer, n_head, n_ctx, d_head, dtype=np.float32):
@@ -31,8 +31,9 @@ class KVCache:
 class LayerCache:
     """One layer of a KVCache, laid out for the two products of `layers.attention`.
 
-    keys [n_head, d_head, n_columns] are transposed; values [n_head, n_columns, d_head + 1] end in a 1, so that the
-    weighted sum of the values comes with the sum of the weights. Both are padded, see matmul.py.
+    keys [n_head, d_head, n_columns] are transposed. Each row of values [n_head, n_columns, d_head + 1] ends in a 1, so
+    that one product gives both the weighted sum of the values and the sum of the weights. Both are padded, see
+    matmul.py.
     """
 
     def __init__(self, cache, n_head, n_ctx, d_head, dtype):
@@ -42,9 +43,9 @@ class LayerCache:
         self.values = np.zeros((n_head, self.n_columns, round_up(d_head + 1)), dtype)
 
     def append(self, k, v):
-        """Write k and v [n_head, n_new, d_head] after the past; (n_past, keys, values) of past, new and padding.
+        """Append k and v [n_head, n_new, d_head]; returns n_past, and the keys and values of all tokens, with padding.
 
-        The cache's length stays until every layer has appended; `model.forward` then sets it.
+        The cache's length does not change here: `model.forward` sets it when every layer has appended.
         """
         n_past, n_seq, d_head = self.cache.length, self.cache.length + k.shape[1], k.shape[2]
         self.keys[..., n_past:n_seq] = k.transpose(0, 2, 1)

@@ -1,12 +1,13 @@
-"""Fetching a file: tried again where it breaks off, verified, and moved in place when it is whole.
+"""Downloading a file: resumed after an interruption, verified, and moved into place when it is complete.
 
-A file is written to FILE.part, with what the server declared in FILE.part.json, and renamed to FILE in one step when
-it has the declared size and hash and its own structure. Few servers declare a hash: where one does not, a wrong byte
-among the weights of a safetensors file stays unseen (a TensorFlow checkpoint has checksums of its own).
+A file is written to FILE.part, with what the server declared in FILE.part.json, and renamed to FILE in one step once
+its size and hash are as declared and its structure is valid. Few servers declare a hash: without one, a wrong byte
+among the weights of a safetensors file is not noticed (a TensorFlow checkpoint has checksums of its own).
 
-A try that fails is followed by another, up to three in a row that make no progress. Progress is more bytes than ever
-before, at a least rate, so that no server can hold a download for ever.
-Leaves out: one request, see transfer.py; what files a model has, see model_files.py.
+A failed attempt is repeated, up to three times in a row without progress. Progress is more bytes than ever before, at
+a minimum rate, so that no server can keep a download waiting forever.
+Leaves out: one request, see transfer.py; which files a model has, see model_files.py.
+Next: loading.py
 """
 
 import errno
@@ -24,24 +25,24 @@ try:
 except ImportError:  # Windows
     fcntl = None
 
-WAITS = (1, 2, 4)  # seconds before each further try; progress starts the count again
-LEAST_RATE = 1000  # bytes a second, from one progress to the next
+WAITS = (1, 2, 4)  # seconds before each further attempt; progress resets the count
+LEAST_RATE = 1000  # bytes per second, since the last progress
 
 
 def download_file(url, path, check):
-    """Fetch `url` into `path`, unless it is there.
+    """Download `url` to `path`, unless that exists.
 
     Parameters
     ----------
     url : str
     path : Path
     check : callable
-        check(path of the whole download); raises CheckpointError if it is not a file of the kind expected.
+        check(path of the complete download) raises CheckpointError if it is not a file of the expected kind.
 
     Raises
     ------
     DownloadError
-        What went wrong, in words that go on from "URL: ". What was fetched so far stays in FILE.part.
+        What went wrong, in words that can follow "URL: ". What was downloaded so far stays in FILE.part.
     """
     if path.exists():
         return
@@ -57,7 +58,7 @@ def download_file(url, path, check):
 
 
 def fetch(url, part, check):
-    """Try until the part is the whole file, or WAITS is used up without progress."""
+    """Try until the part is the complete file, or until all WAITS have passed without progress."""
     waits, mended, most, since = list(WAITS), False, size_of(part), time.monotonic()
     while True:
         try:
@@ -78,7 +79,7 @@ def fetch(url, part, check):
         forget(part)
         if mended:
             raise DownloadError(damage)
-        mended = True  # once more from the beginning: what was resumed may have been another file
+        mended = True  # once more from the start: the part that was resumed may have been another file
 
 
 def verify(part, declared, check):
@@ -94,9 +95,10 @@ def verify(part, declared, check):
 
 
 def complaint(check, *arguments):
-    """What is wrong, in words, where `check` raises; None where it does not.
+    """What is wrong (str) if `check` raises, otherwise None.
 
-    Words alone: the exception holds the frames it went through, and these the file, which Windows could not remove.
+    It returns text, not the exception: that would keep the file open through its frames, and Windows could not delete
+    it.
     """
     try:
         check(*arguments)
@@ -104,13 +106,13 @@ def complaint(check, *arguments):
         raise
     except CheckpointError as error:
         return str(error)
-    except Exception as error:  # whatever a damaged file makes a reader raise
+    except Exception as error:  # a damaged file may make a reader raise anything
         return f"the file cannot be read ({type(error).__name__}: {error})"
 
 
 @contextmanager
 def disk_errors(path):
-    """What the disk refuses, as a DownloadError."""
+    """Turn errors of the disk into DownloadError."""
     try:
         yield
     except OSError as error:
@@ -124,12 +126,12 @@ def disk_errors(path):
 
 @contextmanager
 def workplace(folder):
-    """Make a folder for one process at a time; what is empty at the end is removed, with the folders made for it."""
+    """A folder for one process at a time; at the end, it and the folders made for it are removed if they are empty."""
     made, lock = {folder}, None
     while lock is None:
         made |= {place for place in folder.parents if not place.exists()}
         folder.mkdir(parents=True, exist_ok=True)
-        # Without locks (Windows) two processes may fetch the same file; the rename in the end is still one step.
+        # Without locks (Windows) two processes may download the same file; the final rename is still one step.
         lock = take_lock(folder / "lock") if fcntl else nullcontext()
     with lock:
         try:
@@ -143,7 +145,7 @@ def workplace(folder):
 
 
 def take_lock(path):
-    """The locked file, or None if another process has removed it meanwhile. It is freed however its process ends."""
+    """The locked file, or None if another process has deleted it meanwhile. The lock ends with its process."""
     file = path.open("a+b")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

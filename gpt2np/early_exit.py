@@ -1,8 +1,10 @@
-"""A GPT-2 that can be left early: its first layers are a language model of their own, and share what they compute.
+"""A GPT-2 with an early exit: its first layers are a language model of their own, and nothing is computed twice.
 
-The hidden state that leaves the first layers is kept for every token, beside their keys and values. Whoever asks first,
-the part or the whole, has the first layers run; the whole goes on from the kept hidden states through the other layers.
+The hidden state after the first layers is kept for every token, along with their keys and values. Whichever model is
+called first, the part or the whole, runs the first layers. The whole model continues from the kept hidden states
+through the other layers.
 Source: Elhoushi et al., LayerSkip, arXiv:2404.16710, section 4.3 (reusing the cache).
+Next: tokenizer.py
 """
 
 import numpy as np
@@ -19,9 +21,9 @@ class EarlyExit:
     Parameters
     ----------
     model : GPT2
-        Its parameters are used, not copied; its cache is left alone.
+        Its parameters are shared, not copied; its cache is not used.
     n_layers : int
-        From 1 to one less than the model has.
+        From 1 to one less than the model's number of layers.
     """
 
     def __init__(self, model, n_layers):
@@ -32,7 +34,7 @@ class EarlyExit:
         self.n_vocab, self.n_ctx, self.n_layers = h.n_vocab, h.n_ctx, n_layers
         self.first, self.rest = (KVCache(n, h.n_head, h.n_ctx, h.d_head) for n in (n_layers, h.n_layer - n_layers))
         self.hidden = np.empty((h.n_ctx, h.n_embd), np.float32)  # the hidden states after the first layers
-        self.tokens = []  # the first first.length of these have gone through them
+        self.tokens = []  # the first first.length of these have been through the first layers
         self.early_exit = FirstLayers(self)
         self.lock = Lock()
 
@@ -46,7 +48,7 @@ class EarlyExit:
             return self.logits(x[-n_last:])
 
     def run_first(self, tokens, n_last):
-        """Run the first layers for the tokens that they have not seen; returns the number of tokens."""
+        """Run the first layers for the tokens that they have not processed yet; returns the number of all tokens."""
         tokens = tokens.tolist() if isinstance(tokens, np.ndarray) else list(tokens)
         check_tokens(tokens, n_last, self.hparams)
         begin, end = common_prefix(self.tokens[: self.first.length], tokens), len(tokens)
@@ -56,11 +58,11 @@ class EarlyExit:
         if begin < end:
             x = self.params["wte"][tokens[begin:]] + self.params["wpe"][begin:end]
             self.hidden[begin:end] = self.run(x, self.params["blocks"][: self.n_layers], self.first)
-            self.first.length = end  # last of all: whatever interrupts the pass, this many hidden states are right
+            self.first.length = end  # set last: if the pass is interrupted, this many hidden states are right
         return end
 
     def run(self, x, blocks, cache):
-        """x [n_new, n_embd] after some of the blocks; their cache has its keys and values, but not yet its length."""
+        """x [n_new, n_embd] after these blocks; the cache gets their keys and values, but its length is not set yet."""
         for parameters, layer in zip(blocks, cache.layers):
             x = block(x, parameters, self.hparams.n_head, layer)
         return x

@@ -1,14 +1,15 @@
-"""The exceptions of this package. Their messages are for the user: what was expected, what came, what to do.
+"""The exceptions of this package. Their messages are for the user: what was expected, what was found, what to do.
 
-A message may quote a file, and a file may hold anything: a name of 50 MB, or characters that steer a terminal. So the
+A message may quote a file, and a file may hold anything: a name of 50 MB, or control characters for a terminal. So the
 text of these exceptions is always one line of bounded length.
+Next: json_object.py
 """
 
 MAX_MESSAGE = 500  # characters
 
 
 def readable(message):
-    """The message with control characters escaped and, where it is too long, without its middle.
+    """The message with control characters escaped and, if it is too long, without its middle.
 
     >>> readable("model\\x1b[2J.bin")
     'model\\\\x1b[2J.bin'
@@ -22,14 +23,14 @@ def without_middle(message):
 
 
 class CheckpointError(ValueError):
-    """A model file is missing, malformed or does not fit."""
+    """A model file is missing, is malformed, or does not fit the others."""
 
     def __str__(self):
         return readable(ValueError.__str__(self))
 
 
 class DownloadError(ValueError):
-    """A file could not be fetched."""
+    """A file could not be downloaded."""
 
     def __str__(self):
         return readable(ValueError.__str__(self))

@@ -1,8 +1,8 @@
-"""Reading a JSON object, as a config, a vocabulary and the header of a safetensors file are.
+"""Reading JSON objects: a config, a vocabulary, the header of a safetensors file.
 
-Whatever is wrong with a file is a CheckpointError that names it: it is too large, not UTF-8, not JSON, nested too
-deeply, or not an object. A name that appears twice in an object is refused, too: no reader should decide which counts.
-Next: safetensors.py
+Every fault is a CheckpointError that names the file: it is too large, not UTF-8, not JSON, nested too deeply, or not an
+object. A name that appears twice in an object is refused as well: a reader should not choose between the two.
+Next: raw.py
 """
 
 import json
@@ -19,7 +19,7 @@ def read_json(path):
 
 
 def read_small(path):
-    """The bytes of a file that should be small."""
+    """The bytes of a file of at most MAX_SIZE."""
     size = Path(path).stat().st_size
     if size > MAX_SIZE:
         raise CheckpointError(f"{path} has {size} bytes, expected at most {MAX_SIZE}; get the file again")
@@ -27,7 +27,7 @@ def read_small(path):
 
 
 def json_object(data, what):
-    """The dict of a JSON object in bytes; `what` they are, for messages."""
+    """The dict of a JSON object given as bytes; `what` names them in messages."""
     try:
         value = json.loads(data.decode("utf-8"), object_pairs_hook=unique)
     except (ValueError, RecursionError) as error:

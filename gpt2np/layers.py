@@ -1,15 +1,15 @@
 """reference.py with a cache, in place, padded: the layers that models run. Read the two side by side.
 
-The functions are those of reference.py, in the same order and with the same results up to rounding. What is different,
-each marked by its number where it happens:
+The functions are those of reference.py, in the same order and with the same results up to rounding. There are four
+differences, each marked in the code by its number:
 
     1. Cache. x holds only the new tokens, which attend to the cached keys and values as well.
-    2. In place. A step overwrites an array made in the same function: at these sizes a needless array costs as much as
-       the arithmetic. No argument is written to.
-    3. Padded. The products of attention have a multiple of 16 columns, so that the kernels always add in one order; the
-       mask gives the columns that are padding the weight 0.
-    4. A column of ones. The values end in a 1, so that one product gives the weighted sum of the values and the sum of
-       the weights: the numerator and the denominator of the softmax.
+    2. In place. A step overwrites an array that the same function made: at these sizes an extra array costs as much as
+       the arithmetic. Arguments are never written to.
+    3. Padded. Attention's products have a multiple of 16 columns, so that the kernels always add in the same order. The
+       mask gives the padding columns weight 0.
+    4. A column of ones. Every row of the values ends in a 1, so that one product gives both the weighted sum of the
+       values and the sum of the weights: the numerator and the denominator of the softmax.
 
 With 3. and 4., and weights in panels (matmul.py), a row's result is bitwise identical whatever other rows are computed
 with it (batch-invariant). Leaves out: dropout, and everything else that only training needs.
@@ -43,7 +43,7 @@ def gelu(x):
 
 
 def layer_norm(x, g, b, eps=1e-5):
-    """g (x - mean) / √(variance + eps) + b for each row, in place (2.); the variance is that of the centred row."""
+    """g (x - mean) / √(variance + eps) + b for each row, in place (2.); the variance is taken of the centred row."""
     n_embd = x.shape[-1]
     y = x - np.add.reduce(x, axis=-1, keepdims=True) / n_embd
     variance = np.vecdot(y, y)[..., None] / n_embd  # [n_new, n_embd] -> [n_new, 1]
@@ -54,7 +54,7 @@ def layer_norm(x, g, b, eps=1e-5):
 
 
 def linear(x, w, b):
-    """x @ w + b; a model that was loaded has w in panels (matmul.py)."""
+    """x @ w + b; in a loaded model, w is in panels (matmul.py)."""
     y = x @ w  # [n_new, n_in] -> [n_new, n_out]
     y += b
     return y
@@ -62,14 +62,14 @@ def linear(x, w, b):
 
 @lru_cache(maxsize=8)
 def triangle(n):
-    """The causal mask [n, n] float32: 0 where row i may see column j, that is j <= i, and -inf elsewhere."""
+    """The causal mask [n, n] float32: 0 where row i attends to column j, that is where j <= i; -inf elsewhere."""
     mask = np.triu(np.full((n, n), -np.inf, dtype=np.float32), 1)
     mask.setflags(write=False)
     return mask
 
 
 def attention(x, c_attn, c_proj, n_head, cache=None, mask=None):
-    """softmax(q k / √d_head + mask) v of the new tokens over the cached ones and themselves.
+    """softmax(q k / √d_head + mask) v: the new tokens attend to the cached tokens and to each other.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def attention(x, c_attn, c_proj, n_head, cache=None, mask=None):
         The new keys and values are appended to it. Without one, x holds all tokens.
     mask : array [n_new, n_seq] float32, optional
         Added to the scores: 0 where a new token attends to the token in that slot of the cache, -inf elsewhere. By
-        default a token attends to itself and to all slots before its own.
+        default a token attends to its own slot and to all slots before it.
     """
     n_new, n_embd = x.shape
     d_head = n_embd // n_head
@@ -93,9 +93,9 @@ def attention(x, c_attn, c_proj, n_head, cache=None, mask=None):
     scores *= 1 / math.sqrt(d_head)  # 2.
     mask = triangle(cache.n_columns)[n_past : n_past + n_new] if mask is None else mask
     scores[..., : mask.shape[1]] += mask[:, : scores.shape[2]]
-    scores[..., mask.shape[1] :] = -np.inf  # 3. the padding; the triangle is wider, and has -inf there itself
+    scores[..., mask.shape[1] :] = -np.inf  # 3. the padding; the triangle is wider, with -inf there already
     scores -= np.maximum.reduce(scores, axis=-1, keepdims=True)
-    weights = np.exp(scores, out=scores)  # 2. the numerators of the softmax
+    weights = np.exp(scores, out=scores)  # 2. the numerator of the softmax
     sums = product(weights, values)  # -> [n_head, n_new, d_head + 1]; 4. the last column sums the weights
     heads = np.empty((n_new, n_head, d_head), np.float32)
     np.divide(sums[..., :d_head], sums[..., d_head, None], out=heads.transpose(1, 0, 2))
@@ -103,12 +103,12 @@ def attention(x, c_attn, c_proj, n_head, cache=None, mask=None):
 
 
 def mlp(x, c_fc, c_proj):
-    """Two linear layers with a gelu between, on each token by itself."""
+    """Two linear layers with a gelu between them, applied to each token separately."""
     return linear(gelu(linear(x, **c_fc)), **c_proj)  # [n_new, n_embd] -> [n_new, 4 * n_embd] -> [n_new, n_embd]
 
 
 def block(x, params, n_head, cache=None, mask=None):
     """A transformer block on the residual stream x [n_new, n_embd]; cache and mask as in `attention`."""
     x = x + attention(layer_norm(x, **params["ln_1"]), **params["attn"], n_head=n_head, cache=cache, mask=mask)
-    x += mlp(layer_norm(x, **params["ln_2"]), **params["mlp"])  # 2. x is this function's own by now
+    x += mlp(layer_norm(x, **params["ln_2"]), **params["mlp"])  # 2. this x was made here
     return x

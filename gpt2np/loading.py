@@ -1,8 +1,8 @@
 """From a model's name or folder to a model and its tokenizer: the one place where the parts of this package meet.
 
-A size such as 124M is looked for on this disk and downloaded in the end. Its files arrive in a folder of their own,
-SIZE/downloading, are checked together there, and move to SIZE when they are a model: what is there is used as it is.
-Before: model_files.py, download.py
+A size such as 124M is looked up on this disk, and downloaded if it is not there. The files are downloaded to
+SIZE/downloading, checked together there, and moved to SIZE once they form a model. Files in SIZE are used as they are.
+Next: tiny/train.py
 """
 
 import os
@@ -30,20 +30,20 @@ def load(name_or_folder, models_dir="models", source="hub"):
     name_or_folder : str or Path
         "tiny-target" or "tiny-draft" (bundled), "124M", "355M", "774M" or "1558M", or the path of a folder.
     models_dir : str or Path
-        Where the folders of the sizes are, and where they are downloaded to.
+        The folder that has, or gets, a folder for each downloaded size.
     source : str
-        What is downloaded: "hub" (safetensors, Hugging Face hub) or "openai" (OpenAI's TensorFlow checkpoints).
+        Where to download from: "hub" (safetensors, Hugging Face hub) or "openai" (OpenAI's TensorFlow checkpoints).
 
     Returns
     -------
     GPT2, Tokenizer
-        The parameters are float32. The file is mapped into memory while they are copied; the model keeps nothing of it.
+        The parameters are float32. They are copied, so the model does not depend on the file once it is loaded.
 
     Raises
     ------
     ValueError
-        If there is no such model; CheckpointError, a ValueError, if its files are not complete and well-formed;
-        DownloadError, a ValueError, if it could not be fetched.
+        If there is no such model; CheckpointError, a ValueError, if its files are incomplete or malformed;
+        DownloadError, a ValueError, if it could not be downloaded.
 
     Examples
     --------
@@ -68,13 +68,13 @@ def load(name_or_folder, models_dir="models", source="hub"):
 
 
 def read_tokenizer(config, vocabulary, merges):
-    """(HParams, Tokenizer) of three files, checked against each other."""
+    """(HParams, Tokenizer) of three files; CheckpointError if they do not belong together."""
     hparams = read_hparams(config) if config.name == "hparams.json" else read_config(config)
     tokenizer = Tokenizer.from_files(vocabulary, merges)
     if tokenizer.n_vocab > hparams.n_vocab:
         raise CheckpointError(
-            f"{config.parent}: the vocabulary has {tokenizer.n_vocab} tokens, but the model {hparams.n_vocab}: "
-            f"{vocabulary.name} or {config.name} is another model's, use the files of one and the same model"
+            f"{config.parent}: the vocabulary has {tokenizer.n_vocab} tokens, but the model has {hparams.n_vocab}: "
+            f"{vocabulary.name} or {config.name} is another model's; use the files of one and the same model"
         )
     return hparams, tokenizer
 
@@ -94,7 +94,7 @@ def read_params(hparams, weights, data_file=None, *, verify=False):
 
 
 def find_folder(name, models_dir, source="hub"):
-    """The folder of a model's name, downloaded if need be, or the folder itself."""
+    """The folder of a model's name, downloaded if necessary; the path of a folder is returned as it is."""
     if source not in SOURCES:
         raise ValueError(f"unknown source {source!r:.80}: expected {' or '.join(SOURCES)}")
     if not isinstance(name, (str, os.PathLike)) or not os.fspath(name):
@@ -109,7 +109,7 @@ def find_folder(name, models_dir, source="hub"):
 
 
 def expected(name):
-    """What to write instead of a name that is unknown."""
+    """What to write instead of an unknown name."""
     meant = str(name).lower().removeprefix("openai-community/")
     for size, hub_name in SIZES.items():
         if meant in (hub_name, size.lower(), size[:-1]):
@@ -121,7 +121,7 @@ def expected(name):
 
 
 def download_model(size, folder, source):
-    """Fetch the files of a size that are not there yet, check them together, then move them in place."""
+    """Download the missing files of a size, check them together, then move them into place."""
     arriving, pair = folder / "downloading", VOCABULARIES[source == "openai"]
     with disk_errors(folder), workplace(arriving):
         files = {name: (arriving if not (folder / name).exists() else folder) / name for name in SOURCES[source]}
@@ -139,14 +139,14 @@ def download_model(size, folder, source):
 
 
 def download(url, path, check, folder, source):
-    """`download_file`, with the ways on where it fails."""
+    """`download_file`, with an error that says what else to try."""
     try:
         download_file(url, path, check)
     except DownloadError as error:
         problem = str(error).replace(f"{path.parent}{os.sep}", "")
         other = next(other for other in SOURCES if other != source)
         ways = (
-            f"; try again (it goes on where it stopped), use --source {other} or a mirror in GPT2NP_MODELS_URL, or put "
+            f"; try again (it resumes where it stopped), use --source {other} or a mirror in GPT2NP_MODELS_URL, or put "
             f"{', '.join(SOURCES[source])} into {folder} by hand; python main.py needs no download"
         )
         url = public(url, max(60, (MAX_MESSAGE - len(ways)) // 2))
@@ -156,7 +156,7 @@ def download(url, path, check, folder, source):
 
 
 def check_together(files, arriving, check, *arguments):
-    """Raise DownloadError, and forget what has arrived, unless the files are those of one model."""
+    """Unless the files are those of one model, delete those that were downloaded and raise DownloadError."""
     problem = complaint(check, *arguments)
     if problem is None:
         return
@@ -166,14 +166,14 @@ def check_together(files, arriving, check, *arguments):
     kept = ", ".join(path.name for path in files.values() if path not in arrived)
     problem = public(problem.replace(f"{arriving}{os.sep}", ""))
     raise DownloadError(
-        f"{arriving}: the files that came are not those of one model, and have been removed ({problem}); "
+        f"{arriving}: the downloaded files are not those of one model and have been removed ({problem}); "
         + (f"delete {kept}, which were there before; " if kept else "")
         + "try again, or take another source"
     )
 
 
 def public(text, most=150):
-    """A text without user names and passwords in addresses, and without its middle where it is too long."""
+    """A text without the user names and passwords of URLs, and without its middle if it is too long."""
     text = re.sub(r"(?<=//)[^\s/'\"]*@|(?<![^\s'\"(])[^\s/'\":]+:[^\s/'\"]*@", "", text)
     half = max(most - 3, 0) // 2
     return text if len(text) <= most else f"{text[:half]}...{text[len(text) - half :]}"

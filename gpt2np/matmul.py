@@ -1,17 +1,17 @@
 """A product x @ w for a few rows that costs about what one row costs, and is batch-invariant: a row's result is bitwise
 identical whatever other rows are computed with it.
 
-To generate a token is to read every weight once, so its time is that of the memory. Checking K + 1 tokens at once reads
-the weights once, too, and should cost the same: on that rests the gain of speculative decoding. With the plain `x @ w`
-it does not. One row is a matrix-vector product, which streams the weights; for more rows BLAS first copies all of w
-into an order of its own, three to four times the traffic. And it adds up the terms of a row in another order when the
-number of rows changes: the last bits differ, and sooner or later the greedy text does too.
+Generating a token reads every weight once, so memory bandwidth sets its time. Checking K + 1 tokens at once also reads
+the weights once and should cost the same: the gain of speculative decoding rests on that. With the plain `x @ w` it
+costs more. A product with one row is a matrix-vector product, which streams the weights; for more rows BLAS first
+copies all of w into a layout of its own, three to four times the memory traffic. It also adds up the terms of a row in
+a different order when the number of rows changes: the last bits differ, and sooner or later the greedy text does too.
 
-The remedy is to do the copying once, when the model is loaded. `Panels` cuts w [n_in, n_out] into panels of 64 columns,
-each with its rows one after the other. A panel fits the cache of a core, where a product with a few rows of x is small
-enough for the kernels that OpenBLAS has for small matrices, which copy nothing; so each weight comes from memory once,
-and meets all rows. These kernels keep 16 columns in a register and add the terms in order, whatever the number of rows.
-Half of the panels go to a second thread, where the product is large enough to pay for the hand-over (two_threads.py).
+The remedy is to copy once, when the model is loaded. `Panels` cuts w [n_in, n_out] into panels of 64 columns, each
+stored row by row. A panel fits into a core's cache, and its product with a few rows of x is small enough for OpenBLAS's
+kernels for small matrices, which copy nothing; so each weight is read from memory once and used for all rows. These
+kernels keep 16 columns in a register and add the terms in order, whatever the number of rows. If a product is large
+enough to pay for the hand-over, half of its panels go to a second thread (two_threads.py).
 The idea in four lines, without padding and threads:
 
     >>> x, w = np.eye(3, 6, dtype=np.float32), np.arange(6 * 128, dtype=np.float32).reshape(6, 128)
@@ -24,14 +24,14 @@ The idea in four lines, without padding and threads:
 takes 2.63 times as long as a pass for one with plain products, and 1.09 times with panels; for 9 tokens 2.87 and 1.31.
 One token takes as long as a bare matrix-vector product with every weight.
 
-Two strategies do the same on the same panels. They differ in how many rows a product takes:
+Two strategies compute this on the same panels. They differ in the number of rows in one product:
 
-    "panels"    several, an even number: to an odd one a row of zeros is added. One row alone would go another way in
-                NumPy, and the kernels take their time for an odd last row.
+    "panels"    several, an even number: a row of zeros is added to an odd number. NumPy would send a single row to
+                another routine, and the kernels are slow for an odd last row.
     "rows"      one. Each product is the same call whatever the number of rows: invariant by construction on any BLAS.
 
-`probe` finds the fastest that keeps the bits on this machine; GPT2NP_MATMUL=rows in the environment, or `use`, decides
-otherwise. Leaves out: half precision; to convert it takes longer in NumPy than to read twice as much.
+`probe` finds the fastest strategy that is batch-invariant on this machine; GPT2NP_MATMUL=rows in the environment, or
+`use`, overrides it. Leaves out: half precision, since NumPy converts it more slowly than it reads twice the bytes.
 Next: two_threads.py
 """
 
@@ -45,16 +45,16 @@ import numpy as np
 from .two_threads import N_THREADS, multiply
 
 STRATEGIES = ("panels", "rows")
-N_COLUMNS = 64  # of a panel: four registers of 16 numbers
-N_DEEP = 1024  # the longest panel; a longer one is cut, for the limit below
-N_ROWS = 12  # the most rows in one product
-SMALL = 1_000_000  # multiplications: up to here OpenBLAS takes its kernels for small matrices
+N_COLUMNS = 64  # of a panel: four registers of 16 float32 each
+N_DEEP = 1024  # most rows of a panel; longer ones are cut, to stay within SMALL
+N_ROWS = 12  # most rows of x in one product
+SMALL = 1_000_000  # multiplications; up to this many, OpenBLAS uses its kernels for small matrices
 
 
 class Panels:
-    """A weight matrix [n_in, n_out] in panels. `x @ panels` is the product; `np.asarray(panels)` the matrix again."""
+    """A weight matrix [n_in, n_out] in panels. `x @ panels` is the product; `np.asarray(panels)` is the matrix."""
 
-    __array_ufunc__ = None  # x @ panels is then left to __rmatmul__
+    __array_ufunc__ = None  # so that NumPy leaves x @ panels to __rmatmul__
     dtype = np.dtype(np.float32)
 
     def __init__(self, w):
@@ -66,7 +66,7 @@ class Panels:
         return self.product(x, strategy())
 
     def product(self, x, name):
-        """x [n_new, n_in] @ w -> [n_new, n_out], by the strategy of that name."""
+        """x [n_new, n_in] @ w -> [n_new, n_out], by the named strategy."""
         groups = grouped(x, N_ROWS, name)  # -> [n_groups, n_rows, n_in]
         y = self.chunk_product(groups[..., :N_DEEP], self.chunks[0])
         for i, chunk in enumerate(self.chunks[1:], 1):
@@ -77,8 +77,8 @@ class Panels:
     def chunk_product(groups, chunk):
         """groups [n_groups, n_rows, n_in] @ chunk -> [n_groups * n_rows, n_panels * N_COLUMNS]"""
         n_groups, n_rows, _ = groups.shape
-        # NumPy takes the products in the order of y in memory. Of several groups each meets a panel while it is in the
-        # cache, before the next panel: else all of w would be read again for each group.
+        # NumPy computes the products in the order of y in memory. With several groups, y is laid out so that all of
+        # them use a panel while it is in the cache; otherwise each group would read all of w again.
         if n_groups > 1:
             y = np.empty((len(chunk), n_groups, n_rows, N_COLUMNS), np.float32)
         else:
@@ -87,7 +87,7 @@ class Panels:
         return y.transpose(1, 2, 0, 3).reshape(n_groups * n_rows, -1)
 
     def columns(self, indices):
-        """Some columns of w, as rows: [n] -> [n, n_in]"""
+        """The columns of w at these indices, as rows: [n] -> [n, n_in]"""
         panel, column = np.divmod(indices, N_COLUMNS)
         return np.concatenate([chunk[panel, 0, :, column] for chunk in self.chunks], axis=-1)
 
@@ -97,7 +97,7 @@ class Panels:
 
 
 class Embedding:
-    """wte [n_vocab, n_embd], whose transpose is in panels: `wte[tokens]` and `x @ wte.T` read the same numbers."""
+    """wte [n_vocab, n_embd], its transpose in panels: `wte[tokens]` and `x @ wte.T` read the same copy."""
 
     def __init__(self, wte):
         self.shape, self.dtype = wte.shape, Panels.dtype
@@ -111,7 +111,7 @@ class Embedding:
 
 
 def cut(w):
-    """w [depth, n_out] in panels, [n_panels, 1, depth, N_COLUMNS] float32; the last one is filled up with zeros."""
+    """w [depth, n_out] in panels, [n_panels, 1, depth, N_COLUMNS] float32; the last one is padded with zeros."""
     depth, n_out = w.shape
     n_whole, rest = divmod(n_out, N_COLUMNS)
     panels = np.empty((n_whole + bool(rest), 1, depth, N_COLUMNS), np.float32)
@@ -123,7 +123,7 @@ def cut(w):
 
 
 def give_back(array):
-    """Let go of the memory of the file that an array is a view of, if it is; a page comes back when it is touched."""
+    """If the array is a view of a mapped file, release the memory of its pages; they are read again when touched."""
     while isinstance(array, np.ndarray):
         array = array.base
     if isinstance(array, mmap.mmap) and memoryview(array).readonly and hasattr(array, "madvise"):
@@ -136,25 +136,25 @@ def give_back(array):
 def product(x, w, name=None):
     """x [n, n_new, n_in] @ w [n, n_in, n_out] -> [n, n_new, n_out], for the heads of attention.
 
-    Batch-invariant where n_out is a multiple of 16 and two rows are within SMALL, 2 * n_in * n_out; also when rows are
-    added to w for which x has zeros.
+    Batch-invariant if n_out is a multiple of 16 and 2 * n_in * n_out (two rows) is at most SMALL; also if w gets more
+    rows for which x has zeros.
     """
-    most = max(2, min(N_ROWS, SMALL // (w.shape[1] * w.shape[2]) // 2 * 2))
-    groups = grouped(x, most, name or strategy())  # -> [n, n_groups, n_rows, n_in]
+    max_rows = max(2, min(N_ROWS, SMALL // (w.shape[1] * w.shape[2]) // 2 * 2))
+    groups = grouped(x, max_rows, name or strategy())  # -> [n, n_groups, n_rows, n_in]
     y = np.empty((*groups.shape[:-1], w.shape[-1]), np.float32)
     multiply(groups, w[:, None], y)
     return y.reshape(len(w), -1, w.shape[-1])[:, : x.shape[1]]
 
 
-def grouped(x, most, name):
-    """The rows of x [..., n_new, n_in] in groups for one product each, [..., n_groups, n_rows, n_in], zeros added.
+def grouped(x, max_rows, name):
+    """The rows of x [..., n_new, n_in] in groups of one product each, [..., n_groups, n_rows, n_in], zeros added.
 
-    n_rows is even and at most `most`, an even number; with "rows" it is 1.
+    n_rows is even and at most max_rows, an even number; with "rows" it is 1.
     """
     *before, n_new, n_in = x.shape
     if name == "rows":
         return x.reshape(*before, n_new, 1, n_in)
-    n_groups = -(-n_new // most)
+    n_groups = -(-n_new // max_rows)
     n_rows = -(-n_new // n_groups)
     n_rows += n_rows % 2
     if n_new < n_groups * n_rows:
@@ -164,9 +164,9 @@ def grouped(x, most, name):
     return x.reshape(*before, n_groups, n_rows, n_in)
 
 
-def padded(n, most, name=None):
-    """How many columns attention computes for n tokens, of the `most` that the cache has: see `product`."""
-    return most if (name or strategy()) == "rows" else min(most, round_up(n))
+def padded(n, n_columns, name=None):
+    """How many of the cache's n_columns columns attention computes for n tokens, see `product`."""
+    return n_columns if (name or strategy()) == "rows" else min(n_columns, round_up(n))
 
 
 def round_up(n):
@@ -176,7 +176,7 @@ def round_up(n):
 
 # ------------------------------------------------------------------------------------------------ the choice
 
-chosen = None  # the name of a strategy, once one is needed
+chosen = None  # the strategy's name; set when it is first needed
 
 
 def strategy():
@@ -185,7 +185,7 @@ def strategy():
 
 
 def use(name=None):
-    """Set the strategy by name, or have it chosen: the fastest that is batch-invariant. Returns its name."""
+    """Set the strategy by name; without a name, the fastest that is batch-invariant. Returns its name."""
     global chosen
     if name and name not in STRATEGIES:
         raise ValueError(f"unknown strategy {name!r} for products: expected {' or '.join(STRATEGIES)}")
@@ -194,16 +194,16 @@ def use(name=None):
 
 
 def describe():
-    """What products do here: the strategy, and what the probe found of each (a dict for JSON)."""
+    """The strategy in use, the probe's results for each, and the number of threads (a dict for JSON)."""
     return {"strategy": strategy(), "probe": probe(), "n_threads": N_THREADS}
 
 
 @lru_cache
 def probe():
-    """What each strategy does on this machine: whether it is invariant, and its times for one row and for five."""
+    """For each strategy on this machine: whether it is invariant, and its times for one row and for five."""
     x, w = np.ones((5, 1024), np.float32), Panels(np.ones((1024, 1024), np.float32))
     times = {(name, n_rows): [] for n_rows in (1, 5) for name in STRATEGIES}
-    for name, n_rows in 10 * list(times):  # in turn, so that a busy moment is one for both
+    for name, n_rows in 10 * list(times):  # in turn, so that a busy moment affects both
         times[name, n_rows].append(milliseconds(lambda rows=x[:n_rows], name=name: w.product(rows, name)))
     found = {
         name: {
@@ -224,10 +224,10 @@ def milliseconds(function):
 
 
 def is_invariant(name):
-    """Whether rows keep their bits among 1 to 12, in two depths, and in attention over 155 to 980 of 1024 tokens.
+    """Whether results are bitwise identical for 1 to 12 rows, at two depths and over 155 to 980 of 1024 tokens.
 
-    There a row must come out the same whether the tokens that it does not see are left out or have the weight 0. A BLAS
-    may cut a long sum into blocks, so that its length matters: OpenBLAS's kernels for Nehalem do from 528 on.
+    In attention, the tokens that a row does not see may be left out or have weight 0: the row's result must be the
+    same. A BLAS may cut a long sum into blocks, so its length can matter; OpenBLAS's Nehalem kernels do from 528 on.
     """
     rng = np.random.default_rng(0)
     x, q, weights, keys, values = (
@@ -249,7 +249,7 @@ def is_invariant(name):
 
 
 def skips_zeros(name):
-    """Whether weights of 0 between others change no bit, as those of a tree's other branches have it."""
+    """Whether zero weights between others change no bit; a tree's mask gives such weights to its other branches."""
     rng = np.random.default_rng(0)
     weights, values = rng.standard_normal((1, 2, 512), np.float32), rng.standard_normal((1, 512, 80), np.float32)
     seen = np.sort(rng.permutation(512)[:200])

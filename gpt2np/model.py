@@ -1,9 +1,10 @@
 """GPT-2 from its parts: the forward pass, and a model that keeps a cache keyed by the token prefix.
 
-`forward` is the whole network as a function of its parameters (and of an explicit cache, where one is given).
-`GPT2` is what samplers call: tokens in, logits out. It compares the tokens with those in its cache, forgets what
-differs and runs the rest. So nobody above has to roll anything back: rollback is what happens when the prefix differs.
+`forward` is the whole network as a function of its parameters (and of an explicit cache, if one is given).
+`GPT2` is what samplers call: tokens in, logits out. It compares the tokens with those in its cache, forgets the cached
+ones after the common prefix, and runs the rest. So no caller has to roll back the cache: a different prefix does it.
 Leaves out: text (tokenizer.py), files (loading.py), and the choice of a token from the logits (speculative/probs.py).
+Next: matmul.py
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -33,24 +34,24 @@ class HParams:
 
 
 def forward(tokens, params, n_head, n_last=None, cache=None, positions=None, mask=None):
-    """Logits [n_last, n_vocab] float32 of the last n_last tokens (of all by default); each row predicts what follows.
+    """Logits [n_last, n_vocab] float32 after each of the last n_last tokens (by default, after every token).
 
     Parameters
     ----------
     tokens : list of int
-        The whole sequence, or with a cache the tokens that follow the cached ones.
+        The whole sequence; with a cache, only the tokens that follow the cached ones.
     params : dict
         The parameter tree, see params.py.
     n_head : int
     n_last : int, optional
-        The vocabulary projection is done for this many rows only.
+        The vocabulary projection is computed for this many rows only.
     cache : KVCache, optional
         Updated in place: the keys and values of the tokens are appended.
     positions : array [n_new] int, optional
-        The position of each token in its text; by default they follow the cached ones, one by one.
+        The position of each token in its text; by default n_past, n_past + 1, and so on.
     mask : array [n_new, n_seq] float32, optional
-        What each token attends to, see `layers.attention`; by default itself and every token before it. With
-        `positions` it serves tokens that are alternatives of each other, such as the nodes of a tree.
+        What each token attends to, see `layers.attention`; by default itself and every token before it. `positions` and
+        `mask` together allow tokens that are alternatives to each other, such as the nodes of a tree.
     """
     n_past, n_new = (cache.length if cache else 0), len(tokens)
     if positions is None:
@@ -68,8 +69,8 @@ class GPT2:
     """A language model: `model(tokens, n_last=1) -> logits [n_last, n_vocab]` float32.
 
     Row i predicts the token after tokens[len(tokens) - n_last + i]. The result depends on the tokens alone; the cache
-    only saves time, where the tokens begin as those of the call before. Threads may share a model: one call waits for
-    the other.
+    only saves time, for the prefix that the tokens share with those of the previous call. Threads may share a model:
+    its calls run one at a time.
 
     Parameters
     ----------
@@ -105,17 +106,17 @@ class GPT2:
         with self.lock:
             n_cached = min(common_prefix(self.tokens[: self.cache.length], tokens), len(tokens) - n_last)
             self.cache.truncate(n_cached)
-            self.tokens = tokens  # before the pass: whatever interrupts it, the first cache.length of these are cached
+            self.tokens = tokens  # set before the pass: if that is interrupted, the first cache.length are right
             return forward(tokens[n_cached:], self.params, self.hparams.n_head, n_last, self.cache)
 
     def reset(self):
-        """Forget the cache. No result changes; the next call takes the time of a new model's first."""
+        """Forget the cache. No result changes; the next call takes as long as the first call of a new model."""
         with self.lock:
             self.cache.truncate(0)
 
 
 def packed(params):
-    """The parameter tree with the weight matrices in panels (matmul.py), wte as well; the rest as it is."""
+    """The parameter tree with the weight matrices, wte included, in panels (matmul.py); the rest is unchanged."""
 
     def linears(part):
         return {name: {**linear, "w": Panels(linear["w"])} for name, linear in part.items()}
@@ -123,13 +124,13 @@ def packed(params):
     def block(params):
         return {**params, "attn": linears(params["attn"]), "mlp": linears(params["mlp"])}
 
-    with ThreadPoolExecutor(N_THREADS) as threads:  # it is the first touch of new memory that takes the time
+    with ThreadPoolExecutor(N_THREADS) as threads:  # most of the time is the first touch of new memory
         wte = threads.submit(Embedding, params["wte"])
         return {**params, "blocks": list(threads.map(block, params["blocks"])), "wte": wte.result()}
 
 
 def common_prefix(a, b):
-    """How many tokens two lists have in common from the start.
+    """The length of the common prefix of two lists.
 
     >>> common_prefix([5, 6, 7], [5, 6, 8, 9])
     2
@@ -141,7 +142,7 @@ def common_prefix(a, b):
 
 
 def check_tokens(tokens, n_last, hparams):
-    """Raise ValueError unless these tokens can be run."""
+    """Raise ValueError unless the model can run these tokens."""
     if not 1 <= len(tokens) <= hparams.n_ctx:
         raise ValueError(f"expected 1 to n_ctx = {hparams.n_ctx} tokens, got {len(tokens)}")
     if not 1 <= n_last <= len(tokens):

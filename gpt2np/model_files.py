@@ -1,8 +1,9 @@
 """Which files a model has, and where they are: on this disk, in Hugging Face's own cache, or on a server.
 
-A folder is in one of two layouts: that of Hugging Face (config.json, model.safetensors, vocab.json, merges.txt) or
-that of OpenAI's release (hparams.json, a TensorFlow checkpoint, and the same vocabulary as encoder.json and vocab.bpe).
-Leaves out: what is in the files, see loading.py.
+A folder has one of two layouts: that of Hugging Face (config.json, model.safetensors, vocab.json, merges.txt) or that
+of OpenAI's release (hparams.json, a TensorFlow checkpoint, and the same vocabulary as encoder.json and vocab.bpe).
+Leaves out: downloading the files (download.py), and making a model of them (loading.py).
+Next: declared.py
 """
 
 import os
@@ -28,7 +29,7 @@ WEIGHTS = {
 VOCABULARIES = (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe"))
 
 
-SOURCES = {  # what is downloaded from where, and how each file is checked on its own
+SOURCES = {  # the files that each source has, and how each of them is checked by itself
     "hub": {
         "config.json": read_config,
         "vocab.json": read_vocabulary,
@@ -46,7 +47,7 @@ SOURCES = {  # what is downloaded from where, and how each file is checked on it
 
 
 def files_of(folder):
-    """("hub" or "openai", the two vocabulary files) of a folder; CheckpointError names what it lacks."""
+    """("hub" or "openai", the two vocabulary files) of a folder; CheckpointError names the files that are missing."""
     weights = next((layout for layout, names in WEIGHTS.items() if has(folder, names)), None)
     pair = next((names for names in VOCABULARIES if has(folder, names)), None)
     if weights and pair:
@@ -69,13 +70,13 @@ def is_complete(folder):
 
 
 def find_on_disk(size, models_dir):
-    """The folder that holds a size already, in models_dir or in Hugging Face's cache; None if there is none."""
+    """The folder that has all files of a size, in models_dir or in Hugging Face's cache; None if neither has."""
     places = [models_dir / size, *cached_on_disk(SIZES[size])]
     return next((place for place in places if is_complete(place)), None)
 
 
 def cached_on_disk(repository):
-    """The folders in Hugging Face's cache, if any, that hold the main version of a model; they are read in place."""
+    """The folders in Hugging Face's cache, if any, with the main version of a model; they are read in place."""
     home = os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "huggingface"
     cache = Path(os.environ.get("HF_HUB_CACHE") or Path(home) / "hub")
     for owner in ("openai-community--", ""):  # the second is its older name
@@ -89,7 +90,7 @@ def cached_on_disk(repository):
 
 
 def url_of(size, name, source):
-    """Where a file is: in GPT2NP_MODELS_URL, if that is set, as SIZE/FILE; in HF_ENDPOINT as on the hub."""
+    """The URL of a file: SIZE/FILE under GPT2NP_MODELS_URL, if that is set; HF_ENDPOINT replaces the hub's address."""
     if mirror := os.environ.get("GPT2NP_MODELS_URL"):
         return f"{mirror.rstrip('/')}/{size}/{name}"
     if source == "openai":

@@ -1,10 +1,10 @@
 """From the tensors of a checkpoint to the parameter tree of the forward pass, every name and shape checked.
 
-The tree (a dict) has OpenAI's own names, those that `layers` takes as keyword arguments:
+The tree (a dict) has OpenAI's own names, which the functions of layers.py take as keyword arguments:
 
-    wte [n_vocab, n_embd]       token embeddings, and the vocabulary projection too
+    wte [n_vocab, n_embd]       token embeddings, also the vocabulary projection
     wpe [n_ctx, n_embd]         position embeddings
-    blocks                      a list of n_layer times
+    blocks                      a list of n_layer entries
         ln_1, ln_2              {g [n_embd], b [n_embd]}
         attn    c_attn          {w [n_embd, 3 * n_embd], b [3 * n_embd]}
                 c_proj          {w [n_embd, n_embd], b [n_embd]}
@@ -12,9 +12,9 @@ The tree (a dict) has OpenAI's own names, those that `layers` takes as keyword a
                 c_proj          {w [4 * n_embd, n_embd], b [n_embd]}
     ln_f                        {g [n_embd], b [n_embd]}
 
-Hugging Face writes h.0.attn.c_attn.weight for blocks[0]["attn"]["c_attn"]["w"], with `transformer.` before it or not;
-OpenAI's release has model/h0/attn/c_attn/w, with a first dimension of 1.
-Next: loading.py
+For blocks[0]["attn"]["c_attn"]["w"], Hugging Face writes h.0.attn.c_attn.weight, with or without the prefix
+`transformer.`, and OpenAI's release model/h0/attn/c_attn/w, with an extra first dimension of 1.
+Next: model_files.py
 """
 
 import re
@@ -25,12 +25,12 @@ from .errors import CheckpointError
 from .json_object import read_json
 from .model import HParams
 
-# In some files beside the parameters: the causal mask, and the vocabulary projection when it is wte once more.
+# Some files also have the causal mask, and the vocabulary projection as a second copy of wte.
 NOT_PARAMETERS = re.compile(r"h\.\d+\.attn\.(bias|masked_bias)|lm_head\.weight")
 
 
 def param_shapes(hparams):
-    """The shape of every parameter under its Hugging Face name, without `transformer.`: dict name -> tuple."""
+    """The shape of every parameter: dict name -> tuple, with Hugging Face's names without `transformer.`."""
     n, shapes = (
         hparams.n_embd,
         {"wte.weight": (hparams.n_vocab, hparams.n_embd), "wpe.weight": (hparams.n_ctx, hparams.n_embd)},
@@ -52,10 +52,10 @@ def param_shapes(hparams):
 
 
 def build_params(tensors, hparams, source):
-    """The parameter tree in float32: matrices that are float32 already in place, the small parameters as copies.
+    """The parameter tree in float32; matrices that are float32 in the file stay views of it, all else is copied.
 
-    The matrices are copied when a model packs them (matmul.py). So nothing of a model is a view of its file, which may
-    change or be cut short later.
+    A model copies the matrices when it packs them (matmul.py). So no part of a model is a view of its file, which may
+    change or be truncated later.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def build_params(tensors, hparams, source):
     Raises
     ------
     CheckpointError
-        If a tensor is missing, is one too many, or has the wrong shape or type; the message names it.
+        If a tensor is missing or unexpected, or has the wrong shape or type; the message names it.
     """
     tensors = renamed(tensors, lambda name: name.removeprefix("transformer."), source)
     if hparams.n_layer > len(tensors):
@@ -79,7 +79,7 @@ def build_params(tensors, hparams, source):
     check_tensors(tensors, param_shapes(hparams), source)
 
     def matrix(name):
-        return np.asarray(tensors[name], dtype=np.float32)  # the array itself where it is float32 already
+        return np.asarray(tensors[name], dtype=np.float32)  # the array itself if it is float32
 
     def copy(name):
         array = np.array(tensors[name], dtype=np.float32)
@@ -109,7 +109,7 @@ def build_params(tensors, hparams, source):
 
 
 def openai_names(tensors, source="the checkpoint"):
-    """The tensors of OpenAI's checkpoint under their Hugging Face names; those with other names stay as they are.
+    """The tensors of OpenAI's checkpoint under their Hugging Face names; any other name is kept.
 
     >>> {name: tensor.shape for name, tensor in openai_names({"model/h0/mlp/c_fc/w": np.zeros((1, 2, 8))}).items()}
     {'h.0.mlp.c_fc.weight': (2, 8)}
@@ -123,7 +123,7 @@ def openai_names(tensors, source="the checkpoint"):
 
 
 def hub_name(name):
-    """The Hugging Face name of OpenAI's `name`; any other name as it is.
+    """The Hugging Face name of OpenAI's `name`; any other name unchanged.
 
     >>> hub_name("model/h0/ln_1/g"), hub_name("model/wte")
     ('h.0.ln_1.weight', 'wte.weight')
@@ -136,7 +136,7 @@ def hub_name(name):
 
 
 def renamed(tensors, rename, source):
-    """The tensors under the names that `rename` gives them; CheckpointError where two get the same."""
+    """The tensors under the names that `rename` gives them; CheckpointError if two get the same name."""
     old = {}
     for name in tensors:
         new = rename(name)
@@ -149,7 +149,7 @@ def renamed(tensors, rename, source):
 
 
 def check_tensors(tensors, shapes, source):
-    """Raise CheckpointError naming the tensors that are missing, too many, or of the wrong shape or type."""
+    """Raise CheckpointError, which names them, if tensors are missing, unexpected, or of the wrong shape or type."""
     missing = [name for name in shapes if name not in tensors]
     surplus = [name for name in tensors if name not in shapes and not NOT_PARAMETERS.fullmatch(name)]
     wrong = [
@@ -162,9 +162,9 @@ def check_tensors(tensors, shapes, source):
     ]
     found = [
         ("lacks", missing),
-        ("has no place for", surplus),
+        ("has the unexpected", surplus),
         ("has the wrong shape for", wrong),
-        ("has no floating-point numbers in", not_floats),
+        ("has no floating-point values in", not_floats),
     ]
     problems = [f"{what} {shorten(names)}" for what, names in found if names]
     if problems:
@@ -178,8 +178,8 @@ def check_tensors(tensors, shapes, source):
         )
 
 
-def shorten(names, most=4):
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+def shorten(names, n_shown=4):
+    return ", ".join(names[:n_shown]) + (f" and {len(names) - n_shown} more" if len(names) > n_shown else "")
 
 
 def read_hparams(path):
@@ -189,7 +189,7 @@ def read_hparams(path):
 
 
 def checked(path, *numbers):
-    """HParams of these numbers."""
+    """HParams of these numbers, once they are checked; `path` is for messages."""
     hparams = HParams(*numbers)
     if not all(type(n) is int and 0 < n < 2**31 for n in numbers) or hparams.n_embd % hparams.n_head:
         raise CheckpointError(
@@ -200,7 +200,7 @@ def checked(path, *numbers):
 
 
 def read_config(path):
-    """HParams of a Hugging Face config.json; CheckpointError if it describes anything but a GPT-2 as computed here."""
+    """HParams of a Hugging Face config.json; CheckpointError if it describes anything but a GPT-2 as supported here."""
     config = read_json(path)
     hparams = checked(
         path, *(config.get(name) for name in ("vocab_size", "n_positions", "n_embd", "n_head", "n_layer"))
@@ -213,6 +213,6 @@ def read_config(path):
     for key, values in expected.items():
         if config.get(key, values[0]) not in values:
             raise CheckpointError(
-                f"{path}: {key} is {config[key]!r}, but GPT-2 has {values[0]!r}, and only that is computed here"
+                f"{path}: {key} is {config[key]!r}, but GPT-2 has {values[0]!r}, and only that is supported"
             )
     return hparams

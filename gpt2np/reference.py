@@ -1,10 +1,10 @@
 """GPT-2's forward pass as the papers write it: every equation once, no cache, nothing in place. Start here.
 
-Each function uses only those above it. The parameters come in as keyword arguments under the checkpoint's own names, so
-that `linear(x, **c_fc)` needs no glue, and everything is float32. It works on the parameters of a loaded model,
-`forward(tokens, model.params, model.hparams.n_head)`, and on plain arrays; it runs every token of the text at each
-call, which for n new tokens costs n passes over the whole text. layers.py is the same pass with a cache, in place and
-padded: the one that models run, and the tests hold it against this one.
+Each function uses only those above it. Parameters are keyword arguments under the checkpoint's own names, so that
+`linear(x, **c_fc)` needs no glue, and everything is float32. It works on the parameters of a loaded model,
+`forward(tokens, model.params, model.hparams.n_head)`, and on plain arrays. Every call runs all tokens of the text, so
+generating n tokens costs n passes over the whole text. layers.py is the same pass with a cache, in place and padded:
+models run that one, and the tests compare it with this one.
 
 Source: Radford et al., "Language Models are Unsupervised Multitask Learners" (2019), section 2.3: the blocks of Vaswani
 et al., arXiv:1706.03762, with the layer norm moved to the input of each part.
@@ -22,13 +22,13 @@ def gelu(x):
 
 
 def softmax(x):
-    """Positive numbers that sum to 1 in each row; the largest is subtracted first, so that exp cannot overflow."""
+    """Probabilities that sum to 1 in each row; the row's maximum is subtracted first, so that exp cannot overflow."""
     exp = np.exp(x - x.max(axis=-1, keepdims=True))
     return exp / exp.sum(axis=-1, keepdims=True)
 
 
 def layer_norm(x, g, b, eps=1e-5):
-    """Each row with mean 0 and variance 1, then scaled by g and shifted by b (arXiv:1607.06450, equation 4)."""
+    """Each row normalised to mean 0 and variance 1, then scaled by g and shifted by b (arXiv:1607.06450, eq. 4)."""
     mean, variance = x.mean(axis=-1, keepdims=True), x.var(axis=-1, keepdims=True)
     return g * (x - mean) / np.sqrt(variance + eps) + b
 
@@ -44,18 +44,18 @@ def attention(x, c_attn, c_proj, n_head):
     qkv = linear(x, **c_attn)  # [n_seq, n_embd] -> [n_seq, 3 * n_embd]
     q, k, v = qkv.reshape(n_seq, 3, n_head, -1).transpose(1, 2, 0, 3)  # -> 3 of [n_head, n_seq, d_head]
     scores = q @ k.swapaxes(1, 2) / math.sqrt(n_embd // n_head)  # -> [n_head, n_seq, n_seq]
-    scores = np.where(np.tri(n_seq, dtype=bool), scores, -np.inf)  # a token sees itself and those before it
+    scores = np.where(np.tri(n_seq, dtype=bool), scores, -np.inf)  # a token attends to itself and to earlier tokens
     heads = softmax(scores) @ v  # -> [n_head, n_seq, d_head]
     return linear(heads.swapaxes(0, 1).reshape(n_seq, n_embd), **c_proj)  # heads side by side -> [n_seq, n_embd]
 
 
 def mlp(x, c_fc, c_proj):
-    """Two linear layers with a gelu between, on each token by itself."""
+    """Two linear layers with a gelu between them, applied to each token separately."""
     return linear(gelu(linear(x, **c_fc)), **c_proj)  # [n_seq, n_embd] -> [n_seq, 4 * n_embd] -> [n_seq, n_embd]
 
 
 def block(x, params, n_head):
-    """A transformer block: attention, then the MLP, each of the normalised residual stream x and added to it."""
+    """A transformer block: attention, then the MLP; each reads the normalised residual stream x and adds to it."""
     x = x + attention(layer_norm(x, **params["ln_1"]), **params["attn"], n_head=n_head)
     return x + mlp(layer_norm(x, **params["ln_2"]), **params["mlp"])
 

@@ -1,4 +1,4 @@
-"""Reading a .safetensors file: a JSON header, then raw numbers.
+"""Reading a .safetensors file: a JSON header, then the raw data.
 
     8 bytes         N, the length of the header: unsigned, little-endian
     N bytes         the header: {"name": {"dtype": "F32", "shape": [2048, 256], "data_offsets": [begin, end]}, ...}
@@ -7,9 +7,9 @@
                     the tensors lie end to end and fill it
 
 Nothing is executed, and every offset is checked before it is used. The file is mapped into memory, not read: an array
-is a read-only view of the file, and the system brings in the pages when they are first touched.
+is a read-only view of the file, and the operating system loads a page when it is first touched.
 Source: https://github.com/huggingface/safetensors, section "Format".
-Next: params.py
+Next: crc32c.py
 """
 
 import math
@@ -47,7 +47,7 @@ def read_safetensors(path):
             "not a safetensors file, or cut off; get it again"
         )
     if n_header > MAX_HEADER:
-        raise CheckpointError(f"{path}: the header has {n_header} bytes, expected at most {MAX_HEADER}: not a GPT-2")
+        raise CheckpointError(f"{path}: the header has {n_header} bytes, expected at most {MAX_HEADER}: not a GPT-2's")
     header = parse_header(path, bytes(file[8 : 8 + n_header]))
     data = np.asarray(file[8 + n_header :])  # a plain array: the subclass np.memmap is slow in small operations
     check_layout(path, header, len(data))
@@ -68,7 +68,7 @@ def parse_header(path, header):
         check_name(name, path)
         if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
             raise CheckpointError(
-                f"{path}: the header's entry for {name!r} needs dtype, shape and data_offsets alone, got {entry!r:.200}"
+                f"{path}: in the header, {name!r} must have exactly dtype, shape and data_offsets, got {entry!r:.200}"
             )
         if not isinstance(entry["dtype"], str) or entry["dtype"] not in DTYPES:
             raise CheckpointError(
@@ -89,7 +89,7 @@ def whole_numbers(value):
 
 
 def check_layout(path, entries, n_bytes):
-    """Raise CheckpointError unless each tensor has the bytes its shape needs and all lie end to end in the data."""
+    """Raise CheckpointError unless each tensor has as many bytes as its shape needs and they all lie end to end."""
     position = 0
     for name, entry in sorted(entries.items(), key=lambda item: item[1]["data_offsets"]):
         begin, end = entry["data_offsets"]

@@ -1,16 +1,17 @@
-"""Reading a sorted-string table, the form of a TensorFlow checkpoint's index and of LevelDB's files.
+"""Reading a sorted-string table, the format of a TensorFlow checkpoint's index and of LevelDB's files.
 
-Keys in order, in blocks, with an index of the blocks at the end:
+Sorted keys, in blocks, with an index of the blocks at the end:
 
     data blocks     each: entries, restarts, then 1 byte of compression (0: none) and 4 bytes of checksum
-    index block     of the same form; its values say where the data blocks are: offset and size
+    index block     in the same format; its values say where the data blocks are: offset and size
     footer          48 bytes: where the (unused) meta index and the index block are, zeros, the magic number
 
-An entry of a block shares a beginning with the key before it: three varints (bytes shared, of its own, of the
-value), its own part of the key, the value. The restarts, 4 bytes each and their number last, are places for a binary
-search, which reading all of it does not need. A varint has 7 bits a byte, lowest first; the high bit says "more".
+A key is stored without the prefix that it shares with the key before it. An entry is three varints (bytes of the shared
+prefix, of the rest of the key, of the value), the rest of the key, and the value. The restarts, 4 bytes each and then
+their number, are for binary search; reading the whole table does not need them. A varint has 7 bits per byte, lowest
+first; the high bit says that more bytes follow.
 
-A table costs no more time and memory than its length allows: keys are short, and no block is read twice.
+The file's size bounds the time and memory of reading it: keys are short, and no block is read twice.
 Source: https://github.com/tensorflow/tensorflow, lib/io/table_format.txt.
 Next: tf_checkpoint.py
 """
@@ -20,12 +21,12 @@ from .errors import CheckpointError
 from .raw import MAX_NAME
 
 MAGIC = 0xDB4775248B80FB57
-MAX_INDEX = 1_000_000  # bytes; an index has some fifty for each variable
-MAX_BLOCKS = 1000  # TensorFlow's have 256 KiB
+MAX_INDEX = 1_000_000  # bytes; an index has about fifty per variable
+MAX_BLOCKS = 1000  # TensorFlow's blocks have 256 KiB each
 
 
 class Cursor:
-    """A place in the bytes of a file; reading beyond their end is a CheckpointError."""
+    """A position in bytes of a file; reading beyond their end raises CheckpointError."""
 
     def __init__(self, data, path, what):
         self.data, self.path, self.what, self.position = data, path, what, 0
@@ -41,7 +42,7 @@ class Cursor:
         return self.data[self.position - n : self.position]
 
     def varint(self):
-        """The next number: 7 bits a byte, the lowest first, for as long as the high bit is set."""
+        """The next number: 7 bits per byte, lowest first; the last byte is the one without the high bit."""
         value = 0
         for shift in range(0, 70, 7):
             byte = self.take(1)[0]
@@ -61,10 +62,10 @@ def read_table(path):
     data = path.read_bytes()
     if int.from_bytes(data[-8:], "little") != MAGIC:
         raise CheckpointError(
-            f"{path} does not end in the magic number of a checkpoint's index: another file, or cut off"
+            f"{path} does not end in the magic number of a checkpoint's index: another file, or cut off; get it again"
         )
     footer = Cursor(data[-48:-8], path, "the footer")
-    _, _, offset, length = (footer.varint() for _ in range(4))  # of the meta index and of the index
+    _, _, offset, length = (footer.varint() for _ in range(4))  # the meta index, then the index
     places = read_block(data, offset, length, path).values()
     if len(places) > MAX_BLOCKS:
         raise CheckpointError(f"{path} has {len(places)} blocks, expected at most {MAX_BLOCKS}; get it again")
@@ -94,7 +95,7 @@ def read_block(data, offset, length, path):
         raise CheckpointError(f"{path}: the block at byte {offset} does not have its checksum: damaged; get it again")
     if compression != 0:
         name = "with snappy" if compression == 1 else f"by method {compression}"
-        raise CheckpointError(f"{path}: the block at byte {offset} is compressed {name}, which is not read here")
+        raise CheckpointError(f"{path}: the block at byte {offset} is compressed {name}, which is not supported")
     n_restarts = int.from_bytes(content[-4:], "little")
     cursor = Cursor(content[: max(0, length - 4 - 4 * n_restarts)], path, f"the block at byte {offset}")
     entries, key = {}, b""

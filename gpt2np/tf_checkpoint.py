@@ -1,15 +1,14 @@
 """Reading a TensorFlow checkpoint without TensorFlow: the "bundle" of an index file and data files.
 
-PREFIX.index is a sorted-string table (sstable.py), from the names of the variables to what there is to know of each.
-The values are protocol buffers: fields of a number and a kind (0: varint, 1: 8 bytes, 2: a length and bytes, 5: 4
-bytes).
+PREFIX.index is a sorted-string table (sstable.py) from the name of each variable to its description. The values are
+protocol buffers: fields, each with a number and a kind (0: varint, 1: 8 bytes, 2: a length and bytes, 5: 4 bytes).
 
     key ""              BundleHeaderProto   1: number of data files   2: endianness (0: little)
     key VARIABLE        BundleEntryProto    1: type   2: shape   3: data file   4: offset   5: size   6: checksum
     in a shape          TensorShapeProto    2: a dimension, in which 1: its size
 
-PREFIX.data-00000-of-00001 and so on hold the numbers, row by row. They are mapped into memory, not read. Every offset
-is checked before it is used, nothing is executed, and no path comes from the file.
+PREFIX.data-00000-of-00001 and so on hold the data, row by row. They are mapped into memory, not read. Every offset is
+checked before it is used, nothing is executed, and no path is taken from the file.
 Source: https://github.com/tensorflow/tensorflow, tensor_bundle.proto.
 Next: params.py
 """
@@ -23,7 +22,7 @@ import numpy as np
 from .crc32c import masked_crc32c
 from .errors import CheckpointError
 from .raw import as_array, check_name, check_shape
-from .sstable import Cursor, read_block, read_table  # noqa: F401, read_block may be imported from here, too
+from .sstable import Cursor, read_block, read_table  # noqa: F401, read_block may be imported from here as well
 
 BFLOAT16 = 14
 DTYPES = {1: "<f4", 2: "<f8", 3: "<i4", 4: "u1", 5: "<i2", 6: "i1", 9: "<i8", 10: "?", BFLOAT16: "<u2", 19: "<f2"}
@@ -35,12 +34,12 @@ def read_tf_checkpoint(prefix, *, data_files=None, verify=False):
     Parameters
     ----------
     prefix : str or Path
-        What the files' names begin with, as "models/124M/model.ckpt".
+        The common prefix of the files' paths, such as "models/124M/model.ckpt".
     data_files : list of Path, optional
-        Where the data files are, if not beside the index under their usual names.
+        The data files, if they are not next to the index under their usual names.
     verify : bool
-        Compute the checksum of every tensor, too, some seconds a gigabyte, more than it takes to read one; those of
-        the index are always checked.
+        Also check the checksum of every tensor, which takes some seconds per gigabyte, longer than reading it. The
+        checksums of the index are always checked.
 
     Raises
     ------
@@ -49,11 +48,11 @@ def read_tf_checkpoint(prefix, *, data_files=None, verify=False):
     """
     index = Path(f"{prefix}.index")
     if not index.is_file():
-        raise CheckpointError(f"{index} is not there: a checkpoint is {index.name} with its .data-... files")
+        raise CheckpointError(f"{index} is missing: a checkpoint is {index.name} and its .data-... files")
     table = read_table(index)
     header = Message(table.pop(b"", b""), index, "the header (the entry of the empty key)")
     if header.number(2) != 0:
-        raise CheckpointError(f"{index}: the numbers are big-endian, which is not read here")
+        raise CheckpointError(f"{index}: the data are big-endian, which is not supported")
     n_shards = header.number(1)
     if not 1 <= n_shards <= max(1, len(table)):
         raise CheckpointError(
@@ -68,13 +67,13 @@ def read_tf_checkpoint(prefix, *, data_files=None, verify=False):
 
 def map_file(path):
     if not path.is_file():
-        raise CheckpointError(f"{path} is not there, but the index names it: get it, too")
+        raise CheckpointError(f"{path} is missing, but the index names it: get it as well")
     return np.asarray(np.memmap(path, mode="r")) if path.stat().st_size else np.empty(0, np.uint8)
 
 
 @dataclass(frozen=True)
 class Variable:
-    """What the index says of a variable: the bytes offset to offset + size of data file `shard`, and their meaning."""
+    """What the index says about a variable: its bytes are offset to offset + size of data file `shard`."""
 
     name: str
     dtype: int
@@ -87,7 +86,7 @@ class Variable:
 
 def read_variable(key, value, index):
     """The `Variable` of an entry of the table."""
-    name = key.decode("utf-8", errors="surrogateescape")  # what is not UTF-8 is not printable then
+    name = key.decode("utf-8", errors="surrogateescape")  # not printable where it is not UTF-8
     check_name(name, index)
     what = f"variable {name!r:.100}"
     entry = Message(value, index, what)
@@ -96,7 +95,7 @@ def read_variable(key, value, index):
     check_shape(shape, f"{index}: {what}")
     dtype, shard, offset, size, checksum = (entry.number(field) for field in (1, 3, 4, 5, 6))
     if entry.messages(7):
-        raise CheckpointError(f"{index}: {what} is stored in slices, which are not read here")
+        raise CheckpointError(f"{index}: {what} is stored in slices, which is not supported")
     if dtype not in DTYPES:
         raise CheckpointError(
             f"{index}: {what} is of type {dtype}, expected one of {[*DTYPES]} (types.proto, DataType)"
@@ -107,7 +106,7 @@ def read_variable(key, value, index):
 
 
 def check_places(variables, sizes, index):
-    """Raise CheckpointError unless each variable has bytes of its own in the data files of these sizes."""
+    """Raise CheckpointError unless all variables lie within data files of these sizes, and none overlap."""
     position = (0, 0)  # shard and offset
     for variable in sorted(variables, key=lambda variable: (variable.shard, variable.offset, variable.size)):
         what, end = f"{index}: variable {variable.name!r:.100}", variable.offset + variable.size
@@ -151,7 +150,7 @@ class Message:
             self.fields.setdefault(field, []).append(value)
 
     def number(self, field):
-        """A number; 0 where the field is not there, as protocol buffers leave it out."""
+        """A number; 0 if the field is missing, since protocol buffers leave out zeros."""
         value = self.fields.get(field, [0])[-1]
         if not isinstance(value, int) or value >= 2**63:
             raise CheckpointError(

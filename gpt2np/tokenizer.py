@@ -2,15 +2,15 @@
 
 Four steps, and `Tokenizer.show_work` returns each of them:
 1. split     the text by one regular expression: words with the space before them, numbers, punctuation, white space;
-2. bytes     each piece is UTF-8, and each of the 256 byte values is written as one visible character (a space is "Ġ");
-3. merge     join the adjacent pair that stands earliest in the list of merges, until no pair stands in the list;
-4. look up   each joined symbol is a token of the vocabulary.
-Because step 2 knows every byte, there is no unknown text: any string survives encode, then decode, unchanged.
+2. bytes     each piece as UTF-8, with each of the 256 byte values written as one visible character (a space is "Ġ");
+3. merge     the adjacent pair that comes first in the list of merges, again and again until no pair is in the list;
+4. look up   each merged symbol in the vocabulary, which gives its token id.
+Because step 2 covers every byte, no text is unknown: encode, then decode, returns any text unchanged.
 
-Leaves out: learning the merges (see tiny/train.py), and any special token but `<|endoftext|>`.
+Leaves out: learning the merges (see tiny/train.py), and special tokens other than `<|endoftext|>`.
 Source: Sennrich et al., arXiv:1508.07909, algorithm 1; bytes as the base: Radford et al., "Language Models are
 Unsupervised Multitask Learners" (2019), section 2.2.
-Next: layers.py
+Next: vocabulary.py
 """
 
 import codecs
@@ -23,10 +23,10 @@ import regex
 
 from .vocabulary import END_OF_TEXT, byte_symbols, check_merges, check_vocabulary, read_merges, read_vocabulary
 
-LONG_PIECE = 30  # characters; the tokens of longer pieces are not kept in the cache
+LONG_PIECE = 30  # characters; longer pieces are not cached
 
-# Contractions, then an optional space with letters, digits or other signs, then white space
-# (of a run of spaces the last belongs to the word that follows).
+# Contractions; letters, digits or other signs, with an optional space before them; white space
+# (the last space of a run belongs to the word that follows).
 SPLIT = regex.compile(r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+")
 
 
@@ -50,7 +50,7 @@ def merge_pair(symbols, pair):
 def merge_steps(symbols, ranks):
     """Byte pair encoding of one piece: yields the list of symbols before the first merge and after each.
 
-    `ranks` maps a pair to its place in the list of merges; the lowest goes first.
+    `ranks` maps a pair to its position in the list of merges; the pair with the lowest rank is merged first.
 
     >>> list(merge_steps(["l", "o", "w"], {("o", "w"): 0, ("l", "ow"): 1}))
     [['l', 'o', 'w'], ['l', 'ow'], ['low']]
@@ -66,20 +66,20 @@ def merge_steps(symbols, ranks):
 
 
 def fully_merged(symbols, ranks):
-    """The last list that `merge_steps` yields, in a time that grows with n log n where that one's grows with n².
+    """The last list that `merge_steps` yields, in O(n log n) time instead of O(n²).
 
-    Merging a pair changes its neighbours alone. So the symbols are a linked list, in which a merge takes the second
-    symbol out, and the places of each pair are kept under its rank; a heap has the ranks, the lowest first.
+    Merging a pair changes only its neighbours. So the symbols are a linked list, from which a merge removes the second
+    symbol. The places of each pair are kept under its rank, and a heap gives the lowest rank.
 
     >>> fully_merged(["l", "o", "w"], {("o", "w"): 0, ("l", "ow"): 1})
     ['low']
     """
-    symbols = [*symbols, None]  # the end, which is in no pair
+    symbols = [*symbols, None]  # None marks the end and is in no pair
     before, after = [*range(-1, len(symbols) - 1)], [*range(1, len(symbols) + 1)]
-    places, waiting = {}, []  # rank -> where such a pair begins, or began; the ranks that have places
+    places, waiting = {}, []  # rank -> where such pairs start, or did; a heap of the ranks in places
 
     def note(i):
-        """The pair that begins at i waits for its turn, if it is one of the merges."""
+        """Note the place of the pair that starts at i, if it is in the list of merges."""
         rank = ranks.get((symbols[i], symbols[after[i]])) if i >= 0 else None
         if rank is not None:
             if rank not in places:
@@ -93,7 +93,7 @@ def fully_merged(symbols, ranks):
         for i in sorted(places.pop(rank)):
             j = after[i]
             if symbols[i] is None or ranks.get((symbols[i], symbols[j])) != rank:
-                continue  # an earlier merge took one of the two
+                continue  # an earlier merge used one of the two
             symbols[i], symbols[j] = symbols[i] + symbols[j], None
             after[i], before[after[j]] = after[j], i
             note(before[i])
@@ -107,7 +107,7 @@ class Piece:
 
     text: str  # step 1
     utf8: bytes  # step 2: its bytes ...
-    symbols: str  # ... and the visible characters that stand for them
+    symbols: str  # ... and the visible characters that represent them
     merges: list  # step 3: the list of symbols before the first merge, and after each
     tokens: list  # step 4: token ids
 
@@ -125,8 +125,8 @@ class Tokenizer:
     Raises
     ------
     CheckpointError
-        If a byte or the result of a merge is not in the vocabulary, if a token comes from no merge, or if the ids are
-        not 0 .. n_vocab - 1. The message begins with one of `names`.
+        If a byte or the result of a merge is not in the vocabulary, if no merge makes one of its tokens, or if the ids
+        are not 0 .. n_vocab - 1. The message begins with one of `names`.
     """
 
     def __init__(self, vocabulary, merges, names=("the vocabulary", "the list of merges")):
@@ -143,18 +143,18 @@ class Tokenizer:
         self._cached = lru_cache(maxsize=2**16)(self._encode_piece)  # at most 100 MB
 
     def __reduce__(self):
-        return Tokenizer, (self.vocabulary, [*self.ranks])  # a copy in another process has a cache of its own
+        return Tokenizer, (self.vocabulary, [*self.ranks])  # a copy, such as one in another process, gets its own cache
 
     @classmethod
     def from_files(cls, vocabulary_file, merges_file):
-        """The tokenizer of GPT-2's two files: vocab.json and merges.txt, elsewhere named encoder.json and vocab.bpe."""
+        """The tokenizer of GPT-2's two files: vocab.json and merges.txt, or encoder.json and vocab.bpe."""
         return cls(read_vocabulary(vocabulary_file), read_merges(merges_file), names=(vocabulary_file, merges_file))
 
     def encode(self, text, special=False):
         """Token ids (list of int) of a str.
 
-        With `special`, each `<|endoftext|>` in the text becomes the one token of that name; otherwise it is text like
-        any other. Half of a surrogate pair, which is not text, is read as U+FFFD.
+        With `special`, each `<|endoftext|>` in the text becomes the one token of that name; otherwise it is encoded as
+        ordinary text. A lone surrogate, which is not text, becomes U+FFFD.
         """
         if special and self.end_of_text is not None and END_OF_TEXT in text:
             first, *rest = [self.encode(part) for part in text.split(END_OF_TEXT)]
@@ -165,12 +165,12 @@ class Tokenizer:
     def decode(self, tokens):
         """Text (str) of token ids. Bytes that are not UTF-8 become U+FFFD, and so does an id outside the vocabulary.
 
-        The tokens of a character that was cut in two decode only together; see `StreamDecoder`.
+        If a character is split between tokens, they must be decoded together; see `StreamDecoder`.
         """
         return b"".join(map(self.bytes_of, tokens)).decode("utf-8", errors="replace")
 
     def bytes_of(self, token):
-        """The bytes of one token id; those of U+FFFD for an id outside the vocabulary (models may pad theirs)."""
+        """The bytes of one token id; for an id outside the vocabulary (a model may have more ids), those of U+FFFD."""
         return self.token_bytes[token] if 0 <= token < self.n_vocab else "\ufffd".encode()
 
     def show_work(self, text):
@@ -189,9 +189,9 @@ class Tokenizer:
 
 
 class StreamDecoder:
-    """Decodes tokens one at a time and holds back the bytes of a character that is not complete yet.
+    """Decodes tokens one at a time and holds back the bytes of an incomplete character.
 
-    What `push` and the final `flush` return, joined, is `tokenizer.decode` of all the tokens.
+    The results of all `push` calls and of the final `flush`, joined, are `tokenizer.decode` of all the tokens.
     """
 
     def __init__(self, tokenizer):
@@ -199,16 +199,16 @@ class StreamDecoder:
         self.utf8 = codecs.getincrementaldecoder("utf-8")(errors="replace")
 
     def push(self, token):
-        """The text (str, often of one token, at times empty) that becomes readable with this token id."""
+        """The text (str, sometimes empty) that this token id completes."""
         return self.utf8.decode(self.tokenizer.bytes_of(token))
 
     def flush(self):
-        """What was held back, as U+FFFD: nothing more is coming."""
+        """At the end of the text: U+FFFD for an incomplete character that was held back, otherwise an empty str."""
         return self.utf8.decode(b"", final=True)
 
 
 def to_utf8(text):
-    """UTF-8 of a str; half of a surrogate pair becomes U+FFFD, two halves in a row the character they stand for."""
+    """UTF-8 of a str; a lone surrogate becomes U+FFFD, a surrogate pair the character it encodes."""
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError:

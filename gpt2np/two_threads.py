@@ -1,9 +1,9 @@
-"""A product divided between two threads, where that gains.
+"""A product split between two threads, where that saves time.
 
-NumPy lets go of the interpreter's lock while it multiplies, so that a second thread can multiply, too. The hand-over
-goes through two raw locks, the cheapest way there is in Python, and still takes some tens of microseconds: as long as a
-product of the bundled models, which therefore stay on one thread, and little beside one of GPT-2's own.
-Next: safetensors.py
+NumPy releases the interpreter's lock while it multiplies, so a second thread can multiply at the same time. The
+hand-over uses two raw locks, the cheapest way in Python, and still takes some tens of microseconds. That is as long as
+a product of the bundled models, which therefore stay on one thread, but little compared with one of GPT-2's own.
+Next: early_exit.py
 """
 
 import os
@@ -12,18 +12,18 @@ import threading
 import numpy as np
 
 N_THREADS = min(2, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
-TWO_THREADS_FROM = 1_000_000  # numbers in w, times rows over 4: below, the hand-over costs more than it saves
+TWO_THREADS_FROM = 1_000_000  # entries of w, times n_rows / 4; below, the hand-over costs more than it saves
 
 
 class Lock(type(threading.RLock())):
-    """A lock that does not stand in the way of pickle and copy: the copied object gets one of its own, a free one."""
+    """A lock that pickle and copy accept: the copied object gets a lock of its own, not held."""
 
     def __reduce__(self):
         return Lock, ()
 
 
 class Worker:
-    """A second thread that waits for half a product. A lock passes the word, `go`; the job has one to pass it back."""
+    """A second thread that waits for half a product. Its lock `go` starts a job; the job's own lock says it is done."""
 
     def __init__(self):
         self.go = threading.Lock()
@@ -37,23 +37,23 @@ class Worker:
             arrays, done = self.job
             np.matmul(*arrays)
             self.job = arrays = None
-            idle.append(self)  # here, and not by the thread that waits: it may be interrupted
+            idle.append(self)  # done here, because the waiting thread may be interrupted
             done.release()
 
 
-idle = []  # workers that have nothing to do: one, unless several threads of the program use models
+idle = []  # workers without a job: at most one, unless several threads of the program use models
 
 
 def free_worker():
     while idle:
         worker = idle.pop()
-        if worker.pid == os.getpid():  # a forked process has no threads but its own
+        if worker.pid == os.getpid():  # a fork does not take the other threads along
             return worker
     return Worker()
 
 
 def multiply(x, w, out):
-    """out[...] = x @ w, in two threads where that gains; they share the first axis of w, which x may lack."""
+    """out[...] = x @ w, in two threads where that saves time, split along w's first axis, which x may lack."""
     n_rows = x.shape[-3] * x.shape[-2]
     if w.size * max(4, n_rows) < 4 * TWO_THREADS_FROM or N_THREADS < 2:
         np.matmul(x, w, out)

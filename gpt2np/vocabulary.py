@@ -1,11 +1,11 @@
 """The two files of a byte-level BPE: the vocabulary and the list of merges, and whether they belong together.
 
-    vocab.json (encoder.json)   {"Ġthe": 262, ...}: token ids, 0 .. n_vocab - 1, in the symbols of `byte_symbols`
-    merges.txt (vocab.bpe)      a version line, then two symbols a line: the pairs in the order they were learned
+    vocab.json (encoder.json)   {"Ġthe": 262, ...}: symbols, written as in `byte_symbols`, with ids 0 .. n_vocab - 1
+    merges.txt (vocab.bpe)      a version line, then two symbols per line: the pairs in the order they were learned
 
-A list of merges that was cut off is still a list of merges; it would give other tokens without a word. But then some
-token of the vocabulary comes from no merge, and by that it is refused.
-Next: tokenizer.py
+A truncated list of merges is still a list of merges, and would silently give other tokens. But then no merge makes the
+last tokens of the vocabulary: that is checked, and such a list is refused.
+Next: errors.py
 """
 
 from collections import Counter
@@ -19,9 +19,9 @@ END_OF_TEXT = "<|endoftext|>"
 
 @lru_cache
 def byte_symbols():
-    """The visible character that stands for each byte value: a dict int -> str of 256 entries.
+    """The visible character that represents each byte value: a dict int -> str of 256 entries.
 
-    Bytes that are printable in Latin-1 stand for themselves; the other 68 take the characters from U+0100 on.
+    Bytes that are printable in Latin-1 represent themselves; the other 68 get the characters from U+0100 on.
 
     >>> byte_symbols()[ord("a")], byte_symbols()[ord(" ")]
     ('a', 'Ġ')
@@ -42,7 +42,7 @@ def read_vocabulary(path):
 
 
 def read_merges(path):
-    """The pairs of a merges.txt (vocab.bpe): one a line below a version line; the last line counts, newline or not."""
+    """The pairs of a merges.txt (vocab.bpe): one per line after a version line; a final newline is optional."""
     try:
         lines = read_small(path).decode("utf-8").split("\n")
     except UnicodeDecodeError as error:
@@ -56,12 +56,12 @@ def read_merges(path):
             raise CheckpointError(f"{path}, line {number}: expected two symbols, got {line!r:.100}; get the file again")
         merges.append(pair)
     if not merges:
-        raise CheckpointError(f"{path} has no merges, expected two symbols a line; get the file again")
+        raise CheckpointError(f"{path} has no merges, expected two symbols per line; get the file again")
     return merges
 
 
 def check_vocabulary(vocabulary, what):
-    """Raise CheckpointError unless every byte has a token and every token its bytes; `what` it is, for messages."""
+    """Raise CheckpointError unless every byte has a token and every token its bytes; `what` names it in messages."""
     if not all(type(token) is int for token in vocabulary.values()):
         raise CheckpointError(
             f"{what} is not a JSON object from token strings to whole numbers (GPT-2's vocabulary); get the file again"
@@ -79,25 +79,25 @@ def check_vocabulary(vocabulary, what):
     odd = next((symbol for symbol in vocabulary if not symbol or not byte_of.issuperset(symbol)), None)
     if odd is not None:
         raise CheckpointError(
-            f"{what}: the token {odd!r:.100} has characters that stand for no byte: not a byte-level vocabulary"
+            f"{what}: the token {odd!r:.100} has characters that represent no byte: not a byte-level vocabulary"
         )
 
 
 def check_merges(merges, vocabulary, what):
-    """Raise CheckpointError unless the merges make the tokens of the vocabulary, all of them and no others."""
+    """Raise CheckpointError unless the merges make all tokens of the vocabulary and no others."""
     if len(set(merges)) < len(merges):
         [(pair, _)] = Counter(merges).most_common(1)
         raise CheckpointError(f"{what}: the merge {' '.join(pair):.100} appears twice; get the file again")
     for first, second in merges:
         if not (first in vocabulary and second in vocabulary and first + second in vocabulary):
             raise CheckpointError(
-                f"{what}: the merge {first!r:.50} {second!r:.50} makes {first + second!r:.100}, which is not in the "
-                "vocabulary, or one of them is not; use the files of one and the same model"
+                f"{what}: the merge {first!r:.50} {second!r:.50} gives {first + second!r:.100}, and one of the three "
+                "is not in the vocabulary; use the files of one and the same model"
             )
     made = {first + second for first, second in merges}
     lost = [symbol for symbol in vocabulary if len(symbol) > 1 and symbol not in made and symbol != END_OF_TEXT]
     if lost:
         raise CheckpointError(
-            f"{what} has no merge that makes {lost[0]!r:.100}, a token of the vocabulary, and {len(lost) - 1} more: "
+            f"{what} has no merge for {lost[0]!r:.100} and {len(lost) - 1} more tokens of the vocabulary: it is "
             "cut off, or of another model; get the file again"
         )

@@ -1,5 +1,5 @@
-"""`python main.py ...` as a process of its own, forked from one that has imported main.py already: that saves the most
-of its time. What depends on how a process begins (a terminal, its environment) is tested with `python main.py` itself.
+"""`python main.py ...` as a process of its own, forked from one that has already imported main.py, which saves most of
+its time. What depends on the start of a process (a terminal, its environment) is tested with `python main.py` itself.
 """
 
 import multiprocessing

@@ -1,6 +1,6 @@
-"""Faults of servers, drawn at random: `a_fault(rng, ...)` gives one answer that a client must not be misled by.
+"""Faults of servers, drawn at random: `a_fault(rng, ...)` gives one response that must not mislead a client.
 
-What no client can see is left out: another weight in a safetensors file, from a server that declares no hash.
+What no client can detect is left out: another weight in a safetensors file, from a server that declares no hash.
 """
 
 import base64
@@ -20,7 +20,7 @@ def a_fault(rng, name, body, other, server):
 
 
 def answers(rng, name, body, other, server):
-    """An answer without the file."""
+    """A response without the file."""
     code = int(rng.choice([204, 304, 400, 403, 404, 408, 410, 416, 429, 500, 502, 503, 999]))
     raw = [
         b"HTTP/1.1 404 \x1b[2J\r\nContent-Length: 0\r\n\r\n",
@@ -43,7 +43,7 @@ def answers(rng, name, body, other, server):
 
 
 def breaks(rng, name, body, other, server):
-    """The beginning of the file, and no end."""
+    """The start of the file, then nothing more."""
     n = int(rng.integers(len(body) + 1))
     return cut_after(n, etag=pick(rng, '"v1"', '"v1"', None, 'W/"v1"'), reset=bool(rng.integers(2)))
 
@@ -60,7 +60,7 @@ def parts(rng, name, body, other, server):
 
 
 def declares(rng, name, body, other, server):
-    """The right file under headers that say other things."""
+    """The right file under wrong headers."""
     tag = pick(rng, hashlib.sha1(body).hexdigest(), "0" * 32, "0" * 64, "\xe9", "")
     return with_headers(
         etag=f'"{tag}"',
@@ -111,7 +111,7 @@ def with_a_wrong_bit(rng, body):
 
 
 def damages(rng, name, body, other, server):
-    """The file with a wrong bit, under its hash or with checksums of its own; or cut off, under no hash at all."""
+    """The file with a wrong bit, under its hash or with its own checksums; or truncated, without a hash."""
     wrong, declared = with_a_wrong_bit(rng, body), {} if name.startswith("model.ckpt") else hashes(rng, body)
     shorter = body[: int(rng.integers(len(body)))]
     return pick(

@@ -65,7 +65,7 @@ def send(handler, body, status=200, length=None, etag='"v1"', **headers):
 
 
 def serve(handler, body, etag='"v1"', **headers):
-    """An ordinary answer, whole or in part."""
+    """An ordinary response, full or partial."""
     if body is None:
         return send(handler, b"no such file", 404)
     asked, condition = handler.headers.get("Range"), handler.headers.get("If-Range")
@@ -92,7 +92,7 @@ def end_with_reset(handler):
 
 
 def cut_after(n_bytes, etag='"v1"', reset=True):
-    """Begins an ordinary answer and breaks the connection."""
+    """Begins an ordinary response and breaks the connection."""
 
     def fault(handler, body):
         send(handler, body[:n_bytes], length=len(body), etag=etag)
@@ -105,7 +105,7 @@ def cut_after(n_bytes, etag='"v1"', reset=True):
 
 
 def closing(fault):
-    """The fault, and the end of the connection."""
+    """The fault, then the end of the connection."""
 
     def both(handler, body):
         fault(handler, body)

@@ -60,7 +60,7 @@ def intermediates(module, tokens, params, n_head):
 
 
 class Uniform:
-    """Stands in for a generator: `random()` returns the numbers it was given."""
+    """Replaces a generator: `random()` returns the given numbers."""
 
     def __init__(self, *numbers):
         self.numbers = list(numbers)

@@ -1,4 +1,4 @@
-"""The rules of the layout, held over the syntax trees."""
+"""The rules of the layout, checked on the syntax trees."""
 
 import ast
 import subprocess
@@ -41,7 +41,7 @@ def test_only_the_stated_dependencies(path):
         assert outside <= {"numpy"}
 
 
-def test_load_alone_orchestrates():
+def test_only_loading_joins_readers_and_model():
     """Only loading.py imports both a reader of files and the model."""
     readers = {"gpt2np.safetensors", "gpt2np.tokenizer"}
     both = [path.name for path in RUN_TIME if imports(path) & readers and "gpt2np.model" in imports(path)]
@@ -58,9 +58,9 @@ def test_no_cycles():
 
 
 @pytest.mark.parametrize("path", FILES, ids=str)
-def test_no_global_randomness_and_no_inheritance_games(path):
-    """Two exceptions for the graders, since students' objects of any type come in there: they may look at types, and
-    watch.py looks at the state of NumPy's global generator, to tell who draws from it."""
+def test_no_global_randomness_and_no_super(path):
+    """Two exceptions for the graders, which get students' objects of any type: they may look at types, and watch.py
+    looks at the state of NumPy's global generator, to detect who draws from it."""
     source, grades = (ROOT / path).read_text(encoding="utf-8"), path.parts[:2] == ("speculative", "testing")
     allowed = {"default_rng", "Generator", "PCG64"} | ({"get_state"} if path.name == "watch.py" else set())
     for node in ast.walk(ast.parse(source)):
@@ -70,7 +70,7 @@ def test_no_global_randomness_and_no_inheritance_games(path):
         assert "super()" not in source and ("isinstance(" not in source or path.name == "exact.py" or grades)
 
 
-def test_importing_speculative_brings_numpy_alone():
+def test_importing_speculative_imports_only_numpy():
     code = (
         "import sys, speculative; print(*{name.split('.')[0] for name in sys.modules} - set(sys.stdlib_module_names))"
     )

@@ -47,7 +47,7 @@ def text(drafter=None, verifier=rejection, target=TARGET, K=3, rng=0, **options)
 
 
 def appending(tokens, K, rng):
-    """The commonest mistake of a drafter: it works on the list that it was given."""
+    """The most common mistake of a drafter: it changes the list that it was given."""
     before = len(tokens)
     for _ in range(K):
         tokens.append(int(np.argmax(DRAFT(tokens))))

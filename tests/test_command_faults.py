@@ -271,7 +271,7 @@ def test_a_report_in_form_only_is_refused(report, tmp_path, at_once, change):
     assert "is not a report that this program wrote" in at_once(["alpha_table", *options, "--json", path])
 
 
-def test_other_weights_are_not_gone_on_with(tmp_path):
+def test_a_report_of_other_weights_is_not_continued(tmp_path):
     folder, path = tmp_path / "m", tmp_path / "a.json"
     options = ("--target_model_size", folder, "--drafter", "prompt_lookup", *FEW, "--json", path)
     shutil.copytree(find_folder("tiny-draft", None), folder)
@@ -283,7 +283,7 @@ def test_other_weights_are_not_gone_on_with(tmp_path):
     assert path.read_bytes() == before
 
 
-def test_another_table_or_another_version_is_not_gone_on_with(tmp_path, monkeypatch, capsys):
+def test_a_report_of_another_table_or_version_is_not_continued(tmp_path, monkeypatch, capsys):
     table, path = tmp_path / "table", tmp_path / "a.json"
     options = ["--drafter", "ngram", "--ngram_table", str(table), "--n_tokens_to_generate", "5", "--json", str(path)]
     assert main(options) == 0 and main(options) == 0  # counted and written, then read

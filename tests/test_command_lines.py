@@ -161,7 +161,7 @@ LONG = [*(command.name for command in EXPERIMENTS), "museum", "bench"]
 
 
 @pytest.mark.parametrize("command", LONG)
-def test_an_interrupted_command_goes_on_to_the_same_result(command, tmp_path):
+def test_an_interrupted_command_resumes_to_the_same_result(command, tmp_path):
     """After one part, two, four, ...: what the sentence says is in the file, and the end is that of an unbroken run."""
     small = [f"--{name}={value}" for name, value in small_options(command).items()]
     path, whole = tmp_path / "a.json", tmp_path / "whole.json"

@@ -163,7 +163,7 @@ def test_the_files_of_the_command_line_stay_small_and_import_each_other_by_relat
 # ------------------------------------------------------------------------------------------------ files
 
 
-def test_a_run_that_was_interrupted_goes_on_from_its_file(tmp_path, monkeypatch, capsys):
+def test_an_interrupted_run_resumes_from_its_file(tmp_path, monkeypatch, capsys):
     options = {
         "temperatures": "0",
         "max_K": 2,
@@ -227,7 +227,7 @@ def test_a_file_of_something_else_is_refused(tmp_path, monkeypatch, command, set
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", "no JSON", '{"command": "some", "parts": {}}', b"\xff\xfe"])
-def test_a_file_that_is_no_report_is_refused_and_left_alone(tmp_path, text):
+def test_a_file_that_is_not_a_report_is_refused_and_left_alone(tmp_path, text):
     path = tmp_path / "a.json"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     before = path.read_bytes()

@@ -22,7 +22,7 @@ def test_a_file_arrives_and_nothing_else_is_left(server, tmp_path):
 
 
 @pytest.mark.parametrize("reset", [True, False])
-def test_what_broke_off_goes_on_where_it_stopped(server, tmp_path, reset):
+def test_an_interrupted_download_resumes_where_it_stopped(server, tmp_path, reset):
     server.faults["/f"] = [cut_after(200_000, reset=reset)] * 2
     assert fetch(server, tmp_path / "f") == BODY
     first, *others = server.ranges()
@@ -31,7 +31,7 @@ def test_what_broke_off_goes_on_where_it_stopped(server, tmp_path, reset):
     assert all(headers["Accept-Encoding"] == "identity" for _, headers in server.requests)
 
 
-def test_tries_that_bring_something_are_not_counted(server, tmp_path):
+def test_attempts_with_progress_are_not_counted(server, tmp_path):
     def some_more(handler, body):
         start = int((handler.headers.get("Range") or "bytes=0-").removeprefix("bytes=").removesuffix("-"))
         part = {"Content_Range": f"bytes {start}-{len(body) - 1}/{len(body)}"} if start else {}
@@ -44,7 +44,7 @@ def test_tries_that_bring_something_are_not_counted(server, tmp_path):
     assert len(server.requests) > 1 + len(download.WAITS) + 1
 
 
-def test_what_broke_off_goes_on_in_a_later_call(server, tmp_path):
+def test_an_interrupted_download_resumes_in_a_later_call(server, tmp_path):
     server.faults["/f"] = [cut_after(200_000), *[status(503)] * 4]
     with pytest.raises(DownloadError, match="503"):
         fetch(server, tmp_path / "f")
@@ -54,7 +54,7 @@ def test_what_broke_off_goes_on_in_a_later_call(server, tmp_path):
     assert server.ranges()[-1] == f"bytes={n_bytes - transfer.OVERLAP}-" and left_over(tmp_path / "f") == []
 
 
-def test_a_server_without_ranges_is_asked_again_from_the_beginning(server, tmp_path):
+def test_without_ranges_the_download_starts_over(server, tmp_path):
     server.faults["/f"] = [cut_after(200_000), ignores_ranges]
     assert fetch(server, tmp_path / "f") == BODY
 
@@ -65,14 +65,14 @@ def test_without_a_validator_nothing_is_resumed(server, tmp_path):
     assert server.ranges() == [None, None]
 
 
-def test_a_file_that_changed_between_two_tries_is_fetched_again(server, tmp_path):
+def test_a_file_that_changed_between_two_attempts_is_downloaded_again(server, tmp_path):
     server.faults["/f"] = [cut_after(200_000, etag='"v0"')]
     assert fetch(server, tmp_path / "f") == BODY
     assert server.requests[1][1]["If-Range"] == '"v0"'
 
 
-def test_a_file_that_changed_behind_the_servers_back_is_fetched_again(server, tmp_path):
-    """The server goes on with other content under the same ETag: the check of the whole sees it."""
+def test_a_file_that_changed_under_the_same_etag_is_downloaded_again(server, tmp_path):
+    """The server continues with other content under the same ETag: the check of the whole file detects it."""
     other = bytes(len(BODY))
     server.faults["/f"] = [lambda handler, body: cut_after(200_000)(handler, other)]
     assert fetch(server, tmp_path / "f", is_body) == BODY
@@ -80,7 +80,7 @@ def test_a_file_that_changed_behind_the_servers_back_is_fetched_again(server, tm
 
 
 @pytest.mark.parametrize("code", [403, 404, 410])
-def test_an_answer_that_will_not_change_is_not_asked_for_again(server, tmp_path, code):
+def test_a_permanent_error_is_not_retried(server, tmp_path, code):
     server.faults["/f"] = [status(code)]
     with pytest.raises(DownloadError, match=f"the server answered {code}"):
         fetch(server, tmp_path / "f")
@@ -88,7 +88,7 @@ def test_an_answer_that_will_not_change_is_not_asked_for_again(server, tmp_path,
 
 
 @pytest.mark.parametrize("code", [500, 502, 503, 429])
-def test_an_answer_that_may_change_is_asked_for_again(server, tmp_path, code):
+def test_a_transient_error_is_retried(server, tmp_path, code):
     server.faults["/f"] = [status(code), status(code)]
     assert fetch(server, tmp_path / "f") == BODY
     server.faults["/f"] = [status(code)] * 9
@@ -97,7 +97,7 @@ def test_an_answer_that_may_change_is_asked_for_again(server, tmp_path, code):
     assert len(server.requests) == 3 + 4
 
 
-def test_nobody_there(tmp_path):
+def test_no_server(tmp_path):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}/f"
@@ -107,7 +107,7 @@ def test_nobody_there(tmp_path):
 
 def test_a_slow_server(server, tmp_path):
     server.faults["/f"] = [lambda *_: time.sleep(1.5)] * 4
-    with pytest.raises(DownloadError, match=r"no answer within 0\.5 seconds|the connection failed \(.*timed out"):
+    with pytest.raises(DownloadError, match=r"no response within 0\.5 seconds|the connection failed \(.*timed out"):
         fetch(server, tmp_path / "f")
 
 
@@ -165,7 +165,7 @@ def test_more_than_was_declared(server, tmp_path, monkeypatch, declared):
     assert not (tmp_path / "f").exists()
 
 
-def test_a_size_beyond_all_disks(server, tmp_path):
+def test_a_size_larger_than_the_disk(server, tmp_path):
     server.faults["/f"] = [lambda handler, body: send(handler, b"", length=10**14)]
     with pytest.raises(DownloadError, match=r"100,000,000,000,000 bytes are needed, and the disk of .* has .* left"):
         fetch(server, tmp_path / "f")
@@ -213,7 +213,7 @@ def test_a_part_that_is_complete_already(server, tmp_path):
 
 
 @pytest.mark.parametrize("rubbish", [b"", b"[]", b"{", b'{"size": 3}', b"\xff"])
-def test_a_damaged_note_beside_the_part_costs_a_new_beginning(server, tmp_path, rubbish):
+def test_damaged_metadata_of_the_part_makes_the_download_start_over(server, tmp_path, rubbish):
     (tmp_path / "f.part").write_bytes(b"something else")
     (tmp_path / "f.part.json").write_bytes(rubbish)
     assert fetch(server, tmp_path / "f") == BODY

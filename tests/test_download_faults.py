@@ -1,6 +1,7 @@
-"""Whole models from servers with random faults in a row: the right weights, or an error of this library, never others.
+"""Whole models from servers with sequences of random faults: the right weights or an error of this library, never
+other weights or errors.
 
-After each of them a server without faults gives the model, whatever the faults have left behind.
+After each sequence, a server without faults gives the model, whatever the faults have left on the disk.
 """
 
 import json
@@ -26,7 +27,7 @@ TEXT = "Once upon a time, the end. 1 \u00e9"
 
 @pytest.fixture(scope="module")
 def versions(tmp_path_factory):
-    """Two models that differ in their weights alone: for each, its files and the bytes of its tensors."""
+    """Two models that differ only in their weights: for each, its files and the bytes of its tensors."""
     bundled, written = find_folder("tiny-target", None), []
     for seed in range(2):
         folder, tensors = tmp_path_factory.mktemp("version"), random_tensors(SHAPE, seed)
@@ -45,7 +46,7 @@ def tensors_of(folder):
 
 
 def outcome(folder, source, versions):
-    """What came of a load, "loaded" or the kind of error; the assertions are what must never be."""
+    """The outcome of a load, "loaded" or the kind of error; the assertions are what must never happen."""
     try:
         _, tokenizer = gpt2np.load("124M", folder, source)
     except (DownloadError, CheckpointError) as error:
@@ -72,13 +73,13 @@ def one_scenario(rng, server, folder, versions):
     for note in folder.rglob("*.part.json"):
         if rng.random() < 0.2:
             note.write_text(pick(rng, "[", "null", json.dumps({"validator": 5, "size": 5, "hash": ["shake_128", ""]})))
-    later = [outcome(folder, source, versions) for _ in range(2)]  # one may only remove what does not fit any more
+    later = [outcome(folder, source, versions) for _ in range(2)]  # the first may only remove what no longer fits
     assert later[-1] == "loaded"
     return first
 
 
 @pytest.mark.parametrize("n", [8, pytest.param(1000, marks=pytest.mark.slow)])
-def test_no_row_of_faults_gives_other_weights_or_blocks_a_later_run(server, tmp_path, monkeypatch, versions, n):
+def test_no_sequence_of_faults_gives_wrong_weights_or_blocks_a_later_run(server, tmp_path, monkeypatch, versions, n):
     monkeypatch.setattr(transfer, "PATIENCE", 0.5)
     monkeypatch.setenv("GPT2NP_MODELS_URL", server.url)
     counts = {"loaded": 0, "DownloadError": 0}

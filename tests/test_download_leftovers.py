@@ -1,4 +1,4 @@
-"""What a download leaves on the disk: nothing where nothing came, and no damaged file, by the rule of Windows too."""
+"""What a download leaves on the disk: nothing if nothing arrived, and no damaged file, even by Windows' rules."""
 
 import os
 import pathlib
@@ -22,7 +22,7 @@ def test_a_failure_without_a_byte_leaves_no_file(server, tmp_path, fault):
 
 @pytest.fixture
 def windows(monkeypatch):
-    """The rule of Windows that an open or mapped file can be neither removed nor renamed; and no flock."""
+    """As on Windows, an open or mapped file can be neither deleted nor renamed, and there is no flock."""
     if not os.path.exists("/proc/self/maps"):
         pytest.skip("what is open is looked up in /proc/self, which is not there")
 

@@ -1,4 +1,4 @@
-"""One file, in bounded time, with errors of this library alone, and nothing left where nothing came."""
+"""One file, in bounded time, with no errors but this library's, and nothing left on the disk if nothing arrived."""
 
 import gc
 import json
@@ -54,7 +54,7 @@ SLOW = {
 
 
 @pytest.mark.parametrize("what", SLOW)
-def test_a_server_that_sends_a_byte_now_and_then_does_not_hold_it_for_ever(server, tmp_path, monkeypatch, what):
+def test_a_server_that_sends_a_byte_now_and_then_does_not_block_it_forever(server, tmp_path, monkeypatch, what):
     monkeypatch.setattr(transfer, "PATIENCE", 0.2)
     before, FINISHED[:] = threading.enumerate(), []
     server.faults["/f"] = [SLOW[what]]
@@ -66,9 +66,9 @@ def test_a_server_that_sends_a_byte_now_and_then_does_not_hold_it_for_ever(serve
 
 @pytest.mark.parametrize(
     ("what", "message"),
-    [("a header", "no whole answer within"), ("a body", "sent less than 4096 bytes in 0.1 seconds")],
+    [("a header", "no complete response within"), ("a body", "sent fewer than 4096 bytes in 0.1 seconds")],
 )
-def test_a_server_that_is_never_faster_is_given_up(server, tmp_path, monkeypatch, what, message):
+def test_a_server_that_stays_slow_is_given_up(server, tmp_path, monkeypatch, what, message):
     monkeypatch.setattr(transfer, "PATIENCE", 0.1)
     server.faults["/f"] = SLOW[what]
     with pytest.raises(DownloadError, match=message):
@@ -77,7 +77,7 @@ def test_a_server_that_is_never_faster_is_given_up(server, tmp_path, monkeypatch
 
 
 def test_more_than_ever_before_is_progress_and_nothing_else(server, tmp_path):
-    """Without ranges, each try begins again: 200,000 bytes after 290,000 are no progress."""
+    """Without ranges, each attempt starts over: 200,000 bytes after 290,000 are no progress."""
     cuts = [cut_after(n, etag=None, reset=False) for n in (200_000, 290_000, *[200_000, 290_000] * 9)]
     server.faults["/f"] = cuts
     with pytest.raises(DownloadError, match="the connection failed"):
@@ -97,7 +97,7 @@ def test_small_steps_are_progress(server, tmp_path):
     assert fetch(server, tmp_path / "f") == BODY[:100_000]
 
 
-def test_progress_has_a_least_rate(server, tmp_path, monkeypatch):
+def test_progress_has_a_minimum_rate(server, tmp_path, monkeypatch):
     monkeypatch.setattr(download, "LEAST_RATE", 10**9)
     server.faults["/f"] = [cut_after(n) for n in (50_000, 100_000, 150_000, 200_000, 250_000)]
     with pytest.raises(DownloadError, match="the connection failed"):
@@ -115,7 +115,7 @@ def test_progress_has_a_least_rate(server, tmp_path, monkeypatch):
         *[(nonsense, 0.01) for nonsense in ("-5", "soon", "1e9", "9" * 5000, "", "Mon, 99 Foo")],
     ],
 )
-def test_what_retry_after_says_is_done(server, tmp_path, monkeypatch, value, seconds):
+def test_retry_after_is_respected(server, tmp_path, monkeypatch, value, seconds):
     waited = []
     monkeypatch.setattr(download, "time", SimpleNamespace(sleep=waited.append, monotonic=time.monotonic))
     value = value() if callable(value) else value
@@ -167,7 +167,7 @@ NOTES = [
 
 
 @pytest.mark.parametrize("note", [*map(json.dumps, NOTES), "[" * 100_000, "null", '"text"', "\ud800"])
-def test_nonsense_beside_the_part_begins_again(server, tmp_path, note):
+def test_nonsense_in_the_metadata_of_the_part_makes_the_download_start_over(server, tmp_path, note):
     (tmp_path / "f.part").write_bytes(BODY[:200_000])
     (tmp_path / "f.part.json").write_text(note, errors="surrogatepass")
     assert fetch(server, tmp_path / "f") == BODY and server.ranges() == [None]

@@ -27,7 +27,7 @@ def test_the_documented_command_fetches_once_and_runs(model_server, tmp_path):
     assert process.returncode == 0 and len(model_server.requests) == 8
 
 
-def test_a_killed_download_goes_on(model_server, tmp_path):
+def test_a_killed_download_resumes(model_server, tmp_path):
     """kill -9 while the large file is on its way; the second run asks for the rest, and for nothing it has."""
     weights, killed = "/355M/model.safetensors", threading.Event()
 
@@ -96,7 +96,7 @@ def test_two_processes_at_once_fetch_each_file_once(model_server, tmp_path):
     assert sorted(p.name for p in (tmp_path / "355M").iterdir()) == sorted(SOURCES["hub"])
 
 
-def test_only_what_lacks_is_fetched(model_server, tmp_path):
+def test_only_missing_files_are_downloaded(model_server, tmp_path):
     gpt2np.load("124M", tmp_path)
     (tmp_path / "124M" / "merges.txt").unlink()
     gpt2np.load("124M", tmp_path)

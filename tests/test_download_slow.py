@@ -1,4 +1,4 @@
-"""Downloads of the true shapes."""
+"""Downloads of models of the real shapes."""
 
 import signal
 import subprocess
@@ -16,7 +16,7 @@ from gpt2np.model_files import SOURCES
 
 @pytest.mark.slow
 @pytest.mark.parametrize("source", ["hub", "openai"])
-def test_the_documented_command_at_the_true_shapes(server, tmp_path, gpt2_vocabulary_files, source):
+def test_the_documented_command_at_the_real_shapes(server, tmp_path, gpt2_vocabulary_files, source):
     """Random models of 124M and 355M: download, kill -9 on the way, resume, verify, load, run; and the memory."""
     shapes = {"124M": HParams(50257, 1024, 768, 12, 12), "355M": HParams(50257, 1024, 1024, 16, 24)}
     for size, shape in shapes.items():

@@ -1,4 +1,4 @@
-"""The files of a model are checked together before they are used; what is refused, and in which words."""
+"""The files of a model are checked together before they are used; what is refused, and in what words."""
 
 import json
 
@@ -71,21 +71,21 @@ def test_a_wrong_file_in_a_whole_folder_is_named_with_the_remedy(model_server, s
     gpt2np.load("124M", tmp_path, source)
 
 
-def test_an_index_put_there_by_hand_serves_the_data_that_are_fetched(model_server, small_model, tmp_path):
+def test_an_index_put_there_by_hand_fits_the_downloaded_data(model_server, small_model, tmp_path):
     (tmp_path / "124M").mkdir()
     (tmp_path / "124M" / "model.ckpt.index").write_bytes(small_model["model.ckpt.index"])
     gpt2np.load("124M", tmp_path, source="openai")
     assert len(model_server.requests) == 4
 
 
-def test_a_failure_ends_in_one_sentence_with_three_ways_on(model_server, tmp_path):
+def test_a_failure_ends_in_one_sentence_with_three_remedies(model_server, tmp_path):
     del model_server.files["/355M/model.safetensors"]
     with documented(tmp_path, model_server.url) as process:
         output, errors = process.communicate(timeout=60)
     assert process.returncode == 2 and output == "" and errors.count("\n") == 1
     url, folder = f"{model_server.url}/355M/model.safetensors", tmp_path / "355M"
     assert errors.startswith(
-        f"main.py: {url}: the server answered 404 Not Found; try again (it goes on where it stopped)"
+        f"main.py: {url}: the server answered 404 Not Found; try again (it resumes where it stopped)"
     )
     assert "--source openai or a mirror in GPT2NP_MODELS_URL" in errors and "python main.py" in errors
     assert f"put config.json, vocab.json, merges.txt, model.safetensors into {folder} by hand" in errors
@@ -108,7 +108,7 @@ def test_a_file_of_another_kind_is_not_put_in_place(model_server, tmp_path, name
     assert not (tmp_path / "124M" / name).exists()
 
 
-def test_a_tensor_damaged_on_its_way_is_seen_by_its_checksum(model_server, tmp_path):
+def test_a_tensor_damaged_on_the_way_is_detected_by_its_checksum(model_server, tmp_path):
     name = "model.ckpt.data-00000-of-00001"
     whole = model_server.files[f"/124M/{name}"]
     model_server.files[f"/124M/{name}"] = whole[:4000] + bytes([whole[4000] ^ 1]) + whole[4001:]
@@ -117,13 +117,13 @@ def test_a_tensor_damaged_on_its_way_is_seen_by_its_checksum(model_server, tmp_p
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_mirror_address_that_is_none(tmp_path, monkeypatch):
+def test_an_invalid_mirror_url(tmp_path, monkeypatch):
     monkeypatch.setenv("GPT2NP_MODELS_URL", "nonsense")
     with pytest.raises(DownloadError, match=r"nonsense/124M/config\.json: the request failed"):
         gpt2np.load("124M", tmp_path)
 
 
-def test_offline_nothing_is_left_behind(tmp_path, monkeypatch, hurry):
+def test_offline_nothing_is_left_on_the_disk(tmp_path, monkeypatch, hurry):
     monkeypatch.setenv("GPT2NP_MODELS_URL", "http://127.0.0.1:9")
     with pytest.raises(DownloadError, match="the connection failed"):
         gpt2np.load("124M", tmp_path / "class" / "models")

@@ -1,4 +1,4 @@
-"""One file, one version: what a part, a hash and a redirect must say before they are believed."""
+"""One file, one version: the checks of partial responses, hashes and redirects."""
 
 import base64
 import hashlib
@@ -41,7 +41,7 @@ def test_a_declared_hash_is_checked(server, tmp_path, name):
     assert not (tmp_path / "g").exists() and not (tmp_path / "g.part").exists()
 
 
-def test_a_wrong_hash_is_tried_once_more(server, tmp_path):
+def test_after_a_wrong_hash_there_is_one_more_attempt(server, tmp_path):
     headers = HASHES["sha256, of the hub's large files"]
     server.faults["/f"] = [
         lambda handler, body: serve(handler, bytes(len(body)), **headers),
@@ -65,7 +65,7 @@ OPAQUE = [
     [*({"etag": tag} for tag in OPAQUE), {"Content_MD5": "rubbish"}, {"Content_MD5": "_" * 22 + "=="}]
     + [{"Content_MD5": "===="}, {"X_Linked_ETag": '"not a hash"'}, {"X_Linked_ETag": '"zz' + "z" * 38 + '"'}],
 )
-def test_what_is_no_hash_is_not_taken_for_one(server, tmp_path, headers):
+def test_other_headers_are_not_mistaken_for_a_hash(server, tmp_path, headers):
     server.faults["/f"] = [with_headers(**headers)]
     assert fetch(server, tmp_path / "f") == BODY and len(server.requests) == 1
 
@@ -81,8 +81,8 @@ CHAINS = {  # what the answers on the way declare, the store last
 
 
 @pytest.mark.parametrize("chain", CHAINS)
-def test_a_hash_is_looked_for_in_every_answer_of_a_chain_of_redirects(server, tmp_path, chain):
-    """The store after the redirects is another host with an ETag of its own."""
+def test_every_response_in_a_chain_of_redirects_may_declare_the_hash(server, tmp_path, chain):
+    """The store at the end of the redirects is another host with an ETag of its own."""
 
     def begin():
         for i, declared in enumerate(CHAINS[chain]):
@@ -101,7 +101,7 @@ def test_a_hash_is_looked_for_in_every_answer_of_a_chain_of_redirects(server, tm
 
 
 def test_a_hash_that_the_redirect_to_the_rest_declares(server, tmp_path):
-    """Nothing was declared when the file began; the rest has a wrong bit."""
+    """Nothing was declared when the download started; the rest has a wrong bit."""
     server.faults["/f"] = [cut_after(200_000), redirect("/store", **SHA256), redirect("/store", **SHA256)]
     server.files["/store"] = BODY[:-1] + b"?"
     with pytest.raises(DownloadError, match=r"the file's hash \(sha256\)"):
@@ -160,7 +160,7 @@ def test_a_date_that_never_changes_is_no_validator(server, tmp_path):
 
 
 @pytest.mark.parametrize("range", ["bytes 0-{last}/{n}", "bytes 100-{last}/{n}", "bytes 0-99/{n}", "rubbish", None])
-def test_a_part_where_the_whole_was_asked_for(server, tmp_path, range):
+def test_a_partial_response_to_a_request_for_the_whole_file(server, tmp_path, range):
     server.faults["/f"] = [partial(BODY, start=100, range=range)]
     assert fetch(server, tmp_path / "f") == BODY
     server.faults["/f"] = partial(BODY, start=100, range=range)
@@ -170,7 +170,7 @@ def test_a_part_where_the_whole_was_asked_for(server, tmp_path, range):
 
 
 def test_a_part_that_ends_early_is_followed_by_the_next(server, tmp_path):
-    """A server may answer less than the range asked for."""
+    """A server may send less than the range that was asked for."""
 
     def some(handler, body):
         first = int(handler.headers["Range"].removeprefix("bytes=").removesuffix("-"))
@@ -181,7 +181,7 @@ def test_a_part_that_ends_early_is_followed_by_the_next(server, tmp_path):
     assert fetch(server, tmp_path / "f") == BODY
 
 
-def test_a_part_that_goes_on_beyond_its_range(server, tmp_path):
+def test_a_part_that_is_longer_than_its_range(server, tmp_path):
     def too_much(handler, body):
         first = int(handler.headers["Range"].removeprefix("bytes=").removesuffix("-"))
         send(handler, body[first:], 206, Content_Range=f"bytes {first}-{first + 9999}/{len(body)}")

@@ -1,4 +1,4 @@
-"""Draft lengths: what they choose, and that the text keeps its law whatever they choose."""
+"""Draft lengths: what they choose, and that the text keeps its distribution whatever they choose."""
 
 import pytest
 
@@ -44,12 +44,12 @@ def test_the_cost_model_does_not_speculate_where_it_does_not_pay_but_looks_again
 
 
 @pytest.mark.parametrize("length", [Heuristic(2, 3), CostModel(0.1, (1, 1.1, 1.2, 1.3), window=2)], ids=["h", "c"])
-def test_the_law_of_the_text_is_that_of_the_target(length):
-    """K depends on what became of the rounds before, 0 included."""
+def test_the_text_has_the_distribution_of_the_target(length):
+    """K depends on the outcomes of the rounds before, 0 included."""
     check_sampler(lambda target, drafter, K, sampling: SpeculativeSampler(target, drafter, K=length, sampling=sampling))
 
 
-def test_the_law_of_the_text_with_a_confidence_stop():
+def test_the_distribution_of_the_text_with_a_confidence_stop():
     def make(target, drafter, K, sampling):
         model = getattr(drafter, "drafter", drafter).model
         return SpeculativeSampler(target, ModelDrafter(model, threshold=0.4), K=K, sampling=sampling)

@@ -42,7 +42,7 @@ def guesses(drafter, tokens, K=4):
 # ------------------------------------------------------------------------------------------------ confidence
 
 
-def test_a_draft_ends_behind_the_first_unsure_guess():
+def test_a_draft_ends_after_the_first_unsure_token():
     model = TableModel([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [0.4, 0.3, 0.3]])  # 0 -> 1 -> 2 -> unsure
     for sampling in (GREEDY, Sampling()):
         drafts = [ModelDrafter(model, sampling=sampling, threshold=t) for t in (0, 0.25, 0.41, 0.9)]
@@ -170,7 +170,7 @@ def test_what_cannot_be_counted_is_refused(tokens, n_vocab, n, message):
 
 
 def test_a_table_from_a_text_or_from_the_targets_own_output(tiny_pair):
-    """Counted in the target's own greedy text, a table guesses that text better than a table of something else."""
+    """A table counted from the target's own greedy text predicts that text better than a table of another text."""
     target, _, tokenizer = tiny_pair
     prompt = tokenizer.encode("Once upon a time")
     own = AutoregressiveSampler(target, sampling=GREEDY).generate(prompt, 60).tokens
@@ -221,7 +221,7 @@ def test_prompt_lookup_by_its_definition(tokens, n_max, K):
 
 
 def places(tokens, part):
-    """How often `part` stands in `tokens`."""
+    """How often `part` occurs in `tokens`."""
     return sum(tokens[i : i + len(part)] == part for i in range(len(tokens) - len(part) + 1))
 
 
@@ -246,14 +246,14 @@ def test_the_automaton_knows_every_substring_and_how_often_it_occurs(tokens):
 
 @given(texts, texts)
 @settings(deadline=None, derandomize=True)
-def test_the_longest_end_that_occurs_in_a_text(corpus, tokens):
+def test_the_longest_suffix_that_occurs_in_a_text(corpus, tokens):
     _, length = SuffixAutomaton(corpus).match(tokens)
     wanted = max(n for n in range(len(tokens) + 1) if n == 0 or places(corpus, tokens[len(tokens) - n :]))
     assert length == wanted
 
 
 def by_definition(corpus, tokens, K, floor, factor):
-    """The suffix drafter's guesses, with counts looked up in the texts themselves."""
+    """The suffix drafter's tokens, with counts looked up in the texts themselves."""
     found = [(n, tokens) for n in range(1, len(tokens)) if places(tokens, tokens[-n:]) > 1]
     found += [(n, corpus) for n in range(1, len(tokens) + 1) if places(corpus, tokens[-n:])]
     n, text = max(found, key=lambda match: (match[0], match[1] is tokens), default=(0, tokens))
@@ -279,7 +279,7 @@ def test_the_suffix_drafter_by_its_definition(corpus, tokens, K, floor, factor):
 
 def test_a_draft_grows_with_its_match_and_ends_where_it_is_unsure():
     drafter = SuffixDrafter(10, factor=2, floor=0.6)
-    assert guesses(drafter, [1, 2, 3, 4, 5, 6, 7, 1], 9) == [2, 3]  # a match of one token: two guesses
+    assert guesses(drafter, [1, 2, 3, 4, 5, 6, 7, 1], 9) == [2, 3]  # a match of one token: two draft tokens
     assert guesses(drafter, [1, 2, 3, 4, 5, 6, 7, 1, 2], 9) == [3, 4, 5, 6]
     assert guesses(drafter, [1, 2, 3, 9, 1, 2, 4, 8, 1], 9) == [2]  # after 1 2 came 3 and 4, each once: 0.5 < 0.6
     # after 1 came 2 three times of four, after 1 2 came 3 twice of three: 3/4 and then 1/2 for both
@@ -290,7 +290,7 @@ def test_a_draft_grows_with_its_match_and_ends_where_it_is_unsure():
 
 @pytest.mark.parametrize("drafter", [PromptLookupDrafter(2048), SuffixDrafter(2048)], ids=["lookup", "suffix"])
 def test_copying_pays_where_the_text_repeats(drafter):
-    """A target whose text goes round in a circle of 20 tokens: after the first lap nearly all guesses are right."""
+    """A target whose text repeats every 20 tokens: after the first period nearly all draft tokens are right."""
 
     class Circle:
         n_vocab, n_ctx = 2048, 512
@@ -339,13 +339,13 @@ def test_the_whole_has_the_logits_of_the_model_whatever_was_asked_before(n_layer
 
 @pytest.mark.parametrize("K", range(1, 9))
 def test_its_logits_are_the_models_own_to_the_bit(K):
-    """In blocks of K guesses, some of which are taken back, against one token at a time."""
+    """In blocks of K draft tokens, some of which are rolled back, compared with one token at a time."""
     model, whole, rng = random_gpt2(SHAPE), EarlyExit(random_gpt2(SHAPE), 2), np.random.default_rng(K)
     text = rng.integers(0, 17, 50).tolist()
     wanted = [model(text[:n])[0] for n in range(1, 51)]
     n = 1
     while n + K <= 50:
-        whole.early_exit([*text[:n], *rng.integers(0, 17, K - 1).tolist()])  # guesses, most of them wrong
+        whole.early_exit([*text[:n], *rng.integers(0, 17, K - 1).tolist()])  # a draft, mostly wrong
         np.testing.assert_array_equal(whole(text[: n + K], n_last=K + 1), wanted[n - 1 : n + K])
         n += int(rng.integers(1, K + 2))
 
@@ -359,16 +359,16 @@ def test_the_exit_is_the_first_layers_with_the_whole_models_head():
 
 
 def test_nothing_is_computed_twice(blocks_run):
-    """For a prompt of 6 and 3 guesses the first 2 layers see each token once, and the last 3 each token once."""
+    """For 6 prompt tokens and 3 draft tokens, the first 2 layers run each token once, and so do the last 3."""
     whole = EarlyExit(random_gpt2(SHAPE), 2)
     drafter = EarlyExitDrafter(whole, sampling=GREEDY)
     draft = drafter.propose([1, 2, 3, 4, 5, 6], 3, RNG)
-    assert blocks_run == [6, 6, 1, 1, 1, 1]  # the prompt, then two guesses; the third is not run
+    assert blocks_run == [6, 6, 1, 1, 1, 1]  # the prompt, then two draft tokens; the third is not run
     blocks_run.clear()
     whole([1, 2, 3, 4, 5, 6, *draft.tokens.tolist()], n_last=4)
-    assert blocks_run == [1, 1, 9, 9, 9]  # the third guess in the first layers; all nine in the others
+    assert blocks_run == [1, 1, 9, 9, 9]  # the third draft token in the first layers; all nine in the rest
     blocks_run.clear()
-    whole([1, 2, 3, 4, 5, 6, draft.tokens[0], 16], n_last=1)  # a correction: what is left of the guesses is kept
+    whole([1, 2, 3, 4, 5, 6, draft.tokens[0], 16], n_last=1)  # a correction: the rest of the draft is kept
     assert blocks_run == [1, 1, 1, 1, 1]
 
 
@@ -376,7 +376,7 @@ def test_a_whole_generation_costs_each_committed_token_once_in_the_first_layers(
     whole = EarlyExit(random_gpt2(SHAPE), 2)
     sampler = SpeculativeSampler(whole, EarlyExitDrafter(whole, sampling=GREEDY), K=3, sampling=GREEDY)
     generation = sampler.generate([1, 2, 3], 40)
-    dropped = generation.stats.drafted - generation.stats.accepted  # guesses that were computed in vain
+    dropped = generation.stats.drafted - generation.stats.accepted  # draft tokens that were computed in vain
     n_rows = 3 + 40 - 1 + dropped  # the last token is never run
     assert sum(blocks_run) == 5 * n_rows
     np.testing.assert_array_equal(
@@ -394,7 +394,7 @@ def test_an_exit_outside_the_model_is_refused(n_layers):
 
 
 def test_the_dials_set_alpha():
-    """The overlap is 1 - epsilon TV(p, uniform), and that is how often a first guess is accepted."""
+    """The overlap is 1 - epsilon TV(p, uniform), and that is how often a first draft token is accepted."""
     target = TableModel.random(4, seed=3)
     p = Sampling()(target([0, 1]))[0]
     for epsilon in (0, 0.25, 1):

@@ -245,7 +245,7 @@ def test_long_runs_and_improbable_paths_that_end_are_not():
         exact_law(lambda rng: [rng.random() < 0.5 for _ in range(7)], max_draws=6)
 
 
-def test_what_is_below_rounding_is_left_out():
+def test_probabilities_below_rounding_are_left_out():
     """A cumulative sum that ends at 1 - 1e-16, and a number in the rest."""
     cdf = np.cumsum([0.1] * 10)
     assert cdf[-1] < 1
@@ -300,7 +300,7 @@ def test_outcomes_are_made_hashable():
     assert law == {((1, 2), 3, (0.5, "a"), None): 1.0}
 
 
-def test_the_law_of_a_generation_is_the_product_of_the_targets_rows():
+def test_the_distribution_of_a_generation_is_the_product_of_the_targets_rows():
     model = TableModel([[0.5, 0.5], [0.125, 0.875]])
     law = exact_law(lambda rng: AutoregressiveSampler(model).generate([0], 2, rng).tokens)
     for (a, b), wanted in {(0, 0): 0.25, (0, 1): 0.25, (1, 0): 0.0625, (1, 1): 0.4375}.items():

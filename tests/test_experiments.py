@@ -1,4 +1,4 @@
-"""The experiments: what they expect is what happens, and nothing is expected from what it is held against."""
+"""The experiments: what they predict happens, and no prediction uses the measurements it is compared with."""
 
 import itertools
 import json
@@ -97,7 +97,7 @@ def test_speculation_does_not_pay_with_a_draft_at_the_targets_cost(monkeypatch):
     assert (expected.costs.step, expected.costs.c, expected.costs.v) == (1, 1, (1, 1, 1, 1))
     free = forecast(slow, ModelDrafter(TARGET), PROMPTS, N, sampling=Sampling(), most=3)
     assert free.costs.c == 0 and free.best_K == 3 and math.isclose(free.expected_speedup[2], 4)
-    assert max(expected.expected_speedup) == 1  # K + 1 tokens for K guesses and a check, each at the cost of a token
+    assert max(expected.expected_speedup) == 1  # K + 1 tokens for K drafted ones and a check, each at one token's cost
 
 
 def test_the_gain_is_that_of_the_sums_and_its_interval_that_of_the_prompts():
@@ -144,7 +144,7 @@ def test_a_row_for_each_drafter():
     assert rows[1]["alpha"] == 1
 
 
-def test_a_drafter_that_never_guesses_has_no_cost_for_a_guess():
+def test_a_drafter_that_never_drafts_has_no_cost_per_draft_token():
     straight = TableModel(np.eye(30)[[*range(1, 30), 29]], n_ctx=40)  # 0, 1, 2, ...: nothing comes twice
     (row,) = compare_drafters(straight, {"none": (straight, PromptLookupDrafter(30))}, [[0]], 9, sampling=GREEDY)
     assert row["c"] is None and row["alpha"] is None and row["tokens_per_call"] == pytest.approx(1)
@@ -165,7 +165,7 @@ def test_the_fit_finds_the_alpha_and_the_c_that_the_rows_were_made_with(alpha, c
 
 
 def ticking(model, now, seconds):
-    """The model, at whose calls the clock `now` goes on by so many seconds."""
+    """The model; each of its calls advances the clock `now` by so many seconds."""
 
     def slow(tokens, n_last=1):
         now[0] += seconds
@@ -198,7 +198,7 @@ def test_repetition_by_hand():
 # ------------------------------------------------------------------------------------------------ alpha, methods
 
 
-def test_alpha_is_the_overlap_where_the_drafter_guesses():
+def test_alpha_is_the_overlap_where_the_drafter_drafts():
     p, q = [0.5, 0.3, 0.2], [0.2, 0.2, 0.6]
     target, draft = TableModel([p] * 3, n_ctx=99), TableModel([q] * 3, n_ctx=99)
     entries = {"draft": ModelDrafter(draft), "target": ModelDrafter(target), "copy": PromptLookupDrafter(3)}
@@ -211,7 +211,7 @@ def test_alpha_is_the_overlap_where_the_drafter_guesses():
     assert 0 < table["repetition"] < 1
 
 
-def test_a_drafter_that_never_guesses_has_no_alpha():
+def test_a_drafter_that_never_drafts_has_no_alpha():
     straight = TableModel(np.eye(30)[[*range(1, 30), 29]], n_ctx=40)
     table = alpha_table(straight, {"none": PromptLookupDrafter(30)}, [[0]], 9, sampling=GREEDY)
     assert table["rows"] == [{"drafter": "none", "alpha": None, "low": None, "high": None, "guessed": 0}]
@@ -235,7 +235,7 @@ def test_a_row_for_each_drafter_and_verifier():
     assert rows[0]["kinds"]["all"]["n_texts"] == 3
 
 
-def test_the_verifiers_that_want_shared_noise_get_it():
+def test_the_verifiers_that_need_common_random_numbers_get_them():
     drafters, verifiers = {"model": (TARGET, ModelDrafter(DRAFT))}, {"own": exact_match, "shared": exact_match}
     own, shared = method_table(
         TARGET, drafters, verifiers, {"some": PROMPTS[:2]}, 30, K=3, sampling=Sampling(), shared_noise=["shared"]
@@ -282,7 +282,7 @@ EXPERIMENTS = {
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_an_interrupted_experiment_goes_on_where_it_stopped(name):
+def test_an_interrupted_experiment_resumes_where_it_stopped(name):
     kept, measured, most = {}, [], [3]
 
     def keep(part, measure):

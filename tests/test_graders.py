@@ -1,4 +1,4 @@
-"""The graders, by what students write: right answers pass in any style, and of wrong ones the mistake is named."""
+"""The graders, on what students write: right answers pass in any style, and the mistakes in wrong ones are named."""
 
 import importlib
 
@@ -47,7 +47,7 @@ def test_right_ones_pass(grader, given, words):
 
 
 @pytest.mark.parametrize(("grader", "given", "words"), students("NOTES"))
-def test_what_is_exact_and_slow_passes_with_a_note(grader, given, words, capsys):
+def test_exact_but_slow_ones_pass_with_a_note(grader, given, words, capsys):
     grader(given)
     said = capsys.readouterr().out
     assert said.startswith("note: ") and all(word in said for word in words), said
@@ -83,7 +83,7 @@ def test_an_error_comes_with_its_case_and_its_line():
     assert "in the line: return np.ones((3, 2)) + np.ones((2, 2))" in message
 
 
-def test_progress_is_told_on_stderr_where_it_takes_long(monkeypatch, capsys):
+def test_long_checks_report_progress_on_stderr(monkeypatch, capsys):
     check_drafter(drafters.Drafter())
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(watch, "QUIET", 0.0)

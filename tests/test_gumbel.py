@@ -1,4 +1,4 @@
-"""Shared noise: one seed, one text."""
+"""Common random numbers (Gumbel coupling): one seed, one text."""
 
 import itertools
 import math
@@ -88,7 +88,7 @@ def test_one_text_on_the_bundled_pair_at_length(tiny_pair, temperature):
             np.testing.assert_array_equal(sampler.generate(prompt, 40, Gumbel(seed)).tokens, alone)
 
 
-def test_the_law_over_seeds_is_that_of_the_target():
+def test_over_seeds_the_text_has_the_distribution_of_the_target():
     """Of n = 8,000 seeds over m = 9 texts: P(sum |frequency - p| >= e) <= 2^m exp(-n e^2 / 2) < 1e-13."""
     n, epsilon = 8_000, 0.096
     assert 2**9 * math.exp(-n * epsilon**2 / 2) < 1e-13
@@ -115,7 +115,7 @@ def test_how_often_target_and_draft_draw_the_same():
         assert overlap / (2 - overlap) - 1e-12 <= formula <= overlap + 1e-12
 
 
-def test_noise_is_keyed_by_seed_and_position():
+def test_the_random_numbers_are_keyed_by_seed_and_position():
     p = np.full(1000, 1 / 1000)
     noise = Gumbel(3)
     first = [noise.at(7).draw(p), noise.at(8).draw(p), noise.at(7).draw(p)]
@@ -130,7 +130,7 @@ def test_a_token_of_probability_zero_is_never_drawn():
     assert {Gumbel(seed).draw(p) for seed in range(50)} == {1, 3}
 
 
-def test_a_rule_that_needs_independent_numbers_refuses_shared_noise():
+def test_a_rule_that_needs_independent_numbers_refuses_common_random_numbers():
     sampler = SpeculativeSampler(TARGET, ModelDrafter(OTHER), verifier=rejection)
     with pytest.raises(ValueError, match="use it with the verifier exact_match"):
         sampler.generate([0], 5, Gumbel(0))

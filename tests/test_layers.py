@@ -13,7 +13,7 @@ SHAPE = HParams(n_vocab=53, n_ctx=29, n_embd=3 * 7, n_head=3, n_layer=2)
 
 
 def assert_same_intermediates(ours, golden, rtol):
-    """Compare in the order of the pass, so that the first that differs is the one named."""
+    """Compare in the order of the pass, so that the first one that differs is named."""
     for name, array in ours:
         assert array.dtype == np.float32, f"{name} is {array.dtype}"
         scale = np.abs(golden[name]).max()
@@ -36,7 +36,7 @@ def test_every_intermediate_equals_that_of_transformers(module, request):
     assert_same_intermediates(ours, golden, rtol=2e-6)
 
 
-def test_a_difference_is_named_where_it_begins(module):
+def test_the_first_intermediate_that_differs_is_named(module):
     params = random_gpt2(SHAPE).params
     golden = {name: array.copy() for name, array in intermediates(module, [1, 2, 3], params, 3)}
     c_fc = params["blocks"][1]["mlp"]["c_fc"]

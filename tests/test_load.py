@@ -36,7 +36,7 @@ def logits(folder):
     return gpt2np.load(folder)[0](TOKENS)
 
 
-def test_with_and_without_prefix_and_with_what_is_no_parameter(folder):
+def test_with_and_without_prefix_and_with_tensors_that_are_not_parameters(folder):
     plain = logits(folder)
     mask = np.ones((1, 1, 29, 29), bool)
     extra = {"h.0.attn.bias": mask, "h.1.attn.masked_bias": np.array(-1e4, np.float32)}
@@ -81,8 +81,8 @@ def test_float32_matrices_are_used_in_place():
 
 
 @pytest.mark.parametrize("layout", ["hub", "openai"])
-def test_a_model_keeps_nothing_of_its_file(folder, layout):
-    """What is written into the file later changes no model; a file cut short would end the process."""
+def test_a_model_does_not_depend_on_its_file(folder, layout):
+    """Writing to the file later changes no model; reading from a truncated mapped file would end the process."""
     name = "model.safetensors"
     if layout == "openai":
         write_checkpoint(folder, random_tensors(SHAPE))
@@ -118,7 +118,7 @@ def test_a_size_is_a_folder_in_models_dir(folder, tmp_path_factory):
     [
         (lambda t: t.pop("h.1.mlp.c_fc.bias"), r"lacks h\.1\.mlp\.c_fc\.bias; use the files"),
         (lambda t: [t.pop(name) for name in list(t) if name.startswith("h.1.")], r"lacks .* and 8 more"),
-        (lambda t: t.update({"h.2.ln_1.bias": t["ln_f.bias"]}), r"has no place for h\.2\.ln_1\.bias"),
+        (lambda t: t.update({"h.2.ln_1.bias": t["ln_f.bias"]}), r"has the unexpected h\.2\.ln_1\.bias"),
         (
             lambda t: t.update({"ln_f.bias": t["ln_f.bias"][:-1]}),
             r"wrong shape for ln_f\.bias \[20\] instead of \[21\]",
@@ -129,7 +129,7 @@ def test_a_size_is_a_folder_in_models_dir(folder, tmp_path_factory):
         ),
         (
             lambda t: t.update({"ln_f.bias": np.zeros(21, np.int32)}),
-            r"no floating-point numbers in ln_f\.bias \(int32\)",
+            r"no floating-point values in ln_f\.bias \(int32\)",
         ),
         (lambda t: t.update({"lm_head.weight": t["wte.weight"] + 1}), r"lm_head\.weight that differs from wte"),
         (
@@ -156,15 +156,15 @@ def test_the_wrong_tensor_is_named(folder, change, message):
         ({"n_inner": 50}, "n_inner is 50, but GPT-2 has None"),
         ({"n_head": 4}, "n_embd a multiple of n_head"),
         ({"n_layer": "2"}, "expected positive whole numbers"),
-        ({"vocab_size": 2000}, "the vocabulary has 2048 tokens, but the model 2000"),
+        ({"vocab_size": 2000}, "the vocabulary has 2048 tokens, but the model has 2000"),
         ({"n_layer": 3}, r"lacks h\.2\.ln_1\.weight"),
         ({"n_layer": 10**9}, r"has 28 tensors, too few for the 1000000000 layers of its config"),
         ({"n_embd": 3 * 10**4200}, "expected positive whole numbers"),
-        ({"model_type": "x" * 1_000_000}, r"model_type is 'xxx.* only that is computed here"),
+        ({"model_type": "x" * 1_000_000}, r"model_type is 'xxx.* only that is supported"),
         ({"model_type": "\x1b[2J"}, r"model_type is '\\x1b\[2J', but GPT-2 has"),
     ],
 )
-def test_a_config_that_is_no_gpt2_is_refused(folder, change, message):
+def test_a_config_that_is_not_a_gpt2s_is_refused(folder, change, message):
     (folder / "config.json").write_text(json.dumps(CONFIG | change))
     with pytest.raises(CheckpointError, match=message) as error:
         gpt2np.load(folder)
@@ -233,7 +233,7 @@ def test_a_name_that_others_use_is_answered_with_ours(tmp_path, name, remedy):
     assert len(str(caught.value)) < 400 and list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_of_that_name_is_taken(folder, monkeypatch):
+def test_a_folder_of_that_name_is_used(folder, monkeypatch):
     monkeypatch.chdir(folder.parent)
     folder.rename(folder.parent / "gpt2")
     assert gpt2np.load("gpt2")[0].hparams == SHAPE

@@ -179,7 +179,7 @@ def test_a_request_that_cannot_be_met_is_refused(options, message):
 
 
 def test_two_models_without_a_common_vocabulary(tmp_path):
-    """A pair of folders, told apart by nothing but two tokens that are swapped."""
+    """Two folders that differ only in two swapped tokens."""
     from gpt2np.loading import find_folder
 
     source = find_folder("tiny-draft", None)
@@ -271,7 +271,7 @@ def test_sampling_options_change_the_text():
 
 
 def test_the_text_ends_with_the_stop_text():
-    """In mid-token, too: nothing behind it is shown."""
+    """Also in the middle of a token: nothing after it is shown."""
     whole = report()["autoregressive"]["text"]
     stop = whole[41:44]
     wanted = whole[: whole.index(stop) + 3]

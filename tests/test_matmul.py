@@ -1,4 +1,4 @@
-"""Rows keep their bits: in the product, and through the whole model, with every strategy."""
+"""Batch invariance: of the product and of the whole model, with every strategy."""
 
 import json
 import os
@@ -35,7 +35,7 @@ def random(*shape, seed=0):
     ("n_in", "n_out"),
     [(1, 1), (7, 13), (64, 64), (63, 65), (256, 768), (768, 257), (1024, 128), (1025, 64), (3072, 200), (1000, 3000)],
 )
-def test_a_row_has_the_same_bits_in_any_company(strategy, n_in, n_out):
+def test_a_row_is_bitwise_identical_among_any_other_rows(strategy, n_in, n_out):
     x, w = random(40, n_in), random(n_in, n_out, seed=1)
     panels = Panels(w)
     alone = np.concatenate([x[i : i + 1] @ panels for i in range(len(x))])
@@ -58,7 +58,7 @@ def test_also_in_two_threads(strategy, monkeypatch):
 
 
 def test_several_threads_of_a_program(monkeypatch):
-    """Each takes a worker of its own."""
+    """Each uses its own worker."""
     monkeypatch.setattr(two_threads, "TWO_THREADS_FROM", 0)
     monkeypatch.setattr(two_threads, "N_THREADS", 2)
     monkeypatch.setattr(two_threads, "idle", [])
@@ -127,8 +127,8 @@ def test_rows_of_weight_zero_and_more_columns_change_nothing(strategy):
 
 
 @pytest.mark.parametrize(("shape", "n_steps"), [(SHAPE, 80), (HParams(31, 700, 256, 1, 1), 4)], ids=["small", "wide"])
-def test_logits_are_the_same_bits_however_they_are_asked_for(strategy, shape, n_steps):
-    """In the wide one the products of attention for 12 rows would be too large for the kernels for small matrices."""
+def test_logits_are_bitwise_identical_for_any_split_into_calls(strategy, shape, n_steps):
+    """In the wide model, attention's products with 12 rows would be too large for the kernels for small matrices."""
     model, other = random_gpt2(shape), random_gpt2(shape)
     for tokens, n_last in walk(model, n_steps):
         assert model(tokens, n_last).tobytes() == one_by_one(other, tokens)[-n_last:].tobytes()
@@ -156,7 +156,7 @@ class Recorder:
 
 
 @pytest.mark.parametrize("K", [1, 4, 8])
-def test_the_logits_behind_greedy_text_are_those_of_the_target_alone(strategy, tiny_pair, K):
+def test_the_logits_of_greedy_text_are_those_of_the_target_alone(strategy, tiny_pair, K):
     target, draft, tokenizer = tiny_pair
     greedy, prompt = Sampling(0), tokenizer.encode("There was once a fisherman who")
     alone, checked = Recorder(target), Recorder(target)
@@ -167,8 +167,8 @@ def test_the_logits_behind_greedy_text_are_those_of_the_target_alone(strategy, t
 
 
 @pytest.mark.parametrize("kernels", ["SkylakeX", "Haswell", "Sandybridge", "Nehalem", "Prescott"])
-def test_the_chosen_strategy_keeps_the_bits_with_other_kernels(kernels):
-    """OpenBLAS takes the kernels of another processor where it is told to, if this one can run them."""
+def test_the_chosen_strategy_is_invariant_with_other_kernels(kernels):
+    """OpenBLAS can be told to use the kernels of another processor, if this one can run them."""
     code = """
 import json, sys
 sys.path.insert(0, "tests")

@@ -50,8 +50,8 @@ def test_the_fast_pass_equals_the_reference_on_the_bundled_pair(tiny_pair):
 
 
 @pytest.mark.parametrize("n_cached", [0, 1, 5])
-def test_positions_and_mask_serve_the_nodes_of_a_tree(n_cached):
-    """Every node's row is that of the text and the node's own path, whatever branches are computed beside it."""
+def test_positions_and_mask_allow_the_nodes_of_a_tree(n_cached):
+    """Every node's row is that of the text and the node's own path, whatever branches are computed with it."""
     model, text = random_gpt2(SHAPE), [3, 1, 4, 1, 5, 9]
     nodes, parents = [7, 8, 7, 10, 11, 2, 7], [-1, -1, 0, 0, 1, 3, 5]
     paths = []  # the indices of a node's ancestors and its own
@@ -79,7 +79,7 @@ def test_positions_and_mask_serve_the_nodes_of_a_tree(n_cached):
 
 
 def test_threads_share_a_model():
-    """Eight threads, each with texts of its own, at the shortest switch interval."""
+    """Eight threads with different texts, at the shortest switch interval."""
     model, rng, wrong = random_gpt2(SHAPE), np.random.default_rng(0), []
     texts = [rng.integers(0, SHAPE.n_vocab, 12).tolist() for _ in range(8)]
     expected = [model(text, 3).tobytes() for text in texts]
@@ -180,7 +180,7 @@ def interrupted(call, n):
 
 @pytest.mark.parametrize("make", [lambda model: model, lambda model: EarlyExit(model, 1)], ids=["GPT2", "EarlyExit"])
 def test_a_call_interrupted_at_any_line_leaves_the_model_right(make):
-    """Ctrl-C may come between any two lines; what is asked after it comes out as from a new model."""
+    """Ctrl-C may come between any two lines; later calls give the same results as a new model."""
     model, fresh, n = make(random_gpt2(SHAPE)), make(random_gpt2(SHAPE)), 1
     expected = {}
     for tokens in ([1, 2, 7, 8, 9], [1, 2, 3, 4]):
@@ -206,7 +206,7 @@ def test_tokens_may_come_as_any_sequence_and_stay_as_they_are():
     for same in (array, (1, 2, 3), array.astype(np.int32)):
         model.reset()
         np.testing.assert_array_equal(model(same), logits)
-    tokens.append(4)  # the caller's list: the model keeps no hold on it
+    tokens.append(4)  # the caller's list: the model keeps no reference to it
     np.testing.assert_allclose(model([1, 2, 3, 5]), uncached(model, [1, 2, 3, 5], 1), rtol=1e-4, atol=1e-4)
 
 
@@ -221,12 +221,12 @@ def test_tokens_may_come_as_any_sequence_and_stay_as_they_are():
         ([-1, 2], 1, "expected token ids from 0 to 52, got -1 to 2"),
     ],
 )
-def test_what_cannot_be_run_is_refused(tokens, n_last, message):
+def test_tokens_that_cannot_be_run_are_refused(tokens, n_last, message):
     with pytest.raises(ValueError, match=message):
         random_gpt2(SHAPE)(tokens, n_last)
 
 
-def test_n_params_counts_every_number():
+def test_n_params_counts_every_parameter():
     assert random_gpt2(SHAPE).n_params == sum(tensor.size for tensor in random_tensors(SHAPE).values())
 
 

@@ -1,6 +1,6 @@
-"""Every reader against damaged copies of a good file: it refuses in one short sentence, or what it reads works.
+"""Every reader on damaged copies of a good file: it refuses them in one short sentence, or what it reads works.
 
-Few mutants of each format by default, ten thousand in the group `slow`.
+A few mutants of each format by default, ten thousand in the group `slow`.
 """
 
 import json
@@ -173,7 +173,7 @@ CASES = {
 
 
 def refused(folder, name, whole, damage, use, seed):
-    """The message that refuses the mutant of this seed, or None where it was read and works."""
+    """The message that refuses the mutant of this seed, or None if it was read and works."""
     (folder / name).write_bytes(whole)
     damage(folder / name, source(seed))
     try:

@@ -27,7 +27,7 @@ def chromium():
 
 @pytest.fixture(scope="session")
 def trace():
-    """Three guesses a round; accepted, rejected and dropped ones, corrections and a bonus, and texts that attack."""
+    """Drafts of three tokens; accepted, rejected and dropped ones, corrections and a bonus, and texts that attack."""
     target, draft = TableModel.random(7, seed=1, n_ctx=64), TableModel.random(7, seed=2, n_ctx=64)
     sampler = speculative.SpeculativeSampler(target, speculative.ModelDrafter(draft), K=3)
     generation = sampler.generate([3, 1], 40, 5, keep_probs=True)
@@ -140,7 +140,7 @@ def test_the_player_steps(view, trace):
 
 
 def test_it_plays_and_follows_the_keys(view, trace):
-    view.locator("#play").click()  # from the end it starts anew
+    view.locator("#play").click()  # from the end it starts again
     while int(view.locator("#slider").input_value()) not in range(2, 20):
         view.wait_for_timeout(50)
     view.locator("#play").click()
@@ -154,7 +154,7 @@ def test_it_plays_and_follows_the_keys(view, trace):
     assert int(view.locator("#slider").input_value()) == stopped + 1
 
 
-def test_guesses_that_were_not_kept_can_be_left_out(view):
+def test_draft_tokens_that_were_not_kept_can_be_left_out(view):
     assert view.locator(".round .rejected:visible").count() > 0
     view.locator("#guesses").uncheck()
     assert view.locator(".round .rejected:visible, .round .dropped:visible").count() == 0
@@ -181,7 +181,7 @@ def test_another_rule_is_not_explained_as_rejection(chromium, trace, tmp_path):
 
 
 def test_a_page_of_a_plain_generation(chromium, tmp_path):
-    """No guesses, no probabilities: the page says so and works."""
+    """No draft tokens, no probabilities: the page says so and works."""
     model = TableModel.random(7, seed=1, n_ctx=64)
     generation = speculative.AutoregressiveSampler(model).generate([1], 5, 0)
     (tmp_path / "t.html").write_text(page(Trace.of(generation)), encoding="utf-8")

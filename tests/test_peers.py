@@ -1,4 +1,4 @@
-"""The same numbers as `transformers`, at GPT-2's true shapes and on the bundled pair.
+"""The same results as `transformers`, at GPT-2's real shapes and on the bundled pair.
 
 python -m pip install -e ".[test]" torch==2.13.0 transformers
 python -m pytest -m peers
@@ -27,7 +27,7 @@ def libraries():
 
 
 @pytest.mark.parametrize("size", SHAPES)
-def test_a_random_model_of_the_true_shape(libraries, size, gpt2_vocabulary_files, tmp_path):
+def test_a_random_model_of_the_real_shape(libraries, size, gpt2_vocabulary_files, tmp_path):
     """Saved by transformers, loaded here: every intermediate, the logits, and the logits through the cache."""
     torch, transformers = libraries
     n_layer, n_head, n_embd = SHAPES[size]

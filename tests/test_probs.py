@@ -37,13 +37,13 @@ def test_extreme_logits_and_temperatures_stay_exact():
 
 @pytest.mark.parametrize("temperature", [0, 1])
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_logits_that_are_no_numbers_are_refused(temperature, bad):
+def test_logits_that_are_not_numbers_are_refused(temperature, bad):
     with pytest.raises(ValueError, match="expected finite logits"):
         Sampling(temperature=temperature)(np.array([[0, 1], [bad, 2]]))
 
 
 @pytest.mark.parametrize("temperature", [-1, np.inf, np.nan])
-def test_a_temperature_that_is_none_is_refused(temperature):
+def test_an_invalid_temperature_is_refused(temperature):
     with pytest.raises(ValueError, match="expected a temperature of 0 or more"):
         Sampling(temperature=temperature)
 
@@ -80,7 +80,7 @@ def test_the_uniform_is_scaled_to_the_sum_of_the_probabilities():
 @given(weights, weights)
 @settings(deadline=None, derandomize=True)
 def test_residual_and_acceptance_make_up_the_target(a, b):
-    """The identity min(p, q) + (p - q)+ = p, through the two functions: what one step of the rule emits has law p."""
+    """min(p, q) + (p - q)+ = p, through the two functions: what one step of the rule emits has distribution p."""
     n = max(len(a), len(b))
     p, q = (distribution(integers + [0] * (n - len(integers))) for integers in (a, b))
     accepted = [q[x] * acceptance_probability(p, q, x) if q[x] > 0 else 0.0 for x in range(n)]

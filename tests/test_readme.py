@@ -1,4 +1,4 @@
-"""The README's blocks and the docstrings' examples run and give what they say."""
+"""The README's blocks and the docstrings' examples run and give the results shown."""
 
 import doctest
 import importlib
@@ -36,7 +36,7 @@ def blocks(page, language=""):
 
 
 def normal(output):
-    """A page of main.py with the figures that depend on the machine and the moment left open."""
+    """A page of main.py without the measurements that depend on the machine and the moment."""
     output = re.sub(r"in \d+\.\d\d s, \d+\.\d tokens per second", "in _ s, _ tokens per second", output)
     output = re.sub(r"^.* time .*$", lambda line: re.sub(r"\d+\.\d+", "_", line.group()), output, flags=re.M)
     return re.sub(r"^speedup       \d+\.\d\d$", "speedup       _", output, flags=re.M)

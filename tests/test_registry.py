@@ -21,7 +21,7 @@ SMALL = {"target_model_size": "tiny-draft", "exit_layer": 1}
 
 @dataclass
 class Stutter:
-    """Guesses that the last token comes again."""
+    """Drafts the last token again."""
 
     n_vocab: int
 

@@ -17,7 +17,7 @@ def rows(n_drafted):
     return np.array([P] * n_drafted + [BONUS])
 
 
-def test_one_step_has_the_law_of_the_target():
+def test_one_step_has_the_distribution_of_the_target():
     """Summed over the drafted token and over equally spaced uniforms that split every interval exactly."""
     law = np.zeros(5)
     n = 16
@@ -30,7 +30,7 @@ def test_one_step_has_the_law_of_the_target():
     np.testing.assert_allclose(law, P, rtol=0, atol=1e-12)
 
 
-def test_a_guess_is_accepted_below_p_over_q_and_not_at_it():
+def test_a_draft_token_is_accepted_below_p_over_q_and_not_at_it():
     for x, ratio in ((2, 0.25), (4, 0.0)):
         assert rejection(draft(x), rows(1), Uniform(ratio, 0.5)).n_accepted == 0
         if ratio:
@@ -39,7 +39,7 @@ def test_a_guess_is_accepted_below_p_over_q_and_not_at_it():
         assert rejection(draft(x), rows(1), Uniform(ALMOST_ONE, 0.5)).n_accepted == 1
 
 
-def test_the_first_rejected_guess_ends_the_block():
+def test_the_first_rejected_draft_token_ends_the_block():
     n = 1000
     assert rejection(draft(0, 2, 0), rows(3), Uniform(0.5, 0.3, 0.0)) == Verdict(1, 0)
     replaced = [rejection(draft(0, 2, 0), rows(3), Uniform(0.5, 0.3, (i + 0.5) / n)).next_token for i in range(n)]
@@ -51,7 +51,7 @@ def test_the_bonus_comes_from_the_last_row():
     assert rejection(draft(0, 1), rows(2), Uniform(0.0, 0.0, 0.51)) == Verdict(2, 4)
 
 
-def test_without_guesses_it_is_a_plain_step():
+def test_an_empty_draft_is_a_plain_step():
     rng = Uniform(0.51)
     assert rejection(draft(), rows(0), rng) == Verdict(0, 4)
     assert rng.numbers == []

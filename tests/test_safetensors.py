@@ -82,8 +82,8 @@ GOOD = {"x": entry("F32", [2], 0, 8)}
         (b"[" * 100_000, b"", None, "not JSON"),
         (b'{"x": 1, "x": 2}', b"", None, "a name appears twice"),
         (b"[]", b"", None, "not a JSON object"),
-        ({"x": 1}, b"", None, "entry for 'x' needs dtype, shape and data_offsets"),
-        ({"x": {"dtype": "F32", "shape": [2]}}, b"", None, "entry for 'x' needs dtype, shape and data_offsets"),
+        ({"x": 1}, b"", None, "'x' must have exactly dtype, shape and data_offsets"),
+        ({"x": {"dtype": "F32", "shape": [2]}}, b"", None, "'x' must have exactly dtype, shape and data_offsets"),
         ({"x": entry("F8_E4M3", [2], 0, 2)}, bytes(2), None, "tensor 'x' is of type 'F8_E4M3', expected one of F64"),
         ({"x": entry(["F32"], [2], 0, 8)}, bytes(8), None, "tensor 'x' is of type"),
         ({"x": entry("F32", [-2], 0, 8)}, bytes(8), None, "must be whole numbers"),
@@ -115,7 +115,7 @@ def test_a_malformed_file_is_refused(tmp_path, header, data, n_header, message):
 
 
 @pytest.mark.parametrize("n_bytes", [0, 7, 8, 20, 60])
-def test_a_file_cut_off_is_refused(tmp_path, n_bytes):
+def test_a_truncated_file_is_refused(tmp_path, n_bytes):
     whole = write(tmp_path / "file", GOOD, bytes(8)).read_bytes()
     (tmp_path / "file").write_bytes(whole[:n_bytes])
     with pytest.raises(CheckpointError, match=str(tmp_path / "file")):

@@ -18,8 +18,8 @@ def speculative_sampler(target=TARGET, draft=DRAFT, K=3, sampling=Sampling(), dr
     return SpeculativeSampler(target, drafter, K=K, sampling=sampling)
 
 
-def test_the_generated_tokens_have_the_law_of_the_target():
-    """With real random numbers; test_verifiers.py has the law itself, by enumeration.
+def test_the_generated_tokens_have_the_distribution_of_the_target():
+    """With real random numbers; test_verifiers.py has the exact distribution, by enumeration.
 
     Of n samples over m outcomes, P(sum |frequency - probability| >= e) <= 2^m exp(-n e^2 / 2), which is below 1e-13 for
     n = 12000, m = 27 and e = 0.0905 (Weissman et al. 2003, theorem 2.1). The seed is fixed; a bias of the size of e is
@@ -38,7 +38,7 @@ def test_the_generated_tokens_have_the_law_of_the_target():
 
 @pytest.fixture(scope="module")
 def greedy_texts(tiny_pair):
-    """Three prompts and the target's own 60 tokens behind each."""
+    """Three prompts and the target's own 60 tokens after each."""
     target, _, tokenizer = tiny_pair
     texts = ("Once upon a time", '"Who are you?" said the', "<|endoftext|>")
     alone = AutoregressiveSampler(target, sampling=GREEDY)
@@ -71,7 +71,7 @@ def test_exactly_n_tokens(sampling):
 
 
 def test_never_past_n_ctx():
-    """Up to the last place of the context and not a call beyond it, for both models."""
+    """Up to the last position of the context and no further, for both models."""
     longest = []
 
     class Watched(TableModel):
@@ -122,7 +122,7 @@ def test_one_seed_one_text():
         assert texts[0] == texts[1] == texts[3] != texts[2]
 
 
-def test_one_generator_goes_on_from_call_to_call():
+def test_one_generator_continues_from_call_to_call():
     sampler, rng = speculative_sampler(), np.random.default_rng(0)
     assert sampler.generate([0], 30, rng).tokens.tolist() != sampler.generate([0], 30, rng).tokens.tolist()
 
@@ -223,7 +223,7 @@ def test_a_wrong_drafter_is_refused():
 
 
 def test_a_stop_token_ends_the_text_wherever_it_falls():
-    """The text is that without stop tokens up to the first of them; in mid-block nothing behind it is emitted."""
+    """The text is the one without stop tokens, up to the first of them; after it no token of a block is emitted."""
     places = set()
     for seed, K in itertools.product(range(40), (1, 3, 5)):
         for sampler in (speculative_sampler(K=K), AutoregressiveSampler(TARGET)):

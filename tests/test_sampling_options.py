@@ -1,4 +1,4 @@
-"""Temperature, truncation and penalty: each by hand, and each exact through every verifier; where a text stops."""
+"""Temperature, truncation and penalty: each by hand, and each exact with every verifier; where a text stops."""
 
 import itertools
 import math
@@ -76,7 +76,7 @@ def test_of_equal_tokens_the_lower_ids_stay():
 
 
 def test_the_order_is_temperature_then_top_k_then_top_p_then_min_p():
-    """Each option sees what the one before has left; any other order gives another row here."""
+    """Each option applies to what the one before has left; here any other order gives another row."""
     squared = np.array([16, 9, 4, 1]) / 30  # temperature 1/2
     np.testing.assert_allclose(probs_of(temperature=0.5), squared)
     np.testing.assert_allclose(probs_of(temperature=0.5, top_p=0.6), [0.64, 0.36, 0, 0])  # 16/30 < 0.6 <= 25/30
@@ -132,8 +132,8 @@ def test_options_out_of_range_are_refused(options, message):
 @pytest.mark.parametrize("draft_options", ["the target's", "its own"])
 @pytest.mark.parametrize("verifier", [rejection, block, exact_match, Lenient(1)])
 @pytest.mark.parametrize("name", OPTIONS)
-def test_the_joint_law_is_that_of_the_target(name, verifier, draft_options):
-    """With the same option on p and q, and with a draft that knows nothing of it."""
+def test_the_joint_distribution_is_that_of_the_target(name, verifier, draft_options):
+    """With the same option on p and q, and with a draft that does not use it."""
     sampling, target, other = OPTIONS[name], TableModel.random(3, seed=1), TableModel.random(3, seed=2)
     drafter = ModelDrafter(other, sampling=sampling if draft_options == "the target's" else Sampling())
     sampler = SpeculativeSampler(target, drafter, verifier=verifier, K=2, sampling=sampling)
@@ -148,7 +148,7 @@ def test_the_joint_law_is_that_of_the_target(name, verifier, draft_options):
 
 
 @pytest.mark.parametrize("name", OPTIONS)
-def test_under_shared_noise_one_seed_stays_one_text(name):
+def test_with_common_random_numbers_one_seed_is_one_text(name):
     sampling = OPTIONS[name]
     for seed, K in itertools.product(range(10), (1, 3)):
         alone = AutoregressiveSampler(TARGET, sampling=sampling).generate([0, 1], 10, Gumbel(seed)).tokens
@@ -168,7 +168,7 @@ def decode(tokens):
 
 @pytest.mark.parametrize("text", ["b", "aba", "bb", "\N{SNOWMAN}a"])
 def test_a_stop_text_ends_the_text_wherever_it_falls(text):
-    """The text is that without it up to the first token that completes it, in mid-block or not."""
+    """The text is the one without it, up to the first token that completes it, inside a block or not."""
     stop, places = StopText(text, decode), set()
     samplers = [SpeculativeSampler(TARGET, ModelDrafter(OTHER), K=K) for K in (1, 3, 5)]
     for seed, sampler in itertools.product(range(60), [*samplers, AutoregressiveSampler(TARGET)]):
@@ -184,7 +184,7 @@ def test_a_stop_text_ends_the_text_wherever_it_falls(text):
     assert {origin for _, origin in places} >= {"accepted", "correction", "bonus", "plain"}
 
 
-def test_the_law_of_a_stopped_text_is_that_of_the_target():
+def test_a_stopped_text_has_the_distribution_of_the_target():
     options = {"stop": StopText("ba", decode), "stop_tokens": [3]}
     wanted = exact_law(lambda rng: AutoregressiveSampler(TARGET).generate([0], 3, rng, **options).tokens)
     assert {len(tokens) for tokens in wanted} == {1, 2, 3}
@@ -194,7 +194,7 @@ def test_the_law_of_a_stopped_text_is_that_of_the_target():
         assert law.keys() == wanted.keys() and all(abs(law[t] - wanted[t]) < 1e-12 for t in wanted)
 
 
-def test_the_prompt_is_no_part_of_what_stops():
+def test_a_stop_text_in_the_prompt_does_not_count():
     generation = AutoregressiveSampler(TableModel([[1, 0, 0, 0]] * 4)).generate([1], 5, 0, stop=StopText("ba", decode))
     assert generation.tokens.tolist() == [0] * 5
 

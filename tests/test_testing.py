@@ -1,4 +1,4 @@
-"""The graders, by what they must reject and what they must let pass."""
+"""The graders: what they must reject and what must pass."""
 
 import itertools
 import re
@@ -56,13 +56,13 @@ def test_every_exhibit_is_caught_by_its_grader_with_the_right_hint(name):
 
 
 @pytest.mark.parametrize("name", EXHIBITS)
-def test_the_error_of_the_law_is_0_only_where_another_check_sees_the_mistake(name):
+def test_the_error_of_the_distribution_is_0_only_where_another_check_sees_the_mistake(name):
     error = law_error(EXHIBITS[name])
     assert error < 1e-15 if name in LAW_IS_RIGHT else error > 1e-9
 
 
 def test_the_page_of_the_museum(capsys):
-    """The command, in this process: the laws take long, and stand in the tests above, too."""
+    """The command, in this process: the distributions take long, and are in the tests above as well."""
     COMMANDS["museum"]()
     page = capsys.readouterr().out
     assert len(EXHIBITS) >= 20
@@ -214,7 +214,7 @@ def test_right_verifiers_pass_in_any_style(verifier):
 # ------------------------------------------------------------------------------------------------ wrong ones do not
 
 
-def test_a_mistake_that_no_museum_has_is_caught_and_its_law_is_shown():
+def test_a_mistake_that_the_museum_lacks_is_caught_and_its_distribution_is_shown():
     """Accepts with the square root of the ratio, and draws from the right residual."""
 
     def wrong(draft, target_probs, rng):
@@ -250,7 +250,7 @@ def test_a_mistake_that_no_museum_has_is_caught_and_its_law_is_shown():
         (Verdict(0, 2), "next_token must be a token from 0 to 1; you returned 2"),
     ],
 )
-def test_a_verdict_that_is_none(returned, message):
+def test_an_invalid_verdict(returned, message):
     with pytest.raises(AssertionError, match=message):
         check_verifier(lambda *_: returned)
 
@@ -399,7 +399,7 @@ def test_a_sampler_in_another_style_passes():
     check_sampler(Mine)
 
 
-def test_a_sampler_that_reckons_with_k_guesses_is_caught():
+def test_a_sampler_that_relies_on_k_draft_tokens_is_caught():
     class ReckonsWithK(Mine):
         def n_rows(self, k, draft, context):
             return min(k + 1, len(context) + len(draft.tokens))

@@ -1,4 +1,4 @@
-"""The reader of TensorFlow's format against files that TensorFlow wrote (golden_tf/), and against damage."""
+"""The reader of TensorFlow's format, on files that TensorFlow wrote (golden_tf/) and on damaged ones."""
 
 import struct
 import sys
@@ -34,7 +34,7 @@ def test_an_index_of_several_blocks_and_two_data_files():
     assert n_blocks > 1
 
 
-def test_the_same_model_from_both_formats_is_the_same_to_the_bit():
+def test_the_same_model_from_both_formats_is_bitwise_identical():
     hparams = read_hparams(MODEL.with_name("hparams.json"))
     ours = build_params(openai_names(read_tf_checkpoint(MODEL, verify=True)), hparams, "tf")
     theirs = build_params(read_safetensors(ROOT / "tests/golden/model.safetensors"), hparams, "safetensors")
@@ -105,7 +105,7 @@ def crc_by_bits(data):
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 4, 15, 16, 17, 100, 1001, 4095, 4096, 4097, 70_001])
-def test_the_checksum_equals_that_of_the_plain_walk(n):
+def test_the_checksum_equals_that_of_the_plain_loop(n):
     data = np.random.default_rng(n).integers(0, 256, n, dtype=np.uint8)
     assert crc32c(data) == crc32c(data.tobytes()) == crc_by_bits(data.tolist())
 
@@ -159,7 +159,7 @@ def test_a_checkpoint_made_by_hand(checkpoint):
         ([HEADER, (b"x", b"\x12\x7f")], "variable 'x' ends at byte 2, in the middle of 127 bytes"),
         ([HEADER, (b"x", b"\xff" * 11)], "a number that does not end"),
         ([HEADER, (b"x", field(1, 2**63))], "expected a number"),
-        ([(b"", field(1, 1) + field(2, 1)), (b"x", entry())], "the numbers are big-endian"),
+        ([(b"", field(1, 1) + field(2, 1)), (b"x", entry())], "the data are big-endian"),
         ([(b"", field(1, 2**40)), (b"x", entry())], "the header says 1099511627776 data files for 1 variables"),
         ([(b"x", entry())], "the header says 0 data files"),
         ([HEADER, (b"x", entry()), (b"a", entry())], "the key b'a' is out of order"),
@@ -196,8 +196,8 @@ def test_a_block_is_read_once(checkpoint, n_blocks, message):
         read_tf_checkpoint(checkpoint)
 
 
-def test_keys_that_share_their_beginning_cost_no_more_than_the_limit(checkpoint):
-    """Entries of five bytes, each of which stands for a key of nearly a thousand."""
+def test_keys_that_share_a_prefix_cost_no_more_than_the_limit(checkpoint):
+    """Entries of five bytes, each of which expands to a key of nearly a thousand."""
     content = varint(0) + varint(990) + varint(0) + b"k" * 990
     for i in range(2**14):
         content += varint(990) + varint(2) + varint(0) + i.to_bytes(2, "big")
@@ -219,14 +219,14 @@ def test_a_key_that_shares_more_than_there_is_is_refused(checkpoint):
 
 
 def test_missing_files_are_named(checkpoint):
-    with pytest.raises(CheckpointError, match=r"c\.index is not there"):
+    with pytest.raises(CheckpointError, match=r"c\.index is missing"):
         read_tf_checkpoint(checkpoint)
     write_index(checkpoint.with_suffix(".index"), [(b"", field(1, 2)), (b"x", entry()), (b"y", entry())])
-    with pytest.raises(CheckpointError, match=r"c\.data-00000-of-00002 is not there"):
+    with pytest.raises(CheckpointError, match=r"c\.data-00000-of-00002 is missing"):
         read_tf_checkpoint(checkpoint)
 
 
-def test_a_wrong_checksum_of_a_tensor_is_seen_where_asked_for(checkpoint):
+def test_a_wrong_checksum_of_a_tensor_is_detected_on_request(checkpoint):
     write_index(checkpoint.with_suffix(".index"), [HEADER, (b"x", entry(extra=varint(6 * 8 + 5) + bytes(4)))])
     assert len(read_tf_checkpoint(checkpoint)) == 1
     with pytest.raises(CheckpointError, match="variable 'x' does not have its checksum"):
@@ -234,7 +234,7 @@ def test_a_wrong_checksum_of_a_tensor_is_seen_where_asked_for(checkpoint):
 
 
 @pytest.mark.parametrize("n_bytes", [0, 1, 47, 48, 500, 900, 937])
-def test_an_index_cut_off_is_refused(tmp_path, n_bytes):
+def test_a_truncated_index_is_refused(tmp_path, n_bytes):
     path = tmp_path / "cut.index"
     path.write_bytes(MODEL.with_name("model.ckpt.index").read_bytes()[:n_bytes])
     with pytest.raises(CheckpointError, match=r"cut\.index"):
@@ -266,8 +266,8 @@ def damaged(whole, where):
 
 @settings(max_examples=400, deadline=None, derandomize=True)
 @given(where=st.data())
-def test_a_damaged_checkpoint_is_refused_or_read_right(where, tmp_path_factory):
-    """Damage anywhere in the index: CheckpointError, or the very variables where it fell on bytes that mean nothing."""
+def test_a_damaged_checkpoint_is_refused_or_read_correctly(where, tmp_path_factory):
+    """Damage anywhere in the index: CheckpointError, or the right variables if only unused bytes were hit."""
     folder = tmp_path_factory.getbasetemp()
     good = read_tf_checkpoint(MODEL)
     (folder / "f.index").write_bytes(damaged(MODEL.with_name("model.ckpt.index").read_bytes(), where))
@@ -281,8 +281,8 @@ def test_a_damaged_checkpoint_is_refused_or_read_right(where, tmp_path_factory):
 
 @settings(max_examples=400, deadline=None, derandomize=True)
 @given(where=st.data())
-def test_entries_damaged_behind_their_checksum_are_refused_in_bounds(where, tmp_path_factory):
-    """The same where the checksums fit, as an attacker would have them: CheckpointError, or views of the data files."""
+def test_damaged_entries_with_valid_checksums_are_refused_or_stay_in_bounds(where, tmp_path_factory):
+    """The same with valid checksums, as an attacker would make them: CheckpointError, or views of the data files."""
     folder = tmp_path_factory.getbasetemp()
     values = [HEADER, (b"x", entry()), (b"y", entry(shape=(1, 2), offset=0))]
     values = [(key, damaged(value, where) if value else value) for key, value in values]
@@ -298,7 +298,7 @@ def test_entries_damaged_behind_their_checksum_are_refused_in_bounds(where, tmp_
 
 @settings(max_examples=400, deadline=None, derandomize=True)
 @given(where=st.data())
-def test_a_damaged_safetensors_file_is_refused_or_read_in_bounds(where, tmp_path_factory):
+def test_a_damaged_safetensors_file_is_refused_or_stays_in_bounds(where, tmp_path_factory):
     path = tmp_path_factory.getbasetemp() / "damaged.safetensors"
     whole = safetensors.numpy.save({"a": np.arange(6, dtype=np.float32).reshape(2, 3), "b": np.ones(3, np.float16)})
     path.write_bytes(damaged(whole, where))

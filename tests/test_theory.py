@@ -1,4 +1,4 @@
-"""Theory: against the published tables, against exact enumeration, and the costs it takes."""
+"""Theory: compared with the published tables and with exact enumeration; and the costs that it uses."""
 
 import itertools
 import math
@@ -60,7 +60,7 @@ def test_leviathans_table_1(alpha, K, operations, speed):
     ],
 )
 def test_the_best_draft_lengths(c, wanted):
-    """Against the condition for one more guess to pay, alpha^(K+1) (1 - alpha) (K c + 1) > c (1 - alpha^(K+1))."""
+    """By the condition that one more draft token pays, alpha^(K+1) (1 - alpha) (K c + 1) > c (1 - alpha^(K+1))."""
     for alpha, (K, speed) in zip((0.5, 0.6, 0.7, 0.8, 0.9), wanted):
         assert best_K(alpha, c) == K and round(speedup(alpha, K, c), 2) == speed
         pays = [alpha ** (k + 1) * (1 - alpha) * (k * c + 1) > c * (1 - alpha ** (k + 1)) for k in range(21)]
@@ -86,7 +86,7 @@ def test_for_one_alpha_a_long_text_takes_the_time_of_the_formula(alpha, K):
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=7), st.integers(0, 4))
 @settings(deadline=None, derandomize=True)
-def test_expected_time_is_that_of_all_ways_in_which_the_guesses_can_fall(acceptance, K):
+def test_expected_time_is_the_mean_over_all_outcomes_of_the_draft_tokens(acceptance, K):
     c, v = 0.25, (1, 1.5, 1.75, 1.875, 2.0)
 
     def time(flags):
@@ -124,8 +124,8 @@ def test_the_mean_acceptance_of_the_targets_tokens_is_the_overlap():
     assert math.isclose(mean, overlap(p, q)[0]) and math.isclose(mean, 0.1 + 0.3 + 0.2)
 
 
-def test_alpha_is_estimated_from_accepted_guesses_and_rejections():
-    """For guesses accepted with probability 0.7, K = 5, A / (A + J) comes to 0.7, and A / drafted does not."""
+def test_alpha_is_estimated_from_accepted_draft_tokens_and_rejections():
+    """For draft tokens accepted with probability 0.7 and K = 5, A / (A + J) is about 0.7, and A / drafted is not."""
     rng, K = np.random.default_rng(0), 5
     accepted = [next((j for j in range(K) if rng.random() >= 0.7), K) for _ in range(20_000)]
     _, low, high = estimate_alpha(sum(accepted), sum(n < K for n in accepted))
@@ -165,7 +165,7 @@ class Slow:
 
 @pytest.fixture
 def clock(monkeypatch):
-    """A clock that stands still but for `Slow`."""
+    """A clock that only `Slow` advances."""
     now = [0.0]
     monkeypatch.setattr("speculative.timing.perf_counter", lambda: now[0])
     return now

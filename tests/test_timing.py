@@ -16,7 +16,7 @@ def test_a_timed_model_has_the_logits_of_the_model():
 
 @pytest.mark.parametrize("K", [1, 3, 5])
 def test_tokens_are_counted_as_a_model_with_a_cache_runs_them(K):
-    """The target runs the prompt and the guesses once, then each round its last token and the guesses."""
+    """The target runs the prompt and the draft once, then in each round its last token and the draft."""
     target, draft = Timed(TARGET, load_seconds=0.5), Timed(DRAFT)
     generation = SpeculativeSampler(target, ModelDrafter(draft), K=K).generate([0, 1, 2, 0], 30, 0)
     first, *others = generation.rounds

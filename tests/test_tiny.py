@@ -1,4 +1,4 @@
-"""The bundled pair holds what its card says."""
+"""The bundled pair is as its README says."""
 
 import json
 import re

@@ -97,7 +97,7 @@ def test_the_stream_holds_back_incomplete_characters(gpt2_tokenizer):
     assert stream.push(tokens[1]) == "" and stream.flush() == "\ufffd"
 
 
-def test_end_of_text_is_special_only_where_asked_for(gpt2_tokenizer):
+def test_end_of_text_is_special_only_on_request(gpt2_tokenizer):
     text = "a<|endoftext|><|endoftext|>b"
     assert gpt2_tokenizer.encode(text, special=True) == [64, 50256, 50256, 65]
     assert 50256 not in gpt2_tokenizer.encode(text)
@@ -119,7 +119,7 @@ def test_show_work_returns_every_step(gpt2_tokenizer):
             assert all(len(a) > len(b) for a, b in zip(piece.merges, piece.merges[1:]))
 
 
-def test_half_a_surrogate_pair_is_a_replacement_character(gpt2_tokenizer):
+def test_a_lone_surrogate_is_a_replacement_character(gpt2_tokenizer):
     assert gpt2_tokenizer.decode(gpt2_tokenizer.encode("a\ud83db\udcff")) == "a\ufffdb\ufffd"
     assert gpt2_tokenizer.encode("\ud83d\ude00") == gpt2_tokenizer.encode("😀")
 
@@ -139,7 +139,7 @@ def test_the_last_merge_counts(small_files, merges):
     assert Tokenizer.from_files(*small_files).encode("ab") == [256]
 
 
-def test_a_merge_of_number_signs_is_no_comment(small_files):
+def test_a_merge_of_number_signs_is_not_a_comment(small_files):
     vocabulary = json.loads(small_files[0].read_text(encoding="utf-8")) | {"##": 257}
     small_files[0].write_text(json.dumps(vocabulary), encoding="utf-8")
     small_files[1].write_text("#version: 0.2\n# #\na b\n", encoding="utf-8")
@@ -154,10 +154,10 @@ def test_a_merge_of_number_signs_is_no_comment(small_files):
         ('{"a": "1"}', None, "not a JSON object from token strings"),
         ('{"a": 0}', None, "no token for 255 of the 256 bytes"),
         (None, "a b\na b c\n", "merges.txt, line 2: expected two symbols, got 'a b c'"),
-        (None, "b a\n", "makes 'ba', which is not in the vocabulary"),
+        (None, "b a\n", "gives 'ba', and one of the three is not in the vocabulary"),
         (lambda v: v | {"ab": 300}, None, "ids are not 0 .. 256"),
         (lambda v: v | {"ab": 5}, None, "ids are not 0 .. 256"),
-        (lambda v: v | {"世": 257}, None, "'世' has characters that stand for no byte"),
+        (lambda v: v | {"世": 257}, None, "'世' has characters that represent no byte"),
     ],
 )
 def test_a_damaged_file_is_named(small_files, vocabulary, merges, message):
@@ -174,7 +174,7 @@ def test_a_damaged_file_is_named(small_files, vocabulary, merges, message):
 
 
 @pytest.mark.parametrize("name", ["gpt2", "tiny-target", "tiny-draft"])
-def test_a_list_of_merges_that_was_cut_off_is_refused(name, gpt2_vocabulary_files, tmp_path):
+def test_a_truncated_list_of_merges_is_refused(name, gpt2_vocabulary_files, tmp_path):
     files = gpt2_vocabulary_files if name == "gpt2" else files_of(find_folder(name, None))[1]
     whole = files[1].read_bytes()
     vocabulary, rng = read_vocabulary(files[0]), random.Random(0)
@@ -193,8 +193,8 @@ def test_a_list_of_merges_that_was_cut_off_is_refused(name, gpt2_vocabulary_file
         ("", r"merges\.txt has no merges"),
         ("#version: 0.2\n", r"merges\.txt has no merges"),
         ("a b\nc d\na b\n", r"merges\.txt: the merge a b appears twice"),
-        ("c d\n", r"merges\.txt has no merge that makes 'ab', a token of the vocabulary, and 0 more: cut off"),
-        ("ab \u4e16\n", r"merges\.txt: the merge 'ab' '\u4e16' makes .* not in the vocabulary"),
+        ("c d\n", r"merges\.txt has no merge for 'ab' and 0 more tokens of the vocabulary: it is cut off"),
+        ("ab \u4e16\n", r"merges\.txt: the merge 'ab' '\u4e16' gives .* not in the vocabulary"),
         ("x" * 5_000_000, r"merges\.txt, line 1: expected two symbols, got 'xxx"),
     ],
 )
@@ -210,7 +210,7 @@ def test_merges_that_do_not_make_the_vocabulary_are_refused(small_files, merges,
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a": ' * 100_000, '{"a": 1, "a": 2}', "\ufeff{}"])
-def test_a_vocabulary_that_is_no_object_is_refused(small_files, text):
+def test_a_vocabulary_that_is_not_an_object_is_refused(small_files, text):
     small_files[0].write_text(text, encoding="utf-8")
     with pytest.raises(CheckpointError, match=r"vocab\.json is not JSON"):
         Tokenizer.from_files(*small_files)
@@ -222,7 +222,7 @@ def test_a_vocabulary_that_is_no_object_is_refused(small_files, text):
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(st.data())
 def test_the_fast_merge_is_the_last_of_the_steps(data):
-    """For any merges in any order, those that no training would give among them."""
+    """For any merges in any order, including those that no training would give."""
     symbols, pairs = list("abc"), []
     for _ in range(data.draw(st.integers(0, 12))):
         pair = data.draw(st.tuples(st.sampled_from(symbols), st.sampled_from(symbols)))
@@ -236,7 +236,7 @@ def test_the_fast_merge_is_the_last_of_the_steps(data):
 
 
 def test_a_long_word_of_many_letters(gpt2_tokenizer):
-    """A hundred thousand letters: a merge at a time over all of them would take an hour."""
+    """A hundred thousand letters: to scan all of them for each merge would take an hour."""
     rng = random.Random(0)
     word = "".join(rng.choice("abcdefghijklmnopqrstuvwxyz") for _ in range(100_000))
     tokens = gpt2_tokenizer.encode(word)
@@ -245,7 +245,7 @@ def test_a_long_word_of_many_letters(gpt2_tokenizer):
     assert fully_merged(word[:700], gpt2_tokenizer.ranks) == last
 
 
-def test_the_tokens_of_long_pieces_are_not_kept(small_files):
+def test_long_pieces_are_not_cached(small_files):
     tokenizer = Tokenizer.from_files(*small_files)
     tokenizer.encode("a" * 31 + " " + "b" * 29)
     assert tokenizer._cached.cache_info().currsize == 1

@@ -80,7 +80,7 @@ def test_a_record_holds_what_the_round_holds():
 
 @pytest.mark.parametrize("temperature", [1.0, 0.5])
 def test_the_decisions_follow_from_the_numbers_in_the_file(tmp_path, temperature):
-    """Rejection can be judged again from what was written down, without a model."""
+    """The decisions of rejection sampling can be recomputed from the file, without a model."""
     Trace.of(generated(temperature=temperature, n_tokens=60), words).save(tmp_path / "t.jsonl")
     seen = set()
     for line in (tmp_path / "t.jsonl").read_text().splitlines()[1:]:
@@ -104,7 +104,7 @@ def test_the_decisions_follow_from_the_numbers_in_the_file(tmp_path, temperature
         (Typical(), lambda k, n: 0),
     ],
 )
-def test_each_number_stands_where_it_decided(verifier, n_tests):
+def test_each_number_is_where_it_decided(verifier, n_tests):
     generation = generated(verifier, n_tokens=60)
     for step, record in zip(generation.rounds, Trace.of(generation, words).rounds):
         k, n = len(step.drafted), step.n_accepted
@@ -257,7 +257,7 @@ def test_another_file_is_refused_with_its_line(tmp_path, damage, line):
 
 
 def test_a_line_ends_where_it_ends(tmp_path):
-    """Other programs write U+2028 and its like as they are; for JSON they are characters as any other."""
+    """Other programs write U+2028 and the like unescaped; in JSON they are ordinary characters."""
     path, odd = tmp_path / "t.jsonl", " \u2028 \u2029 \u0085 \u00e9"
     Trace.of(generated(), lambda tokens: odd).save(path)
     lines = [json.dumps(json.loads(line), ensure_ascii=False) for line in path.read_text().splitlines()]
@@ -297,7 +297,7 @@ def test_a_round_as_a_line():
 
 
 @pytest.mark.parametrize("coloured", [False, True])
-def test_no_text_steers_the_terminal(coloured):
+def test_no_text_sends_control_characters_to_the_terminal(coloured):
     odd = "".join(map(chr, range(160))) + "\u2028\u202e\u2066\ud83d caf\u00e9 \U0001f40d"
     guess = {"text": odd, "decision": "accepted"}
     record = {"guesses": [guess], "texts": [odd, odd], "next": {"text": odd, "origin": "bonus"}}

@@ -1,4 +1,4 @@
-"""The single-draft rules: exact where they say so, as good as theory says, and biased where they say LOSSY."""
+"""The single-draft rules: exact if they say so, as good as theory says, and biased if they say LOSSY."""
 
 import itertools
 import math
@@ -48,7 +48,7 @@ class TopK:
 
 
 class Short:
-    """One guess of a model after an odd token, none after an even one, whatever K is."""
+    """One draft token of a model after an odd token, none after an even one, whatever K is."""
 
     def propose(self, tokens, K, rng):
         return ModelDrafter(OTHER).propose(tokens, min(K, tokens[-1] % 2), rng)
@@ -79,7 +79,7 @@ def law_of_target(target, sampling, n_tokens):
 @pytest.mark.parametrize("K", [1, 2, 3])
 @pytest.mark.parametrize("pair", PAIRS)
 @pytest.mark.parametrize("verifier", EXACT)
-def test_the_joint_law_is_that_of_the_target(verifier, pair, K):
+def test_the_joint_distribution_is_that_of_the_target(verifier, pair, K):
     target, drafter = PAIRS[pair]
     for sampling, n_tokens in ((Sampling(), 3), (Sampling(0.7), 2), (Sampling(0), 4)):
         sampler = SpeculativeSampler(target, drafter, verifier=EXACT[verifier], K=K, sampling=sampling)
@@ -191,7 +191,7 @@ def test_the_lossy_ones_are_greedy_at_temperature_zero(verifier):
         assert law_of(sampler, 6) == law_of(AutoregressiveSampler(TARGET, sampling=greedy), 6)
 
 
-def test_lenience_replaces_from_what_the_lowered_draft_lacks():
+def test_lenience_draws_the_correction_from_what_the_lowered_draft_lacks():
     p, q = np.array([0.2, 0.3, 0.5]), np.array([0.5, 0.25, 0.25])
     law = exact_law(lambda rng: Lenient(0.5)(Draft(np.array([0]), q[None]), np.array([p, p]), rng))
     assert abs(sum(share for verdict, share in law.items() if verdict.n_accepted) - 0.8) < 1e-12  # 0.2 / (0.5 * 0.5)

@@ -1,16 +1,19 @@
-"""Makes the bundled pair from a folder of plain text: a tokenizer, tiny-target, and tiny-draft distilled from it.
+"""Training the bundled pair from a folder of plain text: a tokenizer, tiny-target, and tiny-draft distilled from it.
 
     python -m pip install -e ".[train]"
     python -m gpt2np.tiny.train FOLDER_OF_TEXT --out OUT_FOLDER
 
-FOLDER_OF_TEXT holds .txt files, one paragraph a line with a blank line between; a short line without a full stop is a
-title and begins a new tale. The steps are the functions that `main` calls in turn. Each is left out where OUT_FOLDER
-already has its result, and a training that was cut off goes on from its last checkpoint. It takes the accelerator where
-there is one and the CPU otherwise. Nothing imports this file at run time.
+FOLDER_OF_TEXT has .txt files, one paragraph per line, with a blank line between paragraphs; a short line without a full
+stop is a title and starts a new tale. The steps are the functions that `main` calls in turn. A step is skipped if
+OUT_FOLDER already has its result, and an interrupted training resumes from its last checkpoint. It runs on an
+accelerator if there is one, otherwise on the CPU. Nothing imports this file at run time.
 
-Sources: Muon (https://kellerjordan.github.io/posts/muon) for the matrices of the blocks, AdamW for all else; in equal
-time on two CPU cores this came to a lower loss than AdamW alone. The draft learns from the target's distributions on
-the tales and on the target's own text, as in DistillSpec, arXiv:2310.08461.
+Sources: Muon (https://kellerjordan.github.io/posts/muon) for the matrices of the blocks, AdamW for everything else;
+in equal time on two CPU cores this reached a lower loss than AdamW alone. The draft learns from the target's
+distributions, both on the tales and on text that the target wrote, as in DistillSpec, arXiv:2310.08461.
+
+Here the path through gpt2np ends; it continues with speculative decoding.
+Next: ../../speculative/interfaces.py
 """
 
 import json
@@ -59,7 +62,7 @@ def main(corpus, out="tiny", target_tokens=16_000_000, draft_tokens=12_000_000, 
 
 
 def read_tales(folder):
-    """The tales (list of str) of all .txt files: paragraphs joined by newlines, no titles, one style of quotes."""
+    """The tales (list of str) of all .txt files: paragraphs joined by newlines, without titles, quotes in one style."""
     tales = []
     for path in sorted(Path(folder).glob("*.txt")):
         text = path.read_text(encoding="utf-8")
@@ -100,7 +103,7 @@ def swap_quotes(paragraph):
 
 
 def split(tales, seed):
-    """(training, held-out): one tale in 25, drawn by the seed, is held out."""
+    """(training, held-out) tales: one in 25 is held out, at random, determined by the seed."""
     order = np.random.default_rng(seed).permutation(len(tales)).tolist()
     n_held_out = len(tales) // 25
     return [tales[i] for i in sorted(order[n_held_out:])], [tales[i] for i in sorted(order[:n_held_out])]
@@ -160,7 +163,7 @@ def train_target(stream, folder, n_tokens, seed):
 
 
 def train_draft(target, stream, folder, n_tokens, seed):
-    """tiny-draft, distilled from the target on the tales and on text of the target's own."""
+    """tiny-draft, distilled from the target on the tales and on text that the target wrote."""
     if not (folder / "model.safetensors").exists():
         own = folder / "target_text.pt"
         if not own.exists():
@@ -176,7 +179,7 @@ def train_draft(target, stream, folder, n_tokens, seed):
 
 
 def target_text(target, stream, n_tokens, seed):
-    """About n_tokens in which the target continues 32 tokens of the tales, half greedily, half at temperature 1."""
+    """About n_tokens in which the target continues prompts of 32 tokens; half is greedy, half at temperature 1."""
     torch.manual_seed(seed)
     texts = []
     n_new, n_batch = 224, 64
@@ -229,9 +232,9 @@ def orthogonalise(matrix):
 
 
 def batches(stream, n_tokens, rng):
-    """Yields (tokens [n, n_seq + 1], positions [n_seq], share of the training done).
+    """Yields (tokens [n, n_seq + 1], positions [n_seq], fraction of the training done).
 
-    16 windows of 256 tokens, placed anywhere in the context so that every position is learned; at the end 8 of 512.
+    16 windows of 256 tokens, at random positions of the context so that every position is learned; later 8 of 512.
     """
     done = 0
     while done < n_tokens:
@@ -244,9 +247,9 @@ def batches(stream, n_tokens, rng):
 
 
 def train(model, loss_of, stream, n_tokens, checkpoint, seed, name):
-    """Train on n_tokens tokens; the rates rise over 50 steps and fall linearly from 30 % of the way on.
+    """Train on n_tokens tokens; the learning rates rise over 50 steps and fall linearly after 30 % of the training.
 
-    `loss_of(model, tokens, positions, share)` gives the loss of a batch.
+    `loss_of(model, tokens, positions, share)` returns the loss of a batch; `share` is the fraction done.
     """
     in_blocks = [".h." in name and p.ndim == 2 for name, p in model.named_parameters()]
     matrices, others = (
@@ -283,7 +286,7 @@ def train(model, loss_of, stream, n_tokens, checkpoint, seed, name):
 
 
 def load_checkpoint(checkpoint, parts):
-    """Bring the parts to where the checkpoint has them; returns the number of steps done."""
+    """Restore the parts from the checkpoint, if there is one; returns the number of steps done."""
     if not checkpoint.exists():
         return 0
     state = torch.load(checkpoint, map_location=DEVICE)
@@ -302,7 +305,7 @@ def next_token_loss(model, tokens, positions, share=None):
 
 
 def distillation_loss(target):
-    """The loss of a draft against this target, from KL(p || q) gradually to the share rejected, 1 - sum min(p, q)."""
+    """The loss of a draft for this target: first KL(p || q), gradually the rejection rate 1 - sum min(p, q) instead."""
 
     def loss_of(model, tokens, positions, share):
         with torch.no_grad():
@@ -317,7 +320,7 @@ def distillation_loss(target):
 
 @torch.no_grad()
 def measure(target, draft, stream):
-    """Losses of both (nats per token) and their agreement on held-out text, in windows of 512 tokens."""
+    """The losses of both models (nats per token) and their agreement on held-out text, in windows of 512 tokens."""
     windows = stream[: len(stream) // (N_CTX + 1) * (N_CTX + 1)].view(-1, N_CTX + 1)
     sums, positions = torch.zeros(4), torch.arange(N_CTX, device=DEVICE)
     for tokens in tqdm(windows.to(DEVICE).split(4), desc="held-out text", unit=" batches"):
