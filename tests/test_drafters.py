@@ -160,7 +160,7 @@ def test_a_file_that_is_no_table_is_refused(tmp_path, content):
         ([0, 1], 3, 3, "expected at least 3 tokens from 0 to 2, got 2"),
         ([0, 1, 3], 3, 3, "expected at least 3 tokens from 0 to 2"),
         ([0, 1, -1], 3, 3, "expected at least 3 tokens from 0 to 2"),
-        ([0] * 9, 50257, 5, "expected n from 1 to 4 for 50257 tokens, so that an n-gram fits into 64 bits, got 5"),
+        ([0] * 9, 50257, 5, "expected n from 1 to 4 for 50257 tokens, so that n-grams fit 64 bits, got 5"),
         ([0] * 9, 3, 0, "got 0"),
     ],
 )

@@ -59,7 +59,7 @@ class NGramModel:
         tokens = tokens.astype(np.int64)
         if n < 1 or n_vocab**n >= 2**63:
             most = int(63 / np.log2(max(n_vocab, 2)))
-            raise ValueError(f"expected n from 1 to {most} for {n_vocab} tokens, so that an n-gram fits into 64 bits, got {n}")
+            raise ValueError(f"expected n from 1 to {most} for {n_vocab} tokens, so that n-grams fit 64 bits, got {n}")
         if len(tokens) < n or tokens.min() < 0 or tokens.max() >= n_vocab:
             raise ValueError(
                 f"expected at least {n} tokens from 0 to {n_vocab - 1}, got {len(tokens)} tokens: take a longer text, "

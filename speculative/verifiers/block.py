@@ -3,8 +3,9 @@
 A draft token with a low ratio p / q can be made up for by the tokens after it. So the whole draft is tested, and the
 longest prefix that passes is accepted, even if a shorter one did not pass: stopping at the first failure would be
 wrong. Exact, and no exact rule that uses one draft accepts more on average. For K = 1 it is rejection sampling.
-Source: Sun et al., arXiv:2403.10444, algorithm 2, equations (4) and (5), theorem 1. That it is optimal: theorem 2, among
-rules that use only the probabilities along the draft; Thomas and Pal, arXiv:2602.16961, among all rules.
+Source: Sun et al., arXiv:2403.10444, algorithm 2, equations (4) and (5), theorem 1. Optimal
+among rules that use only the probabilities along the draft: theorem 2; among all rules: Thomas and Pal,
+arXiv:2602.16961.
 Next: lenient.py
 """
 

@@ -275,7 +275,7 @@ class CountsCalls(Drafter):
         return np.roll([0.2, 0.3, 0.5], self.n % 3)
 
 
-@wrong("cannot be enumerated", "a loop without an end")
+@wrong("cannot be enumerated", "an endless loop")
 class UntilLikely(Drafter):
     def draw(self, row, rng):
         while True:

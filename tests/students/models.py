@@ -142,7 +142,7 @@ WRONG |= {
     "float16": (changed(lambda logits, *_: logits.astype(np.float16)), ("logits are float32; yours are float16",)),
     "one row": (changed(lambda logits, t, n: logits[-1]), ("(n_last, n_vocab) = (1, 3); yours have (3,)",)),
     "always one row": (changed(lambda logits, t, n: logits[-1:]), ("one row for each of the last n_last tokens",)),
-    "all rows": (changed(lambda logits, t, n: TABLE(t, len(t))), ("the last n_last rows alone",)),
+    "all rows": (changed(lambda logits, t, n: TABLE(t, len(t))), ("only the last n_last rows",)),
     "a batch": (changed(lambda logits, *_: logits[None]), ("no batch axis",)),
     "a list": (changed(lambda logits, *_: logits.tolist()), ("an array of NumPy; yours are a list",)),
     "None": (changed(lambda *_: None), ("an array of NumPy; yours are None",)),

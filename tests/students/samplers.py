@@ -120,7 +120,8 @@ OTHER = "your sampler uses another source of randomness than rng"
 
 
 def other(random_number, draw):
-    return variant(accept=lambda s, p, q, x, rng: random_number() * q[x] < p[x], bonus=lambda s, rows, rng: draw(rows[-1]),
+    return variant(accept=lambda s, p, q, x, rng: random_number() * q[x] < p[x], bonus=lambda s, rows, rng:
+    draw(rows[-1]),
                    replace=lambda s, p, q, x, rng: draw(residual(p, q)))  # fmt: skip
 
 
@@ -190,8 +191,8 @@ WRONG |= {
     "asserts": (variant(bonus=lambda s, rows, rng: asserting(rows)), ("your sampler fails for prompt = [2, 1]", "assert")),
     "last row for all": (variant(rows=lambda s, text, k: np.repeat(Sampler.rows(s, text, 0), k + 1, axis=0)), ("your sampler",)),
     "rows one early": (
-        variant(rows=lambda s, text, k: Sampler.rows(s, text[:-1], k) if len(text) > k + 1 else Sampler.rows(s, text, k)),
-        ("first token does not have the target's distribution",),
+        variant(rows=lambda s, text, k: Sampler.rows(s, text[:-1], k) if len(text) > k + 1 else Sampler.rows(s, text,
+        k)), ("first token does not have the target's distribution",),
     ),
 }  # fmt: skip
 
@@ -221,7 +222,7 @@ class NeverEnds(Sampler):
         return text
 
 
-@wrong("cannot be enumerated", "a loop without an end")
+@wrong("cannot be enumerated", "an endless loop")
 class ReplacesInALoop(Sampler):
     def replace(self, p, q, x, rng):
         while True:

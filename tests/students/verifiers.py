@@ -327,7 +327,7 @@ def never_changes(draft, rows, rng):
     return Verdict(i, sample_token(rows[i], rng))
 
 
-LOOP = ("cannot be enumerated", "a loop without an end")
+LOOP = ("cannot be enumerated", "an endless loop")
 WRONG |= {
     "draws again until accepted": (template(replace=until_accepted), LOOP),
     "residual by rejection": (template(replace=residual_by_rejection), LOOP),
