@@ -245,7 +245,7 @@ EXHIBITS = {  # name: (verifier, what is wrong, where it was seen, how the grade
         block_not_held_at_one,
         "The running ratio p-hat of block verification is not capped at 1.",
         CONSTRUCTED,
-        "block verification holds the ratio",
+        "block verification caps the ratio",
     ),
     "block, plain residual": (
         block_with_plain_residual,

@@ -1,6 +1,7 @@
-"""What went wrong in a verifier that is right for one guess: from how it decides on two.
+"""Hints for a verifier that is right for one draft token: from its decisions on two.
 
-The ratios p / q of the two guesses lie on both sides of 1, and all rows are different.
+The ratios p / q of the two tokens lie on both sides of 1, and all rows are different.
+Next: drafters.py
 """
 
 import numpy as np
@@ -33,12 +34,12 @@ class Two:
         return same(self.rows, right)
 
     def next_token(self, n_accepted):
-        """The distribution of next_token where so many are accepted, or None."""
+        """The distribution of next_token if n_accepted tokens are accepted, or None."""
         return self.rows[n_accepted] / self.shares[n_accepted] if self.shares[n_accepted] > 0 else None
 
 
 def of_block(verifier):
-    """The mistake in a sentence; None where these two guesses are decided as the rule of rejection does."""
+    """The mistake in a sentence; None if it decides on these two as rejection sampling does."""
     low, late, early = (Two(verifier, *guesses) for guesses in ((0, 0), (0, 2), (2, 0)))
     if all(two.is_by_rejection() for two in (low, late, early)):
         return None
@@ -73,7 +74,7 @@ def of_acceptance(low, late, early):
 
 
 def of_rows(low, early):
-    """Where it is accepted as it should be, and the next token comes from a wrong row."""
+    """The hint if the acceptance is right, but the next token comes from a wrong row."""
     a, b = RATIO[0, 0], RATIO[1, 0]
     if not (same(low.shares, [1 - a, a * (1 - b), a * b]) and same(early.shares, [0, 1 - b, b])):
         return None
@@ -110,12 +111,12 @@ def of_rows(low, early):
 
 
 def of_block_rule(low, late, early):
-    """Rules that look at the block as a whole."""
+    """Mistakes of rules that decide on the draft as a whole."""
     excess = np.maximum(RATIO[0, 0] * P[1] - Q[1], 0).sum()
     if same(late.shares[2], excess / (excess + 1 - RATIO[0, 0])):
         return "block verification keeps the longest prefix that passes; do not stop at the first that does not"
     if same(early.shares[2], RATIO[0, 2] * RATIO[1, 0]):
-        return "block verification holds the ratio of the whole prefix at 1 at most, in each step"
+        return "block verification caps the ratio of the whole prefix at 1, in each step"
     if same(late.shares[2], 1) and same(low.next_token(1), residual(P[1], Q[1])):
         return "after block verification the residual is max(0, p-hat p - q), with the ratio p-hat of what is kept"
     return None

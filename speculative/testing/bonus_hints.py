@@ -1,4 +1,7 @@
-"""What went wrong in a verifier after one guess that is accepted: the bonus."""
+"""Hints for verifiers: the bonus, which follows if every draft token is accepted.
+
+Next: block_hints.py
+"""
 
 import numpy as np
 

@@ -1,4 +1,7 @@
-"""What went wrong in a sampler, in a sentence: from the distribution of its first tokens."""
+"""Hints for samplers: the mistake in a sentence, found from the distribution of the first tokens.
+
+Next: models.py
+"""
 
 import numpy as np
 
@@ -58,7 +61,7 @@ def of_law(law, wanted, perfect, models, sampling, case):
             "rng"
         )
     if len(law) == 1 and sampling.temperature > 0:
-        return "the text does not depend on the generator: draw from the one that is handed in, do not seed in the loop"
+        return "the text does not depend on the generator: draw from the one that is passed, do not seed in the loop"
     if n_tokens > 1 and "a draft model" in case and is_of(other, sampling):
         return DRAFTS
     if n_tokens == 1 and largest_difference(*perfect[1][:2]) > TOLERANCE:
@@ -74,7 +77,7 @@ def of_law(law, wanted, perfect, models, sampling, case):
 
 
 def of_perfect(law, target, prompt, sampling):
-    """Wrong where every guess is accepted; `law` is that of two tokens."""
+    """Wrong if every draft token is accepted; `law` is the distribution of two tokens."""
     first = sampling(target(prompt), prompt)[0]
     second = np.array([[law.get((a, b), 0) for b in range(3)] for a in range(3)])
     given = second / np.maximum(second.sum(axis=1, keepdims=True), 1e-300)
@@ -93,7 +96,7 @@ def of_perfect(law, target, prompt, sampling):
 
 
 def of_rejection(law, wanted, models, sampling, case):
-    """Wrong where a guess is rejected, right where all are accepted."""
+    """Wrong if a draft token is rejected, right if all are accepted."""
     target, other, prompt = models
     n_tokens = len(next(iter(law)))
     got, right = marginal(law, 1), marginal(wanted, 1)
