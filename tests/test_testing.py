@@ -239,8 +239,8 @@ def test_a_mistake_that_no_museum_has_is_caught_and_its_law_is_shown():
         np.array([float(n) for n in re.search(rf"{name} = \[(.*?)\]", message).group(1).split(",")])
         for name in ("target p", "draft q")
     )
-    drafted = int(re.search(r"drafted token (\d): accepted with probability 0", message).group(1))
-    shown = float(re.search(rf"drafted token {drafted}: accepted with probability ([\d.]+)", message).group(1))
+    drafted = int(re.search(r"draft token (\d): accepted with probability 0", message).group(1))
+    shown = float(re.search(rf"draft token {drafted}: accepted with probability ([\d.]+)", message).group(1))
     np.testing.assert_allclose(shown, np.sqrt(p[drafted] / q[drafted]), rtol=1e-4)
     got, wanted = map(float, re.search(rf"\({1 - drafted}, 0\) +got ([\d.]+), wanted ([\d.]+)", message).groups())
     first = q[1 - drafted] + q[drafted] * (1 - shown)
@@ -252,7 +252,7 @@ def test_a_mistake_that_no_museum_has_is_caught_and_its_law_is_shown():
     [
         (None, r"return Verdict\(n_accepted, next_token\), two whole numbers; you returned None"),
         (Verdict(0, None), r"return Verdict\(n_accepted, next_token\)"),
-        (Verdict(2, 0), "n_accepted must lie between 0 and the 1 drafted tokens; you returned 2"),
+        (Verdict(2, 0), "n_accepted must lie between 0 and the 1 draft tokens; you returned 2"),
         (Verdict(-1, 0), "n_accepted must lie between 0"),
         (Verdict(0, 2), "next_token must be a token from 0 to 1; you returned 2"),
     ],
@@ -273,7 +273,7 @@ def test_a_verifier_that_draws_elsewhere():
 
 
 def test_a_verifier_that_is_certain():
-    with pytest.raises(AssertionError, match="whether a guess is accepted must be drawn with rng"):
+    with pytest.raises(AssertionError, match="whether a draft token is accepted must be drawn with rng"):
         check_verifier(lambda draft, rows, rng: Verdict(0, int(rows[0].argmax())))
 
 
@@ -343,7 +343,7 @@ ROWS = np.full((1, 3), 1 / 3)
         (FixedDrafter(np.array([[1]]), ROWS), "in one dimension"),
         (FixedDrafter(np.array([1]), ROWS[0]), "a row of n_vocab probabilities for each token"),
         (FixedDrafter(np.array([1]), np.full((1, 4), 0.25)), "a row of n_vocab probabilities for each token"),
-        (FixedDrafter(np.array([1.0]), ROWS), "the drafted tokens are whole numbers"),
+        (FixedDrafter(np.array([1.0]), ROWS), "the draft tokens are whole numbers"),
         (FixedDrafter(np.array([1]), ROWS * 2), "each row of a draft is a distribution"),
         (FixedDrafter(np.array([1]), np.array([[1.5, -0.5, 0]])), "each row of a draft is a distribution"),
         (FixedDrafter(np.array([1]), ROWS.astype(np.float32)), "the rows of a draft are float64"),

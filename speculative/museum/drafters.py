@@ -69,12 +69,12 @@ EXHIBITS = {  # name: (drafter, what is wrong, where it was seen, how the grader
         ConfidenceStop(),
         "A token is drawn, found improbable, and dropped: what is kept is no draw from q. Keep it, or decide first.",
         "https://github.com/ikawrakow/ik_llama.cpp/issues/1820 (p_min; biased if drafts are sampled)",
-        "a guess that was drawn is dropped",
+        "a draft token that was drawn is dropped",
     ),
     "row in low precision": (
         RowInLowPrecision(),
         "q goes through float16 on its way to the test.",
         "https://github.com/deepseek-ai/DeepSpec/issues/31 (drawn in bfloat16, tested in float32)",
-        "the row is not exactly what the guess was drawn from",
+        "the row is not exactly what the draft token was drawn from",
     ),
 }

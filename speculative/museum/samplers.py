@@ -87,7 +87,7 @@ EXHIBITS = {  # name: (class, what is wrong, where it was seen, how the grader's
         "The rejected tokens are cut off with a[:-n]. If n = 0, a[:-0] is empty: all accepted tokens are lost.",
         "prune_cache in https://github.com/romsto/Speculative-Decoding/blob/HEAD/utils/caching.py "
         "(where it empties the cache)",
-        "your sampler goes wrong where every guess is accepted",
+        "your sampler goes wrong where every draft token is accepted",
     ),
     "reseeding in the loop": (
         SeedsInTheLoop,

@@ -197,13 +197,13 @@ EXHIBITS = {  # name: (verifier, what is wrong, where it was seen, how the grade
         bonus_from_the_row_before,
         "If all draft tokens pass, the bonus is drawn from the row of the last one. Row j predicts token j + 1.",
         CONSTRUCTED,
-        "you drew the bonus from the row of the last guess",
+        "you drew the bonus from the row of the last draft token",
     ),
     "bonus by argmax": (
         bonus_by_argmax,
         "The bonus is the most probable token, at any temperature.",
         "https://github.com/shreyansh26/Speculative-Decoding/blob/HEAD/common/verification.py",
-        "you took the likeliest token as the bonus",
+        "you took the most probable token as the bonus",
     ),
     "bonus from the draft": (
         bonus_from_draft,
@@ -223,11 +223,11 @@ EXHIBITS = {  # name: (verifier, what is wrong, where it was seen, how the grade
         "https://github.com/romsto/Speculative-Decoding/blob/HEAD/ngram_assisted/ngram_assisted.py",
         "after a match that failed you drew once more",
     ),
-    "one uniform for all guesses": (
+    "one uniform for all draft tokens": (
         one_uniform_for_all,
         "One uniform number decides on the whole draft: later tokens are accepted because the first was.",
         "https://github.com/feifeibear/LLMSpeculativeSampling/pull/19",
-        "one uniform number decides on several guesses",
+        "one uniform number decides on several draft tokens",
     ),
     "the first row for all": (
         first_row_for_all,

@@ -101,7 +101,7 @@ class Case:
         }
 
     def run(self, verifier, rng, guesses=None):
-        """(guesses, n_accepted, next_token) of one run: the guesses are drawn from q, unless they are given."""
+        """(draft tokens, n_accepted, next_token) of one run: the draft tokens are drawn from q, or given."""
         tokens, rows = [], []
         for i in range(self.K):
             rows.append(self.q[tuple(tokens)])
@@ -127,7 +127,7 @@ def read(verdict, case, where):
         fail(hint, *why_no_verdict(verdict), f"  {where()}")
     if not 0 <= n_accepted <= case.K:
         bonus = "; the bonus is not counted" if n_accepted == case.K + 1 else ""
-        hint = f"n_accepted must lie between 0 and the {case.K} drafted tokens; you returned {n_accepted}{bonus}"
+        hint = f"n_accepted must lie between 0 and the {case.K} draft tokens; you returned {n_accepted}{bonus}"
         fail(hint, f"  {where()}")
     if not 0 <= next_token < case.n_vocab:
         details = [f"  {where()}"]

@@ -118,10 +118,10 @@ def check_shapes(guesses, rows, K, n_vocab, where):
     if n == 0:
         return
     if guesses.dtype.kind not in "iu":
-        fail(f"the drafted tokens are whole numbers; yours are {guesses.dtype}", f"  {where()}")
+        fail(f"the draft tokens are whole numbers; yours are {guesses.dtype}", f"  {where()}")
     if guesses.min() < 0 or guesses.max() >= rows.shape[1]:
         bad = int(guesses.min() if guesses.min() < 0 else guesses.max())
-        fail(f"drafted tokens range from 0 to n_vocab - 1 = {rows.shape[1] - 1}; yours is {bad}", f"  {where()}")
+        fail(f"draft tokens range from 0 to n_vocab - 1 = {rows.shape[1] - 1}; yours is {bad}", f"  {where()}")
 
 
 def check_values(guesses, rows, where):
@@ -163,7 +163,7 @@ def check_guess(law, i, where):
     for (guesses, rows, row), some in weights.items():
         if not np.allclose(some / some.sum(), row, rtol=0, atol=1e-12):
             siblings = {key[2]: w for key, w in weights.items() if key[:2] == (guesses, rows)}
-            after = f"{where}, drafted tokens {list(guesses)} before" if guesses else where
+            after = f"{where}, draft tokens {list(guesses)} before" if guesses else where
             fail(of_draft(law, i, (guesses, rows, row), siblings, reached[guesses, rows]), "", after,
                  f"  token {i + 1} comes with the row        {show(row)}",
                  f"  but is drawn from the distribution {show(some / some.sum())}")  # fmt: skip

@@ -20,7 +20,7 @@ from .small_errors import of_precision, same
 
 @dataclass
 class Step:
-    """What a verifier does with one drafted token."""
+    """What a verifier does with one draft token."""
 
     accepted: float  # the probability that it is accepted
     replaced: np.ndarray | None  # the distribution of its replacement; None if it is always accepted
@@ -48,7 +48,7 @@ def story(verifier, case):
     for guess in np.flatnonzero(case.q[()]):
         step = Step.of(verifier, case, int(guess))
         by = f", replaced by a draw from {show(step.replaced)}" if step.replaced is not None else ""
-        lines.append(f"  drafted token {guess}: accepted with probability {step.accepted:.6g}{by}")
+        lines.append(f"  draft token {guess}: accepted with probability {step.accepted:.6g}{by}")
     return lines
 
 
@@ -69,16 +69,17 @@ def of_asking(case, p, q, steps):
         return None
     accepted = [step.accepted for step in steps]
     if same(accepted, np.eye(4)[p.argmax()]):
-        return "you accept only the target's likeliest token; that is right for temperature 0 alone"
+        return "you accept only the target's most probable token; that is right for temperature 0 alone"
     if same(accepted, p >= q):
         return "you accept exactly if p(x) >= q(x); draw the decision instead: rng.random() < p(x) / q(x)"
     if same(accepted, np.ones(4)):
         return (
-            "you accept every guess, whatever the target says, and draw nothing: accept with probability min(1, p / q)"
+            "you accept every draft token, whatever the target says, and draw nothing: accept with probability "
+            "min(1, p / q)"
         )
     return (
-        "your verifier draws nothing from rng: whether a guess is accepted must be drawn with rng; here it is certain, "
-        "or comes from another source of randomness (np.random, random, a generator of your own)"
+        "your verifier draws nothing from rng: whether a draft token is accepted must be drawn with rng; here it is "
+        "certain, or comes from another source of randomness (np.random, random, a generator of your own)"
     )
 
 
@@ -88,12 +89,13 @@ def of_counting(case, p, q, steps):
     mixed = [a * case.p[(x,)] + (1 - a) * rest for x, a in enumerate(right)]
     if same([step.accepted for step in steps], 1) and all(same(step.bonus, row) for step, row in zip(steps, mixed)):
         return (
-            "on a rejection you count the rejected guess as accepted; n_accepted is the number of guesses before it "
-            "(i, not i + 1)"
+            "on a rejection you count the rejected token as accepted; n_accepted is the number of draft tokens "
+            "before it (i, not i + 1)"
         )
     if same([step.accepted for step in steps], 0) and all(same(step.replaced, row) for step, row in zip(steps, mixed)):
         return (
-            "n_accepted is one too small where all guesses are accepted; it is their number k, and next_token the bonus"
+            "n_accepted is one too small where all draft tokens are accepted; it is their number k, and next_token "
+            "the bonus"
         )
     return None
 
@@ -114,14 +116,14 @@ def of_acceptance(case, p, q, steps):
         if same(accepted, wrong(p, q)):
             return hint
     if same(accepted, [min(1, case.p[(x,)][x] / q[x]) for x in range(4)]):
-        return "guess i is tested against row i of the target; yours is tested against another, i + 1 or i - 1"
+        return "draft token i is tested against row i of the target; yours is tested against another, i + 1 or i - 1"
     if np.ptp(accepted) < 1e-9 and 0 < accepted[0] < 1:
         return (
-            f"every guess is accepted with the same probability, {accepted[0]:.6g}; it is min(1, p(x) / q(x)), of the "
-            "drafted token x"
+            f"every draft token is accepted with the same probability, {accepted[0]:.6g}; it is min(1, p(x) / q(x)), "
+            "of the draft token x"
         )
     if all(share in (0, 1) for share in accepted) and 0 < accepted.sum():
-        return "whether a guess is accepted must be drawn with rng; here it is certain"
+        return "whether a draft token is accepted must be drawn with rng; here it is certain"
     return None
 
 
@@ -134,11 +136,9 @@ def of_residual(case, p, q, steps):
             return hint
     rejects = [(x, replaced) for x, replaced in rejected if p[x] < q[x]]
     if rejects and all(same(replaced, with_uniform(rest, p[x] / q[x], 1)) for x, replaced in rejects):
-        return "the uniform number that rejected the guess also draws its replacement: draw a new one"
+        return "the uniform number that rejected the draft token also draws its replacement: draw a new one"
     if rejects and all((replaced == 1).any() for _, replaced in rejects):
-        return (
-            "a rejected guess is always replaced by the same token: draw it with rng from max(0, p - q), normalised"
-        )
+        return "a rejected token is always replaced by the same token: draw it with rng from max(0, p - q), normalised"
     accepted = np.array([step.accepted for step in steps])
     if rejected and same(accepted, np.minimum(1, p / q)) and any(not same(row, rest) for _, row in rejected):
         return "what replaces a rejected token is not drawn from max(0, p - q), normalised, of the p and q tested with"
@@ -171,11 +171,12 @@ def of_case(verifier, case):
             tested, kept = (sum(share for (n, _), share in law.items() if n >= least) for least in (i, i + 1))
             if tested > 0 and not same(kept / tested, min(1, p[x] / q[x])):
                 return (
-                    f"a guess x with p(x) = {p[x]:.6g} and q(x) = {q[x]:.6g} is accepted with {kept / tested:.6g}; "
-                    f"min(1, p / q) is {min(1, p[x] / q[x]):.6g}"
+                    f"a draft token x with p(x) = {p[x]:.6g} and q(x) = {q[x]:.6g} is accepted with "
+                    f"{kept / tested:.6g}; min(1, p / q) is {min(1, p[x] / q[x]):.6g}"
                 )
     return (
-        "the guesses are accepted as they should be, but the token after them is not drawn from the right distribution"
+        "the draft tokens are accepted as they should be, but the token after them is not drawn from the right "
+        "distribution"
     )
 
 

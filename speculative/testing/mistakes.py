@@ -29,21 +29,20 @@ def new_number_each(row):
 NEW_NUMBERS = (
     "you draw a new uniform number for each step of the cumulative sum; a token is drawn with one number for all"
 )
-PROBABILITIES = (
-    "target_probs and draft.probs are probabilities already: apply no softmax, exp or temperature to them"
-)
-WRONG_ACCEPTANCE = [  # (acceptance probabilities of each guess, the mistake)
+PROBABILITIES = "target_probs and draft.probs are probabilities already: apply no softmax, exp or temperature to them"
+WRONG_ACCEPTANCE = [  # (acceptance probabilities of each draft token, the mistake)
     (lambda p, q: np.minimum(1, softmax(p) / softmax(q)), PROBABILITIES),
     (lambda p, q: np.minimum(1, softmax(p) / q), PROBABILITIES),
     (lambda p, q: np.minimum(1, np.exp(p - q)), PROBABILITIES),
     (lambda p, q: np.minimum(1, p / softmax(q)), PROBABILITIES),
     (
         lambda p, q: np.zeros(4),
-        "you never accept a guess; accept a guess x with probability min(1, p(x) / q(x))",
+        "you never accept a draft token; accept a draft token x with probability min(1, p(x) / q(x))",
     ),
     (
         lambda p, q: np.minimum(1, (p / q) ** 2),
-        "you accept with the square of the ratio, as two tests of one guess do; accept with min(1, p / q), tested once",
+        "you accept with the square of the ratio, as two tests of one draft token do; accept with min(1, p / q), "
+        "tested once",
     ),
     (
         lambda p, q: np.minimum(1, q / p),
@@ -51,11 +50,12 @@ WRONG_ACCEPTANCE = [  # (acceptance probabilities of each guess, the mistake)
     ),
     (
         lambda p, q: np.ones(4),
-        "you accept every guess, whatever the target says; accept a guess x with probability min(1, p(x) / q(x))",
+        "you accept every draft token, whatever the target says; accept a draft token x with probability min(1, p(x) "
+        "/ q(x))",
     ),
     (
         lambda p, q: np.eye(4)[p.argmax()],
-        "you accept only the target's likeliest token; that is right for temperature 0 alone",
+        "you accept only the target's most probable token; that is right for temperature 0 alone",
     ),
     (
         lambda p, q: p >= q,
@@ -75,11 +75,12 @@ WRONG_ACCEPTANCE = [  # (acceptance probabilities of each guess, the mistake)
     ),
     (
         lambda p, q: p,
-        "you accept a guess x with the target's probability p(x) alone; divide by the draft's: min(1, p(x) / q(x))",
+        "you accept a draft token x with the target's probability p(x) alone; divide by the draft's: min(1, p(x) / "
+        "q(x))",
     ),
     (
         lambda p, q: q,
-        "you accept a guess x with the draft's probability q(x); it is min(1, p(x) / q(x))",
+        "you accept a draft token x with the draft's probability q(x); it is min(1, p(x) / q(x))",
     ),
     (
         lambda p, q: np.minimum(p, q),
@@ -126,9 +127,9 @@ WRONG_RESIDUALS = [  # (weights of the replacement of a rejected x, r the target
     ),
     (
         lambda p, q, x, r: np.eye(4)[(p - q).argmax()],
-        "you took the likeliest token of the residual or of the target; draw from max(0, p - q), normalised",
+        "you took the most probable token of the residual or of the target; draw from max(0, p - q), normalised",
     ),
-    (lambda p, q, x, r: np.eye(4)[x], "the rejected guess is returned anyway; draw from max(0, p - q), normalised"),
+    (lambda p, q, x, r: np.eye(4)[x], "the rejected token is returned anyway; draw from max(0, p - q), normalised"),
     (
         lambda p, q, x, r: p * (np.arange(4) != x),
         "you drew from the target without the rejected token, which is right for a one-hot draft alone; draw from "
@@ -140,7 +141,7 @@ WRONG_RESIDUALS = [  # (weights of the replacement of a rejected x, r the target
     ),
     (
         lambda p, q, x, r: np.ones(4),
-        "on a rejection you drew from all tokens alike; draw from max(0, p - q), normalised",
+        "on a rejection you drew from all tokens with equal probability; draw from max(0, p - q), normalised",
     ),
     (lambda p, q, x, r: at_the_end(p, q, 3), NORMALISE),
     (lambda p, q, x, r: at_the_end(p, q, 0), NORMALISE),
@@ -148,12 +149,12 @@ WRONG_RESIDUALS = [  # (weights of the replacement of a rejected x, r the target
     (lambda p, q, x, r: new_number_each(np.maximum(p - q, 0)), NEW_NUMBERS),
     (
         lambda p, q, x, r: residual(r, q),
-        "the residual of guess i is of row i of target and draft; yours takes the target's row after it, i + 1",
+        "the residual of draft token i is of row i of target and draft; yours takes the target's row after it, i + 1",
     ),
     (lambda p, q, x, r: r, "on a rejection you drew from the target's last row; draw from max(0, p - q) of row i"),
     (
         lambda p, q, x, r: p > q,
-        "you drew alike from all tokens with p > q; their weights are max(0, p - q)",
+        "you drew with equal probability from all tokens with p > q; their weights are max(0, p - q)",
     ),
     (
         lambda p, q, x, r: p / q,
@@ -184,7 +185,7 @@ KINDS = {
     "rest",
     "one-hot p": "right, but not where the target is certain (temperature 0, one-hot rows): the text is the greedy one",
     "one-hot p and q": "right, but not where target and draft are certain (temperature 0, one-hot rows)",
-    "equal": "right, but not where target and draft are equal: every guess is accepted then, and max(0, p - q) is 0 "
-    "/ 0",
+    "equal": "right, but not where target and draft are equal: every draft token is accepted then, and max(0, p - q) "
+    "is 0 / 0",
     "disjoint": "right, but not where target and draft have no token in common: nothing is accepted then",
 }

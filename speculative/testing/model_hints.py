@@ -32,8 +32,8 @@ def explanation(ask, wrong, sources):
     again = [ask(tokens, n_last) for _ in range(3)]
     if sources.changed and not all(same(answer, again[0]) for answer in again):
         return (
-            "your model gives two answers to the same tokens: is it in training mode, with dropout (model.eval()), or does "
-            "it draw random numbers?",
+            "your model gives two answers to the same tokens: is it in training mode, with dropout (model.eval()), "
+            "or does it draw random numbers?",
             "",
             f"  for tokens = {tokens}, n_last = {n_last}",
         )

@@ -27,8 +27,8 @@ class Target(TableModel):
         self.calls[0] += 1
         if self.calls[0] > MOST_CALLS:
             fail(
-                f"your sampler does not return: an endless loop? After {MOST_CALLS} calls of target and drafter there is "
-                "no result; each round adds at least one token, also if nothing is drafted (k = 0)"
+                f"your sampler does not return: an endless loop? After {MOST_CALLS} calls of target and drafter there "
+                "is no result; each round adds at least one token, also if nothing is drafted (k = 0)"
             )
 
     def __call__(self, tokens, n_last=1):

@@ -177,7 +177,7 @@ def tell_what_is_given_away(make, target):
     if n_calls > n_tokens // (K + 1):
         note(
             f"your sampler is exact, but calls the target {n_calls} times for {n_tokens} tokens where K = {K} and "
-            f"every guess is right; {n_tokens // (K + 1)} calls would do, K + 1 tokens each"
+            f"every draft token is right; {n_tokens // (K + 1)} calls would do, K + 1 tokens each"
         )
     try:
         same = generated(sampler, target, np.array(PROMPT), n_tokens, np.random.default_rng(0)) == tokens

@@ -66,8 +66,7 @@ def check_form(verifier):
     if isinstance(verifier, type):
         name = verifier.__name__
         fail(
-            f"pass a verifier, not its class: check_verifier({name}()), with {name}.__call__(draft, target_probs, "
-            "rng)"
+            f"pass a verifier, not its class: check_verifier({name}()), with {name}.__call__(draft, target_probs, rng)"
         )
     if not callable(verifier):
         fail(
@@ -128,7 +127,7 @@ def check_zero(verifier, rng):
         fail(
             "a token of target probability 0 passes where the uniform number is 0: test u < p / q, not u <= p / q",
             *story(verifier, case)[:3],
-            f"  drafted token {impossible}, and rng.random() returned 0.0",
+            f"  draft token {impossible}, and rng.random() returned 0.0",
         )
 
 
@@ -141,14 +140,14 @@ def tell_what_is_given_away(case, rounds):
     second = [np.minimum(case.p[(x,)], case.q[(x,)]).sum() for x in range(case.n_vocab)]
     possible, mean = first.sum() + first @ second, sum(n * share for n, share in enumerate(shares))
     if shares[0] > 1 - TOLERANCE:
-        note("your verifier is exact, but it never accepts a guess: one token a round, as without speculation")
+        note("your verifier is exact, but it never accepts a draft token: one token a round, as without speculation")
     elif shares[K] == 0 and repeated > 0:
         note(
-            "your verifier is exact, but wastes the bonus: if all k guesses pass it returns the last of them as "
+            "your verifier is exact, but wastes the bonus: if all k draft tokens pass it returns the last of them as "
             "next_token; return Verdict(k, a draw from target_probs[k]), one token more in each such round"
         )
     elif mean < possible - TOLERANCE:
         note(
-            f"your verifier is exact, but accepts less than it could: {mean:.3f} of {K} guesses on average, where "
+            f"your verifier is exact, but accepts less than it could: {mean:.3f} of {K} draft tokens on average, where "
             f"min(1, p / q) accepts {possible:.3f}"
         )

@@ -75,9 +75,7 @@ def asked(call, what, where, arguments=()):
         error.where = where()
         raise
     except Endless:
-        hint = (
-            f"{what} does not return: an endless loop? It ran for {PATIENCE:g} seconds without a result"
-        )
+        hint = f"{what} does not return: an endless loop? It ran for {PATIENCE:g} seconds without a result"
         fail(hint, f"  {where()}")
     except (Exception, SystemExit) as error:
         if hasattr(error, "is_told"):
@@ -126,7 +124,7 @@ ADVICE = {  # what the message of an exception contains: what to do
     "object has no attribute 'tokens'": "a verifier is called as verifier(draft, target_probs, rng), in this order",
     "probabilities that add up to 1": "divide by the sum before you draw: a residual max(0, p - q) adds up to less "
     "than 1",
-    "object is not callable": "hand over a function, or an object with __call__",
+    "object is not callable": "pass a function, or an object with __call__",
 }
 
 

@@ -155,7 +155,7 @@ WRONG |= {
         variant(rows=lambda s, t, k: Options(0)(s.target(t, n_last=k + 1), t)),
         ("greedy",),
     ),
-    "accepts all": (variant(accept=lambda s, p, q, x, rng: True), ("every guess is accepted",)),
+    "accepts all": (variant(accept=lambda s, p, q, x, rng: True), ("every draft token is accepted",)),
     "upside down": (variant(accept=lambda s, p, q, x, rng: rng.random() * p[x] < q[x]), ("upside down",)),
     "replaced from the target": (
         variant(replace=lambda s, p, q, x, rng: sample_token(p, rng)),
@@ -165,7 +165,7 @@ WRONG |= {
         variant(replace=lambda s, p, q, x, rng: sample_token(q, rng)),
         ("on a rejection you drew from the draft",),
     ),
-    "bonus by argmax": (variant(bonus=lambda s, rows, rng: int(rows[-1].argmax())), ("bonus", "likeliest")),
+    "bonus by argmax": (variant(bonus=lambda s, rows, rng: int(rows[-1].argmax())), ("bonus", "most probable")),
     "bonus from the row before": (
         variant(bonus=lambda s, rows, rng: sample_token(rows[max(0, len(rows) - 2)], rng)),
         ("bonus", "row"),
@@ -210,13 +210,13 @@ class AppendsToThePrompt(Sampler):
         return prompt[begin:]
 
 
-@wrong("does not come to an end")
+@wrong("does not return: an endless loop")
 class NoBonusWithoutADraft(Sampler):
     def round(self, text, k, rng):
         return Sampler.round(self, text, k, rng) if k else []
 
 
-@wrong("does not come to an end")
+@wrong("does not return: an endless loop")
 class NeverEnds(Sampler):
     def added(self, text, new):
         return text
