@@ -79,7 +79,7 @@ __all__ = [
 
 
 def __getattr__(name):
-    if name == "__version__":  # of the installed distribution, from setup.py; read when asked for, as it takes a moment
+    if name == "__version__":  # of the installed package, from setup.py; read on request, because it takes a moment
         from importlib.metadata import version
 
         return version("speculative-decoding-numpy")

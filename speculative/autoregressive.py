@@ -1,4 +1,4 @@
-"""Ordinary generation: one call of the target for every token. Speculative sampling must equal it, and be faster.
+"""Ordinary generation: one call of the target for every token. Speculative sampling must match its output, faster.
 
 Next: sampler.py
 """
@@ -14,7 +14,7 @@ from .timing import Laps
 
 
 class AutoregressiveSampler:
-    """Draws each token from the target's distribution after all tokens before it.
+    """Draws each token from the target's distribution given all tokens before it.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ class AutoregressiveSampler:
         self.sampling = sampling
 
     def rounds(self, prompt, n_tokens, rng=None, *, stop_tokens=(), stop=None):
-        """One `Round` of one token after the other; see `generate` for the parameters."""
+        """One `Round` per token; see `generate` for the parameters."""
         tokens = check_request(prompt, n_tokens, self.target)
         return self._rounds(tokens, n_tokens, as_generator(rng), check_stop(stop_tokens, stop), stop)
 
@@ -48,7 +48,7 @@ class AutoregressiveSampler:
                 return
 
     def generate(self, prompt, n_tokens, rng=None, *, stop_tokens=(), stop=None, keep_probs=False):
-        """A `Generation` of exactly n_tokens new tokens, or of fewer, with the first of which the text is to end.
+        """A `Generation` of exactly n_tokens new tokens, or of fewer if it stops early.
 
         Parameters
         ----------
@@ -56,18 +56,18 @@ class AutoregressiveSampler:
             Token ids, at least one.
         n_tokens : int
         rng : int, np.random.Generator, or None
-            A seed, a generator, or any other `RandomSource`, which is used as it is.
+            A seed, a generator, or any other `RandomSource`; the last two are used as they are.
         stop_tokens : collection of int
-            The text ends with the first of them.
+            The text ends with the first stop token, which is kept.
         stop : callable, optional
-            The text ends with the first token for which stop(new tokens up to it) is true, see stop.py.
+            The text ends with the first token for which stop(new tokens up to and including it) is true; see stop.py.
         keep_probs : bool
-            Keep the rows of probabilities in the rounds.
+            Keep the probabilities p and q in the rounds.
 
         Raises
         ------
         ValueError
-            If prompt and n_tokens together exceed the target's n_ctx, if the prompt is not a sequence of its tokens, or
-            if one of the parts returns something invalid (checks.py).
+            If the prompt is not a sequence of the target's token ids, if prompt and n_tokens together exceed n_ctx, or
+            if a model, drafter or verifier returns something invalid (checks.py).
         """
         return collect(prompt, self.rounds(prompt, n_tokens, rng, stop_tokens=stop_tokens, stop=stop), keep_probs)

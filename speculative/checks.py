@@ -1,7 +1,9 @@
-"""What the loop checks: the request, and everything that models, drafters, verifiers and policies hand back.
+"""The checks of the loop: the request, and whatever models, drafters, verifiers and draft length functions return.
 
-A mistake there would otherwise end in a text that looks like any other. Every check names the culprit, what was
-expected and what came, and takes microseconds; what is too dear to check in each round, the graders check (testing/).
+Without them a mistake there would end in a text that looks like any other. Each check says who is at fault, what was
+expected and what came, and takes microseconds. What is too expensive to check in every round is left to the graders
+(testing/).
+Next: stop.py
 """
 
 import operator
@@ -39,7 +41,7 @@ def check_request(prompt, n_tokens, model):
 
 
 def check_stop(stop_tokens, stop):
-    """The stop tokens as a set of int; ValueError unless they are token ids, and `stop` is None or can be called."""
+    """The stop tokens as a set of int; ValueError unless they are token ids and `stop` is None or a callable."""
     try:
         stop_tokens = frozenset(operator.index(token) for token in stop_tokens)
     except TypeError:
@@ -55,7 +57,7 @@ def check_stop(stop_tokens, stop):
 
 
 def check_length(K, least, what):
-    """A draft length as an int; ValueError unless it is a whole number, and not too small."""
+    """A draft length as an int; ValueError unless it is a whole number of at least `least`."""
     try:
         K = operator.index(K)
     except TypeError:
@@ -78,7 +80,7 @@ def check_logits(logits, n_last, n_vocab, whose):
     if (shape := np.shape(logits)) != (n_last, n_vocab):
         remedy = "return one row of n_vocab logits for each of the last n_last tokens"
         if len(shape) > 1 and shape[-2] > n_last and shape[-1] == n_vocab:
-            remedy = "these are the logits of more positions than were asked for, return the last n_last rows alone"
+            remedy = "these are the logits of more positions than were asked for, return only the last n_last rows"
         raise ValueError(
             f"{whose} returned logits of shape {shape} for n_last = {n_last}, expected (n_last, n_vocab) = "
             f"{(n_last, n_vocab)}: {remedy}"
@@ -86,7 +88,7 @@ def check_logits(logits, n_last, n_vocab, whose):
 
 
 def check_draft(draft, k, n_vocab):
-    """The draft, copied; ValueError unless it has at most k tokens, each with the distribution it came from."""
+    """A copy of the draft; ValueError unless it has at most k tokens, each with the distribution it came from."""
     try:
         tokens, probs = np.asarray(draft.tokens), np.array(draft.probs, dtype=np.float64)
     except (AttributeError, TypeError, ValueError):
@@ -107,7 +109,7 @@ def check_draft(draft, k, n_vocab):
     for token, row in zip(tokens.tolist(), probs):
         if not 0 <= token < n_vocab:
             raise ValueError(f"the drafter proposed token {token}: expected 0 to {n_vocab - 1}")
-        if not 0 < row[token] <= 1 + 1e-9:  # also where it is NaN
+        if not 0 < row[token] <= 1 + 1e-9:  # false for NaN, too
             raise ValueError(
                 f"the drafter proposed token {token} with probability {row[token]:.6g} in its row of probs: expected "
                 "more than 0 and at most 1, as the row is the distribution that the token was drawn from"
@@ -116,7 +118,7 @@ def check_draft(draft, k, n_vocab):
 
 
 def check_verdict(verdict, n_drafted, n_vocab):
-    """The verdict as two int; ValueError unless it accepts 0 to n_drafted tokens and adds one of the vocabulary."""
+    """The verdict with two int; ValueError unless it accepts 0 to n_drafted tokens and adds one of the vocabulary."""
     try:
         n_accepted, next_token = operator.index(verdict.n_accepted), operator.index(verdict.next_token)
     except (AttributeError, TypeError):

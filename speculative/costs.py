@@ -1,8 +1,9 @@
-"""What a guess and a check cost here, measured on the parts themselves.
+"""The cost of drafting and of verifying on this machine, measured on the loop itself.
 
-A cost is that of a part of the loop's round, with all that belongs to it: from logits to probabilities, drawing,
-deciding. On a small model this is a good part of the time, and a prediction without it would promise too much.
-Next: experiments/__init__.py
+A cost includes everything that a round of the loop does: the models, the step from logits to probabilities, drawing and
+deciding. With a small model the last three are a large part of the time, and a prediction without them would promise
+too much.
+Next: timing.py
 """
 
 from dataclasses import dataclass
@@ -18,15 +19,15 @@ from .verifiers.rejection import rejection
 
 @dataclass(frozen=True)
 class Costs:
-    """What `theory.speedup` and `draft_length.CostModel` take."""
+    """The costs that `theory.speedup` and `draft_length.CostModel` take."""
 
-    step: float  # seconds of a plain step: a round with nothing drafted
-    c: float  # the time to draft one token, over `step`
-    v: tuple  # v[m - 1]: the time of a round for m tokens, without the drafting, over `step`; v[0] = 1
+    step: float  # seconds of a plain step: a round without a draft
+    c: float  # the time to draft one token, relative to `step`
+    v: tuple  # v[m - 1]: the time of a round for m tokens, without the drafting, relative to `step`; v[0] = 1
 
 
 class Padded:
-    """The drafter's own guesses, and behind them token 0 up to K guesses: so that a round checks exactly K."""
+    """The drafter's own tokens, padded with token 0 to K, so that a round verifies exactly K tokens."""
 
     def __init__(self, drafter, n_vocab):
         self.drafter, self.n_vocab = drafter, n_vocab
@@ -40,27 +41,27 @@ class Padded:
 
 
 def measure_costs(target, drafter, tokens, *, sampling=Sampling(), verifier=rejection, most=8, repeats=9):
-    """`Costs` of what follows these tokens.
+    """The `Costs` of a round after these tokens.
 
-    The loop's own rounds are timed, with k = 0 to `most` guesses in turn, `repeats` times, and medians are taken: so a
-    machine that slows down slows all of them, and the models push each other out of the processor's cache as they do in
-    use. Each round finds what a round finds: target and drafter know all tokens but the last.
+    Rounds of the loop are timed with k = 0 to `most` draft tokens in turn, `repeats` times, and the medians are taken.
+    So a machine that slows down slows all of them, and the models evict each other from the processor's cache as they
+    do in use. Each round starts as in a generation: target and drafter have all tokens but the last in their caches.
 
     Parameters
     ----------
     target : LanguageModel
-        With a cache: a call with a known prefix costs its new tokens.
+        With a cache: a call with a known prefix computes only the new tokens.
     drafter : Drafter
     tokens : sequence of int
-        At least 2, and `most` + 1 less than n_ctx.
+        At least 2, and at most n_ctx - `most` - 1.
     sampling, verifier
-        Those to be used.
+        As they will be used.
     most : int
         v is measured for 1 .. most + 1 tokens.
     """
     tokens, rng, drafting = list(tokens), np.random.default_rng(0), []
     padded, checking = Padded(drafter, target.n_vocab), {k: [] for k in range(most + 1)}
-    for repeat in range(-1, repeats):  # the first time is to warm up
+    for repeat in range(-1, repeats):  # the first is a warm-up
         for k in range(most + 1):
             target(tokens[:-1])
             drafter.propose(tokens[:-1], 1, rng)

@@ -1,10 +1,10 @@
-"""How many tokens to draft next, from what became of the drafts so far.
+"""How many tokens to draft next, from the results of the drafts so far.
 
-A draft length is a function of the rounds so far, a list of (drafted, accepted), that gives the next K; a plain number
-is one that does not change. It may depend on the committed past alone, then no rule of acceptance notices: each round
-is exact for the K it has. To end a draft where its guesses become unsure, within a round, is the drafter's own affair:
-the `threshold` of drafters/model.py.
-Next: theory.py
+A draft length is a function of the rounds so far, a list of (drafted, accepted), that returns the next K; or simply a
+number. If it depends on past rounds alone, the output stays exact, because each round is exact for its K. Ending a
+draft early within a round, where the drafter becomes uncertain, is up to the drafter: see `threshold` in
+drafters/model.py.
+Next: costs.py
 """
 
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from .theory import best_K
 
 @dataclass(frozen=True)
 class Heuristic:
-    """Two more after a draft that was accepted whole, one less otherwise, and never less than one.
+    """Two more after a draft that was accepted completely, one less otherwise, and at least one.
 
     Source: the heuristic schedule of Hugging Face's assisted generation (2023).
 
@@ -23,6 +23,7 @@ class Heuristic:
     first : int
         The K of the first round.
     most : int
+        The largest K.
 
     Examples
     --------
@@ -48,20 +49,21 @@ class CostModel:
     Parameters
     ----------
     c : float
-        The time to draft one token, over that of the target for one token.
+        The time to draft one token, relative to a plain step of the target.
     v : sequence of float
-        v[m - 1]: the time of the target for m tokens, over that for one. K goes up to len(v) - 1.
+        v[m - 1]: the time of a round for m tokens, relative to a plain step. K is at most len(v) - 1.
     alpha : float
-        What to expect before anything was tested; it weighs as much as 4 tests.
+        The estimate before any token was tested; it weighs as much as 4 tests.
     window : int
-        How many of the last rounds to look at.
+        How many of the last rounds to use.
 
-    Where drafting does not pay, one round in `window` + 1 drafts a token all the same, to see whether it does by now.
+    Rounds without a draft are counted, too. After `window` of them nothing is known but `alpha`, so that decides again,
+    and at least one token is drafted, to see whether drafting pays by now.
     Source: arXiv:2211.17192, theorem 3.8, with the measured v.
 
     Examples
     --------
-    A draft at a tenth of the target's cost, of which everything, and then nothing, was accepted:
+    A draft token at a tenth of the target's cost; all of them were accepted, or none:
 
     >>> choose = CostModel(c=0.1, v=(1, 1.05, 1.1, 1.15, 1.2))
     >>> choose([(4, 4)] * 16), choose([(4, 0)] * 16)

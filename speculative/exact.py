@@ -1,17 +1,17 @@
-"""The exact law of random code: run it once for every way in which its random draws can fall.
+"""The exact distribution of random code: run it once for every outcome of its random draws.
 
-`exact_law(fn)` calls `fn(rng)` again and again with an `ExactGenerator` in place of np.random.Generator. What that
-draws is no number but a question not yet answered: a uniform u, compared with a number, forks the run in two; a choice
-among n forks it in n. Each run follows one path through all forks, with the product of their probabilities, and the
-next run takes the next path. So the law comes out to rounding, without statistics, and from the very code that is used
-for sampling: nothing in a sampler knows that it is being enumerated.
+`exact_distribution(fn)` (also named `exact_law`) calls `fn(rng)` many times, with an `ExactGenerator` in place of
+np.random.Generator. A draw from it is not a number but a question that is still open: a uniform u that is compared with
+a number forks the run in two, and a choice among n forks it in n. Each run follows one path through the forks, and the
+path's probability is the product of theirs; the next run takes the next path. The result is exact up to rounding, needs
+no statistics, and comes from the very code that is used for sampling: a sampler does not know that it is enumerated.
 
     u = rng.random()
     accept = u * q < p      forks: True with probability min(1, p / q), False with the rest
 
-Several comparisons of one uniform stay consistent, since it keeps the interval in which it must lie by then. What
-cannot end in a decision, such as the sum of two uniforms, has no finite set of paths and is refused.
-Next: uniform.py and race.py, then testing/
+Several comparisons of one uniform are consistent, because it remembers the interval in which it must lie. What cannot
+end in a decision, such as the sum of two uniforms, has no finite set of paths and is refused.
+Next: uniform.py
 """
 
 import math
@@ -29,24 +29,24 @@ def exact_law(fn, *, max_leaves=1_000_000, max_draws=500):
     ----------
     fn : callable
         Takes a generator and returns an outcome. It is run once for each path through its random decisions and must
-        depend on nothing else that changes. Arrays and lists in the outcome come out as tuples.
+        not depend on anything else that changes. Arrays and lists in the outcome are returned as tuples.
     max_leaves : int
-        How many runs to allow.
+        The largest number of runs.
     max_draws : int
-        How many draws to allow in one run. A run that draws more is taken for a loop without an end, and so is one of
+        The largest number of draws in one run. A run that draws more is taken for an endless loop, and so is one with
         many draws whose path has a probability below 1e-15. The time of a run is linear in its number of draws.
 
     Raises
     ------
     CannotEnumerate
-        If there are more paths or draws than that, if a continuous draw is used as a value, or if fn does not ask the
-        same questions when it is run again.
+        If there are more paths or draws than that, if a continuous draw is used as a value, or if fn draws differently
+        when it is run again on the same path.
 
     Examples
     --------
-    >>> exact_law(lambda rng: rng.random() < 0.25)
+    >>> exact_distribution(lambda rng: rng.random() < 0.25)
     {True: 0.25, False: 0.75}
-    >>> exact_law(lambda rng: [rng.choice(2, p=[0.5, 0.5]), rng.random() * 4 < 3])
+    >>> exact_distribution(lambda rng: [rng.choice(2, p=[0.5, 0.5]), rng.random() * 4 < 3])
     {(0, True): 0.375, (0, False): 0.125, (1, True): 0.375, (1, False): 0.125}
     """
     parts, path = {}, []
@@ -64,28 +64,28 @@ def exact_law(fn, *, max_leaves=1_000_000, max_draws=500):
     covered = math.fsum(probability for probabilities in parts.values() for probability in probabilities)
     raise CannotEnumerate(
         f"more than max_leaves = {max_leaves} paths, and those so far cover {covered:.3g} of the probability: take a "
-        "smaller case (fewer tokens, a smaller vocabulary or K) or raise max_leaves"
+        "smaller case (fewer tokens, a smaller vocabulary, a smaller K) or raise max_leaves"
     )
 
 
 NOT_THE_SAME = (
-    "the function asked other random questions when it was run again on the same path: it must depend on its generator "
-    "alone, without state from the call before or another source of randomness"
+    "the function drew differently when it was run again on the same path: it must depend on its generator alone, "
+    "without state from an earlier call or another source of randomness"
 )
 
 
 ENDLESS = (
-    "a run draws again and again, {n} times so far: a loop without an end, such as `while` until a draw is accepted, "
-    "has no finite set of paths, so its distribution cannot be computed: draw a fixed number of times, and if you draw "
-    "until a token is accepted, draw once from the distribution that this comes to, renormalised"
+    "one run has made {n} draws so far: an endless loop, such as `while` until a draw is accepted, has no finite set "
+    "of paths, so its distribution cannot be computed: draw a fixed number of times; instead of drawing until a token "
+    "is accepted, draw once from the renormalised distribution of the accepted tokens"
 )
-IMPROBABLE, FEW_DRAWS = 1e-15, 30  # a short run may well be improbable
-MOST_OUTCOMES = 60_000  # of one draw
-MOST_QUESTIONS = 60_000  # about one draw: more than GPT-2 has tokens
+IMPROBABLE, FEW_DRAWS = 1e-15, 30  # few draws may well be improbable
+MOST_OUTCOMES = 60_000  # outcomes of one draw
+MOST_QUESTIONS = 60_000  # comparisons of one draw: more than GPT-2 has tokens
 
 
 class Fork:
-    """A decision on the path: the probabilities of its outcomes, which is taken, and how likely it is to get here."""
+    """A decision on the path: the probabilities of its outcomes, the one taken, and the probability to get here."""
 
     def __init__(self, probs, reached):
         self.probs = probs
@@ -94,9 +94,9 @@ class Fork:
 
 
 class ExactGenerator(np.random.Generator):
-    """Stands in for np.random.Generator and enumerates instead of drawing; made by `exact_law`.
+    """Replaces np.random.Generator and enumerates instead of drawing; created by `exact_distribution`.
 
-    It is a Generator by class, so that code which asks for one, or calls np.random.default_rng(rng), takes it.
+    It is a subclass of Generator, so that code which checks for one, or calls np.random.default_rng(rng), accepts it.
     """
 
     def __init__(self, path, max_draws=500):
@@ -106,7 +106,7 @@ class ExactGenerator(np.random.Generator):
 
     def from_the_start(self):
         """This generator, for one more run along the path."""
-        self.n_asked = self.n_draws = self.n_questions = 0  # forks, calls for a draw, questions since the last of them
+        self.n_asked = self.n_draws = self.n_questions = 0  # forks, draws, comparisons since the last draw
         return self
 
     def reached(self):
@@ -117,18 +117,18 @@ class ExactGenerator(np.random.Generator):
         return fork.reached * fork.probs[fork.taken]
 
     def drawn(self):
-        """Counts a draw; CannotEnumerate where there seems to be no end of them."""
+        """Count a draw; CannotEnumerate if the run looks like an endless loop."""
         self.n_draws, self.n_questions = self.n_draws + 1, 0
         if self.n_draws > self.max_draws or (self.n_draws > FEW_DRAWS and self.reached() < IMPROBABLE):
             raise CannotEnumerate(ENDLESS.format(n=self.n_draws))
 
     def fork(self, probs):
-        """The index (int) of the outcome taken here, of outcomes with these probabilities; those of 0 are left out."""
+        """The index (int) of the outcome taken here, given the probabilities of all; those with 0 are never taken."""
         self.n_questions += 1
         if self.n_questions > MOST_QUESTIONS:
             raise CannotEnumerate(
-                f"one draw is compared more than {MOST_QUESTIONS} times: a loop without an end around a number that "
-                "does not change: draw inside the loop"
+                f"one draw is compared more than {MOST_QUESTIONS} times, which looks like an endless loop around a "
+                "number that does not change: draw inside the loop"
             )
         possible = [i for i, probability in enumerate(probs) if probability > 0]
         if len(possible) == 1:
@@ -153,8 +153,8 @@ class ExactGenerator(np.random.Generator):
         n = int(high) - int(low) + bool(endpoint)
         if n > MOST_OUTCOMES:
             raise CannotEnumerate(
-                f"rng.integers draws one of {n} numbers, too many to enumerate: draw what is to be decided itself, "
-                "and no seed for another generator"
+                f"rng.integers draws one of {n} numbers, too many to enumerate: draw the decision itself, "
+                "not a seed for another generator"
             )
         return self._filled(size, lambda: int(low) + self.fork([1 / n] * n), int)
 
@@ -164,18 +164,18 @@ class ExactGenerator(np.random.Generator):
         if len(p) != len(population) or (p < 0).any() or not abs(p.sum() - 1) < 1e-7:
             raise ValueError(f"expected {len(population)} probabilities that add up to 1, got {p}")
         if size is not None and not replace:
-            raise CannotEnumerate("choice without replacement is not enumerated: draw one by one")
+            raise CannotEnumerate("choice without replacement is not supported: draw one by one")
         drawn = self._filled(size, lambda: self.fork(p / p.sum()), int)
         return population[drawn]
 
     def binomial(self, n, p, size=None):
         if np.any(np.asarray(n) != 1):
-            raise CannotEnumerate("of binomial draws only those with n = 1 are enumerated")
+            raise CannotEnumerate("rng.binomial is supported only for n = 1")
         return self._filled(size, lambda: self.fork([1 - p, p]), int)
 
     def multinomial(self, n, pvals, size=None):
         if n != 1 or size is not None:
-            raise CannotEnumerate("of multinomial draws only a single one with n = 1 is enumerated")
+            raise CannotEnumerate("rng.multinomial is supported only for n = 1 and without size")
         return np.eye(len(pvals), dtype=np.int64)[self.choice(len(pvals), p=pvals)]
 
     def exponential(self, scale=1.0, size=None):
@@ -205,7 +205,7 @@ exact_distribution = exact_law
 def refused(name):
     def method(self, *arguments, **keywords):
         raise CannotEnumerate(
-            f"rng.{name} has no finite number of outcomes that could be enumerated: use rng.random(), rng.uniform(), "
+            f"rng.{name} has no finite number of outcomes to enumerate: use rng.random(), rng.uniform(), "
             "rng.integers() or rng.choice() and decide by comparisons"
         )
 
@@ -218,7 +218,7 @@ for name in dir(np.random.Generator):
 
 
 def hashable(outcome):
-    """The outcome with arrays and lists as tuples and NumPy's numbers as Python's."""
+    """The outcome, with arrays and lists turned into tuples and NumPy's numbers into Python's."""
     if isinstance(outcome, np.ndarray):
         outcome = outcome.tolist()
     if isinstance(outcome, (list, tuple)):

@@ -1,10 +1,10 @@
-"""The interfaces: what a language model, a drafter, a verifier and a sampler are to each other, and what they return.
+"""The interfaces: language model, drafter, verifier and sampler, and what each of them returns.
 
-Nothing here computes a probability. Anything with the right call will do; nobody inherits from anything:
+Nothing here computes a probability. Any object with the right call signature will do; there is no base class:
 
     LanguageModel   tokens -> logits
     Drafter         tokens -> a few drafted tokens, each with the distribution it was drawn from
-    Verifier        the draft and the target's distributions -> how many tokens to accept, and one token more
+    Verifier        the draft and the target's distributions -> how many tokens to accept, and the token after them
     Sampler         prompt -> rounds -> a generation
 
 Letters: K is the draft length (gamma in Leviathan et al.). p is the target's distribution and q the draft's, as in
@@ -21,10 +21,10 @@ import numpy as np
 
 
 class RandomSource(Protocol):
-    """Where random numbers come from: handed down as `rng`. np.random.Generator is one.
+    """A source of random numbers, passed down as `rng`. np.random.Generator is one.
 
-    Two methods more are optional, as `Gumbel` has them (rng.py): `draw(probs) -> token`, for a source that draws tokens
-    in a way of its own, and `at(position) -> source`, for one whose numbers belong to positions of the text.
+    Two more methods are optional; `Gumbel` (rng.py) has both: `draw(probs) -> token`, for a source that draws tokens in
+    its own way, and `at(position) -> source`, for a source whose numbers belong to positions of the text.
     """
 
     def random(self) -> float:
@@ -32,7 +32,7 @@ class RandomSource(Protocol):
 
 
 class LanguageModel(Protocol):
-    """Token ids in, logits out. The result depends on the tokens alone, whatever was asked before."""
+    """Token ids in, logits out. The result depends on the tokens alone, not on earlier calls."""
 
     n_vocab: int
     n_ctx: int
@@ -43,9 +43,9 @@ class LanguageModel(Protocol):
 
 @dataclass(frozen=True)
 class Draft:
-    """Drafted tokens, and for each exactly the distribution it was drawn from, after temperature and truncation."""
+    """Draft tokens, and for each one exactly the distribution it was drawn from, after temperature and truncation."""
 
-    tokens: np.ndarray  # [k] int64, 0 <= k <= K: a drafter may know less
+    tokens: np.ndarray  # [k] int64, 0 <= k <= K: a drafter may propose fewer than K
     probs: np.ndarray  # [k, n_vocab] float64; one-hot where the token is certain
 
 
@@ -53,42 +53,42 @@ class Drafter(Protocol):
     """Proposes what comes next."""
 
     def propose(self, tokens: Sequence[int], K: int, rng: RandomSource) -> Draft:
-        """At most K tokens that may follow `tokens`; none for K = 0."""
+        """At most K tokens to follow `tokens`; an empty draft for K = 0."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    n_accepted: int  # of the drafted tokens, from the first on
-    next_token: int  # the token after the accepted ones: a correction, or the bonus where all were accepted
+    n_accepted: int  # how many draft tokens are accepted, counted from the first
+    next_token: int  # the token after the accepted ones: a correction, or the bonus if all were accepted
 
 
 class Verifier(Protocol):
-    """Decides on a whole draft. A plain function will do; `exactness_of` says what it declares about itself."""
+    """Decides on a whole draft. A plain function will do; `exactness_of` returns what it declares about itself."""
 
     def __call__(self, draft: Draft, target_probs: np.ndarray, rng: RandomSource) -> Verdict:
-        """`target_probs` [k + 1, n_vocab] float64: row i is the target's distribution of the token in place i."""
+        """`target_probs` [k + 1, n_vocab] float64: row i is the target's distribution at place i of the draft."""
 
 
 def exactness_of(verifier: Verifier) -> str:
-    """What a verifier says of its output in its attribute `exactness`: "exact", ..., "LOSSY", or "not declared"."""
+    """What a verifier declares in its attribute `exactness`: "exact", ..., "LOSSY"; "not declared" if it has none."""
     return getattr(verifier, "exactness", "not declared")
 
 
 @dataclass(frozen=True)
 class Round:
-    """One call of the target, and the tokens it led to."""
+    """One call of the target, and the tokens that it added to the text."""
 
-    tokens: np.ndarray  # [n] int64: the accepted ones of the draft, then one of the target's; none after a stop token
+    tokens: np.ndarray  # [n] int64: the accepted draft tokens, then one from the target; cut after a stop token
     drafted: np.ndarray  # [k] int64
     n_accepted: int  # how many of the drafted tokens are in `tokens`
     seconds: dict  # "draft", "target" and "verify" -> seconds
     draft_probs: np.ndarray | None  # [k, n_vocab] float64, and ...
-    target_probs: np.ndarray | None  # ... [k + 1, n_vocab]; None in a Generation, unless it was asked to keep them
-    uniforms: tuple = ()  # the numbers that the verifier drew with rng.random(), in order
+    target_probs: np.ndarray | None  # ... [k + 1, n_vocab]; None in a Generation without keep_probs=True
+    uniforms: tuple = ()  # the uniform numbers that the verifier drew with rng.random(), in order
 
     @property
     def origins(self) -> list[str]:
-        """Where each token comes from: "accepted", and the last "correction", "bonus", or "plain" (nothing drafted)."""
+        """Where each token comes from: "accepted"; for the last "correction", "bonus", or "plain" (empty draft)."""
         if len(self.drafted) == 0:
             last = "plain"
         elif self.n_accepted == len(self.drafted):
@@ -122,12 +122,12 @@ class Stats:
 
     @property
     def acceptance(self) -> float:
-        """Accepted over drafted tokens, or 0. Not alpha: what was drafted after a rejection counts as drafted."""
+        """Accepted / drafted tokens, or 0. Not alpha: tokens drafted after a rejection count as drafted."""
         return self.accepted / self.drafted if self.drafted else 0.0
 
     @property
     def acceptance_by_position(self) -> list[float]:
-        """[i]: of the rounds that drafted an (i + 1)th token, the share that accepted it."""
+        """[i]: the share of the rounds that drafted an (i + 1)th token in which it was accepted."""
         return [accepted / drafted for accepted, drafted in zip(self.accepted_by_position, self.drafted_by_position)]
 
     def __str__(self):
@@ -140,7 +140,7 @@ class Stats:
 
 @dataclass(frozen=True)
 class Generation:
-    """What a sampler made of a prompt."""
+    """The result of a sampler: the new tokens, and the rounds that produced them."""
 
     prompt: np.ndarray  # [n_prompt] int64
     tokens: np.ndarray  # [n_tokens] int64: the new ones
@@ -178,7 +178,7 @@ class Sampler(Protocol):
         stop_tokens: Collection[int] = (),
         stop: Callable | None = None,
     ) -> Iterator[Round]:
-        """Generate round by round, to be stepped through."""
+        """Generate round by round: an iterator, for stepping through."""
 
     def generate(
         self,
@@ -190,13 +190,13 @@ class Sampler(Protocol):
         stop: Callable | None = None,
         keep_probs: bool = False,
     ) -> Generation:
-        """All rounds at once: exactly n_tokens new tokens, or fewer where a stop token or stop text comes first."""
+        """All rounds at once: exactly n_tokens new tokens, or fewer if a stop token or a stop text comes first."""
 
 
 def collect(prompt: Sequence[int], rounds: Iterable[Round], keep_probs: bool = False) -> Generation:
-    """The generation that these rounds add up to.
+    """The `Generation` made of these rounds.
 
-    The rows of probabilities, some megabytes a round at GPT-2's vocabulary, are kept only where asked for.
+    The rows of probabilities, some megabytes per round with GPT-2's vocabulary, are kept only with keep_probs=True.
     """
     kept = tuple(r if keep_probs else replace(r, draft_probs=None, target_probs=None) for r in rounds)
     tokens = np.concatenate([np.empty(0, np.int64), *(r.tokens for r in kept)])

@@ -1,7 +1,7 @@
 """From logits to probabilities to a token, and the two formulas of speculative sampling.
 
-One function turns logits into probabilities, for target and draft alike: `Sampling`. Probabilities are float64 whatever
-the model's precision, and a token is drawn with one uniform number by the inverse of the cumulative distribution.
+One function turns logits into probabilities, for target and draft alike: `Sampling`. Probabilities are float64 for
+models of any precision. A token is drawn with one uniform number, by inverting the cumulative distribution.
 p is the target's distribution and q the draft's.
 Next: autoregressive.py
 """
@@ -17,24 +17,28 @@ import numpy as np
 class Sampling:
     """How logits become probabilities: a callable, (logits [n, n_vocab], tokens) -> probs [n, n_vocab] float64.
 
-    In this order: the repetition penalty, the temperature, top-k, top-p, min-p, each applied to the renormalised result
-    of the one before (the order of Hugging Face's `generate`; llama.cpp has the temperature last). Where top-k or top-p
-    cut between equal probabilities, the lower token ids stay.
+    The steps, in this order: repetition penalty, temperature, top-k, top-p, min-p. Each is applied to the renormalised
+    result of the step before.
+
+    The order matters, and so do ties. Hugging Face's `generate` has the same order; vLLM applies min-p after the
+    temperature and before top-k and top-p; llama.cpp applies top-k, top-p and min-p first and the temperature last.
+    With the same settings these keep different tokens. Where top-k or top-p cuts between equal probabilities, the lower
+    token ids stay here, and exactly top_k tokens; Hugging Face keeps every token that ties with the k-th.
 
     Parameters
     ----------
     temperature : float
         The logits are divided by it. 0 puts all probability on the largest logit.
     top_k : int
-        Keep the k likeliest tokens; 0 keeps all.
+        Keep the k most probable tokens; 0 keeps all.
     top_p : float
-        Keep the likeliest tokens until their probabilities reach top_p; the one that crosses it stays
+        Keep the most probable tokens until their sum reaches top_p; the token that crosses it stays
         (arXiv:1904.09751, section 3.1).
     min_p : float
-        Keep the tokens with at least min_p times the probability of the likeliest (arXiv:2407.01082).
+        Keep the tokens with at least min_p times the highest probability (arXiv:2407.01082).
     repetition_penalty : float
-        Logits of tokens that occur before are divided by it where they are positive and multiplied where they are
-        negative (arXiv:1909.05858, section 4.1, sign-aware). Row i looks at what is before row i.
+        Logits of tokens that occur earlier in the text are divided by it if positive and multiplied by it if negative
+        (arXiv:1909.05858, section 4.1, sign-aware). Row i looks at the tokens before row i.
 
     Examples
     --------
@@ -60,14 +64,14 @@ class Sampling:
         check("a repetition_penalty above 0", self.repetition_penalty, lambda value: value > 0)
 
     def __call__(self, logits, tokens=None):
-        """Row i of the logits predicts what follows tokens[: len(tokens) - n + 1 + i]."""
+        """Row i of the logits [n, n_vocab] predicts the token after tokens[: len(tokens) - n + 1 + i]."""
         logits = np.asarray(logits, dtype=np.float64)
         if self.repetition_penalty != 1:
             logits = penalised(logits, tokens, self.repetition_penalty)
-        rows, best = np.arange(len(logits)), np.argmax(logits, axis=-1)  # argmax returns a NaN where there is one
+        rows, best = np.arange(len(logits)), np.argmax(logits, axis=-1)  # argmax finds a NaN if there is one
         largest = logits[rows, best]
         if not np.isfinite(largest).all():
-            raise ValueError("expected finite logits, got NaN or infinity: are the model's weights whole?")
+            raise ValueError("expected finite logits, got NaN or infinity: are the model's weights complete?")
         if self.temperature == 0:
             probs = np.zeros(logits.shape)
             probs[rows, best] = 1
@@ -80,11 +84,11 @@ class Sampling:
     def truncated(self, probs):
         """probs [n, n_vocab] after top-k, top-p and min-p."""
         order = np.argsort(-probs, axis=-1, kind="stable")
-        ranked = np.take_along_axis(probs, order, axis=-1)  # from the likeliest down
+        ranked = np.take_along_axis(probs, order, axis=-1)  # most probable first
         if self.top_k:
             ranked[:, self.top_k :] = 0
             ranked /= ranked.sum(axis=-1, keepdims=True)
-        if self.top_p < 1:  # a token stays while those before it do not reach top_p: so the one that crosses it does
+        if self.top_p < 1:  # a token stays if those before it sum to less than top_p: so the one that crosses it stays
             ranked[:, 1:][np.cumsum(ranked, axis=-1)[:, :-1] >= self.top_p] = 0
         ranked[ranked < self.min_p * ranked[:, :1]] = 0
         ranked /= ranked.sum(axis=-1, keepdims=True)
@@ -97,14 +101,14 @@ def check(expected, value, is_right):
     """Raise ValueError unless the value is a finite number for which is_right(value) is true."""
     try:
         right = math.isfinite(value) and is_right(value)
-    except TypeError:  # no number, or no whole one
+    except TypeError:  # not a number, or not an integer
         right = False
     if not right:
         raise ValueError(f"expected {expected}, got {value!r:.100}")
 
 
 def penalised(logits, tokens, penalty):
-    """The logits [n, n_vocab] with the repetition penalty, each row for the tokens before it."""
+    """The logits [n, n_vocab] after the repetition penalty, each row for the tokens before it."""
     if tokens is None:
         raise ValueError(
             "a repetition penalty looks at the tokens before each row: pass them, sampling(logits, tokens)"
@@ -119,18 +123,18 @@ def penalised(logits, tokens, penalty):
 def sample_token(probs, rng):
     """A token id (int) drawn from probs [n_vocab] float64 with one uniform number, `rng.random()`.
 
-    The cumulative sum need not end at 1 exactly: the uniform is scaled by its last value. A token of probability 0 is
-    never drawn. A source with a method of its own for this (rng.py) is asked to draw instead.
+    The cumulative sum may not end at exactly 1, so the uniform number is scaled by its last value. A token of
+    probability 0 is never drawn. A source with its own method `draw` (rng.py) draws instead.
     """
     if hasattr(rng, "draw"):
         return rng.draw(probs)
     cdf = np.cumsum(probs)
-    last = np.searchsorted(cdf, cdf[-1])  # of positive probability; holds even where a random() was rounded up to 1
+    last = np.searchsorted(cdf, cdf[-1])  # of positive probability; guards against a random() rounded up to 1
     return int(min(np.searchsorted(cdf, rng.random() * cdf[-1], side="right"), last))
 
 
 def acceptance_probability(p, q, token):
-    """min(1, p(x) / q(x)) of a drafted token x (arXiv:2211.17192, section 2.3); p, q [n_vocab], q(x) > 0.
+    """min(1, p(x) / q(x)) for a draft token x (arXiv:2211.17192, section 2.3); p, q [n_vocab], q(x) > 0.
 
     >>> acceptance_probability([0.5, 0.5], [0.25, 0.75], 1)
     0.6666666666666666
@@ -139,9 +143,9 @@ def acceptance_probability(p, q, token):
 
 
 def residual(p, q):
-    """norm(max(0, p - q)) [n_vocab]: what a rejected token is replaced from (arXiv:2211.17192, section 2.3).
+    """norm(max(0, p - q)) [n_vocab]: the distribution of the correction (arXiv:2211.17192, section 2.3).
 
-    Where p - q is nowhere positive, p = q: a rejection has probability 0, and p itself is returned.
+    If p - q is nowhere positive, then p = q and a rejection has probability 0; p itself is returned.
 
     >>> residual(np.array([0.5, 0.5, 0.0]), np.array([0.2, 0.4, 0.4]))
     array([0.75, 0.25, 0.  ])

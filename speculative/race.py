@@ -1,10 +1,10 @@
-"""A waiting time that has not been drawn yet: what `exact_law` hands out for rng.exponential() and rng.gumbel().
+"""A waiting time that has not been drawn yet: what `exact_distribution` returns for rng.exponential() and rng.gumbel().
 
-Of independent exponential times E_i / p_i the first is i with probability p_i / sum p, and how long it took says
-nothing about which it was. So a comparison of two forks, and the earlier one goes on as a time of both rates together:
-enough for argmin E / p, and for argmax(log p + G), where a Gumbel number G is -log E. All else is refused: also to use
-one E twice, as Gumbel coupling does.
-Next: testing/
+Of independent exponential times E_i / p_i, the i-th is the smallest with probability p_i / sum p, independently of its
+value. So a comparison of two forks, and the smaller one continues as a time with the sum of both rates. That is enough
+for argmin E / p, and for argmax(log p + G) with a Gumbel number G = -log E. Everything else is refused, also the use of
+one E twice, as in Gumbel coupling.
+Next: testing/__init__.py
 """
 
 import math
@@ -13,18 +13,19 @@ from .uniform import CannotEnumerate
 
 
 class Waiting:
-    """sign * t or sign * log(t), of an exponential time t with a rate."""
+    """sign * t or sign * log(t), for an exponential time t with a given rate."""
 
     def __init__(self, rng, rate=1.0, *, is_log=False, sign=1, compared=None):
         self.rng, self.rate, self.is_log, self.sign = rng, rate, is_log, sign
-        self.is_lost = False  # whether another one was earlier: then its time is no exponential one any more
-        self.compared = [] if compared is None else compared  # of all that comes from one draw, which was compared
+        self.is_lost = False  # whether another one was earlier: its time is then no longer exponential
+        # shared by everything computed from one draw: the one that was compared
+        self.compared = [] if compared is None else compared
 
     def with_rate(self, rate, sign=1):
         return Waiting(self.rng, rate, is_log=self.is_log, sign=self.sign * sign, compared=self.compared)
 
     def is_free(self):
-        """Whether nothing is known of it but its rate."""
+        """Whether nothing but its rate is known."""
         if not self.compared:
             self.compared.append(self)
         return self.compared[0] is self and not self.is_lost
@@ -49,7 +50,7 @@ class Waiting:
     __le__, __ge__ = __lt__, __gt__
 
     def compared_with_number(self, number, below):
-        """Infinity only, which is what a probability of 0 comes to."""
+        """Only infinity, which results from a probability of 0."""
         if not math.isinf(number):
             self.as_value()
         return (number > 0) == below
@@ -92,8 +93,8 @@ class Waiting:
 
     def as_value(self, *others):
         raise CannotEnumerate(
-            "an exponential or Gumbel number is used as a value, or twice, which has no finite set of paths: exact_law "
-            "can follow it into one np.argmin(E / p) or np.argmax(np.log(p) + G)"
+            "an exponential or Gumbel number is used as a value, or twice, which has no finite set of paths: "
+            "exact_law can follow it only into one np.argmin(E / p) or np.argmax(np.log(p) + G)"
         )
 
     __float__ = __int__ = __bool__ = __index__ = __hash__ = __pow__ = __rtruediv__ = exp = sqrt = as_value

@@ -1,16 +1,16 @@
-"""The random source: what samplers, drafters and verifiers draw from, and two that can stand in for a generator.
+"""The random source: what samplers, drafters and verifiers draw from, with two sources besides NumPy's generator.
 
-What a source is, interfaces.py says: an object with `random()`, and perhaps `draw(probs)` and `at(position)`. The loop
-and the library's own drafters and verifiers call nothing else, so whoever answers these can record, replay or enumerate
-(exact.py) what a sampler does.
+interfaces.py defines a source: an object with `random()`, and optionally `draw(probs)` and `at(position)`. The loop and
+the library's own drafters and verifiers call nothing else, so an object with these methods can record, replay or
+enumerate (exact.py) what a sampler does.
 
-`Gumbel` is such a source: common random numbers, by which one seed gives one text whatever the drafter and the draft
-length. For every position of the text there is one vector of exponential numbers E, made from the seed and the position
-alone. Whoever draws a token for a position from probabilities p takes argmin E / p, which has the distribution p. The
-target's text is then a function of the seed, and a draft that draws from q with the same numbers finds the same token
-with probability sum_j 1 / sum_i max(p_i / p_j, q_i / q_j). It is handed down as `rng`: to AutoregressiveSampler, and to
-SpeculativeSampler with the verifier `exact_match`, which accepts drafted tokens for as long as they equal the target's
-own draw. Exact for every drafter; drafters that draw nothing may be used as well.
+`Gumbel` is such a source: common random numbers (Gumbel coupling), with which one seed gives one text, with any drafter
+and any draft length. Each position of the text has one vector of exponential numbers E, computed from the seed and the
+position alone. To draw a token for a position from probabilities p, take argmin E / p; it has the distribution p. The
+target's text is then a function of the seed, and a drafter that draws from q with the same numbers finds the same token
+with probability sum_j 1 / sum_i max(p_i / p_j, q_i / q_j). Pass it as `rng` to AutoregressiveSampler, or to
+SpeculativeSampler with the verifier `exact_match`, which accepts draft tokens as long as they equal the target's own
+draw. It is exact for every drafter, also for one that draws nothing.
 Source: Daliri, Musco, Suresh, arXiv:2408.07978, algorithm 1 and theorem 3.
 Next: probs.py
 """
@@ -23,7 +23,7 @@ from .interfaces import RandomSource
 
 
 def as_generator(rng: Any) -> RandomSource:
-    """A seed (or None: a fresh one) as an np.random.Generator; anything with a method `random` as it is."""
+    """An np.random.Generator from a seed (None: a fresh one); an object with a method `random` is returned as it is."""
     if hasattr(rng, "random"):
         return rng
     try:
@@ -35,12 +35,12 @@ def as_generator(rng: Any) -> RandomSource:
 
 
 def at_position(rng: RandomSource, position: int) -> RandomSource:
-    """The source for the tokens from this position of the text on: itself, unless its numbers belong to positions."""
+    """The source for tokens from this position of the text on: `rng` itself, unless its numbers belong to positions."""
     return rng.at(position) if hasattr(rng, "at") else rng
 
 
 class Recorder:
-    """A source that records the uniform numbers it hands out; in everything else the one that it wraps."""
+    """Wraps a source and records the uniform numbers that it returns; otherwise behaves like the source."""
 
     def __init__(self, rng):
         self.rng, self.uniforms = rng, []
@@ -56,14 +56,14 @@ class Recorder:
 
 
 class Gumbel:
-    """Common random numbers, keyed by a seed and the position in the text; to be used as `rng`.
+    """Common random numbers, a function of a seed and the position in the text; to be passed as `rng`.
 
     Parameters
     ----------
     seed : int
         0 or more.
     position : int
-        Of the token that `draw` draws next.
+        The position in the text of the token that `draw` draws next.
 
     Examples
     --------
@@ -78,11 +78,11 @@ class Gumbel:
         self.position = position
 
     def at(self, position):
-        """The same numbers, for the tokens from this position on."""
+        """The same random numbers, starting at this position."""
         return Gumbel(self.seed, position)
 
     def draw(self, probs):
-        """The token id at this position from probs [n_vocab]; the next call is for the next position."""
+        """The token id at this position, drawn from probs [n_vocab]; then moves on to the next position."""
         noise = np.random.default_rng((self.seed, self.position)).standard_exponential(len(probs))
         self.position += 1
         with np.errstate(divide="ignore"):

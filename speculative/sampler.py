@@ -1,15 +1,15 @@
-"""Speculative sampling: the one loop. Every method is a drafter and a verifier handed to it.
+"""Speculative sampling: one loop for all methods. A method is a drafter and a verifier passed to it.
 
-A cheap drafter proposes K tokens; one call of the target gives its distributions at all K places and one beyond; the
-verifier accepts a prefix of the draft and adds one token more. With an exact verifier the tokens have the distribution
-that the target alone would give them, and each call of the target yields between 1 and K + 1 of them.
+A cheap drafter proposes K tokens. One call of the target gives its distributions at all K places and after the last.
+The verifier accepts a prefix of the draft and adds one more token. With an exact verifier the tokens have the
+distribution that the target alone would give them, and each call of the target adds 1 to K + 1 tokens.
 
-`one_round` is the method; `_rounds`, around it, is the loop with its limits, its stops and its clock.
+`one_round` is the method; `_rounds` is the loop around it, with limits, stops and timing.
 
-Source: Leviathan et al., arXiv:2211.17192, algorithm 1; Chen et al., arXiv:2302.01318, algorithm 2 (which has p and q
-the other way round). The steps are numbered as in Leviathan's algorithm. Leaves out: how to draft (drafters/), how to
-decide (verifiers/), and any cache: a model that keeps one compares the tokens it is given with those it has.
-Next: drafters/model.py, then verifiers/rejection.py
+Source: Leviathan et al., arXiv:2211.17192, algorithm 1; Chen et al., arXiv:2302.01318, algorithm 2 (with p and q the
+other way round). The steps are numbered as in Leviathan's algorithm. Not here: how to draft (drafters/), how to decide
+(verifiers/), and the KV cache: a model that has one compares the tokens it is given with those in the cache.
+Next: checks.py
 """
 
 import numpy as np
@@ -32,9 +32,9 @@ class SpeculativeSampler:
     drafter : Drafter
     verifier : Verifier
     K : int, or callable
-        Draft length, at least 1; or a function of the history that gives one for each round, see draft_length.py.
+        Draft length, at least 1; or a function of the history that returns one for each round, see draft_length.py.
     sampling : Sampling
-        The target's; a drafter has its own.
+        For the target; a drafter has its own.
     """
 
     def __init__(self, target, drafter, *, verifier=rejection, K=4, sampling=Sampling()):
@@ -45,19 +45,19 @@ class SpeculativeSampler:
         self.sampling = sampling
 
     def one_round(self, tokens, k, draft_rng, verify_rng, laps):
-        """(draft, target_probs, verdict) after these tokens, with at most k drafted tokens."""
-        # 1. Draft up to k tokens, one by one, each with the distribution q that it was drawn from.
+        """(draft, target_probs, verdict) for these tokens, with at most k draft tokens."""
+        # 1. Draft up to k tokens one by one, each with the distribution q it was drawn from.
         draft = check_draft(self.drafter.propose(list(tokens), k, draft_rng), k, self.target.n_vocab)
         laps.end("draft")
 
-        # 2. One call of the target: its distributions p at each drafted token, and after the last.
+        # 2. One call of the target: its distributions p at each draft token, and after the last.
         extended = [*tokens, *draft.tokens.tolist()]
         logits = self.target(list(extended), n_last=len(draft.tokens) + 1)
         check_logits(logits, len(draft.tokens) + 1, self.target.n_vocab, "the target")
         target_probs = self.sampling(logits, extended)  # [k + 1, n_vocab]
         laps.end("target")
 
-        # 3. and 4. How many drafted tokens are accepted, and the token that follows them.
+        # 3. and 4. How many draft tokens are accepted, and the token that follows them.
         copies = Draft(draft.tokens.copy(), draft.probs.copy()), target_probs.copy()
         verdict = check_verdict(self.verifier(*copies, verify_rng), len(draft.tokens), self.target.n_vocab)
         laps.end("verify")
@@ -71,7 +71,7 @@ class SpeculativeSampler:
     def _rounds(self, tokens, n_tokens, rng, stop_tokens, stop):
         n_prompt, n_end, history = len(tokens), len(tokens) + n_tokens, []
         while len(tokens) < n_end:
-            # A round adds one token more than it accepts, hence the - 1: never past the end. With k = 0 it is a plain
+            # A round adds one token more than it accepts, hence the - 1: it never overshoots. With k = 0 it is a plain
             # step of the target.
             laps, n = Laps(), len(tokens)
             k = min(self.draft_length(history), n_end - n - 1, self.target.n_ctx - n - 1)
@@ -79,7 +79,7 @@ class SpeculativeSampler:
             draft, target_probs, verdict = self.one_round(tokens, k, at_position(rng, n), recorder, laps)
             history.append((len(draft.tokens), verdict.n_accepted))
 
-            # 5. The accepted tokens and the one after them are the output, up to where the text stops.
+            # 5. The output: the accepted tokens and the one after them, cut where the text stops.
             new = np.append(draft.tokens[: verdict.n_accepted], verdict.next_token)
             n_kept, stops = until_stop(tokens[n_prompt:], new.tolist(), stop_tokens, stop)
             new, n_accepted = new[:n_kept], min(verdict.n_accepted, n_kept)

@@ -1,8 +1,8 @@
-"""Where a text ends early: at a stop token or a stop text, wherever in a block of tokens it falls.
+"""Stopping early: at a stop token or a stop text, also in the middle of a block of tokens.
 
-A round may add several tokens, and the text ends with the first of them that completes what was looked for; those
-behind it are not emitted, whether they were accepted or not.
-Next: ../main.py
+A round may add several tokens. The text ends with the first of them that completes a stop; those after it are not
+emitted, whether they were accepted or not.
+Next: drafters/model.py
 """
 
 from collections.abc import Callable
@@ -10,15 +10,15 @@ from dataclasses import dataclass
 
 
 def until_stop(generated, new, stop_tokens, stop):
-    """(n, stops): how many of the new tokens stay in the text, and whether it ends with them.
+    """(n, stops): how many of the new tokens stay in the text, and whether the text ends there.
 
     Parameters
     ----------
     generated, new : list of int
-        The tokens generated so far, without the prompt, and those that a round adds.
+        The tokens generated so far, without the prompt, and the tokens that a round adds.
     stop_tokens : collection of int
     stop : callable or None
-        Given the generated tokens up to one of them, says whether the text ends there.
+        Takes the generated tokens up to one of the new ones, and returns whether the text ends there.
 
     Examples
     --------
@@ -35,15 +35,15 @@ def until_stop(generated, new, stop_tokens, stop):
 
 @dataclass(frozen=True)
 class StopText:
-    """Ends a text where it contains `text`; to be used as `stop`.
+    """Ends a text as soon as it contains `text`; to be passed as `stop`.
 
-    The token that completes it stays, and may reach beyond it: `cut` shows the text up to there.
+    The token that completes `text` is kept, and may contain more than its end: `cut` removes the rest.
 
     Parameters
     ----------
     text : str
     decode : callable
-        From a list of token ids to str, as a tokenizer has it.
+        From a list of token ids to str, such as `tokenizer.decode`.
     """
 
     text: str
@@ -58,6 +58,6 @@ class StopText:
         return self.text in self.decode(generated[-n_bytes:])
 
     def cut(self, text):
-        """`text` up to the end of the first occurrence."""
+        """`text` up to the end of the first occurrence of the stop text."""
         before, found, _ = text.partition(self.text)
         return before + found

@@ -1,26 +1,26 @@
-"""What to expect: tokens per call, speedup, the best draft length, from acceptance and measured costs.
+"""Expected tokens per target call, speedup and best draft length, from the acceptance and measured costs.
 
-First with one number alpha: each guess is accepted with that probability, whatever came before (arXiv:2211.17192,
-section 3). Then for a given text: real texts are easier and harder by turns, and `acceptance_of` and `expected_time`
-make no such assumption.
+First with one number alpha: each draft token is accepted with that probability, independently of the others
+(arXiv:2211.17192, section 3). Then for a given text: real texts have easier and harder parts, and `acceptance_of` and
+`expected_time` do not assume a constant alpha.
 
-The same run has many "rates". In the words of this library, and of others, for alpha = 0.8 and K = 4:
+One run has many "rates". Their names here and elsewhere, for alpha = 0.8 and K = 4:
 
     estimate_alpha          0.80    accepted / (accepted + rounds that end in a rejection)
     Stats.acceptance        0.59    accepted / drafted. llama.cpp: accept %; vLLM: draft acceptance rate
     accepted per round      2.36    gpt-fast: mean accepted
     tokens_per_target_call  3.36    1 + accepted per round. vLLM: mean acceptance length;
                                     Spec-Bench: #mean accepted tokens
-    acceptance_by_position  0.8, 0.64, 0.51, 0.41    of the rounds that drafted so far. vLLM: per position;
+    acceptance_by_position  0.8, 0.64, 0.51, 0.41    of the rounds that drafted that far. vLLM: per position;
                                     NeMo's is conditional, 0.8 each
     Stats.drafted, .accepted        llama.cpp: n_drafted, n_accept; vLLM: num_draft_tokens, num_accepted_tokens
     K                               llama.cpp: n_draft; vLLM: num_speculative_tokens; Transformers, which prints no
                                     rates: num_assistant_tokens
 
-    c           time to draft a token, over that of a plain step (a round with nothing drafted)
-    v[m - 1]    time of a round for m tokens, without the drafting, over that of a plain step; v[0] = 1
+    c           time to draft a token, relative to a plain step (a round without a draft)
+    v[m - 1]    time of a round for m tokens, without the drafting, relative to a plain step; v[0] = 1
 
-Next: costs.py
+Next: draft_length.py
 """
 
 import numpy as np
@@ -29,7 +29,7 @@ import numpy as np
 def expected_tokens(alpha, K):
     """Tokens per target call, 1 + alpha + ... + alpha^K (arXiv:2211.17192, equation 1).
 
-    alpha (0 to 1) and K (whole numbers of 0 or more) may be arrays, here and below: they are broadcast.
+    Here and below, alpha (0 to 1) and K (whole numbers of 0 or more) may be arrays, which are broadcast.
 
     >>> round(expected_tokens(0.8, 4), 2)
     3.36
@@ -40,7 +40,7 @@ def expected_tokens(alpha, K):
 
 
 def speedup(alpha, K, c, v=None):
-    """Over plain generation: expected tokens over the cost of a round, K c + v(K + 1) (theorem 3.8; v = 1 there).
+    """Speedup over plain generation: expected tokens / the cost of a round, K c + v(K + 1) (theorem 3.8, with v = 1).
 
     >>> round(speedup(0.8, 5, 0), 2)
     3.69
@@ -52,7 +52,7 @@ def speedup(alpha, K, c, v=None):
 
 
 def operations_factor(alpha, K, c_hat):
-    """How much more arithmetic than plain generation, for a draft of c_hat times the target's (theorem 3.11).
+    """Arithmetic relative to plain generation, for a draft model with c_hat times the target's (theorem 3.11).
 
     >>> round(operations_factor(0.8, 5, 0), 2)
     1.63
@@ -61,7 +61,7 @@ def operations_factor(alpha, K, c_hat):
 
 
 def best_K(alpha, c, v=None, most=20):
-    """The K from 0 to `most` (or to what v has) with the best speedup; 0 where speculation does not pay.
+    """The K from 0 to `most` (or len(v) - 1) with the best speedup; 0 if speculation does not pay.
 
     >>> [best_K(alpha, 0.1) for alpha in (0.05, 0.5, 0.9)]
     [0, 2, 10]
@@ -71,7 +71,7 @@ def best_K(alpha, c, v=None, most=20):
 
 
 def check_alpha(alpha):
-    """alpha as an array; ValueError unless it is from 0 to 1. NaN, for unknown, stays."""
+    """alpha as an array; ValueError unless it is from 0 to 1. NaN means unknown and is kept."""
     alpha = np.asarray(alpha, dtype=np.float64)
     if ((alpha < 0) | (alpha > 1)).any():
         raise ValueError(f"expected acceptance probabilities from 0 to 1, got {alpha.min():g} to {alpha.max():g}")
@@ -79,7 +79,7 @@ def check_alpha(alpha):
 
 
 def check_K(K):
-    """K as an array; ValueError unless it is of whole numbers of 0 or more."""
+    """K as an array; ValueError unless it holds whole numbers of 0 or more."""
     K = np.asarray(K)
     if K.dtype.kind not in "iu" or (K < 0).any():
         raise ValueError(f"expected draft lengths K of 0 or more, whole numbers, got {K!s:.100}")
@@ -87,7 +87,7 @@ def check_K(K):
 
 
 def plain(array):
-    """An array without dimensions as a Python number, any other as it is."""
+    """An array without dimensions as a Python number; any other array as it is."""
     return array.item() if np.ndim(array) == 0 else array
 
 
@@ -95,9 +95,9 @@ def plain(array):
 
 
 def overlap(target_probs, draft_probs):
-    """sum_x min(p(x), q(x)) of each row [n, n_vocab]: the probability that a guess there is accepted.
+    """sum_x min(p(x), q(x)) of each row [n, n_vocab]: the probability that a draft token there is accepted.
 
-    Its mean over contexts is alpha (corollary 3.6): the estimate with the least noise, as it needs no draws.
+    Its mean over contexts is alpha (corollary 3.6): the estimate with the least noise, as it uses no draws.
     """
     return np.minimum(target_probs, draft_probs).sum(axis=-1)
 
@@ -105,8 +105,8 @@ def overlap(target_probs, draft_probs):
 def estimate_alpha(n_accepted, n_rejected):
     """(alpha, low, high): A / (A + J), for A accepted tokens and J rounds that end in a rejection; a 95 % interval.
 
-    Tokens after a rejection were never tested, which is why accepted / drafted is less. The interval is Wilson's
-    (1927), for tests that do not depend on each other. With nothing tested it is (nan, 0, 1). Counts may be arrays.
+    Tokens after a rejection were never tested, which is why accepted / drafted is lower. The interval is Wilson's
+    (1927), for independent tests. Without any test the result is (nan, 0, 1). Counts may be arrays.
 
     >>> [round(number, 3) for number in estimate_alpha(80, 20)]
     [0.8, 0.711, 0.867]
@@ -123,28 +123,29 @@ def estimate_alpha(n_accepted, n_rejected):
 
 
 def acceptance_of(tokens, target_probs, draft_probs):
-    """min(1, q(x) / p(x)) [n] of tokens x [n] that the target has drawn, p and q [n, n_vocab] what they followed.
+    """min(1, q(x) / p(x)) [n] of tokens x [n] drawn by the target; p, q [n, n_vocab] are the rows at their places.
 
-    By the rule of rejection a token comes to be x as an accepted guess with probability min(p(x), q(x)), and in all
-    with p(x): so this is how often x, if a guess stood in its place, was that guess. Its mean over x from p is the
-    overlap. Given the text, places do not depend on each other, where q depends on the text alone.
+    With rejection sampling a token x comes from an accepted draft token with probability min(p(x), q(x)), and from
+    either way with p(x). So given x, this is the probability that it was drafted and accepted, if its place had a
+    draft token. Its mean over x drawn from p is the overlap. Given the text, the places are independent if q depends
+    on the text alone.
     """
     rows = np.arange(len(tokens))
     return np.minimum(1, draft_probs[rows, tokens] / target_probs[rows, tokens])
 
 
 def expected_time(acceptance, K, c=0.0, v=None):
-    """The time to generate a text in rounds of K guesses, in plain steps; with c = 0 and v = 1, the target calls.
+    """The expected time to generate a text with drafts of K tokens, in plain steps; target calls if c = 0 and v = 1.
 
-    T(i) is the time from token i on. A round drafts k = min(K, n - i - 1) tokens; the j-th is the first to be
-    rejected with probability a_i ... a_(i + j - 2) (1 - a_(i + j - 1)), and then j tokens are done:
+    T(i) is the time from token i on. A round drafts k = min(K, n - i - 1) tokens. The j-th is the first one rejected
+    with probability P(j) = a_i ... a_(i + j - 2) (1 - a_(i + j - 1)), and the round then adds j tokens:
 
         T(i) = k c + v(k + 1) + sum_j P(j) T(i + j) + a_i ... a_(i + k - 1) T(i + k + 1)
 
     Parameters
     ----------
     acceptance : array [n]
-        a_i: the probability that a guess for the i-th token of the text is accepted, see `acceptance_of`.
+        a_i: the probability that a draft token is accepted at the i-th place of the text, see `acceptance_of`.
     K : int
     c : float
     v : sequence of float, optional
@@ -152,7 +153,7 @@ def expected_time(acceptance, K, c=0.0, v=None):
 
     Examples
     --------
-    Ten tokens, every guess right, four a round: two rounds. Every guess wrong: one token a round.
+    Ten tokens, K = 4: two rounds if every draft token is accepted, ten if none is.
 
     >>> expected_time([1.0] * 10, K=4), expected_time([0.0] * 10, K=4)
     (2.0, 10.0)

@@ -1,7 +1,7 @@
-"""Clocks: around the parts of a round, and around a language model, which reports in the terms of llama.cpp.
+"""Clocks: one for the parts of a round, and one around a language model, which reports in the terms of llama.cpp.
 
-"Prompt evaluation" is the first call, which takes in the prompt; all later ones are "evaluation". Counted are the
-tokens that a model with a cache has to run: those after the prefix it knows from the call before.
+"Prompt evaluation" is the first call, which processes the prompt; all later calls are "evaluation". The tokens counted
+are those that a model with a cache has to compute: the ones after the prefix shared with the previous call.
 Next: experiments/__init__.py
 """
 
@@ -9,7 +9,7 @@ from time import perf_counter
 
 
 class Laps:
-    """A stopwatch: `end(name)` notes in `seconds` how long it was since the lap before ended."""
+    """A stopwatch: `end(name)` stores in `seconds` the time since the previous lap ended."""
 
     def __init__(self):
         self.seconds = {"draft": 0.0, "target": 0.0, "verify": 0.0}
@@ -22,13 +22,13 @@ class Laps:
 
 
 class Timed:
-    """A language model with the logits of `model`, which counts tokens and seconds.
+    """Wraps a language model and counts its tokens and seconds.
 
     Parameters
     ----------
     model : LanguageModel
     load_seconds : float
-        How long it took to load, for the report.
+        The time it took to load the model, for the report.
     """
 
     def __init__(self, model, load_seconds=0.0):
@@ -38,10 +38,10 @@ class Timed:
         self.reset()
 
     def reset(self):
-        """Count from the start, with a model that has forgotten its cache, where it has one."""
+        """Set the counts to zero, and reset the model's cache if it has one."""
         if hasattr(self.model, "reset"):
             self.model.reset()
-        self.tokens = []  # of the call before
+        self.tokens = []  # of the previous call
         self.prompt_tokens, self.prompt_seconds, self.eval_tokens, self.eval_seconds = 0, 0.0, 0, 0.0
 
     def __call__(self, tokens, n_last=1):
@@ -59,11 +59,11 @@ class Timed:
 
     @property
     def seconds(self):
-        """Of all calls."""
+        """The time of all calls."""
         return self.prompt_seconds + self.eval_seconds
 
     def report(self):
-        """The counts, and milliseconds, under llama.cpp's names."""
+        """Counts and milliseconds, under llama.cpp's names."""
         return {
             "load time": 1000 * self.load_seconds,
             "prompt eval time": 1000 * self.prompt_seconds,
@@ -82,12 +82,12 @@ class Timed:
 
 
 def n_common(a, b):
-    """How many tokens two lists have in common from the start."""
+    """The length of the common prefix of two lists of tokens."""
     return next((i for i, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
 
 
 def per_token(seconds, n_tokens):
-    """Seconds and tokens as llama.cpp prints them.
+    """A time and a number of tokens, as llama.cpp prints them.
 
     >>> per_token(0.5, 100)
     '    500.0 ms /   100 tokens (   5.00 ms per token,    200.0 tokens per second)'

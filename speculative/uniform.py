@@ -1,7 +1,8 @@
-"""A uniform number that has not been drawn yet: what `exact_law` hands out for rng.random().
+"""A uniform number that has not been drawn yet: what `exact_distribution` returns for rng.random().
 
-It is a value that rises or falls with some u in [0, 1). Adding, multiplying and taking the logarithm keep it such a
-value; a comparison with a number asks where u lies, and forks. Whatever would need the number itself is refused.
+It represents an increasing or decreasing function of some u in [0, 1). It stays one when numbers are added to it or
+multiplied with it, and under the logarithm. A comparison with a number asks where u lies, and forks. Whatever needs the
+number itself is refused.
 Next: race.py
 """
 
@@ -13,25 +14,25 @@ ROUNDING = 4e-16  # of u: random() returns multiples of 2 ** -53
 
 
 class CannotEnumerate(TypeError):
-    """The code asks for something that has no finite number of outcomes, or for too many of them."""
+    """The code does something that has no finite number of outcomes, or too many of them."""
 
 
 def of_numbers(operator):
-    """The operator for numbers; an array takes over and applies it to each of its elements."""
+    """The operator for numbers; for an array, NumPy applies it to each element."""
     return lambda self, other: NotImplemented if np.ndim(other) else operator(self, other)
 
 
 class Uniform:
-    """A value that rises or falls with a uniform u in [0, 1), known to lie in [low, high)."""
+    """An increasing or decreasing function of a uniform u in [0, 1), which is known to lie in [low, high)."""
 
     def __init__(self, rng, interval=None, value=lambda u: u, inverse=lambda number: number, rising=True):
         self.rng = rng
-        self.interval = interval or [0.0, 1.0]  # shared by all that is computed from one draw
+        self.interval = interval or [0.0, 1.0]  # shared by everything computed from one draw
         self.value, self.inverse, self.rising = value, inverse, rising  # u -> value, value -> u
 
     def is_below(self, number):
-        """Whether the value is below a number: forks where the interval leaves it open. Equality has probability 0, and
-        so has what is between a cumulative sum that ends at 1 - 1e-16 and 1."""
+        """Whether the value is below a number: forks if the interval does not decide it. Equality has probability 0;
+        so has the gap between 1 and a cumulative sum that ends at 1 - 1e-16."""
         if number is self:  # np.searchsorted asks for this
             return False
         threshold, (low, high) = self.inverse(as_number(number)), self.interval
@@ -44,7 +45,7 @@ class Uniform:
         return bool(is_above) != self.rising
 
     def then(self, function, inverse, rising=True):
-        """function(value), for a function with an inverse, rising or falling."""
+        """function(value), for an invertible function, increasing or decreasing."""
         return Uniform(
             self.rng,
             self.interval,
@@ -96,7 +97,7 @@ class Uniform:
         return self.then(lambda value: math.log(max(value, 5e-324)), lambda result: math.exp(min(result, 700)))
 
     def __int__(self):
-        """Truncated: int(rng.random() * n) forks into 0 .. n - 1."""
+        """int(rng.random() * n) forks into 0 .. n - 1."""
         least, most = sorted(map(self.value, self.interval))
         for number in range(math.floor(least) + 1, math.ceil(most)):
             if self.is_below(number):
@@ -109,12 +110,12 @@ class Uniform:
     def __repr__(self):
         return "<a uniform number>"
 
-    def __format__(self, form):  # to be printed in any form, for those who look at what they draw
+    def __format__(self, form):  # f"{u:.3f}" works, for code that prints what it draws
         return repr(self)
 
     def as_value(self, *others):
         raise CannotEnumerate(
-            "a uniform number is used as a value, which has no finite set of paths: exact_law can follow it into "
+            "a uniform number is used as a value, which has no finite set of paths: exact_law can follow it only into "
             "comparisons with numbers (u < p / q, np.searchsorted(cdf, u)), and through + - * / and np.log; leave out "
             "float(u), math.log(u), astype and torch.tensor(u), compare u itself, and take rng.gumbel for -log(-log(u))"
         )
@@ -122,14 +123,14 @@ class Uniform:
     __float__ = __bool__ = __index__ = __hash__ = __pow__ = __rpow__ = __rtruediv__ = exp = sqrt = as_value
 
     def __array_ufunc__(self, ufunc, method, *inputs, **keywords):
-        """NumPy's operators, of this and of arrays: element by element."""
+        """NumPy's operators on this and on arrays, element by element."""
         if ufunc not in FOLLOWED or method != "__call__" or keywords:
             self.as_value()
         return ufunc(*map(boxed, inputs))
 
 
 def as_number(number):
-    """A float; refused for another uniform, since two of them together have no finite set of paths."""
+    """The number as a float; another uniform is refused, as two of them have no finite set of paths."""
     if hasattr(number, "interval"):
         number.as_value()
     return float(number)
@@ -142,7 +143,7 @@ FOLLOWED = {
 
 
 def boxed(value):
-    """An array of objects, on which NumPy applies Python's operators."""
+    """An array of dtype object, on which NumPy applies Python's operators."""
     if hasattr(value, "interval"):
         box = np.empty((), object)
         box[()] = value

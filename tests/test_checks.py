@@ -195,9 +195,9 @@ def test_numpy_numbers_make_a_verdict():
     [
         (
             lambda all_rows, n: all_rows,
-            r"returned logits of shape \(\d+, 5\) for n_last = \d.*the last n_last rows alone",
+            r"returned logits of shape \(\d+, 5\) for n_last = \d.*only the last n_last rows",
         ),
-        (lambda all_rows, n: all_rows[None], r"shape \(1, \d+, 5\).*the last n_last rows alone"),
+        (lambda all_rows, n: all_rows[None], r"shape \(1, \d+, 5\).*only the last n_last rows"),
         (lambda all_rows, n: all_rows[-n:, :4], r"shape \(\d, 4\).*one row of n_vocab logits"),
         (lambda all_rows, n: all_rows[-1], r"shape \(5,\).*one row of n_vocab logits"),
         (lambda all_rows, n: None, r"shape \(\) "),

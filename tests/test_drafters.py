@@ -132,7 +132,7 @@ def test_a_table_with_other_arrays_is_refused(tmp_path, name, array):
     arrays = {"n_vocab": np.array(7), "codes1": model.counts[0][0], "counts1": model.counts[0][1]}
     with open(tmp_path / "table", "wb") as file:
         (np.savez_compressed if name == "codes2" else np.savez)(file, **arrays | {name: array})
-    with pytest.raises(ValueError, match="table is no table of n-grams"):
+    with pytest.raises(ValueError, match="table is not a table of n-grams"):
         NGramModel.load(tmp_path / "table")
 
 
@@ -150,18 +150,18 @@ def test_a_file_that_is_no_table_is_refused(tmp_path, content):
             np.savez(file, codes1=np.arange(3), n_vocab=np.array(3))
     else:
         path.write_bytes(content)
-    with pytest.raises(ValueError, match=r"table is no table of n-grams: expected a file that NGramModel\.save wrote"):
+    with pytest.raises(ValueError, match=r"not a table of n-grams: expected a file written by NGramModel\.save"):
         NGramModel.load(path)
 
 
 @pytest.mark.parametrize(
     ("tokens", "n_vocab", "n", "message"),
     [
-        ([0, 1], 3, 3, "expected at least 3 tokens from 0 to 2 to count in, got 2"),
+        ([0, 1], 3, 3, "expected at least 3 tokens from 0 to 2, got 2"),
         ([0, 1, 3], 3, 3, "expected at least 3 tokens from 0 to 2"),
         ([0, 1, -1], 3, 3, "expected at least 3 tokens from 0 to 2"),
-        ([0] * 9, 50257, 5, "expected n-grams of 1 to 4 tokens of 50257, to fit into 64 bits, got n = 5"),
-        ([0] * 9, 3, 0, "got n = 0"),
+        ([0] * 9, 50257, 5, "expected n from 1 to 4 for 50257 tokens, so that n-grams fit 64 bits, got 5"),
+        ([0] * 9, 3, 0, "got 0"),
     ],
 )
 def test_what_cannot_be_counted_is_refused(tokens, n_vocab, n, message):

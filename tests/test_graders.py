@@ -107,7 +107,7 @@ def proposed_cell(page):
     ("answer", "message"),
     [
         (verifiers.plain, None),
-        (verifiers.WRONG["accepts all"][0], "you accept every guess"),
+        (verifiers.WRONG["accepts all"][0], "you accept every draft token"),
         (lambda draft, rows, rng: speculative.rejection(draft, rows, rng), "write the rule yourself: {'rejection'}"),
     ],
 )

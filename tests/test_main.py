@@ -100,11 +100,11 @@ def test_a_prompt_of_bytes_that_are_no_text():
         (["--top_k", "some"], "--top_k: expected a whole number of 0 or more, got 'some'"),
         (["--stop"], "--stop needs a value"),
         (["--drafter", "early_exit", "--exit_layer", "99"], "expected an exit after 1 to "),
-        (["--drafter", "ngram", "--n_max", "9"], "expected n-grams of 1 to 5 tokens of 2048"),
+        (["--drafter", "ngram", "--n_max", "9"], "expected n from 1 to 5 for 2048 tokens"),
         (["--drafter", "ngram", "--n_max", "99999999999999"], "--n_max: expected a whole number from 1 to 1024, got 9"),
         (["--drafter", "ngram", "--corpus", "nowhere"], "--corpus: cannot read nowhere (No such file or directory)"),
         (["--drafter", "suffix", "--corpus", "tests/golden"], "--corpus: cannot read tests/golden (Is a directory)"),
-        (["--drafter", "ngram", "--ngram_table", "README.md"], "README.md is no table of n-grams"),
+        (["--drafter", "ngram", "--ngram_table", "README.md"], "README.md is not a table of n-grams"),
         (
             ["--drafter", "ngram", "--ngram_table", "no/table"],
             "--ngram_table: cannot write no/table (No such file",

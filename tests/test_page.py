@@ -190,4 +190,4 @@ def test_a_page_of_a_plain_generation(chromium, tmp_path):
         opened.on("pageerror", lambda error: wrong.append(str(error)))
         opened.goto((tmp_path / "t.html").as_uri())
         assert opened.locator(".round .plain").count() == 5 and wrong == []
-        assert "A plain step: nothing was guessed." in opened.locator("#panel").inner_text()
+        assert "A plain step: nothing was drafted." in opened.locator("#panel").inner_text()

@@ -1,4 +1,4 @@
-"""The graders: what they must reject and what must pass."""
+"""The graders, by what they must reject and what they must let pass."""
 
 import itertools
 import re
@@ -9,7 +9,8 @@ import pytest
 from conftest import random_gpt2
 
 import speculative
-from command_line.commands import COMMANDS
+from command_line.museum import entry
+from command_line.views import museum_page
 from gpt2np import EarlyExit, HParams
 from speculative import (
     AutoregressiveSampler,
@@ -27,7 +28,7 @@ from speculative import (
     Verdict,
     exact_law,
 )
-from speculative.museum import EXHIBITS, caught_by, law_error
+from speculative.museum import CONSTRUCTED, EXHIBITS, caught_by, law_error
 from speculative.probs import residual, sample_token
 from speculative.testing import TableModel, check_drafter, check_language_model, check_sampler, check_verifier
 
@@ -41,12 +42,19 @@ LAW_IS_RIGHT = {
 
 
 def test_the_museum_has_some_twenty_exhibits_of_every_kind():
-    """Each with a text of its own, whole sentences, and a place where it was seen."""
+    """Each with a text of its own in whole sentences."""
     assert len(EXHIBITS) >= 20
     assert {e.grader for e in EXHIBITS.values()} == {check_drafter, check_language_model, check_sampler, check_verifier}
     texts = [exhibit.what for exhibit in EXHIBITS.values()]
     assert len(set(texts)) == len(texts)
-    assert all(text.endswith(".") for text in texts) and all(exhibit.seen for exhibit in EXHIBITS.values())
+    assert all(text.endswith(".") for text in texts)
+
+
+@pytest.mark.parametrize("name", EXHIBITS)
+def test_an_exhibit_links_where_it_was_seen_or_says_that_it_is_constructed(name):
+    seen = EXHIBITS[name].seen
+    links = re.findall(r"https://github\.com/[\w.-]+/[\w.-]+/(?:(?:issues|pull)/\d+|blob/HEAD/\w[\w/.]+\w)", seen)
+    assert (seen == CONSTRUCTED) != bool(links), seen
 
 
 @pytest.mark.parametrize("name", EXHIBITS)
@@ -56,15 +64,14 @@ def test_every_exhibit_is_caught_by_its_grader_with_the_right_hint(name):
 
 
 @pytest.mark.parametrize("name", EXHIBITS)
-def test_the_error_of_the_distribution_is_0_only_where_another_check_sees_the_mistake(name):
+def test_the_error_of_the_law_is_0_only_where_another_check_sees_the_mistake(name):
     error = law_error(EXHIBITS[name])
     assert error < 1e-15 if name in LAW_IS_RIGHT else error > 1e-9
 
 
-def test_the_page_of_the_museum(capsys):
-    """The command, in this process: the distributions take long, and are in the tests above as well."""
-    COMMANDS["museum"]()
-    page = capsys.readouterr().out
+def test_the_page_of_the_museum():
+    """What the command prints, in this process: the distributions take long, and the tests above have computed them."""
+    page = museum_page([entry(exhibit) for exhibit in EXHIBITS.values()])
     assert len(EXHIBITS) >= 20
     for exhibit in EXHIBITS.values():
         line = next(line for line in page.splitlines() if line.startswith(exhibit.name + "  "))
@@ -214,7 +221,7 @@ def test_right_verifiers_pass_in_any_style(verifier):
 # ------------------------------------------------------------------------------------------------ wrong ones do not
 
 
-def test_a_mistake_that_the_museum_lacks_is_caught_and_its_distribution_is_shown():
+def test_a_mistake_that_no_museum_has_is_caught_and_its_law_is_shown():
     """Accepts with the square root of the ratio, and draws from the right residual."""
 
     def wrong(draft, target_probs, rng):
@@ -232,8 +239,8 @@ def test_a_mistake_that_the_museum_lacks_is_caught_and_its_distribution_is_shown
         np.array([float(n) for n in re.search(rf"{name} = \[(.*?)\]", message).group(1).split(",")])
         for name in ("target p", "draft q")
     )
-    drafted = int(re.search(r"drafted token (\d): accepted with probability 0", message).group(1))
-    shown = float(re.search(rf"drafted token {drafted}: accepted with probability ([\d.]+)", message).group(1))
+    drafted = int(re.search(r"draft token (\d): accepted with probability 0", message).group(1))
+    shown = float(re.search(rf"draft token {drafted}: accepted with probability ([\d.]+)", message).group(1))
     np.testing.assert_allclose(shown, np.sqrt(p[drafted] / q[drafted]), rtol=1e-4)
     got, wanted = map(float, re.search(rf"\({1 - drafted}, 0\) +got ([\d.]+), wanted ([\d.]+)", message).groups())
     first = q[1 - drafted] + q[drafted] * (1 - shown)
@@ -245,12 +252,12 @@ def test_a_mistake_that_the_museum_lacks_is_caught_and_its_distribution_is_shown
     [
         (None, r"return Verdict\(n_accepted, next_token\), two whole numbers; you returned None"),
         (Verdict(0, None), r"return Verdict\(n_accepted, next_token\)"),
-        (Verdict(2, 0), "n_accepted must lie between 0 and the 1 drafted tokens; you returned 2"),
+        (Verdict(2, 0), "n_accepted must lie between 0 and the 1 draft tokens; you returned 2"),
         (Verdict(-1, 0), "n_accepted must lie between 0"),
         (Verdict(0, 2), "next_token must be a token from 0 to 1; you returned 2"),
     ],
 )
-def test_an_invalid_verdict(returned, message):
+def test_a_verdict_that_is_none(returned, message):
     with pytest.raises(AssertionError, match=message):
         check_verifier(lambda *_: returned)
 
@@ -266,7 +273,7 @@ def test_a_verifier_that_draws_elsewhere():
 
 
 def test_a_verifier_that_is_certain():
-    with pytest.raises(AssertionError, match="whether a guess is accepted must be drawn with rng"):
+    with pytest.raises(AssertionError, match="whether a draft token is accepted must be drawn with rng"):
         check_verifier(lambda draft, rows, rng: Verdict(0, int(rows[0].argmax())))
 
 
@@ -336,7 +343,7 @@ ROWS = np.full((1, 3), 1 / 3)
         (FixedDrafter(np.array([[1]]), ROWS), "in one dimension"),
         (FixedDrafter(np.array([1]), ROWS[0]), "a row of n_vocab probabilities for each token"),
         (FixedDrafter(np.array([1]), np.full((1, 4), 0.25)), "a row of n_vocab probabilities for each token"),
-        (FixedDrafter(np.array([1.0]), ROWS), "the drafted tokens are whole numbers"),
+        (FixedDrafter(np.array([1.0]), ROWS), "the draft tokens are whole numbers"),
         (FixedDrafter(np.array([1]), ROWS * 2), "each row of a draft is a distribution"),
         (FixedDrafter(np.array([1]), np.array([[1.5, -0.5, 0]])), "each row of a draft is a distribution"),
         (FixedDrafter(np.array([1]), ROWS.astype(np.float32)), "the rows of a draft are float64"),
@@ -399,7 +406,7 @@ def test_a_sampler_in_another_style_passes():
     check_sampler(Mine)
 
 
-def test_a_sampler_that_relies_on_k_draft_tokens_is_caught():
+def test_a_sampler_that_reckons_with_k_guesses_is_caught():
     class ReckonsWithK(Mine):
         def n_rows(self, k, draft, context):
             return min(k + 1, len(context) + len(draft.tokens))

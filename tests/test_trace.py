@@ -329,7 +329,7 @@ def test_the_notebook_shows_rounds_and_generations():
     try:
         show_tokens_as(lambda tokens: NASTY if tokens == [4] else words(tokens))
         shown = generation._repr_html_()
-        assert f"30 tokens in {len(generation.rounds)} calls of the target" in shown and "<script" not in shown
+        assert f"30 tokens in {len(generation.rounds)} target calls" in shown and "<script" not in shown
         assert shown.count(">|</span>") == len(generation.rounds) and "&lt;/script&gt;" in shown
         rows = re.findall("<tr>.*?</tr>", generation.rounds[0]._repr_html_(), re.S)
         assert len(rows) == len(generation.rounds[0].drafted) + 2 and "<th>q</th>" in rows[0]

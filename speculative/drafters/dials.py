@@ -1,7 +1,8 @@
-"""Drafts of a known quality, for lessons: the target itself, and the target with a chosen amount of noise.
+"""Drafters of a known quality, for lessons: the target itself, and the target with a chosen amount of noise.
 
-With NoisyDrafter(target, epsilon) a share of about epsilon of the drafted tokens is rejected: the overlap of p with
+With NoisyDrafter(target, epsilon) a share of about epsilon of the draft tokens is rejected: the overlap of p with
 q = (1 - epsilon) p + epsilon / n_vocab is 1 - epsilon TV(p, uniform).
+Next: ../verifiers/rejection.py
 """
 
 from ..probs import Sampling
@@ -9,7 +10,7 @@ from .model import ModelDrafter
 
 
 class NoisyDrafter(ModelDrafter):
-    """A `ModelDrafter` on the target, whose distribution is mixed with a share of epsilon of the uniform one.
+    """A `ModelDrafter` on the target, with a share epsilon of the uniform distribution mixed into its rows.
 
     Parameters
     ----------
@@ -28,4 +29,4 @@ class NoisyDrafter(ModelDrafter):
 
 
 class OracleDrafter(ModelDrafter):
-    """The target as its own draft: with its own sampling every token is accepted, at the target's own cost."""
+    """The target as its own draft model: with the target's sampling every token is accepted, at the target's cost."""

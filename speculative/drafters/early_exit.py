@@ -1,9 +1,9 @@
-"""Self-speculation: the target's own first layers draft, with its own final norm and vocabulary projection.
+"""Self-speculation: the target's first layers draft, with its own final norm and vocabulary projection.
 
-What the first layers compute for a drafted token, their keys and values and the hidden state that leaves them, is kept
-for the target's own pass, which goes on from there: nothing is computed twice. This file knows no layers: it asks the
-model for a part of itself, which is a language model, too.
-Source: Elhoushi et al., LayerSkip, arXiv:2404.16710, section 4.3 (there with training for it).
+The keys, values and hidden states that the first layers compute for a draft token are kept, and the target's pass
+continues from them: nothing is computed twice. This file knows nothing about layers: it asks the model for its early
+exit, which is a language model, too.
+Source: Elhoushi et al., LayerSkip, arXiv:2404.16710, section 4.3 (where the model is also trained for it).
 Next: dials.py
 """
 
@@ -17,7 +17,7 @@ class EarlyExitDrafter(ModelDrafter):
     Parameters
     ----------
     target : LanguageModel
-        With an attribute early_exit, as gpt2np.EarlyExit has it.
+        With an attribute `early_exit`, such as a gpt2np.EarlyExit.
     sampling, threshold
         As in `ModelDrafter`.
     """

@@ -1,10 +1,10 @@
-"""Drafting with a smaller language model, the original way.
+"""Drafting with a smaller language model, the original method.
 
-Every drafter that draws its tokens is this one, with another model in it or another sampling: see ngram.py,
-early_exit.py and dials.py.
-Sources: arXiv:2211.17192, algorithm 1, step 1; the threshold: Zhang et al., Draft & Verify, arXiv:2309.08168, where
-the unsure token stays in the draft, as it must.
-Next: ../verifiers/rejection.py; ngram.py for a drafter without a network
+Every drafter that draws its tokens is this one with another model or another sampling: see ngram.py, early_exit.py and
+dials.py.
+Sources: arXiv:2211.17192, algorithm 1, step 1. The threshold: Zhang et al., Draft & Verify, arXiv:2309.08168; the
+uncertain token stays in the draft there, too, as it must.
+Next: ngram.py
 """
 
 import numpy as np
@@ -15,17 +15,17 @@ from ..probs import Sampling, sample_token
 
 
 class ModelDrafter:
-    """Draws each token from `model`, after the text and the drafted tokens before it.
+    """Draws each token from `model`, given the text and the draft tokens before it.
 
     Parameters
     ----------
     model : LanguageModel
         With the target's vocabulary.
     sampling : Sampling
-        Any will do without a change of the output's distribution. With the target's own the most is accepted.
+        Any will do: the distribution of the output does not depend on it. The target's own accepts the most tokens.
     threshold : float
-        The draft ends after the first token to which the model gives less than this probability (at temperature 1,
-        whatever the sampling): from 0, never, to 1, after one token.
+        The draft ends after the first token whose probability is below this (at temperature 1, whatever `sampling` is).
+        From 0, where the draft never ends early, to 1, where it ends after one token.
     """
 
     def __init__(self, model, *, sampling=Sampling(), threshold=0.0):
@@ -34,7 +34,7 @@ class ModelDrafter:
         self.threshold = check_threshold(threshold)
 
     def propose(self, tokens, K, rng):
-        """Up to K tokens; fewer where the model's n_ctx is reached, which may be smaller than the target's."""
+        """Up to K tokens; fewer if the model's n_ctx is reached, which may be smaller than the target's."""
         text, drafted, rows = list(tokens), [], []
         while len(drafted) < K and len(text) <= self.model.n_ctx:
             logits = self.model(list(text))
@@ -42,14 +42,14 @@ class ModelDrafter:
             rows.append(self.sampling(logits, text)[0])
             drafted.append(sample_token(rows[-1], rng))
             text.append(drafted[-1])
-            # subtle: the unsure token stays. Were it thrown away, what is left would be no draw from its row.
+            # subtle: the uncertain token stays. If it were dropped, the kept tokens would not be draws from their rows.
             if self.threshold and Sampling()(logits)[0, drafted[-1]] < self.threshold:
                 break
         return Draft(np.array(drafted, dtype=np.int64), np.reshape(rows, (len(rows), self.model.n_vocab)))
 
 
 def check_threshold(threshold):
-    """The threshold; ValueError unless it is a probability."""
+    """Return the threshold; ValueError unless it is a probability."""
     if not 0 <= threshold <= 1:
         raise ValueError(f"expected a threshold from 0 to 1, got {threshold}")
     return threshold

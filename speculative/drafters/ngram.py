@@ -1,11 +1,11 @@
-"""Drafting from counts: how often each token followed the last one or two in some text.
+"""Drafting from n-gram counts: how often each token followed the last one or two in some text.
 
-The counts make a language model, with real distributions, so that the whole of speculative sampling applies to its
-guesses. Orders are interpolated as Witten and Bell do: a context seen c times, with t different tokens after it, gives
-its own counts the weight c / (c + t), and the shorter context the rest; at the bottom all tokens are equal. So no token
+The counts make a language model with proper distributions, so speculative sampling applies to it without changes. The
+orders are interpolated as by Witten and Bell: a context seen c times, followed by t different tokens, gives its own
+counts the weight c / (c + t) and the shorter context the rest; the shortest is the uniform distribution. So no token
 has probability 0.
 Source: Witten and Bell, "The zero-frequency problem", IEEE Transactions on Information Theory 37 (1991), method C;
-bigrams as drafts: arXiv:2211.17192, section 4.3.
+bigrams as drafts: arXiv:2211.17192, sections 3.6 and 4.2.
 Next: prompt_lookup.py
 """
 
@@ -16,21 +16,21 @@ import numpy as np
 
 from .model import ModelDrafter
 
-MAX_VOCAB = 2**22  # tokens; a row of probabilities has as many numbers
+MAX_VOCAB = 2**22  # tokens; a row of probabilities has as many entries
 
 
 class NGramDrafter(ModelDrafter):
-    """A `ModelDrafter` whose model is an `NGramModel`; with the target's own sampling the most is accepted."""
+    """A `ModelDrafter` whose model is an `NGramModel`; the target's own sampling accepts the most tokens."""
 
 
 class NGramModel:
-    """A language model of counts.
+    """A language model made of n-gram counts.
 
     Parameters
     ----------
     counts : list of (codes, counts)
-        For each length 1 .. n two arrays [n_grams] int64: the n-grams that occur, in order, each as one number in base
-        n_vocab, and how often. `from_tokens` makes them.
+        For each length 1 .. n two arrays [n_grams] int64: the n-grams that occur, sorted, each as one number in base
+        n_vocab, and how often each occurs. `from_tokens` makes them.
     n_vocab : int
 
     Examples
@@ -43,7 +43,7 @@ class NGramModel:
     array([0.428571, 0.571429])
     """
 
-    n_ctx = sys.maxsize  # no text is too long
+    n_ctx = sys.maxsize  # no limit
 
     def __init__(self, counts, n_vocab):
         self.counts = counts
@@ -52,18 +52,18 @@ class NGramModel:
 
     @classmethod
     def from_tokens(cls, tokens, n_vocab, n=3):
-        """Count the n-grams up to length n in token ids [n_tokens]; n = 3 are trigrams. Seconds for millions."""
+        """Count the n-grams up to length n (3: trigrams) in token ids [n_tokens]. Millions take some seconds."""
         tokens = np.asarray(tokens)
         if tokens.ndim != 1 or (len(tokens) and tokens.dtype.kind not in "iu"):
             raise ValueError(f"expected token ids in one list, got {tokens.dtype} in {tokens.ndim} dimensions")
         tokens = tokens.astype(np.int64)
         if n < 1 or n_vocab**n >= 2**63:
             most = int(63 / np.log2(max(n_vocab, 2)))
-            raise ValueError(f"expected n-grams of 1 to {most} tokens of {n_vocab}, to fit into 64 bits, got n = {n}")
+            raise ValueError(f"expected n from 1 to {most} for {n_vocab} tokens, so that n-grams fit 64 bits, got {n}")
         if len(tokens) < n or tokens.min() < 0 or tokens.max() >= n_vocab:
             raise ValueError(
-                f"expected at least {n} tokens from 0 to {n_vocab - 1} to count in, got {len(tokens)}: take a longer "
-                "text, encoded with the target's tokenizer"
+                f"expected at least {n} tokens from 0 to {n_vocab - 1}, got {len(tokens)} tokens: take a longer text, "
+                "encoded with the target's tokenizer"
             )
         codes, counts = np.zeros_like(tokens), []
         for length in range(1, n + 1):
@@ -76,20 +76,20 @@ class NGramModel:
         arrays = {"n_vocab": np.array(self.n_vocab)}
         for n, (codes, counts) in enumerate(self.counts, 1):
             arrays |= {f"codes{n}": codes, f"counts{n}": counts}
-        with open(path, "wb") as file:  # np.savez would put .npz behind a name without it
+        with open(path, "wb") as file:  # given a name, np.savez would append .npz
             np.savez(file, **arrays)
 
     @classmethod
     def load(cls, path):
-        """Read what `save` wrote; ValueError where a file is something else."""
+        """Read a file written by `save`; ValueError for any other file."""
         with open(path, "rb") as whole:
             try:
                 counts, n_vocab = read_counts(whole)
                 check_counts(counts, n_vocab)
             except Exception as error:  # a damaged zip file may raise anything
                 raise ValueError(
-                    f"{path} is no table of n-grams: expected a file that NGramModel.save wrote; count again, under a "
-                    "new name"
+                    f"{path} is not a table of n-grams: expected a file written by NGramModel.save; count again, "
+                    "and save under a new name"
                 ) from error
         return cls(counts, n_vocab)
 
@@ -98,7 +98,7 @@ class NGramModel:
         return np.log([self.row(tokens[:end]) for end in ends]).astype(np.float32)
 
     def row(self, tokens):
-        """The interpolated distribution [n_vocab] of what follows the tokens."""
+        """The interpolated distribution [n_vocab] of the next token."""
         probs, context = self.unigrams, 0
         for length in range(2, min(len(self.counts), len(tokens) + 1) + 1):
             context += int(tokens[1 - length]) * self.n_vocab ** (length - 2)
@@ -106,7 +106,7 @@ class NGramModel:
         return probs
 
     def interpolated(self, shorter, context, length):
-        """The distribution after a context (a number in base n_vocab), from that of the shorter context."""
+        """The distribution after a context (a number in base n_vocab), given that of the shorter context."""
         codes, counts = self.counts[length - 1]
         begin, end = np.searchsorted(codes, [context * self.n_vocab, (context + 1) * self.n_vocab])
         if begin == end:
@@ -119,16 +119,16 @@ class NGramModel:
 
 
 def read_counts(whole):
-    """(counts, n_vocab) in an open file that `NGramModel.save` wrote."""
+    """(counts, n_vocab) from an open file written by `NGramModel.save`."""
     with np.load(whole) as file:
         if sum(part.file_size for part in file.zip.infolist()) > os.fstat(whole.fileno()).st_size:
-            raise ValueError("expected arrays that are not compressed: they need no more memory than their file")
+            raise ValueError("expected uncompressed arrays, which need no more memory than their file")
         counts = [(file[f"codes{n}"], file[f"counts{n}"]) for n in range(1, len(file.files) // 2 + 1)]
         return counts, file["n_vocab"].item()
 
 
 def check_counts(counts, n_vocab):
-    """Raise ValueError unless these are counts of n-grams, as `NGramModel` takes them."""
+    """Raise ValueError unless these are n-gram counts as `NGramModel` takes them."""
     if type(n_vocab) is not int or not 1 <= n_vocab <= MAX_VOCAB or not counts or n_vocab ** len(counts) >= 2**63:
         raise ValueError(f"expected a vocabulary of 1 to {MAX_VOCAB} tokens, and n-grams that fit into 64 bits")
     for n, (codes, times) in enumerate(counts, 1):

@@ -1,7 +1,8 @@
-"""Drafting by copying: find the last few tokens earlier in the text, and propose what came after them there.
+"""Drafting by copying: find the last few tokens earlier in the text, and propose the tokens that followed them there.
 
-It needs no model and costs next to nothing; it pays where a text repeats itself or its prompt.
-Source: Saxena, "Prompt Lookup Decoding" (2023), https://github.com/apoorvumang/prompt-lookup-decoding.
+It needs no model and costs almost nothing; it pays if a text repeats itself or its prompt.
+Source: Saxena, "Prompt Lookup Decoding" (2023), https://github.com/apoorvumang/prompt-lookup-decoding; which of several
+matches is copied differs, see the class.
 Next: suffix.py
 """
 
@@ -11,16 +12,18 @@ from ..interfaces import Draft
 
 
 class PromptLookupDrafter:
-    """Copies what followed the longest match of the end of the text.
+    """Copies the tokens that followed an earlier occurrence of the last few tokens.
 
-    Of the last n_max, then fewer, down to one token, the first that occur before are taken, in the place nearest to the
-    end; the copy ends where the text ends. Each guess is certain, so its row is one-hot.
+    It looks for the last n_max tokens, then for fewer, down to one; the longest match wins. Among several matches of
+    that length the nearest to the end is copied, as in llama.cpp's ngram-simple; Saxena, Hugging Face and vLLM take the
+    first in the text. The copy stops at the end of the text, so it is short if the text repeats with a short period.
+    Each draft token is certain, so its row is one-hot.
 
     Parameters
     ----------
     n_vocab : int
     n_max : int
-        The longest match to look for.
+        The length of the longest match to look for.
     """
 
     def __init__(self, n_vocab, n_max=3):
@@ -31,7 +34,7 @@ class PromptLookupDrafter:
 
     def propose(self, tokens, K, rng):
         tokens = [int(token) for token in tokens]
-        # where the last token stood before, the latest place first
+        # earlier places of the last token, the nearest first
         ends = [i for i in range(len(tokens) - 2, -1, -1) if tokens[i] == tokens[-1]]
         for n in range(self.n_max, 0, -1):
             for end in ends:
@@ -40,9 +43,9 @@ class PromptLookupDrafter:
         return one_hot([], self.n_vocab)
 
 
-def one_hot(guesses, n_vocab):
-    """The draft of guesses that are certain."""
-    guesses = np.array(guesses, dtype=np.int64)
-    probs = np.zeros((len(guesses), n_vocab))
-    probs[np.arange(len(guesses)), guesses] = 1
-    return Draft(guesses, probs)
+def one_hot(tokens, n_vocab):
+    """A draft of tokens that are certain: one-hot rows."""
+    tokens = np.array(tokens, dtype=np.int64)
+    probs = np.zeros((len(tokens), n_vocab))
+    probs[np.arange(len(tokens)), tokens] = 1
+    return Draft(tokens, probs)

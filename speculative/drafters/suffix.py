@@ -1,8 +1,8 @@
-"""Drafting by copying, with counts: what followed the longest repeated end of the text, for as long as that is likely.
+"""Drafting by copying, with counts: the most frequent continuation of the longest suffix that occurs elsewhere.
 
-A suffix automaton knows every substring of the text and how often it occurs, and grows by a token in a few steps. From
-the longest end of the text that occurs elsewhere it follows the token that came next most often, and the next, until
-the estimated probability of the whole guess falls below a floor, or the guess is long against the match it rests on.
+A suffix automaton stores every substring of the text and how often it occurs, and takes a new token in a few steps.
+From the longest suffix of the text that occurs elsewhere, the draft follows the most frequent next token, again and
+again, until the estimated probability of the whole draft falls below a floor or the draft is too long for its match.
 Sources: Oliaro et al., SuffixDecoding, arXiv:2411.04975; the automaton: Blumer et al., "The smallest automaton
 recognizing the subwords of a text" (1985).
 Next: early_exit.py
@@ -12,10 +12,10 @@ from .prompt_lookup import one_hot
 
 
 class SuffixAutomaton:
-    """All substrings of a text. A state stands for those that end in the same places.
+    """All substrings of a text. A state represents the substrings that end at the same places.
 
-    `following[state]` maps a token to the state one token on, `link[state]` is the longest shorter suffix that occurs
-    in more places, `length[state]` that of the state's longest substring, `count[state]` how often it occurs.
+    `following[state]` maps a token to the next state, `link[state]` is the state of the longest suffix that occurs in
+    more places, `length[state]` the length of the state's longest substring, `count[state]` how often it occurs.
     """
 
     def __init__(self, tokens=()):
@@ -25,14 +25,14 @@ class SuffixAutomaton:
             self.extend(token)
 
     def extend(self, token):
-        """Put a token at the end of the text."""
+        """Append a token to the text."""
         new, state = self.add({}, self.length[self.last] + 1, 0), self.last
         while state != -1 and token not in self.following[state]:
             self.following[state][token] = new
             state = self.link[state]
         self.link[new] = 0 if state == -1 else self.split(state, token)
         self.last = new
-        while new != -1:  # one more place where all suffixes end
+        while new != -1:  # all suffixes end at one more place
             self.count[new] += 1
             new = self.link[new]
 
@@ -44,7 +44,7 @@ class SuffixAutomaton:
         return len(self.link) - 1
 
     def split(self, state, token):
-        """The state of the longest substring of `state` and the token; made where it shares one with longer ones."""
+        """The state of the longest substring of `state`, extended by the token; made if longer ones share its state."""
         shared = self.following[state][token]
         if self.length[shared] == self.length[state] + 1:
             return shared
@@ -56,7 +56,7 @@ class SuffixAutomaton:
         return clone
 
     def match(self, tokens):
-        """(state, length) of the longest end of the tokens that occurs in the text."""
+        """(state, length) of the longest suffix of the tokens that occurs in the text."""
         state, length = 0, 0
         for token in tokens:
             while state and token not in self.following[state]:
@@ -66,35 +66,35 @@ class SuffixAutomaton:
                 state, length = self.following[state][token], length + 1
         return state, length
 
-    def guess(self, state, most, floor):
-        """At most `most` tokens, each the likeliest to follow, while their joint probability is at least `floor`."""
-        guesses, probability = [], 1.0
-        while len(guesses) < most and self.following[state]:
+    def likeliest(self, state, most, floor):
+        """At most `most` tokens, each the most frequent next one, while their joint probability is at least `floor`."""
+        tokens, probability = [], 1.0
+        while len(tokens) < most and self.following[state]:
             counts = {token: self.count[after] for token, after in self.following[state].items()}
             token = min(counts, key=lambda token: (-counts[token], token))
             probability *= counts[token] / sum(counts.values())
             if probability < floor:
                 break
-            guesses.append(token)
+            tokens.append(token)
             state = self.following[state][token]
-        return guesses
+        return tokens
 
 
 class SuffixDrafter:
-    """Copies from the text itself, and from a corpus where one is given. Each guess is certain, so its row is one-hot.
+    """Copies from the text itself and from a corpus, if one is given. Each draft token is certain: its row is one-hot.
 
     Parameters
     ----------
     n_vocab : int
     corpus : sequence of int
-        Token ids to copy from, too; a second for 100,000.
+        More token ids to copy from; 100,000 take about a second.
     floor : float
-        Of the estimated probability of the whole guess.
+        The draft ends before its estimated joint probability falls below this.
     factor : float
-        A guess has at most this many tokens for each token of its match.
+        A draft has at most this many tokens for each token of its match.
     """
 
-    LOOK_BACK = 64  # tokens to match with the corpus
+    LOOK_BACK = 64  # tokens of the text to match with the corpus
 
     def __init__(self, n_vocab, corpus=(), *, floor=0.3, factor=4.0):
         if not 0 <= floor <= 1:
@@ -110,9 +110,8 @@ class SuffixDrafter:
         for token in tokens[len(self.tokens) :]:
             self.text.extend(token)
         self.tokens = tokens
-        repeated = max(0, self.text.link[self.text.last])  # the longest end of the text that occurs before
+        repeated = max(0, self.text.link[self.text.last])  # the longest suffix of the text that occurs earlier
         in_text = self.text, repeated, self.text.length[repeated]
         in_corpus = self.corpus, *self.corpus.match(tokens[-self.LOOK_BACK :])
         automaton, state, length = max(in_text, in_corpus, key=lambda found: found[2])
-        guesses = automaton.guess(state, min(K, int(self.factor * length)), self.floor)
-        return one_hot(guesses, self.n_vocab)
+        return one_hot(automaton.likeliest(state, min(K, int(self.factor * length)), self.floor), self.n_vocab)

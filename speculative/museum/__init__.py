@@ -1,14 +1,15 @@
-"""The museum of bugs: real mistakes, each as a small variant of the right code, importable for teaching.
+"""The museum of bugs: plausible mistakes, each as a small variant of the right code, importable for teaching.
 
-Every exhibit was seen in a public project (or is the plain form of what was seen), says what is wrong, and names the
-grader of `speculative.testing` that catches it. `law_error` measures how far the text is from the target's law on one
-fixed toy case; some mistakes do not show in a law at all, and another check sees them.
+Every exhibit says what is wrong, and names the grader of `speculative.testing` that catches it. `seen` links the public
+projects in which the mistake was found; an exhibit without such a source is marked as constructed. `law_error` measures
+how far the output is from the target's distribution on one fixed toy case. Some mistakes do not change the
+distribution, and another check sees them.
 
     >>> from speculative.museum import EXHIBITS
     >>> EXHIBITS["residual from the target"].grader.__name__
     'check_verifier'
 
-Read next: verifiers.py, drafters.py, samplers.py, models.py.
+Next: verifiers.py
 """
 
 from collections.abc import Callable
@@ -18,10 +19,11 @@ from typing import Any
 
 from .. import testing
 from ..drafters.model import ModelDrafter
-from ..exact import exact_law
+from ..exact import exact_distribution
 from ..probs import Sampling
 from ..sampler import SpeculativeSampler
 from . import drafters, models, samplers, verifiers
+from .verifiers import CONSTRUCTED  # noqa: F401, for those who list the exhibits
 
 
 @dataclass(frozen=True)
@@ -29,15 +31,15 @@ class Exhibit:
     """A mistake."""
 
     name: str
-    wrong: Any  # what the grader gets: a verifier, a drafter, a class of samplers, or a language model
+    wrong: Any  # what the grader takes: a verifier, a drafter, a class of samplers, or a class around a language model
     what: str  # what is wrong, and what is right
-    seen: str  # where
+    seen: str  # links to public projects, or CONSTRUCTED
     grader: Callable  # the check that catches it
-    hint: str  # how its message begins
+    hint: str  # a regular expression for the beginning of its message
 
 
 def collected():
-    """All exhibits, dict name -> Exhibit; those of a file have one grader."""
+    """All exhibits, dict name -> Exhibit; those of one file have the same grader."""
     graders = {
         verifiers: testing.check_verifier,
         drafters: testing.check_drafter,
@@ -71,21 +73,21 @@ def sampler_with(exhibit):
 
 @lru_cache
 def law_error(exhibit):
-    """The largest error of a probability in the law of the first three tokens, on the toy case at temperature 0.5.
+    """The largest error in the distribution of the first three tokens, on the toy case at temperature 0.5.
 
-    It is computed once: some exhibits need thousands of paths, and seconds.
+    Computed once per exhibit: some need thousands of paths, and seconds.
     """
 
     def generated(rng):
         result = sampler_with(exhibit).generate(list(PROMPT), N_TOKENS, rng)
         return [int(token) for token in getattr(result, "tokens", result)][:N_TOKENS]
 
-    law, wanted = exact_law(generated), TARGET.distribution(PROMPT, N_TOKENS, SAMPLING)
-    return max(abs(law.get(tokens, 0) - wanted.get(tokens, 0)) for tokens in law.keys() | wanted.keys())
+    output, wanted = exact_distribution(generated), TARGET.distribution(PROMPT, N_TOKENS, SAMPLING)
+    return max(abs(output.get(tokens, 0) - wanted.get(tokens, 0)) for tokens in output.keys() | wanted.keys())
 
 
 def caught_by(exhibit):
-    """The first line of what the exhibit's grader says about it; None if it lets it pass."""
+    """The first line of what the exhibit's grader says about it; None if it passes."""
     wrong = exhibit.wrong(TARGET) if exhibit.grader is testing.check_language_model else exhibit.wrong
     try:
         exhibit.grader(wrong)

@@ -1,8 +1,13 @@
-"""Language models that answer for other tokens than they were asked about."""
+"""Language models whose answer is for other tokens than they were given.
+
+Next: ../theory.py
+"""
+
+from .verifiers import CONSTRUCTED
 
 
 class NotRolledBack:
-    """A model with a cache: it appends what is new to what it has seen, and takes nothing back."""
+    """A model with a cache: it appends the new tokens and never removes any."""
 
     n_forgotten = 0
 
@@ -18,13 +23,13 @@ class NotRolledBack:
 
 
 class RolledBackByOne(NotRolledBack):
-    """Takes one token back before each call, however many were rejected."""
+    """Removes one token before each call, however many were rejected."""
 
     n_forgotten = 1
 
 
 class RowsOneOff:
-    """Returns the rows that end one token earlier, as far as there are any."""
+    """Returns the rows that end one token earlier, if there are any."""
 
     def __init__(self, model):
         self.model, self.n_vocab, self.n_ctx = model, model.n_vocab, model.n_ctx
@@ -38,20 +43,20 @@ class RowsOneOff:
 EXHIBITS = {  # name: (class around a model, what is wrong, where it was seen, how the grader's message begins)
     "cache not rolled back": (
         NotRolledBack,
-        "Keys and values of rejected guesses stay in the cache, and later rows attend to them.",
-        "vLLM#5765 and #9730; the many shapes of romsto#1 and #4",
+        "Keys and values of rejected draft tokens stay in the cache, and later rows attend to them.",
+        "https://github.com/ml-explore/mlx-lm/pull/1109 (for caches that cannot be trimmed, before it)",
         "your model's answer depends on what it was asked before",
     ),
     "cache rolled back by a fixed number": (
         RolledBackByOne,
         "The cache forgets one token, however many were rejected.",
-        "mlxcel#994 (there two too many)",
+        CONSTRUCTED,
         "your model's answer depends on what it was asked before",
     ),
     "rows one off": (
         RowsOneOff,
         "Row j of a pass predicts token j + 1; these rows begin one too early.",
-        "gpt-fast#107, HF PR#28166",
+        CONSTRUCTED,
         "your rows are one off",
     ),
 }

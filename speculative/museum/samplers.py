@@ -1,4 +1,7 @@
-"""Loops that are wrong around a right rule."""
+"""Loops with a mistake around a right acceptance rule.
+
+Next: models.py
+"""
 
 import numpy as np
 
@@ -7,7 +10,7 @@ from ..verifiers.rejection import rejection
 
 
 class Loop:
-    """A loop over single rounds of the right sampler; `add` is where most of the mistakes are."""
+    """A loop over single rounds of the right sampler; the classes below replace one of its methods."""
 
     def __init__(self, target, drafter, *, K, sampling):
         self.K, self.n_ctx = K, target.n_ctx
@@ -39,7 +42,7 @@ class Overshoots(Loop):
 
 
 class MissesStopInBlock(Loop):
-    """Looks at the last token of a round only, which is what `Loop` does."""
+    """Looks only at the last token of a round, as `Loop` does."""
 
 
 class EmptySlice(Loop):
@@ -67,31 +70,35 @@ EXHIBITS = {  # name: (class, what is wrong, where it was seen, how the grader's
     "overshoot": (
         Overshoots,
         "The last round adds up to K tokens more than were asked for. Draft min(K, remaining - 1, n_ctx - len - 1).",
-        "jaymody/speculative-sampling, feifeibear/LLMSpeculativeSampling",
+        "https://github.com/jaymody/speculative-sampling/blob/HEAD/main.py, "
+        "https://github.com/feifeibear/LLMSpeculativeSampling/blob/HEAD/sampling/speculative_sampling.py",
         r"your sampler returns \d tokens where \d were asked for",
     ),
     "stop token missed in mid-block": (
         MissesStopInBlock,
         "Only the last token of a round is compared with the stop token; one inside an accepted block is missed.",
-        "HF transformers#31301 and #47912, sglang#31599, koboldcpp#1276",
+        "https://github.com/huggingface/transformers/pull/31301 (prompt lookup), "
+        "https://github.com/huggingface/transformers/issues/47912, "
+        "https://github.com/LostRuins/koboldcpp/issues/1276",
         "your sampler misses a stop token in the middle of a block",
     ),
     "a[:-0] after full acceptance": (
         EmptySlice,
-        "The rejected guesses are cut off with a[:-n]. Where n = 0, a[:-0] is empty: all accepted guesses are lost.",
-        "romsto/Speculative-Decoding, prune_cache",
-        "your sampler goes wrong where every guess is accepted",
+        "The rejected tokens are cut off with a[:-n]. If n = 0, a[:-0] is empty: all accepted tokens are lost.",
+        "prune_cache in https://github.com/romsto/Speculative-Decoding/blob/HEAD/utils/caching.py "
+        "(where it empties the cache)",
+        "your sampler goes wrong where every draft token is accepted",
     ),
     "reseeding in the loop": (
         SeedsInTheLoop,
-        "Every round begins with the same random numbers.",
-        "feifeibear/LLMSpeculativeSampling, PR #8 and the code after it; vLLM#6038",
+        "Every round starts with the same random numbers.",
+        "https://github.com/feifeibear/LLMSpeculativeSampling/pull/8",
         "your sampler uses another source of randomness than rng: a generator of its own",
     ),
     "the prompt written to": (
         WritesToThePrompt,
         "The new tokens are appended to the caller's own list.",
-        "the form of picoGPT's generate, `inputs.append(...)`",
+        "inputs.append(...) in https://github.com/jaymody/picoGPT/blob/HEAD/gpt2.py",
         "your sampler writes to",
     ),
 }

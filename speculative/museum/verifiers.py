@@ -1,13 +1,18 @@
-"""Verifiers that are wrong. p is the target's distribution, q the draft's."""
+"""Verifiers with a mistake. p is the target's distribution, q the draft's.
+
+Next: drafters.py
+"""
 
 import numpy as np
 
 from ..interfaces import Verdict
 from ..probs import residual, sample_token
 
+CONSTRUCTED = "constructed (no public source is known)"
+
 
 def rejection_with(draft, target_probs, rng, rest=residual, bonus=lambda draft, rows: rows[-1]):
-    """`rejection`, with another residual or another bonus: the form in which most of the mistakes below are written."""
+    """`rejection` with another residual or another bonus; most of the mistakes below are written with it."""
     for i, token in enumerate(draft.tokens):
         p, q = target_probs[i], draft.probs[i]
         if not rng.random() * q[token] < p[token]:
@@ -27,9 +32,16 @@ def residual_upside_down(draft, target_probs, rng):
     return rejection_with(draft, target_probs, rng, rest=lambda p, q: residual(q, p))
 
 
+def residual_by_softmax(draft, target_probs, rng):
+    def softmax(row):
+        return np.exp(row) / np.exp(row).sum()
+
+    return rejection_with(draft, target_probs, rng, rest=lambda p, q: softmax(np.maximum(p - q, 0)))
+
+
 def residual_with_temperature_twice(draft, target_probs, rng):
     def again(p):
-        return p**2 / (p**2).sum()  # softmax(logits / 0.5), of what already was softmax(logits / T)
+        return p**2 / (p**2).sum()  # temperature 0.5 on top of the temperature that p already has
 
     return rejection_with(draft, target_probs, rng, rest=lambda p, q: residual(again(p), again(q)))
 
@@ -134,104 +146,111 @@ def block_with_plain_residual(draft, target_probs, rng):
 EXHIBITS = {  # name: (verifier, what is wrong, where it was seen, how the grader's message begins)
     "residual from the target": (
         residual_from_target,
-        "A rejected token is replaced by a draw from p. What passes has its share already; max(0, p - q) is missing.",
-        "romsto/Speculative-Decoding, the switch skip_sample_adjustment",
+        "A rejected token is replaced by a draw from p. But min(p, q) was accepted already: draw from max(0, p - q).",
+        "skip_sample_adjustment in "
+        "https://github.com/romsto/Speculative-Decoding/blob/HEAD/sampling/speculative_decoding.py",
         "on a rejection you drew from the target",
     ),
     "residual not clipped": (
         residual_not_clipped,
-        "The residual is |p - q|: it brings back tokens of which the draft has too many.",
-        "the plain form; the reference is arXiv:2211.17192, section 2.3",
+        "The residual is |p - q|: it brings back tokens that the draft proposes too often.",
+        CONSTRUCTED,
         r"you drew from \|p - q\|",
     ),
     "residual upside down": (
         residual_upside_down,
-        "The residual is max(0, q - p): p and q are exchanged, as the letters are between two papers.",
-        "Leviathan et al. write p for the target, Chen et al. q",
+        "The residual is max(0, q - p): p and q are swapped. Leviathan et al. write p for the target, Chen et al. q.",
+        CONSTRUCTED,
         "your residual is the wrong way round",
     ),
     "ratio upside down": (
         ratio_upside_down,
-        "Accepts with min(1, q / p): p and q are exchanged.",
-        "Leviathan et al. write p for the target, Chen et al. q",
+        "Accepts with min(1, q / p): p and q are swapped. Leviathan et al. write p for the target, Chen et al. q.",
+        CONSTRUCTED,
         "you have the ratio upside down",
+    ),
+    "softmax of the residual": (
+        residual_by_softmax,
+        "max(0, p - q) goes through a softmax, which gives every token a share. Divide it by its sum.",
+        "https://github.com/huggingface/transformers/pull/28508 (before it)",
+        "you put a softmax over the residual",
     ),
     "temperature twice": (
         residual_with_temperature_twice,
-        "The temperature is applied once more in the residual.",
-        "LMFlow; lattice#388",
+        "The temperature is applied a second time in the residual.",
+        "https://github.com/OptimalScale/LMFlow/issues/920 (a second time to all rows)",
         "what replaces a rejected token is not drawn from",
     ),
     "epsilon in the residual": (
         residual_with_epsilon,
-        "1e-8 is added against a division by zero, and tokens of residual 0 are drawn. Where the mass is 0, take p.",
-        "the 1e-10 added to temperatures and sums in jaymody/speculative-sampling and others",
+        "1e-8 is added against a division by zero, so tokens of residual 0 are drawn. If the mass is 0, take p.",
+        CONSTRUCTED,
         "your residual is off by",
     ),
     "residual in place": (
         residual_in_place,
-        "p -= q writes into the target's rows, which others still read. The law of this round is right.",
-        "MCSD#5, a reader confused by an in-place residual",
+        "p -= q writes into the target's rows, which others still read. The distribution of this round is right.",
+        "https://github.com/NJUNLP/MCSD/issues/5 (a reader's question)",
         "your verifier writes to its arguments",
     ),
     "bonus from the row before": (
         bonus_from_the_row_before,
-        "When all guesses pass, the bonus is drawn from the row of the last guess. Row j predicts token j + 1.",
-        "gpt-fast#107, feifeibear/LLMSpeculativeSampling#29",
-        "you drew the bonus from the row of the last guess",
+        "If all draft tokens pass, the bonus is drawn from the row of the last one. Row j predicts token j + 1.",
+        CONSTRUCTED,
+        "you drew the bonus from the row of the last draft token",
     ),
     "bonus by argmax": (
         bonus_by_argmax,
-        "The bonus is the likeliest token, at any temperature.",
-        "shreyansh26's re-implementation of 2026; vLLM#4212",
-        "you took the likeliest token as the bonus",
+        "The bonus is the most probable token, at any temperature.",
+        "https://github.com/shreyansh26/Speculative-Decoding/blob/HEAD/common/verification.py",
+        "you took the most probable token as the bonus",
     ),
     "bonus from the draft": (
         bonus_from_draft,
         "The bonus is drawn from the draft's last row.",
-        "the plain form of a row taken from the wrong model",
+        CONSTRUCTED,
         "you drew the bonus from the draft",
     ),
     "accepted at equality": (
         accept_at_equality,
-        "u <= p / q: where u is 0, a token of target probability 0 passes. No law shows it; a float32 u does, in time.",
-        "most implementations; vLLM moved its uniforms to float64 (pytorch#16706)",
+        "u <= p / q: if u is 0, a token of target probability 0 passes. A float32 u is 0 once in 16 million draws.",
+        "https://github.com/pytorch/pytorch/issues/16706, for which vLLM draws its uniforms in float64",
         "a token of target probability 0 passes",
     ),
     "drawn again after a mismatch": (
         drawn_again_after_mismatch,
-        "Sample and match, but after a mismatch a fresh token is drawn: the tokens that matched get a second chance.",
-        "romsto's n-gram decoding; the nucleus modes of Medusa and REST",
+        "Sample and match, but after a mismatch another token is drawn: draft tokens get a second chance.",
+        "https://github.com/romsto/Speculative-Decoding/blob/HEAD/ngram_assisted/ngram_assisted.py",
         "after a match that failed you drew once more",
     ),
-    "one uniform for all guesses": (
+    "one uniform for all draft tokens": (
         one_uniform_for_all,
-        "One uniform number decides on the whole block: later guesses are accepted because the first was.",
-        "feifeibear/LLMSpeculativeSampling, PR #8 and #19",
-        "one uniform number decides on several guesses",
+        "One uniform number decides on the whole draft: later tokens are accepted because the first was.",
+        "https://github.com/feifeibear/LLMSpeculativeSampling/pull/19",
+        "one uniform number decides on several draft tokens",
     ),
     "the first row for all": (
         first_row_for_all,
-        "Every guess is tested against the first row. With K = 1 nothing is wrong, and a test with K = 1 says so.",
-        "the plain form of rows that are one off, as in HF PR#28166",
+        "Every draft token is tested against the first row. With K = 1 that is right, so a test with K = 1 passes.",
+        CONSTRUCTED,
         "right for K = 1 alone",
     ),
     "block, stopped at the first failure": (
         block_stopped_at_first_failure,
-        "Block verification that ends at the first index that does not pass: wrong, and fewer tokens too.",
-        "asked for in the review of vllm-ascend#11985",
+        "Block verification that ends at the first index that does not pass: wrong, and it accepts less.",
+        "https://github.com/vllm-project/vllm-ascend/pull/11985 (asked for in its review)",
         "block verification keeps the longest prefix that passes",
     ),
     "block, ratio not held at 1": (
         block_not_held_at_one,
-        "The running ratio p-hat of block verification is not held at 1.",
-        "vllm-ascend#7807 and #7808",
-        "block verification holds the ratio",
+        "The running ratio p-hat of block verification is not capped at 1.",
+        CONSTRUCTED,
+        "block verification caps the ratio",
     ),
     "block, plain residual": (
         block_with_plain_residual,
         "The residual of block verification is max(0, p - q), without p-hat.",
-        "vllm-ascend#7807 and #7808",
+        "https://github.com/vllm-project/vllm-ascend/issues/7807",
         "after block verification the residual is",
     ),
 }

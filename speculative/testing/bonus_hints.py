@@ -1,4 +1,7 @@
-"""What went wrong in a verifier after one guess that is accepted: the bonus."""
+"""Hints for verifiers: the bonus, which follows if every draft token is accepted.
+
+Next: block_hints.py
+"""
 
 import numpy as np
 
@@ -17,30 +20,33 @@ def of_bonus(case, p, q, steps):
     if not known:
         return None
     if all_are(lambda x, row: np.eye(4)[row.argmax()]):
-        return "you took the likeliest token as the bonus; draw it from the target's last row"
+        return "you took the most probable token as the bonus; draw it from the target's last row"
     if all_are(lambda x, row: q):
         return "you drew the bonus from the draft; draw it from the target's last row"
     if all_are(lambda x, row: p):
-        return "you drew the bonus from the row of the last guess; the row after all guesses is target_probs[k]"
+        return (
+            "you drew the bonus from the row of the last draft token; the row after all draft tokens is target_probs[k]"
+        )
     if all_are(lambda x, row: np.eye(4)[x]):
         return (
-            "where all guesses are accepted you return the last guess once more; draw a bonus from the target's last "
-            "row"
+            "where all draft tokens are accepted you return the last draft token once more; draw a bonus from the "
+            "target's last row"
         )
     if all_are(lambda x, row: softmax(row)):
         return PROBABILITIES
     if all_are(lambda x, row: np.full(4, 0.25)):
-        return "you drew the bonus from all tokens alike; draw it from the target's last row"
+        return "you drew the bonus from all tokens with equal probability; draw it from the target's last row"
     if all_are(lambda x, row: new_number_each(row)):
         return NEW_NUMBERS
     if all_are(lambda x, row: residual(p, q)):
         return (
-            "you drew the bonus from the residual; where all guesses are accepted it is the target's last row as it is"
+            "you drew the bonus from the residual; where all draft tokens are accepted it is the target's last row "
+            "as it is"
         )
     if all_are(lambda x, row: residual(row, q)):
         return "you drew the bonus from a residual; the target's last row has no draft: draw from it as it is"
     if all_are(lambda x, row: with_uniform(row, 0, min(1, p[x] / q[x]))):
-        return "the uniform number that decided on the guess also draws the bonus: draw a new one"
+        return "the uniform number that decided on the draft token also draws the bonus: draw a new one"
     if all((step.bonus == 1).any() for _, step, _ in known):
         return "the bonus is one token for certain: draw it with rng from the target's last row"
-    return "when all guesses are accepted, the bonus is drawn from the target's last row as it is"
+    return "when all draft tokens are accepted, the bonus is drawn from the target's last row as it is"

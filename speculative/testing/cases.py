@@ -1,6 +1,6 @@
-"""What the graders share: small cases, enumeration with the mistakes told that prevent it, and how a failure is worded.
+"""Shared by the graders: small cases, enumeration with hints on what prevents it, and the wording of failures.
 
-Next: hints.py
+Next: verifiers.py
 """
 
 import itertools
@@ -20,9 +20,9 @@ N_TIMES = 24
 
 
 def enumerated(fn, what, wanted):
-    """The distribution of fn(rng), right or wrong; `wanted` says which.
+    """The distribution of fn(rng), right or wrong; `wanted(distribution)` says which.
 
-    AssertionError where it cannot be computed, and where it is wrong because of another source of randomness than rng.
+    AssertionError if it cannot be computed, or if it is wrong because of another source of randomness than rng.
     """
     law, refusal = None, None
     with Sources() as sources:
@@ -45,7 +45,7 @@ def enumerated(fn, what, wanted):
 
 
 def outcome_or_error(fn):
-    """What comes out where rng answers all questions in the same way, time after time."""
+    """The result of fn on the first path; the same in every call, unless fn uses something else than rng."""
     try:
         return hashable(fn(ExactGenerator([])))
     except CannotEnumerate as error:
@@ -53,7 +53,7 @@ def outcome_or_error(fn):
 
 
 def largest_difference(law, wanted):
-    """The largest difference of two distributions, dict outcome -> probability, over all outcomes."""
+    """The largest difference between two distributions, dict outcome -> probability, over all outcomes."""
     return max(abs(law.get(outcome, 0) - wanted.get(outcome, 0)) for outcome in law.keys() | wanted.keys())
 
 
@@ -63,7 +63,7 @@ def show(row):
 
 
 def show_laws(law, wanted, most=12):
-    """Two distributions beside each other, the outcomes that differ most first."""
+    """Two distributions side by side, the outcomes that differ most first."""
     order = sorted(law.keys() | wanted.keys(), key=lambda o: (-abs(law.get(o, 0) - wanted.get(o, 0)), str(o)))
     lines = [f"  {o!s:14} got {law.get(o, 0):.12g}, wanted {wanted.get(o, 0):.12g}" for o in order[:most]]
     return ["", "  the distribution of the tokens:", *lines] + (["  ..."] if len(order) > most else [])
@@ -85,7 +85,7 @@ def random_pair(rng, n_vocab, kind):
 
 
 class Case:
-    """Distributions that depend on the tokens before: p and q, dicts from a tuple of tokens to a row [n_vocab]."""
+    """Distributions that depend on the tokens before them: p and q, dicts from a tuple of tokens to a row [n_vocab]."""
 
     def __init__(self, n_vocab, K, kind, rng):
         self.n_vocab, self.K, self.kind, self.p, self.q = n_vocab, K, kind, {}, {}
@@ -101,7 +101,7 @@ class Case:
         }
 
     def run(self, verifier, rng, guesses=None):
-        """(guesses, n_accepted, next_token) of one run: the guesses are drawn from q, unless they are given."""
+        """(draft tokens, n_accepted, next_token) of one run: the draft tokens are drawn from q, or given."""
         tokens, rows = [], []
         for i in range(self.K):
             rows.append(self.q[tuple(tokens)])
@@ -119,7 +119,7 @@ class Case:
 
 
 def read(verdict, case, where):
-    """(n_accepted, next_token) of a verdict; AssertionError unless it is one."""
+    """(n_accepted, next_token) of a verdict; AssertionError unless it is a valid one."""
     try:
         n_accepted, next_token = operator.index(verdict.n_accepted), operator.index(verdict.next_token)
     except (AttributeError, TypeError):
@@ -127,13 +127,13 @@ def read(verdict, case, where):
         fail(hint, *why_no_verdict(verdict), f"  {where()}")
     if not 0 <= n_accepted <= case.K:
         bonus = "; the bonus is not counted" if n_accepted == case.K + 1 else ""
-        hint = f"n_accepted must lie between 0 and the {case.K} drafted tokens; you returned {n_accepted}{bonus}"
+        hint = f"n_accepted must lie between 0 and the {case.K} draft tokens; you returned {n_accepted}{bonus}"
         fail(hint, f"  {where()}")
     if not 0 <= next_token < case.n_vocab:
         details = [f"  {where()}"]
         if next_token == case.n_vocab:
             details.append(
-                "  a cumulative sum ends below the number drawn: divide the residual by its sum before drawing"
+                "  the cumulative sum ends below the uniform number: divide the residual by its sum before drawing"
             )
         hint = f"next_token must be a token from 0 to {case.n_vocab - 1}; you returned {next_token}"
         fail(hint, *details)
@@ -142,7 +142,7 @@ def read(verdict, case, where):
 
 def why_no_verdict(verdict):
     if isinstance(verdict, type(None)):
-        return ["  is a `return` missing on one of the ways through the function?"]
+        return ["  is a `return` missing on one of the paths through the function?"]
     if hasattr(verdict, "send"):
         return ["  a function with `yield` returns a generator: write `return`"]
     if hasattr(verdict, "next_token") and np.size(verdict.next_token) == 1 and np.ndim(verdict.next_token) == 1:

@@ -1,4 +1,7 @@
-"""What went wrong in a drafter, in a sentence: from the rows, and from what was really drawn with them."""
+"""Hints for drafters: the mistake in a sentence, found from the rows and the tokens drawn with them.
+
+Next: samplers.py
+"""
 
 import numpy as np
 
@@ -6,7 +9,7 @@ from .small_errors import same
 
 
 def of_rows(rows):
-    """What rows may be that are no distributions, as the end of a sentence."""
+    """What rows that are not distributions may be, for the end of the sentence."""
     if not np.isfinite(rows).all():
         return "; yours has NaN or infinity in it: 0 / 0, or log(0)?"
     if np.allclose(np.exp(rows).sum(axis=1), 1, atol=1e-6):
@@ -30,7 +33,7 @@ def of_draft(law, i, key, siblings, reached):
     siblings : dict
         row i -> the weights of the tokens drawn with it, for all rows i that come after the same tokens and rows.
     reached : float
-        The probability of the drafts that come up to token i.
+        The probability of the drafts that get as far as token i.
     """
     row, weights = np.array(key[2]), sum(siblings.values())
     got, of_all = siblings[key[2]] / siblings[key[2]].sum(), weights / weights.sum()
@@ -38,31 +41,30 @@ def of_draft(law, i, key, siblings, reached):
     if several and all(rows[0] == rows[1] for rows in several):
         return (
             "your rows are one off, or all the same (one array, overwritten by each?): row i is the distribution of "
-            "drafted token i, after the drafted tokens before it"
+            "draft token i, after the draft tokens before it"
         )
     if len(siblings) > 1 and all((w > 0).sum() == 1 for w in siblings.values()):
         return (
-            "your rows are one off: row i depends on drafted token i itself; it is the distribution that token i was "
+            "your rows are one off: row i depends on draft token i itself; it is the distribution that token i was "
             "drawn from, before it was known"
         )
     if hint := of_another_row(law, i, key, got):
         return hint
     if weights.sum() < reached * (1 - 1e-9):
         return (
-            "a guess that was drawn is thrown away, and what is left is no draw from the row: keep a token once it is "
-            "drawn, or decide to stop before drawing"
+            "a draft token that was drawn is dropped, and the kept ones are not draws from the row: keep a token "
+            "once it is drawn, or decide to stop before drawing"
         )
     return of_distributions(got if len(siblings) == 1 else of_all, row)
 
 
 def of_another_row(law, i, key, got):
-    """Where what token i was drawn from is to be found in another row of the draft."""
+    """The hint if token i was drawn from another row of the draft."""
     others = [rows for guesses, rows in law if guesses[:i] == key[0] and rows[: i + 1] == (*key[1], key[2])]
     if i and same(got, key[1][0]):
         return (
-            "drafted token i is drawn from the row of the token before it: append each drafted token to the text "
-            "before the "
-            "next is drawn"
+            "draft token i is drawn from the row of the token before it: append each draft token to the text "
+            "before the next is drawn"
         )
     if i == 0 and others and any(len(rows) > 1 for rows in others):
         later = [rows[1] for rows in others if len(rows) > 1]
@@ -82,15 +84,18 @@ def of_distributions(got, row):
     if np.allclose(got[kept], row[kept] / row[kept].sum(), rtol=0, atol=1e-9) and not kept[row > 0].all():
         return "some tokens of your row are never drafted: draw from the truncated row, and return that one"
     if np.allclose(got, row, rtol=0, atol=1e-2):
-        return "the row is not precisely what the guess was drawn from: return it as it was, in float64"
+        return "the row is not exactly what the draft token was drawn from: return it as it was, in float64"
     if power := of_temperature(got, row):
         return (
-            f"the guess is drawn at another temperature than its row says (the row to the power {power:.4g}): return "
-            "the row after temperature and truncation, the one that was drawn from"
+            f"the draft token is drawn at another temperature than its row says (the row to the power {power:.4g}): "
+            "return the row after temperature and truncation, the one that was drawn from"
         )
     if np.ptp(got[kept]) < 1e-9:
-        return "the guess is drawn from all tokens alike, and not from the row that comes with it"
-    return "the guess is not drawn from the row that comes with it, its distribution after temperature and truncation"
+        return "the draft token is drawn uniformly from all tokens, not from the row that comes with it"
+    return (
+        "the draft token is not drawn from the row that comes with it, its distribution after temperature and "
+        "truncation"
+    )
 
 
 def of_temperature(got, row):

@@ -1,4 +1,7 @@
-"""The grader of drafters: each drafted token must have been drawn from exactly the row that comes with it."""
+"""The grader of drafters: each draft token must be drawn from exactly the row that comes with it.
+
+Next: drafter_hints.py
+"""
 
 import itertools
 
@@ -14,17 +17,17 @@ PROMPTS = ([0], [1, 0], [0, 1, 1, 0], [1, 0, 1, 0, 1])
 def check_drafter(drafter, *, n_vocab=None, seed=0):
     """Raise AssertionError unless the drafter keeps the contract of `Draft`.
 
-    At most K tokens, none for K = 0; a row of probabilities for each, which adds up to 1; and given that there is an
-    i-th token, and the tokens before it, its distribution is row i. That fails too where a token was drawn and then
-    thrown away: what is left is no longer distributed as the row says.
+    At most K tokens, none for K = 0; for each a row of probabilities that sums to 1; and given that there is an i-th
+    token, and the tokens before it, its distribution is row i. This fails also if a token was drawn and then dropped:
+    the kept tokens then no longer have the distribution of their row.
 
     Parameters
     ----------
     drafter : object
-        With propose(tokens, K, rng) -> Draft, and a small vocabulary: every draft of two tokens is gone through. The
-        tokens are a list, as samplers hand them down; where an array would not do as well, a note is printed.
+        With propose(tokens, K, rng) -> Draft, and a small vocabulary: every draft of two tokens is enumerated. The
+        tokens are a list, as samplers pass them; a note is printed if an array does not work as well.
     n_vocab : int, optional
-        The size of the vocabulary, checked where it is given.
+        The size of the vocabulary, checked if it is given.
     seed : int
         Varies the texts that are drafted for, which consist of tokens 0 and 1.
     """
@@ -39,7 +42,7 @@ def check_drafter(drafter, *, n_vocab=None, seed=0):
 
 
 def check_question(drafter, prompt, K, n_vocab):
-    """The distribution of the drafts of up to K tokens; AssertionError where a token is not drawn from its row."""
+    """The distribution of the drafts of up to K tokens; AssertionError if a token is not drawn from its row."""
 
     def proposed(rng):
         return propose(drafter, list(prompt), K, rng, n_vocab)
@@ -54,11 +57,11 @@ def check_form(drafter):
     if not callable(getattr(drafter, "propose", None)):
         fail(f"a drafter has a method propose(tokens, K, rng); yours is {shortened(drafter)}")
     if isinstance(drafter, type):
-        fail(f"hand over a drafter, not its class: check_drafter({drafter.__name__}(...))")
+        fail(f"pass a drafter, not its class: check_drafter({drafter.__name__}(...))")
 
 
 def check_array(drafter, law, n_vocab):
-    """A note where the drafter does not do the same for an array of tokens; samplers hand down lists."""
+    """Print a note if the drafter does not work the same for an array of tokens; samplers pass lists."""
     last = PROMPTS[-1]
 
     def proposed(tokens):
@@ -69,7 +72,7 @@ def check_array(drafter, law, n_vocab):
     except AssertionError:
         same = False
     if not same:
-        note("your drafter is right for a list of tokens, as samplers hand it down, but not for an array: list(tokens)")
+        note("your drafter is right for a list of tokens, which samplers pass, but not for an array: list(tokens)")
 
 
 def propose(drafter, tokens, K, rng, n_vocab):
@@ -82,7 +85,7 @@ def propose(drafter, tokens, K, rng, n_vocab):
     try:
         guesses, rows = draft.tokens, draft.probs
     except AttributeError:
-        why = ["  is a `return` missing on one of the ways through propose?"] if draft is None else []
+        why = ["  is a `return` missing on one of the paths through propose?"] if draft is None else []
         fail(f"propose returns Draft(tokens, probs); yours returns {shortened(draft)}", *why, f"  {where()}")
     for name, array in (("tokens", guesses), ("probs", rows)):
         if not isinstance(array, np.ndarray):
@@ -115,10 +118,10 @@ def check_shapes(guesses, rows, K, n_vocab, where):
     if n == 0:
         return
     if guesses.dtype.kind not in "iu":
-        fail(f"the drafted tokens are whole numbers; yours are {guesses.dtype}", f"  {where()}")
+        fail(f"the draft tokens are whole numbers; yours are {guesses.dtype}", f"  {where()}")
     if guesses.min() < 0 or guesses.max() >= rows.shape[1]:
         bad = int(guesses.min() if guesses.min() < 0 else guesses.max())
-        fail(f"drafted tokens range from 0 to n_vocab - 1 = {rows.shape[1] - 1}; yours is {bad}", f"  {where()}")
+        fail(f"draft tokens range from 0 to n_vocab - 1 = {rows.shape[1] - 1}; yours is {bad}", f"  {where()}")
 
 
 def check_values(guesses, rows, where):
@@ -135,8 +138,8 @@ def check_values(guesses, rows, where):
 
 
 def drawn(law, i):
-    """What was drawn as token i: a dict (tokens before, rows before, row i) -> weights [n_vocab] of the tokens; and a
-    dict (tokens before, rows before) -> the probability of the drafts that come so far."""
+    """The draws of token i: a dict (tokens before, rows before, row i) -> weights [n_vocab] of the tokens; and a dict
+    (tokens before, rows before) -> the probability of drafts that start so."""
     weights, reached = {}, {}
     for (guesses, rows), probability in law.items():
         if len(guesses) >= i:
@@ -160,7 +163,7 @@ def check_guess(law, i, where):
     for (guesses, rows, row), some in weights.items():
         if not np.allclose(some / some.sum(), row, rtol=0, atol=1e-12):
             siblings = {key[2]: w for key, w in weights.items() if key[:2] == (guesses, rows)}
-            after = f"{where}, drafted tokens {list(guesses)} before" if guesses else where
+            after = f"{where}, draft tokens {list(guesses)} before" if guesses else where
             fail(of_draft(law, i, (guesses, rows, row), siblings, reached[guesses, rows]), "", after,
                  f"  token {i + 1} comes with the row        {show(row)}",
                  f"  but is drawn from the distribution {show(some / some.sum())}")  # fmt: skip

@@ -1,6 +1,7 @@
-"""What went wrong in a verifier, in a sentence: from how it decides on cases that are made to tell mistakes apart.
+"""Hints for verifiers: the mistake in a sentence, found from its decisions on cases made to tell mistakes apart.
 
-Here: one guess. What follows it is in bonus_hints.py, two guesses are in block_hints.py.
+Here: one draft token. The token after it is in bonus_hints.py, two draft tokens are in block_hints.py.
+Next: mistakes.py
 """
 
 import itertools
@@ -19,12 +20,12 @@ from .small_errors import of_precision, same
 
 @dataclass
 class Step:
-    """What a verifier does with one drafted token."""
+    """What a verifier does with one draft token."""
 
-    accepted: float  # how often it is accepted
-    replaced: np.ndarray | None  # the distribution of what comes instead; None where it is always accepted
-    bonus: np.ndarray | None  # the distribution of the token after it; None where it is never accepted
-    asks: bool  # whether rng is asked for anything
+    accepted: float  # the probability that it is accepted
+    replaced: np.ndarray | None  # the distribution of its replacement; None if it is always accepted
+    bonus: np.ndarray | None  # the distribution of the token after it; None if it is never accepted
+    asks: bool  # whether anything is drawn from rng
 
     @classmethod
     def of(cls, verifier, case, guess):
@@ -38,7 +39,7 @@ class Step:
 
 
 def story(verifier, case):
-    """Lines that show a case: p and q of the first step, and what becomes of each token that can be drafted there."""
+    """Lines that show a case: p and q of the first step, and what happens to each token that can be drafted there."""
     lines = ["", f"  K = {case.K}, target p = {show(case.p[()])}"]
     if case.K:
         lines[-1] += f", draft q = {show(case.q[()])}"
@@ -47,7 +48,7 @@ def story(verifier, case):
     for guess in np.flatnonzero(case.q[()]):
         step = Step.of(verifier, case, int(guess))
         by = f", replaced by a draw from {show(step.replaced)}" if step.replaced is not None else ""
-        lines.append(f"  drafted token {guess}: accepted with probability {step.accepted:.6g}{by}")
+        lines.append(f"  draft token {guess}: accepted with probability {step.accepted:.6g}{by}")
     return lines
 
 
@@ -68,31 +69,33 @@ def of_asking(case, p, q, steps):
         return None
     accepted = [step.accepted for step in steps]
     if same(accepted, np.eye(4)[p.argmax()]):
-        return "you accept only the target's likeliest token; that is right for temperature 0 alone"
+        return "you accept only the target's most probable token; that is right for temperature 0 alone"
     if same(accepted, p >= q):
-        return "you accept where p(x) >= q(x) and never else; draw it: rng.random() < p(x) / q(x)"
+        return "you accept exactly if p(x) >= q(x); draw the decision instead: rng.random() < p(x) / q(x)"
     if same(accepted, np.ones(4)):
         return (
-            "you accept every guess, whatever the target says, and draw nothing: accept with probability min(1, p / q)"
+            "you accept every draft token, whatever the target says, and draw nothing: accept with probability "
+            "min(1, p / q)"
         )
     return (
-        "your verifier asks rng for nothing: whether a guess is accepted must be drawn with rng; here it is certain, "
-        "one way or the other, or comes from another source of randomness (np.random, random, a generator of your own)"
+        "your verifier draws nothing from rng: whether a draft token is accepted must be drawn with rng; here it is "
+        "certain, or comes from another source of randomness (np.random, random, a generator of your own)"
     )
 
 
 def of_counting(case, p, q, steps):
-    """n_accepted one too many on a rejection, or one too few where all are accepted."""
+    """n_accepted is one too large on a rejection, or one too small if all are accepted."""
     right, rest = np.minimum(1, p / q), residual(p, q)
     mixed = [a * case.p[(x,)] + (1 - a) * rest for x, a in enumerate(right)]
     if same([step.accepted for step in steps], 1) and all(same(step.bonus, row) for step, row in zip(steps, mixed)):
         return (
-            "on a rejection you count the rejected guess as accepted; n_accepted is the number of guesses before it "
-            "(i, not i + 1)"
+            "on a rejection you count the rejected token as accepted; n_accepted is the number of draft tokens "
+            "before it (i, not i + 1)"
         )
     if same([step.accepted for step in steps], 0) and all(same(step.replaced, row) for step, row in zip(steps, mixed)):
         return (
-            "n_accepted is one too small where all guesses are accepted; it is their number k, and next_token the bonus"
+            "n_accepted is one too small where all draft tokens are accepted; it is their number k, and next_token "
+            "the bonus"
         )
     return None
 
@@ -106,21 +109,21 @@ def of_acceptance(case, p, q, steps):
         return "after a match that failed you drew once more; the draw that did not match is the token to keep"
     if same(accepted, np.minimum(1, q / p)) and all(r is None or same(r, residual(q, p)) for r in replaced):
         return (
-            "you have p and q exchanged, in the ratio (it is upside down) and in the residual: accept with probability "
+            "you have p and q swapped, in the ratio (it is upside down) and in the residual: accept with probability "
             "min(1, p / q), replace from max(0, p - q), p the target and q the draft"
         )
     for wrong, hint in WRONG_ACCEPTANCE:
         if same(accepted, wrong(p, q)):
             return hint
     if same(accepted, [min(1, case.p[(x,)][x] / q[x]) for x in range(4)]):
-        return "guess i is tested against row i of the target; yours is tested against another, i + 1 or i - 1"
+        return "draft token i is tested against row i of the target; yours is tested against another, i + 1 or i - 1"
     if np.ptp(accepted) < 1e-9 and 0 < accepted[0] < 1:
         return (
-            f"every guess is accepted with the same probability, {accepted[0]:.6g}; it is min(1, p(x) / q(x)), of the "
-            "drafted token x"
+            f"every draft token is accepted with the same probability, {accepted[0]:.6g}; it is min(1, p(x) / q(x)), "
+            "of the draft token x"
         )
     if all(share in (0, 1) for share in accepted) and 0 < accepted.sum():
-        return "whether a guess is accepted must be drawn with rng: here it is certain, one way or the other"
+        return "whether a draft token is accepted must be drawn with rng; here it is certain"
     return None
 
 
@@ -133,11 +136,9 @@ def of_residual(case, p, q, steps):
             return hint
     rejects = [(x, replaced) for x, replaced in rejected if p[x] < q[x]]
     if rejects and all(same(replaced, with_uniform(rest, p[x] / q[x], 1)) for x, replaced in rejects):
-        return "the uniform number that rejected the guess also draws its replacement: draw a new one"
+        return "the uniform number that rejected the draft token also draws its replacement: draw a new one"
     if rejects and all((replaced == 1).any() for _, replaced in rejects):
-        return (
-            "what replaces a rejected guess is one token for certain: draw it with rng from max(0, p - q), normalised"
-        )
+        return "a rejected token is always replaced by the same token: draw it with rng from max(0, p - q), normalised"
     accepted = np.array([step.accepted for step in steps])
     if rejected and same(accepted, np.minimum(1, p / q)) and any(not same(row, rest) for _, row in rejected):
         return "what replaces a rejected token is not drawn from max(0, p - q), normalised, of the p and q tested with"
@@ -160,7 +161,7 @@ def of_sum(case, p, q, steps):
 
 
 def of_case(verifier, case):
-    """What is wrong in the very case that failed, guess by guess, against the rule of rejection."""
+    """What is wrong in the case that failed, token by token, compared with rejection sampling."""
     for guesses in itertools.product(range(case.n_vocab), repeat=case.K):
         if not all(case.q[guesses[:i]][x] > 0 for i, x in enumerate(guesses)):
             continue
@@ -170,16 +171,17 @@ def of_case(verifier, case):
             tested, kept = (sum(share for (n, _), share in law.items() if n >= least) for least in (i, i + 1))
             if tested > 0 and not same(kept / tested, min(1, p[x] / q[x])):
                 return (
-                    f"a guess x with p(x) = {p[x]:.6g} and q(x) = {q[x]:.6g} is accepted with {kept / tested:.6g}; "
-                    f"min(1, p / q) is {min(1, p[x] / q[x]):.6g}"
+                    f"a draft token x with p(x) = {p[x]:.6g} and q(x) = {q[x]:.6g} is accepted with "
+                    f"{kept / tested:.6g}; min(1, p / q) is {min(1, p[x] / q[x]):.6g}"
                 )
     return (
-        "the guesses are accepted as they should be, but the token after them is not drawn from the right distribution"
+        "the draft tokens are accepted as they should be, but the token after them is not drawn from the right "
+        "distribution"
     )
 
 
 def of_kind(failed):
-    """Where the distributions made to tell mistakes apart show none, but special ones do."""
+    """The hint if only special distributions show the mistake."""
     if failed.K == 0:
         return "wrong where nothing is drafted (K = 0): the one token is then drawn from target_probs[0]"
     return KINDS.get(failed.kind)

@@ -1,6 +1,7 @@
-"""Mistakes in the acceptance and in the replacement of one guess, by what they do: for hints.py.
+"""Mistakes in the acceptance and in the replacement of one draft token, by their effect: for hints.py.
 
 p is the target's distribution and q the draft's, over four tokens.
+Next: small_errors.py
 """
 
 import numpy as np
@@ -21,28 +22,27 @@ def with_uniform(row, low, high):
 def new_number_each(row):
     """The distribution of a draw by the cumulative sum, with a new uniform number for each of its comparisons."""
     below = np.minimum(np.cumsum(row), 1)
-    below[-1] = 1  # where nothing is found, the last
+    below[-1] = 1  # if none is found, the last
     return below * np.concatenate([[1], np.cumprod(1 - below)[:-1]])
 
 
 NEW_NUMBERS = (
     "you draw a new uniform number for each step of the cumulative sum; a token is drawn with one number for all"
 )
-PROBABILITIES = (
-    "target_probs and draft.probs are probabilities already: no softmax, no exp and no temperature over them"
-)
-WRONG_ACCEPTANCE = [  # (acceptance probabilities of each guess, the mistake)
+PROBABILITIES = "target_probs and draft.probs are probabilities already: apply no softmax, exp or temperature to them"
+WRONG_ACCEPTANCE = [  # (acceptance probabilities of each draft token, the mistake)
     (lambda p, q: np.minimum(1, softmax(p) / softmax(q)), PROBABILITIES),
     (lambda p, q: np.minimum(1, softmax(p) / q), PROBABILITIES),
     (lambda p, q: np.minimum(1, np.exp(p - q)), PROBABILITIES),
     (lambda p, q: np.minimum(1, p / softmax(q)), PROBABILITIES),
     (
         lambda p, q: np.zeros(4),
-        "you never accept a guess; accept a guess x with probability min(1, p(x) / q(x))",
+        "you never accept a draft token; accept a draft token x with probability min(1, p(x) / q(x))",
     ),
     (
         lambda p, q: np.minimum(1, (p / q) ** 2),
-        "you accept with the square of the ratio, as two tests of one guess do; accept with min(1, p / q), tested once",
+        "you accept with the square of the ratio, as two tests of one draft token do; accept with min(1, p / q), "
+        "tested once",
     ),
     (
         lambda p, q: np.minimum(1, q / p),
@@ -50,15 +50,16 @@ WRONG_ACCEPTANCE = [  # (acceptance probabilities of each guess, the mistake)
     ),
     (
         lambda p, q: np.ones(4),
-        "you accept every guess, whatever the target says; accept a guess x with probability min(1, p(x) / q(x))",
+        "you accept every draft token, whatever the target says; accept a draft token x with probability min(1, p(x) "
+        "/ q(x))",
     ),
     (
         lambda p, q: np.eye(4)[p.argmax()],
-        "you accept only the target's likeliest token; that is right for temperature 0 alone",
+        "you accept only the target's most probable token; that is right for temperature 0 alone",
     ),
     (
         lambda p, q: p >= q,
-        "you accept where p(x) >= q(x) and never else; where it is less, accept with probability p(x) / q(x)",
+        "you accept exactly if p(x) >= q(x); if p(x) is less, accept with probability p(x) / q(x)",
     ),
     (
         lambda p, q: 1 - np.minimum(1, p / q),
@@ -74,11 +75,12 @@ WRONG_ACCEPTANCE = [  # (acceptance probabilities of each guess, the mistake)
     ),
     (
         lambda p, q: p,
-        "you accept a guess x with the target's probability p(x) alone; divide by the draft's: min(1, p(x) / q(x))",
+        "you accept a draft token x with the target's probability p(x) alone; divide by the draft's: min(1, p(x) / "
+        "q(x))",
     ),
     (
         lambda p, q: q,
-        "you accept a guess x with the draft's probability q(x); it is min(1, p(x) / q(x))",
+        "you accept a draft token x with the draft's probability q(x); it is min(1, p(x) / q(x))",
     ),
     (
         lambda p, q: np.minimum(p, q),
@@ -105,14 +107,14 @@ WRONG_ACCEPTANCE = [  # (acceptance probabilities of each guess, the mistake)
 
 
 def at_the_end(p, q, place):
-    """The residual without normalisation, where what is missing to 1 goes to the token at `place`."""
+    """The residual without normalisation, with the rest up to 1 added to the token at `place`."""
     row = np.maximum(p - q, 0)
     row[place] += 1 - row.sum()
     return row
 
 
 NORMALISE = "your residual is not normalised: divide max(0, p - q) by its sum before you draw"
-WRONG_RESIDUALS = [  # (weights of what comes instead of a rejected x, r the target's next row; the mistake)
+WRONG_RESIDUALS = [  # (weights of the replacement of a rejected x, r the target's next row; the mistake)
     (lambda p, q, x, r: p, "on a rejection you drew from the target; draw from max(0, p - q), normalised"),
     (lambda p, q, x, r: q, "on a rejection you drew from the draft; draw from max(0, p - q), normalised"),
     (
@@ -125,9 +127,9 @@ WRONG_RESIDUALS = [  # (weights of what comes instead of a rejected x, r the tar
     ),
     (
         lambda p, q, x, r: np.eye(4)[(p - q).argmax()],
-        "you took the likeliest token of the residual or of the target; draw from max(0, p - q), normalised",
+        "you took the most probable token of the residual or of the target; draw from max(0, p - q), normalised",
     ),
-    (lambda p, q, x, r: np.eye(4)[x], "the rejected guess comes out all the same; draw from max(0, p - q), normalised"),
+    (lambda p, q, x, r: np.eye(4)[x], "the rejected token is returned anyway; draw from max(0, p - q), normalised"),
     (
         lambda p, q, x, r: p * (np.arange(4) != x),
         "you drew from the target without the rejected token, which is right for a one-hot draft alone; draw from "
@@ -139,7 +141,7 @@ WRONG_RESIDUALS = [  # (weights of what comes instead of a rejected x, r the tar
     ),
     (
         lambda p, q, x, r: np.ones(4),
-        "on a rejection you drew from all tokens alike; draw from max(0, p - q), normalised",
+        "on a rejection you drew from all tokens with equal probability; draw from max(0, p - q), normalised",
     ),
     (lambda p, q, x, r: at_the_end(p, q, 3), NORMALISE),
     (lambda p, q, x, r: at_the_end(p, q, 0), NORMALISE),
@@ -147,12 +149,12 @@ WRONG_RESIDUALS = [  # (weights of what comes instead of a rejected x, r the tar
     (lambda p, q, x, r: new_number_each(np.maximum(p - q, 0)), NEW_NUMBERS),
     (
         lambda p, q, x, r: residual(r, q),
-        "the residual of guess i is of row i of target and draft; yours takes the target's row after it, i + 1",
+        "the residual of draft token i is of row i of target and draft; yours takes the target's row after it, i + 1",
     ),
     (lambda p, q, x, r: r, "on a rejection you drew from the target's last row; draw from max(0, p - q) of row i"),
     (
         lambda p, q, x, r: p > q,
-        "you drew alike from all tokens with p > q; their weights are max(0, p - q)",
+        "you drew with equal probability from all tokens with p > q; their weights are max(0, p - q)",
     ),
     (
         lambda p, q, x, r: p / q,
@@ -168,7 +170,7 @@ WRONG_RESIDUALS = [  # (weights of what comes instead of a rejected x, r the tar
     ),
     (
         lambda p, q, x, r: np.exp(np.maximum(p - q, 0)),
-        "you put a softmax over the residual; divide max(0, p - q) by its sum: they are probabilities, no logits",
+        "you put a softmax over the residual; divide max(0, p - q) by its sum: these are probabilities, not logits",
     ),
     (
         lambda p, q, x, r: np.exp(p - q),
@@ -177,13 +179,13 @@ WRONG_RESIDUALS = [  # (weights of what comes instead of a rejected x, r the tar
 ]
 
 KINDS = {
-    "zeros in p": "right, but not where the target has a token of probability 0: such a token must never come out",
-    "zeros in q": "right, but not where the draft has tokens of probability 0: these come out by the residual alone",
+    "zeros in p": "right, but not where the target has a token of probability 0: such a token must never be returned",
+    "zeros in q": "right, but not where the draft has tokens of probability 0: these come only from the residual",
     "one-hot q": "right, but not where the draft is certain (one-hot rows): accept x with p(x), else draw from the "
     "rest",
     "one-hot p": "right, but not where the target is certain (temperature 0, one-hot rows): the text is the greedy one",
     "one-hot p and q": "right, but not where target and draft are certain (temperature 0, one-hot rows)",
-    "equal": "right, but not where target and draft are equal: every guess is accepted then, and max(0, p - q) is 0 "
-    "/ 0",
+    "equal": "right, but not where target and draft are equal: every draft token is accepted then, and max(0, p - q) "
+    "is 0 / 0",
     "disjoint": "right, but not where target and draft have no token in common: nothing is accepted then",
 }

@@ -1,4 +1,7 @@
-"""What went wrong in a language model, in a sentence: from the same questions, asked again in other company."""
+"""Hints for language models: the mistake in a sentence, found by asking for the same tokens again among others.
+
+Next: ../museum/__init__.py
+"""
 
 import numpy as np
 
@@ -20,17 +23,17 @@ def explanation(ask, wrong, sources):
     ask : callable
         (tokens, n_last) -> logits [n_last, n_vocab].
     wrong : tuple
-        (tokens, n_last, i, known, row): row i of this answer was another one before.
+        (tokens, n_last, i, known, row): row i of this answer was different in an earlier call.
     sources : Sources
-        Around all that was asked so far.
+        Around all calls so far.
     """
     tokens, n_last, i, known_row, row = wrong
     prefix = tokens[: len(tokens) - n_last + i + 1]
     again = [ask(tokens, n_last) for _ in range(3)]
     if sources.changed and not all(same(answer, again[0]) for answer in again):
         return (
-            "your model answers the same question in another way when it is asked twice: is it in training mode, with "
-            "dropout (model.eval()), or does it draw random numbers?",
+            "your model gives two answers to the same tokens: is it in training mode, with dropout (model.eval()), "
+            "or does it draw random numbers?",
             "",
             f"  for tokens = {tokens}, n_last = {n_last}",
         )
@@ -75,13 +78,13 @@ def coarse(difference):
 
 
 def stateless(ask, tokens, prefix):
-    """The same question has the same answer, but the rows of several tokens are not those of one at a time."""
+    """The same tokens have the same answer, but several rows differ from one row at a time."""
     n = min(6, len(tokens))
     rows = ask(tokens, n)
     alone = np.concatenate([ask(tokens[: len(tokens) - n + i + 1], 1) for i in range(n)])
     case = [
         "",
-        f"  for tokens = {tokens}, n_last = {n}: the rows for n_last = 1, one prefix after the other, are others",
+        f"  for tokens = {tokens}, n_last = {n}: the rows differ from those for n_last = 1, one prefix at a time",
     ]
     if n > 1 and same(rows[::-1], alone):
         return "your rows are in reverse order: row i predicts the token after tokens[len(tokens) - n_last + i]", *case
@@ -102,7 +105,7 @@ def stateless(ask, tokens, prefix):
         )
     if not same(rows, alone):
         return (
-            "a row of your model depends on how many rows are asked for: with n_last = 1 the same tokens have other "
+            "a row of your model depends on the number of rows asked for: with n_last = 1 the same tokens have other "
             "logits than with more",
             *case,
         )

@@ -1,4 +1,7 @@
-"""The grader of language models: logits that depend on the tokens alone."""
+"""The grader of language models: the logits must depend on the tokens alone.
+
+Next: model_hints.py
+"""
 
 import numpy as np
 
@@ -8,11 +11,12 @@ from .watch import Sources, asked, fail, note
 
 
 def check_language_model(model, *, seed=0, n_calls=60):
-    """Raise AssertionError unless model(tokens, n_last) gives logits [n_last, n_vocab] that the tokens alone decide.
+    """Raise AssertionError unless model(tokens, n_last) returns logits [n_last, n_vocab] that depend only on the
+    tokens.
 
-    The model is asked in a random walk of extending, branching and shrinking, as a sampler asks it, with one list that
-    is changed between the calls. A model with a cache that forgets to take tokens back answers differently when the
-    same tokens come another way; a model whose tokens see the later ones, when these change.
+    The model is called in a random walk that extends, branches and shortens the text, as a sampler does, with one list
+    that changes between the calls. A cache that is not rolled back gives another answer when the same tokens are
+    reached in another way; a missing causal mask gives another answer when later tokens change.
 
     Parameters
     ----------
@@ -38,17 +42,17 @@ def check_language_model(model, *, seed=0, n_calls=60):
 
 def check_form(model):
     if isinstance(model, type):
-        fail(f"hand over a model, not its class: check_language_model({model.__name__}(...))")
+        fail(f"pass a model, not its class: check_language_model({model.__name__}(...))")
     if not callable(model):
         fail(f"a language model is called as model(tokens, n_last=1); yours, {shortened(model)}, cannot be called")
     for name in ("n_vocab", "n_ctx"):
         if not hasattr(model, name):
-            what = {"n_vocab": "the size of its vocabulary", "n_ctx": "the most tokens it can be asked about"}[name]
-            fail(f"a language model has an attribute {name}, {what}; yours has none")
+            what = {"n_vocab": "the size of its vocabulary", "n_ctx": "the most tokens it can take"}[name]
+            fail(f"a language model has an attribute {name}, {what}; yours does not")
 
 
 def walk(model, seed, n_calls):
-    """Ask the model many questions; what `explanation` takes of an answer that is not what it was, or None."""
+    """Call the model many times; the arguments of `explanation` for the first answer that changed, or None."""
     rng, tokens, rows = np.random.default_rng(seed), [], {}
     for _ in range(n_calls):
         keep = int(rng.integers(max(0, len(tokens) - 4), len(tokens) + 1))
@@ -72,7 +76,7 @@ def ask(model, tokens, n_last, asked_before=False):
 
     logits = asked(lambda: model(tokens, n_last=n_last), "your model", where, (tokens,))
     if not isinstance(logits, np.ndarray):
-        fail(f"logits are an array of NumPy; yours are {article(logits)}", *remedy(logits), f"  {where()}")
+        fail(f"logits are a NumPy array; yours are {article(logits)}", *remedy(logits), f"  {where()}")
     wanted = n_last, model.n_vocab
     if logits.shape != wanted:
         hint = f"logits have the shape (n_last, n_vocab) = {wanted}; yours have {logits.shape}"
@@ -84,7 +88,7 @@ def ask(model, tokens, n_last, asked_before=False):
     if np.isnan(logits).any():
         fail("your logits are NaN", f"  {where()}")
     if not (logits < np.inf).all() or not np.isfinite(logits.max(axis=1)).all():
-        fail("your logits are infinite: in each row one at least is finite, and none is +inf", f"  {where()}")
+        fail("your logits are infinite: each row needs at least one finite logit, and no +inf", f"  {where()}")
     return logits.copy()
 
 
@@ -98,7 +102,7 @@ def remedy(logits):
     if logits is None:
         return ["  is a `return` missing?"]
     if isinstance(logits, tuple):
-        return ["  return the logits alone, without what else the model gives, such as its cache"]
+        return ["  return only the logits, without anything else that the model returns, such as its cache"]
     if hasattr(logits, "logits"):
         return ["  take them out: output.logits[0, -n_last:].float().numpy()"]
     if hasattr(logits, "numpy"):
@@ -107,18 +111,18 @@ def remedy(logits):
 
 
 def of_shape(shape, n_tokens, n_last, n_vocab):
-    """The end of the sentence about a wrong shape."""
+    """What to do about a wrong shape, for the end of the sentence."""
     if len(shape) == 3 and shape[0] == 1:
         return ": there is no batch axis, logits[0]"
     if shape == (n_tokens, n_vocab):
-        return ": return the last n_last rows alone, logits[-n_last:]"
+        return ": return only the last n_last rows, logits[-n_last:]"
     if shape == (1, n_vocab):
-        return ": one row for each of the last n_last tokens, not for the last alone"
+        return ": one row for each of the last n_last tokens, not only for the last"
     return ""
 
 
 def check_last_token(model):
-    """Where the last token never matters, but the one before it does, the rows are one off."""
+    """If the last token never matters, but the one before it does, the rows are one off."""
 
     def differ(a, b):
         return not np.array_equal(ask(model, a, 1), ask(model, b, 1))
@@ -131,7 +135,7 @@ def check_last_token(model):
 
 
 def check_logits(model):
-    """Probabilities in place of logits: a softmax too many."""
+    """Probabilities instead of logits: a softmax too many."""
     rows = np.concatenate([ask(model, text, 1) for text in ([0], [1], [0, 1], [1, 0], [1, 1, 0])])
     if (rows >= 0).all() and np.allclose(rows.sum(axis=1, dtype=np.float64), 1, rtol=0, atol=1e-3):
         fail(

@@ -1,4 +1,7 @@
-"""What went wrong in a sampler, in a sentence: from the distribution of its first tokens."""
+"""Hints for samplers: the mistake in a sentence, found from the distribution of the first tokens.
+
+Next: models.py
+"""
 
 import numpy as np
 
@@ -7,8 +10,8 @@ from .cases import TOLERANCE, largest_difference
 from .small_errors import same
 
 DRAFTS = (
-    "the text has the draft's distribution: every guess is accepted, whatever the target says, or a rejected one stays "
-    "in the text"
+    "the text has the draft's distribution: every draft token is accepted, whatever the target says, or a rejected "
+    "one stays in the text"
 )
 
 
@@ -20,7 +23,7 @@ def of_law(law, wanted, perfect, models, sampling, case):
     law, wanted : dict
         tokens -> probability: that of the sampler, and the target's.
     perfect : dict
-        n_tokens -> (distribution, wanted, number of paths) of the same sampler where every guess is accepted.
+        n_tokens -> (distribution, wanted, number of paths) of the same sampler where every draft token is accepted.
     models : tuple
         (target, draft model, prompt).
     sampling : Sampling
@@ -50,15 +53,15 @@ def of_law(law, wanted, perfect, models, sampling, case):
     if sampling.temperature > 0 and is_of(target, Sampling(0)):
         if len(perfect[3][0]) > 1:
             return (
-                "you took the likeliest token as the bonus, or where nothing is drafted; draw it from the target's "
+                "you took the most probable token as the bonus, or where nothing is drafted; draw it from the target's "
                 "last row"
             )
         return (
-            "your sampler is greedy: it takes the target's likeliest token and draws nothing; draw from the row with "
-            "rng"
+            "your sampler is greedy: it takes the target's most probable token and draws nothing; draw from the row "
+            "with rng"
         )
     if len(law) == 1 and sampling.temperature > 0:
-        return "the text does not depend on the generator: draw from the one that is handed in, do not seed in the loop"
+        return "the text does not depend on the generator: draw from the one that is passed, do not seed in the loop"
     if n_tokens > 1 and "a draft model" in case and is_of(other, sampling):
         return DRAFTS
     if n_tokens == 1 and largest_difference(*perfect[1][:2]) > TOLERANCE:
@@ -74,26 +77,27 @@ def of_law(law, wanted, perfect, models, sampling, case):
 
 
 def of_perfect(law, target, prompt, sampling):
-    """Wrong where every guess is accepted; `law` is that of two tokens."""
+    """Wrong if every draft token is accepted; `law` is the distribution of two tokens."""
     first = sampling(target(prompt), prompt)[0]
     second = np.array([[law.get((a, b), 0) for b in range(3)] for a in range(3)])
     given = second / np.maximum(second.sum(axis=1, keepdims=True), 1e-300)
     rows = np.array([sampling(target([*prompt, a]), [*prompt, a])[0] for a in range(3)])
-    accepted = "your sampler goes wrong where every guess is accepted"
+    accepted = "your sampler goes wrong where every draft token is accepted"
     if not same(second.sum(axis=1), first) and not same(second.sum(axis=1), first @ rows):
         return accepted + ", as it is where draft and target are equal: accept x with probability min(1, p(x) / q(x))"
     if not same(given, rows) and same(second.sum(axis=1), first):
         if same(given, np.eye(3)[rows.argmax(axis=1)]):
-            return "you took the likeliest token as the bonus; draw it from the target's last row"
+            return "you took the most probable token as the bonus; draw it from the target's last row"
         if same(given, np.tile(first, (3, 1))):
             return (
-                "where every guess is accepted the bonus comes from the row before: it is row k of the target's k + 1"
+                "where every draft token is accepted the bonus comes from the row before: it is row k of the "
+                "target's k + 1"
             )
     return accepted + ": keep all K of them and the bonus (a[:-0] is empty)"
 
 
 def of_rejection(law, wanted, models, sampling, case):
-    """Wrong where a guess is rejected, right where all are accepted."""
+    """Wrong if a draft token is rejected, right if all are accepted."""
     target, other, prompt = models
     n_tokens = len(next(iter(law)))
     got, right = marginal(law, 1), marginal(wanted, 1)
@@ -103,18 +107,18 @@ def of_rejection(law, wanted, models, sampling, case):
         if "a draft model" in case and (hint := of_first(f, p, q)):
             return hint
         return (
-            "your sampler goes wrong where a guess is rejected: accept x with probability min(1, p(x) / q(x)), and "
-            "replace the first rejected one by a draw from max(0, p - q), normalised"
+            "your sampler goes wrong where a draft token is rejected: accept x with probability min(1, p(x) / q(x)), "
+            "and replace the first rejected one by a draw from max(0, p - q), normalised"
         )
     if "K = 1" not in case:
         return (
-            "right for K = 1, but not for a block of several guesses: test guess i against row i, with a uniform "
-            "number of its own, replace the first rejected one from its own row, and drop those after it"
+            "right for K = 1, but not for a block of several draft tokens: test draft token i against row i, with a "
+            "uniform number of its own, replace the first rejected one from its own row, and drop those after it"
         )
     n = next(n for n in range(1, n_tokens + 1) if largest_difference(marginal(law, n), marginal(wanted, n)) > TOLERANCE)
     return (
-        f"the first {n - 1} tokens are right and the next is wrong: after a rejection, drop the guesses that follow "
-        "it, append its replacement, and start the second round from that text"
+        f"the first {n - 1} tokens are right and the next is wrong: after a rejection, drop the draft tokens that "
+        "follow it, append its replacement, and start the second round from that text"
     )
 
 
@@ -127,7 +131,7 @@ def of_first(f, p, q):
         (q, "on a rejection you drew from the draft; draw from max(0, p - q), normalised"),
         (abs(p - q) / abs(p - q).sum(), "you drew from |p - q|; the residual is max(0, p - q), normalised"),
         (residual(q, p), "your residual is the wrong way round; it is max(0, p - q), p the target and q the draft"),
-        (np.eye(3)[residual(p, q).argmax()], "you took the likeliest token of the residual; draw from it"),
+        (np.eye(3)[residual(p, q).argmax()], "you took the most probable token of the residual; draw from it"),
     ]
     if same(f, q):
         return DRAFTS

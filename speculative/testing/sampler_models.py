@@ -1,4 +1,7 @@
-"""What the grader of samplers hands down: a target that counts its calls and keeps its n_ctx, and drafters."""
+"""What the grader of samplers passes: a target that counts its calls and enforces its n_ctx, and drafters.
+
+Next: sampler_hints.py
+"""
 
 import operator
 
@@ -14,18 +17,18 @@ MOST_CALLS = 400  # of target and drafter together, for at most 10 tokens
 
 
 class Target(TableModel):
-    """A TableModel that asks for its n_ctx to be kept, and notices where there is no end to the calls."""
+    """A TableModel that enforces its n_ctx and detects endless loops."""
 
     def __init__(self, probs, calls):
         TableModel.__init__(self, probs, n_ctx=12)
-        self.calls = calls  # [how many], of it and its drafters, since a sampler was last asked to generate
+        self.calls = calls  # [number], of it and its drafters, since the last call of generate
 
     def count(self):
         self.calls[0] += 1
         if self.calls[0] > MOST_CALLS:
             fail(
-                f"your sampler does not come to an end: a loop without an end? After {MOST_CALLS} calls of target and "
-                "drafter there is no result; each round adds one token at least, also where nothing is drafted (k = 0)"
+                f"your sampler does not return: an endless loop? After {MOST_CALLS} calls of target and drafter there "
+                "is no result; each round adds at least one token, also if nothing is drafted (k = 0)"
             )
 
     def __call__(self, tokens, n_last=1):
@@ -57,8 +60,8 @@ class ShortDrafter:
 
 
 def models(rng):
-    """Target and draft model. After the prompt two of three tokens are likelier for the target than for the draft, so
-    that the residual has two tokens, and mistakes can be told apart."""
+    """Target and draft model. After the prompt two of three tokens are more probable for the target than for the draft:
+    then the residual has two tokens, and mistakes can be told apart."""
     calls = [0]
     tables = rng.dirichlet(np.ones(3), size=(2, 3, 3))
     tables[:, 2, 1] = rng.dirichlet([30, 20, 10]), rng.dirichlet([10, 10, 40])

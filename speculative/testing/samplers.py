@@ -1,4 +1,7 @@
-"""The grader of samplers: the distribution of the tokens, their number, and what else a loop can get wrong."""
+"""The grader of samplers: the distribution of the tokens, their number, and what else a loop can get wrong.
+
+Next: sampler_models.py
+"""
 
 import inspect
 import itertools
@@ -14,20 +17,20 @@ from .sampler_models import PROMPT, ShortDrafter, models
 from .table import TableModel
 from .watch import UNKNOWN_SOURCE, Progress, Sources, asked, fail, fail_by_source, note
 
-FEW_PATHS = 150  # for two tokens: then three are gone through, too
+FEW_PATHS = 150  # for two tokens: then three are enumerated, too
 
 
 def check_sampler(make, *, seed=0):
-    """Raise AssertionError unless the samplers that `make` makes give the target's distribution.
+    """Raise AssertionError unless the samplers made by `make` produce the target's distribution.
 
-    The joint distribution of up to three tokens, at three temperatures and with four drafters; the number of tokens up
-    to n_ctx; a stop token. Prints a note where a sampler is exact, but gives away what speculation gains.
+    Checked are the joint distribution of up to three tokens, at three temperatures and with four drafters; the number
+    of tokens up to n_ctx; a stop token. Prints a note if a sampler is exact but slower than it could be.
 
     Parameters
     ----------
     make : callable
         make(target, drafter, K=..., sampling=...) -> an object with generate(prompt, n_tokens, rng), which returns a
-        `Generation` or a sequence of new tokens; with a keyword stop_tokens, if it knows of any. A class will do.
+        `Generation` or a sequence of new tokens, and may take a keyword stop_tokens. A class will do.
     seed : int
         Varies the models.
     """
@@ -139,14 +142,14 @@ def check_law(sampler, always_accepting, target, other, sampling, case):
 
 
 def check_stop(make, target, drafter):
-    """With a stop token the text is the same up to the first of them, and ends there."""
+    """With a stop token the text is the same up to the first one, and ends there."""
     sampler = made(make, target, drafter, 1, Sampling())
     try:
         parameters = inspect.signature(sampler.generate).parameters.values()
     except (TypeError, ValueError):
         return
     if not any(parameter.name == "stop_tokens" or parameter.kind == parameter.VAR_KEYWORD for parameter in parameters):
-        return  # it knows of no stop tokens
+        return  # it does not take stop tokens
     for seed, K in itertools.product(range(20), (1, 3)):
         sampler = made(make, target, drafter, K, Sampling())
         whole = generated(sampler, target, list(PROMPT), 9, np.random.default_rng(seed))
@@ -165,7 +168,7 @@ def check_stop(make, target, drafter):
 
 
 def tell_what_is_given_away(make, target):
-    """Notes on a sampler that is exact and gains less than it could, and on one that takes lists alone."""
+    """Notes on a sampler that is exact but slower than it could be, and on one that takes only lists."""
     n_tokens, K, greedy = 9, 2, Sampling(temperature=0)
     perfect = ModelDrafter(TableModel(target.probs, target.n_ctx), sampling=greedy)
     sampler = made(make, target, perfect, K, greedy)
@@ -174,7 +177,7 @@ def tell_what_is_given_away(make, target):
     if n_calls > n_tokens // (K + 1):
         note(
             f"your sampler is exact, but calls the target {n_calls} times for {n_tokens} tokens where K = {K} and "
-            f"every guess is right; {n_tokens // (K + 1)} calls would do, K + 1 tokens each"
+            f"every draft token is right; {n_tokens // (K + 1)} calls would do, K + 1 tokens each"
         )
     try:
         same = generated(sampler, target, np.array(PROMPT), n_tokens, np.random.default_rng(0)) == tokens

@@ -1,4 +1,7 @@
-"""Mistakes that change the probabilities only a little: an epsilon against a division by zero, or float32."""
+"""Mistakes that change the probabilities only a little: an epsilon against a division by zero, or float32.
+
+Next: bonus_hints.py
+"""
 
 import numpy as np
 
@@ -10,7 +13,7 @@ def same(a, b, tolerance=1e-12):
 
 
 def of_precision(case, p, q, steps):
-    """The hint where all is nearly right for one guess and something is not quite; else None."""
+    """The hint if everything is nearly right for one draft token, but something is slightly off; else None."""
     accepted, right, rest = np.array([step.accepted for step in steps]), np.minimum(1, p / q), residual(p, q)
     replaced = [step.replaced for x, step in enumerate(steps) if p[x] < q[x] and step.replaced is not None]
     bonuses = [(step.bonus, case.p[(x,)]) for x, step in enumerate(steps) if step.bonus is not None]
@@ -27,7 +30,7 @@ def of_precision(case, p, q, steps):
             f"an epsilon of {by_epsilon:.1g} makes the ratio p / q wrong: add none, for a token that was drafted has "
             "q(x) > 0"
         )
-    if max(errors) > 2e-3:  # what float16 makes
+    if max(errors) > 2e-3:  # the errors of float16 are smaller
         return None
     if max(errors) == errors[1] and errors[2] < 1e-13 and errors[0] < 1e-13:
         by_epsilon = epsilon_in_residual(replaced, p, q)

@@ -1,6 +1,6 @@
-"""A language model small enough to know everything about: for tests, proofs and lessons.
+"""A language model small enough to enumerate completely: for tests, proofs and lessons.
 
-Next: the tests themselves, tests/test_sampler.py.
+Next: watch.py
 """
 
 import itertools
@@ -18,7 +18,7 @@ class TableModel:
     ----------
     probs : array [n_vocab, ..., n_vocab]
         probs[a, b] is the distribution after the tokens ..., a, b: the model looks back one token for each axis but the
-        last. Where the text is shorter, token 0 stands in for what is missing.
+        last. A shorter text is padded with token 0 at the front.
     n_ctx : int
 
     Examples
@@ -49,7 +49,7 @@ class TableModel:
     def distribution(self, prompt, n_tokens, sampling=Sampling()):
         """The exact distribution of the next n_tokens tokens: a dict {tokens (a tuple): probability}.
 
-        The sum over all n_vocab ** n_tokens continuations that every exact sampler must reproduce.
+        All n_vocab ** n_tokens continuations; every exact sampler must reproduce these probabilities.
 
         >>> round(TableModel([[0.5, 0.5], [0.125, 0.875]]).distribution([1], 2)[0, 1], 6)  # 0.125 * 0.5
         0.0625

@@ -1,4 +1,7 @@
-"""The grader of verifiers: the distribution of a block must be the target's, whatever the draft."""
+"""The grader of verifiers: the tokens of a round must have the target's distribution, whatever the draft.
+
+Next: hints.py
+"""
 
 import itertools
 import math
@@ -10,7 +13,7 @@ from .cases import TOLERANCE, Case, enumerated, largest_difference, show_laws
 from .hints import diagnose, story
 from .watch import Progress, fail, note
 
-CASES = [  # (n_vocab, K, kind), the small ones first: the first that fails is the one that is shown
+CASES = [  # (n_vocab, K, kind), small ones first: the first that fails is shown
     (2, 1, "random"), (3, 1, "random"), (3, 0, "random"), (2, 2, "random"), (3, 2, "random"), (3, 1, "zeros in p"),
     (3, 1, "zeros in q"), (3, 2, "zeros in p"), (3, 2, "one-hot q"), (3, 2, "one-hot p"), (3, 2, "one-hot p and q"),
     (3, 2, "equal"), (4, 1, "disjoint"), (2, 3, "random"), (2, 3, "zeros in p"),
@@ -20,10 +23,10 @@ CASES = [  # (n_vocab, K, kind), the small ones first: the first that fails is t
 def check_verifier(verifier, *, seed=0):
     """Raise AssertionError unless the verifier is exact.
 
-    The joint distribution of the tokens of a round, continued by the target to K + 1 tokens, must be the target's to
-    1e-12, for K = 0 to 3 and distributions that depend on the tokens before: random ones, with zeros, one-hot, equal,
-    disjoint. A token of target probability 0 must not pass where the uniform number is exactly 0, and arguments stay as
-    they are. Prints a note where the verifier is exact, but gives away what speculation gains.
+    The joint distribution of the tokens of a round, continued by the target to K + 1 tokens, must equal the target's to
+    1e-12, for K = 0 to 3 and for distributions that depend on the tokens before: random ones, with zeros, one-hot,
+    equal, disjoint. A token of target probability 0 must not pass if the uniform number is exactly 0, and the arguments
+    must not be modified. Prints a note if the verifier is exact but slower than it could be.
 
     Parameters
     ----------
@@ -46,7 +49,7 @@ def check_verifier(verifier, *, seed=0):
 
 
 def check_case(verifier, case, rng):
-    """The distribution of (guesses, n_accepted, next_token); AssertionError where the tokens' is not the target's."""
+    """The distribution of (draft, n_accepted, next_token); AssertionError if the tokens do not have the target's."""
     wanted, seen = case.wanted(), {}
 
     def is_right(rounds):
@@ -63,8 +66,7 @@ def check_form(verifier):
     if isinstance(verifier, type):
         name = verifier.__name__
         fail(
-            f"hand over a verifier, not its class: check_verifier({name}()), with {name}.__call__(draft, target_probs, "
-            "rng)"
+            f"pass a verifier, not its class: check_verifier({name}()), with {name}.__call__(draft, target_probs, rng)"
         )
     if not callable(verifier):
         fail(
@@ -73,7 +75,7 @@ def check_form(verifier):
 
 
 def block_law(rounds, case):
-    """The distribution of K + 1 tokens: those of a round, and the target's own for what the round leaves open."""
+    """The distribution of K + 1 tokens: those of a round, continued by the target."""
     law = {}
     for (guesses, n_accepted, next_token), probability in rounds.items():
         tokens = *guesses[:n_accepted], next_token
@@ -127,12 +129,12 @@ def check_zero(verifier, rng):
         fail(
             "a token of target probability 0 passes where the uniform number is 0: test u < p / q, not u <= p / q",
             *story(verifier, case)[:3],
-            f"  drafted token {impossible}, and rng.random() returned 0.0",
+            f"  draft token {impossible}, and rng.random() returned 0.0",
         )
 
 
 def tell_what_is_given_away(case, rounds):
-    """Notes on a verifier that is exact and slow; `rounds` is the distribution of (guesses, n_accepted, next_token)."""
+    """Notes on a verifier that is exact but slow; `rounds` is the distribution of (draft, n_accepted, next_token)."""
     K = case.K
     shares = [sum(share for (_, n, _), share in rounds.items() if n == accepted) for accepted in range(K + 1)]
     repeated = sum(share for (guesses, n, token), share in rounds.items() if n == K - 1 and token == guesses[-1])
@@ -140,14 +142,14 @@ def tell_what_is_given_away(case, rounds):
     second = [np.minimum(case.p[(x,)], case.q[(x,)]).sum() for x in range(case.n_vocab)]
     possible, mean = first.sum() + first @ second, sum(n * share for n, share in enumerate(shares))
     if shares[0] > 1 - TOLERANCE:
-        note("your verifier is exact, but it never accepts a guess: one token a round, as without speculation")
+        note("your verifier is exact, but it never accepts a draft token: one token a round, as without speculation")
     elif shares[K] == 0 and repeated > 0:
         note(
-            "your verifier is exact, but gives the bonus away: where all k guesses pass it returns the last of them as "
+            "your verifier is exact, but wastes the bonus: if all k draft tokens pass it returns the last of them as "
             "next_token; return Verdict(k, a draw from target_probs[k]), one token more in each such round"
         )
     elif mean < possible - TOLERANCE:
         note(
-            f"your verifier is exact, but accepts less than it could: {mean:.3f} of {K} guesses on average, where "
+            f"your verifier is exact, but accepts less than it could: {mean:.3f} of {K} draft tokens on average, where "
             f"min(1, p / q) accepts {possible:.3f}"
         )

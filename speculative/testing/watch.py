@@ -1,8 +1,8 @@
-"""What the graders do around each call of somebody's code: compare its arguments, tell its errors, end what hangs.
+"""What the graders do around each call of the graded code: compare its arguments, report errors, end calls that hang.
 
-    asked(call, what, where, arguments)   call(), with whatever goes wrong in it told together with the case
+    asked(call, what, where, arguments)   call(); an error in it is reported together with the case
     Sources()                             which other sources of random numbers were used
-    note(text), Progress(what, n)         what is said without being a failure
+    note(text), Progress(what, n)         messages that are not failures
 Next: cases.py
 """
 
@@ -21,7 +21,7 @@ import numpy as np
 from ..exact import CannotEnumerate
 
 PATIENCE = 20.0  # seconds for one call
-QUIET = 5.0  # seconds before a grader says how far it is
+QUIET = 5.0  # seconds before a grader reports its progress
 
 
 def fail(hint, *details):
@@ -32,12 +32,12 @@ def fail(hint, *details):
 
 
 class Endless(BaseException):
-    """A call that does not come back; no Exception, so that `except Exception` in it does not keep it."""
+    """A call that does not return; not an Exception, so that `except Exception` in the call does not catch it."""
 
 
 @contextlib.contextmanager
 def patience():
-    """Raises Endless in the block after PATIENCE seconds: in the main thread, of a system that has such an alarm."""
+    """Raise Endless in the block after PATIENCE seconds; only in the main thread, and on systems with SIGALRM."""
     if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -55,17 +55,17 @@ def patience():
 
 
 def asked(call, what, where, arguments=()):
-    """call(): somebody's code, with NumPy's warnings off.
+    """The result of call(), which is the graded code, run without NumPy's warnings.
 
     Parameters
     ----------
     call : callable
     what : str
-        Who is asked, such as "your verifier".
+        The graded code, such as "your verifier".
     where : callable
-        Gives the case as text.
+        Returns the case as text.
     arguments : sequence of arrays and lists
-        That must be the same after the call.
+        They must be the same after the call.
     """
     before = [argument.copy() for argument in arguments]
     try:
@@ -75,9 +75,7 @@ def asked(call, what, where, arguments=()):
         error.where = where()
         raise
     except Endless:
-        hint = (
-            f"{what} does not come to an end: a loop without an end? It ran for {PATIENCE:g} seconds without a result"
-        )
+        hint = f"{what} does not return: an endless loop? It ran for {PATIENCE:g} seconds without a result"
         fail(hint, f"  {where()}")
     except (Exception, SystemExit) as error:
         if hasattr(error, "is_told"):
@@ -110,7 +108,7 @@ def last_line(error):
 
 
 def place(error):
-    """The line of somebody's own code in which it happened: the last that is not of the library or of NumPy."""
+    """The line of the graded code in which it happened: the last one that is not in the library or in NumPy."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [f.line for f in frames if not any(part in f.filename for part in NOT_THEIRS) and f.line]
     return [f"  in the line: {own[-1]}"] if own else []
@@ -120,26 +118,26 @@ PACKAGE = Path(__file__).parent
 NOT_THEIRS = (str(PACKAGE), str(PACKAGE.with_name("exact.py")), str(PACKAGE.with_name("uniform.py")), "site-packages")
 ADVICE = {  # what the message of an exception contains: what to do
     "'ExactGenerator' object has no": "rng is an np.random.Generator: use rng.random() and rng.choice(n, p=...)",
-    "numpy.object_": "compare the numbers of rng.random() as they are, u * q < p, and make no tensor of them",
-    "can't convert np.ndarray": "compare the numbers of rng.random() as they are, u * q < p, and make no tensor of "
-    "them",
+    "numpy.object_": "compare the numbers of rng.random() as they are, u * q < p, and do not make a tensor of them",
+    "can't convert np.ndarray": "compare the numbers of rng.random() as they are, u * q < p, and do not make a tensor "
+    "of them",
     "object has no attribute 'tokens'": "a verifier is called as verifier(draft, target_probs, rng), in this order",
     "probabilities that add up to 1": "divide by the sum before you draw: a residual max(0, p - q) adds up to less "
     "than 1",
-    "object is not callable": "hand over a function, or an object with __call__",
+    "object is not callable": "pass a function, or an object with __call__",
 }
 
 
 def advice(error):
-    """What to do, as the end of a sentence."""
+    """What to do, for the end of the sentence."""
     return next((f"; {remedy}" for text, remedy in ADVICE.items() if text in str(error)), "")
 
 
 class Sources:
     """Which sources of random numbers other than rng are used inside of a `with` block.
 
-    The states of np.random, of the module random and of torch, where it is imported, are compared, and it is noted when
-    np.random.default_rng makes a new generator.
+    The states of np.random, of the module random and, if it is imported, of torch are compared, and calls of
+    np.random.default_rng that make a new generator are recorded.
     """
 
     def __enter__(self):
@@ -176,7 +174,7 @@ def states():
     """The states of the global generators, dict name -> bytes."""
     found = {"np.random": pickle.dumps(np.random.get_state()), "random": pickle.dumps(random.getstate())}
     torch = sys.modules.get("torch")
-    with contextlib.suppress(AttributeError):  # None, or not whole yet
+    with contextlib.suppress(AttributeError):  # None, or not fully imported
         found["torch"] = torch.random.get_rng_state().numpy().tobytes()
     return found
 
@@ -190,17 +188,17 @@ def fail_by_source(what, source, *details):
 
 UNKNOWN_SOURCE = (
     "uses another source of randomness than rng (np.random, random, torch.rand, a generator of its own), or keeps "
-    "something from call to call: asked again, with the same answers of rng, it comes out otherwise; " + ONE_SEED
+    "something between calls: the same draws of rng gave another result in a second call; " + ONE_SEED
 )
 
 
 def note(text):
-    """Something worth knowing that is no failure."""
+    """Print something worth knowing that is not a failure."""
     print(f"note: {text}")
 
 
 class Progress:
-    """Says on stderr how far a grader is, where it takes longer than some seconds."""
+    """Reports the progress of a grader on stderr if it takes more than a few seconds."""
 
     def __init__(self, what, n):
         self.what, self.n, self.done, self.begin, self.said = what, n, 0, perf_counter(), False

@@ -1,36 +1,38 @@
-"""The trace: what happened in each round of a generation, to be kept, read back and looked at without a model.
+"""The trace: what happened in each round of a generation, to be saved, loaded and viewed without a model.
 
     trace = Trace(prompt, tokenizer.decode)         or Trace.of(generation, tokenizer.decode), after keep_probs=True
-    trace.add(round)                                for each round, as it comes
+    trace.add(round)                                for each round, as it is generated
     trace.save("trace.jsonl"); Trace.load("trace.jsonl")
     round_line(trace.rounds[-1])                    a round in a terminal (terminal.py)
-    page(trace)                                     one HTML file with all of it (html.py)
+    page(trace)                                     one HTML file with everything (html.py)
 
-In a notebook `Round` and `Generation` show themselves (notebook.py), as text after `show_tokens_as(tokenizer.decode)`.
+In a notebook, `Round` and `Generation` display themselves (notebook.py), as text after
+`show_tokens_as(tokenizer.decode)`.
 
-The file is JSON lines. The first is {"trace": 1, "prompt": [ids], "text": str, "about": {...}}, where "about" is what
-the maker had to say: names of models, the rule, the seed. Each further line is a round:
+The file is JSON lines. The first line is {"trace": 1, "prompt": [ids], "text": str, "about": {...}}, where "about"
+holds what its author added: names of models, the acceptance rule, the seed. Each further line is a round:
 
-    "at"        tokens before the round, those of the prompt included
-    "tokens"    [n] ids that it added; "texts" [n] what each makes readable (see below); "origins" [n] "accepted",
+    "at"        number of tokens before the round, including the prompt
+    "tokens"    [n] ids that it added; "texts" [n] the text of each (see below); "origins" [n] "accepted",
                 "correction", "bonus" or "plain"
-    "guesses"   [k] one for each drafted token:
+    "guesses"   [k] one object for each draft token:
         "token", "text"
-        "decision"  "accepted"; "rejected"; "dropped", behind a rejection or behind the end of the text
-        "u"         the uniform number that decided on it; null where the rule drew none for it
-        "p", "q"    probabilities that target and draft gave the token
-        "overlap"   sum_x min(p(x), q(x)): the probability that a guess at this place is accepted
-        "top"       [id, text, p, q] of the tokens with the largest max(p, q) above 0, and the guess
-        "residual"  [id, text, probability]: the first five of norm(max(0, p - q))
-    "next"      the token of the target's own behind the accepted ones: "token", "text", "origin", "u", "p", "top"
-                ([id, text, p]); null where the text ended before it
-    "uniforms"  all numbers that the rule drew with rng.random(), in order; with shared noise there are none
-    "cache"     "reused", "dropped", "computed": what a target that keeps its last call's tokens in a cache found
-                there, cut off, and ran
+        "decision"  "accepted"; "rejected"; or "dropped", after a rejection or after the end of the text
+        "u"         the uniform number that decided on it; null if the rule drew none for it
+        "p", "q"    the probabilities of the token under target and draft
+        "overlap"   sum_x min(p(x), q(x)): the probability that a draft token at this place is accepted
+        "top"       [id, text, p, q] of the tokens with the largest max(p, q) above 0, and of the draft token
+        "residual"  [id, text, probability]: the five largest of norm(max(0, p - q))
+    "next"      the token after the accepted ones: "token", "text", "origin", "u", "p", "top" ([id, text, p]);
+                null if the text ended before it
+    "uniforms"  all numbers that the rule drew with rng.random(), in order; none with common random numbers
+    "cache"     "reused", "dropped", "computed": how many tokens a target with a cache found in it, removed from it,
+                and computed
     "seconds"   "draft", "target", "verify"
 
-p, q, overlap, top and residual are there if the round had its probabilities. A token may hold a part of a character
-in UTF-8: its text is then empty, and the character is the text of the token that completes it.
+p, q, overlap, top and residual are present if the round kept its probabilities. A token may hold a part of a UTF-8
+character: its text is then empty, and the character belongs to the text of the token that completes it.
+Next: record.py
 """
 
 from .html import page

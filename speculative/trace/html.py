@@ -1,7 +1,8 @@
-"""One HTML file with a whole trace: the text, every round behind it, and a player. Nothing is fetched from elsewhere.
+"""One HTML file with a whole trace: the text, all its rounds, and a player. Nothing is loaded from elsewhere.
 
-The records stand in the page as JSON, in which no character can end the element that holds it; the page's script makes
-every text by textContent. So no text, whatever it contains, becomes markup.
+The records are embedded as JSON, escaped so that no character can end the element around it, and the page's script
+inserts every text with textContent. So no text, whatever it contains, becomes markup.
+Next: ../../main.py
 """
 
 from html import escape

@@ -1,7 +1,8 @@
-"""A round and a generation as a notebook shows them: static HTML without a script, as pages for notebooks allow it.
+"""A round and a generation in a notebook: static HTML without scripts, which sites that show notebooks allow.
 
-The text of a token needs a tokenizer, which no sampler has: `show_tokens_as(tokenizer.decode)` sets it once for the
-session. It concerns the display alone.
+The text of a token needs a tokenizer, which samplers do not have: `show_tokens_as(tokenizer.decode)` sets it once for
+the session. It affects only the display.
+Next: html.py
 """
 
 from html import escape
@@ -16,7 +17,7 @@ STYLES = {
     "bonus": "background: #1f5fa840; border-bottom: 2px solid #1f5fa8",
     "plain": "background: #80808030",
 }
-HEAD = ["guess", "q", "p", "p / q", "u", "decision", "&Sigma; min(p, q)"]
+HEAD = ["draft token", "q", "p", "p / q", "u", "decision", "&Sigma; min(p, q)"]
 decode = as_ids
 
 
@@ -27,7 +28,7 @@ def show_tokens_as(function):
 
 
 def generation_html(generation):
-    """The text of a `Generation`, coloured by origin, a seam between rounds, and the counts."""
+    """The text of a `Generation`, coloured by origin, with a bar between rounds, and the counts."""
     trace, parts = Trace.of(generation, decode), []
     for number, record in enumerate(trace.rounds, 1):
         spans = [
@@ -35,18 +36,19 @@ def generation_html(generation):
             for text, origin in zip(record["texts"], record["origins"])
         ]
         parts.append("".join(spans))
-    seam = '<span style="color: #8a8a8a">|</span>'
+    bar = '<span style="color: #8a8a8a">|</span>'
     counts = trace.summary
     line = (
-        f"{counts['n_tokens']} tokens in {counts['target_calls']} calls of the target "
-        f"({counts['tokens_per_target_call']:.2f} a call), {counts['accepted']} of {counts['drafted']} guesses accepted"
+        f"{counts['n_tokens']} tokens in {counts['target_calls']} target calls "
+        f"({counts['tokens_per_target_call']:.2f} per call), "
+        f"{counts['accepted']} of {counts['drafted']} draft tokens accepted"
     )
-    text = f'<span style="color: #8a8a8a">{shown(trace.text)}</span>{seam}{seam.join(parts)}'
+    text = f'<span style="color: #8a8a8a">{shown(trace.text)}</span>{bar}{bar.join(parts)}'
     return f'<div style="line-height: 1.9">{text}</div><div>{legend_html()} &nbsp; {line}</div>'
 
 
 def round_html(step):
-    """A `Round` as a table with a line for each guess, and one for the token behind them."""
+    """A `Round` as a table with a line for each draft token, and one for the token that follows."""
     trace = Trace([], decode)
     record = trace.add(step)
     lines = [row(HEAD, "th")]
@@ -66,7 +68,7 @@ def row(cells, tag="td"):
 
 
 def number(value):
-    """Three decimals, or two significant digits where these would all be 0."""
+    """Three decimals, or two significant digits if these would all be 0."""
     if value is None:
         return ""
     return f"{value:.1e}" if value and f"{abs(value):.3f}" == "0.000" else f"{value:.3f}"

@@ -1,7 +1,7 @@
-"""Reading the file of a trace: each line has the form that __init__.py describes, or the file is refused.
+"""Reading the file of a trace: each line has the form described in __init__.py, or the file is refused.
 
-A form is a function that says whether a value of JSON has it; those of lists and objects are made of others. What a
-later version may add is taken as it is, as long as it is finite and not nested without end.
+A form is a function that returns whether a JSON value has that form; the forms of lists and objects are composed of
+others. Extra fields, which a later version may add, are accepted if they are finite and not nested too deeply.
 Next: terminal.py
 """
 
@@ -10,15 +10,15 @@ import json
 import re
 from contextlib import contextmanager
 
-HALF_A_SURROGATE = re.compile("[\ud800-\udfff]")  # no character, and no terminal can show it
+HALF_A_SURROGATE = re.compile("[\ud800-\udfff]")  # not a character: no terminal can show it
 
 
 def read_trace(path):
-    """The header (dict) and the records (list of dict) of a file; ValueError with the line where it is no trace."""
+    """The header (dict) and the records (list of dict) of a file; a ValueError names the first line that is wrong."""
     header, records, at, number = None, [], 0, 0
     with open(path, "rb") as file, collector_paused():
         try:
-            for line in file:  # they end in \n alone, whatever a text contains
+            for line in file:  # lines end in \n alone, whatever a text contains
                 number += 1
                 value = json.loads(line.decode("utf-8"))
                 if header is None:
@@ -38,7 +38,7 @@ def read_trace(path):
 
 @contextmanager
 def collector_paused():
-    """Python's search for cycles costs more than to read JSON, which has none: of 100 MB two thirds of the time."""
+    """Switches off Python's search for cycles, which JSON does not have: two thirds of the time to read 100 MB."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -55,7 +55,7 @@ def checked(value, form):
 
 
 def next_place(record, at):
-    """Where the round after this one begins; ValueError unless this one begins where the one before it ended."""
+    """Where the next round begins; ValueError unless this one begins where the previous one ended."""
     if record["at"] != at or not len(record["tokens"]) == len(record["texts"]) == len(record["origins"]) > 0:
         raise ValueError("expected the rounds in order, with a text and an origin for each token")
     return at + len(record["tokens"])
@@ -69,7 +69,7 @@ def is_id(value):
 
 
 def is_number(value):
-    """NaN and the infinities are none."""
+    """A finite number."""
     return type(value) in (int, float) and -1e300 < value < 1e300
 
 
@@ -78,7 +78,7 @@ def is_text(value):
 
 
 def is_plain(value, depth=100):
-    """A value of JSON, finite and not too deep."""
+    """A JSON value, finite and not nested too deeply."""
     if type(value) in (list, dict):
         return depth > 0 and all(is_plain(v, depth - 1) for v in (value.values() if type(value) is dict else value))
     return value is None or type(value) in (bool, str) or is_number(value)
@@ -104,7 +104,7 @@ def row_of(*forms):
 
 
 def object_of(forms, together=None):
-    """An object with these names; those in `together` are all there, or none of them."""
+    """An object with these names; of the names in `together` all are present, or none."""
     everything = forms | (together or {})
 
     def fits(value):

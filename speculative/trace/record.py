@@ -1,7 +1,7 @@
-"""From rounds to records, plain dicts with what one wants to see of a round, and to a file and back.
+"""From rounds to records, which are plain dicts, and to a file and back.
 
-A record is small where a round is not: of p and q, a row of the vocabulary each, it keeps what stands at the tokens in
-question and the largest few. The schema is in __init__.py.
+A record is small, a round is not: of p and q, a row over the vocabulary each, a record keeps the entries of the draft
+token and the few largest. The schema is in __init__.py.
 Next: reading.py
 """
 
@@ -26,9 +26,9 @@ class Trace:
     ----------
     prompt : sequence of int
     decode : callable, optional
-        Text (str) of a list of token ids; without it the ids are shown.
+        From a list of token ids to text (str); without it the ids are shown.
     about : dict, optional
-        What else is known, as JSON can hold it.
+        Anything else worth keeping, as JSON values.
 
     Attributes
     ----------
@@ -43,14 +43,14 @@ class Trace:
 
     @classmethod
     def of(cls, generation, decode=None, about=None):
-        """The trace of a `Generation`; with p and q where it was asked to keep them."""
+        """The trace of a `Generation`; with p and q if it was generated with keep_probs=True."""
         trace = cls(generation.prompt, decode, about)
         for step in generation.rounds:
             trace.add(step)
         return trace
 
     def add(self, step):
-        """Keep a `Round`; its record (dict) is returned, too."""
+        """Add a `Round`, and return its record (dict)."""
         called = [*self._tokens, *step.drafted.tolist()]
         reused = min(n_common(self._called, called), len(called) - len(step.drafted) - 1)
         cache = {"reused": reused, "dropped": len(self._called) - reused, "computed": len(called) - reused}
@@ -73,7 +73,7 @@ class Trace:
 
     @property
     def summary(self):
-        """Counts over the rounds (dict): the rates are those of `Stats` and `theory.estimate_alpha`."""
+        """Counts over the rounds (dict), with the rates of `Stats` and `theory.estimate_alpha`."""
         guesses = [guess for record in self.rounds for guess in record["guesses"]]
         accepted = sum(guess["decision"] == "accepted" for guess in guesses)
         rejected = sum(guess["decision"] == "rejected" for guess in guesses)
@@ -95,14 +95,14 @@ class Trace:
         }
 
     def save(self, path):
-        """Write the JSON lines."""
+        """Write the trace as JSON lines."""
         header = {"trace": 1, "prompt": self.prompt, "text": self.text, "about": self.about}
         lines = [to_json(line) + "\n" for line in (header, *self.rounds)]
         Path(path).write_text("".join(lines), encoding="utf-8")
 
     @classmethod
     def load(cls, path):
-        """Read what `save` wrote; ValueError with the line where it is something else."""
+        """Read a file written by `save`; a ValueError names the first line that is wrong."""
         header, records = read_trace(path)
         trace = cls(header["prompt"], lambda tokens: header["text"], header["about"])
         trace.rounds += records
@@ -110,7 +110,7 @@ class Trace:
 
 
 def to_json(value):
-    """A value of a trace as JSON, which has no NaN and no infinity."""
+    """A value of a trace as JSON; ValueError for NaN and infinity, which JSON does not have."""
     try:
         return json.dumps(value, allow_nan=False)
     except ValueError:
@@ -123,7 +123,7 @@ def to_json(value):
 
 
 def guesses_of(step, decode):
-    """The records of the drafted tokens of a `Round`, without their texts."""
+    """The records of the draft tokens of a `Round`, without their texts."""
     ends_early, guesses = len(step.tokens) == step.n_accepted, []
     of_guesses, _ = uniforms_of(step)
     for i, token in enumerate(step.drafted.tolist()):
@@ -144,7 +144,7 @@ def guesses_of(step, decode):
 
 
 def next_of(step, decode):
-    """The record of the token behind the accepted ones, or None."""
+    """The record of the token after the accepted ones, or None."""
     if len(step.tokens) == step.n_accepted:
         return None
     token = int(step.tokens[-1])
@@ -156,10 +156,11 @@ def next_of(step, decode):
 
 
 def uniforms_of(step):
-    """([k] the number that decided on each guess or None, the one that drew the last token or None).
+    """([k] the number that decided on each draft token or None, the number that drew the last token or None).
 
-    A rule of this library draws one number for each guess it looks at, which is all of them or those up to the first
-    rejection, and mostly one more for the token behind. Where the count fits none of this, the last is left open.
+    The rules of this library draw one number for each draft token that they test: up to the first rejection
+    (rejection), or all of them (block). Most draw one more for the token that follows. If the count fits neither case,
+    the second result is None.
     """
     numbers, k = flat(step.uniforms), len(step.drafted)
     n_tested = min(step.n_accepted + 1, k)
@@ -168,12 +169,12 @@ def uniforms_of(step):
 
 
 def flat(uniforms):
-    """The numbers [n] as floats; a rule may have drawn several at once."""
+    """The numbers [n] as floats; a rule may draw several at once."""
     return [float(number) for drawn in uniforms for number in np.ravel(drawn)]
 
 
 def largest(values, n, also=None):
-    """The indices of the n largest positive values [n_vocab], in falling order, and the index `also` if it lacks."""
+    """The indices of the n largest positive values [n_vocab], largest first, and the index `also` if it is missing."""
     n = min(n, len(values))
     some = np.argpartition(-values, n - 1)[:n]
     some = some[values[some] > 0]
@@ -182,7 +183,7 @@ def largest(values, n, also=None):
 
 
 def readable(token, held_back, decode):
-    """The text that becomes readable with this token; tokens of an incomplete character are kept in `held_back`."""
+    """The text that this token completes; tokens of an incomplete character are kept in `held_back`."""
     held_back.append(token)
     text = decode(held_back)
     if text.endswith("\ufffd") and len(held_back) < 4:  # a character has at most four bytes

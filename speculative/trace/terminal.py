@@ -1,6 +1,6 @@
-"""A round as a line of a terminal: what was guessed, what stayed, and what came instead.
+"""A round as a line in a terminal: the draft tokens, which of them were accepted, and the token that follows.
 
-Next: html.py
+Next: notebook.py
 """
 
 import re
@@ -11,7 +11,7 @@ COLOURS = {  # ANSI: 2 faint, 9 struck out, 31 red, 32 green, 34 blue
 }  # fmt: skip
 STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 CONTROL_PICTURES = {chr(code): chr(0x2400 + code) for code in range(32)} | {"\x7f": "\u2421"}
-MARKS = {"rejected": "~{}~", "dropped": "~{}~", "correction": "[{}]", "bonus": "({})"}  # where there are no colours
+MARKS = {"rejected": "~{}~", "dropped": "~{}~", "correction": "[{}]", "bonus": "({})"}  # without colours
 
 
 def round_line(record, coloured=False):
@@ -31,7 +31,7 @@ def round_line(record, coloured=False):
 
 
 def legend(coloured=False, kinds=("accepted", "rejected", "correction", "bonus")):
-    """The kinds of tokens, each as it looks."""
+    """The kinds of tokens, each in its own style."""
     return ", ".join(piece(kind, kind, coloured) for kind in kinds)
 
 
@@ -41,7 +41,7 @@ def piece(text, kind, coloured):
 
 
 def visible(text):
-    """The text, with the characters that steer a terminal or turn its lines around as pictures or escapes.
+    """The text, with pictures or escapes for characters that control a terminal or reverse its lines.
 
     >>> visible("\\x1b[2J \\x07")
     '␛[2J ␇'
@@ -50,5 +50,5 @@ def visible(text):
 
 
 def colour(text, kind):
-    """The text between the codes of its colour; in one without a colour, itself."""
+    """The text between the codes of its colour; unchanged if its kind has none."""
     return f"\033[{COLOURS[kind]}m{text}\033[0m" if text and COLOURS[kind] else text

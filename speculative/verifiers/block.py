@@ -1,10 +1,12 @@
-"""Block verification: decide on the block as a whole, and accept more of it than token by token.
+"""Block verification: decide on the draft as a whole, and accept more of it than token by token.
 
-A guess whose ratio p / q is low can be made up for by those behind it. So the whole block is looked at, and the longest
-beginning that passes is kept, even where a shorter one did not pass: stopping at the first failure would be wrong.
-Exact, and no rule that uses one draft accepts more on average. For K = 1 it is the rule of rejection.
-Source: Sun et al., arXiv:2403.10444, algorithm 2, equations (4) and (5), theorems 1 and 2.
-Next: gumbel.py
+A draft token with a low ratio p / q can be made up for by the tokens after it. So the whole draft is tested, and the
+longest prefix that passes is accepted, even if a shorter one did not pass: stopping at the first failure would be
+wrong. Exact, and no exact rule that uses one draft accepts more on average. For K = 1 it is rejection sampling.
+Source: Sun et al., arXiv:2403.10444, algorithm 2, equations (4) and (5), theorem 1. Optimal
+among rules that use only the probabilities along the draft: theorem 2; among all rules: Thomas and Pal,
+arXiv:2602.16961.
+Next: lenient.py
 """
 
 import numpy as np
@@ -14,10 +16,10 @@ from ..probs import residual, sample_token
 
 
 def block(draft, target_probs, rng):
-    """The verdict on a block of guesses, with one uniform number for each guess.
+    """The verdict on a draft, with one uniform number for each draft token.
 
     Parameters and result as in `rejection`. `joint` is the paper's p-hat: the ratio of target to draft probability of
-    the whole beginning, held at 1 at most in each step.
+    the whole prefix, capped at 1 in each step.
     """
     joint, joint_kept, n_accepted, k = 1.0, 1.0, 0, len(draft.tokens)
     for i, token in enumerate(draft.tokens):

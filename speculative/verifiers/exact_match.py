@@ -1,8 +1,8 @@
-"""Sample and match: draw each token from the target, and keep the guesses for as long as they come out the same.
+"""Sample and match: draw each token from the target, and accept draft tokens as long as they equal the target's draws.
 
-Exact for every drafter, since each token is the target's own draw; it needs no q. A guess x is accepted with
-probability p(x), on average sum p q: at most sum min(p, q), what rejection accepts. What matters is that the draw which
-did not match is the token that is kept: a second draw would be one given that the first one failed.
+Exact for every drafter, since each token is the target's own draw; q is not needed. A draft token x is accepted with
+probability p(x), on average sum p q, which is at most the sum min(p, q) of rejection sampling. The draw that did not
+match must be the token that is kept: a second draw would come from the target given that the first did not match.
 Next: block.py
 """
 
@@ -11,7 +11,7 @@ from ..probs import sample_token
 
 
 def exact_match(draft, target_probs, rng):
-    """The verdict on a block of guesses, with one uniform number for each row up to the first mismatch.
+    """The verdict on a draft, with one uniform number for each row up to the first mismatch.
 
     Parameters and result as in `rejection`; draft.probs is not used.
     """

@@ -1,4 +1,4 @@
-"""LOSSY: rejection with the draft's probabilities made smaller, so that more guesses pass.
+"""LOSSY: rejection sampling with the draft's probabilities scaled down, so that more draft tokens pass.
 
 Source: Leviathan et al., arXiv:2211.17192, appendix A.5.
 Next: typical.py
@@ -12,25 +12,25 @@ from ..probs import residual, sample_token
 
 @dataclass(frozen=True)
 class Lenient:
-    """LOSSY: accepts a guess x with probability min(1, p(x) / (l q(x))); no token gets more than probability p(x) / l.
+    """LOSSY: accepts a draft token x with probability min(1, p(x) / (l q(x))); no token exceeds probability p(x) / l.
 
     Parameters
     ----------
     l : float
-        The lenience, 0 < l <= 1. With 1 it is `rejection`, and exact.
+        The lenience, 0 < l <= 1. With l = 1 it is `rejection`, and exact.
 
     Examples
     --------
-    The bias, for a guess from q = (0.75, 0.25) where the target has p = (0.5, 0.5):
+    The bias, for a draft token from q = (0.75, 0.25) where the target has p = (0.5, 0.5):
 
     >>> import numpy as np
-    >>> from speculative import Draft, exact_law
+    >>> from speculative import Draft, exact_distribution
     >>> p, q = np.array([[0.5, 0.5]] * 2), np.array([[0.75, 0.25]])
     >>> def first_token(rng, l):
-    ...     guess = int(rng.choice(2, p=q[0]))
-    ...     verdict = Lenient(l)(Draft(np.array([guess]), q), p, rng)
-    ...     return guess if verdict.n_accepted else verdict.next_token
-    >>> {l: exact_law(lambda rng: first_token(rng, l))[0] for l in (1, 0.8, 0.5)}
+    ...     token = int(rng.choice(2, p=q[0]))
+    ...     verdict = Lenient(l)(Draft(np.array([token]), q), p, rng)
+    ...     return token if verdict.n_accepted else verdict.next_token
+    >>> {l: exact_distribution(lambda rng: first_token(rng, l))[0] for l in (1, 0.8, 0.5)}
     {1: 0.5, 0.8: 0.625, 0.5: 0.75}
     """
 

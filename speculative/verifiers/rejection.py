@@ -1,8 +1,9 @@
-"""Speculative sampling's own rule: accept a guess with probability min(1, p / q), replace the first rejected one.
+"""Rejection sampling, the original rule: accept with probability min(1, p / q), replace the first rejected draft token.
 
-Exact: since min(p, q) + max(0, p - q) = p, each token has the target's law, whatever q is, as long as the guess was
-drawn from it.
+Exact: since min(p, q) + max(0, p - q) = p, each token has the target's distribution for any q, as long as the draft
+token was drawn from q.
 Source: Leviathan et al., arXiv:2211.17192, algorithm 1 and appendix A.1; Chen et al., arXiv:2302.01318, theorem 1.
+Next: exact_match.py
 """
 
 from ..interfaces import Verdict
@@ -10,18 +11,19 @@ from ..probs import residual, sample_token
 
 
 def rejection(draft, target_probs, rng):
-    """The verdict of speculative sampling on a block of guesses.
+    """The verdict of rejection sampling on a draft.
 
-    Guesses are tested in turn, one uniform number u each. The first that fails is replaced by a token drawn from
-    norm(max(0, p - q)), and those behind it are dropped. If none fails, a bonus is drawn from the target's last row.
+    Draft tokens are tested in turn, with one uniform number u each. The first one that fails is replaced by a token
+    drawn from norm(max(0, p - q)), and those after it are dropped. If all pass, a bonus token is drawn from the
+    target's last row.
 
     Parameters
     ----------
     draft : Draft
         tokens [k], probs [k, n_vocab] (q).
     target_probs : array [k + 1, n_vocab] float64
-        p before each guess, and after the last.
-    rng : np.random.Generator
+        p at the place of each draft token, and after the last.
+    rng : RandomSource
 
     Returns
     -------

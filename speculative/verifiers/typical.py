@@ -1,6 +1,7 @@
-"""LOSSY: typical acceptance, which keeps every guess that is likely enough for the target.
+"""LOSSY: typical acceptance, which accepts every draft token that is probable enough for the target.
 
 Source: Cai et al. (Medusa), arXiv:2401.10774, section 2.3.1.
+Next: ../exact.py
 """
 
 from dataclasses import dataclass
@@ -12,10 +13,10 @@ from ..interfaces import Verdict
 
 @dataclass(frozen=True)
 class Typical:
-    """LOSSY: accepts a guess x where p(x) > min(epsilon, delta * exp(-H(p))), H the entropy in nats.
+    """LOSSY: accepts a draft token x if p(x) > min(epsilon, delta * exp(-H(p))), H the entropy in nats.
 
-    The token behind the accepted guesses is the target's likeliest. Nothing is drawn. At temperature 0 it gives the
-    target's greedy text.
+    The token after the accepted ones is the most probable for the target. Nothing is drawn. At temperature 0 the output
+    is the target's greedy text.
 
     Parameters
     ----------
@@ -24,15 +25,15 @@ class Typical:
 
     Examples
     --------
-    The bias, for a guess from q = (0.75, 0.25) where the target has p = (0.5, 0.5): whatever is guessed, passes.
+    The bias, for a draft token from q = (0.75, 0.25) where the target has p = (0.5, 0.5): any draft token passes.
 
-    >>> from speculative import Draft, exact_law
+    >>> from speculative import Draft, exact_distribution
     >>> p, q = np.array([[0.5, 0.5]] * 2), np.array([[0.75, 0.25]])
     >>> def first_token(rng):
-    ...     guess = int(rng.choice(2, p=q[0]))
-    ...     verdict = Typical()(Draft(np.array([guess]), q), p, rng)
-    ...     return guess if verdict.n_accepted else verdict.next_token
-    >>> exact_law(first_token)
+    ...     token = int(rng.choice(2, p=q[0]))
+    ...     verdict = Typical()(Draft(np.array([token]), q), p, rng)
+    ...     return token if verdict.n_accepted else verdict.next_token
+    >>> exact_distribution(first_token)
     {0: 0.75, 1: 0.25}
     """
 

@@ -74,7 +74,7 @@ RIGHT |= {
     "uint16": variant(made=lambda self, g, rows, K: Draft(np.array(g, np.uint16), np.reshape(rows, (len(g), 3)))),
     "int32": variant(made=lambda self, g, rows, K: Draft(np.array(g, np.int32), np.reshape(rows, (len(g), 3)))),
     "uniform": propose(lambda tokens, K, rng: Draft(rng.integers(3, size=K), np.full((K, 3), 1 / 3))),
-    "forgets its own guess": variant(
+    "forgets its own draft token": variant(
         propose=lambda self, tokens, K, rng: Draft(
             np.array([sample_token(self.rows(tokens), rng) for _ in range(K)], int),
             np.reshape([self.rows(tokens)] * K, (K, 3)),
@@ -183,16 +183,16 @@ WRONG |= {
     ),
     "throws away the unlikely": (
         propose(lambda tokens, K, rng: likely(Drafter().propose(tokens, K, rng))),
-        ("thrown away",),
+        ("is dropped, and the kept",),
     ),
     "float32 rows": (variant(made=lambda s, g, rows, K: Draft(np.array(g, int), np.float32(rows).reshape(-1, 3))),
                      ("rows of a draft are float64", "float32")),
     "through float32": (
         variant(returned=lambda s, row, tokens, g: np.float64(np.float32(row)) / np.float32(row).sum(dtype=float)),
-        ("not precisely", "float64"),
+        ("not exactly", "float64"),
     ),
-    "uniform guesses, model's rows": (variant(draw=lambda s, row, rng: int(rng.integers(3))), ("all tokens alike",)),
-    "epsilon in the row": (variant(returned=lambda s, row, t, g: (row + 1e-8) / (row + 1e-8).sum()), ("not precisely",)),
+    "uniform draft tokens, model's rows": (variant(draw=lambda s, row, rng: int(rng.integers(3))), ("drawn uniformly from all tokens",)),
+    "epsilon in the row": (variant(returned=lambda s, row, t, g: (row + 1e-8) / (row + 1e-8).sum()), ("not exactly",)),
     "K + 1": (variant(propose=lambda s, t, K, rng: Drafter.propose(s, t, K + 1, rng)), ("at most K = 0 tokens",)),
     "one at least": (
         variant(propose=lambda s, t, K, rng: Drafter.propose(s, t, max(K, 1), rng)),
@@ -266,7 +266,7 @@ class Appends:
         return Draft(np.array(tokens[len(tokens) - K :], int), np.reshape(rows, (K, 3)))
 
 
-@wrong("your drafter uses another source of randomness than rng", "keeps something from call to call")
+@wrong("your drafter uses another source of randomness than rng", "keeps something between calls")
 class CountsCalls(Drafter):
     n = 0
 
@@ -275,7 +275,7 @@ class CountsCalls(Drafter):
         return np.roll([0.2, 0.3, 0.5], self.n % 3)
 
 
-@wrong("cannot be enumerated", "a loop without an end")
+@wrong("cannot be enumerated", "an endless loop")
 class UntilLikely(Drafter):
     def draw(self, row, rng):
         while True:
@@ -284,7 +284,7 @@ class UntilLikely(Drafter):
                 return guess
 
 
-@wrong("another source of randomness than rng", "from call to call")
+@wrong("another source of randomness than rng", "between calls")
 class GrowsATable(Drafter):
     """Learns from what it is asked, every time."""
 

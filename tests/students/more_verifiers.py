@@ -34,7 +34,7 @@ def softmax(z):
 
 
 ALL_ROWS = "adds up all rows of the draft"
-WRONG |= {  # what replaces a rejected guess
+WRONG |= {  # what replaces a rejected token
     "from the target": (template(replace=draws(lambda p, q, x: p)), ("on a rejection you drew from the target",)),
     "from the draft": (template(replace=draws(lambda p, q, x: q)), ("on a rejection you drew from the draft",)),
     "|p - q|": (template(replace=draws(lambda p, q, x: abs(p - q) if (p != q).any() else p)), ("|p - q|",)),
@@ -44,10 +44,13 @@ WRONG |= {  # what replaces a rejected guess
         ("without the rejected token",),
     ),
     "min(p, q)": (template(replace=draws(lambda p, q, x: np.minimum(p, q))), ("min(p, q)",)),
-    "argmax of p": (template(replace=lambda p, *_: int(p.argmax())), ("likeliest token",)),
-    "argmax of the residual": (template(replace=lambda p, q, *_: int((p - q).argmax())), ("likeliest token",)),
-    "the guess itself": (template(replace=lambda p, q, x, *_: int(x)), ("rejected guess comes out all the same",)),
-    "all alike": (template(replace=lambda p, q, x, rng, *_: int(rng.integers(len(p)))), ("all tokens alike",)),
+    "argmax of p": (template(replace=lambda p, *_: int(p.argmax())), ("most probable token",)),
+    "argmax of the residual": (template(replace=lambda p, q, *_: int((p - q).argmax())), ("most probable token",)),
+    "the draft token itself": (
+        template(replace=lambda p, q, x, *_: int(x)),
+        ("rejected token is returned anyway",),
+    ),
+    "all alike": (template(replace=lambda p, q, x, rng, *_: int(rng.integers(len(p)))), ("all tokens with equal",)),
     "not normalised, clipped": (template(replace=unnormalised), ("not normalised",)),
     "not normalised, argmax": (
         template(replace=lambda p, q, x, rng, *_: int(np.argmax(np.cumsum(excess(p, q)) > rng.random()))),
@@ -111,18 +114,21 @@ WRONG |= {  # what replaces a rejected guess
 
 LAST = "target's last row"
 WRONG |= {  # the bonus
-    "bonus argmax": (template(bonus=lambda d, rows, rng: int(rows[-1].argmax())), ("likeliest token as the bonus",)),
+    "bonus argmax": (
+        template(bonus=lambda d, rows, rng: int(rows[-1].argmax())),
+        ("most probable token as the bonus",),
+    ),
     "bonus from the draft": (
         template(bonus=lambda d, rows, rng: sample_token([rows[0], *d.probs][-1], rng)),
         ("drew the bonus from the draft",),
     ),
     "bonus one row early": (
         template(bonus=lambda d, rows, rng: sample_token(rows[max(0, len(d.tokens) - 1)], rng)),
-        ("row of the last guess",),
+        ("row of the last draft token",),
     ),
-    "bonus is the last guess": (
+    "bonus is the last draft token": (
         template(bonus=lambda d, rows, rng: int(d.tokens[-1]) if len(d.tokens) else sample_token(rows[0], rng)),
-        ("last guess once more", LAST),
+        ("last draft token once more", LAST),
     ),
     "bonus from a residual": (
         template(bonus=lambda d, rows, rng: sample_token(residual(rows[-1], [rows[0] * 0, *d.probs][-1]), rng)),
@@ -144,7 +150,7 @@ def counts_all_that_pass(draft, target_probs, rng):
     return Verdict(n, sample_token(last, rng))
 
 
-@wrong("you count the rejected guess", "i + 1")
+@wrong("you count the rejected token", "i + 1")
 def counts_the_rejected(draft, target_probs, rng):
     for i, x in enumerate(draft.tokens):
         if not rng.random() * draft.probs[i, x] < target_probs[i, x]:
@@ -158,7 +164,7 @@ def counts_too_few(draft, target_probs, rng):
     return Verdict(max(0, k - 1), verdict.next_token) if verdict.n_accepted == k else verdict
 
 
-@wrong("all guesses or none")
+@wrong("all draft tokens or none")
 def all_or_none(draft, target_probs, rng):
     k = len(draft.tokens)
     for i, x in enumerate(draft.tokens):
@@ -220,7 +226,7 @@ class Verifier:
         return rejection(draft, target_probs, rng)
 
 
-WRONG["the class"] = Verifier, ("hand over a verifier, not its class",)
+WRONG["the class"] = Verifier, ("pass a verifier, not its class",)
 
 # ------------------------------------------------------------------------------------------- what is raised or written
 
@@ -289,7 +295,7 @@ class Remembers:
         return Verdict(len(draft.tokens), sample_token(target_probs[-1], rng))
 
 
-WRONG["remembers"] = Remembers(), ("from call to call",)
+WRONG["remembers"] = Remembers(), ("between calls",)
 WRONG["float(u)"] = (
     template(lambda p, q, x, rng, *_: float(rng.random()) * q[x] < p[x]),
     ("cannot be enumerated", "a uniform number is used as a value", "leave out float(u)"),
@@ -320,14 +326,17 @@ WRONG |= {  # two draws where one would do, and others that look right
         template(bonus=lambda d, rows, rng: next((t for t, c in enumerate(rows[-1].cumsum()) if rng.random() < c), 0)),
         ("a new uniform number for each step",),
     ),
-    "bonus from all alike": (template(bonus=lambda d, rows, rng: int(rng.integers(rows.shape[1]))), ("tokens alike",)),
+    "bonus from all alike": (
+        template(bonus=lambda d, rows, rng: int(rng.integers(rows.shape[1]))),
+        ("tokens with equal",),
+    ),
     "ratio held above 0.01": (
         template(lambda p, q, x, rng, *_: rng.random() < max(0.01, p[x] / q[x])),
         ("is accepted with 0.01",),
     ),
     "seeds another generator": (
         lambda d, rows, rng: rejection(d, rows, np.random.default_rng(int(rng.integers(2**31)))),
-        ("no seed for another generator",),
+        ("not a seed for another generator",),
     ),
     "counts the bonus": (
         returns(lambda v: Verdict(v.n_accepted + 1, v.next_token)),

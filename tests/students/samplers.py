@@ -120,7 +120,8 @@ OTHER = "your sampler uses another source of randomness than rng"
 
 
 def other(random_number, draw):
-    return variant(accept=lambda s, p, q, x, rng: random_number() * q[x] < p[x], bonus=lambda s, rows, rng: draw(rows[-1]),
+    return variant(accept=lambda s, p, q, x, rng: random_number() * q[x] < p[x], bonus=lambda s, rows, rng:
+    draw(rows[-1]),
                    replace=lambda s, p, q, x, rng: draw(residual(p, q)))  # fmt: skip
 
 
@@ -154,7 +155,7 @@ WRONG |= {
         variant(rows=lambda s, t, k: Options(0)(s.target(t, n_last=k + 1), t)),
         ("greedy",),
     ),
-    "accepts all": (variant(accept=lambda s, p, q, x, rng: True), ("every guess is accepted",)),
+    "accepts all": (variant(accept=lambda s, p, q, x, rng: True), ("every draft token is accepted",)),
     "upside down": (variant(accept=lambda s, p, q, x, rng: rng.random() * p[x] < q[x]), ("upside down",)),
     "replaced from the target": (
         variant(replace=lambda s, p, q, x, rng: sample_token(p, rng)),
@@ -164,7 +165,7 @@ WRONG |= {
         variant(replace=lambda s, p, q, x, rng: sample_token(q, rng)),
         ("on a rejection you drew from the draft",),
     ),
-    "bonus by argmax": (variant(bonus=lambda s, rows, rng: int(rows[-1].argmax())), ("bonus", "likeliest")),
+    "bonus by argmax": (variant(bonus=lambda s, rows, rng: int(rows[-1].argmax())), ("bonus", "most probable")),
     "bonus from the row before": (
         variant(bonus=lambda s, rows, rng: sample_token(rows[max(0, len(rows) - 2)], rng)),
         ("bonus", "row"),
@@ -190,8 +191,8 @@ WRONG |= {
     "asserts": (variant(bonus=lambda s, rows, rng: asserting(rows)), ("your sampler fails for prompt = [2, 1]", "assert")),
     "last row for all": (variant(rows=lambda s, text, k: np.repeat(Sampler.rows(s, text, 0), k + 1, axis=0)), ("your sampler",)),
     "rows one early": (
-        variant(rows=lambda s, text, k: Sampler.rows(s, text[:-1], k) if len(text) > k + 1 else Sampler.rows(s, text, k)),
-        ("first token does not have the target's distribution",),
+        variant(rows=lambda s, text, k: Sampler.rows(s, text[:-1], k) if len(text) > k + 1 else Sampler.rows(s, text,
+        k)), ("first token does not have the target's distribution",),
     ),
 }  # fmt: skip
 
@@ -209,19 +210,19 @@ class AppendsToThePrompt(Sampler):
         return prompt[begin:]
 
 
-@wrong("does not come to an end")
+@wrong("does not return: an endless loop")
 class NoBonusWithoutADraft(Sampler):
     def round(self, text, k, rng):
         return Sampler.round(self, text, k, rng) if k else []
 
 
-@wrong("does not come to an end")
+@wrong("does not return: an endless loop")
 class NeverEnds(Sampler):
     def added(self, text, new):
         return text
 
 
-@wrong("cannot be enumerated", "a loop without an end")
+@wrong("cannot be enumerated", "an endless loop")
 class ReplacesInALoop(Sampler):
     def replace(self, p, q, x, rng):
         while True:

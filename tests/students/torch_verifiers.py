@@ -94,7 +94,7 @@ WRONG |= {
     "torch.rand": (draws_in_torch, (OTHER, "torch")),
     "torch.multinomial for the bonus": (template(bonus=bonus_in_torch), (OTHER, "torch")),
     "torch.manual_seed": (seeded, (OTHER, "torch")),
-    "a torch.Generator": (own_generator, ("asks rng for nothing", "another source of randomness")),
+    "a torch.Generator": (own_generator, ("draws nothing from rng", "another source of randomness")),
     "float32": (in_float32, ("float32",)),
     "ratio in float32": (ratio_in_float32, ("float32",)),
     "tensor of uniforms": (tensor_of_uniforms, ("your verifier fails", "numpy.object_")),

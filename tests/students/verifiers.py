@@ -219,12 +219,12 @@ RIGHT |= {"a class": AsClass(), "a method": AsClass().method}
 # ------------------------------------------------------------------------------------------- exact, and told something
 
 
-@note("never accepts a guess")
+@note("never accepts a draft token")
 def never_accepts(draft, target_probs, rng):
     return Verdict(0, sample_token(target_probs[0], rng))
 
 
-@note("gives the bonus away")
+@note("wastes the bonus")
 def last_guess_as_bonus(draft, target_probs, rng):
     verdict, k = rejection(draft, target_probs, rng), len(draft.tokens)
     return Verdict(k - 1, int(draft.tokens[-1])) if k and verdict.n_accepted == k else verdict
@@ -286,7 +286,7 @@ WRONG |= {
     ),
     "RandomState(0) inside": (
         lambda draft, rows, rng: rejection(draft, rows, np.random.RandomState(0)),
-        ("asks rng for nothing", "another source of randomness"),
+        ("draws nothing from rng", "another source of randomness"),
     ),
     "seeds np.random": (
         template(lambda p, q, x, *_: np.random.seed(1) or np.random.rand() * q[x] < p[x]),
@@ -327,7 +327,7 @@ def never_changes(draft, rows, rng):
     return Verdict(i, sample_token(rows[i], rng))
 
 
-LOOP = ("cannot be enumerated", "a loop without an end")
+LOOP = ("cannot be enumerated", "an endless loop")
 WRONG |= {
     "draws again until accepted": (template(replace=until_accepted), LOOP),
     "residual by rejection": (template(replace=residual_by_rejection), LOOP),
@@ -339,9 +339,9 @@ WRONG |= {
 
 WRONG |= {
     "ratio upside down": (template(lambda p, q, x, rng, *_: rng.random() * p[x] < q[x]), ("upside down",)),
-    "accepts all": (lambda d, rows, rng: Verdict(len(d.tokens), sample_token(rows[-1], rng)), ("accept every guess",)),
+    "accepts all": (lambda d, rows, rng: Verdict(len(d.tokens), sample_token(rows[-1], rng)), ("accept every draft token",)),
     "p >= q alone": (template(lambda p, q, x, *_: p[x] >= q[x]), ("p(x) >= q(x)",)),
-    "argmax alone": (template(lambda p, q, x, *_: x == p.argmax()), ("likeliest token", "temperature 0")),
+    "argmax alone": (template(lambda p, q, x, *_: x == p.argmax()), ("most probable token", "temperature 0")),
     "u > ratio": (template(lambda p, q, x, rng, *_: rng.random() > p[x] / q[x]), ("other way round",)),
     "p alone": (template(lambda p, q, x, rng, *_: rng.random() < p[x]), ("p(x)", "divide")),
     "min(p, q)": (template(lambda p, q, x, rng, *_: rng.random() < min(p[x], q[x])), ("min(p(x), q(x))",)),
@@ -378,7 +378,7 @@ def exchanged_throughout(draft, target_probs, rng):
     return Verdict(len(draft.tokens), sample_token(target_probs[-1], rng))
 
 
-@wrong("one uniform number decides on several guesses")
+@wrong("one uniform number decides on several draft tokens")
 def one_uniform(draft, target_probs, rng):
     u = rng.random()
     return template(lambda p, q, x, *_: u * q[x] < p[x])(draft, target_probs, rng)
@@ -415,12 +415,12 @@ def matching_drawn_again(draft, target_probs, rng):
     return Verdict(len(draft.tokens), sample_token(target_probs[-1], rng))
 
 
-@wrong("asks rng for nothing", "must be drawn with rng")
+@wrong("draws nothing from rng", "must be drawn with rng")
 def deterministic(draft, target_probs, rng):
     return Verdict(0, int(target_probs[0].argmax()))
 
 
-@wrong("likeliest token", "temperature 0")
+@wrong("most probable token", "temperature 0")
 def greedy(draft, target_probs, rng):
     best = target_probs.argmax(axis=1)
     n = 0
