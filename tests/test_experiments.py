@@ -117,7 +117,7 @@ def test_the_gain_is_that_of_the_sums_and_its_interval_that_of_the_prompts():
 @pytest.mark.parametrize("n", [3, 4, 7, 12])
 def test_intervals_of_few_prompts_contain_the_true_value_in_95_percent_of_the_cases(n):
     """2,000 draws each: a coverage of 0.95 is measured with a standard error of 0.005. The first-order intervals are
-    allowed 0.93 to 0.975. A bootstrap of the same draws has 0.74 (n = 3) to 0.90, Wilson's interval 0.6."""
+    allowed 0.93 to 0.975. Of the same draws a bootstrap has 0.74 (n = 3) to 0.90, Wilson's interval 0.5."""
     rng, n_draws = np.random.default_rng(n), 2000
     plain = rng.lognormal(0, 0.1, (n_draws, n))
     other = plain / rng.lognormal(math.log(1.4), 0.2, (n_draws, n))
