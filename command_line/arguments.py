@@ -1,9 +1,8 @@
-"""What was typed: a command, and options as texts. All of it is checked here, before python-fire calls the command.
+"""Parse the command line: a command, and options as texts. Everything is checked before python-fire calls the command.
 
-python-fire stays because the options of this project are those of a fire command: --name value, with hyphens or
-underscores, each a keyword argument of a function. Nothing else of it is used. It reads numbers into texts (2010-10-10
-would be 1990), takes --noprompt for --prompt False, and offers a console; so it is handed --name=value alone, which it
-passes on as text.
+python-fire is used because each option of this project is a keyword argument of a function: --name value, with hyphens
+or underscores. No other feature of it is used: it would evaluate texts (2010-10-10 becomes 1990), read --noprompt as
+--prompt False, and offer a console. Therefore it receives only --name=value, and is told to pass the value on as text.
 Next: saved.py
 """
 
@@ -12,11 +11,13 @@ from difflib import get_close_matches
 
 import fire
 
+from .options import FLAGS
+
 AN_OPTION = re.compile(r"--|-[A-Za-z]")  # -1 and - are values
 
 
 def parse(arguments, commands):
-    """(command, dict of options as texts) of the arguments that were typed; "" names the comparison."""
+    """(command, dict of options as texts) of the arguments; the comparison has the name ""."""
     named = bool(arguments) and not AN_OPTION.match(arguments[0])
     name = arguments[0] if named else ""
     if name not in commands:
@@ -36,13 +37,13 @@ def parse(arguments, commands):
 
 
 def first(rest, command):
-    """(option, value, what is left) of arguments that begin with an option."""
+    """(option, value, remaining arguments) of arguments that start with an option."""
     argument, *rest = rest
     found = re.fullmatch(r"--([A-Za-z][\w-]*)(?:=(.*))?", argument, re.S)
     if not found:
         raise ValueError(
             f"unexpected {cut(argument)!r}: a command comes first, options are --name value, and a text of several "
-            "words is in quotes; see --help"
+            "words needs quotes; see --help"
         )
     name, value = found[1].replace("-", "_"), found[2]
     if name not in command.options:
@@ -53,15 +54,15 @@ def first(rest, command):
         )
     if value is None and rest and not AN_OPTION.match(rest[0]):
         value, *rest = rest
-    if value is None and name == "json":
-        value = "True"  # print it
+    if value is None and name in FLAGS:
+        value = "True"
     if value is None:
-        raise ValueError(f"{argument} needs a value; one that begins with a hyphen is written {argument}='-...'")
+        raise ValueError(f"{argument} needs a value; write one that starts with a hyphen as {argument}='-...'")
     return name, value, rest
 
 
 def suggestion(name, names, before=""):
-    """The nearest of some names, as the middle of a sentence."""
+    """The most similar of some names, as a part of a sentence."""
     lower = {known.lower(): known for known in names}
     found = get_close_matches(name.lower().replace("-", "_"), lower, 1)
     return f" (did you mean {before}{lower[found[0]]}?)" if found else ""
@@ -72,6 +73,6 @@ def cut(text):
 
 
 def call(command, options):
-    """Have fire call the command with these options, all of them texts."""
+    """Let fire call the command with these options, all of them texts."""
     as_text = fire.decorators.SetParseFn(str)(lambda **options: command(**options))
     fire.Fire(as_text, command=[f"--{name}={value}" for name, value in options.items()])

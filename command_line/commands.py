@@ -14,6 +14,7 @@ from .options import Options, check, typed
 from .registry import DRAFTERS
 from .saved import Saved, settings_of
 from .streams import be_patient
+from .verdicts import load_average
 from .views import show
 
 
@@ -50,7 +51,8 @@ def experiment(name, options, defaults, *checks):
 
 
 def run_experiment(measured, page, request, parts):
-    report = measured(request, parts)
+    load = load_average()
+    report = {**measured(request, parts), "load_average": load}
     whole = parts.whole(report)
     steps = [lambda: parts.finish(report), lambda: show(whole, page, request.json is True)]
     if request.log:
@@ -115,7 +117,7 @@ ONE_SIZE = COMMON | {"target_model_size", "temperature"}
 SIZES = COMMON | {"target_sizes"}
 COMPARISON = DRAFTS | SAMPLING | {
     "prompt", "prompt_file", "n_tokens_to_generate", "target_model_size", "drafter", "K", "verifier", "temperature",
-    "stop", "show", "trace", "json",
+    "stop", "show", "trace", "json", "timings",
 }  # fmt: skip
 BENCH = {
     "sizes", "strategies", "rows", "context", "prompt_tokens", "repeats", "draft_model_size", "target_model_size", "K",

@@ -1,4 +1,4 @@
-"""The comparison: both samplers on one prompt, one after the other, and what there is to say about the difference.
+"""The comparison: both samplers on one prompt, one after the other, and the difference between them.
 
 Next: measure.py
 """
@@ -11,6 +11,7 @@ from speculative import AutoregressiveSampler, Generation, SpeculativeSampler, T
 from speculative.checks import check_request
 from speculative.trace import Trace
 
+from .best_k import suggestion
 from .builders import Context
 from .files import deliver
 from .lengths import draft_length
@@ -66,8 +67,10 @@ def compare(request, parts):
         view.end(report[name])
     report["speedup"] = report["speculative"]["tokens_per_second"] / report["autoregressive"]["tokens_per_second"]
     report["same_tokens"] = report["autoregressive"]["tokens"] == report["speculative"]["tokens"]
+    report |= suggestion(*(outcomes[name].generation for name in samplers))
     report["llama_cpp"] = outcomes["speculative"].llama_cpp
-    steps = [lambda: parts.finish(report), lambda: view.summary(report, outcomes["speculative"].timings)]
+    timings = outcomes["speculative"].timings if request.timings else ""
+    steps = [lambda: parts.finish(report), lambda: view.summary(report, timings)]
     if request.trace:
         steps.append(lambda: write_trace(outcomes["speculative"].trace, request.trace))
     deliver(*steps)
@@ -75,17 +78,17 @@ def compare(request, parts):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one sampler made of the prompt."""
+    """What one sampler generated, and how long it took."""
 
     generation: Generation
     seconds: float
     trace: Trace | None
-    llama_cpp: dict  # the counts and times under llama.cpp's names, times in milliseconds
-    timings: str  # the same as llama.cpp prints them
+    llama_cpp: dict  # counts and times under llama.cpp's names, times in milliseconds
+    timings: str  # the same, as llama.cpp prints them
 
 
 def outcome(tokens, rounds, view, trace, target, drafts):
-    """The `Outcome` of all rounds; each is shown, and recorded in the trace, in time that does not count."""
+    """The `Outcome` of all rounds. The clock stops while a round is shown and recorded in the trace."""
     generation, seconds = clocked(tokens, rounds, lambda step: view.see(step, trace and trace.add(step)))
     draft = drafts[0] if drafts else None
     sampling_seconds = seconds - target.seconds - (draft.seconds if draft else 0)
@@ -96,14 +99,14 @@ def outcome(tokens, rounds, view, trace, target, drafts):
 
 
 def warm_up(sampler, tokens, n_tokens, rng, models):
-    """A few tokens that do not count: they bring the weights into memory and start the threads."""
+    """Generate a few tokens before the clock starts, to bring the weights into memory and start the threads."""
     sampler.generate(tokens[:1], min(n_tokens, 8), rng)
     for model in models:
         model.reset()
 
 
 def clocked(tokens, rounds, see):
-    """(generation, seconds); `see` is shown each round, in time that does not count."""
+    """(generation, seconds). `see` is called with each round; the clock stops meanwhile."""
     seconds = 0.0
 
     def steps():

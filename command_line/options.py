@@ -1,4 +1,4 @@
-"""All options of all commands, each with its default and its bounds: checked before anything is loaded.
+"""All options of all commands, with defaults and bounds. They are checked before anything is loaded.
 
 Next: arguments.py
 """
@@ -25,7 +25,7 @@ def whole(default, least, most=inf):
 
 
 def number(default, least=-inf):
-    """A number, finite; where there is no bound here, `Sampling` has it."""
+    """A finite number; bounds that are not given here are checked by `Sampling`."""
     return field(default=default, metadata={"kind": (int, float), "least": least, "most": inf})
 
 
@@ -34,19 +34,24 @@ def choice(default, choices):
 
 
 def several(default, **of_each):
-    """A text with commas; `default` may be a function, for choices that are known later."""
+    """Values separated by commas; `default` may be a function, for choices that are known only later."""
     kind = {"default_factory": default} if callable(default) else {"default": default}
     return field(**kind, metadata={"listed": True, **of_each})
 
 
+def flag():
+    """An option that is True where it is typed without a value."""
+    return field(default=False, metadata={"choices": (False, True)})
+
+
 def file(*suffixes):
-    """A file to be written."""
+    """The name of a file to write."""
     return field(default="", metadata={"suffixes": suffixes})
 
 
 @dataclass(frozen=True)
 class Options:
-    """The options with their defaults; `--help` says what they mean. What is a str here is never read as a number."""
+    """The options with their defaults; `--help` explains them. An option of type str is never parsed as a number."""
 
     # a comparison, and what the experiments share with it
     prompt: str = "Once upon a time there lived a king who lived in a great forest"
@@ -73,6 +78,7 @@ class Options:
     show: str = choice("text", ("text", "rounds"))
     trace: str = file(".html", ".jsonl")
     json: bool | str = False
+    timings: bool = flag()
 
     # the experiments
     n_prompts: int = whole(36, 1, 10_000)
@@ -102,7 +108,7 @@ class Options:
         if self.K not in LENGTHS or isinstance(self.K, bool):
             check("K", self.K, kind=int, least=1, otherwise=f", or {', '.join(LENGTHS[:-1])} or {LENGTHS[-1]}")
         if self.K == "confidence" and not DRAFTERS[self.drafter].draws:
-            raise ValueError(f"--K confidence needs a drafter with probabilities, which {self.drafter} lacks: try auto")
+            raise ValueError(f"--K confidence needs a drafter with probabilities, got {self.drafter}: try auto")
         if not isinstance(self.json, bool):
             check_file("json", self.json, (".json",))
         if self.ngram_table and not Path(self.ngram_table).exists():
@@ -111,7 +117,7 @@ class Options:
             raise ValueError("--plot needs matplotlib, which is not installed: pip install matplotlib")
         if "transformers" in self.listed("strategies") and not HAS_TRANSFORMERS:
             raise ValueError("--strategies: transformers is not installed: pip install torch transformers")
-        _ = self.sampling  # has checks of its own
+        _ = self.sampling  # runs the checks of Sampling
 
     def listed(self, name):
         """The values of an option that is a list, each once."""
@@ -127,14 +133,15 @@ class Options:
 
 
 NAMES = {option.name: option for option in fields(Options)}
+FLAGS = {"json", "timings"}  # may be typed without a value, for True
 
 
 def check(name, value, *, listed=False, kind=None, least=-inf, most=inf, otherwise="", choices=(), suffixes=()):
-    """Raise ValueError unless the option may have this value."""
+    """Raise ValueError unless the value is valid for this option."""
     if listed:
         for text in value.split(","):
             if not text:
-                raise ValueError(f"--{name}: expected values with commas between them, got {shortened(value)}")
+                raise ValueError(f"--{name}: expected values separated by commas, got {shortened(value)}")
             each = number_of(text) if kind else text
             check(name, each, kind=kind, least=least, most=most, choices=choices)
     elif kind:
@@ -145,7 +152,7 @@ def check(name, value, *, listed=False, kind=None, least=-inf, most=inf, otherwi
             bounds = "" if least == -inf else bounds
             raise ValueError(f"--{name}: expected a {noun}{bounds}{otherwise}, got {shortened(value)}")
     elif choices and value not in choices:
-        raise ValueError(f"--{name}: expected one of {', '.join(choices)}, got {shortened(value)}")
+        raise ValueError(f"--{name}: expected one of {', '.join(map(str, choices))}, got {shortened(value)}")
     elif suffixes and value:
         check_file(name, value, suffixes)
 
@@ -156,7 +163,7 @@ def shortened(value):
 
 
 def number_of(text):
-    """The number that a text is: an int where it is one; the text itself where it is none."""
+    """The number that a text spells, an int where possible; a text that spells no number is returned as it is."""
     for kind in (int, float):
         try:
             return kind(text)
@@ -167,6 +174,6 @@ def number_of(text):
 
 def typed(name, text):
     """The value of an option, from its text on the command line."""
-    if name == "json":
-        return text == "True" or text
+    if name in FLAGS:
+        return {"True": True, "False": False}.get(text, text)
     return text if NAMES[name].type is str else number_of(text)

@@ -1,6 +1,6 @@
-"""The tables as plots, for print: each a function of the command's name, theory as a line under what was measured.
+"""The tables as plots, for print: for each command a function of its name. Lines are theory, points are measurements.
 
-matplotlib is imported here alone, and this file where --plot asks for it.
+Only this file imports matplotlib, and it is imported only where --plot asks for it.
 """
 
 from itertools import cycle
@@ -14,9 +14,10 @@ import matplotlib.pyplot as plt
 
 from .files import replacing
 
-BLUE, ORANGE, GREEN, PINK, GREY = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#666666"  # told apart by all eyes
+BLUE, ORANGE, GREEN, PINK, GREY = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#666666"  # safe for colour-blind readers
 COLOURS = (BLUE, ORANGE, GREEN, PINK, "#56b4e9", "#e69f00")
 MARKERS = "os^DvP*X"
+OFFSET = {"textcoords": "offset points"}  # of a text from its place
 STYLE = {
     "font.size": 10,
     "axes.titlesize": 11,
@@ -47,25 +48,37 @@ def one_panel(title, width=6.4, height=4.2):
 
 
 def spread(rows, what="speedup"):
-    """The intervals of rows as matplotlib takes them: what lies below and above."""
-    return [[row[what] - row["low"] for row in rows], [row["high"] - row[what] for row in rows]]
+    """The intervals of rows as matplotlib takes them: the distances to the lower and the upper end."""
+    low, high = ("calls_low", "calls_high") if what == "tokens_per_call" else ("low", "high")
+    known = [(row[what], row[low], row[high]) if row[low] is not None else (0, 0, 0) for row in rows]  # else no bar
+    return [[x - least for x, least, _ in known], [greatest - x for x, _, greatest in known]]
+
+
+def most(rows, what="speedup"):
+    """The end of an axis: intervals of few prompts may reach far beyond it."""
+    below, above = spread(rows, what)
+    return min(1.05 * max(row[what] + up for row, up in zip(rows, above)), 2 * max(row[what] for row in rows))
 
 
 def break_even(axes, upright=False):
-    """A line where speculation neither pays nor costs."""
+    """A line at a speedup of 1."""
     (axes.axvline if upright else axes.axhline)(1, color=GREY, linewidth=1, linestyle=":")
 
 
 def calibrate(report):
     rows, lengths = report["rows"], [row["K"] for row in report["rows"]]
-    figure, axes = one_panel("Speedup: expected from costs and acceptance, then measured")
-    axes.plot(lengths, [row["expected_speedup"] for row in rows], color=BLUE, label="expected, before any was timed")
+    figure, axes = one_panel("Speedup by draft length: expected and measured")
+    expected = [row["expected_speedup"] for row in rows]
+    axes.plot(lengths, expected, color=BLUE, label="expected from costs and acceptance")
     measured = [row["speedup"] for row in rows]
-    label = "measured on other prompts, 95 % interval"
+    label = f"measured on {report['n_prompts_timed']} other prompts, 95 % interval"
     axes.errorbar(lengths, measured, spread(rows), fmt="o", color=ORANGE, capsize=3, label=label)
     break_even(axes)
     axes.set(
-        xlabel="draft length K (tokens)", ylabel="speedup (times the target alone)", xticks=lengths, ylim=(0, None)
+        xlabel="draft length K (tokens)",
+        ylabel="speedup (times the target alone)",
+        xticks=lengths,
+        ylim=(0, most(rows)),
     )
     axes.legend(loc="lower left")
     return figure
@@ -75,24 +88,26 @@ def gamma_table(report):
     figure, panels = plt.subplots(1, 2, figsize=(9.6, 4.2), layout="constrained")
     tables = report["temperatures"]
     figure.suptitle(
-        "Speedup by draft length, and theory with one α and one c for all of them", x=0.01, ha="left", fontsize=11
+        "Speedup by draft length: measured, and theory with one α and one c for all K", x=0.01, ha="left", fontsize=11
     )
     for i, ((name, table), colour, marker) in enumerate(zip(tables.items(), cycle(COLOURS), cycle(MARKERS))):
         rows, lengths = table["rows"], [row["K"] for row in table["rows"]]
         for axes, what in zip(panels, ("tokens_per_call", "speedup")):
             axes.plot(lengths, [row[f"theory_{what}"] for row in rows], color=colour, linewidth=1.2)
         label = f"{name}, {table['repetition']:.0%} repeated"
-        panels[0].plot(lengths, [row["tokens_per_call"] for row in rows], marker, color=colour, label=label)
-        beside = [K + 0.16 * i - 0.08 * (len(tables) - 1) for K in lengths]  # so that the intervals stand side by side
+        beside = [K + 0.16 * i - 0.08 * (len(tables) - 1) for K in lengths]  # so that the intervals are side by side
+        calls, reach = [row["tokens_per_call"] for row in rows], spread(rows, "tokens_per_call")
+        panels[0].errorbar(beside, calls, reach, fmt=marker, color=colour, capsize=2, label=label)
         measured, label = [row["speedup"] for row in rows], f"α = {table['alpha']:.2f}, c = {table['c']:.2f}"
         panels[1].errorbar(beside, measured, spread(rows), fmt=marker, color=colour, capsize=2, label=label)
-    panels[0].set(ylabel="speedup in target calls (tokens per call)", ylim=(0, None))
-    panels[1].set(ylabel="speedup in time (times the target alone)", ylim=(0, None))
+    rows = [row for table in tables.values() for row in table["rows"]]
+    panels[0].set(ylabel="speedup in target calls (tokens per call)", ylim=(0, most(rows, "tokens_per_call")))
+    panels[1].set(ylabel="speedup in time (times the target alone)", ylim=(0, most(rows)))
     for axes in panels:
         break_even(axes)
         axes.set(xlabel="draft length K (tokens)", xticks=lengths)
-        axes.legend(title="points: measured, lines: theory", alignment="left", loc="lower right")
-    panels[1].legend(title="points: measured, lines: theory", alignment="left", loc="lower left")
+        title = f"points: measured, {report['n_prompts']} prompts, 95 % interval\nlines: theory"
+        axes.legend(title=title, alignment="left", loc="lower right" if axes is panels[0] else "lower left")
     return figure
 
 
@@ -103,7 +118,7 @@ def alpha_table(report):
         len(targets), 1, figsize=(6.4, 1.2 + 0.36 * sum(counts) + 0.5 * len(counts)), layout="constrained",
         sharex=True, squeeze=False, height_ratios=counts,
     )  # fmt: skip
-    figure.suptitle("How often a guess is accepted, by who guesses", x=0.01, ha="left", fontsize=11)
+    figure.suptitle("How often is a draft token accepted, by drafter?", x=0.01, ha="left", fontsize=11)
     for axes, (target, found) in zip(panels[:, 0], targets.items()):
         shifts = [0.2 * i - 0.1 * (len(found["temperatures"]) - 1) for i in range(len(found["temperatures"]))]
         for (name, table), shift, colour, marker in zip(
@@ -115,23 +130,34 @@ def alpha_table(report):
                 [row["alpha"] for row in some], [i + shift for i, _ in rows], xerr=spread(some, "alpha"), fmt=marker,
                 color=colour, capsize=2, markersize=5, label=name,
             )  # fmt: skip
+            for i, row in rows:
+                if row["guessed"] < 1:
+                    axes.annotate(f"{row['guessed']:.0%}", (1.01, i + shift), color=colour, fontsize=7, va="center")
         names = [row["drafter"] for row in next(iter(found["temperatures"].values()))["rows"]]
         axes.set(title=f"target {target}", xlim=(0, 1), yticks=range(len(names)), yticklabels=names)
         axes.invert_yaxis()
-    panels[-1, 0].set(xlabel="α, the probability that a guess is accepted (95 % interval)")
+    n_prompts = next(iter(targets.values()))["n_prompts"]
+    panels[-1, 0].set_xlabel(
+        f"α, the probability that a draft token is accepted ({n_prompts} texts, 95 % interval);\n"
+        "at the right: the share of the places with a draft, where it is not all of them"
+    )
     panels[0, 0].legend()
     return figure
 
 
 def drafters(report):
     names = [row["drafter"] for row in next(iter(report["rows"].values()))]
-    figure, axes = one_panel("Speedup by drafter and kind of text", height=1.2 + 0.45 * len(names))
+    figure, axes = one_panel("Speedup by drafter and kind of text", height=1.4 + 0.5 * len(names))
     for (kind, rows), shift, colour, marker in zip(report["rows"].items(), (-0.12, 0.12), COLOURS, MARKERS):
         places = [i + shift for i in range(len(rows))]
         measured = [row["speedup"] for row in rows]
         axes.errorbar(measured, places, xerr=spread(rows), fmt=marker, color=colour, capsize=3, label=kind)
+        for row, place in zip(rows, places):
+            axes.annotate(f"K = {row['K']}", (row["speedup"], place), (0, 5), color=colour, fontsize=7, **OFFSET)
     break_even(axes, upright=True)
-    axes.set(xlabel="speedup at the best K (times the target alone, 95 % interval)", xlim=(0, None))
+    n_prompts = report["settings"]["n_prompts"]
+    axes.set_xlabel(f"speedup at the fastest K (times the target alone, {n_prompts} prompts, 95 % interval)")
+    axes.set_xlim(0, most([row for rows in report["rows"].values() for row in rows]))
     axes.set_yticks(range(len(names)), names)
     axes.invert_yaxis()
     axes.legend()
@@ -146,17 +172,21 @@ def method_table(report):
     for row in report["rows"]:
         points.append((row["kinds"]["all"]["tokens_per_call"], row["kinds"]["all"]["speedup"]))
         colour, marker = colours[row["drafter"]], markers[row["verifier"]]
-        face = "none" if row["verifier"] in lossy else colour
-        axes.plot(*points[-1], marker, color=colour, markerfacecolor=face, markersize=7)
+        face, all_kinds = "none" if row["verifier"] in lossy else colour, [row["kinds"]["all"]]
+        reach = {"xerr": spread(all_kinds, "tokens_per_call"), "yerr": spread(all_kinds)}
+        axes.errorbar(
+            *points[-1], **reach, fmt=marker, color=colour, markerfacecolor=face, markersize=7, elinewidth=0.5
+        )
     most_calls, most_speed = (1.05 * max(numbers) for numbers in zip(*points))
     for cost in (1, 1.5, 2, 3):
         end = min(most_calls, cost * most_speed)
         axes.plot([0, end], [0, end / cost], color=GREY, linewidth=0.8, zorder=1)
-        axes.annotate(f"{cost:g}", (end, end / cost), (3, 2), textcoords="offset points", color=GREY, fontsize=8)
+        axes.annotate(f"{cost:g}", (end, end / cost), (3, 2), color=GREY, fontsize=8, **OFFSET)
     break_even(axes)
     axes.set(xlim=(0.8, 1.05 * most_calls), ylim=(0, 1.08 * most_speed), ylabel="speedup (times the target alone)")
-    axes.set_xlabel("tokens per call of the target, all kinds of text")
-    handles = [plt.Line2D([], [], color=GREY, linewidth=0.8, label="a call with its guesses\ncosts 1, 1.5, ... steps")]
+    n_texts = report["rows"][0]["kinds"]["all"]["n_texts"]
+    axes.set_xlabel(f"tokens per call of the target, all kinds of text ({n_texts} prompts, 95 % interval)")
+    handles = [plt.Line2D([], [], color=GREY, linewidth=0.8, label="a call with its draft\ncosts 1, 1.5, ... steps")]
     handles += [plt.Line2D([], [], color=colours[name], marker="o", linestyle="", label=name) for name in drafters]
     for name in verifiers:
         face, label = ("none", f"{name}, LOSSY") if name in lossy else (GREY, name)
@@ -173,38 +203,48 @@ def prompts(report):
         axes.barh([i + shift for i in range(n)], [row[what] for row in rows], 0.38, color=colour, label=label)
     for i, row in enumerate(rows):
         beside(axes, f"{row['speedup']:.2f} times as fast", row["seconds"], i + 0.2)
-    axes.set_xlabel(f"seconds for {report['n_tokens']} tokens")
+    axes.set_xlabel(
+        f"seconds for {report['n_tokens']} tokens, each text once; all {n}: {in_words(report['all'])}", fontsize=9
+    )
     name_bars(axes, [row["beginning"] for row in rows])
     figure.legend(loc="outside lower center", ncols=2)
     return figure
 
 
 def compare_sizes(report):
-    bars = []  # (label, seconds, speedup)
+    bars = []  # (label, seconds, row of the table)
     for name, table in report["targets"].items():
         bars.append((name, table["native_seconds"], None))
         for kind, row in table["drafters"].items():
             draft = report["draft"] if kind == "model" else kind
-            bars.append((f"with {draft}", row["seconds"], row["speedup"]))
+            bars.append((f"with {draft}", row["seconds"], row))
     figure, axes = one_panel(
         "Seconds for the same work, alone and with each draft", width=7, height=1.2 + 0.4 * len(bars)
     )
-    for i, (_, seconds, speedup) in enumerate(bars):
-        axes.barh(i, seconds, 0.7, color=BLUE if speedup else GREY)
-        beside(axes, f"{speedup:.2f} times as fast" if speedup else "alone", seconds, i)
-    axes.set_xlabel(f"seconds for {report['n_prompts']} times {report['n_tokens']} tokens")
+    for i, (_, seconds, row) in enumerate(bars):
+        axes.barh(i, seconds, 0.7, color=BLUE if row else GREY)
+        beside(axes, in_words(row) if row else "alone", seconds, i)
+    axes.set_xlabel(
+        f"seconds for {report['n_prompts']} times {report['n_tokens']} tokens (95 % interval of the speedup)"
+    )
     name_bars(axes, [label for label, *_ in bars])
-    axes.set_xlim(0, 1.25 * max(seconds for _, seconds, _ in bars))  # room for the texts
+    axes.set_xlim(0, 1.5 * max(seconds for _, seconds, _ in bars))  # room for the texts
     return figure
+
+
+def in_words(row):
+    """A speedup with its interval."""
+    reach = f" ({row['low']:.2f} to {row['high']:.2f})" if row["low"] is not None else ""
+    return f"{row['speedup']:.2f} times as fast{reach}"
 
 
 def beside(axes, text, x, y):
     """A small text at the end of a bar."""
-    axes.annotate(text, (x, y), (3, 0), textcoords="offset points", va="center", fontsize=8)
+    axes.annotate(text, (x, y), (3, 0), va="center", fontsize=8, **OFFSET)
 
 
 def name_bars(axes, names):
-    """Names at the bars, from the top down, and a grid along them alone."""
+    """Names of the bars, from the top down, and a grid along the bars alone."""
     axes.set_yticks(range(len(names)), names)
     axes.invert_yaxis()
     axes.grid(axis="y", visible=False)

@@ -1,6 +1,6 @@
-"""The drafters and the rules that the command line knows. Options, help, tables and tests are derived from these two.
+"""The drafters and rules of the command line. Options, help, tables and tests are derived from these two registries.
 
-To add a drafter: its file, and a line here. `build` takes a `Context` and gives a `Setting`, see builders.py.
+To add a drafter, write its file and add a line here. `build` makes a `Setting` of a `Context`, see builders.py.
 Next: options.py
 """
 
@@ -21,8 +21,8 @@ class DrafterKind:
 
     name: str
     build: Callable  # (Context) -> Setting
-    help: str  # what it drafts from
-    draws: bool = True  # its drafts have a model's probabilities, which calibrate and --K confidence need
+    help: str  # where its draft tokens come from
+    draws: bool = True  # from a model's probabilities, which calibrate and --K confidence need
     variants: Callable = None  # (Context) -> dict name -> Setting: its rows in alpha_table, where it has several
 
     def rows(self, context):
@@ -32,12 +32,12 @@ class DrafterKind:
 
 @dataclass(frozen=True)
 class Rule:
-    """A value of --verifier: a verifier, and the random numbers that it is used with."""
+    """A value of --verifier: a verifier, and the random source that it is used with."""
 
     name: str
     verifier: Callable
     help: str
-    noise: Callable = np.random.default_rng  # seed -> what is handed down as `rng`
+    noise: Callable = np.random.default_rng  # seed -> `rng`
 
     @property
     def exactness(self):
@@ -62,15 +62,17 @@ DRAFTERS = {
 RULES = {
     rule.name: rule
     for rule in (
-        Rule("rejection", speculative.rejection, "speculative sampling's own: accepts with probability min(1, p / q)"),
-        Rule("block", speculative.block, "decides on all draft tokens at once, and accepts more on average"),
-        Rule("exact_match", speculative.exact_match, "accepts what equals the target's own draw"),
+        Rule("rejection", speculative.rejection, "rejection sampling: accepts with probability min(1, p / q)"),
+        Rule(
+            "block", speculative.block, "decides on the whole draft at once; accepts no less than rejection on average"
+        ),
+        Rule("exact_match", speculative.exact_match, "accepts a token that equals the target's own draw"),
         Rule(
             "gumbel", speculative.exact_match,
-            "exact_match on common random numbers: one seed, one text, draft or not",
+            "exact_match, common random numbers: one seed, one text, with or without draft",
             noise=speculative.Gumbel,
         ),
         Rule("lenient", speculative.Lenient(), "LOSSY: rejection with the draft's probabilities made smaller"),
-        Rule("typical", speculative.Typical(), "LOSSY: accepts all that is likely enough for the target"),
+        Rule("typical", speculative.Typical(), "LOSSY: accepts every token that is probable enough for the target"),
     )
 }  # fmt: skip

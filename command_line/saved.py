@@ -25,7 +25,7 @@ from speculative.trace.terminal import visible
 from .files import digest, read_text, replacing
 from .streams import uninterrupted
 
-OUTPUTS = {"json", "plot", "log", "show", "trace"}  # options that change nothing that is measured
+OUTPUTS = {"json", "plot", "log", "show", "trace", "timings"}  # options that do not change what is measured
 REMEDY = "name another file, or delete it"
 
 

@@ -1,4 +1,4 @@
-"""The views: a comparison as text or JSON while it runs, a trace, the museum.
+"""What is printed: a comparison while it runs, as text or JSON; a trace; the museum.
 
 Next: columns.py
 """
@@ -13,11 +13,12 @@ import gpt2np
 from gpt2np.tokenizer import END_OF_TEXT
 from speculative.trace.terminal import colour, legend, round_line, visible
 
+from .best_k import suggestion_line
 from .registry import RULES
 
 
 class JsonView:
-    """One JSON object at the end, and a bar on standard error where that is a terminal."""
+    """One JSON object at the end; a progress bar if standard error is a terminal."""
 
     def __init__(self, report):
         self.n_tokens = report["n_tokens"]
@@ -36,7 +37,7 @@ class JsonView:
 
 
 class TextView:
-    """The text as it is produced, coloured by origin on a terminal, then the figures."""
+    """The text as it is generated, coloured by origin on a terminal, then the measurements."""
 
     def __init__(self, report, tokenizer, stop, show):
         self.prompt, self.n_tokens, self.tokenizer, self.stop = report["prompt"], report["n_tokens"], tokenizer, stop
@@ -57,7 +58,7 @@ class TextView:
         print(f"\n{name}" + (f" ({kinds})" if self.by_round or (name == "speculative" and self.coloured) else ""))
         print(self.colour(self.prompt or END_OF_TEXT, "prompt"), end="", flush=True)
         self.decoder, self.text = gpt2np.StreamDecoder(self.tokenizer), ""
-        self.bar = progress_bar(self.n_tokens, name, hidden=sys.stdout.isatty())  # there the text shows the progress
+        self.bar = progress_bar(self.n_tokens, name, hidden=sys.stdout.isatty())  # there the text shows it
 
     def see(self, step, record):
         if self.by_round:
@@ -84,26 +85,29 @@ class TextView:
 
     def summary(self, report, timings):
         ordinary, result = report["autoregressive"], report["speculative"]
-        print(f"\nspeedup       {report['speedup']:.2f}")
+        print()
+        if report["best_K"] is not None:
+            print(f"best K        {suggestion_line(report)}")
+        print(f"speedup       {report['speedup']:.2f}")
         print(f"target calls  {result['target_calls']} instead of {ordinary['target_calls']}, ", end="")
         print_acceptance(result)
         if report["exactness"] == "LOSSY":
-            print("law           LOSSY: this rule changes the law of the text")
+            print("output        LOSSY: this rule changes the distribution of the text")
         if report["temperature"] == 0 or RULES[report["verifier"]].one_text:
             print(f"same text     {compared(ordinary['tokens'], result['tokens'])}")
         if report["trace"]:
             print(visible(f"trace         {report['trace']}"))
-        print(f"\n{timings}", flush=True)
+        print(f"\n{timings}" if timings else "", end="\n" if timings else "", flush=True)
 
 
 def has_colours():
-    """Whether standard output is a terminal on which colours are wanted."""
+    """Whether standard output is a terminal that should show colours."""
     dull = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"  # see https://no-color.org
     return sys.stdout.isatty() and not dull
 
 
 def print_trace(trace):
-    """A trace round by round, and its counts."""
+    """Print a trace round by round, and its counts."""
     coloured, counts = has_colours(), trace.summary
     text = visible(trace.text)
     print(f"{legend(coloured)}\n\n{colour(text, 'prompt') if coloured else text}")
@@ -114,15 +118,17 @@ def print_trace(trace):
 
 
 def print_acceptance(counts):
-    """The end of the line on target calls, and two lines on guesses."""
+    """The end of the line on target calls, and two lines on draft tokens."""
     shares = [f"{i}: {share:.0%}" for i, share in enumerate(counts["acceptance_by_position"], 1)]
     print(f"{counts['tokens_per_target_call']:.2f} tokens per call")
-    print(f"accepted      {counts['accepted']} of {counts['drafted']} drafted tokens ({counts['acceptance']:.0%})")
-    print(f"by position   {'  '.join(shares) or 'nothing was drafted'}")
+    share = f" ({counts['acceptance']:.0%}), all rounds" if counts["drafted"] else ""
+    print(f"accepted      {counts['accepted']} of {counts['drafted']} drafted tokens{share}")
+    of = ", of the rounds that drafted this far"
+    print(f"by position   {'  '.join(shares) + of if shares else 'nothing was drafted'}")
 
 
 def described(model):
-    """A model of a report in words."""
+    """A model in a report, in words."""
     size = f", {model['parameters'] / 1e6:.1f} million parameters" if "parameters" in model else ""
     return model["name"] + size
 
@@ -132,11 +138,11 @@ def compared(ordinary, other):
     if ordinary == other:
         return f"yes, all {len(ordinary)} tokens"
     n_same = next((i for i, (a, b) in enumerate(zip(ordinary, other)) if a != b), min(len(ordinary), len(other)))
-    return f"no, not from token {n_same + 1} of {len(ordinary)} on"
+    return f"no, they differ from token {n_same + 1} of {len(ordinary)} on"
 
 
 def timings_page(stats, target, draft, sampling_seconds, total_seconds):
-    """What llama.cpp prints at the end of a speculative run; the models are `Timed`, `draft` may be None."""
+    """The lines that llama.cpp prints after a speculative run. The models are `Timed`; `draft` may be None."""
     lines = [str(stats)]
     for role, model in (("target", target), ("draft", draft)):
         lines += [f"{role:6}  {line}" for line in str(model).splitlines()] if model else []
@@ -150,7 +156,7 @@ def progress_bar(n_tokens, name, hidden=False):
 
 
 def progress(items, unit=" prompts"):
-    """A bar around a list, on a terminal."""
+    """A list with a progress bar, on a terminal."""
     return tqdm(items, leave=False, unit=unit, disable=not sys.stderr.isatty())
 
 
@@ -158,7 +164,7 @@ def progress(items, unit=" prompts"):
 
 
 def show(report, page, as_json):
-    """Print a report as JSON, or as the page (str) that `page` makes of it."""
+    """Print a report as JSON, or as the text that `page` returns for it."""
     print(dumps(report, indent=1) if as_json else visible(page(report)).removesuffix("\n"), flush=True)
 
 
@@ -168,8 +174,8 @@ def costs_line(costs):
 
 
 def museum_page(table):
-    """The mistakes of the museum, one below the other."""
-    lines = [f"{'mistake':45}{'law error':12}caught by"]
+    """The mistakes of the museum, one after the other."""
+    lines = [f"{'mistake':45}{'error':12}caught by"]
     for row in table:
         lines.append(f"\n{row['mistake']:45}{row['law_error']:<12.2g}{row['check']}")
         lines.append(f"  {row['what']}\n  seen: {row['seen']}")

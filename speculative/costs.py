@@ -24,6 +24,7 @@ class Costs:
     step: float  # seconds of a plain step: a round without a draft
     c: float  # the time to draft one token, relative to `step`
     v: tuple  # v[m - 1]: the time of a round for m tokens, without the drafting, relative to `step`; v[0] = 1
+    spread: float = 0.0  # of the plain steps: the distance between their quartiles, relative to their median
 
 
 class Padded:
@@ -71,4 +72,6 @@ def measure_costs(target, drafter, tokens, *, sampling=Sampling(), verifier=reje
                 checking[k].append(seconds["target"] + seconds["verify"])
                 drafting += [seconds["draft"] / k] if k else []
     step, *more = (median(times) for times in checking.values())
-    return Costs(step, median(drafting) / step, (1.0, *(seconds / step for seconds in more)))
+    low, high = np.quantile(checking[0], (0.25, 0.75))
+    v = (1.0, *(seconds / step for seconds in more))
+    return Costs(step, median(drafting) / step, v, float(high - low) / step)

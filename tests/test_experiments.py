@@ -1,8 +1,10 @@
 """The experiments: what they predict happens, and no prediction uses the measurements it is compared with."""
 
+import ast
 import itertools
 import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,9 +18,11 @@ from speculative import (
     SpeculativeSampler,
     Typical,
     exact_match,
+    experiments,
     rejection,
 )
 from speculative.experiments import (
+    Run,
     alpha_table,
     calibrate,
     compare_drafters,
@@ -31,9 +35,11 @@ from speculative.experiments import (
     race,
     repetition,
 )
+from speculative.experiments.drafters import alpha_interval
 from speculative.experiments.gamma import implied_alpha, implied_c, theory
+from speculative.experiments.intervals import share
 from speculative.testing import TableModel
-from speculative.theory import overlap, speedup
+from speculative.theory import estimate_alpha, overlap, speedup
 
 TARGET, DRAFT = TableModel.random(5, seed=1, n_ctx=99), TableModel.random(5, seed=4, n_ctx=99)
 GREEDY, PROMPTS, N = Sampling(temperature=0), [[a, b, c] for a, b, c in itertools.product(range(2), repeat=3)] * 2, 20
@@ -61,10 +67,9 @@ def test_alpha_is_the_mean_overlap_along_the_targets_own_texts():
         p, q = (s(model(text[:-1], n_last=N)) for s, model in ((sampling, TARGET), (drafter.sampling, DRAFT)))
         overlaps.append(overlap(p, q).mean())
     assert math.isclose(expected.alpha, np.mean(overlaps))
-    half = 1.96 * np.std(overlaps, ddof=1) / math.sqrt(len(overlaps))
-    np.testing.assert_allclose(
-        [expected.alpha_low, expected.alpha_high], [np.mean(overlaps) - half, np.mean(overlaps) + half]
-    )
+    error, alpha = 2.131 * np.std(overlaps, ddof=1) / 4, expected.alpha  # t with 15 degrees of freedom, 16 texts
+    logit = np.log(alpha / (1 - alpha)) + np.array([-1, 1]) * error / (alpha * (1 - alpha))
+    np.testing.assert_allclose([expected.alpha_low, expected.alpha_high], 1 / (1 + np.exp(-logit)), rtol=1e-4)
     for K in (1, 2):
         by_formula = speedup(expected.alpha, K, expected.costs.c, expected.costs.v)
         assert math.isclose(expected.speedup_from_alpha[K - 1], by_formula)
@@ -104,8 +109,44 @@ def test_the_gain_is_that_of_the_sums_and_its_interval_that_of_the_prompts():
     plain, other = np.array([2.0, 4.0, 6.0, 3.0] * 10), np.array([1.0, 4.0, 2.0, 3.0] * 10)
     middle, low, high = gain(plain, other)
     assert middle == 1.5 and 1.25 < low < 1.5 < high < 1.8
-    assert gain(plain, other) == (middle, low, high)
-    assert gain(plain, plain / 2) == (2, 2, 2)
+    assert gain(plain, plain / 2) == (2, 2, 2) and gain(plain[:1], other[:1]) == (2, None, None)
+    same_ratio = np.array([1.0, 2.0, 3.0])  # of prompts that take longer and shorter: no spread
+    assert gain(3 * same_ratio, same_ratio) == (3, pytest.approx(3), pytest.approx(3))
+
+
+@pytest.mark.parametrize("n", [3, 4, 7, 12])
+def test_intervals_of_few_prompts_contain_the_true_value_in_95_percent_of_the_cases(n):
+    """2,000 draws each: a coverage of 0.95 is measured with a standard error of 0.005. The first-order intervals are
+    allowed 0.93 to 0.975. Of the same draws a bootstrap has 0.74 (n = 3) to 0.90, Wilson's interval 0.5."""
+    rng, n_draws = np.random.default_rng(n), 2000
+    plain = rng.lognormal(0, 0.1, (n_draws, n))
+    other = plain / rng.lognormal(math.log(1.4), 0.2, (n_draws, n))
+    true_gain = 1.4 * math.exp(-(0.2**2) / 2)  # of the sums, over infinitely many prompts
+    assert 0.93 < coverage(map(gain, plain, other), true_gain) < 0.975
+    tested = rng.integers(80, 150, (n_draws, n))
+    accepted = rng.binomial(tested, rng.beta(12, 3, (n_draws, n)))  # alpha differs by text, with a spread of 0.1
+    assert 0.93 < coverage(map(share, accepted, tested), 0.8) < 0.975
+
+
+def coverage(intervals, true):
+    return np.mean([low <= true <= high for _, low, high in intervals])
+
+
+def test_an_interval_of_a_share_by_hand():
+    assert share(np.array([3, 1]), np.array([4, 0])) == (0.75, None, None)  # the second text says nothing
+    assert share(np.zeros(3), np.zeros(3)) == (None, None, None)
+    assert share(np.array([5, 5]), np.array([5, 5])) == (1, 1, 1)
+    middle, low, high = share(np.array([1.0, 3.0]), np.array([4.0, 4.0]))
+    half = 12.7062 * 0.25 / 0.25  # t with 1 degree of freedom, the standard error of the mean, the slope of the logit
+    np.testing.assert_allclose(
+        (middle, low, high), (0.5, 1 / (1 + math.exp(half)), 1 / (1 + math.exp(-half))), rtol=1e-4
+    )
+
+
+def test_alpha_is_not_certain_where_all_of_a_few_draft_tokens_were_accepted():
+    runs = [Run(1.0, 0.5, [0], 1, 9, 9, 0)] * 4
+    found = alpha_interval(runs)
+    assert found["alpha"] == found["alpha_high"] == 1 and found["alpha_low"] == estimate_alpha(36, 0)[1] < 0.95
 
 
 def test_in_a_race_everyone_runs_on_every_prompt_with_the_same_seeds():
@@ -216,6 +257,15 @@ def test_a_drafter_that_never_drafts_has_no_alpha():
     table = alpha_table(straight, {"none": PromptLookupDrafter(30)}, [[0]], 9, sampling=GREEDY)
     assert table["rows"] == [{"drafter": "none", "alpha": None, "low": None, "high": None, "guessed": 0}]
     assert table["repetition"] == 0
+
+
+def test_the_files_are_in_one_reading_path():
+    folder, path = Path(experiments.__file__).parent, ["__init__.py"]
+    while path[-1] in {file.name for file in folder.glob("*.py")} - set(path[:-1]):
+        header = ast.get_docstring(ast.parse((folder / path[-1]).read_text(encoding="utf-8")))
+        path.append(header.splitlines()[-1].removeprefix("Next: "))
+    assert sorted(path[:-1]) == sorted(file.name for file in folder.glob("*.py"))
+    assert path[-1] == "../trace/__init__.py" and (folder / path[-1]).exists()
 
 
 def test_a_row_for_each_drafter_and_verifier():

@@ -8,15 +8,18 @@ import re
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from command import run
 from conftest import ROOT
 
 from command_line import tables
+from command_line.best_k import suggestion, suggestion_line
 from command_line.commands import BENCH, COMMANDS, COMMON, COMPARISON
 from command_line.options import NAMES, Options
 from command_line.registry import DRAFTERS, RULES
-from speculative import trace
+from command_line.verdicts import best_of
+from speculative import Generation, Round, theory, trace
 
 FEW = ("--n_tokens_to_generate", "12")
 
@@ -29,8 +32,7 @@ def report(*arguments):
 
 def texts(output):
     """The two generated texts of a printed page."""
-    blocks = output.split("\n\n", 1)[1].rsplit("\n\n", 1)[0]
-    return re.findall(r"(?:^|\n\n)(?:autoregressive|speculative)\n(.*?)\n\d+ tokens in", blocks, re.S)
+    return re.findall(r"\n\n(?:autoregressive|speculative)\n(.*?)\n\d+ tokens in", output, re.S)
 
 
 def test_the_page_and_the_json_say_the_same():
@@ -42,8 +44,16 @@ def test_the_page_and_the_json_say_the_same():
         f"target calls  {result['target_calls']} instead of 120, {120 / result['target_calls']:.2f} tokens per call"
         in page.stdout
     )
-    assert f"accepted      {result['accepted']} of {result['drafted']} drafted tokens" in page.stdout
-    assert f"by position   1: {result['acceptance_by_position'][0]:.0%}  2: " in page.stdout
+    last = page.stdout.splitlines()[-6:]  # what `| tail -n 5` shows, and the line before
+    assert [line[:14].rstrip() for line in last] == [
+        "best K", "speedup", "target calls", "accepted", "by position", "same text",
+    ]  # fmt: skip
+    assert f"accepted      {result['accepted']} of {result['drafted']} drafted tokens (" in last[3]
+    assert f"by position   1: {result['acceptance_by_position'][0]:.0%}  2: " in last[4]
+    tested = result["accepted"] + result["rejected"]
+    assert data["best_K_from"]["alpha"] == result["accepted"] / tested
+    assert f"this run (alpha {result['accepted'] / tested:.2f} of the tokens tested, c 0." in last[0]
+    assert 0 <= data["best_K"] <= data["best_K_from"]["most_K"] == 6 and list(data["best_K_from"]["v"]) == ["4"]
     assert "same text     yes, all 120 tokens" in page.stdout
     assert len(re.findall(r"120 tokens in \d+\.\d\d s, \d+\.\d tokens per second", page.stdout)) == 2
     assert re.search(r"^speedup       \d+\.\d\d$", page.stdout, re.M)
@@ -62,6 +72,40 @@ def test_the_figures_of_the_json_fit_together():
     assert sum(result["seconds_by_part"].values()) <= result["seconds"]
     assert result["tokens_per_second"] == 120 / result["seconds"]
     assert (data["K"], data["exactness"], data["target"]["name"]) == (3, "exact", "tiny-target")
+
+
+@pytest.mark.parametrize(
+    ("draft", "v", "accepted", "best"),
+    [
+        (0.2, 1.6, 3, "6 or more, by"),  # all accepted: the longest that is considered
+        (1.0, 4.0, 1, "0 (no draft), by"),  # a draft and a check as dear as a plain step
+        (0.2, 1.3, 2, "2, by"),
+    ],
+)
+def test_the_best_K_follows_from_the_rounds(draft, v, accepted, best):
+    """By hand: a plain step takes 2 s; the first rounds, with the prompt in them, do not count."""
+    nothing, drafted = np.zeros(0, np.int64), np.zeros(3, np.int64)
+    plain = [Round(nothing, nothing, 0, seconds(0, 2 + 97 * (i == 0)), None, None) for i in range(6)]
+    some = [Round(drafted, drafted, accepted, seconds(9, 99), None, None)]
+    some += [Round(drafted, drafted, accepted, seconds(6 * draft, 2 * v), None, None)] * 5
+    found = suggestion(*(Generation(nothing, nothing, rounds) for rounds in (plain, some)))
+    alpha = accepted / (accepted + (accepted < 3))
+    numbers = found["best_K_from"]
+    assert (numbers["alpha"], numbers["v"], numbers["most_K"]) == (alpha, {"4": v}, 6)
+    assert numbers["c"] == pytest.approx(draft)
+    line = [1 + (v - 1) * m / 3 for m in range(7)]
+    assert found["best_K"] == theory.best_K(alpha, draft, line) and suggestion_line(found).startswith(best)
+
+
+def seconds(draft, target):
+    return {"draft": draft, "target": target, "verify": 0.0}
+
+
+def test_nothing_is_suggested_where_nothing_was_drafted():
+    data = report("--drafter", "prompt_lookup", "--prompt", "Once", "--n_tokens_to_generate", "2")
+    assert data["best_K"] is data["best_K_from"] is None
+    page = run("--drafter", "prompt_lookup", "--prompt", "Once", "--n_tokens_to_generate", "2").stdout
+    assert "best K" not in page and "by position   nothing was drafted\n" in page
 
 
 def test_one_seed_one_text():
@@ -97,6 +141,7 @@ def test_a_prompt_of_bytes_that_are_no_text():
     [
         (["--K", "0"], "--K: expected a whole number of 1 or more, or auto, heuristic or confidence, got 0"),
         (["--K"], "--K needs a value"),
+        (["--timings", "3"], "--timings: expected one of False, True, got '3'"),
         (["--top_k", "some"], "--top_k: expected a whole number of 0 or more, got 'some'"),
         (["--stop"], "--stop needs a value"),
         (["--drafter", "early_exit", "--exit_layer", "99"], "expected an exit after 1 to "),
@@ -208,7 +253,7 @@ def test_gumbel_gives_one_text_at_any_temperature():
 
 
 def test_a_lossy_rule_says_so():
-    assert "law           LOSSY" in run("--verifier", "typical", "--temperature", "1", *FEW).stdout
+    assert "output        LOSSY" in run("--verifier", "typical", "--temperature", "1", *FEW).stdout
     assert "LOSSY" not in run("--temperature", "1", *FEW).stdout
 
 
@@ -292,7 +337,8 @@ def test_no_text_option_is_read_as_a_number():
 
 
 def test_statistics_as_llama_cpp_prints_them():
-    data, page = report("--drafter", "early_exit", *FEW), run("--drafter", "early_exit", *FEW).stdout
+    data, page = report("--drafter", "early_exit", *FEW), run("--drafter", "early_exit", "--timings", *FEW).stdout
+    assert "n_draft = " not in run("--drafter", "early_exit", "--timings", "False", *FEW).stdout
     figures, result = data["llama_cpp"], data["speculative"]
     assert (figures["n_predict"], figures["n_drafted"], figures["n_accept"]) == (
         12, result["drafted"], result["accepted"],
@@ -311,7 +357,7 @@ def test_statistics_as_llama_cpp_prints_them():
     assert re.search(r"^sampling time = \d+\.\d ms, total time = \d+\.\d ms$", page, re.M)
 
 
-SHORT = ("--n_prompts", "3", "--n_tokens_to_generate", "6", "--drafter", "ngram")
+SHORT = ("--n_prompts", "6", "--n_tokens_to_generate", "6", "--drafter", "ngram")
 
 
 def test_calibrate_predicts_and_measures(tmp_path):
@@ -319,34 +365,93 @@ def test_calibrate_predicts_and_measures(tmp_path):
     data = json.loads((tmp_path / "report.json").read_text())
     assert [row["K"] for row in data["rows"]] == list(range(1, 9))
     assert data["costs"]["v"][0] == 1 and 0 < data["alpha"] < 1
-    assert (data["n_prompts_expected"], data["n_prompts_timed"], data["n_tokens"]) == (2, 1, 6)
+    assert (data["n_prompts_expected"], data["n_prompts_timed"], data["n_tokens"]) == (4, 2, 6)
     for row in data["rows"]:
         assert 1 <= row["expected_tokens_per_call"] <= row["K"] + 1 and 1 <= row["tokens_per_call"] <= row["K"] + 1
         assert row["low"] <= row["speedup"] <= row["high"]
     gains = [1, *(row["expected_speedup"] for row in data["rows"])]
     assert data["best_K"] == gains.index(max(gains))
-    parts = "text 1: 1 of 4, _ s\ntext 2: 2 of 4, _ s\ncosts: 3 of 4, _ s\nprompt 1: 4 of 4, _ s\n"
+    names = ("text 1", "text 2", "text 3", "text 4", "costs", "prompt 1", "prompt 2")
+    parts = "".join(f"{name}: {i} of 7, _ s\n" for i, name in enumerate(names, 1))
     assert page.returncode == 0 and re.sub(r"\d+ s$", "_ s", page.stderr, flags=re.M) == parts
     assert re.search(
         r"^costs   a plain step \d+\.\d\d ms, c = \d\.\d{3}, v\(1\.\.9\) = 1\.00( \d+\.\d\d){8}$", page.stdout, re.M
     )
-    assert len(re.findall(r"^  \d( +\d\.\d\d){5}  \d\.\d\d to \d\.\d\d$", page.stdout, re.M)) == 8
+    assert len(re.findall(r"^  \d( +\d\.\d\d){5}  \d\.\d\d to \d+\.\d\d$", page.stdout, re.M)) == 8
     assert re.search(r"at most \d+\.\d% apart, at K = \d\.$", page.stdout, re.M)
 
 
-@pytest.mark.parametrize(("best_K", "verdict"), [(0, "Speculation does not pay here"), (2, "Best is K = 2, with an")])
-def test_calibrate_says_what_to_do(best_K, verdict):
-    row = {"expected_tokens_per_call": 1.5, "tokens_per_call": 1.4, "speedup_from_alpha": 1.2, "expected_speedup": 1.1}
-    rows = [{"K": K, **row, "speedup": K, "low": 0.9, "high": 2.0} for K in (1, 2)]
-    model = {"name": "some model"}
-    page = tables.calibrate({
-        "target": model, "draft": model, "machine": "any", "costs": {"step": 0.002, "c": 0.1, "v": [1, 1.5, 2]},
-        "alpha": 0.5, "alpha_low": 0.4, "alpha_high": 0.6, "n_prompts_expected": 2, "n_prompts_timed": 1, "n_tokens": 9,
-        "rows": rows, "expected_speedup": [1.1, 1.1], "best_K": best_K,
-    })  # fmt: skip
-    assert verdict in page and "a plain step 2.00 ms, c = 0.100, v(1..3) = 1.00 1.50 2.00" in page
-    assert "  2      1.50      1.40           1.20      1.10      2.00  0.90 to 2.00" in page
+CALIBRATED = {
+    "target": {"name": "some model"}, "draft": {"name": "some model"}, "machine": "any", "alpha": 0.5, "alpha_low": 0.4,
+    "alpha_high": 0.6, "n_prompts_expected": 2, "n_prompts_timed": 3, "n_tokens": 9, "best_K": 2,
+    "costs": {"step": 0.002, "c": 0.1, "v": [1, 1.5, 2], "spread": 0.1},
+    "rows": [
+        {
+            "K": K, "expected_tokens_per_call": 1.5, "tokens_per_call": 1.4, "speedup_from_alpha": 1.2,
+            "expected_speedup": 1.1, "speedup": K, "low": K - 0.5, "high": 2.5,
+        }
+        for K in (1, 2)
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("best_K", "interval", "verdict"),
+    [
+        (2, (1.5, 2.5), "Yes: K = 2 is expected to be the fastest, 1.10 times as fast as the target alone, and was "),
+        (2, (0.5, 2.5), "Unclear: K = 2 is"),
+        (2, (0.5, 0.9), "No: K = 2 is"),
+        (2, (None, None), "Unclear: K = 2 is"),
+        (0, (0.5, 2.5), "No: every K is expected to be slower than the target alone."),
+        (0, (1.5, 2.5), "Unclear: every K is expected to be slower than the target alone, but K = 2 was measured at 2"),
+        (0, (None, None), "No: every K is"),
+    ],
+)
+def test_calibrate_says_whether_it_pays(best_K, interval, verdict):
+    first, second = CALIBRATED["rows"]
+    rows = [first, {**second, "low": interval[0], "high": interval[1]}]
+    page = tables.calibrate({**CALIBRATED, "best_K": best_K, "rows": rows})
+    assert f"\nDoes it pay here? {verdict}" in page and "WARNING" not in page
+    assert "a plain step 2.00 ms, c = 0.100, v(1..3) = 1.00 1.50 2.00" in page
+    shown = "0.50 to 2.50" if interval == (0.5, 2.5) else "1.50 to 2.50" if interval == (1.5, 2.5) else ""
+    assert f"  2      1.50      1.40           1.20      1.10      2.00  {shown}" in page
     assert "at most 45.0% apart, at K = 2" in page  # 1.1 / 2 - 1
+
+
+@pytest.mark.parametrize(
+    ("v", "spread", "load", "why"),
+    [
+        ([1, 0.7, 1.02], 0, 0, "v(2) = 0.70 is below 1"),
+        ([1, 1.5, 1.2], 0, 0, "v falls from 1.50 at 2 tokens to 1.20 at 3"),
+        ([1, 1.1, 1.05], 0.42, 0, "the quartiles of a plain step are 42% of it apart"),
+        ([1, 1.1, 1.2], 0, 1e4, "the load average was 10000.0 at the start"),
+    ],
+)
+def test_calibrate_warns_of_times_that_contradict_themselves(v, spread, load, why):
+    costs = {**CALIBRATED["costs"], "v": v, "spread": spread}
+    page = tables.calibrate({**CALIBRATED, "costs": costs, "load_average": load})
+    assert f"\nWARNING: do not rely on these times ({why}): measure again on a quiet machine.\n" in page
+    assert ("BUSY: load average" in page) == bool(load)
+
+
+@pytest.mark.parametrize(
+    ("low", "sentence"),
+    [
+        (2.6, "a with block, 3.00. Its interval is above all others."),
+        (2.5, "a with block, 3.00. These prompts do not tell it apart from 1 of the 2 others: the intervals overlap."),
+        (1.0, "a with block, 3.00. These prompts do not tell it apart from all 2 others: the intervals overlap."),
+        (None, "a with block, 3.00. These prompts do not tell it apart from all 2 others: the intervals overlap."),
+    ],
+)
+def test_a_method_is_called_the_best_only_where_the_intervals_part(low, sentence):
+    rows = [
+        {"drafter": "a", "verifier": rule, "exactness": exactness, "kinds": {"all": {"x": x, "low": lo, "high": hi}}}
+        for rule, exactness, x, lo, hi in (
+            ("rejection", "exact", 2.0, 1.5, 2.5), ("block", "exact", 3.0, low, 3.5),
+            ("gumbel", "exact", 1.0, 0.9, 1.1), ("typical", "LOSSY", 9.0, 8.0, 10.0),
+        )
+    ]  # fmt: skip
+    assert best_of(rows, "x", "low", "high", "Most") == f"Most of the exact methods: {sentence}\n"
 
 
 def test_the_table_of_drafters():

@@ -39,6 +39,7 @@ def normal(output):
     """A page of main.py without the measurements that depend on the machine and the moment."""
     output = re.sub(r"in \d+\.\d\d s, \d+\.\d tokens per second", "in _ s, _ tokens per second", output)
     output = re.sub(r"^.* time .*$", lambda line: re.sub(r"\d+\.\d+", "_", line.group()), output, flags=re.M)
+    output = re.sub(r"^best K        .*\(alpha (\d\.\d\d) .*$", r"best K        _ (alpha \1 _", output, flags=re.M)
     return re.sub(r"^speedup       \d+\.\d\d$", "speedup       _", output, flags=re.M)
 
 

@@ -1,16 +1,18 @@
-"""The experiments of the literature, over any models handed in. Start reading at clock.py.
+"""The experiments of the literature, on any models.
 
-Every experiment takes `keep`, a function (name, measure) that gives measure() or what measure() gave before, and calls
-it for each part that takes long: so that whoever keeps the parts, which are plain numbers, lists and dicts, can go on
-with an experiment that was interrupted.
+Every experiment takes `keep`, a function (name, measure) that returns measure(), or what measure() returned earlier.
+The experiment calls it for each part that takes long. A caller that stores the parts, which are plain numbers, lists
+and dicts, can resume an interrupted experiment.
+Next: clock.py
 """
 
 from .alpha import alpha_table
 from .assisted import native_and_assisted
 from .calibration import Forecast, calibrate, forecast
-from .clock import Run, SharedNoise, gain, race, total, under
+from .clock import Run, SharedNoise, race, total, under
 from .drafters import compare_drafters
 from .gamma import fit, gamma_table
+from .intervals import gain
 from .methods import method_table
 from .repeated import repetition
 

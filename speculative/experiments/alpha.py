@@ -1,8 +1,8 @@
-"""The table of acceptance: alpha of every drafter at every temperature, along the target's own text.
+"""The acceptance table: alpha of every drafter at every temperature, along the target's own text.
 
-alpha is measured as it is defined, without a draw: at each place of the target's text the drafter is asked for one
-guess, and the overlap of p with the distribution q it was drawn from is the probability that such a guess is accepted.
-A drafter that copies has no guess at some places; alpha is the mean over the others, `guessed` the share that they are.
+alpha is computed from its definition, without sampling error: at each place of the target's text the drafter proposes
+one token, and the overlap of p with the distribution q of that token is the probability that it is accepted. A drafter
+that copies proposes nothing at some places. alpha is the mean over the other places, and `guessed` is their share.
 Source: arXiv:2211.17192, corollary 3.6; in form, its table 3.
 Next: methods.py
 """
@@ -13,7 +13,8 @@ import numpy as np
 
 from ..autoregressive import AutoregressiveSampler
 from ..theory import overlap
-from .clock import at_once, ratio
+from .clock import at_once
+from .intervals import share
 from .repeated import repetition
 
 
@@ -24,17 +25,18 @@ def alpha_table(target, drafters, prompts, n_tokens, *, sampling, seed=0, progre
     ----------
     target : LanguageModel
     drafters : dict name -> Drafter
-        With the sampling that they are to draft with.
+        Each with the sampling that it drafts with.
     prompts, n_tokens, seed, progress, keep
         As in `race`.
     sampling : Sampling
-        The target's.
+        The sampling of the target.
 
     Returns
     -------
     dict
-        repetition: the mean `repetition` of the target's texts; rows, for each drafter: alpha, low, high (from drawing
-        the texts anew; None where nothing was guessed), guessed.
+        repetition: the mean `repetition` of the target's texts; rows, for each drafter: alpha; low and high, a t
+        interval over the texts; guessed, the share of the places where the drafter proposed a token. alpha, low and
+        high are None where nothing was proposed, low and high also where it was in a single text.
     """
     texts = []
     for i, prompt in enumerate(progress(prompts)):
@@ -43,14 +45,14 @@ def alpha_table(target, drafters, prompts, n_tokens, *, sampling, seed=0, progre
     rows = []
     for j, name in enumerate(drafters):
         sums, counts = (np.array([text[what][j] for text in texts]) for what in ("overlap", "guessed"))
-        alpha, low, high = ratio(sums, counts)
+        alpha, low, high = share(sums, counts)
         guessed = float(counts.sum() / (n_tokens * len(prompts)))
         rows.append({"drafter": name, "alpha": alpha, "low": low, "high": high, "guessed": guessed})
     return {"repetition": float(np.mean([text["repetition"] for text in texts])), "rows": rows}
 
 
 def overlaps_along(target, drafters, prompt, n_tokens, sampling, seed):
-    """Along one text: for each drafter the sum of the overlaps, and the number of places that it guesses at."""
+    """Along one text, for each drafter: the sum of the overlaps, and the number of places where it proposes a token."""
     generation = AutoregressiveSampler(target, sampling=sampling).generate(prompt, n_tokens, seed, keep_probs=True)
     text, rng = [*generation.prompt.tolist(), *generation.tokens.tolist()], np.random.default_rng(seed)
     sums, counts = [], []

@@ -1,4 +1,4 @@
-"""The plain question: seconds for the same work, natively and assisted by a draft.
+"""Seconds for the same work, native (the target alone) and assisted by a draft.
 
 Source, in form: the table of native and assisted seconds in TinyLlama's speculative_decoding/README.md (2023).
 Next: calibration.py
@@ -7,7 +7,8 @@ Next: calibration.py
 from ..autoregressive import AutoregressiveSampler
 from ..sampler import SpeculativeSampler
 from ..verifiers.rejection import rejection
-from .clock import SharedNoise, at_once, gain_of, race, total
+from .clock import SharedNoise, at_once, race, total
+from .intervals import gain_of
 
 
 def native_and_assisted(
@@ -24,29 +25,31 @@ def native_and_assisted(
     progress=iter,
     keep=at_once,
 ):
-    """The target alone and with each drafter, in turn on each prompt.
+    """Time the target alone and with each drafter; they take turns on each prompt.
 
     Parameters
     ----------
     target : LanguageModel
     drafters : dict name -> (target, drafter)
-        Each with the target it works with, which has the same logits as `target`.
+        Each drafter with the target that it runs on, whose logits equal those of `target`.
     prompts, n_tokens, seed, progress, keep
         As in `race`.
     sampling : Sampling
-        The target's.
+        The sampling of the target.
     K, verifier
         As in `SpeculativeSampler`.
     shared_noise : bool
-        One seed, one text, with and without a draft; for the verifier exact_match.
+        Use common random numbers (Gumbel), so that one seed gives one text with and without a draft; needs the
+        verifier exact_match.
 
     Returns
     -------
     runs : dict name -> list of Run
         One for each prompt; "native" is the target alone.
     rows : dict name -> dict
-        For each drafter, over all prompts: native_seconds, seconds, speedup, low, high, native_tokens_per_second,
-        tokens_per_second, tokens_per_call, and same_texts, how many texts are the same both ways.
+        For each drafter, over all prompts: native_seconds, seconds; speedup with low and high, a t interval over the
+        prompts (`gain`); native_tokens_per_second, tokens_per_second, tokens_per_call; same_texts, the number of
+        prompts for which both texts are the same.
     """
     samplers = {"native": AutoregressiveSampler(target, sampling=sampling)}
     for name, (own_target, drafter) in drafters.items():
@@ -58,7 +61,7 @@ def native_and_assisted(
 
 
 def compared(native, assisted):
-    """The sums over two lists of Run as a dict, see `native_and_assisted`."""
+    """A row of `native_and_assisted`, from two lists of Run."""
     before, after = total(native), total(assisted)
     return {
         "native_seconds": before.seconds,

@@ -1,4 +1,4 @@
-"""A prediction beside the clock: what costs and acceptance promise, and what other prompts then take.
+"""The speedup predicted from costs and acceptance, next to the speedup measured on other prompts.
 
 Next: drafters.py
 """
@@ -12,39 +12,40 @@ from ..autoregressive import AutoregressiveSampler
 from ..costs import Costs, measure_costs
 from ..sampler import SpeculativeSampler
 from ..theory import acceptance_of, expected_time, overlap, speedup
-from .clock import at_once, gain_of, race, total
+from .clock import at_once, race, total
+from .intervals import gain_of, share
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """What costs and texts promise, before any speculative text was timed."""
+    """What costs and texts predict, before any speculative text is timed."""
 
     costs: Costs
     alpha: float  # mean overlap of p and q over the target's own texts ...
-    alpha_low: float  # ... and its 95 % interval, from the spread between texts
+    alpha_low: float  # ... with a 95 % t interval over the texts, see intervals.py
     alpha_high: float
     tokens_per_call: tuple  # [K - 1]: expected for these texts, K = 1 .. most
     expected_speedup: tuple  # [K - 1]: for these texts
-    speedup_from_alpha: tuple  # [K - 1]: by the formula for one alpha
-    best_K: int  # by `expected_speedup`; 0 where speculation does not pay
+    speedup_from_alpha: tuple  # [K - 1]: by the formula with one alpha everywhere
+    best_K: int  # the K of the largest `expected_speedup`; 0 where every K is slower than the target alone
 
 
 def forecast(target, drafter, prompts, n_tokens, *, sampling, most=8, seed=0, progress=iter, keep=at_once):
-    """A `Forecast` for speculative sampling by the rule of rejection.
+    """A `Forecast` for speculative sampling with rejection sampling as the acceptance rule.
 
-    The target continues each prompt alone. Along its texts p and q say how likely each token would have been accepted
-    as a guess, and `theory.expected_time` how many rounds of which cost that makes: no guess is drawn, and nothing is
-    assumed about the texts. The costs are measured in the middle of the first text.
+    The target continues each prompt alone. Along its texts, p and q give the probability that each token would have
+    been accepted as a draft token, and `theory.expected_time` turns these into a number of rounds and their cost. No
+    draft token is drawn, and nothing is assumed about the texts. The costs are measured in the middle of the first.
 
     Parameters
     ----------
     target : LanguageModel
     drafter : ModelDrafter
-        Or another with `model` and `sampling`, whose guesses depend on the text before them alone.
+        Or another drafter with `model` and `sampling` whose proposals depend on the preceding text alone.
     prompts, n_tokens, seed, progress, keep
         As in `race`.
     sampling : Sampling
-        The target's.
+        The sampling of the target.
     most : int
         The largest K.
     """
@@ -56,12 +57,12 @@ def forecast(target, drafter, prompts, n_tokens, *, sampling, most=8, seed=0, pr
     measure = partial(measure_costs, target, drafter, middle, sampling=sampling, most=most, repeats=25)
     costs = Costs(**keep("costs", lambda: asdict(measure())))
     acceptances, overlaps = ([text[name] for text in texts] for name in ("acceptance", "overlap"))
-    alpha, spread = np.mean(overlaps), 1.96 * np.std(overlaps, ddof=1) / np.sqrt(len(overlaps))
+    alpha, low, high = share(np.array(overlaps), np.ones(len(overlaps)))
     calls = [sum(expected_time(a, K) for a in acceptances) for K in range(1, most + 1)]
     times = [sum(expected_time(a, K, costs.c, costs.v) for a in acceptances) for K in range(1, most + 1)]
     n, gains = n_tokens * len(texts), [n_tokens * len(texts) / time for time in times]
     return Forecast(
-        costs, float(alpha), float(alpha - spread), float(min(1, alpha + spread)),
+        costs, alpha, low, high,
         tokens_per_call=tuple(n / number for number in calls),
         expected_speedup=tuple(gains),
         speedup_from_alpha=tuple(speedup(alpha, K, costs.c, costs.v) for K in range(1, most + 1)),
@@ -70,7 +71,7 @@ def forecast(target, drafter, prompts, n_tokens, *, sampling, most=8, seed=0, pr
 
 
 def acceptance_along(target, drafter, prompt, n_tokens, sampling, seed):
-    """The target's own text, prompt and all, and along it what a guess is worth, in plain numbers."""
+    """The target's own text, with its prompt, and how likely draft tokens are accepted along it, in plain numbers."""
     alone = AutoregressiveSampler(target, sampling=sampling)
     generation = alone.generate(prompt, n_tokens, seed, keep_probs=True)
     text = [*generation.prompt.tolist(), *generation.tokens.tolist()]
@@ -84,11 +85,11 @@ def acceptance_along(target, drafter, prompt, n_tokens, sampling, seed):
 
 
 def calibrate(target, drafter, prompts, n_tokens, *, sampling, most=8, seed=0, progress=iter, keep=at_once):
-    """(Forecast, rows): what two thirds of the prompts promise, and what the clock says of the others.
+    """(Forecast, rows): a prediction from two thirds of the prompts, and measurements on the other third.
 
-    A row is a dict for K = 1 .. most: the expected and measured tokens per target call and speedup, and the interval of
-    the measured one. The prediction knows neither the prompts nor the clock of the texts that it is held against.
-    Parameters as in `forecast`.
+    A row is a dict for one K of 1 .. most: the expected and the measured tokens per target call and speedup, and a t
+    interval over the prompts for the measured speedup (`gain`). The prediction uses neither the prompts nor the times
+    that it is compared with. Parameters as in `forecast`.
     """
     n_timed = len(prompts) // 3
     common = {"progress": progress, "keep": keep}

@@ -1,22 +1,18 @@
-"""Samplers in turn on one prompt after the other, with a clock: what every table of times is made of.
+"""A race: the samplers take turns on one prompt after the other, timed. Every table of times comes from a race.
 
-Times are those of texts whose prompts are in all caches already, behind a few tokens that do not count. Samplers take
-turns on each prompt, so that a machine that slows down slows all of them. An interval comes from drawing the prompts
-anew (a bootstrap of 1,000 draws, 95 %): it covers the texts and the machine's moods, as far as they differ from prompt
-to prompt.
-Next: assisted.py
+The clock starts after the prompt has been processed and a few warm-up tokens generated. Since the samplers take turns
+on each prompt, a machine that slows down slows all of them. intervals.py says how far the prompts can be trusted.
+Next: intervals.py
 """
 
 from dataclasses import asdict, dataclass
 from functools import partial
 from time import perf_counter
 
-import numpy as np
-
 from ..interfaces import Sampler, collect
 from ..rng import Gumbel
 
-N_WARM = 4  # tokens before the clock starts
+N_WARM = 4  # tokens generated before the clock starts
 
 
 @dataclass(frozen=True)
@@ -24,7 +20,7 @@ class Run:
     """One generation and its time, in plain numbers."""
 
     seconds: float
-    draft_seconds: float  # of these
+    draft_seconds: float  # the part of them spent drafting
     tokens: list  # the new ones
     target_calls: int
     drafted: int
@@ -38,7 +34,7 @@ class Run:
 
 @dataclass(frozen=True)
 class SharedNoise:
-    """A sampler that makes Gumbel(seed) of its seed: with the verifier exact_match, one seed gives one text."""
+    """A sampler on common random numbers, Gumbel(seed): with the verifier exact_match, one seed gives one text."""
 
     sampler: Sampler
 
@@ -50,12 +46,12 @@ class SharedNoise:
 
 
 def at_once(name, measure):
-    """The `keep` of an experiment that keeps nothing."""
+    """A `keep` that stores nothing."""
     return measure()
 
 
 def under(prefix, keep):
-    """The `keep` of an experiment that is a part of another: with longer names."""
+    """A `keep` for an experiment inside another: it puts a prefix before the names."""
     return lambda name, measure: keep(f"{prefix}, {name}", measure)
 
 
@@ -67,13 +63,13 @@ def race(samplers, prompts, n_tokens, *, seed=0, progress=iter, keep=at_once):
     samplers : dict name -> Sampler
     prompts : list of sequences of int
     n_tokens : int
-        To generate for each prompt.
+        How many to generate for each prompt.
     seed : int
-        Of the first prompt's random numbers; the next has the next.
+        The seed for the first prompt; the next prompt uses seed + 1, and so on.
     progress : callable
-        Put around the prompts, such as tqdm.
+        A wrapper for the list of prompts, such as tqdm.
     keep : callable
-        See __init__.py; here a part is a prompt.
+        See __init__.py. Here each prompt is a part.
 
     Returns
     -------
@@ -88,10 +84,10 @@ def race(samplers, prompts, n_tokens, *, seed=0, progress=iter, keep=at_once):
 
 
 def lap(samplers, prompt, n_tokens, seed, first):
-    """Each sampler on one prompt, the one with number `first` first: the runs as dicts, in the samplers' order."""
+    """Run each sampler on one prompt, starting with sampler number `first`; the runs as dicts, in the given order."""
     names, runs = list(samplers), {}
     for name in names[first:] + names[:first]:
-        samplers[name].generate(prompt, min(n_tokens, N_WARM), seed)  # the prompt into the caches, all code once
+        samplers[name].generate(prompt, min(n_tokens, N_WARM), seed)  # fills the caches, runs all code once
         rounds = samplers[name].rounds(prompt, n_tokens, seed)
         started = perf_counter()
         generation = collect(prompt, rounds)
@@ -104,31 +100,6 @@ def lap(samplers, prompt, n_tokens, seed, first):
 
 
 def total(runs):
-    """All runs as one."""
+    """The sum of the runs, as one Run."""
     sums = {name: sum(getattr(run, name) for run in runs) for name in Run.__dataclass_fields__ if name != "tokens"}
     return Run(tokens=[token for run in runs for token in run.tokens], **sums)
-
-
-def ratio(above, below, n_draws=1000):
-    """(ratio, low, high) of the sums of two arrays [n_prompts], and its interval; None where there is nothing below."""
-    drawn = np.random.default_rng(0).integers(len(above), size=(n_draws, len(above)))
-    above_sums, below_sums = above[drawn].sum(axis=1), below[drawn].sum(axis=1)
-    if not below.sum():
-        return None, None, None
-    ratios = above_sums[below_sums > 0] / below_sums[below_sums > 0]
-    return (float(above.sum() / below.sum()), *np.quantile(ratios, [0.025, 0.975]).tolist())
-
-
-def gain(plain, other, n_draws=1000):
-    """(speedup, low, high) of the seconds [n_prompts] of two samplers: the ratio of their sums, and its interval.
-
-    >>> gain(np.array([3.0, 3.0]), np.array([2.0, 2.0]))
-    (1.5, 1.5, 1.5)
-    """
-    return ratio(plain, other, n_draws)
-
-
-def gain_of(plain, other):
-    """The `gain` of two lists of Run as a dict: speedup, low, high."""
-    seconds = (np.array([run.seconds for run in runs]) for runs in (plain, other))
-    return dict(zip(("speedup", "low", "high"), gain(*seconds)))

@@ -1,38 +1,42 @@
-"""Every drafter in a table, at the draft length that was fastest.
+"""A table of all drafters, each at its fastest draft length.
 
 Next: repeated.py
 """
+
+import numpy as np
 
 from ..autoregressive import AutoregressiveSampler
 from ..sampler import SpeculativeSampler
 from ..theory import estimate_alpha
 from ..verifiers.rejection import rejection
-from .clock import at_once, gain_of, race, total
+from .clock import at_once, race, total
+from .intervals import gain_of, share
 
 
 def compare_drafters(
     target, drafters, prompts, n_tokens, *, sampling, lengths=(1, 2, 4, 8), seed=0, progress=iter, keep=at_once
 ):
-    """One row for each drafter, at the draft length that was fastest.
+    """A row for each drafter, at its fastest draft length.
 
     Parameters
     ----------
     target : LanguageModel
     drafters : dict name -> (target, drafter)
-        Each with the target it works with, which has the same logits as `target`.
+        Each drafter with the target that it runs on, whose logits equal those of `target`.
     prompts, n_tokens, seed, progress, keep
         As in `race`.
     sampling : Sampling
-        The target's.
+        The sampling of the target.
     lengths : sequence of int
-        Of these draft lengths the fastest is shown; as the best of several measurements it is a little flattered.
+        The draft lengths tried. The fastest is shown; as the best of several measurements it looks a little too good.
 
     Returns
     -------
     list of dict
-        drafter; alpha, alpha_low, alpha_high: accepted / (accepted + rejections), over all lengths; K, the best length;
-        c: seconds for a drafted token over those of a plain step; tokens_per_call; speedup, low, high; exactness, of
-        the rule. alpha and c are None where nothing was drafted.
+        drafter; alpha: accepted / (accepted + rejected) draft tokens, over all lengths; alpha_low, alpha_high, see
+        `alpha_interval`; K, the fastest length; c: seconds to draft a token over seconds of a plain step;
+        tokens_per_call; speedup with low and high, a t interval over the prompts (`gain`); exactness of the rule. alpha
+        and c are None where nothing was drafted.
     """
     samplers = {"alone": AutoregressiveSampler(target, sampling=sampling)}
     for name, (own_target, drafter) in drafters.items():
@@ -43,12 +47,10 @@ def compare_drafters(
     for name in drafters:
         gains = {K: gain_of(results["alone"], results[name, K]) for K in lengths}
         K = max(lengths, key=lambda K: gains[K]["speedup"])
-        everything, best = total([run for K in lengths for run in results[name, K]]), total(results[name, K])
-        alpha, *interval = estimate_alpha(everything.accepted, everything.rejected)
+        best = total(results[name, K])
         rows.append({
             "drafter": name,
-            "alpha": alpha if everything.accepted + everything.rejected else None,
-            **dict(zip(("alpha_low", "alpha_high"), interval)),
+            **alpha_interval([total(runs) for runs in zip(*(results[name, K] for K in lengths))]),
             "c": best.draft_seconds / best.drafted / step if best.drafted else None,
             "K": K,
             "tokens_per_call": best.tokens_per_call,
@@ -56,3 +58,17 @@ def compare_drafters(
             "exactness": rejection.exactness,
         })  # fmt: skip
     return rows
+
+
+def alpha_interval(runs):
+    """alpha, alpha_low and alpha_high of a Run for each prompt: a t interval over the prompts, and at least Wilson's.
+
+    Wilson's interval counts the tokens as independent. It matters where all prompts have the same alpha, such as 1: the
+    spread between them is then 0, and yet so few tokens do not show that alpha is 1.
+    """
+    accepted, rejected = (np.array([getattr(run, what) for run in runs]) for what in ("accepted", "rejected"))
+    alpha, low, high = share(accepted, accepted + rejected)
+    if low is not None:
+        _, least, most = estimate_alpha(accepted.sum(), rejected.sum())
+        low, high = min(low, least), max(high, most)
+    return {"alpha": alpha, "alpha_low": low, "alpha_high": high}

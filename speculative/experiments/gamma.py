@@ -1,8 +1,9 @@
-"""The table of draft lengths: speedup in time and in target calls for K = 1, 2, ..., and what one alpha and one c say.
+"""The table of draft lengths: speedup in time and in target calls for K = 1, 2, ..., and a fit of one alpha and one c.
 
-Theory has two numbers. alpha, the probability that a guess is accepted, gives the tokens per call; c, the cost of a
-guess over that of a plain step, gives the time: a round of k guesses takes 1 + c k plain steps. Here c is all that a
-guess costs, to draft and to check: where a check is free, as in the paper, it is the draft's alone.
+The theory has two parameters. alpha, the probability that a draft token is accepted, gives the tokens per call. c, the
+cost of a draft token over that of a plain step, gives the time: a round with k draft tokens takes 1 + c k plain steps.
+Here c is the whole cost of a draft token, to draft it and to check it. In the paper a check is free, and c is the cost
+of drafting alone.
 Sources: the table of LMFlow (arXiv:2306.12420, its speculative_inference example), in form; arXiv:2211.17192, equation
 (1) and theorem 3.8.
 Next: alpha.py
@@ -15,14 +16,15 @@ import numpy as np
 from ..autoregressive import AutoregressiveSampler
 from ..sampler import SpeculativeSampler
 from ..theory import expected_time, expected_tokens
-from .clock import at_once, gain_of, race, total
+from .clock import at_once, race, total
+from .intervals import calls_of, gain_of
 from .repeated import repetition
 
 
 def gamma_table(
     target, drafter, prompts, n_tokens, *, sampling, lengths=tuple(range(1, 11)), seed=0, progress=iter, keep=at_once
 ):
-    """What each draft length gives, and the theory with one alpha and one c beside it, as a dict.
+    """What each draft length gives, next to the theory with one alpha and one c, as a dict.
 
     Parameters
     ----------
@@ -31,15 +33,16 @@ def gamma_table(
     prompts, n_tokens, seed, progress, keep
         As in `race`.
     sampling : Sampling
-        The target's.
+        The sampling of the target.
     lengths : sequence of int
 
     Returns
     -------
     dict
         alpha, c: fitted to all rows; c_draft: the part of c that is drafting, measured; repetition: the mean
-        `repetition` of the target's own texts; rows, for each K: speedup, low, high; tokens_per_call, which is the
-        speedup in target calls; alpha and c, as this row alone implies them; theory_tokens_per_call, theory_speedup.
+        `repetition` of the target's own texts; rows, for each K: speedup with low and high, tokens_per_call (the
+        speedup in target calls) with calls_low and calls_high, both t intervals over the prompts; alpha and c as this
+        row alone implies them; theory_tokens_per_call, theory_speedup.
     """
     samplers = {K: SpeculativeSampler(target, drafter, K=K, sampling=sampling) for K in lengths}
     samplers["alone"] = AutoregressiveSampler(target, sampling=sampling)
@@ -47,8 +50,8 @@ def gamma_table(
     alone, everything = runs["alone"], total([run for K in lengths for run in runs[K]])
     if not everything.drafted:
         raise ValueError(
-            "no guess was made in these texts, so there is no alpha and no c to fit: take longer texts, or a drafter "
-            "that guesses in them"
+            "nothing was drafted in these texts, so there is no alpha and no c to fit: take longer texts, or another "
+            "drafter"
         )
     totals, gains = {K: total(runs[K]) for K in lengths}, {K: gain_of(alone, runs[K]) for K in lengths}
     drafted_per_call = [totals[K].drafted / totals[K].target_calls for K in lengths]
@@ -57,7 +60,7 @@ def gamma_table(
     rows = []
     for K, made, drafted in zip(lengths, tokens_per_call, drafted_per_call):
         rows.append({
-            "K": K, **gains[K], "tokens_per_call": made,
+            "K": K, **gains[K], **calls_of(runs[K]),
             "alpha": implied_alpha(K, made, n_tokens),
             "c": implied_c(drafted, made, gains[K]["speedup"]),
             "theory_tokens_per_call": theory(alpha, K, n_tokens),
@@ -73,9 +76,9 @@ def gamma_table(
 
 
 def theory(alpha, K, n_tokens=math.inf, c=0.0):
-    """The speedup over a text of n_tokens for one alpha and one c; without c, the tokens per call.
+    """The speedup over a text of n_tokens with one alpha and one c; without c, the tokens per call.
 
-    The last rounds of a text draft less, to end where it ends: of 64 tokens they cost some per cent.
+    The last rounds of a text draft fewer tokens, since the text ends there. For 64 tokens this costs a few per cent.
 
     >>> round(theory(0.8, 4), 2), round(theory(0.8, 4, 64), 2), round(theory(0.8, 4, c=0.1), 2)
     (3.36, 3.28, 2.4)
@@ -86,12 +89,12 @@ def theory(alpha, K, n_tokens=math.inf, c=0.0):
 
 
 def implied_c(drafted_per_call, tokens_per_call, speedup):
-    """The c of one row: a call with its guesses took tokens_per_call / speedup plain steps, and that is 1 + c k."""
+    """The c of one row: a call with its k draft tokens took tokens_per_call / speedup plain steps, which is 1 + c k."""
     return (tokens_per_call / speedup - 1) / drafted_per_call if drafted_per_call else None
 
 
 def implied_alpha(K, tokens_per_call, n_tokens=math.inf):
-    """The alpha with which K guesses make this many tokens per call: `theory` grows with alpha, so halve the interval.
+    """The alpha for which K draft tokens give this many tokens per call, by bisection: `theory` grows with alpha.
 
     >>> round(implied_alpha(4, 3.3616), 6)
     0.8
@@ -104,7 +107,7 @@ def implied_alpha(K, tokens_per_call, n_tokens=math.inf):
 
 
 def fit(lengths, tokens_per_call, speedups, n_tokens=math.inf, drafted_per_call=None):
-    """(alpha, c) that explain all rows best, by least squares: alpha the tokens per call, c the time of a call.
+    """(alpha, c) fitted to all rows by least squares: alpha to the tokens per call, c to the time of a call.
 
     Parameters
     ----------
@@ -114,7 +117,7 @@ def fit(lengths, tokens_per_call, speedups, n_tokens=math.inf, drafted_per_call=
     n_tokens : int
         The length of the texts.
     drafted_per_call : sequence of float, optional
-        A little less than K where a text ends; K by default.
+        A little less than K, since texts end; K by default.
 
     Examples
     --------
@@ -130,12 +133,12 @@ def fit(lengths, tokens_per_call, speedups, n_tokens=math.inf, drafted_per_call=
     def error(alpha):
         return sum((theory(alpha, K, n_tokens) - made) ** 2 for K, made in zip(lengths, tokens_per_call))
 
-    guesses = [implied_alpha(K, made, n_tokens) for K, made in zip(lengths, tokens_per_call)]
-    low, high = min(guesses), max(guesses)  # in between every row's error changes its sign once
-    for _ in range(12):  # a net of 5, then the two intervals around its best point
-        net = np.linspace(low, high, 5)
-        best = int(np.argmin([error(alpha) for alpha in net]))
-        low, high = net[max(best - 1, 0)], net[min(best + 1, 4)]
+    implied = [implied_alpha(K, made, n_tokens) for K, made in zip(lengths, tokens_per_call)]
+    low, high = min(implied), max(implied)  # the best alpha is between them
+    for _ in range(12):  # a grid of 5 points, then the two intervals around the best of them
+        grid = np.linspace(low, high, 5)
+        best = int(np.argmin([error(alpha) for alpha in grid]))
+        low, high = grid[max(best - 1, 0)], grid[min(best + 1, 4)]
     k = np.array(lengths if drafted_per_call is None else drafted_per_call, dtype=float)
     steps = np.array(tokens_per_call) / np.array(speedups)  # of a call, in plain steps: 1 + c k
     return float((low + high) / 2), float((k * (steps - 1)).sum() / (k * k).sum())

@@ -1,29 +1,29 @@
 """The table of methods: drafters and verifiers on texts of several kinds, tokens per call and speedup side by side.
 
-The two disagree, and that is the point: what counts for the clock is tokens per call against what a call and its
-guesses cost.
+The two rank methods differently: the time depends on the tokens per call and also on what a call and its draft cost.
 Source, in form: Spec-Bench (Xia et al., arXiv:2401.07851).
-Next: ../../main.py
+Next: ../trace/__init__.py
 """
 
 from ..autoregressive import AutoregressiveSampler
 from ..interfaces import exactness_of
 from ..sampler import SpeculativeSampler
-from .clock import SharedNoise, at_once, gain_of, race, total, under
+from .clock import SharedNoise, at_once, race, under
+from .intervals import calls_of, gain_of
 
 
 def method_table(
     target, drafters, verifiers, prompts, n_tokens, *, K, sampling, shared_noise=(), seed=0, progress=iter, keep=at_once
 ):
-    """One row for each drafter and verifier.
+    """A row for each drafter and verifier.
 
-    Each drafter runs a race of its own against the target alone, with all verifiers.
+    Each drafter has its own race: the target alone, and the drafter with each verifier.
 
     Parameters
     ----------
     target : LanguageModel
     drafters : dict name -> (target, drafter)
-        Each with the target it works with, which has the same logits as `target`.
+        Each drafter with the target that it runs on, whose logits equal those of `target`.
     verifiers : dict name -> Verifier
     prompts : dict kind -> list of sequences of int
     n_tokens, seed, progress, keep
@@ -31,13 +31,14 @@ def method_table(
     K, sampling
         As in `SpeculativeSampler`.
     shared_noise : collection of str
-        The verifiers that are given shared noise, with exact_match for a rule.
+        The verifiers that run on common random numbers (Gumbel); their rule is exact_match.
 
     Returns
     -------
     list of dict
-        drafter; verifier; exactness, of the verifier; kinds, for each kind and for "all" of them: tokens_per_call,
-        speedup, low, high, and same_texts of n_texts, how many are the target's own text.
+        drafter; verifier; exactness of the verifier; kinds, for each kind and for "all" of them: tokens_per_call with
+        calls_low and calls_high, speedup with low and high, both t intervals over the prompts; same_texts of n_texts,
+        the number of texts equal to the target's own.
     """
     rows = []
     for name, (own_target, drafter) in drafters.items():
@@ -51,13 +52,12 @@ def method_table(
             runs[kind] = race(samplers, some, n_tokens, seed=seed, progress=progress, keep=part)
         runs["all"] = {rule: [run for kind in prompts for run in runs[kind][rule]] for rule in samplers}
         for rule_name, rule in verifiers.items():
-            kinds = {kind: figures(found["alone"], found[rule_name]) for kind, found in runs.items()}
+            kinds = {kind: compared(found["alone"], found[rule_name]) for kind, found in runs.items()}
             rows.append({"drafter": name, "verifier": rule_name, "exactness": exactness_of(rule), "kinds": kinds})
     return rows
 
 
-def figures(alone, runs):
-    """What two lists of Run say of a method, see `method_table`."""
+def compared(alone, runs):
+    """A method against the target alone, from two lists of Run, see `method_table`."""
     same = sum(a.tokens == b.tokens for a, b in zip(alone, runs))
-    calls = total(runs).tokens_per_call
-    return {"tokens_per_call": calls, **gain_of(alone, runs), "same_texts": same, "n_texts": len(runs)}
+    return {**calls_of(runs), **gain_of(alone, runs), "same_texts": same, "n_texts": len(runs)}

@@ -1,11 +1,11 @@
-"""How much a text repeats itself. Greedy text of small models goes round in circles, and circles are easy to guess.
+"""How much a text repeats itself. Greedy text of small models repeats itself, and repetition is easy to draft.
 
 Next: gamma.py
 """
 
 
 def repetition(tokens, n=4):
-    """The share of the text's n-grams that occurred in it before: 1 - different / all; 0.0 for less than n tokens.
+    """The share of n-grams that occurred earlier in the text: 1 - distinct / all; 0.0 for fewer than n tokens.
 
     Source: seq-rep-n of Welleck et al., arXiv:1908.04319, section 4.
 
