@@ -56,7 +56,7 @@ def spread(rows, what="speedup"):
 
 def most(rows, what="speedup"):
     """The end of an axis: intervals of few prompts may reach far beyond it."""
-    below, above = spread(rows, what)
+    _, above = spread(rows, what)
     return min(1.05 * max(row[what] + up for row, up in zip(rows, above)), 2 * max(row[what] for row in rows))
 
 

@@ -24,7 +24,7 @@ INTRODUCTION = """\
 # What to read
 
 Every file is one idea and names the next. This is the whole path, with what each file says of itself. In a hurry: the
-twelve files of the [README](../README.md).
+files listed in the [README](../README.md). It is made by `python docs/make_reading_list.py`.
 """
 
 
@@ -43,7 +43,7 @@ def reading_path(path="gpt2np/reference.py"):
 def idea(path):
     """The first sentence of a header."""
     paragraph = header(ROOT / path).partition("\n\n")[0].replace("\n", " ")
-    return re.match(r".*?[.:](?= |$)|.*", paragraph)[0].rstrip(":").rstrip(".") + "."
+    return re.match(r".*?\.(?= |$)|.*", paragraph)[0]
 
 
 def page():

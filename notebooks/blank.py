@@ -1,10 +1,10 @@
-"""Make an exercise of a file: print it with the bodies of some functions taken out.
+"""Turn a file into an exercise: print it without the bodies of some functions.
 
     python notebooks/blank.py speculative/verifiers/rejection.py rejection > homework.py
     python notebooks/blank.py gpt2np/model.py forward GPT2.__call__ -o homework.py
 
 The body of each function named, or method as Class.method, becomes `raise NotImplementedError`. Its decorators,
-signature and docstring stay, and so does everything else, byte for byte.
+signature and docstring stay, and everything else stays the same, byte for byte.
 """
 
 import argparse
@@ -36,17 +36,17 @@ def blank(source, names):
     Raises
     ------
     ValueError
-        If it is no Python, or has no function of that name.
+        If it is not Python, or has no function of that name.
     """
     try:
         source.decode("utf-8")
         tree = ast.parse(source)
     except (SyntaxError, ValueError) as error:
-        raise ValueError(f"expected a file of Python in UTF-8 ({error}): name one that runs") from error
+        raise ValueError(f"expected a Python file in UTF-8 ({error}): name one that runs") from error
     known, lines = functions(tree), source.splitlines(keepends=True)
     for name in names:
         if name not in known:
-            names_there = f"expected one of {', '.join(known)}" if known else "it has none at all"
+            names_there = f"expected one of {', '.join(known)}" if known else "it has no functions"
             raise ValueError(f"there is no function {name} in it: {names_there}")
     tokens = tokenize.tokenize(io.BytesIO(source).readline)
     ends = [token.end[0] for token in tokens if token.type == tokenize.NEWLINE]  # the last line of each statement
@@ -58,10 +58,10 @@ def blank(source, names):
 
 
 def body_of(node, header, lines):
-    """(first line, last line, what to put there) of the body of a function; header is the signature's last line."""
+    """(first line, last line, replacement) of the body of a function; header is the signature's last line."""
     first, last = node.body[0], node.end_lineno
     has_docstring = ast.get_docstring(node, clean=False) is not None
-    stays = first.end_lineno if has_docstring else header  # the last line that does, or a part of it
+    stays = first.end_lineno if has_docstring else header  # the last line that stays, or a part of it
     raises = b"raise NotImplementedError" + (b"\r\n" if lines[node.lineno - 1].endswith(b"\r\n") else b"\n")
     if has_docstring and len(node.body) == 1:
         line, end = lines[stays - 1], first.end_col_offset
@@ -70,7 +70,7 @@ def body_of(node, header, lines):
         return stays + 1, last, lines[first.lineno - 1][: first.col_offset] + raises
     solution = node.body[has_docstring]
     indented = lines[solution.lineno - 1][: solution.col_offset] + raises
-    if solution.lineno <= stays:  # behind the signature, or behind the docstring
+    if solution.lineno <= stays:  # after the signature, or after the docstring
         return solution.lineno, last, indented
     while last < len(lines) and is_comment_inside(lines[last], node.col_offset):
         last += 1
@@ -78,7 +78,7 @@ def body_of(node, header, lines):
 
 
 def is_comment_inside(line, indent):
-    """Whether a line behind the last statement of a function is a comment that still belongs to it."""
+    """Whether a line after the last statement of a function is a comment that still belongs to it."""
     text = line.lstrip()
     return text.startswith(b"#") and len(line) - len(text) > indent
 
@@ -92,7 +92,7 @@ def main():
     try:
         text = blank(request.file.read_bytes(), request.names)
         if request.out and request.out.exists() and request.out.samefile(request.file):
-            raise ValueError("-o names the file itself, and the solution would be lost: name another one")
+            raise ValueError("-o names the file itself, which would overwrite the solution: name another one")
         if request.out:
             request.out.write_bytes(text)
         else:
@@ -100,7 +100,7 @@ def main():
     except ValueError as error:
         sys.exit(f"{request.file}: {error}")
     except OSError as error:
-        sys.exit(f"cannot read or write {error.filename} ({error.strerror}): name a file that is there")
+        sys.exit(f"cannot read or write {error.filename} ({error.strerror}): name an existing file")
 
 
 if __name__ == "__main__":

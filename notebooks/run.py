@@ -2,10 +2,10 @@
 
     python notebooks/run.py                         run all of them, in place
     python notebooks/run.py notebooks/05*.ipynb     run these
-    python notebooks/run.py --check [...]           keep nothing; say whether every cell runs, and every check of an
+    python notebooks/run.py --check [...]           write nothing; say whether every cell runs, and every check of an
                                                     exercise fails as it is, and passes with the file in solutions/
 
-A cell with the tag "check" checks an exercise; it has the tag "raises-exception", too, so that "Run all" goes on.
+A cell with the tag "check" checks an exercise; it also has the tag "raises-exception", so that "Run all" continues.
 """
 
 import re
@@ -20,7 +20,7 @@ FOLDER = Path(__file__).parent
 
 
 def run(notebook):
-    """The outputs come into the notebook itself; CellExecutionError where a cell fails that is no check."""
+    """Execute the notebook and store its outputs in it; CellExecutionError if a cell fails that is not a check."""
     NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(FOLDER)}}, record_timing=False).execute()
 
 
@@ -37,19 +37,19 @@ def keep(path):
     notebook = nbformat.read(path, as_version=4)
     run(notebook)
     for output in (output for cell in notebook.cells for output in cell.get("outputs", ())):
-        if output.output_type == "error":  # what a check says, without the way there
+        if output.output_type == "error":  # what a check says, without the traceback
             output.traceback = [f"{output.ename}: {output.evalue}"]
     notebook.metadata = {key: notebook.metadata[key] for key in ("kernelspec", "language_info")}
     nbformat.write(notebook, path)
 
 
 def check(path):
-    """ValueError unless the notebook runs, each check fails in it, and passes behind the solutions."""
+    """ValueError unless the notebook runs, each check fails in it, and passes after the solutions."""
     notebook = nbformat.read(path, as_version=4)
     checks = [cell for cell in notebook.cells if is_check(cell)]
     solutions = (FOLDER / "solutions" / path.with_suffix(".py").name).read_text(encoding="utf-8")
-    behind = [nbformat.v4.new_code_cell(source) for source in (solutions, *(cell.source for cell in checks))]
-    notebook.cells += behind
+    solved = [nbformat.v4.new_code_cell(source) for source in (solutions, *(cell.source for cell in checks))]
+    notebook.cells += solved
     try:
         run(notebook)
     except CellExecutionError as error:

@@ -71,9 +71,9 @@ def test_methods_and_several_at_once():
     "name, content, message",
     [
         ("rule.py", b"def f():\n    return 1\n", "there is no function g in it: expected one of f"),
-        ("rule.py", b"x = 1\n", "there is no function g in it: it has none at all"),
-        ("rule.py", b"def f(:\n", "expected a file of Python in UTF-8"),
-        ("rule.py", b"\xff\xfe\x00", "expected a file of Python in UTF-8"),
+        ("rule.py", b"x = 1\n", "there is no function g in it: it has no functions"),
+        ("rule.py", b"def f(:\n", "expected a Python file in UTF-8"),
+        ("rule.py", b"\xff\xfe\x00", "expected a Python file in UTF-8"),
         ("absent.py", None, "cannot read or write"),
     ],
 )
@@ -92,4 +92,4 @@ def test_the_command(tmp_path):
     assert subprocess.run([sys.executable, SCRIPT, path, "rejection", "-o", out]).returncode == 0
     assert out.read_bytes() == wanted and b"p(x)" not in wanted.partition(b"raise")[2]
     again = subprocess.run([sys.executable, SCRIPT, out, "rejection", "-o", out], capture_output=True, text=True)
-    assert again.returncode == 1 and "the solution would be lost" in again.stderr
+    assert again.returncode == 1 and "which would overwrite the solution" in again.stderr

@@ -6,7 +6,7 @@ from gpt2np.tokenizer import byte_symbols
 
 
 def merge(symbols, pair):
-    # A new list. The symbol put there last waits for its partner; once joined it waits no more.
+    # Builds a new list. Its last symbol waits for a partner, unless it has just been joined.
     merged, waiting = [], False
     for symbol in symbols:
         if waiting and (merged[-1], symbol) == pair:
@@ -19,7 +19,7 @@ def merge(symbols, pair):
 
 
 def encode_piece(piece, ranks, vocabulary):
-    # The bytes as symbols; then the pair of the lowest rank, again and again, until none is in the list.
+    # The bytes as symbols; then join the pair of the lowest rank until no pair is in the list of merges.
     symbols = [byte_symbols()[byte] for byte in piece.encode("utf-8")]
     while candidates := [pair for pair in pairwise(symbols) if pair in ranks]:
         symbols = merge(symbols, min(candidates, key=ranks.get))
@@ -32,7 +32,7 @@ class MyStreamDecoder:
         self.held = b""
 
     def push(self, token):
-        # Try to decode all that is there; at most three bytes at the end can belong to a character still to come.
+        # Try to decode all held bytes; at most three bytes at the end can belong to an incomplete character.
         self.held += self.bytes_of(token)
         for n_back in range(min(4, len(self.held) + 1)):
             whole, rest = self.held[: len(self.held) - n_back], self.held[len(self.held) - n_back :]

@@ -8,14 +8,14 @@ from gpt2np.reference import softmax
 
 
 def my_layer_norm(x, g, b, eps=1e-5):
-    # keepdims leaves [n_seq, 1], so that each row meets its own mean; the mean goes first, then the squares are small.
+    # keepdims leaves [n_seq, 1], so that each row has its own mean; subtracting the mean first keeps the squares small.
     centred = x - x.mean(axis=-1, keepdims=True)
     variance = (centred**2).mean(axis=-1, keepdims=True)
     return g * centred / np.sqrt(variance + eps) + b
 
 
 def my_head(x, w, b, head, n_head):
-    # Three slices of width d_head, each n_embd columns behind the last; then the equation, row by row causal.
+    # Three slices of width d_head, n_embd columns apart; then the equation, with the causal mask.
     n_seq, n_embd = x.shape
     d_head = n_embd // n_head
     starts = [part * n_embd + head * d_head for part in range(3)]

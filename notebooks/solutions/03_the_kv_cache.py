@@ -10,7 +10,7 @@ from gpt2np.reference import softmax
 
 
 def n_that_stay(cached, tokens, n_last):
-    # Walk along both for as long as they agree, and stop in front of the tokens whose logits are asked for.
+    # Count while both agree, and stop before the tokens whose logits are wanted.
     n = 0
     while n < min(len(cached), len(tokens) - n_last) and cached[n] == tokens[n]:
         n += 1
@@ -18,7 +18,7 @@ def n_that_stay(cached, tokens, n_last):
 
 
 def attend(q, k, v):
-    # The new token in row i stands at place n_past + i, so the diagonal of the mask moves n_past columns to the right.
+    # The new token in row i is at position n_past + i, so the diagonal of the mask moves n_past columns to the right.
     n_new, n_seq = len(q), len(k)
     visible = np.tri(n_new, n_seq, n_seq - n_new, dtype=bool)
     scores = np.where(visible, q @ k.T / math.sqrt(q.shape[1]), -np.inf)
@@ -33,7 +33,7 @@ class CachedModel:
         self.tokens = []  # those in the cache
 
     def __call__(self, tokens, n_last=1):
-        # Compare, forget, run the rest: the common start is all there is to "rolling back". int() makes it a copy, too.
+        # Compare, truncate, run the rest: this is all there is to "rolling back". The list is a copy of the caller's.
         tokens = [int(token) for token in tokens]
         n = n_that_stay(self.tokens, tokens, n_last)
         self.cache.truncate(n)

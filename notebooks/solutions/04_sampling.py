@@ -13,7 +13,7 @@ def my_probs(logits, temperature):
 
 
 def my_top_p(probs, top_p):
-    """A token stays while those before it have not reached top_p: so the one that crosses it does."""
+    """A token is kept if the sum before it is below top_p, so the one that crosses top_p is kept."""
     order = np.argsort(-probs, kind="stable")
     before = np.cumsum(probs[order]) - probs[order]
     kept = np.zeros(len(probs))
@@ -22,7 +22,7 @@ def my_top_p(probs, top_p):
 
 
 def my_draw(probs, u):
-    """Scaled by the last sum, u lies below it; should rounding lift it there, the last possible token is meant."""
+    """u is scaled by the last sum. If rounding lifts it to that sum, the last possible token is drawn."""
     ends = np.cumsum(probs, dtype=np.float64)
     last = np.flatnonzero(probs)[-1]
     return int(min(np.searchsorted(ends, u * ends[-1], side="right"), last))

@@ -6,18 +6,18 @@ from speculative import Verdict, residual, sample_token
 
 
 def chance_to_be_kept(p, q):
-    """q(x) min(1, p(x) / q(x)) = min(p(x), q(x)), and the words add up."""
+    """The sum of q(x) min(1, p(x) / q(x)) = min(p(x), q(x)) over all words."""
     return float(np.minimum(p, q).sum())
 
 
 def my_residual(p, q):
-    """Where nothing is missing, nothing is ever rejected, and p is as good an answer as any."""
+    """If nothing is missing, no guess is ever rejected, and p is as good an answer as any."""
     missing = np.maximum(p - q, 0)
     return missing / missing.sum() if missing.any() else p
 
 
 def my_verifier(draft, target_probs, rng):
-    """The first rejection ends the round; behind it, the guesses follow a text that is not the text any more."""
+    """The first rejection ends the round: the guesses after it were made for a text that no longer exists."""
     for i, x in enumerate(draft.tokens):
         p, q = target_probs[i], draft.probs[i]
         if rng.random() * q[x] >= p[x]:

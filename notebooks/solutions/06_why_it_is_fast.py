@@ -4,12 +4,12 @@ import math
 
 
 def my_expected_tokens(alpha, K):
-    """The i-th guess is kept with probability alpha^i, and the target's own token always comes: alpha^0."""
+    """The i-th guess is kept with probability alpha^i; the target's own token always follows: alpha^0."""
     return float(sum(alpha**i for i in range(K + 1)))
 
 
 def my_best_K(alpha, c, v):
-    """What a round yields over what it costs; `max` looks at every K and takes the smaller where two are equal."""
+    """Tokens per round over its cost; `max` looks at every K and takes the smaller of two equally good ones."""
     return max(range(len(v)), key=lambda K: my_expected_tokens(alpha, K) / (K * c + v[K]))
 
 

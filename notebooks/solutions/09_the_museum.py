@@ -4,7 +4,7 @@ import speculative
 from speculative import Draft, Verdict, sample_token
 
 
-# Exercise 1. The draw that did not match is the token: a second draw would give the token that failed another chance.
+# Exercise 1. The draw that did not match is the token: a second draw would give the rejected guess another chance.
 def match(draft, target_probs, rng):
     for i, token in enumerate(draft.tokens):
         own = sample_token(target_probs[i], rng)
@@ -13,7 +13,7 @@ def match(draft, target_probs, rng):
     return Verdict(len(draft.tokens), sample_token(target_probs[-1], rng))
 
 
-# Exercise 2. A token that was drawn stays: thrown away, it would leave only the likely ones, which no row says.
+# Exercise 2. A drawn token is kept: if unlikely ones are thrown away, the guess no longer has the row's distribution.
 def propose_while_sure(model, tokens, K, rng, floor=0.3):
     tokens, guesses, rows = [int(token) for token in tokens], [], []
     for _ in range(K):
@@ -25,8 +25,8 @@ def propose_while_sure(model, tokens, K, rng, floor=0.3):
     return Draft(np.array(guesses, np.int64), np.reshape(rows, (len(guesses), model.n_vocab)))
 
 
-# Exercise 3. Any q will do that the guess was drawn from (a, e), any K that looks at what is settled (g), and a token
-# not taken can be drawn next time (b). The rest bend the law.
+# Exercise 3. Any q will do if the guess was drawn from it (a, e), any K that depends on earlier rounds only (g), and a
+# bonus thrown away can be drawn in the next round (b). The others change the distribution.
 def seen_by():
     return {
         "a": "none",

@@ -6,7 +6,7 @@ import numpy as np
 
 
 def read_varint(data, position):
-    # Each byte's lowest 7 bits stand 7 places further left than those of the byte before.
+    # The lowest 7 bits of each byte belong 7 bits further left than those of the byte before.
     value = shift = 0
     while data[position] >= 128:
         value |= (data[position] - 128) << shift
@@ -16,7 +16,7 @@ def read_varint(data, position):
 
 
 def write_safetensors(path, tensors):
-    # First all bodies, to know the offsets; tobytes() walks row by row, however the array lies in memory.
+    # First all data, to know the offsets; tobytes() goes row by row, whatever the order of the array in memory.
     names = {"float32": "F32", "float16": "F16", "int64": "I64"}
     header, body = {}, b""
     for name, tensor in tensors.items():
@@ -32,7 +32,7 @@ def write_safetensors(path, tensors):
 
 
 def my_crc32c(data):
-    # A long division over 0 and 1, where subtraction is xor; the lowest bit is the one of the highest power.
+    # A long division with coefficients 0 and 1, where subtraction is xor; the lowest bit has the highest power.
     register = 0xFFFFFFFF
     for byte in data:
         register ^= byte
