@@ -66,8 +66,15 @@ def test_no_global_randomness_and_no_super(path):
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Attribute) and ast.unparse(node.value) in ("np.random", "numpy.random"):
             assert node.attr in allowed, f"{path}:{node.lineno}: np.random.{node.attr}"
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "super":
+            raise AssertionError(f"{path}:{node.lineno}: super()")
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and ast.unparse(node.func)[0].isupper():
+            handed_self = node.args and ast.unparse(node.args[0]) == "self"
+            assert not handed_self, (
+                f"{path}:{node.lineno}: {ast.unparse(node.func)}(self, ...), super() by another name"
+            )
     if path.parts[0] == "speculative":
-        assert "super()" not in source and ("isinstance(" not in source or path.name == "exact.py" or grades)
+        assert "isinstance(" not in source or path.name == "exact.py" or grades
 
 
 def test_importing_speculative_imports_only_numpy():

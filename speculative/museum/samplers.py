@@ -51,17 +51,20 @@ class EmptySlice(Loop):
         return [*step.drafted.tolist()[:-n_rejected], int(step.tokens[-1])]
 
 
-class SeedsInTheLoop(SpeculativeSampler):
+class SeedsInTheLoop:
     def __init__(self, target, drafter, *, K, sampling):
         def reseeded(draft, target_probs, rng):
             return rejection(draft, target_probs, np.random.default_rng(0))
 
-        SpeculativeSampler.__init__(self, target, drafter, verifier=reseeded, K=K, sampling=sampling)
+        self.generate = SpeculativeSampler(target, drafter, verifier=reseeded, K=K, sampling=sampling).generate
 
 
-class WritesToThePrompt(SpeculativeSampler):
+class WritesToThePrompt:
+    def __init__(self, target, drafter, *, K, sampling):
+        self.sampler = SpeculativeSampler(target, drafter, K=K, sampling=sampling)
+
     def generate(self, prompt, n_tokens, rng=None):
-        tokens = SpeculativeSampler.generate(self, prompt, n_tokens, rng).tokens.tolist()
+        tokens = self.sampler.generate(prompt, n_tokens, rng).tokens.tolist()
         prompt += tokens
         return tokens
 

@@ -16,11 +16,13 @@ PROMPT = [2, 1]
 MOST_CALLS = 400  # of target and drafter together, for at most 10 tokens
 
 
-class Target(TableModel):
-    """A TableModel that enforces its n_ctx and detects endless loops."""
+class Target:
+    """A language model on a TableModel that enforces its n_ctx and detects endless loops."""
 
-    def __init__(self, probs, calls):
-        TableModel.__init__(self, probs, n_ctx=12)
+    n_ctx = 12
+
+    def __init__(self, table, calls):
+        self.table, self.n_vocab = table, table.n_vocab
         self.calls = calls  # [number], of it and its drafters, since the last call of generate
 
     def count(self):
@@ -43,7 +45,7 @@ class Target(TableModel):
             fail(f"your sampler asks the target for the last n_last = {n_last} rows of {len(tokens)} tokens")
         if not all(0 <= token < self.n_vocab for token in tokens):
             fail(f"your sampler asks the target about tokens that it does not have: {tokens}, n_vocab = {self.n_vocab}")
-        return TableModel.__call__(self, tokens, n_last)
+        return self.table(tokens, n_last)
 
 
 class ShortDrafter:
@@ -65,4 +67,4 @@ def models(rng):
     calls = [0]
     tables = rng.dirichlet(np.ones(3), size=(2, 3, 3))
     tables[:, 2, 1] = rng.dirichlet([30, 20, 10]), rng.dirichlet([10, 10, 40])
-    return (Target(table, calls) for table in tables)
+    return (Target(TableModel(table, n_ctx=Target.n_ctx), calls) for table in tables)

@@ -120,7 +120,7 @@ def check_counts(make, target, drafter):
 
 def laws(sampler, target, sampling, n_tokens, case=""):
     """(the distribution of n_tokens tokens, the target's own, the number of paths)."""
-    wanted, n_paths = target.distribution(PROMPT, n_tokens, sampling), [0]
+    wanted, n_paths = target.table.distribution(PROMPT, n_tokens, sampling), [0]
 
     def text(rng):
         n_paths[0] += 1
@@ -170,7 +170,7 @@ def check_stop(make, target, drafter):
 def tell_what_is_given_away(make, target):
     """Notes on a sampler that is exact but slower than it could be, and on one that takes only lists."""
     n_tokens, K, greedy = 9, 2, Sampling(temperature=0)
-    perfect = ModelDrafter(TableModel(target.probs, target.n_ctx), sampling=greedy)
+    perfect = ModelDrafter(target.table, sampling=greedy)
     sampler = made(make, target, perfect, K, greedy)
     tokens = generated(sampler, target, list(PROMPT), n_tokens, np.random.default_rng(0))
     n_calls = target.calls[0]
