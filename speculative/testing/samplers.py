@@ -14,7 +14,6 @@ from ..probs import Sampling
 from .cases import TOLERANCE, enumerated, largest_difference, shortened, show_laws
 from .sampler_hints import of_law
 from .sampler_models import PROMPT, ShortDrafter, models
-from .table import TableModel
 from .watch import UNKNOWN_SOURCE, Progress, Sources, asked, fail, fail_by_source, note
 
 FEW_PATHS = 150  # for two tokens: then three are enumerated, too
@@ -135,7 +134,7 @@ def check_law(sampler, always_accepting, target, other, sampling, case):
         law, wanted, n_paths = laws(sampler, target, sampling, n_tokens, case)
         if largest_difference(law, wanted) > TOLERANCE:
             perfect = {n: laws(always_accepting, target, sampling, n) for n in (1, 2, 3)}
-            hint = of_law(law, wanted, perfect, (target, other, PROMPT), sampling, case)
+            hint = of_law(law, wanted, perfect, (target.table, other.table, PROMPT), sampling, case)
             fail(hint, "", f"  {case}, {n_tokens} tokens", *show_laws(law, wanted))
         if n_tokens == 2 and n_paths > FEW_PATHS:
             return
