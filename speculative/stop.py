@@ -52,6 +52,10 @@ class StopText:
     def __post_init__(self):
         if not self.text:
             raise ValueError("expected a stop text of at least one character, got an empty one")
+        if "\ufffd" in self.text:  # it would be found in the middle of a character
+            raise ValueError(
+                f"expected a stop text without U+FFFD, which stands for an incomplete character, got {self.text!r:.100}"
+            )
 
     def __call__(self, generated):
         n_bytes = len(self.text.encode(errors="surrogatepass"))  # a token has at least one, so this many tokens suffice

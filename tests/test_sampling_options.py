@@ -199,6 +199,8 @@ def test_a_stop_text_in_the_prompt_does_not_count():
     assert generation.tokens.tolist() == [0] * 5
 
 
-def test_an_empty_stop_text_is_refused():
+def test_an_empty_stop_text_and_half_a_character_are_refused():
     with pytest.raises(ValueError, match="expected a stop text of at least one character"):
         StopText("", decode)
+    with pytest.raises(ValueError, match=r"a stop text without U\+FFFD, which stands for an incomplete"):
+        StopText("a\ufffd", decode)

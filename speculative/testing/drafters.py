@@ -131,7 +131,7 @@ def check_values(guesses, rows, where):
         hint = "each row of a draft is a distribution: not negative, and it adds up to 1"
         fail(hint + of_rows(rows), *(f"  {show(row)}" for row in rows), f"  {where()}")
     if rows.dtype != np.float64:
-        fail(f"the rows of a draft are float64, the very numbers that were drawn from; yours are {rows.dtype}")
+        fail(f"the rows of a draft are float64, exactly the numbers that were drawn from; yours are {rows.dtype}")
     if not np.allclose(rows.sum(axis=1), 1, rtol=0, atol=1e-9):
         hint = "each row of a draft is a distribution: not negative, and it adds up to 1"
         fail(hint + ", in float64 (float32 is too coarse)", *(f"  {show(row)}" for row in rows), f"  {where()}")

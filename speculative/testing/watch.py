@@ -179,7 +179,7 @@ def states():
     return found
 
 
-ONE_SEED = "draw everything from the rng that is handed in, so that one seed gives one text"
+ONE_SEED = "draw everything from the rng that is passed in, so that one seed gives one text"
 
 
 def fail_by_source(what, source, *details):
