@@ -1,9 +1,10 @@
 """`python main.py bench`: how long a forward pass takes for 1 to 9 tokens, against the limit of the memory.
 
-The limit is a bare matrix-vector product with every weight, measured in the same run. The strategies are those of
-gpt2np/matmul.py, and two for comparison: "plain", the ordinary `x @ w` with the weights as they are in the file, and,
-where it is installed, "transformers", PyTorch on the same weights. The passes are made in turn, and all of that several
-times; the median counts, and the quartiles tell the spread. So a machine that slows down slows all of them.
+The limit is the fastest time in which all weights were read once in the same run: a bare matrix-vector product with
+each, or a pass for one token. The strategies are those of gpt2np/matmul.py, and two for comparison: "plain", the
+ordinary `x @ w` with the weights as they are in the file, and, if it is installed, "transformers", PyTorch on the same
+weights. The passes take turns, several times, so a machine that slows down slows all of them. The page shows medians,
+and half the distance between the quartiles.
 """
 
 from functools import partial
@@ -22,6 +23,7 @@ from .models import load
 from .passes import summary, times
 from .views import show
 
+SMALL = 50_000_000  # parameters
 SHAPES = {
     "124M": gpt2np.HParams(50257, 1024, 768, 12, 12),
     "355M": gpt2np.HParams(50257, 1024, 1024, 16, 24),
@@ -31,7 +33,7 @@ SHAPES = {
 
 
 def bench(request, parts):
-    """Time the passes of each model in turn, and say what a pass for several tokens costs."""
+    """Time the passes of each model, and print the cost of a pass for several tokens."""
     strategies, sizes = request.listed("strategies"), request.listed("sizes")
     with_transformers = "transformers" in strategies
     parts.expect(len(sizes) + with_transformers)
@@ -49,7 +51,7 @@ def bench(request, parts):
 
 
 def measure(size, strategies, request, parts):
-    """What is measured of one model, in plain numbers."""
+    """The measurements of one model, in plain numbers."""
     model, weights = open_model(size, request, parts)
     for option, n in {
         "--context and --rows": request.context + request.rows,
@@ -67,14 +69,14 @@ def measure(size, strategies, request, parts):
 
 
 def open_model(size, request, parts):
-    """(model, "trained" or "random"): what is on disk under this name, else random weights of that shape."""
+    """(model, "trained" or "random"): the model of this name on disk, else random weights of its shape."""
     if size in SHAPES and not find_on_disk(size, Path(request.models_dir)):
         return random_model(SHAPES[size]), "random"
     return load(size, request, parts)[0], "trained"
 
 
 def random_model(hparams, seed=0):
-    """A GPT2 with weights drawn as they are before training."""
+    """A GPT2 with weights drawn as at the start of training."""
     rng, tensors = np.random.default_rng(seed), {}
     for name, shape in param_shapes(hparams).items():
         if len(shape) == 2:
@@ -88,10 +90,10 @@ def random_model(hparams, seed=0):
 def page(report):
     blocks = [f"{report['machine']}; products by {report['matmul']['strategy']!r}\n"]
     for model in report["models"]:
-        size, limit = model["bytes"] / 1e9, model["limit_seconds"][1]
+        size, limit = model["bytes"] / 1e9, model["limit_seconds"][0]
         counts = [m for m in next(iter(model["strategies"].values()))["seconds"] if m != "prompt"][1:]
         table = Columns(
-            ("", "<14"), ("one token", ">18"), ("over limit", ">12"), ("   V(m) / V(1)", "<14"),
+            ("", "<14"), ("threads", ">7"), ("one token", ">18"), ("over limit", ">12"), ("   V(m) / V(1)", "<14"),
             *((m, ">6") for m in counts), ("prompt", ">9"),
         )  # fmt: skip
         rows = [cells(strategy, entry, counts) for strategy, entry in model["strategies"].items()]
@@ -99,10 +101,17 @@ def page(report):
         head += f"the memory's limit {1e3 * limit:.2f} ms a pass ({size / limit:.1f} GB/s)"
         blocks.append(f"{head}\n\n{table.page(rows)}\n")
     names = [model["name"] for model in report["models"]]
-    blocks.append(f"c = {report['c']:.3f}: one token of {names[0]} over one of {names[-1]}\n")
+    blocks.append(f"""\
+c = {report["c"]:.3f}: one token of {names[0]} over one of {names[-1]}
+limit    the fastest time in which all weights were read here: bare matrix-vector products, or a pass for one token
+threads  the most that a product uses; small products stay on one in panels and rows
+""")
     if found := report.get("generation"):
         head = f"{found['target']} with {found['draft']}, K = {found['K']}, greedy, "
         blocks.append(f"{head}{found['n_prompts']} times {found['n_tokens']} tokens\n\n{generation_lines(found)}\n")
+        if found["parameters"] < SMALL:
+            blocks.append("For so small a model the times of transformers are mostly Python overhead, not arithmetic.")
+        blocks.append(f"PyTorch had {found['threads']} threads.\n")
     return "\n".join(blocks)
 
 
@@ -111,11 +120,19 @@ def cells(strategy, entry, counts):
     low, middle, high = (1e3 * number for number in entry["seconds"]["1"])
     prompt = f"{entry['seconds']['prompt'][1]:.2f} s" if "prompt" in entry["seconds"] else ""
     spread = f"{middle:.2f} ± {(high - low) / 2:.2f} ms"
-    return [strategy, spread, f"{entry['over_limit']:.2f}", "", *(f"{entry['v'][m]:.2f}" for m in counts), prompt]
+    return [
+        strategy,
+        str(entry["threads"]),
+        spread,
+        f"{entry['over_limit']:.2f}",
+        "",
+        *(f"{entry['v'][m]:.2f}" for m in counts),
+        prompt,
+    ]
 
 
 def generation_lines(found):
-    """A line for each way to make the same texts."""
+    """A line for each way to generate the same texts."""
     alone = found["seconds"]["ours, alone"]
     lines = [
         f"{name:24}{seconds:8.2f} s   speedup {alone / seconds:.2f}   same text {found['same_text'][name]} of "

@@ -1,7 +1,7 @@
 """How each drafter of the command line is built, from options and a target.
 
-A drafter is built from a `Context`, in two steps: what takes long is opened at once, and `Setting.drafter(sampling)`
-makes a drafter of it for any sampling. A model that drafts goes through `Context.timed`, which may put a clock on it.
+A drafter is built from a `Context` in two steps: its model or counts are loaded first, and `Setting.drafter(sampling)`
+then makes a drafter for any sampling. A draft model is passed through `Context.timed`, which may time its calls.
 Next: registry.py
 """
 
@@ -23,10 +23,10 @@ THRESHOLD = 0.4  # of --K confidence
 
 @dataclass(frozen=True)
 class Context:
-    """What a drafter may be built from."""
+    """What a drafter is built from."""
 
     request: object  # Options
-    parts: object  # Saved: is told what is read
+    parts: object  # Saved: records what is read
     target: speculative.LanguageModel
     tokenizer: gpt2np.Tokenizer
     timed: Callable = lambda model, load_seconds: model
@@ -34,11 +34,11 @@ class Context:
 
 @dataclass(frozen=True)
 class Setting:
-    """A target and what drafts for it."""
+    """A target and a drafter for it."""
 
-    target: speculative.LanguageModel  # the context's own, or another with the same logits that this drafter works with
+    target: speculative.LanguageModel  # the context's own, or another with the same logits
     drafter: Callable  # (Sampling) -> Drafter
-    about: dict  # what a report says of it: "name", and "parameters" where it is a model of its own
+    about: dict  # for reports: "name", and "parameters" for a draft model
 
 
 def drawing(context, model, about, load_seconds=0.0, target=None):
@@ -50,7 +50,7 @@ def drawing(context, model, about, load_seconds=0.0, target=None):
 
 
 def copying(context, drafter, name):
-    """The `Setting` of a drafter without a model, which is one and the same for any sampling."""
+    """The `Setting` of a drafter without a model, the same for any sampling."""
     return Setting(context.target, lambda sampling: drafter, {"name": name})
 
 
@@ -64,13 +64,13 @@ def model(context):
 
 
 def models(context):
-    """The draft model under its own name, unless it is the target itself."""
+    """The draft model by its name, unless it is the target."""
     name = context.request.draft_model_size
     return {name: model(context)} if name != context.request.target_model_size else {}
 
 
 def load_draft(context):
-    """(draft model, seconds); ValueError if it does not share the target's vocabulary."""
+    """(draft model, seconds). ValueError if its vocabulary is not the target's."""
     request, target = context.request, context.target
     draft, other, seconds = load(request.draft_model_size, request, context.parts)
     if target.n_vocab != draft.n_vocab or context.tokenizer.vocabulary != other.vocabulary:
@@ -92,14 +92,14 @@ def ngram(context):
 
 
 def ngrams(context):
-    """Unigrams, bigrams, ...: the same counts, up to each length."""
+    """Unigrams, bigrams, ...: the same counts, cut to each length."""
     counts, names = ngram_model(context).counts, {1: "unigram", 2: "bigram", 3: "trigram"}
     cut = {n: speculative.NGramModel(counts[:n], context.target.n_vocab) for n in range(1, len(counts) + 1)}
     return {name: drawing(context, cut[n], {"name": name}) for n in cut for name in [names.get(n, f"{n}-gram")]}
 
 
 def ngram_model(context):
-    """The table of --ngram_table, where that is a file; else counted in --corpus, and saved there where it is named."""
+    """The n-gram model in the file --ngram_table; without the file, counted in --corpus, and saved if it is named."""
     request, target, path = context.request, context.target, Path(context.request.ngram_table)
     if request.ngram_table and path.exists():
         try:

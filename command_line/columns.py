@@ -1,4 +1,4 @@
-"""A table of text: the width of each column is written once, for its headings and its cells.
+"""A table of text. The format of each column is written once, for its headings and its cells.
 
 Next: tables.py
 """
@@ -12,8 +12,8 @@ class Columns:
     Parameters
     ----------
     columns : (heading, format) or (heading, format, heading above)
-        The format is that of a text, such as ">9" or "<14", the gap to the column before included. A column grows where
-        a cell is too long for it. A heading above begins where the heading below it does, and may be longer.
+        The format is that of a text, such as ">9" or "<14", including the gap to the previous column. A column grows
+        if a cell is too long for it. A heading above starts where the heading below it starts, and may be longer.
 
     Examples
     --------
@@ -29,7 +29,7 @@ class Columns:
         self.above = [column[2] if len(column) > 2 else "" for column in columns]
 
     def page(self, rows):
-        """The headings and the rows, each a list of texts, without a line end after the last."""
+        """The headings and the rows (lists of texts), without a newline at the end."""
         widths = [int(form[1:]) for form in self.formats]
         for i, cells in enumerate(zip(*rows)):
             widths[i] = max(widths[i], *(len(cell) + 1 for cell in cells)) if len(cells) else widths[i]

@@ -1,4 +1,4 @@
-"""The commands: which options each takes, and how a run of one goes from options to a page.
+"""The commands: the options of each, and how it runs, from options to a page.
 
 Next: compare.py
 """
@@ -20,14 +20,14 @@ from .views import show
 
 @dataclass(frozen=True)
 class Command:
-    """A command. Called with options, as texts or as what they stand for, it checks all of them and runs."""
+    """A command. Called with options (texts or values), it checks all of them and runs."""
 
     name: str
     run: Callable  # (Options, Saved)
     options: set
     defaults: dict = field(default_factory=dict)  # where they differ from those of Options
     checks: tuple = ()  # each (Options, Command) -> None or ValueError
-    word: str = ""  # an option that is typed without its name
+    word: str = ""  # an option given without its name
 
     def __call__(self, **options):
         given = {name: typed(name, value) if isinstance(value, str) else value for name, value in options.items()}
@@ -45,7 +45,7 @@ class Command:
 
 
 def experiment(name, options, defaults, *checks):
-    """The command of an experiment: measure.py, tables.py and plots.py each have a function of its name."""
+    """The command of an experiment. measure.py, tables.py and plots.py each have a function of its name."""
     run = partial(run_experiment, getattr(measure, name), getattr(tables, name))
     return Command(name, run, options, defaults, (three_prompts, models_are_there, *checks))
 
@@ -63,7 +63,7 @@ def run_experiment(measured, page, request, parts):
 
 
 def draw(report, path):
-    from . import plots  # matplotlib is imported there alone
+    from . import plots  # only plots.py imports matplotlib
 
     plots.draw(report, path)
 
@@ -76,7 +76,7 @@ def three_prompts(request, command):
 
 
 def models_are_there(request, command):
-    """All models that the command will load have names of models."""
+    """Check the names of all models that the command will load."""
     if "target_sizes" in command.options:
         check_models("target_sizes", request.listed("target_sizes"), request)
     else:
@@ -88,7 +88,7 @@ def models_are_there(request, command):
 
 
 def sizes_are_there(request, command):
-    """As `models_are_there`, for bench, which loads the pair only to compare its texts with those of transformers."""
+    """Like `models_are_there`, for bench, which loads the pair only for the comparison with transformers."""
     one_length(request, command)
     check_models("sizes", request.listed("sizes"), request)
     if "transformers" in request.listed("strategies"):

@@ -1,4 +1,4 @@
-"""Files that options name: texts to read, and files to write, which are checked before anything is measured.
+"""Files named by options: texts to read, and files to write, which are checked before anything is measured.
 
 Next: registry.py
 """
@@ -15,7 +15,7 @@ STDIN = "-"  # as the name of a file
 
 
 def read_text(name, option="corpus"):
-    """The text of a file in UTF-8."""
+    """The text of a UTF-8 file."""
     try:
         return standard_input() if name == STDIN and option == "prompt_file" else Path(name).read_bytes().decode()
     except UnicodeDecodeError:
@@ -26,7 +26,7 @@ def read_text(name, option="corpus"):
 
 @cache
 def standard_input():
-    """All of it, which can be read only once."""
+    """All of standard input, which can be read only once."""
     if sys.stdin is None:
         raise ValueError("--prompt_file -: standard input is closed: give a file, or pipe a text into the command")
     return sys.stdin.buffer.read().decode()
@@ -45,28 +45,28 @@ def check_file(option, name, suffixes=()):
         TemporaryFile(dir=path.parent).close()  # a new file takes the place of the old one at once
     except OSError as error:
         raise ValueError(
-            f"--{option}: cannot write {path} ({error.strerror or error}): name a file in a folder that is there and "
-            "yours to write"
+            f"--{option}: cannot write {path} ({error.strerror or error}): name a file in a folder that exists "
+            "and that you may write to"
         ) from None
 
 
 @contextmanager
 def replacing(option, name):
-    """The path of a new file, which takes the place of the one of that name at once when it is whole."""
+    """The path of a new file, which replaces the one of that name when it is complete."""
     new = Path(f"{name}.part")
     try:
         yield new
         os.replace(new, name)
     except OSError as error:
         raise OSError(
-            f"--{option}: cannot write {name} ({error.strerror or error}): what was there before is still there"
+            f"--{option}: cannot write {name} ({error.strerror or error}): the previous file is unchanged"
         ) from error
     finally:
         new.unlink(missing_ok=True)
 
 
 def digest(*paths):
-    """16 digits of the SHA-256 of the files' names and contents: a second a gigabyte or two."""
+    """16 digits of the SHA-256 of the files' names and contents. A gigabyte or two take a second."""
     found = sha256()
     for path in paths:
         found.update(path.name.encode())
@@ -77,9 +77,9 @@ def digest(*paths):
 
 
 def deliver(*steps):
-    """Take every step, each a function; the others are taken after an OSError of one, too, and then it is raised.
+    """Run every step (functions), also after one of them has raised an OSError; then raise the first such error.
 
-    So a full disk, or a reader that has left, costs no more than its own part of the results.
+    So a full disk or a closed pipe loses only its own part of the results.
     """
     errors = []
     for step in steps:

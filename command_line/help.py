@@ -70,7 +70,8 @@ These commands take the options above, except --prompt, --stop, --show, --trace 
 --temperatures T,T         for gamma_table and alpha_table (0,1)
 --max_K K                  the largest K of gamma_table (10)
 --target_sizes M,M         for alpha_table and compare_sizes (tiny-draft,tiny-target)
---drafters D,D             for method_table ({all_drafters}), for compare_sizes (model,ngram)
+--drafters D,D             for method_table ({all_drafters}),
+                           for compare_sizes (model,ngram)
 --verifiers V,V            for method_table ({all_verifiers})
 --log FILE.txt             write both texts of every prompt of prompts ()
 --plot FILE.png            also draw the table; .pdf or .svg for print; needs matplotlib ()

@@ -1,4 +1,4 @@
-"""The draft length of --K: a number, or a name for a way to choose it.
+"""The draft length of --K: a number, or the name of a policy that chooses it.
 
 Next: texts.py
 """
@@ -11,7 +11,7 @@ MOST_CONFIDENT = 16  # tokens, of --K confidence
 
 
 def draft_length(request, setting, drafter, tokens):
-    """(K or a function that chooses it, Costs or None) for a prompt of these tokens."""
+    """(K or a function that chooses it, Costs or None), for a prompt of these tokens."""
     if request.K == "heuristic":
         return speculative.Heuristic(), None
     if request.K == "confidence":

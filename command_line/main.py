@@ -1,4 +1,4 @@
-"""Which command it is, and how it ends: an error in one sentence with exit code 2, an interruption with 130.
+"""Run a command. An error ends in one sentence and exit code 2, an interruption in exit code 130.
 
 Next: options.py
 """
@@ -33,17 +33,17 @@ def main(arguments):
         say(f"interrupted; {error or 'nothing is kept'}")
         return 130
     except RecursionError:
-        say("a file is nested too deeply to be read: is it the right one?")
+        say("a file is nested too deeply to be read: is it the right file?")
         return 2
     except (ValueError, OSError, MemoryError) as error:
-        if error is not getattr(sys.stdout, "error", None):  # which is seen to at the end
+        if error is not getattr(sys.stdout, "error", None):  # which is reported at the end
             say(str(error) or "not enough memory")
             return 2
     return 0
 
 
 def run_safely(arguments):
-    """`main`, with streams that may be closed or full, and Ctrl-C at any moment."""
+    """`main`, for streams that may be closed or full, and for Ctrl-C at any moment."""
     open_streams()
     try:
         if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
@@ -51,7 +51,7 @@ def run_safely(arguments):
         code = main(arguments)
     except KeyboardInterrupt:  # between the commands above
         code = 130
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # nothing is left to be interrupted
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # nothing is left to interrupt
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError):
             stream.flush()
@@ -62,7 +62,7 @@ def run_safely(arguments):
 
 
 def say(message):
-    """One sentence on one line of standard error."""
+    """Print one sentence on one line of standard error."""
     message = visible(message.replace("\n", "\u23ce"))
     message = message if len(message) <= MOST else message[: MOST - 3] + "..."
     with contextlib.suppress(OSError):
@@ -70,6 +70,6 @@ def say(message):
 
 
 def program():
-    """How this was started: "python main.py" in a checkout, else by the name of its entry point."""
+    """How the program was started: "python main.py" in a checkout, otherwise the entry point's name."""
     name = os.path.basename(sys.argv[0])
     return "python main.py" if name == "main.py" else "speculative-decoding"

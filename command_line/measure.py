@@ -1,6 +1,6 @@
-"""What each experiment measures: from options to models and prompts, and from these to a report.
+"""The measurement of each experiment: from options to models and prompts, and on to a report.
 
-A report is a dict of plain numbers, lists and texts. Parts that take long go through `parts`, see saved.py.
+A report is a dict of plain numbers, lists and texts. Parts that take long are kept by `parts`, see saved.py.
 Next: tables.py
 """
 
@@ -25,7 +25,7 @@ from .texts import (
 
 
 def calibrate(request, parts):
-    """Predict the speedup for K = 1 to 8 from measured costs and acceptance, and hold it against the clock."""
+    """Predict the speedup for K = 1 to 8 from measured costs and acceptance, and measure it on other prompts."""
     context, about = opened(request, parts)
     setting = DRAFTERS[request.drafter].build(context)
     prompts = held_out_prompts(context.tokenizer, request.n_prompts)
@@ -41,7 +41,7 @@ def calibrate(request, parts):
 
 
 def drafters(request, parts):
-    """Every drafter in a table, on tales and on text that repeats itself."""
+    """Every drafter, on tales and on text that repeats itself."""
     context, about = opened(request, parts)
     target, entries = context.target, drafter_entries(DRAFTERS, context)
     entries["noisy (0.2)"] = target, NoisyDrafter(target, 0.2, sampling=request.sampling)
@@ -59,8 +59,8 @@ def drafters(request, parts):
         for kind, some in prompts.items()
     }  # fmt: skip
     kinds = {
-        "tales": f"{n_prompts} beginnings of tales, {n_tokens} tokens each",
-        "repeating": f"the same {N_AHEAD} greedy tokens later, where the target's text goes round in circles",
+        "tales": f"{n_prompts} prefixes of tales, {n_tokens} tokens each",
+        "repeating": f"the same {N_AHEAD} greedy tokens later, where the target's text repeats itself",
     }
     return {**about, **asdict(request.sampling), "kinds": kinds, "rows": rows}
 
@@ -171,14 +171,14 @@ def compare_sizes(request, parts):
 
 
 def opened(request, parts):
-    """(`Context` with the target, what a report says of it)"""
+    """(`Context` with the target, its description for a report)"""
     target, tokenizer, _ = load(request.target_model_size, request, parts)
     about = {"name": request.target_model_size, "parameters": target.n_params}
     return Context(request, parts, target, tokenizer), {"target": about, "n_tokens": request.n_tokens_to_generate}
 
 
 def drafter_entries(kinds, context):
-    """dict kind -> (target, drafter), the target being the one that this drafter works with."""
+    """dict kind -> (target, drafter); each drafter with the target that it runs on."""
     settings = {kind: DRAFTERS[kind].build(context) for kind in kinds}
     return {kind: (found.target, found.drafter(context.request.sampling)) for kind, found in settings.items()}
 
@@ -190,7 +190,7 @@ def samplings(request):
 
 
 def rule_arguments(request):
-    """What `native_and_assisted` takes of the options."""
+    """The options that `native_and_assisted` takes."""
     rule = RULES[request.verifier]
     return {
         "sampling": request.sampling, "verifier": rule.verifier, "shared_noise": rule.one_text, "seed": request.seed,
@@ -198,6 +198,6 @@ def rule_arguments(request):
 
 
 def rule_in_report(request):
-    """What a report says of it."""
+    """Its description for a report."""
     rule = RULES[request.verifier]
     return {"K": request.K, "verifier": rule.name, "exactness": rule.exactness, **asdict(request.sampling)}

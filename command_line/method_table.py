@@ -39,7 +39,7 @@ by kind, up to {report["n_prompts"]} prompts each
 {Columns(*columns).page([*by_kind, ["interval, ±", "median row", *widths]])}
 
 calls      tokens per call of the target, which is the speedup in calls; time: the speedup in seconds
-interval   95 %, over the prompts (Student's t)
+interval   95 %, Student's t over the prompts
 tales      prefixes of tales; dialogue: places with quotation marks
 repeating  the tales some greedy tokens later, where the target's text repeats itself
 known      the first of the prompts of the experiment `prompts`

@@ -1,4 +1,4 @@
-"""Models that options name: every name is checked before the first model is loaded.
+"""Models named by options. Every name is checked before the first model is loaded.
 
 Next: builders.py
 """
@@ -12,7 +12,7 @@ from gpt2np.model_files import SIZES, SOURCES, files_of, find_on_disk
 
 
 def check_models(option, names, request):
-    """Raise ValueError unless each name is that of a model that is here, or can be downloaded."""
+    """Raise ValueError unless each name is that of a model on disk, or one that can be downloaded."""
     for name in names:
         if name not in SIZES:
             try:
@@ -22,7 +22,7 @@ def check_models(option, names, request):
 
 
 def load(name, request, parts):
-    """(model, tokenizer, seconds); `parts` is told from which files."""
+    """(model, tokenizer, seconds). `parts` records the files."""
     models_dir, started = Path(request.models_dir), perf_counter()
     to_download = name in SIZES and not find_on_disk(name, models_dir)
     try:

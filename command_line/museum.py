@@ -1,4 +1,4 @@
-"""The museum of bugs: each mistake, the error of its distribution on the toy case, and the check that catches it."""
+"""The museum of bugs: each mistake, the error of its distribution on a toy case, and the check that catches it."""
 
 from functools import partial
 

@@ -19,7 +19,7 @@ def where(report):
 
 def over(n_prompts):
     """What an interval is."""
-    return f"95 %, over the {n_prompts} prompts (Student's t)" if n_prompts > 1 else "none: there is one prompt"
+    return f"95 %, Student's t over the {n_prompts} prompts" if n_prompts > 1 else "none: there is one prompt"
 
 
 def described_rule(report):

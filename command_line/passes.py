@@ -1,8 +1,9 @@
-"""Timed forward passes: of NumPy's two strategies, of the ordinary product, and of the bare weights.
+"""Timed forward passes, by every strategy, and the limit of the memory.
 
 Next: bench.py
 """
 
+import os
 from time import perf_counter, sleep
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 import gpt2np
 from gpt2np import matmul
 from gpt2np.cache import KVCache
+from gpt2np.two_threads import N_THREADS
 
 from .views import progress
 
@@ -17,20 +19,23 @@ from .views import progress
 def times(model, strategies, rows, context, prompt, repeats, runner_of):
     """Seconds of the passes: dict (strategy, what) -> [lower quartile, median, upper quartile].
 
+    ("limit", 1) -> [fastest, median, upper quartile] of bare products with all weights; a pass for one token reads all
+    weights, too, so the fastest of these counts as well, and no pass can be faster than the limit.
+
     Parameters
     ----------
     model : GPT2
     strategies : sequence of str
-        Of STRATEGIES; ("limit", 1) is measured in any case.
+        Some of STRATEGIES.
     rows : sequence of int
-        What: how many tokens a pass is for, with `context` tokens in the cache.
+        The numbers of tokens of a pass, with `context` tokens in the cache.
     context : int
     prompt : int
-        What: "prompt", a pass for this many tokens without any in the cache. 0: none.
+        The number of tokens of the pass "prompt", with an empty cache; 0 for no such pass.
     repeats : int
-        How often each pass is made.
+        How often each pass is timed.
     runner_of : dict strategy -> function
-        As `numpy_runner`, for strategies that it does not know.
+        For strategies that `numpy_runner` does not know, functions like it.
     """
     tokens = np.random.default_rng(0).integers(0, model.n_vocab, model.n_ctx).tolist()
     runners = {"limit": limit(model)}
@@ -43,21 +48,23 @@ def times(model, strategies, rows, context, prompt, repeats, runner_of):
     for strategy, what in progress(plan * repeats, unit=" passes"):
         if strategy in matmul.STRATEGIES:
             matmul.use(strategy)
-        if strategy != last:  # the threads of BLAS and PyTorch spin on for a moment after a call; then once to warm up
+        if strategy != last:  # threads of BLAS and PyTorch spin for a moment after a call; then one pass to warm up
             sleep(0.1)
             runners[strategy](inputs[1], False)
         last = strategy
         seconds[strategy, what].append(runners[strategy](inputs.get(what), what == "prompt"))
     matmul.use(before)
-    return {key: np.quantile(some, (0.25, 0.5, 0.75)).tolist() for key, some in seconds.items()}
+    found = {key: np.quantile(some, (0.25, 0.5, 0.75)).tolist() for key, some in seconds.items()}
+    found["limit", 1][0] = min(min(some) for (_, what), some in seconds.items() if what == 1)
+    return found
 
 
 def limit(model):
-    """A function (None, False) -> seconds of `w @ x` for all weight matrices w of the model, one after the other."""
+    """A function like that of `numpy_runner`: seconds of `w @ x` for all weight matrices w, one after the other."""
     blocks = model.params["blocks"]
     matrices = [linear["w"] for block in blocks for part in ("attn", "mlp") for linear in block[part].values()]
     chunks = [chunk for w in (*matrices, model.params["wte"].T) for chunk in w.chunks]
-    weights = [chunk.reshape(-1, chunk.shape[2]) for chunk in chunks]  # the same numbers, as [n_out, n_in]
+    weights = [chunk.reshape(-1, chunk.shape[2]) for chunk in chunks]  # the same weights, as [n_out, n_in]
     vectors = {w.shape[1]: np.ones(w.shape[1], np.float32) for w in weights}
 
     def run(new, from_empty):
@@ -70,7 +77,7 @@ def limit(model):
 
 
 def numpy_runner(model, strategy, past):
-    """A function (new tokens, whether without the past) -> seconds of the pass over them."""
+    """A function (new tokens, whether the cache is empty) -> seconds of a pass over them."""
     params = plain(model.params) if strategy == "plain" else model.params
     h = model.hparams
     full, empty = (KVCache(h.n_layer, h.n_head, h.n_ctx, h.d_head) for _ in range(2))
@@ -87,21 +94,34 @@ def numpy_runner(model, strategy, past):
 
 
 def plain(params):
-    """The parameter tree with ordinary arrays for its weight matrices: one more copy of them."""
+    """The parameter tree with its weight matrices as ordinary arrays, which is one more copy of them."""
     if isinstance(params, dict):
         return {name: plain(value) for name, value in params.items()}
     return [plain(value) for value in params] if isinstance(params, list) else np.asarray(params)
 
 
+def threads_of(strategy):
+    """The largest number of threads that a product may use; for BLAS's own threads this is its default."""
+    if strategy in matmul.STRATEGIES:
+        return N_THREADS
+    if strategy == "transformers":
+        import torch
+
+        return torch.get_num_threads()
+    limits = (os.environ.get(name, "") for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"))
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return next((int(text) for text in limits if text.isdecimal() and int(text)), cores)
+
+
 def summary(model, seconds):
-    """What `times` measured of a model, in plain numbers for JSON."""
+    """The results of `times` for a model, in plain numbers for JSON."""
     n_bytes = 4 * model.n_params
-    limit = seconds["limit", 1][1]
+    limit = seconds["limit", 1][0]
     strategies = {}
     for strategy, what in seconds:
         if strategy == "limit":
             continue
-        entry = strategies.setdefault(strategy, {"seconds": {}, "v": {}})
+        entry = strategies.setdefault(strategy, {"threads": threads_of(strategy), "seconds": {}, "v": {}})
         entry["seconds"][str(what)] = seconds[strategy, what]
         if what != "prompt":
             entry["v"][str(what)] = seconds[strategy, what][1] / seconds[strategy, 1][1]

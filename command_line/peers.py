@@ -1,4 +1,4 @@
-"""The same passes and texts by `transformers` with PyTorch, on the same weights; both are imported here alone.
+"""The same passes and texts by `transformers` with PyTorch, on the same weights. Only bench imports this file.
 
 Next: passes.py
 """
@@ -18,7 +18,7 @@ from .views import progress
 
 
 def transformers_runner(model, strategy, past):
-    """As `numpy_runner`, with `transformers` on the same weights."""
+    """Like `numpy_runner`, with `transformers` on the same weights."""
     reference, full = transformers_model(model), transformers.DynamicCache()
     torch.set_grad_enabled(False)
     reference(torch.tensor([past]), past_key_values=full)
@@ -107,4 +107,5 @@ def generation(request, parts):
     return {
         "target": request.target_model_size, "draft": request.draft_model_size, "K": request.K, "n_tokens": n,
         "n_prompts": len(prompts), "seconds": seconds, "same_text": same,
+        "parameters": target.n_params, "threads": torch.get_num_threads(),
     }  # fmt: skip

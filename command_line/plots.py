@@ -56,8 +56,8 @@ def spread(rows, what="speedup"):
 
 def most(rows, what="speedup"):
     """The end of an axis: intervals of few prompts may reach far beyond it."""
-    _, above = spread(rows, what)
-    return min(1.05 * max(row[what] + up for row, up in zip(rows, above)), 2 * max(row[what] for row in rows))
+    _, reach = spread(rows, what)
+    return min(1.05 * max(row[what] + up for row, up in zip(rows, reach)), 2 * max(row[what] for row in rows))
 
 
 def break_even(axes, upright=False):
@@ -74,12 +74,8 @@ def calibrate(report):
     label = f"measured on {report['n_prompts_timed']} other prompts, 95 % interval"
     axes.errorbar(lengths, measured, spread(rows), fmt="o", color=ORANGE, capsize=3, label=label)
     break_even(axes)
-    axes.set(
-        xlabel="draft length K (tokens)",
-        ylabel="speedup (times the target alone)",
-        xticks=lengths,
-        ylim=(0, most(rows)),
-    )
+    axes.set(xlabel="draft length K (tokens)", ylabel="speedup (times the target alone)", xticks=lengths)
+    axes.set_ylim(0, most(rows))
     axes.legend(loc="lower left")
     return figure
 
@@ -132,7 +128,14 @@ def alpha_table(report):
             )  # fmt: skip
             for i, row in rows:
                 if row["guessed"] < 1:
-                    axes.annotate(f"{row['guessed']:.0%}", (1.01, i + shift), color=colour, fontsize=7, va="center")
+                    axes.annotate(
+                        f"{row['guessed']:.0%}",
+                        (1.01, i + shift),
+                        color=colour,
+                        fontsize=7,
+                        va="center",
+                        annotation_clip=False,
+                    )
         names = [row["drafter"] for row in next(iter(found["temperatures"].values()))["rows"]]
         axes.set(title=f"target {target}", xlim=(0, 1), yticks=range(len(names)), yticklabels=names)
         axes.invert_yaxis()
@@ -148,12 +151,14 @@ def alpha_table(report):
 def drafters(report):
     names = [row["drafter"] for row in next(iter(report["rows"].values()))]
     figure, axes = one_panel("Speedup by drafter and kind of text", height=1.4 + 0.5 * len(names))
-    for (kind, rows), shift, colour, marker in zip(report["rows"].items(), (-0.12, 0.12), COLOURS, MARKERS):
+    for (kind, rows), shift, below, colour, marker in zip(
+        report["rows"].items(), (-0.12, 0.12), (5, -10), COLOURS, MARKERS
+    ):
         places = [i + shift for i in range(len(rows))]
         measured = [row["speedup"] for row in rows]
         axes.errorbar(measured, places, xerr=spread(rows), fmt=marker, color=colour, capsize=3, label=kind)
         for row, place in zip(rows, places):
-            axes.annotate(f"K = {row['K']}", (row["speedup"], place), (0, 5), color=colour, fontsize=7, **OFFSET)
+            axes.annotate(f"K = {row['K']}", (row["speedup"], place), (0, below), color=colour, fontsize=7, **OFFSET)
     break_even(axes, upright=True)
     n_prompts = report["settings"]["n_prompts"]
     axes.set_xlabel(f"speedup at the fastest K (times the target alone, {n_prompts} prompts, 95 % interval)")
@@ -218,15 +223,13 @@ def compare_sizes(report):
         for kind, row in table["drafters"].items():
             draft = report["draft"] if kind == "model" else kind
             bars.append((f"with {draft}", row["seconds"], row))
-    figure, axes = one_panel(
-        "Seconds for the same work, alone and with each draft", width=7, height=1.2 + 0.4 * len(bars)
-    )
+    title, height = "Seconds for the same work, alone and with each draft", 1.2 + 0.4 * len(bars)
+    figure, axes = one_panel(title, width=7, height=height)
     for i, (_, seconds, row) in enumerate(bars):
         axes.barh(i, seconds, 0.7, color=BLUE if row else GREY)
         beside(axes, in_words(row) if row else "alone", seconds, i)
-    axes.set_xlabel(
-        f"seconds for {report['n_prompts']} times {report['n_tokens']} tokens (95 % interval of the speedup)"
-    )
+    work = f"{report['n_prompts']} times {report['n_tokens']} tokens"
+    axes.set_xlabel(f"seconds for {work} (95 % interval of the speedup)")
     name_bars(axes, [label for label, *_ in bars])
     axes.set_xlim(0, 1.5 * max(seconds for _, seconds, _ in bars))  # room for the texts
     return figure

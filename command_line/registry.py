@@ -64,12 +64,12 @@ RULES = {
     for rule in (
         Rule("rejection", speculative.rejection, "rejection sampling: accepts with probability min(1, p / q)"),
         Rule(
-            "block", speculative.block, "decides on the whole draft at once; accepts no less than rejection on average"
+            "block", speculative.block, "decides on the whole draft at once, on average accepts no less than rejection"
         ),
         Rule("exact_match", speculative.exact_match, "accepts a token that equals the target's own draw"),
         Rule(
             "gumbel", speculative.exact_match,
-            "exact_match, common random numbers: one seed, one text, with or without draft",
+            "exact_match on common random numbers: one seed, one text, draft or not",
             noise=speculative.Gumbel,
         ),
         Rule("lenient", speculative.Lenient(), "LOSSY: rejection with the draft's probabilities made smaller"),

@@ -1,4 +1,4 @@
-"""The rounds of a trace again, without a model; and the files that a trace is kept in.
+"""Print the rounds of a trace without a model; write traces to files.
 
 Next: museum.py
 """
@@ -10,12 +10,12 @@ from .views import print_trace
 
 
 def replay(request, parts):
-    """A trace round by round."""
+    """Print a trace round by round."""
     try:
         trace = Trace.load(request.file)
     except OSError as error:
         raise ValueError(
-            f"replay: cannot read {request.file} ({error.strerror}): give a file that --trace FILE.jsonl has written"
+            f"replay: cannot read {request.file} ({error.strerror}): give a file written by --trace FILE.jsonl"
         ) from None
     steps = [lambda: print_trace(trace)]
     if request.trace:
@@ -24,7 +24,7 @@ def replay(request, parts):
 
 
 def write_trace(trace, name):
-    """As a page or as JSON lines, by the file's name."""
+    """Write the trace as a page or as JSON lines, depending on the suffix."""
     with replacing("trace", name) as path:
         if name.endswith(".html"):
             path.write_text(page(trace), encoding="utf-8")

@@ -1,7 +1,7 @@
-"""A report in a file: each part of an experiment is written down when it is finished, and found there the next time.
+"""A report in a file: each part of an experiment is written when it is finished, and found there the next time.
 
-The file is one JSON object at every moment, since a new one takes the place of the old one at once. It holds what was
-asked for, what was read, the parts, and at the end the report. It is gone on with only where all of that is the same.
+The file is a complete JSON object at every moment: each new version replaces the old one in one step. It holds the
+settings, checksums of what was read, the parts, and finally the report. A run resumes only if all of these agree.
 """
 
 import os
@@ -30,12 +30,12 @@ REMEDY = "name another file, or delete it"
 
 
 def settings_of(request, names):
-    """The options `names` of a request as a dict, and of the texts that they name a checksum."""
+    """The options `names` of a request as a dict, with checksums of the texts that they name."""
     settings = {name: getattr(request, name) for name in sorted(names - OUTPUTS)}
     if settings.get("prompt_file"):
         settings["prompt_file"] += checksum(read_text(request.prompt_file, "prompt_file"))
     if settings.get("corpus"):
-        with suppress(ValueError):  # it is not needed, or refused where it is
+        with suppress(ValueError):  # it may not be needed; where it is, the error is raised later
             settings["corpus"] += checksum(read_text(request.corpus))
     return settings
 
@@ -50,7 +50,7 @@ def machine():
 
 @cache
 def library():
-    """The version of the library, and a checksum of its sources: between two releases they change, too."""
+    """The version of the library, and a checksum of its sources, which change between releases, too."""
     folders = [Path(package.__file__).parent for package in (gpt2np, speculative)] + [Path(__file__).parent]
     return f"{gpt2np.__version__}, sources {digest(*(p for folder in folders for p in sorted(folder.rglob('*.py'))))}"
 
@@ -61,14 +61,14 @@ class Saved:
     Parameters
     ----------
     path : str or bool
-        A file; else the parts are kept for nobody.
+        A file; True or False keeps the parts nowhere.
     command : str
     settings : dict
 
     Raises
     ------
     ValueError
-        If the file holds something else than this command with these settings, on this machine, by this version.
+        If the file holds anything but this command with these settings, on this machine, by this version.
     """
 
     def __init__(self, path, command, settings):
@@ -79,7 +79,7 @@ class Saved:
         if self.path and self.path.exists():
             found = self.read()
             self.files, self.parts = found["files"], found["parts"]
-            matmul.use(found["strategy"])  # else it would be chosen again, by the clock
+            matmul.use(found["strategy"])  # else it would be chosen again by timing
         self.head["strategy"] = matmul.strategy()
         self.is_terminal, self.started = sys.stderr.isatty(), perf_counter()
         self.bar = tqdm(unit=" parts", leave=False, disable=not self.is_terminal)
@@ -105,12 +105,12 @@ class Saved:
         return "nothing was finished, so nothing is kept"
 
     def expect(self, n_parts):
-        """Let the bar end there."""
+        """Set the total of the progress bar."""
         self.bar.total = n_parts
         self.bar.refresh()
 
     def read(self):
-        """What is in the file, if it is of this kind."""
+        """The contents of the file, if they fit."""
         try:
             found = loads(self.path.read_text(encoding="utf-8"))
             told = {name: found[name] for name in (*self.head, "strategy", "files")}
@@ -140,14 +140,14 @@ class Saved:
         return found
 
     def opened(self, name, *paths):
-        """Keep what the files of a model or a table hold; ValueError where parts were measured with other contents."""
+        """Record the contents of a model's files or a table; ValueError if parts were measured with other contents."""
         if self.path:
             held = digest(*paths)
             if self.files.setdefault(name, held) != held:
                 raise ValueError(f"--json: {self.path} was made with other contents of {name}: {REMEDY}")
 
     def keep(self, name, measure):
-        """The part of this name, in plain JSON; measured and written down if it is not there yet."""
+        """The part of this name, in plain JSON; measured and written if it is missing."""
         if name not in self.parts:
             part = plain(measure())
             with uninterrupted():
@@ -162,18 +162,18 @@ class Saved:
         return self.parts[name]
 
     def whole(self, report):
-        """The report, with what was asked for."""
+        """The report, with the settings."""
         return {**self.head, **report}
 
     def finish(self, report):
-        """Write the whole report down."""
+        """Write the whole report."""
         self.bar.close()
         with uninterrupted():
             self.write(self.parts, report)
             self.is_finished = True
 
     def write(self, parts, report=None):
-        """Put everything so far in the place of the old file; each part is a line of it."""
+        """Replace the file by one with everything so far; each part is a line."""
         if not self.path:
             return
         told = {**self.head, "files": self.files}
@@ -190,5 +190,5 @@ def plain(value):
 
 
 def seal(told, parts):
-    """A checksum of all that is gone on from."""
+    """A checksum of everything that a resumed run relies on."""
     return sha256(dumps([told, parts], sort_keys=True).encode()).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""Where the command line meets the terminal: interruptions, and output that cannot be written.
+"""Standard streams and Ctrl-C: output that cannot be written, and interruptions.
 
 Next: main.py
 """
@@ -11,9 +11,9 @@ import threading
 
 
 class Output:
-    """Standard output or error. A first failure is kept in `error`, and what follows is written to nowhere.
+    """Standard output or error. The first failure is stored in `error`, and everything after it is discarded.
 
-    It is raised as well, unless `is_patient`: where something is to be kept, a measurement goes on without a page.
+    The failure is also raised, unless results go to a file: then the measurement continues without a page.
     """
 
     def __init__(self, stream, is_patient=False):
@@ -40,15 +40,15 @@ class Output:
 
 
 def open_streams():
-    """Standard input, output and error, where they are closed to nowhere; a file opened later must not be one of them.
+    """Open closed standard streams on the null device, so that no file opened later takes their numbers.
 
-    A character that a terminal lacks becomes a question mark.
+    A character that the terminal cannot show becomes a question mark.
     """
     for number in range(3):
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number
     for name, number in (("stdout", 1), ("stderr", 2)):
         if getattr(sys, name) is None:
             setattr(sys, name, open(number, "w", closefd=False))  # noqa: SIM115
@@ -57,7 +57,7 @@ def open_streams():
 
 
 def be_patient():
-    """What is measured from here on is kept in a file: go on though nobody can read the page."""
+    """Results go to a file from here on: continue even if the page cannot be written."""
     if isinstance(sys.stdout, Output):
         sys.stdout.is_patient = True
 
@@ -73,7 +73,7 @@ def interrupt(number, frame):
 
 @contextlib.contextmanager
 def uninterrupted():
-    """Ctrl-C waits until this is over."""
+    """Delay Ctrl-C until the end of the block."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -80,7 +80,7 @@ def prompts(report):
 
 {table.page([prompt_cells(*row) for row in rows])}
 
-The speedup of all has the 95 % interval {interval(total)}, {over(n)}.
+Interval of the speedup of all: {interval(total)} ({over(n)}).
 {about_texts(report)}
 The clock starts after the prompt has been processed and a few warm-up tokens generated.
 """
@@ -194,5 +194,5 @@ def compare_sizes(report):
 
 {table.page(rows)}
 
-Seconds are those of the new tokens of all prompts. The interval is {over(report["n_prompts"])}.
+Seconds are those of the new tokens of all prompts. Interval: {over(report["n_prompts"])}.
 """

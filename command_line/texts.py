@@ -1,4 +1,4 @@
-"""Texts to continue: the tales that neither bundled model has seen, a well-known list, a file of one's own.
+"""Prompts: from tales that neither bundled model was trained on, from a published comparison, or from a file.
 
 Next: compare.py
 """
@@ -11,7 +11,7 @@ from speculative.checks import check_request
 
 from .files import read_text
 
-# The test prompts, word for word, of a well-known comparison of assisted with native decoding: mychen76, "Evaluate LLM
+# The test prompts, word for word, of a published comparison of assisted with native decoding: mychen76, "Evaluate LLM
 # fast inference via speculative decoding without quantization" (2023), a script over Llama 2 13B and TinyLlama.
 KNOWN = (
     "Name planets in our solar system",
@@ -27,11 +27,11 @@ KNOWN = (
     "Make a coding challenge for Python with 3 questions and answers",
 )
 TALES = Path(gpt2np.__file__).parent / "tiny" / "held_out.txt"
-N_AHEAD = 200  # how far into its own greedy text the target goes round in circles
+N_AHEAD = 200  # so many greedy tokens later the target repeats itself
 
 
 def tales():
-    """The tales that neither bundled model has seen, in two parts: to count in, and to take prompts from."""
+    """The tales in two parts: one to count n-grams in, one to take prompts from."""
     text = TALES.read_text(encoding="utf-8")
     return text[: len(text) * 3 // 4], text[len(text) * 3 // 4 :]
 
@@ -46,16 +46,16 @@ def prompt_tokens(prompt, tokenizer):
 
 
 def held_out_prompts(tokenizer, n_prompts, length=32):
-    """Beginnings of `length` tokens at places spread over the second part of the tales."""
+    """Prompts of `length` tokens at places spread over the second part of the tales."""
     tokens = tokenizer.encode(tales()[1])
     return [tokens[i * len(tokens) // n_prompts :][:length] for i in range(n_prompts)]
 
 
 def lines_of(name):
-    """The prompts of --prompt_file, one a line."""
+    """The prompts of --prompt_file, one per line."""
     lines = [line for line in read_text(name, "prompt_file").splitlines() if line.strip()]
     if not lines:
-        raise ValueError(f"--prompt_file: {name} is empty: write one prompt a line")
+        raise ValueError(f"--prompt_file: {name} is empty: write one prompt per line")
     return lines
 
 
@@ -66,7 +66,7 @@ def prompt_of(request):
     lines = lines_of(request.prompt_file)
     if len(lines) > 1:
         raise ValueError(
-            f"--prompt_file: {request.prompt_file} has {len(lines)} prompts, one a line, and a comparison takes one: "
+            f"--prompt_file: {request.prompt_file} has {len(lines)} prompts, one per line, and a comparison takes one: "
             "give one, or run the experiment `prompts`"
         )
     return lines[0]
@@ -90,7 +90,7 @@ def dialogue_prompts(tokenizer, n_prompts, length=32):
 
 
 def repeating_prompts(target, prompts, keep):
-    """The prompts with the next N_AHEAD tokens of the target's greedy text: there it goes round in circles."""
+    """The prompts, each with the next N_AHEAD tokens of the target's greedy text, which then repeats itself."""
     alone = AutoregressiveSampler(target, sampling=Sampling(temperature=0))
     return [
         keep(f"repeating, text {i}", lambda prompt=prompt: [*prompt, *alone.generate(prompt, N_AHEAD).tokens.tolist()])
@@ -99,7 +99,7 @@ def repeating_prompts(target, prompts, keep):
 
 
 def check_prompts(prompts, n_tokens, model):
-    """Raise ValueError unless the model can continue each by n_tokens."""
+    """Raise ValueError unless the model can continue each prompt by n_tokens."""
     for i, prompt in enumerate(prompts, 1):
         try:
             check_request(prompt, n_tokens, model)
@@ -108,6 +108,6 @@ def check_prompts(prompts, n_tokens, model):
 
 
 def beginning(tokens, tokenizer, length=40):
-    """The text of the tokens on one line, cut to a length."""
+    """The text of the tokens on one line, shortened to a length."""
     text = " ".join(tokenizer.decode(tokens).split())
     return text if len(text) <= length else text[: length - 3] + "..."

@@ -103,7 +103,7 @@ def test_a_full_disk_costs_no_more_than_its_file(tmp_path, output):
     option, name = output.split()
     assert result.returncode == 2 and "same text     yes, all 12 tokens" in result.stdout
     assert result.stderr == (
-        f"main.py: {option}: cannot write {name} (File too large): what was there before is still there\n"
+        f"main.py: {option}: cannot write {name} (File too large): the previous file is unchanged\n"
     )
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} in ({"t.html": ""}, {})
 
@@ -149,7 +149,7 @@ def test_a_folder_that_cannot_be_written_is_seen_before_anything_is_measured(tmp
         (["prompts", "--n_prompts", "1000000000"], "--n_prompts: expected a whole number from 1 to 10000, got 1"),
         (["calibrate", "--n_prompts", "2"], "--n_prompts: expected a whole number of 3 or more, got 2"),
         (["bench", "--rows", "100000"], "--rows: expected a whole number from 1 to 1023, got 100000"),
-        (["bench", "--sizes", ","], "--sizes: expected values with commas between them, got ','"),
+        (["bench", "--sizes", ","], "--sizes: expected values separated by commas, got ','"),
         (["--top_p", "-1"], "expected a top_p above 0 and at most 1, got -1"),
         (["--repetition_penalty", "-1"], "expected a repetition_penalty above 0, got -1"),
         (["--json="], "--json: expected a name that ends in .json, got ''"),
@@ -203,8 +203,8 @@ def test_the_prompt_from_a_file_or_from_standard_input(tmp_path):
 def test_a_prompt_that_cannot_be_read(tmp_path, at_once):
     file = tmp_path / "prompts"
     for text, message in (
-        (b"a\nb\n", "prompts has 2 prompts, one a line, and a comparison takes one"),
-        (b"\n", "prompts is empty: write one prompt a line"),
+        (b"a\nb\n", "prompts has 2 prompts, one per line, and a comparison takes one"),
+        (b"\n", "prompts is empty: write one prompt per line"),
         (b"\xff\xfe", "prompts is not one"),
     ):
         file.write_bytes(text)

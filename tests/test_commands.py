@@ -320,7 +320,7 @@ def test_prompts_from_a_file_are_its_lines(tmp_path, tiny_pair):
     found = prompts_of(Options(prompt_file=str(tmp_path / "file")), tokenizer)
     assert [tokenizer.decode(tokens) for tokens in found] == ["Once upon a time", "  there was "]
     (tmp_path / "file").write_text("\n", encoding="utf-8")
-    with pytest.raises(ValueError, match="file is empty: write one prompt a line"):
+    with pytest.raises(ValueError, match="file is empty: write one prompt per line"):
         prompts_of(Options(prompt_file=str(tmp_path / "file")), tokenizer)
 
 
