@@ -29,7 +29,7 @@ def load(name, request, parts):
         model, tokenizer = gpt2np.load(name, request.models_dir, request.source)
     except KeyboardInterrupt:
         if to_download and any(path.stat().st_size for path in (models_dir / name).rglob("*") if path.is_file()):
-            kept = f"what was fetched so far is in {models_dir / name}, and the same command goes on from there"
+            kept = f"what was fetched so far is in {models_dir / name}, and the same command resumes from there"
             raise KeyboardInterrupt(kept) from None
         raise
     seconds = perf_counter() - started

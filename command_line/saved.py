@@ -99,7 +99,7 @@ class Saved:
             return f"all was measured, and {kept}"
         if self.path and self.parts:
             of_all = f" of {self.bar.total}" if self.bar.total else ""
-            return f"{len(self.parts)}{of_all} parts are in {self.path}, and the same command goes on from there"
+            return f"{len(self.parts)}{of_all} parts are in {self.path}, and the same command resumes from there"
         if self.n_new and not self.path:
             return "what was measured is lost: --json FILE.json keeps each part as soon as it is finished"
         return "nothing was finished, so nothing is kept"

@@ -19,6 +19,7 @@ from command_line import saved
 from command_line.commands import COMMANDS
 from command_line.main import main
 from gpt2np.loading import find_folder
+from speculative.museum import EXHIBITS
 
 FEW = ("--n_tokens_to_generate", "12")
 TINY = ("--target_model_size", "tiny-draft", "--drafter", "prompt_lookup")
@@ -160,7 +161,7 @@ def test_a_folder_that_cannot_be_written_is_seen_before_anything_is_measured(tmp
         (["method_table", "--drafters", "suffix,oracle"], "--drafters: expected one of model, ngram, "),
         (
             ["replay", "nowhere.jsonl"],
-            "replay: cannot read nowhere.jsonl (No such file or directory): give a file that",
+            "replay: cannot read nowhere.jsonl (No such file or directory): give a file written by --trace",
         ),
         (["--target_model_size", "a\033[31m\nb"], r"--target_model_size: unknown model 'a\x1b[31m\nb'"),
         (["a\033[31m\u202e"], r"unknown command 'a\x1b[31m\u202e'"),
@@ -323,7 +324,8 @@ def test_the_sentence_at_ctrl_c_is_true(tmp_path):
     few = ("museum", "--json", tmp_path / "a.json")
     code, errors = interrupted(*few, after=3)
     n = len(json.loads((tmp_path / "a.json").read_text())["parts"])
-    kept = f"main.py: interrupted; {n} of 29 parts are in {tmp_path}/a.json, and the same command goes on from there"
+    parts = f"{n} of {len(EXHIBITS)} parts are in {tmp_path}/a.json"
+    kept = f"main.py: interrupted; {parts}, and the same command resumes from there"
     assert code == 130 and errors.splitlines()[-1] == kept and n >= 3 and "Traceback" not in errors
     code, errors = interrupted("museum", after=2)
     lost = "main.py: interrupted; what was measured is lost: --json FILE.json keeps each part as soon as it is finished"

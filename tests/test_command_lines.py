@@ -179,7 +179,7 @@ def test_an_interrupted_command_resumes_to_the_same_result(command, tmp_path):
             assert child.returncode == 0 or sentence == f"all was measured, and the whole report is in {path}\n"
             break
         n, total = len(found["parts"]), len(expected["parts"])
-        kept = f"{n} of {total} parts are in {path}, and the same command goes on from there\n"
+        kept = f"{n} of {total} parts are in {path}, and the same command resumes from there\n"
         assert child.returncode == 130 and sentence == kept and n >= len(before) + n_new
         n_interrupted += 1
     before = json.loads(path.read_text())["parts"]

@@ -190,7 +190,7 @@ def test_an_interrupted_run_resumes_from_its_file(tmp_path, monkeypatch, capsys)
     arguments = ["gamma_table", *(f"--{name}={value}" for name, value in options.items())]
     assert main(arguments) == 130
     written = capsys.readouterr()
-    kept = f"interrupted; 2 of 3 parts are in {options['json']}, and the same command goes on from there\n"
+    kept = f"interrupted; 2 of 3 parts are in {options['json']}, and the same command resumes from there\n"
     assert written.err.endswith(kept) and not written.out
     before = json.loads((tmp_path / "gamma.json").read_text())
     assert len(before["parts"]) == 2 and before["finished"] is False

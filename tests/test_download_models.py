@@ -76,7 +76,7 @@ def test_an_interrupted_download_ends_in_one_sentence(model_server, tmp_path):
         output, errors = process.communicate(timeout=30)
     done.set()
     assert process.returncode == 130 and output == "" and errors.count("\n") == 1
-    kept = f"what was fetched so far is in {tmp_path / '355M'}, and the same command goes on from there"
+    kept = f"what was fetched so far is in {tmp_path / '355M'}, and the same command resumes from there"
     assert errors == f"main.py: interrupted; {kept}\n"
 
 
