@@ -191,8 +191,7 @@ def method_table(report):
     cells = [row["kinds"]["all"] for row in report["rows"]]
     axes.set(xlim=(0.8, most(cells, "tokens_per_call")), ylim=(0, most(cells)))
     axes.set_ylabel("speedup (times the target alone)")
-    n_texts = report["rows"][0]["kinds"]["all"]["n_texts"]
-    axes.set_xlabel(f"tokens per call of the target, all kinds of text ({n_texts} prompts, 95 % interval)")
+    axes.set_xlabel(f"tokens per call of the target, all kinds of text ({cells[0]['n_texts']} prompts, 95 % interval)")
     handles = [plt.Line2D([], [], color=GREY, linewidth=0.8, label="a call with its draft\ncosts 1, 1.5, ... steps")]
     handles += [plt.Line2D([], [], color=colours[name], marker="o", linestyle="", label=name) for name in drafters]
     for name in verifiers:
