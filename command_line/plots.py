@@ -161,7 +161,7 @@ def drafters(report):
             axes.annotate(f"K = {row['K']}", (row["speedup"], place), (0, below), color=colour, fontsize=7, **OFFSET)
     break_even(axes, upright=True)
     n_prompts = report["settings"]["n_prompts"]
-    axes.set_xlabel(f"speedup at the fastest K (times the target alone, {n_prompts} prompts, 95 % interval)")
+    axes.set_xlabel(f"speedup over the target alone, at the fastest K ({n_prompts} prompts, 95 % interval)", fontsize=9)
     axes.set_xlim(0, most([row for rows in report["rows"].values() for row in rows]))
     axes.set_yticks(range(len(names)), names)
     axes.invert_yaxis()
@@ -188,9 +188,10 @@ def method_table(report):
         axes.plot([0, end], [0, end / cost], color=GREY, linewidth=0.8, zorder=1)
         axes.annotate(f"{cost:g}", (end, end / cost), (3, 2), color=GREY, fontsize=8, **OFFSET)
     break_even(axes)
-    axes.set(xlim=(0.8, 1.05 * most_calls), ylim=(0, 1.08 * most_speed), ylabel="speedup (times the target alone)")
-    n_texts = report["rows"][0]["kinds"]["all"]["n_texts"]
-    axes.set_xlabel(f"tokens per call of the target, all kinds of text ({n_texts} prompts, 95 % interval)")
+    cells = [row["kinds"]["all"] for row in report["rows"]]
+    axes.set(xlim=(0.8, most(cells, "tokens_per_call")), ylim=(0, most(cells)))
+    axes.set_ylabel("speedup (times the target alone)")
+    axes.set_xlabel(f"tokens per call of the target, all kinds of text ({cells[0]['n_texts']} prompts, 95 % interval)")
     handles = [plt.Line2D([], [], color=GREY, linewidth=0.8, label="a call with its draft\ncosts 1, 1.5, ... steps")]
     handles += [plt.Line2D([], [], color=colours[name], marker="o", linestyle="", label=name) for name in drafters]
     for name in verifiers:
