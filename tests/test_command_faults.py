@@ -161,11 +161,7 @@ def test_a_folder_that_cannot_be_written_is_seen_before_anything_is_measured(tmp
         (["method_table", "--drafters", "suffix,oracle"], "--drafters: expected one of model, ngram, "),
         (
             ["replay", "nowhere.jsonl"],
-<<<<<<< HEAD
-            "replay: cannot read nowhere.jsonl (No such file or directory): give a file written by --trace",
-=======
             "replay: cannot read nowhere.jsonl (No such file or directory): give a file written by",
->>>>>>> tables
         ),
         (["--target_model_size", "a\033[31m\nb"], r"--target_model_size: unknown model 'a\x1b[31m\nb'"),
         (["a\033[31m\u202e"], r"unknown command 'a\x1b[31m\u202e'"),
