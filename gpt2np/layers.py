@@ -93,7 +93,8 @@ def attention(x, c_attn, c_proj, n_head, cache=None, mask=None):
     scores *= 1 / math.sqrt(d_head)  # 2.
     mask = triangle(cache.n_columns)[n_past : n_past + n_new] if mask is None else mask
     scores[..., : mask.shape[1]] += mask[:, : scores.shape[2]]
-    scores[..., mask.shape[1] :] = -np.inf  # 3. the padding; the triangle is wider, with -inf there already
+    if mask.shape[1] < scores.shape[2]:  # 3. the padding, where the mask, unlike the triangle, does not cover it
+        scores[..., mask.shape[1] :] = -np.inf
     scores -= np.maximum.reduce(scores, axis=-1, keepdims=True)
     weights = np.exp(scores, out=scores)  # 2. the numerator of the softmax
     sums = product(weights, values)  # -> [n_head, n_new, d_head + 1]; 4. the last column sums the weights

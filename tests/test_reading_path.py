@@ -1,6 +1,7 @@
 """The reading path: the module headers' `Next:` lines lead through every file of both packages, each once."""
 
 import ast
+import importlib.util
 import re
 
 import pytest
@@ -41,3 +42,11 @@ def test_it_visits_every_file_once_and_ends(start, end):
     files = {path.relative_to(ROOT).as_posix() for path in package.rglob("*.py")}
     assert set(visited) == files - {f"{folder}/__init__.py" for folder in RE_EXPORTS}
     assert last == end
+
+
+def test_the_reading_list_is_that_of_the_headers():
+    """When this fails: python docs/make_reading_list.py"""
+    spec = importlib.util.spec_from_file_location("make_reading_list", ROOT / "docs" / "make_reading_list.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.page() == (ROOT / "docs" / "reading.md").read_text(encoding="utf-8")
