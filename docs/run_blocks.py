@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).parent.parent
-BLOCK = re.compile(r"(^```\n\$ (.+)\n)(.*?)(^```$)", re.M | re.S)
+BLOCK = re.compile(r"(^```\n\$ ([^\n]+)\n)(.*?)(^```$)", re.M | re.S)
 
 
 def processor():
