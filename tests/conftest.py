@@ -4,12 +4,9 @@ from pathlib import Path
 
 import pytest
 from file_server import hurry, server  # noqa: F401 (fixtures)
-from helpers import ROOT, random_gpt2, random_tensors
 from model_server import model_server, small_model  # noqa: F401 (fixtures)
 
 import gpt2np
-
-__all__ = ["ROOT", "random_gpt2", "random_tensors"]
 
 
 @pytest.fixture(scope="session")

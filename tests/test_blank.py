@@ -7,7 +7,7 @@ import sys
 from itertools import pairwise
 
 import pytest
-from conftest import ROOT
+from helpers import ROOT
 
 SCRIPT = ROOT / "notebooks" / "blank.py"
 blank, functions = (runpy.run_path(str(SCRIPT))[name] for name in ("blank", "functions"))

@@ -13,7 +13,7 @@ import sys
 
 import pytest
 from command import run
-from conftest import ROOT
+from helpers import ROOT
 
 from command_line import saved
 from command_line.commands import COMMANDS

@@ -12,7 +12,7 @@ from time import sleep
 
 import pytest
 from command import run
-from conftest import ROOT
+from helpers import ROOT
 
 from command_line.commands import COMMANDS, EXPERIMENTS
 from command_line.main import main

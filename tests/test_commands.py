@@ -8,7 +8,7 @@ import re
 from functools import lru_cache
 
 import pytest
-from conftest import ROOT
+from helpers import ROOT
 
 import gpt2np
 from command_line import options as options_module

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from conftest import random_gpt2, random_tensors
+from helpers import random_gpt2, random_tensors
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -4,7 +4,7 @@ import importlib
 
 import numpy as np
 import pytest
-from conftest import ROOT
+from helpers import ROOT
 from students import drafters, models, more_verifiers, samplers, verifiers
 
 import speculative

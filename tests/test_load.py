@@ -4,7 +4,7 @@ import shutil
 import numpy as np
 import pytest
 import safetensors.numpy
-from conftest import random_tensors
+from helpers import random_tensors
 from write_tf import write_checkpoint
 
 import gpt2np

@@ -11,7 +11,7 @@ import sys
 import numpy as np
 import pytest
 from command import run
-from conftest import ROOT
+from helpers import ROOT
 
 from command_line import tables
 from command_line.best_k import suggestion, suggestion_line

@@ -5,7 +5,7 @@ import importlib.util
 import re
 
 import pytest
-from conftest import ROOT
+from helpers import ROOT
 
 RE_EXPORTS = ["gpt2np", "speculative", "speculative/drafters", "speculative/verifiers"]  # their __init__ is not on it
 

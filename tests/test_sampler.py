@@ -3,7 +3,7 @@ import math
 
 import numpy as np
 import pytest
-from conftest import random_gpt2
+from helpers import random_gpt2
 
 from gpt2np import HParams
 from speculative import AutoregressiveSampler, Draft, ModelDrafter, Sampling, SpeculativeSampler, Verdict

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from conftest import random_gpt2
+from helpers import random_gpt2
 
 import speculative
 from command_line.museum import entry

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 import safetensors.numpy
-from conftest import ROOT
+from helpers import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from write_tf import block, entry, field, varint, with_block, with_index, write_index

@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 import pytest
-from conftest import ROOT
+from helpers import ROOT
 
 from speculative import AutoregressiveSampler, Sampling
 
