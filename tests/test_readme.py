@@ -31,8 +31,8 @@ MODULES = [
 
 def blocks(page, language=""):
     """The fenced blocks of a page in a language, those inside of a list as well."""
-    found = re.findall(rf"^( *)```{language}\n(.*?)^ *```$", page, re.M | re.S)
-    return [re.sub(f"^{indent}", "", block, flags=re.M) for indent, block in found]
+    found = re.findall(r"^( *)```(\w*)\n(.*?)^ *```$", page, re.M | re.S)
+    return [re.sub(f"^{indent}", "", block, flags=re.M) for indent, kind, block in found if kind == language]
 
 
 def normal(output):
