@@ -16,7 +16,7 @@ from helpers import ROOT
 
 from command_line.commands import COMMANDS, EXPERIMENTS
 from command_line.main import main
-from command_line.options import NAMES
+from command_line.options import FLAGS, NAMES
 from command_line.registry import DRAFTERS, RULES
 
 pytestmark = pytest.mark.slow
@@ -69,7 +69,7 @@ def test_nonsense_for_every_option(command, name, wrong, tmp_path, monkeypatch, 
     monkeypatch.setattr(sys, "argv", ["main.py"])
     word = [command] if command else []
     word += ["t.jsonl"] if command == "replay" else []
-    for value in [f"={value}" for value in wrong] + [""] * (name != "json"):
+    for value in [f"={value}" for value in wrong] + [""] * (name not in FLAGS):
         code = main([*word, f"--{name}{value}"])
         refused(subprocess.CompletedProcess(value, code, *capsys.readouterr()))
     assert list(tmp_path.iterdir()) == []
