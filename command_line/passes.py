@@ -11,7 +11,7 @@ import numpy as np
 import gpt2np
 from gpt2np import matmul
 from gpt2np.cache import KVCache
-from gpt2np.two_threads import N_THREADS
+from gpt2np.threads import n_threads
 
 from .views import progress
 
@@ -103,7 +103,7 @@ def plain(params):
 def threads_of(strategy):
     """The largest number of threads that a product may use; for BLAS's own threads this is its default."""
     if strategy in matmul.STRATEGIES:
-        return N_THREADS
+        return n_threads()
     if strategy == "transformers":
         import torch
 

@@ -12,7 +12,7 @@ import numpy as np
 from .cache import KVCache
 from .layers import block, layer_norm
 from .model import check_tokens, common_prefix
-from .two_threads import Lock
+from .threads import Lock
 
 
 class EarlyExit:

@@ -11,7 +11,7 @@ The remedy is to copy once, when the model is loaded. `Panels` cuts w [n_in, n_o
 stored row by row. A panel fits into a core's cache, and its product with a few rows of x is small enough for OpenBLAS's
 kernels for small matrices, which copy nothing; so each weight is read from memory once and used for all rows. These
 kernels keep 16 columns in a register and add the terms in order, whatever the number of rows. If a product is large
-enough to pay for the hand-over, half of its panels go to a second thread (two_threads.py).
+enough to pay for the hand-over, its panels are divided among several threads (threads.py).
 The idea in four lines, without padding and threads:
 
     >>> x, w = np.eye(3, 6, dtype=np.float32), np.arange(6 * 128, dtype=np.float32).reshape(6, 128)
@@ -32,7 +32,7 @@ Two strategies compute this on the same panels. They differ in the number of row
 
 `probe` finds the fastest strategy that is batch-invariant on this machine; GPT2NP_MATMUL=rows in the environment, or
 `use`, overrides it. Leaves out: half precision, since NumPy converts it more slowly than it reads twice the bytes.
-Next: two_threads.py
+Next: threads.py
 """
 
 import mmap
@@ -42,7 +42,7 @@ from time import perf_counter
 
 import numpy as np
 
-from .two_threads import N_THREADS, multiply
+from .threads import multiply, n_threads
 
 STRATEGIES = ("panels", "rows")
 N_COLUMNS = 64  # of a panel: four registers of 16 float32 each
@@ -195,7 +195,7 @@ def use(name=None):
 
 def describe():
     """The strategy in use, the probe's results for each, and the number of threads (a dict for JSON)."""
-    return {"strategy": strategy(), "probe": probe(), "n_threads": N_THREADS}
+    return {"strategy": strategy(), "probe": probe(), "n_threads": n_threads()}
 
 
 @lru_cache

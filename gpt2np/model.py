@@ -15,7 +15,7 @@ import numpy as np
 from .cache import KVCache
 from .layers import block, layer_norm
 from .matmul import Embedding, Panels
-from .two_threads import N_THREADS, Lock
+from .threads import Lock, n_threads
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ def packed(params):
     def block(params):
         return {**params, "attn": linears(params["attn"]), "mlp": linears(params["mlp"])}
 
-    with ThreadPoolExecutor(N_THREADS) as threads:  # most of the time is the first touch of new memory
+    with ThreadPoolExecutor(n_threads()) as threads:  # most of the time is the first touch of new memory
         wte = threads.submit(Embedding, params["wte"])
         return {**params, "blocks": list(threads.map(block, params["blocks"])), "wte": wte.result()}
 
