@@ -24,7 +24,7 @@ from functools import lru_cache
 import numpy as np
 
 from .cache import KVCache
-from .matmul import product
+from .matmul import product, strategy_of
 
 GELU_SCALE = math.sqrt(2 / math.pi)
 
@@ -88,8 +88,11 @@ def attention(x, c_attn, c_proj, n_head, cache=None, mask=None):
     qkv = linear(x, **c_attn)  # [n_new, n_embd] -> [n_new, 3 * n_embd]
     q, k, v = qkv.reshape(n_new, 3, n_head, d_head).transpose(1, 2, 0, 3)  # -> 3 of [n_head, n_new, d_head]
     cache = cache or KVCache(1, n_head, n_new, d_head).layers[0]
-    n_past, keys, values = cache.append(k, v)  # 1. and 3. [n_head, d_head, n_columns], [n_head, n_columns, d_head + 1]
-    scores = product(q, keys)  # -> [n_head, n_new, n_columns]
+    strategy = strategy_of(c_attn["w"], n_embd)
+    n_past, keys, values = cache.append(
+        k, v, strategy
+    )  # 1. and 3. [n_head, d_head, n_columns], [n_head, n_columns, d_head + 1]
+    scores = product(q, keys, strategy)  # -> [n_head, n_new, n_columns]
     scores *= 1 / math.sqrt(d_head)  # 2.
     mask = triangle(cache.n_columns)[n_past : n_past + n_new] if mask is None else mask
     scores[..., : mask.shape[1]] += mask[:, : scores.shape[2]]
@@ -97,7 +100,7 @@ def attention(x, c_attn, c_proj, n_head, cache=None, mask=None):
         scores[..., mask.shape[1] :] = -np.inf
     scores -= np.maximum.reduce(scores, axis=-1, keepdims=True)
     weights = np.exp(scores, out=scores)  # 2. the numerator of the softmax
-    sums = product(weights, values)  # -> [n_head, n_new, d_head + 1]; 4. the last column sums the weights
+    sums = product(weights, values, strategy)  # -> [n_head, n_new, d_head + 1]; 4. the last column sums the weights
     heads = np.empty((n_new, n_head, d_head), np.float32)
     np.divide(sums[..., :d_head], sums[..., d_head, None], out=heads.transpose(1, 0, 2))
     return linear(heads.reshape(n_new, n_embd), **c_proj)

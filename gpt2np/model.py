@@ -14,7 +14,7 @@ import numpy as np
 
 from .cache import KVCache
 from .layers import block, layer_norm
-from .matmul import Embedding, Panels
+from .matmul import Embedding, pack, strategy
 from .threads import Lock, n_threads
 
 
@@ -75,7 +75,7 @@ class GPT2:
     Parameters
     ----------
     params : dict
-        The parameter tree, see params.py. The model keeps a copy with the weight matrices in panels, see matmul.py.
+        The parameter tree, see params.py. The model keeps a copy with the weight matrices packed, see matmul.py.
     hparams : HParams
     """
 
@@ -115,17 +115,18 @@ class GPT2:
             self.cache.truncate(0)
 
 
-def packed(params):
-    """The parameter tree with the weight matrices, wte included, in panels (matmul.py); the rest is unchanged."""
+def packed(params, name=None):
+    """The parameter tree with the weight matrices, wte included, packed (matmul.py); the rest is unchanged."""
+    name = name or strategy(params["wpe"].shape[1])
 
     def linears(part):
-        return {name: {**linear, "w": Panels(linear["w"])} for name, linear in part.items()}
+        return {key: {**linear, "w": pack(linear["w"], name)} for key, linear in part.items()}
 
     def block(params):
         return {**params, "attn": linears(params["attn"]), "mlp": linears(params["mlp"])}
 
     with ThreadPoolExecutor(n_threads()) as threads:  # most of the time is the first touch of new memory
-        wte = threads.submit(Embedding, params["wte"])
+        wte = threads.submit(Embedding, params["wte"], name)
         return {**params, "blocks": list(threads.map(block, params["blocks"])), "wte": wte.result()}
 
 

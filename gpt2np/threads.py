@@ -76,9 +76,9 @@ def worthwhile(size, n_rows):
     return n if n == 1 else min(n, n_threads())
 
 
-def multiply(x, w, out):
-    """out[...] = x @ w, in as many threads as pay, divided along w's first axis, which x may lack."""
-    n = worthwhile(w.size, x.shape[-3] * x.shape[-2])
+def multiply(x, w, out, n_rows):
+    """out[...] = x @ w for n_rows rows, in as many threads as pay, divided along w's first axis, which x may lack."""
+    n = worthwhile(w.size, n_rows)
     if n == 1:
         np.matmul(x, w, out)
         return
