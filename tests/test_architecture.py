@@ -105,8 +105,9 @@ def test_the_forward_pass_stays_small():
     """A budget for each file that a pass goes through, in code lines; reference.py is the page to print."""
     budget = {
         "reference": 45,
-        "layers": 70,
-        "cache": 30,
+        "layers": 80,
+        "cache": 35,
+        "token_tree": 65,
         "model": 90,
         "matmul": 170,
         "panels": 90,
