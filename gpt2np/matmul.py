@@ -90,6 +90,10 @@ def product(x, w, name=None):
         deep, wide = (PIECE if size % PIECE == 0 else size for size in (n_in, n_out))
     groups = grouped(x, max_rows, name)  # -> [n, n_groups, n_rows, n_in]
     n_groups, n_rows = groups.shape[1:3]
+    if name == "panels":
+        y = np.empty((n, n_groups, n_rows, n_out), np.float32)
+        multiply(groups, w[:, None], y, n_groups * n_rows)
+        return y.reshape(n, -1, n_out)[:, :n_new]
     y = np.empty((n, n_in // deep, n_groups, n_rows, n_out), np.float32)
     multiply(  # each [n, n_in // deep, n_groups, n_out // wide, ...]
         groups.reshape(n, n_groups, n_rows, 1, -1, deep).transpose(0, 4, 1, 3, 2, 5),

@@ -567,7 +567,7 @@ def test_bench_measures_each_strategy():
         (("--sizes", "5"), "unknown model '5': expected "),
         (
             ("--strategies", "panels,fast"),
-            "--strategies: expected one of panels, rows, plain, transformers, got 'fast'",
+            "--strategies: expected one of panels, rows, eights, plain, transformers, got 'fast'",
         ),
         (("--rows", "0"), "--rows: expected a whole number from 1 to 1023, got 0"),
         (
