@@ -62,7 +62,7 @@ def test_the_page_and_the_json_say_the_same():
 def test_the_figures_of_the_json_fit_together():
     data = report("--K", "3")
     ordinary, result = data["autoregressive"], data["speculative"]
-    assert set(data["matmul"].split("/")) <= {"panels", "rows", "eights"}
+    assert data["matmul"] in ("panels", "rows")
     assert data["same_tokens"] is True and ordinary["tokens"] == result["tokens"] and len(result["tokens"]) == 120
     assert ordinary["target_calls"] == 120 and ordinary["drafted"] == 0 and set(ordinary["origins"]) == {"plain"}
     assert result["accepted"] == result["origins"].count("accepted") == sum(result["accepted_by_position"])
