@@ -1,5 +1,6 @@
 """`python main.py ...` as a process of its own, forked from one that has already imported main.py, which saves most of
-its time. What depends on the start of a process (a terminal, its environment) is tested with `python main.py` itself.
+its time; spawned where a fork is not safe, see systems.py. What depends on the start of a process (a terminal, its
+environment) is tested with `python main.py` itself.
 """
 
 import multiprocessing
@@ -9,10 +10,13 @@ from pathlib import Path
 from subprocess import CompletedProcess
 from tempfile import TemporaryDirectory
 
+from systems import START_METHOD
+
 import command_line
 
-processes = multiprocessing.get_context("forkserver")
-processes.set_forkserver_preload(["command_line.main"])
+processes = multiprocessing.get_context(START_METHOD)
+if START_METHOD == "forkserver":
+    processes.set_forkserver_preload(["command_line.main"])
 
 
 def run(*arguments, cwd="."):
@@ -29,7 +33,8 @@ def run(*arguments, cwd="."):
 
 def started(arguments, folder, *written):
     for number, path in enumerate(written, 1):
-        os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT), number)
+        with open(path, "wb") as file:
+            os.dup2(file.fileno(), number)
     os.chdir(folder)
     sys.argv = ["main.py", *arguments]
     command_line.run()

@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import os
-import pty
 import re
 import subprocess
 import sys
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 from command import run
 from helpers import ROOT
+from systems import needs_links, needs_shell
 
 from command_line import tables
 from command_line.best_k import suggestion, suggestion_line
@@ -223,6 +223,7 @@ def test_a_request_that_cannot_be_met_is_refused(options, message):
         Options(**options)
 
 
+@needs_links
 def test_two_models_without_a_common_vocabulary(tmp_path):
     """Two folders that differ only in two swapped tokens."""
     from gpt2np.loading import find_folder
@@ -486,6 +487,7 @@ def test_a_trace_is_kept_and_replayed_without_a_model(tmp_path):
 
 def terminal(*arguments, **environment):
     """What `python main.py` writes to a terminal."""
+    pty = pytest.importorskip("pty", reason="this system has no pseudo-terminals")
     main_end, process_end = pty.openpty()
     command = [sys.executable, ROOT / "main.py", *arguments]
     environment = {**os.environ, "TERM": "xterm", **environment}
@@ -524,6 +526,7 @@ def test_no_colours_where_they_are_not_wanted():
     assert "\033" not in terminal(*FEW, NO_COLOR="1") and "\033" not in terminal(*FEW, TERM="dumb")
 
 
+@needs_shell
 def test_the_reader_may_leave_early():
     command = f"{sys.executable} {ROOT / 'main.py'} | head -n 1"
     result = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=120)
