@@ -1,8 +1,10 @@
 """`python main.py ...` as a process of its own, forked from one that has already imported main.py, which saves most of
 its time; spawned where a fork is not safe, see systems.py. What depends on the start of a process (a terminal, its
-environment) is tested with `python main.py` itself.
+environment) is tested with `python main.py` itself, and what does not depend on a process runs here.
 """
 
+import contextlib
+import io
 import multiprocessing
 import os
 import sys
@@ -13,6 +15,7 @@ from tempfile import TemporaryDirectory
 from systems import START_METHOD
 
 import command_line
+from command_line.main import main
 
 processes = multiprocessing.get_context(START_METHOD)
 if START_METHOD == "forkserver":
@@ -38,3 +41,14 @@ def started(arguments, folder, *written):
     os.chdir(folder)
     sys.argv = ["main.py", *arguments]
     command_line.run()
+
+
+def run_here(*arguments):
+    """The same, without a process of its own."""
+    arguments, argv = [os.fsdecode(argument) for argument in arguments], sys.argv
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
+        try:
+            sys.argv = ["main.py", *arguments]
+            return CompletedProcess(arguments, main(arguments), out.getvalue(), err.getvalue())
+        finally:
+            sys.argv = argv
