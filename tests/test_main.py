@@ -221,6 +221,8 @@ def test_bad_input_ends_in_one_sentence(arguments, message, monkeypatch):
         ({"K": "four"}, "or auto, heuristic or confidence, got 'four'"),
         ({"K": [1]}, "or auto, heuristic or confidence, got [1]"),
         ({"K": "confidence", "drafter": "suffix"}, "--K confidence needs a drafter with probabilities"),
+        ({"draft_temperature": -1}, "--draft_temperature: expected a number of 0 or more, got -1"),
+        ({"draft_temperature": 0, "drafter": "suffix"}, "--draft_temperature needs a drafter that draws its tokens"),
         ({"top_p": -1}, "expected a top_p above 0 and at most 1, got -1"),
         ({"top_k": -1}, "--top_k: expected a whole number of 0 or more, got -1"),
         ({"top_p": 0}, "expected a top_p above 0 and at most 1, got 0"),
