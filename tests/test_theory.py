@@ -206,7 +206,7 @@ def test_tokens_of_a_tree_by_enumeration():
         while True:
             below = [i for i, parent in enumerate(parents) if parent == node]
             rank = rng.choice(4, p=[*weights, 0.125])
-            if rank >= len(below):
+            if rank >= min(len(below), len(weights)):
                 return n
             node, n = below[rank], n + 1
 
