@@ -29,8 +29,9 @@ from .tree import children_of, depth_of
 class RandomSource(Protocol):
     """A source of random numbers, passed down as `rng`. np.random.Generator is one.
 
-    Two more methods are optional; `Gumbel` (rng.py) has both: `draw(probs) -> token`, for a source that draws tokens in
-    its own way, and `at(position) -> source`, for a source whose numbers belong to positions of the text.
+    More methods are optional; `Gumbel` (rng.py) has them: `draw(probs) -> token`, for a source that draws tokens in its
+    own way, `draw_distinct(probs, k) -> tokens`, for siblings in a tree, and `at(position) -> source`, for a source
+    whose numbers belong to positions of the text.
     """
 
     def random(self) -> float:
