@@ -52,8 +52,17 @@ def forward(tokens, params, n_head, n_last=None, cache=None, positions=None, mas
     mask : array [n_new, n_seq] float32, optional
         What each token attends to, see `layers.attention`; by default itself and every token before it. `positions` and
         `mask` together allow tokens that are alternatives to each other, such as the nodes of a tree.
+
+    Raises
+    ------
+    ValueError
+        Without any token: the logits are computed from tokens, none are in the cache.
     """
     n_past, n_new = (cache.length if cache else 0), len(tokens)
+    if not n_new:
+        raise ValueError(
+            "expected at least one new token, got none: truncate the cache to before the last n_last tokens"
+        )
     if positions is None:
         positions = slice(n_past, n_past + n_new)
     x = params["wte"][tokens] + params["wpe"][positions]  # [n_new] -> [n_new, n_embd]
