@@ -3,8 +3,8 @@
 Attention is the only layer that looks at other tokens, and all it needs of them is k and v. Generating n tokens one by
 one takes 1 + 2 + ... + n token passes without a cache and n with one. The arrays are allocated once, for the whole
 context, so appending copies nothing. To forget tokens is to reduce a length: what lies beyond it is overwritten later.
-Leaves out: which tokens these are; model.py keeps their ids and decides what to forget.
-Next: model.py
+Leaves out: which tokens these are; token_tree.py compares them and finds what to keep.
+Next: token_tree.py
 """
 
 import numpy as np
@@ -26,6 +26,15 @@ class KVCache:
     def truncate(self, length):
         """Forget all tokens from position `length` on."""
         self.length = min(self.length, length)
+
+    def keep(self, slots):
+        """Append what lies in these slots, beyond the length: the branch of a tree along which the text continues."""
+        n = self.length
+        if slots != list(range(n, n + len(slots))):
+            for layer in self.layers:
+                layer.keys[..., n : n + len(slots)] = layer.keys[..., slots]
+                layer.values[:, n : n + len(slots)] = layer.values[:, slots]
+        self.length = n + len(slots)  # set last: if the copy is interrupted, the first n are right
 
 
 class LayerCache:

@@ -248,6 +248,7 @@ def is_invariant(name):
     return True
 
 
+@lru_cache
 def skips_zeros(name):
     """Whether zero weights between others change no bit; a tree's mask gives such weights to its other branches."""
     rng = np.random.default_rng(0)

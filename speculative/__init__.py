@@ -1,6 +1,7 @@
 """Speculative decoding from scratch in NumPy: one loop, any drafter, any verifier. Start reading at interfaces.py."""
 
 from .autoregressive import AutoregressiveSampler
+from .by_paths import ByPaths
 from .costs import Costs, measure_costs
 from .draft_length import CostModel, Heuristic
 from .drafters.dials import NoisyDrafter, OracleDrafter
@@ -28,6 +29,7 @@ from .rng import Gumbel
 from .sampler import SpeculativeSampler
 from .stop import StopText
 from .timing import Timed
+from .tree import best_tree
 from .verifiers.block import block
 from .verifiers.exact_match import exact_match
 from .verifiers.lenient import Lenient
@@ -36,6 +38,7 @@ from .verifiers.typical import Typical
 
 __all__ = [
     "AutoregressiveSampler",
+    "ByPaths",
     "CannotEnumerate",
     "CostModel",
     "Costs",
@@ -66,6 +69,7 @@ __all__ = [
     "Verdict",
     "Verifier",
     "acceptance_probability",
+    "best_tree",
     "block",
     "collect",
     "exact_distribution",

@@ -7,9 +7,13 @@ Nothing here computes a probability. Any object with the right call signature wi
     Verifier        the draft and the target's distributions -> how many tokens to accept, and the token after them
     Sampler         prompt -> rounds -> a generation
 
-Letters: K is the draft length (gamma in Leviathan et al.). p is the target's distribution and q the draft's, as in
-Leviathan et al., arXiv:2211.17192; Chen et al., arXiv:2302.01318, have the two the other way round.
-Next: rng.py
+A draft may branch: a token tree offers the target several tokens for one place (tree.py). A chain is the tree with one
+branch, and whoever knows only chains can ignore `parents` and `nodes`.
+
+Letters: K is the draft length (gamma in Leviathan et al.), and limits the depth of a tree. p is the target's
+distribution and q the draft's, as in Leviathan et al., arXiv:2211.17192; Chen et al., arXiv:2302.01318, have it the
+other way round.
+Next: tree.py
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -18,6 +22,8 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
+
+from . import tree
 
 
 class RandomSource(Protocol):
@@ -37,36 +43,69 @@ class LanguageModel(Protocol):
     n_vocab: int
     n_ctx: int
 
-    def __call__(self, tokens: Sequence[int], n_last: int = 1) -> np.ndarray:
-        """Logits [n_last, n_vocab] float32: row i predicts the token after tokens[len(tokens) - n_last + i]."""
+    def __call__(self, tokens: Sequence[int], n_last: int = 1, parents: Sequence[int] = ()) -> np.ndarray:
+        """Logits [n_last, n_vocab] float32: row i predicts the token after tokens[len(tokens) - n_last + i].
+
+        With `parents`, the last len(parents) tokens are a tree that follows the rest, see tree.py; the row of a node
+        predicts the token after the path to that node. With n_last = len(parents) + 1, the first row is the one after
+        the text. Samplers pass `parents` only for drafts that branch, so a model without it serves every chain;
+        `ByPaths` lends it to any model.
+        """
 
 
 @dataclass(frozen=True)
 class Draft:
-    """Draft tokens, and for each one exactly the distribution it was drawn from, after temperature and truncation."""
+    """Draft tokens, and for each one exactly the distribution it was drawn from, after temperature and truncation.
 
-    tokens: np.ndarray  # [k] int64, 0 <= k <= K: a drafter may propose fewer than K
-    probs: np.ndarray  # [k, n_vocab] float64; one-hot where the token is certain
+    In a tree that is its distribution given the text, the tokens on its path, and its elder siblings. A row is one-hot
+    where the token is certain.
+    """
+
+    tokens: np.ndarray  # [n] int64: in a chain n <= K, a drafter may propose fewer; in a tree every path is that short
+    probs: np.ndarray  # [n, n_vocab] float64
+    parents: np.ndarray | None = None  # [n] int64 for a tree, see tree.py; None for a chain
+
+    def children(self, node: int = -1) -> list[int]:
+        """The draft tokens that directly follow this one, in order; by default those that follow the text."""
+        if self.parents is None:
+            return [node + 1] if node + 1 < len(self.tokens) else []
+        return tree.children(self.parents, node)
+
+    @property
+    def depth(self) -> int:
+        """The number of draft tokens on the longest path; for a chain, all of them."""
+        return depth_of(len(self.tokens), self.parents)
+
+    def copy(self) -> "Draft":
+        return Draft(self.tokens.copy(), self.probs.copy(), None if self.parents is None else self.parents.copy())
+
+    def verdict(self, nodes: Sequence[int], next_token: int) -> "Verdict":
+        """The verdict that accepts these draft tokens, in order, and adds the next one."""
+        return Verdict(len(nodes), next_token, None if self.parents is None else tuple(nodes))
 
 
 class Drafter(Protocol):
     """Proposes what comes next."""
 
     def propose(self, tokens: Sequence[int], K: int, rng: RandomSource) -> Draft:
-        """At most K tokens to follow `tokens`; an empty draft for K = 0."""
+        """At most K tokens to follow `tokens`, or a tree of at most K levels; an empty draft for K = 0."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    n_accepted: int  # how many draft tokens are accepted, counted from the first
+    n_accepted: int  # how many draft tokens are accepted
     next_token: int  # the token after the accepted ones: a correction, or the bonus if all were accepted
+    nodes: tuple[int, ...] | None = None  # of a tree: the accepted ones, from the text down; None: the first n_accepted
 
 
 class Verifier(Protocol):
-    """Decides on a whole draft. A plain function will do; `exactness_of` returns what it declares about itself."""
+    """Decides on a whole draft. A plain function will do.
+
+    `exactness_of` and `takes_trees` return what it declares about itself, in the attributes `exactness` and `trees`.
+    """
 
     def __call__(self, draft: Draft, target_probs: np.ndarray, rng: RandomSource) -> Verdict:
-        """`target_probs` [k + 1, n_vocab] float64: row i is the target's distribution at place i of the draft."""
+        """`target_probs` [n + 1, n_vocab] float64: row 0 after the text, row i + 1 after draft token i."""
 
 
 def exactness_of(verifier: Verifier) -> str:
@@ -74,24 +113,41 @@ def exactness_of(verifier: Verifier) -> str:
     return getattr(verifier, "exactness", "not declared")
 
 
+def takes_trees(verifier: Verifier) -> bool:
+    """Whether a verifier declares, in its attribute `trees`, that it takes drafts that branch."""
+    return bool(getattr(verifier, "trees", False))
+
+
+def depth_of(n_drafted, parents):
+    return n_drafted if parents is None else max(tree.depths(parents), default=-1) + 1
+
+
 @dataclass(frozen=True)
 class Round:
     """One call of the target, and the tokens that it added to the text."""
 
     tokens: np.ndarray  # [n] int64: the accepted draft tokens, then one from the target; cut after a stop token
-    drafted: np.ndarray  # [k] int64
+    drafted: np.ndarray  # [n] int64
     n_accepted: int  # how many of the drafted tokens are in `tokens`
     seconds: dict  # "draft", "target" and "verify" -> seconds
-    draft_probs: np.ndarray | None  # [k, n_vocab] float64, and ...
-    target_probs: np.ndarray | None  # ... [k + 1, n_vocab]; None in a Generation without keep_probs=True
+    draft_probs: np.ndarray | None  # [n, n_vocab] float64, and ...
+    target_probs: np.ndarray | None  # ... [n + 1, n_vocab]; None in a Generation without keep_probs=True
     uniforms: tuple = ()  # the uniform numbers that the verifier drew with rng.random(), in order
+    parents: np.ndarray | None = None  # of a tree, and ...
+    nodes: tuple[int, ...] | None = None  # ... which of the drafted tokens are in `tokens`; None for a chain
+
+    @property
+    def depth(self) -> int:
+        """The number of drafted tokens on the longest path; for a chain, all of them."""
+        return depth_of(len(self.drafted), self.parents)
 
     @property
     def origins(self) -> list[str]:
         """Where each token comes from: "accepted"; for the last "correction", "bonus", or "plain" (empty draft)."""
+        draft = Draft(self.drafted, self.draft_probs, self.parents)
         if len(self.drafted) == 0:
             last = "plain"
-        elif self.n_accepted == len(self.drafted):
+        elif not draft.children(([-1, *range(self.n_accepted)] if self.nodes is None else [-1, *self.nodes])[-1]):
             last = "bonus"
         else:
             last = "correction"
@@ -112,7 +168,7 @@ class Stats:
     drafted: int
     accepted: int
     rejected: int  # rounds that end in a correction
-    drafted_by_position: list[int]  # [i]: rounds that drafted an (i + 1)th token
+    drafted_by_position: list[int]  # [i]: rounds that drafted an (i + 1)th token (a tree: on some path)
     accepted_by_position: list[int]  # [i]: rounds that accepted it
     seconds: dict  # "draft", "target" and "verify" -> seconds
 
@@ -148,14 +204,14 @@ class Generation:
 
     @cached_property
     def stats(self) -> Stats:
-        deepest = max((len(r.drafted) for r in self.rounds), default=0)
+        deepest = max((r.depth for r in self.rounds), default=0)
         return Stats(
             n_tokens=len(self.tokens),
             target_calls=len(self.rounds),
             drafted=sum(len(r.drafted) for r in self.rounds),
             accepted=sum(r.n_accepted for r in self.rounds),
             rejected=sum(r.origins[-1] == "correction" for r in self.rounds),
-            drafted_by_position=[sum(len(r.drafted) > i for r in self.rounds) for i in range(deepest)],
+            drafted_by_position=[sum(r.depth > i for r in self.rounds) for i in range(deepest)],
             accepted_by_position=[sum(r.n_accepted > i for r in self.rounds) for i in range(deepest)],
             seconds={part: sum(r.seconds[part] for r in self.rounds) for part in ("draft", "target", "verify")},
         )
