@@ -5,7 +5,7 @@ Next: rng.py
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -20,10 +20,10 @@ class Round:
     tokens: np.ndarray  # [n] int64: the accepted draft tokens, then one from the target; cut after a stop token
     drafted: np.ndarray  # [n] int64
     n_accepted: int  # how many of the drafted tokens are in `tokens`
-    seconds: dict  # "draft", "target" and "verify" -> seconds
-    draft_probs: np.ndarray | None  # [n, n_vocab] float64, and ...
-    target_probs: np.ndarray | None  # ... [n + 1, n_vocab]; None in a Generation without keep_probs=True
-    uniforms: tuple = ()  # the uniform numbers that the verifier drew with rng.random(), in order
+    seconds: dict = field(repr=False)  # "draft", "target" and "verify" -> seconds
+    draft_probs: np.ndarray | None = field(repr=False)  # [n, n_vocab] float64, and ...
+    target_probs: np.ndarray | None = field(repr=False)  # ... [n + 1, n_vocab]; None unless keep_probs=True
+    uniforms: tuple = field(default=(), repr=False)  # the uniform numbers that the verifier drew, in order
     parents: np.ndarray | None = None  # of a tree, and ...
     nodes: tuple[int, ...] | None = None  # ... which of the drafted tokens are in `tokens`; None for a chain
 
@@ -99,7 +99,7 @@ class Generation:
 
     prompt: np.ndarray  # [n_prompt] int64
     tokens: np.ndarray  # [n_tokens] int64: the new ones
-    rounds: tuple[Round, ...]
+    rounds: tuple[Round, ...] = field(repr=False)
 
     @cached_property
     def stats(self) -> Stats:
