@@ -53,6 +53,11 @@ def forward(tokens, params, n_head, n_last=None, cache=None, positions=None, mas
     mask : array [n_new, n_seq] float32, optional
         What each token attends to, see `layers.attention`; by default itself and every token before it. `positions` and
         `mask` together allow tokens that are alternatives to each other, such as the nodes of a tree.
+
+    Raises
+    ------
+    ValueError
+        Without any token: the logits are computed from tokens, none are in the cache.
     """
     x = hidden_states(tokens, params, n_head, cache, positions, mask)
     return logits(x[-n_last:] if n_last else x, params)
@@ -61,6 +66,10 @@ def forward(tokens, params, n_head, n_last=None, cache=None, positions=None, mas
 def hidden_states(tokens, params, n_head, cache=None, positions=None, mask=None):
     """The residual stream [n_new, n_embd] after the last block; parameters as in `forward`."""
     n_past, n_new = (cache.length if cache else 0), len(tokens)
+    if not n_new:
+        raise ValueError(
+            "expected at least one new token, got none: truncate the cache to before the last n_last tokens"
+        )
     if positions is None:
         positions = slice(n_past, n_past + n_new)
     x = params["wte"][tokens] + params["wpe"][positions]  # [n_new] -> [n_new, n_embd]

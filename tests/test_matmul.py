@@ -1,5 +1,6 @@
 """Batch invariance: of the product and of the whole model, with every strategy."""
 
+import itertools
 import json
 import os
 import subprocess
@@ -9,6 +10,7 @@ import threading
 import numpy as np
 import pytest
 from helpers import ROOT, one_by_one, random_gpt2, walk
+from systems import needs_safe_fork
 
 from gpt2np import GPT2, HParams, matmul, threads
 from gpt2np.matmul import Embedding, pack, product
@@ -80,7 +82,7 @@ def test_several_threads_of_a_program(n_threads):
     assert wrong == [] and 2 <= len(threads.idle) <= 8
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@needs_safe_fork
 def test_a_forked_process_has_its_own_workers():
     code = """
 import os, numpy as np
@@ -158,12 +160,16 @@ def test_logits_are_bitwise_identical_for_any_split_into_calls(strategy, shape, 
 
 
 def test_on_the_bundled_pair(strategy, tiny_pair):
-    for model in (GPT2(model.params, model.hparams) for model in tiny_pair[:2]):
-        for tokens, n_last in list(walk(model, 12, seed=3)):
-            tokens = tokens[:150]
-            logits = model(tokens, min(n_last, len(tokens)))
-            assert logits.tobytes() == one_by_one(model, tokens)[-len(logits) :].tobytes()
+    """A text token by token, in one call, and cut at random places."""
+    rng = np.random.default_rng(3)
+    for model in (GPT2(model.params, model.hparams) for model in tiny_pair[:2]):  # packed for the strategy
+        tokens = rng.integers(0, model.n_vocab, 150).tolist()
+        logits = one_by_one(model, tokens)
+        for n_cuts in (0, 1, 3, 10, 30):
             model.reset()
+            cuts = [0, *sorted(rng.choice(range(1, 150), n_cuts, replace=False).tolist()), 150]
+            for begin, end in itertools.pairwise(cuts):
+                assert model(tokens[:end], end - begin).tobytes() == logits[begin:end].tobytes(), (begin, end)
 
 
 class Recorder:

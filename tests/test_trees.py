@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from helpers import TreeDrafter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,7 +22,6 @@ from speculative import (
     exact_distribution,
     exact_match,
     rejection,
-    sample_token,
 )
 from speculative.testing import TableModel
 from speculative.tree import children, depths, is_chain, path, visible
@@ -29,29 +29,6 @@ from speculative.tree import children, depths, is_chain, path, visible
 PARENTS = st.lists(st.integers(0, 100), max_size=12).map(
     lambda numbers: [number % (i + 1) - 1 for i, number in enumerate(numbers)]
 )
-
-
-class TreeDrafter:
-    """Draws the nodes of a fixed tree from a model: "iid", or "without" replacement among siblings."""
-
-    def __init__(self, model, parents, how):
-        self.model, self.parents, self.how = model, parents, how
-
-    def propose(self, tokens, K, rng):
-        nodes = [node for node, depth in enumerate(depths(self.parents)) if depth < K]
-        drafted, rows = {}, []
-        for node in nodes:
-            text = [*tokens, *(drafted[above] for above in path(self.parents, self.parents[node]))]
-            row = Sampling()(self.model(text))[0]
-            if self.how == "without":
-                for elder in children(self.parents, self.parents[node]):
-                    if elder < node:
-                        row[drafted[elder]] = 0
-                row /= row.sum()
-            rows.append(row)
-            drafted[node] = sample_token(row, rng)
-        parents = [nodes.index(self.parents[node]) if self.parents[node] >= 0 else -1 for node in nodes]
-        return Draft(np.array(list(drafted.values()), np.int64), np.reshape(rows, (-1, 3)), np.array(parents, np.int64))
 
 
 @given(PARENTS)
