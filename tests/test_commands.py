@@ -17,6 +17,7 @@ from command_line.commands import COMMANDS, EXPERIMENTS
 from command_line.files import check_file
 from command_line.main import main
 from command_line.options import Options
+from command_line.registry import DRAFTERS
 from command_line.saved import Saved, settings_of
 from command_line.texts import KNOWN, TALES, check_prompts, dialogue_prompts, prompts_of
 from speculative import Costs
@@ -112,6 +113,14 @@ def test_the_page_of_prompts(reports):
     rows = re.findall(r"^(.{40}) +(\d+\.\d\d) +\d+ +(\d+\.\d\d) +\d+ +\d+\.\d\d +\d\.\d\d  (yes|7 of 7)$", page, re.M)
     assert [row[0].rstrip() for row in rows] == [*(row["beginning"] for row in report["rows"]), "all 7"]
     assert report["all"]["seconds"] == pytest.approx(sum(row["seconds"] for row in report["rows"]))
+
+
+def test_the_page_of_drafters(reports):
+    page = reports["drafters"][1]
+    for kind in ("tales", "repeating"):
+        table = page.split(f"\n{kind}: ")[1].split("\n\n")[0].splitlines()[2:]
+        assert [line.split("  ")[1] for line in table] == [*DRAFTERS, "noisy (0.2)", "oracle"]
+        assert all(line.endswith("exact") for line in table)
 
 
 def test_the_page_of_the_gamma_table(reports):
