@@ -82,7 +82,7 @@ def test_the_page_and_the_json_say_the_same(whole):
 def test_the_figures_of_the_json_fit_together(whole):
     _, data = whole
     ordinary, result = data["autoregressive"], data["speculative"]
-    assert data["matmul"] in ("panels", "rows")
+    assert set(data["matmul"].split("/")) <= {"panels", "rows", "eights"}
     assert data["same_tokens"] is True and ordinary["tokens"] == result["tokens"] and len(result["tokens"]) == 120
     assert ordinary["target_calls"] == 120 and ordinary["drafted"] == 0 and set(ordinary["origins"]) == {"plain"}
     assert result["accepted"] == result["origins"].count("accepted") == sum(result["accepted_by_position"])
@@ -221,6 +221,8 @@ def test_bad_input_ends_in_one_sentence(arguments, message, monkeypatch):
         ({"K": "four"}, "or auto, heuristic or confidence, got 'four'"),
         ({"K": [1]}, "or auto, heuristic or confidence, got [1]"),
         ({"K": "confidence", "drafter": "suffix"}, "--K confidence needs a drafter with probabilities"),
+        ({"draft_temperature": -1}, "--draft_temperature: expected a number of 0 or more, got -1"),
+        ({"draft_temperature": 0, "drafter": "suffix"}, "--draft_temperature needs a drafter that draws its tokens"),
         ({"top_p": -1}, "expected a top_p above 0 and at most 1, got -1"),
         ({"top_k": -1}, "--top_k: expected a whole number of 0 or more, got -1"),
         ({"top_p": 0}, "expected a top_p above 0 and at most 1, got 0"),
@@ -553,13 +555,16 @@ def test_a_terminal_without_the_characters():
 
 def test_bench_measures_each_strategy(tmp_path):
     few = ("--rows", "3", "--context", "20", "--prompt_tokens", "30", "--repeats", "2")
-    arguments = ("bench", "--sizes", "tiny-draft,tiny-target", "--strategies", "panels,rows,plain", *few)
+    arguments = ("bench", "--sizes", "tiny-draft,tiny-target", "--strategies", "panels,rows,eights,plain", *few)
     page, data = page_and_report(tmp_path / "report.json", *arguments)
     assert page.returncode == 0 and page.stderr.count("\n") == 2
     draft, target = data["models"]
     assert (draft["name"], target["name"]) == ("tiny-draft", "tiny-target") and draft["weights"] == "trained"
     for model in data["models"]:
-        assert list(model["strategies"]) == ["panels", "rows", "plain"] and model["bytes"] == 4 * model["parameters"]
+        assert (
+            list(model["strategies"]) == ["panels", "rows", "eights", "plain"]
+            and model["bytes"] == 4 * model["parameters"]
+        )
         for entry in model["strategies"].values():
             assert list(entry["seconds"]) == ["1", "2", "3", "prompt"] and list(entry["v"]) == ["1", "2", "3"]
             assert all(0 < low <= middle <= high for low, middle, high in entry["seconds"].values())
@@ -567,9 +572,9 @@ def test_bench_measures_each_strategy(tmp_path):
             assert entry["v"]["3"] == entry["seconds"]["3"][1] / one and entry["v"]["1"] == 1
             assert entry["over_limit"] == one / model["limit_seconds"][0] >= 1  # nothing beats the limit
             assert entry["threads"] >= 1
-    seconds = [model["strategies"][data["matmul"]["strategy"]]["seconds"]["1"][1] for model in (draft, target)]
+    seconds = [model["strategies"][model["strategy"]]["seconds"]["1"][1] for model in (draft, target)]
     assert data["c"] == seconds[0] / seconds[1] and "generation" not in data
-    assert len(re.findall(r"^(panels|rows|plain) +\d+ +\d+\.\d\d ± ", page.stdout, re.M)) == 6
+    assert len(re.findall(r"^(panels|rows|eights|plain) +\d+ +\d+\.\d\d ± ", page.stdout, re.M)) == 8
 
 
 @pytest.mark.parametrize(
