@@ -117,6 +117,14 @@ def test_the_page_of_prompts(reports):
     assert report["all"]["seconds"] == pytest.approx(sum(row["seconds"] for row in report["rows"]))
 
 
+def test_the_page_of_drafters(reports):
+    page = reports["drafters"][1]
+    for kind in ("tales", "repeating"):
+        table = page.split(f"\n{kind}: ")[1].split("\n\n")[0].splitlines()[2:]
+        assert [line.split("  ")[1] for line in table] == [*DRAFTERS, "noisy (0.2)", "oracle"]
+        assert all(line.endswith("exact") for line in table)
+
+
 def test_the_page_of_the_gamma_table(reports):
     report, page, _ = reports["gamma_table"]
     for name, table in report["temperatures"].items():

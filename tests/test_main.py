@@ -480,17 +480,6 @@ def test_a_method_is_called_the_best_only_where_the_intervals_part(low, sentence
     assert best_of(rows, "x", "low", "high", "Most") == f"Most of the exact methods: {sentence}\n"
 
 
-def test_the_table_of_drafters():
-    small = ("--target_model_size", "tiny-draft", "--exit_layer", "1")
-    page = run("drafters", "--n_prompts", "3", "--n_tokens_to_generate", "4", *small)
-    assert page.returncode == 0 and page.stderr.count("\n") == 9
-    for kind in ("tales", "repeating"):
-        table = page.stdout.split(f"\n{kind}: ")[1].split("\n\n")[0]
-        names = [line.split("  ")[1] for line in table.splitlines()[2:]]
-        assert names == [*DRAFTERS, "noisy (0.2)", "oracle"]
-        assert all(line.endswith("exact") for line in table.splitlines()[2:])
-
-
 # ------------------------------------------------------------------------------------------------ the trace
 
 
