@@ -115,7 +115,18 @@ def test_files_stay_small_enough_to_read():
 
 def test_the_forward_pass_stays_small():
     """A budget for each file that a pass goes through, in code lines; reference.py is the page to print."""
-    budget = {"reference": 45, "layers": 70, "cache": 30, "model": 90, "matmul": 170, "two_threads": 50}
+    budget = {
+        "reference": 45,
+        "layers": 80,
+        "cache": 35,
+        "token_tree": 65,
+        "model": 90,
+        "matmul": 170,
+        "panels": 90,
+        "slabs": 60,
+        "threads": 60,
+        "cores": 50,
+    }
     found = {name: code_lines(ast.parse((ROOT / "gpt2np" / f"{name}.py").read_text("utf-8"))) for name in budget}
     assert {name: n for name, n in found.items() if n > budget[name]} == {}, found
     assert all(n > 0.6 * budget[name] for name, n in found.items()), f"a budget is for what is there: {found}"

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 import gpt2np.model
 from gpt2np import EarlyExit, HParams, matmul, reference
 from gpt2np.cache import KVCache
-from gpt2np.model import common_prefix, forward
+from gpt2np.model import forward
+from gpt2np.token_tree import common_prefix
 
 SHAPE = HParams(n_vocab=53, n_ctx=29, n_embd=3 * 7, n_head=3, n_layer=2)
 
@@ -127,8 +128,10 @@ def test_logits_do_not_depend_on_what_was_asked_before():
 
 def test_only_new_tokens_are_run(monkeypatch):
     model, ran = random_gpt2(SHAPE), []
-    original = gpt2np.model.forward
-    monkeypatch.setattr(gpt2np.model, "forward", lambda tokens, *rest: ran.append(tokens) or original(tokens, *rest))
+    original = gpt2np.model.hidden_states
+    monkeypatch.setattr(
+        gpt2np.model, "hidden_states", lambda tokens, *rest: ran.append(tokens) or original(tokens, *rest)
+    )
     for tokens in ([1, 2, 3], [1, 2, 3, 4], [1, 2, 5, 6], [1, 2], [1, 2]):
         model(tokens)
     assert ran == [[1, 2, 3], [4], [5, 6], [2], [2]]
@@ -181,19 +184,21 @@ def interrupted(call, n):
 @pytest.mark.parametrize("make", [lambda model: model, lambda model: EarlyExit(model, 1)], ids=["GPT2", "EarlyExit"])
 def test_a_call_interrupted_at_any_line_leaves_the_model_right(make):
     """Ctrl-C may come between any two lines; later calls give the same results as a new model."""
-    model, fresh, n = make(random_gpt2(SHAPE)), make(random_gpt2(SHAPE)), 1
+    model, fresh = make(random_gpt2(SHAPE)), make(random_gpt2(SHAPE))
     expected = {}
     for tokens in ([1, 2, 7, 8, 9], [1, 2, 3, 4]):
         fresh.reset()
         expected[tuple(tokens)] = fresh(tokens).tobytes()
-    is_interrupted = True
-    while is_interrupted:
-        model([1, 2, 3, 4])
-        is_interrupted = interrupted(lambda: model([1, 2, 7, 8]), n)
-        for tokens, logits in expected.items():
-            assert model(list(tokens)).tobytes() == logits, f"interrupted at line {n}"
-        n += 1
-    assert n > 50
+    chain, tree = ([1, 2, 3, 4],), ([1, 2, 3, 7, 8], 4, [-1, -1, 1])  # the branch 7, 8 has to move
+    for before, during in ((chain, ([1, 2, 7, 8],)), (tree, ([1, 2, 7, 8, 5, 6], 3, [-1, -1]))):
+        is_interrupted, n = True, 1
+        while is_interrupted:
+            model(*before)
+            is_interrupted = interrupted(lambda: model(*during), n)  # noqa: B023, called at once
+            for tokens, logits in expected.items():
+                assert model(list(tokens)).tobytes() == logits, f"interrupted at line {n}"
+            n += 1
+        assert n > 50
 
 
 def test_tokens_may_come_as_any_sequence_and_stay_as_they_are():
