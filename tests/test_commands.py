@@ -11,8 +11,8 @@ import pytest
 from helpers import ROOT
 
 import gpt2np
+from command_line import audit, saved, tables
 from command_line import options as options_module
-from command_line import saved, tables
 from command_line.builders import Context
 from command_line.commands import COMMANDS, EXPERIMENTS
 from command_line.files import check_file
@@ -305,6 +305,12 @@ def test_what_cannot_be_done_is_refused_before_anything_runs(options, message):
 def test_what_a_command_cannot_do(name, options, message):
     with pytest.raises(ValueError, match="^" + re.escape(message)):
         COMMANDS[name](**options)
+
+
+def test_the_audit_needs_transformers(monkeypatch):
+    monkeypatch.setattr(audit, "HAS_TRANSFORMERS", False)
+    with pytest.raises(ValueError, match=r"^audit needs PyTorch and transformers, which are missing: "):
+        COMMANDS["audit"]()
 
 
 def test_plots_need_matplotlib(monkeypatch, tmp_path):
