@@ -393,3 +393,74 @@ def test_a_checksum_is_not_negative(check, solution):
     crc(right)
     with pytest.raises(AssertionError, match="negative"):
         crc(lambda data: ~(right(data) ^ 0xFFFFFFFF))
+
+
+def block_of(**changes):
+    """A block with one thing changed."""
+    from gpt2np.reference import attention, layer_norm, mlp
+
+    def my_block(x, params, n_head):
+        after = x + attention(layer_norm(x, **params["ln_1"]), **params["attn"], n_head=n_head)
+        read = after if changes.get("unnormalised") else layer_norm(after, **params[changes.get("ln", "ln_2")])
+        if changes.get("early"):
+            read = layer_norm(x, **params["ln_2"])
+        result = mlp(read, **params["mlp"])
+        return result if changes.get("replaced") else after if changes.get("attention_alone") else after + result
+
+    return my_block
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"replaced": True}, "MLP's result is added"),
+        ({"attention_alone": True}, "the MLP comes after it"),
+        ({"early": True}, "after attention was added"),
+        ({"unnormalised": True}, "reads the normalised stream: ln_2"),
+        ({"ln": "ln_1"}, "not ln_1"),
+    ],
+)
+def test_wrong_blocks_of_a_transformer(changes, message, check, solution):
+    whole = check("02", "check_whole_block", "model_size =", "def explain(")
+    whole(solution("02", "my_block"))
+    with pytest.raises(AssertionError, match=message):
+        whole(block_of(**changes))
+
+
+def sampler_with(rest=1, bonus=True):
+    """The loop with one thing changed."""
+
+    class MySampler:
+        def __init__(self, target, drafter, K=4, sampling=None):
+            from speculative import Sampling
+
+            self.target, self.drafter, self.K, self.sampling = target, drafter, K, sampling or Sampling()
+
+        def generate(self, prompt, n_tokens, rng):
+            from speculative import rejection
+
+            tokens, n_end = list(prompt), len(prompt) + n_tokens
+            while len(tokens) < n_end:
+                k = max(0, min(self.K, n_end - len(tokens) - rest, self.target.n_ctx - len(tokens) - 1))
+                draft = self.drafter.propose(list(tokens), k, rng)
+                extended = [*tokens, *draft.tokens.tolist()]
+                logits = self.target(extended, n_last=len(draft.tokens) + 1)
+                verdict = rejection(draft, self.sampling(logits, extended), rng)
+                tokens += draft.tokens[: verdict.n_accepted].tolist()
+                if bonus or verdict.n_accepted < len(draft.tokens) or not k:
+                    tokens.append(verdict.next_token)
+            return tokens[len(prompt) :]
+
+    return MySampler
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [({"rest": 0}, "returns 3 tokens where 2 were asked for"), ({"bonus": False}, "calls of the target for 9 tokens")],
+)
+def test_wrong_loops(changes, message, check, solution):
+    cells = 'words = ["king"', "small_target = TableModel.random", "as_it_is, greedy ="
+    loop = check("05", "check_my_sampler", *cells)
+    loop(solution("05", "MySampler"))
+    with pytest.raises(AssertionError, match=message):
+        loop(sampler_with(**changes))
