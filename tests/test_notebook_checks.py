@@ -464,3 +464,35 @@ def test_wrong_loops(changes, message, check, solution):
     loop(solution("05", "MySampler"))
     with pytest.raises(AssertionError, match=message):
         loop(sampler_with(**changes))
+
+
+def answered_by_the_library():
+    import gpt2np.crc32c
+    import gpt2np.reference
+    import gpt2np.tokenizer
+    import speculative.theory
+
+    return [
+        ("01", "check_merge", gpt2np.tokenizer.merge_pair),
+        ("01", "check_stream", gpt2np.StreamDecoder),
+        ("02", "check_layer_norm", gpt2np.reference.layer_norm),
+        ("02", "check_head", lambda x, w, b, head, n_head: gpt2np.reference.attention(x, w, b, n_head)),
+        ("02", "check_whole_block", gpt2np.reference.block),
+        ("04", "check_probs", lambda logits, temperature: speculative.Sampling(temperature)(logits[None])[0]),
+        ("04", "check_draw", speculative.sample_token),
+        ("05", "check_residual", speculative.residual),
+        ("05", "check_my_verifier", lambda *given: speculative.rejection(*given)),
+        ("06", "check_expected_tokens", speculative.theory.expected_tokens),
+        ("06", "check_best_K", lambda *given: speculative.theory.best_K(*given)),
+        ("08", "check_block", lambda *given: speculative.block(*given)),
+        ("10", "check_crc", gpt2np.crc32c.crc32c),
+    ]
+
+
+@pytest.mark.parametrize(("number", "name", "answer"), answered_by_the_library(), ids=lambda one: str(one)[:20])
+def test_the_library_is_no_answer(number, name, answer, check):
+    grade = check(number, name)
+    if "scratch" in grade.__globals__:
+        grade.__globals__["scratch"].cleanup()
+    with pytest.raises(AssertionError, match=r"comes with the library|the library's"):
+        grade(answer)
