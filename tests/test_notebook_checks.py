@@ -1,5 +1,6 @@
 """The checks in the notebooks: what they say to wrong answers, and that other ways to be right pass."""
 
+import math
 import re
 
 import numpy as np
@@ -496,3 +497,20 @@ def test_the_library_is_no_answer(number, name, answer, check):
         grade.__globals__["scratch"].cleanup()
     with pytest.raises(AssertionError, match=r"comes with the library|the library's"):
         grade(answer)
+
+
+def at_least(n, k, share):
+    return sum(math.comb(n, i) * share**i * (1 - share) ** (n - i) for i in range(k, n + 1))
+
+
+def test_small_sample_sizes_keep_both_promises(check):
+    """In the museum: one false alarm in 1,000, nine of ten mistakes found, with as few texts as possible."""
+    n_needed = check("09", "n_needed", "target_size, draft_size =", "exhibit = EXHIBITS", "def distribution_of(make)")
+
+    def found(n, a, b):
+        k = next((k for k in range(n + 1) if at_least(n, k, a) <= 1 / 1000), n + 1)
+        return at_least(n, k, b)
+
+    for a, b in (0.5, 0.97), (0.3, 0.6), (0.1, 0.5), (0.4, 1.0):
+        n = n_needed(np.array([a, 1 - a]), np.array([b, 1 - b]))
+        assert found(n, a, b) >= 0.9 and max(found(m, a, b) for m in range(1, n)) < 0.9
