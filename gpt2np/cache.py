@@ -3,13 +3,13 @@
 Attention is the only layer that looks at other tokens, and all it needs of them is k and v. Generating n tokens one by
 one takes 1 + 2 + ... + n token passes without a cache and n with one. The arrays are allocated once, for the whole
 context, so appending copies nothing. To forget tokens is to reduce a length: what lies beyond it is overwritten later.
-Leaves out: which tokens these are; model.py keeps their ids and decides what to forget.
-Next: model.py
+Leaves out: which tokens these are; token_tree.py compares them and finds what to keep.
+Next: token_tree.py
 """
 
 import numpy as np
 
-from .matmul import padded, round_up
+from .matmul import PIECE, padded, round_up
 
 
 class KVCache:
@@ -27,6 +27,15 @@ class KVCache:
         """Forget all tokens from position `length` on."""
         self.length = min(self.length, length)
 
+    def keep(self, slots):
+        """Append what lies in these slots, beyond the length: the branch of a tree along which the text continues."""
+        n = self.length
+        if slots != list(range(n, n + len(slots))):
+            for layer in self.layers:
+                layer.keys[..., n : n + len(slots)] = layer.keys[..., slots]
+                layer.values[:, n : n + len(slots)] = layer.values[:, slots]
+        self.length = n + len(slots)  # set last: if the copy is interrupted, the first n are right
+
 
 class LayerCache:
     """One layer of a KVCache, laid out for the two products of `layers.attention`.
@@ -38,11 +47,11 @@ class LayerCache:
 
     def __init__(self, cache, n_head, n_ctx, d_head, dtype):
         self.cache = cache
-        self.n_columns = round_up(n_ctx)
+        self.n_columns = round_up(n_ctx, PIECE)
         self.keys = np.zeros((n_head, d_head, self.n_columns), dtype)
         self.values = np.zeros((n_head, self.n_columns, round_up(d_head + 1)), dtype)
 
-    def append(self, k, v):
+    def append(self, k, v, strategy=None):
         """Append k and v [n_head, n_new, d_head]; returns n_past, and the keys and values of all tokens, with padding.
 
         The cache's length does not change here: `model.forward` sets it when every layer has appended.
@@ -51,5 +60,5 @@ class LayerCache:
         self.keys[..., n_past:n_seq] = k.transpose(0, 2, 1)
         self.values[:, n_past:n_seq, :d_head] = v
         self.values[:, n_past:n_seq, d_head] = 1
-        n = padded(n_seq, self.n_columns)
+        n = padded(n_seq, self.n_columns, strategy)
         return n_past, self.keys[..., :n], self.values[:, :n]

@@ -7,12 +7,15 @@ Source: Elhoushi et al., LayerSkip, arXiv:2404.16710, section 4.3 (reusing the c
 Next: tokenizer.py
 """
 
+from itertools import takewhile
+
 import numpy as np
 
 from .cache import KVCache
-from .layers import block, layer_norm
-from .model import check_tokens, common_prefix
-from .two_threads import Lock
+from .layers import block
+from .model import logits, n_reusable
+from .threads import Lock
+from .token_tree import TokenTree, check_tokens, kept_slots
 
 
 class EarlyExit:
@@ -34,41 +37,48 @@ class EarlyExit:
         self.n_vocab, self.n_ctx, self.n_layers = h.n_vocab, h.n_ctx, n_layers
         self.first, self.rest = (KVCache(n, h.n_head, h.n_ctx, h.d_head) for n in (n_layers, h.n_layer - n_layers))
         self.hidden = np.empty((h.n_ctx, h.n_embd), np.float32)  # the hidden states after the first layers
-        self.tokens = []  # the first first.length of these have been through the first layers
+        self.cached = TokenTree()  # the first first.length of these have been through the first layers
         self.early_exit = FirstLayers(self)
         self.lock = Lock()
 
-    def __call__(self, tokens, n_last=1):
+    def __call__(self, tokens, n_last=1, parents=()):
         with self.lock:
-            end = self.run_first(tokens, n_last)
-            begin = min(self.rest.length, end - n_last)
+            wanted = self.run_first(tokens, n_last, parents)
+            begin, end = min(self.rest.length, n_reusable(wanted, n_last, self.params)), len(wanted.tokens)
             self.rest.truncate(begin)
-            x = self.run(self.hidden[begin:end], self.params["blocks"][self.n_layers :], self.rest)
+            _, mask = wanted.positions_and_mask(begin)
+            x = self.run(self.hidden[begin:end], self.params["blocks"][self.n_layers :], self.rest, mask)
             self.rest.length = end
-            return self.logits(x[-n_last:])
+            return logits(x[-n_last:], self.params)
 
-    def run_first(self, tokens, n_last):
-        """Run the first layers for the tokens that they have not processed yet; returns the number of all tokens."""
-        tokens = tokens.tolist() if isinstance(tokens, np.ndarray) else list(tokens)
-        check_tokens(tokens, n_last, self.hparams)
-        begin, end = common_prefix(self.tokens[: self.first.length], tokens), len(tokens)
-        self.first.truncate(begin)
-        self.rest.truncate(begin)
-        self.tokens = tokens
+    def run_first(self, tokens, n_last, parents):
+        """Run the first layers for the tokens that they have not processed yet; returns the TokenTree of all tokens."""
+        wanted = TokenTree(tokens, parents)
+        check_tokens(wanted, n_last, self.hparams)
+        n_prefix, slots = kept_slots(self.cached, self.first.length, wanted)
+        slots = slots[: max(0, n_reusable(wanted, 0, self.params) - n_prefix)]
+        of_rest = list(takewhile(lambda slot: slot < self.rest.length, slots))
+        self.first.truncate(n_prefix)
+        self.rest.truncate(n_prefix)
+        self.cached = wanted
+        self.rest.keep(of_rest)
+        self.hidden[n_prefix : n_prefix + len(slots)] = self.hidden[slots]
+        self.first.keep(slots)
+        self.first.truncate(n_reusable(wanted, 0, self.params))
+        begin, end = self.first.length, len(wanted.tokens)
         if begin < end:
-            x = self.params["wte"][tokens[begin:]] + self.params["wpe"][begin:end]
-            self.hidden[begin:end] = self.run(x, self.params["blocks"][: self.n_layers], self.first)
+            positions, mask = wanted.positions_and_mask(begin)
+            positions = slice(begin, end) if positions is None else positions
+            x = self.params["wte"][wanted.tokens[begin:]] + self.params["wpe"][positions]
+            self.hidden[begin:end] = self.run(x, self.params["blocks"][: self.n_layers], self.first, mask)
             self.first.length = end  # set last: if the pass is interrupted, this many hidden states are right
-        return end
+        return wanted
 
-    def run(self, x, blocks, cache):
+    def run(self, x, blocks, cache, mask):
         """x [n_new, n_embd] after these blocks; the cache gets their keys and values, but its length is not set yet."""
         for parameters, layer in zip(blocks, cache.layers):
-            x = block(x, parameters, self.hparams.n_head, layer)
+            x = block(x, parameters, self.hparams.n_head, layer, mask)
         return x
-
-    def logits(self, x):
-        return layer_norm(x, **self.params["ln_f"]) @ self.params["wte"].T
 
     def reset(self):
         """Forget the cache."""
@@ -83,7 +93,7 @@ class FirstLayers:
     def __init__(self, whole):
         self.whole, self.n_vocab, self.n_ctx = whole, whole.n_vocab, whole.n_ctx
 
-    def __call__(self, tokens, n_last=1):
+    def __call__(self, tokens, n_last=1, parents=()):
         with self.whole.lock:
-            end = self.whole.run_first(tokens, n_last)
-            return self.whole.logits(self.whole.hidden[end - n_last : end])
+            end = len(self.whole.run_first(tokens, n_last, parents).tokens)
+            return logits(self.whole.hidden[end - n_last : end], self.whole.params)

@@ -1,8 +1,8 @@
 """GPT-2 from its parts: the forward pass, and a model that keeps a cache keyed by the token prefix.
 
 `forward` is the whole network as a function of its parameters (and of an explicit cache, if one is given).
-`GPT2` is what samplers call: tokens in, logits out. It compares the tokens with those in its cache, forgets the cached
-ones after the common prefix, and runs the rest. So no caller has to roll back the cache: a different prefix does it.
+`GPT2` is what samplers call: tokens in, logits out. It compares the tokens with those in its cache, keeps what both
+have in common, and runs the rest. So no caller has to roll back the cache: different tokens do it.
 Leaves out: text (tokenizer.py), files (loading.py), and the choice of a token from the logits (speculative/probs.py).
 Next: matmul.py
 """
@@ -14,8 +14,9 @@ import numpy as np
 
 from .cache import KVCache
 from .layers import block, layer_norm
-from .matmul import Embedding, Panels
-from .two_threads import N_THREADS, Lock
+from .matmul import Embedding, pack, skips_zeros, strategy
+from .threads import Lock, n_threads
+from .token_tree import TokenTree, check_tokens, kept_slots
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,23 @@ def forward(tokens, params, n_head, n_last=None, cache=None, positions=None, mas
     mask : array [n_new, n_seq] float32, optional
         What each token attends to, see `layers.attention`; by default itself and every token before it. `positions` and
         `mask` together allow tokens that are alternatives to each other, such as the nodes of a tree.
+
+    Raises
+    ------
+    ValueError
+        Without any token: the logits are computed from tokens, none are in the cache.
     """
+    x = hidden_states(tokens, params, n_head, cache, positions, mask)
+    return logits(x[-n_last:] if n_last else x, params)
+
+
+def hidden_states(tokens, params, n_head, cache=None, positions=None, mask=None):
+    """The residual stream [n_new, n_embd] after the last block; parameters as in `forward`."""
     n_past, n_new = (cache.length if cache else 0), len(tokens)
+    if not n_new:
+        raise ValueError(
+            "expected at least one new token, got none: truncate the cache to before the last n_last tokens"
+        )
     if positions is None:
         positions = slice(n_past, n_past + n_new)
     x = params["wte"][tokens] + params["wpe"][positions]  # [n_new] -> [n_new, n_embd]
@@ -61,29 +77,40 @@ def forward(tokens, params, n_head, n_last=None, cache=None, positions=None, mas
         x = block(x, layer, n_head, cache.layers[i] if cache else None, mask)
     if cache:
         cache.length += n_new
-    x = layer_norm(x[-n_last:] if n_last else x, **params["ln_f"])
-    return x @ params["wte"].T  # [n_last, n_embd] -> [n_last, n_vocab]
+    return x
+
+
+def logits(x, params):
+    """The vocabulary projection of these rows of the residual stream: [n, n_embd] -> [n, n_vocab]."""
+    return layer_norm(x, **params["ln_f"]) @ params["wte"].T
 
 
 class GPT2:
-    """A language model: `model(tokens, n_last=1) -> logits [n_last, n_vocab]` float32.
+    """A language model: `model(tokens, n_last=1, parents=()) -> logits [n_last, n_vocab]` float32.
 
-    Row i predicts the token after tokens[len(tokens) - n_last + i]. The result depends on the tokens alone; the cache
-    only saves time, for the prefix that the tokens share with those of the previous call. Threads may share a model:
-    its calls run one at a time.
+    Row i predicts the token after tokens[len(tokens) - n_last + i]. With `parents` the last tokens are a tree
+    (token_tree.py), and the row of each is bitwise identical to that of a text with the path to it. The result depends
+    on the tokens alone; the cache only saves time, for what they share with those of the previous call. Threads may
+    share a model: its calls run one at a time.
 
     Parameters
     ----------
     params : dict
-        The parameter tree, see params.py. The model keeps a copy with the weight matrices in panels, see matmul.py.
+        The parameter tree, see params.py. The model keeps a copy with the weight matrices packed, see matmul.py.
     hparams : HParams
+
+    Attributes
+    ----------
+    hidden : array [n_last, n_embd] float32
+        The residual stream after the last block, of the rows that the last call returned.
     """
 
     def __init__(self, params, hparams):
         self.params = packed(params)
         self.hparams = hparams
         self.cache = KVCache(hparams.n_layer, hparams.n_head, hparams.n_ctx, hparams.d_head)
-        self.tokens = []  # the first cache.length of these are in the cache
+        self.cached = TokenTree()  # the first cache.length of these tokens are in the cache
+        self.hidden = np.empty((0, hparams.n_embd), np.float32)
         self.lock = Lock()
 
     @property
@@ -100,14 +127,20 @@ class GPT2:
         h = self.hparams
         return (h.n_vocab + h.n_ctx + 2) * h.n_embd + h.n_layer * (12 * h.n_embd + 13) * h.n_embd
 
-    def __call__(self, tokens, n_last=1):
-        tokens = tokens.tolist() if isinstance(tokens, np.ndarray) else list(tokens)
-        check_tokens(tokens, n_last, self.hparams)
+    def __call__(self, tokens, n_last=1, parents=()):
+        wanted = TokenTree(tokens, parents)
+        check_tokens(wanted, n_last, self.hparams)
         with self.lock:
-            n_cached = min(common_prefix(self.tokens[: self.cache.length], tokens), len(tokens) - n_last)
+            n_prefix, slots = kept_slots(self.cached, self.cache.length, wanted)
+            n_cached = min(n_prefix + len(slots), n_reusable(wanted, n_last, self.params))
+            self.cache.truncate(n_prefix)
+            self.cached = wanted  # set before the pass: if that is interrupted, the first cache.length are right
+            self.cache.keep(slots[: max(0, n_cached - n_prefix)])
             self.cache.truncate(n_cached)
-            self.tokens = tokens  # set before the pass: if that is interrupted, the first cache.length are right
-            return forward(tokens[n_cached:], self.params, self.hparams.n_head, n_last, self.cache)
+            layout = wanted.positions_and_mask(n_cached)
+            x = hidden_states(wanted.tokens[n_cached:], self.params, self.hparams.n_head, self.cache, *layout)
+            self.hidden = x[-n_last:]
+            return logits(self.hidden, self.params)
 
     def reset(self):
         """Forget the cache. No result changes; the next call takes as long as the first call of a new model."""
@@ -115,40 +148,26 @@ class GPT2:
             self.cache.truncate(0)
 
 
-def packed(params):
-    """The parameter tree with the weight matrices, wte included, in panels (matmul.py); the rest is unchanged."""
+def packed(params, name=None):
+    """The parameter tree with the weight matrices, wte included, packed (matmul.py); the rest is unchanged."""
+    name = name or strategy(params["wpe"].shape[1])
 
     def linears(part):
-        return {name: {**linear, "w": Panels(linear["w"])} for name, linear in part.items()}
+        return {key: {**linear, "w": pack(linear["w"], name)} for key, linear in part.items()}
 
     def block(params):
         return {**params, "attn": linears(params["attn"]), "mlp": linears(params["mlp"])}
 
-    with ThreadPoolExecutor(N_THREADS) as threads:  # most of the time is the first touch of new memory
-        wte = threads.submit(Embedding, params["wte"])
+    with ThreadPoolExecutor(n_threads()) as threads:  # most of the time is the first touch of new memory
+        wte = threads.submit(Embedding, params["wte"], name)
         return {**params, "blocks": list(threads.map(block, params["blocks"])), "wte": wte.result()}
 
 
-def common_prefix(a, b):
-    """The length of the common prefix of two lists.
+def n_reusable(wanted, n_last, params):
+    """How many of the wanted tokens need not run if they are cached: not those whose logits are asked for.
 
-    >>> common_prefix([5, 6, 7], [5, 6, 8, 9])
-    2
+    If zero weights between others change bits, no token of a tree is reused: its slot may be written to while the pass
+    runs (layers.closed_up), and an interrupted pass would leave it so.
     """
-    n = min(len(a), len(b))
-    if a[:n] == b[:n]:
-        return n
-    return next(i for i in range(n) if a[i] != b[i])
-
-
-def check_tokens(tokens, n_last, hparams):
-    """Raise ValueError unless the model can run these tokens."""
-    if not 1 <= len(tokens) <= hparams.n_ctx:
-        raise ValueError(f"expected 1 to n_ctx = {hparams.n_ctx} tokens, got {len(tokens)}")
-    if not 1 <= n_last <= len(tokens):
-        raise ValueError(f"expected n_last from 1 to the number of tokens, {len(tokens)}, got {n_last}")
-    if min(tokens) < 0 or max(tokens) >= hparams.n_vocab:
-        raise ValueError(
-            f"expected token ids from 0 to {hparams.n_vocab - 1}, got {min(tokens)} to {max(tokens)}: "
-            "encode the text with this model's tokenizer"
-        )
+    n = len(wanted.tokens) - n_last
+    return n if not wanted.parents or skips_zeros(params["wte"].T.strategy) else min(n, wanted.n_text)

@@ -1,6 +1,7 @@
 """Speculative decoding from scratch in NumPy: one loop, any drafter, any verifier. Start reading at interfaces.py."""
 
 from .autoregressive import AutoregressiveSampler
+from .by_paths import ByPaths
 from .costs import Costs, measure_costs
 from .draft_length import CostModel, Heuristic
 from .drafters.dials import NoisyDrafter, OracleDrafter
@@ -10,24 +11,14 @@ from .drafters.ngram import NGramDrafter, NGramModel
 from .drafters.prompt_lookup import PromptLookupDrafter
 from .drafters.suffix import SuffixDrafter
 from .exact import CannotEnumerate, exact_distribution, exact_law
-from .interfaces import (
-    Draft,
-    Drafter,
-    Generation,
-    LanguageModel,
-    RandomSource,
-    Round,
-    Sampler,
-    Stats,
-    Verdict,
-    Verifier,
-    collect,
-)
+from .generation import Generation, Round, Stats, collect
+from .interfaces import Draft, Drafter, LanguageModel, RandomSource, Sampler, Verdict, Verifier
 from .probs import Sampling, acceptance_probability, residual, sample_token
 from .rng import Gumbel
 from .sampler import SpeculativeSampler
 from .stop import StopText
 from .timing import Timed
+from .tree import best_tree
 from .verifiers.block import block
 from .verifiers.exact_match import exact_match
 from .verifiers.lenient import Lenient
@@ -36,6 +27,7 @@ from .verifiers.typical import Typical
 
 __all__ = [
     "AutoregressiveSampler",
+    "ByPaths",
     "CannotEnumerate",
     "CostModel",
     "Costs",
@@ -66,6 +58,7 @@ __all__ = [
     "Verdict",
     "Verifier",
     "acceptance_probability",
+    "best_tree",
     "block",
     "collect",
     "exact_distribution",

@@ -3,14 +3,16 @@
 Without them a mistake there would end in a text that looks like any other. Each check says who is at fault, what was
 expected and what came, and takes microseconds. What is too expensive to check in every round is left to the graders
 (testing/).
-Next: stop.py
+Next: by_paths.py
 """
 
+import inspect
 import operator
 
 import numpy as np
 
-from .interfaces import Draft, Verdict
+from .interfaces import Draft, Verdict, takes_trees
+from .tree import is_chain
 
 
 def check_request(prompt, n_tokens, model):
@@ -87,10 +89,13 @@ def check_logits(logits, n_last, n_vocab, whose):
         )
 
 
-def check_draft(draft, k, n_vocab):
-    """A copy of the draft; ValueError unless it has at most k tokens, each with the distribution it came from."""
+def check_draft(draft, k, n_vocab, room):
+    """A copy of the draft; ValueError unless no path has more than k tokens, and each has its distribution.
+
+    Of a tree, the first `room` tokens are kept, as many as the target's context holds.
+    """
     try:
-        tokens, probs = np.asarray(draft.tokens), np.array(draft.probs, dtype=np.float64)
+        tokens, probs, parents = np.asarray(draft.tokens), np.array(draft.probs, dtype=np.float64), parents_of(draft)
     except (AttributeError, TypeError, ValueError):
         raise ValueError(f"the drafter must return Draft(tokens, probs); it returned {draft!r:.200}") from None
     n_drafted = len(tokens) if tokens.ndim == 1 else -1
@@ -99,8 +104,9 @@ def check_draft(draft, k, n_vocab):
             "the drafter must return tokens [k], whole numbers; it returned an array of shape "
             f"{tokens.shape} and dtype {tokens.dtype}"
         )
-    if n_drafted > k:
-        raise ValueError(f"the drafter was asked for at most {k} tokens and proposed {n_drafted}")
+    if (depth := Draft(tokens, probs, check_parents(parents, n_drafted)).depth) > k:
+        on_a_path = "" if parents is None else " on one path of its tree"
+        raise ValueError(f"the drafter was asked for at most {k} tokens and proposed {depth}{on_a_path}")
     if probs.shape != (n_drafted, n_vocab):
         raise ValueError(
             f"expected draft probabilities of shape ({n_drafted}, {n_vocab}), one row over the target's vocabulary for "
@@ -114,19 +120,75 @@ def check_draft(draft, k, n_vocab):
                 f"the drafter proposed token {token} with probability {row[token]:.6g} in its row of probs: expected "
                 "more than 0 and at most 1, as the row is the distribution that the token was drawn from"
             )
-    return Draft(tokens.astype(np.int64), probs)
+    # subtle: whether a token is cut off here depends on its place alone, not on the token, so the rest stays unbiased.
+    kept = slice(n_drafted if parents is None else room)
+    return Draft(tokens[kept].astype(np.int64), probs[kept], None if parents is None else parents[kept])
 
 
-def check_verdict(verdict, n_drafted, n_vocab):
-    """The verdict with two int; ValueError unless it accepts 0 to n_drafted tokens and adds one of the vocabulary."""
+def parents_of(draft):
+    """The parents of a draft [n], or None for a chain, also for one that is written as a tree."""
+    parents = getattr(draft, "parents", None)
+    return None if parents is None or is_chain(parents) else np.array(parents)
+
+
+def check_parents(parents, n_drafted):
+    """The parents; ValueError unless they are those of a tree of n_drafted tokens."""
+    if parents is None:
+        return None
+    if parents.shape != (n_drafted,) or parents.dtype.kind not in "iu":
+        raise ValueError(
+            f"the drafter must return one parent for each of its {n_drafted} tokens, whole numbers; it returned "
+            f"parents of shape {parents.shape} and dtype {parents.dtype}"
+        )
+    wrong = np.flatnonzero((parents < -1) | (parents >= np.arange(n_drafted)))
+    if len(wrong):
+        raise ValueError(
+            f"the drafter returned {parents[wrong[0]]} as the parent of draft token {wrong[0]}: expected an earlier "
+            "draft token, or -1 for the end of the text"
+        )
+    return parents
+
+
+def check_tree(draft, verifier, target):
+    """What the target's call gets besides the tokens: {} for a chain, {"parents": ...} for a tree.
+
+    ValueError unless verifier and target take trees.
+    """
+    if draft.parents is None:
+        return {}
+    if not takes_trees(verifier):
+        raise ValueError(
+            f"the drafter proposed a tree, but the verifier {getattr(verifier, '__name__', verifier)} takes chains "
+            "only: use rejection, exact_match or traversal, or set its attribute trees = True if it follows "
+            "draft.children"
+        )
+    if "parents" not in inspect.signature(target).parameters:
+        raise ValueError(
+            "the drafter proposed a tree, but the target takes chains only: give its call the parameter parents, or "
+            "use ByPaths(target)"
+        )
+    return {"parents": draft.parents.tolist()}
+
+
+def check_verdict(verdict, draft, n_vocab):
+    """The verdict with int; ValueError unless it accepts draft tokens on one path and adds one of the vocabulary."""
+    n_drafted, nodes = len(draft.tokens), getattr(verdict, "nodes", None)
     try:
         n_accepted, next_token = operator.index(verdict.n_accepted), operator.index(verdict.next_token)
+        nodes = nodes if nodes is None else tuple(operator.index(node) for node in nodes)
     except (AttributeError, TypeError):
         raise ValueError(
             f"the verifier must return Verdict(n_accepted, next_token), two whole numbers; it returned {verdict!r:.200}"
         ) from None
     if not 0 <= n_accepted <= n_drafted:
         raise ValueError(f"the verifier accepted {n_accepted} of {n_drafted} drafted tokens: expected 0 to {n_drafted}")
+    accepted = tuple(range(n_accepted)) if nodes is None else nodes
+    on_a_path = all(node in draft.children(above) for above, node in zip((-1, *accepted), accepted))
+    if len(accepted) != n_accepted or not on_a_path:
+        raise ValueError(
+            f"the verifier accepted {n_accepted} draft tokens, nodes = {nodes}: expected Verdict.nodes to be the "
+            "accepted ones in order, from the text down, each a child of the one before"
+        )
     if not 0 <= next_token < n_vocab:
         raise ValueError(f"the verifier returned next_token {next_token}: expected a token from 0 to {n_vocab - 1}")
-    return Verdict(n_accepted, next_token)
+    return Verdict(n_accepted, next_token, None if draft.parents is None else accepted)

@@ -7,24 +7,31 @@ Nothing here computes a probability. Any object with the right call signature wi
     Verifier        the draft and the target's distributions -> how many tokens to accept, and the token after them
     Sampler         prompt -> rounds -> a generation
 
-Letters: K is the draft length (gamma in Leviathan et al.). p is the target's distribution and q the draft's, as in
-Leviathan et al., arXiv:2211.17192; Chen et al., arXiv:2302.01318, have the two the other way round.
-Next: rng.py
+A draft may branch: a token tree offers the target several tokens for one place (tree.py). A chain is the tree with one
+branch, and whoever knows only chains can ignore `parents` and `nodes`.
+
+Letters: K is the draft length (gamma in Leviathan et al.), and limits the depth of a tree. p is the target's
+distribution and q the draft's, as in Leviathan et al., arXiv:2211.17192; Chen et al., arXiv:2302.01318, have it the
+other way round.
+Next: tree.py
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+
+from .generation import Generation, Round, Stats, collect  # noqa: F401 (Stats and collect could be had from here)
+from .tree import children_of, depth_of
 
 
 class RandomSource(Protocol):
     """A source of random numbers, passed down as `rng`. np.random.Generator is one.
 
-    Two more methods are optional; `Gumbel` (rng.py) has both: `draw(probs) -> token`, for a source that draws tokens in
-    its own way, and `at(position) -> source`, for a source whose numbers belong to positions of the text.
+    More methods are optional; `Gumbel` (rng.py) has them: `draw(probs) -> token`, for a source that draws tokens in its
+    own way, `draw_distinct(probs, k) -> tokens`, for siblings in a tree, and `at(position) -> source`, for a source
+    whose numbers belong to positions of the text.
     """
 
     def random(self) -> float:
@@ -37,36 +44,67 @@ class LanguageModel(Protocol):
     n_vocab: int
     n_ctx: int
 
-    def __call__(self, tokens: Sequence[int], n_last: int = 1) -> np.ndarray:
-        """Logits [n_last, n_vocab] float32: row i predicts the token after tokens[len(tokens) - n_last + i]."""
+    def __call__(self, tokens: Sequence[int], n_last: int = 1, parents: Sequence[int] = ()) -> np.ndarray:
+        """Logits [n_last, n_vocab] float32: row i predicts the token after tokens[len(tokens) - n_last + i].
+
+        With `parents`, the last len(parents) tokens are a tree that follows the rest, see tree.py; the row of a node
+        predicts the token after the path to that node. With n_last = len(parents) + 1, the first row is the one after
+        the text. Samplers pass `parents` only for drafts that branch, so a model without it serves every chain;
+        `ByPaths` lends it to any model.
+        """
 
 
 @dataclass(frozen=True)
 class Draft:
-    """Draft tokens, and for each one exactly the distribution it was drawn from, after temperature and truncation."""
+    """Draft tokens, and for each one exactly the distribution it was drawn from, after temperature and truncation.
 
-    tokens: np.ndarray  # [k] int64, 0 <= k <= K: a drafter may propose fewer than K
-    probs: np.ndarray  # [k, n_vocab] float64; one-hot where the token is certain
+    In a tree that is its distribution given the text, the tokens on its path, and its elder siblings. A row is one-hot
+    where the token is certain.
+    """
+
+    tokens: np.ndarray  # [n] int64: in a chain n <= K, a drafter may propose fewer; in a tree every path is that short
+    probs: np.ndarray  # [n, n_vocab] float64
+    parents: np.ndarray | None = None  # [n] int64 for a tree, see tree.py; None for a chain
+
+    def children(self, node: int = -1) -> list[int]:
+        """The draft tokens that directly follow this one, in order; by default those that follow the text."""
+        return children_of(node, len(self.tokens), self.parents)
+
+    @property
+    def depth(self) -> int:
+        """The number of draft tokens on the longest path; for a chain, all of them."""
+        return depth_of(len(self.tokens), self.parents)
+
+    def copy(self) -> "Draft":
+        return Draft(self.tokens.copy(), self.probs.copy(), None if self.parents is None else self.parents.copy())
+
+    def verdict(self, nodes: Sequence[int], next_token: int) -> "Verdict":
+        """The verdict that accepts these draft tokens, in order, and adds the next one."""
+        return Verdict(len(nodes), next_token, None if self.parents is None else tuple(nodes))
 
 
 class Drafter(Protocol):
     """Proposes what comes next."""
 
     def propose(self, tokens: Sequence[int], K: int, rng: RandomSource) -> Draft:
-        """At most K tokens to follow `tokens`; an empty draft for K = 0."""
+        """At most K tokens to follow `tokens`, or a tree of at most K levels; an empty draft for K = 0."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    n_accepted: int  # how many draft tokens are accepted, counted from the first
+    n_accepted: int  # how many draft tokens are accepted
     next_token: int  # the token after the accepted ones: a correction, or the bonus if all were accepted
+    nodes: tuple[int, ...] | None = None  # of a tree: the accepted ones, from the text down; None: the first n_accepted
 
 
 class Verifier(Protocol):
-    """Decides on a whole draft. A plain function will do; `exactness_of` returns what it declares about itself."""
+    """Decides on a whole draft. A plain function will do.
+
+    `exactness_of` and `takes_trees` return what it declares about itself, in the attributes `exactness` and `trees`.
+    """
 
     def __call__(self, draft: Draft, target_probs: np.ndarray, rng: RandomSource) -> Verdict:
-        """`target_probs` [k + 1, n_vocab] float64: row i is the target's distribution at place i of the draft."""
+        """`target_probs` [n + 1, n_vocab] float64: row 0 after the text, row i + 1 after draft token i."""
 
 
 def exactness_of(verifier: Verifier) -> str:
@@ -74,96 +112,9 @@ def exactness_of(verifier: Verifier) -> str:
     return getattr(verifier, "exactness", "not declared")
 
 
-@dataclass(frozen=True)
-class Round:
-    """One call of the target, and the tokens that it added to the text."""
-
-    tokens: np.ndarray  # [n] int64: the accepted draft tokens, then one from the target; cut after a stop token
-    drafted: np.ndarray  # [k] int64
-    n_accepted: int  # how many of the drafted tokens are in `tokens`
-    seconds: dict  # "draft", "target" and "verify" -> seconds
-    draft_probs: np.ndarray | None  # [k, n_vocab] float64, and ...
-    target_probs: np.ndarray | None  # ... [k + 1, n_vocab]; None in a Generation without keep_probs=True
-    uniforms: tuple = ()  # the uniform numbers that the verifier drew with rng.random(), in order
-
-    @property
-    def origins(self) -> list[str]:
-        """Where each token comes from: "accepted"; for the last "correction", "bonus", or "plain" (empty draft)."""
-        if len(self.drafted) == 0:
-            last = "plain"
-        elif self.n_accepted == len(self.drafted):
-            last = "bonus"
-        else:
-            last = "correction"
-        return (["accepted"] * self.n_accepted + [last])[: len(self.tokens)]
-
-    def _repr_html_(self):
-        from .trace.notebook import round_html
-
-        return round_html(self)
-
-
-@dataclass(frozen=True)
-class Stats:
-    """Counts over the rounds of a generation."""
-
-    n_tokens: int
-    target_calls: int
-    drafted: int
-    accepted: int
-    rejected: int  # rounds that end in a correction
-    drafted_by_position: list[int]  # [i]: rounds that drafted an (i + 1)th token
-    accepted_by_position: list[int]  # [i]: rounds that accepted it
-    seconds: dict  # "draft", "target" and "verify" -> seconds
-
-    @property
-    def tokens_per_target_call(self) -> float:
-        return self.n_tokens / self.target_calls if self.target_calls else 0.0
-
-    @property
-    def acceptance(self) -> float:
-        """Accepted / drafted tokens, or 0. Not alpha: tokens drafted after a rejection count as drafted."""
-        return self.accepted / self.drafted if self.drafted else 0.0
-
-    @property
-    def acceptance_by_position(self) -> list[float]:
-        """[i]: the share of the rounds that drafted an (i + 1)th token in which it was accepted."""
-        return [accepted / drafted for accepted, drafted in zip(self.accepted_by_position, self.drafted_by_position)]
-
-    def __str__(self):
-        """In the terms of llama.cpp; n_draft is the length of the longest draft."""
-        return (
-            f"n_draft = {len(self.drafted_by_position)}, n_predict = {self.n_tokens}, n_drafted = {self.drafted}, "
-            f"n_accept = {self.accepted}, accept = {self.acceptance:.3%}"
-        )
-
-
-@dataclass(frozen=True)
-class Generation:
-    """The result of a sampler: the new tokens, and the rounds that produced them."""
-
-    prompt: np.ndarray  # [n_prompt] int64
-    tokens: np.ndarray  # [n_tokens] int64: the new ones
-    rounds: tuple[Round, ...]
-
-    @cached_property
-    def stats(self) -> Stats:
-        deepest = max((len(r.drafted) for r in self.rounds), default=0)
-        return Stats(
-            n_tokens=len(self.tokens),
-            target_calls=len(self.rounds),
-            drafted=sum(len(r.drafted) for r in self.rounds),
-            accepted=sum(r.n_accepted for r in self.rounds),
-            rejected=sum(r.origins[-1] == "correction" for r in self.rounds),
-            drafted_by_position=[sum(len(r.drafted) > i for r in self.rounds) for i in range(deepest)],
-            accepted_by_position=[sum(r.n_accepted > i for r in self.rounds) for i in range(deepest)],
-            seconds={part: sum(r.seconds[part] for r in self.rounds) for part in ("draft", "target", "verify")},
-        )
-
-    def _repr_html_(self):
-        from .trace.notebook import generation_html
-
-        return generation_html(self)
+def takes_trees(verifier: Verifier) -> bool:
+    """Whether a verifier declares, in its attribute `trees`, that it takes drafts that branch."""
+    return bool(getattr(verifier, "trees", False))
 
 
 class Sampler(Protocol):
@@ -191,13 +142,3 @@ class Sampler(Protocol):
         keep_probs: bool = False,
     ) -> Generation:
         """All rounds at once: exactly n_tokens new tokens, or fewer if a stop token or a stop text comes first."""
-
-
-def collect(prompt: Sequence[int], rounds: Iterable[Round], keep_probs: bool = False) -> Generation:
-    """The `Generation` made of these rounds.
-
-    The rows of probabilities, some megabytes per round with GPT-2's vocabulary, are kept only with keep_probs=True.
-    """
-    kept = tuple(r if keep_probs else replace(r, draft_probs=None, target_probs=None) for r in rounds)
-    tokens = np.concatenate([np.empty(0, np.int64), *(r.tokens for r in kept)])
-    return Generation(np.asarray(prompt, dtype=np.int64), tokens, kept)

@@ -12,10 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .tree import path
+
 
 @dataclass(frozen=True)
 class Sampling:
-    """How logits become probabilities: a callable, (logits [n, n_vocab], tokens) -> probs [n, n_vocab] float64.
+    """How logits [n, n_vocab] become probs [n, n_vocab] float64: a callable, (logits, tokens, parents) -> probs.
 
     The steps, in this order: repetition penalty, temperature, top-k, top-p, min-p. Each is applied to the renormalised
     result of the step before.
@@ -63,11 +65,14 @@ class Sampling:
         check("a min_p from 0 to 1", self.min_p, lambda value: 0 <= value <= 1)
         check("a repetition_penalty above 0", self.repetition_penalty, lambda value: value > 0)
 
-    def __call__(self, logits, tokens=None):
-        """Row i of the logits [n, n_vocab] predicts the token after tokens[: len(tokens) - n + 1 + i]."""
+    def __call__(self, logits, tokens=None, parents=()):
+        """Row i of the logits [n, n_vocab] predicts the token after tokens[: len(tokens) - n + 1 + i].
+
+        With `parents`, the last len(parents) tokens are a tree, and their rows predict the token after the path.
+        """
         logits = np.asarray(logits, dtype=np.float64)
         if self.repetition_penalty != 1:
-            logits = penalised(logits, tokens, self.repetition_penalty)
+            logits = penalised(logits, tokens, parents, self.repetition_penalty)
         rows, best = np.arange(len(logits)), np.argmax(logits, axis=-1)  # argmax finds a NaN if there is one
         largest = logits[rows, best]
         if not np.isfinite(largest).all():
@@ -107,15 +112,17 @@ def check(expected, value, is_right):
         raise ValueError(f"expected {expected}, got {value!r:.100}")
 
 
-def penalised(logits, tokens, penalty):
-    """The logits [n, n_vocab] after the repetition penalty, each row for the tokens before it."""
+def penalised(logits, tokens, parents, penalty):
+    """The logits [n, n_vocab] after the repetition penalty, each row for the tokens before it, or on its path."""
     if tokens is None:
         raise ValueError(
             "a repetition penalty looks at the tokens before each row: pass them, sampling(logits, tokens)"
         )
-    logits = logits.copy()
-    for i, row in enumerate(logits):
-        seen = np.unique(np.asarray(tokens[: len(tokens) - len(logits) + 1 + i], dtype=np.int64))
+    logits, tokens = logits.copy(), np.asarray(tokens, dtype=np.int64)
+    n_text = len(tokens) - len(parents)
+    for i, row in enumerate(logits, len(tokens) - len(logits)):
+        on_path = np.array(path(parents, i - n_text) if i >= n_text else [], dtype=np.int64)
+        seen = np.unique(np.concatenate([tokens[: min(i + 1, n_text)], tokens[n_text + on_path]]))
         row[seen] = np.where(row[seen] > 0, row[seen] / penalty, row[seen] * penalty)
     return logits
 
@@ -131,6 +138,37 @@ def sample_token(probs, rng):
     cdf = np.cumsum(probs)
     last = np.searchsorted(cdf, cdf[-1])  # of positive probability; guards against a random() rounded up to 1
     return int(min(np.searchsorted(cdf, rng.random() * cdf[-1], side="right"), last))
+
+
+def sample_distinct(probs, k, rng):
+    """Up to k different tokens, drawn from probs [n_vocab] one after the other: the siblings in a token tree.
+
+    A source with its own method `draw_distinct`, such as `Gumbel`, draws instead: the k smallest of E / probs, which
+    have the same distribution.
+
+    Returns
+    -------
+    tokens : array [n] int64
+        In the order in which they were drawn; n < k where fewer than k tokens have a positive probability.
+    rows : array [n, n_vocab] float64
+        The distribution of each given those before it: probs without them, renormalised.
+
+    Examples
+    --------
+    >>> tokens, rows = sample_distinct(np.array([0.5, 0.25, 0.25, 0.0]), 4, np.random.default_rng(0))
+    >>> tokens, rows.round(3)
+    (array([1, 0, 2]), array([[0.5  , 0.25 , 0.25 , 0.   ],
+           [0.667, 0.   , 0.333, 0.   ],
+           [0.   , 0.   , 1.   , 0.   ]]))
+    """
+    ranked = rng.draw_distinct(probs, k) if hasattr(rng, "draw_distinct") else None
+    tokens, rows, left = [], [], probs
+    while len(tokens) < k and left.any():
+        tokens.append(sample_token(left, rng) if ranked is None else ranked[len(tokens)])
+        rows.append(left)
+        left = np.where(np.arange(len(probs)) == tokens[-1], 0, left)
+        left = left / left.sum() if left.any() else left
+    return np.array(tokens, dtype=np.int64), np.reshape(rows, (len(tokens), len(probs)))
 
 
 def acceptance_probability(p, q, token):

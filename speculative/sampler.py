@@ -6,6 +6,8 @@ distribution that the target alone would give them, and each call of the target 
 
 `one_round` is the method; `_rounds` is the loop around it, with limits, stops and timing.
 
+The draft may be a tree; then the same call gives the distributions after each of its paths (tree.py).
+
 Source: Leviathan et al., arXiv:2211.17192, algorithm 1; Chen et al., arXiv:2302.01318, algorithm 2 (with p and q the
 other way round). The steps are numbered as in Leviathan's algorithm. Not here: how to draft (drafters/), how to decide
 (verifiers/), and the KV cache: a model that has one compares the tokens it is given with those in the cache.
@@ -14,8 +16,16 @@ Next: checks.py
 
 import numpy as np
 
-from .checks import check_draft, check_length, check_logits, check_request, check_stop, check_verdict
-from .interfaces import Draft, Round, collect
+from .checks import (
+    check_draft,
+    check_length,
+    check_logits,
+    check_request,
+    check_stop,
+    check_tree,
+    check_verdict,
+)
+from .generation import Round, collect
 from .probs import Sampling
 from .rng import Recorder, as_generator, at_position
 from .stop import until_stop
@@ -47,19 +57,21 @@ class SpeculativeSampler:
     def one_round(self, tokens, k, draft_rng, verify_rng, laps):
         """(draft, target_probs, verdict) for these tokens, with at most k draft tokens."""
         # 1. Draft up to k tokens one by one, each with the distribution q it was drawn from.
-        draft = check_draft(self.drafter.propose(list(tokens), k, draft_rng), k, self.target.n_vocab)
+        room = self.target.n_ctx - len(tokens)
+        draft = check_draft(self.drafter.propose(list(tokens), k, draft_rng), k, self.target.n_vocab, room)
+        tree = check_tree(draft, self.verifier, self.target)  # {} for a chain, or {"parents": ...}
         laps.end("draft")
 
         # 2. One call of the target: its distributions p at each draft token, and after the last.
         extended = [*tokens, *draft.tokens.tolist()]
-        logits = self.target(list(extended), n_last=len(draft.tokens) + 1)
+        logits = self.target(list(extended), n_last=len(draft.tokens) + 1, **tree)
         check_logits(logits, len(draft.tokens) + 1, self.target.n_vocab, "the target")
-        target_probs = self.sampling(logits, extended)  # [k + 1, n_vocab]
+        target_probs = self.sampling(logits, extended, **tree)  # [n + 1, n_vocab]
         laps.end("target")
 
         # 3. and 4. How many draft tokens are accepted, and the token that follows them.
-        copies = Draft(draft.tokens.copy(), draft.probs.copy()), target_probs.copy()
-        verdict = check_verdict(self.verifier(*copies, verify_rng), len(draft.tokens), self.target.n_vocab)
+        verdict = self.verifier(draft.copy(), target_probs.copy(), verify_rng)
+        verdict = check_verdict(verdict, draft, self.target.n_vocab)
         laps.end("verify")
         return draft, target_probs, verdict
 
@@ -77,15 +89,18 @@ class SpeculativeSampler:
             k = min(self.draft_length(history), n_end - n - 1, self.target.n_ctx - n - 1)
             recorder = Recorder(at_position(rng, n))
             draft, target_probs, verdict = self.one_round(tokens, k, at_position(rng, n), recorder, laps)
-            history.append((len(draft.tokens), verdict.n_accepted))
+            history.append((draft.depth, verdict.n_accepted))
 
             # 5. The output: the accepted tokens and the one after them, cut where the text stops.
-            new = np.append(draft.tokens[: verdict.n_accepted], verdict.next_token)
+            accepted = range(verdict.n_accepted) if verdict.nodes is None else verdict.nodes
+            new = np.append(draft.tokens[list(accepted)], verdict.next_token)
             n_kept, stops = until_stop(tokens[n_prompt:], new.tolist(), stop_tokens, stop)
             new, n_accepted = new[:n_kept], min(verdict.n_accepted, n_kept)
             tokens += new.tolist()
-            uniforms = tuple(recorder.uniforms)
-            yield Round(new, draft.tokens, n_accepted, laps.seconds, draft.probs, target_probs, uniforms)
+            yield Round(
+                new, draft.tokens, n_accepted, laps.seconds, draft.probs, target_probs, tuple(recorder.uniforms),
+                draft.parents, verdict.nodes and verdict.nodes[:n_kept],
+            )  # fmt: skip
             if stops:
                 return
 

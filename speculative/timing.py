@@ -44,11 +44,11 @@ class Timed:
         self.tokens = []  # of the previous call
         self.prompt_tokens, self.prompt_seconds, self.eval_tokens, self.eval_seconds = 0, 0.0, 0, 0.0
 
-    def __call__(self, tokens, n_last=1):
+    def __call__(self, tokens, n_last=1, parents=()):
         tokens = list(tokens)
         n_new = len(tokens) - min(n_common(self.tokens, tokens), len(tokens) - n_last)
         started = perf_counter()
-        logits = self.model(tokens, n_last=n_last)
+        logits = self.model(tokens, n_last=n_last, **({"parents": parents} if len(parents) else {}))
         seconds = perf_counter() - started
         if self.tokens:
             self.eval_tokens, self.eval_seconds = self.eval_tokens + n_new, self.eval_seconds + seconds

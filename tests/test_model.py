@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 import gpt2np.model
 from gpt2np import EarlyExit, HParams, matmul, reference
 from gpt2np.cache import KVCache
-from gpt2np.model import common_prefix, forward
+from gpt2np.model import forward
+from gpt2np.token_tree import common_prefix
 
 SHAPE = HParams(n_vocab=53, n_ctx=29, n_embd=3 * 7, n_head=3, n_layer=2)
 
@@ -127,8 +128,10 @@ def test_logits_do_not_depend_on_what_was_asked_before():
 
 def test_only_new_tokens_are_run(monkeypatch):
     model, ran = random_gpt2(SHAPE), []
-    original = gpt2np.model.forward
-    monkeypatch.setattr(gpt2np.model, "forward", lambda tokens, *rest: ran.append(tokens) or original(tokens, *rest))
+    original = gpt2np.model.hidden_states
+    monkeypatch.setattr(
+        gpt2np.model, "hidden_states", lambda tokens, *rest: ran.append(tokens) or original(tokens, *rest)
+    )
     for tokens in ([1, 2, 3], [1, 2, 3, 4], [1, 2, 5, 6], [1, 2], [1, 2]):
         model(tokens)
     assert ran == [[1, 2, 3], [4], [5, 6], [2], [2]]

@@ -3,23 +3,28 @@
 Exact for every drafter, since each token is the target's own draw; q is not needed. A draft token x is accepted with
 probability p(x), on average sum p q, which is at most the sum min(p, q) of rejection sampling. The draw that did not
 match must be the token that is kept: a second draw would come from the target given that the first did not match.
+
+In a tree the draw is compared with every token drafted for that place. It descends to the one that is equal, so any
+tree will do, however its tokens were chosen: Medusa's, prompt lookup's, the most probable ones.
 Next: block.py
 """
 
-from ..interfaces import Verdict
 from ..probs import sample_token
 
 
 def exact_match(draft, target_probs, rng):
-    """The verdict on a draft, with one uniform number for each row up to the first mismatch.
+    """The verdict on a draft, with one uniform number for each place up to the first mismatch.
 
     Parameters and result as in `rejection`; draft.probs is not used.
     """
-    for i, token in enumerate(draft.tokens):
-        own = sample_token(target_probs[i], rng)
-        if own != token:
-            return Verdict(i, own)
-    return Verdict(len(draft.tokens), sample_token(target_probs[-1], rng))
+    node, accepted = -1, []  # -1: the text
+    while True:
+        own = sample_token(target_probs[node + 1], rng)
+        node = next((child for child in draft.children(node) if draft.tokens[child] == own), None)
+        if node is None:
+            return draft.verdict(accepted, own)
+        accepted.append(node)
 
 
 exact_match.exactness = "exact"
+exact_match.trees = True

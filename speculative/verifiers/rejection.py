@@ -2,38 +2,52 @@
 
 Exact: since min(p, q) + max(0, p - q) = p, each token has the target's distribution for any q, as long as the draft
 token was drawn from q.
+
+In a tree several draft tokens compete for one place. They are tested one after the other; after a rejection the rest of
+the loop has to produce the residual, whichever token was rejected, so the residual takes p's place in the next test. It
+is exact for every way of drawing siblings, as long as each row is the distribution of its token given the elder
+siblings: independent draws (SpecInfer), draws without replacement (Sequoia), certain tokens (one-hot rows), and mixes.
+
 Source: Leviathan et al., arXiv:2211.17192, algorithm 1 and appendix A.1; Chen et al., arXiv:2302.01318, theorem 1.
+Trees: Miao et al. (SpecInfer), arXiv:2305.09781, algorithm 2; Chen et al. (Sequoia), arXiv:2402.12374, algorithm 2.
 Next: exact_match.py
 """
 
-from ..interfaces import Verdict
 from ..probs import residual, sample_token
 
 
 def rejection(draft, target_probs, rng):
     """The verdict of rejection sampling on a draft.
 
-    Draft tokens are tested in turn, with one uniform number u each. The first one that fails is replaced by a token
-    drawn from norm(max(0, p - q)), and those after it are dropped. If all pass, a bonus token is drawn from the
-    target's last row.
+    Draft tokens are tested in turn, with one uniform number u each. In a chain, the first one that fails is replaced by
+    a token drawn from norm(max(0, p - q)), and those after it are dropped. In a tree, its next sibling is first tested
+    against that residual. If nothing follows the last accepted token, a bonus token is drawn from the target's row.
 
     Parameters
     ----------
     draft : Draft
-        tokens [k], probs [k, n_vocab] (q).
-    target_probs : array [k + 1, n_vocab] float64
-        p at the place of each draft token, and after the last.
+        tokens [n], probs [n, n_vocab] (q), and the parents of a tree.
+    target_probs : array [n + 1, n_vocab] float64
+        p after the text, then after each draft token.
     rng : RandomSource
 
     Returns
     -------
     Verdict
     """
-    for i, token in enumerate(draft.tokens):
-        p, q = target_probs[i], draft.probs[i]
-        if not rng.random() * q[token] < p[token]:  # u < p / q without the division; strict, so that p = 0 never passes
-            return Verdict(i, sample_token(residual(p, q), rng))
-    return Verdict(len(draft.tokens), sample_token(target_probs[-1], rng))
+    node, accepted = -1, []  # -1: the text
+    while True:
+        p = target_probs[node + 1]
+        for child in draft.children(node):
+            token, q = draft.tokens[child], draft.probs[child]
+            if rng.random() * q[token] < p[token]:  # u < p / q without the division; strict, so p = 0 never passes
+                break
+            p = residual(p, q)
+        else:  # no child was accepted, or there is none
+            return draft.verdict(accepted, sample_token(p, rng))
+        node = child
+        accepted.append(node)
 
 
 rejection.exactness = "exact"
+rejection.trees = True

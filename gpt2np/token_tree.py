@@ -1,0 +1,124 @@
+"""Which tokens a pass runs, and which of them the cache has: text, and after it perhaps a tree of alternatives.
+
+Token i of a text follows token i - 1. In speculative decoding the last tokens may form a tree: several alternatives for
+one place, each with its own continuations. `parents` says which token each of them follows. Two things depend on that:
+
+    - Attention. A token of the tree attends to the text, to the tokens on its path, and to itself; its position is that
+      of a text with just this path.
+    - The cache. Each token of the tree has a slot of its own, in the order in which they were run. If the next text
+      continues along one branch, the slots of that branch are the ones to keep, and move together.
+
+So no caller ever manages the cache: `kept_slots` compares what is cached with what is wanted, and finds in a tree what
+the common prefix finds in a text.
+Source: Miao et al. (SpecInfer), arXiv:2305.09781, section 4.2 (tree attention); Cai et al. (Medusa), arXiv:2401.10774,
+section 2.1.2.
+Next: model.py
+"""
+
+import numpy as np
+
+
+class TokenTree:
+    """Tokens, of which the last len(parents) form a tree after the rest.
+
+    Parameters
+    ----------
+    tokens : list of int
+    parents : list of int
+        For each token of the tree the one that it follows: parents[i] < i in the tree, or -1 for the end of the text.
+    """
+
+    def __init__(self, tokens=(), parents=()):
+        self.tokens = tokens.tolist() if isinstance(tokens, np.ndarray) else list(tokens)
+        self.parents = parents.tolist() if isinstance(parents, np.ndarray) else list(parents)
+        self.n_text = len(self.tokens) - len(self.parents)
+
+    def parent_slot(self, slot):
+        """The slot of the token that the one in this slot follows; -1 for the first."""
+        if slot < self.n_text:
+            return slot - 1
+        parent = self.parents[slot - self.n_text]
+        return self.n_text + parent if parent >= 0 else self.n_text - 1
+
+    def positions_and_mask(self, begin):
+        """For the tokens from slot `begin` on: their positions [n_new], and the mask [n_new, n_tokens] of attention.
+
+        (None, None) if there is no tree: `forward` then takes the tokens as a text.
+        """
+        if not self.parents:
+            return None, None
+        n = len(self.tokens)
+        positions, seen = np.arange(n), np.tri(n, dtype=bool)
+        for slot in range(self.n_text, n):
+            parent = self.parent_slot(slot)
+            positions[slot] = positions[parent] + 1
+            seen[slot, self.n_text :] = seen[parent, self.n_text :]
+            seen[slot, slot] = True
+        return positions[begin:], np.where(seen[begin:], np.float32(0), np.float32(-np.inf))
+
+
+def kept_slots(cached, n_valid, wanted):
+    """Which slots of a cache the wanted tokens can use: (n, slots).
+
+    The first n tokens are in the first n slots; the tokens after them are in these slots, in order, and those that are
+    not listed are not cached.
+
+    Parameters
+    ----------
+    cached : TokenTree
+        What was run last; the cache has its first n_valid tokens.
+    n_valid : int
+    wanted : TokenTree
+
+    Examples
+    --------
+    The text 5, 6, and after it the alternatives 7 and 8, with 9 after 8. Then the text continues with 8, 9, 4:
+
+    >>> cached = TokenTree([5, 6, 7, 8, 9], parents=[-1, -1, 1])
+    >>> kept_slots(cached, 5, TokenTree([5, 6, 8, 9, 4]))
+    (2, [3, 4])
+    """
+    n = min(cached.n_text, wanted.n_text, n_valid)
+    n = common_prefix(cached.tokens[:n], wanted.tokens[:n])
+    if n == n_valid or n < min(cached.n_text, wanted.n_text):
+        return n, []
+    slot_of = {(cached.tokens[slot], cached.parent_slot(slot)): slot for slot in range(n, n_valid)}
+    slots = []
+    for slot in range(n, len(wanted.tokens)):
+        parent = wanted.parent_slot(slot)
+        found = slot_of.get((wanted.tokens[slot], parent if parent < n else slots[parent - n]))
+        if found is None:
+            break
+        slots.append(found)
+    return n, slots
+
+
+def common_prefix(a, b):
+    """The length of the common prefix of two lists.
+
+    >>> common_prefix([5, 6, 7], [5, 6, 8, 9])
+    2
+    """
+    n = min(len(a), len(b))
+    if a[:n] == b[:n]:
+        return n
+    return next(i for i in range(n) if a[i] != b[i])
+
+
+def check_tokens(wanted, n_last, hparams):
+    """Raise ValueError unless the model can run this TokenTree."""
+    tokens, parents = wanted.tokens, wanted.parents
+    if not 1 <= len(tokens) <= hparams.n_ctx:
+        raise ValueError(f"expected 1 to n_ctx = {hparams.n_ctx} tokens, got {len(tokens)}")
+    if not 1 <= n_last <= len(tokens):
+        raise ValueError(f"expected n_last from 1 to the number of tokens, {len(tokens)}, got {n_last}")
+    if min(tokens) < 0 or max(tokens) >= hparams.n_vocab:
+        raise ValueError(
+            f"expected token ids from 0 to {hparams.n_vocab - 1}, got {min(tokens)} to {max(tokens)}: "
+            "encode the text with this model's tokenizer"
+        )
+    if len(parents) >= len(tokens) or any(not -1 <= parent < i for i, parent in enumerate(parents)):
+        raise ValueError(
+            f"expected parents of a tree after at least one token of text, each -1 or the index of an earlier token of "
+            f"the tree, got {parents} for {len(tokens)} tokens"
+        )

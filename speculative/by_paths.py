@@ -1,0 +1,35 @@
+"""Trees for any language model: each node is one call with the text and the path to that node.
+
+A model that takes trees itself computes all nodes in one pass, which is the point of a tree. This one shows what such a
+model must return, and makes every rule for trees usable with table models, n-gram models and other people's models.
+Next: stop.py
+"""
+
+import numpy as np
+
+from .tree import path
+
+
+class ByPaths:
+    """The language model `model`, which now takes trees.
+
+    Parameters
+    ----------
+    model : LanguageModel
+        Called with chains only: once for each row of a tree.
+    """
+
+    def __init__(self, model):
+        self.model, self.n_vocab, self.n_ctx = model, model.n_vocab, model.n_ctx
+
+    def __call__(self, tokens, n_last=1, parents=()):
+        """Logits [n_last, n_vocab], see `LanguageModel`."""
+        if len(parents) == 0:
+            return self.model(list(tokens), n_last=n_last)
+        n_text = len(tokens) - len(parents)
+        text, nodes = list(tokens[:n_text]), list(tokens[n_text:])
+        rows = []
+        for row in range(len(tokens) - n_last, len(tokens)):
+            on_path = [nodes[node] for node in path(parents, row - n_text)] if row >= n_text else []
+            rows.append(self.model([*text[: row + 1], *on_path])[0])
+        return np.array(rows)
