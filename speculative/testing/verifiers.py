@@ -10,7 +10,7 @@ import numpy as np
 
 from ..exact import CannotEnumerate
 from ..interfaces import takes_trees
-from . import tree_verifiers
+from . import tree_hints, tree_verifiers
 from .cases import TOLERANCE, Case, enumerated, largest_difference, show_laws
 from .hints import diagnose, story
 from .watch import Progress, fail, note
@@ -58,6 +58,8 @@ def check_verifier(verifier, *, seed=0, trees=None):
                 tree_verifiers.check_trees(verifier, shapes, rng, progress, passed)
         check_zero(verifier, rng)
     tell_what_is_given_away(*typical)
+    if trees:
+        tree_hints.tell_what_is_given_away(verifier)
 
 
 def check_case(verifier, case, rng):
