@@ -40,8 +40,7 @@ def bench(request, parts):
     report = {"matmul": matmul.describe(), "models": []}
     for size in sizes:
         report["models"].append(parts.keep(size, partial(measure, size, strategies, request, parts)))
-    name = matmul.strategy() if matmul.strategy() in strategies else strategies[0]
-    first, last = (m["strategies"][name] for m in (report["models"][0], report["models"][-1]))
+    first, last = (m["strategies"][m["strategy"]] for m in (report["models"][0], report["models"][-1]))
     report["c"] = first["seconds"]["1"][1] / last["seconds"]["1"][1]
     if with_transformers:
         from .peers import generation
@@ -65,7 +64,9 @@ def measure(size, strategies, request, parts):
 
         runner_of = {"transformers": transformers_runner}
     seconds = times(model, strategies, rows, request.context, request.prompt_tokens, request.repeats, runner_of)
-    return {"name": size, "weights": weights, **summary(model, seconds)}
+    own = matmul.strategy(model.hparams.n_embd)
+    own = own if own in strategies else strategies[0]
+    return {"name": size, "weights": weights, "strategy": own, **summary(model, seconds)}
 
 
 def open_model(size, request, parts):

@@ -46,7 +46,8 @@ def drawing(context, model, about, load_seconds=0.0, target=None):
     threshold = THRESHOLD if context.request.K == "confidence" else 0.0
     model = context.timed(model, load_seconds)
     make = partial(speculative.ModelDrafter, model, threshold=threshold)
-    return Setting(target or context.target, lambda sampling: make(sampling=sampling), about)
+    own = context.request.draft_sampling
+    return Setting(target or context.target, lambda sampling: make(sampling=own(sampling)), about)
 
 
 def copying(context, drafter, name):

@@ -109,7 +109,9 @@ def one_length(request, command):
 
 # ------------------------------------------------------------------------------------------------ the commands
 
-DRAFTS = {"draft_model_size", "corpus", "ngram_table", "n_max", "exit_layer", "models_dir", "source"}
+DRAFTS = {
+    "draft_model_size", "draft_temperature", "corpus", "ngram_table", "n_max", "exit_layer", "models_dir", "source",
+}  # fmt: skip
 SAMPLING = {"top_k", "top_p", "min_p", "repetition_penalty", "seed"}
 COMMON = DRAFTS | SAMPLING | {"n_tokens_to_generate", "n_prompts", "json", "plot"}
 LISTS = {"prompts", "prompt_file"}

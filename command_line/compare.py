@@ -45,6 +45,7 @@ def compare(request, parts):
         "target": {"name": request.target_model_size, "parameters": model.n_params},
         "draft": setting.about, "drafter": request.drafter, "K": request.K, "costs": costs and asdict(costs),
         "seed": request.seed, "verifier": rule.name, "exactness": rule.exactness, **asdict(request.sampling),
+        "draft_temperature": request.draft_temperature,
         "prompt": prompt, "prompt_tokens": len(tokens), "n_tokens": n_tokens, "stop": request.stop,
         "matmul": matmul.strategy(), "machine": machine(),
     }  # fmt: skip

@@ -31,6 +31,9 @@ Generate a text twice: by the target model alone, and with a draft (speculative 
 --verifier V               the acceptance rule for draft tokens (rejection):
 {verifiers}
 --temperature T            0 always takes the most probable token, 1 samples from the model's own distribution (0)
+--draft_temperature T      the temperature that the draft draws its tokens with; 0 is a greedy draft, as in llama.cpp
+                           and by default in vLLM. The distribution of the text does not depend on it, the number of
+                           accepted tokens does (the target's)
 --top_k N                  sample from the N most probable tokens only; 0 means all (0)
 --top_p P                  ... from the smallest set of most probable tokens with total probability P (1)
 --min_p P                  ... from tokens with at least P times the probability of the most probable one (0)
@@ -81,7 +84,7 @@ These commands take the options above, except --prompt, --stop, --show, --trace 
                                    is installed, transformers
 
 --sizes M,M                the models to time; a size that is not on disk gets random weights of its shape (124M,355M)
---strategies S,S           panels, rows, plain, transformers; see gpt2np/matmul.py (all available)
+--strategies S,S           panels, rows, eights, plain, transformers; see gpt2np/matmul.py (all available)
 --rows N, --context N, --prompt_tokens N, --repeats N
                            passes for up to 9 tokens, 100 tokens before them, a prompt of 512, each 7 times
 with transformers, also whole texts by both libraries: --draft_model_size, --target_model_size (the bundled pair),

@@ -3,7 +3,7 @@
 Next: arguments.py
 """
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from importlib.util import find_spec
 from math import inf
 from pathlib import Path
@@ -27,6 +27,11 @@ def whole(default, least, most=inf):
 def number(default, least=-inf):
     """A finite number; bounds that are not given here are checked by `Sampling`."""
     return field(default=default, metadata={"kind": (int, float), "least": least, "most": inf})
+
+
+def number_or_none(least=-inf):
+    """As `number`; None, where the option is not given, has a meaning of its own."""
+    return field(default=None, metadata={"kind": (int, float), "least": least, "most": inf, "optional": True})
 
 
 def choice(default, choices):
@@ -67,6 +72,7 @@ class Options:
     K: int | str = 3
     verifier: str = choice("rejection", RULES)
     temperature: float = number(0, 0)
+    draft_temperature: float | None = number_or_none(0)
     top_k: int = whole(0, 0)
     top_p: float = number(1)
     min_p: float = number(0)
@@ -109,6 +115,8 @@ class Options:
             check("K", self.K, kind=int, least=1, otherwise=f", or {', '.join(LENGTHS[:-1])} or {LENGTHS[-1]}")
         if self.K == "confidence" and not DRAFTERS[self.drafter].draws:
             raise ValueError(f"--K confidence needs a drafter with probabilities, got {self.drafter}: try auto")
+        if self.draft_temperature is not None and not DRAFTERS[self.drafter].draws:
+            raise ValueError(f"--draft_temperature needs a drafter that draws its tokens, got {self.drafter}")
         if not isinstance(self.json, bool):
             check_file("json", self.json, (".json",))
         if self.ngram_table and not Path(self.ngram_table).exists():
@@ -127,6 +135,11 @@ class Options:
     def sampling(self):
         return Sampling(self.temperature, self.top_k, self.top_p, self.min_p, self.repetition_penalty)
 
+    def draft_sampling(self, sampling):
+        """The drafter's own sampling, for a target with this one."""
+        own = self.draft_temperature
+        return sampling if own is None else replace(sampling, temperature=own)
+
     def stop_text(self, tokenizer):
         """The `StopText`, or None."""
         return StopText(self.stop, tokenizer.decode) if self.stop else None
@@ -136,8 +149,12 @@ NAMES = {option.name: option for option in fields(Options)}
 FLAGS = {"json", "timings"}  # may be typed without a value, for True
 
 
-def check(name, value, *, listed=False, kind=None, least=-inf, most=inf, otherwise="", choices=(), suffixes=()):
+def check(
+    name, value, *, listed=False, kind=None, least=-inf, most=inf, otherwise="", choices=(), suffixes=(), optional=False
+):
     """Raise ValueError unless the value is valid for this option."""
+    if optional and value is None:
+        return
     if listed:
         for text in value.split(","):
             if not text:

@@ -12,9 +12,11 @@ def heads(report):
 
 
 def where(report):
-    """The machine, and whether it was busy."""
+    """The draft's own temperature, if it has one; the machine, and whether it was busy."""
     busy = f"; BUSY: load average {report['load_average']:.1f} at the start" if is_busy(report) else ""
-    return f"on      {report['machine']}{busy}"
+    own = report.get("settings", {}).get("draft_temperature")
+    drafting = "" if own is None else f"drafts  at temperature {own}, whatever the target's\n"
+    return f"{drafting}on      {report['machine']}{busy}"
 
 
 def over(n_prompts):

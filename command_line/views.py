@@ -44,7 +44,8 @@ class TextView:
         self.coloured, self.wanted = has_colours(), show
         for role in ("target", "draft"):
             print(visible(f"{role:8}{described(report[role])}"))
-        print(f"K = {report['K']}, temperature {report['temperature']}, seed {report['seed']}, ", end="")
+        own = "" if report["draft_temperature"] is None else f" (of the draft {report['draft_temperature']})"
+        print(f"K = {report['K']}, temperature {report['temperature']}{own}, seed {report['seed']}, ", end="")
         print(f"verifier {report['verifier']} ({report['exactness']})")
         if report["costs"]:
             print(f"measured: {costs_line(report['costs'])}")

@@ -12,19 +12,8 @@ from .drafters.ngram import NGramDrafter, NGramModel
 from .drafters.prompt_lookup import PromptLookupDrafter
 from .drafters.suffix import SuffixDrafter
 from .exact import CannotEnumerate, exact_distribution, exact_law
-from .interfaces import (
-    Draft,
-    Drafter,
-    Generation,
-    LanguageModel,
-    RandomSource,
-    Round,
-    Sampler,
-    Stats,
-    Verdict,
-    Verifier,
-    collect,
-)
+from .generation import Generation, Round, Stats, collect
+from .interfaces import Draft, Drafter, LanguageModel, RandomSource, Sampler, Verdict, Verifier
 from .probs import Sampling, acceptance_probability, residual, sample_token
 from .rng import Gumbel
 from .sampler import SpeculativeSampler

@@ -8,6 +8,7 @@ Next: costs.py
 """
 
 from dataclasses import dataclass, field
+from math import ceil
 
 from .theory import best_K
 
@@ -46,6 +47,14 @@ class Heuristic:
 class CostModel:
     """The K with the best expected speedup, 0 included, from measured costs and a running estimate of alpha.
 
+    The estimate uses the last `window` rounds that drafted, and of those only the rounds since alpha last changed.
+    Rounds without a draft say nothing about alpha and are left out; so what they followed is not forgotten.
+
+    Where drafting does not pay, a single token is drafted now and then, to see whether it pays by now: at once if
+    nothing was drafted so far or the last draft was accepted, otherwise so seldom that these tests take at most 1/64 of
+    the time, and after at least 16 rounds.
+    Source: arXiv:2211.17192, theorem 3.8, with the measured v.
+
     Parameters
     ----------
     c : float
@@ -53,13 +62,9 @@ class CostModel:
     v : sequence of float
         v[m - 1]: the time of a round for m tokens, relative to a plain step. K is at most len(v) - 1.
     alpha : float
-        The estimate before any token was tested; it weighs as much as 4 tests.
+        The estimate before any token was tested; it weighs as much as 2 tests.
     window : int
-        How many of the last rounds to use.
-
-    Rounds without a draft are counted, too. After `window` of them nothing is known but `alpha`, so that decides again,
-    and at least one token is drafted, to see whether drafting pays by now.
-    Source: arXiv:2211.17192, theorem 3.8, with the measured v.
+        How many of the last rounds that drafted to use.
 
     Examples
     --------
@@ -72,13 +77,37 @@ class CostModel:
 
     c: float
     v: tuple = field(repr=False)
-    alpha: float = 0.7
-    window: int = 16
+    alpha: float = 0.8
+    window: int = 64
 
     def __call__(self, history):
-        recent = history[-self.window :]
-        accepted = sum(accepted for _, accepted in recent)
-        rejected = sum(accepted < drafted for drafted, accepted in recent)
-        alpha = (accepted + 4 * self.alpha) / (accepted + rejected + 4)
-        K = best_K(alpha, self.c, self.v)
-        return K or int(len(recent) == self.window and not any(drafted for drafted, _ in recent))
+        drafted = [outcome for outcome in history if outcome[0]][-self.window :]
+        accepted, rejected = tested(since_the_last_change(drafted))
+        alpha = (accepted + 2 * self.alpha) / (accepted + rejected + 2)
+        return best_K(alpha, self.c, self.v) or int(self.tests_again(history))
+
+    def tests_again(self, history):
+        """Whether to draft one token where drafting is not expected to pay."""
+        test = self.c + self.v[min(1, len(self.v) - 1)] - 1  # what a test costs, in plain steps
+        recent = history[-max(16, ceil(64 * test)) :]
+        return not any(drafted for drafted, _ in recent) or 0 < recent[-1][0] == recent[-1][1]
+
+
+def since_the_last_change(rounds):
+    """The newest of these rounds (drafted, accepted) that agree on alpha.
+
+    For each split into older and newer rounds, the newer ones in eights, the shares of accepted tokens are compared. If
+    they are more than 3.5 standard errors apart, the text has changed, and only the newer rounds are kept.
+    """
+    for n in range(8, len(rounds), 8):
+        (a, j), (b, k) = tested(rounds[-n:]), tested(rounds[:-n])
+        alpha = (a + b) / (a + j + b + k)
+        variance = alpha * (1 - alpha) * (1 / (a + j) + 1 / (b + k))
+        if (a / (a + j) - b / (b + k)) ** 2 > 3.5**2 * variance:
+            return rounds[-n:]
+    return rounds
+
+
+def tested(rounds):
+    """(accepted, rejected): the tokens that were tested in rounds (drafted, accepted), each of which drafted."""
+    return sum(accepted for _, accepted in rounds), sum(accepted < drafted for drafted, accepted in rounds)

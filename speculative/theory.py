@@ -20,7 +20,7 @@ One run has many "rates". Their names here and elsewhere, for alpha = 0.8 and K 
     c           time to draft a token, relative to a plain step (a round without a draft)
     v[m - 1]    time of a round for m tokens, without the drafting, relative to a plain step; v[0] = 1
 
-Next: draft_length.py
+Next: candidates.py
 """
 
 import numpy as np
@@ -169,3 +169,32 @@ def expected_time(acceptance, K, c=0.0, v=None):
             reached *= float(acceptance[i + j])
         times[i] += reached * times[i + k + 1]
     return times[0]
+
+
+# ------------------------------------------------------------------------------------------------ trees
+
+
+def tree_tokens(parents, weights):
+    """Tokens per call of a tree, if the b-th candidate of any node is the accepted one with probability weights[b].
+
+    A node is reached with the product of the weights along its path; their sum, and 1 for the token that the target
+    adds, is the number of tokens (Sequoia, arXiv:2402.12374, section 3).
+
+    Parameters
+    ----------
+    parents : sequence of int
+        [n] with parents[i] < i, -1 for the end of the text.
+    weights : sequence of float
+        Not more than 1 in all; their sum is the acceptance. A rank beyond their length has weight 0.
+
+    >>> tree_tokens([-1, 0, 1], [0.5])  # a chain of three, 1 + 1/2 + 1/4 + 1/8
+    1.875
+    >>> tree_tokens([-1, -1, 0], [0.5, 0.25])
+    2.0
+    """
+    n_children, reached = [0] * (len(parents) + 1), [1.0]
+    for parent in parents:
+        rank = n_children[parent + 1]
+        n_children[parent + 1] += 1
+        reached.append(reached[parent + 1] * (weights[rank] if rank < len(weights) else 0.0))
+    return float(sum(reached))

@@ -7,6 +7,8 @@ import numpy as np
 import gpt2np
 from gpt2np import reference
 from gpt2np.params import build_params, param_shapes
+from speculative import Draft, Sampling, sample_token
+from speculative.tree import children, depths, path
 
 ROOT = Path(__file__).parent.parent
 
@@ -80,3 +82,26 @@ class Uniform:
 
 
 ALMOST_ONE = 1 - 2**-53  # the largest number that Generator.random returns
+
+
+class TreeDrafter:
+    """Draws the nodes of a fixed tree from a model: "iid", or "without" replacement among siblings."""
+
+    def __init__(self, model, parents, how):
+        self.model, self.parents, self.how = model, parents, how
+
+    def propose(self, tokens, K, rng):
+        nodes = [node for node, depth in enumerate(depths(self.parents)) if depth < K]
+        drafted, rows = {}, []
+        for node in nodes:
+            text = [*tokens, *(drafted[above] for above in path(self.parents, self.parents[node]))]
+            row = Sampling()(self.model(text))[0]
+            if self.how == "without":
+                for elder in children(self.parents, self.parents[node]):
+                    if elder < node:
+                        row[drafted[elder]] = 0
+                row /= row.sum()
+            rows.append(row)
+            drafted[node] = sample_token(row, rng)
+        parents = [nodes.index(self.parents[node]) if self.parents[node] >= 0 else -1 for node in nodes]
+        return Draft(np.array(list(drafted.values()), np.int64), np.reshape(rows, (-1, 3)), np.array(parents, np.int64))

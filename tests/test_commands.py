@@ -13,13 +13,16 @@ from helpers import ROOT
 import gpt2np
 from command_line import options as options_module
 from command_line import saved, tables
+from command_line.builders import Context
 from command_line.commands import COMMANDS, EXPERIMENTS
 from command_line.files import check_file
 from command_line.main import main
 from command_line.options import Options
+from command_line.page_parts import where
+from command_line.registry import DRAFTERS
 from command_line.saved import Saved, settings_of
 from command_line.texts import KNOWN, TALES, check_prompts, dialogue_prompts, prompts_of
-from speculative import Costs
+from speculative import Costs, Sampling, SpeculativeSampler, exact_match
 
 FEW = {"n_prompts": 3, "n_tokens_to_generate": 4}
 SMALL = {"target_model_size": "tiny-draft", "exit_layer": 1}
@@ -357,6 +360,31 @@ def test_the_page_says_what_to_expect_of_the_texts(monkeypatch, capsys):
         COMMANDS["prompts"](prompts="tales", **FEW, **SMALL, **options)
         page = capsys.readouterr().out
         assert words in page and ("3 of 3" in page or options.get("verifier") != "gumbel")
+
+
+@pytest.mark.parametrize("drafter", [name for name, kind in DRAFTERS.items() if kind.draws])
+def test_a_draft_with_a_temperature_of_its_own(drafter, capsys, tiny_pair):
+    """A greedy draft of a target at temperature 1, as llama.cpp has it: the tokens of the loop with that drafter."""
+    target, _, tokenizer = tiny_pair
+    options = {"drafter": drafter, "temperature": 1, "n_tokens_to_generate": 12, "seed": 3}
+    COMMANDS[""](json=True, draft_temperature=0, verifier="exact_match", **options)
+    report = json.loads(capsys.readouterr().out)
+    setting = DRAFTERS[drafter].build(Context(Options(**options), Saved(True, "", {}), target, tokenizer))
+    draft = setting.drafter(Sampling(0))
+    assert draft.sampling == Sampling(0)
+    sampler = SpeculativeSampler(setting.target, draft, verifier=exact_match, K=3)
+    generation = sampler.generate(tokenizer.encode(report["prompt"]), 12, 3)
+    assert report["speculative"]["tokens"] == generation.tokens.tolist()
+    assert report["speculative"]["accepted"] == generation.stats.accepted
+    assert (report["temperature"], report["draft_temperature"]) == (1, 0)
+
+
+def test_the_drafts_temperature_is_on_the_page(capsys):
+    COMMANDS[""](draft_temperature=0, temperature=1, n_tokens_to_generate=3)
+    assert "K = 3, temperature 1 (of the draft 0), seed 0" in capsys.readouterr().out
+    for report in ({"settings": {"draft_temperature": 0.5}}, {"settings": {}}):
+        page = where({"machine": "one core", "load_average": 0.0, **report})
+        assert ("drafts  at temperature 0.5" in page) == bool(report["settings"])
 
 
 def test_the_comparison_and_the_museum_write_reports_too(tmp_path, monkeypatch, capsys):

@@ -189,35 +189,40 @@ def test_a_table_from_a_text_or_from_the_targets_own_output(tiny_pair):
 
 
 @pytest.mark.parametrize(
-    ("tokens", "n_max", "wanted"),
+    ("tokens", "n_max", "wanted", "of_two"),
     [
-        ([0, 1, 2, 3, 0, 1], 3, [2, 3, 0, 1]),  # the match 0 1
-        ([0, 1, 5, 0, 1, 6, 0, 1], 3, [6, 0, 1]),  # the most recent of two; the copy ends with the text
-        ([9, 1, 5, 7, 1, 6, 9, 1], 3, [5, 7, 1, 6]),  # the longer match 9 1, though 1 was seen later
-        ([9, 1, 5, 7, 1, 6, 9, 1], 1, [6, 9, 1]),
-        ([4, 4, 4], 3, [4]),  # not the suffix itself, but it may overlap
-        ([0, 1, 2], 3, []),
-        ([5], 3, []),
-        ([1, 2, 3, 4, 8, 2, 3, 4, 9, 1, 2, 3, 4], 3, [9, 1, 2, 3]),  # matches longer than n_max count as n_max
+        ([0, 1, 2, 3, 0, 1], 3, [2, 3, 0, 1], [2, 3]),  # the match 0 1
+        ([0, 1, 5, 0, 1, 6, 0, 1], 3, [5, 0, 1, 6], [6, 0]),  # after the nearer of two matches there are only 3 tokens
+        ([0, 1, 5, 0, 1, 6, 7, 0, 1], 3, [6, 7, 0, 1], [6, 7]),
+        ([0, 1, 0, 1, 0, 1], 2, [0, 1, 0, 1], [0, 1]),  # for a period of 2, too, a draft of 4 tokens
+        ([9, 1, 5, 7, 1, 6, 9, 1], 3, [5, 7, 1, 6], [5, 7]),  # the longer match 9 1, though 1 was seen later
+        ([9, 1, 5, 7, 1, 6, 9, 1], 1, [5, 7, 1, 6], [6, 9]),
+        ([4, 4, 4], 3, [4], [4]),  # not the suffix itself, but it may overlap
+        ([4] * 9, 3, [4] * 4, [4] * 2),
+        ([0, 1, 2], 3, [], []),
+        ([5], 3, [], []),
+        ([1, 2, 3, 4, 8, 2, 3, 4, 9, 1, 2, 3, 4], 3, [9, 1, 2, 3], [9, 1]),  # longer matches count as n_max
     ],
 )
-def test_prompt_lookup_by_hand(tokens, n_max, wanted):
+def test_prompt_lookup_by_hand(tokens, n_max, wanted, of_two):
     drafter = PromptLookupDrafter(10, n_max)
     draft = drafter.propose(tokens, 4, None)
     assert draft.tokens.tolist() == wanted and draft.tokens.dtype == np.int64
     np.testing.assert_array_equal(draft.probs, np.eye(10)[wanted].reshape(-1, 10))
-    assert guesses(drafter, tokens, 2) == wanted[:2] and guesses(drafter, tokens, 0) == []
+    assert guesses(drafter, tokens, 2) == of_two and guesses(drafter, tokens, 0) == []
 
 
 @given(texts, st.integers(1, 4), st.integers(0, 5))
 @settings(deadline=None, derandomize=True)
 def test_prompt_lookup_by_its_definition(tokens, n_max, K):
-    wanted = []
-    for n, end in itertools.product(range(min(n_max, len(tokens)), 0, -1), range(len(tokens) - 1, 0, -1)):
-        if end >= n and tokens[end - n : end] == tokens[len(tokens) - n :]:
-            wanted = tokens[end : end + K]
-            break
-    assert guesses(PromptLookupDrafter(3, n_max), tokens, K) == wanted
+    """The longest match; of these, one with K tokens after it, or as many as there are; of these, the nearest."""
+    n_text = len(tokens)
+    found = [(0, 0, n_text)]
+    for n, end in itertools.product(range(1, min(n_max, n_text) + 1), range(1, n_text)):
+        if end >= n and tokens[end - n : end] == tokens[n_text - n :]:
+            found.append((n, min(K, n_text - end), end))
+    end = max(found)[2]
+    assert guesses(PromptLookupDrafter(3, n_max), tokens, K) == tokens[end : end + K]
 
 
 def places(tokens, part):

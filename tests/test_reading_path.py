@@ -7,8 +7,14 @@ import re
 import pytest
 from helpers import ROOT
 
-RE_EXPORTS = ["gpt2np", "speculative", "speculative/drafters", "speculative/verifiers"]  # their __init__ is not on it
-
+# their __init__ is not on the path
+RE_EXPORTS = [f"speculative/{folder}" for folder in ("drafters", "verifiers", "adapters")] + ["gpt2np", "speculative"]
+    "gpt2np",
+    "speculative",
+    "speculative/drafters",
+    "speculative/verifiers",
+    "speculative/adapters",
+]  
 
 def next_file(path):
     """The file that the header of `path` names in its one `Next:` line, which is relative to `path`."""

@@ -153,6 +153,12 @@ def test_the_rows_of_a_round_are_the_models_own():
     assert speculative_sampler().generate([0, 1], 20, 4).rounds[0].target_probs is None
 
 
+def test_their_plain_text_form_is_short():
+    generation = speculative_sampler().generate([0], 30, rng=0, keep_probs=True)
+    assert len(repr(generation.rounds[0])) < 160 and len(repr(generation)) < 400
+    assert str(generation.tokens[0]) in repr(generation)
+
+
 def test_stats_are_counted_from_the_rounds():
     verdicts = iter([Verdict(2, 0), Verdict(0, 1), Verdict(3, 2), Verdict(0, 0), Verdict(0, 0)])
 

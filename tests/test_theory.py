@@ -27,6 +27,7 @@ from speculative.theory import (
     operations_factor,
     overlap,
     speedup,
+    tree_tokens,
 )
 
 TARGET, DRAFT = TableModel.random(3, seed=1), TableModel.random(3, seed=2)
@@ -191,3 +192,24 @@ def test_one_slow_call_does_not_change_the_costs(clock):
 
     costs = measure_costs(Hiccup(clock, 8.0, 2.0), ModelDrafter(Slow(clock, 1.0, 0.0)), [0, 1] * 8, most=3, repeats=5)
     np.testing.assert_allclose([costs.step, costs.c, *costs.v], [10, 0.1, 1, 1.2, 1.4, 1.6])
+
+
+# ------------------------------------------------------------------------------------------------ trees
+
+
+def test_tokens_of_a_tree_by_enumeration():
+    """At every node the b-th child is the accepted one with weights[b], none with the rest."""
+    weights, parents = [0.5, 0.25, 0.125], [-1, -1, 0, 0, 0, 1, 2, -1, -1]  # the fourth child of the text has weight 0
+
+    def walked(rng):
+        node, n = -1, 1
+        while True:
+            below = [i for i, parent in enumerate(parents) if parent == node]
+            rank = rng.choice(4, p=[*weights, 0.125])
+            if rank >= min(len(below), len(weights)):
+                return n
+            node, n = below[rank], n + 1
+
+    law = exact_law(walked)
+    assert math.isclose(tree_tokens(parents, weights), sum(n * share for n, share in law.items()), abs_tol=1e-12)
+    assert math.isclose(tree_tokens([-1, 0, 1, 2], [0.8]), expected_tokens(0.8, 4))

@@ -145,6 +145,7 @@ def new_model(shape, dropout):
 def save_model(model, folder):
     """config.json and model.safetensors in float16, as `gpt2np.load` and `transformers` read them."""
     model.config.activation_function = "gelu_new"  # the same function under GPT-2's name for it
+    model.config.n_ctx = N_CTX  # for the GGUF converter of llama.cpp
     model.half().save_pretrained(folder)
     (folder / "generation_config.json").unlink(missing_ok=True)
     (folder / "model.safetensors").chmod(0o644)

@@ -15,9 +15,12 @@ class PromptLookupDrafter:
     """Copies the tokens that followed an earlier occurrence of the last few tokens.
 
     It looks for the last n_max tokens, then for fewer, down to one; the longest match wins. Among several matches of
-    that length the nearest to the end is copied, as in llama.cpp's ngram-simple; Saxena, Hugging Face and vLLM take the
-    first in the text. The copy stops at the end of the text, so it is short if the text repeats with a short period.
-    Each draft token is certain, so its row is one-hot.
+    that length the nearest with K tokens after it is copied, and if there is none, the first in the text, which has the
+    most tokens after it. Each draft token is certain, so its row is one-hot.
+
+    Others choose among the matches differently: Hugging Face and vLLM take the first in the text, Saxena the first with
+    K tokens after it, llama.cpp's ngram-simple the nearest. The first is often out of date, and the copy of the nearest
+    is cut short by the end of the text where a text repeats itself with a period of less than K tokens.
 
     Parameters
     ----------
@@ -37,9 +40,10 @@ class PromptLookupDrafter:
         # earlier places of the last token, the nearest first
         ends = [i for i in range(len(tokens) - 2, -1, -1) if tokens[i] == tokens[-1]]
         for n in range(self.n_max, 0, -1):
-            for end in ends:
-                if end + 1 >= n and tokens[end + 1 - n : end + 1] == tokens[-n:]:
-                    return one_hot(tokens[end + 1 : end + 1 + K], self.n_vocab)
+            matches = [end for end in ends if end + 1 >= n and tokens[end + 1 - n : end + 1] == tokens[-n:]]
+            if matches:
+                end = next((end for end in matches if len(tokens) > end + K), matches[-1])
+                return one_hot(tokens[end + 1 : end + 1 + K], self.n_vocab)
         return one_hot([], self.n_vocab)
 
 
