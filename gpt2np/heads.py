@@ -24,8 +24,8 @@ import numpy as np
 from .errors import CheckpointError
 from .layers import layer_norm
 from .safetensors import read_safetensors
+from .threads import Lock
 from .token_tree import TokenTree, kept_slots
-from .two_threads import Lock
 
 KINDS = {"hydra": ("a", "w", "accepted"), "medusa": ("w", "b", "accepted")}  # what a head has
 FOLDERS = {"tiny-target": Path(__file__).parent / "tiny" / "tiny-heads"}

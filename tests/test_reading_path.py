@@ -9,12 +9,7 @@ from helpers import ROOT
 
 # their __init__ is not on the path
 RE_EXPORTS = [f"speculative/{folder}" for folder in ("drafters", "verifiers", "adapters")] + ["gpt2np", "speculative"]
-    "gpt2np",
-    "speculative",
-    "speculative/drafters",
-    "speculative/verifiers",
-    "speculative/adapters",
-]  
+
 
 def next_file(path):
     """The file that the header of `path` names in its one `Next:` line, which is relative to `path`."""
