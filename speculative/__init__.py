@@ -6,6 +6,7 @@ from .costs import Costs, measure_costs
 from .draft_length import CostModel, Heuristic
 from .drafters.dials import NoisyDrafter, OracleDrafter
 from .drafters.early_exit import EarlyExitDrafter
+from .drafters.heads import HeadsDrafter
 from .drafters.model import ModelDrafter
 from .drafters.model_tree import TreeDrafter
 from .drafters.ngram import NGramDrafter, NGramModel
@@ -39,6 +40,7 @@ __all__ = [
     "EarlyExitDrafter",
     "Generation",
     "Gumbel",
+    "HeadsDrafter",
     "Heuristic",
     "LanguageModel",
     "Lenient",
