@@ -228,7 +228,7 @@ def test_a_stand_in_for_llama_cpp(llama_cpp, recurrent, monkeypatch):
 
 def test_an_interrupted_evaluation_leaves_nothing_wrong(llama_cpp, monkeypatch):
     target = LlamaCppModel("0")
-    expected = target([1, 2, 3, 4, 5])
+    expected = target([1, 2, 7, 5])
     target([1, 2, 7])
     evaluate = llama_cpp.eval
 
@@ -238,9 +238,9 @@ def test_an_interrupted_evaluation_leaves_nothing_wrong(llama_cpp, monkeypatch):
 
     monkeypatch.setattr(llama_cpp, "eval", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        target([1, 2, 7, 8, 9])
+        target([1, 2, 9, 8])  # 7 is forgotten, and 9 is in its place
     monkeypatch.setattr(llama_cpp, "eval", evaluate)
-    np.testing.assert_array_equal(target([1, 2, 3, 4, 5]), expected)
+    np.testing.assert_allclose(target([1, 2, 7, 5]), expected, rtol=0, atol=1e-5)
 
 
 # ------------------------------------------------------------------------------------------------ the prefix
