@@ -202,6 +202,28 @@ def method_table(report):
     return figure
 
 
+def tree_table(report):
+    """The growth curve: tokens per call by the number of nodes, measured and expected."""
+    figure, axes = one_panel("Tokens per call by the size of the draft", width=7)
+    names = dict.fromkeys(row["drafter"] for row in report["rows"])
+    for name, colour in zip(names, cycle(COLOURS)):
+        for kind, line, marker in (("tree", "-", "o"), ("chain", "--", "s")):
+            rows = [row for row in report["rows"] if (row["drafter"], row["kind"]) == (name, kind)]
+            nodes = [row["nodes"] for row in rows]
+            axes.plot(nodes, [row["expected"] for row in rows], line, color=colour, linewidth=1)
+            axes.errorbar(
+                nodes, [row["tokens_per_call"] for row in rows], yerr=spread(rows, "tokens_per_call"), fmt=marker,
+                color=colour, markersize=5, elinewidth=0.7, label=f"{name}, {kind}",
+            )  # fmt: skip
+    axes.set_xscale("log", base=2)
+    ticks = sorted({row["nodes"] for row in report["rows"]})
+    axes.set_xticks(ticks, ticks)
+    axes.set_xlabel(f"nodes of the draft; lines: expected from the acceptance by rank ({report['n_prompts']} prompts)")
+    axes.set_ylabel("tokens per call of the target")
+    axes.legend(loc="center left", bbox_to_anchor=(1.02, 0.5))
+    return figure
+
+
 def prompts(report):
     rows, n = report["rows"], len(report["rows"])
     figure, axes = one_panel("Seconds for the same work, with and without the draft", width=7.6, height=1.4 + 0.45 * n)
@@ -256,5 +278,5 @@ def name_bars(axes, names):
 
 PLOTS = {
     plot.__name__: plot
-    for plot in (calibrate, gamma_table, alpha_table, drafters, method_table, prompts, compare_sizes)
+    for plot in (calibrate, gamma_table, alpha_table, drafters, method_table, tree_table, prompts, compare_sizes)
 }

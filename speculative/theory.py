@@ -20,7 +20,7 @@ One run has many "rates". Their names here and elsewhere, for alpha = 0.8 and K 
     c           time to draft a token, relative to a plain step (a round without a draft)
     v[m - 1]    time of a round for m tokens, without the drafting, relative to a plain step; v[0] = 1
 
-Next: draft_length.py
+Next: tree_size.py
 """
 
 import numpy as np

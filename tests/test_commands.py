@@ -33,6 +33,7 @@ FAST = {
     "gamma_table": {**SMALL, "max_K": 3},
     "alpha_table": {"target_sizes": "tiny-draft,tiny-target"},
     "method_table": {**SMALL, "drafters": "model,suffix", "verifiers": "rejection,gumbel,typical"},
+    "tree_table": {**SMALL, "draft_model_size": "tiny-draft", "tree_sizes": "3,5", "max_depth": 2},
     "compare_sizes": {},
 }
 

@@ -2,7 +2,7 @@
 
 The two rank methods differently: the time depends on the tokens per call and also on what a call and its draft cost.
 Source, in form: Spec-Bench (Xia et al., arXiv:2401.07851).
-Next: ../trace/__init__.py
+Next: trees.py
 """
 
 from ..autoregressive import AutoregressiveSampler
