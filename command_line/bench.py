@@ -40,8 +40,7 @@ def bench(request, parts):
     report = {"matmul": matmul.describe(), "models": []}
     for size in sizes:
         report["models"].append(parts.keep(size, partial(measure, size, strategies, request, parts)))
-    name = matmul.strategy() if matmul.strategy() in strategies else strategies[0]
-    first, last = (m["strategies"][name] for m in (report["models"][0], report["models"][-1]))
+    first, last = (m["strategies"][m["strategy"]] for m in (report["models"][0], report["models"][-1]))
     report["c"] = first["seconds"]["1"][1] / last["seconds"]["1"][1]
     if with_transformers:
         from .peers import generation
@@ -65,7 +64,9 @@ def measure(size, strategies, request, parts):
 
         runner_of = {"transformers": transformers_runner}
     seconds = times(model, strategies, rows, request.context, request.prompt_tokens, request.repeats, runner_of)
-    return {"name": size, "weights": weights, **summary(model, seconds)}
+    own = matmul.strategy(model.hparams.n_embd)
+    own = own if own in strategies else strategies[0]
+    return {"name": size, "weights": weights, "strategy": own, **summary(model, seconds)}
 
 
 def open_model(size, request, parts):
@@ -104,7 +105,7 @@ def page(report):
     blocks.append(f"""\
 c = {report["c"]:.3f}: one token of {names[0]} over one of {names[-1]}
 limit    the fastest time in which all weights were read here: bare matrix-vector products, or a pass for one token
-threads  the most that a product uses; small products stay on one in panels and rows
+threads  the most that a product uses; small products of panels, rows and eights stay on one
 """)
     if found := report.get("generation"):
         head = f"{found['target']} with {found['draft']}, K = {found['K']}, greedy, "

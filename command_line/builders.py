@@ -56,7 +56,14 @@ def drawing(context, model, about, load_seconds=0.0, target=None):
         return speculative.TreeDrafter(model, shape, children=children, sampling=own(sampling))
 
     chain = lambda sampling: make(sampling=own(sampling))  # noqa: E731
-    return Setting(target or context.target, planted(context, chain, tree, WEIGHTS), about, tree)
+    grown = context.request.grown_nodes
+
+    def drafter(sampling):
+        if grown and (children == "top" or own(sampling).temperature == 0):
+            return speculative.TreeDrafter(model, grown, children="top", sampling=own(sampling))
+        return planted(context, chain, tree, WEIGHTS)(sampling)
+
+    return Setting(target or context.target, drafter, about, tree)
 
 
 def planted(context, chain, tree, weights):

@@ -28,9 +28,10 @@ Generate a text twice: by the target model alone, and with a draft (speculative 
                            from costs measured at the start and the acceptance so far, 0 included; heuristic, two more
                            after a fully accepted draft and one less otherwise; confidence, until the draft model is
                            unsure. With auto the text depends on measured times: one seed may give different texts
---tree T                   draft a tree, not a chain: a number of nodes, in the best shape for a usual draft; the number
-                           of children at each level, as 2,2,1; or auto, the size and shape that are expected to be
-                           fastest by costs and acceptance measured at the start. K limits the depth ()
+--tree T                   draft a tree, not a chain: a number of nodes, which at temperature 0 grow where the draft is
+                           sure and otherwise have the best shape for a usual draft; the number of children at each
+                           level, as 2,2,1; or auto, the size and shape that are expected to be fastest by costs and
+                           acceptance measured at the start. K limits the depth ()
 --siblings S               how a model chooses the children of a node: without, draws without replacement; drawn, one
                            draw, then the most probable tokens; top, the most probable tokens (without)
 --verifier V               the acceptance rule for draft tokens (rejection):
@@ -95,13 +96,15 @@ These commands take the options above, except --prompt, --stop, --show, --trace 
                                    is installed, transformers
 
 --sizes M,M                the models to time; a size that is not on disk gets random weights of its shape (124M,355M)
---strategies S,S           panels, rows, plain, transformers; see gpt2np/matmul.py (all available)
+--strategies S,S           panels, rows, eights, plain, transformers; see gpt2np/matmul.py (all available)
 --rows N, --context N, --prompt_tokens N, --repeats N
                            passes for up to 9 tokens, 100 tokens before them, a prompt of 512, each 7 times
 with transformers, also whole texts by both libraries: --draft_model_size, --target_model_size (the bundled pair),
 --K (3), --n_tokens_to_generate (60), --n_prompts (3)
 
     python main.py museum          real mistakes: the error of the distribution, and the check that catches each
+    python main.py audit           is the installed transformers lossless? The exact distribution of its text with a
+                                   draft, by a model and by prompt lookup, with top_k and others, against that without
     python main.py replay FILE.jsonl [--trace FILE.html]
                                                     the rounds in a file of --trace FILE.jsonl, without a model
 """

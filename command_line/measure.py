@@ -143,7 +143,8 @@ def method_table(request, parts):
     rows = library.method_table(
         target, entries, {rule.name: rule.verifier for rule in rules},
         {"tales": tales, "dialogue": dialogue, "repeating": repeating, "known": known}, n_tokens, K=request.K,
-        sampling=request.sampling, shared_noise={rule.name for rule in rules if rule.one_text}, seed=request.seed,
+        sampling=request.sampling, shared_noise={rule.name for rule in rules if rule.one_text},
+        trees={name for name in entries if DRAFTERS[name].trees}, seed=request.seed,
         keep=parts.keep,
     )  # fmt: skip
     return {**about, "n_prompts": n_prompts, "K": request.K, **asdict(request.sampling), "rows": rows}

@@ -155,6 +155,11 @@ class Options:
         """The depth of a tree: --K, where it is a number."""
         return 16 if isinstance(self.K, str) else self.K
 
+    @property
+    def grown_nodes(self):
+        """The number of nodes of --tree; 0 where it is not a number."""
+        return int(self.tree) if self.tree.isdigit() else 0
+
     def shape(self, weights):
         """The (parents, ranks) of --tree; None for a chain, and for auto, whose shape is found later."""
         if self.tree in ("", "auto"):

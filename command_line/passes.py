@@ -11,7 +11,8 @@ import numpy as np
 import gpt2np
 from gpt2np import matmul
 from gpt2np.cache import KVCache
-from gpt2np.two_threads import N_THREADS
+from gpt2np.model import packed
+from gpt2np.threads import n_threads
 
 from .views import progress
 
@@ -44,16 +45,13 @@ def times(model, strategies, rows, context, prompt, repeats, runner_of):
         runners[strategy] = make(model, strategy, tokens[:context])
     inputs = {m: tokens[context : context + m] for m in rows} | ({"prompt": tokens[:prompt]} if prompt else {})
     plan = [("limit", 1), *((strategy, what) for strategy in strategies for what in inputs)]
-    seconds, before, last = {key: [] for key in plan}, matmul.strategy(), None
+    seconds, last = {key: [] for key in plan}, None
     for strategy, what in progress(plan * repeats, unit=" passes"):
-        if strategy in matmul.STRATEGIES:
-            matmul.use(strategy)
         if strategy != last:  # threads of BLAS and PyTorch spin for a moment after a call; then one pass to warm up
             sleep(0.1)
             runners[strategy](inputs[1], False)
         last = strategy
         seconds[strategy, what].append(runners[strategy](inputs.get(what), what == "prompt"))
-    matmul.use(before)
     found = {key: np.quantile(some, (0.25, 0.5, 0.75)).tolist() for key, some in seconds.items()}
     found["limit", 1][0] = min(min(some) for (_, what), some in seconds.items() if what == 1)
     return found
@@ -63,8 +61,8 @@ def limit(model):
     """A function like that of `numpy_runner`: seconds of `w @ x` for all weight matrices w, one after the other."""
     blocks = model.params["blocks"]
     matrices = [linear["w"] for block in blocks for part in ("attn", "mlp") for linear in block[part].values()]
-    chunks = [chunk for w in (*matrices, model.params["wte"].T) for chunk in w.chunks]
-    weights = [chunk.reshape(-1, chunk.shape[2]) for chunk in chunks]  # the same weights, as [n_out, n_in]
+    matrices = [matmul.pack(w, "rows") for w in (*matrices, model.params["wte"].T)]
+    weights = [chunk.reshape(-1, chunk.shape[2]) for w in matrices for chunk in w.chunks]  # as [n_out, n_in]
     vectors = {w.shape[1]: np.ones(w.shape[1], np.float32) for w in weights}
 
     def run(new, from_empty):
@@ -78,7 +76,7 @@ def limit(model):
 
 def numpy_runner(model, strategy, past):
     """A function (new tokens, whether the cache is empty) -> seconds of a pass over them."""
-    params = plain(model.params) if strategy == "plain" else model.params
+    params = plain(model.params) if strategy == "plain" else packed(model.params, strategy)
     h = model.hparams
     full, empty = (KVCache(h.n_layer, h.n_head, h.n_ctx, h.d_head) for _ in range(2))
     gpt2np.forward(past, params, h.n_head, 1, full)
@@ -103,7 +101,7 @@ def plain(params):
 def threads_of(strategy):
     """The largest number of threads that a product may use; for BLAS's own threads this is its default."""
     if strategy in matmul.STRATEGIES:
-        return N_THREADS
+        return n_threads()
     if strategy == "transformers":
         import torch
 

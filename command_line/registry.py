@@ -23,7 +23,7 @@ class DrafterKind:
     build: Callable  # (Context) -> Setting
     help: str  # where its draft tokens come from
     draws: bool = True  # from a model's probabilities, which calibrate and --K confidence need
-    trees: bool = False  # also without --tree
+    trees: bool = False  # it drafts trees, also without --tree
     variants: Callable = None  # (Context) -> dict name -> Setting: its rows in alpha_table, where it has several
 
     def rows(self, context):
@@ -63,16 +63,12 @@ DRAFTERS = {
         DrafterKind("prompt_lookup", builders.prompt_lookup, "copies of the text so far", draws=False),
         DrafterKind("suffix", builders.suffix, "copies of the text so far and of --corpus", draws=False),
         DrafterKind(
-            "recycling",
-            builders.recycling,
-            "a tree of what the target said after the same tokens before",
-            draws=False,
-            trees=True,
-            variants=lambda context: {},
+            "recycling", builders.recycling, "a tree of what the target said after the same tokens before",
+            draws=False, trees=True, variants=lambda context: {},
         ),
         DrafterKind("early_exit", builders.early_exit, "the target's own first layers", variants=builders.early_exits),
     )
-}
+}  # fmt: skip
 RULES = {
     rule.name: rule
     for rule in (

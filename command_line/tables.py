@@ -1,6 +1,6 @@
 """The pages of the experiments: for each command a function of its name, from a report to a text.
 
-Next: plots.py
+Next: plot_parts.py
 """
 
 from itertools import chain

@@ -18,6 +18,7 @@ PARTS = {
     "speculative/theory.py": "What to expect, and what it costs",
     "speculative/experiments/__init__.py": "Experiments",
     "speculative/trace/__init__.py": "The trace",
+    "speculative/adapters/prefix.py": "Other engines' models",
     "main.py": "The command line",
 }
 INTRODUCTION = """\

@@ -9,7 +9,7 @@ Next: token_tree.py
 
 import numpy as np
 
-from .matmul import padded, round_up
+from .matmul import PIECE, padded, round_up
 
 
 class KVCache:
@@ -47,11 +47,11 @@ class LayerCache:
 
     def __init__(self, cache, n_head, n_ctx, d_head, dtype):
         self.cache = cache
-        self.n_columns = round_up(n_ctx)
+        self.n_columns = round_up(n_ctx, PIECE)
         self.keys = np.zeros((n_head, d_head, self.n_columns), dtype)
         self.values = np.zeros((n_head, self.n_columns, round_up(d_head + 1)), dtype)
 
-    def append(self, k, v):
+    def append(self, k, v, strategy=None):
         """Append k and v [n_head, n_new, d_head]; returns n_past, and the keys and values of all tokens, with padding.
 
         The cache's length does not change here: `model.forward` sets it when every layer has appended.
@@ -60,5 +60,5 @@ class LayerCache:
         self.keys[..., n_past:n_seq] = k.transpose(0, 2, 1)
         self.values[:, n_past:n_seq, :d_head] = v
         self.values[:, n_past:n_seq, d_head] = 1
-        n = padded(n_seq, self.n_columns)
+        n = padded(n_seq, self.n_columns, strategy)
         return n_past, self.keys[..., :n], self.values[:, :n]

@@ -4,7 +4,7 @@ The hidden state after the first layers is kept for every token, along with thei
 called first, the part or the whole, runs the first layers. The whole model continues from the kept hidden states
 through the other layers.
 Source: Elhoushi et al., LayerSkip, arXiv:2404.16710, section 4.3 (reusing the cache).
-Next: tokenizer.py
+Next: heads.py
 """
 
 from itertools import takewhile
@@ -14,8 +14,8 @@ import numpy as np
 from .cache import KVCache
 from .layers import block
 from .model import logits, n_reusable
+from .threads import Lock
 from .token_tree import TokenTree, check_tokens, kept_slots
-from .two_threads import Lock
 
 
 class EarlyExit:
@@ -44,7 +44,7 @@ class EarlyExit:
     def __call__(self, tokens, n_last=1, parents=()):
         with self.lock:
             wanted = self.run_first(tokens, n_last, parents)
-            begin, end = min(self.rest.length, n_reusable(wanted, n_last)), len(wanted.tokens)
+            begin, end = min(self.rest.length, n_reusable(wanted, n_last, self.params)), len(wanted.tokens)
             self.rest.truncate(begin)
             _, mask = wanted.positions_and_mask(begin)
             x = self.run(self.hidden[begin:end], self.params["blocks"][self.n_layers :], self.rest, mask)
@@ -56,7 +56,7 @@ class EarlyExit:
         wanted = TokenTree(tokens, parents)
         check_tokens(wanted, n_last, self.hparams)
         n_prefix, slots = kept_slots(self.cached, self.first.length, wanted)
-        slots = slots[: max(0, n_reusable(wanted, 0) - n_prefix)]
+        slots = slots[: max(0, n_reusable(wanted, 0, self.params) - n_prefix)]
         of_rest = list(takewhile(lambda slot: slot < self.rest.length, slots))
         self.first.truncate(n_prefix)
         self.rest.truncate(n_prefix)
@@ -64,7 +64,7 @@ class EarlyExit:
         self.rest.keep(of_rest)
         self.hidden[n_prefix : n_prefix + len(slots)] = self.hidden[slots]
         self.first.keep(slots)
-        self.first.truncate(n_reusable(wanted, 0))
+        self.first.truncate(n_reusable(wanted, 0, self.params))
         begin, end = self.first.length, len(wanted.tokens)
         if begin < end:
             positions, mask = wanted.positions_and_mask(begin)

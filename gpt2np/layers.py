@@ -12,7 +12,7 @@ differences, each marked in the code by its number:
        values and the sum of the weights: the numerator and the denominator of the softmax.
     5. Trees. With a mask, a token may attend to tokens between which others lie that it does not see (token_tree.py).
 
-With 3. to 5., and weights in panels (matmul.py), a row's result is bitwise identical whatever other rows are computed
+With 3. to 5., and packed weights (matmul.py), a row's result is bitwise identical whatever other rows are computed
 with it (batch-invariant). Leaves out: dropout, and everything else that only training needs.
 
 Shapes: n_new tokens are computed now, n_past are in the cache, n_seq = n_past + n_new.
@@ -25,7 +25,7 @@ from functools import lru_cache
 import numpy as np
 
 from .cache import KVCache
-from .matmul import product, skips_zeros, strategy
+from .matmul import product, skips_zeros, strategy_of
 
 GELU_SCALE = math.sqrt(2 / math.pi)
 
@@ -55,7 +55,7 @@ def layer_norm(x, g, b, eps=1e-5):
 
 
 def linear(x, w, b):
-    """x @ w + b; in a loaded model, w is in panels (matmul.py)."""
+    """x @ w + b; in a loaded model, w is packed (matmul.py)."""
     y = x @ w  # [n_new, n_in] -> [n_new, n_out]
     y += b
     return y
@@ -89,29 +89,30 @@ def attention(x, c_attn, c_proj, n_head, cache=None, mask=None):
     qkv = linear(x, **c_attn)  # [n_new, n_embd] -> [n_new, 3 * n_embd]
     q, k, v = qkv.reshape(n_new, 3, n_head, d_head).transpose(1, 2, 0, 3)  # -> 3 of [n_head, n_new, d_head]
     cache = cache or KVCache(1, n_head, n_new, d_head).layers[0]
-    n_past, keys, values = cache.append(k, v)  # 1. and 3. [n_head, d_head, n_columns], [n_head, n_columns, d_head + 1]
+    strategy = strategy_of(c_attn["w"], n_embd)
+    n_past, keys, values = cache.append(k, v, strategy)  # 1. and 3.
     if mask is None:
-        sums = attend(q, keys, values, triangle(cache.n_columns)[n_past : n_past + n_new])
+        sums = attend(q, keys, values, triangle(cache.n_columns)[n_past : n_past + n_new], strategy)
     else:
-        sums = attend(q, keys, values, mask) if skips_zeros(strategy()) else closed_up(q, keys, values, mask)
+        sums = (attend if skips_zeros(strategy) else closed_up)(q, keys, values, mask, strategy)
     heads = np.empty((n_new, n_head, d_head), np.float32)
     np.divide(sums[..., :d_head], sums[..., d_head, None], out=heads.transpose(1, 0, 2))
     return linear(heads.reshape(n_new, n_embd), **c_proj)
 
 
-def attend(q, keys, values, mask):
+def attend(q, keys, values, mask, strategy):
     """The sums of softmax(q k / √d_head + mask) v before the division, [n_head, n_new, d_head + 1]."""
-    scores = product(q, keys)  # -> [n_head, n_new, n_columns]
+    scores = product(q, keys, strategy)  # -> [n_head, n_new, n_columns]
     scores *= 1 / math.sqrt(q.shape[-1])  # 2.
     scores[..., : mask.shape[1]] += mask[:, : scores.shape[2]]
     if mask.shape[1] < scores.shape[2]:  # 3. the padding, where the mask, unlike the triangle, does not cover it
         scores[..., mask.shape[1] :] = -np.inf
     scores -= np.maximum.reduce(scores, axis=-1, keepdims=True)
     weights = np.exp(scores, out=scores)  # 2. the numerator of the softmax
-    return product(weights, values)  # 4. the last column sums the weights
+    return product(weights, values, strategy)  # 4. the last column sums the weights
 
 
-def closed_up(q, keys, values, mask):
+def closed_up(q, keys, values, mask, strategy):
     """`attend` for kernels where a zero weight between others changes bits: 5. what a row sees is moved together first.
 
     Row by row; the slots that are written to meanwhile get their contents back.
@@ -123,7 +124,7 @@ def closed_up(q, keys, values, mask):
         slots = slice(first, len(seen))
         saved = keys[..., slots].copy(), values[:, slots].copy()
         keys[..., slots], values[:, slots] = keys[..., seen[slots]], values[:, seen[slots]]
-        rows.append(attend(q[:, i : i + 1], keys, values, np.zeros((1, len(seen)), np.float32)))
+        rows.append(attend(q[:, i : i + 1], keys, values, np.zeros((1, len(seen)), np.float32), strategy))
         keys[..., slots], values[:, slots] = saved
     return np.concatenate(rows, axis=1)
 

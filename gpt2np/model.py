@@ -14,9 +14,9 @@ import numpy as np
 
 from .cache import KVCache
 from .layers import block, layer_norm
-from .matmul import Embedding, Panels, skips_zeros, strategy
+from .matmul import Embedding, pack, skips_zeros, strategy
+from .threads import Lock, n_threads
 from .token_tree import TokenTree, check_tokens, kept_slots
-from .two_threads import N_THREADS, Lock
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,11 @@ def forward(tokens, params, n_head, n_last=None, cache=None, positions=None, mas
     mask : array [n_new, n_seq] float32, optional
         What each token attends to, see `layers.attention`; by default itself and every token before it. `positions` and
         `mask` together allow tokens that are alternatives to each other, such as the nodes of a tree.
+
+    Raises
+    ------
+    ValueError
+        Without any token: the logits are computed from tokens, none are in the cache.
     """
     x = hidden_states(tokens, params, n_head, cache, positions, mask)
     return logits(x[-n_last:] if n_last else x, params)
@@ -61,6 +66,10 @@ def forward(tokens, params, n_head, n_last=None, cache=None, positions=None, mas
 def hidden_states(tokens, params, n_head, cache=None, positions=None, mask=None):
     """The residual stream [n_new, n_embd] after the last block; parameters as in `forward`."""
     n_past, n_new = (cache.length if cache else 0), len(tokens)
+    if not n_new:
+        raise ValueError(
+            "expected at least one new token, got none: truncate the cache to before the last n_last tokens"
+        )
     if positions is None:
         positions = slice(n_past, n_past + n_new)
     x = params["wte"][tokens] + params["wpe"][positions]  # [n_new] -> [n_new, n_embd]
@@ -87,7 +96,7 @@ class GPT2:
     Parameters
     ----------
     params : dict
-        The parameter tree, see params.py. The model keeps a copy with the weight matrices in panels, see matmul.py.
+        The parameter tree, see params.py. The model keeps a copy with the weight matrices packed, see matmul.py.
     hparams : HParams
 
     Attributes
@@ -123,7 +132,7 @@ class GPT2:
         check_tokens(wanted, n_last, self.hparams)
         with self.lock:
             n_prefix, slots = kept_slots(self.cached, self.cache.length, wanted)
-            n_cached = min(n_prefix + len(slots), n_reusable(wanted, n_last))
+            n_cached = min(n_prefix + len(slots), n_reusable(wanted, n_last, self.params))
             self.cache.truncate(n_prefix)
             self.cached = wanted  # set before the pass: if that is interrupted, the first cache.length are right
             self.cache.keep(slots[: max(0, n_cached - n_prefix)])
@@ -139,25 +148,26 @@ class GPT2:
             self.cache.truncate(0)
 
 
-def packed(params):
-    """The parameter tree with the weight matrices, wte included, in panels (matmul.py); the rest is unchanged."""
+def packed(params, name=None):
+    """The parameter tree with the weight matrices, wte included, packed (matmul.py); the rest is unchanged."""
+    name = name or strategy(params["wpe"].shape[1])
 
     def linears(part):
-        return {name: {**linear, "w": Panels(linear["w"])} for name, linear in part.items()}
+        return {key: {**linear, "w": pack(linear["w"], name)} for key, linear in part.items()}
 
     def block(params):
         return {**params, "attn": linears(params["attn"]), "mlp": linears(params["mlp"])}
 
-    with ThreadPoolExecutor(N_THREADS) as threads:  # most of the time is the first touch of new memory
-        wte = threads.submit(Embedding, params["wte"])
+    with ThreadPoolExecutor(n_threads()) as threads:  # most of the time is the first touch of new memory
+        wte = threads.submit(Embedding, params["wte"], name)
         return {**params, "blocks": list(threads.map(block, params["blocks"])), "wte": wte.result()}
 
 
-def n_reusable(wanted, n_last):
+def n_reusable(wanted, n_last, params):
     """How many of the wanted tokens need not run if they are cached: not those whose logits are asked for.
 
     If zero weights between others change bits, no token of a tree is reused: its slot may be written to while the pass
     runs (layers.closed_up), and an interrupted pass would leave it so.
     """
     n = len(wanted.tokens) - n_last
-    return n if not wanted.parents or skips_zeros(strategy()) else min(n, wanted.n_text)
+    return n if not wanted.parents or skips_zeros(params["wte"].T.strategy) else min(n, wanted.n_text)

@@ -6,6 +6,7 @@ from .costs import Costs, measure_costs
 from .draft_length import CostModel, Heuristic
 from .drafters.dials import NoisyDrafter, OracleDrafter
 from .drafters.early_exit import EarlyExitDrafter
+from .drafters.heads import HeadsDrafter
 from .drafters.model import ModelDrafter
 from .drafters.model_tree import TreeDrafter
 from .drafters.ngram import NGramDrafter, NGramModel
@@ -13,19 +14,8 @@ from .drafters.prompt_lookup import PromptLookupDrafter
 from .drafters.recycling import Recycling, RecyclingDrafter
 from .drafters.suffix import SuffixDrafter
 from .exact import CannotEnumerate, exact_distribution, exact_law
-from .interfaces import (
-    Draft,
-    Drafter,
-    Generation,
-    LanguageModel,
-    RandomSource,
-    Round,
-    Sampler,
-    Stats,
-    Verdict,
-    Verifier,
-    collect,
-)
+from .generation import Generation, Round, Stats, collect
+from .interfaces import Draft, Drafter, LanguageModel, RandomSource, Sampler, Verdict, Verifier
 from .probs import Sampling, acceptance_probability, residual, sample_token
 from .rng import Gumbel
 from .sampler import SpeculativeSampler
@@ -36,6 +26,7 @@ from .verifiers.block import block
 from .verifiers.exact_match import exact_match
 from .verifiers.lenient import Lenient
 from .verifiers.rejection import rejection
+from .verifiers.traversal import traversal
 from .verifiers.typical import Typical
 
 __all__ = [
@@ -49,6 +40,7 @@ __all__ = [
     "EarlyExitDrafter",
     "Generation",
     "Gumbel",
+    "HeadsDrafter",
     "Heuristic",
     "LanguageModel",
     "Lenient",
@@ -84,6 +76,7 @@ __all__ = [
     "rejection",
     "residual",
     "sample_token",
+    "traversal",
     "widths",
 ]
 

@@ -6,7 +6,7 @@ Next: sampler.py
 import numpy as np
 
 from .checks import check_logits, check_request, check_stop
-from .interfaces import Round, collect
+from .generation import Round, collect
 from .probs import Sampling, sample_token
 from .rng import as_generator, at_position
 from .stop import until_stop

@@ -140,6 +140,37 @@ def sample_token(probs, rng):
     return int(min(np.searchsorted(cdf, rng.random() * cdf[-1], side="right"), last))
 
 
+def sample_distinct(probs, k, rng):
+    """Up to k different tokens, drawn from probs [n_vocab] one after the other: the siblings in a token tree.
+
+    A source with its own method `draw_distinct`, such as `Gumbel`, draws instead: the k smallest of E / probs, which
+    have the same distribution.
+
+    Returns
+    -------
+    tokens : array [n] int64
+        In the order in which they were drawn; n < k where fewer than k tokens have a positive probability.
+    rows : array [n, n_vocab] float64
+        The distribution of each given those before it: probs without them, renormalised.
+
+    Examples
+    --------
+    >>> tokens, rows = sample_distinct(np.array([0.5, 0.25, 0.25, 0.0]), 4, np.random.default_rng(0))
+    >>> tokens, rows.round(3)
+    (array([1, 0, 2]), array([[0.5  , 0.25 , 0.25 , 0.   ],
+           [0.667, 0.   , 0.333, 0.   ],
+           [0.   , 0.   , 1.   , 0.   ]]))
+    """
+    ranked = rng.draw_distinct(probs, k) if hasattr(rng, "draw_distinct") else None
+    tokens, rows, left = [], [], probs
+    while len(tokens) < k and left.any():
+        tokens.append(sample_token(left, rng) if ranked is None else ranked[len(tokens)])
+        rows.append(left)
+        left = np.where(np.arange(len(probs)) == tokens[-1], 0, left)
+        left = left / left.sum() if left.any() else left
+    return np.array(tokens, dtype=np.int64), np.reshape(rows, (len(tokens), len(probs)))
+
+
 def acceptance_probability(p, q, token):
     """min(1, p(x) / q(x)) for a draft token x (arXiv:2211.17192, section 2.3); p, q [n_vocab], q(x) > 0.
 

@@ -1,8 +1,8 @@
 """The random source: what samplers, drafters and verifiers draw from, with two sources besides NumPy's generator.
 
-interfaces.py defines a source: an object with `random()`, and optionally `draw(probs)` and `at(position)`. The loop and
-the library's own drafters and verifiers call nothing else, so an object with these methods can record, replay or
-enumerate (exact.py) what a sampler does.
+interfaces.py defines a source: an object with `random()`, and optionally `draw(probs)`, `draw_distinct(probs, k)` and
+`at(position)`. The loop and the library's own drafters and verifiers call nothing else, so an object with these methods
+can record, replay or enumerate (exact.py) what a sampler does.
 
 `Gumbel` is such a source: common random numbers (Gumbel coupling), with which one seed gives one text, with any drafter
 and any draft length. Each position of the text has one vector of exponential numbers E, computed from the seed and the
@@ -10,7 +10,8 @@ position alone. To draw a token for a position from probabilities p, take argmin
 target's text is then a function of the seed, and a drafter that draws from q with the same numbers finds the same token
 with probability sum_j 1 / sum_i max(p_i / p_j, q_i / q_j). Pass it as `rng` to AutoregressiveSampler, or to
 SpeculativeSampler with the verifier `exact_match`, which accepts draft tokens as long as they equal the target's own
-draw. It is exact for every drafter, also for one that draws nothing.
+draw. It is exact for every drafter, also for one that draws nothing. In a token tree the children of a node are the k
+smallest of E / q, in order (`sample_distinct` in probs.py): still one seed, one text, whatever the tree.
 Source: Daliri, Musco, Suresh, arXiv:2408.07978, algorithm 1 and theorem 3.
 Next: probs.py
 """
@@ -83,10 +84,18 @@ class Gumbel:
 
     def draw(self, probs):
         """The token id at this position, drawn from probs [n_vocab]; then moves on to the next position."""
+        return int(np.argmin(self.times(probs)))
+
+    def draw_distinct(self, probs, k):
+        """The token ids of the k smallest E / probs here, in order; fewer if fewer are possible. Then moves on."""
+        return np.argsort(self.times(probs), kind="stable")[: min(k, np.count_nonzero(probs))].tolist()
+
+    def times(self, probs):
+        """E / probs [n_vocab] at this position; then moves on to the next position."""
         noise = np.random.default_rng((self.seed, self.position)).standard_exponential(len(probs))
         self.position += 1
         with np.errstate(divide="ignore"):
-            return int(np.argmin(noise / probs))
+            return noise / probs
 
     def random(self, *_):
         raise ValueError("Gumbel has no independent uniform numbers: use it with the verifier exact_match")

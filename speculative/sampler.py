@@ -25,7 +25,7 @@ from .checks import (
     check_tree,
     check_verdict,
 )
-from .interfaces import Round, collect
+from .generation import Round, collect
 from .probs import Sampling
 from .rng import Recorder, as_generator, at_position
 from .stop import until_stop

@@ -11,7 +11,7 @@ expected number of tokens per call is 1 plus the sum of these products over all 
 node's value is at most that of its parent and of its elder sibling; so the n most valuable nodes form a tree, and a
 heap finds them. Sequoia's dynamic program, for any w, finds the same trees then.
 Source: Miao et al. (SpecInfer), arXiv:2305.09781, section 3; Chen et al. (Sequoia), arXiv:2402.12374, section 3.1.
-Next: rng.py
+Next: generation.py
 """
 
 import heapq
@@ -76,6 +76,18 @@ def visible(parents):
         if parent >= 0:
             seen[i] |= seen[parent]
     return seen
+
+
+def children_of(node, n_drafted, parents):
+    """`children` for a chain, too, whose parents are None."""
+    if parents is None:
+        return [node + 1] if node + 1 < n_drafted else []
+    return children(parents, node)
+
+
+def depth_of(n_drafted, parents):
+    """The number of draft tokens on the longest path; parents are None for a chain."""
+    return n_drafted if parents is None else max(depths(parents), default=-1) + 1
 
 
 def best_tree(n, weights, max_depth=None):

@@ -1,7 +1,10 @@
 """`python main.py ...` as a process of its own, forked from one that has already imported main.py, which saves most of
-its time. What depends on the start of a process (a terminal, its environment) is tested with `python main.py` itself.
+its time; spawned where a fork is not safe, see systems.py. What depends on the start of a process (a terminal, its
+environment) is tested with `python main.py` itself, and what does not depend on a process runs here.
 """
 
+import contextlib
+import io
 import multiprocessing
 import os
 import sys
@@ -9,10 +12,14 @@ from pathlib import Path
 from subprocess import CompletedProcess
 from tempfile import TemporaryDirectory
 
-import command_line
+from systems import START_METHOD
 
-processes = multiprocessing.get_context("forkserver")
-processes.set_forkserver_preload(["command_line.main"])
+import command_line
+from command_line.main import main
+
+processes = multiprocessing.get_context(START_METHOD)
+if START_METHOD == "forkserver":
+    processes.set_forkserver_preload(["command_line.main"])
 
 
 def run(*arguments, cwd="."):
@@ -29,7 +36,19 @@ def run(*arguments, cwd="."):
 
 def started(arguments, folder, *written):
     for number, path in enumerate(written, 1):
-        os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT), number)
+        with open(path, "wb") as file:
+            os.dup2(file.fileno(), number)
     os.chdir(folder)
     sys.argv = ["main.py", *arguments]
     command_line.run()
+
+
+def run_here(*arguments):
+    """The same, without a process of its own."""
+    arguments, argv = [os.fsdecode(argument) for argument in arguments], sys.argv
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
+        try:
+            sys.argv = ["main.py", *arguments]
+            return CompletedProcess(arguments, main(arguments), out.getvalue(), err.getvalue())
+        finally:
+            sys.argv = argv

@@ -7,6 +7,8 @@ import numpy as np
 import gpt2np
 from gpt2np import reference
 from gpt2np.params import build_params, param_shapes
+from speculative import Draft, Sampling, sample_token
+from speculative.tree import children, depths, path
 
 ROOT = Path(__file__).parent.parent
 
@@ -23,6 +25,16 @@ def random_tensors(hparams, seed=0, scale=0.3):
 
 def random_gpt2(hparams, seed=0, scale=0.3):
     return gpt2np.GPT2(build_params(random_tensors(hparams, seed, scale), hparams, "random"), hparams)
+
+
+def random_heads(hparams, kind="hydra", n_heads=3):
+    """Heads for a model of this shape, see gpt2np.Heads."""
+    rng, n = np.random.default_rng(0), hparams.n_embd
+    normal = lambda *shape: (rng.standard_normal(shape) / np.sqrt(n)).astype(np.float32)  # noqa: E731
+    accepted = {"accepted": np.array([0.5, 0.2, 0.1], np.float32)}
+    if kind == "medusa":
+        return [{"w": normal(n, n), "b": normal(n), **accepted} for _ in range(n_heads)]
+    return [{"a": normal((i + 1) * n, n), "w": normal((i + 1) * n, n), **accepted} for i in range(1, n_heads + 1)]
 
 
 def walk(model, n_steps, seed=0):
@@ -70,3 +82,26 @@ class Uniform:
 
 
 ALMOST_ONE = 1 - 2**-53  # the largest number that Generator.random returns
+
+
+class TreeDrafter:
+    """Draws the nodes of a fixed tree from a model: "iid", or "without" replacement among siblings."""
+
+    def __init__(self, model, parents, how):
+        self.model, self.parents, self.how = model, parents, how
+
+    def propose(self, tokens, K, rng):
+        nodes = [node for node, depth in enumerate(depths(self.parents)) if depth < K]
+        drafted, rows = {}, []
+        for node in nodes:
+            text = [*tokens, *(drafted[above] for above in path(self.parents, self.parents[node]))]
+            row = Sampling()(self.model(text))[0]
+            if self.how == "without":
+                for elder in children(self.parents, self.parents[node]):
+                    if elder < node:
+                        row[drafted[elder]] = 0
+                row /= row.sum()
+            rows.append(row)
+            drafted[node] = sample_token(row, rng)
+        parents = [nodes.index(self.parents[node]) if self.parents[node] >= 0 else -1 for node in nodes]
+        return Draft(np.array(list(drafted.values()), np.int64), np.reshape(rows, (-1, 3)), np.array(parents, np.int64))

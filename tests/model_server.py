@@ -47,10 +47,10 @@ def model_server(server, small_model, monkeypatch):
     return server
 
 
-def documented(folder, url, *more):
+def documented(folder, url, *more, **options):
     """The documented command, as a process."""
     pair = ("--draft_model_size", "124M", "--target_model_size", "355M", "--K", "4")
     arguments = [sys.executable, ROOT / "main.py", *pair, "--models_dir", folder, "--n_tokens_to_generate", "5", *more]
     environment = {**os.environ, "GPT2NP_MODELS_URL": url, "HF_HOME": "/nowhere"}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen(arguments, env=environment, **pipes)
+    return subprocess.Popen(arguments, env=environment, **pipes, **options)

@@ -2,10 +2,10 @@
 misspelled words, Ctrl-C. Never a traceback, one sentence for each, and nothing that was measured is lost.
 """
 
+import io
 import json
 import os
 import re
-import resource
 import shutil
 import signal
 import subprocess
@@ -14,12 +14,13 @@ import sys
 import pytest
 from command import run
 from helpers import ROOT
+from systems import hears_ctrl_c, needs_ctrl_c, needs_full_device, needs_links, needs_proc, needs_shell
 
 from command_line import saved
 from command_line.commands import COMMANDS
 from command_line.main import main
 from gpt2np.loading import find_folder
-from speculative.museum import EXHIBITS
+from speculative.museum import EXHIBITS, TREE_EXHIBITS
 
 FEW = ("--n_tokens_to_generate", "12")
 TINY = ("--target_model_size", "tiny-draft", "--drafter", "prompt_lookup")
@@ -27,9 +28,8 @@ TINY = ("--target_model_size", "tiny-draft", "--drafter", "prompt_lookup")
 
 def process(*arguments, **options):
     """`python main.py` as a process of its own, whose Ctrl-C is not ignored, wherever these tests run."""
-    heard = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.default_int_handler)}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen([sys.executable, ROOT / "main.py", *arguments], **heard | pipes | options)
+    return subprocess.Popen([sys.executable, ROOT / "main.py", *arguments], **hears_ctrl_c() | pipes | options)
 
 
 def shell(command, **options):
@@ -59,12 +59,15 @@ def at_once(capsys, monkeypatch):
 # ------------------------------------------------------------------------------------------------ outputs
 
 
+@needs_shell
 @pytest.mark.parametrize("command", ["M --help | head -n 1", "M --n_tokens_to_generate 12 | head -n 1"])
 def test_the_reader_may_leave_early(command):
     result = shell(f"set -o pipefail; {command}")
     assert result.stdout.count("\n") == 1 and result.stderr == "" and result.returncode == 0
 
 
+@needs_shell
+@needs_full_device
 @pytest.mark.parametrize("command", ["M --help", "M --n_tokens_to_generate 12"])
 def test_a_full_output_is_one_sentence(command):
     result = shell(f"{command} > /dev/full")
@@ -72,6 +75,7 @@ def test_a_full_output_is_one_sentence(command):
     assert result.returncode == 2
 
 
+@needs_shell
 @pytest.mark.parametrize("closed", [">&-", "<&- >&- 2>&-"])
 def test_outputs_may_be_closed(closed, tmp_path):
     result = shell(f"M --n_tokens_to_generate 12 --json a.json {closed}", cwd=tmp_path)
@@ -79,11 +83,16 @@ def test_outputs_may_be_closed(closed, tmp_path):
     assert json.loads((tmp_path / "a.json").read_text())["finished"] is True
 
 
+@needs_shell
+@needs_full_device
 def test_a_full_log_does_not_stop_a_measurement(tmp_path):
-    result = shell("M museum --json a.json 2> /dev/full", cwd=tmp_path)
+    few = "--target_sizes tiny-draft --exit_layer 1 --n_prompts 3 --n_tokens_to_generate 3"
+    result = shell(f"M alpha_table {few} --json a.json 2> /dev/full", cwd=tmp_path)
     assert result.returncode == 0 and json.loads((tmp_path / "a.json").read_text())["finished"] is True
 
 
+@needs_shell
+@needs_full_device
 def test_what_was_measured_is_kept_when_nobody_can_read_the_page(tmp_path):
     result = shell("M --n_tokens_to_generate 12 --json a.json --trace t.html > /dev/full", cwd=tmp_path)
     assert result.returncode == 2 and result.stderr.count("\n") == 1
@@ -91,9 +100,12 @@ def test_what_was_measured_is_kept_when_nobody_can_read_the_page(tmp_path):
     assert (tmp_path / "t.html").read_text().startswith("<!")
 
 
+@needs_shell
 @pytest.mark.parametrize("output", ["--trace t.html", "--json t.json"])
 def test_a_full_disk_costs_no_more_than_its_file(tmp_path, output):
     """A limit of the size of files is met as a full disk is: while the file is written."""
+
+    resource = pytest.importorskip("resource", reason="this system has no limits of a process")
 
     def limited():
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
@@ -109,6 +121,9 @@ def test_a_full_disk_costs_no_more_than_its_file(tmp_path, output):
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} in ({"t.html": ""}, {})
 
 
+@needs_proc
+@needs_full_device
+@needs_links
 def test_a_folder_that_cannot_be_written_is_seen_before_anything_is_measured(tmp_path):
     assert "--json: cannot write /proc/self/a.json (" in refused(run(*FEW, "--json", "/proc/self/a.json"))
     assert "--plot: cannot write /proc/a.png (" in refused(run("alpha_table", "--plot", "/proc/a.png"))
@@ -175,6 +190,8 @@ def test_a_wrong_word_is_named_before_anything_runs(arguments, message, at_once,
     assert message in at_once(arguments)
 
 
+@needs_proc
+@needs_links
 def test_an_unreadable_model_is_named(tmp_path):
     source = find_folder("tiny-draft", None)
     for name in ("config.json", "model.safetensors", "vocab.json"):
@@ -190,15 +207,17 @@ def test_hyphens_and_underscores_are_the_same():
 # ------------------------------------------------------------------------------------------------ prompts, characters
 
 
-def test_the_prompt_from_a_file_or_from_standard_input(tmp_path):
+def test_the_prompt_from_a_file_or_from_standard_input(tmp_path, monkeypatch, capsys):
     (tmp_path / "prompt").write_text("Once upon a time\n", encoding="utf-8")
     expected = json.loads(run("--prompt", "Once upon a time", "--json", *FEW).stdout)["speculative"]["tokens"]
     found = json.loads(run("--prompt_file", tmp_path / "prompt", "--json", *FEW).stdout)
     assert found["speculative"]["tokens"] == expected and found["prompt"] == "Once upon a time"
-    piped = shell("M --prompt_file - --json --n_tokens_to_generate 12", input="Once upon a time\n")
+    command = [sys.executable, ROOT / "main.py", "--prompt_file", "-", "--json", *FEW]
+    piped = subprocess.run(command, input="Once upon a time\n", capture_output=True, text=True, timeout=120)
     assert json.loads(piped.stdout)["speculative"]["tokens"] == expected and piped.stderr == ""
-    table = shell("M prompts --prompt_file - --n_tokens_to_generate 3 --drafter suffix", input="One\n\nTwo\n")
-    assert re.search(r"^One .*\nTwo .*\nall 2 ", table.stdout, re.M)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"One\n\nTwo\n")))
+    assert main(["prompts", "--prompt_file", "-", "--n_tokens_to_generate", "3", "--drafter", "suffix"]) == 0
+    assert re.search(r"^One .*\nTwo .*\nall 2 ", capsys.readouterr().out, re.M)
 
 
 def test_a_prompt_that_cannot_be_read(tmp_path, at_once):
@@ -212,9 +231,14 @@ def test_a_prompt_that_cannot_be_read(tmp_path, at_once):
         assert message in at_once(["--prompt_file", file])
     file.unlink()
     assert "prompts (No such file or directory): give a text" in at_once(["gamma_table", "--prompt_file", file])
+
+
+@needs_shell
+def test_a_prompt_from_a_standard_input_that_is_closed():
     assert refused(shell("M --prompt_file - <&-")).startswith("--prompt_file -: standard input is closed: give a file")
 
 
+@needs_links  # and an escape character in the name of a folder
 def test_control_characters_of_texts_and_names_do_not_reach_the_terminal(tmp_path):
     """A model whose full stop is an escape character, in a folder with another in its name."""
     source, folder = find_folder("tiny-draft", None), tmp_path / "m\033[31m"
@@ -300,11 +324,12 @@ def test_a_report_of_another_table_or_version_is_not_continued(tmp_path, monkeyp
 # ------------------------------------------------------------------------------------------------ interruptions
 
 
+@needs_ctrl_c
 @pytest.mark.parametrize("module", ["command_line", "numpy", "fire"])
 def test_ctrl_c_during_the_imports_leaves_no_traceback(module):
     command = [sys.executable, "-X", "importtime", ROOT / "main.py"]
-    heard = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.default_int_handler)}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **heard) as child:
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **pipes, **hears_ctrl_c()) as child:
         seen = next(line for line in child.stderr if re.search(rf"\| +{module}(\.\w+)?$", line))
         child.send_signal(signal.SIGINT)
         rest = child.stderr.read()
@@ -320,11 +345,12 @@ def interrupted(*arguments, after):
     return child.returncode, "".join(lines) + rest
 
 
+@needs_ctrl_c
 def test_the_sentence_at_ctrl_c_is_true(tmp_path):
     few = ("museum", "--json", tmp_path / "a.json")
     code, errors = interrupted(*few, after=3)
     n = len(json.loads((tmp_path / "a.json").read_text())["parts"])
-    parts = f"{n} of {len(EXHIBITS)} parts are in {tmp_path}/a.json"
+    parts = f"{n} of {len(EXHIBITS) + len(TREE_EXHIBITS)} parts are in {tmp_path}/a.json"
     kept = f"main.py: interrupted; {parts}, and the same command resumes from there"
     assert code == 130 and errors.splitlines()[-1] == kept and n >= 3 and "Traceback" not in errors
     code, errors = interrupted("museum", after=2)

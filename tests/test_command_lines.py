@@ -13,6 +13,7 @@ from time import sleep
 import pytest
 from command import run
 from helpers import ROOT
+from systems import hears_ctrl_c, needs_ctrl_c
 
 from command_line.commands import COMMANDS, EXPERIMENTS
 from command_line.main import main
@@ -144,7 +145,7 @@ def small_options(command):
 def started(*arguments, cwd):
     return subprocess.Popen(
         [sys.executable, ROOT / "main.py", *arguments], cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        text=True, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        text=True, **hears_ctrl_c(),
     )  # fmt: skip
 
 
@@ -160,6 +161,7 @@ def timeless(value):
 LONG = [*(command.name for command in EXPERIMENTS), "museum", "bench"]
 
 
+@needs_ctrl_c
 @pytest.mark.parametrize("command", LONG)
 def test_an_interrupted_command_resumes_to_the_same_result(command, tmp_path):
     """After one part, two, four, ...: what the sentence says is in the file, and the end is that of an unbroken run."""
@@ -192,6 +194,7 @@ def test_an_interrupted_command_resumes_to_the_same_result(command, tmp_path):
     assert sorted(file.name for file in tmp_path.iterdir()) == ["a.json", "whole.json"]
 
 
+@needs_ctrl_c
 @pytest.mark.parametrize("command", [*LONG, ""])
 @pytest.mark.parametrize("n_parts", [0, 1])
 def test_without_a_file_the_sentence_says_that_all_is_lost(command, n_parts, tmp_path):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from file_server import BODY, closing, cut_after, fetch, left_over, partial, redirect, serve, status
 from helpers import ROOT
+from systems import needs_proc
 
 import gpt2np
 from gpt2np import CheckpointError, DownloadError, download
@@ -23,8 +24,6 @@ def test_a_failure_without_a_byte_leaves_no_file(server, tmp_path, fault):
 @pytest.fixture
 def windows(monkeypatch):
     """As on Windows, an open or mapped file can be neither deleted nor renamed, and there is no flock."""
-    if not os.path.exists("/proc/self/maps"):
-        pytest.skip("what is open is looked up in /proc/self, which is not there")
 
     def in_use(path):
         path = os.path.realpath(path)
@@ -45,6 +44,7 @@ def windows(monkeypatch):
     return in_use
 
 
+@needs_proc  # where what is open is looked up
 def test_damaged_files_are_removed_where_open_files_cannot_be(model_server, small_model, tmp_path, windows):
     held = np.memmap(ROOT / "README.md", mode="r")
     assert windows(ROOT / "README.md") and not windows(ROOT / "LICENSE") and len(held)
@@ -58,6 +58,7 @@ def test_damaged_files_are_removed_where_open_files_cannot_be(model_server, smal
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
+@needs_proc
 def test_a_mapping_that_a_traceback_would_hold(server, tmp_path, windows):
     def mapped(path):
         data = np.memmap(path, mode="r")

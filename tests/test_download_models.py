@@ -6,9 +6,9 @@ import signal
 import threading
 import time
 
-import pytest
 from file_server import serve, with_headers
 from model_server import documented
+from systems import hears_ctrl_c, needs_ctrl_c, needs_links
 
 import gpt2np
 from gpt2np import transfer
@@ -28,7 +28,7 @@ def test_the_documented_command_fetches_once_and_runs(model_server, tmp_path):
 
 
 def test_a_killed_download_resumes(model_server, tmp_path):
-    """kill -9 while the large file is on its way; the second run asks for the rest, and for nothing it has."""
+    """kill -9 when half of the large file is there; the second run asks for the rest, and for nothing it has."""
     weights, killed = "/355M/model.safetensors", threading.Event()
 
     def half(handler, body):
@@ -37,16 +37,15 @@ def test_a_killed_download_resumes(model_server, tmp_path):
         handler.send_header("ETag", '"v1"')
         handler.end_headers()
         handler.wfile.write(body[: len(body) // 2])
-        killed.wait(20)
         handler.close_connection = True
 
-    model_server.faults[weights] = [half]
+    model_server.faults[weights] = [half, lambda handler, body: killed.wait(20)]
     with documented(tmp_path, model_server.url) as process:
         part = tmp_path / "355M" / "downloading" / "model.safetensors.part"
-        deadline = time.time() + 30
-        while not (part.exists() and part.stat().st_size > 0) and time.time() < deadline:
+        deadline = time.time() + 60
+        while [path for path, _ in list(model_server.requests)].count(weights) < 2 and time.time() < deadline:
             time.sleep(0.02)
-        process.send_signal(signal.SIGKILL)
+        process.kill()
         process.communicate(timeout=30)
     killed.set()
     n_bytes = part.stat().st_size
@@ -59,7 +58,7 @@ def test_a_killed_download_resumes(model_server, tmp_path):
     assert asked[0] == (weights, f"bytes={n_bytes - transfer.OVERLAP}-") and len(asked) == 1 + 4
 
 
-@pytest.mark.skipif(signal.getsignal(signal.SIGINT) == signal.SIG_IGN, reason="SIGINT is ignored here, and so below")
+@needs_ctrl_c
 def test_an_interrupted_download_ends_in_one_sentence(model_server, tmp_path):
     done = threading.Event()
 
@@ -68,7 +67,7 @@ def test_an_interrupted_download_ends_in_one_sentence(model_server, tmp_path):
         handler.close_connection = True
 
     model_server.faults["/355M/merges.txt"] = [waits]
-    with documented(tmp_path, model_server.url) as process:
+    with documented(tmp_path, model_server.url, **hears_ctrl_c()) as process:
         while not any(path == "/355M/merges.txt" for path, _ in list(model_server.requests)):
             time.sleep(0.02)
         time.sleep(0.2)
@@ -121,6 +120,7 @@ def test_the_openai_source_gives_the_same_model(model_server, tmp_path):
     gpt2np.load("124M", tmp_path / "a")
 
 
+@needs_links
 def test_a_folder_in_hugging_faces_cache_is_read_in_place(model_server, tmp_path, monkeypatch):
     gpt2np.load("124M", tmp_path / "elsewhere")
     snapshot = tmp_path / "cache" / "models--openai-community--gpt2" / "snapshots" / "abc123"

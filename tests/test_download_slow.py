@@ -1,6 +1,5 @@
 """Downloads of models of the real shapes."""
 
-import signal
 import subprocess
 import sys
 import time
@@ -9,11 +8,13 @@ import numpy as np
 import pytest
 from helpers import ROOT, random_tensors
 from model_server import documented, write_model
+from systems import needs_proc
 
 from gpt2np import HParams
 from gpt2np.model_files import SOURCES
 
 
+@needs_proc
 @pytest.mark.slow
 @pytest.mark.parametrize("source", ["hub", "openai"])
 def test_the_documented_command_at_the_real_shapes(server, tmp_path, gpt2_vocabulary_files, source):
@@ -30,7 +31,7 @@ def test_the_documented_command_at_the_real_shapes(server, tmp_path, gpt2_vocabu
         part = tmp_path / "models" / "355M" / "downloading" / f"{large}.part"
         while not (part.exists() and part.stat().st_size > 3e8):
             time.sleep(0.01)
-        process.send_signal(signal.SIGKILL)
+        process.kill()
         process.communicate()
     assert part.exists()
     with documented(tmp_path / "models", server.url, "--source", source) as process:

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import safetensors.numpy
 from helpers import random_tensors
+from systems import needs_links, needs_proc
 from write_tf import write_checkpoint
 
 import gpt2np
@@ -239,6 +240,8 @@ def test_a_folder_of_that_name_is_used(folder, monkeypatch):
     assert gpt2np.load("gpt2")[0].hparams == SHAPE
 
 
+@needs_proc
+@needs_links
 @pytest.mark.parametrize("name", ["config.json", "merges.txt", "model.safetensors"])
 def test_a_file_that_cannot_be_read(folder, name):
     (folder / name).unlink()

@@ -1,18 +1,20 @@
-"""The command line from outside: every test runs main.py as a process, see command.py."""
+"""The command line from outside: its pages as a process prints them, its reports and refusals without one."""
 
 import dataclasses
 import json
 import os
-import pty
 import re
 import subprocess
 import sys
+from functools import lru_cache
 
 import numpy as np
 import pytest
-from command import run
+from command import run, run_here
 from helpers import ROOT
+from systems import needs_links, needs_shell
 
+import gpt2np
 from command_line import tables
 from command_line.best_k import suggestion, suggestion_line
 from command_line.commands import BENCH, COMMANDS, COMMON, COMPARISON
@@ -22,12 +24,30 @@ from command_line.verdicts import best_of
 from speculative import Generation, Round, theory, trace
 
 FEW = ("--n_tokens_to_generate", "12")
+load = lru_cache(gpt2np.load)
+
+
+@pytest.fixture(autouse=True)
+def load_once(monkeypatch):
+    """A model that was used gives what a new one gives."""
+    monkeypatch.setattr(gpt2np, "load", load)
 
 
 def report(*arguments):
-    result = run("--json", *arguments)
+    result = run_here("--json", *arguments)
     assert result.returncode == 0 and result.stderr == "", result.stderr
     return json.loads(result.stdout)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """(page, report) of the command without options, as a process."""
+    return page_and_report(tmp_path_factory.mktemp("whole") / "report.json")
+
+
+def page_and_report(path, *arguments):
+    page = run(*arguments, "--json", path)
+    return page, json.loads(path.read_text(encoding="utf-8"))
 
 
 def texts(output):
@@ -35,8 +55,8 @@ def texts(output):
     return re.findall(r"\n\n(?:autoregressive|speculative)\n(.*?)\n\d+ tokens in", output, re.S)
 
 
-def test_the_page_and_the_json_say_the_same():
-    page, data = run(), report()
+def test_the_page_and_the_json_say_the_same(whole):
+    page, data = whole
     assert page.returncode == 0 and page.stderr == "" and "\033" not in page.stdout
     assert texts(page.stdout) == [data["prompt"] + data[name]["text"] for name in ("autoregressive", "speculative")]
     result = data["speculative"]
@@ -59,8 +79,8 @@ def test_the_page_and_the_json_say_the_same():
     assert re.search(r"^speedup       \d+\.\d\d$", page.stdout, re.M)
 
 
-def test_the_figures_of_the_json_fit_together():
-    data = report("--K", "3")
+def test_the_figures_of_the_json_fit_together(whole):
+    _, data = whole
     ordinary, result = data["autoregressive"], data["speculative"]
     assert data["matmul"] in ("panels", "rows")
     assert data["same_tokens"] is True and ordinary["tokens"] == result["tokens"] and len(result["tokens"]) == 120
@@ -119,11 +139,12 @@ def test_one_seed_one_text():
     "prompt", ["2010-10-10", "007", "1e3", "[1, 2]", "None", "True", "{}", "1_000", "'quoted'", "a,b"]
 )
 def test_a_prompt_stays_text(prompt):
-    assert report("--prompt", prompt, *FEW)["prompt"] == prompt
+    assert report("--prompt", prompt, "--n_tokens_to_generate", "2")["prompt"] == prompt
 
 
 def test_a_prompt_that_begins_with_a_hyphen():
-    assert report("--prompt=--K 4", *FEW)["prompt"] == "--K 4"
+    data = report("--prompt=--K 4", "--K", "2", *FEW)
+    assert data["prompt"] == "--K 4" and data["K"] == 2
 
 
 def test_an_empty_prompt_starts_from_end_of_text():
@@ -186,8 +207,9 @@ def test_a_prompt_of_bytes_that_are_no_text():
         (["replay", "README.md"], "README.md, line 1: expected a trace"),
     ],
 )
-def test_bad_input_ends_in_one_sentence(arguments, message):
-    result = run(*arguments, cwd=ROOT)
+def test_bad_input_ends_in_one_sentence(arguments, message, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    result = run_here(*arguments)
     assert result.returncode == 2 and result.stdout == ""
     assert message in result.stderr and result.stderr.count("\n") == 1 and result.stderr.startswith("main.py: ")
 
@@ -225,6 +247,7 @@ def test_a_request_that_cannot_be_met_is_refused(options, message):
         Options(**options)
 
 
+@needs_links
 def test_two_models_without_a_common_vocabulary(tmp_path):
     """Two folders that differ only in two swapped tokens."""
     from gpt2np.loading import find_folder
@@ -317,12 +340,12 @@ def test_sampling_options_change_the_text():
     assert len(found) == 5 and tuple(report(*FEW)["autoregressive"]["tokens"]) in found  # greedy is top-k with k = 1
 
 
-def test_the_text_ends_with_the_stop_text():
+def test_the_text_ends_with_the_stop_text(whole, tmp_path):
     """Also in the middle of a token: nothing after it is shown."""
-    whole = report()["autoregressive"]["text"]
-    stop = whole[41:44]
-    wanted = whole[: whole.index(stop) + 3]
-    data, page = report("--stop", stop, "--drafter", "prompt_lookup"), run("--stop", stop, "--drafter", "prompt_lookup")
+    text = whole[1]["autoregressive"]["text"]
+    stop = text[41:44]
+    wanted = text[: text.index(stop) + 3]
+    page, data = page_and_report(tmp_path / "report.json", "--stop", stop, "--drafter", "prompt_lookup")
     assert data["autoregressive"]["text"] == data["speculative"]["text"] == wanted
     assert texts(page.stdout) == [data["prompt"] + wanted] * 2
     assert f"same text     yes, all {len(data['speculative']['tokens'])} tokens" in page.stdout
@@ -338,8 +361,9 @@ def test_no_text_option_is_read_as_a_number():
 # ------------------------------------------------------------------------------------------------ experiments
 
 
-def test_statistics_as_llama_cpp_prints_them():
-    data, page = report("--drafter", "early_exit", *FEW), run("--drafter", "early_exit", "--timings", *FEW).stdout
+def test_statistics_as_llama_cpp_prints_them(tmp_path):
+    page, data = page_and_report(tmp_path / "report.json", "--drafter", "early_exit", "--timings", *FEW)
+    page = page.stdout
     assert "n_draft = " not in run("--drafter", "early_exit", "--timings", "False", *FEW).stdout
     figures, result = data["llama_cpp"], data["speculative"]
     assert (figures["n_predict"], figures["n_drafted"], figures["n_accept"]) == (
@@ -360,11 +384,11 @@ def test_statistics_as_llama_cpp_prints_them():
 
 
 SHORT = ("--n_prompts", "6", "--n_tokens_to_generate", "6", "--drafter", "ngram")
+SHORT += ("--target_model_size", "tiny-draft")
 
 
 def test_calibrate_predicts_and_measures(tmp_path):
-    page = run("calibrate", *SHORT, "--json", tmp_path / "report.json")
-    data = json.loads((tmp_path / "report.json").read_text())
+    page, data = page_and_report(tmp_path / "report.json", "calibrate", *SHORT)
     assert [row["K"] for row in data["rows"]] == list(range(1, 9))
     assert data["costs"]["v"][0] == 1 and 0 < data["alpha"] < 1
     assert (data["n_prompts_expected"], data["n_prompts_timed"], data["n_tokens"]) == (4, 2, 6)
@@ -456,17 +480,6 @@ def test_a_method_is_called_the_best_only_where_the_intervals_part(low, sentence
     assert best_of(rows, "x", "low", "high", "Most") == f"Most of the exact methods: {sentence}\n"
 
 
-def test_the_table_of_drafters():
-    small = ("--target_model_size", "tiny-draft", "--exit_layer", "1")
-    page = run("drafters", "--n_prompts", "3", "--n_tokens_to_generate", "4", *small)
-    assert page.returncode == 0 and page.stderr.count("\n") == 9
-    for kind in ("tales", "repeating"):
-        table = page.stdout.split(f"\n{kind}: ")[1].split("\n\n")[0]
-        names = [line.split("  ")[1] for line in table.splitlines()[2:]]
-        assert names == [*DRAFTERS, "noisy (0.2)", "oracle"]
-        assert all(line.endswith("exact") for line in table.splitlines()[2:])
-
-
 # ------------------------------------------------------------------------------------------------ the trace
 
 
@@ -488,6 +501,7 @@ def test_a_trace_is_kept_and_replayed_without_a_model(tmp_path):
 
 def terminal(*arguments, **environment):
     """What `python main.py` writes to a terminal."""
+    pty = pytest.importorskip("pty", reason="this system has no pseudo-terminals")
     main_end, process_end = pty.openpty()
     command = [sys.executable, ROOT / "main.py", *arguments]
     environment = {**os.environ, "TERM": "xterm", **environment}
@@ -526,6 +540,7 @@ def test_no_colours_where_they_are_not_wanted():
     assert "\033" not in terminal(*FEW, NO_COLOR="1") and "\033" not in terminal(*FEW, TERM="dumb")
 
 
+@needs_shell
 def test_the_reader_may_leave_early():
     command = f"{sys.executable} {ROOT / 'main.py'} | head -n 1"
     result = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=120)
@@ -538,16 +553,18 @@ def test_a_terminal_without_the_characters():
     assert "na?ve ??" in output.stdout.decode("ascii")
 
 
-def test_bench_measures_each_strategy():
+def test_bench_measures_each_strategy(tmp_path):
     few = ("--rows", "3", "--context", "20", "--prompt_tokens", "30", "--repeats", "2")
-    arguments = ("bench", "--sizes", "tiny-draft,tiny-target", "--strategies", "panels,rows,plain", *few)
-    page, result = run(*arguments), run(*arguments, "--json")
-    assert page.returncode == result.returncode == 0 and result.stderr.count("\n") == page.stderr.count("\n") == 2
-    data = json.loads(result.stdout)
+    arguments = ("bench", "--sizes", "tiny-draft,tiny-target", "--strategies", "panels,rows,eights,plain", *few)
+    page, data = page_and_report(tmp_path / "report.json", *arguments)
+    assert page.returncode == 0 and page.stderr.count("\n") == 2
     draft, target = data["models"]
     assert (draft["name"], target["name"]) == ("tiny-draft", "tiny-target") and draft["weights"] == "trained"
     for model in data["models"]:
-        assert list(model["strategies"]) == ["panels", "rows", "plain"] and model["bytes"] == 4 * model["parameters"]
+        assert (
+            list(model["strategies"]) == ["panels", "rows", "eights", "plain"]
+            and model["bytes"] == 4 * model["parameters"]
+        )
         for entry in model["strategies"].values():
             assert list(entry["seconds"]) == ["1", "2", "3", "prompt"] and list(entry["v"]) == ["1", "2", "3"]
             assert all(0 < low <= middle <= high for low, middle, high in entry["seconds"].values())
@@ -555,9 +572,9 @@ def test_bench_measures_each_strategy():
             assert entry["v"]["3"] == entry["seconds"]["3"][1] / one and entry["v"]["1"] == 1
             assert entry["over_limit"] == one / model["limit_seconds"][0] >= 1  # nothing beats the limit
             assert entry["threads"] >= 1
-    seconds = [model["strategies"][data["matmul"]["strategy"]]["seconds"]["1"][1] for model in (draft, target)]
+    seconds = [model["strategies"][model["strategy"]]["seconds"]["1"][1] for model in (draft, target)]
     assert data["c"] == seconds[0] / seconds[1] and "generation" not in data
-    assert len(re.findall(r"^(panels|rows|plain) +\d+ +\d+\.\d\d ± ", page.stdout, re.M)) == 6
+    assert len(re.findall(r"^(panels|rows|eights|plain) +\d+ +\d+\.\d\d ± ", page.stdout, re.M)) == 8
 
 
 @pytest.mark.parametrize(
@@ -566,7 +583,7 @@ def test_bench_measures_each_strategy():
         (("--sizes", "5"), "unknown model '5': expected "),
         (
             ("--strategies", "panels,fast"),
-            "--strategies: expected one of panels, rows, plain, transformers, got 'fast'",
+            "--strategies: expected one of panels, rows, eights, plain, transformers, got 'fast'",
         ),
         (("--rows", "0"), "--rows: expected a whole number from 1 to 1023, got 0"),
         (
@@ -577,5 +594,5 @@ def test_bench_measures_each_strategy():
     ],
 )
 def test_bench_refuses_what_it_cannot_measure(arguments, message):
-    result = run("bench", *arguments)
+    result = run_here("bench", *arguments)
     assert result.returncode == 2 and message in result.stderr and result.stderr.count("\n") == 1

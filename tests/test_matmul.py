@@ -1,5 +1,6 @@
 """Batch invariance: of the product and of the whole model, with every strategy."""
 
+import itertools
 import json
 import os
 import subprocess
@@ -9,9 +10,10 @@ import threading
 import numpy as np
 import pytest
 from helpers import ROOT, one_by_one, random_gpt2, walk
+from systems import needs_safe_fork
 
-from gpt2np import HParams, matmul, two_threads
-from gpt2np.matmul import Embedding, Panels, product
+from gpt2np import GPT2, HParams, matmul, threads
+from gpt2np.matmul import Embedding, pack, product
 from speculative import AutoregressiveSampler, ModelDrafter, Sampling, SpeculativeSampler
 
 SHAPE = HParams(n_vocab=53, n_ctx=45, n_embd=3 * 7, n_head=3, n_layer=2)
@@ -37,7 +39,7 @@ def random(*shape, seed=0):
 )
 def test_a_row_is_bitwise_identical_among_any_other_rows(strategy, n_in, n_out):
     x, w = random(40, n_in), random(n_in, n_out, seed=1)
-    panels = Panels(w)
+    panels = pack(w)
     alone = np.concatenate([x[i : i + 1] @ panels for i in range(len(x))])
     assert alone.dtype == np.float32 and alone.shape == (40, n_out)
     np.testing.assert_allclose(alone, x.astype(float) @ w, rtol=1e-4, atol=1e-5 * n_in)
@@ -45,44 +47,48 @@ def test_a_row_is_bitwise_identical_among_any_other_rows(strategy, n_in, n_out):
         assert (x[begin:end] @ panels).tobytes() == alone[begin:end].tobytes(), (begin, end)
 
 
-def test_also_in_two_threads(strategy, monkeypatch):
-    x, w = random(5, 300), Panels(random(300, 700, seed=1))
-    before = x @ w
-    monkeypatch.setattr(two_threads, "TWO_THREADS_FROM", 0)
-    monkeypatch.setattr(two_threads, "N_THREADS", 2)
-    monkeypatch.setattr(two_threads, "idle", [])
-    assert (x @ w).tobytes() == before.tobytes()
-    assert len(two_threads.idle) == 1
-    q, keys = random(4, 3, 16), random(4, 16, 32, seed=1)
-    np.testing.assert_allclose(product(q, keys), q @ keys, rtol=1e-4, atol=1e-5)
+@pytest.fixture
+def n_threads(request, monkeypatch):
+    """Products in this many threads, however small they are."""
+    monkeypatch.setattr(threads, "WORTH", 1)
+    monkeypatch.setattr(threads, "n_threads", lambda: request.param)
+    monkeypatch.setattr(threads, "idle", [])
+    return request.param
 
 
-def test_several_threads_of_a_program(monkeypatch):
-    """Each uses its own worker."""
-    monkeypatch.setattr(two_threads, "TWO_THREADS_FROM", 0)
-    monkeypatch.setattr(two_threads, "N_THREADS", 2)
-    monkeypatch.setattr(two_threads, "idle", [])
-    xs, w, wrong = [random(3, 200, seed=seed) for seed in range(4)], Panels(random(200, 500)), []
+@pytest.mark.parametrize("n_threads", [1, 2, 3, 4, 7], indirect=True)
+def test_also_in_several_threads(strategy, n_threads):
+    x, w, q, keys = random(5, 300), pack(random(300, 700, seed=1)), random(5, 3, 16), random(5, 16, 32, seed=1)
+    products = [(x @ w).tobytes(), product(q, keys).tobytes()]
+    threads.WORTH = 10**18
+    assert products == [(x @ w).tobytes(), product(q, keys).tobytes()]
+    assert min(1, n_threads - 1) <= len(threads.idle) <= n_threads - 1
+
+
+@pytest.mark.parametrize("n_threads", [3], indirect=True)
+def test_several_threads_of_a_program(n_threads):
+    """Each uses workers of its own."""
+    xs, w, wrong = [random(3, 200, seed=seed) for seed in range(4)], pack(random(200, 500)), []
     expected = [x @ w for x in xs]
 
     def run(x, result):
         wrong.extend(1 for _ in range(200) if (x @ w).tobytes() != result.tobytes())
 
-    threads = [threading.Thread(target=run, args=pair) for pair in zip(xs, expected)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == [] and 1 <= len(two_threads.idle) <= 4
+    callers = [threading.Thread(target=run, args=pair) for pair in zip(xs, expected)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert wrong == [] and 2 <= len(threads.idle) <= 8
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
-def test_a_forked_process_has_its_own_worker():
+@needs_safe_fork
+def test_a_forked_process_has_its_own_workers():
     code = """
 import os, numpy as np
-from gpt2np import matmul, two_threads
-two_threads.TWO_THREADS_FROM, two_threads.N_THREADS = 0, 2
-x, w = np.ones((2, 100), np.float32), matmul.Panels(np.ones((100, 200), np.float32))
+from gpt2np import matmul, threads
+threads.WORTH, threads.n_threads = 1, lambda: 3
+x, w = np.ones((2, 100), np.float32), matmul.pack(np.ones((100, 200), np.float32))
 x @ w
 if os.fork() == 0:
     os._exit(int((x @ w).sum() == 40000))
@@ -92,25 +98,57 @@ print(os.wait()[1] >> 8)
     assert run.stdout.split() == [b"1"], run.stderr
 
 
-def test_an_interrupted_wait_leaves_the_worker_to_the_next(monkeypatch):
-    monkeypatch.setattr(two_threads, "TWO_THREADS_FROM", 0)
-    monkeypatch.setattr(two_threads, "N_THREADS", 2)
-    monkeypatch.setattr(two_threads, "idle", [])
-    x, w, multiply = random(3, 200), Panels(random(200, 500)), np.matmul
-    expected, n_threads = x @ w, threading.active_count()
+@pytest.mark.parametrize("n_threads", [3], indirect=True)
+def test_an_interrupted_product_leaves_the_workers_to_the_next(n_threads, monkeypatch):
+    x, w, matmul_of_numpy = random(3, 200), pack(random(200, 500)), np.matmul
+    expected, n_before = x @ w, threading.active_count()
 
     def interrupted(*arguments):
         if threading.current_thread() is threading.main_thread():
             raise KeyboardInterrupt
-        multiply(*arguments)
+        matmul_of_numpy(*arguments)
 
+    n_interrupted = 0
     for _ in range(20):
-        monkeypatch.setattr(two_threads.np, "matmul", interrupted)
-        with pytest.raises(KeyboardInterrupt):
+        monkeypatch.setattr(threads.np, "matmul", interrupted)
+        try:
             x @ w
-        monkeypatch.setattr(two_threads.np, "matmul", multiply)
+        except KeyboardInterrupt:  # else the workers took all of it
+            n_interrupted += 1
+        monkeypatch.setattr(threads.np, "matmul", matmul_of_numpy)
         assert (x @ w).tobytes() == expected.tobytes()
-    assert threading.active_count() < n_threads + 10  # now and then one more, where a product was still running
+    assert n_interrupted > 0
+    assert threading.active_count() < n_before + 10  # now and then one more, where a product was still running
+
+
+def test_a_slow_thread_takes_fewer_parts():
+    """The others go on without it."""
+    taken, others = {}, threading.Event()
+
+    def work(parts):
+        for part in parts:
+            taken.setdefault(threading.current_thread(), []).append(part)
+            if threading.current_thread() is threading.main_thread():
+                others.wait(timeout=60)
+            elif part == 99:
+                others.set()
+
+    threads.share(work, range(100), 3)
+    assert sorted(part for parts in taken.values() for part in parts) == list(range(100))
+    assert len(taken.get(threading.main_thread(), [])) <= 1
+
+
+def test_an_error_in_another_thread_is_raised_here():
+    met = threading.Barrier(2)
+
+    def work(parts):
+        met.wait(timeout=60)
+        if threading.current_thread() is not threading.main_thread():
+            raise MemoryError("no room")
+
+    for _ in range(3):
+        with pytest.raises(MemoryError, match="no room"):
+            threads.share(work, range(4), 2)
 
 
 def test_rows_of_weight_zero_and_more_columns_change_nothing(strategy):
@@ -135,12 +173,16 @@ def test_logits_are_bitwise_identical_for_any_split_into_calls(strategy, shape, 
 
 
 def test_on_the_bundled_pair(strategy, tiny_pair):
-    for model in tiny_pair[:2]:
-        for tokens, n_last in list(walk(model, 12, seed=3)):
-            tokens = tokens[:150]
-            logits = model(tokens, min(n_last, len(tokens)))
-            assert logits.tobytes() == one_by_one(model, tokens)[-len(logits) :].tobytes()
+    """A text token by token, in one call, and cut at random places."""
+    rng = np.random.default_rng(3)
+    for model in (GPT2(model.params, model.hparams) for model in tiny_pair[:2]):  # packed for the strategy
+        tokens = rng.integers(0, model.n_vocab, 150).tolist()
+        logits = one_by_one(model, tokens)
+        for n_cuts in (0, 1, 3, 10, 30):
             model.reset()
+            cuts = [0, *sorted(rng.choice(range(1, 150), n_cuts, replace=False).tolist()), 150]
+            for begin, end in itertools.pairwise(cuts):
+                assert model(tokens[:end], end - begin).tobytes() == logits[begin:end].tobytes(), (begin, end)
 
 
 class Recorder:
@@ -157,7 +199,8 @@ class Recorder:
 
 @pytest.mark.parametrize("K", [1, 4, 8])
 def test_the_logits_of_greedy_text_are_those_of_the_target_alone(strategy, tiny_pair, K):
-    target, draft, tokenizer = tiny_pair
+    target, draft = (GPT2(model.params, model.hparams) for model in tiny_pair[:2])
+    tokenizer = tiny_pair[2]
     greedy, prompt = Sampling(0), tokenizer.encode("There was once a fisherman who")
     alone, checked = Recorder(target), Recorder(target)
     AutoregressiveSampler(alone, sampling=greedy).generate(prompt, 40)
@@ -186,22 +229,33 @@ print(json.dumps(matmul.describe()))
     run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     found = json.loads(run.stdout)
-    assert found["strategy"] in matmul.STRATEGIES
+    assert set(found["strategy"].split("/")) <= set(matmul.STRATEGIES) and found["probe"]["eights"]["invariant"]
     assert found["probe"]["panels"]["invariant"] or kernels != "SkylakeX"
 
 
 def test_a_strategy_can_be_named():
     code = "from gpt2np import matmul; print(matmul.describe()['strategy'])"
-    environment = os.environ | {"GPT2NP_MATMUL": "rows"}
-    assert subprocess.check_output([sys.executable, "-c", code], cwd=ROOT, env=environment).split() == [b"rows"]
-    with pytest.raises(ValueError, match="unknown strategy 'fast' for products: expected panels or rows"):
+    for choice in ("rows", "rows/eights"):
+        environment = os.environ | {"GPT2NP_MATMUL": choice}
+        assert (
+            subprocess.check_output([sys.executable, "-c", code], cwd=ROOT, env=environment).decode().strip() == choice
+        )
+    before = matmul.strategy()
+    matmul.use("rows/eights")
+    names = [random_gpt2(HParams(7, 8, n_embd, 1, 1)).params["wte"].T.strategy for n_embd in (511, 512)]
+    matmul.use(before)
+    assert names == ["rows", "eights"]
+    with pytest.raises(ValueError, match="unknown strategy 'fast' for products: expected panels, rows, eights"):
         matmul.use("fast")
 
 
-def test_panels_give_the_matrix_back():
-    w = random(1100, 130)
-    np.testing.assert_array_equal(np.asarray(Panels(w)), w)
-    wte = Embedding(w)
+@pytest.mark.parametrize("name", matmul.STRATEGIES)
+@pytest.mark.parametrize("other", matmul.STRATEGIES)
+def test_a_packed_matrix_gives_the_matrix_back_and_can_be_packed_again(name, other):
+    w = random(1100, 530)
+    np.testing.assert_array_equal(np.asarray(pack(w, name)), w)
+    wte = Embedding(Embedding(w, other), name)
+    assert wte.T.strategy == name
     np.testing.assert_array_equal(np.asarray(wte), w)
     np.testing.assert_array_equal(wte[[3, 1099, 3, 0]], w[[3, 1099, 3, 0]])
     assert wte.shape == w.shape and wte.T.shape == w.T.shape

@@ -4,6 +4,7 @@ import re
 import shutil
 
 import pytest
+from helpers import TreeDrafter
 
 import speculative
 from speculative.testing import TableModel
@@ -71,6 +72,27 @@ def test_it_shows_the_whole_text(view, trace):
     for text in (f"{trace.summary['tokens_per_target_call']:.2f}", f"40 in {len(records)}", "rule rejection (exact)"):
         assert text in view.locator("body").inner_text()
     assert view.locator("#positions .positions div").count() == 3
+
+
+def test_a_tree_is_drawn_with_its_branches(chromium, tmp_path):
+    target, draft = TableModel.random(3, seed=1), TableModel.random(3, seed=2)
+    drafter = TreeDrafter(draft, [-1, -1, 0, 0, 1, 3], "without")
+    sampler = speculative.SpeculativeSampler(speculative.ByPaths(target), drafter, K=3)
+    trace = Trace.of(sampler.generate([0], 40, 7, keep_probs=True), about={"verifier": "rejection"})
+    (tmp_path / "t.html").write_text(page(trace), encoding="utf-8")
+    with chromium.new_page() as view:
+        view.on("pageerror", lambda error: pytest.fail(str(error)))
+        view.goto((tmp_path / "t.html").as_uri())
+        view.locator(".round").first.locator(".token:visible").last.click()
+        rows, record = view.locator("#panel tbody tr"), trace.rounds[0]
+        assert rows.count() == len(record["guesses"]) + 1
+        indents = [
+            len(text) - len(text.lstrip("\u2003")) for text in rows.locator("td:first-child").all_text_contents()
+        ]
+        assert indents == [0, 1, 1, 2, 0, 1, 0]
+        assert view.locator(".round .dropped:visible").count() == 0
+        shown = view.locator(".round .token:not(.rejected):not(.dropped)").all_text_contents()
+        assert "".join(shown) == "".join(text for r in trace.rounds for text in r["texts"])
 
 
 def test_no_text_becomes_a_program(view):

@@ -58,6 +58,7 @@ def test_a_random_model_of_the_real_shape(libraries, size, gpt2_vocabulary_files
 def test_the_bundled_pair(libraries, name):
     torch, transformers = libraries
     theirs = transformers.GPT2LMHeadModel.from_pretrained(find_folder(name, None), dtype=torch.float32).eval()
+    assert theirs.config.n_ctx == theirs.config.n_positions == 512
     ours, tokenizer = gpt2np.load(name)
     held_out = (find_folder(name, None).parent / "held_out.txt").read_text(encoding="utf-8")
     tokens = tokenizer.encode(held_out)[: ours.n_ctx]

@@ -4,6 +4,7 @@ import doctest
 import importlib
 import pkgutil
 import re
+import shutil
 import subprocess
 import sys
 
@@ -84,7 +85,36 @@ def test_the_set_up_commands_are_in_it():
     ]
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/measurements.md"])
+WORKFLOW = ROOT / ".github" / "workflows" / "tests.yml"
+
+
+def test_the_workflow_runs_the_test_command():
+    """On each system, with the oldest versions that setup.py promises and with the newest."""
+    workflow, promised = WORKFLOW.read_text(encoding="utf-8"), (ROOT / "setup.py").read_text(encoding="utf-8")
+    (command,) = re.findall(r"^python -m pip install .* python -m pytest -n auto.*$", README, re.M)
+    assert f"        run: {command}\n" in workflow and command in PAGES["CONTRIBUTING.md"]
+    (python,) = re.findall(r'python_requires=">=(.*?)"', promised)
+    (numpy,) = re.findall(r'"numpy>=(.*?)"', promised)
+    assert (
+        f'- {{ python: "{python}", numpy: "=={numpy}.*" }}\n' in workflow
+        and f"numpy=={numpy}." in PAGES["CONTRIBUTING.md"]
+    )
+    systems = re.search(r"^ +system: \[(.*)\]$", workflow, re.M).group(1).split(", ")
+    assert systems == ["ubuntu-latest", "ubuntu-24.04-arm", "macos-latest", "windows-latest"]
+
+
+def test_the_workflow_is_yaml():
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
+    job = yaml.safe_load(WORKFLOW.read_text(encoding="utf-8"))["jobs"]["tests"]
+    assert len(job["strategy"]["matrix"]["versions"]) == 2 and len(job["steps"]) == 5
+
+
+@pytest.mark.skipif(not shutil.which("actionlint"), reason="actionlint is not installed")
+def test_the_workflow_passes_actionlint():
+    subprocess.run(["actionlint", WORKFLOW], check=True, timeout=60)
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/measurements.md", "docs/engines.md"])
 def test_the_python_blocks_run(name):
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
     examples = doctest.DocTestParser().get_doctest("\n".join(blocks(PAGES[name], "python")), {}, name, name, 0)

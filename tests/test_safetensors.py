@@ -1,4 +1,5 @@
 import json
+import re
 import struct
 
 import numpy as np
@@ -118,5 +119,5 @@ def test_a_malformed_file_is_refused(tmp_path, header, data, n_header, message):
 def test_a_truncated_file_is_refused(tmp_path, n_bytes):
     whole = write(tmp_path / "file", GOOD, bytes(8)).read_bytes()
     (tmp_path / "file").write_bytes(whole[:n_bytes])
-    with pytest.raises(CheckpointError, match=str(tmp_path / "file")):
+    with pytest.raises(CheckpointError, match=re.escape(str(tmp_path / "file"))):
         read_safetensors(tmp_path / "file")

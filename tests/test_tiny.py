@@ -76,4 +76,5 @@ def test_the_files_are_those_of_a_hugging_face_folder():
             "model.safetensors",
             "vocab.json",
         ]
-        assert re.search(r'"model_type": "gpt2"', (TINY / name / "config.json").read_text())
+        config = json.loads((TINY / name / "config.json").read_text(encoding="utf-8"))
+        assert config["model_type"] == "gpt2" and config["n_ctx"] == config["n_positions"] == 512

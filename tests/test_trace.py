@@ -6,12 +6,17 @@ import re
 
 import numpy as np
 import pytest
+from helpers import TreeDrafter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import gpt2np
 import speculative
+from gpt2np import matmul
 from speculative import (
     AutoregressiveSampler,
+    ByPaths,
+    Draft,
     Gumbel,
     Lenient,
     ModelDrafter,
@@ -113,6 +118,80 @@ def test_each_number_is_where_it_decided(verifier, n_tests):
         assert numbers == list(step.uniforms[:own]) and record["guesses"][:own] == [
             g for g in record["guesses"] if g["u"] is not None
         ]
+
+
+def of_trees(n_tokens=60, verifier=rejection, n_ctx=64):
+    target, draft = (TableModel.random(3, seed=seed, n_ctx=n_ctx) for seed in (1, 2))
+    drafter = TreeDrafter(draft, [-1, -1, 0, 0, 1, 3], "without")
+    sampler = SpeculativeSampler(ByPaths(target), drafter, verifier=verifier, K=3)
+    return sampler.generate([0], n_tokens, 7, keep_probs=True)
+
+
+@pytest.mark.parametrize("verifier", [rejection, exact_match])
+def test_a_tree_is_recorded_in_the_order_of_its_tests(tmp_path, verifier):
+    generation = of_trees(verifier=verifier)
+    trace = Trace.of(generation, words, {"verifier": verifier.__name__})
+    trace.save(tmp_path / "t.jsonl")
+    assert Trace.load(tmp_path / "t.jsonl").rounds == trace.rounds
+    for step, record in zip(generation.rounds, trace.rounds):
+        guesses = record["guesses"]
+        accepted = [i for i, guess in enumerate(guesses) if guess["decision"] == "accepted"]
+        assert [guesses[i]["token"] for i in accepted] == step.tokens[: step.n_accepted].tolist()
+        if step.parents is None:
+            continue
+        assert [guesses[i]["parent"] for i in accepted] == [-1, *accepted][: len(accepted)]
+        assert sorted(guess["token"] for guess in guesses) == sorted(step.drafted.tolist())
+        tested = [guess for guess in guesses if guess["decision"] != "dropped"]
+        assert tested == guesses[: len(tested)]
+        if verifier is rejection:
+            assert [guess["u"] for guess in tested] == list(step.uniforms[:-1])
+            for guess in tested:
+                assert (guess["u"] * guess["q"] < guess["p"]) == (guess["decision"] == "accepted")
+        line = round_line(record)
+        assert line.count("~") == 2 * (len(tested) - step.n_accepted) and f"{step.n_accepted}/{len(guesses)}" in line
+        assert notebook.round_html(step).count("<tr>") == len(guesses) + 2
+    assert trace.summary["acceptance_by_position"] == pytest.approx(generation.stats.acceptance_by_position)
+    assert trace.summary["tokens_per_target_call"] == generation.stats.tokens_per_target_call
+
+
+@pytest.mark.parametrize("parent", [1, 0.5, -2, None])
+def test_a_file_with_what_is_no_tree_is_refused(tmp_path, parent):
+    trace = Trace.of(of_trees(), words)
+    record = next(record for record in trace.rounds if "parent" in record["guesses"][0])
+    record["guesses"][0]["parent"] = parent
+    if parent is None:
+        del record["guesses"][0]["parent"]
+    trace.save(tmp_path / "t.jsonl")
+    with pytest.raises(ValueError, match="expected a trace"):
+        Trace.load(tmp_path / "t.jsonl")
+
+
+def test_the_cache_of_a_tree_is_that_of_the_model(tiny_pair, monkeypatch):
+    if not matmul.skips_zeros(matmul.strategy()):
+        pytest.skip("no tokens of trees are reused on this machine")
+    target, _, tokenizer = tiny_pair
+    prompt, greedy, computed = tokenizer.encode("There was once a poor man"), Sampling(temperature=0), []
+    text = [*prompt, *AutoregressiveSampler(target, sampling=greedy).generate(prompt, 14).tokens.tolist()]
+
+    class SecondIsRight:
+        def propose(self, tokens, K, rng):
+            drafted = [7, *text[len(tokens) : len(tokens) + 2]]
+            return Draft(np.array(drafted), np.eye(2048)[drafted], np.array([-1, -1, 1]))
+
+    target.reset()
+    original = gpt2np.model.hidden_states
+    monkeypatch.setattr(
+        gpt2np.model, "hidden_states", lambda new, *rest: computed.append(len(new)) or original(new, *rest)
+    )
+    sampler = SpeculativeSampler(target, SecondIsRight(), K=2, sampling=greedy)
+    trace, cached = Trace(prompt, tokenizer.decode), 0
+    for step in sampler.rounds(prompt, 12, 0):
+        cache = trace.add(step)["cache"]
+        assert step.n_accepted == 2 and cache["computed"] == computed[-1]
+        assert cache["reused"] + cache["dropped"] == cached
+        cached = target.cache.length
+        assert cache["reused"] + cache["computed"] == cached
+    assert len(computed) == 4 and computed[1:] == [4, 4, 4]
 
 
 def test_the_cache_is_that_of_the_model(tiny_pair):

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from gpt2np.reference import softmax
+from gpt2np.reference import gelu, layer_norm, linear, softmax
 
 
 def my_layer_norm(x, g, b, eps=1e-5):
@@ -22,6 +22,18 @@ def my_head(x, w, b, head, n_head):
     q, k, v = (x @ w[:, start : start + d_head] + b[start : start + d_head] for start in starts)
     scores = np.where(np.tri(n_seq, dtype=bool), q @ k.T / math.sqrt(d_head), -np.inf)
     return softmax(scores) @ v
+
+
+def my_block(x, params, n_head):
+    # Attention over all heads, each [n_seq, d_head], side by side again; then the MLP. Both add to x.
+    n_seq, n_embd = x.shape
+    qkv = linear(layer_norm(x, **params["ln_1"]), **params["attn"]["c_attn"])
+    q, k, v = qkv.reshape(n_seq, 3, n_head, n_embd // n_head).transpose(1, 2, 0, 3)
+    scores = q @ k.transpose(0, 2, 1) / math.sqrt(n_embd // n_head)
+    heads = softmax(np.where(np.tri(n_seq, dtype=bool), scores, -np.inf)) @ v
+    x = x + linear(heads.transpose(1, 0, 2).reshape(n_seq, n_embd), **params["attn"]["c_proj"])
+    wide = gelu(linear(layer_norm(x, **params["ln_2"]), **params["mlp"]["c_fc"]))
+    return x + linear(wide, **params["mlp"]["c_proj"])
 
 
 def my_count(n_vocab, n_ctx, n_embd, n_head, n_layer):

@@ -15,11 +15,14 @@ holds what its author added: names of models, the acceptance rule, the seed. Eac
     "at"        number of tokens before the round, including the prompt
     "tokens"    [n] ids that it added; "texts" [n] the text of each (see below); "origins" [n] "accepted",
                 "correction", "bonus" or "plain"
-    "guesses"   [k] one object for each draft token:
+    "guesses"   [k] one object for each draft token, those of a tree in the order in which they are tested:
         "token", "text"
-        "decision"  "accepted"; "rejected"; or "dropped", after a rejection or after the end of the text
+        "parent"    in a tree alone: the index, in this list, of the draft token that this one follows; -1 for the text
+        "decision"  "accepted"; "rejected"; or "dropped", not tested: after a rejection, after the end of the text,
+                    or on a branch that was not taken
         "u"         the uniform number that decided on it; null if the rule drew none for it
-        "p", "q"    the probabilities of the token under target and draft
+        "p", "q"    the probabilities of the token under target and draft; p of a younger sibling in a tree is that
+                    under the residual which the rejection of its elder siblings leaves
         "overlap"   sum_x min(p(x), q(x)): the probability that a draft token at this place is accepted
         "top"       [id, text, p, q] of the tokens with the largest max(p, q) above 0, and of the draft token
         "residual"  [id, text, probability]: the five largest of norm(max(0, p - q))

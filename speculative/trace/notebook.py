@@ -7,7 +7,7 @@ Next: html.py
 
 from html import escape
 
-from .record import Trace, as_ids
+from .record import Trace, as_ids, branches
 
 STYLES = {
     "accepted": "background: #3a9a5b40",
@@ -48,15 +48,17 @@ def generation_html(generation):
 
 
 def round_html(step):
-    """A `Round` as a table with a line for each draft token, and one for the token that follows."""
+    """A `Round` as a table with a line for each draft token, indented in a tree, and one for the token that follows."""
     trace = Trace([], decode)
     record = trace.add(step)
     lines = [row(HEAD, "th")]
-    for guess in record["guesses"]:
+    guesses = record["guesses"]
+    for guess, place in ((guesses[i], place) for i, place in branches(guesses)):
+        indent = "&nbsp;" * 4 * place if "parent" in guess else ""
         probs = [number(guess.get(name)) for name in ("q", "p")]
         ratio = f"{guess['p'] / guess['q']:.3g}" if guess.get("q") else ""
         rest = [number(guess["u"]), guess["decision"], number(guess.get("overlap"))]
-        lines.append(row([token_html(guess["text"], guess["decision"]), *probs, ratio, *rest]))
+        lines.append(row([indent + token_html(guess["text"], guess["decision"]), *probs, ratio, *rest]))
     if last := record["next"]:
         cells = [token_html(record["texts"][-1], last["origin"]), "", number(last.get("p")), "", number(last["u"])]
         lines.append(row([*cells, last["origin"], ""]))

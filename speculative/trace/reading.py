@@ -56,6 +56,9 @@ def checked(value, form):
 
 def next_place(record, at):
     """Where the next round begins; ValueError unless this one begins where the previous one ended."""
+    parents = [guess["parent"] for guess in record["guesses"] if "parent" in guess]
+    if len(parents) not in (0, len(record["guesses"])) or any(not -1 <= p < i for i, p in enumerate(parents)):
+        raise ValueError("expected a tree: for every draft token an earlier one that it follows, or -1")
     if record["at"] != at or not len(record["tokens"]) == len(record["texts"]) == len(record["origins"]) > 0:
         raise ValueError("expected the rounds in order, with a text and an origin for each token")
     return at + len(record["tokens"])
@@ -66,6 +69,10 @@ def next_place(record, at):
 
 def is_id(value):
     return type(value) is int and 0 <= value < 2**53
+
+
+def is_whole(value):
+    return type(value) is int and -(2**53) < value < 2**53
 
 
 def is_number(value):
@@ -103,14 +110,14 @@ def row_of(*forms):
     return fits
 
 
-def object_of(forms, together=None):
+def object_of(forms, together=None, optional=None):
     """An object with these names; of the names in `together` all are present, or none."""
-    everything = forms | (together or {})
+    everything = forms | (together or {}) | (optional or {})
 
     def fits(value):
         if type(value) is not dict:
             return False
-        expected = everything if together and together.keys() & value.keys() else forms
+        expected = forms | together if together and together.keys() & value.keys() else forms
         return expected.keys() <= value.keys() and all(everything.get(name, is_plain)(v) for name, v in value.items())
 
     return fits
@@ -121,6 +128,7 @@ DRAWN = {"token": is_id, "text": is_text, "u": maybe(is_number)}
 TOP, TOP_OF_BOTH = (list_of(row_of(is_id, is_text, *[is_number] * n)) for n in (1, 2))  # p; p and q
 GUESS = object_of(
     {**DRAWN, "decision": one_of("accepted", "rejected", "dropped")},
+    optional={"parent": is_whole},
     together={"p": is_number, "q": is_number, "overlap": is_number, "top": TOP_OF_BOTH, "residual": TOP},
 )
 NEXT = object_of({**DRAWN, "origin": ORIGIN}, together={"p": is_number, "top": TOP})

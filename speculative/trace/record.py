@@ -2,21 +2,17 @@
 
 A record is small, a round is not: of p and q, a row over the vocabulary each, a record keeps the entries of the draft
 token and the few largest. The schema is in __init__.py.
-Next: reading.py
+Next: parts.py
 """
 
 import json
 from collections import Counter
 from pathlib import Path
 
-import numpy as np
-
-from ..probs import residual
 from ..theory import estimate_alpha
 from ..timing import n_common
+from .parts import flat, guesses_of, next_of
 from .reading import read_trace
-
-N_TOP, N_RESIDUAL = 8, 5
 
 
 class Trace:
@@ -39,7 +35,8 @@ class Trace:
         self.decode, self.about, self.rounds = decode or as_ids, dict(about or {}), []
         self.prompt = [int(token) for token in prompt]
         self.text = self.decode(self.prompt)
-        self._tokens, self._called, self._held_back = list(self.prompt), [], []
+        self._tokens, self._held_back = list(self.prompt), []
+        self._cached, self._n_slots = [], 0  # the text that a cache has, and how many slots it takes
 
     @classmethod
     def of(cls, generation, decode=None, about=None):
@@ -52,11 +49,10 @@ class Trace:
     def add(self, step):
         """Add a `Round`, and return its record (dict)."""
         called = [*self._tokens, *step.drafted.tolist()]
-        reused = min(n_common(self._called, called), len(called) - len(step.drafted) - 1)
-        cache = {"reused": reused, "dropped": len(self._called) - reused, "computed": len(called) - reused}
-        guesses, held_back = guesses_of(step, self.decode), list(self._held_back)
-        for guess in guesses:
-            guess["text"] = readable(guess["token"], held_back, self.decode)
+        reused = min(n_common(self._cached, called), len(self._tokens) - 1)
+        cache = {"reused": reused, "dropped": self._n_slots - reused, "computed": len(called) - reused}
+        guesses = guesses_of(step, self.decode)
+        give_texts(guesses, self._held_back, self.decode)
         self.rounds.append({
             "at": len(self._tokens),
             "tokens": step.tokens.tolist(),
@@ -68,7 +64,10 @@ class Trace:
             "cache": cache,
             "seconds": step.seconds,
         })  # fmt: skip
-        self._tokens, self._called = [*self._tokens, *step.tokens.tolist()], called
+        if step.nodes is not None:  # of a tree, only the accepted branch is of use later
+            called = [*self._tokens, *step.tokens[: step.n_accepted].tolist()]
+        self._cached, self._n_slots = called, len(self._tokens) + len(step.drafted)
+        self._tokens = [*self._tokens, *step.tokens.tolist()]
         return self.rounds[-1]
 
     @property
@@ -76,13 +75,13 @@ class Trace:
         """Counts over the rounds (dict), with the rates of `Stats` and `theory.estimate_alpha`."""
         guesses = [guess for record in self.rounds for guess in record["guesses"]]
         accepted = sum(guess["decision"] == "accepted" for guess in guesses)
-        rejected = sum(guess["decision"] == "rejected" for guess in guesses)
+        rejected = sum(record["origins"][-1] == "correction" for record in self.rounds)
         n_tokens = sum(len(record["tokens"]) for record in self.rounds)
         drafted_at, accepted_at = Counter(), Counter()
         for record in self.rounds:
-            for i, guess in enumerate(record["guesses"]):
-                drafted_at[i] += 1
-                accepted_at[i] += guess["decision"] == "accepted"
+            places = places_of(record["guesses"])
+            drafted_at.update(set(places))
+            accepted_at.update(i for i, guess in zip(places, record["guesses"]) if guess["decision"] == "accepted")
         return {
             "n_tokens": n_tokens,
             "target_calls": len(self.rounds),
@@ -119,67 +118,33 @@ def to_json(value):
         ) from None
 
 
-# ------------------------------------------------------------------------------------------------ parts of a record
+def places_of(guesses):
+    """The place of each draft token after the text, from 0: in a tree, its depth."""
+    places = []
+    for i, guess in enumerate(guesses):
+        parent = guess.get("parent", i - 1)
+        places.append(places[parent] + 1 if parent >= 0 else 0)
+    return places
 
 
-def guesses_of(step, decode):
-    """The records of the draft tokens of a `Round`, without their texts."""
-    ends_early, guesses = len(step.tokens) == step.n_accepted, []
-    of_guesses, _ = uniforms_of(step)
-    for i, token in enumerate(step.drafted.tolist()):
-        is_rejected = i == step.n_accepted and not ends_early
-        decision = "accepted" if i < step.n_accepted else "rejected" if is_rejected else "dropped"
-        guess = {"token": token, "text": "", "decision": decision, "u": of_guesses[i]}
-        if step.target_probs is not None:
-            p, q = step.target_probs[i], step.draft_probs[i]
-            likely = largest(np.maximum(p, q), N_TOP, token)
-            after = residual(p, q)
-            guess |= {
-                "p": float(p[token]), "q": float(q[token]), "overlap": float(np.minimum(p, q).sum()),
-                "top": [[x, decode([x]), float(p[x]), float(q[x])] for x in likely],
-                "residual": [[x, decode([x]), float(after[x])] for x in largest(after, N_RESIDUAL)],
-            }  # fmt: skip
-        guesses.append(guess)
-    return guesses
+def branches(guesses):
+    """[(index, place)] of the draft tokens as a tree is printed: after each one all that follows it."""
+
+    def below(parent, place):
+        for i, guess in enumerate(guesses):
+            if guess.get("parent", i - 1) == parent:
+                yield i, place
+                yield from below(i, place + 1)
+
+    return list(below(-1, 0))
 
 
-def next_of(step, decode):
-    """The record of the token after the accepted ones, or None."""
-    if len(step.tokens) == step.n_accepted:
-        return None
-    token = int(step.tokens[-1])
-    record = {"token": token, "text": decode([token]), "origin": step.origins[-1], "u": uniforms_of(step)[1]}
-    if step.target_probs is not None:
-        p = step.target_probs[step.n_accepted]
-        record |= {"p": float(p[token]), "top": [[x, decode([x]), float(p[x])] for x in largest(p, N_TOP, token)]}
-    return record
-
-
-def uniforms_of(step):
-    """([k] the number that decided on each draft token or None, the number that drew the last token or None).
-
-    The rules of this library draw one number for each draft token that they test: up to the first rejection
-    (rejection), or all of them (block). Most draw one more for the token that follows. If the count fits neither case,
-    the second result is None.
-    """
-    numbers, k = flat(step.uniforms), len(step.drafted)
-    n_tested = min(step.n_accepted + 1, k)
-    n_decided = len(numbers) - 1 if len(numbers) in (n_tested + 1, k + 1) else min(len(numbers), n_tested)
-    return [numbers[i] if i < n_decided else None for i in range(k)], numbers[-1] if n_decided < len(numbers) else None
-
-
-def flat(uniforms):
-    """The numbers [n] as floats; a rule may draw several at once."""
-    return [float(number) for drawn in uniforms for number in np.ravel(drawn)]
-
-
-def largest(values, n, also=None):
-    """The indices of the n largest positive values [n_vocab], largest first, and the index `also` if it is missing."""
-    n = min(n, len(values))
-    some = np.argpartition(-values, n - 1)[:n]
-    some = some[values[some] > 0]
-    found = some[np.argsort(-values[some], kind="stable")].tolist()
-    return found if also is None or also in found else [*found, also]
+def give_texts(guesses, held_back, decode):
+    """Set the text of each draft token, given the tokens of an incomplete character on its path."""
+    held = {-1: held_back}
+    for i, guess in enumerate(guesses):
+        held[i] = list(held[guess.get("parent", i - 1)])
+        guess["text"] = readable(guess["token"], held[i], decode)
 
 
 def readable(token, held_back, decode):

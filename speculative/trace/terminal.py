@@ -17,13 +17,24 @@ MARKS = {"rejected": "~{}~", "dropped": "~{}~", "correction": "[{}]", "bonus": "
 def round_line(record, coloured=False):
     """One record as text, such as ``3/4 accepted | so| much|[ sad]|~ happy~``.
 
+    The tokens that a tree offered for one place are separated by a slash; those that were not tested are left out.
+
     >>> guesses = [{"text": " so", "decision": "accepted"}, {"text": " happy", "decision": "rejected"}]
     >>> round_line({"guesses": guesses, "next": {"text": " sad", "origin": "correction"}, "texts": [" so", " sad"]})
     '1/2 accepted  | so|~ happy~|[ sad]'
     """
     guesses = record["guesses"]
     n_accepted = sum(guess["decision"] == "accepted" for guess in guesses)
-    parts = [piece(guess["text"], guess["decision"], coloured) for guess in guesses]
+    parts, previous = [], None
+    for guess in guesses:
+        is_tree, shown = "parent" in guess, piece(guess["text"], guess["decision"], coloured)
+        if is_tree and guess["decision"] == "dropped":
+            continue
+        if is_tree and guess["parent"] == previous:
+            parts[-1] += f"/{shown}"
+        else:
+            parts.append(shown)
+        previous = guess.get("parent")
     if record["next"]:
         parts.append(piece(record["texts"][-1], record["next"]["origin"], coloured))
     counts = f"{n_accepted}/{len(guesses)} accepted"

@@ -1,0 +1,71 @@
+"""How many threads a product may use: the cores that are worth it, four at most, or GPT2NP_THREADS.
+
+More than four rarely pay: they keep a laptop's memory busy. What counts are physical cores (two threads of one core
+share its arithmetic), of the fast kind where a processor has two kinds, and no more than this process may use: a
+container often gets a share of the processor's time, that is, fewer cores than it sees. GPT2NP_THREADS=8 in the
+environment decides otherwise, for a server with more memory bandwidth, or to leave cores to others.
+Next: early_exit.py
+"""
+
+import math
+import os
+from functools import lru_cache
+from pathlib import Path
+
+MOST = 4
+SYSTEM = Path("/sys")  # where Linux describes processors and limits; other systems do not have it
+
+
+@lru_cache
+def n_threads():
+    """The number of threads for a large product; ValueError if GPT2NP_THREADS is not a number of threads."""
+    text = os.environ.get("GPT2NP_THREADS", "")
+    if not text:
+        return math.ceil(min(MOST, fast_cores(), quota()))
+    if not (text.isdecimal() and 1 <= int(text) <= 1024):
+        raise ValueError(f"GPT2NP_THREADS: expected a number of threads from 1 to 1024, got {text!r}")
+    return int(text)
+
+
+def fast_cores():
+    """The number of physical cores that this process may run on, without those made to save energy."""
+    cpus = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
+    folder = SYSTEM / "devices" / "system" / "cpu"
+    speed = {cpu: float(read(folder / f"cpu{cpu}" / "cpu_capacity") or 1) for cpu in cpus}  # ARM: 1024 for the fastest
+    fast = {cpu for cpu in cpus if speed[cpu] >= max(speed.values()) / 2}
+    if performance := numbers(read(SYSTEM / "devices" / "cpu_core" / "cpus")) & fast:  # Intel, with two kinds of cores
+        fast = performance
+    return len({read(folder / f"cpu{cpu}" / "topology" / "thread_siblings_list") or cpu for cpu in fast})
+
+
+def quota():
+    """How many cores' time this process may use (float), by the limits of its control groups and all above them."""
+    limits = [math.inf]
+    for line in read(Path("/proc/self/cgroup")).splitlines():
+        _, names, path = line.split(":", 2)
+        if names and "cpu" not in names.split(","):
+            continue
+        root = SYSTEM / "fs" / "cgroup" / ("cpu" if names else "")  # version 1 has a folder for each kind of limit
+        group = root / path.strip("/")
+        for folder in (group, *group.parents):
+            allowed = read(folder / "cpu.max") or read(folder / "cpu.cfs_quota_us") + read(folder / "cpu.cfs_period_us")
+            microseconds = [int(word) for word in allowed.split() if word.isdecimal()]  # "max" and -1: no limit
+            if len(microseconds) == 2:
+                limits.append(microseconds[0] / microseconds[1])
+            if folder == root:
+                break
+    return min(limits)
+
+
+def read(path):
+    """The text of a file of the system; "" where there is none."""
+    try:
+        return path.read_text(encoding="ascii")
+    except (OSError, ValueError):
+        return ""
+
+
+def numbers(text):
+    """The numbers in a list such as "0-3,8": {0, 1, 2, 3, 8}."""
+    ranges = [part.partition("-") for part in text.strip().split(",") if part]
+    return {n for first, _, last in ranges for n in range(int(first), int(last or first) + 1)}

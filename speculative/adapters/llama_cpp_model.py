@@ -1,0 +1,56 @@
+"""A model in a GGUF file, by llama-cpp-python, as a `LanguageModel`: quantised models on a laptop.
+
+What transformers_model.py does, for llama.cpp, whose cache forgets all tokens from a position on. A recurrent model
+refuses that, and the whole text is run again. Models with a sliding window keep what is before it, so that it can
+return (`swa_full`). Leaves out batches and trees.
+Next: ../../main.py
+"""
+
+from .prefix import checked_n_vocab, split
+
+
+class LlamaCppModel:
+    """`model(tokens, n_last=1)` -> logits [n_last, n_vocab] float32, by a llama_cpp.Llama.
+
+    Parameters
+    ----------
+    path : str or Path
+        A GGUF file.
+    n_ctx : int
+        The most tokens of a text; 0 for as many as the model was trained on. llama.cpp keeps the logits of all of them,
+        n_ctx * n_vocab float32.
+    n_vocab : int, optional
+        The first n_vocab tokens are used; by default all. A draft and its target need one n_vocab.
+    **options
+        For llama_cpp.Llama: n_threads, n_gpu_layers, and so on.
+
+    Examples
+    --------
+    target = LlamaCppModel("tiny-target.gguf", n_threads=2)
+    """
+
+    def __init__(self, path, n_ctx=0, n_vocab=None, **options):
+        import llama_cpp
+
+        self.llama = llama_cpp.Llama(
+            str(path), n_ctx=n_ctx, logits_all=True, **{"verbose": False, "swa_full": True, **options}
+        )
+        self.n_vocab = checked_n_vocab(n_vocab, self.llama.n_vocab())
+        self.n_ctx = n_ctx or self.llama.n_ctx()
+        self.cached = []
+
+    def reset(self):
+        """Forget the cache."""
+        self.cached = []
+        self.llama.reset()
+
+    def __call__(self, tokens, n_last=1):
+        n_cached, tokens = split(self.cached, tokens, n_last, self.n_ctx)
+        if n_cached < len(self.cached) and not self.llama._ctx.kv_cache_seq_rm(0, n_cached, -1):
+            n_cached = 0
+        if n_cached == 0:
+            self.reset()
+        self.cached, self.llama.n_tokens = [], n_cached  # if the pass is interrupted, nothing remains of it
+        self.llama.eval(tokens[n_cached:])
+        self.cached = tokens
+        return self.llama.scores[len(tokens) - n_last : len(tokens), : self.n_vocab].copy()

@@ -1,0 +1,34 @@
+"""What every adapter starts with: how much of its cache serves the next call.
+
+To this library a language model is a function of its tokens (interfaces.py); to an engine it is a cache that grows. So
+an adapter remembers the tokens that are in the engine's cache, compares them with those of the call, removes what is
+not shared, and runs the rest. Samplers, drafters and experiments then work as they are, and no cache is rolled back by
+hand. What is lost is bitwise equality: an engine computes a row among K + 1 rows in another order than alone, so the
+greedy text with a draft is the engine's own except where two logits differ by less than rounding.
+Next: transformers_model.py
+"""
+
+
+def split(cached, tokens, n_last, n_ctx):
+    """(number of cached tokens to keep, tokens as a list of int); the rest, n_last tokens at least, is to be run.
+
+    ValueError unless there are 1 to n_ctx tokens and n_last is from 1 to their number.
+
+    >>> split([5, 6, 7, 8], [5, 6, 9], 1, 1024)
+    (2, [5, 6, 9])
+    """
+    tokens = [int(token) for token in tokens]
+    if not 1 <= len(tokens) <= n_ctx:
+        raise ValueError(f"expected 1 to n_ctx = {n_ctx} tokens, got {len(tokens)}")
+    if not 1 <= n_last <= len(tokens):
+        raise ValueError(f"expected n_last from 1 to the number of tokens, {len(tokens)}, got {n_last}")
+    n_most = min(len(cached), len(tokens) - n_last)
+    differ = (i for i in range(n_most) if cached[i] != tokens[i])
+    return next(differ, n_most), tokens
+
+
+def checked_n_vocab(n_vocab, n_of_model):
+    """n_vocab, or all of the model's tokens for None; ValueError if the model has fewer."""
+    if n_vocab is not None and not 1 <= n_vocab <= n_of_model:
+        raise ValueError(f"expected n_vocab from 1 to the model's {n_of_model} tokens, got {n_vocab}")
+    return n_vocab or n_of_model

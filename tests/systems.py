@@ -1,0 +1,42 @@
+"""What not every system has. A test that needs it is skipped elsewhere, and says why."""
+
+import multiprocessing
+import os
+import shutil
+import signal
+import sys
+from tempfile import TemporaryDirectory
+
+import pytest
+
+
+def has_links():
+    """Windows asks for a privilege, or for developer mode."""
+    with TemporaryDirectory() as folder:
+        try:
+            os.symlink("elsewhere", os.path.join(folder, "link"))
+        except (OSError, NotImplementedError):
+            return False
+    return True
+
+
+def needs(what, is_here):
+    return pytest.mark.skipif(not is_here, reason=f"{what}: not on this system, or not for this user")
+
+
+HAS_FORK = hasattr(os, "fork")
+needs_links = needs("symbolic links", has_links())
+needs_shell = needs("bash and what it can do to a process", HAS_FORK and shutil.which("bash"))
+needs_ctrl_c = needs("Ctrl-C for another process", HAS_FORK)  # elsewhere it reaches a whole console, with these tests
+needs_full_device = needs("/dev/full, a device without room", os.path.exists("/dev/full"))
+needs_proc = needs("/proc", os.path.exists("/proc/self/mem"))
+# Accelerate, which NumPy calls while it is imported on macOS, may crash in a forked process
+needs_safe_fork = needs("a fork after NumPy was imported", HAS_FORK and sys.platform != "darwin")
+START_METHOD = "spawn"
+if "forkserver" in multiprocessing.get_all_start_methods() and sys.platform != "darwin":
+    START_METHOD = "forkserver"
+
+
+def hears_ctrl_c():
+    """Options of Popen: in a process started in the background of a shell, Ctrl-C would be ignored."""
+    return {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.default_int_handler)}

@@ -1,0 +1,220 @@
+"""The acceptance of several candidates: each closed form against the enumeration of the rule that it is about."""
+
+import itertools
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from helpers import ROOT
+
+from speculative import exact_law
+from speculative.candidates import (
+    RULES,
+    P,
+    Q,
+    drawn_then_likeliest,
+    k_seq,
+    likeliest,
+    matched,
+    ranked,
+    with_replacement,
+    without,
+    without_replacement,
+)
+from speculative.optimum import common_random_numbers, fewer_than, integral, optimum, optimum_without_replacement
+from speculative.probs import residual, sample_token
+from speculative.theory import overlap
+
+rng = np.random.default_rng(17)
+PAIRS = {f"{n} tokens, {i}": rng.dirichlet(np.ones(n), 2) for n in (3, 4) for i in range(3)}
+PAIRS |= {
+    "golden": (P, Q),
+    "equal": (P, P),
+    "disjoint": np.array([[0.3, 0.7, 0, 0], [0, 0, 0.4, 0.6]]),
+    "zeros": np.array([[0, 0.5, 0.2, 0.3], [0.6, 0, 0.4, 0]]),
+    "one-hot q": np.array([[0.2, 0.3, 0.5], [0, 1, 0]]),
+    "one-hot p": np.array([[1, 0, 0], [0.2, 0.3, 0.5]]),
+}
+
+
+def drawn(q, k, rng):
+    """k draws from q, each with its row."""
+    return [(sample_token(q, rng), q) for _ in range(k)]
+
+
+def drawn_without_replacement(q, k, rng):
+    found = []
+    while len(found) < k and q.any():
+        found.append((sample_token(q, rng), q))
+        q = without(q, found[-1][0])
+    return found
+
+
+def one_and_the_likeliest(q, k, rng):
+    top = ranked(q)[: k - 1]
+    rest = without(q, top)
+    found = [(sample_token(rest, rng), rest)] if rest.any() else []
+    return found + [(x, np.eye(len(q))[x]) for x in top]
+
+
+def the_likeliest(q, k, rng):
+    return [(x, np.eye(len(q))[x]) for x in ranked(q)[:k]]
+
+
+def in_turn(p, candidates, rng):
+    """(whether one of the candidates is accepted, the token)."""
+    for x, q in candidates:
+        if rng.random() * q[x] < p[x]:
+            return True, int(x)
+        p = residual(p, q)
+    return False, sample_token(p, rng)
+
+
+def by_match(p, candidates, rng):
+    own = sample_token(p, rng)
+    return own in [x for x, _ in candidates], own
+
+
+def smallest_rho(p, q, k):
+    """On a grid: the smallest rho whose residual is positive; as by k-SEQ's condition."""
+    grid = np.linspace(1, k, 20_001)
+    share = np.minimum(p / grid[:, None], q).sum(axis=1)
+    return grid[np.argmax(1 - (1 - share) ** k <= grid * share)]
+
+
+def by_k_seq(p, candidates, rho, rng):
+    q, k = candidates[0][1], len(candidates)
+    for x, _ in candidates:
+        if rng.random() * rho * q[x] < p[x]:
+            return True, int(x)
+    kept = np.minimum(p / rho, q)
+    return False, sample_token(p - kept * (1 - (1 - kept.sum()) ** k) / kept.sum(), rng)
+
+
+WAYS = {  # the closed form: how candidates are drawn, and the rule
+    with_replacement: (drawn, in_turn),
+    without_replacement: (drawn_without_replacement, in_turn),
+    drawn_then_likeliest: (one_and_the_likeliest, in_turn),
+    likeliest: (the_likeliest, in_turn),
+    matched: (drawn, by_match),
+}
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+@pytest.mark.parametrize("pair", PAIRS)
+@pytest.mark.parametrize("closed_form", WAYS, ids=lambda fn: fn.__name__)
+def test_each_closed_form_is_the_acceptance_of_its_rule_which_is_exact(closed_form, pair, k):
+    (p, q), (candidates, rule) = PAIRS[pair], WAYS[closed_form]
+    law = exact_law(lambda rng: rule(p, candidates(q, k, rng), rng))
+    tokens = [law.get((True, x), 0) + law.get((False, x), 0) for x in range(len(p))]
+    np.testing.assert_allclose(tokens, p, rtol=0, atol=1e-12)
+    accepted = sum(share for (is_accepted, _), share in law.items() if is_accepted)
+    np.testing.assert_allclose(closed_form(p, q, k), accepted, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("pair", ["golden", "3 tokens, 0"])
+def test_k_seq_is_exact_and_accepts_this_much(pair):
+    """The rule of this test finds its rho on a grid, hence the tolerances."""
+    p, q = PAIRS[pair]
+    rho = smallest_rho(p, q, 2)
+    law = exact_law(lambda rng: by_k_seq(p, drawn(q, 2, rng), rho, rng))
+    tokens = [law.get((True, x), 0) + law.get((False, x), 0) for x in range(len(p))]
+    np.testing.assert_allclose(tokens, p, rtol=0, atol=1e-12)
+    accepted = sum(share for (is_accepted, _), share in law.items() if is_accepted)
+    np.testing.assert_allclose(k_seq(p, q, 2), accepted, rtol=0, atol=1e-4)
+
+
+def probability_of_all_in(inside, candidates):
+    return sum(share for drawn, share in candidates.items() if set(drawn) <= set(inside))
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+@pytest.mark.parametrize("pair", PAIRS)
+@pytest.mark.parametrize(("best", "way"), [(optimum, drawn), (optimum_without_replacement, drawn_without_replacement)])
+def test_the_optimum_is_the_smallest_cut_over_all_sets_of_tokens(best, way, pair, k):
+    p, q = PAIRS[pair]
+    candidates = exact_law(lambda rng: [x for x, _ in way(q, k, rng)])
+    sets = [h for n in range(len(p) + 1) for h in itertools.combinations(range(len(p)), n)]
+    cuts = [p[list(h)].sum() + 1 - probability_of_all_in(h, candidates) for h in sets]
+    np.testing.assert_allclose(best(p, q, k), min(cuts), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_common_random_numbers_in_closed_form_and_by_the_integral(pair):
+    p, q = PAIRS[pair]
+    for k in (1, 2):
+        by_integral = 0
+        for j in np.flatnonzero((p > 0) & (q > 0)):
+            w = np.maximum(q * p[j] / q[j] - p, 0) * (np.arange(len(p)) != j)
+            by_integral += p[j] * integral(lambda u, w=w, k=k: fewer_than(k, 1 - u ** w[w > 0]))
+        np.testing.assert_allclose(common_random_numbers(p, q, k), by_integral, rtol=0, atol=1e-12)
+    one = sum(
+        1 / sum(max(p[i] / p[j], q[i] / q[j]) for i in range(len(p)))
+        for j in range(len(p))
+        if p[j] > 0 and q[j] > 0
+    )  # fmt: skip
+    np.testing.assert_allclose(common_random_numbers(p, q, 1), one, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(common_random_numbers(p, q, len(p)), p[q > 0].sum(), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_common_random_numbers_as_often_as_they_meet(k):
+    """100,000 draws; a false alarm beyond 6 standard errors has probability 2e-9."""
+    for p, q in (PAIRS["golden"], PAIRS["4 tokens, 0"]):
+        noise = np.random.default_rng(k).standard_exponential((100_000, len(p)))
+        first = np.argsort(noise / q, axis=1)[:, :k]
+        met = (first == np.argmin(noise / p, axis=1)[:, None]).any(axis=1).mean()
+        assert abs(met - common_random_numbers(p, q, k)) < 6 * np.sqrt(met * (1 - met) / 1e5)
+
+
+def test_nothing_cancels_where_the_draft_gives_a_token_almost_nothing():
+    p, q = np.array([0.5, 0.3, 0.2]), np.array([1e-17, 1 - 1e-5, 1e-5 - 1e-17])
+    got, w = common_random_numbers(p, q, 2), np.array([0.5e17, 0.5e12])
+    assert 0.3 < got < 0.8 and w.min() > 1e11  # token 0 is third for certain; token 1 is always among the first two
+    assert common_random_numbers(np.array([0.5, 0.5]), np.array([1e-320, 1.0]), 2) == 1
+
+
+def test_which_rule_accepts_more():
+    """Orders without an exception, for random pairs, and those with one candidate: all alike but the two of a match."""
+    rng = np.random.default_rng(0)
+    for n, k in itertools.product((2, 3, 5), (2, 3)):
+        for p, q in rng.dirichlet(np.ones(n), (15, 2)):
+            chain = [rule(p, q, k) for rule in (matched, with_replacement, k_seq, optimum, optimum_without_replacement)]
+            assert (np.diff(chain) > -1e-12).all()
+            assert without_replacement(p, q, k) < chain[-1] + 1e-12
+    for rule in RULES.values():
+        if rule not in (matched, likeliest, common_random_numbers):
+            assert abs(rule(P, Q, 1) - overlap(P, Q)) < 1e-12
+
+
+def test_the_table_of_the_command():
+    """p = (.2, .2, .4, .2), q = (.1, .1, .1, .7), by three independent prototypes."""
+    wanted = {
+        2: [0.334, 0.65, 0.6719, 0.71, 0.8667, 0.9333, 0.8962, 0.9556, 0.4],
+        3: [0.4114, 0.755, 0.7865, 0.857, 0.9333, 1, 0.9815, 1, 0.6],
+    }
+    command = [sys.executable, "-m", "speculative.candidates"]
+    page = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    numbers = [[float(cell) for cell in re.findall(r"\d\.\d{4}", line)] for line in page.splitlines()[3:]]
+    assert len(numbers) == len(RULES)
+    for k, column in wanted.items():
+        assert [row[k - 1] for row in numbers] == column
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([0.5, 0.5], [1.0], 2), r"expected p and q of one shape \[n_vocab\], got \(2,\) and \(1,\)"),
+        (([0.5, 0.4], [0.5, 0.5], 2), "expected p to be a distribution"),
+        (([0.5, 0.5], [1.5, -0.5], 2), "expected q to be a distribution"),
+        (([0.5, 0.5], [0.5, np.nan], 2), "expected q to be a distribution"),
+        (([0.5, 0.5], [0.5, 0.5], 0), "expected a number k of candidates of 1 or more, got 0"),
+        (([0.5, 0.5], [0.5, 0.5], 1.5), "expected a number k of candidates"),
+    ],
+)
+def test_what_is_no_pair_of_distributions_is_refused(arguments, message):
+    for rule in RULES.values():
+        with pytest.raises(ValueError, match=message):
+            rule(*arguments)
