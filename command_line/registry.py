@@ -24,6 +24,7 @@ class DrafterKind:
     help: str  # where its draft tokens come from
     draws: bool = True  # from a model's probabilities, which calibrate and --K confidence need
     variants: Callable = None  # (Context) -> dict name -> Setting: its rows in alpha_table, where it has several
+    suits: Callable = lambda context: True  # whether the target has what this kind needs; a table of all leaves it out
 
     def rows(self, context):
         """dict name -> Setting: the rows of this kind in alpha_table."""
@@ -57,8 +58,12 @@ DRAFTERS = {
         DrafterKind("prompt_lookup", builders.prompt_lookup, "copies of the text so far", draws=False),
         DrafterKind("suffix", builders.suffix, "copies of the text so far and of --corpus", draws=False),
         DrafterKind("early_exit", builders.early_exit, "the target's own first layers", variants=builders.early_exits),
+        DrafterKind(
+            "heads", builders.heads, "a tree from heads on the target's last hidden state (tiny-target has some)",
+            draws=False, variants=lambda context: {}, suits=builders.has_heads,
+        ),
     )
-}
+}  # fmt: skip
 RULES = {
     rule.name: rule
     for rule in (
