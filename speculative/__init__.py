@@ -26,6 +26,7 @@ from .verifiers.block import block
 from .verifiers.exact_match import exact_match
 from .verifiers.lenient import Lenient
 from .verifiers.rejection import rejection
+from .verifiers.traversal import traversal
 from .verifiers.typical import Typical
 
 __all__ = [
@@ -75,6 +76,7 @@ __all__ = [
     "rejection",
     "residual",
     "sample_token",
+    "traversal",
     "widths",
 ]
 

@@ -121,7 +121,7 @@ def test_the_forward_pass_stays_small():
         "cache": 35,
         "token_tree": 65,
         "model": 90,
-        "matmul": 170,
+        "matmul": 160,
         "panels": 90,
         "slabs": 60,
         "threads": 60,

@@ -1,5 +1,6 @@
 """The checks in the notebooks: what they say to wrong answers, and that other ways to be right pass."""
 
+import math
 import re
 
 import numpy as np
@@ -393,3 +394,123 @@ def test_a_checksum_is_not_negative(check, solution):
     crc(right)
     with pytest.raises(AssertionError, match="negative"):
         crc(lambda data: ~(right(data) ^ 0xFFFFFFFF))
+
+
+def block_of(**changes):
+    """A block with one thing changed."""
+    from gpt2np.reference import attention, layer_norm, mlp
+
+    def my_block(x, params, n_head):
+        after = x + attention(layer_norm(x, **params["ln_1"]), **params["attn"], n_head=n_head)
+        read = after if changes.get("unnormalised") else layer_norm(after, **params[changes.get("ln", "ln_2")])
+        if changes.get("early"):
+            read = layer_norm(x, **params["ln_2"])
+        result = mlp(read, **params["mlp"])
+        return result if changes.get("replaced") else after if changes.get("attention_alone") else after + result
+
+    return my_block
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"replaced": True}, "MLP's result is added"),
+        ({"attention_alone": True}, "the MLP comes after it"),
+        ({"early": True}, "after attention was added"),
+        ({"unnormalised": True}, "reads the normalised stream: ln_2"),
+        ({"ln": "ln_1"}, "not ln_1"),
+    ],
+)
+def test_wrong_blocks_of_a_transformer(changes, message, check, solution):
+    whole = check("02", "check_whole_block", "model_size =", "def explain(")
+    whole(solution("02", "my_block"))
+    with pytest.raises(AssertionError, match=message):
+        whole(block_of(**changes))
+
+
+def sampler_with(rest=1, bonus=True):
+    """The loop with one thing changed."""
+
+    class MySampler:
+        def __init__(self, target, drafter, K=4, sampling=None):
+            from speculative import Sampling
+
+            self.target, self.drafter, self.K, self.sampling = target, drafter, K, sampling or Sampling()
+
+        def generate(self, prompt, n_tokens, rng):
+            from speculative import rejection
+
+            tokens, n_end = list(prompt), len(prompt) + n_tokens
+            while len(tokens) < n_end:
+                k = max(0, min(self.K, n_end - len(tokens) - rest, self.target.n_ctx - len(tokens) - 1))
+                draft = self.drafter.propose(list(tokens), k, rng)
+                extended = [*tokens, *draft.tokens.tolist()]
+                logits = self.target(extended, n_last=len(draft.tokens) + 1)
+                verdict = rejection(draft, self.sampling(logits, extended), rng)
+                tokens += draft.tokens[: verdict.n_accepted].tolist()
+                if bonus or verdict.n_accepted < len(draft.tokens) or not k:
+                    tokens.append(verdict.next_token)
+            return tokens[len(prompt) :]
+
+    return MySampler
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [({"rest": 0}, "returns 3 tokens where 2 were asked for"), ({"bonus": False}, "calls of the target for 9 tokens")],
+)
+def test_wrong_loops(changes, message, check, solution):
+    cells = 'words = ["king"', "small_target = TableModel.random", "as_it_is, greedy ="
+    loop = check("05", "check_my_sampler", *cells)
+    loop(solution("05", "MySampler"))
+    with pytest.raises(AssertionError, match=message):
+        loop(sampler_with(**changes))
+
+
+def answered_by_the_library():
+    import gpt2np.crc32c
+    import gpt2np.reference
+    import gpt2np.tokenizer
+    import speculative.theory
+
+    return [
+        ("01", "check_merge", gpt2np.tokenizer.merge_pair),
+        ("01", "check_stream", gpt2np.StreamDecoder),
+        ("02", "check_layer_norm", gpt2np.reference.layer_norm),
+        ("02", "check_head", lambda x, w, b, head, n_head: gpt2np.reference.attention(x, w, b, n_head)),
+        ("02", "check_whole_block", gpt2np.reference.block),
+        ("04", "check_probs", lambda logits, temperature: speculative.Sampling(temperature)(logits[None])[0]),
+        ("04", "check_draw", speculative.sample_token),
+        ("05", "check_residual", speculative.residual),
+        ("05", "check_my_verifier", lambda *given: speculative.rejection(*given)),
+        ("06", "check_expected_tokens", speculative.theory.expected_tokens),
+        ("06", "check_best_K", lambda *given: speculative.theory.best_K(*given)),
+        ("08", "check_block", lambda *given: speculative.block(*given)),
+        ("10", "check_crc", gpt2np.crc32c.crc32c),
+    ]
+
+
+@pytest.mark.parametrize(("number", "name", "answer"), answered_by_the_library(), ids=lambda one: str(one)[:20])
+def test_the_library_is_no_answer(number, name, answer, check):
+    grade = check(number, name)
+    if "scratch" in grade.__globals__:
+        grade.__globals__["scratch"].cleanup()
+    with pytest.raises(AssertionError, match=r"comes with the library|the library's"):
+        grade(answer)
+
+
+def at_least(n, k, share):
+    return sum(math.comb(n, i) * share**i * (1 - share) ** (n - i) for i in range(k, n + 1))
+
+
+def test_small_sample_sizes_keep_both_promises(check):
+    """In the museum: one false alarm in 1,000, nine of ten mistakes found, with as few texts as possible."""
+    n_needed = check("09", "n_needed", "target_size, draft_size =", "exhibit = EXHIBITS", "def distribution_of(make)")
+
+    def found(n, a, b):
+        k = next((k for k in range(n + 1) if at_least(n, k, a) <= 1 / 1000), n + 1)
+        return at_least(n, k, b)
+
+    for a, b in (0.5, 0.97), (0.3, 0.6), (0.1, 0.5), (0.4, 1.0):
+        n = n_needed(np.array([a, 1 - a]), np.array([b, 1 - b]))
+        assert found(n, a, b) >= 0.9 and max(found(m, a, b) for m in range(1, n)) < 0.9
