@@ -213,7 +213,9 @@ def opened(request, parts):
 
 
 def drafter_entries(kinds, context):
-    """dict kind -> (target, drafter); each drafter with the target that it runs on."""
+    """dict kind -> (target, drafter); each drafter with the target that it runs on. Of all kinds, those that suit."""
+    if list(kinds) == list(DRAFTERS):
+        kinds = [kind for kind in kinds if DRAFTERS[kind].suits(context)]
     settings = {kind: DRAFTERS[kind].build(context) for kind in kinds}
     return {kind: (found.target, found.drafter(context.request.sampling)) for kind, found in settings.items()}
 
