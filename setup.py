@@ -29,7 +29,14 @@ setup(
     package_dir={"speculative_cli": "command_line"},  # installed under a name of its own
     entry_points={"console_scripts": ["speculative-decoding = speculative_cli:run"]},
     package_data={
-        "gpt2np": ["tiny/*.md", "tiny/*.txt", "tiny/*.json", "tiny/tiny-target/*", "tiny/tiny-draft/*"],
+        "gpt2np": [
+            "tiny/*.md",
+            "tiny/*.txt",
+            "tiny/*.json",
+            "tiny/tiny-target/*",
+            "tiny/tiny-draft/*",
+            "tiny/tiny-heads/*",
+        ],
         "speculative": ["trace/page.html"],
     },
     install_requires=["numpy>=2.0", "regex", "requests", "tqdm", "fire"],

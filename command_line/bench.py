@@ -105,7 +105,7 @@ def page(report):
     blocks.append(f"""\
 c = {report["c"]:.3f}: one token of {names[0]} over one of {names[-1]}
 limit    the fastest time in which all weights were read here: bare matrix-vector products, or a pass for one token
-threads  the most that a product uses; small products stay on one in panels and rows
+threads  the most that a product uses; small products of panels, rows and eights stay on one
 """)
     if found := report.get("generation"):
         head = f"{found['target']} with {found['draft']}, K = {found['K']}, greedy, "

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
-from . import bench, compare, measure, museum, replay, tables
+from . import audit, bench, compare, measure, museum, replay, tables
 from .files import deliver
 from .models import check_models
 from .options import Options, check, typed
@@ -159,6 +159,7 @@ COMMANDS = {
         *EXPERIMENTS,
         Command("bench", bench.bench, BENCH, {"n_tokens_to_generate": 60, "n_prompts": 3}, (sizes_are_there,)),
         Command("museum", museum.museum, {"json"}),
+        Command("audit", audit.audit, {"json"}, checks=(audit.needs_transformers,)),
         Command("replay", replay.replay, {"trace"}, word="file"),
     )
 }

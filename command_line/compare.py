@@ -47,7 +47,7 @@ def compare(request, parts):
         "seed": request.seed, "verifier": rule.name, "exactness": rule.exactness, **asdict(request.sampling),
         "draft_temperature": request.draft_temperature,
         "prompt": prompt, "prompt_tokens": len(tokens), "n_tokens": n_tokens, "stop": request.stop,
-        "matmul": matmul.strategy(), "machine": machine(),
+        "matmul": matmul.strategy(model.hparams.n_embd), "machine": machine(),
     }  # fmt: skip
     report = {**about, "trace": request.trace}
     view = JsonView(report) if request.json is True else TextView(report, tokenizer, stop, request.show)

@@ -2,15 +2,16 @@
 
 from functools import partial
 
-from speculative.museum import EXHIBITS, caught_by, law_error
+from speculative.museum import EXHIBITS, TREE_EXHIBITS, caught_by, law_error
 
 from .files import deliver
 from .views import museum_page, show
 
 
 def museum(request, parts):
-    parts.expect(len(EXHIBITS))
-    report = {"mistakes": [parts.keep(name, partial(entry, exhibit)) for name, exhibit in EXHIBITS.items()]}
+    exhibits = {**EXHIBITS, **TREE_EXHIBITS}
+    parts.expect(len(exhibits))
+    report = {"mistakes": [parts.keep(name, partial(entry, exhibit)) for name, exhibit in exhibits.items()]}
     table = report["mistakes"]
     deliver(lambda: parts.finish(report), lambda: show(table, museum_page, request.json is True))
 

@@ -1,6 +1,6 @@
 """Print the rounds of a trace without a model; write traces to files.
 
-Next: museum.py
+Next: audit.py
 """
 
 from speculative.trace import Trace, page

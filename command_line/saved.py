@@ -80,7 +80,8 @@ class Saved:
             found = self.read()
             self.files, self.parts = found["files"], found["parts"]
             matmul.use(found["strategy"])  # else it would be chosen again by timing
-        self.head["strategy"] = matmul.strategy()
+        if path:  # else nobody asks, and the probe for large models may take a moment
+            self.head["strategy"] = matmul.strategy()
         self.is_terminal, self.started = sys.stderr.isatty(), perf_counter()
         self.bar = tqdm(unit=" parts", leave=False, disable=not self.is_terminal)
 

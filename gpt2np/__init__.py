@@ -2,6 +2,7 @@
 
 from .early_exit import EarlyExit
 from .errors import CheckpointError, DownloadError
+from .heads import Heads, load_heads
 from .loading import load
 from .model import GPT2, HParams, forward
 from .tokenizer import StreamDecoder, Tokenizer
@@ -12,10 +13,12 @@ __all__ = [
     "DownloadError",
     "EarlyExit",
     "HParams",
+    "Heads",
     "StreamDecoder",
     "Tokenizer",
     "forward",
     "load",
+    "load_heads",
 ]
 
 

@@ -4,7 +4,7 @@ The hidden state after the first layers is kept for every token, along with thei
 called first, the part or the whole, runs the first layers. The whole model continues from the kept hidden states
 through the other layers.
 Source: Elhoushi et al., LayerSkip, arXiv:2404.16710, section 4.3 (reusing the cache).
-Next: tokenizer.py
+Next: heads.py
 """
 
 from itertools import takewhile

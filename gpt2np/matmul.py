@@ -90,6 +90,10 @@ def product(x, w, name=None):
         deep, wide = (PIECE if size % PIECE == 0 else size for size in (n_in, n_out))
     groups = grouped(x, max_rows, name)  # -> [n, n_groups, n_rows, n_in]
     n_groups, n_rows = groups.shape[1:3]
+    if name == "panels":
+        y = np.empty((n, n_groups, n_rows, n_out), np.float32)
+        multiply(groups, w[:, None], y, n_groups * n_rows)
+        return y.reshape(n, -1, n_out)[:, :n_new]
     y = np.empty((n, n_in // deep, n_groups, n_rows, n_out), np.float32)
     multiply(  # each [n, n_in // deep, n_groups, n_out // wide, ...]
         groups.reshape(n, n_groups, n_rows, 1, -1, deep).transpose(0, 4, 1, 3, 2, 5),
@@ -113,22 +117,22 @@ def round_up(n, unit=16):
 
 # ------------------------------------------------------------------------------------------------- the choice
 
-chosen = None  # (name for small models, name for large ones); set when it is first needed
+chosen = None  # (name for small models, name for large ones), if `use` has set it
 
 
 def strategy(n_embd=None):
-    """The strategy for models of this width; without a width, the choice as `use` takes it."""
-    if not chosen:
-        use(os.environ.get("GPT2NP_MATMUL"))
+    """The strategy for models of this width; without a width, the whole choice as `use` takes it."""
     if n_embd is None:
-        return "/".join(dict.fromkeys(chosen))
-    return chosen[n_embd >= LARGE]
+        return "/".join(dict.fromkeys((strategy(0), strategy(LARGE))))
+    if not chosen and (choice := os.environ.get("GPT2NP_MATMUL")):
+        use(choice)
+    return chosen[n_embd >= LARGE] if chosen else probe(n_embd >= LARGE)["strategy"]
 
 
 def use(choice=None):
     """Set the strategy of models made from now on, by one name or "SMALL/LARGE"; without, by the probe. Returns it."""
     global chosen
-    small, _, large = (choice or probe()["strategy"]).partition("/")
+    small, _, large = (choice or "/".join(probe(large)["strategy"] for large in (False, True))).partition("/")
     names = small, large or small
     for name in names:
         if name not in STRATEGIES:
@@ -139,36 +143,36 @@ def use(choice=None):
 
 def describe():
     """The strategy in use, the probe's results for each, and the number of threads (a dict for JSON)."""
-    return {"strategy": strategy(), "probe": probe(), "n_threads": n_threads()}
+    return {"strategy": strategy(), "probe": probe(), "probe_large": probe(True), "n_threads": n_threads()}
 
 
 @lru_cache
-def probe():
-    """For each strategy on this machine: whether it is invariant and skips zeros, and the fastest; see `generating`.
+def probe(large=False):
+    """For each strategy on this machine: whether it is invariant and skips zeros, its times, and which is the fastest.
 
-    With "milliseconds", for one row and for five: of a matrix that fits into the cache, and for "rows" and "eights", if
-    "panels" is not invariant, of one that does not.
+    The times, in milliseconds for one row and for five, are those of the strategies in question: "rows" and "panels"
+    with a matrix that fits into the cache; "rows" and "eights" with one that does not, unless "panels" is invariant.
     """
     found = {name: {"invariant": is_invariant(name), "skips_zeros": skips_zeros(name)} for name in STRATEGIES}
-    small = [name for name in ("panels", "rows") if found[name]["invariant"] or name == "rows"]
-    choice = fastest(small, 1024, found, "milliseconds")
-    if "panels" not in small and found["eights"]["invariant"]:
-        choice += "/" + fastest(["rows", "eights"], 8192, found, "milliseconds_large")
-    return {"strategy": choice, **found}
+    if large and found["panels"]["invariant"]:
+        return probe()
+    other, n_out = ("eights", 8192) if large else ("panels", 1024)
+    names = ["rows", other] if found[other]["invariant"] else ["rows"]
+    for name, milliseconds in times(names, n_out).items():
+        found[name]["milliseconds"] = milliseconds
+    return {"strategy": min(names, key=lambda name: generating(*found[name]["milliseconds"])), **found}
 
 
-def fastest(names, n_out, found, key):
-    """The strategy that is expected to generate fastest, of a matrix [1024, n_out]; keeps the times in `found`."""
+def times(names, n_out):
+    """The times of a matrix [1024, n_out]: dict name -> [milliseconds for one row, for five]."""
     w, x = np.ones((1024, n_out), np.float32), np.ones((5, 1024), np.float32)
     matrices = {name: pack(w, name) for name in names}
-    times = {(name, n_rows): [] for n_rows in (1, 5) for name in names}
-    for name, n_rows in 6 * list(times):  # in turn, so that a busy moment affects all
+    found = {(name, n_rows): [] for n_rows in (1, 5) for name in names}
+    for name, n_rows in 8 * list(found):  # in turn, so that a busy moment affects all
         started = perf_counter()
         x[:n_rows] @ matrices[name]
-        times[name, n_rows].append(1e3 * (perf_counter() - started))
-    for name in names:
-        found[name][key] = [min(times[name, n_rows]) for n_rows in (1, 5)]
-    return min(names, key=lambda name: generating(*found[name][key]))
+        found[name, n_rows].append(1e3 * (perf_counter() - started))
+    return {name: [min(found[name, n_rows]) for n_rows in (1, 5)] for name in names}
 
 
 def generating(one, five):
@@ -179,6 +183,7 @@ def generating(one, five):
     return min(one, (five + 4 * one / 8) / (1 + 0.75 + 0.75**2 + 0.75**3 + 0.75**4))
 
 
+@lru_cache
 def is_invariant(name):
     """Whether results are bitwise identical for 1 to 12 rows, at two depths and over 155 to 980 of 1024 tokens.
 

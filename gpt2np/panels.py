@@ -67,12 +67,13 @@ class Panels:
 def chunk_product(groups, chunk):
     """groups [n_groups, n_rows, n_in] @ chunk -> [n_groups * n_rows, n_panels * N_COLUMNS]"""
     n_groups, n_rows, _ = groups.shape
+    if n_groups == 1:
+        y = np.empty((n_rows, len(chunk), N_COLUMNS), np.float32)
+        multiply(groups, chunk, y.swapaxes(0, 1)[:, None], n_rows)
+        return y.reshape(n_rows, -1)
     # NumPy computes the products in the order of y in memory. With several groups, y is laid out so that all of
     # them use a panel while it is in the cache; otherwise each group would read all of w again.
-    if n_groups > 1:
-        y = np.empty((len(chunk), n_groups, n_rows, N_COLUMNS), np.float32)
-    else:
-        y = np.empty((n_rows, len(chunk), 1, N_COLUMNS), np.float32).transpose(1, 2, 0, 3)
+    y = np.empty((len(chunk), n_groups, n_rows, N_COLUMNS), np.float32)
     multiply(groups, chunk, y, n_groups * n_rows)
     return y.transpose(1, 2, 0, 3).reshape(n_groups * n_rows, -1)
 

@@ -37,9 +37,12 @@ class Worker:
     def work(self):
         while True:
             self.go.acquire()
-            work, parts, done = self.job
-            work(parts)
-            self.job = work = parts = None
+            work, parts, done, errors = self.job
+            try:
+                work(parts)
+            except Exception as error:  # such as a MemoryError: the waiting thread raises it
+                errors.append(error)
+            self.job = work = parts = errors = None
             idle.append(self)  # done here, because the waiting thread may be interrupted
             done.release()
 
@@ -58,16 +61,18 @@ def free_worker():
 
 def share(work, parts, n):
     """Call work(iterator) in n threads, this one included; the iterator gives each part once, to one of them."""
-    parts, jobs = iter(parts), []
+    parts, jobs, errors = iter(parts), [], []
     for _ in range(n - 1):
         worker, done = free_worker(), threading.Lock()
         done.acquire()
-        worker.job = work, parts, done
+        worker.job = work, parts, done, errors
         worker.go.release()
         jobs.append(done)
     work(parts)
     for done in jobs:
         done.acquire()
+    if errors:
+        raise errors[0]
 
 
 def worthwhile(size, n_rows):

@@ -6,9 +6,12 @@ from .costs import Costs, measure_costs
 from .draft_length import CostModel, Heuristic
 from .drafters.dials import NoisyDrafter, OracleDrafter
 from .drafters.early_exit import EarlyExitDrafter
+from .drafters.heads import HeadsDrafter
 from .drafters.model import ModelDrafter
+from .drafters.model_tree import TreeDrafter
 from .drafters.ngram import NGramDrafter, NGramModel
 from .drafters.prompt_lookup import PromptLookupDrafter
+from .drafters.recycling import Recycling, RecyclingDrafter
 from .drafters.suffix import SuffixDrafter
 from .exact import CannotEnumerate, exact_distribution, exact_law
 from .generation import Generation, Round, Stats, collect
@@ -18,11 +21,12 @@ from .rng import Gumbel
 from .sampler import SpeculativeSampler
 from .stop import StopText
 from .timing import Timed
-from .tree import best_tree
+from .tree import best_tree, widths
 from .verifiers.block import block
 from .verifiers.exact_match import exact_match
 from .verifiers.lenient import Lenient
 from .verifiers.rejection import rejection
+from .verifiers.traversal import traversal
 from .verifiers.typical import Typical
 
 __all__ = [
@@ -36,6 +40,7 @@ __all__ = [
     "EarlyExitDrafter",
     "Generation",
     "Gumbel",
+    "HeadsDrafter",
     "Heuristic",
     "LanguageModel",
     "Lenient",
@@ -46,6 +51,8 @@ __all__ = [
     "OracleDrafter",
     "PromptLookupDrafter",
     "RandomSource",
+    "Recycling",
+    "RecyclingDrafter",
     "Round",
     "Sampler",
     "Sampling",
@@ -54,6 +61,7 @@ __all__ = [
     "StopText",
     "SuffixDrafter",
     "Timed",
+    "TreeDrafter",
     "Typical",
     "Verdict",
     "Verifier",
@@ -68,6 +76,8 @@ __all__ = [
     "rejection",
     "residual",
     "sample_token",
+    "traversal",
+    "widths",
 ]
 
 

@@ -25,6 +25,8 @@ Next: candidates.py
 
 import numpy as np
 
+from .tree import best_tree
+
 
 def expected_tokens(alpha, K):
     """Tokens per target call, 1 + alpha + ... + alpha^K (arXiv:2211.17192, equation 1).
@@ -198,3 +200,23 @@ def tree_tokens(parents, weights):
         n_children[parent + 1] += 1
         reached.append(reached[parent + 1] * (weights[rank] if rank < len(weights) else 0.0))
     return float(sum(reached))
+
+
+def tree_growth(weights, sizes):
+    """Tokens per call of the best tree of each size, a list: how much a larger tree still gains.
+
+    Parameters
+    ----------
+    weights : sequence of float
+        As in `tree_tokens`, not increasing.
+    sizes : sequence of int
+        Numbers of draft tokens.
+
+    With four candidates the gain per doubling stays; a chain, which is `weights` of one number, ends at 1 / (1 - w).
+
+    >>> [round(n, 2) for n in tree_growth([0.75, 0.12, 0.05, 0.02], [1, 3, 7, 15, 31, 63])]
+    [1.75, 2.73, 3.6, 4.28, 4.95, 5.64]
+    >>> [round(n, 2) for n in tree_growth([0.75], [1, 3, 7, 15, 31, 63])]
+    [1.75, 2.73, 3.6, 3.96, 4.0, 4.0]
+    """
+    return [tree_tokens(best_tree(n, weights)[0], weights) for n in sizes]

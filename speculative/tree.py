@@ -15,6 +15,7 @@ Next: generation.py
 """
 
 import heapq
+import itertools
 
 import numpy as np
 
@@ -132,6 +133,28 @@ def best_tree(n, weights, max_depth=None):
         found.append(ranks)
         push((*ranks[:-1], ranks[-1] + 1), of_parent)  # the next sibling
         push((*ranks, 0), -negative)  # the first child
-    found.sort(key=lambda ranks: (len(ranks), ranks))
-    index = {ranks: i for i, ranks in enumerate(found)}
-    return [index.get(ranks[:-1], -1) for ranks in found], [ranks[-1] for ranks in found]
+    return of_ranks(found)
+
+
+def widths(*numbers):
+    """The tree in which each node of a level has so many children: (parents, ranks), as `best_tree` returns them.
+
+    >>> widths(2, 1)
+    ([-1, -1, 0, 1], [0, 1, 0, 0])
+    """
+    levels = range(1, len(numbers) + 1)
+    return of_ranks([ranks for n in levels for ranks in itertools.product(*map(range, numbers[:n]))])
+
+
+def of_ranks(paths):
+    """The tree with a node for each of these paths, tuples of ranks from the text down: Medusa's choices.
+
+    >>> of_ranks([(0,), (1,), (0, 0), (1, 0)])
+    ([-1, -1, 0, 1], [0, 1, 0, 0])
+    """
+    found = sorted(map(tuple, paths), key=lambda ranks: (len(ranks), ranks))
+    index = {(): -1} | {ranks: i for i, ranks in enumerate(found)}
+    missing = [r for r in found if r[:-1] not in index or (r[-1] and (*r[:-1], r[-1] - 1) not in index)]
+    if missing:
+        raise ValueError(f"expected with each path its parent and its elder sibling, which {missing[0]} lacks")
+    return [index[ranks[:-1]] for ranks in found], [ranks[-1] for ranks in found]

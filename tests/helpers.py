@@ -27,6 +27,16 @@ def random_gpt2(hparams, seed=0, scale=0.3):
     return gpt2np.GPT2(build_params(random_tensors(hparams, seed, scale), hparams, "random"), hparams)
 
 
+def random_heads(hparams, kind="hydra", n_heads=3):
+    """Heads for a model of this shape, see gpt2np.Heads."""
+    rng, n = np.random.default_rng(0), hparams.n_embd
+    normal = lambda *shape: (rng.standard_normal(shape) / np.sqrt(n)).astype(np.float32)  # noqa: E731
+    accepted = {"accepted": np.array([0.5, 0.2, 0.1], np.float32)}
+    if kind == "medusa":
+        return [{"w": normal(n, n), "b": normal(n), **accepted} for _ in range(n_heads)]
+    return [{"a": normal((i + 1) * n, n), "w": normal((i + 1) * n, n), **accepted} for i in range(1, n_heads + 1)]
+
+
 def walk(model, n_steps, seed=0):
     """Yields (tokens, n_last) that extend, branch and shrink."""
     rng, tokens = np.random.default_rng(seed), [1]

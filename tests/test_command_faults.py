@@ -20,7 +20,7 @@ from command_line import saved
 from command_line.commands import COMMANDS
 from command_line.main import main
 from gpt2np.loading import find_folder
-from speculative.museum import EXHIBITS
+from speculative.museum import EXHIBITS, TREE_EXHIBITS
 
 FEW = ("--n_tokens_to_generate", "12")
 TINY = ("--target_model_size", "tiny-draft", "--drafter", "prompt_lookup")
@@ -350,7 +350,7 @@ def test_the_sentence_at_ctrl_c_is_true(tmp_path):
     few = ("museum", "--json", tmp_path / "a.json")
     code, errors = interrupted(*few, after=3)
     n = len(json.loads((tmp_path / "a.json").read_text())["parts"])
-    parts = f"{n} of {len(EXHIBITS)} parts are in {tmp_path}/a.json"
+    parts = f"{n} of {len(EXHIBITS) + len(TREE_EXHIBITS)} parts are in {tmp_path}/a.json"
     kept = f"main.py: interrupted; {parts}, and the same command resumes from there"
     assert code == 130 and errors.splitlines()[-1] == kept and n >= 3 and "Traceback" not in errors
     code, errors = interrupted("museum", after=2)

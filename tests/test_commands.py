@@ -11,8 +11,8 @@ import pytest
 from helpers import ROOT
 
 import gpt2np
+from command_line import audit, saved, tables
 from command_line import options as options_module
-from command_line import saved, tables
 from command_line.builders import Context
 from command_line.commands import COMMANDS, EXPERIMENTS
 from command_line.files import check_file
@@ -115,6 +115,14 @@ def test_the_page_of_prompts(reports):
     rows = re.findall(r"^(.{40}) +(\d+\.\d\d) +\d+ +(\d+\.\d\d) +\d+ +\d+\.\d\d +\d\.\d\d  (yes|7 of 7)$", page, re.M)
     assert [row[0].rstrip() for row in rows] == [*(row["beginning"] for row in report["rows"]), "all 7"]
     assert report["all"]["seconds"] == pytest.approx(sum(row["seconds"] for row in report["rows"]))
+
+
+def test_the_page_of_drafters(reports):
+    page = reports["drafters"][1]
+    for kind in ("tales", "repeating"):
+        table = page.split(f"\n{kind}: ")[1].split("\n\n")[0].splitlines()[2:]
+        assert [line.split("  ")[1] for line in table] == [*DRAFTERS, "noisy (0.2)", "oracle"]
+        assert all(line.endswith("exact") for line in table)
 
 
 def test_the_page_of_the_gamma_table(reports):
@@ -297,6 +305,12 @@ def test_what_cannot_be_done_is_refused_before_anything_runs(options, message):
 def test_what_a_command_cannot_do(name, options, message):
     with pytest.raises(ValueError, match="^" + re.escape(message)):
         COMMANDS[name](**options)
+
+
+def test_the_audit_needs_transformers(monkeypatch):
+    monkeypatch.setattr(audit, "HAS_TRANSFORMERS", False)
+    with pytest.raises(ValueError, match=r"^audit needs PyTorch and transformers, which are missing: "):
+        COMMANDS["audit"]()
 
 
 def test_plots_need_matplotlib(monkeypatch, tmp_path):

@@ -5,7 +5,7 @@ import importlib
 import numpy as np
 import pytest
 from helpers import ROOT
-from students import drafters, models, more_verifiers, samplers, verifiers
+from students import drafters, models, more_verifiers, samplers, tree_verifiers, verifiers
 
 import speculative
 from speculative.testing import check_drafter, check_language_model, check_sampler, check_verifier, watch
@@ -13,6 +13,7 @@ from speculative.testing import check_drafter, check_language_model, check_sampl
 GRADERS = {
     verifiers: check_verifier,
     more_verifiers: check_verifier,
+    tree_verifiers: lambda verifier: check_verifier(verifier, trees=True),
     drafters: lambda drafter: check_drafter(drafter, n_vocab=3),
     models: check_language_model,
     samplers: check_sampler,
@@ -21,6 +22,7 @@ GRADERS = {
 SLOW = {  # seconds each, all in all some ten
     "samplers: arrays", "samplers: bonus thrown away", "samplers: cuts", "samplers: one row at a time",
     "samplers: plain", "samplers: ignores sampling", "samplers: temperature twice", "verifiers: racing",
+    "tree_verifiers: by_recursion", "tree_verifiers: match",
 }  # fmt: skip
 
 
@@ -28,7 +30,7 @@ def students(kind, modules=GRADERS):
     """(grader, what is handed in, words) of all that are of a kind: RIGHT, NOTES or WRONG."""
     found = []
     for module in modules:
-        for name, entry in getattr(module, kind).items():
+        for name, entry in getattr(module, kind, {}).items():
             given, words = (entry, ()) if kind == "RIGHT" else entry
             label = f"{module.__name__.split('.')[1]}: {name}"
             marks = [pytest.mark.slow] if label in SLOW else []

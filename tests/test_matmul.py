@@ -138,6 +138,19 @@ def test_a_slow_thread_takes_fewer_parts():
     assert len(taken.get(threading.main_thread(), [])) <= 1
 
 
+def test_an_error_in_another_thread_is_raised_here():
+    met = threading.Barrier(2)
+
+    def work(parts):
+        met.wait(timeout=60)
+        if threading.current_thread() is not threading.main_thread():
+            raise MemoryError("no room")
+
+    for _ in range(3):
+        with pytest.raises(MemoryError, match="no room"):
+            threads.share(work, range(4), 2)
+
+
 def test_rows_of_weight_zero_and_more_columns_change_nothing(strategy):
     """What attention needs: a row that sees n tokens, computed among rows that see more."""
     q, keys, values = random(2, 9, 40), random(2, 40, 1024, seed=1), random(2, 1024, 48, seed=2)

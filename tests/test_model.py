@@ -184,19 +184,21 @@ def interrupted(call, n):
 @pytest.mark.parametrize("make", [lambda model: model, lambda model: EarlyExit(model, 1)], ids=["GPT2", "EarlyExit"])
 def test_a_call_interrupted_at_any_line_leaves_the_model_right(make):
     """Ctrl-C may come between any two lines; later calls give the same results as a new model."""
-    model, fresh, n = make(random_gpt2(SHAPE)), make(random_gpt2(SHAPE)), 1
+    model, fresh = make(random_gpt2(SHAPE)), make(random_gpt2(SHAPE))
     expected = {}
     for tokens in ([1, 2, 7, 8, 9], [1, 2, 3, 4]):
         fresh.reset()
         expected[tuple(tokens)] = fresh(tokens).tobytes()
-    is_interrupted = True
-    while is_interrupted:
-        model([1, 2, 3, 4])
-        is_interrupted = interrupted(lambda: model([1, 2, 7, 8]), n)
-        for tokens, logits in expected.items():
-            assert model(list(tokens)).tobytes() == logits, f"interrupted at line {n}"
-        n += 1
-    assert n > 50
+    chain, tree = ([1, 2, 3, 4],), ([1, 2, 3, 7, 8], 4, [-1, -1, 1])  # the branch 7, 8 has to move
+    for before, during in ((chain, ([1, 2, 7, 8],)), (tree, ([1, 2, 7, 8, 5, 6], 3, [-1, -1]))):
+        is_interrupted, n = True, 1
+        while is_interrupted:
+            model(*before)
+            is_interrupted = interrupted(lambda: model(*during), n)  # noqa: B023, called at once
+            for tokens, logits in expected.items():
+                assert model(list(tokens)).tobytes() == logits, f"interrupted at line {n}"
+            n += 1
+        assert n > 50
 
 
 def test_tokens_may_come_as_any_sequence_and_stay_as_they_are():

@@ -114,7 +114,7 @@ def test_the_workflow_passes_actionlint():
     subprocess.run(["actionlint", WORKFLOW], check=True, timeout=60)
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/measurements.md"])
+@pytest.mark.parametrize("name", ["README.md", "docs/measurements.md", "docs/engines.md"])
 def test_the_python_blocks_run(name):
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
     examples = doctest.DocTestParser().get_doctest("\n".join(blocks(PAGES[name], "python")), {}, name, name, 0)

@@ -13,10 +13,12 @@ from command_line.builders import copying
 from command_line.commands import COMMANDS
 from command_line.help import help_text
 from command_line.registry import DRAFTERS, RULES, DrafterKind, Rule
+from command_line.texts import TALES
 from speculative import Draft, Verdict
 
 FEW = {"n_prompts": 3, "n_tokens_to_generate": 4}
 SMALL = {"target_model_size": "tiny-draft", "exit_layer": 1}
+load = lru_cache(gpt2np.load)
 
 
 @dataclass
@@ -36,11 +38,13 @@ def reject_all(draft, target_probs, rng):
 
 
 @pytest.fixture
-def with_a_drafter_and_a_rule(monkeypatch):
+def with_a_drafter_and_a_rule(monkeypatch, tmp_path):
     build = lambda context: copying(context, Stutter(context.target.n_vocab), "the last token")  # noqa: E731
     monkeypatch.setitem(DRAFTERS, "stutter", DrafterKind("stutter", build, "the last token again", draws=False))
     monkeypatch.setitem(RULES, "reject_all", Rule("reject_all", reject_all, "accepts nothing"))
-    monkeypatch.setattr("gpt2np.load", lru_cache(gpt2np.load))
+    monkeypatch.setattr("gpt2np.load", load)
+    (tmp_path / "tales").write_text(TALES.read_text(encoding="utf-8")[:40_000], encoding="utf-8")
+    monkeypatch.setattr("command_line.texts.TALES", tmp_path / "tales")
 
 
 def test_a_new_drafter_and_a_new_rule_are_options_and_in_the_help(with_a_drafter_and_a_rule, capsys):

@@ -22,10 +22,10 @@ def test_the_generated_tokens_have_the_distribution_of_the_target():
     """With real random numbers; test_verifiers.py has the exact distribution, by enumeration.
 
     Of n samples over m outcomes, P(sum |frequency - probability| >= e) <= 2^m exp(-n e^2 / 2), which is below 1e-13 for
-    n = 12000, m = 27 and e = 0.0905 (Weissman et al. 2003, theorem 2.1). The seed is fixed; a bias of the size of e is
+    n = 6000, m = 27 and e = 0.128 (Weissman et al. 2003, theorem 2.1). The seed is fixed; a bias of the size of e is
     what this can see.
     """
-    n, n_tokens, epsilon, K, sampling, draft_sampling = 12_000, 3, 0.0905, 3, Sampling(0.7), Sampling(1.5)
+    n, n_tokens, epsilon, K, sampling, draft_sampling = 6_000, 3, 0.128, 3, Sampling(0.7), Sampling(1.5)
     assert 2**27 * math.exp(-n * epsilon**2 / 2) < 1e-13
     law = TARGET.distribution([0, 1], n_tokens, sampling)
     assert abs(sum(law.values()) - 1) < 1e-12
@@ -38,18 +38,18 @@ def test_the_generated_tokens_have_the_distribution_of_the_target():
 
 @pytest.fixture(scope="module")
 def greedy_texts(tiny_pair):
-    """Three prompts and the target's own 60 tokens after each."""
+    """Three prompts and the target's own 40 tokens after each."""
     target, _, tokenizer = tiny_pair
     texts = ("Once upon a time", '"Who are you?" said the', "<|endoftext|>")
     alone = AutoregressiveSampler(target, sampling=GREEDY)
-    return [alone.generate(tokenizer.encode(text, special=True), 60) for text in texts]
+    return [alone.generate(tokenizer.encode(text, special=True), 40) for text in texts]
 
 
 @pytest.mark.parametrize("K", range(1, 9))
 def test_greedy_tokens_equal_those_of_the_target_alone(tiny_pair, greedy_texts, K):
     sampler = speculative_sampler(*tiny_pair[:2], K, GREEDY)
     for alone in greedy_texts:
-        np.testing.assert_array_equal(sampler.generate(alone.prompt, 60).tokens, alone.tokens)
+        np.testing.assert_array_equal(sampler.generate(alone.prompt, 40).tokens, alone.tokens)
 
 
 @pytest.mark.parametrize("K", range(1, 9))

@@ -6,16 +6,17 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from helpers import random_gpt2
+from helpers import random_gpt2, random_heads
 
 import speculative
 from command_line.museum import entry
 from command_line.views import museum_page
-from gpt2np import EarlyExit, HParams
+from gpt2np import EarlyExit, Heads, HParams
 from speculative import (
     AutoregressiveSampler,
     Draft,
     EarlyExitDrafter,
+    HeadsDrafter,
     ModelDrafter,
     NGramDrafter,
     NGramModel,
@@ -292,7 +293,8 @@ def drafters():
     """Some of each exported drafter; a new one must be added here."""
     model, text = TableModel.random(3), [0, 1, 2, 0, 1, 1, 0]
     table = NGramModel.from_tokens(text, n_vocab=3)
-    whole = EarlyExit(random_gpt2(HParams(n_vocab=3, n_ctx=23, n_embd=15, n_head=3, n_layer=2)), 1)
+    shape = HParams(n_vocab=3, n_ctx=23, n_embd=15, n_head=3, n_layer=2)
+    whole, heads = EarlyExit(random_gpt2(shape), 1), Heads(random_gpt2(shape), random_heads(shape))
     all_options = Sampling(0.7, top_k=2, top_p=0.9, min_p=0.1, repetition_penalty=1.3)
     return {
         "ModelDrafter": [
@@ -301,6 +303,7 @@ def drafters():
             ModelDrafter(model, threshold=0.4),
         ],
         "EarlyExitDrafter": [EarlyExitDrafter(whole), EarlyExitDrafter(whole, threshold=0.4)],
+        "HeadsDrafter": [HeadsDrafter(heads, ([-1, 0], [0, 1]))],  # trees: test_heads.py
         "NGramDrafter": [NGramDrafter(table), NGramDrafter(table, sampling=all_options, threshold=0.4)],
         "NoisyDrafter": [NoisyDrafter(model, 0.3, sampling=all_options)],
         "OracleDrafter": [OracleDrafter(model)],
@@ -311,7 +314,7 @@ def drafters():
 
 def test_every_exported_drafter_is_looked_at():
     exported = {name for name in speculative.__all__ if name.endswith("Drafter")} - {"Drafter"}
-    assert exported == drafters().keys()
+    assert exported - {"TreeDrafter", "RecyclingDrafter"} == drafters().keys()  # trees: test_tree_drafters.py
 
 
 @pytest.mark.parametrize("name", drafters())

@@ -183,6 +183,8 @@ def test_every_row_of_a_tree_is_bitwise_that_of_its_path(models, strategy, kind,
 
 @pytest.mark.parametrize("strategy", matmul.STRATEGIES)
 def test_a_greedy_text_through_trees_is_the_same(models, strategy, monkeypatch):
+    if not matmul.probe()[strategy]["invariant"]:
+        pytest.skip(f"{strategy} is not batch-invariant on this machine")
     monkeypatch.setattr(matmul, "chosen", (strategy, strategy))
     target, oracle = (gpt2np.GPT2(model.params, model.hparams) for model in models)
     own = AutoregressiveSampler(oracle, sampling=Sampling(temperature=0)).generate([5, 6], 40, keep_probs=True)

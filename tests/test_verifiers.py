@@ -104,7 +104,7 @@ def test_every_exact_verifier_passes_its_grader(name):
 def test_every_exported_verifier_says_what_it_is():
     """What has an `exactness` is a verifier; one that is exact passes the grader, one that is LOSSY does not."""
     found = {name: thing for name in speculative.__all__ if hasattr(thing := getattr(speculative, name), "exactness")}
-    assert found.keys() == {"rejection", "exact_match", "block", "Lenient", "Typical"}
+    assert found.keys() == {"rejection", "exact_match", "block", "traversal", "Lenient", "Typical"}
     for thing in found.values():
         verifier = thing() if isinstance(thing, type) else thing
         if verifier.exactness == "exact":

@@ -11,9 +11,7 @@ accelerator if there is one, otherwise on the CPU. Nothing imports this file at 
 Sources: Muon (https://kellerjordan.github.io/posts/muon) for the matrices of the blocks, AdamW for everything else;
 in equal time on two CPU cores this reached a lower loss than AdamW alone. The draft learns from the target's
 distributions, both on the tales and on text that the target wrote, as in DistillSpec, arXiv:2310.08461.
-
-Here the path through gpt2np ends; it continues with speculative decoding.
-Next: ../../speculative/interfaces.py
+Next: train_heads.py
 """
 
 import json

@@ -47,9 +47,9 @@ class PromptLookupDrafter:
         return one_hot([], self.n_vocab)
 
 
-def one_hot(tokens, n_vocab):
+def one_hot(tokens, n_vocab, parents=None):
     """A draft of tokens that are certain: one-hot rows."""
     tokens = np.array(tokens, dtype=np.int64)
     probs = np.zeros((len(tokens), n_vocab))
     probs[np.arange(len(tokens)), tokens] = 1
-    return Draft(tokens, probs)
+    return Draft(tokens, probs, None if parents is None else np.array(parents, dtype=np.int64))

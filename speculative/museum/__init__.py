@@ -9,6 +9,9 @@ distribution, and another check sees them.
     >>> EXHIBITS["residual from the target"].grader.__name__
     'check_verifier'
 
+TREE_EXHIBITS has the mistakes that only trees can have. Their toy case is one place with two candidates, drawn from
+q = (.1, .1, .1, .7) where the target has p = (.2, .2, .4, .2).
+
 Next: verifiers.py
 """
 
@@ -22,7 +25,8 @@ from ..drafters.model import ModelDrafter
 from ..exact import exact_distribution
 from ..probs import Sampling
 from ..sampler import SpeculativeSampler
-from . import drafters, models, samplers, verifiers
+from . import drafters, models, samplers, siblings, tree_drafters, tree_models, tree_verifiers, verifiers
+from .trees import toy_distributions
 from .verifiers import CONSTRUCTED  # noqa: F401, for those who list the exhibits
 
 
@@ -36,6 +40,7 @@ class Exhibit:
     seen: str  # links to public projects, or CONSTRUCTED
     grader: Callable  # the check that catches it
     hint: str  # a regular expression for the beginning of its message
+    draft: tuple | None = None  # of a verifier of trees: how siblings are drawn in its toy case, and the parents
 
 
 def collected():
@@ -53,7 +58,19 @@ def collected():
     return exhibits
 
 
-EXHIBITS = collected()
+def collected_trees():
+    """The exhibits of trees, dict name -> Exhibit."""
+    found = {}
+    for module in (siblings, tree_verifiers):
+        for name, (wrong, draft, what, seen, hint) in module.EXHIBITS.items():
+            found[name] = Exhibit(name, wrong, what, seen, testing.check_verifier, hint, draft)
+    for module, grader in ((tree_drafters, testing.check_drafter), (tree_models, testing.check_language_model)):
+        for name, (wrong, what, seen, hint) in module.EXHIBITS.items():
+            found[name] = Exhibit(name, wrong, what, seen, grader, hint)
+    return found
+
+
+EXHIBITS, TREE_EXHIBITS = collected(), collected_trees()
 
 TARGET, DRAFT = testing.TableModel.random(3, seed=2, n_ctx=12), testing.TableModel.random(3, seed=102, n_ctx=12)
 SAMPLING, K, PROMPT, N_TOKENS = Sampling(temperature=0.5), 2, [0, 1], 3
@@ -73,16 +90,19 @@ def sampler_with(exhibit):
 
 @lru_cache
 def law_error(exhibit):
-    """The largest error in the distribution of the first three tokens, on the toy case at temperature 0.5.
+    """The largest error in the distribution of the tokens of the exhibit's toy case; see `sampler_with` and trees.py.
 
     Computed once per exhibit: some need thousands of paths, and seconds.
     """
+    if exhibit.name in TREE_EXHIBITS:
+        output, wanted = toy_distributions(exhibit)
+    else:
 
-    def generated(rng):
-        result = sampler_with(exhibit).generate(list(PROMPT), N_TOKENS, rng)
-        return [int(token) for token in getattr(result, "tokens", result)][:N_TOKENS]
+        def generated(rng):
+            result = sampler_with(exhibit).generate(list(PROMPT), N_TOKENS, rng)
+            return [int(token) for token in getattr(result, "tokens", result)][:N_TOKENS]
 
-    output, wanted = exact_distribution(generated), TARGET.distribution(PROMPT, N_TOKENS, SAMPLING)
+        output, wanted = exact_distribution(generated), TARGET.distribution(PROMPT, N_TOKENS, SAMPLING)
     return max(abs(output.get(tokens, 0) - wanted.get(tokens, 0)) for tokens in output.keys() | wanted.keys())
 
 

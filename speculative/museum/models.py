@@ -1,6 +1,6 @@
 """Language models whose answer is for other tokens than they were given.
 
-Next: ../theory.py
+Next: siblings.py
 """
 
 from .verifiers import CONSTRUCTED

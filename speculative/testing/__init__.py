@@ -9,7 +9,8 @@ They need only NumPy and take seconds, so they work in a notebook cell, in a tes
 the result, not at the code: exact distributions by enumeration (exact.py) on small cases, which `seed` varies, and a
 few properties that no distribution shows. Any solution with the right distribution passes, in whatever style it is
 written. An error inside the graded code is reported with the case that caused it, and a call that hangs is ended.
-`TableModel` is a language model small enough to enumerate completely.
+`TableModel` is a language model small enough to enumerate completely. `TorchDraws` enumerates code that is written in
+PyTorch; it is imported on request, as it needs PyTorch.
 Next: table.py
 """
 
@@ -20,3 +21,11 @@ from .table import TableModel
 from .verifiers import check_verifier
 
 __all__ = ["TableModel", "check_drafter", "check_language_model", "check_sampler", "check_verifier"]
+
+
+def __getattr__(name):
+    if name == "TorchDraws":
+        from .torch_draws import TorchDraws
+
+        return TorchDraws
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,7 +1,7 @@
 """Hints for a verifier that is right for one draft token: from its decisions on two.
 
 The ratios p / q of the two tokens lie on both sides of 1, and all rows are different.
-Next: drafters.py
+Next: tree_hints.py
 """
 
 import numpy as np

@@ -6,6 +6,7 @@ Next: block_hints.py
 import numpy as np
 
 from ..probs import residual
+from .drafter_hints import of_temperature
 from .mistakes import NEW_NUMBERS, PROBABILITIES, new_number_each, softmax, with_uniform
 from .small_errors import same
 
@@ -34,6 +35,12 @@ def of_bonus(case, p, q, steps):
         )
     if all_are(lambda x, row: softmax(row)):
         return PROBABILITIES
+    powers = {round(of_temperature(step.bonus, wanted) or 0.0, 6) for _, step, wanted in known}
+    if len(powers) == 1 and abs(min(powers) - 1) > 0.05 and 0.0 not in powers:
+        return (
+            f"the bonus is drawn at another temperature than its row (the row to the power {powers.pop():g}): draw "
+            "from the target's last row as it is, after temperature, top-k and top-p"
+        )
     if all_are(lambda x, row: np.full(4, 0.25)):
         return "you drew the bonus from all tokens with equal probability; draw it from the target's last row"
     if all_are(lambda x, row: new_number_each(row)):

@@ -115,27 +115,27 @@ class Case:
 
         arguments = draft.tokens, draft.probs, target_probs
         verdict = asked(lambda: verifier(draft, target_probs, rng), "your verifier", where, arguments)
-        return tuple(tokens), *read(verdict, self, where)
+        return tuple(tokens), *read(verdict, self.K, self.n_vocab, where)
 
 
-def read(verdict, case, where):
+def read(verdict, n_drafted, n_vocab, where):
     """(n_accepted, next_token) of a verdict; AssertionError unless it is a valid one."""
     try:
         n_accepted, next_token = operator.index(verdict.n_accepted), operator.index(verdict.next_token)
     except (AttributeError, TypeError):
         hint = f"return Verdict(n_accepted, next_token), two whole numbers; you returned {shortened(verdict)}"
         fail(hint, *why_no_verdict(verdict), f"  {where()}")
-    if not 0 <= n_accepted <= case.K:
-        bonus = "; the bonus is not counted" if n_accepted == case.K + 1 else ""
-        hint = f"n_accepted must lie between 0 and the {case.K} draft tokens; you returned {n_accepted}{bonus}"
+    if not 0 <= n_accepted <= n_drafted:
+        bonus = "; the bonus is not counted" if n_accepted == n_drafted + 1 else ""
+        hint = f"n_accepted must lie between 0 and the {n_drafted} draft tokens; you returned {n_accepted}{bonus}"
         fail(hint, f"  {where()}")
-    if not 0 <= next_token < case.n_vocab:
+    if not 0 <= next_token < n_vocab:
         details = [f"  {where()}"]
-        if next_token == case.n_vocab:
+        if next_token == n_vocab:
             details.append(
                 "  the cumulative sum ends below the uniform number: divide the residual by its sum before drawing"
             )
-        hint = f"next_token must be a token from 0 to {case.n_vocab - 1}; you returned {next_token}"
+        hint = f"next_token must be a token from 0 to {n_vocab - 1}; you returned {next_token}"
         fail(hint, *details)
     return n_accepted, next_token
 

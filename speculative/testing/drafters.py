@@ -1,15 +1,18 @@
 """The grader of drafters: each draft token must be drawn from exactly the row that comes with it.
 
-Next: drafter_hints.py
+Next: tree_drafters.py
 """
 
 import itertools
 
 import numpy as np
 
+from ..exact import hashable
+from ..tree import is_chain
 from .cases import enumerated, shortened, show
 from .drafter_hints import of_draft, of_rows
-from .watch import Progress, asked, fail, note
+from .tree_drafters import of_siblings, tree_of
+from .watch import ONE_SEED, Progress, asked, fail, note
 
 PROMPTS = ([0], [1, 0], [0, 1, 1, 0], [1, 0, 1, 0, 1])
 
@@ -19,7 +22,8 @@ def check_drafter(drafter, *, n_vocab=None, seed=0):
 
     At most K tokens, none for K = 0; for each a row of probabilities that sums to 1; and given that there is an i-th
     token, and the tokens before it, its distribution is row i. This fails also if a token was drawn and then dropped:
-    the kept tokens then no longer have the distribution of their row.
+    the kept tokens then no longer have the distribution of their row. A draft may be a tree: then no path has more than
+    K tokens, and the tokens before include the elder siblings.
 
     Parameters
     ----------
@@ -47,10 +51,29 @@ def check_question(drafter, prompt, K, n_vocab):
     def proposed(rng):
         return propose(drafter, list(prompt), K, rng, n_vocab)
 
-    law = enumerated(proposed, "your drafter", lambda law: all(is_right(law, i) for i in range(K)))
-    for i in range(K):
+    law = enumerated(proposed, "your drafter", lambda law: all(is_right(law, i) for i in range(longest(law))))
+    if not all(is_right(law, i) for i in range(longest(law))) and remembers(drafter, prompt, K, n_vocab):
+        fail(
+            f"your drafter keeps something between calls, such as random numbers: the same text and the same rng gave "
+            f"another draft after a draft for another text; {ONE_SEED}",
+            f"  for tokens = {prompt}, K = {K}",
+        )
+    for i in range(longest(law)):
         check_guess(law, i, f"  after the tokens {prompt}, K = {K}")
     return law
+
+
+def remembers(drafter, prompt, K, n_vocab):
+    """Whether the draft for this text depends on the call before, for another text."""
+    drafts = []
+    for seed, before in itertools.product(range(8), range(2)):
+        propose(drafter, list(PROMPTS[0]), K, np.random.default_rng([before, seed]), n_vocab)
+        drafts.append(hashable(propose(drafter, list(prompt), K, np.random.default_rng(seed), n_vocab)))
+    return any(a != b for a, b in zip(drafts[::2], drafts[1::2]))
+
+
+def longest(law):
+    return max(len(guesses) for guesses, *_ in law)
 
 
 def check_form(drafter):
@@ -76,7 +99,7 @@ def check_array(drafter, law, n_vocab):
 
 
 def propose(drafter, tokens, K, rng, n_vocab):
-    """The draft as (tokens, rows); AssertionError unless it has the right form."""
+    """The draft as (tokens, rows, parents); AssertionError unless it has the right form. Of a chain, -1, 0, 1, ..."""
 
     def where():
         return f"for tokens = {[int(token) for token in tokens]}, K = {K}"
@@ -94,9 +117,10 @@ def propose(drafter, tokens, K, rng, n_vocab):
                 f"{type(array).__name__}: {ARRAYS}",
                 f"  {where()}",
             )
-    check_shapes(guesses, rows, K, n_vocab, where)
+    parents = getattr(draft, "parents", None)
+    check_shapes(guesses, rows, None if parents is not None else K, n_vocab, where)
     check_values(guesses, rows, where)
-    return guesses, rows
+    return guesses, rows, list(range(-1, len(guesses) - 1)) if parents is None else tree_of(parents, guesses, K, where)
 
 
 ARRAYS = "Draft(np.array(tokens, dtype=np.int64), np.reshape(rows, (len(tokens), n_vocab)))"
@@ -104,9 +128,9 @@ ARRAYS = "Draft(np.array(tokens, dtype=np.int64), np.reshape(rows, (len(tokens),
 
 def check_shapes(guesses, rows, K, n_vocab, where):
     n = len(guesses) if guesses.ndim else 0
-    if guesses.ndim != 1 or n > K:
+    if guesses.ndim != 1 or (K is not None and n > K):  # None: a tree, whose depth is checked later
         many = f"you have {n}" if guesses.ndim == 1 else f"yours has the shape {guesses.shape}"
-        fail(f"a draft has at most K = {K} tokens, in one dimension; {many}", f"  {where()}")
+        fail(f"a draft has at most {'' if K is None else f'K = {K} '}tokens, in one dimension; {many}", f"  {where()}")
     if rows.ndim != 2 or len(rows) != n or (n_vocab and rows.shape[1] != n_vocab):
         empty = ": where nothing is drafted, the rows are np.empty((0, n_vocab))" if n == 0 and rows.size == 0 else ""
         size = "n_vocab" if not n_vocab else f"n_vocab = {n_vocab}"
@@ -138,32 +162,41 @@ def check_values(guesses, rows, where):
 
 
 def drawn(law, i):
-    """The draws of token i: a dict (tokens before, rows before, row i) -> weights [n_vocab] of the tokens; and a dict
-    (tokens before, rows before) -> the probability of drafts that start so."""
+    """The draws of token i: a dict (tokens before, rows before, row i, parents so far) -> weights [n_vocab] of the
+    tokens; and a dict (tokens before, rows before) -> the probability of drafts that start so."""
     weights, reached = {}, {}
-    for (guesses, rows), probability in law.items():
+    for (guesses, rows, parents), probability in law.items():
         if len(guesses) >= i:
             before = guesses[:i], rows[:i]
             reached[before] = reached.get(before, 0) + probability
         if len(guesses) > i:
-            of_row = weights.setdefault((*before, rows[i]), np.zeros(len(rows[i])))
+            of_row = weights.setdefault((*before, rows[i], parents[: i + 1]), np.zeros(len(rows[i])))
             of_row[guesses[i]] += probability
     return weights, reached
 
 
 def is_right(law, i):
     return all(
-        np.allclose(weights / weights.sum(), row, rtol=0, atol=1e-12) for (*_, row), weights in drawn(law, i)[0].items()
+        np.allclose(weights / weights.sum(), row, rtol=0, atol=1e-12)
+        for (*_, row, _), weights in drawn(law, i)[0].items()
     )
 
 
 def check_guess(law, i, where):
     """The distribution of the i-th token, given the tokens before it and that there is one, against row i."""
     weights, reached = drawn(law, i)
-    for (guesses, rows, row), some in weights.items():
+    for key, some in weights.items():
+        guesses, rows, row, _ = key
         if not np.allclose(some / some.sum(), row, rtol=0, atol=1e-12):
-            siblings = {key[2]: w for key, w in weights.items() if key[:2] == (guesses, rows)}
             after = f"{where}, draft tokens {list(guesses)} before" if guesses else where
-            fail(of_draft(law, i, (guesses, rows, row), siblings, reached[guesses, rows]), "", after,
+            fail(explanation(law, i, key, weights, reached[guesses, rows]), "", after,
                  f"  token {i + 1} comes with the row        {show(row)}",
                  f"  but is drawn from the distribution {show(some / some.sum())}")  # fmt: skip
+
+
+def explanation(law, i, key, weights, reached):
+    """The mistake in a sentence; `key` and `weights` are of `drawn`."""
+    if not all(is_chain(parents) for _, _, parents in law):
+        return of_siblings(law, i, key, weights[key] / weights[key].sum())
+    siblings = {other[2]: some for other, some in weights.items() if other[:2] == key[:2]}
+    return of_draft({key[:2]: share for key, share in law.items()}, i, key[:3], siblings, reached)

@@ -61,7 +61,7 @@ def diagnose(verifier, failed, rng):
     for look in looks:
         if hint := look(case, p, q, steps):
             return hint
-    return of_kind(failed) or of_block(verifier) or of_case(verifier, failed)
+    return of_lists(verifier) or of_kind(failed) or of_block(verifier) or of_case(verifier, failed)
 
 
 def of_asking(case, p, q, steps):
@@ -76,6 +76,12 @@ def of_asking(case, p, q, steps):
         return (
             "you accept every draft token, whatever the target says, and draw nothing: accept with probability "
             "min(1, p / q)"
+        )
+    greedy = all(same(step.bonus, np.eye(4)[case.p[(x,)].argmax()]) for x, step in enumerate(steps) if step.accepted)
+    if greedy and same(accepted, p > 0.09):  # min(epsilon, delta exp(-entropy)) with Medusa's numbers, for this p
+        return (
+            "your verifier draws nothing from rng, and accepts every draft token above a threshold: typical "
+            "acceptance, which is LOSSY; accept with probability min(1, p / q)"
         )
     return (
         "your verifier draws nothing from rng: whether a draft token is accepted must be drawn with rng; here it is "
@@ -178,6 +184,20 @@ def of_case(verifier, case):
         "the draft tokens are accepted as they should be, but the token after them is not drawn from the right "
         "distribution"
     )
+
+
+def of_lists(verifier):
+    """Rows without their zeros, as lists of (token, probability), of which the i-th are subtracted from each other."""
+    case = Case(4, 1, "random", np.random.default_rng(0))
+    case.p[()], case.q[()] = np.array([0, 0.45, 0.25, 0.3]), np.array([0.5, 0.1, 0.4, 0])
+    step = Step.of(verifier, case, 2)
+    wrong = np.maximum(case.p[()] - np.array([0, 0.5, 0.1, 0.4]), 0)
+    if same(step.replaced, wrong / wrong.sum()):
+        return (
+            "your residual subtracts the probabilities of different tokens: max(0, p - q) goes by token id, not by "
+            "place in two lists that leave out the tokens of probability 0"
+        )
+    return None
 
 
 def of_kind(failed):

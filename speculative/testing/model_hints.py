@@ -1,6 +1,6 @@
 """Hints for language models: the mistake in a sentence, found by asking for the same tokens again among others.
 
-Next: ../museum/__init__.py
+Next: torch_draws.py
 """
 
 import numpy as np

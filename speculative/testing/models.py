@@ -1,22 +1,24 @@
 """The grader of language models: the logits must depend on the tokens alone.
 
-Next: model_hints.py
+Next: tree_models.py
 """
 
 import numpy as np
 
 from .cases import shortened
 from .model_hints import BEFORE, explanation, same
+from .tree_models import check_trees, takes_parents
 from .watch import Sources, asked, fail, note
 
 
-def check_language_model(model, *, seed=0, n_calls=60):
+def check_language_model(model, *, seed=0, n_calls=60, trees=None):
     """Raise AssertionError unless model(tokens, n_last) returns logits [n_last, n_vocab] that depend only on the
     tokens.
 
     The model is called in a random walk that extends, branches and shortens the text, as a sampler does, with one list
     that changes between the calls. A cache that is not rolled back gives another answer when the same tokens are
-    reached in another way; a missing causal mask gives another answer when later tokens change.
+    reached in another way; a missing causal mask gives another answer when later tokens change. A model whose call has
+    the parameter `parents` is asked for trees, too: each row must be that of the model on the path alone.
 
     Parameters
     ----------
@@ -24,6 +26,8 @@ def check_language_model(model, *, seed=0, n_calls=60):
         With the attributes n_vocab and n_ctx.
     seed : int
     n_calls : int
+    trees : bool, optional
+        Whether to ask for trees; by default if the call has the parameter `parents`.
     """
     check_form(model)
     for n_last in (1, 2, 4):
@@ -34,6 +38,8 @@ def check_language_model(model, *, seed=0, n_calls=60):
     if wrong:
         fail(*explanation(lambda tokens, n_last: ask(model, tokens, n_last), wrong, sources))
     check_logits(model)
+    if takes_parents(model) if trees is None else trees:
+        check_trees(model, lambda tokens, n_last: ask(model, list(tokens), n_last), seed)
     try:
         asked(lambda: model(np.array([0, 1]), n_last=1), "your model", lambda: "for an array of tokens")
     except AssertionError as error:

@@ -1,6 +1,6 @@
 """The grader of verifiers: the tokens of a round must have the target's distribution, whatever the draft.
 
-Next: hints.py
+Next: tree_cases.py
 """
 
 import itertools
@@ -9,6 +9,8 @@ import math
 import numpy as np
 
 from ..exact import CannotEnumerate
+from ..interfaces import takes_trees
+from . import tree_hints, tree_verifiers
 from .cases import TOLERANCE, Case, enumerated, largest_difference, show_laws
 from .hints import diagnose, story
 from .watch import Progress, fail, note
@@ -20,13 +22,15 @@ CASES = [  # (n_vocab, K, kind), small ones first: the first that fails is shown
 ]  # fmt: skip
 
 
-def check_verifier(verifier, *, seed=0):
+def check_verifier(verifier, *, seed=0, trees=None):
     """Raise AssertionError unless the verifier is exact.
 
     The joint distribution of the tokens of a round, continued by the target to K + 1 tokens, must equal the target's to
     1e-12, for K = 0 to 3 and for distributions that depend on the tokens before: random ones, with zeros, one-hot,
     equal, disjoint. A token of target probability 0 must not pass if the uniform number is exactly 0, and the arguments
-    must not be modified. Prints a note if the verifier is exact but slower than it could be.
+    must not be modified. A verifier that takes trees is then given some: siblings drawn independently, without
+    replacement, one of them drawn, or the likeliest. Prints a note if the verifier is exact but slower than it could
+    be.
 
     Parameters
     ----------
@@ -34,18 +38,28 @@ def check_verifier(verifier, *, seed=0):
         (draft, target_probs, rng) -> Verdict.
     seed : int
         Varies the distributions.
+    trees : bool, optional
+        Whether to give it trees; by default if it says so, in its attribute `trees`.
     """
     check_form(verifier)
     rng = np.random.default_rng(seed)
-    with Progress("check_verifier", len(CASES)) as progress:
-        for shape in CASES:
-            case = Case(*shape, rng)
-            rounds = check_case(verifier, case, rng)
-            if shape == (3, 2, "random"):
-                typical = case, rounds
-            progress.step()
-    check_zero(verifier, rng)
+    trees = takes_trees(verifier) if trees is None else trees
+    groups = [(CASES[:3], tree_verifiers.PAIRS), (CASES[3:], tree_verifiers.CASES)]
+    with Progress("check_verifier", sum(len(chains) + len(shapes) * trees for chains, shapes in groups)) as progress:
+        passed = []
+        for chains, shapes in groups:
+            for shape in chains:
+                case = Case(*shape, rng)
+                rounds = check_case(verifier, case, rng)
+                if shape == (3, 2, "random"):
+                    typical = case, rounds
+                progress.step()
+            if trees:
+                tree_verifiers.check_trees(verifier, shapes, rng, progress, passed)
+        check_zero(verifier, rng)
     tell_what_is_given_away(*typical)
+    if trees:
+        tree_hints.tell_what_is_given_away(verifier)
 
 
 def check_case(verifier, case, rng):

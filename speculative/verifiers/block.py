@@ -6,7 +6,7 @@ wrong. Exact, and no exact rule that uses one draft accepts more on average. For
 Source: Sun et al., arXiv:2403.10444, algorithm 2, equations (4) and (5), theorem 1. Optimal
 among rules that use only the probabilities along the draft: theorem 2; among all rules: Thomas and Pal,
 arXiv:2602.16961.
-Next: lenient.py
+Next: traversal.py
 """
 
 import numpy as np

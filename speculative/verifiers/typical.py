@@ -8,15 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..interfaces import Verdict
-
 
 @dataclass(frozen=True)
 class Typical:
     """LOSSY: accepts a draft token x if p(x) > min(epsilon, delta * exp(-H(p))), H the entropy in nats.
 
-    The token after the accepted ones is the most probable for the target. Nothing is drawn. At temperature 0 the output
-    is the target's greedy text.
+    Of a tree, the longest path on which every token is accepted; of several, the first. The token after the accepted
+    ones is the most probable for the target. Nothing is drawn. At temperature 0 the output is the target's greedy text.
 
     Parameters
     ----------
@@ -40,17 +38,20 @@ class Typical:
     epsilon: float = 0.09
     delta: float = 0.3
     exactness = "LOSSY"
+    trees = True
 
     def __repr__(self):
         return f"Typical(epsilon={self.epsilon}, delta={self.delta}) LOSSY"
 
     def __call__(self, draft, target_probs, rng):
-        n_accepted = 0
-        for token, p in zip(draft.tokens, target_probs):
-            if not p[token] > min(self.epsilon, self.delta * np.exp(-entropy(p))):
-                break
-            n_accepted += 1
-        return Verdict(n_accepted, int(np.argmax(target_probs[n_accepted])))
+        paths = [[]]  # those on which every token is accepted
+        for path in paths:  # subtle: the list grows while it is read
+            node = path[-1] if path else -1
+            p = target_probs[node + 1]
+            least = min(self.epsilon, self.delta * np.exp(-entropy(p)))
+            paths += [[*path, child] for child in draft.children(node) if p[draft.tokens[child]] > least]
+        longest = max(paths, key=len)
+        return draft.verdict(longest, int(np.argmax(target_probs[([-1, *longest])[-1] + 1])))
 
 
 def entropy(p):

@@ -1,11 +1,10 @@
 """More wrong verifiers: the replacement, the bonus, blocks, what is returned, and what is raised."""
 
 import time
-from types import SimpleNamespace
 
 import numpy as np
 
-from speculative import Verdict, rejection, residual, sample_token
+from speculative import Draft, Verdict, rejection, residual, sample_token
 from speculative.museum.verifiers import residual_in_place
 
 from .verifiers import draws, template
@@ -75,15 +74,11 @@ WRONG |= {  # what replaces a rejected token
         ("float32",),
     ),
     "float32": (
-        lambda d, rows, rng: rejection(
-            SimpleNamespace(tokens=d.tokens, probs=np.float32(d.probs)), np.float32(rows), rng
-        ),
+        lambda d, rows, rng: rejection(Draft(d.tokens, np.float32(d.probs)), np.float32(rows), rng),
         ("float32",),
     ),
     "float16": (
-        lambda d, rows, rng: rejection(
-            SimpleNamespace(tokens=d.tokens, probs=np.float16(d.probs)), np.float16(rows), rng
-        ),
+        lambda d, rows, rng: rejection(Draft(d.tokens, np.float16(d.probs)), np.float16(rows), rng),
         ("float",),
     ),
     "all rows of the draft": (
@@ -206,7 +201,7 @@ WRONG |= {
     "None": (lambda *_: None, (FORM, "you returned None")),
     "a tuple": (returns(lambda v: (v.n_accepted, v.next_token)), (FORM, "you returned (")),
     "an array": (returns(lambda v: np.array([v.n_accepted, v.next_token])), (FORM, "you returned array(")),
-    "floats": (returns(lambda v: Verdict(float(v.n_accepted), v.next_token + 0.3)), (FORM, ".3)")),
+    "floats": (returns(lambda v: Verdict(float(v.n_accepted), v.next_token + 0.3)), (FORM, ".3,")),
     "n_accepted + 0.9": (returns(lambda v: Verdict(v.n_accepted + 0.9, v.next_token)), (FORM, ".9,")),
     "a token of a float": (returns(lambda v: Verdict(v.n_accepted, float(v.next_token))), (FORM,)),
     "a list of tokens": (returns(lambda v: [v.next_token]), (FORM,)),
@@ -311,7 +306,7 @@ WRONG["time"] = (
 WRONG |= {  # two draws where one would do, and others that look right
     "softmax of probabilities": (
         lambda d, rows, rng: rejection(
-            SimpleNamespace(tokens=d.tokens, probs=np.exp(d.probs) / np.exp(d.probs).sum(axis=1, keepdims=True)),
+            Draft(d.tokens, np.exp(d.probs) / np.exp(d.probs).sum(axis=1, keepdims=True)),
             np.exp(rows) / np.exp(rows).sum(axis=1, keepdims=True),
             rng,
         ),

@@ -1,0 +1,174 @@
+"""Heads: small layers on a model's last hidden state that guess the tokens further on, for speculative decoding.
+
+The model's own last layer turns the hidden state h at position t into the distribution of token t + 1. Head i turns the
+same h into a guess at token t + 1 + i, by a vector y that takes the place of h before the vocabulary projection:
+
+    Medusa    y = h + silu(h W + b)                             sees h only
+    Hydra     y = x A + silu(x W), x = (h, e[t+1], .., e[t+i])  sees the embeddings of the tokens before its own, too
+
+A pass of the model over the text and a draft yields h for every draft token. Once the draft is verified, the next one
+starts from the h of the last accepted token; so a whole draft costs a few small products and no pass. In exchange, h
+does not know the token that the model has added since. Medusa's heads never see it, nor each other's tokens; Hydra's
+first head sees it, and the second also the token that the first has proposed.
+
+Here h is the result of the final norm without its gain and bias, which y gets as h would. The heads are trained with
+the model frozen (tiny/train_heads.py). Leaves out: which tokens to propose (speculative/drafters/heads.py).
+Sources: Cai et al. (Medusa), arXiv:2401.10774, section 2.1.1; Ankner et al. (Hydra), arXiv:2402.05109, section 3.
+Next: tokenizer.py
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+from .errors import CheckpointError
+from .layers import layer_norm
+from .safetensors import read_safetensors
+from .threads import Lock
+from .token_tree import TokenTree, kept_slots
+
+KINDS = {"hydra": ("a", "w", "accepted"), "medusa": ("w", "b", "accepted")}  # what a head has
+FOLDERS = {"tiny-target": Path(__file__).parent / "tiny" / "tiny-heads"}
+
+
+class Heads:
+    """A language model with the logits of `model`, which keeps the hidden states of its last call for the heads.
+
+    Parameters
+    ----------
+    model : GPT2
+        Shared, not copied.
+    heads : list of dict
+        Head 1, head 2, ..., see `load_heads`.
+
+    Attributes
+    ----------
+    accepted : array [n_heads, n_ranks] float32
+        How often each head's most probable token, the second, and so on is the target's own in greedy text.
+    """
+
+    def __init__(self, model, heads):
+        self.model, self.heads = model, heads
+        self.n_vocab, self.n_ctx, self.hparams, self.params = model.n_vocab, model.n_ctx, model.hparams, model.params
+        check_fit(heads, model.hparams)
+        self.n_heads = len(heads)
+        self.n_params = sum(head[name].size for head in heads for name in head if name != "accepted")  # of the heads
+        self.accepted = np.array([head["accepted"] for head in heads])
+        self.cached, self.hidden = TokenTree(), model.hidden[:0]  # the last call's tokens, and the last rows' states
+        self.lock = Lock()
+
+    def __call__(self, tokens, n_last=1, parents=()):
+        with self.lock:
+            logits = self.model(tokens, n_last, parents)
+            self.cached, self.hidden = self.model.cached, self.model.hidden
+            return logits
+
+    def head_logits(self, tokens, paths):
+        """Logits [n_paths, n_vocab] float32 for the token after `tokens` and each path of draft tokens.
+
+        Parameters
+        ----------
+        tokens : list of int
+            The text, at least two tokens. All but the last have been through the model in its last call; if not, it is
+            called for them.
+        paths : array [n_paths, depth] int
+            Draft tokens that follow the text; depth 0 is for head 1, at most n_heads - 1 for the last.
+        """
+        paths = np.asarray(paths, dtype=np.int64)
+        n_paths, depth = paths.shape
+        if not depth < self.n_heads:
+            raise ValueError(f"expected paths of at most {self.n_heads - 1} tokens for the last head, got {depth}")
+        h = np.repeat(self.hidden_state(tokens[:-1])[None], n_paths, axis=0)
+        return self.head(depth + 1, h, np.concatenate([np.full((n_paths, 1), tokens[-1]), paths], axis=1))
+
+    def head(self, i, x, seen):
+        """Logits [n, n_vocab] float32 of head i, from 1, for hidden states x [n, n_embd].
+
+        `seen` [n, i] int: the i tokens after that of each hidden state. The logits are for the token after those.
+        """
+        head, last_norm, wte = self.heads[i - 1], self.params["ln_f"], self.params["wte"]
+        h = layer_norm(x, 1, 0)
+        if "a" in head:  # Hydra
+            h_and_e = np.concatenate([h, wte[seen.ravel()].reshape(len(h), -1)], axis=1)  # -> [n, (i + 1) * n_embd]
+            y = h_and_e @ head["a"] + silu(h_and_e @ head["w"])
+        else:
+            y = h + silu(h @ head["w"] + head["b"])
+        return (y * last_norm["g"] + last_norm["b"]) @ wte.T  # [n, n_embd] -> [n, n_vocab]
+
+    def hidden_state(self, tokens):
+        """The hidden state [n_embd] of the last of these tokens: kept, or by a call of the model."""
+        n_cached = len(self.cached.tokens)
+        n, slots = kept_slots(self.cached, n_cached, TokenTree(tokens))
+        row = (slots[-1] if slots else n - 1) - (n_cached - len(self.hidden))
+        if n + len(slots) < len(tokens) or row < 0:
+            self(tokens)
+            row = -1
+        return self.hidden[row]
+
+    def reset(self):
+        """Forget the hidden states and the model's cache. No result changes."""
+        with self.lock:
+            self.cached, self.hidden = TokenTree(), self.hidden[:0]
+            self.model.reset()
+
+
+def silu(x):
+    """x times the logistic function of x."""
+    return x / (1 + np.exp(-x))
+
+
+def load_heads(name_or_folder, kind="hydra"):
+    """A model's heads, float32: for each the parameters "a" and "w" (hydra) or "w" and "b" (medusa), and "accepted".
+
+    "accepted" [n_ranks]: how often its most probable token, the second, and so on is the target's own in greedy text.
+
+    Parameters
+    ----------
+    name_or_folder : str or Path
+        "tiny-target", whose heads are bundled, or a folder with heads.safetensors.
+    kind : str
+        "hydra" or "medusa".
+
+    Raises
+    ------
+    ValueError
+        If there are no such heads; CheckpointError, a ValueError, if the file is malformed.
+
+    Examples
+    --------
+    >>> [head["a"].shape for head in load_heads("tiny-target")]
+    [(512, 256), (768, 256), (1024, 256)]
+    """
+    if kind not in KINDS:
+        raise ValueError(f"unknown heads {kind!r:.40}: expected {' or '.join(KINDS)}")
+    path = FOLDERS.get(name_or_folder, Path(name_or_folder)) / "heads.safetensors"
+    if not path.exists():
+        raise ValueError(
+            f"{name_or_folder} has no heads: expected {' or '.join(FOLDERS)}, whose heads are bundled, or a folder "
+            "with heads.safetensors, as gpt2np/tiny/train_heads.py makes it"
+        )
+    tensors, heads = read_safetensors(path), []
+    while f"{kind}.{len(heads) + 1}.w" in tensors:
+        names = {name: f"{kind}.{len(heads) + 1}.{name}" for name in KINDS[kind]}
+        missing = [name for name in names.values() if name not in tensors]
+        if missing:
+            raise CheckpointError(f"{path}: {missing[0]} is missing: these are not whole {kind} heads")
+        heads.append({name: tensors[stored].astype(np.float32) for name, stored in names.items()})
+    if not heads:
+        raise CheckpointError(f"{path} has no heads of the kind {kind}: its first tensors are {sorted(tensors)[:3]}")
+    return heads
+
+
+def check_fit(heads, hparams):
+    """Raise ValueError unless these are heads for a model of this shape."""
+    if not heads:
+        raise ValueError("expected one head or more, got none")
+    n, ranks = hparams.n_embd, heads[0]["accepted"].shape
+    for i, head in enumerate(heads, 1):
+        wanted = {"a": ((i + 1) * n, n), "w": ((i + 1) * n, n)} if "a" in head else {"w": (n, n), "b": (n,)}
+        wanted["accepted"] = ranks
+        if (found := {name: array.shape for name, array in head.items()}) != wanted or len(ranks) != 1:
+            raise ValueError(
+                f"expected arrays of shapes {wanted} for head {i} of a model with n_embd {n}, got {found}: "
+                "these heads are another model's"
+            )

@@ -1,0 +1,33 @@
+"""The exercises of notebook 14. `serve`, `small_target` and `exact_distribution` are the notebook's."""
+
+import numpy as np
+
+from speculative import exact_distribution
+
+
+def most_texts(F, B, bytes_per_weight, K):
+    """m* tokens are free, and each text has K + 1 of them."""
+    return int(bytes_per_weight * F / (2 * B) // (K + 1))
+
+
+def audit(verify):
+    """Two texts, so that one can take the other's rows; three tokens, for two guesses in a round; both together."""
+    found = exact_distribution(lambda rng: serve(verify, [[0], [1]], [3, 2], rng))  # noqa: F821
+    first, second = small_target.distribution([0], 3), small_target.distribution([1], 2)  # noqa: F821
+    right = {(a, b): first[a] * second[b] for a in first for b in second}
+    return max(abs(found.get(texts, 0) - right.get(texts, 0)) for texts in {*found, *right})
+
+
+def match_batch(tokens, lengths, q, p, rng):
+    """A text's rows start after those of the texts before it, k + 1 for each; its guesses start at `first`."""
+    new, first = [], 0
+    for text, length in enumerate(lengths):
+        rows, guesses = p[first + text : first + text + length + 1], tokens[first : first + length]
+        kept = []
+        for i in range(length + 1):
+            kept.append(int(np.argmin(rng.exponential(size=rows.shape[1]) / rows[i])))
+            if i == length or kept[-1] != guesses[i]:
+                break
+        new.append(kept)
+        first += length
+    return new

@@ -1,0 +1,55 @@
+"""Drafting with heads on the target's last hidden state: no second model, and no pass of its own.
+
+Where the target keeps the hidden states of its last call and has heads that turn one of them into guesses at the next
+tokens, a draft costs a few small products. That is cheap enough for several candidates per place, and they are needed:
+the heads are right less often than a draft model. So the draft is a tree of the heads' most probable tokens, all of
+them certain: one-hot rows, exact with `exact_match` and `rejection` at any temperature.
+
+Head 1 guesses the token after the text, head 2 the one after that, so a tree has no more levels than there are heads.
+The first draft of a text costs a pass of the target over the prompt without its last token, if the target has not
+processed it; the target's cache keeps that for the call that follows.
+Sources: Cai et al. (Medusa), arXiv:2401.10774, section 2.3.3; Ankner et al. (Hydra), arXiv:2402.05109.
+Next: dials.py
+"""
+
+import numpy as np
+
+from ..tree import best_tree
+from .prompt_lookup import one_hot
+from .ranked import fixed_tree, top
+
+
+class HeadsDrafter:
+    """A tree of the heads' most probable tokens.
+
+    Parameters
+    ----------
+    target : LanguageModel
+        With heads, such as a gpt2np.Heads: `n_heads`; `accepted` [n_heads, n_ranks], how often the candidate of each
+        rank is right; `head_logits(tokens, paths) -> logits [n_paths, n_vocab]`. It must be the sampler's target, too.
+    tree : int or (parents, ranks)
+        The number of nodes, for the best tree of that size by `accepted`; or a shape, two lists of n int, as
+        `best_tree` returns them: ([-1, 0, 1], [0, 0, 0]) is a chain.
+    """
+
+    def __init__(self, target, tree=8):
+        if not hasattr(target, "head_logits"):
+            raise ValueError(
+                f"expected a target with heads, such as gpt2np.Heads(model, heads), got {target!r:.80}: "
+                "use another drafter, or train heads for it (gpt2np/tiny/train_heads.py)"
+            )
+        if np.ndim(tree) == 0 and tree < 1:
+            raise ValueError(f"expected a tree of 1 node or more, got {tree}")
+        self.target, self.tree = target, tree
+
+    def propose(self, tokens, K, rng):
+        text, n_levels = [int(token) for token in tokens], min(K, self.target.n_heads)
+        if n_levels < 1 or len(text) < 2:
+            return one_hot([], self.target.n_vocab)
+        shape = best_tree(self.tree, self.weights(), n_levels) if np.ndim(self.tree) == 0 else self.tree
+        likeliest = lambda paths, n: top(self.target.head_logits(text, paths), n)  # noqa: E731
+        return fixed_tree(shape, n_levels, likeliest, self.target.n_vocab)
+
+    def weights(self):
+        """`accepted`, at most n_vocab ranks, without the increases that are chance."""
+        return np.minimum.accumulate(self.target.accepted[:, : self.target.n_vocab], axis=-1)

@@ -1,0 +1,130 @@
+"""Drafting a tree with a model: several candidates for a place, level by level, one call of the model for each level.
+
+What a node's children are is a rule, (logits, q, k, rng) -> up to k pairs (token, row), where q is the draft's
+distribution after that node. Each row is the distribution of its token given its elder siblings, so `rejection` is
+exact with every rule here, and so is `exact_match`:
+
+    without   k draws without replacement: each child from what is left of q. The first is accepted as often as in a
+              chain, the others rarely, so the tree is best deep on one side
+    drawn     the first child is drawn from q outside of its k - 1 most probable tokens, which are the other children.
+              More often than with `without` one of the k is accepted, but which one is open, so each needs a subtree
+    top       the k most probable tokens, none of them drawn: good at temperature 0, where all three are the same, and
+              poor at 1
+
+A child that was drawn is never dropped afterwards, however improbable: the tokens that remain would not be draws from
+their rows. So a tree of drawn tokens has its shape beforehand, and only one of `top` may grow where the draft is sure.
+The model is called once for each level; what a level costs hardly depends on how many nodes it has.
+Sources: Hu et al., arXiv:2502.18779 (drawn); Chen et al. (Sequoia), arXiv:2402.12374, algorithm 2, and RSD,
+arXiv:2402.14160 (without); Li et al. (EAGLE-2), arXiv:2406.16858, section 4 (growing).
+Next: recycling.py
+"""
+
+import numpy as np
+
+from ..checks import check_logits
+from ..interfaces import Draft
+from ..probs import Sampling, sample_token
+from ..tree import children, is_chain
+from .ranked import grown_tree, top
+from .trie import merged
+
+
+def drawn(logits, q, k, rng):
+    """The first child from q outside of the k - 1 most probable tokens, then those."""
+    likeliest, outside = top(logits[None], k)[0], q.copy()
+    outside[likeliest[: k - 1]] = 0
+    mass = outside.sum()
+    if not mass:
+        return certain(likeliest, len(q))
+    return [(sample_token(outside / mass, rng), outside / mass), *certain(likeliest[: k - 1], len(q))]
+
+
+def without(logits, q, k, rng):
+    """Draws without replacement; where q is used up, the most probable of the other tokens."""
+    found, seen = [], set()
+    while len(found) < k and (mass := q.sum()) > 0:
+        row, q = q / mass, q.copy()
+        found.append((sample_token(row, rng), row))
+        q[found[-1][0]] = 0
+        seen.add(found[-1][0])
+    others = [token for token in top(logits[None], k)[0] if token not in seen]
+    return [*found, *certain(others[: k - len(found)], len(q))]
+
+
+def likeliest(logits, q, k, rng):
+    """The k most probable tokens, whatever the sampling is."""
+    return certain(top(logits[None], k)[0], len(q))
+
+
+RULES = {"without": without, "drawn": drawn, "top": likeliest}
+GROWTH = Sampling(temperature=0.3)  # at temperature 0 the first token is right more often than its probability says
+
+
+def certain(tokens, n_vocab):
+    """Tokens that are not drawn, with one-hot rows."""
+    return [(int(token), np.eye(1, n_vocab, token)[0]) for token in tokens]
+
+
+class TreeDrafter:
+    """A tree of a model's tokens.
+
+    Parameters
+    ----------
+    model : LanguageModel
+        With the target's vocabulary; it takes trees, as gpt2np's models and `ByPaths` do.
+    tree : (parents, ranks), or int
+        The shape, two lists of n int as `best_tree` and `widths` return them; or a number of nodes: then the tree of
+        that size with the largest probabilities (at temperature 0.3), which needs the rule "top".
+    children : str
+        The rule: "without", "drawn" or "top", see above.
+    sampling : Sampling
+        As in `ModelDrafter`.
+    """
+
+    def __init__(self, model, tree, *, children="without", sampling=Sampling()):
+        if children not in RULES:
+            raise ValueError(f"expected children to be one of {', '.join(RULES)}, got {children!r:.40}")
+        self.grown = np.ndim(tree) == 0
+        if self.grown and (children != "top" or tree < 1):
+            raise ValueError(f"a tree that grows needs 1 node or more and children='top', got {tree} and {children!r}")
+        self.model, self.tree, self.rule, self.sampling = model, tree, RULES[children], sampling
+
+    def propose(self, tokens, K, rng):
+        """At most K levels; fewer if the model's n_ctx is reached, which may be smaller than the target's."""
+        text, n_ctx, n_vocab = [int(token) for token in tokens], self.model.n_ctx, self.model.n_vocab
+        if self.grown:
+            levels = min(K, 1 + (n_ctx - len(text)) // self.tree)
+            return grown_tree(self.tree, levels, lambda paths, n: self.candidates(text, paths, n), n_vocab)
+        parents, drafted, rows, above = self.tree[0], [], [], []
+        level = [(-1, -1)]  # of the nodes drafted last, the number in the shape and in the draft; -1 is the text
+        for _ in range(K):
+            followed = any(children(parents, node) for node, _ in level)
+            if not followed or len(text) + len(drafted) > n_ctx:
+                break
+            below = []
+            for (node, place), logits, q in zip(level, *self.after(text, drafted, above, len(level))):
+                wanted = children(parents, node)
+                found = self.rule(logits, q, len(wanted), rng) if wanted else ()
+                for child, (token, row) in zip(wanted, found):
+                    below.append((child, len(drafted)))
+                    drafted.append(token)
+                    rows.append(row)
+                    above.append(place)
+            level = below
+        probs = np.reshape(rows, (len(rows), n_vocab))
+        return Draft(np.array(drafted, dtype=np.int64), probs, np.array(above, dtype=np.int64))
+
+    def after(self, text, drafted, parents, n):
+        """(logits, q), both [n, n_vocab], after the last n of the drafted tokens; after the text if there are none."""
+        tree, tokens = {} if is_chain(parents) else {"parents": parents}, [*text, *drafted]
+        logits = self.model(list(tokens), n_last=n, **tree)
+        check_logits(logits, n, self.model.n_vocab, "the draft model")
+        return logits, self.sampling(logits, tokens, **tree)
+
+    def candidates(self, text, paths, n):
+        """(tokens, probabilities), both [n_paths, n]: the n most probable after the text and each path."""
+        drafted, parents, ends = merged(paths)
+        logits, _ = self.after(text, drafted, parents, len(paths))
+        rows = [end - len(drafted) for end in ends]  # the nodes of the last level are the last of all
+        found, probs = top(logits[rows], n), GROWTH(logits[rows])
+        return found, np.take_along_axis(probs, found, -1)

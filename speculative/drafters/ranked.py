@@ -1,0 +1,90 @@
+"""Trees of ranked candidates: each node gets the likeliest tokens after its path, the second likeliest, and so on.
+
+Nothing is drawn, so every row is one-hot, and the draft is exact with `exact_match` and with `rejection` at any
+temperature. The two functions differ in the shape:
+
+    fixed_tree    given, for instance by `best_tree` from the acceptance of each rank
+    grown_tree    from the candidates' probabilities: it branches where they are unsure, and is deep where they are not
+
+Both go level by level, so that a model ranks the candidates after all nodes of a level at once. Its answers come from
+`likeliest`, which is all that distinguishes the drafters that use this file.
+Source: Cai et al. (Medusa), arXiv:2401.10774, section 2.3.3, for fixed trees; Li et al. (EAGLE-2), arXiv:2406.16858,
+section 4, for grown ones.
+Next: model_tree.py
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from ..tree import depths, path
+from .prompt_lookup import one_hot
+
+
+def fixed_tree(shape, n_levels, likeliest, n_vocab):
+    """The draft of a given shape.
+
+    Parameters
+    ----------
+    shape : (parents, ranks)
+        Two lists of n int, level by level, as `best_tree` returns them: a node takes the token of its rank, from 0,
+        among the candidates after its parent.
+    n_levels : int
+        Deeper nodes are left out.
+    likeliest : callable
+        (paths [n_paths, depth] int, n) -> tokens [n_paths, n] int: the n likeliest after the text and each path.
+    n_vocab : int
+    """
+    parents, ranks = shape
+    tokens, level_of = np.zeros(len(parents), np.int64), depths(parents)
+    for level in range(n_levels):
+        nodes = [node for node in range(len(parents)) if level_of[node] == level]
+        if not nodes:
+            break
+        above = sorted({parents[node] for node in nodes})
+        found = likeliest(paths_to(above, parents, tokens), 1 + max(ranks[node] for node in nodes))
+        for node in nodes:
+            tokens[node] = found[above.index(parents[node]), ranks[node]]
+    n = sum(level < n_levels for level in level_of)
+    return replace(one_hot(tokens[:n], n_vocab), parents=np.array(parents[:n], dtype=np.int64))
+
+
+def grown_tree(n, n_levels, likeliest, n_vocab):
+    """The draft of the n tokens with the largest joint probability, which are a tree, on at most n_levels levels.
+
+    `likeliest` as for `fixed_tree`, but it returns (tokens, their probabilities), two arrays [n_paths, n].
+    """
+    tokens, parents, values, level = [], [], [], [-1]  # values: the joint probability of the path to a node
+    for _ in range(n_levels):
+        found, probs = likeliest(paths_to(level, parents, tokens), n)
+        joint = probs * np.array([values[node] if node >= 0 else 1.0 for node in level])[:, None]
+        begin = len(tokens)
+        for row, rank in sorted(largest(joint, n)):
+            tokens.append(int(found[row, rank]))
+            parents.append(level[row])
+            values.append(joint[row, rank])
+        level = list(range(begin, len(tokens)))
+    # subtle: a node is never worth more than its parent or its elder sibling, which come first among equals
+    kept = sorted(np.argsort(-np.array(values), kind="stable")[:n].tolist())
+    place = {node: i for i, node in enumerate(kept)} | {-1: -1}
+    draft = one_hot([tokens[node] for node in kept], n_vocab)
+    return replace(draft, parents=np.array([place[parents[node]] for node in kept], dtype=np.int64))
+
+
+def paths_to(nodes, parents, tokens):
+    """The tokens on the path to each of these nodes, which are of one level: [n_nodes, depth] int64."""
+    return np.array([[tokens[i] for i in path(parents, node)] for node in nodes], dtype=np.int64)
+
+
+def largest(values, n):
+    """(row, column) of the n largest values, ties in order."""
+    flat = np.argsort(-values, axis=None, kind="stable")[:n]
+    return list(zip(*(part.tolist() for part in np.unravel_index(flat, values.shape))))
+
+
+def top(scores, n):
+    """The indices of the n largest scores in each row, the largest first: [n_rows, n_vocab] -> [n_rows, n]"""
+    n = min(n, scores.shape[-1])
+    found = np.argpartition(-scores, n - 1, axis=-1)[:, :n]
+    order = np.argsort(-np.take_along_axis(scores, found, -1), axis=-1, kind="stable")
+    return np.take_along_axis(found, order, -1)

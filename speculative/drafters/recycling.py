@@ -1,0 +1,70 @@
+"""Token recycling: what the target would have said after other tokens is kept, and drafts the next tree.
+
+Each row of the target's logits says which tokens are likely after a token, whether that token was accepted or not. A
+matrix keeps, for each token of the vocabulary, the most probable followers in the latest row after it. The draft is a
+tree of fixed shape: the child of rank r takes the r-th follower of its parent's token. It needs no model and no
+training, and drafting costs almost nothing; so it pays where a call with some more rows costs little more.
+
+Nothing is drawn: the rows are one-hot, and the draft is exact with `rejection` and `exact_match`, at any temperature.
+Source: Luo et al., arXiv:2408.08696.
+Next: heads.py
+"""
+
+import numpy as np
+
+from ..tree import best_tree
+from .prompt_lookup import one_hot
+from .ranked import top
+
+WEIGHTS = (0.4, 0.15, 0.08, 0.05, 0.03, 0.02, 0.015, 0.01)  # how often the follower of this rank is right, about
+
+
+class Recycling:
+    """A language model with the logits of `model`, which keeps the most probable followers of each token.
+
+    Parameters
+    ----------
+    model : LanguageModel
+        The target.
+    n_followers : int
+        How many to keep for each token: a matrix [n_vocab, n_followers], which texts in turn share.
+    """
+
+    def __init__(self, model, n_followers=8):
+        self.model, self.n_vocab, self.n_ctx = model, model.n_vocab, model.n_ctx
+        self.followers = np.full((model.n_vocab, min(n_followers, model.n_vocab)), -1)  # -1: not known yet
+
+    def __call__(self, tokens, n_last=1, parents=()):
+        """Logits [n_last, n_vocab], see `LanguageModel`."""
+        logits = self.model(tokens, n_last=n_last, **({"parents": parents} if len(parents) else {}))
+        self.followers[list(tokens[len(tokens) - n_last :])] = top(logits, self.followers.shape[1])
+        return logits
+
+
+class RecyclingDrafter:
+    """A tree of followers; a node whose parent's followers are not known yet is left out.
+
+    Parameters
+    ----------
+    target : Recycling
+        It must be the sampler's target, too.
+    tree : (parents, ranks)
+        The shape, two lists of n int, as `best_tree` returns them; by default of 16 nodes.
+    """
+
+    def __init__(self, target, tree=best_tree(16, WEIGHTS)):
+        n_followers = target.followers.shape[1]
+        if max(tree[1], default=0) >= n_followers:
+            raise ValueError(f"expected ranks below {n_followers}, the number of followers kept, got {max(tree[1])}")
+        self.target, self.tree = target, tree
+
+    def propose(self, tokens, K, rng):
+        drafted, parents, place = [], [], {-1: (-1, 0, int(tokens[-1]))}  # node of the shape: its place, depth, token
+        for node, (parent, rank) in enumerate(zip(*self.tree)):
+            above, depth, token = place.get(parent, (-1, K, 0))
+            follower = self.target.followers[token][rank] if depth < K else -1
+            if follower >= 0:
+                place[node] = len(drafted), depth + 1, int(follower)
+                drafted.append(int(follower))
+                parents.append(above)
+        return one_hot(drafted, self.target.n_vocab, parents)

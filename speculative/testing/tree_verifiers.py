@@ -1,0 +1,57 @@
+"""The grader of verifiers on token trees: exact for every way of drawing siblings, on trees of several shapes.
+
+Next: hints.py
+"""
+
+from ..exact import CannotEnumerate
+from .cases import TOLERANCE, enumerated, largest_difference, show, show_laws
+from .tree_cases import WAYS, TreeCase
+from .tree_hints import explanation
+from .watch import fail
+
+PAIR, THREE, UNEVEN, DEPTH_FIRST = [-1, -1], [-1, -1, -1], [-1, -1, 0, 0], [-1, 0, 0, -1, 3]
+PAIRS = [(3, PAIR, way, "random") for way in WAYS]  # (n_vocab, parents, way, kind); the first that fails is shown
+CASES = [
+    *((3, PAIR, "drawn without replacement", kind) for kind in ("zeros in p", "zeros in q", "one-hot p", "equal")),
+    (4, PAIR, "drawn without replacement", "disjoint"),
+    (3, THREE, "drawn independently", "random"),
+    (4, THREE, "drawn without replacement", "random"),
+    *((2, DEPTH_FIRST, way, "random") for way in WAYS),
+    (3, UNEVEN, "one drawn, then the likeliest", "zeros in p"),
+]
+
+
+def check_trees(verifier, shapes, rng, progress, passed):
+    """Raise AssertionError unless the tokens of a round with a tree, continued by the target, have its distribution.
+
+    `passed`, a list, gets the cases that are right.
+    """
+    for shape in shapes:
+        case = TreeCase(*shape, rng)
+        wanted, seen = case.wanted(), {}
+
+        def is_right(rounds, case=case, wanted=wanted, seen=seen):
+            seen["law"] = case.law(rounds)
+            return largest_difference(seen["law"], wanted) <= TOLERANCE
+
+        rounds = enumerated(lambda rng, case=case: case.run(verifier, rng), "your verifier", is_right)
+        if not is_right(rounds):
+            fail(mistake(verifier, case, passed), *story(case), *show_laws(seen["law"], wanted))
+        passed.append(case)
+        progress.step()
+
+
+def mistake(verifier, case, passed):
+    """The mistake in a sentence; `passed` are the cases that came before."""
+    try:
+        return explanation(verifier, case, passed)
+    except CannotEnumerate:
+        return "in a tree, the tokens of a round do not have the target's distribution"
+
+
+def story(case):
+    return [
+        "",
+        f"  a tree with parents = {case.parents}, siblings {case.way}; after the text",
+        f"  target p = {show(case.p[()])}, draft q = {show(case.q[()])}",
+    ]

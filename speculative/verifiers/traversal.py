@@ -1,0 +1,43 @@
+"""Traversal verification: decide on a tree from its leaves to the text, and accept more of it than level by level.
+
+Like block verification, of which it is the form for trees, it gives every node a chance after all nodes below it, so a
+token with a low ratio p / q can be made up for by those that follow. Exact for the same trees as rejection sampling:
+each row is the distribution of its token given the text, its ancestors and its elder siblings. On a chain it is block
+verification, verdict for verdict.
+Source: Weng et al., arXiv:2505.12398.
+Next: lenient.py
+"""
+
+import numpy as np
+
+from ..probs import sample_token
+
+
+def traversal(draft, target_probs, rng):
+    """The verdict on a draft, with one uniform number for each draft token.
+
+    Parameters and result as in `rejection`. A node has a row p, at first the target's, and the share of its probability
+    that the nodes below it and after it may still take, 1 for the text. Each child that is not accepted takes its part
+    of both.
+    """
+    uniforms = [rng.random() for _ in draft.tokens]
+
+    def visit(node, share, above):
+        """(accepted nodes, row of the next token), or None if neither the node nor one below it is accepted."""
+        p = target_probs[node + 1]
+        for child in draft.children(node):
+            token, q = draft.tokens[child], draft.probs[child]
+            if found := visit(child, min(share * p[token] / q[token], 1.0), (*above, child)):
+                return found
+            rest = np.maximum(share * p - q, 0)
+            mass = rest.sum()
+            p = rest / mass if mass > 0 else p
+            share = mass / (mass + 1 - share) if share < 1 else 1.0
+        return (above, p) if node < 0 or uniforms[node] < share else None
+
+    accepted, p = visit(-1, 1.0, ())
+    return draft.verdict(accepted, sample_token(p, rng))
+
+
+traversal.exactness = "exact"
+traversal.trees = True

@@ -1,0 +1,198 @@
+"""The checks in notebooks 11 to 14: what they say to wrong answers, and that other ways to be right pass."""
+
+import numpy as np
+import pytest
+import test_notebook_checks
+
+pytestmark = pytest.mark.notebooks
+check, solution = test_notebook_checks.check, test_notebook_checks.solution  # fixtures
+
+
+# ------------------------------------------------------------------------------------------------ 13
+
+
+def test_other_ways_to_alpha(check):
+    alpha = check("13", "check_my_alpha")
+    alpha(lambda p, q: 1 - abs(p - q).sum(axis=1).mean() / 2)
+    alpha(lambda p, q: sum(min(a, b) for rows in zip(p, q) for a, b in zip(*rows)) / len(p))
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (lambda p, q: np.minimum(p, q).sum(), "divide by their number"),
+        (lambda p, q: np.minimum(p.mean(axis=0), q.mean(axis=0)).sum(), "the p of its own position"),
+        (lambda p, q: (p * q).sum(axis=1).mean(), "independent draws agree"),
+        (lambda p, q: np.minimum(p, q).mean(), "add up over the vocabulary"),
+        (lambda p, q: 1 - abs(p - q).sum(axis=1).mean(), "counts each rejected guess twice"),
+        (lambda p, q: np.maximum(p - q, 0).sum(axis=1).mean(), "the rejected share"),
+        (lambda p, q: np.minimum(p, q).sum(axis=1), "one number, the mean over the positions"),
+    ],
+)
+def test_wrong_alphas(answer, message, check):
+    with pytest.raises(AssertionError, match=message):
+        check("13", "check_my_alpha")(answer)
+
+
+def bigram(last, p, n_vocab, *, unseen=None, divide=True, add_at=True):
+    table, n_contexts = np.zeros((n_vocab, n_vocab)), np.bincount(last, minlength=n_vocab)
+    if add_at:
+        np.add.at(table, last, p)
+    else:
+        table[last] += p
+    if divide:
+        table /= np.maximum(n_contexts, 1)[:, None]
+    table[n_contexts == 0] = p.mean(axis=0) if unseen is None else unseen
+    return table
+
+
+def in_a_loop(last, p, n_vocab):
+    rows = [[row for token, row in zip(last, p) if token == a] for a in range(n_vocab)]
+    return [np.mean(some, axis=0) if some else np.mean(p, axis=0) for some in rows]
+
+
+@pytest.fixture
+def check_bigram(check):
+    found, rows = check("13", "check_bigram"), np.full((3, 4), 0.25)
+    contexts = np.array([[1, 0], [2, 1], [1, 2]])
+    small = {"contexts": contexts, "contexts_new": contexts, "p_train": rows, "p_new": rows}
+    found.__globals__.update(small, target=type("Small", (), {"n_vocab": 4}))
+    return found
+
+
+def test_other_ways_to_a_bigram_table(check_bigram, solution):
+    check_bigram(solution("13", "bigram_from_rows"))
+    check_bigram(lambda last, p, n_vocab: np.array(in_a_loop(last, p, n_vocab)))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"add_at": False}, "adds once for each different token"),
+        ({"divide": False}, "divide by the number of contexts"),
+        ({"unseen": np.nan}, "0 / 0"),
+        ({"unseen": 0}, "no distribution"),
+        ({"unseen": 1 / 5}, "not the uniform row"),
+    ],
+)
+def test_wrong_bigram_tables(options, message, check_bigram):
+    with pytest.raises(AssertionError, match=message):
+        check_bigram(lambda *arguments: bigram(*arguments, **options))
+
+
+def test_a_bigram_table_the_wrong_way_round(check_bigram):
+    with pytest.raises(AssertionError, match="rows and columns"):
+        check_bigram(lambda *arguments: bigram(*arguments).T)
+
+
+def softmax(z):
+    e = np.exp(z)
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+def row_by_row(z, p):
+    jacobians = [np.diag(q) - np.outer(q, q) for q in softmax(z)]
+    return np.array([-jacobian @ row for jacobian, row in zip(jacobians, p)])
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (lambda z, p: -row_by_row(z, p), "the sign"),
+        (lambda z, p: row_by_row(z, p) / len(z), "do not divide by n"),
+        (lambda z, p: -p, "the softmax is missing"),
+        (lambda z, p: -softmax(z) * p, "the term with the sum"),
+        (lambda z, p: softmax(z) - p, "the cross-entropy"),
+        (lambda z, p: row_by_row(z, softmax(z) < p), r"1 - sum min\(p, q\)"),
+        (lambda z, p: row_by_row(z, p)[0], "one gradient for each row"),
+    ],
+)
+def test_gradients_of_matching(answer, message, check):
+    match = check("13", "check_match_gradient", "def softmax", "def gradient(")
+    match(row_by_row)
+    with pytest.raises(AssertionError, match=message):
+        match(answer)
+
+
+# ------------------------------------------------------------------------------------------------ 14
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (lambda F, B, b, K: int(b * F / (2 * B) // K), r"K \+ 1 tokens"),
+        (lambda F, B, b, K: int(b * F / (2 * B)), "tokens in one pass"),
+        (lambda F, B, b, K: int(2 * F / B // (K + 1)), "weights of 4 bytes"),
+        (lambda F, B, b, K: int(F / B // (K + 1)), "weights of 2 bytes"),
+        (lambda F, B, b, K: -int(-b * F / (2 * B) // (K + 1)), "round down"),
+        (lambda F, B, b, K: b * F / (2 * B) / (K + 1), "a whole number"),
+    ],
+)
+def test_how_many_texts(answer, message, check, solution):
+    most_texts = check("14", "check_most_texts")
+    most_texts(solution("14", "most_texts"))
+    most_texts(lambda F, B, b, K: max(n for n in range(1000) if 2 * n * (K + 1) / F <= b / B))
+    with pytest.raises(AssertionError, match=message):
+        most_texts(answer)
+
+
+def auditing(names, prompts, n_tokens, together=True):
+    """An audit like the solution's, of these texts."""
+
+    def audit(verify):
+        found = names["exact_distribution"](lambda rng: names["serve"](verify, prompts, n_tokens, rng))
+        errors, right = [], {(): 1.0}
+        for i, (prompt, n) in enumerate(zip(prompts, n_tokens)):
+            one = names["small_target"].distribution(prompt, n)
+            right = {(*texts, text): a * b for texts, a in right.items() for text, b in one.items()}
+            alone = {text: sum(p for texts, p in found.items() if texts[i] == text) for text in one}
+            errors += [abs(alone[text] - one[text]) for text in one]
+        if together:
+            errors += [abs(found.get(texts, 0) - right.get(texts, 0)) for texts in {*found, *right}]
+        return max(errors)
+
+    return audit
+
+
+def test_audits(check):
+    audit = check("14", "check_audit", "def verify_batch")
+    names = audit.__globals__
+    audit(auditing(names, [[0], [1]], [3, 2]))
+    audit(auditing(names, [[1], [1]], [3, 3]))
+    wrong = {
+        "two guesses are checked": auditing(names, [[0]], [2]),
+        "put a second text into the batch, with guesses": auditing(names, [[0]], [3]),
+        "both texts together": auditing(names, [[0], [1]], [3, 2], together=False),
+        "compare probabilities of whole texts": lambda verify: 0.0,
+        "the audit says": lambda verify: 0.1,
+        "one number": lambda verify: np.nan,
+    }
+    for message, answer in wrong.items():
+        with pytest.raises(AssertionError, match=message):
+            audit(answer)
+
+
+def matching(rows_from_text, guesses_from_first):
+    def match_batch(tokens, lengths, q, p, rng):
+        new, first = [], 0
+        for text, length in enumerate(lengths):
+            kept = []
+            for i in range(length + 1):
+                row = p[first + i + text * rows_from_text]
+                kept.append(int(np.argmin(rng.exponential(size=len(row)) / row)))
+                if i == length or kept[-1] != tokens[i + first * guesses_from_first]:
+                    break
+            new.append(kept)
+            first += length
+        return new
+
+    return match_batch
+
+
+def test_repaired_engines(check, solution):
+    repaired = check("14", "check_match_batch", "def verify_batch", "def greedy_guesses")
+    repaired(solution("14", "match_batch"))
+    repaired(matching(True, True))
+    for answer in matching(False, True), matching(True, False), matching(False, False):
+        with pytest.raises(AssertionError, match=r"where do those of the second text start\?|with its own guesses\?"):
+            repaired(answer)

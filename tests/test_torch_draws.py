@@ -1,0 +1,212 @@
+"""PyTorch's random functions under enumeration: known distributions, what is refused, rules right and wrong, engines.
+
+All of it needs PyTorch: group `peers`.
+"""
+
+import json
+import random
+
+import numpy as np
+import pytest
+
+from command_line import audit
+from command_line.main import main
+from speculative import CannotEnumerate, exact_distribution
+
+torch = pytest.importorskip("torch")
+pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("default")]
+TorchDraws = pytest.importorskip("speculative.testing.torch_draws").TorchDraws
+
+P, Q = torch.tensor([[0.5, 0.2, 0.3], [0.1, 0.6, 0.3]]), torch.tensor([[0.25, 0.5, 0.25]])
+
+
+def distribution(code, **options):
+    def run(rng):
+        with TorchDraws(rng, **options):
+            return code()
+
+    return exact_distribution(run)
+
+
+def check(code, expected, atol=1e-12, **options):
+    found = distribution(code, **options)
+    assert found.keys() == expected.keys(), found
+    for outcome, probability in expected.items():
+        np.testing.assert_allclose(found[outcome], probability, rtol=0, atol=atol)
+
+
+def test_functions_that_are_answered():
+    half = torch.tensor([0.5, 0.25, 0.25], dtype=torch.float64)
+    check(lambda: torch.multinomial(half, 1).item(), {0: 0.5, 1: 0.25, 2: 0.25})
+    check(lambda: torch.multinomial(4 * half, 2).tolist(), {
+        (0, 1): 0.25, (0, 2): 0.25, (1, 0): 1 / 6, (1, 2): 1 / 12, (2, 0): 1 / 6, (2, 1): 1 / 12,
+    })  # fmt: skip
+    check(lambda: torch.multinomial(half[None, :2], 1, replacement=True).tolist(), {((0,),): 2 / 3, ((1,),): 1 / 3})
+    check(lambda: torch.distributions.Categorical(half).sample().item(), {0: 0.5, 1: 0.25, 2: 0.25})
+    check(lambda: torch.bernoulli(half[:2]).tolist(), {
+        (0.0, 0.0): 0.375, (0.0, 1.0): 0.125, (1.0, 0.0): 0.375, (1.0, 1.0): 0.125,
+    })  # fmt: skip
+    check(lambda: bool(torch.rand(1) < 0.25), {True: 0.25, False: 0.75})
+    check(lambda: (torch.rand_like(half) <= half).tolist().count(True), {
+        0: 9 / 32, 1: 15 / 32, 2: 7 / 32, 3: 1 / 32,
+    })  # fmt: skip
+    check(lambda: torch.rand(2, 3)[1, 0].item() < 0.25, {True: 0.25, False: 0.75})
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_computing_with_uniform_numbers(n):
+    quarter = {True: 0.25, False: 0.75}
+    for code in (
+        lambda: torch.rand(n, 3).T[1].unsqueeze(0)[0, 0] * 2 < 0.5,
+        lambda: torch.tensor([0.5]) > torch.rand(n)[-1:] * 2,
+        lambda: 1 - torch.rand(n)[0] > 0.75,
+        lambda: (torch.rand(n, dtype=torch.float64) + 1).view(-1, 1)[0] / 4 <= 0.3125,
+        lambda: -torch.rand(n).reshape(1, n)[:, 0] >= torch.tensor(-0.25),
+        lambda: next(iter(torch.rand(n))) < 0.25,
+    ):
+        check(lambda: bool(code()), quarter)  # noqa: B023
+        check(lambda: bool(code()), quarter, atol=2**-23, grid=24)  # noqa: B023
+    check(lambda: [bool(u < t) for u in torch.rand(n) for t in (0.5, 0.25)][:2], {
+        (True, True): 0.25, (True, False): 0.25, (False, False): 0.5,
+    })  # fmt: skip
+
+
+def test_the_grid_of_float32():
+    """PyTorch's own torch.rand is 0 once in 2 ** 24 draws, so that u <= p / q accepts what has p = 0."""
+    step = 2.0**-24
+    check(lambda: bool(torch.rand(1) <= 0), {False: 1})
+    check(lambda: bool(torch.rand(1) <= 0), {True: step, False: 1 - step}, grid=24)
+    check(lambda: bool(torch.rand(1) < 0), {False: 1}, grid=24)
+    for threshold, below, at_most in ((0.5, 2, 3), (0.3, 2, 2), (0.75, 3, 4), (1.0, 4, 4)):
+        for code, of_4 in (
+            (lambda u, t: u < t, below), (lambda u, t: t > u, below), (lambda u, t: 1 - u > 1 - t, below),
+            (lambda u, t: u <= t, at_most), (lambda u, t: t >= u, at_most), (lambda u, t: -u >= -t, at_most),
+        ):  # fmt: skip
+            found = distribution(lambda: bool(code(torch.rand(1), torch.tensor(threshold))), grid=2)  # noqa: B023
+            assert found.get(True, 0) == of_4 / 4, (threshold, of_4)
+
+
+def test_the_numbers_of_torch_are_on_that_grid():
+    drawn = torch.rand(1000, generator=torch.Generator().manual_seed(0)).double() * 2**24
+    assert (drawn == drawn.round()).all()
+
+
+REFUSED = {
+    "uniform_": lambda: torch.empty(2).uniform_(),
+    "exponential_": lambda: (P / torch.empty_like(P).exponential_(1)).argmax(),
+    "bernoulli_": lambda: torch.empty(2).bernoulli_(0.5),
+    "normal_": lambda: torch.empty(2).normal_(),
+    "randn": lambda: torch.randn(2),
+    "randint": lambda: torch.randint(3, (2,)),
+    "dropout|bernoulli_": lambda: torch.nn.functional.dropout(P, 0.5),
+    "generator": lambda: torch.multinomial(P, 1, generator=torch.Generator()),
+    "generator=": lambda: torch.rand(2, generator=torch.Generator()),
+    "np.random": lambda: np.random.rand(),  # noqa: NPY002
+    "the module random": lambda: random.random(),
+    "default_rng": lambda: np.random.default_rng(0).random(),
+    "_local_scalar_dense|item": lambda: float(torch.rand(1)),
+    "log": lambda: torch.log(torch.rand(1)),
+    "sort": lambda: torch.rand(3).sort(),
+}
+
+
+@pytest.mark.parametrize("grad", [torch.enable_grad, torch.inference_mode])
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_refused(name, grad):
+    with pytest.raises(CannotEnumerate, match=name.rstrip("=")), grad():
+        distribution(REFUSED[name])
+
+
+def test_two_uniform_numbers_cannot_be_compared():
+    with pytest.raises(TypeError, match="'<' not supported between"):  # PyTorch's wording of any TypeError there
+        distribution(lambda: torch.rand(2)[0] < torch.rand(2)[1])
+
+
+def test_attention_without_dropout_is_not_refused():
+    q = torch.ones(1, 1, 2, 4)
+    with torch.inference_mode():
+        distribution(lambda: torch.nn.functional.scaled_dot_product_attention(q, q, q).shape[0])
+        with pytest.raises(CannotEnumerate, match="draws random numbers and cannot be enumerated"):
+            distribution(lambda: torch.nn.functional.scaled_dot_product_attention(q, q, q, dropout_p=0.5))
+
+
+def test_weights_that_torch_refuses():
+    for weights in ([0.0, 0.0], [-1.0, 2.0], [float("nan"), 1.0]):
+        with pytest.raises(RuntimeError, match="expected weights of 0 or more, not all 0"):
+            distribution(lambda: torch.multinomial(torch.tensor(weights), 1))  # noqa: B023
+
+
+# ------------------------------------------------------------------------------------------------ rules and engines
+
+
+def rule(p, q, draft, correct):
+    """Speculative sampling as it is written in PyTorch: p [K + 1, n], q [K, n], draft [K]."""
+    rows = torch.arange(len(draft))
+    ratio = p[rows, draft] / q[rows, draft]
+    accepted = torch.rand_like(ratio) <= ratio
+    n = int((~accepted).cumsum(0).lt(1).sum())
+    if n == len(draft):
+        last = p[n]
+    elif correct:
+        last = (p[n] - q[n]).clamp(min=0)
+    else:
+        last = p[n]  # the correction from the target itself
+    return [*draft[:n].tolist(), torch.multinomial(last / last.sum(), 1).item()]
+
+
+def error_of(correct):
+    """The total variation distance of the first two tokens' distribution to the target's."""
+
+    def first_two():
+        draft = torch.multinomial(Q[0], 1)
+        tokens = rule(P, Q, draft, correct)
+        if len(tokens) == 1:
+            tokens.append(torch.multinomial(P[1], 1).item())
+        return tokens
+
+    found = distribution(first_two)
+    wanted = {(a, b): float(P[0, a] * P[1, b]) for a in range(3) for b in range(3)}
+    return sum(abs(found.get(x, 0) - wanted.get(x, 0)) for x in found.keys() | wanted.keys()) / 2
+
+
+def test_a_right_and_a_wrong_rule():
+    assert error_of(correct=True) < 1e-7
+    # rejected with probability 0.3; then P instead of the residual (5 / 6, 0, 1 / 6)
+    np.testing.assert_allclose(error_of(correct=False), 0.3 * (5 / 6 - 0.5), atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["top_k 2", "a stop token"])
+def test_an_engine(name):
+    """generate() of transformers: with the draft as without it."""
+    pytest.importorskip("transformers")
+    row = audit.entry(name, audit.SETTINGS[name])
+    assert row["verdict"] == "lossless" and row["outcomes"] >= 8 and row["distance"] < 1.4e-7 and row["paths"] > 20
+
+
+def test_the_audit_of_a_wrong_engine(monkeypatch, tmp_path, capsys):
+    """Its report is as those of the other commands: kept part by part, and read again."""
+    engine = pytest.importorskip("transformers.generation.utils")
+    rule = engine._speculative_sampling
+
+    def with_another_row(ids, draft_logits, *rest, **more):
+        return rule(ids, draft_logits / 2, *rest, **more)
+
+    monkeypatch.setattr(engine, "_speculative_sampling", with_another_row)
+    monkeypatch.setattr(audit, "SETTINGS", {"top_k 2": audit.SETTINGS["top_k 2"]})
+    arguments = ["audit", "--json", str(tmp_path / "a.json")]
+    assert main(arguments) == 0
+    page, report = capsys.readouterr().out, json.loads((tmp_path / "a.json").read_text())
+    (row,) = report["rows"]
+    assert row["verdict"] == "NOT LOSSLESS" and 0.01 < row["distance"] < 1 and report["finished"]
+    assert "NOT LOSSLESS" in page and f"have probability {row['worst']['with_draft']:.4f} with the draft" in page
+    monkeypatch.setattr(audit, "entry", lambda *_: 1 / 0)
+    assert main(arguments) == 0 and capsys.readouterr().out == page
+
+
+def test_an_engine_that_fails_is_a_row(monkeypatch):
+    engine = pytest.importorskip("transformers.generation.utils")
+    monkeypatch.setattr(engine, "_speculative_sampling", lambda *_, **__: 1 / 0)
+    row = audit.entry("top_k 2", audit.SETTINGS["top_k 2"])
+    assert row["verdict"] == "fails" and row["message"].startswith("ZeroDivisionError")
+    report = {"transformers": "1", "torch": "2", "rows": [row]}
+    assert "top_k 2: generate() fails: ZeroDivisionError" in audit.page(report)

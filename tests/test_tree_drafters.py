@@ -1,0 +1,202 @@
+"""Drafters of trees: what they propose, by hand, and that every one of them is exact in the loop."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from speculative import (
+    AutoregressiveSampler,
+    ByPaths,
+    Recycling,
+    RecyclingDrafter,
+    Sampling,
+    SpeculativeSampler,
+    TreeDrafter,
+    best_tree,
+    exact_distribution,
+    exact_match,
+    rejection,
+    widths,
+)
+from speculative.drafters import model_tree
+from speculative.drafters.model_tree import RULES
+from speculative.drafters.trie import merged, trie
+from speculative.testing import TableModel
+from speculative.tree import depths, of_ranks
+
+TARGET, DRAFT = TableModel.random(3, seed=1), TableModel.random(3, seed=2)
+GREEDY = Sampling(temperature=0)
+
+
+def error_of(make, n_tokens, verifier=rejection, K=2, sampling=Sampling()):
+    """The largest error of a probability of the text; make(target) -> (target, drafter), built for each text."""
+
+    def text(rng):
+        target, drafter = make(ByPaths(TARGET))
+        sampler = SpeculativeSampler(target, drafter, verifier=verifier, K=K, sampling=sampling)
+        return tuple(sampler.generate([0, 1], n_tokens, rng).tokens.tolist())
+
+    found = exact_distribution(text)
+    alone = AutoregressiveSampler(TARGET, sampling=sampling)
+    wanted = exact_distribution(lambda rng: tuple(alone.generate([0, 1], n_tokens, rng).tokens.tolist()))
+    return max(abs(found.get(tokens, 0) - wanted.get(tokens, 0)) for tokens in found.keys() | wanted.keys())
+
+
+# ------------------------------------------------------------------------------------------------ a model's tree
+
+
+@pytest.mark.parametrize("children", RULES)
+@pytest.mark.parametrize("tree", [widths(2, 1), widths(3), best_tree(4, [0.6, 0.3], 2)], ids=["2,1", "3", "best"])
+def test_a_models_tree_is_exact(children, tree):
+    for draft_sampling in (Sampling(), Sampling(0.6, top_k=2), GREEDY):
+        drafter = TreeDrafter(ByPaths(DRAFT), tree, children=children, sampling=draft_sampling)
+        assert error_of(lambda target, drafter=drafter: (target, drafter), 2) < 1e-12
+
+
+@pytest.mark.parametrize("children", RULES)
+def test_over_several_rounds_and_with_exact_match(children):
+    drafter = TreeDrafter(ByPaths(DRAFT), widths(2), children=children)
+    assert error_of(lambda target: (target, drafter), 3) < 1e-12
+    assert error_of(lambda target: (target, drafter), 2, exact_match) < 1e-12
+
+
+def test_a_drawn_tree_that_is_pruned_afterwards_is_caught():
+    """The bug that the header warns of: three draws without replacement, of which the two likeliest are kept."""
+
+    class Pruned(TreeDrafter):
+        def propose(self, tokens, K, rng):
+            draft = TreeDrafter.propose(self, tokens, K, rng)
+            kept = np.argsort(-draft.probs[np.arange(len(draft.tokens)), draft.tokens])[:2]
+            return type(draft)(draft.tokens[kept], draft.probs[kept], draft.parents[kept])
+
+    drafter = Pruned(ByPaths(DRAFT), widths(3), children="without")
+    assert error_of(lambda target: (target, drafter), 2) > 0.001
+
+
+def test_the_children_by_hand():
+    """q = (.5, .3, .2), two children: drawn outside of 0, then 0; or twice without replacement; or 0 and 1."""
+    model, tree = ByPaths(TableModel([[0.5, 0.3, 0.2]] * 3)), widths(2)
+    rows = {
+        "drawn": [([1, 0], 0.6), ([2, 0], 0.4)],
+        "without": [
+            ([0, 1], 0.3),
+            ([0, 2], 0.2),
+            ([1, 0], 3 / 14),
+            ([1, 2], 6 / 70),
+            ([2, 0], 1 / 8),
+            ([2, 1], 3 / 40),
+        ],
+        "top": [([0, 1], 1.0)],
+    }
+    for children, wanted in rows.items():
+        drafter = TreeDrafter(model, tree, children=children)
+        found = exact_distribution(lambda rng, d=drafter: tuple(d.propose([0], 2, rng).tokens.tolist()))
+        assert found == pytest.approx({tuple(tokens): p for tokens, p in wanted})
+    draft = TreeDrafter(model, tree, children="drawn").propose([0], 2, np.random.default_rng(0))
+    np.testing.assert_allclose(draft.probs, [[0, 0.6, 0.4], [1, 0, 0]])
+
+
+@pytest.mark.parametrize("children", RULES)
+def test_a_greedy_tree_has_the_likeliest_tokens(children):
+    """At temperature 0 the siblings are ranked by the model's probabilities, though q itself has a single token."""
+    drafter = TreeDrafter(ByPaths(DRAFT), widths(2, 1), children=children, sampling=GREEDY)
+    draft = drafter.propose([0], 2, np.random.default_rng(0))
+    first = np.argsort(-DRAFT([0])[0])[:2]
+    wanted = [*first, *(np.argmax(DRAFT([0, token])[0]) for token in first)]
+    assert draft.tokens.tolist() == wanted and draft.parents.tolist() == [-1, -1, 0, 1]
+
+
+def test_a_tree_grows_where_its_joint_probability_is_largest(monkeypatch):
+    """From 0: .6 .4; after 0 .6 .4, after 1 .1 .9. The products: .6, .4, .36 (0 0), .36 (1 1), .24 (0 1), .04 (1 0)."""
+    monkeypatch.setattr(model_tree, "GROWTH", Sampling())
+    drafter = TreeDrafter(ByPaths(TableModel([[0.6, 0.4], [0.1, 0.9]])), 5, children="top")
+    draft = drafter.propose([0], 2, None)
+    paths = {(int(draft.tokens[i]), int(draft.parents[i])) for i in range(5)}
+    assert paths == {(0, -1), (1, -1), (0, 0), (1, 0), (1, 1)}
+    assert error_of(lambda target: (target, drafter_of(5)), 2) < 1e-12
+
+
+def drafter_of(n):
+    return TreeDrafter(ByPaths(DRAFT), n, children="top")
+
+
+def test_a_tree_ends_at_K_at_the_context_and_for_a_chain():
+    assert depths(drafter_of(9).propose([0], 2, None).parents)[-1] == 1
+    short = ByPaths(TableModel.random(3, seed=2, n_ctx=4))
+    for tree in (widths(2, 1, 1), widths(1, 1, 1)):
+        drafter = TreeDrafter(short, tree, children="top")
+        assert len(drafter.propose([0], 0, None).tokens) == 0 == len(drafter.propose([0] * 5, 3, None).tokens)
+        assert 0 < len(drafter.propose([0, 1, 2], 3, None).tokens) < len(tree[0])
+    chain = TreeDrafter(DRAFT, widths(1, 1, 1))  # the model needs no trees here
+    assert len(chain.propose([0], 3, np.random.default_rng(0)).tokens) == 3
+
+
+@pytest.mark.parametrize(("tree", "children"), [(3, "drawn"), (0, "top"), (widths(2), "best")])
+def test_what_is_no_tree_drafter(tree, children):
+    with pytest.raises(ValueError, match=r"expected children to be one of|needs 1 node or more and children='top'"):
+        TreeDrafter(DRAFT, tree, children=children)
+
+
+def test_choices_are_closed():
+    assert of_ranks([(1,), (0, 0), (0,)]) == ([-1, -1, 0], [0, 1, 0])
+    for choices in ([(0,), (1, 0)], [(1,)], [(0,), (0, 1)]):
+        with pytest.raises(ValueError, match="expected with each path its parent and its elder sibling"):
+            of_ranks(choices)
+
+
+def test_a_models_tree_on_the_bundled_pair(tiny_pair):
+    """The greedy text, in fewer calls than with the chain of the same depth."""
+    target, draft, tokenizer = tiny_pair
+    prompt, calls = tokenizer.encode("Once upon a time there was"), []
+    own = AutoregressiveSampler(target, sampling=GREEDY).generate(prompt, 30).tokens.tolist()
+    for tree in (widths(1, 1, 1), widths(2, 2, 1)):
+        drafter = TreeDrafter(draft, tree, sampling=GREEDY)
+        generation = SpeculativeSampler(target, drafter, K=3, sampling=GREEDY).generate(prompt, 30)
+        assert generation.tokens.tolist() == own
+        calls.append(len(generation.rounds))
+    assert calls[1] < 0.9 * calls[0]
+
+
+# ------------------------------------------------------------------------------------------------ recycling
+
+
+def test_recycling_keeps_the_latest_followers_of_each_token():
+    target = Recycling(ByPaths(TARGET), n_followers=2)
+    rows = target([0, 1, 2, 0], n_last=2, parents=[-1, -1])  # after 2 and after the sibling 0
+    assert target.followers[1].tolist() == [-1, -1]  # no row after 1 was asked for
+    for token, row in zip((2, 0), rows):
+        assert target.followers[token].tolist() == np.argsort(-row)[:2].tolist()
+    np.testing.assert_array_equal(target([0, 1], n_last=2), TARGET([0, 1], n_last=2))
+
+
+def test_the_tree_of_recycled_tokens_by_hand():
+    target = Recycling(ByPaths(TARGET), n_followers=2)
+    target.followers[:] = [[1, 2], [2, 0], [-1, -1]]
+    draft = RecyclingDrafter(target, widths(2, 2)).propose([0], 2, None)
+    assert draft.tokens.tolist() == [1, 2, 2, 0] and draft.parents.tolist() == [-1, -1, 0, 0]
+    assert RecyclingDrafter(target, widths(2, 2)).propose([0], 1, None).tokens.tolist() == [1, 2]
+    with pytest.raises(ValueError, match="expected ranks below 2, the number of followers kept, got 2"):
+        RecyclingDrafter(target, widths(3))
+
+
+@pytest.mark.parametrize("verifier", [rejection, exact_match], ids=["rejection", "match"])
+def test_recycling_is_exact(verifier):
+    def make(target):
+        target = Recycling(target, n_followers=2)
+        return target, RecyclingDrafter(target, widths(2, 1))
+
+    assert error_of(make, 3, verifier) < 1e-12
+
+
+# ------------------------------------------------------------------------------------------------ tries
+
+
+def test_equal_prefixes_are_shared():
+    sequences = [[0, 1, 2], [0, 2], [], [1], [0, 1]]
+    tokens, parents, ends = merged(sequences)
+    assert tokens == [0, 1, 1, 2, 2] and parents == [-1, -1, 0, 0, 2] and ends == [4, 3, -1, 1, 2]
+    draft = trie(sequences, 3)
+    np.testing.assert_array_equal(draft.probs, np.eye(3)[tokens])
+    for node, parent in itertools.product(range(5), repeat=2):
+        assert parents[node] != parent or parent < node
