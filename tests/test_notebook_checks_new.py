@@ -296,6 +296,7 @@ def above(parents, i, j):
         (mask_of(lambda parents, i, j: above(parents, i, j) or above(parents, j, i)), "which comes after it"),
         (mask_of(lambda parents, i, j: above(parents, i, j) or (parents[i] == parents[j] and j < i)), "its sibling"),
         (lambda parents, n_text: tree.visible(parents), "comes with the library"),
+        (lambda parents, n_text: np.where(mask_of(above)(parents, n_text), 0, -np.inf), "not yet the 0 and -inf"),
         (lambda parents, n_text: mask_of(above)(parents, n_text)[:, n_text:], r"expected \[n, n_text \+ n\]"),
         (
             lambda parents, n_text: mask_of(above)(parents, n_text) & (np.arange(n_text + len(parents)) > 0),
