@@ -13,12 +13,16 @@ from time import perf_counter
 
 import gpt2np
 import speculative
+from gpt2np.heads import heads_file
+from speculative import best_tree
+from speculative.drafters.recycling import WEIGHTS as RECYCLED
 
 from .files import read_text, replacing
 from .models import load
 from .texts import tales
 
 THRESHOLD = 0.4  # of --K confidence
+WEIGHTS = (0.66, 0.17, 0.06, 0.03, 0.02, 0.01)  # about how often a model's child of each rank is the accepted one
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,7 @@ class Setting:
     target: speculative.LanguageModel  # the context's own, or another with the same logits
     drafter: Callable  # (Sampling) -> Drafter
     about: dict  # for reports: "name", and "parameters" for a draft model
+    tree: Callable = None  # (Sampling, (parents, ranks), ...) -> Drafter; None where it drafts chains only
 
 
 def drawing(context, model, about, load_seconds=0.0, target=None):
@@ -46,8 +51,26 @@ def drawing(context, model, about, load_seconds=0.0, target=None):
     threshold = THRESHOLD if context.request.K == "confidence" else 0.0
     model = context.timed(model, load_seconds)
     make = partial(speculative.ModelDrafter, model, threshold=threshold)
-    own = context.request.draft_sampling
-    return Setting(target or context.target, lambda sampling: make(sampling=own(sampling)), about)
+    own, children = context.request.draft_sampling, context.request.siblings
+
+    def tree(sampling, shape, children=children):
+        return speculative.TreeDrafter(model, shape, children=children, sampling=own(sampling))
+
+    chain = lambda sampling: make(sampling=own(sampling))  # noqa: E731
+    grown = context.request.grown_nodes
+
+    def drafter(sampling):
+        if grown and (children == "top" or own(sampling).temperature == 0):
+            return speculative.TreeDrafter(model, grown, children="top", sampling=own(sampling))
+        return planted(context, chain, tree, WEIGHTS)(sampling)
+
+    return Setting(target or context.target, drafter, about, tree)
+
+
+def planted(context, chain, tree, weights):
+    """(Sampling) -> Drafter: the tree of --tree if its shape is given, otherwise a chain."""
+    shape = context.request.shape(weights)
+    return chain if shape is None else lambda sampling: tree(sampling, shape)
 
 
 def copying(context, drafter, name):
@@ -87,8 +110,8 @@ def load_draft(context):
 
 def ngram(context):
     started = perf_counter()
-    counted = ngram_model(context)
-    about = {"name": f"n-grams up to {len(counted.counts)} tokens"}
+    counted = speculative.ByPaths(ngram_model(context))
+    about = {"name": f"n-grams up to {len(counted.model.counts)} tokens"}
     return drawing(context, counted, about, perf_counter() - started)
 
 
@@ -126,7 +149,7 @@ def ngram_model(context):
     return counted
 
 
-# ------------------------------------------------------------------------------------------------ copies, early exit
+# ------------------------------------------------------------------------------------------------ copies, own layers
 
 
 def prompt_lookup(context):
@@ -138,7 +161,19 @@ def prompt_lookup(context):
 def suffix(context):
     corpus = context.request.corpus
     tokens = context.tokenizer.encode(read_text(corpus)) if corpus else ()
-    return copying(context, speculative.SuffixDrafter(context.target.n_vocab, tokens), "suffix automaton")
+    tree = {"n_nodes": context.request.grown_nodes, "floor": 0.05} if context.request.tree else {}
+    return copying(context, speculative.SuffixDrafter(context.target.n_vocab, tokens, **tree), "suffix automaton")
+
+
+def recycling(context):
+    target = speculative.Recycling(context.target)
+
+    def tree(sampling, shape):
+        return speculative.RecyclingDrafter(target, shape)
+
+    of_16 = best_tree(16, RECYCLED, context.request.most_levels)
+    about = {"name": "tokens recycled from the target's own rows"}
+    return Setting(target, planted(context, lambda sampling: tree(sampling, of_16), tree, RECYCLED), about, tree)
 
 
 def early_exit(context, n=None):
@@ -152,3 +187,20 @@ def early_exits(context):
     n_layer = context.target.hparams.n_layer
     exits = [n for n in sorted({context.request.exit_layer, n_layer // 2, n_layer - 1}) if 1 <= n < n_layer]
     return {f"{n} of {n_layer} layers": early_exit(context, n) for n in exits}
+
+
+def heads(context):
+    name = context.request.target_model_size
+    try:
+        path, found = heads_file(name), gpt2np.load_heads(name)
+    except ValueError as error:
+        raise ValueError(f"--drafter heads: {error}") from None
+    context.parts.opened("heads", path)
+    whole = gpt2np.Heads(context.target, found)
+    drafter = speculative.HeadsDrafter(whole)
+    about = {"name": f"{whole.n_heads} heads on the target's last hidden state", "parameters": whole.n_params}
+    return Setting(whole, lambda sampling: drafter, about)
+
+
+def has_heads(context):
+    return heads_file(context.request.target_model_size).exists()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import speculative
-from speculative.interfaces import exactness_of
+from speculative.interfaces import exactness_of, takes_trees
 
 from . import builders
 
@@ -23,7 +23,10 @@ class DrafterKind:
     build: Callable  # (Context) -> Setting
     help: str  # where its draft tokens come from
     draws: bool = True  # from a model's probabilities, which calibrate and --K confidence need
+    trees: bool = False  # it drafts trees, also without --tree
+    grows: bool = False  # its trees have no other shape than a number of nodes
     variants: Callable = None  # (Context) -> dict name -> Setting: its rows in alpha_table, where it has several
+    suits: Callable = lambda context: True  # whether the target has what this kind needs; a table of all leaves it out
 
     def rows(self, context):
         """dict name -> Setting: the rows of this kind in alpha_table."""
@@ -44,6 +47,11 @@ class Rule:
         return exactness_of(self.verifier)
 
     @property
+    def trees(self):
+        """Whether it takes drafts that branch."""
+        return takes_trees(self.verifier)
+
+    @property
     def one_text(self):
         """Whether one seed gives one text, with and without a draft, at any temperature."""
         return self.noise is speculative.Gumbel
@@ -55,10 +63,18 @@ DRAFTERS = {
         DrafterKind("model", builders.model, "another model, --draft_model_size", variants=builders.models),
         DrafterKind("ngram", builders.ngram, "counts of a text, --corpus", variants=builders.ngrams),
         DrafterKind("prompt_lookup", builders.prompt_lookup, "copies of the text so far", draws=False),
-        DrafterKind("suffix", builders.suffix, "copies of the text so far and of --corpus", draws=False),
+        DrafterKind("suffix", builders.suffix, "copies of the text so far and of --corpus", draws=False, grows=True),
+        DrafterKind(
+            "recycling", builders.recycling, "a tree of what the target said after the same tokens before",
+            draws=False, trees=True, variants=lambda context: {},
+        ),
         DrafterKind("early_exit", builders.early_exit, "the target's own first layers", variants=builders.early_exits),
+        DrafterKind(
+            "heads", builders.heads, "a tree from heads on the target's last hidden state (tiny-target has some)",
+            draws=False, variants=lambda context: {}, suits=builders.has_heads,
+        ),
     )
-}
+}  # fmt: skip
 RULES = {
     rule.name: rule
     for rule in (

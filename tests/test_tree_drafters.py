@@ -1,17 +1,17 @@
 """Drafters of trees: what they propose, by hand, and that every one of them is exact in the loop."""
 
-import itertools
-
 import numpy as np
 import pytest
 
 from speculative import (
     AutoregressiveSampler,
     ByPaths,
+    PromptLookupDrafter,
     Recycling,
     RecyclingDrafter,
     Sampling,
     SpeculativeSampler,
+    SuffixDrafter,
     TreeDrafter,
     best_tree,
     exact_distribution,
@@ -20,10 +20,13 @@ from speculative import (
     widths,
 )
 from speculative.drafters import model_tree
+from speculative.drafters.jacobi import JacobiDrafter, LastRows
+from speculative.drafters.lookahead import LookaheadDrafter
 from speculative.drafters.model_tree import RULES
-from speculative.drafters.trie import merged, trie
+from speculative.drafters.trie import merged
 from speculative.testing import TableModel
 from speculative.tree import depths, of_ranks
+from speculative.tree_size import acceptance_by_rank, best_shape, expected_tokens
 
 TARGET, DRAFT = TableModel.random(3, seed=1), TableModel.random(3, seed=2)
 GREEDY = Sampling(temperature=0)
@@ -172,10 +175,15 @@ def test_recycling_keeps_the_latest_followers_of_each_token():
 
 def test_the_tree_of_recycled_tokens_by_hand():
     target = Recycling(ByPaths(TARGET), n_followers=2)
+    drafter = RecyclingDrafter(target, widths(2, 2))
+    assert drafter.propose([0], 2, None).tokens.tolist() == []
     target.followers[:] = [[1, 2], [2, 0], [-1, -1]]
-    draft = RecyclingDrafter(target, widths(2, 2)).propose([0], 2, None)
+    draft = drafter.propose([0], 2, None)
     assert draft.tokens.tolist() == [1, 2, 2, 0] and draft.parents.tolist() == [-1, -1, 0, 0]
-    assert RecyclingDrafter(target, widths(2, 2)).propose([0], 1, None).tokens.tolist() == [1, 2]
+    assert drafter.propose([0], 1, None).tokens.tolist() == [1, 2] == drafter.propose([0, 0], 1, None).tokens.tolist()
+    kept = RecyclingDrafter(target, widths(2, 2), keep=True)
+    assert kept.propose([1, 2, 0], 1, None).tokens.tolist() == [1, 2] == kept.propose([0], 1, None).tokens.tolist()
+    assert drafter.propose([1, 0], 1, None).tokens.tolist() == []  # another text: what was learned is forgotten
     with pytest.raises(ValueError, match="expected ranks below 2, the number of followers kept, got 2"):
         RecyclingDrafter(target, widths(3))
 
@@ -196,7 +204,93 @@ def test_equal_prefixes_are_shared():
     sequences = [[0, 1, 2], [0, 2], [], [1], [0, 1]]
     tokens, parents, ends = merged(sequences)
     assert tokens == [0, 1, 1, 2, 2] and parents == [-1, -1, 0, 0, 2] and ends == [4, 3, -1, 1, 2]
-    draft = trie(sequences, 3)
-    np.testing.assert_array_equal(draft.probs, np.eye(3)[tokens])
-    for node, parent in itertools.product(range(5), repeat=2):
-        assert parents[node] != parent or parent < node
+
+
+def test_several_copies_are_a_tree():
+    """After 1 came 2 3 (near), 2 4 and 5; after 0 1, the longer match, 2 4."""
+    text = [0, 1, 2, 4, 1, 5, 6, 1, 2, 3, 0, 1]
+    one, three = (PromptLookupDrafter(7, 2, n_copies=n).propose(text, 2, None) for n in (1, 3))
+    assert one.tokens.tolist() == [2, 4]
+    assert three.tokens.tolist() == [2, 5, 4, 3, 6] and three.parents.tolist() == [-1, -1, 0, 0, 1]
+    assert error_of(lambda target: (target, PromptLookupDrafter(3, n_copies=2)), 3) < 1e-12
+
+
+def test_the_suffix_automaton_branches_where_the_text_did():
+    """After 1 came 2 3, 2 4 and 5: two thirds and one third, then a third each."""
+    text = [1, 2, 3, 1, 2, 4, 1, 5, 6, 1]
+    draft = SuffixDrafter(7, n_nodes=4, floor=0.1).propose(text, 2, None)
+    assert draft.tokens.tolist() == [2, 3, 4, 5] and draft.parents.tolist() == [-1, 0, 0, -1]
+    assert SuffixDrafter(7, n_nodes=4).propose(text, 1, None).tokens.tolist() == [2, 5]
+    assert SuffixDrafter(7, n_nodes=9, floor=0.4).propose(text, 4, None).tokens.tolist() == [2]
+    assert len(SuffixDrafter(7, n_nodes=4).propose([1, 2], 4, None).tokens) == 0
+    assert error_of(lambda target: (target, SuffixDrafter(3, [0, 1, 0, 2, 1], n_nodes=3, floor=0.1)), 3) < 1e-12
+
+
+# ------------------------------------------------------------------------------------------------ jacobi, lookahead
+
+
+def both(target):
+    target = LastRows(target)
+    return {"jacobi": (target, JacobiDrafter(target)), "lookahead": (target, LookaheadDrafter(target, W=2, N=2, G=2))}
+
+
+@pytest.mark.parametrize("name", ["jacobi", "lookahead"])
+@pytest.mark.parametrize("verifier", [rejection, exact_match], ids=["rejection", "match"])
+def test_jacobi_and_lookahead_are_exact(name, verifier):
+    assert error_of(lambda target: both(target)[name], 3, verifier) < 1e-12
+
+
+def test_jacobis_guesses_are_the_rows_after_the_rejected_ones():
+    target, _ = both(ByPaths(TARGET))["jacobi"]
+    drafter = JacobiDrafter(target)
+    assert drafter.propose([0, 1], 3, None).tokens.tolist() == [1, 1, 1]
+    best = TARGET([0, 1, 1, 1, 1], n_last=4).argmax(axis=-1).tolist()
+    target([0, 1, 1, 1, 1], n_last=4)
+    assert drafter.propose([0, 1, best[0]], 3, None).tokens.tolist() == best[1:]
+    assert drafter.propose([2, 2], 2, None).tokens.tolist() == [2, 2]  # another text
+
+
+def test_the_comb_and_the_pool_by_hand():
+    """W = 2, N = 3: the second call has levels 0 and 1; its answers complete two trigrams."""
+    target = LastRows(ByPaths(TARGET))
+    drafter = LookaheadDrafter(target, W=2, N=3)
+    first = drafter.propose([0, 1], 4, None)
+    assert first.tokens.tolist() == [1, 0] and first.parents.tolist() == [-1, 0]
+    target([0, 1, 1, 0], n_last=3)
+    answers = target.best[1:]
+    second = drafter.propose([0, 1, 2], 4, None)
+    assert second.tokens.tolist() == [1, answers[0], 0, answers[1]] and second.parents.tolist() == [-1, 0, 0, 2]
+    target([0, 1, 2, *second.tokens], n_last=5, parents=second.parents.tolist())
+    newest = target.best[2], target.best[4]
+    third = drafter.propose([0, 1, 2, 1], 4, None)
+    assert drafter.pool == {1: [[answers[0], newest[0]]], 0: [[answers[1], newest[1]]]}
+    assert third.tokens.tolist()[:1] == [answers[0]]  # what followed 1 in the pool comes first
+    with pytest.raises(ValueError, match="expected W of 1 or more, N of 2 or more and G of 1 or more, got 1, 1 and 5"):
+        LookaheadDrafter(target, W=1, N=1)
+
+
+# ------------------------------------------------------------------------------------------------ sizes
+
+
+@pytest.mark.parametrize("children", RULES)
+def test_acceptance_by_rank_is_what_the_loop_accepts(children):
+    """One place, two siblings: the exact probability that the first, or the second, is accepted."""
+    drafter = TreeDrafter(ByPaths(DRAFT), widths(2), children=children)
+    sampler = SpeculativeSampler(ByPaths(TARGET), drafter, K=1)
+    found = exact_distribution(lambda rng: next(sampler.rounds([0, 1], 2, rng)).nodes)
+    by_draws = exact_distribution(lambda rng: tuple(acceptance_by_rank(TARGET, drafter, [0, 1, 2], 1, Sampling(), rng)))
+    wanted = [found.get((0,), 0), found.get((1,), 0)]
+    np.testing.assert_allclose(sum(p * np.array(w) for w, p in by_draws.items()), wanted, atol=1e-12)
+
+
+def test_the_best_shape_is_the_best_of_all_small_ones():
+    w, v = [0.5, 0.25, 0.1], [1, 1.1, 1.2, 1.5, 1.6]
+    shapes = [tree for depth in range(1, 5) for n in range(5) for tree in [best_tree(n, w, depth)] if tree[0]]
+    shapes += [widths(*[1] * n) for n in range(1, 5)]
+    for c in (0.01, 0.2, 0.5):
+        speedups = [expected_tokens(s, w) / (v[len(s[0])] + c * (max(depths(s[0])) + 1)) for s in shapes]
+        shape, speedup = best_shape(w, c, v)
+        assert speedup == pytest.approx(max(1, *speedups))
+        assert speedup == pytest.approx(
+            expected_tokens(shape, w) / (v[len(shape[0])] + c * (max(depths(shape[0])) + 1))
+        )
