@@ -20,10 +20,10 @@ def suggestion(plain, assisted):
     -------
     dict
         best_K: 0 where every K is expected to be slower than the target alone; best_K_from: alpha, c, v as {number of
-        tokens: v}, and most_K, the largest K considered. Both None where too little was drafted.
+        tokens: v}, and most_K, the largest K considered. Both None where too little was drafted, and for trees.
     """
     later = [r for r in assisted.rounds[1:] if len(r.drafted)]
-    if not later or len(plain.rounds) < 2:
+    if not later or len(plain.rounds) < 2 or any(r.parents is not None for r in later):
         return {"best_K": None, "best_K_from": None}
     step = median(checking(r) for r in plain.rounds[1:])
     counts = Counter(len(r.drafted) for r in later)

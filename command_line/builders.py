@@ -14,12 +14,15 @@ from time import perf_counter
 import gpt2np
 import speculative
 from gpt2np.heads import heads_file
+from speculative import best_tree
+from speculative.drafters.recycling import WEIGHTS as RECYCLED
 
 from .files import read_text, replacing
 from .models import load
 from .texts import tales
 
 THRESHOLD = 0.4  # of --K confidence
+WEIGHTS = (0.66, 0.17, 0.06, 0.03, 0.02, 0.01)  # about how often a model's child of each rank is the accepted one
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,7 @@ class Setting:
     target: speculative.LanguageModel  # the context's own, or another with the same logits
     drafter: Callable  # (Sampling) -> Drafter
     about: dict  # for reports: "name", and "parameters" for a draft model
+    tree: Callable = None  # (Sampling, (parents, ranks), ...) -> Drafter; None where it drafts chains only
 
 
 def drawing(context, model, about, load_seconds=0.0, target=None):
@@ -47,8 +51,26 @@ def drawing(context, model, about, load_seconds=0.0, target=None):
     threshold = THRESHOLD if context.request.K == "confidence" else 0.0
     model = context.timed(model, load_seconds)
     make = partial(speculative.ModelDrafter, model, threshold=threshold)
-    own = context.request.draft_sampling
-    return Setting(target or context.target, lambda sampling: make(sampling=own(sampling)), about)
+    own, children = context.request.draft_sampling, context.request.siblings
+
+    def tree(sampling, shape, children=children):
+        return speculative.TreeDrafter(model, shape, children=children, sampling=own(sampling))
+
+    chain = lambda sampling: make(sampling=own(sampling))  # noqa: E731
+    grown = context.request.grown_nodes
+
+    def drafter(sampling):
+        if grown and (children == "top" or own(sampling).temperature == 0):
+            return speculative.TreeDrafter(model, grown, children="top", sampling=own(sampling))
+        return planted(context, chain, tree, WEIGHTS)(sampling)
+
+    return Setting(target or context.target, drafter, about, tree)
+
+
+def planted(context, chain, tree, weights):
+    """(Sampling) -> Drafter: the tree of --tree if its shape is given, otherwise a chain."""
+    shape = context.request.shape(weights)
+    return chain if shape is None else lambda sampling: tree(sampling, shape)
 
 
 def copying(context, drafter, name):
@@ -88,8 +110,8 @@ def load_draft(context):
 
 def ngram(context):
     started = perf_counter()
-    counted = ngram_model(context)
-    about = {"name": f"n-grams up to {len(counted.counts)} tokens"}
+    counted = speculative.ByPaths(ngram_model(context))
+    about = {"name": f"n-grams up to {len(counted.model.counts)} tokens"}
     return drawing(context, counted, about, perf_counter() - started)
 
 
@@ -142,6 +164,17 @@ def suffix(context):
     return copying(context, speculative.SuffixDrafter(context.target.n_vocab, tokens), "suffix automaton")
 
 
+def recycling(context):
+    target = speculative.Recycling(context.target)
+
+    def tree(sampling, shape):
+        return speculative.RecyclingDrafter(target, shape)
+
+    of_16 = best_tree(16, RECYCLED, context.request.most_levels)
+    about = {"name": "tokens recycled from the target's own rows"}
+    return Setting(target, planted(context, lambda sampling: tree(sampling, of_16), tree, RECYCLED), about, tree)
+
+
 def early_exit(context, n=None):
     n, n_layer = n or context.request.exit_layer, context.target.hparams.n_layer
     whole = gpt2np.EarlyExit(context.target, n)
@@ -163,9 +196,13 @@ def heads(context):
         raise ValueError(f"--drafter heads: {error}") from None
     context.parts.opened("heads", path)
     whole = gpt2np.Heads(context.target, found)
-    drafter = speculative.HeadsDrafter(whole)
+    of_8 = speculative.HeadsDrafter(whole)
+
+    def tree(sampling, shape):
+        return speculative.HeadsDrafter(whole, shape)
+
     about = {"name": f"{whole.n_heads} heads on the target's last hidden state", "parameters": whole.n_params}
-    return Setting(whole, lambda sampling: drafter, about)
+    return Setting(whole, planted(context, lambda sampling: of_8, tree, of_8.weights()), about, tree)
 
 
 def has_heads(context):

@@ -82,6 +82,7 @@ def models_are_there(request, command):
     else:
         check_models("target_model_size", [request.target_model_size], request)
     one = {"drafter": [request.drafter], "drafters": request.listed("drafters")}
+    one["tree_drafters"] = request.listed("tree_drafters")
     kinds = next((names for option, names in one.items() if option in command.options), DRAFTERS)
     if "model" in kinds:
         check_models("draft_model_size", [request.draft_model_size], request)
@@ -110,7 +111,8 @@ def one_length(request, command):
 # ------------------------------------------------------------------------------------------------ the commands
 
 DRAFTS = {
-    "draft_model_size", "draft_temperature", "corpus", "ngram_table", "n_max", "exit_layer", "models_dir", "source",
+    "draft_model_size", "draft_temperature", "siblings", "corpus", "ngram_table", "n_max", "exit_layer", "models_dir",
+    "source",
 }  # fmt: skip
 SAMPLING = {"top_k", "top_p", "min_p", "repetition_penalty", "seed"}
 COMMON = DRAFTS | SAMPLING | {"n_tokens_to_generate", "n_prompts", "json", "plot"}
@@ -118,8 +120,8 @@ LISTS = {"prompts", "prompt_file"}
 ONE_SIZE = COMMON | {"target_model_size", "temperature"}
 SIZES = COMMON | {"target_sizes"}
 COMPARISON = DRAFTS | SAMPLING | {
-    "prompt", "prompt_file", "n_tokens_to_generate", "target_model_size", "drafter", "K", "verifier", "temperature",
-    "stop", "show", "trace", "json", "timings",
+    "prompt", "prompt_file", "n_tokens_to_generate", "target_model_size", "drafter", "K", "tree", "verifier",
+    "temperature", "stop", "show", "trace", "json", "timings",
 }  # fmt: skip
 BENCH = {
     "sizes", "strategies", "rows", "context", "prompt_tokens", "repeats", "draft_model_size", "target_model_size", "K",
@@ -134,7 +136,7 @@ EXPERIMENTS = (
         "drafters", ONE_SIZE, {"n_tokens_to_generate": 64, "n_prompts": 4},
     ),
     experiment(
-        "prompts", ONE_SIZE | LISTS | {"drafter", "K", "verifier", "log"}, {"prompts": "known", "n_prompts": 8},
+        "prompts", ONE_SIZE | LISTS | {"drafter", "K", "tree", "verifier", "log"}, {"prompts": "known", "n_prompts": 8},
     ),
     experiment(
         "gamma_table", COMMON | LISTS | {"target_model_size", "drafter", "temperatures", "max_K"},
@@ -146,6 +148,10 @@ EXPERIMENTS = (
     experiment(
         "method_table", ONE_SIZE | {"drafters", "verifiers", "K"},
         {"n_tokens_to_generate": 48, "n_prompts": 3, "temperature": 0.5}, one_length,
+    ),
+    experiment(
+        "tree_table", ONE_SIZE | LISTS | {"tree_drafters", "tree_sizes", "max_depth"},
+        {"n_tokens_to_generate": 64, "n_prompts": 6, "tree_drafters": "model,recycling"},
     ),
     experiment(
         "compare_sizes", SIZES | LISTS | {"temperature", "drafters", "K", "verifier"},

@@ -14,7 +14,7 @@ from speculative.trace import Trace
 from .best_k import suggestion
 from .builders import Context
 from .files import deliver
-from .lengths import draft_length
+from .lengths import draft_length, drafter_of
 from .models import load
 from .registry import DRAFTERS, RULES
 from .replay import write_trace
@@ -33,17 +33,15 @@ def compare(request, parts):
 
     model, tokenizer, load_seconds = load(request.target_model_size, request, parts)
     setting = DRAFTERS[request.drafter].build(Context(request, parts, model, tokenizer, timed))
-    target, drafter, rule = (
-        Timed(setting.target, load_seconds),
-        setting.drafter(request.sampling),
-        RULES[request.verifier],
-    )
+    target, rule = Timed(setting.target, load_seconds), RULES[request.verifier]
     tokens, stop = prompt_tokens(prompt, tokenizer), request.stop_text(tokenizer)
     check_request(tokens, n_tokens, model)
+    drafter, grown = drafter_of(request, setting, tokens)
     K, costs = draft_length(request, setting, drafter, tokens)
     about = {
         "target": {"name": request.target_model_size, "parameters": model.n_params},
         "draft": setting.about, "drafter": request.drafter, "K": request.K, "costs": costs and asdict(costs),
+        "tree": request.tree, "measured_tree": grown,
         "seed": request.seed, "verifier": rule.name, "exactness": rule.exactness, **asdict(request.sampling),
         "draft_temperature": request.draft_temperature,
         "prompt": prompt, "prompt_tokens": len(tokens), "n_tokens": n_tokens, "stop": request.stop,

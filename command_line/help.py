@@ -28,6 +28,12 @@ Generate a text twice: by the target model alone, and with a draft (speculative 
                            from costs measured at the start and the acceptance so far, 0 included; heuristic, two more
                            after a fully accepted draft and one less otherwise; confidence, until the draft model is
                            unsure. With auto the text depends on measured times: one seed may give different texts
+--tree T                   draft a tree, not a chain: a number of nodes, which at temperature 0 grow where the draft is
+                           sure and otherwise have the best shape for a usual draft; the number of children at each
+                           level, as 2,2,1; or auto, the size and shape that are expected to be fastest by costs and
+                           acceptance measured at the start. K limits the depth ()
+--siblings S               how a model chooses the children of a node: without, draws without replacement; drawn, one
+                           draw, then the most probable tokens; top, the most probable tokens (without)
 --verifier V               the acceptance rule for draft tokens (rejection):
 {verifiers}
 --temperature T            0 always takes the most probable token, 1 samples from the model's own distribution (0)
@@ -59,19 +65,25 @@ Generate a text twice: by the target model alone, and with a draft (speculative 
     python main.py alpha_table     every drafter: alpha at each temperature, for each target
     python main.py method_table    drafters and verifiers on tales, dialogue, repetitive text and known prompts: tokens
                                    per call, speedup, exact or not
+    python main.py tree_table      trees of several sizes against chains: acceptance by the number of candidates, tokens
+                                   per call, speedup, and whether a tree pays
     python main.py compare_sizes   seconds of targets of several sizes, natively and with each drafter
 
 Each takes ten seconds to two minutes with the bundled pair on two cores. Intervals are 95 % intervals over the prompts.
 These commands take the options above, except --prompt, --stop, --show, --trace and --timings, where they apply; and
---n_prompts N              the number of tales to continue (36; 12 for gamma_table, alpha_table, 8 for compare_sizes, 4
-                           for drafters, 3 of each kind for method_table)
---n_tokens_to_generate N   (120; 100 for gamma_table, 64 for calibrate, drafters, alpha_table, 48 for method_table)
+--n_prompts N              the number of tales to continue (36; 12 for gamma_table, alpha_table, 8 for compare_sizes, 6
+                           for tree_table, 4 for drafters, 3 of each kind for method_table)
+--n_tokens_to_generate N   (120; 100 for gamma_table, 64 for calibrate, drafters, alpha_table, tree_table, 48 for
+                           method_table)
 --temperature T            (0; 0.5 for method_table, where the rules differ and text still repeats itself)
 --prompts P                which prompts prompts, gamma_table, alpha_table and compare_sizes use without --prompt_file:
                            tales, prefixes of tales that neither bundled model was trained on; known, the seven of the
                            published comparison (tales; known for prompts)
 --temperatures T,T         for gamma_table and alpha_table (0,1)
 --max_K K                  the largest K of gamma_table (10)
+--tree_drafters D,D        for tree_table (model,recycling)
+--tree_sizes N,N           the numbers of nodes in tree_table (4,8,12,16,24)
+--max_depth N              the most levels in tree_table (4)
 --target_sizes M,M         for alpha_table and compare_sizes (tiny-draft,tiny-target)
 --drafters D,D             for method_table ({all_drafters}),
                            for compare_sizes (model,ngram)

@@ -8,9 +8,10 @@ from dataclasses import asdict, replace
 
 from speculative import NoisyDrafter, OracleDrafter
 from speculative import experiments as library
+from speculative.drafters.model_tree import RULES as TREE_RULES
 
 from .builders import Context
-from .lengths import draft_length
+from .lengths import draft_length, drafter_of
 from .models import load
 from .registry import DRAFTERS, RULES
 from .texts import (
@@ -69,9 +70,10 @@ def prompts(request, parts):
     """Native against assisted, prompt by prompt."""
     context, about = opened(request, parts)
     setting, tokenizer = DRAFTERS[request.drafter].build(context), context.tokenizer
-    drafter, some = setting.drafter(request.sampling), prompts_of(request, tokenizer)
+    some = prompts_of(request, tokenizer)
     check_prompts(some, request.n_tokens_to_generate, context.target)
     parts.expect(len(some))
+    drafter, _ = drafter_of(request, setting, some[0])
     entries = {"assisted": (setting.target, drafter)}
     K, _ = draft_length(request, setting, drafter, some[0])
     runs, rows = library.native_and_assisted(
@@ -141,10 +143,43 @@ def method_table(request, parts):
     rows = library.method_table(
         target, entries, {rule.name: rule.verifier for rule in rules},
         {"tales": tales, "dialogue": dialogue, "repeating": repeating, "known": known}, n_tokens, K=request.K,
-        sampling=request.sampling, shared_noise={rule.name for rule in rules if rule.one_text}, seed=request.seed,
+        sampling=request.sampling, shared_noise={rule.name for rule in rules if rule.one_text},
+        trees={name for name in entries if DRAFTERS[name].trees}, seed=request.seed,
         keep=parts.keep,
     )  # fmt: skip
     return {**about, "n_prompts": n_prompts, "K": request.K, **asdict(request.sampling), "rows": rows}
+
+
+def tree_table(request, parts):
+    """Trees of several sizes against chains, for every drafter of trees."""
+    context, about = opened(request, parts)
+    some = prompts_of(request, context.tokenizer)
+    check_prompts(some, request.n_tokens_to_generate, context.target)
+    kinds = [DRAFTERS[name] for name in request.listed("tree_drafters")]
+    parts.expect(len(some) * (1 + len(kinds)))
+    makers, rules = {}, {}
+    for kind in kinds:
+        setting = kind.build(context)
+        makers[kind.name] = maker(setting, request.sampling)
+        for rule in TREE_RULES if kind.draws else ():
+            rules[f"{kind.name}, {rule}"] = maker(setting, request.sampling, children=rule)
+    common = {"sampling": request.sampling, "seed": request.seed, "keep": parts.keep}
+    n_tokens = request.n_tokens_to_generate
+    acceptance = library.acceptance_table({**makers, **rules}, some, n_tokens, **common)
+    rows = library.tree_table(
+        context.target, makers, acceptance, some, n_tokens, max_depth=request.max_depth,
+        sizes=[int(n) for n in request.listed("tree_sizes")], **common,
+    )  # fmt: skip
+    return {
+        **about, "n_prompts": len(some), **asdict(request.sampling), "siblings": request.siblings,
+        "acceptance": {name: w for name, w in acceptance.items() if name in rules or not DRAFTERS[name].draws},
+        "rows": rows,
+    }  # fmt: skip
+
+
+def maker(setting, sampling, **options):
+    """(parents, ranks) -> (target, drafter)"""
+    return lambda shape: (setting.target, setting.tree(sampling, shape, **options))
 
 
 def compare_sizes(request, parts):

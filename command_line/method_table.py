@@ -1,6 +1,6 @@
 """The page of method_table: all kinds of text together, with intervals, then each kind.
 
-Next: tables.py
+Next: tree_table.py
 """
 
 from itertools import chain

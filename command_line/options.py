@@ -3,6 +3,7 @@
 Next: arguments.py
 """
 
+import math
 from dataclasses import dataclass, field, fields, replace
 from importlib.util import find_spec
 from math import inf
@@ -10,12 +11,15 @@ from pathlib import Path
 
 from gpt2np import matmul
 from gpt2np.model_files import SOURCES
-from speculative import Sampling, StopText
+from speculative import Sampling, StopText, best_tree, widths
+from speculative.drafters.model_tree import RULES as TREE_RULES
 
 from .files import check_file
 from .registry import DRAFTERS, RULES
 
 LENGTHS = ("auto", "heuristic", "confidence")
+TREE_DRAFTERS = [name for name, kind in DRAFTERS.items() if kind.draws or kind.trees]
+MOST_NODES = 256  # of a tree
 STRATEGIES = (*matmul.STRATEGIES, "plain", "transformers")
 HAS_TRANSFORMERS = bool(find_spec("transformers") and find_spec("torch"))
 
@@ -70,6 +74,8 @@ class Options:
     n_max: int = whole(3, 1, 1024)
     exit_layer: int = whole(2, 1)
     K: int | str = 3
+    tree: str = ""
+    siblings: str = choice("without", TREE_RULES)
     verifier: str = choice("rejection", RULES)
     temperature: float = number(0, 0)
     draft_temperature: float | None = number_or_none(0)
@@ -93,6 +99,9 @@ class Options:
     max_K: int = whole(10, 2, 100)
     drafters: str = several(lambda: ",".join(DRAFTERS), choices=DRAFTERS)
     verifiers: str = several(lambda: ",".join(RULES), choices=RULES)
+    tree_drafters: str = several(",".join(TREE_DRAFTERS), choices=TREE_DRAFTERS)
+    tree_sizes: str = several("4,8,12,16,24", kind=int, least=1, most=MOST_NODES)
+    max_depth: int = whole(4, 1, 16)
     target_sizes: str = several("tiny-draft,tiny-target")
     log: str = file(".txt", ".log")
     plot: str = file(".png", ".pdf", ".svg")
@@ -115,6 +124,7 @@ class Options:
             check("K", self.K, kind=int, least=1, otherwise=f", or {', '.join(LENGTHS[:-1])} or {LENGTHS[-1]}")
         if self.K == "confidence" and not DRAFTERS[self.drafter].draws:
             raise ValueError(f"--K confidence needs a drafter with probabilities, got {self.drafter}: try auto")
+        check_tree(self)
         if self.draft_temperature is not None and not DRAFTERS[self.drafter].draws:
             raise ValueError(f"--draft_temperature needs a drafter that draws its tokens, got {self.drafter}")
         if not isinstance(self.json, bool):
@@ -140,9 +150,52 @@ class Options:
         own = self.draft_temperature
         return sampling if own is None else replace(sampling, temperature=own)
 
+    @property
+    def most_levels(self):
+        """The depth of a tree: --K, where it is a number."""
+        return 16 if isinstance(self.K, str) else self.K
+
+    @property
+    def grown_nodes(self):
+        """The number of nodes of --tree; 0 where it is not a number."""
+        return int(self.tree) if self.tree.isdigit() else 0
+
+    def shape(self, weights):
+        """The (parents, ranks) of --tree; None for a chain, and for auto, whose shape is found later."""
+        if self.tree in ("", "auto"):
+            return None
+        numbers = [int(number) for number in self.tree.split(",")]
+        return best_tree(*numbers, weights, self.most_levels) if len(numbers) == 1 else widths(*numbers)
+
     def stop_text(self, tokenizer):
         """The `StopText`, or None."""
         return StopText(self.stop, tokenizer.decode) if self.stop else None
+
+
+def check_tree(request):
+    """Raise ValueError unless --tree is valid, alone and with the other options."""
+    kind, rule = DRAFTERS[request.drafter], RULES[request.verifier]
+    if not request.tree and not kind.trees:
+        return
+    what = "--tree" if request.tree else f"--drafter {kind.name}"
+    if not rule.trees:
+        names = ", ".join(name for name, rule in RULES.items() if rule.trees)
+        raise ValueError(f"{what} needs a verifier that takes trees ({names}), got {rule.name}")
+    if request.K in ("auto", "confidence"):
+        raise ValueError(f"--K {request.K} chooses the length of a chain: for {what} give a number, or --tree auto")
+    if request.tree and not (kind.draws or kind.trees):
+        raise ValueError(f"--tree needs a drafter that proposes trees, got {kind.name}")
+    if request.tree in ("", "auto"):
+        return
+    numbers = [number_of(text) for text in request.tree.split(",")]
+    size = sum(math.prod(numbers[: i + 1]) for i in range(len(numbers))) if all(type(n) is int for n in numbers) else 0
+    if not 1 <= size <= MOST_NODES or min(numbers) < 1:
+        raise ValueError(
+            f"--tree: expected a number of nodes, the number of children for each level (2,2,1), or auto, with at most "
+            f"{MOST_NODES} nodes, got {shortened(request.tree)}"
+        )
+    if 1 < len(numbers) > request.most_levels:
+        raise ValueError(f"--tree {request.tree} has {len(numbers)} levels: give --K {len(numbers)}, the depth limit")
 
 
 NAMES = {option.name: option for option in fields(Options)}

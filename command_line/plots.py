@@ -1,23 +1,29 @@
 """The tables as plots, for print: for each command a function of its name. Lines are theory, points are measurements.
 
-Only this file imports matplotlib, and it is imported only where --plot asks for it.
+Only this file and plot_parts.py import matplotlib, and only where --plot asks for it.
 """
 
 from itertools import cycle
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("agg")  # draws into files, without a window
-
-import matplotlib.pyplot as plt
-
 from .files import replacing
+from .plot_parts import (
+    BLUE,
+    COLOURS,
+    GREY,
+    MARKERS,
+    OFFSET,
+    ORANGE,
+    beside,
+    break_even,
+    in_words,
+    most,
+    name_bars,
+    one_panel,
+    plt,
+    spread,
+)  # fmt: skip
 
-BLUE, ORANGE, GREEN, PINK, GREY = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#666666"  # safe for colour-blind readers
-COLOURS = (BLUE, ORANGE, GREEN, PINK, "#56b4e9", "#e69f00")
-MARKERS = "os^DvP*X"
-OFFSET = {"textcoords": "offset points"}  # of a text from its place
 STYLE = {
     "font.size": 10,
     "axes.titlesize": 11,
@@ -39,30 +45,6 @@ def draw(report, path):
         with replacing("plot", path) as new:
             figure.savefig(new, format=Path(path).suffix[1:])
         plt.close(figure)
-
-
-def one_panel(title, width=6.4, height=4.2):
-    figure, axes = plt.subplots(figsize=(width, height), layout="constrained")
-    axes.set_title(title, loc="left")
-    return figure, axes
-
-
-def spread(rows, what="speedup"):
-    """The intervals of rows as matplotlib takes them: the distances to the lower and the upper end."""
-    low, high = ("calls_low", "calls_high") if what == "tokens_per_call" else ("low", "high")
-    known = [(row[what], row[low], row[high]) if row[low] is not None else (0, 0, 0) for row in rows]  # else no bar
-    return [[x - least for x, least, _ in known], [greatest - x for x, _, greatest in known]]
-
-
-def most(rows, what="speedup"):
-    """The end of an axis: intervals of few prompts may reach far beyond it."""
-    _, reach = spread(rows, what)
-    return min(1.05 * max(row[what] + up for row, up in zip(rows, reach)), 2 * max(row[what] for row in rows))
-
-
-def break_even(axes, upright=False):
-    """A line at a speedup of 1."""
-    (axes.axvline if upright else axes.axhline)(1, color=GREY, linewidth=1, linestyle=":")
 
 
 def calibrate(report):
@@ -202,6 +184,28 @@ def method_table(report):
     return figure
 
 
+def tree_table(report):
+    """The growth curve: tokens per call by the number of nodes, measured and expected."""
+    figure, axes = one_panel("Tokens per call by the size of the draft", width=7)
+    names = dict.fromkeys(row["drafter"] for row in report["rows"])
+    for name, colour in zip(names, cycle(COLOURS)):
+        for kind, line, marker in (("tree", "-", "o"), ("chain", "--", "s")):
+            rows = [row for row in report["rows"] if (row["drafter"], row["kind"]) == (name, kind)]
+            nodes = [row["nodes"] for row in rows]
+            axes.plot(nodes, [row["expected"] for row in rows], line, color=colour, linewidth=1)
+            axes.errorbar(
+                nodes, [row["tokens_per_call"] for row in rows], yerr=spread(rows, "tokens_per_call"), fmt=marker,
+                color=colour, markersize=5, elinewidth=0.7, label=f"{name}, {kind}",
+            )  # fmt: skip
+    axes.set_xscale("log", base=2)
+    ticks = sorted({row["nodes"] for row in report["rows"]})
+    axes.set_xticks(ticks, ticks)
+    axes.set_xlabel(f"nodes of the draft; lines: expected from the acceptance by rank ({report['n_prompts']} prompts)")
+    axes.set_ylabel("tokens per call of the target")
+    axes.legend(loc="center left", bbox_to_anchor=(1.02, 0.5))
+    return figure
+
+
 def prompts(report):
     rows, n = report["rows"], len(report["rows"])
     figure, axes = one_panel("Seconds for the same work, with and without the draft", width=7.6, height=1.4 + 0.45 * n)
@@ -236,25 +240,7 @@ def compare_sizes(report):
     return figure
 
 
-def in_words(row):
-    """A speedup with its interval."""
-    reach = f" ({row['low']:.2f} to {row['high']:.2f})" if row["low"] is not None else ""
-    return f"{row['speedup']:.2f} times as fast{reach}"
-
-
-def beside(axes, text, x, y):
-    """A small text at the end of a bar."""
-    axes.annotate(text, (x, y), (3, 0), va="center", fontsize=8, **OFFSET)
-
-
-def name_bars(axes, names):
-    """Names of the bars, from the top down, and a grid along the bars alone."""
-    axes.set_yticks(range(len(names)), names)
-    axes.invert_yaxis()
-    axes.grid(axis="y", visible=False)
-
-
 PLOTS = {
     plot.__name__: plot
-    for plot in (calibrate, gamma_table, alpha_table, drafters, method_table, prompts, compare_sizes)
+    for plot in (calibrate, gamma_table, alpha_table, drafters, method_table, tree_table, prompts, compare_sizes)
 }

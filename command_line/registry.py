@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import speculative
-from speculative.interfaces import exactness_of
+from speculative.interfaces import exactness_of, takes_trees
 
 from . import builders
 
@@ -23,6 +23,7 @@ class DrafterKind:
     build: Callable  # (Context) -> Setting
     help: str  # where its draft tokens come from
     draws: bool = True  # from a model's probabilities, which calibrate and --K confidence need
+    trees: bool = False  # it drafts trees, also without --tree
     variants: Callable = None  # (Context) -> dict name -> Setting: its rows in alpha_table, where it has several
     suits: Callable = lambda context: True  # whether the target has what this kind needs; a table of all leaves it out
 
@@ -45,6 +46,11 @@ class Rule:
         return exactness_of(self.verifier)
 
     @property
+    def trees(self):
+        """Whether it takes drafts that branch."""
+        return takes_trees(self.verifier)
+
+    @property
     def one_text(self):
         """Whether one seed gives one text, with and without a draft, at any temperature."""
         return self.noise is speculative.Gumbel
@@ -57,10 +63,14 @@ DRAFTERS = {
         DrafterKind("ngram", builders.ngram, "counts of a text, --corpus", variants=builders.ngrams),
         DrafterKind("prompt_lookup", builders.prompt_lookup, "copies of the text so far", draws=False),
         DrafterKind("suffix", builders.suffix, "copies of the text so far and of --corpus", draws=False),
+        DrafterKind(
+            "recycling", builders.recycling, "a tree of what the target said after the same tokens before",
+            draws=False, trees=True, variants=lambda context: {},
+        ),
         DrafterKind("early_exit", builders.early_exit, "the target's own first layers", variants=builders.early_exits),
         DrafterKind(
             "heads", builders.heads, "a tree from heads on the target's last hidden state (tiny-target has some)",
-            draws=False, variants=lambda context: {}, suits=builders.has_heads,
+            draws=False, trees=True, variants=lambda context: {}, suits=builders.has_heads,
         ),
     )
 }  # fmt: skip

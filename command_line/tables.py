@@ -1,6 +1,6 @@
 """The pages of the experiments: for each command a function of its name, from a report to a text.
 
-Next: plots.py
+Next: plot_parts.py
 """
 
 from itertools import chain
@@ -10,6 +10,7 @@ from .files import replacing
 from .method_table import method_table  # noqa: F401 (a page, too)
 from .page_parts import described_rule, heads, interval, number, over, where
 from .registry import RULES
+from .tree_table import tree_table  # noqa: F401
 from .verdicts import does_it_pay, warning
 from .views import costs_line, described
 

@@ -47,6 +47,8 @@ class TextView:
         own = "" if report["draft_temperature"] is None else f" (of the draft {report['draft_temperature']})"
         print(f"K = {report['K']}, temperature {report['temperature']}{own}, seed {report['seed']}, ", end="")
         print(f"verifier {report['verifier']} ({report['exactness']})")
+        if report["tree"]:
+            print(tree_line(report))
         if report["costs"]:
             print(f"measured: {costs_line(report['costs'])}")
 
@@ -132,6 +134,15 @@ def described(model):
     """A model in a report, in words."""
     size = f", {model['parameters'] / 1e6:.1f} million parameters" if "parameters" in model else ""
     return model["name"] + size
+
+
+def tree_line(report):
+    """The tree of a comparison, in words."""
+    found = report["measured_tree"]
+    if not found:
+        return f"tree    {report['tree']}"
+    size = f"{found['nodes']} nodes on {found['levels']} levels" if found["nodes"] else "none pays"
+    return f"tree    {size}: expected speedup {found['expected_speedup']:.2f} by measured costs and acceptance"
 
 
 def compared(ordinary, other):

@@ -4,7 +4,7 @@ p is the target's distribution and q the draft's, both [n_vocab]. No rule with a
 better than a maximum flow from the sets of candidates to the tokens, and the minimum cut is easy to find: it takes one
 sort. Common random numbers take an integral over one variable.
 Sources: Hu et al., arXiv:2502.18779 (the optimum); Daliri et al., arXiv:2408.07978 (one candidate).
-Next: draft_length.py
+Next: tree_size.py
 """
 
 import functools

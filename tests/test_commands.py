@@ -33,6 +33,13 @@ FAST = {
     "gamma_table": {**SMALL, "max_K": 3},
     "alpha_table": {"target_sizes": "tiny-draft,tiny-target"},
     "method_table": {**SMALL, "drafters": "model,suffix", "verifiers": "rejection,gumbel,typical"},
+    "tree_table": {
+        **SMALL,
+        "draft_model_size": "tiny-draft",
+        "tree_sizes": "3,5",
+        "max_depth": 2,
+        "tree_drafters": "model,recycling",
+    },
     "compare_sizes": {},
 }
 
@@ -89,6 +96,7 @@ PLOTTED = {  # what of a report is drawn: each of these numbers is the place of 
     "gamma_table": ("temperatures", ("speedup", "tokens_per_call", "theory_speedup", "theory_tokens_per_call")),
     "alpha_table": ("targets", ("alpha",)),
     "method_table": ("all", ("speedup", "tokens_per_call")),
+    "tree_table": ("rows", ("expected", "tokens_per_call")),
     "compare_sizes": ("targets", ("seconds", "speedup")),
 }
 
@@ -121,7 +129,11 @@ def test_the_page_of_drafters(reports):
     page = reports["drafters"][1]
     for kind in ("tales", "repeating"):
         table = page.split(f"\n{kind}: ")[1].split("\n\n")[0].splitlines()[2:]
-        assert [line.split("  ")[1] for line in table] == [*DRAFTERS, "noisy (0.2)", "oracle"]
+        assert [line.split("  ")[1] for line in table] == [
+            *(kind for kind in DRAFTERS if kind != "heads"),
+            "noisy (0.2)",
+            "oracle",
+        ]
         assert all(line.endswith("exact") for line in table)
 
 

@@ -24,6 +24,7 @@ from speculative.drafters.model_tree import RULES
 from speculative.drafters.trie import merged, trie
 from speculative.testing import TableModel
 from speculative.tree import depths, of_ranks
+from speculative.tree_size import acceptance_by_rank, best_shape, expected_tokens
 
 TARGET, DRAFT = TableModel.random(3, seed=1), TableModel.random(3, seed=2)
 GREEDY = Sampling(temperature=0)
@@ -172,10 +173,15 @@ def test_recycling_keeps_the_latest_followers_of_each_token():
 
 def test_the_tree_of_recycled_tokens_by_hand():
     target = Recycling(ByPaths(TARGET), n_followers=2)
+    drafter = RecyclingDrafter(target, widths(2, 2))
+    assert drafter.propose([0], 2, None).tokens.tolist() == []
     target.followers[:] = [[1, 2], [2, 0], [-1, -1]]
-    draft = RecyclingDrafter(target, widths(2, 2)).propose([0], 2, None)
+    draft = drafter.propose([0], 2, None)
     assert draft.tokens.tolist() == [1, 2, 2, 0] and draft.parents.tolist() == [-1, -1, 0, 0]
-    assert RecyclingDrafter(target, widths(2, 2)).propose([0], 1, None).tokens.tolist() == [1, 2]
+    assert drafter.propose([0], 1, None).tokens.tolist() == [1, 2] == drafter.propose([0, 0], 1, None).tokens.tolist()
+    kept = RecyclingDrafter(target, widths(2, 2), keep=True)
+    assert kept.propose([1, 2, 0], 1, None).tokens.tolist() == [1, 2] == kept.propose([0], 1, None).tokens.tolist()
+    assert drafter.propose([1, 0], 1, None).tokens.tolist() == []  # another text: what was learned is forgotten
     with pytest.raises(ValueError, match="expected ranks below 2, the number of followers kept, got 2"):
         RecyclingDrafter(target, widths(3))
 
@@ -200,3 +206,30 @@ def test_equal_prefixes_are_shared():
     np.testing.assert_array_equal(draft.probs, np.eye(3)[tokens])
     for node, parent in itertools.product(range(5), repeat=2):
         assert parents[node] != parent or parent < node
+
+
+# ------------------------------------------------------------------------------------------------ sizes
+
+
+@pytest.mark.parametrize("children", RULES)
+def test_acceptance_by_rank_is_what_the_loop_accepts(children):
+    """One place, two siblings: the exact probability that the first, or the second, is accepted."""
+    drafter = TreeDrafter(ByPaths(DRAFT), widths(2), children=children)
+    sampler = SpeculativeSampler(ByPaths(TARGET), drafter, K=1)
+    found = exact_distribution(lambda rng: next(sampler.rounds([0, 1], 2, rng)).nodes)
+    by_draws = exact_distribution(lambda rng: tuple(acceptance_by_rank(TARGET, drafter, [0, 1, 2], 1, Sampling(), rng)))
+    wanted = [found.get((0,), 0), found.get((1,), 0)]
+    np.testing.assert_allclose(sum(p * np.array(w) for w, p in by_draws.items()), wanted, atol=1e-12)
+
+
+def test_the_best_shape_is_the_best_of_all_small_ones():
+    w, v = [0.5, 0.25, 0.1], [1, 1.1, 1.2, 1.5, 1.6]
+    shapes = [tree for depth in range(1, 5) for n in range(5) for tree in [best_tree(n, w, depth)] if tree[0]]
+    shapes += [widths(*[1] * n) for n in range(1, 5)]
+    for c in (0.01, 0.2, 0.5):
+        speedups = [expected_tokens(s, w) / (v[len(s[0])] + c * (max(depths(s[0])) + 1)) for s in shapes]
+        shape, speedup = best_shape(w, c, v)
+        assert speedup == pytest.approx(max(1, *speedups))
+        assert speedup == pytest.approx(
+            expected_tokens(shape, w) / (v[len(shape[0])] + c * (max(depths(shape[0])) + 1))
+        )

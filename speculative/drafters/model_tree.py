@@ -23,7 +23,8 @@ import numpy as np
 
 from ..checks import check_logits
 from ..interfaces import Draft
-from ..probs import Sampling, sample_token
+from ..probs import Sampling, sample_distinct, sample_token
+from ..rng import at_position
 from ..tree import children, is_chain
 from .ranked import grown_tree, top
 from .trie import merged
@@ -41,14 +42,9 @@ def drawn(logits, q, k, rng):
 
 def without(logits, q, k, rng):
     """Draws without replacement; where q is used up, the most probable of the other tokens."""
-    found, seen = [], set()
-    while len(found) < k and (mass := q.sum()) > 0:
-        row, q = q / mass, q.copy()
-        found.append((sample_token(row, rng), row))
-        q[found[-1][0]] = 0
-        seen.add(found[-1][0])
-    others = [token for token in top(logits[None], k)[0] if token not in seen]
-    return [*found, *certain(others[: k - len(found)], len(q))]
+    tokens, rows = sample_distinct(q, k, rng)
+    others = [token for token in top(logits[None], k)[0] if token not in tokens]
+    return [*zip(tokens.tolist(), rows), *certain(others[: k - len(tokens)], len(q))]
 
 
 def likeliest(logits, q, k, rng):
@@ -97,14 +93,14 @@ class TreeDrafter:
             return grown_tree(self.tree, levels, lambda paths, n: self.candidates(text, paths, n), n_vocab)
         parents, drafted, rows, above = self.tree[0], [], [], []
         level = [(-1, -1)]  # of the nodes drafted last, the number in the shape and in the draft; -1 is the text
-        for _ in range(K):
+        for depth in range(K):
             followed = any(children(parents, node) for node, _ in level)
             if not followed or len(text) + len(drafted) > n_ctx:
                 break
             below = []
             for (node, place), logits, q in zip(level, *self.after(text, drafted, above, len(level))):
                 wanted = children(parents, node)
-                found = self.rule(logits, q, len(wanted), rng) if wanted else ()
+                found = self.rule(logits, q, len(wanted), at_position(rng, len(text) + depth)) if wanted else ()
                 for child, (token, row) in zip(wanted, found):
                     below.append((child, len(drafted)))
                     drafted.append(token)

@@ -27,12 +27,15 @@ class Recycling:
     model : LanguageModel
         The target.
     n_followers : int
-        How many to keep for each token: a matrix [n_vocab, n_followers], which texts in turn share.
+        How many to keep for each token: a matrix [n_vocab, n_followers].
     """
 
     def __init__(self, model, n_followers=8):
         self.model, self.n_vocab, self.n_ctx = model, model.n_vocab, model.n_ctx
         self.followers = np.full((model.n_vocab, min(n_followers, model.n_vocab)), -1)  # -1: not known yet
+
+    def forget(self):
+        self.followers[:] = -1
 
     def __call__(self, tokens, n_last=1, parents=()):
         """Logits [n_last, n_vocab], see `LanguageModel`."""
@@ -50,16 +53,23 @@ class RecyclingDrafter:
         It must be the sampler's target, too.
     tree : (parents, ranks)
         The shape, two lists of n int, as `best_tree` returns them; by default of 16 nodes.
+    keep : bool
+        Whether a new text starts from what was learned from the texts before it; otherwise from nothing.
     """
 
-    def __init__(self, target, tree=best_tree(16, WEIGHTS)):
+    def __init__(self, target, tree=best_tree(16, WEIGHTS), *, keep=False):
         n_followers = target.followers.shape[1]
         if max(tree[1], default=0) >= n_followers:
             raise ValueError(f"expected ranks below {n_followers}, the number of followers kept, got {max(tree[1])}")
-        self.target, self.tree = target, tree
+        self.target, self.tree, self.keep = target, tree, keep
+        self.tokens = None  # of the previous draft
 
     def propose(self, tokens, K, rng):
-        drafted, parents, place = [], [], {-1: (-1, 0, int(tokens[-1]))}  # node of the shape: its place, depth, token
+        tokens = [int(token) for token in tokens]
+        if not self.keep and (self.tokens is None or tokens[: len(self.tokens)] != self.tokens):
+            self.target.forget()
+        self.tokens = tokens
+        drafted, parents, place = [], [], {-1: (-1, 0, tokens[-1])}  # node of the shape: its place, depth, token
         for node, (parent, rank) in enumerate(zip(*self.tree)):
             above, depth, token = place.get(parent, (-1, K, 0))
             follower = self.target.followers[token][rank] if depth < K else -1

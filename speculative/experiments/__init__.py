@@ -15,11 +15,13 @@ from .gamma import fit, gamma_table
 from .intervals import gain
 from .methods import method_table
 from .repeated import repetition
+from .trees import acceptance_table, tree_table
 
 __all__ = [
     "Forecast",
     "Run",
     "SharedNoise",
+    "acceptance_table",
     "alpha_table",
     "calibrate",
     "compare_drafters",
@@ -32,5 +34,6 @@ __all__ = [
     "race",
     "repetition",
     "total",
+    "tree_table",
     "under",
 ]

@@ -2,19 +2,20 @@
 
 The two rank methods differently: the time depends on the tokens per call and also on what a call and its draft cost.
 Source, in form: Spec-Bench (Xia et al., arXiv:2401.07851).
-Next: ../trace/__init__.py
+Next: trees.py
 """
 
 from ..autoregressive import AutoregressiveSampler
-from ..interfaces import exactness_of
+from ..interfaces import exactness_of, takes_trees
 from ..sampler import SpeculativeSampler
 from .clock import SharedNoise, at_once, race, under
 from .intervals import calls_of, gain_of
 
 
 def method_table(
-    target, drafters, verifiers, prompts, n_tokens, *, K, sampling, shared_noise=(), seed=0, progress=iter, keep=at_once
-):
+    target, drafters, verifiers, prompts, n_tokens, *, K, sampling, shared_noise=(), trees=(), seed=0, progress=iter,
+    keep=at_once,
+):  # fmt: skip
     """A row for each drafter and verifier.
 
     Each drafter has its own race: the target alone, and the drafter with each verifier.
@@ -32,6 +33,8 @@ def method_table(
         As in `SpeculativeSampler`.
     shared_noise : collection of str
         The verifiers that run on common random numbers (Gumbel); their rule is exact_match.
+    trees : collection of str
+        The drafters that draft trees; they are combined only with verifiers that take trees.
 
     Returns
     -------
@@ -43,7 +46,8 @@ def method_table(
     rows = []
     for name, (own_target, drafter) in drafters.items():
         samplers = {"alone": AutoregressiveSampler(target, sampling=sampling)}
-        for rule_name, rule in verifiers.items():
+        rules = {rule: verifiers[rule] for rule in verifiers if name not in trees or takes_trees(verifiers[rule])}
+        for rule_name, rule in rules.items():
             sampler = SpeculativeSampler(own_target, drafter, verifier=rule, K=K, sampling=sampling)
             samplers[rule_name] = SharedNoise(sampler) if rule_name in shared_noise else sampler
         runs = {}
@@ -51,7 +55,7 @@ def method_table(
             part = under(f"{name}, {kind}", keep)
             runs[kind] = race(samplers, some, n_tokens, seed=seed, progress=progress, keep=part)
         runs["all"] = {rule: [run for kind in prompts for run in runs[kind][rule]] for rule in samplers}
-        for rule_name, rule in verifiers.items():
+        for rule_name, rule in rules.items():
             kinds = {kind: compared(found["alone"], found[rule_name]) for kind, found in runs.items()}
             rows.append({"drafter": name, "verifier": rule_name, "exactness": exactness_of(rule), "kinds": kinds})
     return rows

@@ -1,0 +1,106 @@
+"""How large a tree should be, from measured acceptance by rank and measured costs, and whether a tree pays at all.
+
+A larger tree always gives more tokens per call, but each node is a row of the target's pass, and each level a pass of
+the draft model. With w_b, the probability that the b-th child of a node is the accepted one, the shape with the best
+
+    (1 + the sum over the nodes of the products of w along their paths) / (v(n + 1) + levels c)
+
+is found by trying all sizes and depths; for each, `best_tree` has the shape. That takes w as the same at every node.
+Source: Chen et al. (Sequoia), arXiv:2402.12374, section 3.3 (the hardware-aware tree optimizer).
+Next: draft_length.py
+"""
+
+import numpy as np
+
+from .interfaces import Draft
+from .probs import residual
+from .rng import as_generator
+from .tree import best_tree, path, widths
+
+
+def accepted_by_rank(draft: Draft, p):
+    """The probability that each child of the text is the one that `rejection` accepts, given the draft: [n_children].
+
+    >>> draft = Draft(np.array([0, 1]), np.array([[0.5, 0.5], [0.0, 1.0]]), np.array([-1, -1]))
+    >>> accepted_by_rank(draft, np.array([0.25, 0.75]))
+    array([0.5, 0.5])
+    """
+    left, found = 1.0, []
+    for child in draft.children():
+        token, q = draft.tokens[child], draft.probs[child]
+        accept = min(1.0, p[token] / q[token])
+        found.append(left * accept)
+        left *= 1 - accept
+        p = residual(p, q)
+    return np.array(found)
+
+
+def acceptance_by_rank(target, drafter, tokens, n, sampling, rng=0):
+    """w [n_ranks]: how often the child of each rank is accepted, on average over the last n places of a text.
+
+    Parameters
+    ----------
+    target : LanguageModel
+    drafter : Drafter
+        A tree of one level, `widths(n_ranks)`; it may propose fewer tokens.
+    tokens : list of int
+        A text of the target's.
+    n : int
+    sampling : Sampling
+        The target's.
+    rng : seed or RandomSource
+    """
+    rng, found = as_generator(rng), []
+    for end in range(len(tokens) - n, len(tokens)):
+        draft = drafter.propose(tokens[:end], 1, rng)
+        found.append(accepted_by_rank(draft, sampling(target(tokens[:end]), tokens[:end])[0]))
+    w = np.zeros((n, max(map(len, found))))
+    for row, accepted in zip(w, found):
+        row[: len(accepted)] = accepted
+    return w.mean(axis=0)
+
+
+def expected_tokens(shape, w):
+    """Tokens per target call with a tree (parents, ranks): 1 + the sum of the products of w along each node's path.
+
+    >>> expected_tokens(([-1, -1, 0], [0, 1, 0]), [0.5, 0.25])
+    2.0
+    """
+    parents, ranks = shape
+    return 1.0 + sum(float(np.prod([w[ranks[i]] for i in path(parents, node)])) for node in range(len(parents)))
+
+
+def best_shape(w, c, v, max_depth=8):
+    """((parents, ranks), speedup): the tree that is expected to save most time; of 0 nodes where none pays.
+
+    Parameters
+    ----------
+    w : array [n_ranks]
+        See `acceptance_by_rank`.
+    c : float
+        The time of a level of the draft, relative to a plain step of the target.
+    v : sequence of float
+        v[m - 1]: the time of a round for m tokens, relative to a plain step. A tree has at most len(v) - 1 nodes.
+    max_depth : int
+
+    Examples
+    --------
+    Where a pass for more tokens costs nothing, the tree is as large as it may be; where each token costs a step, none
+    pays.
+
+    >>> shape, speedup = best_shape([0.6, 0.2], c=0.1, v=[1] * 5)
+    >>> shape[0], round(speedup, 2)
+    ([-1, -1, 0, 0], 1.9)
+    >>> best_shape([0.6, 0.2], c=0.1, v=range(1, 6))
+    (([], []), 1.0)
+    """
+    falling, shapes = np.minimum.accumulate(w), [([], [])]
+    for depth in range(1, min(max_depth, len(v) - 1) + 1):
+        shapes += [widths(*[1] * depth), *(best_tree(n, falling, depth) for n in range(depth, len(v)))]
+
+    def speedup(shape):
+        levels = max((len(path(shape[0], node)) for node in range(len(shape[0]))), default=0)
+        return expected_tokens(shape, w) / (v[len(shape[0])] + levels * c)
+
+    best = max(shapes, key=speedup)
+    return best, speedup(best)
