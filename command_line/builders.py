@@ -197,9 +197,13 @@ def heads(context):
         raise ValueError(f"--drafter heads: {error}") from None
     context.parts.opened("heads", path)
     whole = gpt2np.Heads(context.target, found)
-    drafter = speculative.HeadsDrafter(whole)
+    of_8 = speculative.HeadsDrafter(whole)
+
+    def tree(sampling, shape):
+        return speculative.HeadsDrafter(whole, shape)
+
     about = {"name": f"{whole.n_heads} heads on the target's last hidden state", "parameters": whole.n_params}
-    return Setting(whole, lambda sampling: drafter, about)
+    return Setting(whole, planted(context, lambda sampling: of_8, tree, of_8.weights()), about, tree)
 
 
 def has_heads(context):

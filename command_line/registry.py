@@ -71,7 +71,7 @@ DRAFTERS = {
         DrafterKind("early_exit", builders.early_exit, "the target's own first layers", variants=builders.early_exits),
         DrafterKind(
             "heads", builders.heads, "a tree from heads on the target's last hidden state (tiny-target has some)",
-            draws=False, variants=lambda context: {}, suits=builders.has_heads,
+            draws=False, trees=True, variants=lambda context: {}, suits=builders.has_heads,
         ),
     )
 }  # fmt: skip
