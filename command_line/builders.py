@@ -13,6 +13,7 @@ from time import perf_counter
 
 import gpt2np
 import speculative
+from gpt2np.heads import heads_file
 from speculative import best_tree
 from speculative.drafters.recycling import WEIGHTS as RECYCLED
 
@@ -148,7 +149,7 @@ def ngram_model(context):
     return counted
 
 
-# ------------------------------------------------------------------------------------------------ copies, early exit
+# ------------------------------------------------------------------------------------------------ copies, own layers
 
 
 def prompt_lookup(context):
@@ -186,3 +187,25 @@ def early_exits(context):
     n_layer = context.target.hparams.n_layer
     exits = [n for n in sorted({context.request.exit_layer, n_layer // 2, n_layer - 1}) if 1 <= n < n_layer]
     return {f"{n} of {n_layer} layers": early_exit(context, n) for n in exits}
+
+
+def heads(context):
+    name = context.request.target_model_size
+    try:
+        path, found = heads_file(name), gpt2np.load_heads(name)
+    except ValueError as error:
+        raise ValueError(f"--drafter heads: {error}") from None
+    context.parts.opened("heads", path)
+    whole = gpt2np.Heads(context.target, found)
+
+    def tree(sampling, shape):
+        return speculative.HeadsDrafter(whole, shape)
+
+    n_nodes = context.request.grown_nodes  # the heads know the best shape of this size themselves
+    of_size = lambda sampling: tree(sampling, n_nodes or 8)  # noqa: E731
+    about = {"name": f"{whole.n_heads} heads on the target's last hidden state", "parameters": whole.n_params}
+    return Setting(whole, of_size if n_nodes else planted(context, of_size, tree, ()), about, tree)
+
+
+def has_heads(context):
+    return heads_file(context.request.target_model_size).exists()

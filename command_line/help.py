@@ -81,7 +81,7 @@ These commands take the options above, except --prompt, --stop, --show, --trace 
                            published comparison (tales; known for prompts)
 --temperatures T,T         for gamma_table and alpha_table (0,1)
 --max_K K                  the largest K of gamma_table (10)
---tree_drafters D,D        for tree_table (model,recycling)
+--tree_drafters D,D        for tree_table (model,recycling,heads)
 --tree_sizes N,N           the numbers of nodes in tree_table (4,8,12,16,24)
 --max_depth N              the most levels in tree_table (4)
 --target_sizes M,M         for alpha_table and compare_sizes (tiny-draft,tiny-target)

@@ -155,7 +155,7 @@ def tree_table(request, parts):
     context, about = opened(request, parts)
     some = prompts_of(request, context.tokenizer)
     check_prompts(some, request.n_tokens_to_generate, context.target)
-    kinds = [DRAFTERS[name] for name in request.listed("tree_drafters")]
+    kinds = [DRAFTERS[name] for name in request.listed("tree_drafters") if DRAFTERS[name].suits(context)]
     parts.expect(len(some) * (1 + len(kinds)))
     makers, rules = {}, {}
     for kind in kinds:
@@ -213,7 +213,9 @@ def opened(request, parts):
 
 
 def drafter_entries(kinds, context):
-    """dict kind -> (target, drafter); each drafter with the target that it runs on."""
+    """dict kind -> (target, drafter); each drafter with the target that it runs on. Of all kinds, those that suit."""
+    if list(kinds) == list(DRAFTERS):
+        kinds = [kind for kind in kinds if DRAFTERS[kind].suits(context)]
     settings = {kind: DRAFTERS[kind].build(context) for kind in kinds}
     return {kind: (found.target, found.drafter(context.request.sampling)) for kind, found in settings.items()}
 

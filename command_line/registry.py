@@ -26,6 +26,7 @@ class DrafterKind:
     trees: bool = False  # it drafts trees, also without --tree
     grows: bool = False  # its trees have no other shape than a number of nodes
     variants: Callable = None  # (Context) -> dict name -> Setting: its rows in alpha_table, where it has several
+    suits: Callable = lambda context: True  # whether the target has what this kind needs; a table of all leaves it out
 
     def rows(self, context):
         """dict name -> Setting: the rows of this kind in alpha_table."""
@@ -68,6 +69,10 @@ DRAFTERS = {
             draws=False, trees=True, variants=lambda context: {},
         ),
         DrafterKind("early_exit", builders.early_exit, "the target's own first layers", variants=builders.early_exits),
+        DrafterKind(
+            "heads", builders.heads, "a tree from heads on the target's last hidden state (tiny-target has some)",
+            draws=False, trees=True, variants=lambda context: {}, suits=builders.has_heads,
+        ),
     )
 }  # fmt: skip
 RULES = {

@@ -141,7 +141,7 @@ def load_heads(name_or_folder, kind="hydra"):
     """
     if kind not in KINDS:
         raise ValueError(f"unknown heads {kind!r:.40}: expected {' or '.join(KINDS)}")
-    path = FOLDERS.get(name_or_folder, Path(name_or_folder)) / "heads.safetensors"
+    path = heads_file(name_or_folder)
     if not path.exists():
         raise ValueError(
             f"{name_or_folder} has no heads: expected {' or '.join(FOLDERS)}, whose heads are bundled, or a folder "
@@ -157,6 +157,11 @@ def load_heads(name_or_folder, kind="hydra"):
     if not heads:
         raise CheckpointError(f"{path} has no heads of the kind {kind}: its first tensors are {sorted(tensors)[:3]}")
     return heads
+
+
+def heads_file(name_or_folder):
+    """Where the heads of this model are, if it has some."""
+    return FOLDERS.get(name_or_folder, Path(name_or_folder)) / "heads.safetensors"
 
 
 def check_fit(heads, hparams):

@@ -410,6 +410,8 @@ def test_a_draft_with_a_temperature_of_its_own(drafter, capsys, tiny_pair):
         ({"tree": "2,1"}, 4),
         ({"tree": "5", "drafter": "ngram", "temperature": 1}, 5),
         ({"tree": "auto", "drafter": "recycling"}, 16),
+        ({"tree": "auto", "drafter": "heads"}, 16),
+        ({"tree": "2,1,1", "drafter": "heads"}, 6),
         ({"drafter": "recycling", "verifier": "gumbel", "temperature": 1}, 16),
         ({"tree": "7", "drafter": "suffix"}, 7),
     ],

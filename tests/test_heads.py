@@ -1,0 +1,292 @@
+"""Heads on the last hidden state: what they see, what the wrapper keeps, what the drafter makes of it."""
+
+import json
+
+import numpy as np
+import pytest
+import safetensors.numpy
+from helpers import ROOT, random_gpt2, random_heads, walk
+
+import gpt2np
+from gpt2np import Heads, HParams, load_heads
+from speculative import (
+    AutoregressiveSampler,
+    ByPaths,
+    HeadsDrafter,
+    Sampling,
+    SpeculativeSampler,
+    Typical,
+    best_tree,
+    exact_match,
+    rejection,
+)
+from speculative.drafters.ranked import fixed_tree, grown_tree, top
+from speculative.exact import exact_distribution
+from speculative.testing import check_language_model
+from speculative.tree import children, depths
+
+SHAPE = HParams(n_vocab=17, n_ctx=40, n_embd=15, n_head=3, n_layer=2)
+GREEDY = Sampling(temperature=0)
+TINY = ROOT / "gpt2np" / "tiny"
+
+
+@pytest.fixture(params=["hydra", "medusa"])
+def kind(request):
+    return request.param
+
+
+def wrapped(kind="hydra", shape=SHAPE):
+    return Heads(random_gpt2(shape), random_heads(shape, kind))
+
+
+# ------------------------------------------------------------------------------------------------ the wrapper
+
+
+def test_its_logits_are_the_models_own_to_the_bit(kind):
+    model, heads = random_gpt2(SHAPE), wrapped(kind)
+    check_language_model(heads)
+    for tokens, n_last in walk(model, 60):
+        assert heads(tokens, n_last).tobytes() == model(tokens, n_last).tobytes()
+        if len(tokens) > 1:
+            heads.head_logits(tokens, [[3]])  # changes no later result
+
+
+def test_a_head_by_its_definition(kind):
+    """Against the equations in float64, from the hidden state of the model without a cache."""
+    heads, tokens, paths = wrapped(kind), [5, 1, 4, 2, 3], [[7, 8], [9, 7]]
+    x = gpt2np.model.hidden_states(tokens[:-1], heads.params, SHAPE.n_head)[-1].astype(np.float64)
+    h = (x - x.mean()) / np.sqrt(x.var() + 1e-5)
+    wte, last, head = np.asarray(heads.params["wte"]), heads.params["ln_f"], heads.heads[2]
+    logits = heads.head_logits(tokens, paths)
+    assert logits.shape == (2, SHAPE.n_vocab) and logits.dtype == np.float32
+    for row, path in zip(logits, paths):
+        if kind == "hydra":
+            seen = np.concatenate([h, wte[tokens[-1]], wte[path[0]], wte[path[1]]])
+            z = seen @ head["w"]
+            y = seen @ head["a"] + z / (1 + np.exp(-z))
+        else:
+            z = h @ head["w"] + head["b"]
+            y = h + z / (1 + np.exp(-z))
+        np.testing.assert_allclose(row, (y * last["g"] + last["b"]) @ wte.T, rtol=1e-3, atol=1e-3)
+
+
+def test_a_head_that_repeats_its_input_has_the_models_logits():
+    """With A = "take h" and W = 0, every head is the model's last layer."""
+    model, n = random_gpt2(SHAPE), SHAPE.n_embd
+    same = random_heads(SHAPE)
+    for i, head in enumerate(same, 1):
+        head |= {"a": np.eye((i + 1) * n, n, dtype=np.float32), "w": np.zeros(((i + 1) * n, n), np.float32)}
+    logits = Heads(model, same).head_logits([4, 2, 9], [[5]])
+    np.testing.assert_allclose(logits, random_gpt2(SHAPE)([4, 2]), rtol=1e-4, atol=1e-4)
+
+
+def test_a_head_sees_what_it_should():
+    """Hydra's head i: the tokens before its own place. Medusa's: only those that the model has processed."""
+    for kind, sees_it in (("hydra", True), ("medusa", False)):
+        heads = wrapped(kind)
+        ask = lambda tokens, path, heads=heads: heads.head_logits(tokens, [path])[0].tobytes()  # noqa: E731
+        assert (ask([1, 2, 3], []) != ask([1, 2, 4], [])) == sees_it  # the last token is not processed yet
+        assert (ask([1, 2, 3], [5]) != ask([1, 2, 3], [6])) == sees_it
+        assert (ask([1, 2, 3], [5, 6]) != ask([1, 2, 3], [7, 6])) == sees_it
+        assert ask([1, 2, 3], []) != ask([1, 7, 3], [])  # and the text through the hidden state
+        both = heads.head_logits([1, 2, 3], [[5], [6]])  # a path sees nothing of its neighbours
+        np.testing.assert_allclose(both[0], heads.head_logits([1, 2, 3], [[5]])[0], rtol=1e-4, atol=1e-5)
+
+
+def test_the_state_is_that_of_the_last_accepted_token_and_no_pass_is_needed(monkeypatch):
+    heads, ran = wrapped(), []
+    original = gpt2np.model.hidden_states
+    monkeypatch.setattr(gpt2np.model, "hidden_states", lambda new, *rest: ran.append(new) or original(new, *rest))
+    text, draft = [1, 2, 3, 4], [5, 6, 7]
+    heads([*text, *draft], n_last=4)
+    ran.clear()
+    for n_accepted in range(4):
+        new = [*text, *draft[:n_accepted], 9]
+        kept = heads.head_logits(new, [[]])
+        assert ran == []
+        fresh = wrapped()
+        np.testing.assert_allclose(kept, fresh.head_logits(new, [[]]), rtol=1e-4, atol=1e-5)
+        ran.clear()
+    heads.head_logits([1, 2, 9, 9], [[]])  # another text: one pass, of the tokens that differ
+    assert ran == [[9]]
+    heads.head_logits([1, 2, 9, 3], [[]])
+    assert ran == [[9]]
+
+
+def in_a_tree(rng, n):
+    parents = [int(rng.integers(-1, i)) if i else -1 for i in range(n)]
+    tokens = []
+    for i, parent in enumerate(parents):  # siblings carry different tokens
+        tokens.append((3 + 5 * sum(p == parent for p in parents[:i])) % SHAPE.n_vocab)
+    return tokens, parents
+
+
+def test_a_tree_is_passed_on_and_its_branches_are_kept(kind):
+    model, heads, rng, text = random_gpt2(SHAPE), wrapped(kind), np.random.default_rng(0), [1, 2, 3]
+    for n in range(1, 9):
+        tokens, parents = in_a_tree(rng, n)
+        wanted = ByPaths(model)([*text, *tokens], n_last=n + 1, parents=parents)
+        assert heads([*text, *tokens], n_last=n + 1, parents=parents).tobytes() == wanted.tobytes()
+        kept, node, accepted = heads.hidden, -1, []
+        while below := children(parents, node):
+            node = int(rng.choice(below))
+            accepted.append(tokens[node])
+        row = heads.hidden_state([*text, *accepted])
+        assert heads.hidden is kept  # no pass
+        model([*text, *accepted])
+        assert row.tobytes() == model.hidden[0].tobytes()
+        text = [*text, *accepted, 4]
+
+
+# ------------------------------------------------------------------------------------------------ files
+
+
+def test_the_bundled_heads(kind):
+    heads = load_heads("tiny-target", kind)
+    assert len(heads) == 3 and all(array.dtype == np.float32 for head in heads for array in head.values())
+    target = gpt2np.load("tiny-target")[0]
+    wrapper = Heads(target, heads)
+    assert wrapper.n_params == (1_179_648 if kind == "hydra" else 197_376)
+    assert wrapper.accepted.shape == (3, 10)
+    assert (wrapper.accepted >= 0).all() and (wrapper.accepted.sum(axis=-1) < 1.001).all()  # rounded to float16
+    with pytest.raises(
+        ValueError, match=r"expected arrays .* for head 1 of a model with n_embd 128, got .* another model's"
+    ):
+        Heads(gpt2np.load("tiny-draft")[0], heads)
+    with pytest.raises(ValueError, match="expected one head or more"):
+        Heads(target, [])
+    with pytest.raises(ValueError, match="expected paths of at most 2 tokens"):
+        Heads(target, heads).head_logits([1, 2], [[1, 2, 3]])
+
+
+def test_files_that_are_no_heads(tmp_path):
+    with pytest.raises(ValueError, match="tiny-draft has no heads: expected tiny-target, whose heads are bundled, or"):
+        load_heads("tiny-draft")
+    with pytest.raises(ValueError, match="unknown heads 'eagle': expected hydra or medusa"):
+        load_heads("tiny-target", "eagle")
+    file, w = tmp_path / "heads.safetensors", np.zeros((8, 4), np.float16)
+    for tensors, message in (
+        ({"hydra.1.w": w}, r"hydra\.1\.a is missing"),
+        ({"wte": w}, r"has no heads of the kind hydra: its first tensors are \['wte'\]"),
+        ({"medusa.1.w": w, "medusa.1.b": w}, "has no heads of the kind hydra"),
+    ):
+        safetensors.numpy.save_file(tensors, file)
+        with pytest.raises(gpt2np.CheckpointError, match=message):
+            load_heads(tmp_path)
+    file.write_bytes(b"no")
+    with pytest.raises(gpt2np.CheckpointError, match="too few for a safetensors file"):
+        load_heads(tmp_path)
+    safetensors.numpy.save_file({"hydra.1.a": w, "hydra.1.w": w, "hydra.1.accepted": w[0]}, file)
+    assert [head["a"].shape for head in load_heads(tmp_path)] == [(8, 4)]
+
+
+# ------------------------------------------------------------------------------------------------ the drafter
+
+
+def table(paths, n):
+    """Candidates by a table: token 10 * depth + rank, with probabilities .6, .3, .1, .."""
+    depth = np.shape(paths)[1]
+    return np.tile(10 * depth + np.arange(n), (len(paths), 1)), np.tile([0.6, 0.3, 0.1, 0.0][:n], (len(paths), 1))
+
+
+def test_a_fixed_tree_has_the_tokens_of_its_ranks():
+    shape = best_tree(5, [0.6, 0.3])
+    assert shape == ([-1, -1, 0, 0, 2], [0, 1, 0, 1, 0])
+    draft = fixed_tree(shape, 3, lambda paths, n: table(paths, n)[0], 40)
+    assert draft.tokens.tolist() == [0, 1, 10, 11, 20] and draft.parents.tolist() == shape[0]
+    assert (draft.probs.argmax(-1) == draft.tokens).all() and (draft.probs.sum(-1) == 1).all()
+    assert fixed_tree(shape, 2, lambda paths, n: table(paths, n)[0], 40).tokens.tolist() == [0, 1, 10, 11]
+
+
+def test_a_grown_tree_is_the_best_tree_where_all_nodes_have_the_same_probabilities():
+    for n in range(1, 5):
+        parents, ranks = best_tree(n, [0.6, 0.3, 0.1, 0.0][:n])
+        draft = grown_tree(n, 4, table, 40)
+        assert draft.parents.tolist() == parents
+        assert draft.tokens.tolist() == [10 * depth + rank for depth, rank in zip(depths(parents), ranks)]
+    certain = lambda paths, n: (table(paths, n)[0], np.eye(len(paths), n) * 0 + (np.arange(n) == 0))  # noqa: E731
+    assert grown_tree(3, 3, certain, 40).parents.tolist() == [-1, 0, 1]  # a chain; ties: the parent first
+
+
+def test_top():
+    scores = np.array([[1.0, 3.0, 2.0], [5.0, 4.0, 6.0]])
+    assert top(scores, 2).tolist() == [[1, 2], [2, 0]] and top(scores, 9).shape == (2, 3)
+
+
+def test_a_target_without_heads_is_refused():
+    with pytest.raises(ValueError, match=r"expected a target with heads, such as gpt2np\.Heads"):
+        HeadsDrafter(random_gpt2(SHAPE))
+    with pytest.raises(ValueError, match="expected a tree of 1 node or more, got 0"):
+        HeadsDrafter(wrapped(), 0)
+
+
+@pytest.mark.parametrize("tree", [6, 1, ([-1, -1, 0, 1, 2], [0, 1, 0, 0, 0])], ids=str)
+def test_greedy_text_with_heads_is_the_targets_own(kind, tree):
+    heads = wrapped(kind)
+    sampler = SpeculativeSampler(heads, HeadsDrafter(heads, tree), verifier=exact_match, K=4, sampling=GREEDY)
+    generation = sampler.generate([1, 2, 3], 30)
+    wanted = AutoregressiveSampler(random_gpt2(SHAPE), sampling=GREEDY).generate([1, 2, 3], 30)
+    np.testing.assert_array_equal(generation.tokens, wanted.tokens)
+    assert max(r.depth for r in generation.rounds) <= 3  # as many as there are heads
+    again = sampler.generate([1, 2, 3], 30)  # a used model drafts what a fresh one drafts
+    assert [r.drafted.tolist() for r in again.rounds] == [r.drafted.tolist() for r in generation.rounds]
+
+
+@pytest.mark.parametrize("verifier", [exact_match, rejection])
+def test_the_text_has_the_targets_distribution(kind, verifier):
+    shape = HParams(n_vocab=3, n_ctx=12, n_embd=12, n_head=2, n_layer=1)
+    heads = wrapped(kind, shape)
+    wanted = exact_distribution(lambda rng: AutoregressiveSampler(heads.model).generate([0, 1], 3, rng).tokens)
+    sampler = SpeculativeSampler(heads, HeadsDrafter(heads, 4), verifier=verifier, K=2)
+    found = exact_distribution(lambda rng: sampler.generate([0, 1], 3, rng).tokens)
+    assert found.keys() == wanted.keys() and max(abs(found[text] - wanted[text]) for text in wanted) < 1e-12
+
+
+def test_typical_acceptance_over_a_tree_is_lossy_and_takes_the_longest_path():
+    shape = HParams(n_vocab=3, n_ctx=12, n_embd=12, n_head=2, n_layer=1)
+    heads = wrapped("hydra", shape)
+    wanted = exact_distribution(lambda rng: AutoregressiveSampler(heads.model).generate([0, 1], 3, rng).tokens)
+    sampler = SpeculativeSampler(heads, HeadsDrafter(heads, 4), verifier=Typical(), K=2)
+    found = exact_distribution(lambda rng: sampler.generate([0, 1], 3, rng).tokens)
+    assert len(found) == 1 and max(abs(found.get(text, 0) - wanted[text]) for text in wanted) > 0.05
+
+
+# ------------------------------------------------------------------------------------------------ the bundled pair
+
+
+def test_heads_pay_on_the_bundled_pair(tiny_pair):
+    """One held-out prompt: the target's own text, in fewer calls."""
+    target, _, tokenizer = tiny_pair
+    heads = Heads(target, load_heads("tiny-target"))
+    prompt = tokenizer.encode("Once upon a time there lived a king who lived in a great forest")
+    sampler = SpeculativeSampler(heads, HeadsDrafter(heads), verifier=exact_match, K=3, sampling=GREEDY)
+    generation = sampler.generate(prompt, 60)
+    wanted = AutoregressiveSampler(target, sampling=GREEDY).generate(prompt, 60)
+    np.testing.assert_array_equal(generation.tokens, wanted.tokens)
+    assert generation.stats.tokens_per_target_call > 1.6
+
+
+def test_the_table_of_the_card_is_that_of_its_measurements():
+    card, page = json.loads((TINY / "tiny-heads" / "figures.json").read_text()), (TINY / "README.md").read_text("utf-8")
+    for kind in ("hydra", "medusa"):
+        assert f"{card[kind]['parameters']:,}" in page
+        for i in range(3):
+            shares = " | ".join(f"{card[kind][f'top_{k}'][i]:.3f}" for k in (1, 2, 3, 5, 10))
+            assert f"| {i + 1} | {shares} |" in page
+        np.testing.assert_allclose(
+            [head["accepted"] for head in load_heads("tiny-target", kind)], card[kind]["accepted"], atol=0.002
+        )
+    assert card["hydra"]["top_1"][0] >= 0.55 and card["hydra"]["top_3"][0] >= 0.75
+
+
+@pytest.mark.slow
+def test_the_card_of_the_heads():
+    """Fewer prompts than figures.json has; the shares are those of about 600 tokens, with a standard error of .02."""
+    from gpt2np.tiny.measure_heads import accepted, greedy_texts, held_out_prompts
+
+    target, tokenizer = gpt2np.load("tiny-target")
+    texts = greedy_texts(target, held_out_prompts(tokenizer, 36)[::4], 64)
+    card = json.loads((TINY / "tiny-heads" / "figures.json").read_text())
+    for kind in ("hydra", "medusa"):
+        heads = Heads(target, load_heads("tiny-target", kind))
+        np.testing.assert_allclose(accepted(heads, texts, 64), card[kind]["accepted"], atol=0.08)
