@@ -197,14 +197,13 @@ def heads(context):
         raise ValueError(f"--drafter heads: {error}") from None
     context.parts.opened("heads", path)
     whole = gpt2np.Heads(context.target, found)
+    of_8 = speculative.HeadsDrafter(whole)
 
     def tree(sampling, shape):
         return speculative.HeadsDrafter(whole, shape)
 
-    n_nodes = context.request.grown_nodes  # the heads know the best shape of this size themselves
-    of_size = lambda sampling: tree(sampling, n_nodes or 8)  # noqa: E731
     about = {"name": f"{whole.n_heads} heads on the target's last hidden state", "parameters": whole.n_params}
-    return Setting(whole, of_size if n_nodes else planted(context, of_size, tree, ()), about, tree)
+    return Setting(whole, planted(context, lambda sampling: of_8, tree, of_8.weights()), about, tree)
 
 
 def has_heads(context):

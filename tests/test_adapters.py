@@ -14,10 +14,24 @@ import pytest
 from helpers import random_gpt2
 
 import gpt2np
-from speculative import AutoregressiveSampler, ByPaths, ModelDrafter, PromptLookupDrafter, Sampling, SpeculativeSampler
+from speculative import (
+    AutoregressiveSampler,
+    ByPaths,
+    Lenient,
+    ModelDrafter,
+    PromptLookupDrafter,
+    Sampling,
+    SpeculativeSampler,
+    Typical,
+    block,
+    exact_match,
+    rejection,
+)
 from speculative.adapters import LlamaCppModel, TransformersModel
 from speculative.adapters.prefix import split
+from speculative.experiments import calibrate
 from speculative.testing import TableModel, check_language_model
+from speculative.trace import Trace, page
 
 peers = [pytest.mark.peers, pytest.mark.filterwarnings("default")]
 SHAPE = {"vocab_size": 61, "hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 4}
@@ -91,6 +105,19 @@ def test_a_model_of_transformers(name):
         assert generation.tokens.tolist() == own, way
         if way == "with itself as draft":
             assert generation.stats.acceptance == 1
+
+
+@pytest.mark.parametrize("name", [pytest.param("Llama", marks=peers)])
+def test_rules_traces_and_experiments_run_on_them(name):
+    target, draft = TransformersModel(random_model(name)), TransformersModel(random_model(name, 1))
+    sampling, prompts = Sampling(1, top_k=5), [[3, 1, 4], [1, 5, 9], [2, 6, 5]]
+    for verifier in (rejection, block, exact_match, Typical(), Lenient()):
+        sampler = SpeculativeSampler(target, ModelDrafter(draft), verifier=verifier, K=2, sampling=sampling)
+        generation = sampler.generate([3, 1, 4], 8, rng=0, keep_probs=True)
+        assert len(generation.tokens) == 8 and len(page(Trace.of(generation, str))) > 1000
+    drafter = ModelDrafter(draft, sampling=sampling)
+    _, rows = calibrate(target, drafter, prompts, 6, sampling=sampling, most=2)
+    assert [row["K"] for row in rows] == [1, 2]
 
 
 @pytest.mark.parametrize("dtype", [pytest.param(dtype, marks=peers) for dtype in ("bfloat16", "float16")])

@@ -12,10 +12,12 @@ from gpt2np import Heads, HParams, load_heads
 from speculative import (
     AutoregressiveSampler,
     ByPaths,
+    Draft,
     HeadsDrafter,
     Sampling,
     SpeculativeSampler,
     Typical,
+    Verdict,
     best_tree,
     exact_match,
     rejection,
@@ -208,6 +210,19 @@ def test_a_grown_tree_is_the_best_tree_where_all_nodes_have_the_same_probabiliti
     assert grown_tree(3, 3, certain, 40).parents.tolist() == [-1, 0, 1]  # a chain; ties: the parent first
 
 
+def test_a_node_takes_the_candidates_of_its_own_path():
+    """Candidate r after a path has the digits of the path, and then r + 1."""
+
+    def digits(paths, n):
+        last = np.array([path[-1] if len(path) else 0 for path in paths])
+        return 10 * last[:, None] + 1 + np.arange(n)
+
+    draft = fixed_tree(([-1, -1, 0, 0, 1, 4], [0, 1, 0, 1, 0, 1]), 3, digits, 300)
+    assert draft.tokens.tolist() == [1, 2, 11, 12, 21, 212]
+    even = lambda paths, n: (digits(paths, n), np.full((len(paths), n), 1 / n))  # noqa: E731
+    assert grown_tree(2, 2, even, 300).tokens.tolist() == [1, 2]
+
+
 def test_top():
     scores = np.array([[1.0, 3.0, 2.0], [5.0, 4.0, 6.0]])
     assert top(scores, 2).tolist() == [[1, 2], [2, 0]] and top(scores, 9).shape == (2, 3)
@@ -242,7 +257,18 @@ def test_the_text_has_the_targets_distribution(kind, verifier):
     assert found.keys() == wanted.keys() and max(abs(found[text] - wanted[text]) for text in wanted) < 1e-12
 
 
-def test_typical_acceptance_over_a_tree_is_lossy_and_takes_the_longest_path():
+def test_typical_acceptance_takes_the_longest_path_of_a_tree():
+    """Token 0 is typical everywhere and token 2 nowhere; the first child is accepted but leads no further."""
+    draft = Draft(np.array([0, 1, 2, 0, 1]), np.eye(3)[[0, 1, 2, 0, 1]], np.array([-1, -1, 0, 1, 3]))
+    p = np.tile([0.6, 0.4, 0.0], (6, 1))
+    assert Typical()(draft, p, None) == Verdict(3, 0, (1, 3, 4))
+    p[4] = [0.0, 0.0, 1.0]  # after node 3: its child is not typical
+    assert Typical()(draft, p, None) == Verdict(2, 2, (1, 3))
+    p[2] = [0.0, 1.0, 0.0]  # after node 1, too: two paths of length 1, of which the first is taken
+    assert Typical()(draft, p, None) == Verdict(1, 0, (0,))
+
+
+def test_typical_acceptance_over_a_tree_is_lossy():
     shape = HParams(n_vocab=3, n_ctx=12, n_embd=12, n_head=2, n_layer=1)
     heads = wrapped("hydra", shape)
     wanted = exact_distribution(lambda rng: AutoregressiveSampler(heads.model).generate([0, 1], 3, rng).tokens)

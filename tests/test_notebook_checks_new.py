@@ -296,6 +296,7 @@ def above(parents, i, j):
         (mask_of(lambda parents, i, j: above(parents, i, j) or above(parents, j, i)), "which comes after it"),
         (mask_of(lambda parents, i, j: above(parents, i, j) or (parents[i] == parents[j] and j < i)), "its sibling"),
         (lambda parents, n_text: tree.visible(parents), "comes with the library"),
+        (lambda parents, n_text: np.where(mask_of(above)(parents, n_text), 0, -np.inf), "not yet the 0 and -inf"),
         (lambda parents, n_text: mask_of(above)(parents, n_text)[:, n_text:], r"expected \[n, n_text \+ n\]"),
         (
             lambda parents, n_text: mask_of(above)(parents, n_text) & (np.arange(n_text + len(parents)) > 0),
@@ -352,3 +353,105 @@ def test_nodes_of_no_tree(check):
     }.items():
         with pytest.raises(AssertionError, match=message):
             valuable(answer)
+
+
+# ------------------------------------------------------------------------------------------------ 12
+
+
+def by_rank(logits, tokens, n_ranks, order=-1, shift=0):
+    ranks = [np.argsort(order * row).tolist().index(token) + shift for row, token in zip(logits, tokens)]
+    return np.array([np.mean(np.array(ranks) == rank) for rank in range(n_ranks)])
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (lambda *case: np.cumsum(by_rank(*case)), "each rank by itself"),
+        (lambda *case: by_rank(*case) * len(case[0]), "divide by the number of places"),
+        (lambda *case: by_rank(*case, order=1), "the likeliest token has rank 0"),
+        (lambda *case: by_rank(*case, shift=1), "the first choice has rank 0"),
+        (lambda *case: by_rank(*case) / by_rank(*case).sum(), "divide by all places"),
+        (lambda *case: by_rank(*case)[:1], "a share for each"),
+    ],
+)
+def test_acceptance_by_rank(answer, message, check, solution):
+    accepted = check("12", "check_accepted_by_rank")
+    accepted(solution("12", "accepted_by_rank"))
+    accepted(lambda *case: by_rank(*case).tolist())
+    with pytest.raises(AssertionError, match=message):
+        accepted(answer)
+
+
+def hydra_with(x_of, y_of):
+    def hydra(names):
+        wte, silu, read_off = (names[name] for name in ("wte", "silu", "read_off"))
+        return lambda head, h, seen: read_off(y_of(head, x_of(h, [wte[tokens] for tokens in seen.T]), h, silu))
+
+    return hydra
+
+
+def in_order(h, embeddings):
+    return np.concatenate([h, *embeddings], axis=1)
+
+
+def right_y(head, x, h, silu):
+    return x @ head["a"] + silu(x @ head["w"])
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ((lambda h, e: np.concatenate([*e, h], axis=1), right_y), "the hidden state comes first"),
+        ((lambda h, e: np.concatenate([h, *e[::-1]], axis=1), right_y), "in the order of the text"),
+        ((in_order, lambda head, x, h, silu: silu(x @ head["w"])), "x A is missing"),
+        ((in_order, lambda head, x, h, silu: x @ head["a"] + x @ head["w"]), "silu is missing"),
+        ((in_order, lambda head, x, h, silu: h + silu(x @ head["w"])), "that is Medusa's"),
+    ],
+)
+def test_hydra_heads(parts, message, check, solution):
+    check_head = check("12", "check_hydra_head", "target, tokenizer = ", "def read_off", "def silu")
+    check_head(hydra_with(in_order, right_y)(check_head.__globals__))
+    with pytest.raises(AssertionError, match=message):
+        check_head(hydra_with(*parts)(check_head.__globals__))
+
+
+def recycler(right, *, shift=0, keep_all=True, pass_parents=True, order=-1, deeper=0, soft=False):
+    """The solution's class with mistakes."""
+
+    class Recycler(right):
+        def __call__(self, tokens, n_last=1, parents=()):
+            logits = self.target(
+                tokens, n_last=n_last, **({"parents": parents} if pass_parents and len(parents) else {})
+            )
+            end = len(tokens) - shift
+            for token, row in list(zip(tokens[end - n_last : end], logits))[0 if keep_all else -1 :]:
+                self.followers[int(token)] = np.argsort(order * row, kind="stable")[: self.n_followers].tolist()
+            return logits
+
+        def propose(self, tokens, K, rng):
+            draft = right.propose(self, tokens, K + deeper, rng)
+            return speculative.Draft(draft.tokens, np.full(draft.probs.shape, 1 / 12), draft.parents) if soft else draft
+
+    return Recycler
+
+
+@pytest.mark.parametrize(
+    ("mistake", "message"),
+    [
+        ({"shift": 1}, "row i follows tokens"),
+        ({"keep_all": False}, "row i follows tokens"),
+        ({"pass_parents": False}, "pass parents on"),
+        ({"order": 1}, "the likeliest follower first"),
+        ({"deeper": 5}, "K = 2 allows two levels"),
+        ({"soft": True}, "rows are one-hot"),
+    ],
+)
+def test_recyclers(mistake, message, check, solution):
+    check_recycler = check("12", "check_recycler")
+    check_recycler.__globals__.update(per_call=lambda *_, **__: np.nan)  # the last lines need the models
+    check_recycler.__globals__["target"] = type("Small", (), {"n_vocab": 12, "n_ctx": 64})
+    right = solution("12", "Recycler")
+    check_recycler(right)
+    check_recycler(recycler(right))
+    with pytest.raises(AssertionError, match=message):
+        check_recycler(recycler(right, **mistake))

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from speculative import AutoregressiveSampler, ModelDrafter, SpeculativeSampler, Timed
+from speculative import AutoregressiveSampler, ByPaths, ModelDrafter, SpeculativeSampler, Timed
 from speculative.testing import TableModel, check_language_model
 
 TARGET, DRAFT = TableModel.random(3, seed=1), TableModel.random(3, seed=2)
 
 
 def test_a_timed_model_has_the_logits_of_the_model():
-    check_language_model(Timed(TARGET))
+    check_language_model(Timed(ByPaths(TARGET)))
     np.testing.assert_array_equal(Timed(TARGET)([0, 1, 2], n_last=2), TARGET([0, 1, 2], n_last=2))
 
 
