@@ -155,7 +155,7 @@ def tree_table(request, parts):
     context, about = opened(request, parts)
     some = prompts_of(request, context.tokenizer)
     check_prompts(some, request.n_tokens_to_generate, context.target)
-    kinds = [DRAFTERS[name] for name in request.listed("tree_drafters")]
+    kinds = [DRAFTERS[name] for name in request.listed("tree_drafters") if DRAFTERS[name].suits(context)]
     parts.expect(len(some) * (1 + len(kinds)))
     makers, rules = {}, {}
     for kind in kinds:
