@@ -161,7 +161,8 @@ def prompt_lookup(context):
 def suffix(context):
     corpus = context.request.corpus
     tokens = context.tokenizer.encode(read_text(corpus)) if corpus else ()
-    return copying(context, speculative.SuffixDrafter(context.target.n_vocab, tokens), "suffix automaton")
+    tree = {"n_nodes": context.request.grown_nodes, "floor": 0.05} if context.request.tree else {}
+    return copying(context, speculative.SuffixDrafter(context.target.n_vocab, tokens, **tree), "suffix automaton")
 
 
 def recycling(context):

@@ -183,8 +183,10 @@ def check_tree(request):
         raise ValueError(f"{what} needs a verifier that takes trees ({names}), got {rule.name}")
     if request.K in ("auto", "confidence"):
         raise ValueError(f"--K {request.K} chooses the length of a chain: for {what} give a number, or --tree auto")
-    if request.tree and not (kind.draws or kind.trees):
+    if request.tree and not (kind.draws or kind.trees or kind.grows):
         raise ValueError(f"--tree needs a drafter that proposes trees, got {kind.name}")
+    if request.tree and kind.grows and not request.grown_nodes:
+        raise ValueError(f"--tree: expected a number of nodes for --drafter {kind.name}, got {shortened(request.tree)}")
     if request.tree in ("", "auto"):
         return
     numbers = [number_of(text) for text in request.tree.split(",")]

@@ -24,6 +24,7 @@ class DrafterKind:
     help: str  # where its draft tokens come from
     draws: bool = True  # from a model's probabilities, which calibrate and --K confidence need
     trees: bool = False  # it drafts trees, also without --tree
+    grows: bool = False  # its trees have no other shape than a number of nodes
     variants: Callable = None  # (Context) -> dict name -> Setting: its rows in alpha_table, where it has several
     suits: Callable = lambda context: True  # whether the target has what this kind needs; a table of all leaves it out
 
@@ -62,7 +63,7 @@ DRAFTERS = {
         DrafterKind("model", builders.model, "another model, --draft_model_size", variants=builders.models),
         DrafterKind("ngram", builders.ngram, "counts of a text, --corpus", variants=builders.ngrams),
         DrafterKind("prompt_lookup", builders.prompt_lookup, "copies of the text so far", draws=False),
-        DrafterKind("suffix", builders.suffix, "copies of the text so far and of --corpus", draws=False),
+        DrafterKind("suffix", builders.suffix, "copies of the text so far and of --corpus", draws=False, grows=True),
         DrafterKind(
             "recycling", builders.recycling, "a tree of what the target said after the same tokens before",
             draws=False, trees=True, variants=lambda context: {},

@@ -4,6 +4,10 @@ import numpy as np
 import pytest
 import test_notebook_checks
 
+import speculative
+from speculative import tree
+from speculative.probs import sample_distinct
+
 pytestmark = pytest.mark.notebooks
 check, solution = test_notebook_checks.check, test_notebook_checks.solution  # fixtures
 
@@ -196,3 +200,258 @@ def test_repaired_engines(check, solution):
     for answer in matching(False, True), matching(True, False), matching(False, False):
         with pytest.raises(AssertionError, match=r"where do those of the second text start\?|with its own guesses\?"):
             repaired(answer)
+
+
+# ------------------------------------------------------------------------------------------------ 11
+
+
+def drawn_in_turn(q, k, rng, *, row=lambda left: left / left.sum(), forget=True):
+    left, found = q.copy(), []
+    while len(found) < k and left.any():
+        token = speculative.sample_token(left, rng)
+        found.append((token, row(left)))
+        if forget:
+            left[token] = 0
+    return found
+
+
+def chosen_at_once(q, k, rng):
+    tokens = [token for token, _ in drawn_in_turn(q, k, rng)]
+    return [(token, np.eye(1, len(q), token)[0]) for token in tokens]
+
+
+def sorted_afterwards(q, k, rng):
+    pairs = drawn_in_turn(q, k, rng)
+    return sorted(pairs, key=lambda pair: -q[pair[0]]) if len(pairs) == 2 else pairs
+
+
+def sorted_with_honest_rows(q, k, rng):
+    """As if the likelier one had been drawn first."""
+    tokens = sorted((token for token, _ in drawn_in_turn(q, k, rng)), key=lambda token: -q[token])
+    rows, left = [], q
+    for token in tokens:
+        rows.append(left / left.sum())
+        left = np.where(np.arange(len(q)) == token, 0, left)
+    return list(zip(tokens, rows))
+
+
+def in_place(q, k, rng):
+    found = []
+    for _ in range(k):
+        row = q / q.sum()
+        found.append((speculative.sample_token(row, rng), row))
+        q[found[-1][0]] = 0
+    return found
+
+
+def never_fewer(q, k, rng):
+    found = drawn_in_turn(q, k, rng)
+    return found + [found[-1]] * (k - len(found))
+
+
+def test_children_without_replacement(check, solution):
+    children = check("11", "check_without_replacement", 'words = ["king"')
+    children(solution("11", "without_replacement"))
+    children(drawn_in_turn)
+    children(lambda q, k, rng: [(int(token), row) for token, row in zip(*sample_distinct(q, k, rng))])
+    wrong = {
+        "the second row is still q": lambda q, k, rng: drawn_in_turn(q, k, rng, row=lambda left: q),
+        "renormalise what is left": lambda q, k, rng: drawn_in_turn(q, k, rng, row=lambda left: left.copy()),
+        "was drawn twice": lambda q, k, rng: drawn_in_turn(q, k, rng, forget=False),
+        "the first candidate was drawn from q": chosen_at_once,
+        "the first candidate was drawn from q: its": sorted_afterwards,
+        "Keep the order of the draws": sorted_with_honest_rows,
+        "q was written to": in_place,
+        "one possible token": never_fewer,
+        "expected 2 candidates": lambda q, k, rng: drawn_in_turn(q, k - 1, rng),
+    }
+    for message, answer in wrong.items():
+        with pytest.raises(AssertionError, match=message):
+            children(answer)
+
+
+def mask_of(seen):
+    """A mask from seen(parents, i, j): whether node i sees node j."""
+
+    def mask(parents, n_text):
+        n = len(parents)
+        nodes = [[seen(parents, i, j) for j in range(n)] for i in range(n)]
+        return np.concatenate([np.ones((n, n_text), bool), np.array(nodes, bool)], axis=1)
+
+    return mask
+
+
+def above(parents, i, j):
+    while i > j:
+        i = parents[i]
+    return i == j
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (mask_of(lambda parents, i, j: j <= i), "sees its sibling|on another path"),
+        (mask_of(lambda parents, i, j: i == j or parents[i] == j), "not only the parent counts"),
+        (mask_of(lambda parents, i, j: i != j and above(parents, i, j)), "a node sees itself"),
+        (mask_of(lambda parents, i, j: above(parents, i, j) or above(parents, j, i)), "which comes after it"),
+        (mask_of(lambda parents, i, j: above(parents, i, j) or (parents[i] == parents[j] and j < i)), "its sibling"),
+        (lambda parents, n_text: tree.visible(parents), "comes with the library"),
+        (lambda parents, n_text: np.where(mask_of(above)(parents, n_text), 0, -np.inf), "not yet the 0 and -inf"),
+        (lambda parents, n_text: mask_of(above)(parents, n_text)[:, n_text:], r"expected \[n, n_text \+ n\]"),
+        (
+            lambda parents, n_text: mask_of(above)(parents, n_text) & (np.arange(n_text + len(parents)) > 0),
+            "whole text",
+        ),
+    ],
+)
+def test_masks_of_trees(answer, message, check, solution):
+    mask = check("11", "check_my_mask")
+    mask(solution("11", "my_mask"))
+    mask(mask_of(above))
+    mask(lambda parents, n_text: mask_of(above)(parents, n_text).astype(int).tolist())
+    with pytest.raises(AssertionError, match=message):
+        mask(answer)
+
+
+def grown(n, w, *, sibling=True, child=True, take=max, value=np.prod):
+    """Without a heap: the best of all nodes whose parent and elder sibling are there."""
+    found, open_nodes = [], {(0,)}
+    while len(found) < n and open_nodes:
+        node = take(open_nodes, key=lambda node: (value([w[rank] for rank in node]), node))
+        open_nodes.remove(node)
+        found.append(node)
+        if child:
+            open_nodes.add((*node, 0))
+        if sibling and node[-1] + 1 < len(w):
+            open_nodes.add((*node[:-1], node[-1] + 1))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"sibling": False}, "push the next sibling"),
+        ({"child": False}, "expected 4 nodes|push the first child"),
+        ({"take": min}, "largest product|first child"),
+        ({"value": lambda values: values[-1]}, "by the product along its path"),
+    ],
+)
+def test_most_valuable_nodes(options, message, check, solution):
+    valuable = check("11", "check_most_valuable")
+    valuable(solution("11", "most_valuable"))
+    valuable(grown)
+    with pytest.raises(AssertionError, match=message):
+        valuable(lambda n, w: grown(n, w, **options))
+
+
+def test_nodes_of_no_tree(check):
+    valuable = check("11", "check_most_valuable")
+    for message, answer in {
+        "without its parent": lambda n, w: [(0,), *((i % 2, 0) for i in range(1, 2)), (0, 0), (1, 1)][:n],
+        "there twice": lambda n, w: [(0,)] * n,
+        "expected 4 nodes": lambda n, w: [(0,)],
+    }.items():
+        with pytest.raises(AssertionError, match=message):
+            valuable(answer)
+
+
+# ------------------------------------------------------------------------------------------------ 12
+
+
+def by_rank(logits, tokens, n_ranks, order=-1, shift=0):
+    ranks = [np.argsort(order * row).tolist().index(token) + shift for row, token in zip(logits, tokens)]
+    return np.array([np.mean(np.array(ranks) == rank) for rank in range(n_ranks)])
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (lambda *case: np.cumsum(by_rank(*case)), "each rank by itself"),
+        (lambda *case: by_rank(*case) * len(case[0]), "divide by the number of places"),
+        (lambda *case: by_rank(*case, order=1), "the likeliest token has rank 0"),
+        (lambda *case: by_rank(*case, shift=1), "the first choice has rank 0"),
+        (lambda *case: by_rank(*case) / by_rank(*case).sum(), "divide by all places"),
+        (lambda *case: by_rank(*case)[:1], "a share for each"),
+    ],
+)
+def test_acceptance_by_rank(answer, message, check, solution):
+    accepted = check("12", "check_accepted_by_rank")
+    accepted(solution("12", "accepted_by_rank"))
+    accepted(lambda *case: by_rank(*case).tolist())
+    with pytest.raises(AssertionError, match=message):
+        accepted(answer)
+
+
+def hydra_with(x_of, y_of):
+    def hydra(names):
+        wte, silu, read_off = (names[name] for name in ("wte", "silu", "read_off"))
+        return lambda head, h, seen: read_off(y_of(head, x_of(h, [wte[tokens] for tokens in seen.T]), h, silu))
+
+    return hydra
+
+
+def in_order(h, embeddings):
+    return np.concatenate([h, *embeddings], axis=1)
+
+
+def right_y(head, x, h, silu):
+    return x @ head["a"] + silu(x @ head["w"])
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ((lambda h, e: np.concatenate([*e, h], axis=1), right_y), "the hidden state comes first"),
+        ((lambda h, e: np.concatenate([h, *e[::-1]], axis=1), right_y), "in the order of the text"),
+        ((in_order, lambda head, x, h, silu: silu(x @ head["w"])), "x A is missing"),
+        ((in_order, lambda head, x, h, silu: x @ head["a"] + x @ head["w"]), "silu is missing"),
+        ((in_order, lambda head, x, h, silu: h + silu(x @ head["w"])), "that is Medusa's"),
+    ],
+)
+def test_hydra_heads(parts, message, check, solution):
+    check_head = check("12", "check_hydra_head", "target, tokenizer = ", "def read_off", "def silu")
+    check_head(hydra_with(in_order, right_y)(check_head.__globals__))
+    with pytest.raises(AssertionError, match=message):
+        check_head(hydra_with(*parts)(check_head.__globals__))
+
+
+def recycler(right, *, shift=0, keep_all=True, pass_parents=True, order=-1, deeper=0, soft=False):
+    """The solution's class with mistakes."""
+
+    class Recycler(right):
+        def __call__(self, tokens, n_last=1, parents=()):
+            logits = self.target(
+                tokens, n_last=n_last, **({"parents": parents} if pass_parents and len(parents) else {})
+            )
+            end = len(tokens) - shift
+            for token, row in list(zip(tokens[end - n_last : end], logits))[0 if keep_all else -1 :]:
+                self.followers[int(token)] = np.argsort(order * row, kind="stable")[: self.n_followers].tolist()
+            return logits
+
+        def propose(self, tokens, K, rng):
+            draft = right.propose(self, tokens, K + deeper, rng)
+            return speculative.Draft(draft.tokens, np.full(draft.probs.shape, 1 / 12), draft.parents) if soft else draft
+
+    return Recycler
+
+
+@pytest.mark.parametrize(
+    ("mistake", "message"),
+    [
+        ({"shift": 1}, "row i follows tokens"),
+        ({"keep_all": False}, "row i follows tokens"),
+        ({"pass_parents": False}, "pass parents on"),
+        ({"order": 1}, "the likeliest follower first"),
+        ({"deeper": 5}, "K = 2 allows two levels"),
+        ({"soft": True}, "rows are one-hot"),
+    ],
+)
+def test_recyclers(mistake, message, check, solution):
+    check_recycler = check("12", "check_recycler")
+    check_recycler.__globals__.update(per_call=lambda *_, **__: np.nan)  # the last lines need the models
+    check_recycler.__globals__["target"] = type("Small", (), {"n_vocab": 12, "n_ctx": 64})
+    right = solution("12", "Recycler")
+    check_recycler(right)
+    check_recycler(recycler(right))
+    with pytest.raises(AssertionError, match=message):
+        check_recycler(recycler(right, **mistake))

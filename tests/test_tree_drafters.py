@@ -1,17 +1,17 @@
 """Drafters of trees: what they propose, by hand, and that every one of them is exact in the loop."""
 
-import itertools
-
 import numpy as np
 import pytest
 
 from speculative import (
     AutoregressiveSampler,
     ByPaths,
+    PromptLookupDrafter,
     Recycling,
     RecyclingDrafter,
     Sampling,
     SpeculativeSampler,
+    SuffixDrafter,
     TreeDrafter,
     best_tree,
     exact_distribution,
@@ -20,8 +20,10 @@ from speculative import (
     widths,
 )
 from speculative.drafters import model_tree
+from speculative.drafters.jacobi import JacobiDrafter, LastRows
+from speculative.drafters.lookahead import LookaheadDrafter
 from speculative.drafters.model_tree import RULES
-from speculative.drafters.trie import merged, trie
+from speculative.drafters.trie import merged
 from speculative.testing import TableModel
 from speculative.tree import depths, of_ranks
 from speculative.tree_size import acceptance_by_rank, best_shape, expected_tokens
@@ -202,10 +204,69 @@ def test_equal_prefixes_are_shared():
     sequences = [[0, 1, 2], [0, 2], [], [1], [0, 1]]
     tokens, parents, ends = merged(sequences)
     assert tokens == [0, 1, 1, 2, 2] and parents == [-1, -1, 0, 0, 2] and ends == [4, 3, -1, 1, 2]
-    draft = trie(sequences, 3)
-    np.testing.assert_array_equal(draft.probs, np.eye(3)[tokens])
-    for node, parent in itertools.product(range(5), repeat=2):
-        assert parents[node] != parent or parent < node
+
+
+def test_several_copies_are_a_tree():
+    """After 1 came 2 3 (near), 2 4 and 5; after 0 1, the longer match, 2 4."""
+    text = [0, 1, 2, 4, 1, 5, 6, 1, 2, 3, 0, 1]
+    one, three = (PromptLookupDrafter(7, 2, n_copies=n).propose(text, 2, None) for n in (1, 3))
+    assert one.tokens.tolist() == [2, 4]
+    assert three.tokens.tolist() == [2, 5, 4, 3, 6] and three.parents.tolist() == [-1, -1, 0, 0, 1]
+    assert error_of(lambda target: (target, PromptLookupDrafter(3, n_copies=2)), 3) < 1e-12
+
+
+def test_the_suffix_automaton_branches_where_the_text_did():
+    """After 1 came 2 3, 2 4 and 5: two thirds and one third, then a third each."""
+    text = [1, 2, 3, 1, 2, 4, 1, 5, 6, 1]
+    draft = SuffixDrafter(7, n_nodes=4, floor=0.1).propose(text, 2, None)
+    assert draft.tokens.tolist() == [2, 3, 4, 5] and draft.parents.tolist() == [-1, 0, 0, -1]
+    assert SuffixDrafter(7, n_nodes=4).propose(text, 1, None).tokens.tolist() == [2, 5]
+    assert SuffixDrafter(7, n_nodes=9, floor=0.4).propose(text, 4, None).tokens.tolist() == [2]
+    assert len(SuffixDrafter(7, n_nodes=4).propose([1, 2], 4, None).tokens) == 0
+    assert error_of(lambda target: (target, SuffixDrafter(3, [0, 1, 0, 2, 1], n_nodes=3, floor=0.1)), 3) < 1e-12
+
+
+# ------------------------------------------------------------------------------------------------ jacobi, lookahead
+
+
+def both(target):
+    target = LastRows(target)
+    return {"jacobi": (target, JacobiDrafter(target)), "lookahead": (target, LookaheadDrafter(target, W=2, N=2, G=2))}
+
+
+@pytest.mark.parametrize("name", ["jacobi", "lookahead"])
+@pytest.mark.parametrize("verifier", [rejection, exact_match], ids=["rejection", "match"])
+def test_jacobi_and_lookahead_are_exact(name, verifier):
+    assert error_of(lambda target: both(target)[name], 3, verifier) < 1e-12
+
+
+def test_jacobis_guesses_are_the_rows_after_the_rejected_ones():
+    target, _ = both(ByPaths(TARGET))["jacobi"]
+    drafter = JacobiDrafter(target)
+    assert drafter.propose([0, 1], 3, None).tokens.tolist() == [1, 1, 1]
+    best = TARGET([0, 1, 1, 1, 1], n_last=4).argmax(axis=-1).tolist()
+    target([0, 1, 1, 1, 1], n_last=4)
+    assert drafter.propose([0, 1, best[0]], 3, None).tokens.tolist() == best[1:]
+    assert drafter.propose([2, 2], 2, None).tokens.tolist() == [2, 2]  # another text
+
+
+def test_the_comb_and_the_pool_by_hand():
+    """W = 2, N = 3: the second call has levels 0 and 1; its answers complete two trigrams."""
+    target = LastRows(ByPaths(TARGET))
+    drafter = LookaheadDrafter(target, W=2, N=3)
+    first = drafter.propose([0, 1], 4, None)
+    assert first.tokens.tolist() == [1, 0] and first.parents.tolist() == [-1, 0]
+    target([0, 1, 1, 0], n_last=3)
+    answers = target.best[1:]
+    second = drafter.propose([0, 1, 2], 4, None)
+    assert second.tokens.tolist() == [1, answers[0], 0, answers[1]] and second.parents.tolist() == [-1, 0, 0, 2]
+    target([0, 1, 2, *second.tokens], n_last=5, parents=second.parents.tolist())
+    newest = target.best[2], target.best[4]
+    third = drafter.propose([0, 1, 2, 1], 4, None)
+    assert drafter.pool == {1: [[answers[0], newest[0]]], 0: [[answers[1], newest[1]]]}
+    assert third.tokens.tolist()[:1] == [answers[0]]  # what followed 1 in the pool comes first
+    with pytest.raises(ValueError, match="expected W of 1 or more, N of 2 or more and G of 1 or more, got 1, 1 and 5"):
+        LookaheadDrafter(target, W=1, N=1)
 
 
 # ------------------------------------------------------------------------------------------------ sizes

@@ -9,6 +9,7 @@ Next: suffix.py
 import numpy as np
 
 from ..interfaces import Draft
+from .trie import merged
 
 
 class PromptLookupDrafter:
@@ -27,24 +28,32 @@ class PromptLookupDrafter:
     n_vocab : int
     n_max : int
         The length of the longest match to look for.
+    n_copies : int
+        How many different continuations to copy: with 2 or more the draft is a tree. The longest matches come first,
+        and of equal ones the nearest.
     """
 
-    def __init__(self, n_vocab, n_max=3):
+    def __init__(self, n_vocab, n_max=3, *, n_copies=1):
         if n_max < 1:
             raise ValueError(f"expected a longest match n_max of 1 token or more, got {n_max}")
         self.n_vocab = n_vocab
         self.n_max = n_max
+        self.n_copies = n_copies
 
     def propose(self, tokens, K, rng):
         tokens = [int(token) for token in tokens]
         # earlier places of the last token, the nearest first
         ends = [i for i in range(len(tokens) - 2, -1, -1) if tokens[i] == tokens[-1]]
+        copies = {}  # different ones, the best first
         for n in range(self.n_max, 0, -1):
             matches = [end for end in ends if end + 1 >= n and tokens[end + 1 - n : end + 1] == tokens[-n:]]
-            if matches:
-                end = next((end for end in matches if len(tokens) > end + K), matches[-1])
-                return one_hot(tokens[end + 1 : end + 1 + K], self.n_vocab)
-        return one_hot([], self.n_vocab)
+            whole = [end for end in matches if len(tokens) > end + K]
+            for end in whole or matches[-1:]:
+                copies[tuple(tokens[end + 1 : end + 1 + K])] = None
+            if len(copies) >= self.n_copies:
+                break
+        drafted, parents, _ = merged(list(copies)[: self.n_copies])
+        return one_hot(drafted, self.n_vocab, parents)
 
 
 def one_hot(tokens, n_vocab, parents=None):

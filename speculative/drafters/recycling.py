@@ -7,7 +7,7 @@ training, and drafting costs almost nothing; so it pays where a call with some m
 
 Nothing is drawn: the rows are one-hot, and the draft is exact with `rejection` and `exact_match`, at any temperature.
 Source: Luo et al., arXiv:2408.08696.
-Next: heads.py
+Next: jacobi.py
 """
 
 import numpy as np

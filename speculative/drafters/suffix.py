@@ -5,8 +5,10 @@ From the longest suffix of the text that occurs elsewhere, the draft follows the
 again, until the estimated probability of the whole draft falls below a floor or the draft is too long for its match.
 Sources: Oliaro et al., SuffixDecoding, arXiv:2411.04975; the automaton: Blumer et al., "The smallest automaton
 recognizing the subwords of a text" (1985).
-Next: trie.py
+Next: early_exit.py
 """
+
+import heapq
 
 from .prompt_lookup import one_hot
 
@@ -79,6 +81,25 @@ class SuffixAutomaton:
             state = self.following[state][token]
         return tokens
 
+    def likeliest_tree(self, state, n, levels, floor):
+        """(tokens, parents) of the n continuations with the largest joint probability, each at least `floor`."""
+        tokens, parents, heap = [], [], []
+
+        def push(state, node, depth, probability):
+            total = sum(self.count[after] for after in self.following[state].values())
+            for token, after in self.following[state].items() if depth < levels else ():
+                share = probability * self.count[after] / total
+                if share >= floor:
+                    heapq.heappush(heap, (-share, token, node, after, depth + 1))
+
+        push(state, -1, 0, 1.0)
+        while heap and len(tokens) < n:
+            negative, token, node, after, depth = heapq.heappop(heap)
+            tokens.append(token)
+            parents.append(node)
+            push(after, len(tokens) - 1, depth, -negative)
+        return tokens, parents
+
 
 class SuffixDrafter:
     """Copies from the text itself and from a corpus, if one is given. Each draft token is certain: its row is one-hot.
@@ -92,14 +113,16 @@ class SuffixDrafter:
         The draft ends before its estimated joint probability falls below this.
     factor : float
         A draft has at most this many tokens for each token of its match.
+    n_nodes : int
+        0 for a chain; otherwise the draft is a tree of so many tokens, where the text has gone on in several ways.
     """
 
     LOOK_BACK = 64  # tokens of the text to match with the corpus
 
-    def __init__(self, n_vocab, corpus=(), *, floor=0.3, factor=4.0):
+    def __init__(self, n_vocab, corpus=(), *, floor=0.3, factor=4.0, n_nodes=0):
         if not 0 <= floor <= 1:
             raise ValueError(f"expected a floor from 0 to 1, got {floor}")
-        self.n_vocab, self.floor, self.factor = n_vocab, floor, factor
+        self.n_vocab, self.floor, self.factor, self.n_nodes = n_vocab, floor, factor, n_nodes
         self.corpus = SuffixAutomaton(int(token) for token in corpus)
         self.text, self.tokens = SuffixAutomaton(), []
 
@@ -114,4 +137,8 @@ class SuffixDrafter:
         in_text = self.text, repeated, self.text.length[repeated]
         in_corpus = self.corpus, *self.corpus.match(tokens[-self.LOOK_BACK :])
         automaton, state, length = max(in_text, in_corpus, key=lambda found: found[2])
-        return one_hot(automaton.likeliest(state, min(K, int(self.factor * length)), self.floor), self.n_vocab)
+        levels = min(K, int(self.factor * length))
+        if self.n_nodes:
+            tokens, parents = automaton.likeliest_tree(state, self.n_nodes, levels, self.floor)
+            return one_hot(tokens, self.n_vocab, parents)
+        return one_hot(automaton.likeliest(state, levels, self.floor), self.n_vocab)

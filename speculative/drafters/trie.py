@@ -4,10 +4,8 @@ A drafter that copies from the text, from a pool of n-grams or from a corpus fin
 can take only one of them. Nothing in a trie is drawn: its rows are one-hot, siblings differ, and `exact_match` and
 `rejection` are exact. The order of the continuations is the order of the tests.
 Source: Yang et al., arXiv:2304.04487 (copies); Miao et al. (SpecInfer), arXiv:2305.09781, section 3 (merging them).
-Next: early_exit.py
+Next: prompt_lookup.py
 """
-
-from .prompt_lookup import one_hot
 
 
 def merged(sequences):
@@ -28,9 +26,3 @@ def merged(sequences):
                 tokens.append(path[-1])
                 parents.append(place[path[:-1]])
     return tokens, parents, [place[sequence] for sequence in sequences]
-
-
-def trie(sequences, n_vocab):
-    """The draft of these continuations."""
-    tokens, parents, _ = merged(sequences)
-    return one_hot(tokens, n_vocab, parents)

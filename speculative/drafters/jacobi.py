@@ -1,0 +1,44 @@
+"""Jacobi decoding: the target's own rows after its last, rejected draft are the next draft.
+
+Write a text as a system of equations, each token the argmax after the tokens before it, and solve all of them at once
+by iteration from any guess: that is this drafter in the usual loop. A call takes m guesses and returns m + 1 rows;
+those after the first wrong guess were computed from a wrong text, and are the next guesses nevertheless. At temperature
+0 each call solves at least one equation, and few solve more. A lesson, and the first half of lookahead.py.
+Source: Santilli et al., arXiv:2305.10427, algorithm 1.
+Next: lookahead.py
+"""
+
+from .prompt_lookup import one_hot
+
+
+class LastRows:
+    """A language model with the logits of `model`, which keeps the most probable token of each row of its last call."""
+
+    def __init__(self, model):
+        self.model, self.n_vocab, self.n_ctx = model, model.n_vocab, model.n_ctx
+        self.tokens, self.best = [], []
+
+    def __call__(self, tokens, n_last=1, parents=()):
+        """Logits [n_last, n_vocab], see `LanguageModel`."""
+        logits = self.model(tokens, n_last=n_last, **({"parents": parents} if len(parents) else {}))
+        self.tokens, self.best = [int(token) for token in tokens], logits.argmax(axis=-1).tolist()
+        return logits
+
+
+class JacobiDrafter:
+    """A chain of the tokens that the target's last call gave for these places; the last is repeated up to K.
+
+    Parameters
+    ----------
+    target : LastRows
+        It must be the sampler's target, too.
+    """
+
+    def __init__(self, target):
+        self.target = target
+
+    def propose(self, tokens, K, rng):
+        tokens, last, best = [int(token) for token in tokens], self.target.tokens, self.target.best
+        n_text = len(last) - len(best) + 1  # of the last call, before its draft; best[0] is for the place after it
+        guesses = best[len(tokens) - n_text :][:K] if tokens[:n_text] == last[:n_text] else []
+        return one_hot([*guesses, *tokens[-1:] * (K - len(guesses))], self.target.n_vocab)

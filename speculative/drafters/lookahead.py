@@ -1,0 +1,80 @@
+"""Lookahead decoding: the target itself writes a pool of n-grams while it verifies those found so far.
+
+Each draft is a tree of two parts:
+
+    candidates   what followed the text's last token in the pool: up to G sequences of N - 1 tokens
+    comb         W columns of Jacobi iterations. Level 0 is a chain after the text, and from its node c hangs the tooth
+                 of column c: level 1, level 2, ..., each token the target's answer to the column above, a call earlier
+
+The comb is an ordinary token tree: its tooth sees level 0 up to its own column. After the call the answer after the tip
+of each tooth completes an n-gram, which goes into the pool; the oldest level is dropped, and the answers are the newest
+one. The comb is what costs, W (N - 1) rows in each call, and it only fills the pool; token recycling (recycling.py)
+needs a third of the rows.
+
+All tokens are functions of the text so far: one-hot rows, exact with `rejection` and `exact_match`.
+Source: Fu et al., arXiv:2402.02057, algorithm 2; with a tree here for the paper's mask of two branches.
+Next: heads.py
+"""
+
+from .prompt_lookup import one_hot
+from .trie import merged
+
+
+class LookaheadDrafter:
+    """The candidates of the pool and the comb. It needs a K of W + N - 2 or more: the depth of the last tooth's tip.
+
+    Parameters
+    ----------
+    target : LastRows
+        It must be the sampler's target, too, see jacobi.py.
+    W, N, G : int
+        The number of columns; the length of the n-grams, 2 or more; the number of candidates.
+    """
+
+    def __init__(self, target, W=5, N=4, G=5):
+        if W < 1 or N < 2 or G < 1:
+            raise ValueError(f"expected W of 1 or more, N of 2 or more and G of 1 or more, got {W}, {N} and {G}")
+        self.target, self.W, self.N, self.G = target, W, N, G
+        self.begin([])
+
+    def begin(self, tokens):
+        """Start a text: one level of tokens from the prompt, an empty pool."""
+        self.tokens, self.pool, self.tips = tokens, {}, None
+        self.levels = [[tokens[-1 - c % len(tokens)] for c in range(self.W)]] if tokens else []
+
+    def propose(self, tokens, K, rng):
+        tokens = [int(token) for token in tokens]
+        if tokens[: len(self.tokens)] != self.tokens or not self.tokens:
+            self.begin(tokens)
+        elif self.tips is not None and len(self.target.best) > max(self.tips) + 1:
+            self.learn([self.target.best[tip + 1] for tip in self.tips])
+        self.tokens, self.tips = tokens, None
+        found = [sequence[:K] for sequence in reversed(self.pool.get(tokens[-1], []))]
+        drafted, parents, _ = merged(found)
+        if K >= self.W + len(self.levels) - 1:
+            self.tips = self.comb(drafted, parents)
+        return one_hot(drafted, self.target.n_vocab, parents)
+
+    def comb(self, drafted, parents):
+        """Append the comb to the tree; returns the last node of each column."""
+        above, tips = -1, []
+        for column in zip(*self.levels):
+            for level, token in enumerate(column):
+                parents.append(above if level == 0 else len(drafted) - 1)
+                drafted.append(token)
+                if level == 0:
+                    above = len(drafted) - 1
+            tips.append(len(drafted) - 1)
+        return tips
+
+    def learn(self, answers):
+        """The target's answers after the tips: each completes an n-gram, and together they are the newest level."""
+        self.levels.append(answers)
+        if len(self.levels) == self.N:
+            for first, *rest in zip(*self.levels):
+                known = self.pool.setdefault(first, [])
+                if rest in known:
+                    known.remove(rest)  # the most recent is the last
+                known.append(rest)
+                del known[: -self.G]
+            del self.levels[0]
