@@ -151,7 +151,7 @@ EXPERIMENTS = (
     ),
     experiment(
         "tree_table", ONE_SIZE | LISTS | {"tree_drafters", "tree_sizes", "max_depth"},
-        {"n_tokens_to_generate": 64, "n_prompts": 6, "tree_drafters": "model,recycling"},
+        {"n_tokens_to_generate": 64, "n_prompts": 6},
     ),
     experiment(
         "compare_sizes", SIZES | LISTS | {"temperature", "drafters", "K", "verifier"},

@@ -39,7 +39,7 @@ Generate a text twice: by the target model alone, and with a draft (speculative 
 --temperature T            0 always takes the most probable token, 1 samples from the model's own distribution (0)
 --draft_temperature T      the temperature that the draft draws its tokens with; 0 is a greedy draft, as in llama.cpp
                            and by default in vLLM. The distribution of the text does not depend on it, the number of
-                           accepted tokens does (the target's)
+                           accepted tokens does (None: the temperature of the target)
 --top_k N                  sample from the N most probable tokens only; 0 means all (0)
 --top_p P                  ... from the smallest set of most probable tokens with total probability P (1)
 --min_p P                  ... from tokens with at least P times the probability of the most probable one (0)

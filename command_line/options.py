@@ -99,7 +99,7 @@ class Options:
     max_K: int = whole(10, 2, 100)
     drafters: str = several(lambda: ",".join(DRAFTERS), choices=DRAFTERS)
     verifiers: str = several(lambda: ",".join(RULES), choices=RULES)
-    tree_drafters: str = several(",".join(TREE_DRAFTERS), choices=TREE_DRAFTERS)
+    tree_drafters: str = several("model,recycling", choices=TREE_DRAFTERS)
     tree_sizes: str = several("4,8,12,16,24", kind=int, least=1, most=MOST_NODES)
     max_depth: int = whole(4, 1, 16)
     target_sizes: str = several("tiny-draft,tiny-target")

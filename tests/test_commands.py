@@ -22,6 +22,8 @@ from command_line.page_parts import where
 from command_line.registry import DRAFTERS
 from command_line.saved import Saved, settings_of
 from command_line.texts import KNOWN, TALES, check_prompts, dialogue_prompts, prompts_of
+from command_line.tree_table import verdict
+from command_line.views import tree_line
 from speculative import Costs, Sampling, SpeculativeSampler, exact_match
 
 FEW = {"n_prompts": 3, "n_tokens_to_generate": 4}
@@ -403,6 +405,57 @@ def test_a_draft_with_a_temperature_of_its_own(drafter, capsys, tiny_pair):
     assert report["speculative"]["tokens"] == generation.tokens.tolist()
     assert report["speculative"]["accepted"] == generation.stats.accepted
     assert (report["temperature"], report["draft_temperature"]) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "nodes"),
+    [
+        ({"tree": "6"}, 6),
+        ({"tree": "2,1"}, 4),
+        ({"tree": "5", "drafter": "ngram", "temperature": 1}, 5),
+        ({"tree": "auto", "drafter": "recycling"}, 16),
+        ({"drafter": "recycling", "verifier": "gumbel", "temperature": 1}, 16),
+        ({"tree": "7", "drafter": "suffix"}, 7),
+    ],
+)
+def test_trees_of_the_comparison(options, nodes, capsys, monkeypatch):
+    monkeypatch.setattr("gpt2np.load", lru_cache(gpt2np.load))
+    costs = Costs(0.001, 0.1, tuple(1 + 0.01 * k for k in range(17)))
+    monkeypatch.setattr("speculative.measure_costs", lambda *_, **options: costs)
+    COMMANDS[""](json=True, n_tokens_to_generate=8, **options)
+    report = json.loads(capsys.readouterr().out)
+    assert report["same_tokens"] or (options.get("temperature") == 1 and options.get("verifier") != "gumbel")
+    assert report["speculative"]["drafted"] <= nodes * report["speculative"]["target_calls"]
+    if report["measured_tree"]:
+        assert report["measured_tree"]["nodes"] <= 16 and len(report["measured_tree"]["acceptance_by_rank"]) <= 8
+
+
+def test_the_page_says_which_tree_was_found(capsys, monkeypatch):
+    costs = Costs(0.001, 0.1, tuple(1 + 0.2 * k for k in range(17)))
+    monkeypatch.setattr("speculative.measure_costs", lambda *_, **options: costs)
+    COMMANDS[""](n_tokens_to_generate=4, tree="auto")
+    page = capsys.readouterr().out
+    assert re.search(r"tree    \d+ nodes on \d levels: expected speedup \d\.\d\d by measured costs", page)
+    assert tree_line({"tree": "auto", "measured_tree": {"nodes": 0, "levels": 0, "expected_speedup": 1.0}}) == (
+        "tree    none pays: expected speedup 1.00 by measured costs and acceptance"
+    )
+
+
+@pytest.mark.parametrize(
+    ("tree", "chain", "words"),
+    [
+        ((1.5, 1.4, 1.6), (1.2, 1.1, 1.3), "Here a tree pays."),
+        ((0.8, 0.7, 0.9), (1.2, 1.1, 1.3), "Here a tree does not pay, though it has more tokens per call: its nodes"),
+        ((1.2, 1.0, 1.4), (1.2, 1.1, 1.3), "These prompts do not tell the two apart."),
+        ((1.2, None, None), (1.2, None, None), "One prompt tells nothing about the difference."),
+    ],
+)
+def test_whether_a_tree_pays(tree, chain, words):
+    found = [
+        {"kind": kind, "nodes": n, "tokens_per_call": 2.0 + n / 4, **dict(zip(("speedup", "low", "high"), times))}
+        for kind, n, times in (("tree", 8, tree), ("chain", 2, chain))
+    ]
+    assert words in verdict(found) and "The fastest tree has 8 nodes" in verdict(found)
 
 
 def test_the_drafts_temperature_is_on_the_page(capsys):
