@@ -113,8 +113,8 @@ class Heads:
 
 
 def silu(x):
-    """x times the logistic function of x."""
-    return x / (1 + np.exp(-x))
+    """x / (1 + exp(-x)), written so that nothing overflows."""
+    return x * 0.5 * (1 + np.tanh(x * 0.5))
 
 
 def load_heads(name_or_folder, kind="hydra"):

@@ -9,6 +9,7 @@ from helpers import ROOT, random_gpt2, random_heads, walk
 
 import gpt2np
 from gpt2np import Heads, HParams, load_heads
+from gpt2np.heads import silu
 from speculative import (
     AutoregressiveSampler,
     ByPaths,
@@ -70,6 +71,12 @@ def test_a_head_by_its_definition(kind):
             z = h @ head["w"] + head["b"]
             y = h + z / (1 + np.exp(-z))
         np.testing.assert_allclose(row, (y * last["g"] + last["b"]) @ wte.T, rtol=1e-3, atol=1e-3)
+
+
+def test_silu():
+    x = np.array([-1e4, -1.0, 0.0, 1.0, 1e4], np.float32)
+    assert silu(x).dtype == np.float32
+    np.testing.assert_allclose(silu(x), [0, -1 / (1 + np.e), 0, 1 / (1 + 1 / np.e), 1e4], rtol=1e-6)
 
 
 def test_a_head_that_repeats_its_input_has_the_models_logits():

@@ -4,10 +4,10 @@
     python -m gpt2np.tiny.train_heads FOLDER_OF_TEXT --out OUT_FOLDER
 
 FOLDER_OF_TEXT has the .txt files of train.py. The target is frozen, so its hidden states are computed once: it
-continues prompts from the training tales, half of them greedily, and every token's hidden state is stored (2.1 GB for 4
-million tokens). Then the heads learn the target's own distribution i tokens further on (KL divergence), since that is
-what a draft token is accepted by; the text's next token would teach them the author's words, which the target does not
-say. Steps that are done are skipped, as in train.py. Nothing imports this file at run time.
+continues prompts from the training tales, half of them greedily, and every token's hidden state is stored, n_embd
+numbers in float16. Then the heads learn the target's own distribution i tokens further on (KL divergence), since that
+is what a draft token is accepted by; the text's next token would teach them the author's words, which the target does
+not say. Steps that are done are skipped, as in train.py. Nothing imports this file at run time.
 
 Sources: Cai et al. (Medusa), arXiv:2401.10774, section 2.2, with self-distillation as in 2.3.2; Ankner et al. (Hydra),
 arXiv:2402.05109, section 3; Muon as in train.py.
@@ -155,15 +155,7 @@ def train(kind, target, files, n_tokens, checkpoint, seed, rate=0.02):
     optimizers = {Muon(matrices, lr=0, weight_decay=0): rate}
     if biases:
         optimizers[torch.optim.AdamW(biases, lr=0, weight_decay=0)] = 3e-3
-    n_done = 0
-    if checkpoint.exists():
-        state = torch.load(checkpoint, map_location=DEVICE)
-        n_done = state["step"]
-        with torch.no_grad():
-            for p, saved in zip(matrices + biases, state["parameters"]):
-                p.copy_(saved)
-        for optimizer, saved in zip(optimizers, state["optimizers"]):
-            optimizer.load_state_dict(saved)
+    n_done = restore(checkpoint, matrices + biases, optimizers)
     norm = target.transformer.ln_f
     output = [p.detach() for p in (target.transformer.wte.weight, norm.weight, norm.bias)]
     bar = tqdm(total=n_tokens, desc=kind, unit=" tokens", unit_scale=True, mininterval=5, smoothing=0.05)
@@ -180,12 +172,25 @@ def train(kind, target, files, n_tokens, checkpoint, seed, rate=0.02):
             optimizer.zero_grad()
         means = now if means is None else 0.98 * means + 0.02 * now
         bar.set_postfix(overlap="/".join(f"{share:.3f}" for share in means), refresh=False)
-        if time.time() - saved > 60 or share + 1e-9 > 1:
+        if time.time() - saved > 60:
             save_checkpoint(checkpoint, step + 1, matrices + biases, optimizers)
             saved = time.time()
     save_checkpoint(checkpoint, step + 1, matrices + biases, optimizers)
     bar.close()
     return heads
+
+
+def restore(path, parameters, optimizers):
+    """Restore them from the checkpoint, if there is one; returns the number of steps done."""
+    if not path.exists():
+        return 0
+    state = torch.load(path, map_location=DEVICE)
+    with torch.no_grad():
+        for p, saved in zip(parameters, state["parameters"]):
+            p.copy_(saved)
+    for optimizer, saved in zip(optimizers, state["optimizers"]):
+        optimizer.load_state_dict(saved)
+    return state["step"]
 
 
 def save_checkpoint(path, step, parameters, optimizers):
