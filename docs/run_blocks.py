@@ -2,7 +2,8 @@
 
 Every fenced block of the page whose first line is `$ COMMAND` is run, in the order of the page, from the root of the
 project, and its other lines are replaced by what the command printed. The line that begins with "Machine:" is replaced
-by one about the machine that did it. So all figures of a page come from one run on one machine.
+by one about the machine that did it. So all figures of a page come from one run on one machine. If a command fails, its
+block stays as it was, and the exit code is 1.
 """
 
 import os
@@ -16,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).parent.parent
+failed = []
 BLOCK = re.compile(r"(^```\n\$ ([^\n]+)\n)(.*?)(^```$)", re.M | re.S)
 
 
@@ -37,24 +39,27 @@ def machine():
     )
 
 
-def output_of(command):
-    """What a command of the page prints; `python` is the one that runs this script."""
+def output_of(command, before):
+    """What a command of the page prints, or `before` if it fails; `python` is the one that runs this script."""
     print(f"$ {command}", file=sys.stderr)
     path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
     run = subprocess.run(
         command, shell=True, cwd=ROOT, stdout=subprocess.PIPE, encoding="utf-8", env={**os.environ, "PATH": path}
     )
     if run.returncode:
-        raise SystemExit(f"{command} ended with exit code {run.returncode}: the page stays as it was")
+        failed.append(f"{command} ended with exit code {run.returncode}: its block stays as it was")
+        return before
     return run.stdout.strip("\n") + "\n"
 
 
 def rewritten(page):
     """The page (str) with every output made again."""
     page = re.sub(r"^Machine: .*$", lambda _: machine(), page, flags=re.M)
-    return BLOCK.sub(lambda block: block[1] + output_of(block[2]) + block[4], page)
+    return BLOCK.sub(lambda block: block[1] + output_of(block[2], block[3]) + block[4], page)
 
 
 if __name__ == "__main__":
     for path in map(Path, sys.argv[1:]):
         path.write_text(rewritten(path.read_text(encoding="utf-8")), encoding="utf-8")
+    if failed:
+        raise SystemExit("\n".join(failed))
