@@ -92,5 +92,7 @@ def multiply(x, w, out, n_rows):
         for some in slices:
             np.matmul(x[some] if x.ndim == w.ndim else x, w[some], out[some])
 
-    step = min(8, -(-len(w) // (4 * n)))
+    # At least 8 panels a slice, where that leaves one for each thread: a thread waits for the interpreter's lock before
+    # it takes the next slice.
+    step = min(-(-len(w) // n), max(8, -(-len(w) // (4 * n))))
     share(work, [slice(i, i + step) for i in range(0, len(w), step)], n)
