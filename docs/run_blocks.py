@@ -1,9 +1,9 @@
-"""Run the commands of a page and put their output below them: python docs/run_blocks.py docs/measurements.md
+"""Run the commands of a page and put their output below them: python docs/run_blocks.py docs/measurements.md [TEXT]
 
 Every fenced block of the page whose first line is `$ COMMAND` is run, in the order of the page, from the root of the
 project, and its other lines are replaced by what the command printed. The line that begins with "Machine:" is replaced
-by one about the machine that did it. So all figures of a page come from one run on one machine. If a command fails, its
-block stays as it was, and the exit code is 1.
+by one about the machine that did it, so all figures of a page should come from one machine. With TEXT, only the commands
+that contain it are run again. If a command fails, its block stays as it was, and the exit code is 1.
 """
 
 import os
@@ -52,14 +52,16 @@ def output_of(command, before):
     return run.stdout.strip("\n") + "\n"
 
 
-def rewritten(page):
-    """The page (str) with every output made again."""
+def rewritten(page, text=""):
+    """The page (str) with the outputs made again of the commands that contain this text."""
     page = re.sub(r"^Machine: .*$", lambda _: machine(), page, flags=re.M)
-    return BLOCK.sub(lambda block: block[1] + output_of(block[2], block[3]) + block[4], page)
+    return BLOCK.sub(
+        lambda block: block[1] + (output_of(block[2], block[3]) if text in block[2] else block[3]) + block[4], page
+    )
 
 
 if __name__ == "__main__":
-    for path in map(Path, sys.argv[1:]):
-        path.write_text(rewritten(path.read_text(encoding="utf-8")), encoding="utf-8")
+    path = Path(sys.argv[1])
+    path.write_text(rewritten(path.read_text(encoding="utf-8"), *sys.argv[2:]), encoding="utf-8")
     if failed:
         raise SystemExit("\n".join(failed))
