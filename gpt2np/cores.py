@@ -58,7 +58,7 @@ def quota():
 
 
 def read(path):
-    """The text of a file of the system; "" where there is none."""
+    """The text of a file of the system; "" if it does not exist."""
     try:
         return path.read_text(encoding="ascii")
     except (OSError, ValueError):

@@ -107,10 +107,10 @@ WAYS = {  # the closed form: how candidates are drawn, and the rule
 @pytest.mark.parametrize("closed_form", WAYS, ids=lambda fn: fn.__name__)
 def test_each_closed_form_is_the_acceptance_of_its_rule_which_is_exact(closed_form, pair, k):
     (p, q), (candidates, rule) = PAIRS[pair], WAYS[closed_form]
-    law = exact_law(lambda rng: rule(p, candidates(q, k, rng), rng))
-    tokens = [law.get((True, x), 0) + law.get((False, x), 0) for x in range(len(p))]
+    distribution = exact_law(lambda rng: rule(p, candidates(q, k, rng), rng))
+    tokens = [distribution.get((True, x), 0) + distribution.get((False, x), 0) for x in range(len(p))]
     np.testing.assert_allclose(tokens, p, rtol=0, atol=1e-12)
-    accepted = sum(share for (is_accepted, _), share in law.items() if is_accepted)
+    accepted = sum(share for (is_accepted, _), share in distribution.items() if is_accepted)
     np.testing.assert_allclose(closed_form(p, q, k), accepted, rtol=0, atol=1e-12)
 
 
@@ -119,10 +119,10 @@ def test_k_seq_is_exact_and_accepts_this_much(pair):
     """The rule of this test finds its rho on a grid, hence the tolerances."""
     p, q = PAIRS[pair]
     rho = smallest_rho(p, q, 2)
-    law = exact_law(lambda rng: by_k_seq(p, drawn(q, 2, rng), rho, rng))
-    tokens = [law.get((True, x), 0) + law.get((False, x), 0) for x in range(len(p))]
+    distribution = exact_law(lambda rng: by_k_seq(p, drawn(q, 2, rng), rho, rng))
+    tokens = [distribution.get((True, x), 0) + distribution.get((False, x), 0) for x in range(len(p))]
     np.testing.assert_allclose(tokens, p, rtol=0, atol=1e-12)
-    accepted = sum(share for (is_accepted, _), share in law.items() if is_accepted)
+    accepted = sum(share for (is_accepted, _), share in distribution.items() if is_accepted)
     np.testing.assert_allclose(k_seq(p, q, 2), accepted, rtol=0, atol=1e-4)
 
 

@@ -409,8 +409,8 @@ def test_the_dials_set_alpha():
         alpha = 1 - epsilon * np.maximum(p - 1 / 4, 0).sum()
         assert math.isclose(overlap(p, row), alpha)
         sampler = SpeculativeSampler(target, drafter, verifier=rejection, K=1)
-        law = exact_law(lambda rng, sampler=sampler: next(sampler.rounds([0, 1], 2, rng)).n_accepted)
-        assert math.isclose(law[1], alpha, abs_tol=1e-12)
+        distribution = exact_law(lambda rng, sampler=sampler: next(sampler.rounds([0, 1], 2, rng)).n_accepted)
+        assert math.isclose(distribution[1], alpha, abs_tol=1e-12)
     assert SpeculativeSampler(target, OracleDrafter(target), K=4).generate([0], 30, 0).stats.rejected == 0
     with pytest.raises(ValueError, match=r"expected an epsilon from 0 to 1, got 1\.5"):
         NoisyDrafter(target, 1.5)

@@ -10,12 +10,12 @@ P = np.array([0.5, 0.3, 0.0, 0.2])
 CDF = np.cumsum(P)
 
 
-def assert_law(fn, wanted):
-    law = exact_law(fn)
-    assert law.keys() == wanted.keys()
-    assert abs(math.fsum(law.values()) - 1) < 1e-12
+def assert_distribution(fn, wanted):
+    distribution = exact_law(fn)
+    assert distribution.keys() == wanted.keys()
+    assert abs(math.fsum(distribution.values()) - 1) < 1e-12
     for outcome, probability in wanted.items():
-        assert abs(law[outcome] - probability) < 1e-15, (outcome, law[outcome], probability)
+        assert abs(distribution[outcome] - probability) < 1e-15, (outcome, distribution[outcome], probability)
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def assert_law(fn, wanted):
     ],
 )
 def test_ways_to_accept(accept):
-    assert_law(lambda rng: bool(accept(rng, 0.15, 0.6)), {True: 0.25, False: 0.75})
+    assert_distribution(lambda rng: bool(accept(rng, 0.15, 0.6)), {True: 0.25, False: 0.75})
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_ways_to_accept(accept):
 )
 def test_ways_to_draw_a_token(draw):
     with np.errstate(divide="ignore"):  # 1 / 0 and log(0), where P is 0
-        assert_law(lambda rng: int(draw(rng)), {0: 0.5, 1: 0.3, 3: 0.2})
+        assert_distribution(lambda rng: int(draw(rng)), {0: 0.5, 1: 0.3, 3: 0.2})
 
 
 def test_comparisons_of_one_uniform_stay_consistent():
@@ -88,23 +88,23 @@ def test_comparisons_of_one_uniform_stay_consistent():
         (False, False, True, True, False): 0.25,
         (False, False, True, False, False): 0.25,
     }
-    assert_law(fn, wanted)
+    assert_distribution(fn, wanted)
 
 
 def test_separate_uniforms_are_independent():
-    assert_law(
+    assert_distribution(
         lambda rng: tuple(rng.random(2) < np.array([0.5, 0.25])),
         {(True, True): 0.125, (True, False): 0.375, (False, True): 0.125, (False, False): 0.375},
     )
 
 
 def test_whole_numbers():
-    assert_law(lambda rng: int(rng.random() * 4), dict.fromkeys(range(4), 0.25))
-    assert_law(lambda rng: int(rng.random() * 4 - 2), {-1: 0.25, 0: 0.5, 1: 0.25})
-    assert_law(lambda rng: rng.integers(4), dict.fromkeys(range(4), 0.25))
-    assert_law(lambda rng: rng.integers(1, 2, endpoint=True), {1: 0.5, 2: 0.5})
-    assert_law(lambda rng: rng.choice(["a", "b"]), {"a": 0.5, "b": 0.5})
-    assert_law(lambda rng: rng.integers(2, size=2), {(0, 0): 0.25, (0, 1): 0.25, (1, 0): 0.25, (1, 1): 0.25})
+    assert_distribution(lambda rng: int(rng.random() * 4), dict.fromkeys(range(4), 0.25))
+    assert_distribution(lambda rng: int(rng.random() * 4 - 2), {-1: 0.25, 0: 0.5, 1: 0.25})
+    assert_distribution(lambda rng: rng.integers(4), dict.fromkeys(range(4), 0.25))
+    assert_distribution(lambda rng: rng.integers(1, 2, endpoint=True), {1: 0.5, 2: 0.5})
+    assert_distribution(lambda rng: rng.choice(["a", "b"]), {"a": 0.5, "b": 0.5})
+    assert_distribution(lambda rng: rng.integers(2, size=2), {(0, 0): 0.25, (0, 1): 0.25, (1, 0): 0.25, (1, 1): 0.25})
 
 
 def test_what_is_certain_does_not_fork():
@@ -115,7 +115,7 @@ def test_what_is_certain_does_not_fork():
         u = rng.random()
         return u < 1, u < 0, u < -3, u < 5, u * 0 < 1, rng.choice(3, p=[0, 1, 0]), u < math.nan
 
-    assert_law(fn, {(True, False, False, True, True, 1, False): 1.0})
+    assert_distribution(fn, {(True, False, False, True, True, 1, False): 1.0})
     assert len(runs) == 1
 
 
@@ -126,7 +126,7 @@ def test_one_run_for_each_path():
         runs.append(1)
         return rng.random() < 0.5 and rng.random() < 0.5
 
-    assert_law(fn, {True: 0.25, False: 0.75})
+    assert_distribution(fn, {True: 0.25, False: 0.75})
     assert len(runs) == 3
 
 
@@ -235,9 +235,9 @@ def test_a_seed_for_another_generator_is_refused():
 
 
 def test_long_runs_and_improbable_paths_that_end_are_not():
-    assert_law(lambda rng: sum(bool(rng.random() < 1) for _ in range(499)), {499: 1.0})
+    assert_distribution(lambda rng: sum(bool(rng.random() < 1) for _ in range(499)), {499: 1.0})
     assert exact_law(lambda rng: [rng.random() < 1e-12 for _ in range(2)])[True, True] == 1e-24
-    assert_law(
+    assert_distribution(
         lambda rng: [rng.random() < 1 for _ in range(9)] and [rng.choice(2, p=[1e-9, 1]) for _ in range(2)] and 1,
         {1: 1},
     )
@@ -249,7 +249,7 @@ def test_probabilities_below_rounding_are_left_out():
     """A cumulative sum that ends at 1 - 1e-16, and a number in the rest."""
     cdf = np.cumsum([0.1] * 10)
     assert cdf[-1] < 1
-    assert_law(
+    assert_distribution(
         lambda rng: np.searchsorted(cdf, rng.random()), {n: cdf[n] - (cdf[n - 1] if n else 0) for n in range(10)}
     )
 
@@ -284,7 +284,7 @@ def test_a_uniform_number_can_be_looked_at():
         us = rng.random(2)
         return f"{us[0]:.3f} {us[0]}", us[0].item() < 0.25
 
-    assert_law(
+    assert_distribution(
         fn,
         {("<a uniform number> <a uniform number>", True): 0.25, ("<a uniform number> <a uniform number>", False): 0.75},
     )
@@ -296,15 +296,15 @@ def test_probabilities_that_do_not_add_up_are_refused():
 
 
 def test_outcomes_are_made_hashable():
-    law = exact_law(lambda rng: [np.array([1, 2]), np.int64(3), (np.float32(0.5), "a"), None])
-    assert law == {((1, 2), 3, (0.5, "a"), None): 1.0}
+    distribution = exact_law(lambda rng: [np.array([1, 2]), np.int64(3), (np.float32(0.5), "a"), None])
+    assert distribution == {((1, 2), 3, (0.5, "a"), None): 1.0}
 
 
 def test_the_distribution_of_a_generation_is_the_product_of_the_targets_rows():
     model = TableModel([[0.5, 0.5], [0.125, 0.875]])
-    law = exact_law(lambda rng: AutoregressiveSampler(model).generate([0], 2, rng).tokens)
+    distribution = exact_law(lambda rng: AutoregressiveSampler(model).generate([0], 2, rng).tokens)
     for (a, b), wanted in {(0, 0): 0.25, (0, 1): 0.25, (1, 0): 0.0625, (1, 1): 0.4375}.items():
-        assert abs(law[a, b] - wanted) < 1e-7  # the logits are float32
+        assert abs(distribution[a, b] - wanted) < 1e-7  # the logits are float32
 
 
 def test_it_agrees_with_real_draws():
@@ -314,6 +314,6 @@ def test_it_agrees_with_real_draws():
         u = rng.random()
         return int(u * 3 < 1) + int(rng.choice(2, p=[0.25, 0.75])) * int(u < 0.5)
 
-    law, rng = exact_law(fn), np.random.default_rng(0)
+    distribution, rng = exact_law(fn), np.random.default_rng(0)
     frequencies = np.bincount([fn(rng) for _ in range(10_000)], minlength=3) / 10_000
-    np.testing.assert_allclose(frequencies, [law[i] for i in range(3)], atol=0.03)
+    np.testing.assert_allclose(frequencies, [distribution[i] for i in range(3)], atol=0.03)

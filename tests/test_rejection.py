@@ -19,15 +19,15 @@ def rows(n_drafted):
 
 def test_one_step_has_the_distribution_of_the_target():
     """Summed over the drafted token and over equally spaced uniforms that split every interval exactly."""
-    law = np.zeros(5)
+    distribution = np.zeros(5)
     n = 16
     for x in np.flatnonzero(Q):
         for u in (np.arange(n) + 0.5) / n:
             replaced = [rejection(draft(x), rows(1), Uniform(u, v)) for v in (np.arange(6 * n) + 0.5) / (6 * n)]
             for verdict in replaced:
                 emitted = x if verdict.n_accepted else verdict.next_token
-                law[emitted] += Q[x] / n / len(replaced)
-    np.testing.assert_allclose(law, P, rtol=0, atol=1e-12)
+                distribution[emitted] += Q[x] / n / len(replaced)
+    np.testing.assert_allclose(distribution, P, rtol=0, atol=1e-12)
 
 
 def test_a_draft_token_is_accepted_below_p_over_q_and_not_at_it():

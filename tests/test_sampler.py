@@ -27,13 +27,13 @@ def test_the_generated_tokens_have_the_distribution_of_the_target():
     """
     n, n_tokens, epsilon, K, sampling, draft_sampling = 6_000, 3, 0.128, 3, Sampling(0.7), Sampling(1.5)
     assert 2**27 * math.exp(-n * epsilon**2 / 2) < 1e-13
-    law = TARGET.distribution([0, 1], n_tokens, sampling)
-    assert abs(sum(law.values()) - 1) < 1e-12
+    distribution = TARGET.distribution([0, 1], n_tokens, sampling)
+    assert abs(sum(distribution.values()) - 1) < 1e-12
     sampler, rng = speculative_sampler(K=K, sampling=sampling, draft_sampling=draft_sampling), np.random.default_rng(K)
-    counts = dict.fromkeys(law, 0)
+    counts = dict.fromkeys(distribution, 0)
     for _ in range(n):
         counts[tuple(sampler.generate([0, 1], n_tokens, rng).tokens.tolist())] += 1
-    assert sum(abs(counts[tokens] / n - law[tokens]) for tokens in law) < epsilon
+    assert sum(abs(counts[tokens] / n - distribution[tokens]) for tokens in distribution) < epsilon
 
 
 @pytest.fixture(scope="module")

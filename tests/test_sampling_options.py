@@ -137,14 +137,14 @@ def test_the_joint_distribution_is_that_of_the_target(name, verifier, draft_opti
     sampling, target, other = OPTIONS[name], TableModel.random(3, seed=1), TableModel.random(3, seed=2)
     drafter = ModelDrafter(other, sampling=sampling if draft_options == "the target's" else Sampling())
     sampler = SpeculativeSampler(target, drafter, verifier=verifier, K=2, sampling=sampling)
-    law = exact_law(lambda rng: sampler.generate([0, 1], 3, rng).tokens)
+    distribution = exact_law(lambda rng: sampler.generate([0, 1], 3, rng).tokens)
     wanted = {}
     for tokens in itertools.product(range(3), repeat=3):
         # one row at a time, each with the tokens before it and no others
         rows = [sampling(target([0, 1, *tokens[:i]]), [0, 1, *tokens[:i]])[0] for i in range(3)]
         wanted[tokens] = math.prod(row[token] for row, token in zip(rows, tokens))
     for tokens, probability in wanted.items():
-        assert abs(law.get(tokens, 0) - probability) < 1e-12
+        assert abs(distribution.get(tokens, 0) - probability) < 1e-12
 
 
 @pytest.mark.parametrize("name", OPTIONS)
@@ -190,8 +190,8 @@ def test_a_stopped_text_has_the_distribution_of_the_target():
     assert {len(tokens) for tokens in wanted} == {1, 2, 3}
     for verifier in (rejection, block, exact_match):
         sampler = SpeculativeSampler(TARGET, ModelDrafter(OTHER), verifier=verifier, K=2)
-        law = exact_law(lambda rng, sampler=sampler: sampler.generate([0], 3, rng, **options).tokens)
-        assert law.keys() == wanted.keys() and all(abs(law[t] - wanted[t]) < 1e-12 for t in wanted)
+        distribution = exact_law(lambda rng, sampler=sampler: sampler.generate([0], 3, rng, **options).tokens)
+        assert distribution.keys() == wanted.keys() and all(abs(distribution[t] - wanted[t]) < 1e-12 for t in wanted)
 
 
 def test_a_stop_text_in_the_prompt_does_not_count():

@@ -65,7 +65,7 @@ def test_every_exhibit_is_caught_by_its_grader_with_the_right_hint(name):
 
 
 @pytest.mark.parametrize("name", EXHIBITS)
-def test_the_error_of_the_law_is_0_only_where_another_check_sees_the_mistake(name):
+def test_the_error_of_the_distribution_is_0_only_where_another_check_sees_the_mistake(name):
     error = law_error(EXHIBITS[name])
     assert error < 1e-15 if name in LAW_IS_RIGHT else error > 1e-9
 
@@ -222,7 +222,7 @@ def test_right_verifiers_pass_in_any_style(verifier):
 # ------------------------------------------------------------------------------------------------ wrong ones do not
 
 
-def test_a_mistake_that_no_museum_has_is_caught_and_its_law_is_shown():
+def test_a_mistake_that_no_museum_has_is_caught_and_its_distribution_is_shown():
     """Accepts with the square root of the ratio, and draws from the right residual."""
 
     def wrong(draft, target_probs, rng):
@@ -324,8 +324,8 @@ def test_every_drafter_passes_its_grader_and_is_exact_in_the_loop(name):
     for drafter, K in itertools.product(drafters()[name], (1, 2)):
         check_drafter(drafter, n_vocab=3)
         sampler = SpeculativeSampler(target, drafter, K=K)
-        law = exact_law(lambda rng, sampler=sampler: sampler.generate([0, 1, 0], 3, rng).tokens)
-        assert law.keys() == wanted.keys() and all(abs(law[t] - wanted[t]) < 1e-12 for t in wanted)
+        distribution = exact_law(lambda rng, sampler=sampler: sampler.generate([0, 1, 0], 3, rng).tokens)
+        assert distribution.keys() == wanted.keys() and all(abs(distribution[t] - wanted[t]) < 1e-12 for t in wanted)
 
 
 class FixedDrafter:

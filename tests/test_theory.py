@@ -211,8 +211,10 @@ def test_tokens_of_a_tree_by_enumeration():
                 return n
             node, n = below[rank], n + 1
 
-    law = exact_law(walked)
-    assert math.isclose(tree_tokens(parents, weights), sum(n * share for n, share in law.items()), abs_tol=1e-12)
+    distribution = exact_law(walked)
+    assert math.isclose(
+        tree_tokens(parents, weights), sum(n * share for n, share in distribution.items()), abs_tol=1e-12
+    )
     assert math.isclose(tree_tokens([-1, 0, 1, 2], [0.8]), expected_tokens(0.8, 4))
 
 

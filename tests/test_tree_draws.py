@@ -12,10 +12,10 @@ PROBS = np.array([0.5, 0.0, 0.125, 0.375])
 
 def test_each_token_is_drawn_from_its_row():
     """And the rows are those given the elder siblings."""
-    law = exact_law(lambda rng: sample_distinct(PROBS, 2, rng)[0])
-    for (first, second), share in law.items():
+    distribution = exact_law(lambda rng: sample_distinct(PROBS, 2, rng)[0])
+    for (first, second), share in distribution.items():
         assert abs(share - PROBS[first] * PROBS[second] / (1 - PROBS[first])) < 1e-15
-    assert len(law) == 6
+    assert len(distribution) == 6
     tokens, rows = sample_distinct(PROBS, 4, np.random.default_rng(0))
     assert sorted(tokens) == [0, 2, 3] and tokens.dtype == np.int64  # the support is used up
     for i, row in enumerate(rows):

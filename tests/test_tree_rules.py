@@ -65,18 +65,18 @@ def sampler_of(rule, way, parents, target=TARGET, draft=OTHER):
 
 def by_rounds(sampler, prompt, n_tokens):
     """The distribution of n tokens, round by round: enumerated for each text that a round may start from."""
-    law = {(): 1.0}
-    while any(len(tokens) < n_tokens for tokens in law):
+    distribution = {(): 1.0}
+    while any(len(tokens) < n_tokens for tokens in distribution):
         longer = {}
-        for text, reached in law.items():
+        for text, reached in distribution.items():
             step = {(): 1.0}
             if n_tokens > len(text):
                 rest = [*prompt, *text], n_tokens - len(text)
                 step = exact_distribution(lambda rng, rest=rest: next(sampler.rounds(*rest, rng)).tokens)
             for tokens, share in step.items():
                 longer[text + tokens] = longer.get(text + tokens, 0) + reached * share
-        law = longer
-    return law
+        distribution = longer
+    return distribution
 
 
 @pytest.mark.parametrize(
@@ -84,8 +84,8 @@ def by_rounds(sampler, prompt, n_tokens):
 )
 @pytest.mark.parametrize("rule", RULES)
 def test_three_tokens_with_trees_of_two_by_two(rule, way):
-    law = by_rounds(sampler_of(rule, way, TWO_BY_TWO), [0, 1], 3)
-    assert largest_difference(law, TARGET.distribution([0, 1], 3)) < 1e-12
+    distribution = by_rounds(sampler_of(rule, way, TWO_BY_TWO), [0, 1], 3)
+    assert largest_difference(distribution, TARGET.distribution([0, 1], 3)) < 1e-12
 
 
 @pytest.mark.parametrize("parents", [UNEVEN, pytest.param(DEPTH_FIRST, marks=pytest.mark.slow)], ids=str)
@@ -95,8 +95,8 @@ def test_three_tokens_with_trees_of_two_by_two(rule, way):
 @pytest.mark.parametrize("rule", RULES)
 def test_three_tokens_over_several_rounds_with_uneven_trees(rule, way, parents):
     sampler = sampler_of(rule, way, parents)
-    law = exact_distribution(lambda rng: sampler.generate([0, 1], 3, rng).tokens)
-    assert largest_difference(law, TARGET.distribution([0, 1], 3)) < 1e-12
+    distribution = exact_distribution(lambda rng: sampler.generate([0, 1], 3, rng).tokens)
+    assert largest_difference(distribution, TARGET.distribution([0, 1], 3)) < 1e-12
 
 
 @pytest.mark.slow
@@ -105,8 +105,8 @@ def test_three_tokens_over_several_rounds_with_uneven_trees(rule, way, parents):
 def test_with_zeros_in_target_and_draft(rule, way):
     zeros = TableModel([[0.5, 0, 0.5], [0.25, 0.75, 0], [0, 0, 1]], n_ctx=12)
     for target, draft in ((zeros, OTHER), (TARGET, zeros), (zeros, zeros)):
-        law = by_rounds(sampler_of(rule, way, UNEVEN, target, draft), [0, 1], 3)
-        assert largest_difference(law, target.distribution([0, 1], 3)) < 1e-12
+        distribution = by_rounds(sampler_of(rule, way, UNEVEN, target, draft), [0, 1], 3)
+        assert largest_difference(distribution, target.distribution([0, 1], 3)) < 1e-12
 
 
 @pytest.mark.slow
@@ -116,8 +116,8 @@ def test_the_grader_passes_them(rule):
 
 
 def accepted(rule, case):
-    law = exact_distribution(lambda rng: len(case.run(rule, rng)) - 1)
-    return sum(n * share for n, share in law.items())
+    distribution = exact_distribution(lambda rng: len(case.run(rule, rng)) - 1)
+    return sum(n * share for n, share in distribution.items())
 
 
 CLOSED_FORMS = {

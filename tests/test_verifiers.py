@@ -67,13 +67,13 @@ PAIRS = {  # target, drafter
 }
 
 
-def law_of(sampler, n_tokens):
+def distribution_of(sampler, n_tokens):
     return exact_law(lambda rng: sampler.generate([0, 1], n_tokens, rng).tokens)
 
 
 @lru_cache
-def law_of_target(target, sampling, n_tokens):
-    return law_of(AutoregressiveSampler(target, sampling=sampling), n_tokens)
+def distribution_of_target(target, sampling, n_tokens):
+    return distribution_of(AutoregressiveSampler(target, sampling=sampling), n_tokens)
 
 
 @pytest.mark.parametrize("K", [1, 2, 3])
@@ -83,16 +83,16 @@ def test_the_joint_distribution_is_that_of_the_target(verifier, pair, K):
     target, drafter = PAIRS[pair]
     for sampling, n_tokens in ((Sampling(), 3), (Sampling(0.7), 2), (Sampling(0), 4)):
         sampler = SpeculativeSampler(target, drafter, verifier=EXACT[verifier], K=K, sampling=sampling)
-        law, wanted = law_of(sampler, n_tokens), law_of_target(target, sampling, n_tokens)
-        assert abs(math.fsum(law.values()) - 1) < 1e-12
-        for tokens in law.keys() | wanted.keys():
-            assert abs(law.get(tokens, 0) - wanted.get(tokens, 0)) < 1e-12
+        distribution, wanted = distribution_of(sampler, n_tokens), distribution_of_target(target, sampling, n_tokens)
+        assert abs(math.fsum(distribution.values()) - 1) < 1e-12
+        for tokens in distribution.keys() | wanted.keys():
+            assert abs(distribution.get(tokens, 0) - wanted.get(tokens, 0)) < 1e-12
 
 
 def test_a_longer_text_over_several_rounds():
     sampler = SpeculativeSampler(TARGET, ModelDrafter(OTHER), verifier=block, K=2)
-    law, wanted = law_of(sampler, 4), law_of(AutoregressiveSampler(TARGET), 4)
-    assert len(wanted) == 3**4 and max(abs(law[tokens] - wanted[tokens]) for tokens in wanted) < 1e-12
+    distribution, wanted = distribution_of(sampler, 4), distribution_of(AutoregressiveSampler(TARGET), 4)
+    assert len(wanted) == 3**4 and max(abs(distribution[tokens] - wanted[tokens]) for tokens in wanted) < 1e-12
 
 
 @pytest.mark.parametrize("name", EXACT)
@@ -119,8 +119,8 @@ def test_every_exported_verifier_says_what_it_is():
 
 
 def expected_accepted(verifier, case):
-    law = exact_law(lambda rng: case.run(verifier, rng)[1])
-    return sum(n * probability for n, probability in law.items())
+    distribution = exact_law(lambda rng: case.run(verifier, rng)[1])
+    return sum(n * probability for n, probability in distribution.items())
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -161,8 +161,8 @@ def test_lenience_bounds_every_probability():
             guesses, n_accepted, next_token = case.run(Lenient(l), rng)
             return guesses[0] if n_accepted else next_token
 
-        law, p, q = exact_law(first), case.p[()], case.q[()]
-        assert all(law.get(token, 0) <= p[token] / l + 1e-12 for token in range(4))
+        distribution, p, q = exact_law(first), case.p[()], case.q[()]
+        assert all(distribution.get(token, 0) <= p[token] / l + 1e-12 for token in range(4))
         assert abs(expected_accepted(Lenient(l), case) - np.minimum(p / l, q).sum()) < 1e-12
 
 
@@ -188,15 +188,17 @@ def test_the_lossy_ones_are_greedy_at_temperature_zero(verifier):
         sampler = SpeculativeSampler(
             TARGET, ModelDrafter(OTHER, sampling=greedy), verifier=verifier, K=K, sampling=greedy
         )
-        assert law_of(sampler, 6) == law_of(AutoregressiveSampler(TARGET, sampling=greedy), 6)
+        assert distribution_of(sampler, 6) == distribution_of(AutoregressiveSampler(TARGET, sampling=greedy), 6)
 
 
 def test_lenience_draws_the_correction_from_what_the_lowered_draft_lacks():
     p, q = np.array([0.2, 0.3, 0.5]), np.array([0.5, 0.25, 0.25])
-    law = exact_law(lambda rng: Lenient(0.5)(Draft(np.array([0]), q[None]), np.array([p, p]), rng))
-    assert abs(sum(share for verdict, share in law.items() if verdict.n_accepted) - 0.8) < 1e-12  # 0.2 / (0.5 * 0.5)
+    distribution = exact_law(lambda rng: Lenient(0.5)(Draft(np.array([0]), q[None]), np.array([p, p]), rng))
+    assert (
+        abs(sum(share for verdict, share in distribution.items() if verdict.n_accepted) - 0.8) < 1e-12
+    )  # 0.2 / (0.5 * 0.5)
     for token, lacking in ((1, 0.3 - 0.125), (2, 0.5 - 0.125)):
-        assert abs(law[Verdict(0, token)] - 0.2 * lacking / 0.55) < 1e-12
+        assert abs(distribution[Verdict(0, token)] - 0.2 * lacking / 0.55) < 1e-12
 
 
 def test_typical_acceptance_asks_for_less_where_the_target_is_unsure():

@@ -16,7 +16,7 @@ class PromptLookupDrafter:
     """Copies the tokens that followed an earlier occurrence of the last few tokens.
 
     It looks for the last n_max tokens, then for fewer, down to one; the longest match wins. Among several matches of
-    that length the nearest with K tokens after it is copied, and if there is none, the first in the text, which has the
+    that length the nearest with K tokens after it is copied, and if no match has that many, the first, which has the
     most tokens after it. Each draft token is certain, so its row is one-hot.
 
     Others choose among the matches differently: Hugging Face and vLLM take the first in the text, Saxena the first with

@@ -37,9 +37,9 @@ def golden_case(way, parents):
 def of_verifier(verifier, way, parents):
     """The first token; the tokens of the first round, continued by the target, if the first is right."""
     case = golden_case(way, parents)
-    laws = case.law(exact_distribution(lambda rng: case.run(verifier, rng))), case.wanted()
-    first = [marginal(law) for law in laws]
-    return laws if is_right(*first) else first
+    distributions = case.distribution(exact_distribution(lambda rng: case.run(verifier, rng))), case.wanted()
+    first = [marginal(distribution) for distribution in distributions]
+    return distributions if is_right(*first) else first
 
 
 def of_drafter(drafter):
@@ -61,9 +61,9 @@ def of_drafter(drafter):
     return exact_distribution(lambda rng: generated(rng, 2)), both
 
 
-def marginal(law):
+def marginal(distribution):
     """The distribution of the first token."""
-    return {x: sum(share for tokens, share in law.items() if tokens[0] == x) for x in range(len(P))}
+    return {x: sum(share for tokens, share in distribution.items() if tokens[0] == x) for x in range(len(P))}
 
 
 def is_right(first, wanted):

@@ -24,14 +24,14 @@ def enumerated(fn, what, wanted):
 
     AssertionError if it cannot be computed, or if it is wrong because of another source of randomness than rng.
     """
-    law, refusal = None, None
+    distribution, refusal = None, None
     with Sources() as sources:
         try:
-            law = exact_law(fn, max_leaves=MOST_PATHS)
+            distribution = exact_law(fn, max_leaves=MOST_PATHS)
         except CannotEnumerate as error:
             refusal = error
-    if refusal is None and wanted(law):
-        return law
+    if refusal is None and wanted(distribution):
+        return distribution
     where = [f"  {refusal.where}"] if hasattr(refusal, "where") else []
     with Sources() as sources_again:
         came_out = {outcome_or_error(fn) for _ in range(N_TIMES if refusal is None else 3)}
@@ -41,7 +41,7 @@ def enumerated(fn, what, wanted):
         fail(f"{what} {UNKNOWN_SOURCE}", *where)
     if refusal is not None:
         fail(f"{what} cannot be enumerated: {refusal}", *where)
-    return law
+    return distribution
 
 
 def outcome_or_error(fn):
@@ -52,9 +52,11 @@ def outcome_or_error(fn):
         return str(error)
 
 
-def largest_difference(law, wanted):
+def largest_difference(distribution, wanted):
     """The largest difference between two distributions, dict outcome -> probability, over all outcomes."""
-    return max(abs(law.get(outcome, 0) - wanted.get(outcome, 0)) for outcome in law.keys() | wanted.keys())
+    return max(
+        abs(distribution.get(outcome, 0) - wanted.get(outcome, 0)) for outcome in distribution.keys() | wanted.keys()
+    )
 
 
 def show(row):
@@ -62,10 +64,12 @@ def show(row):
     return "[" + ", ".join(f"{number:.6g}" for number in row) + "]"
 
 
-def show_laws(law, wanted, most=12):
+def show_distributions(distribution, wanted, most=12):
     """Two distributions side by side, the outcomes that differ most first."""
-    order = sorted(law.keys() | wanted.keys(), key=lambda o: (-abs(law.get(o, 0) - wanted.get(o, 0)), str(o)))
-    lines = [f"  {o!s:14} got {law.get(o, 0):.12g}, wanted {wanted.get(o, 0):.12g}" for o in order[:most]]
+    order = sorted(
+        distribution.keys() | wanted.keys(), key=lambda o: (-abs(distribution.get(o, 0) - wanted.get(o, 0)), str(o))
+    )
+    lines = [f"  {o!s:14} got {distribution.get(o, 0):.12g}, wanted {wanted.get(o, 0):.12g}" for o in order[:most]]
     return ["", "  the distribution of the tokens:", *lines] + (["  ..."] if len(order) > most else [])
 
 

@@ -19,12 +19,12 @@ def of_rows(rows):
     return f"; yours adds up to {rows.sum(axis=1)[0]:.6g}"
 
 
-def of_draft(law, i, key, siblings, reached):
+def of_draft(distribution, i, key, siblings, reached):
     """The mistake in a sentence.
 
     Parameters
     ----------
-    law : dict
+    distribution : dict
         (tokens, rows) -> probability.
     i : int
         The token whose row is wrong.
@@ -37,7 +37,7 @@ def of_draft(law, i, key, siblings, reached):
     """
     row, weights = np.array(key[2]), sum(siblings.values())
     got, of_all = siblings[key[2]] / siblings[key[2]].sum(), weights / weights.sum()
-    several = [rows for _, rows in law if len(rows) > 1]
+    several = [rows for _, rows in distribution if len(rows) > 1]
     if several and all(rows[0] == rows[1] for rows in several):
         return (
             "your rows are one off, or all the same (one array, overwritten by each?): row i is the distribution of "
@@ -48,7 +48,7 @@ def of_draft(law, i, key, siblings, reached):
             "your rows are one off: row i depends on draft token i itself; it is the distribution that token i was "
             "drawn from, before it was known"
         )
-    if hint := of_another_row(law, i, key, got):
+    if hint := of_another_row(distribution, i, key, got):
         return hint
     if weights.sum() < reached * (1 - 1e-9):
         return (
@@ -58,9 +58,9 @@ def of_draft(law, i, key, siblings, reached):
     return of_distributions(got if len(siblings) == 1 else of_all, row)
 
 
-def of_another_row(law, i, key, got):
+def of_another_row(distribution, i, key, got):
     """The hint if token i was drawn from another row of the draft."""
-    others = [rows for guesses, rows in law if guesses[:i] == key[0] and rows[: i + 1] == (*key[1], key[2])]
+    others = [rows for guesses, rows in distribution if guesses[:i] == key[0] and rows[: i + 1] == (*key[1], key[2])]
     if i and same(got, key[1][0]):
         return (
             "draft token i is drawn from the row of the token before it: append each draft token to the text "

@@ -40,9 +40,9 @@ def check_drafter(drafter, *, n_vocab=None, seed=0):
     questions = list(itertools.product([*PROMPTS, *extra], (0, 1, 2)))
     with Progress("check_drafter", len(questions)) as progress:
         for prompt, K in questions:
-            law = check_question(drafter, prompt, K, n_vocab)
+            distribution = check_question(drafter, prompt, K, n_vocab)
             progress.step()
-    check_array(drafter, law, n_vocab)
+    check_array(drafter, distribution, n_vocab)
 
 
 def check_question(drafter, prompt, K, n_vocab):
@@ -51,16 +51,22 @@ def check_question(drafter, prompt, K, n_vocab):
     def proposed(rng):
         return propose(drafter, list(prompt), K, rng, n_vocab)
 
-    law = enumerated(proposed, "your drafter", lambda law: all(is_right(law, i) for i in range(longest(law))))
-    if not all(is_right(law, i) for i in range(longest(law))) and remembers(drafter, prompt, K, n_vocab):
+    distribution = enumerated(
+        proposed,
+        "your drafter",
+        lambda distribution: all(is_right(distribution, i) for i in range(longest(distribution))),
+    )
+    if not all(is_right(distribution, i) for i in range(longest(distribution))) and remembers(
+        drafter, prompt, K, n_vocab
+    ):
         fail(
             f"your drafter keeps something between calls, such as random numbers: the same text and the same rng gave "
             f"another draft after a draft for another text; {ONE_SEED}",
             f"  for tokens = {prompt}, K = {K}",
         )
-    for i in range(longest(law)):
-        check_guess(law, i, f"  after the tokens {prompt}, K = {K}")
-    return law
+    for i in range(longest(distribution)):
+        check_guess(distribution, i, f"  after the tokens {prompt}, K = {K}")
+    return distribution
 
 
 def remembers(drafter, prompt, K, n_vocab):
@@ -72,8 +78,8 @@ def remembers(drafter, prompt, K, n_vocab):
     return any(a != b for a, b in zip(drafts[::2], drafts[1::2]))
 
 
-def longest(law):
-    return max(len(guesses) for guesses, *_ in law)
+def longest(distribution):
+    return max(len(guesses) for guesses, *_ in distribution)
 
 
 def check_form(drafter):
@@ -83,7 +89,7 @@ def check_form(drafter):
         fail(f"pass a drafter, not its class: check_drafter({drafter.__name__}(...))")
 
 
-def check_array(drafter, law, n_vocab):
+def check_array(drafter, distribution, n_vocab):
     """Print a note if the drafter does not work the same for an array of tokens; samplers pass lists."""
     last = PROMPTS[-1]
 
@@ -161,11 +167,11 @@ def check_values(guesses, rows, where):
         fail(hint + ", in float64 (float32 is too coarse)", *(f"  {show(row)}" for row in rows), f"  {where()}")
 
 
-def drawn(law, i):
+def drawn(distribution, i):
     """The draws of token i: a dict (tokens before, rows before, row i, parents so far) -> weights [n_vocab] of the
     tokens; and a dict (tokens before, rows before) -> the probability of drafts that start so."""
     weights, reached = {}, {}
-    for (guesses, rows, parents), probability in law.items():
+    for (guesses, rows, parents), probability in distribution.items():
         if len(guesses) >= i:
             before = guesses[:i], rows[:i]
             reached[before] = reached.get(before, 0) + probability
@@ -175,28 +181,28 @@ def drawn(law, i):
     return weights, reached
 
 
-def is_right(law, i):
+def is_right(distribution, i):
     return all(
         np.allclose(weights / weights.sum(), row, rtol=0, atol=1e-12)
-        for (*_, row, _), weights in drawn(law, i)[0].items()
+        for (*_, row, _), weights in drawn(distribution, i)[0].items()
     )
 
 
-def check_guess(law, i, where):
+def check_guess(distribution, i, where):
     """The distribution of the i-th token, given the tokens before it and that there is one, against row i."""
-    weights, reached = drawn(law, i)
+    weights, reached = drawn(distribution, i)
     for key, some in weights.items():
         guesses, rows, row, _ = key
         if not np.allclose(some / some.sum(), row, rtol=0, atol=1e-12):
             after = f"{where}, draft tokens {list(guesses)} before" if guesses else where
-            fail(explanation(law, i, key, weights, reached[guesses, rows]), "", after,
+            fail(explanation(distribution, i, key, weights, reached[guesses, rows]), "", after,
                  f"  token {i + 1} comes with the row        {show(row)}",
                  f"  but is drawn from the distribution {show(some / some.sum())}")  # fmt: skip
 
 
-def explanation(law, i, key, weights, reached):
+def explanation(distribution, i, key, weights, reached):
     """The mistake in a sentence; `key` and `weights` are of `drawn`."""
-    if not all(is_chain(parents) for _, _, parents in law):
-        return of_siblings(law, i, key, weights[key] / weights[key].sum())
+    if not all(is_chain(parents) for _, _, parents in distribution):
+        return of_siblings(distribution, i, key, weights[key] / weights[key].sum())
     siblings = {other[2]: some for other, some in weights.items() if other[:2] == key[:2]}
-    return of_draft({key[:2]: share for key, share in law.items()}, i, key[:3], siblings, reached)
+    return of_draft({key[:2]: share for key, share in distribution.items()}, i, key[:3], siblings, reached)

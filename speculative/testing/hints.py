@@ -29,13 +29,13 @@ class Step:
 
     @classmethod
     def of(cls, verifier, case, guess):
-        law = exact_law(lambda rng: (*case.run(verifier, rng, [guess])[1:], rng.n_draws > 0))
+        distribution = exact_law(lambda rng: (*case.run(verifier, rng, [guess])[1:], rng.n_draws > 0))
         rows = np.zeros((2, case.n_vocab))
-        for (n_accepted, token, _), probability in law.items():
+        for (n_accepted, token, _), probability in distribution.items():
             rows[n_accepted, token] += probability
         totals = rows.sum(axis=1)
         replaced, bonus = (rows[n] / totals[n] if totals[n] > 0 else None for n in (0, 1))
-        return cls(totals[1], replaced, bonus, any(asks for *_, asks in law))
+        return cls(totals[1], replaced, bonus, any(asks for *_, asks in distribution))
 
 
 def story(verifier, case):
@@ -153,10 +153,10 @@ def of_residual(case, p, q, steps):
 
 def of_sum(case, p, q, steps):
     accepted = np.array([step.accepted for step in steps])
-    law = q * accepted + sum(
+    distribution = q * accepted + sum(
         q[x] * (1 - s.accepted) * s.replaced for x, s in enumerate(steps) if s.replaced is not None
     )
-    if not same(law, p):
+    if not same(distribution, p):
         wrong = int(np.argmax(abs(accepted - np.minimum(1, p / q))))
         return (
             "what you accept and what you replace by do not add up to the target: min(p, q) + max(0, p - q) = p; with "
@@ -171,10 +171,10 @@ def of_case(verifier, case):
     for guesses in itertools.product(range(case.n_vocab), repeat=case.K):
         if not all(case.q[guesses[:i]][x] > 0 for i, x in enumerate(guesses)):
             continue
-        law = exact_law(lambda rng, guesses=guesses: case.run(verifier, rng, guesses)[1:])
+        distribution = exact_law(lambda rng, guesses=guesses: case.run(verifier, rng, guesses)[1:])
         for i, x in enumerate(guesses):
             p, q = case.p[guesses[:i]], case.q[guesses[:i]]
-            tested, kept = (sum(share for (n, _), share in law.items() if n >= least) for least in (i, i + 1))
+            tested, kept = (sum(share for (n, _), share in distribution.items() if n >= least) for least in (i, i + 1))
             if tested > 0 and not same(kept / tested, min(1, p[x] / q[x])):
                 return (
                     f"a draft token x with p(x) = {p[x]:.6g} and q(x) = {q[x]:.6g} is accepted with "

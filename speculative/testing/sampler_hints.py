@@ -15,12 +15,12 @@ DRAFTS = (
 )
 
 
-def of_law(law, wanted, perfect, models, sampling, case):
+def of_distribution(distribution, wanted, perfect, models, sampling, case):
     """The mistake in a sentence.
 
     Parameters
     ----------
-    law, wanted : dict
+    distribution, wanted : dict
         tokens -> probability: that of the sampler, and the target's.
     perfect : dict
         n_tokens -> (distribution, wanted, number of paths) of the same sampler where every draft token is accepted.
@@ -30,17 +30,17 @@ def of_law(law, wanted, perfect, models, sampling, case):
     case : str
     """
     target, other, prompt = models
-    n_tokens = len(next(iter(law)))
+    n_tokens = len(next(iter(distribution)))
 
     def is_of(model, sampling):
-        return largest_difference(law, model.distribution(prompt, n_tokens, sampling)) <= TOLERANCE
+        return largest_difference(distribution, model.distribution(prompt, n_tokens, sampling)) <= TOLERANCE
 
-    if (error := largest_difference(law, wanted)) < 1e-4:
+    if (error := largest_difference(distribution, wanted)) < 1e-4:
         return (
             f"nearly right, off by {error:.1g}: compute in float64 throughout, not in float32 (torch's default), and "
             "add no epsilon"
         )
-    if sampling.temperature == 0 and len(law) > 1:
+    if sampling.temperature == 0 and len(distribution) > 1:
         return (
             "your sampler draws at temperature 0, where the text is the greedy one: put the logits through `sampling`"
         )
@@ -60,7 +60,7 @@ def of_law(law, wanted, perfect, models, sampling, case):
             "your sampler is greedy: it takes the target's most probable token and draws nothing; draw from the row "
             "with rng"
         )
-    if len(law) == 1 and sampling.temperature > 0:
+    if len(distribution) == 1 and sampling.temperature > 0:
         return "the text does not depend on the generator: draw from the one that is passed, do not seed in the loop"
     if n_tokens > 1 and "a draft model" in case and is_of(other, sampling):
         return DRAFTS
@@ -73,13 +73,13 @@ def of_law(law, wanted, perfect, models, sampling, case):
         return of_perfect(perfect[2][0], target, prompt, sampling)
     if "fewer" in case:
         return "your sampler goes wrong where the drafter proposes fewer than K tokens: count the tokens of the draft"
-    return of_rejection(law, wanted, models, sampling, case)
+    return of_rejection(distribution, wanted, models, sampling, case)
 
 
-def of_perfect(law, target, prompt, sampling):
-    """Wrong if every draft token is accepted; `law` is the distribution of two tokens."""
+def of_perfect(distribution, target, prompt, sampling):
+    """Wrong if every draft token is accepted; `distribution` is the distribution of two tokens."""
     first = sampling(target(prompt), prompt)[0]
-    second = np.array([[law.get((a, b), 0) for b in range(3)] for a in range(3)])
+    second = np.array([[distribution.get((a, b), 0) for b in range(3)] for a in range(3)])
     given = second / np.maximum(second.sum(axis=1, keepdims=True), 1e-300)
     rows = np.array([sampling(target([*prompt, a]), [*prompt, a])[0] for a in range(3)])
     accepted = "your sampler goes wrong where every draft token is accepted"
@@ -96,11 +96,11 @@ def of_perfect(law, target, prompt, sampling):
     return accepted + ": keep all K of them and the bonus (a[:-0] is empty)"
 
 
-def of_rejection(law, wanted, models, sampling, case):
+def of_rejection(distribution, wanted, models, sampling, case):
     """Wrong if a draft token is rejected, right if all are accepted."""
     target, other, prompt = models
-    n_tokens = len(next(iter(law)))
-    got, right = marginal(law, 1), marginal(wanted, 1)
+    n_tokens = len(next(iter(distribution)))
+    got, right = marginal(distribution, 1), marginal(wanted, 1)
     if largest_difference(got, right) > TOLERANCE:
         p, q = (sampling(model(prompt), prompt)[0] for model in (target, other))
         f = np.array([got.get((token,), 0) for token in range(3)])
@@ -115,7 +115,11 @@ def of_rejection(law, wanted, models, sampling, case):
             "right for K = 1, but not for a block of several draft tokens: test draft token i against row i, with a "
             "uniform number of its own, replace the first rejected one from its own row, and drop those after it"
         )
-    n = next(n for n in range(1, n_tokens + 1) if largest_difference(marginal(law, n), marginal(wanted, n)) > TOLERANCE)
+    n = next(
+        n
+        for n in range(1, n_tokens + 1)
+        if largest_difference(marginal(distribution, n), marginal(wanted, n)) > TOLERANCE
+    )
     return (
         f"the first {n - 1} tokens are right and the next is wrong: after a rejection, drop the draft tokens that "
         "follow it, append its replacement, and start the second round from that text"
@@ -145,9 +149,9 @@ def of_first(f, p, q):
     return None
 
 
-def marginal(law, n):
+def marginal(distribution, n):
     """The distribution of the first n tokens."""
     found = {}
-    for tokens, probability in law.items():
+    for tokens, probability in distribution.items():
         found[tokens[:n]] = found.get(tokens[:n], 0) + probability
     return found

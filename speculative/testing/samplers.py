@@ -11,8 +11,8 @@ import numpy as np
 
 from ..drafters.model import ModelDrafter
 from ..probs import Sampling
-from .cases import TOLERANCE, enumerated, largest_difference, shortened, show_laws
-from .sampler_hints import of_law
+from .cases import TOLERANCE, enumerated, largest_difference, shortened, show_distributions
+from .sampler_hints import of_distribution
 from .sampler_models import PROMPT, ShortDrafter, models
 from .watch import UNKNOWN_SOURCE, Progress, Sources, asked, fail, fail_by_source, note
 
@@ -52,7 +52,7 @@ def check_sampler(make, *, seed=0):
             samplers = [
                 made(make, target, d, K, sampling) for d in (drafter(sampling), ModelDrafter(target, sampling=sampling))
             ]
-            check_law(*samplers, target, other, sampling, f"K = {K}, temperature {temperature}, {name}")
+            check_distribution(*samplers, target, other, sampling, f"K = {K}, temperature {temperature}, {name}")
             progress.step()
     check_stop(make, target, ModelDrafter(other))
     tell_what_is_given_away(make, target)
@@ -117,7 +117,7 @@ def check_counts(make, target, drafter):
             fail(f"your sampler {UNKNOWN_SOURCE}", f"  for K = {K}, n_tokens = {n_tokens} one seed gave two texts")
 
 
-def laws(sampler, target, sampling, n_tokens, case=""):
+def distributions(sampler, target, sampling, n_tokens, case=""):
     """(the distribution of n_tokens tokens, the target's own, the number of paths)."""
     wanted, n_paths = target.table.distribution(PROMPT, n_tokens, sampling), [0]
 
@@ -125,17 +125,19 @@ def laws(sampler, target, sampling, n_tokens, case=""):
         n_paths[0] += 1
         return generated(sampler, target, list(PROMPT), n_tokens, rng, case)
 
-    law = enumerated(text, "your sampler", lambda law: largest_difference(law, wanted) <= TOLERANCE)
-    return law, wanted, n_paths[0]
+    distribution = enumerated(
+        text, "your sampler", lambda distribution: largest_difference(distribution, wanted) <= TOLERANCE
+    )
+    return distribution, wanted, n_paths[0]
 
 
-def check_law(sampler, always_accepting, target, other, sampling, case):
+def check_distribution(sampler, always_accepting, target, other, sampling, case):
     for n_tokens in (1, 2, 3):
-        law, wanted, n_paths = laws(sampler, target, sampling, n_tokens, case)
-        if largest_difference(law, wanted) > TOLERANCE:
-            perfect = {n: laws(always_accepting, target, sampling, n) for n in (1, 2, 3)}
-            hint = of_law(law, wanted, perfect, (target.table, other.table, PROMPT), sampling, case)
-            fail(hint, "", f"  {case}, {n_tokens} tokens", *show_laws(law, wanted))
+        distribution, wanted, n_paths = distributions(sampler, target, sampling, n_tokens, case)
+        if largest_difference(distribution, wanted) > TOLERANCE:
+            perfect = {n: distributions(always_accepting, target, sampling, n) for n in (1, 2, 3)}
+            hint = of_distribution(distribution, wanted, perfect, (target.table, other.table, PROMPT), sampling, case)
+            fail(hint, "", f"  {case}, {n_tokens} tokens", *show_distributions(distribution, wanted))
         if n_tokens == 2 and n_paths > FEW_PATHS:
             return
 

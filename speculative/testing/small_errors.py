@@ -46,7 +46,7 @@ def of_precision(case, p, q, steps):
 
 
 def epsilon_in_ratio(accepted, p, q):
-    """The epsilon of p / (q + epsilon), (p + epsilon) / (q + epsilon) or p / q + epsilon; None if there is none."""
+    """The epsilon of p / (q + epsilon), (p + epsilon) / (q + epsilon) or p / q + epsilon; None without an epsilon."""
     less = (p < q) & (accepted > 0) & (accepted < 1)
     if less.sum() < 2:
         return None

@@ -87,15 +87,15 @@ class TreeCase:
         accepted, next_token = decided(verifier, draft, target_probs, rng)
         return *(int(draft.tokens[node]) for node in accepted), next_token
 
-    def law(self, rounds):
+    def distribution(self, rounds):
         """The distribution of depth + 1 tokens: those of a round, continued by the target."""
-        law = {}
+        distribution = {}
         for tokens, probability in rounds.items():
             for rest in itertools.product(range(self.n_vocab), repeat=self.depth + 1 - len(tokens)):
                 whole = tokens + rest
                 weight = math.prod(self.p[whole[:i]][whole[i]] for i in range(len(tokens), self.depth + 1))
-                law[whole] = law.get(whole, 0) + probability * weight
-        return law
+                distribution[whole] = distribution.get(whole, 0) + probability * weight
+        return distribution
 
 
 def decided(verifier, draft, target_probs, rng):

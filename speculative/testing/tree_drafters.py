@@ -34,12 +34,12 @@ def tree_of(parents, tokens, K, where):
     return parents.tolist()
 
 
-def of_siblings(law, i, key, got):
+def of_siblings(distribution, i, key, got):
     """The mistake in a sentence, in a tree.
 
     Parameters
     ----------
-    law : dict
+    distribution : dict
         (tokens, rows, parents) -> probability.
     i : int
         The node whose row is wrong.
@@ -66,13 +66,13 @@ def of_siblings(law, i, key, got):
             "the token is certain, but neither its row is one-hot nor is it the most probable: does the drafter keep "
             "random numbers of an earlier call? Draw new ones from rng in each call"
         )
-    return (None if elder else of_order(law, i, key)) or of_distributions(got, row)
+    return (None if elder else of_order(distribution, i, key)) or of_distributions(got, row)
 
 
-def of_order(law, i, key):
+def of_order(distribution, i, key):
     """The hint if the siblings, of which node i is the first, always come by falling probability; else None."""
     row, drafts = key[2], []
-    for (drawn, rows, above), share in law.items():
+    for (drawn, rows, above), share in distribution.items():
         siblings = [drawn[node] for node in children(above, above[i])] if len(drawn) > i else []
         if len(siblings) > 1 and (drawn[:i], rows[:i], rows[i], above[: i + 1]) == key:
             drafts.append((frozenset(siblings), share))

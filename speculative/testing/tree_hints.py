@@ -48,8 +48,10 @@ def of_paths(verifier, certain, **others):
     if not same(certain.first, 1):
         return None
     rows = [Q, AFTER[0][::-1], without(Q, 1), AFTER[2]]
-    law = decisions(verifier, (1, 0, 0, 1), rows, [-1, 0, -1, 2])
-    if any(nodes and nodes[0] == 2 for nodes, _ in law) and all(len(nodes) > 1 for nodes, _ in law if 2 in nodes):
+    distribution = decisions(verifier, (1, 0, 0, 1), rows, [-1, 0, -1, 2])
+    if any(nodes and nodes[0] == 2 for nodes, _ in distribution) and all(
+        len(nodes) > 1 for nodes, _ in distribution if 2 in nodes
+    ):
         return (
             "each path is verified on its own and the longest is kept; walk down one tree instead: once a node is "
             "accepted, its siblings are out, and a sibling is tested only after its elder ones were rejected"
@@ -105,8 +107,8 @@ def of_k_seq(different, equal, **others):
 def of_share(verifier):
     """Traversal verification: a node with a ratio below 1, and two children."""
     rows = [Q, Q, without(Q, 2)]
-    law = decisions(verifier, (2, 2, 1), rows, [-1, 0, 0])
-    accepted = [sum(share for (nodes, _), share in law.items() if nodes == (0, i)) for i in (1, 2)]
+    distribution = decisions(verifier, (2, 2, 1), rows, [-1, 0, 0])
+    accepted = [sum(share for (nodes, _), share in distribution.items() if nodes == (0, i)) for i in (1, 2)]
     share = P[2] / Q[2]
     left = residual(share * AFTER[0], Q)
     stale = (1 - accepted[0]) * min(1, share * left[1] / rows[2][1])

@@ -129,7 +129,7 @@ def of_branch(ask, rows):
     if not same(ask([*TEXT, 1, 0], 1), wanted):
         return (
             "after a tree the model's answer changes along an accepted branch: the keys and values of its nodes must "
-            "be moved together, behind the text, and those of the other nodes forgotten"
+            "be moved together, after the text, and those of the other nodes forgotten"
         )
     return None
 

@@ -4,7 +4,7 @@ Next: hints.py
 """
 
 from ..exact import CannotEnumerate
-from .cases import TOLERANCE, enumerated, largest_difference, show, show_laws
+from .cases import TOLERANCE, enumerated, largest_difference, show, show_distributions
 from .tree_cases import WAYS, TreeCase
 from .tree_hints import explanation
 from .watch import fail
@@ -31,12 +31,12 @@ def check_trees(verifier, shapes, rng, progress, passed):
         wanted, seen = case.wanted(), {}
 
         def is_right(rounds, case=case, wanted=wanted, seen=seen):
-            seen["law"] = case.law(rounds)
-            return largest_difference(seen["law"], wanted) <= TOLERANCE
+            seen["distribution"] = case.distribution(rounds)
+            return largest_difference(seen["distribution"], wanted) <= TOLERANCE
 
         rounds = enumerated(lambda rng, case=case: case.run(verifier, rng), "your verifier", is_right)
         if not is_right(rounds):
-            fail(mistake(verifier, case, passed), *story(case), *show_laws(seen["law"], wanted))
+            fail(mistake(verifier, case, passed), *story(case), *show_distributions(seen["distribution"], wanted))
         passed.append(case)
         progress.step()
 

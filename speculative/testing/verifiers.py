@@ -11,7 +11,7 @@ import numpy as np
 from ..exact import CannotEnumerate
 from ..interfaces import takes_trees
 from . import tree_hints, tree_verifiers
-from .cases import TOLERANCE, Case, enumerated, largest_difference, show_laws
+from .cases import TOLERANCE, Case, enumerated, largest_difference, show_distributions
 from .hints import diagnose, story
 from .watch import Progress, fail, note
 
@@ -67,12 +67,16 @@ def check_case(verifier, case, rng):
     wanted, seen = case.wanted(), {}
 
     def is_right(rounds):
-        seen["law"] = block_law(rounds, case)
-        return largest_difference(seen["law"], wanted) <= TOLERANCE
+        seen["distribution"] = block_distribution(rounds, case)
+        return largest_difference(seen["distribution"], wanted) <= TOLERANCE
 
     rounds = enumerated(lambda rng: case.run(verifier, rng), "your verifier", is_right)
     if not is_right(rounds):
-        fail(explanation(verifier, case, rng), *told_by(case, verifier), *show_laws(seen["law"], wanted))
+        fail(
+            explanation(verifier, case, rng),
+            *told_by(case, verifier),
+            *show_distributions(seen["distribution"], wanted),
+        )
     return rounds
 
 
@@ -88,16 +92,16 @@ def check_form(verifier):
         )
 
 
-def block_law(rounds, case):
+def block_distribution(rounds, case):
     """The distribution of K + 1 tokens: those of a round, continued by the target."""
-    law = {}
+    distribution = {}
     for (guesses, n_accepted, next_token), probability in rounds.items():
         tokens = *guesses[:n_accepted], next_token
         for rest in itertools.product(range(case.n_vocab), repeat=case.K + 1 - len(tokens)):
             whole = tokens + rest
             weight = math.prod(case.p[whole[:i]][whole[i]] for i in range(len(tokens), case.K + 1))
-            law[whole] = law.get(whole, 0) + probability * weight
-    return law
+            distribution[whole] = distribution.get(whole, 0) + probability * weight
+    return distribution
 
 
 def explanation(verifier, case, rng):

@@ -43,7 +43,7 @@ def rejection(draft, target_probs, rng):
             if rng.random() * q[token] < p[token]:  # u < p / q without the division; strict, so p = 0 never passes
                 break
             p = residual(p, q)
-        else:  # no child was accepted, or there is none
+        else:  # no child was accepted, or none was drafted
             return draft.verdict(accepted, sample_token(p, rng))
         node = child
         accepted.append(node)
