@@ -62,7 +62,7 @@ def limit(model):
     blocks = model.params["blocks"]
     matrices = [linear["w"] for block in blocks for part in ("attn", "mlp") for linear in block[part].values()]
     matrices = [matmul.pack(w, "rows") for w in (*matrices, model.params["wte"].T)]
-    weights = [chunk.reshape(-1, chunk.shape[2]) for w in matrices for chunk in w.chunks]  # as [n_out, n_in]
+    weights = [w.blocks.reshape(-1, w.blocks.shape[2]) for w in matrices]  # as [n_out, n_in]
     vectors = {w.shape[1]: np.ones(w.shape[1], np.float32) for w in weights}
 
     def run(new, from_empty):

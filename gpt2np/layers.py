@@ -26,6 +26,7 @@ import numpy as np
 
 from .cache import KVCache
 from .matmul import product, skips_zeros, strategy_of
+from .threads import cost, in_parts
 
 GELU_SCALE = math.sqrt(2 / math.pi)
 
@@ -101,15 +102,19 @@ def attention(x, c_attn, c_proj, n_head, cache=None, mask=None):
 
 
 def attend(q, keys, values, mask, strategy):
-    """The sums of softmax(q k / √d_head + mask) v before the division, [n_head, n_new, d_head + 1]."""
-    scores = product(q, keys, strategy)  # -> [n_head, n_new, n_columns]
-    scores *= 1 / math.sqrt(q.shape[-1])  # 2.
-    scores[..., : mask.shape[1]] += mask[:, : scores.shape[2]]
-    if mask.shape[1] < scores.shape[2]:  # 3. the padding, where the mask, unlike the triangle, does not cover it
-        scores[..., mask.shape[1] :] = -np.inf
-    scores -= np.maximum.reduce(scores, axis=-1, keepdims=True)
-    weights = np.exp(scores, out=scores)  # 2. the numerator of the softmax
-    return product(weights, values, strategy)  # 4. the last column sums the weights
+    """The sums of softmax(q k / √d_head + mask) v before the division, [n_head, n_new, d_head + 1], padded."""
+
+    def of_heads(q, keys, values):
+        scores = product(q, keys, strategy)  # -> [n_head, n_new, n_columns]
+        scores *= 1 / math.sqrt(q.shape[-1])  # 2.
+        scores[..., : mask.shape[1]] += mask[:, : scores.shape[2]]
+        if mask.shape[1] < scores.shape[2]:  # 3. the padding, where the mask, unlike the triangle, does not cover it
+            scores[..., mask.shape[1] :] = -np.inf
+        scores -= np.maximum.reduce(scores, axis=-1, keepdims=True)
+        weights = np.exp(scores, out=scores)  # 2. the numerator of the softmax
+        return product(weights, values, strategy)  # 4. the last column sums the weights
+
+    return in_parts(of_heads, (q, keys, values), cost(keys.size, q.shape[1]))
 
 
 def closed_up(q, keys, values, mask, strategy):

@@ -12,7 +12,7 @@ are three strategies:
 
     "panels"    several rows at once, for OpenBLAS's kernels for small matrices (panels.py)
     "rows"      one row after the other (panels.py)
-    "eights"    always eight rows, some of them zeros (slabs.py)
+    "eights"    always eight rows, some of them zeros (panels.py)
 
 `strategy` chooses by a probe of this machine and by the width of the model: of those that are batch-invariant here the
 one that generates fastest, alone or with a draft. With AVX-512 that is "panels". `use`, or GPT2NP_MATMUL=rows in the
@@ -34,8 +34,6 @@ import numpy as np
 
 from .cores import n_threads
 from .panels import N_ROWS, SMALL, Panels, grouped
-from .slabs import Slabs
-from .threads import multiply
 
 STRATEGIES = ("panels", "rows", "eights")
 PIECE = 128  # most rows and columns of one product in attention, unless the strategy is "panels"
@@ -47,8 +45,6 @@ def pack(w, name=None):
     name = name or strategy(0)
     if getattr(w, "strategy", None) == name:
         return w
-    if name == "eights":
-        return Slabs(np.asarray(w))
     return Panels(w if isinstance(w, Panels) else np.asarray(w), name)
 
 
@@ -83,23 +79,22 @@ def product(x, w, name=None):
     """
     name = name or strategy(0)
     n, n_new, n_in = x.shape
-    n_out, max_rows, deep, wide = w.shape[2], 8, n_in, w.shape[2]
+    n_out, max_rows, deep, wide = w.shape[2], N_ROWS["eights"], n_in, w.shape[2]
     if name == "panels":
-        max_rows = max(2, min(N_ROWS, SMALL // (n_in * n_out) // 2 * 2))
+        max_rows = max(2, min(N_ROWS[name], SMALL // (n_in * n_out) // 2 * 2))
     else:
         deep, wide = (PIECE if size % PIECE == 0 else size for size in (n_in, n_out))
     groups = grouped(x, max_rows, name)  # -> [n, n_groups, n_rows, n_in]
     n_groups, n_rows = groups.shape[1:3]
     if name == "panels":
         y = np.empty((n, n_groups, n_rows, n_out), np.float32)
-        multiply(groups, w[:, None], y, n_groups * n_rows)
+        np.matmul(groups, w[:, None], y)
         return y.reshape(n, -1, n_out)[:, :n_new]
     y = np.empty((n, n_in // deep, n_groups, n_rows, n_out), np.float32)
-    multiply(  # each [n, n_in // deep, n_groups, n_out // wide, ...]
+    np.matmul(  # each [n, n_in // deep, n_groups, n_out // wide, ...]
         groups.reshape(n, n_groups, n_rows, 1, -1, deep).transpose(0, 4, 1, 3, 2, 5),
         w.reshape(n, -1, 1, deep, n_out // wide, wide).swapaxes(3, 4),
         y.reshape(n, -1, n_groups, n_rows, n_out // wide, wide).swapaxes(3, 4),
-        n_groups * n_rows,
     )
     y = y[:, 0] if deep == n_in else np.add.reduce(y, axis=1)
     return y.reshape(n, -1, n_out)[:, :n_new]
@@ -146,7 +141,6 @@ def describe():
     return {"strategy": strategy(), "probe": probe(), "probe_large": probe(True), "n_threads": n_threads()}
 
 
-@lru_cache
 def probe(large=False):
     """For each strategy on this machine: whether it is invariant and skips zeros, its times, and which is the fastest.
 
@@ -157,18 +151,19 @@ def probe(large=False):
     if large and found["panels"]["invariant"]:
         return probe()
     other, n_out = ("eights", 8192) if large else ("panels", 1024)
-    names = ["rows", other] if found[other]["invariant"] else ["rows"]
+    names = ("rows", other) if found[other]["invariant"] else ("rows",)
     for name, milliseconds in times(names, n_out).items():
         found[name]["milliseconds"] = milliseconds
     return {"strategy": min(names, key=lambda name: generating(*found[name]["milliseconds"])), **found}
 
 
+@lru_cache
 def times(names, n_out):
     """The times of a matrix [1024, n_out]: dict name -> [milliseconds for one row, for five]."""
     w, x = np.ones((1024, n_out), np.float32), np.ones((5, 1024), np.float32)
     matrices = {name: pack(w, name) for name in names}
     found = {(name, n_rows): [] for n_rows in (1, 5) for name in names}
-    for name, n_rows in 8 * list(found):  # in turn, so that a busy moment affects all
+    for name, n_rows in 12 * list(found):  # in turn, so that a busy moment affects all
         started = perf_counter()
         x[:n_rows] @ matrices[name]
         found[name, n_rows].append(1e3 * (perf_counter() - started))

@@ -1,9 +1,9 @@
 """Panels: a weight matrix cut so that each part stays in the cache while it is multiplied with all rows.
 
-`Panels` cuts w [n_in, n_out] into panels of 64 columns, each stored row by row. A panel fits into a core's cache, and
-its product with a few rows of x is small enough for OpenBLAS's kernels for small matrices, which copy nothing; so each
-weight is read from memory once and used for all rows. These kernels keep 16 columns in a register and add the terms in
-order, whatever the number of rows. The idea in four lines, without padding and threads:
+`Panels` cuts w [n_in, n_out] into panels of some columns, and these into blocks of some rows. A block fits into a
+core's cache, and its product with a few rows of x is small enough for OpenBLAS's kernels for small matrices, which copy
+nothing; so each weight is read from memory once and used for all rows. The idea in four lines, without padding and
+threads, with blocks as deep as w:
 
     >>> x, w = np.eye(3, 6, dtype=np.float32), np.arange(6 * 128, dtype=np.float32).reshape(6, 128)
     >>> panels = w.reshape(6, 2, 64).transpose(1, 0, 2).copy()  # [n_panels, n_in, 64]: once, when the model is loaded
@@ -11,29 +11,40 @@ order, whatever the number of rows. The idea in four lines, without padding and 
     >>> np.array_equal(y.transpose(1, 0, 2).reshape(3, 128), x @ w)
     True
 
-Two strategies use panels. They differ in the number of rows in one product:
+The strategies differ in the shape of a block, and in the number of rows in one product:
 
-    "panels"    several, an even number: a row of zeros is added to an odd number. NumPy would send a single row to
-                another routine, and the kernels are slow for an odd last row. Batch-invariant with some kernels only.
-    "rows"      one. Each product is the same call whatever the number of rows: invariant by construction.
+    "panels"    several rows, an even number: a row of zeros is added to an odd number. NumPy would send a single row to
+                another routine, and the kernels are slow for an odd last row. They keep 16 columns in a register and
+                add the terms in order, whatever the number of rows. Batch-invariant with some kernels only.
+    "rows"      one row. Each product is the same call whatever the number of rows: invariant by construction.
+    "eights"    always eight rows, some of them zeros, and small blocks. Also the same call for any number of rows, if a
+                row's place among the eight does not matter (the probe in matmul.py looks).
 
-Next: slabs.py
+With "rows", more rows cost more. With "eights", two to eight cost what one costs, but one row costs eight times the
+arithmetic. A model that does not fit into the cache waits for its weights in any case, and five rows become cheaper; a
+small model would only be slower. For one token, the plain `x @ w` is faster than either: that is what batch invariance
+costs.
+Next: threads.py
 """
 
+import math
 import mmap
 
 import numpy as np
 
-from .threads import multiply
+from .threads import cost, share, slices, worthwhile
 
-N_COLUMNS = 64  # of a panel: four registers of 16 float32 each
-N_DEEP = 1024  # most rows of a panel; longer ones are cut, to stay within SMALL
-N_ROWS = 12  # most rows of x in one product
+BLOCK = {"panels": (1024, 64), "rows": (1024, 64), "eights": (64, 256)}  # most rows and columns of a block
+N_ROWS = {"panels": 12, "rows": 1, "eights": 8}  # most rows of x in one product
 SMALL = 1_000_000  # multiplications; up to this many, OpenBLAS uses its kernels for small matrices
+SUMS = 65536  # float32 that stay in a core's cache, next to a block
 
 
 class Panels:
-    """A weight matrix [n_in, n_out] in panels. `x @ panels` is the product; `np.asarray(panels)` is the matrix."""
+    """A weight matrix [n_in, n_out] in panels. `x @ panels` is the product; `np.asarray(panels)` is the matrix.
+
+    `blocks` is [n_panels, n_blocks, depth, width] float32; the last block and the last panel are padded with zeros.
+    """
 
     __array_ufunc__ = None  # so that NumPy leaves x @ panels to __rmatmul__
     dtype = np.dtype(np.float32)
@@ -41,53 +52,74 @@ class Panels:
     def __init__(self, w, strategy):
         self.shape, self.strategy = w.shape, strategy
         if isinstance(w, Panels):
-            self.chunks = w.chunks  # the two strategies share a layout
-        else:
-            self.chunks = [cut(w[begin : begin + N_DEEP]) for begin in range(0, len(w), N_DEEP)]
-            give_back(w)
+            if BLOCK[w.strategy] == BLOCK[strategy]:
+                self.blocks = w.blocks
+                return
+            w = np.asarray(w)
+        (n_in, n_out), (deepest, widest) = self.shape, BLOCK[strategy]
+        n_panels, n_blocks = -(-n_out // widest), -(-n_in // deepest)
+        width = -(-n_out // n_panels)
+        width += -width % 16  # the columns of a register
+        self.blocks = np.zeros((n_panels, n_blocks, -(-n_in // n_blocks), width), np.float32)
+        for i, panel in enumerate(self.blocks):
+            part = w[:, i * width : (i + 1) * width]
+            panel.reshape(-1, width)[:n_in, : part.shape[1]] = part
+        give_back(w)
 
     def __rmatmul__(self, x):
         """x [n_new, n_in] @ w -> [n_new, n_out]"""
-        groups = grouped(x, N_ROWS, self.strategy)  # -> [n_groups, n_rows, n_in]
-        y = chunk_product(groups[..., :N_DEEP], self.chunks[0])
-        for i, chunk in enumerate(self.chunks[1:], 1):
-            y += chunk_product(groups[..., i * N_DEEP : (i + 1) * N_DEEP], chunk)
-        return y[: len(x), : self.shape[1]]
+        n_new, (n_in, n_out) = len(x), self.shape
+        n_panels, n_blocks, depth, width = self.blocks.shape
+        if n_in < n_blocks * depth:
+            x = np.pad(x, ((0, 0), (0, n_blocks * depth - n_in)))
+        groups = grouped(x, N_ROWS[self.strategy], self.strategy)  # -> [n_groups, n_rows, n_in]
+        n_groups, n_rows, _ = groups.shape
+        y = np.empty((n_groups * n_rows, n_panels * width), np.float32)
+        out = y.reshape(n_groups, n_rows, n_panels, width).transpose(2, 0, 1, 3)
+        n_threads = worthwhile(cost(self.blocks.size, len(y)))
+        if n_groups == n_blocks == 1 == n_threads:
+            np.matmul(groups, self.blocks, out)
+        else:
+            self.by_parts(groups.reshape(n_groups, n_rows, n_blocks, depth).transpose(2, 0, 1, 3), out, n_threads)
+        return y[:n_new, :n_out]
+
+    def by_parts(self, x, out, n_threads):
+        """x [n_blocks, n_groups, n_rows, depth] @ blocks, summed, into out [n_panels, n_groups, n_rows, width].
+
+        A part is a product of some panels with some groups of rows. All groups use a panel while it is in the cache,
+        and the partial sums of a part stay there until they are added up, in the order of the blocks.
+        """
+        n_blocks, n_groups, n_rows, _ = x.shape
+        n_panels, *_, width = out.shape
+        n_sums = n_blocks * n_rows * width  # for one panel and one group
+        step = min(n_groups, max(1, SUMS // n_sums))
+        bunches = [slice(i, i + step) for i in range(0, n_groups, step)]
+
+        most = max(1, SUMS // (n_sums * step))
+        nothing_to_add = n_groups == n_blocks == 1  # the products can go straight into out
+
+        def work(parts):
+            scratch = np.empty(most * step * n_sums, np.float32)
+            for some in parts:
+                for bunch in bunches:
+                    rows, panels = x[:, bunch], self.blocks[some, :, None]
+                    shape = len(panels), *rows.shape[:3], width  # [n_some, n_blocks, n_bunch, n_rows, width]
+                    sums = out[some, None] if nothing_to_add else scratch[: math.prod(shape)].reshape(shape)
+                    np.matmul(rows, panels, sums)
+                    if not nothing_to_add:
+                        np.add.reduce(sums, axis=1, out=out[some, bunch])
+
+        share(work, slices(n_panels, n_threads, cost(self.blocks.size, n_groups * n_rows), most), n_threads)
 
     def columns(self, indices):
         """The columns of w at these indices, as rows: [n] -> [n, n_in]"""
-        panel, column = np.divmod(indices, N_COLUMNS)
-        return np.concatenate([chunk[panel, 0, :, column] for chunk in self.chunks], axis=-1)
+        panel, column = np.divmod(indices, self.blocks.shape[-1])
+        return self.blocks[panel, :, :, column].reshape(len(panel), -1)[:, : self.shape[0]]
 
     def __array__(self, dtype=None, copy=None):
-        parts = [chunk[:, 0].transpose(1, 0, 2).reshape(chunk.shape[2], -1) for chunk in self.chunks]
-        return np.concatenate(parts)[:, : self.shape[1]].astype(dtype or self.dtype, copy=False)
-
-
-def chunk_product(groups, chunk):
-    """groups [n_groups, n_rows, n_in] @ chunk -> [n_groups * n_rows, n_panels * N_COLUMNS]"""
-    n_groups, n_rows, _ = groups.shape
-    if n_groups == 1:
-        y = np.empty((n_rows, len(chunk), N_COLUMNS), np.float32)
-        multiply(groups, chunk, y.swapaxes(0, 1)[:, None], n_rows)
-        return y.reshape(n_rows, -1)
-    # NumPy computes the products in the order of y in memory. With several groups, y is laid out so that all of
-    # them use a panel while it is in the cache; otherwise each group would read all of w again.
-    y = np.empty((len(chunk), n_groups, n_rows, N_COLUMNS), np.float32)
-    multiply(groups, chunk, y, n_groups * n_rows)
-    return y.transpose(1, 2, 0, 3).reshape(n_groups * n_rows, -1)
-
-
-def cut(w):
-    """w [depth, n_out] in panels, [n_panels, 1, depth, N_COLUMNS] float32; the last one is padded with zeros."""
-    depth, n_out = w.shape
-    n_whole, rest = divmod(n_out, N_COLUMNS)
-    panels = np.empty((n_whole + bool(rest), 1, depth, N_COLUMNS), np.float32)
-    panels[:n_whole, 0] = w[:, : n_out - rest].reshape(depth, n_whole, N_COLUMNS).transpose(1, 0, 2)
-    if rest:
-        panels[-1, 0, :, :rest] = w[:, n_out - rest :]
-        panels[-1, 0, :, rest:] = 0
-    return panels
+        n_panels, _, _, width = self.blocks.shape
+        w = self.blocks.transpose(1, 2, 0, 3).reshape(-1, n_panels * width)
+        return w[: self.shape[0], : self.shape[1]].astype(dtype or self.dtype, copy=False)
 
 
 def give_back(array):

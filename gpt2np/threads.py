@@ -3,7 +3,7 @@
 NumPy releases the interpreter's lock while it multiplies, so other threads can multiply at the same time. To hand work
 over takes two raw locks a thread, the cheapest way in Python, and still some tens of microseconds. That is as long as a
 whole product of the bundled models, which therefore stay on one thread, and little compared with one of GPT-2's own.
-All threads take slices of a few panels from one iterator, so a slow core takes fewer of them and holds nobody up. Each
+All threads take slices of a product from one iterator, so a slow core takes fewer of them and holds nobody up. Each
 number is computed by the same call whoever makes it: the number of threads changes no bit.
 Next: cores.py
 """
@@ -15,7 +15,8 @@ import numpy as np
 
 from .cores import n_threads
 
-WORTH = 1_000_000  # entries of w, times n_rows / 4, for each thread after the first
+WORTH = 1_000_000  # the cost, see `cost`, for each thread after the first
+LEAST = 500_000  # the cost of a slice
 
 
 class Lock(type(threading.RLock())):
@@ -75,24 +76,40 @@ def share(work, parts, n):
         raise errors[0]
 
 
-def worthwhile(size, n_rows):
-    """The number of threads that pays for a product of n_rows rows with `size` weights."""
-    n = size * max(4, n_rows) // (4 * WORTH) + 1
-    return n if n == 1 else min(n, n_threads())
+def cost(size, n_rows):
+    """What a product of n_rows rows with `size` weights costs, as a number of weights; four rows cost what one does."""
+    return size * max(4, n_rows) // 4
 
 
-def multiply(x, w, out, n_rows):
-    """out[...] = x @ w for n_rows rows, in as many threads as pay, divided along w's first axis, which x may lack."""
-    n = worthwhile(w.size, n_rows)
+def worthwhile(cost):
+    """The number of threads that pays for work of this cost."""
+    return min(cost // WORTH + 1, n_threads()) if cost >= WORTH else 1
+
+
+def slices(n, n_takers, cost, most=None):
+    """Slices of range(n), of this cost, for `share`: large ones first, so that all threads end at about one time.
+
+    A slice costs LEAST or more: before it takes the next, a thread waits for the interpreter's lock. `most` limits its
+    length.
+    """
+    found, begin, least = [], 0, -(-n * LEAST // cost)
+    while begin < n:
+        step = max(least, (n - begin) // (2 * n_takers)) if n_takers > 1 else n
+        end = min(n, begin + min(step, most or n))
+        found.append(slice(begin, end))
+        begin = end
+    return found
+
+
+def in_parts(f, arrays, cost):
+    """f(*arrays) in as many threads as pay, for an f that treats the entries of the first axes one by one."""
+    n, found = worthwhile(cost), {}
     if n == 1:
-        np.matmul(x, w, out)
-        return
+        return f(*arrays)
 
-    def work(slices):
-        for some in slices:
-            np.matmul(x[some] if x.ndim == w.ndim else x, w[some], out[some])
+    def work(parts):
+        for some in parts:
+            found[some.start] = f(*(array[some] for array in arrays))
 
-    # At least 8 panels a slice, where that leaves one for each thread: a thread waits for the interpreter's lock before
-    # it takes the next slice.
-    step = min(-(-len(w) // n), max(8, -(-len(w) // (4 * n))))
-    share(work, [slice(i, i + step) for i in range(0, len(w), step)], n)
+    share(work, slices(len(arrays[0]), n, cost), n)
+    return np.concatenate([found[begin] for begin in sorted(found)])

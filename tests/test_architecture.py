@@ -122,9 +122,8 @@ def test_the_forward_pass_stays_small():
         "token_tree": 65,
         "model": 90,
         "matmul": 160,
-        "panels": 90,
-        "slabs": 60,
-        "threads": 60,
+        "panels": 100,
+        "threads": 80,
         "cores": 50,
     }
     found = {name: code_lines(ast.parse((ROOT / "gpt2np" / f"{name}.py").read_text("utf-8"))) for name in budget}

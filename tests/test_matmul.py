@@ -12,7 +12,8 @@ import pytest
 from helpers import ROOT, one_by_one, random_gpt2, walk
 from systems import needs_safe_fork
 
-from gpt2np import GPT2, HParams, matmul, threads
+from gpt2np import GPT2, HParams, matmul, panels, threads
+from gpt2np.layers import attend
 from gpt2np.matmul import Embedding, pack, product
 from speculative import AutoregressiveSampler, ModelDrafter, Sampling, SpeculativeSampler
 
@@ -39,12 +40,12 @@ def random(*shape, seed=0):
 )
 def test_a_row_is_bitwise_identical_among_any_other_rows(strategy, n_in, n_out):
     x, w = random(40, n_in), random(n_in, n_out, seed=1)
-    panels = pack(w)
-    alone = np.concatenate([x[i : i + 1] @ panels for i in range(len(x))])
+    packed = pack(w)
+    alone = np.concatenate([x[i : i + 1] @ packed for i in range(len(x))])
     assert alone.dtype == np.float32 and alone.shape == (40, n_out)
     np.testing.assert_allclose(alone, x.astype(float) @ w, rtol=1e-4, atol=1e-5 * n_in)
     for begin, end in [(i, i + n) for n in range(2, 14) for i in (0, 3)] + [(5, 40), (0, 40), (0, 25)]:
-        assert (x[begin:end] @ panels).tobytes() == alone[begin:end].tobytes(), (begin, end)
+        assert (x[begin:end] @ packed).tobytes() == alone[begin:end].tobytes(), (begin, end)
 
 
 @pytest.fixture
@@ -57,11 +58,20 @@ def n_threads(request, monkeypatch):
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 3, 4, 7], indirect=True)
-def test_also_in_several_threads(strategy, n_threads):
-    x, w, q, keys = random(5, 300), pack(random(300, 700, seed=1)), random(5, 3, 16), random(5, 16, 32, seed=1)
-    products = [(x @ w).tobytes(), product(q, keys).tobytes()]
+def test_also_in_several_threads(strategy, n_threads, monkeypatch):
+    x, q, keys, values = random(30, 2100), random(5, 30, 16), random(5, 16, 32, seed=1), random(5, 32, 32, seed=2)
+    matrices, mask = [pack(random(n_in, 700, seed=1)) for n_in in (300, 2100)], np.zeros((30, 32), np.float32)
+
+    def products():
+        of_matrices = [x[:n, : w.shape[0]] @ w for w in matrices for n in (1, 5, 30)]
+        return [y.tobytes() for y in (*of_matrices, attend(q, keys, values, mask, strategy))]
+
+    monkeypatch.setattr(panels, "SUMS", 1000)  # several bunches of rows
+    monkeypatch.setattr(threads, "LEAST", 1)
+    found = products()
+    monkeypatch.setattr(panels, "SUMS", 65536)
     threads.WORTH = 10**18
-    assert products == [(x @ w).tobytes(), product(q, keys).tobytes()]
+    assert found == products()
     assert min(1, n_threads - 1) <= len(threads.idle) <= n_threads - 1
 
 
