@@ -13,7 +13,8 @@ differences, each marked in the code by its number:
     5. Trees. With a mask, a token may attend to tokens between which others lie that it does not see (token_tree.py).
 
 With 3. to 5., and packed weights (matmul.py), a row's result is bitwise identical whatever other rows are computed
-with it (batch-invariant). Leaves out: dropout, and everything else that only training needs.
+with it (batch-invariant). Where it pays, as for a prompt, several threads share the work (threads.py).
+Leaves out: dropout, and everything else that only training needs.
 
 Shapes: n_new tokens are computed now, n_past are in the cache, n_seq = n_past + n_new.
 Next: cache.py
@@ -136,7 +137,9 @@ def closed_up(q, keys, values, mask, strategy):
 
 def mlp(x, c_fc, c_proj):
     """Two linear layers with a gelu between them, applied to each token separately."""
-    return linear(gelu(linear(x, **c_fc)), **c_proj)  # [n_new, n_embd] -> [n_new, 4 * n_embd] -> [n_new, n_embd]
+    hidden = linear(x, **c_fc)  # [n_new, n_embd] -> [n_new, 4 * n_embd]
+    hidden = in_parts(gelu, (hidden,), 12 * hidden.size)  # an entry takes about as long as 12 weights
+    return linear(hidden, **c_proj)  # -> [n_new, n_embd]
 
 
 def block(x, params, n_head, cache=None, mask=None):
