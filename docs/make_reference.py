@@ -13,11 +13,11 @@ import pdoc
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("gpt2np", "speculative")
-NEEDS_MORE = {"gpt2np.tiny.train"} | (set() if find_spec("torch") else {"speculative.testing.torch_draws"})
+NEEDS_MORE = set() if find_spec("torch") else {"speculative.testing.torch_draws"}
 
 
 def modules():
-    """What pdoc is to be given: all modules but the training script, whose libraries need not be installed.
+    """What pdoc is to be given: all modules whose libraries are installed.
 
     It finds by itself those of a package without __all__, and of a package with one only the names there.
     """

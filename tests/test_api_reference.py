@@ -20,8 +20,9 @@ def test_the_reference_has_every_module_and_no_broken_link(tmp_path):
         path.relative_to(ROOT).with_suffix("").as_posix().removesuffix("/__init__")
         for package in ("gpt2np", "speculative")
         for path in (ROOT / package).rglob("*.py")
+        if (path.parent / "__init__.py").exists()  # not the training scripts
     }
-    assert {f"{module}.html" for module in modules} - {"gpt2np/tiny/train.html"} <= pages.keys()
+    assert {f"{module}.html" for module in modules} <= pages.keys()
     broken = []
     for name, page in pages.items():
         for target, anchor in re.findall(r'<a[^>]* href="([^"#]*)(?:#([^"]*))?"', page):

@@ -3,34 +3,32 @@
     python -m pip install -e ".[train]"
     python -m gpt2np.tiny.train FOLDER_OF_TEXT --out OUT_FOLDER
 
-FOLDER_OF_TEXT has .txt files, one paragraph per line, with a blank line between paragraphs; a short line without a full
-stop is a title and starts a new tale. The steps are the functions that `main` calls in turn. A step is skipped if
+FOLDER_OF_TEXT has .txt files, see tales.py. The steps are the functions that `main` calls in turn. A step is skipped if
 OUT_FOLDER already has its result, and an interrupted training resumes from its last checkpoint. It runs on an
 accelerator if there is one, otherwise on the CPU. Nothing imports this file at run time.
 
-Sources: Muon (https://kellerjordan.github.io/posts/muon) for the matrices of the blocks, AdamW for everything else;
-in equal time on two CPU cores this reached a lower loss than AdamW alone. The draft learns from the target's
-distributions, both on the tales and on text that the target wrote, as in DistillSpec, arXiv:2310.08461.
-Next: train_heads.py
+Muon (muon.py) trains the matrices of the blocks, AdamW everything else; in equal time on two CPU cores this reached a
+lower loss than AdamW alone. The draft learns from the target's distributions, both on the tales and on text that the
+target wrote, as in DistillSpec, arXiv:2310.08461.
+Next: tales.py
 """
 
 import json
-import math
-import re
 import time
 from pathlib import Path
 
 import fire
 import numpy as np
-import tokenizers
 import torch
 import torch.nn.functional as F
 import transformers
 from tqdm import tqdm
 
-from gpt2np.tokenizer import END_OF_TEXT, Tokenizer, byte_symbols
+from gpt2np.tiny.muon import Muon
+from gpt2np.tiny.tales import N_VOCAB, read_tales, split, tokenize, train_tokenizer
+from gpt2np.tokenizer import Tokenizer
 
-N_VOCAB, N_CTX = 2048, 512
+N_CTX = 512
 TARGET = {"n_layer": 9, "n_embd": 256, "n_head": 8}
 DRAFT = {"n_layer": 2, "n_embd": 128, "n_head": 4}
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -54,81 +52,6 @@ def main(corpus, out="tiny", target_tokens=16_000_000, draft_tokens=12_000_000, 
     figures |= {"training_tokens": len(stream), **measure(target, draft, tokenize(held_out, tokenizer))}
     (out / "figures.json").write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
     print(json.dumps(figures, indent=1))
-
-
-# ------------------------------------------------------------------------------------------------ text
-
-
-def read_tales(folder):
-    """The tales (list of str) of all .txt files: paragraphs joined by newlines, without titles, quotes in one style."""
-    tales = []
-    for path in sorted(Path(folder).glob("*.txt")):
-        text = path.read_text(encoding="utf-8")
-        british = len(re.findall(r"(?<![A-Za-z])'(?=[A-Za-z])", text)) > text.count('"')
-        tale = []
-        for paragraph in (" ".join(p.split()) for p in text.split("\n\n")):
-            if is_title(paragraph):
-                if sum(map(len, tale)) > 1000:
-                    tales.append("\n".join(tale))
-                    tale = []
-            elif paragraph:
-                tale.append(swap_quotes(paragraph) if british else paragraph)
-        if tale:
-            tales.append("\n".join(tale))
-    if not tales:
-        raise SystemExit(f"expected .txt files in {folder}, found none")
-    return tales
-
-
-def is_title(paragraph):
-    if not 0 < len(paragraph) < 80:
-        return False
-    return paragraph[-1] not in ".,!?;:\"')-" and (paragraph[0].isupper() or paragraph[0].isdigit())
-
-
-def swap_quotes(paragraph):
-    """A paragraph in British style ('...' outside, "..." inside) in American style; apostrophes stay."""
-    out, inside = [], False
-    for before, char, after in zip(" " + paragraph, paragraph, paragraph[1:] + " "):
-        if char == '"':
-            char = "'"
-        elif char == "'" and not inside and re.match("[^\\w.,!?;:][A-Za-z-]", before + after):
-            char, inside = '"', True
-        elif char == "'" and inside and before in ".,!?;:-)" and not after.isalnum():
-            char, inside = '"', False
-        out.append(char)
-    return "".join(out)
-
-
-def split(tales, seed):
-    """(training, held-out) tales: one in 25 is held out, at random, determined by the seed."""
-    order = np.random.default_rng(seed).permutation(len(tales)).tolist()
-    n_held_out = len(tales) // 25
-    return [tales[i] for i in sorted(order[n_held_out:])], [tales[i] for i in sorted(order[:n_held_out])]
-
-
-def train_tokenizer(tales, folder):
-    """vocab.json and merges.txt in GPT-2's order: the 256 bytes, the merges as they are learned, `<|endoftext|>`."""
-    level = tokenizers.pre_tokenizers.ByteLevel
-    bpe = tokenizers.Tokenizer(tokenizers.models.BPE())
-    bpe.pre_tokenizer = level(add_prefix_space=False)
-    bpe.train_from_iterator(
-        tales, tokenizers.trainers.BpeTrainer(vocab_size=N_VOCAB - 1, initial_alphabet=level.alphabet())
-    )
-    merges = json.loads(bpe.to_str())["model"]["merges"]
-    symbols = [*byte_symbols().values(), *map("".join, merges), END_OF_TEXT]
-    folder.mkdir(parents=True, exist_ok=True)
-    vocabulary = json.dumps({symbol: i for i, symbol in enumerate(symbols)}, ensure_ascii=False)
-    (folder / "vocab.json").write_text(vocabulary, encoding="utf-8")
-    (folder / "merges.txt").write_text("\n".join(["#version: 0.2", *map(" ".join, merges), ""]), encoding="utf-8")
-
-
-def tokenize(tales, tokenizer):
-    """One stream of token ids [n] int64; `<|endoftext|>` before each tale."""
-    stream = []
-    for tale in tqdm(tales, desc="tokenize", unit=" tales"):
-        stream += [tokenizer.end_of_text, *tokenizer.encode(tale)]
-    return torch.tensor(stream)
 
 
 # ------------------------------------------------------------------------------------------------ models
@@ -196,38 +119,6 @@ def target_text(target, stream, n_tokens, seed):
 
 
 # ------------------------------------------------------------------------------------------------ training
-
-
-class Muon(torch.optim.Optimizer):
-    """Momentum whose update is orthogonalised by a Newton-Schulz iteration; for the matrices of the blocks.
-
-    `torch.optim.Muon` iterates in bfloat16, which takes many times longer on a CPU that has no bfloat16 arithmetic.
-    """
-
-    def __init__(self, params, lr, momentum=0.95, weight_decay=0.1):
-        super().__init__(params, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay})
-
-    @torch.no_grad()
-    def step(self):
-        for group in self.param_groups:
-            for p in group["params"]:
-                momentum = self.state[p].setdefault("momentum", torch.zeros_like(p))
-                momentum.lerp_(p.grad, 1 - group["momentum"])
-                update = p.grad.lerp(momentum, group["momentum"])
-                n_in, n_out = p.shape  # c_attn holds three matrices side by side
-                parts = update.split(n_in, 1) if n_out == 3 * n_in else [update]
-                p.mul_(1 - group["lr"] * group["weight_decay"])
-                p.add_(torch.cat([orthogonalise(part) for part in parts], 1), alpha=-group["lr"])
-
-
-def orthogonalise(matrix):
-    x = matrix if matrix.shape[0] <= matrix.shape[1] else matrix.T
-    x = x / (x.norm() + 1e-7)
-    for _ in range(5):
-        gram = x @ x.T
-        x = 3.4445 * x + (2.0315 * gram @ gram - 4.7750 * gram) @ x
-    scale = math.sqrt(max(1, matrix.shape[1] / matrix.shape[0]))
-    return scale * (x if matrix.shape[0] <= matrix.shape[1] else x.T)
 
 
 def batches(stream, n_tokens, rng):

@@ -3,14 +3,14 @@
     python -m pip install -e ".[train]"
     python -m gpt2np.tiny.train_heads FOLDER_OF_TEXT --out OUT_FOLDER
 
-FOLDER_OF_TEXT has the .txt files of train.py. The target is frozen, so its hidden states are computed once: it
+FOLDER_OF_TEXT has the .txt files of tales.py. The target is frozen, so its hidden states are computed once: it
 continues prompts from the training tales, half of them greedily, and every token's hidden state is stored, n_embd
 numbers in float16. Then the heads learn the target's own distribution i tokens further on (KL divergence), since that
 is what a draft token is accepted by; the text's next token would teach them the author's words, which the target does
 not say. Steps that are done are skipped, as in train.py. Nothing imports this file at run time.
 
 Sources: Cai et al. (Medusa), arXiv:2401.10774, section 2.2, with self-distillation as in 2.3.2; Ankner et al. (Hydra),
-arXiv:2402.05109, section 3; Muon as in train.py.
+arXiv:2402.05109, section 3; Muon (muon.py).
 Next: measure_heads.py
 """
 
@@ -28,7 +28,9 @@ from tqdm import tqdm
 from gpt2np.heads import Heads
 from gpt2np.loading import load
 from gpt2np.tiny.measure_heads import N_RANKS, accepted, greedy_texts, held_out_prompts
-from gpt2np.tiny.train import DEVICE, Muon, read_tales, split, tokenize
+from gpt2np.tiny.muon import Muon
+from gpt2np.tiny.tales import read_tales, split, tokenize
+from gpt2np.tiny.train import DEVICE
 from gpt2np.tokenizer import Tokenizer
 
 TINY = Path(__file__).parent
