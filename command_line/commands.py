@@ -11,7 +11,7 @@ from . import audit, bench, compare, measure, museum, replay, tables
 from .files import deliver
 from .models import check_models
 from .options import Options, check, typed
-from .registry import DRAFTERS
+from .registry import DRAFTERS, RULES
 from .saved import Saved, settings_of
 from .streams import be_patient
 from .verdicts import load_average
@@ -103,6 +103,17 @@ def with_probabilities(request, command):
         raise ValueError(f"{command.name} needs a drafter with probabilities ({names}), got {request.drafter}")
 
 
+def trees_fit(request, command):
+    """Drafters of trees need a verifier that takes trees; of all drafters, those that lack one are left out."""
+    rules = request.listed("verifiers") if "verifiers" in command.options else [request.verifier]
+    if request.drafters == Options().drafters or any(RULES[rule].trees for rule in rules):
+        return
+    for name in request.listed("drafters"):
+        if DRAFTERS[name].trees:
+            takes = ", ".join(rule for rule in RULES if RULES[rule].trees)
+            raise ValueError(f"drafter {name} needs a verifier that takes trees ({takes}), got {', '.join(rules)}")
+
+
 def one_length(request, command):
     if isinstance(request.K, str):
         raise ValueError(f"{command.name} needs one draft length for all, got --K {request.K}: give a number")
@@ -147,7 +158,7 @@ EXPERIMENTS = (
     ),
     experiment(
         "method_table", ONE_SIZE | {"drafters", "verifiers", "K"},
-        {"n_tokens_to_generate": 48, "n_prompts": 3, "temperature": 0.5}, one_length,
+        {"n_tokens_to_generate": 48, "n_prompts": 3, "temperature": 0.5}, one_length, trees_fit,
     ),
     experiment(
         "tree_table", ONE_SIZE | LISTS | {"tree_drafters", "tree_sizes", "max_depth"},
@@ -155,7 +166,7 @@ EXPERIMENTS = (
     ),
     experiment(
         "compare_sizes", SIZES | LISTS | {"temperature", "drafters", "K", "verifier"},
-        {"n_prompts": 8, "drafters": "model,ngram"}, one_length,
+        {"n_prompts": 8, "drafters": "model,ngram"}, one_length, trees_fit,
     ),
 )  # fmt: skip
 COMMANDS = {

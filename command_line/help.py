@@ -28,10 +28,10 @@ Generate a text twice: by the target model alone, and with a draft (speculative 
                            from costs measured at the start and the acceptance so far, 0 included; heuristic, two more
                            after a fully accepted draft and one less otherwise; confidence, until the draft model is
                            unsure. With auto the text depends on measured times: one seed may give different texts
---tree T                   draft a tree, not a chain: a number of nodes, which at temperature 0 grow where the draft is
-                           sure and otherwise have the best shape for a usual draft; the number of children at each
-                           level, as 2,2,1; or auto, the size and shape that are expected to be fastest by costs and
-                           acceptance measured at the start. K limits the depth ()
+--tree T                   draft a tree, not a chain: a number of nodes, in the best shape for a usual draft, or, with
+                           suffix and with a model at temperature 0 or with --siblings top, grown where the draft is
+                           sure; the number of children at each level, as 2,2,1; or auto, the size and shape that are
+                           expected to be fastest by costs and acceptance measured at the start. K limits the depth ()
 --siblings S               how a model chooses the children of a node: without, draws without replacement; drawn, one
                            draw, then the most probable tokens; top, the most probable tokens (without)
 --verifier V               the acceptance rule for draft tokens (rejection):
@@ -76,9 +76,9 @@ These commands take the options above, except --prompt, --stop, --show, --trace 
 --n_tokens_to_generate N   (120; 100 for gamma_table, 64 for calibrate, drafters, alpha_table, tree_table, 48 for
                            method_table)
 --temperature T            (0; 0.5 for method_table, where the rules differ and text still repeats itself)
---prompts P                which prompts prompts, gamma_table, alpha_table and compare_sizes use without --prompt_file:
-                           tales, prefixes of tales that neither bundled model was trained on; known, the seven of the
-                           published comparison (tales; known for prompts)
+--prompts P                which prompts prompts, gamma_table, alpha_table, tree_table and compare_sizes use without
+                           --prompt_file: tales, prefixes of tales that neither bundled model was trained on; known, the
+                           seven of the published comparison (tales; known for prompts)
 --temperatures T,T         for gamma_table and alpha_table (0,1)
 --max_K K                  the largest K of gamma_table (10)
 --tree_drafters D,D        for tree_table (model,recycling,heads)

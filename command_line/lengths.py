@@ -5,7 +5,7 @@ Next: texts.py
 
 import speculative
 from speculative import tree_size
-from speculative.tree import depths
+from speculative.tree import depth_of
 
 from .registry import RULES
 
@@ -52,5 +52,5 @@ def drafter_of(request, setting, tokens):
     chain = setting.tree(sampling, speculative.widths(*[1] * MOST_NODES))
     costs = costs_of(request, setting, chain, tokens, MOST_NODES)
     shape, speedup = tree_size.best_shape(w, costs.c, costs.v, request.most_levels)
-    found = {"nodes": len(shape[0]), "levels": max(depths(shape[0]), default=-1) + 1, "expected_speedup": speedup}
+    found = {"nodes": len(shape[0]), "levels": depth_of(len(shape[0]), shape[0]), "expected_speedup": speedup}
     return setting.tree(sampling, shape), {**found, "c": costs.c, "v": list(costs.v), "acceptance_by_rank": w.tolist()}

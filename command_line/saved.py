@@ -1,7 +1,8 @@
 """A report in a file: each part of an experiment is written when it is finished, and found there the next time.
 
 The file is a complete JSON object at every moment: each new version replaces the old one in one step. It holds the
-settings, checksums of what was read, the parts, and finally the report. A run resumes only if all of these agree.
+command, the settings, the machine, the version, checksums of what was read, the parts, and finally the report. A run
+resumes only if everything before the parts agrees.
 """
 
 import os

@@ -54,7 +54,8 @@ def row_cells(row):
 
 def in_words(row):
     speed, calls = f"{row['speedup']:.2f}", f"{row['tokens_per_call']:.2f}"
-    return f"{row['nodes']} nodes: {speed} times as fast as the target alone, with {calls}"
+    nodes = f"{row['nodes']} node{'s' if row['nodes'] > 1 else ''}"
+    return f"{nodes}: {speed} times as fast as the target alone, with {calls} tokens per call"
 
 
 def verdict(rows):
@@ -62,7 +63,7 @@ def verdict(rows):
     chain, tree = (
         max((r for r in rows if r["kind"] == kind), key=lambda r: r["speedup"]) for kind in ("chain", "tree")
     )
-    found = f"The fastest tree has {in_words(tree)} tokens per call;\nthe fastest chain has {in_words(chain)}."
+    found = f"The fastest tree has {in_words(tree)};\nthe fastest chain has {in_words(chain)}."
     if tree["low"] is None:
         return f"{found} One prompt tells nothing about the difference."
     if tree["low"] > max(1, chain["high"]):

@@ -11,6 +11,7 @@ from tqdm import tqdm
 
 import gpt2np
 from gpt2np.tokenizer import END_OF_TEXT
+from speculative.timing import n_common
 from speculative.trace.terminal import colour, legend, round_line, visible
 
 from .best_k import suggestion_line
@@ -149,7 +150,7 @@ def compared(ordinary, other):
     """Whether two lists of tokens are the same, in words."""
     if ordinary == other:
         return f"yes, all {len(ordinary)} tokens"
-    n_same = next((i for i, (a, b) in enumerate(zip(ordinary, other)) if a != b), min(len(ordinary), len(other)))
+    n_same = n_common(ordinary, other)
     return f"no, they differ from token {n_same + 1} of {len(ordinary)} on"
 
 

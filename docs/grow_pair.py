@@ -135,6 +135,8 @@ def grow(source, out, size, seed=0):
 
 
 if __name__ == "__main__":
-    folder, target, draft = [*sys.argv[1:], "355M", "124M"][:3] if len(sys.argv) < 4 else sys.argv[1:4]
+    if len(sys.argv) not in (2, 4):
+        raise SystemExit("expected: python docs/grow_pair.py FOLDER [TARGET DRAFT]")
+    folder, target, draft = sys.argv[1:] if len(sys.argv) == 4 else (sys.argv[1], "355M", "124M")
     grow(BUNDLED / "tiny-target", Path(folder) / target, target)
     grow(BUNDLED / "tiny-draft", Path(folder) / draft, draft)

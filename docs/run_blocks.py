@@ -2,8 +2,8 @@
 
 Every fenced block of the page whose first line is `$ COMMAND` is run, in the order of the page, from the root of the
 project, and its other lines are replaced by what the command printed. The line that begins with "Machine:" is replaced
-by one about the machine that did it, so all figures of a page should come from one machine. With TEXT, only commands
-that contain it are run again. If a command fails, its block stays as it was, and the exit code is 1.
+by one about the machine that did it, so all measurements on a page should come from one machine. With TEXT, only
+commands that contain it are run again. If a command fails, its block stays as it was, and the exit code is 1.
 """
 
 import os

@@ -1,7 +1,7 @@
 """How many threads a product may use: the cores that are worth it, four at most, or GPT2NP_THREADS.
 
-More than four rarely pay: they keep a laptop's memory busy. What counts are physical cores (two threads of one core
-share its arithmetic), of the fast kind where a processor has two kinds, and no more than this process may use: a
+More than four rarely pay, since four keep a laptop's memory busy. What counts are physical cores (two threads of one
+core share its arithmetic), of the fast kind where a processor has two kinds, and no more than this process may use: a
 container often gets a share of the processor's time, that is, fewer cores than it sees. GPT2NP_THREADS=8 in the
 environment decides otherwise, for a server with more memory bandwidth, or to leave cores to others.
 Next: early_exit.py

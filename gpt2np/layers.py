@@ -1,7 +1,7 @@
 """reference.py with a cache, in place, padded: the layers that models run. Read the two side by side.
 
-The functions are those of reference.py, in the same order and with the same results up to rounding. There are five
-differences, each marked in the code by its number:
+The layers are those of reference.py, in the same order and with the same results up to rounding; the softmax is a part
+of `attend`. There are five differences, each marked in the code by its number:
 
     1. Cache. x holds only the new tokens, which attend to the cached keys and values as well.
     2. In place. A step overwrites an array that the same function made: at these sizes an extra array costs as much as

@@ -33,9 +33,9 @@ from time import perf_counter
 import numpy as np
 
 from .cores import n_threads
-from .panels import N_ROWS, SMALL, Panels, grouped
+from .panels import BLOCK, N_ROWS, SMALL, Panels, grouped
 
-STRATEGIES = ("panels", "rows", "eights")
+STRATEGIES = tuple(BLOCK)
 PIECE = 128  # most rows and columns of one product in attention, unless the strategy is "panels"
 LARGE = 512  # n_embd from which a model is large: it does not fit into the cache
 
@@ -59,7 +59,7 @@ class Embedding:
         return self.T.columns(tokens)
 
     def __array__(self, dtype=None, copy=None):
-        return np.asarray(self.T, dtype).T
+        return self.T.__array__(dtype, copy).T
 
 
 def strategy_of(w, n_embd):
@@ -145,12 +145,13 @@ def probe(large=False):
     """For each strategy on this machine: whether it is invariant and skips zeros, its times, and which is the fastest.
 
     The times, in milliseconds for one row and for five, are those of the strategies in question: "rows" and "panels"
-    with a matrix that fits into the cache; "rows" and "eights" with one that does not, unless "panels" is invariant.
+    with a matrix that fits into the cache, on one thread; "rows" and "eights" with one that does not, unless "panels"
+    is invariant.
     """
     found = {name: {"invariant": is_invariant(name), "skips_zeros": skips_zeros(name)} for name in STRATEGIES}
     if large and found["panels"]["invariant"]:
         return probe()
-    other, n_out = ("eights", 8192) if large else ("panels", 1024)
+    other, n_out = ("eights", 8192) if large else ("panels", 512)
     names = ("rows", other) if found[other]["invariant"] else ("rows",)
     for name, milliseconds in times(names, n_out).items():
         found[name]["milliseconds"] = milliseconds

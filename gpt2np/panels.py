@@ -32,12 +32,12 @@ import mmap
 
 import numpy as np
 
-from .threads import cost, share, slices, worthwhile
+from .threads import cost, divide, worthwhile
 
 BLOCK = {"panels": (1024, 64), "rows": (1024, 64), "eights": (64, 256)}  # most rows and columns of a block
 N_ROWS = {"panels": 12, "rows": 1, "eights": 8}  # most rows of x in one product
 SMALL = 1_000_000  # multiplications; up to this many, OpenBLAS uses its kernels for small matrices
-SUMS = 65536  # float32 that stay in a core's cache, next to a block
+SUMS = 65536  # partial sums of a product that stay in a core's cache, next to a block; at least one group's are there
 
 
 class Panels:
@@ -69,6 +69,10 @@ class Panels:
     def __rmatmul__(self, x):
         """x [n_new, n_in] @ w -> [n_new, n_out]"""
         n_new, (n_in, n_out) = len(x), self.shape
+        if x.ndim != 2 or x.shape[1] != n_in:
+            raise ValueError(f"expected x of shape [n_new, {n_in}], got {list(x.shape)}")
+        if not n_new:
+            return np.empty((0, n_out), np.float32)
         n_panels, n_blocks, depth, width = self.blocks.shape
         if n_in < n_blocks * depth:
             x = np.pad(x, ((0, 0), (0, n_blocks * depth - n_in)))
@@ -76,27 +80,33 @@ class Panels:
         n_groups, n_rows, _ = groups.shape
         y = np.empty((n_groups * n_rows, n_panels * width), np.float32)
         out = y.reshape(n_groups, n_rows, n_panels, width).transpose(2, 0, 1, 3)
-        n_threads = worthwhile(cost(self.blocks.size, len(y)))
-        if n_groups == n_blocks == 1 == n_threads:
+        price = cost(self.blocks.size, len(y))
+        if n_groups > 1 or n_blocks > 1:
+            self.sum_up(groups.reshape(n_groups, n_rows, n_blocks, depth).transpose(2, 0, 1, 3), out, price)
+        elif worthwhile(price) == 1:
             np.matmul(groups, self.blocks, out)
         else:
-            self.by_parts(groups.reshape(n_groups, n_rows, n_blocks, depth).transpose(2, 0, 1, 3), out, n_threads)
+
+            def work(parts):
+                for some in parts:
+                    np.matmul(groups, self.blocks[some], out[some])
+
+            divide(work, n_panels, price)
         return y[:n_new, :n_out]
 
-    def by_parts(self, x, out, n_threads):
-        """x [n_blocks, n_groups, n_rows, depth] @ blocks, summed, into out [n_panels, n_groups, n_rows, width].
+    def sum_up(self, x, out, price):
+        """x [n_blocks, n_groups, n_rows, depth] @ blocks, added up over the blocks in their order, into out.
 
-        A part is a product of some panels with some groups of rows. All groups use a panel while it is in the cache,
-        and the partial sums of a part stay there until they are added up, in the order of the blocks.
+        out is [n_panels, n_groups, n_rows, width]. A product takes some panels and a bunch of groups, as many as leave
+        their partial sums in the cache until they are added up. NumPy computes in the order of `sums` in memory: panel
+        by panel, so that all groups of the bunch use a panel while it is in the cache.
         """
         n_blocks, n_groups, n_rows, _ = x.shape
         n_panels, *_, width = out.shape
-        n_sums = n_blocks * n_rows * width  # for one panel and one group
+        n_sums = n_blocks * n_rows * width  # of one panel and one group
         step = min(n_groups, max(1, SUMS // n_sums))
         bunches = [slice(i, i + step) for i in range(0, n_groups, step)]
-
         most = max(1, SUMS // (n_sums * step))
-        nothing_to_add = n_groups == n_blocks == 1  # the products can go straight into out
 
         def work(parts):
             scratch = np.empty(most * step * n_sums, np.float32)
@@ -104,22 +114,24 @@ class Panels:
                 for bunch in bunches:
                     rows, panels = x[:, bunch], self.blocks[some, :, None]
                     shape = len(panels), *rows.shape[:3], width  # [n_some, n_blocks, n_bunch, n_rows, width]
-                    sums = out[some, None] if nothing_to_add else scratch[: math.prod(shape)].reshape(shape)
+                    sums = scratch[: math.prod(shape)].reshape(shape)
                     np.matmul(rows, panels, sums)
-                    if not nothing_to_add:
-                        np.add.reduce(sums, axis=1, out=out[some, bunch])
+                    np.add.reduce(sums, axis=1, out=out[some, bunch])
 
-        share(work, slices(n_panels, n_threads, cost(self.blocks.size, n_groups * n_rows), most), n_threads)
+        divide(work, n_panels, price, most)
 
     def columns(self, indices):
-        """The columns of w at these indices, as rows: [n] -> [n, n_in]"""
+        """The columns of w at these indices, as rows: [n] -> [n, n_in]; IndexError where w has no such column."""
+        indices = np.asarray(indices)
+        if indices.size and not 0 <= indices.min() <= indices.max() < self.shape[1]:
+            raise IndexError(f"expected indices from 0 to {self.shape[1] - 1}, got {indices.min()} to {indices.max()}")
         panel, column = np.divmod(indices, self.blocks.shape[-1])
         return self.blocks[panel, :, :, column].reshape(len(panel), -1)[:, : self.shape[0]]
 
     def __array__(self, dtype=None, copy=None):
         n_panels, _, _, width = self.blocks.shape
         w = self.blocks.transpose(1, 2, 0, 3).reshape(-1, n_panels * width)
-        return w[: self.shape[0], : self.shape[1]].astype(dtype or self.dtype, copy=False)
+        return w[: self.shape[0], : self.shape[1]].astype(dtype or self.dtype, copy=bool(copy))
 
 
 def give_back(array):

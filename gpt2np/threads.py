@@ -1,10 +1,10 @@
-"""A product divided among several threads, as many as pay.
+"""Products, attention and gelu divided among several threads, as many as pay.
 
-NumPy releases the interpreter's lock while it multiplies, so other threads can multiply at the same time. To hand work
-over takes two raw locks a thread, the cheapest way in Python, and still some tens of microseconds. That is as long as a
-whole product of the bundled models, which therefore stay on one thread, and little compared with one of GPT-2's own.
-All threads take slices of a product from one iterator, so a slow core takes fewer of them and holds nobody up. Each
-number is computed by the same call whoever makes it: the number of threads changes no bit.
+NumPy releases the interpreter's lock while it computes, so other threads can compute at the same time. Handing over
+work takes two raw locks per thread, the cheapest way in Python, and still costs some tens of microseconds. That is as
+long as a product of the bundled models for a few tokens, which therefore stays on one thread, and little compared with
+one of GPT-2's own. All threads take slices of the work from one iterator, so a slow core takes fewer and delays nobody.
+Each number is computed by the same call whoever makes it: the number of threads changes no bit.
 Next: cores.py
 """
 
@@ -16,7 +16,7 @@ import numpy as np
 from .cores import n_threads
 
 WORTH = 1_000_000  # the cost, see `cost`, for each thread after the first
-LEAST = 500_000  # the cost of a slice
+LEAST = 500_000  # the least cost of a slice
 
 
 class Lock(type(threading.RLock())):
@@ -44,7 +44,7 @@ class Worker:
             except Exception as error:  # such as a MemoryError: the waiting thread raises it
                 errors.append(error)
             self.job = work = parts = errors = None
-            idle.append(self)  # done here, because the waiting thread may be interrupted
+            idle.append(self)  # done here: the waiting thread may be interrupted
             done.release()
 
 
@@ -64,7 +64,10 @@ def share(work, parts, n):
     """Call work(iterator) in n threads, this one included; the iterator gives each part once, to one of them."""
     parts, jobs, errors = iter(parts), [], []
     for _ in range(n - 1):
-        worker, done = free_worker(), threading.Lock()
+        try:
+            worker, done = free_worker(), threading.Lock()
+        except RuntimeError:  # no more threads can be started: those that run do the work
+            break
         done.acquire()
         worker.job = work, parts, done, errors
         worker.go.release()
@@ -83,14 +86,14 @@ def cost(size, n_rows):
 
 def worthwhile(cost):
     """The number of threads that pays for work of this cost."""
-    return min(cost // WORTH + 1, n_threads()) if cost >= WORTH else 1
+    return min(cost // WORTH + 1, n_threads())
 
 
 def slices(n, n_takers, cost, most=None):
-    """Slices of range(n), of this cost, for `share`: large ones first, so that all threads end at about one time.
+    """Slices of range(n) for `share`. They get smaller, so that all threads end together.
 
-    A slice costs LEAST or more: before it takes the next, a thread waits for the interpreter's lock. `most` limits its
-    length.
+    The whole range has this cost. Each slice but the last costs at least LEAST, unless `most` limits its length: before
+    it takes the next slice, a thread waits for the interpreter's lock.
     """
     found, begin, least = [], 0, -(-n * LEAST // cost)
     while begin < n:
@@ -101,15 +104,21 @@ def slices(n, n_takers, cost, most=None):
     return found
 
 
+def divide(work, n, cost, most=None):
+    """Call work(iterator over slices of range(n)) in as many threads as pay; arguments as in `slices`."""
+    n_takers = worthwhile(cost)
+    share(work, slices(n, n_takers, cost, most), n_takers)
+
+
 def in_parts(f, arrays, cost):
     """f(*arrays) in as many threads as pay, for an f that treats the entries of the first axes one by one."""
-    n, found = worthwhile(cost), {}
-    if n == 1:
+    if worthwhile(cost) == 1:
         return f(*arrays)
+    found = {}
 
     def work(parts):
         for some in parts:
             found[some.start] = f(*(array[some] for array in arrays))
 
-    share(work, slices(len(arrays[0]), n, cost), n)
+    divide(work, len(arrays[0]), cost)
     return np.concatenate([found[begin] for begin in sorted(found)])

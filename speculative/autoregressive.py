@@ -1,4 +1,4 @@
-"""Ordinary generation: one call of the target for every token. Speculative sampling must match its output, faster.
+"""Ordinary generation: one call of the target for every token. Speculative sampling has the same distribution, faster.
 
 Next: sampler.py
 """
@@ -55,8 +55,8 @@ class AutoregressiveSampler:
         prompt : sequence of int
             Token ids, at least one.
         n_tokens : int
-        rng : int, np.random.Generator, or None
-            A seed, a generator, or any other `RandomSource`; the last two are used as they are.
+        rng : int, RandomSource, or None
+            A seed; a source, such as an np.random.Generator, which is used as it is; or None for a fresh seed.
         stop_tokens : collection of int
             The text ends with the first stop token, which is kept.
         stop : callable, optional

@@ -8,6 +8,7 @@ Next: stop.py
 import numpy as np
 
 from .tree import path
+from .wrapped import reset
 
 
 class ByPaths:
@@ -21,6 +22,10 @@ class ByPaths:
 
     def __init__(self, model):
         self.model, self.n_vocab, self.n_ctx = model, model.n_vocab, model.n_ctx
+
+    def reset(self):
+        """Reset the model's cache, if it has one."""
+        reset(self.model)
 
     def __call__(self, tokens, n_last=1, parents=()):
         """Logits [n_last, n_vocab], see `LanguageModel`."""

@@ -2,13 +2,13 @@
 
 A tree gives the target k candidates for a token where a chain gives one. p is the target's distribution and q the
 draft's, both [n_vocab]; a rule is a way of drawing candidates together with a way of accepting them. `tree_tokens` in
-theory.py makes tokens per call of the acceptance of each candidate.
+theory.py computes the tokens per call from the acceptance of each candidate.
 
     matched                       k draws from q; the target's own draw is accepted if it is among them
     with_replacement              k draws from q, tested in turn, p replaced by the residual after each rejection
                                   (SpecInfer, arXiv:2305.09781, algorithm 2)
-    k_seq                         k draws from q, tested against p / rho (SpecTr, arXiv:2310.15141, algorithm 3): a
-                                  figure to compare with, no verifier here
+    k_seq                         k draws from q, tested against p / rho (SpecTr, arXiv:2310.15141, algorithm 3): for
+                                  comparison, since there is no verifier for it here
     optimum                       the most that any rule can accept of k draws from q
     without_replacement           as with_replacement, but no token is drawn twice (Sequoia, arXiv:2402.12374; RSD,
                                   arXiv:2402.14160)
@@ -48,7 +48,7 @@ def with_replacement(p, q, k):
 
 @acceptance_rule
 def without_replacement(p, q, k):
-    """The sum over the rejected tokens x, each drawn and rejected with probability max(0, q(x) - p(x)).
+    """overlap(p, q), and the sum over the tokens x, each drawn and rejected with probability max(0, q(x) - p(x)).
 
     After x, the next candidate comes from q without x, renormalised. Time n_vocab ** (k - 1).
 

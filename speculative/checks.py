@@ -3,7 +3,7 @@
 Without them a mistake there would end in a text that looks like any other. Each check says who is at fault, what was
 expected and what came, and takes microseconds. What is too expensive to check in every round is left to the graders
 (testing/).
-Next: by_paths.py
+Next: wrapped.py
 """
 
 import inspect

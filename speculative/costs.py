@@ -11,6 +11,7 @@ from statistics import median
 
 import numpy as np
 
+from .checks import parents_of
 from .interfaces import Draft
 from .probs import Sampling
 from .sampler import SpeculativeSampler
@@ -35,6 +36,8 @@ class Padded:
 
     def propose(self, tokens, K, rng):
         draft = self.drafter.propose(tokens, K, rng)
+        if parents_of(draft) is not None:
+            raise ValueError("expected a drafter of chains, got a tree: costs are measured for each length of a chain")
         n_missing = K - len(draft.tokens)
         probs = np.zeros((n_missing, self.n_vocab))
         probs[:, 0] = 1
@@ -53,12 +56,15 @@ def measure_costs(target, drafter, tokens, *, sampling=Sampling(), verifier=reje
     target : LanguageModel
         With a cache: a call with a known prefix computes only the new tokens.
     drafter : Drafter
+        Of chains.
     tokens : sequence of int
         At least 2, and at most n_ctx - `most` - 1.
     sampling, verifier
         As they will be used.
     most : int
         v is measured for 1 .. most + 1 tokens.
+    repeats : int
+        How often each length is timed.
     """
     tokens, rng, drafting = list(tokens), np.random.default_rng(0), []
     padded, checking = Padded(drafter, target.n_vocab), {k: [] for k in range(most + 1)}

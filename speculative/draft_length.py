@@ -48,7 +48,7 @@ class CostModel:
     """The K with the best expected speedup, 0 included, from measured costs and a running estimate of alpha.
 
     The estimate uses the last `window` rounds that drafted, and of those only the rounds since alpha last changed.
-    Rounds without a draft say nothing about alpha and are left out; so what they followed is not forgotten.
+    Rounds without a draft say nothing about alpha and do not use up the window.
 
     Where drafting does not pay, a single token is drafted now and then, to see whether it pays by now: at once if
     nothing was drafted so far or the last draft was accepted, otherwise so seldom that these tests take at most 1/64 of

@@ -148,7 +148,7 @@ class ExactGenerator(np.random.Generator):
     def uniform(self, low=0.0, high=1.0, size=None):
         return self._filled(size, lambda: Uniform(self) * (high - low) + low)
 
-    def integers(self, low, high=None, size=None, endpoint=False):
+    def integers(self, low, high=None, size=None, dtype=np.int64, endpoint=False):
         low, high = (0, low) if high is None else (low, high)
         n = int(high) - int(low) + bool(endpoint)
         if n > MOST_OUTCOMES:
@@ -158,11 +158,13 @@ class ExactGenerator(np.random.Generator):
             )
         return self._filled(size, lambda: int(low) + self.fork([1 / n] * n), int)
 
-    def choice(self, a, size=None, replace=True, p=None):
+    def choice(self, a, size=None, replace=True, p=None, axis=0, shuffle=True):
         population = np.arange(a) if np.ndim(a) == 0 else np.asarray(a)
         p = np.full(len(population), 1 / len(population)) if p is None else np.asarray(p, dtype=np.float64)
         if len(p) != len(population) or (p < 0).any() or not abs(p.sum() - 1) < 1e-7:
             raise ValueError(f"expected {len(population)} probabilities that add up to 1, got {p}")
+        if axis != 0:
+            raise CannotEnumerate(f"choice is supported only along axis 0, got {axis}")
         if size is not None and not replace:
             raise CannotEnumerate("choice without replacement is not supported: draw one by one")
         drawn = self._filled(size, lambda: self.fork(p / p.sum()), int)
@@ -171,6 +173,8 @@ class ExactGenerator(np.random.Generator):
     def binomial(self, n, p, size=None):
         if np.any(np.asarray(n) != 1):
             raise CannotEnumerate("rng.binomial is supported only for n = 1")
+        if not 0 <= p <= 1:
+            raise ValueError(f"expected a probability p from 0 to 1, got {p}")
         return self._filled(size, lambda: self.fork([1 - p, p]), int)
 
     def multinomial(self, n, pvals, size=None):

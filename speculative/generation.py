@@ -17,12 +17,12 @@ from .tree import children_of, depth_of
 class Round:
     """One call of the target, and the tokens that it added to the text."""
 
-    tokens: np.ndarray  # [n] int64: the accepted draft tokens, then one from the target; cut after a stop token
+    tokens: np.ndarray  # [n_new] int64: the accepted draft tokens, then one from the target; cut where the text stops
     drafted: np.ndarray  # [n] int64
     n_accepted: int  # how many of the drafted tokens are in `tokens`
     seconds: dict = field(repr=False)  # "draft", "target" and "verify" -> seconds
     draft_probs: np.ndarray | None = field(repr=False)  # [n, n_vocab] float64, and ...
-    target_probs: np.ndarray | None = field(repr=False)  # ... [n + 1, n_vocab]; None unless keep_probs=True
+    target_probs: np.ndarray | None = field(repr=False)  # ... [n + 1, n_vocab]; None without keep_probs
     uniforms: tuple = field(default=(), repr=False)  # the uniform numbers that the verifier drew, in order
     parents: np.ndarray | None = None  # of a tree, and ...
     nodes: tuple[int, ...] | None = None  # ... which of the drafted tokens are in `tokens`; None for a chain

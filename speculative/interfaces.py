@@ -22,7 +22,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .generation import Generation, Round, Stats, collect  # noqa: F401 (Stats and collect could be had from here)
+from .generation import Generation, Round, Stats, collect  # noqa: F401 (Stats and collect are kept here for older imports)
 from .tree import children_of, depth_of
 
 

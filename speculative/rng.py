@@ -16,6 +16,7 @@ Source: Daliri, Musco, Suresh, arXiv:2408.07978, algorithm 1 and theorem 3.
 Next: probs.py
 """
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -75,7 +76,12 @@ class Gumbel:
     """
 
     def __init__(self, seed=0, position=0):
-        self.seed = seed
+        try:
+            self.seed = operator.index(seed)
+        except TypeError:
+            self.seed = -1
+        if self.seed < 0:
+            raise ValueError(f"expected a seed of 0 or more, a whole number, got {seed!r:.100}")
         self.position = position
 
     def at(self, position):

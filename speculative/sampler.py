@@ -42,7 +42,8 @@ class SpeculativeSampler:
     drafter : Drafter
     verifier : Verifier
     K : int, or callable
-        Draft length, at least 1; or a function of the history that returns one for each round, see draft_length.py.
+        The draft length, at least 1; for a tree, its depth. Or a function of the rounds so far, a list of (drafted,
+        accepted), that returns the next K, 0 or more (draft_length.py); for a tree, `drafted` is its depth.
     sampling : Sampling
         For the target; a drafter has its own.
     """

@@ -44,12 +44,14 @@ def expected_tokens(alpha, K):
 def speedup(alpha, K, c, v=None):
     """Speedup over plain generation: expected tokens / the cost of a round, K c + v(K + 1) (theorem 3.8, with v = 1).
 
+    v[m - 1] is the cost of a pass for m tokens; ValueError if it is not given for K + 1.
+
     >>> round(speedup(0.8, 5, 0), 2)
     3.69
     >>> speedup(np.array([0.6, 0.8]), 5, 0).round(2)
     array([2.38, 3.69])
     """
-    check = 1.0 if v is None else np.asarray(v)[check_K(K)]
+    check = 1.0 if v is None else np.asarray(v)[check_K(K, v)]
     return plain(expected_tokens(alpha, K) / (np.multiply(K, c) + check))
 
 
@@ -80,11 +82,13 @@ def check_alpha(alpha):
     return alpha
 
 
-def check_K(K):
-    """K as an array; ValueError unless it holds whole numbers of 0 or more."""
+def check_K(K, v=None):
+    """K as an array; ValueError unless it holds whole numbers of 0 or more, for which v goes far enough."""
     K = np.asarray(K)
     if K.dtype.kind not in "iu" or (K < 0).any():
         raise ValueError(f"expected draft lengths K of 0 or more, whole numbers, got {K!s:.100}")
+    if v is not None and len(v) <= K.max(initial=0):
+        raise ValueError(f"expected v for 1 to {K.max() + 1} tokens, got {len(v)} numbers: choose a smaller K")
     return K
 
 
@@ -160,8 +164,8 @@ def expected_time(acceptance, K, c=0.0, v=None):
     >>> expected_time([1.0] * 10, K=4), expected_time([0.0] * 10, K=4)
     (2.0, 10.0)
     """
-    check_alpha(acceptance), check_K(K)
     n = len(acceptance)
+    check_alpha(acceptance), check_K(K), check_K(min(K, max(0, n - 1)), v)
     times = [0.0] * (n + 1)
     for i in range(n - 1, -1, -1):
         k, reached = min(K, n - i - 1), 1.0
@@ -212,7 +216,8 @@ def tree_growth(weights, sizes):
     sizes : sequence of int
         Numbers of draft tokens.
 
-    With four candidates the gain per doubling stays; a chain, which is `weights` of one number, ends at 1 / (1 - w).
+    With these four candidates a doubling adds about 0.7 tokens; a chain, whose `weights` are one number w, levels off
+    at 1 / (1 - w).
 
     >>> [round(n, 2) for n in tree_growth([0.75, 0.12, 0.05, 0.02], [1, 3, 7, 15, 31, 63])]
     [1.75, 2.73, 3.6, 4.28, 4.95, 5.64]

@@ -7,6 +7,8 @@ Next: experiments/__init__.py
 
 from time import perf_counter
 
+from .wrapped import logits_of, reset
+
 
 class Laps:
     """A stopwatch: `end(name)` stores in `seconds` the time since the previous lap ended."""
@@ -32,29 +34,27 @@ class Timed:
     """
 
     def __init__(self, model, load_seconds=0.0):
-        self.model = model
-        self.n_vocab, self.n_ctx = model.n_vocab, model.n_ctx
+        self.model, self.n_vocab, self.n_ctx = model, model.n_vocab, model.n_ctx
         self.load_seconds = load_seconds
         self.reset()
 
     def reset(self):
         """Set the counts to zero, and reset the model's cache if it has one."""
-        if hasattr(self.model, "reset"):
-            self.model.reset()
-        self.tokens = []  # of the previous call
+        reset(self.model)
+        self.tokens, self.parents = [], ()  # of the previous call
         self.prompt_tokens, self.prompt_seconds, self.eval_tokens, self.eval_seconds = 0, 0.0, 0, 0.0
 
     def __call__(self, tokens, n_last=1, parents=()):
         tokens = list(tokens)
-        n_new = len(tokens) - min(n_common(self.tokens, tokens), len(tokens) - n_last)
+        n_new = len(tokens) - min(n_kept(self.tokens, self.parents, tokens), len(tokens) - n_last)
         started = perf_counter()
-        logits = self.model(tokens, n_last=n_last, **({"parents": parents} if len(parents) else {}))
+        logits = logits_of(self.model, tokens, n_last, parents)
         seconds = perf_counter() - started
         if self.tokens:
             self.eval_tokens, self.eval_seconds = self.eval_tokens + n_new, self.eval_seconds + seconds
         else:
             self.prompt_tokens, self.prompt_seconds = n_new, seconds
-        self.tokens = tokens
+        self.tokens, self.parents = tokens, parents
         return logits
 
     @property
@@ -84,6 +84,25 @@ class Timed:
 def n_common(a, b):
     """The length of the common prefix of two lists of tokens."""
     return next((i for i, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
+
+
+def n_kept(previous, parents, tokens):
+    """How many of `tokens` a cache has after a call with `previous`, whose last len(parents) tokens are a tree.
+
+    >>> n_kept([5, 6, 7, 8], [-1, -1, 1], [5, 8, 9])  # the text 5, then 6 or 7, and 8 after 7: none begins with 8
+    1
+    >>> n_kept([5, 6, 7, 8], [-1, -1, 1], [5, 7, 8, 9])
+    3
+    """
+    n_text, node = len(previous) - len(parents), -1
+    n = n_common(previous[:n_text], tokens)
+    while n_text <= n < len(tokens):
+        branch = (i for i, parent in enumerate(parents) if parent == node and previous[n_text + i] == tokens[n])
+        node = next(branch, None)
+        if node is None:
+            break
+        n += 1
+    return n
 
 
 def per_token(seconds, n_tokens):

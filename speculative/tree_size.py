@@ -13,9 +13,10 @@ Next: draft_length.py
 import numpy as np
 
 from .interfaces import Draft
-from .probs import residual
+from .probs import acceptance_probability, residual
 from .rng import as_generator
-from .tree import best_tree, path, widths
+from .theory import tree_tokens
+from .tree import best_tree, depth_of, widths
 
 
 def accepted_by_rank(draft: Draft, p):
@@ -27,8 +28,8 @@ def accepted_by_rank(draft: Draft, p):
     """
     left, found = 1.0, []
     for child in draft.children():
-        token, q = draft.tokens[child], draft.probs[child]
-        accept = min(1.0, p[token] / q[token])
+        q = draft.probs[child]
+        accept = acceptance_probability(p, q, draft.tokens[child])
         found.append(left * accept)
         left *= 1 - accept
         p = residual(p, q)
@@ -60,16 +61,6 @@ def acceptance_by_rank(target, drafter, tokens, n, sampling, rng=0):
     return w.mean(axis=0)
 
 
-def expected_tokens(shape, w):
-    """Tokens per target call with a tree (parents, ranks): 1 + the sum of the products of w along each node's path.
-
-    >>> expected_tokens(([-1, -1, 0], [0, 1, 0]), [0.5, 0.25])
-    2.0
-    """
-    parents, ranks = shape
-    return 1.0 + sum(float(np.prod([w[ranks[i]] for i in path(parents, node)])) for node in range(len(parents)))
-
-
 def best_shape(w, c, v, max_depth=8):
     """((parents, ranks), speedup): the tree that is expected to save most time; of 0 nodes where none pays.
 
@@ -99,8 +90,8 @@ def best_shape(w, c, v, max_depth=8):
         shapes += [widths(*[1] * depth), *(best_tree(n, falling, depth) for n in range(depth, len(v)))]
 
     def speedup(shape):
-        levels = max((len(path(shape[0], node)) for node in range(len(shape[0]))), default=0)
-        return expected_tokens(shape, w) / (v[len(shape[0])] + levels * c)
+        n = len(shape[0])
+        return tree_tokens(shape[0], w) / (v[n] + depth_of(n, shape[0]) * c)
 
     best = max(shapes, key=speedup)
     return best, speedup(best)

@@ -378,6 +378,13 @@ def test_both_texts_of_every_prompt_in_the_log(tmp_path, capsys):
     assert "parts" not in report and report["command"] == "prompts"
 
 
+def test_drafters_of_trees_need_a_verifier_that_takes_trees():
+    message = "drafter recycling needs a verifier that takes trees .*rejection.*, got block"
+    for command, rules in (("method_table", {"verifiers": "block"}), ("compare_sizes", {"verifier": "block"})):
+        with pytest.raises(ValueError, match=message):
+            COMMANDS[command](drafters="ngram,recycling", **rules, **FEW)
+
+
 def test_the_page_says_what_to_expect_of_the_texts(monkeypatch, capsys):
     monkeypatch.setattr("gpt2np.load", lru_cache(gpt2np.load))
     for options, words in (

@@ -107,6 +107,14 @@ def test_whole_numbers():
     assert_distribution(lambda rng: rng.integers(2, size=2), {(0, 0): 0.25, (0, 1): 0.25, (1, 0): 0.25, (1, 1): 0.25})
 
 
+def test_arguments_are_in_numpys_order():
+    assert_distribution(lambda rng: rng.integers(0, 2, None, np.int64), {0: 0.5, 1: 0.5})
+    assert_distribution(lambda rng: int(rng.choice([1, 2], None, True, [0.25, 0.75], 0, False)), {1: 0.25, 2: 0.75})
+    assert_distribution(lambda rng: rng.binomial(1, 0.25), {0: 0.75, 1: 0.25})
+    with pytest.raises(ValueError, match=r"expected a probability p from 0 to 1, got 1\.5"):
+        exact_law(lambda rng: rng.binomial(1, 1.5))
+
+
 def test_what_is_certain_does_not_fork():
     runs = []
 

@@ -125,6 +125,12 @@ def test_the_random_numbers_are_keyed_by_seed_and_position():
     assert Gumbel(4).at(7).draw(p) != first[0]
 
 
+@pytest.mark.parametrize("seed", [-1, 1.5, "1", None])
+def test_a_seed_that_is_none_is_refused(seed):
+    with pytest.raises(ValueError, match="expected a seed of 0 or more, a whole number, got"):
+        Gumbel(seed)
+
+
 def test_a_token_of_probability_zero_is_never_drawn():
     p = np.array([0, 0.5, 0, 0.5])
     assert {Gumbel(seed).draw(p) for seed in range(50)} == {1, 3}

@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -129,6 +130,18 @@ def test_an_interrupted_product_leaves_the_workers_to_the_next(n_threads, monkey
         assert (x @ w).tobytes() == expected.tobytes()
     assert n_interrupted > 0
     assert threading.active_count() < n_before + 10  # now and then one more, where a product was still running
+
+
+@pytest.mark.parametrize("n_threads", [3], indirect=True)
+def test_without_another_thread_this_one_does_the_work(n_threads, monkeypatch):
+    def refused(thread):
+        raise RuntimeError("can't start new thread")
+
+    x, w = random(3, 200), pack(random(200, 500))
+    expected = x @ w
+    monkeypatch.setattr(threads, "idle", [])
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    assert (x @ w).tobytes() == expected.tobytes() and threads.idle == []
 
 
 def test_a_slow_thread_takes_fewer_parts():
@@ -264,8 +277,22 @@ def test_a_strategy_can_be_named():
 def test_a_packed_matrix_gives_the_matrix_back_and_can_be_packed_again(name, other):
     w = random(1100, 530)
     np.testing.assert_array_equal(np.asarray(pack(w, name)), w)
+    copy = np.array(narrow := pack(w[:, :16], name))
+    copy[:] = 0
+    np.testing.assert_array_equal(np.asarray(narrow), w[:, :16])
     wte = Embedding(Embedding(w, other), name)
     assert wte.T.strategy == name
     np.testing.assert_array_equal(np.asarray(wte), w)
     np.testing.assert_array_equal(wte[[3, 1099, 3, 0]], w[[3, 1099, 3, 0]])
     assert wte.shape == w.shape and wte.T.shape == w.T.shape
+
+
+def test_what_a_packed_matrix_refuses(strategy):
+    w = pack(random(7, 20))
+    assert (np.empty((0, 7), np.float32) @ w).shape == (0, 20)
+    for x, shape in ((random(7), "[7]"), (random(2, 8), "[2, 8]")):
+        with pytest.raises(ValueError, match=re.escape(f"expected x of shape [n_new, 7], got {shape}")):
+            x @ w
+    for indices in ([3, 20], [-1]):
+        with pytest.raises(IndexError, match="expected indices from 0 to 19, got"):
+            w.columns(indices)

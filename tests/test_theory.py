@@ -69,6 +69,13 @@ def test_the_best_draft_lengths(c, wanted):
         assert pays.index(False) == K
 
 
+def test_costs_that_do_not_go_far_enough_are_refused():
+    for call in (lambda: speedup(0.8, 5, 0, v=(1, 1.1)), lambda: expected_time([0.5] * 10, 5, 0.1, (1, 1.1))):
+        with pytest.raises(ValueError, match="expected v for 1 to 6 tokens, got 2 numbers: choose a smaller K"):
+            call()
+    assert expected_time([0.5] * 2, 5, 0.1, (1, 1.1)) > 0  # no draft of such a text is longer than one token
+
+
 def test_speculation_pays_only_where_alpha_exceeds_c():
     """Corollary 3.9: then K = 1 gains at least (1 + alpha) / (1 + c)."""
     for alpha, c in itertools.product((0.1, 0.3, 0.5, 0.7), (0.05, 0.2, 0.4, 0.6)):

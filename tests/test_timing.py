@@ -2,8 +2,13 @@
 
 import numpy as np
 import pytest
+from helpers import random_gpt2
 
-from speculative import AutoregressiveSampler, ByPaths, ModelDrafter, SpeculativeSampler, Timed
+from gpt2np import HParams
+from speculative import AutoregressiveSampler, ByPaths, ModelDrafter, SpeculativeSampler, Timed, widths
+from speculative.drafters.jacobi import LastRows
+from speculative.drafters.model_tree import TreeDrafter
+from speculative.drafters.recycling import Recycling
 from speculative.testing import TableModel, check_language_model
 
 TARGET, DRAFT = TableModel.random(3, seed=1), TableModel.random(3, seed=2)
@@ -30,6 +35,29 @@ def test_tokens_are_counted_as_a_model_with_a_cache_runs_them(K):
     assert 0 < target.eval_seconds < target.seconds < 60
     target.reset()
     assert (target.prompt_tokens, target.eval_tokens, target.seconds) == (0, 0, 0)
+
+
+def test_the_nodes_of_a_tree_are_counted_as_a_cache_keeps_them():
+    """The branch that was accepted is not run again."""
+    target = Timed(ByPaths(TARGET))
+    drafter = TreeDrafter(ByPaths(DRAFT), widths(3, 2, 1))
+    first, *others = SpeculativeSampler(target, drafter, K=3).generate([0, 1, 2, 0], 60, 0).rounds
+    assert any(r.n_accepted > 1 for r in others)
+    assert target.prompt_tokens == 4 + len(first.drafted)
+    assert target.eval_tokens == sum(1 + len(r.drafted) for r in others)
+
+
+@pytest.mark.parametrize("wrap", [ByPaths, Recycling, LastRows, Timed])
+def test_what_is_around_a_model_passes_on_reset_and_refuses_what_the_model_cannot(wrap):
+    model = random_gpt2(HParams(5, 16, 16, 1, 1))
+    wrapped = Timed(wrap(model))
+    wrapped([1, 2, 3])
+    assert model.cache.length == 3
+    wrapped.reset()
+    assert model.cache.length == 0
+    if wrap is not ByPaths:
+        with pytest.raises(ValueError, match="the wrapped model takes no trees: use ByPaths"):
+            wrap(TARGET)([0, 1], 2, (-1,))
 
 
 def test_an_ordinary_generation_runs_each_token_once():

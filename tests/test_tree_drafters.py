@@ -25,8 +25,9 @@ from speculative.drafters.lookahead import LookaheadDrafter
 from speculative.drafters.model_tree import RULES
 from speculative.drafters.trie import merged
 from speculative.testing import TableModel
+from speculative.theory import tree_tokens
 from speculative.tree import depths, of_ranks
-from speculative.tree_size import acceptance_by_rank, best_shape, expected_tokens
+from speculative.tree_size import acceptance_by_rank, best_shape
 
 TARGET, DRAFT = TableModel.random(3, seed=1), TableModel.random(3, seed=2)
 GREEDY = Sampling(temperature=0)
@@ -288,9 +289,7 @@ def test_the_best_shape_is_the_best_of_all_small_ones():
     shapes = [tree for depth in range(1, 5) for n in range(5) for tree in [best_tree(n, w, depth)] if tree[0]]
     shapes += [widths(*[1] * n) for n in range(1, 5)]
     for c in (0.01, 0.2, 0.5):
-        speedups = [expected_tokens(s, w) / (v[len(s[0])] + c * (max(depths(s[0])) + 1)) for s in shapes]
+        speedups = [tree_tokens(s[0], w) / (v[len(s[0])] + c * (max(depths(s[0])) + 1)) for s in shapes]
         shape, speedup = best_shape(w, c, v)
         assert speedup == pytest.approx(max(1, *speedups))
-        assert speedup == pytest.approx(
-            expected_tokens(shape, w) / (v[len(shape[0])] + c * (max(depths(shape[0])) + 1))
-        )
+        assert speedup == pytest.approx(tree_tokens(shape[0], w) / (v[len(shape[0])] + c * (max(depths(shape[0])) + 1)))

@@ -8,6 +8,8 @@ greedy text with a draft is the engine's own except where two logits differ by l
 Next: transformers_model.py
 """
 
+from ..timing import n_common
+
 
 def split(cached, tokens, n_last, n_ctx):
     """(number of cached tokens to keep, tokens as a list of int); the rest, n_last tokens at least, is to be run.
@@ -22,9 +24,7 @@ def split(cached, tokens, n_last, n_ctx):
         raise ValueError(f"expected 1 to n_ctx = {n_ctx} tokens, got {len(tokens)}")
     if not 1 <= n_last <= len(tokens):
         raise ValueError(f"expected n_last from 1 to the number of tokens, {len(tokens)}, got {n_last}")
-    n_most = min(len(cached), len(tokens) - n_last)
-    differ = (i for i in range(n_most) if cached[i] != tokens[i])
-    return next(differ, n_most), tokens
+    return min(n_common(cached, tokens), len(tokens) - n_last), tokens
 
 
 def checked_n_vocab(n_vocab, n_of_model):

@@ -8,6 +8,7 @@ Source: Santilli et al., arXiv:2305.10427, algorithm 1.
 Next: lookahead.py
 """
 
+from ..wrapped import logits_of, reset
 from .prompt_lookup import one_hot
 
 
@@ -18,9 +19,13 @@ class LastRows:
         self.model, self.n_vocab, self.n_ctx = model, model.n_vocab, model.n_ctx
         self.tokens, self.best = [], []
 
+    def reset(self):
+        """Reset the model's cache, if it has one."""
+        reset(self.model)
+
     def __call__(self, tokens, n_last=1, parents=()):
         """Logits [n_last, n_vocab], see `LanguageModel`."""
-        logits = self.model(tokens, n_last=n_last, **({"parents": parents} if len(parents) else {}))
+        logits = logits_of(self.model, tokens, n_last, parents)
         self.tokens, self.best = [int(token) for token in tokens], logits.argmax(axis=-1).tolist()
         return logits
 

@@ -8,8 +8,8 @@ Each draft is a tree of two parts:
 
 The comb is an ordinary token tree: its tooth sees level 0 up to its own column. After the call the answer after the tip
 of each tooth completes an n-gram, which goes into the pool; the oldest level is dropped, and the answers are the newest
-one. The comb is what costs, W (N - 1) rows in each call, and it only fills the pool; token recycling (recycling.py)
-needs a third of the rows.
+one. The comb is what costs, W (N - 1) rows in each call, and it only fills the pool. With the defaults a draft has 15
+rows for the comb and up to 15 for candidates; one of token recycling (recycling.py) has 16 in all.
 
 All tokens are functions of the text so far: one-hot rows, exact with `rejection` and `exact_match`.
 Source: Fu et al., arXiv:2402.02057, algorithm 2; with a tree here for the paper's mask of two branches.

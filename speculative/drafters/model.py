@@ -1,7 +1,7 @@
 """Drafting with a smaller language model, the original method.
 
-Every drafter that draws its tokens is this one with another model or another sampling: see ngram.py, early_exit.py and
-dials.py.
+Every drafter that draws a chain is this one with another model or another sampling: see ngram.py, early_exit.py and
+dials.py. model_tree.py draws trees.
 Sources: arXiv:2211.17192, algorithm 1, step 1. The threshold: Zhang et al., Draft & Verify, arXiv:2309.08168; the
 uncertain token stays in the draft there, too, as it must.
 Next: ngram.py

@@ -5,15 +5,15 @@ distribution after that node. Each row is the distribution of its token given it
 exact with every rule here, and so is `exact_match`:
 
     without   k draws without replacement: each child from what is left of q. The first is accepted as often as in a
-              chain, the others rarely, so the tree is best deep on one side
+              chain and the others rarely, so the best tree is deep below first children
     drawn     the first child is drawn from q outside of its k - 1 most probable tokens, which are the other children.
-              More often than with `without` one of the k is accepted, but which one is open, so each needs a subtree
+              One of the k is accepted more often than with `without`, but any may be the one, so each needs a subtree
     top       the k most probable tokens, none of them drawn: good at temperature 0, where all three are the same, and
               poor at 1
 
 A child that was drawn is never dropped afterwards, however improbable: the tokens that remain would not be draws from
-their rows. So a tree of drawn tokens has its shape beforehand, and only one of `top` may grow where the draft is sure.
-The model is called once for each level; what a level costs hardly depends on how many nodes it has.
+their rows. So a tree of drawn tokens must have its shape fixed in advance; only one of `top` may grow where the draft
+is sure. The model is called once for each level; what a level costs hardly depends on how many nodes it has.
 Sources: Hu et al., arXiv:2502.18779 (drawn); Chen et al. (Sequoia), arXiv:2402.12374, algorithm 2, and RSD,
 arXiv:2402.14160 (without); Li et al. (EAGLE-2), arXiv:2406.16858, section 4 (growing).
 Next: recycling.py

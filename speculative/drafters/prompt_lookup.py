@@ -36,6 +36,8 @@ class PromptLookupDrafter:
     def __init__(self, n_vocab, n_max=3, *, n_copies=1):
         if n_max < 1:
             raise ValueError(f"expected a longest match n_max of 1 token or more, got {n_max}")
+        if n_copies < 1:
+            raise ValueError(f"expected n_copies of 1 or more, got {n_copies}")
         self.n_vocab = n_vocab
         self.n_max = n_max
         self.n_copies = n_copies

@@ -1,4 +1,4 @@
-"""Trees of ranked candidates: each node gets the likeliest tokens after its path, the second likeliest, and so on.
+"""Trees of ranked candidates: a node's children are the likeliest tokens after its path, the first, the second, ...
 
 Nothing is drawn, so every row is one-hot, and the draft is exact with `exact_match` and with `rejection` at any
 temperature. The two functions differ in the shape:
@@ -12,8 +12,6 @@ Source: Cai et al. (Medusa), arXiv:2401.10774, section 2.3.3, for fixed trees; L
 section 4, for grown ones.
 Next: model_tree.py
 """
-
-from dataclasses import replace
 
 import numpy as np
 
@@ -46,7 +44,7 @@ def fixed_tree(shape, n_levels, likeliest, n_vocab):
         for node in nodes:
             tokens[node] = found[above.index(parents[node]), ranks[node]]
     n = sum(level < n_levels for level in level_of)
-    return replace(one_hot(tokens[:n], n_vocab), parents=np.array(parents[:n], dtype=np.int64))
+    return one_hot(tokens[:n], n_vocab, parents[:n])
 
 
 def grown_tree(n, n_levels, likeliest, n_vocab):
@@ -67,8 +65,7 @@ def grown_tree(n, n_levels, likeliest, n_vocab):
     # subtle: a node is never worth more than its parent or its elder sibling, which come first among equals
     kept = sorted(np.argsort(-np.array(values), kind="stable")[:n].tolist())
     place = {node: i for i, node in enumerate(kept)} | {-1: -1}
-    draft = one_hot([tokens[node] for node in kept], n_vocab)
-    return replace(draft, parents=np.array([place[parents[node]] for node in kept], dtype=np.int64))
+    return one_hot([tokens[node] for node in kept], n_vocab, [place[parents[node]] for node in kept])
 
 
 def paths_to(nodes, parents, tokens):

@@ -13,6 +13,7 @@ Next: jacobi.py
 import numpy as np
 
 from ..tree import best_tree
+from ..wrapped import logits_of, reset
 from .prompt_lookup import one_hot
 from .ranked import top
 
@@ -37,9 +38,13 @@ class Recycling:
     def forget(self):
         self.followers[:] = -1
 
+    def reset(self):
+        """Reset the model's cache, if it has one."""
+        reset(self.model)
+
     def __call__(self, tokens, n_last=1, parents=()):
         """Logits [n_last, n_vocab], see `LanguageModel`."""
-        logits = self.model(tokens, n_last=n_last, **({"parents": parents} if len(parents) else {}))
+        logits = logits_of(self.model, tokens, n_last, parents)
         self.followers[list(tokens[len(tokens) - n_last :])] = top(logits, self.followers.shape[1])
         return logits
 

@@ -110,11 +110,12 @@ class SuffixDrafter:
     corpus : sequence of int
         More token ids to copy from; 100,000 take about a second.
     floor : float
-        The draft ends before its estimated joint probability falls below this.
+        A path ends before its estimated joint probability falls below this.
     factor : float
-        A draft has at most this many tokens for each token of its match.
+        A path has at most this many tokens for each token of its match.
     n_nodes : int
-        0 for a chain; otherwise the draft is a tree of so many tokens, where the text has gone on in several ways.
+        0 for a chain; otherwise the draft is a tree of at most this many tokens, where the text has gone on in several
+        ways.
     """
 
     LOOK_BACK = 64  # tokens of the text to match with the corpus

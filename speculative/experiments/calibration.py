@@ -89,8 +89,10 @@ def calibrate(target, drafter, prompts, n_tokens, *, sampling, most=8, seed=0, p
 
     A row is a dict for one K of 1 .. most: the expected and the measured tokens per target call and speedup, and a t
     interval over the prompts for the measured speedup (`gain`). The prediction uses neither the prompts nor the times
-    that it is compared with. Parameters as in `forecast`.
+    that it is compared with. Parameters as in `forecast`; ValueError for fewer than 3 prompts.
     """
+    if len(prompts) < 3:
+        raise ValueError(f"expected 3 prompts or more, one third of them to measure on, got {len(prompts)}")
     n_timed = len(prompts) // 3
     common = {"progress": progress, "keep": keep}
     expected = forecast(target, drafter, prompts[n_timed:], n_tokens, sampling=sampling, most=most, seed=seed, **common)

@@ -9,7 +9,8 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from time import perf_counter
 
-from ..interfaces import Sampler, collect
+from ..generation import collect
+from ..interfaces import Sampler
 from ..rng import Gumbel
 
 N_WARM = 4  # tokens generated before the clock starts

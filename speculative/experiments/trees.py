@@ -13,8 +13,9 @@ import numpy as np
 
 from ..autoregressive import AutoregressiveSampler
 from ..sampler import SpeculativeSampler
-from ..tree import best_tree, depths, widths
-from ..tree_size import acceptance_by_rank, expected_tokens
+from ..theory import tree_tokens
+from ..tree import best_tree, depth_of, widths
+from ..tree_size import acceptance_by_rank
 from .clock import at_once, race, under
 from .intervals import calls_of, gain_of, ratio
 
@@ -89,10 +90,10 @@ def tree_table(
         samplers |= {key: planted(make, shape, max_depth, sampling) for key, shape in shapes.items()}
         runs = race(samplers, prompts, n_tokens, seed=seed, progress=progress, keep=under(name, keep))
         for (kind, n), shape in shapes.items():
-            own, levels = runs[kind, n], max(depths(shape[0])) + 1
+            own, levels = runs[kind, n], depth_of(len(shape[0]), shape[0])
             row = {
-                "drafter": name, "kind": kind, "nodes": n, "levels": levels, "expected": expected_tokens(shape, w),
-                **calls_of(own), **gain_of(runs["alone"], own),
+                "drafter": name, "kind": kind, "nodes": len(shape[0]), "levels": levels,
+                "expected": tree_tokens(shape[0], w), **calls_of(own), **gain_of(runs["alone"], own),
                 "same_texts": sum(a.tokens == b.tokens for a, b in zip(runs["alone"], own)), "n_texts": len(own),
             }  # fmt: skip
             over = ratio(calls(runs["chain", levels]), calls(own)) if kind == "tree" else (None, None, None)

@@ -15,9 +15,9 @@ MARKS = {"rejected": "~{}~", "dropped": "~{}~", "correction": "[{}]", "bonus": "
 
 
 def round_line(record, coloured=False):
-    """One record as text, such as ``3/4 accepted | so| much|[ sad]|~ happy~``.
+    """One record as text: the draft tokens, then the token that follows the accepted ones.
 
-    The tokens that a tree offered for one place are separated by a slash; those that were not tested are left out.
+    In a tree, the tokens tested for one place are separated by a slash; those that were not tested are left out.
 
     >>> guesses = [{"text": " so", "decision": "accepted"}, {"text": " happy", "decision": "rejected"}]
     >>> round_line({"guesses": guesses, "next": {"text": " sad", "origin": "correction"}, "texts": [" so", " sad"]})

@@ -16,9 +16,9 @@ from ..probs import sample_token
 def traversal(draft, target_probs, rng):
     """The verdict on a draft, with one uniform number for each draft token.
 
-    Parameters and result as in `rejection`. A node has a row p, at first the target's, and the share of its probability
-    that the nodes below it and after it may still take, 1 for the text. Each child that is not accepted takes its part
-    of both.
+    Parameters and result as in `rejection`. A node has a share, the probability with which it may still be accepted (1
+    for the text), and p, the distribution of the token after it, at first the target's. Each child that is not accepted
+    is subtracted: p becomes norm(max(0, share p - q)), and the share falls accordingly.
     """
     uniforms = [rng.random() for _ in draft.tokens]
 
