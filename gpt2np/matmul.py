@@ -19,9 +19,10 @@ one that generates fastest, alone or with a draft. With AVX-512 that is "panels"
 environment, overrides it; "rows/eights" names one strategy for small models and one for large ones. A model keeps the
 strategy that was chosen when it was made. Large products are divided among threads (threads.py).
 
-`python main.py bench` measures it. On two cores of an AMD EPYC with AVX-512, GPT-2's 355M shape: a pass for 5 tokens
-takes 2.63 times as long as a pass for one with plain products, and 1.09 times with panels; for 9 tokens 2.87 and 1.31.
-One token takes as long as a bare matrix-vector product with every weight.
+`python main.py bench` measures it. Version 0.1.0, on two cores of an AMD EPYC with AVX-512, at GPT-2's 355M shape: a
+pass for 5 tokens took 2.63 times as long as a pass for one with plain products, and 1.09 times with panels; for 9
+tokens 2.87 and 1.31. One token takes longer than with plain products on many machines (docs/measurements.md): that is
+the price of batch invariance.
 Leaves out: half precision, since NumPy converts it more slowly than it reads twice the bytes.
 Next: panels.py
 """
