@@ -486,8 +486,8 @@ def test_calibrate_warns_of_times_that_contradict_themselves(v, spread, load, wh
     [
         (2.6, "a with block, 3.00. Its interval is above all others."),
         (2.5, "a with block, 3.00. These prompts do not tell it apart from 1 of the 2 others: the intervals overlap."),
-        (1.0, "a with block, 3.00. These prompts do not tell it apart from all 2 others: the intervals overlap."),
-        (None, "a with block, 3.00. These prompts do not tell it apart from all 2 others: the intervals overlap."),
+        (1.0, "a with block, 3.00. These prompts do not tell it apart from any of the 2 others: the intervals overlap."),
+        (None, "a with block, 3.00. These prompts do not tell it apart from any of the 2 others: the intervals overlap."),
     ],
 )
 def test_a_method_is_called_the_best_only_where_the_intervals_part(low, sentence):
