@@ -121,12 +121,13 @@ class Panels:
         divide(work, n_panels, price, most)
 
     def columns(self, indices):
-        """The columns of w at these indices, as rows: [...] int -> [..., n_in]; IndexError where w has no such column."""
-        indices = np.asarray(indices)
+        """The columns of w at these indices, as rows: [...] int -> [..., n_in]; IndexError where w has none."""
+        indices = np.asarray(indices, dtype=np.int64)
         if indices.size and not 0 <= indices.min() <= indices.max() < self.shape[1]:
             raise IndexError(f"expected indices from 0 to {self.shape[1] - 1}, got {indices.min()} to {indices.max()}")
-        panel, column = np.divmod(indices, self.blocks.shape[-1])
-        return self.blocks[panel, :, :, column].reshape(*indices.shape, -1)[..., : self.shape[0]]
+        _, n_blocks, depth, width = self.blocks.shape
+        panel, column = np.divmod(indices, width)
+        return self.blocks[panel, :, :, column].reshape(*indices.shape, n_blocks * depth)[..., : self.shape[0]]
 
     def __array__(self, dtype=None, copy=None):
         n_panels, _, _, width = self.blocks.shape

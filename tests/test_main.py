@@ -484,10 +484,10 @@ def test_calibrate_warns_of_times_that_contradict_themselves(v, spread, load, wh
 @pytest.mark.parametrize(
     ("low", "sentence"),
     [
-        (2.6, "a with block, 3.00. Its interval is above all others."),
-        (2.5, "a with block, 3.00. These prompts do not tell it apart from 1 of the 2 others: the intervals overlap."),
-        (1.0, "a with block, 3.00. These prompts do not tell it apart from any of the 2 others: the intervals overlap."),
-        (None, "a with block, 3.00. These prompts do not tell it apart from any of the 2 others: the intervals overlap."),
+        (2.6, "Its interval is above all others."),
+        (2.5, "These prompts do not tell it apart from 1 of the 2 others: the intervals overlap."),
+        (1.0, "These prompts do not tell it apart from any of the 2 others: the intervals overlap."),
+        (None, "These prompts do not tell it apart from any of the 2 others: the intervals overlap."),
     ],
 )
 def test_a_method_is_called_the_best_only_where_the_intervals_part(low, sentence):
@@ -498,7 +498,7 @@ def test_a_method_is_called_the_best_only_where_the_intervals_part(low, sentence
             ("gumbel", "exact", 1.0, 0.9, 1.1), ("typical", "LOSSY", 9.0, 8.0, 10.0),
         )
     ]  # fmt: skip
-    assert best_of(rows, "x", "low", "high", "Most") == f"Most of the exact methods: {sentence}\n"
+    assert best_of(rows, "x", "low", "high", "Most") == f"Most of the exact methods: a with block, 3.00. {sentence}\n"
 
 
 # ------------------------------------------------------------------------------------------------ the trace
