@@ -44,8 +44,10 @@ def little_patience(monkeypatch):
 
 
 @pytest.mark.parametrize(("grader", "given", "words"), students("RIGHT"))
-def test_right_ones_pass(grader, given, words):
+def test_right_ones_pass_with_nothing_but_notes(grader, given, words, capsys):
     grader(given)
+    said = capsys.readouterr()
+    assert said.err == "" and (said.out == "" or said.out.startswith("note: ")), said
 
 
 @pytest.mark.parametrize(("grader", "given", "words"), students("NOTES"))

@@ -28,7 +28,7 @@ def distribution(code, **options):
     return exact_distribution(run)
 
 
-def check(code, expected, atol=1e-12, **options):
+def assert_distribution(code, expected, atol=1e-12, **options):
     found = distribution(code, **options)
     assert found.keys() == expected.keys(), found
     for outcome, probability in expected.items():
@@ -37,20 +37,22 @@ def check(code, expected, atol=1e-12, **options):
 
 def test_functions_that_are_answered():
     half = torch.tensor([0.5, 0.25, 0.25], dtype=torch.float64)
-    check(lambda: torch.multinomial(half, 1).item(), {0: 0.5, 1: 0.25, 2: 0.25})
-    check(lambda: torch.multinomial(4 * half, 2).tolist(), {
+    assert_distribution(lambda: torch.multinomial(half, 1).item(), {0: 0.5, 1: 0.25, 2: 0.25})
+    assert_distribution(lambda: torch.multinomial(4 * half, 2).tolist(), {
         (0, 1): 0.25, (0, 2): 0.25, (1, 0): 1 / 6, (1, 2): 1 / 12, (2, 0): 1 / 6, (2, 1): 1 / 12,
     })  # fmt: skip
-    check(lambda: torch.multinomial(half[None, :2], 1, replacement=True).tolist(), {((0,),): 2 / 3, ((1,),): 1 / 3})
-    check(lambda: torch.distributions.Categorical(half).sample().item(), {0: 0.5, 1: 0.25, 2: 0.25})
-    check(lambda: torch.bernoulli(half[:2]).tolist(), {
+    assert_distribution(
+        lambda: torch.multinomial(half[None, :2], 1, replacement=True).tolist(), {((0,),): 2 / 3, ((1,),): 1 / 3}
+    )
+    assert_distribution(lambda: torch.distributions.Categorical(half).sample().item(), {0: 0.5, 1: 0.25, 2: 0.25})
+    assert_distribution(lambda: torch.bernoulli(half[:2]).tolist(), {
         (0.0, 0.0): 0.375, (0.0, 1.0): 0.125, (1.0, 0.0): 0.375, (1.0, 1.0): 0.125,
     })  # fmt: skip
-    check(lambda: bool(torch.rand(1) < 0.25), {True: 0.25, False: 0.75})
-    check(lambda: (torch.rand_like(half) <= half).tolist().count(True), {
+    assert_distribution(lambda: bool(torch.rand(1) < 0.25), {True: 0.25, False: 0.75})
+    assert_distribution(lambda: (torch.rand_like(half) <= half).tolist().count(True), {
         0: 9 / 32, 1: 15 / 32, 2: 7 / 32, 3: 1 / 32,
     })  # fmt: skip
-    check(lambda: torch.rand(2, 3)[1, 0].item() < 0.25, {True: 0.25, False: 0.75})
+    assert_distribution(lambda: torch.rand(2, 3)[1, 0].item() < 0.25, {True: 0.25, False: 0.75})
 
 
 @pytest.mark.parametrize("n", [1, 2])
@@ -64,9 +66,9 @@ def test_computing_with_uniform_numbers(n):
         lambda: -torch.rand(n).reshape(1, n)[:, 0] >= torch.tensor(-0.25),
         lambda: next(iter(torch.rand(n))) < 0.25,
     ):
-        check(lambda: bool(code()), quarter)  # noqa: B023
-        check(lambda: bool(code()), quarter, atol=2**-23, grid=24)  # noqa: B023
-    check(lambda: [bool(u < t) for u in torch.rand(n) for t in (0.5, 0.25)][:2], {
+        assert_distribution(lambda: bool(code()), quarter)  # noqa: B023
+        assert_distribution(lambda: bool(code()), quarter, atol=2**-23, grid=24)  # noqa: B023
+    assert_distribution(lambda: [bool(u < t) for u in torch.rand(n) for t in (0.5, 0.25)][:2], {
         (True, True): 0.25, (True, False): 0.25, (False, False): 0.5,
     })  # fmt: skip
 
@@ -74,9 +76,9 @@ def test_computing_with_uniform_numbers(n):
 def test_the_grid_of_float32():
     """PyTorch's own torch.rand is 0 once in 2 ** 24 draws, so that u <= p / q accepts what has p = 0."""
     step = 2.0**-24
-    check(lambda: bool(torch.rand(1) <= 0), {False: 1})
-    check(lambda: bool(torch.rand(1) <= 0), {True: step, False: 1 - step}, grid=24)
-    check(lambda: bool(torch.rand(1) < 0), {False: 1}, grid=24)
+    assert_distribution(lambda: bool(torch.rand(1) <= 0), {False: 1})
+    assert_distribution(lambda: bool(torch.rand(1) <= 0), {True: step, False: 1 - step}, grid=24)
+    assert_distribution(lambda: bool(torch.rand(1) < 0), {False: 1}, grid=24)
     for threshold, below, at_most in ((0.5, 2, 3), (0.3, 2, 2), (0.75, 3, 4), (1.0, 4, 4)):
         for code, of_4 in (
             (lambda u, t: u < t, below), (lambda u, t: t > u, below), (lambda u, t: 1 - u > 1 - t, below),
