@@ -61,8 +61,7 @@ def limit(model):
     """A function like that of `numpy_runner`: seconds of `w @ x` for all weight matrices w, one after the other."""
     blocks = model.params["blocks"]
     matrices = [linear["w"] for block in blocks for part in ("attn", "mlp") for linear in block[part].values()]
-    matrices = [matmul.pack(w, "rows") for w in (*matrices, model.params["wte"].T)]
-    weights = [w.blocks.reshape(-1, w.blocks.shape[2]) for w in matrices]  # as [n_out, n_in]
+    weights = [in_order(w.blocks) for w in (*matrices, model.params["wte"].T)]
     vectors = {w.shape[1]: np.ones(w.shape[1], np.float32) for w in weights}
 
     def run(new, from_empty):
@@ -72,6 +71,14 @@ def limit(model):
         return perf_counter() - started
 
     return run
+
+
+def in_order(blocks):
+    """The entries of a packed matrix's blocks as they lie in memory, as some matrix [n_out, n_in]."""
+    _, n_blocks, depth, _ = blocks.shape
+    if not blocks.flags.c_contiguous:  # "rows"
+        blocks = blocks.swapaxes(2, 3)
+    return blocks.reshape(-1, n_blocks * depth)
 
 
 def numpy_runner(model, strategy, past):

@@ -10,6 +10,7 @@ Next: token_tree.py
 import numpy as np
 
 from .matmul import PIECE, padded, round_up
+from .memory import aligned_zeros
 
 
 class KVCache:
@@ -49,8 +50,8 @@ class LayerCache:
     def __init__(self, cache, n_head, n_ctx, d_head, dtype):
         self.cache = cache
         self.n_columns = round_up(n_ctx, PIECE)
-        self.keys = np.zeros((n_head, d_head, self.n_columns), dtype)
-        self.values = np.zeros((n_head, self.n_columns, round_up(d_head + 1)), dtype)
+        self.keys = aligned_zeros((n_head, d_head, self.n_columns), dtype)
+        self.values = aligned_zeros((n_head, self.n_columns, round_up(d_head + 1)), dtype)
 
     def append(self, k, v, strategy=None):
         """Append k and v [n_head, n_new, d_head]; returns n_past, and the keys and values of all tokens, with padding.

@@ -46,7 +46,7 @@ def pack(w, name=None):
     name = name or strategy(0)
     if getattr(w, "strategy", None) == name:
         return w
-    return Panels(w if isinstance(w, Panels) else np.asarray(w), name)
+    return Panels(w, name)
 
 
 class Embedding:

@@ -16,7 +16,8 @@ The strategies differ in the shape of a block, and in the number of rows in one 
     "panels"    several rows, an even number: a row of zeros is added to an odd number. NumPy would send a single row to
                 another routine, and the kernels are slow for an odd last row. They keep 16 columns in a register and
                 add the terms in order, whatever the number of rows. Batch-invariant with some kernels only.
-    "rows"      one row. Each product is the same call whatever the number of rows: invariant by construction.
+    "rows"      one row, and blocks that are transposed in memory, as the routine for a single row likes them. Each
+                product is the same call whatever the number of rows: invariant by construction.
     "eights"    always eight rows, some of them zeros, and small blocks. Also the same call for any number of rows, if a
                 row's place among the eight does not matter (the probe in matmul.py looks).
 
@@ -24,14 +25,14 @@ With "rows", more rows cost more. With "eights", two to eight cost what one cost
 arithmetic. A model that does not fit into the cache waits for its weights in any case, and five rows become cheaper; a
 small model would only be slower. For one token, the plain `x @ w` is faster than either: that is what batch invariance
 costs.
-Next: threads.py
+Next: memory.py
 """
 
 import math
-import mmap
 
 import numpy as np
 
+from .memory import aligned_zeros, give_back
 from .threads import cost, divide, worthwhile
 
 BLOCK = {"panels": (1024, 64), "rows": (1024, 64), "eights": (64, 256)}  # most rows and columns of a block
@@ -43,27 +44,28 @@ SUMS = 65536  # partial sums of a product that stay in a core's cache, next to a
 class Panels:
     """A weight matrix [n_in, n_out] in panels. `x @ panels` is the product; `np.asarray(panels)` is the matrix.
 
-    `blocks` is [n_panels, n_blocks, depth, width] float32; the last block and the last panel are padded with zeros.
+    `blocks` is [n_panels, n_blocks, depth, width] float32; the last block and the last panel are padded with zeros. In
+    memory, one of the last two axes is contiguous: the columns of a row of w, or with "rows", the rows of a column.
     """
 
     __array_ufunc__ = None  # so that NumPy leaves x @ panels to __rmatmul__
     dtype = np.dtype(np.float32)
 
     def __init__(self, w, strategy):
+        w = np.asarray(w)
         self.shape, self.strategy = w.shape, strategy
-        if isinstance(w, Panels):
-            if BLOCK[w.strategy] == BLOCK[strategy]:
-                self.blocks = w.blocks
-                return
-            w = np.asarray(w)
         (n_in, n_out), (deepest, widest) = self.shape, BLOCK[strategy]
         n_panels, n_blocks = -(-n_out // widest), -(-n_in // deepest)
         width = -(-n_out // n_panels)
         width += -width % 16  # the columns of a register
-        self.blocks = np.zeros((n_panels, n_blocks, -(-n_in // n_blocks), width), np.float32)
-        for i, panel in enumerate(self.blocks):
-            part = w[:, i * width : (i + 1) * width]
-            panel.reshape(-1, width)[:n_in, : part.shape[1]] = part
+        depth = -(-n_in // n_blocks)
+        if strategy == "rows":
+            self.blocks = aligned_zeros((n_panels, n_blocks, width, depth)).swapaxes(2, 3)
+        else:
+            self.blocks = aligned_zeros((n_panels, n_blocks, depth, width))
+        for i, j in np.ndindex(n_panels, n_blocks):
+            part = w[j * depth : (j + 1) * depth, i * width : (i + 1) * width]
+            self.blocks[i, j, : len(part), : part.shape[1]] = part.copy("K")  # two copies transpose faster than one
         give_back(w)
 
     def __rmatmul__(self, x):
@@ -133,14 +135,6 @@ class Panels:
         n_panels, _, _, width = self.blocks.shape
         w = self.blocks.transpose(1, 2, 0, 3).reshape(-1, n_panels * width)
         return w[: self.shape[0], : self.shape[1]].astype(dtype or self.dtype, copy=bool(copy))
-
-
-def give_back(array):
-    """If the array is a view of a mapped file, release the memory of its pages; they are read again when touched."""
-    while isinstance(array, np.ndarray):
-        array = array.base
-    if isinstance(array, mmap.mmap) and memoryview(array).readonly and hasattr(array, "madvise"):
-        array.madvise(mmap.MADV_DONTNEED)
 
 
 def grouped(x, max_rows, strategy):

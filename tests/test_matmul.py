@@ -14,6 +14,7 @@ from helpers import ROOT, one_by_one, random_gpt2, walk
 from systems import needs_safe_fork
 
 from gpt2np import GPT2, HParams, matmul, panels, threads
+from gpt2np.cache import KVCache
 from gpt2np.layers import attend
 from gpt2np.matmul import Embedding, pack, product
 from speculative import AutoregressiveSampler, ModelDrafter, Sampling, SpeculativeSampler
@@ -47,6 +48,16 @@ def test_a_row_is_bitwise_identical_among_any_other_rows(strategy, n_in, n_out):
     np.testing.assert_allclose(alone, x.astype(float) @ w, rtol=1e-4, atol=1e-5 * n_in)
     for begin, end in [(i, i + n) for n in range(2, 14) for i in (0, 3)] + [(5, 40), (0, 40), (0, 25)]:
         assert (x[begin:end] @ packed).tobytes() == alone[begin:end].tobytes(), (begin, end)
+
+
+@pytest.mark.parametrize("name", matmul.STRATEGIES)
+@pytest.mark.parametrize("shape", [(64, 64), (256, 768), (3072, 200)])
+def test_weights_and_the_cache_begin_at_a_line_of_the_cache(name, shape):
+    cache = KVCache(n_layer=2, n_head=3, n_ctx=45, d_head=7)
+    arrays = [pack(random(*shape), name).blocks, pack(random(*shape).T, name).blocks]
+    arrays += [array for layer in cache.layers for array in (layer.keys, layer.values)]
+    assert [array.ctypes.data % 64 for array in arrays] == [0] * 6
+    assert all(np.count_nonzero(array) in (0, shape[0] * shape[1]) for array in arrays)
 
 
 @pytest.fixture
