@@ -68,6 +68,10 @@ class Panels:
             self.blocks[i, j, : len(part), : part.shape[1]] = part.copy("K")  # two copies transpose faster than one
         give_back(w)
 
+    def __reduce__(self):
+        """A copy, and what is unpickled, is packed anew: in the same order and at a line of the cache, for the bits."""
+        return Panels, (np.asarray(self), self.strategy)
+
     def __rmatmul__(self, x):
         """x [n_new, n_in] @ w -> [n_new, n_out]"""
         n_new, (n_in, n_out) = len(x), self.shape
