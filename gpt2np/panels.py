@@ -69,7 +69,7 @@ class Panels:
         give_back(w)
 
     def __reduce__(self):
-        """A copy, and what is unpickled, is packed again, so that it has the same order in memory, and the same bits."""
+        """A copy, and what is unpickled, is packed again: the same order in memory gives the same bits."""
         return Panels, (np.asarray(self), self.strategy)
 
     def __rmatmul__(self, x):
