@@ -105,7 +105,8 @@ def page(report):
     blocks.append(f"""\
 c = {report["c"]:.3f}: one token of {names[0]} over one of {names[-1]}
 limit    the fastest time in which all weights were read here: bare matrix-vector products, or a pass for one token
-threads  the most that a product uses; small products of panels, rows and eights stay on one
+threads  the most that a product of a few rows uses; panels, rows and eights use one for a small product, and up to
+         {report["matmul"]["n_threads_for_prompts"]} for a prompt's
 """)
     if found := report.get("generation"):
         head = f"{found['target']} with {found['draft']}, K = {found['K']}, greedy, "

@@ -106,7 +106,7 @@ def plain(params):
 
 
 def threads_of(strategy):
-    """The largest number of threads that a product may use; for BLAS's own threads this is its default."""
+    """The most threads that a product of a few rows may use; for BLAS's own threads this is its default."""
     if strategy in matmul.STRATEGIES:
         return n_threads()
     if strategy == "transformers":

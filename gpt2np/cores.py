@@ -1,7 +1,8 @@
-"""How many threads a product may use: the cores that are worth it, four at most, or GPT2NP_THREADS.
+"""How many threads a product may use: the cores that are worth it, four at most except for prompts, or GPT2NP_THREADS.
 
-More than four rarely pay, since four keep a laptop's memory busy. What counts are physical cores (two threads of one
-core share its arithmetic), of the fast kind where a processor has two kinds, and no more than this process may use: a
+A pass over a few tokens waits for its weights, and four threads keep a laptop's memory busy. A prompt uses each weight
+many times and waits for arithmetic, so it gets up to sixteen. What counts are physical cores (two threads of one core
+share its arithmetic), of the fast kind where a processor has two kinds, and no more than this process may use: a
 container often gets a share of the processor's time, that is, fewer cores than it sees. GPT2NP_THREADS=8 in the
 environment decides otherwise, for a server with more memory bandwidth, or to leave cores to others.
 Next: early_exit.py
@@ -12,16 +13,26 @@ import os
 from functools import lru_cache
 from pathlib import Path
 
-MOST = 4
+MOST, MOST_FOR_PROMPTS = 4, 16
 SYSTEM = Path("/sys")  # where Linux describes processors and limits; other systems do not have it
 
 
 @lru_cache
 def n_threads():
-    """The number of threads for a large product; ValueError if GPT2NP_THREADS is not a number of threads."""
-    text = os.environ.get("GPT2NP_THREADS", "")
-    if not text:
-        return math.ceil(min(MOST, fast_cores(), quota()))
+    """The number of threads for a product of a few rows; ValueError if GPT2NP_THREADS is not a number of threads."""
+    return usable(MOST)
+
+
+@lru_cache
+def n_threads_for_prompts():
+    """The number of threads for a product of many rows; errors as in `n_threads`."""
+    return usable(MOST_FOR_PROMPTS)
+
+
+def usable(most):
+    """GPT2NP_THREADS, or the number of fast cores within the quota, at most `most`."""
+    if not (text := os.environ.get("GPT2NP_THREADS")):
+        return math.ceil(min(most, fast_cores(), quota()))
     if not (text.isdecimal() and 1 <= int(text) <= 1024):
         raise ValueError(f"GPT2NP_THREADS: expected a number of threads from 1 to 1024, got {text!r}")
     return int(text)

@@ -27,7 +27,7 @@ import numpy as np
 
 from .cache import KVCache
 from .matmul import product, skips_zeros, strategy_of
-from .threads import cost, in_parts
+from .threads import in_parts
 
 GELU_SCALE = math.sqrt(2 / math.pi)
 
@@ -115,7 +115,7 @@ def attend(q, keys, values, mask, strategy):
         weights = np.exp(scores, out=scores)  # 2. the numerator of the softmax
         return product(weights, values, strategy)  # 4. the last column sums the weights
 
-    return in_parts(of_heads, (q, keys, values), cost(keys.size, q.shape[1]))
+    return in_parts(of_heads, (q, keys, values), keys.size, n_rows=q.shape[1])
 
 
 def closed_up(q, keys, values, mask, strategy):
@@ -138,7 +138,7 @@ def closed_up(q, keys, values, mask, strategy):
 def mlp(x, c_fc, c_proj):
     """Two linear layers with a gelu between them, applied to each token separately."""
     hidden = linear(x, **c_fc)  # [n_new, n_embd] -> [n_new, 4 * n_embd]
-    hidden = in_parts(gelu, (hidden,), 12 * hidden.size)  # an entry takes about as long as 12 weights
+    hidden = in_parts(gelu, (hidden,), 48 * hidden.shape[1], n_rows=len(x))  # an entry costs about 48 products
     return linear(hidden, **c_proj)  # -> [n_new, n_embd]
 
 

@@ -33,7 +33,7 @@ from time import perf_counter
 
 import numpy as np
 
-from .cores import n_threads
+from .cores import n_threads, n_threads_for_prompts
 from .panels import BLOCK, N_ROWS, SMALL, Panels, grouped
 
 STRATEGIES = tuple(BLOCK)
@@ -138,8 +138,9 @@ def use(choice=None):
 
 
 def describe():
-    """The strategy in use, the probe's results for each, and the number of threads (a dict for JSON)."""
-    return {"strategy": strategy(), "probe": probe(), "probe_large": probe(True), "n_threads": n_threads()}
+    """The strategy in use, the probe's results for each, and the most threads of a product (a dict for JSON)."""
+    threads = {"n_threads": n_threads(), "n_threads_for_prompts": n_threads_for_prompts()}
+    return {"strategy": strategy(), "probe": probe(), "probe_large": probe(True), **threads}
 
 
 def probe(large=False):

@@ -33,7 +33,7 @@ import math
 import numpy as np
 
 from .memory import aligned_zeros, give_back
-from .threads import cost, divide, worthwhile
+from .threads import divide, worthwhile
 
 BLOCK = {"panels": (1024, 64), "rows": (1024, 64), "eights": (64, 256)}  # most rows and columns of a block
 N_ROWS = {"panels": 12, "rows": 1, "eights": 8}  # most rows of x in one product
@@ -86,10 +86,9 @@ class Panels:
         n_groups, n_rows, _ = groups.shape
         y = np.empty((n_groups * n_rows, n_panels * width), np.float32)
         out = y.reshape(n_groups, n_rows, n_panels, width).transpose(2, 0, 1, 3)
-        price = cost(self.blocks.size, len(y))
         if n_groups > 1 or n_blocks > 1:
-            self.sum_up(groups.reshape(n_groups, n_rows, n_blocks, depth).transpose(2, 0, 1, 3), out, price)
-        elif worthwhile(price) == 1:
+            self.sum_up(groups.reshape(n_groups, n_rows, n_blocks, depth).transpose(2, 0, 1, 3), out, n_new)
+        elif worthwhile(self.blocks.size, n_new) == 1:
             np.matmul(groups, self.blocks, out)
         else:
 
@@ -97,10 +96,10 @@ class Panels:
                 for some in parts:
                     np.matmul(groups, self.blocks[some], out[some])
 
-            divide(work, n_panels, price)
+            divide(work, n_panels, self.blocks.size, n_new)
         return y[:n_new, :n_out]
 
-    def sum_up(self, x, out, price):
+    def sum_up(self, x, out, n_new):
         """x [n_blocks, n_groups, n_rows, depth] @ blocks, added up over the blocks in their order, into out.
 
         out is [n_panels, n_groups, n_rows, width]. A product takes some panels and a bunch of groups, as many as leave
@@ -124,7 +123,7 @@ class Panels:
                     np.matmul(rows, panels, sums)
                     np.add.reduce(sums, axis=1, out=out[some, bunch])
 
-        divide(work, n_panels, price, most)
+        divide(work, n_panels, self.blocks.size, n_new, most)
 
     def columns(self, indices):
         """The columns of w at these indices, as rows: [...] int -> [..., n_in]; IndexError where w has none."""

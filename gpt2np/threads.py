@@ -13,10 +13,11 @@ import threading
 
 import numpy as np
 
-from .cores import n_threads
+from .cores import n_threads, n_threads_for_prompts
 
 WORTH = 1_000_000  # the cost, see `cost`, for each thread after the first
 LEAST = 500_000  # the least cost of a slice
+MANY = 32  # rows; from here on, a product takes its time for arithmetic, not for memory
 
 
 class Lock(type(threading.RLock())):
@@ -84,9 +85,9 @@ def cost(size, n_rows):
     return size * max(4, n_rows) // 4
 
 
-def worthwhile(cost):
-    """The number of threads that pays for work of this cost."""
-    return min(cost // WORTH + 1, n_threads())
+def worthwhile(size, n_rows):
+    """The number of threads that pays for such a product, or for work of its cost."""
+    return min(cost(size, n_rows) // WORTH + 1, n_threads() if n_rows < MANY else n_threads_for_prompts())
 
 
 def slices(n, n_takers, cost, most=None):
@@ -104,15 +105,15 @@ def slices(n, n_takers, cost, most=None):
     return found
 
 
-def divide(work, n, cost, most=None):
-    """Call work(iterator over slices of range(n)) in as many threads as pay; arguments as in `slices`."""
-    n_takers = worthwhile(cost)
-    share(work, slices(n, n_takers, cost, most), n_takers)
+def divide(work, n, size, n_rows, most=None):
+    """Call work(iterator over slices of range(n)) in as many threads as pay; arguments as in `cost` and `slices`."""
+    n_takers = worthwhile(size, n_rows)
+    share(work, slices(n, n_takers, cost(size, n_rows), most), n_takers)
 
 
-def in_parts(f, arrays, cost):
+def in_parts(f, arrays, size, n_rows):
     """f(*arrays) in as many threads as pay, for an f that treats the entries of the first axes one by one."""
-    if worthwhile(cost) == 1:
+    if worthwhile(size, n_rows) == 1:
         return f(*arrays)
     found = {}
 
@@ -120,5 +121,5 @@ def in_parts(f, arrays, cost):
         for some in parts:
             found[some.start] = f(*(array[some] for array in arrays))
 
-    divide(work, len(arrays[0]), cost)
+    divide(work, len(arrays[0]), size, n_rows)
     return np.concatenate([found[begin] for begin in sorted(found)])

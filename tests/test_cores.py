@@ -12,7 +12,10 @@ from gpt2np import cores
 
 @pytest.fixture
 def system(tmp_path, monkeypatch):
-    """A function that writes files of a system with some CPUs, and gives the number of threads there."""
+    """A function that writes files of a system with some CPUs, and gives the number of threads there, for prompts.
+
+    A product of a few rows has the same number, or four.
+    """
 
     def n_threads(n_cpus, files, cgroup="0::/\n"):
         for path, text in files.items():
@@ -23,7 +26,9 @@ def system(tmp_path, monkeypatch):
         monkeypatch.setattr(cores, "read", lambda path: cgroup if "proc" in path.parts else read(path))
         monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(n_cpus)), raising=False)
         monkeypatch.delenv("GPT2NP_THREADS", raising=False)
-        return cores.n_threads.__wrapped__()
+        n_threads = cores.n_threads_for_prompts.__wrapped__()
+        assert cores.n_threads.__wrapped__() == min(4, n_threads)
+        return n_threads
 
     return n_threads
 
@@ -34,7 +39,8 @@ def cpu(n, name):
 
 CASES = {
     "no files, as on other systems": (3, {}, 3),
-    "at most four": (64, {}, 4),
+    "more than four": (6, {}, 6),
+    "at most sixteen": (64, {}, 16),
     "two threads on a core": (
         4,
         {cpu(i, "topology/thread_siblings_list"): f"{i % 2},{i % 2 + 2}\n" for i in range(4)},
@@ -68,13 +74,13 @@ def test_the_first_version_of_control_groups(system):
 
 
 def test_the_environment_decides():
-    code = "from gpt2np import matmul; print(matmul.describe()['n_threads'])"
+    code = "from gpt2np import matmul; print(*map(matmul.describe().get, ('n_threads', 'n_threads_for_prompts')))"
 
     def run(text):
         environment = os.environ | {"GPT2NP_THREADS": text, "GPT2NP_MATMUL": "rows"}
         return subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True)
 
-    assert run("7").stdout.split() == ["7"]
+    assert run("7").stdout.split() == ["7", "7"]
     for text in ("0", "two", "-1", "1.5", "9999"):
         message = f"GPT2NP_THREADS: expected a number of threads from 1 to 1024, got '{text}'"
         assert run(text).stderr.splitlines()[-1] == f"ValueError: {message}"

@@ -17,7 +17,7 @@ from systems import needs_safe_fork
 
 from gpt2np import GPT2, HParams, matmul, panels, threads
 from gpt2np.cache import KVCache
-from gpt2np.layers import attend
+from gpt2np.layers import attend, mlp
 from gpt2np.matmul import Embedding, pack, product
 from speculative import AutoregressiveSampler, ModelDrafter, Sampling, SpeculativeSampler
 
@@ -77,6 +77,7 @@ def n_threads(request, monkeypatch):
     """Products in this many threads, however small they are."""
     monkeypatch.setattr(threads, "WORTH", 1)
     monkeypatch.setattr(threads, "n_threads", lambda: request.param)
+    monkeypatch.setattr(threads, "n_threads_for_prompts", lambda: request.param)
     monkeypatch.setattr(threads, "idle", [])
     return request.param
 
@@ -97,6 +98,20 @@ def test_also_in_several_threads(strategy, n_threads, monkeypatch):
     threads.WORTH = 10**18
     assert found == products()
     assert min(1, n_threads - 1) <= len(threads.idle) <= n_threads - 1
+
+
+@pytest.mark.parametrize(("n_rows", "n_workers"), [(31, 1), (32, 4)])
+def test_a_prompt_may_use_more_threads(monkeypatch, n_rows, n_workers):
+    monkeypatch.setattr(threads, "n_threads", lambda: 2)
+    monkeypatch.setattr(threads, "n_threads_for_prompts", lambda: 5)
+    monkeypatch.setattr(threads, "WORTH", 1)
+    shared = []
+    monkeypatch.setattr(threads, "share", lambda work, parts, n: shared.append(n - 1) or work(iter(parts)))
+    x, q, keys = random(n_rows, 100), random(2, n_rows, 16), random(2, 16, 32)
+    x @ pack(random(100, 700))
+    attend(q, keys, random(2, 32, 32), np.zeros((n_rows, 32), np.float32), matmul.strategy())
+    mlp(x, *({"w": pack(random(*shape)), "b": random(shape[1])} for shape in ((100, 400), (400, 100))))
+    assert shared == [n_workers] * 5
 
 
 @pytest.mark.parametrize("n_threads", [3], indirect=True)
