@@ -1,8 +1,8 @@
 """Memory: arrays that begin where a line of the cache begins, and pages of a mapped file that are given back.
 
 A processor reads memory in lines of 64 bytes, and a register of the kernels may be as long. NumPy's arrays begin at any
-multiple of 16 bytes, large ones usually 16 bytes after a line: then a register of that
-length takes two reads instead of one.
+multiple of 16 bytes, large ones usually 16 bytes after a line: then a register of that length takes two reads instead
+of one.
 Next: threads.py
 """
 
