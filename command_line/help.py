@@ -102,7 +102,7 @@ These commands take the options above, except --prompt, --stop, --show, --trace 
 with transformers, also whole texts by both libraries: --draft_model_size, --target_model_size (the bundled pair),
 --K (3), --n_tokens_to_generate (60), --n_prompts (3)
 
-    python main.py museum          real mistakes: the error of the distribution, and the check that catches each
+    python main.py museum          mistakes: the error of the distribution, and the check that catches each
     python main.py audit           is the installed transformers lossless? The exact distribution of its text with a
                                    draft, by a model and by prompt lookup, with top_k and others, against that without
     python main.py replay FILE.jsonl [--trace FILE.html]

@@ -63,6 +63,21 @@ def test_top_p_stops_where_the_sum_is_reached(check, solution):
     with pytest.raises(AssertionError, match="here the first one reaches it"):
         top_p(one_too_many)
 
+    def with_all_ties(probs, top_p):
+        kept = np.where(probs >= probs[right(probs, top_p) > 0].min(), probs, 0)
+        return kept / kept.sum()
+
+    right = solution("04", "my_top_p")
+    with pytest.raises(AssertionError, match="of two equal tokens one stays"):
+        top_p(with_all_ties)
+    top_p(lambda probs, top_p: right(probs[::-1], top_p)[::-1])  # keeps the other one
+
+
+def test_probabilities_are_float64(check, solution):
+    right = solution("04", "my_probs")
+    with pytest.raises(AssertionError, match="float64, whatever the logits are, got float32"):
+        check("04", "check_probs")(lambda logits, temperature: right(logits, temperature).astype(np.float32))
+
 
 def missing(p, q, epsilon=0.0):
     rest = np.maximum(p - q, 0)
@@ -320,6 +335,16 @@ def test_a_price_of_another_pass(check, solution):
     with pytest.raises(AssertionError, match=r"K \+ 1 tokens: v\[K\]"):
         best(one_further)
 
+    def one_more_draft(alpha, c, v):
+        return max(range(len(v)), key=lambda K: sum(alpha**i for i in range(K + 1)) / ((K + 1) * c + v[K]))
+
+    def one_more_draft_if_any(alpha, c, v):
+        return max(range(len(v)), key=lambda K: sum(alpha**i for i in range(K + 1)) / ((K + (K > 0)) * c + v[K]))
+
+    for wrong in (one_more_draft, one_more_draft_if_any):
+        with pytest.raises(AssertionError, match=r"drafts K tokens: K \* c|does not pay"):
+            best(wrong)
+
 
 def block_with(guard=True, last_ratio=False):
     """Block verification, without the case p-hat = 1 or with the residual of the last ratio."""
@@ -514,3 +539,24 @@ def test_small_sample_sizes_keep_both_promises(check):
     for a, b in (0.5, 0.97), (0.3, 0.6), (0.1, 0.5), (0.4, 1.0):
         n = n_needed(np.array([a, 1 - a]), np.array([b, 1 - b]))
         assert found(n, a, b) >= 0.9 and max(found(m, a, b) for m in range(1, n)) < 0.9
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            r"self.followers\[int\(token\)\] = (.*)",
+            r"self.followers.setdefault(int(token), \1)",
+            "the latest row of a token",
+        ),
+        (r"(zip\(tokens\[len\(tokens\) - n_last :\], logits\))", r"reversed(list(\1))", "the latest row of a token"),
+        (r"parents.append\(above\)", "parents.append(parent)", "the parents count the nodes that are there"),
+    ],
+)
+def test_wrong_recyclers(old, new, message, check):
+    source = next((FOLDER / "solutions").glob("12_*.py")).read_text(encoding="utf-8")
+    grade = check("12", "check_recycler")
+    exec(re.sub(old, new, source), names := {})
+    assert re.sub(old, new, source) != source
+    with pytest.raises(AssertionError, match=message):
+        grade(names["Recycler"])

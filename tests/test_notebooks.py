@@ -41,6 +41,7 @@ def test_it_is_committed_with_its_outputs_and_figures(path):
     assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
     outputs = [output for cell in code for output in cell.outputs]
     assert any("image/png" in output.get("data", {}) for output in outputs)
+    assert "(A busy machine" not in "".join(output.get("text", "") for output in outputs)
     checks = [cell for cell in code if "check" in cell.metadata.get("tags", ())]
     failing = [cell for cell in code if any(output.output_type == "error" for output in cell.outputs)]
     assert failing == checks
