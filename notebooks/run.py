@@ -38,7 +38,9 @@ def keep(path):
     notebook = nbformat.read(path, as_version=4)
     run(notebook)
     if BUSY in "".join(output.get("text", "") for cell in notebook.cells for output in cell.get("outputs", ())):
-        raise ValueError("its times were measured on a busy machine, nothing was written: run it while nothing else runs")
+        raise ValueError(
+            "its times were measured on a busy machine, nothing was written: run it while nothing else runs"
+        )
     for output in (output for cell in notebook.cells for output in cell.get("outputs", ())):
         if output.output_type == "error":  # what a check says, without the traceback
             output.traceback = [f"{output.ename}: {output.evalue}"]
