@@ -20,7 +20,7 @@ Generate a text twice: by the target model alone, and with a draft (speculative 
 {drafters}
 --draft_model_size M       the draft model (tiny-draft), with the target's vocabulary; for --drafter model only
 --corpus FILE              a text for ngram to count (default: tales that neither bundled model was trained on) and for
-                           suffix to copy from, in addition to the text so far (default: nothing) ()
+                           suffix to copy from, in addition to the text so far (default: nothing)
 --ngram_table FILE         stores the counts of ngram: read if the file exists, otherwise counted and written ()
 --n_max N                  the longest n-gram of ngram, and the longest match of prompt_lookup (3)
 --exit_layer L             the number of layers that early_exit runs (2)
@@ -71,14 +71,14 @@ Generate a text twice: by the target model alone, and with a draft (speculative 
 
 Each takes ten seconds to two minutes with the bundled pair on two cores. Intervals are 95 % intervals over the prompts.
 These commands take the options above, except --prompt, --stop, --show, --trace and --timings, where they apply; and
---n_prompts N              the number of tales to continue (36; 12 for gamma_table, alpha_table, 8 for compare_sizes, 6
-                           for tree_table, 4 for drafters, 3 of each kind for method_table)
+--n_prompts N              the number of tales to continue (36; 12 for gamma_table, alpha_table, 8 for prompts,
+                           compare_sizes, 6 for tree_table, 4 for drafters, 3 of each kind for method_table)
 --n_tokens_to_generate N   (120; 100 for gamma_table, 64 for calibrate, drafters, alpha_table, tree_table, 48 for
                            method_table)
 --temperature T            (0; 0.5 for method_table, where the rules differ and text still repeats itself)
---prompts P                which prompts prompts, gamma_table, alpha_table, tree_table and compare_sizes use without
-                           --prompt_file: tales, prefixes of tales that neither bundled model was trained on; known, the
-                           seven of the published comparison (tales; known for prompts)
+--prompts P                the prompts that the commands prompts, gamma_table, alpha_table, tree_table and compare_sizes
+                           use without --prompt_file: tales, prefixes of tales that neither bundled model was trained
+                           on; known, the seven of the published comparison (tales; known for prompts)
 --temperatures T,T         for gamma_table and alpha_table (0,1)
 --max_K K                  the largest K of gamma_table (10)
 --tree_drafters D,D        for tree_table (model,recycling,heads)
@@ -104,7 +104,7 @@ with transformers, also whole texts by both libraries: --draft_model_size, --tar
 
     python main.py museum          mistakes: the error of the distribution, and the check that catches each
     python main.py audit           is the installed transformers lossless? The exact distribution of its text with a
-                                   draft, by a model and by prompt lookup, with top_k and others, against that without
+                                   draft (a model, prompt lookup; with top_k and other options) and without one
     python main.py replay FILE.jsonl [--trace FILE.html]
                                                     the rounds in a file of --trace FILE.jsonl, without a model
 """

@@ -53,7 +53,7 @@ def calibrate(report):
     expected = [row["expected_speedup"] for row in rows]
     axes.plot(lengths, expected, color=BLUE, label="expected from costs and acceptance")
     measured = [row["speedup"] for row in rows]
-    label = f"measured on {report['n_prompts_timed']} other prompts, 95 % interval"
+    label = f"measured on other prompts ({report['n_prompts_timed']}), 95 % interval"
     axes.errorbar(lengths, measured, spread(rows), fmt="o", color=ORANGE, capsize=3, label=label)
     break_even(axes)
     axes.set(xlabel="draft length K (tokens)", ylabel="speedup (times the target alone)", xticks=lengths)

@@ -39,7 +39,7 @@ c, v      the time to draft one token, and of a round for m tokens without draft
 alpha     the mean of sum min(p, q) over {n_texts} texts of {n_tokens} tokens, the target's own
 by alpha  from c, v and alpha, by the formula with one alpha everywhere
 expected  from c, v and the acceptance of each token along these texts
-measured  on {n_timed} other prompts, {n_tokens} tokens each, whose texts and times the prediction does not use
+measured  on other prompts ({n_timed}), {n_tokens} tokens each, whose texts and times the prediction does not use
 interval  {over(n_timed)}; of alpha over the {n_texts} texts
 """
 

@@ -24,8 +24,9 @@ PARTS = {
 INTRODUCTION = """\
 # What to read
 
-Every file is one idea and names the next. This is the whole path, with what each file says of itself. In a hurry: the
-files listed in the [README](../README.md). It is made by `python docs/make_reading_list.py`.
+Every file is one idea and names the next. This is the path through `gpt2np` and `speculative` to
+`main.py`, with what each file says of itself. In a hurry: the files listed in the [README](../README.md). It is made by
+`python docs/make_reading_list.py`.
 """
 
 

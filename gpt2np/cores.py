@@ -1,10 +1,10 @@
 """How many threads a product may use: the cores that are worth it, four at most except for prompts, or GPT2NP_THREADS.
 
 A pass over a few tokens waits for its weights, and four threads keep a laptop's memory busy. A prompt uses each weight
-many times and waits for arithmetic, so it gets up to sixteen. What counts are physical cores (two threads of one core
+many times and waits for arithmetic, so it gets up to sixteen. Only physical cores count (two threads of one core
 share its arithmetic), of the fast kind where a processor has two kinds, and no more than this process may use: a
 container often gets a share of the processor's time, that is, fewer cores than it sees. GPT2NP_THREADS=8 in the
-environment decides otherwise, for a server with more memory bandwidth, or to leave cores to others.
+environment overrides this, for a server with more memory bandwidth, or to leave cores to others.
 Next: early_exit.py
 """
 

@@ -19,7 +19,7 @@ from .token_tree import TokenTree, check_tokens, kept_slots
 
 
 class EarlyExit:
-    """A language model with the logits of `model`; its attribute `early_exit` is that of the first n_layers layers.
+    """A language model with the logits of `model`; `early_exit` is the language model of its first n_layers layers.
 
     Parameters
     ----------

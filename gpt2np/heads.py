@@ -11,8 +11,8 @@ starts from the h of the last accepted token; so a whole draft costs a few small
 does not know the token that the model has added since. Medusa's heads never see it, nor each other's tokens; Hydra's
 first head sees it, and the second also the token that the first has proposed.
 
-Here h is the result of the final norm without its gain and bias, which y gets as h would. The heads are trained with
-the model frozen (tiny/train_heads.py). Leaves out: which tokens to propose (speculative/drafters/heads.py).
+Here h is the result of the final norm without its gain and bias; these are applied to y instead. The heads are trained
+with the model frozen (tiny/train_heads.py). Leaves out: which tokens to propose (speculative/drafters/heads.py).
 Sources: Cai et al. (Medusa), arXiv:2401.10774, section 2.1.1; Ankner et al. (Hydra), arXiv:2402.05109, section 3.
 Next: tokenizer.py
 """
@@ -73,6 +73,11 @@ class Heads:
             called for them.
         paths : array [n_paths, depth] int
             Draft tokens that follow the text; depth 0 is for head 1, at most n_heads - 1 for the last.
+
+        Raises
+        ------
+        ValueError
+            If the paths are deeper than that, or the text has fewer than two tokens.
         """
         paths = np.asarray(paths, dtype=np.int64)
         n_paths, depth = paths.shape

@@ -57,7 +57,9 @@ def forward(tokens, params, n_head, n_last=None, cache=None, positions=None, mas
     Raises
     ------
     ValueError
-        Without any token: the logits are computed from tokens, none are in the cache.
+        Without any token (the cache holds no logits), or if there are more than n_ctx of them in all.
+    IndexError
+        If a token is not in the vocabulary.
     """
     x = hidden_states(tokens, params, n_head, cache, positions, mask)
     return logits(x[-n_last:] if n_last else x, params)
@@ -72,6 +74,8 @@ def hidden_states(tokens, params, n_head, cache=None, positions=None, mask=None)
         )
     if positions is None:
         positions = slice(n_past, n_past + n_new)
+        if n_past + n_new > len(params["wpe"]):
+            raise ValueError(f"expected at most n_ctx = {len(params['wpe'])} tokens, got {n_past + n_new}")
     x = params["wte"][tokens] + params["wpe"][positions]  # [n_new] -> [n_new, n_embd]
     for i, layer in enumerate(params["blocks"]):
         x = block(x, layer, n_head, cache.layers[i] if cache else None, mask)
@@ -96,7 +100,7 @@ class GPT2:
     Parameters
     ----------
     params : dict
-        The parameter tree, see params.py. The model keeps a copy with the weight matrices packed, see matmul.py.
+        The parameter tree, see params.py. The model packs copies of the matrices (matmul.py), and shares the rest.
     hparams : HParams
 
     Attributes

@@ -23,8 +23,8 @@ The strategies differ in the shape of a block, and in the number of rows in one 
 
 With "rows", more rows cost more. With "eights", two to eight cost what one costs, but one row costs eight times the
 arithmetic. A model that does not fit into the cache waits for its weights in any case, and five rows become cheaper; a
-small model would only be slower. For one token, the plain `x @ w` is faster than either: that is what batch invariance
-costs.
+small model would only be slower. For one token, the plain `x @ w` is faster on many machines: that is what batch
+invariance costs.
 Next: memory.py
 """
 

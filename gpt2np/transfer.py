@@ -186,25 +186,29 @@ def fill(piece, body, n_bytes):
 
 
 def within(seconds, function, *arguments, **options):
-    """Call the function: return or raise what it does, or raise TimeoutError if it takes longer than `seconds`."""
-    outcome = {}
+    """Call the function: return or raise what it does, or raise TimeoutError if it takes longer than `seconds`.
+
+    A response that comes later is closed.
+    """
+    outcome = {}  # "first": (value, error) of the call, or of the time limit, whichever is first
 
     def work():
         try:
-            outcome["value"] = function(*arguments, **options)
+            found = function(*arguments, **options), None
         except BaseException as error:
-            outcome["error"] = error
+            found = None, error
+        if outcome.setdefault("first", found) is not found and hasattr(found[0], "close"):
+            found[0].close()
 
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
     deadline = time.monotonic() + seconds
     while thread.is_alive() and (left := deadline - time.monotonic()) > 0:
         thread.join(min(left, 1))  # at most a second, since on Windows Ctrl-C waits for join
-    if not outcome:
-        raise TimeoutError
-    if "error" in outcome:
-        raise outcome["error"]
-    return outcome["value"]
+    value, error = outcome.setdefault("first", (None, TimeoutError()))
+    if error:
+        raise error
+    return value
 
 
 def hang_up(response):

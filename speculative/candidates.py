@@ -83,7 +83,7 @@ def k_seq(p, q, k):
 
 
 def k_seq_divisor(p, q, k):
-    """rho, the smallest number from 1 to k with 1 - (1 - b)^k <= rho b, from which on the residual is positive."""
+    """rho, the smallest number from 1 to k with 1 - (1 - b)^k <= rho b, from which on the residual is not negative."""
 
     def excess(rho):
         return 1 - (1 - overlap(p / rho, q)) ** k - rho * overlap(p / rho, q)

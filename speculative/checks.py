@@ -1,8 +1,8 @@
 """The checks of the loop: the request, and whatever models, drafters, verifiers and draft length functions return.
 
 Without them a mistake there would end in a text that looks like any other. Each check says who is at fault, what was
-expected and what came, and takes microseconds. What is too expensive to check in every round is left to the graders
-(testing/).
+expected and what was returned, and takes microseconds. What is too expensive to check in every round is left to the
+graders (testing/).
 Next: wrapped.py
 """
 

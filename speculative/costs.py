@@ -65,6 +65,11 @@ def measure_costs(target, drafter, tokens, *, sampling=Sampling(), verifier=reje
         v is measured for 1 .. most + 1 tokens.
     repeats : int
         How often each length is timed.
+
+    Raises
+    ------
+    ValueError
+        If there are too few or too many tokens, or the drafter proposes a tree.
     """
     tokens, rng, drafting = list(tokens), np.random.default_rng(0), []
     padded, checking = Padded(drafter, target.n_vocab), {k: [] for k in range(most + 1)}

@@ -76,6 +76,7 @@ class Draft:
         return depth_of(len(self.tokens), self.parents)
 
     def copy(self) -> "Draft":
+        """The same draft in arrays of its own."""
         return Draft(self.tokens.copy(), self.probs.copy(), None if self.parents is None else self.parents.copy())
 
     def verdict(self, nodes: Sequence[int], next_token: int) -> "Verdict":
@@ -92,6 +93,8 @@ class Drafter(Protocol):
 
 @dataclass(frozen=True)
 class Verdict:
+    """What a verifier decides on a draft: how many of its tokens are accepted, and the token after them."""
+
     n_accepted: int  # how many draft tokens are accepted
     next_token: int  # the token after the accepted ones: a correction, or the bonus if all were accepted
     nodes: tuple[int, ...] | None = None  # of a tree: the accepted ones, from the text down; None: the first n_accepted

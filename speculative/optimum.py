@@ -55,7 +55,7 @@ def optimum_without_replacement(p, q, k):
 
 
 def all_drawn_from(inside, outside, k):
-    """The probability that the k first of E / q are tokens of `inside` (their q); the others have q `outside` in all.
+    """The probability that the first k of E / q are tokens of `inside` (their q); the others have q `outside` in all.
 
     For k = 2 it is sum_i q_i / (outside + inside) * (inside - q_i) / (outside + inside - q_i), as one may check.
     """

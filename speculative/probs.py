@@ -69,6 +69,7 @@ class Sampling:
         """Row i of the logits [n, n_vocab] predicts the token after tokens[: len(tokens) - n + 1 + i].
 
         With `parents`, the last len(parents) tokens are a tree, and their rows predict the token after the path.
+        ValueError if the largest logit of a row is NaN or infinite, or if a repetition penalty gets no tokens.
         """
         logits = np.asarray(logits, dtype=np.float64)
         if self.repetition_penalty != 1:

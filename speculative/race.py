@@ -94,7 +94,7 @@ class Waiting:
     def as_value(self, *others):
         raise CannotEnumerate(
             "an exponential or Gumbel number is used as a value, or twice, which has no finite set of paths: "
-            "exact_law can follow it only into one np.argmin(E / p) or np.argmax(np.log(p) + G)"
+            "exact_distribution can follow it only into one np.argmin(E / p) or np.argmax(np.log(p) + G)"
         )
 
     __float__ = __int__ = __bool__ = __index__ = __hash__ = __pow__ = __rtruediv__ = exp = sqrt = as_value

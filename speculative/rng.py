@@ -67,6 +67,11 @@ class Gumbel:
     position : int
         The position in the text of the token that `draw` draws next.
 
+    Raises
+    ------
+    ValueError
+        If the seed is negative; also by `random()`, since a rule that needs uniform numbers is not for this source.
+
     Examples
     --------
     >>> noise = Gumbel(seed=3)

@@ -46,6 +46,11 @@ class SpeculativeSampler:
         accepted), that returns the next K, 0 or more (draft_length.py); for a tree, `drafted` is its depth.
     sampling : Sampling
         For the target; a drafter has its own.
+
+    Raises
+    ------
+    ValueError
+        If K is neither callable nor 1 or more.
     """
 
     def __init__(self, target, drafter, *, verifier=rejection, K=4, sampling=Sampling()):

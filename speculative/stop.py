@@ -44,6 +44,11 @@ class StopText:
     text : str
     decode : callable
         From a list of token ids to str, such as `tokenizer.decode`.
+
+    Raises
+    ------
+    ValueError
+        If the text is empty, or has U+FFFD, which stands for an incomplete character.
     """
 
     text: str

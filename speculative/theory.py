@@ -11,7 +11,7 @@ One run has many "rates". Their names here and elsewhere, for alpha = 0.8 and K 
     accepted per round      2.36    gpt-fast: mean accepted
     tokens_per_target_call  3.36    1 + accepted per round. vLLM: mean acceptance length;
                                     Spec-Bench: #mean accepted tokens
-    acceptance_by_position  0.8, 0.64, 0.51, 0.41    of the rounds that drafted that far. vLLM: per position;
+    acceptance_by_position  0.8, 0.64, 0.51, 0.41    of the rounds that drafted this far. vLLM: per position;
                                     NeMo's is conditional, 0.8 each
     Stats.drafted, .accepted        llama.cpp: n_drafted, n_accept; vLLM: num_draft_tokens, num_accepted_tokens
     K                               llama.cpp: n_draft; vLLM: num_speculative_tokens; Transformers, which prints no
@@ -193,6 +193,8 @@ def tree_tokens(parents, weights):
     weights : sequence of float
         Not more than 1 in all; their sum is the acceptance. A rank beyond their length has weight 0.
 
+    Examples
+    --------
     >>> tree_tokens([-1, 0, 1], [0.5])  # a chain of three, 1 + 1/2 + 1/4 + 1/8
     1.875
     >>> tree_tokens([-1, -1, 0], [0.5, 0.25])
@@ -216,6 +218,8 @@ def tree_growth(weights, sizes):
     sizes : sequence of int
         Numbers of draft tokens.
 
+    Examples
+    --------
     With these four candidates a doubling adds about 0.7 tokens; a chain, whose `weights` are one number w, levels off
     at 1 / (1 - w).
 

@@ -29,6 +29,7 @@ class Timed:
     Parameters
     ----------
     model : LanguageModel
+        Its cache is reset here, and by `reset`.
     load_seconds : float
         The time it took to load the model, for the report.
     """

@@ -5,7 +5,7 @@ follows, and -1 stands for the end of the text, the tree's root. A chain is pare
 same node are siblings, in the order of their indices. Everything else follows from that list: how deep a node lies, the
 path to it, and what it may see in attention.
 
-`best_tree` is the shape that gives most tokens per target call. Let w_b be the probability that the b-th child of a
+`best_tree` is the shape that gives the most tokens per target call. Let w_b be the probability that the b-th child of a
 node is the one accepted, the same at every node. A node is reached with the product of the w along its path, and the
 expected number of tokens per call is 1 plus the sum of these products over all nodes. If w falls with the rank, a
 node's value is at most that of its parent and of its elder sibling; so the n most valuable nodes form a tree, and a
@@ -107,6 +107,11 @@ def best_tree(n, weights, max_depth=None):
     -------
     parents, ranks : list of int
         Level by level, and in a level by parent and rank. The ranks count the siblings from 0.
+
+    Raises
+    ------
+    ValueError
+        If the weights are negative or increase with the rank.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """How large a tree should be, from measured acceptance by rank and measured costs, and whether a tree pays at all.
 
-A larger tree always gives more tokens per call, but each node is a row of the target's pass, and each level a pass of
-the draft model. With w_b, the probability that the b-th child of a node is the accepted one, the shape with the best
+A larger tree gives at least as many tokens per call, but each node is a row of the target's pass, and each level a pass
+of the draft model. With w_b, the probability that the b-th child of a node is the accepted one, the shape with the best
 
     (1 + the sum over the nodes of the products of w along their paths) / (v(n + 1) + levels c)
 
@@ -62,7 +62,7 @@ def acceptance_by_rank(target, drafter, tokens, n, sampling, rng=0):
 
 
 def best_shape(w, c, v, max_depth=8):
-    """((parents, ranks), speedup): the tree that is expected to save most time; of 0 nodes where none pays.
+    """((parents, ranks), speedup): the tree that is expected to save the most time; of 0 nodes where none pays.
 
     Parameters
     ----------

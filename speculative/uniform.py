@@ -115,9 +115,10 @@ class Uniform:
 
     def as_value(self, *others):
         raise CannotEnumerate(
-            "a uniform number is used as a value, which has no finite set of paths: exact_law can follow it only into "
-            "comparisons with numbers (u < p / q, np.searchsorted(cdf, u)), and through + - * / and np.log; leave out "
-            "float(u), math.log(u), astype and torch.tensor(u), compare u itself, and take rng.gumbel for -log(-log(u))"
+            "a uniform number is used as a value, which has no finite set of paths: exact_distribution can follow it "
+            "only into comparisons with numbers (u < p / q, np.searchsorted(cdf, u)), and through + - * / and np.log; "
+            "leave out float(u), math.log(u), astype and torch.tensor(u), compare u itself, and take rng.gumbel for "
+            "-log(-log(u))"
         )
 
     __float__ = __bool__ = __index__ = __hash__ = __pow__ = __rpow__ = __rtruediv__ = exp = sqrt = as_value

@@ -42,7 +42,7 @@ def nonsense(name):
     if option.get("kind") is int:
         at_zero = (str(option["least"] - 1),)
         too_much = () if option["most"] == float("inf") else (str(option["most"] + 1),)
-        allowed = ("-0",) if option["least"] == 0 else ()
+        allowed = ["-0"] * (option["least"] == 0) + ["1,2"] * (name == "tree_sizes")
         return [value for value in (*WHOLE, *at_zero, *too_much) if value not in allowed]
     if name in ("top_p", "repetition_penalty"):
         return (*NUMBERS, "0")
@@ -102,8 +102,9 @@ def test_any_text_for_a_text(name, tmp_path):
                 refused(result)
 
 
+FIT = [pair for pair in itertools.product(DRAFTERS, RULES) if RULES[pair[1]].trees or not DRAFTERS[pair[0]].trees]
 RIGHT = [
-    *([f"--drafter={drafter}", f"--verifier={rule}"] for drafter, rule in itertools.product(DRAFTERS, RULES)),
+    *([f"--drafter={drafter}", f"--verifier={rule}"] for drafter, rule in FIT),
     *([f"--K={K}", "--temperature", T] for K, T in itertools.product((1, 7, 200, "auto", "heuristic"), ("0", "0.7"))),
     ["--top_k", "5"], ["--top-k", "5", "--top-p", "0.5"], ["--min_p", "0.2", "--temperature=1"], ["--seed", "9" * 30],
     ["--repetition_penalty", "1.3"], ["--show", "rounds"], ["--stop", "a"], ["--json"], ["--trace", "t.html"],
@@ -115,8 +116,14 @@ RIGHT = [
 
 @pytest.mark.parametrize("arguments", RIGHT, ids=" ".join)
 def test_right_options_of_a_comparison(arguments, tmp_path):
-    result = run(*SMALL[:6], *arguments, cwd=tmp_path)
+    target = "tiny-target" if "--drafter=heads" in arguments else "tiny-draft"
+    result = run(*SMALL[2:6], "--target_model_size", target, *arguments, cwd=tmp_path)
     assert result.returncode == 0 and result.stderr == "" and len(result.stdout) > 200
+
+
+@pytest.mark.parametrize(("drafter", "rule"), sorted(set(itertools.product(DRAFTERS, RULES)) - set(FIT)))
+def test_a_tree_needs_a_rule_for_trees(drafter, rule, tmp_path):
+    refused(run(*SMALL[2:6], "--drafter", drafter, "--verifier", rule, cwd=tmp_path))
 
 
 @pytest.mark.parametrize("command", [command.name for command in EXPERIMENTS])

@@ -76,6 +76,24 @@ def test_a_server_that_stays_slow_is_given_up(server, tmp_path, monkeypatch, wha
     assert len(server.requests) == 4
 
 
+def test_a_response_that_comes_too_late_is_closed():
+    closed = threading.Event()
+
+    class Response:
+        def close(self):
+            closed.set()
+
+    def respond(seconds):
+        time.sleep(seconds)
+        return Response()
+
+    with pytest.raises(TimeoutError):
+        transfer.within(0.05, respond, 0.2)
+    assert closed.wait(5)
+    closed.clear()
+    assert isinstance(transfer.within(5, respond, 0), Response) and not closed.is_set()
+
+
 def test_more_than_ever_before_is_progress_and_nothing_else(server, tmp_path):
     """Without ranges, each attempt starts over: 200,000 bytes after 290,000 are no progress."""
     cuts = [cut_after(n, etag=None, reset=False) for n in (200_000, 290_000, *[200_000, 290_000] * 9)]

@@ -238,3 +238,16 @@ def test_n_params_counts_every_parameter():
 def test_common_prefix():
     for a, b, n in (([], [], 0), ([1], [], 0), ([1, 2], [1, 2], 2), ([1, 2], [1, 2, 3], 2), ([1, 9], [1, 2], 1)):
         assert common_prefix(a, b) == common_prefix(b, a) == n
+
+
+@pytest.mark.parametrize("n_past", [0, 44])
+def test_no_token_lies_beyond_the_context(n_past):
+    """Also where the cache is padded to more columns, and one position would be taken for several tokens."""
+    model = random_gpt2(HParams(n_vocab=53, n_ctx=45, n_embd=32, n_head=2, n_layer=1))
+    cache = KVCache(1, 2, 45, 16)
+    if n_past:
+        forward([1] * n_past, model.params, 2, 1, cache)
+    with pytest.raises(ValueError, match=f"expected at most n_ctx = 45 tokens, got {n_past + 46}"):
+        forward([1] * 46, model.params, 2, 1, cache)
+    with pytest.raises(ValueError, match="expected at most n_ctx = 45 tokens, got 49"):
+        forward([1] * (49 - n_past), model.params, 2, 1, cache)

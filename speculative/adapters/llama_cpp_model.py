@@ -26,7 +26,7 @@ class LlamaCppModel:
 
     Examples
     --------
-    target = LlamaCppModel("tiny-target.gguf", n_threads=2)
+        target = LlamaCppModel("tiny-target.gguf", n_threads=2)
     """
 
     def __init__(self, path, n_ctx=0, n_vocab=None, **options):

@@ -35,7 +35,7 @@ class TransformersModel:
 
     Examples
     --------
-    target = TransformersModel(AutoModelForCausalLM.from_pretrained(name, dtype="auto"))
+        target = TransformersModel(AutoModelForCausalLM.from_pretrained(name, dtype="auto"))
     """
 
     def __init__(self, model, n_vocab=None):

@@ -52,7 +52,10 @@ class NGramModel:
 
     @classmethod
     def from_tokens(cls, tokens, n_vocab, n=3):
-        """Count the n-grams up to length n (3: trigrams) in token ids [n_tokens]. Millions take some seconds."""
+        """Count the n-grams up to length n (3: trigrams) in token ids [n_tokens]. Millions take some seconds.
+
+        ValueError if there are fewer than n of them, one is not in the vocabulary, or n-grams do not fit 64 bits.
+        """
         tokens = np.asarray(tokens)
         if tokens.ndim != 1 or (len(tokens) and tokens.dtype.kind not in "iu"):
             raise ValueError(f"expected token ids in one list, got {tokens.dtype} in {tokens.ndim} dimensions")

@@ -36,6 +36,7 @@ class Recycling:
         self.followers = np.full((model.n_vocab, min(n_followers, model.n_vocab)), -1)  # -1: not known yet
 
     def forget(self):
+        """Forget all followers."""
         self.followers[:] = -1
 
     def reset(self):

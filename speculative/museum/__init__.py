@@ -25,6 +25,7 @@ from ..drafters.model import ModelDrafter
 from ..exact import exact_distribution
 from ..probs import Sampling
 from ..sampler import SpeculativeSampler
+from ..testing.cases import largest_difference
 from . import drafters, models, samplers, siblings, tree_drafters, tree_models, tree_verifiers, verifiers
 from .trees import toy_distributions
 from .verifiers import CONSTRUCTED  # noqa: F401, for those who list the exhibits
@@ -103,7 +104,7 @@ def law_error(exhibit):
             return [int(token) for token in getattr(result, "tokens", result)][:N_TOKENS]
 
         output, wanted = exact_distribution(generated), TARGET.distribution(PROMPT, N_TOKENS, SAMPLING)
-    return max(abs(output.get(tokens, 0) - wanted.get(tokens, 0)) for tokens in output.keys() | wanted.keys())
+    return largest_difference(output, wanted)
 
 
 def caught_by(exhibit):

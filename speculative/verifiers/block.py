@@ -3,9 +3,8 @@
 A draft token with a low ratio p / q can be made up for by the tokens after it. So the whole draft is tested, and the
 longest prefix that passes is accepted, even if a shorter one did not pass: stopping at the first failure would be
 wrong. Exact, and no exact rule that uses one draft accepts more on average. For K = 1 it is rejection sampling.
-Source: Sun et al., arXiv:2403.10444, algorithm 2, equations (4) and (5), theorem 1. Optimal
-among rules that use only the probabilities along the draft: theorem 2; among all rules: Thomas and Pal,
-arXiv:2602.16961.
+Source: Sun et al., arXiv:2403.10444, algorithm 2, equations (4) and (5), theorem 1. Optimal among rules that use only
+the probabilities along the draft: theorem 2; among all rules: Thomas and Pal, arXiv:2602.16961.
 Next: traversal.py
 """
 
@@ -16,7 +15,7 @@ from ..probs import residual, sample_token
 
 
 def block(draft, target_probs, rng):
-    """The verdict on a draft, with one uniform number for each draft token.
+    """The verdict on a draft, with one uniform number for each draft token and one for the token after them.
 
     Parameters and result as in `rejection`. `joint` is the paper's p-hat: the ratio of target to draft probability of
     the whole prefix, capped at 1 in each step.

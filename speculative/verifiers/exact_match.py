@@ -13,7 +13,7 @@ from ..probs import sample_token
 
 
 def exact_match(draft, target_probs, rng):
-    """The verdict on a draft, with one uniform number for each place up to the first mismatch.
+    """The verdict on a draft, with one uniform number for each place up to the first mismatch, or up to the bonus.
 
     Parameters and result as in `rejection`; draft.probs is not used.
     """

@@ -17,7 +17,7 @@ class Lenient:
     Parameters
     ----------
     l : float
-        The lenience, 0 < l <= 1. With l = 1 it is `rejection`, and exact.
+        The lenience, 0 < l <= 1, otherwise ValueError. With l = 1 it is `rejection`, and exact.
 
     Examples
     --------

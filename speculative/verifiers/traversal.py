@@ -1,6 +1,6 @@
 """Traversal verification: decide on a tree from its leaves to the text, and accept more of it than level by level.
 
-Like block verification, of which it is the form for trees, it gives every node a chance after all nodes below it, so a
+Like block verification, which it generalises to trees, it gives every node a chance after all nodes below it, so a
 token with a low ratio p / q can be made up for by those that follow. Exact for the same trees as rejection sampling:
 each row is the distribution of its token given the text, its ancestors and its elder siblings. On a chain it is block
 verification, verdict for verdict.
@@ -14,7 +14,7 @@ from ..probs import sample_token
 
 
 def traversal(draft, target_probs, rng):
-    """The verdict on a draft, with one uniform number for each draft token.
+    """The verdict on a draft, with one uniform number for each draft token and one for the token after them.
 
     Parameters and result as in `rejection`. A node has a share, the probability with which it may still be accepted (1
     for the text), and p, the distribution of the token after it, at first the target's. Each child that is not accepted
