@@ -11,6 +11,8 @@ from .page_parts import interval, where
 from .verdicts import best_of
 from .views import described
 
+BLOCK = "block      accepts at least as many tokens as rejection in expectation: a smaller number above is chance\n"
+
 
 def method_table(report):
     rows, temperature = report["rows"], report["temperature"]
@@ -43,8 +45,7 @@ interval   95 %, Student's t over the prompts
 tales      prefixes of tales; dialogue: places with quotation marks
 repeating  the tales some greedy tokens later, where the target's text repeats itself
 known      the first of the prompts of the experiment `prompts`
-block      accepts at least as many tokens as rejection in expectation: a smaller number above is chance
-"""
+{BLOCK if any(row["verifier"] == "block" for row in rows) else ""}"""
 
 
 def pooled(row):
