@@ -5,19 +5,23 @@ Next: registry.py
 
 import os
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from secrets import token_hex
+from shutil import copymode
 from tempfile import TemporaryFile
 
 STDIN = "-"  # as the name of a file
 
 
 def read_text(name, option="corpus"):
-    """The text of a UTF-8 file."""
+    """The text of a UTF-8 file, without the byte order mark that some editors put at its beginning."""
     try:
-        return standard_input() if name == STDIN and option == "prompt_file" else Path(name).read_bytes().decode()
+        if name == STDIN and option == "prompt_file":
+            return standard_input()
+        return (Path(name).read_bytes() if Path(name).is_file() else piped(name)).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise ValueError(f"--{option}: expected a text in UTF-8, and {name} is not one") from None
     except OSError as error:
@@ -29,7 +33,13 @@ def standard_input():
     """All of standard input, which can be read only once."""
     if sys.stdin is None:
         raise ValueError("--prompt_file -: standard input is closed: give a file, or pipe a text into the command")
-    return sys.stdin.buffer.read().decode()
+    return sys.stdin.buffer.read().decode("utf-8-sig")
+
+
+@cache
+def piped(name):
+    """The bytes of a pipe, which can be read only once."""
+    return Path(name).read_bytes()
 
 
 def check_file(option, name, suffixes=()):
@@ -53,16 +63,21 @@ def check_file(option, name, suffixes=()):
 @contextmanager
 def replacing(option, name):
     """The path of a new file, which replaces the one of that name when it is complete."""
-    new = Path(f"{name}.part")
+    path = Path(name).resolve()  # of a link, what it points to
+    new = path.with_name(f".{token_hex(8)}.part")
     try:
+        new.open("x").close()
+        if path.exists():
+            copymode(path, new)
         yield new
-        os.replace(new, name)
+        os.replace(new, path)
     except OSError as error:
         raise OSError(
             f"--{option}: cannot write {name} ({error.strerror or error}): the previous file is unchanged"
         ) from error
     finally:
-        new.unlink(missing_ok=True)
+        with suppress(OSError):
+            new.unlink()
 
 
 def digest(*paths):

@@ -4,6 +4,7 @@ Next: options.py
 """
 
 import contextlib
+import errno
 import os
 import signal
 import sys
@@ -55,7 +56,8 @@ def run_safely(arguments):
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError):
             stream.flush()
-    if (error := sys.stdout.error) and not isinstance(error, BrokenPipeError) and code == 0:
+    closed = {errno.EPIPE} | ({errno.EINVAL} if sys.platform == "win32" else set())  # the reader has left
+    if (error := sys.stdout.error) and error.errno not in closed and code == 0:
         say(f"cannot write to standard output ({error.strerror})")
         code = 2
     return code

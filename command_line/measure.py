@@ -156,6 +156,8 @@ def tree_table(request, parts):
     some = prompts_of(request, context.tokenizer)
     check_prompts(some, request.n_tokens_to_generate, context.target)
     kinds = [DRAFTERS[name] for name in request.listed("tree_drafters") if DRAFTERS[name].suits(context)]
+    if not kinds:
+        raise ValueError(f"--tree_drafters: {request.tree_drafters} has no drafter for {request.target_model_size}")
     parts.expect(len(some) * (1 + len(kinds)))
     makers, rules = {}, {}
     for kind in kinds:

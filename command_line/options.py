@@ -4,6 +4,7 @@ Next: arguments.py
 """
 
 import math
+import os
 from dataclasses import dataclass, field, fields, replace
 from importlib.util import find_spec
 from math import inf
@@ -135,6 +136,7 @@ class Options:
             raise ValueError("--plot needs matplotlib, which is not installed: pip install matplotlib")
         if "transformers" in self.listed("strategies") and not HAS_TRANSFORMERS:
             raise ValueError("--strategies: transformers is not installed: pip install torch transformers")
+        check_distinct(self)
         _ = self.sampling  # runs the checks of Sampling
 
     def listed(self, name):
@@ -158,7 +160,7 @@ class Options:
     @property
     def grown_nodes(self):
         """The number of nodes of --tree; 0 where it is not a number."""
-        return int(self.tree) if self.tree.isdigit() else 0
+        return int(self.tree) if self.tree.isdecimal() else 0
 
     def shape(self, weights):
         """The (parents, ranks) of --tree; None for a chain, and for auto, whose shape is found later."""
@@ -170,6 +172,19 @@ class Options:
     def stop_text(self, tokenizer):
         """The `StopText`, or None."""
         return StopText(self.stop, tokenizer.decode) if self.stop else None
+
+
+def check_distinct(request):
+    """Raise ValueError if a file to write is also named by another option."""
+    written, found = ("ngram_table", "json", "trace", "log", "plot"), {}
+    for option in (*written, "prompt_file", "corpus", "file"):
+        name = getattr(request, option)
+        if isinstance(name, str) and name:
+            other = found.setdefault(os.path.realpath(name), option)
+            if other != option and other in written:
+                raise ValueError(
+                    f"--{other} and --{option} name one file, {name}, which would be overwritten: name two"
+                )
 
 
 def check_tree(request):

@@ -53,7 +53,7 @@ def held_out_prompts(tokenizer, n_prompts, length=32):
 
 def lines_of(name):
     """The prompts of --prompt_file, one per line."""
-    lines = [line for line in read_text(name, "prompt_file").splitlines() if line.strip()]
+    lines = [line for line in read_text(name, "prompt_file").replace("\r", "\n").split("\n") if line.strip()]
     if not lines:
         raise ValueError(f"--prompt_file: {name} is empty: write one prompt per line")
     return lines

@@ -10,6 +10,7 @@ Next: early_exit.py
 
 import math
 import os
+import re
 from functools import lru_cache
 from pathlib import Path
 
@@ -32,7 +33,7 @@ def n_threads_for_prompts():
 def usable(most):
     """GPT2NP_THREADS, or the number of fast cores within the quota, at most `most`."""
     if not (text := os.environ.get("GPT2NP_THREADS")):
-        return math.ceil(min(most, fast_cores(), quota()))
+        return max(1, math.ceil(min(most, fast_cores(), quota())))
     if not (text.isdecimal() and 1 <= int(text) <= 1024):
         raise ValueError(f"GPT2NP_THREADS: expected a number of threads from 1 to 1024, got {text!r}")
     return int(text)
@@ -40,9 +41,13 @@ def usable(most):
 
 def fast_cores():
     """The number of physical cores that this process may run on, without those made to save energy."""
-    cpus = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
+    try:
+        cpus = os.sched_getaffinity(0)
+    except (AttributeError, OSError):  # as on other systems
+        cpus = range(os.cpu_count() or 1)
     folder = SYSTEM / "devices" / "system" / "cpu"
-    speed = {cpu: float(read(folder / f"cpu{cpu}" / "cpu_capacity") or 1) for cpu in cpus}  # ARM: 1024 for the fastest
+    capacity = {cpu: read(folder / f"cpu{cpu}" / "cpu_capacity").strip() for cpu in cpus}  # ARM: 1024 for the fastest
+    speed = {cpu: int(capacity[cpu]) if capacity[cpu].isdecimal() else 1 for cpu in cpus}
     fast = {cpu for cpu in cpus if speed[cpu] >= max(speed.values()) / 2}
     if performance := numbers(read(SYSTEM / "devices" / "cpu_core" / "cpus")) & fast:  # Intel, with two kinds of cores
         fast = performance
@@ -53,7 +58,7 @@ def quota():
     """How many cores' time this process may use (float), by the limits of its control groups and all above them."""
     limits = [math.inf]
     for line in read(Path("/proc/self/cgroup")).splitlines():
-        _, names, path = line.split(":", 2)
+        names, _, path = line.partition(":")[2].partition(":")
         if names and "cpu" not in names.split(","):
             continue
         root = SYSTEM / "fs" / "cgroup" / ("cpu" if names else "")  # version 1 has a folder for each kind of limit
@@ -61,7 +66,7 @@ def quota():
         for folder in (group, *group.parents):
             allowed = read(folder / "cpu.max") or read(folder / "cpu.cfs_quota_us") + read(folder / "cpu.cfs_period_us")
             microseconds = [int(word) for word in allowed.split() if word.isdecimal()]  # "max" and -1: no limit
-            if len(microseconds) == 2:
+            if len(microseconds) == 2 and microseconds[1]:
                 limits.append(microseconds[0] / microseconds[1])
             if folder == root:
                 break
@@ -78,5 +83,5 @@ def read(path):
 
 def numbers(text):
     """The numbers in a list such as "0-3,8": {0, 1, 2, 3, 8}."""
-    ranges = [part.partition("-") for part in text.strip().split(",") if part]
-    return {n for first, _, last in ranges for n in range(int(first), int(last or first) + 1)}
+    ranges = re.findall(r"(\d+)(?:-(\d+))?", text)
+    return {n for first, last in ranges for n in range(int(first), int(last or first) + 1)}

@@ -41,6 +41,13 @@ class EarlyExit:
         self.early_exit = FirstLayers(self)
         self.lock = Lock()
 
+    def __getstate__(self):
+        """Of a copy: empty caches, since another thread may be writing to these."""
+        h, n = self.hparams, self.n_layers
+        first, rest = (KVCache(n, h.n_head, h.n_ctx, h.d_head) for n in (n, h.n_layer - n))
+        fresh = {"first": first, "rest": rest, "hidden": np.empty_like(self.hidden), "cached": TokenTree()}
+        return {**vars(self), **fresh, "lock": Lock()}
+
     def __call__(self, tokens, n_last=1, parents=()):
         with self.lock:
             wanted = self.run_first(tokens, n_last, parents)

@@ -57,6 +57,10 @@ class Heads:
         self.cached, self.hidden = TokenTree(), model.hidden[:0]  # the last call's tokens, and the last rows' states
         self.lock = Lock()
 
+    def __getstate__(self):
+        """Of a copy: no tokens, since another thread may be in a call."""
+        return {**vars(self), "cached": TokenTree(), "hidden": self.hidden[:0], "lock": Lock()}
+
     def __call__(self, tokens, n_last=1, parents=()):
         with self.lock:
             logits = self.model(tokens, n_last, parents)

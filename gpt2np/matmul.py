@@ -101,6 +101,12 @@ def product(x, w, name=None):
     return y.reshape(n, -1, n_out)[:, :n_new]
 
 
+def beyond_panels(hparams):
+    """Whether "panels" would be chosen, but attention over the whole context is too large for it, see `product`."""
+    largest = 2 * round_up(hparams.n_ctx, PIECE) * round_up(hparams.n_embd // hparams.n_head + 1)
+    return largest > SMALL and strategy(hparams.n_embd) == "panels"
+
+
 def padded(n, n_columns, name=None):
     """How many of the cache's n_columns columns attention computes for n tokens, see `product`."""
     return min(n_columns, round_up(n, 16 if (name or strategy(0)) == "panels" else PIECE))

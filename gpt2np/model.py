@@ -14,7 +14,7 @@ import numpy as np
 
 from .cache import KVCache
 from .layers import block, layer_norm
-from .matmul import Embedding, pack, skips_zeros, strategy
+from .matmul import Embedding, beyond_panels, pack, skips_zeros, strategy
 from .threads import Lock, n_threads
 from .token_tree import TokenTree, check_tokens, kept_slots
 
@@ -95,7 +95,7 @@ class GPT2:
     Row i predicts the token after tokens[len(tokens) - n_last + i]. With `parents` the last tokens are a tree
     (token_tree.py), and the row of each is bitwise identical to that of a text with the path to it. The result depends
     on the tokens alone; the cache only saves time, for what they share with those of the previous call. Threads may
-    share a model: its calls run one at a time.
+    share a model: its calls run one at a time. Do not fork a process during a call.
 
     Parameters
     ----------
@@ -110,12 +110,18 @@ class GPT2:
     """
 
     def __init__(self, params, hparams):
-        self.params = packed(params)
+        self.params = packed(params, "rows" if beyond_panels(hparams) else None)
         self.hparams = hparams
         self.cache = KVCache(hparams.n_layer, hparams.n_head, hparams.n_ctx, hparams.d_head)
         self.cached = TokenTree()  # the first cache.length of these tokens are in the cache
         self.hidden = np.empty((0, hparams.n_embd), np.float32)
         self.lock = Lock()
+
+    def __getstate__(self):
+        """Of a copy: an empty cache, since another thread may be writing to this one."""
+        h = self.hparams
+        cache = KVCache(h.n_layer, h.n_head, h.n_ctx, h.d_head)
+        return {**vars(self), "cache": cache, "cached": TokenTree(), "hidden": self.hidden[:0], "lock": Lock()}
 
     @property
     def n_vocab(self):

@@ -15,6 +15,8 @@ section 2.1.2.
 Next: model.py
 """
 
+import operator
+
 import numpy as np
 
 
@@ -108,6 +110,10 @@ def common_prefix(a, b):
 def check_tokens(wanted, n_last, hparams):
     """Raise ValueError unless the model can run this TokenTree."""
     tokens, parents = wanted.tokens, wanted.parents
+    try:
+        operator.index(n_last), operator.index(sum(tokens)), operator.index(sum(parents))
+    except TypeError:
+        raise ValueError("expected whole numbers as tokens, parents and n_last: encode the text first") from None
     if not 1 <= len(tokens) <= hparams.n_ctx:
         raise ValueError(f"expected 1 to n_ctx = {hparams.n_ctx} tokens, got {len(tokens)}")
     if not 1 <= n_last <= len(tokens):

@@ -83,7 +83,10 @@ __all__ = [
 
 def __getattr__(name):
     if name == "__version__":  # of the installed package, from setup.py; read on request, because it takes a moment
-        from importlib.metadata import version
+        from importlib.metadata import PackageNotFoundError, version
 
-        return version("speculative-decoding-numpy")
+        try:
+            return version("speculative-decoding-numpy")
+        except PackageNotFoundError:
+            return "(not installed)"
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -163,7 +163,7 @@ def sample_distinct(probs, k, rng):
            [0.   , 0.   , 1.   , 0.   ]]))
     """
     ranked = rng.draw_distinct(probs, k) if hasattr(rng, "draw_distinct") else None
-    tokens, rows, left = [], [], probs
+    k, tokens, rows, left = k if ranked is None else len(ranked), [], [], probs
     while len(tokens) < k and left.any():
         tokens.append(sample_token(left, rng) if ranked is None else ranked[len(tokens)])
         rows.append(left)

@@ -99,13 +99,14 @@ class Gumbel:
 
     def draw_distinct(self, probs, k):
         """The token ids of the k smallest E / probs here, in order; fewer if fewer are possible. Then moves on."""
-        return np.argsort(self.times(probs), kind="stable")[: min(k, np.count_nonzero(probs))].tolist()
+        times = self.times(probs)
+        return np.argsort(times, kind="stable")[: min(k, np.isfinite(times).sum())].tolist()
 
     def times(self, probs):
         """E / probs [n_vocab] at this position; then moves on to the next position."""
         noise = np.random.default_rng((self.seed, self.position)).standard_exponential(len(probs))
         self.position += 1
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", over="ignore"):  # infinite where probs is 0, or nearly so
             return noise / probs
 
     def random(self, *_):

@@ -124,7 +124,7 @@ def test_the_forward_pass_stays_small():
         "matmul": 160,
         "panels": 100,
         "threads": 80,
-        "cores": 50,
+        "cores": 60,
     }
     found = {name: code_lines(ast.parse((ROOT / "gpt2np" / f"{name}.py").read_text("utf-8"))) for name in budget}
     assert {name: n for name, n in found.items() if n > budget[name]} == {}, found

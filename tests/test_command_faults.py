@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from command import run
@@ -356,3 +357,93 @@ def test_the_sentence_at_ctrl_c_is_true(tmp_path):
     code, errors = interrupted("museum", after=2)
     lost = "main.py: interrupted; what was measured is lost: --json FILE.json keeps each part as soon as it is finished"
     assert code == 130 and errors.splitlines()[-1] == lost
+
+
+# ------------------------------------------------------------------------------------------------ files of the user
+
+
+@pytest.mark.parametrize(
+    ("read", "written"), [("prompt_file", "log"), ("corpus", "log"), ("ngram_table", "json"), ("trace", "json")]
+)
+def test_no_output_takes_the_place_of_an_input(read, written, tmp_path, at_once, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    name = "a.log" if written == "log" else "a.json"
+    Path(name).write_text("precious\n")
+    words = ["prompts"] if written == "log" else []
+    name_of_trace = {"trace": "a.jsonl"}.get(read, name)
+    if read == "trace":
+        os.symlink(name, name_of_trace)
+    message = at_once([*words, f"--{read}", name_of_trace, f"--{written}", f"./{name}", *FEW])
+    assert "name one file" in message and Path(name).read_text() == "precious\n"
+
+
+@needs_links
+def test_a_new_file_takes_nothing_else_along(tmp_path):
+    """Another file with a similar name, a link to the file, and who may read it."""
+    (tmp_path / "t.html.part").write_text("precious")
+    (tmp_path / "far.html").write_text("old")
+    (tmp_path / "far.html").chmod(0o600)
+    (tmp_path / "t.html").symlink_to("far.html")
+    assert run(*TINY, *FEW, "--trace", "t.html", cwd=tmp_path).returncode == 0
+    assert (tmp_path / "t.html.part").read_text() == "precious" and (tmp_path / "t.html").is_symlink()
+    assert "<html" in (tmp_path / "far.html").read_text() and (tmp_path / "far.html").stat().st_mode & 0o777 == 0o600
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_a_name_as_long_as_a_name_can_be(tmp_path):
+    name = 250 * "a" + ".json"
+    assert run(*TINY, *FEW, "--json", name, cwd=tmp_path).returncode == 0
+    assert json.loads((tmp_path / name).read_text())["finished"]
+    assert "File name too long" in refused(run(*TINY, *FEW, "--json", "a" + name, cwd=tmp_path))
+
+
+@needs_shell
+def test_a_text_from_a_pipe_is_read_once(tmp_path):
+    tale = ROOT / "gpt2np/tiny/held_out.txt"
+    arguments = f"--drafter suffix --n_tokens_to_generate 20 --corpus {tale}"
+    from_pipe = arguments.replace(str(tale), f"<(cat {tale})")
+    calls = [shell(f"M {words} | grep calls", cwd=tmp_path).stdout for words in (arguments, from_pipe)]
+    assert calls[0] == calls[1] != ""
+    shown = shell(f"M {' '.join(TINY + FEW)} --prompt_file <(printf 'hi there')", cwd=tmp_path)
+    assert "hi there" in shown.stdout, shown.stderr
+
+
+def test_a_text_of_windows(tmp_path):
+    (tmp_path / "p.txt").write_bytes("\ufeffOnce upon\u2028a time\r\n".encode())
+    report = json.loads(run(*TINY, *FEW, "--prompt_file", "p.txt", "--json", cwd=tmp_path).stdout)
+    assert report["prompt"] == "Once upon\u2028a time"
+
+
+# ------------------------------------------------------------------------------------------------ what may not suit
+
+
+@pytest.mark.parametrize("tree", ["4,2", "3,3", "24"])
+def test_trees_with_statistics(tree, tmp_path):
+    result = run(*FEW, "--tree", tree, "--timings", cwd=tmp_path)
+    assert result.returncode == 0 and result.stderr == "" and "same text" in result.stdout
+
+
+def test_trees_on_common_random_numbers_at_a_low_temperature(tmp_path):
+    result = run("--verifier", "gumbel", "--temperature", "0.01", "--tree", "8", "--n_tokens_to_generate", "40")
+    assert result.returncode == 0 and result.stderr == "" and "yes, all 40 tokens" in result.stdout
+
+
+def test_a_target_of_two_layers(tmp_path):
+    small = ("--target_model_size", "tiny-draft", *FEW, "--n_prompts", "3")
+    assert "early_exit" not in run("drafters", *small).stdout
+    assert "--exit_layer: expected 1 to 1" in refused(run(*small[:-2], "--drafter", "early_exit"))
+    assert "has no drafter for tiny-draft" in refused(run("tree_table", "--tree_drafters", "heads", *small))
+
+
+def test_a_checkout_that_is_not_installed(tmp_path):
+    code = f"""
+import importlib.metadata, sys
+def version(name):
+    raise importlib.metadata.PackageNotFoundError(name)
+importlib.metadata.version = version
+sys.path.insert(0, {str(ROOT)!r})
+from command_line.main import main
+sys.exit(main({[*TINY, *FEW]!r}) or main(["--version"]))
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    assert result.returncode == 0 and result.stdout.endswith("(not installed)\n"), result.stderr

@@ -84,3 +84,34 @@ def test_the_environment_decides():
     for text in ("0", "two", "-1", "1.5", "9999"):
         message = f"GPT2NP_THREADS: expected a number of threads from 1 to 1024, got '{text}'"
         assert run(text).stderr.splitlines()[-1] == f"ValueError: {message}"
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"devices/cpu_core/cpus": "(null)\n"},
+        {cpu(0, "cpu_capacity"): "none\n"},
+        {"fs/cgroup/cpu.max": "100000 0\n"},
+        {"fs/cgroup/cpu.max": "some 100000\n"},
+    ],
+)
+def test_files_that_say_nothing(system, files):
+    assert system(3, files) == 3
+
+
+@pytest.mark.parametrize("cgroup", ["\n", "0\n", "0:\n", "0::\n", ""])
+def test_lines_of_control_groups_that_say_nothing(system, cgroup):
+    assert system(3, {}, cgroup) == 3
+
+
+def test_one_thread_at_least(system, monkeypatch):
+    assert system(0, {}) == 1 and system(4, {"fs/cgroup/cpu.max": "0 100000\n"}) == 1
+
+
+def test_a_system_that_does_not_tell_the_affinity(monkeypatch):
+    def refused(pid):
+        raise PermissionError
+
+    monkeypatch.setattr(os, "sched_getaffinity", refused, raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert cores.fast_cores() == 1

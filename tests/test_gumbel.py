@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from speculative import (
     exact_match,
     rejection,
 )
+from speculative.probs import sample_distinct
 from speculative.testing import TableModel
 
 TARGET, OTHER = TableModel.random(3, seed=1, n_ctx=40), TableModel.random(3, seed=2, n_ctx=40)
@@ -140,3 +142,14 @@ def test_a_rule_that_needs_independent_numbers_refuses_common_random_numbers():
     sampler = SpeculativeSampler(TARGET, ModelDrafter(OTHER), verifier=rejection)
     with pytest.raises(ValueError, match="use it with the verifier exact_match"):
         sampler.generate([0], 5, Gumbel(0))
+
+
+def test_a_probability_near_zero_is_not_drawn_before_others():
+    """E / p is infinite for it, as for a token of probability 0."""
+    probs = np.array([0, 1e-310, 1.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for seed in range(20):
+            assert Gumbel(seed).draw_distinct(probs, 3) in ([2], [2, 1])
+            tokens, rows = sample_distinct(probs, 3, Gumbel(seed))
+            assert tokens[0] == 2 and len(tokens) == len(rows) <= 2

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpt2np.model
-from gpt2np import EarlyExit, HParams, matmul, reference
+from gpt2np import EarlyExit, Heads, HParams, matmul, reference
 from gpt2np.cache import KVCache
 from gpt2np.model import forward
 from gpt2np.token_tree import common_prefix
@@ -251,3 +251,34 @@ def test_no_token_lies_beyond_the_context(n_past):
         forward([1] * 46, model.params, 2, 1, cache)
     with pytest.raises(ValueError, match="expected at most n_ctx = 45 tokens, got 49"):
         forward([1] * (49 - n_past), model.params, 2, 1, cache)
+
+
+@pytest.mark.parametrize("kind", ["GPT2", "EarlyExit", "Heads"])
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+def test_a_copy_starts_with_an_empty_cache(kind, copied):
+    """The cache of the model may be in the middle of a call by another thread."""
+    model, tokens = random_gpt2(HParams(n_vocab=53, n_ctx=45, n_embd=32, n_head=2, n_layer=2)), [1, 2, 3, 4]
+    head = {"w": np.eye(32, dtype=np.float32), "b": np.zeros(32, np.float32), "accepted": np.ones(1, np.float32)}
+    model = {"GPT2": model, "EarlyExit": EarlyExit(model, 1), "Heads": Heads(model, [head])}[kind]
+    expected = model(tokens, n_last=2)
+    other = copied(model)
+    assert other.cached.tokens == [] and len(model.cached.tokens) == 4
+    model([5] * 9)
+    assert np.array_equal(other(tokens, n_last=2), expected) and np.array_equal(model(tokens, n_last=2), expected)
+
+
+def test_a_call_that_is_refused_leaves_the_model_as_it_was():
+    model = random_gpt2(HParams(n_vocab=53, n_ctx=45, n_embd=32, n_head=2, n_layer=1))
+    expected = model([1, 2, 3])
+    for wrong in (([1, 2, 3], 1.0), ([1.5, 2.5],), (["a"],), ([1, 2, 3], 1, [-1.0])):
+        with pytest.raises(ValueError, match="expected whole numbers"):
+            model(*wrong)
+    assert np.array_equal(model([1, 2, 3]), expected)
+
+
+def test_a_context_too_long_for_panels_has_rows():
+    """With "panels", two rows of attention over the whole context must be one small product."""
+    name = matmul.strategy(64)
+    for n_ctx, d_head, chosen in ((1024, 64, name), (8192, 64, "rows"), (2048, 256, "rows")):
+        model = random_gpt2(HParams(n_vocab=5, n_ctx=n_ctx, n_embd=d_head, n_head=1, n_layer=1))
+        assert model.params["wte"].T.strategy == (chosen if name == "panels" else name)

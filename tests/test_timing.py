@@ -87,3 +87,13 @@ def test_the_report_reads_as_that_of_llama_cpp(monkeypatch):
         "prompt eval time =     250.0 ms /     5 tokens (  50.00 ms per token,     20.0 tokens per second)",
         "eval time        =     500.0 ms /     2 tokens ( 250.00 ms per token,      4.0 tokens per second)",
     ]
+
+
+def test_a_caller_may_go_on_appending_to_its_parents():
+    """A drafter of trees keeps one list, and calls the model for each level."""
+    timed, parents = Timed(ByPaths(TableModel.random(5, seed=0, n_ctx=12))), [-1, -1]
+    timed([0, 1, 2, 3], n_last=2, parents=parents)
+    parents += [0, 1]
+    timed([0, 1, 2, 3, 4, 4], n_last=2, parents=parents)
+    timed([0, 1, 2, 4, 4], n_last=1)
+    assert (timed.prompt_tokens, timed.eval_tokens) == (4, 2 + 1)
