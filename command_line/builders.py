@@ -178,9 +178,10 @@ def recycling(context):
 
 def early_exit(context, n=None):
     n, n_layer = n or context.request.exit_layer, context.target.hparams.n_layer
-    if n >= n_layer:
-        raise ValueError(f"--exit_layer: expected 1 to {n_layer - 1} for this target of {n_layer} layers, got {n}")
-    whole = gpt2np.EarlyExit(context.target, n)
+    try:
+        whole = gpt2np.EarlyExit(context.target, n)
+    except ValueError as error:
+        raise ValueError(f"--exit_layer: {error}") from None
     return drawing(context, whole.early_exit, {"name": f"the first {n} of the target's {n_layer} layers"}, target=whole)
 
 

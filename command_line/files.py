@@ -14,6 +14,7 @@ from shutil import copymode
 from tempfile import TemporaryFile
 
 STDIN = "-"  # as the name of a file
+WRITTEN = ("ngram_table", "json", "trace", "log", "plot")  # options that name a file to write
 
 
 def read_text(name, option="corpus"):
@@ -58,6 +59,16 @@ def check_file(option, name, suffixes=()):
             f"--{option}: cannot write {path} ({error.strerror or error}): name a file in a folder that exists "
             "and that you may write to"
         ) from None
+
+
+def check_distinct(names):
+    """Raise ValueError if a file to write is also named by another option: names is a dict option -> name."""
+    found = {}
+    for option, name in names.items():
+        if isinstance(name, str) and name:
+            other = found.setdefault(os.path.realpath(name), option)
+            if other != option and other in WRITTEN:
+                raise ValueError(f"--{other} and --{option} name one file, {name}: give the output a name of its own")
 
 
 @contextmanager

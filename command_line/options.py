@@ -4,7 +4,6 @@ Next: arguments.py
 """
 
 import math
-import os
 from dataclasses import dataclass, field, fields, replace
 from importlib.util import find_spec
 from math import inf
@@ -15,7 +14,7 @@ from gpt2np.model_files import SOURCES
 from speculative import Sampling, StopText, best_tree, widths
 from speculative.drafters.model_tree import RULES as TREE_RULES
 
-from .files import check_file
+from .files import WRITTEN, check_distinct, check_file
 from .registry import DRAFTERS, RULES
 
 LENGTHS = ("auto", "heuristic", "confidence")
@@ -136,7 +135,7 @@ class Options:
             raise ValueError("--plot needs matplotlib, which is not installed: pip install matplotlib")
         if "transformers" in self.listed("strategies") and not HAS_TRANSFORMERS:
             raise ValueError("--strategies: transformers is not installed: pip install torch transformers")
-        check_distinct(self)
+        check_distinct({name: getattr(self, name) for name in (*WRITTEN, "prompt_file", "corpus", "file")})
         _ = self.sampling  # runs the checks of Sampling
 
     def listed(self, name):
@@ -172,19 +171,6 @@ class Options:
     def stop_text(self, tokenizer):
         """The `StopText`, or None."""
         return StopText(self.stop, tokenizer.decode) if self.stop else None
-
-
-def check_distinct(request):
-    """Raise ValueError if a file to write is also named by another option."""
-    written, found = ("ngram_table", "json", "trace", "log", "plot"), {}
-    for option in (*written, "prompt_file", "corpus", "file"):
-        name = getattr(request, option)
-        if isinstance(name, str) and name:
-            other = found.setdefault(os.path.realpath(name), option)
-            if other != option and other in written:
-                raise ValueError(
-                    f"--{other} and --{option} name one file, {name}, which would be overwritten: name two"
-                )
 
 
 def check_tree(request):

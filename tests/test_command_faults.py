@@ -431,7 +431,7 @@ def test_trees_on_common_random_numbers_at_a_low_temperature(tmp_path):
 def test_a_target_of_two_layers(tmp_path):
     small = ("--target_model_size", "tiny-draft", *FEW, "--n_prompts", "3")
     assert "early_exit" not in run("drafters", *small).stdout
-    assert "--exit_layer: expected 1 to 1" in refused(run(*small[:-2], "--drafter", "early_exit"))
+    assert "--exit_layer: expected an exit after 1 to 1" in refused(run(*small[:-2], "--drafter", "early_exit"))
     assert "has no drafter for tiny-draft" in refused(run("tree_table", "--tree_drafters", "heads", *small))
 
 
