@@ -127,7 +127,10 @@ def strategy(n_embd=None):
     if n_embd is None:
         return "/".join(dict.fromkeys((strategy(0), strategy(LARGE))))
     if not chosen and (choice := os.environ.get("GPT2NP_MATMUL")):
-        use(choice)
+        try:
+            use(choice)
+        except ValueError as error:
+            raise ValueError(f"GPT2NP_MATMUL: {error}") from None
     return chosen[n_embd >= LARGE] if chosen else probe(n_embd >= LARGE)["strategy"]
 
 

@@ -295,7 +295,7 @@ print(json.dumps(matmul.describe()))
     assert found["probe"]["panels"]["invariant"] or kernels != "SkylakeX" or not openblas
 
 
-def test_a_strategy_can_be_named():
+def test_a_strategy_can_be_named(monkeypatch):
     code = "from gpt2np import matmul; print(matmul.describe()['strategy'])"
     for choice in ("rows", "rows/eights"):
         environment = os.environ | {"GPT2NP_MATMUL": choice}
@@ -307,6 +307,10 @@ def test_a_strategy_can_be_named():
     names = [random_gpt2(HParams(7, 8, n_embd, 1, 1)).params["wte"].T.strategy for n_embd in (511, 512)]
     matmul.use(before)
     assert names == ["rows", "eights"]
+    with monkeypatch.context() as m, pytest.raises(ValueError, match=r"^GPT2NP_MATMUL: unknown strategy 'fast'"):
+        m.setattr(matmul, "chosen", None)
+        m.setenv("GPT2NP_MATMUL", "fast")
+        matmul.strategy(0)
     with pytest.raises(ValueError, match="unknown strategy 'fast' for products: expected panels, rows, eights"):
         matmul.use("fast")
 
