@@ -14,7 +14,7 @@ for module in ("fcntl", "pty", "resource", "termios", "tty"):
 for name in ("fork", "forkpty", "getloadavg", "sched_getaffinity", "wait"):
     if hasattr(os, name):
         delattr(os, name)
-for name in ("SIGALRM", "SIGHUP", "SIGKILL", "SIGPIPE"):
+for name in ("SIGALRM", "SIGHUP", "SIGKILL", "SIGPIPE", "setitimer"):
     if hasattr(signal, name):
         delattr(signal, name)
 multiprocessing.get_all_start_methods = lambda: ["spawn"]

@@ -362,19 +362,21 @@ def test_the_sentence_at_ctrl_c_is_true(tmp_path):
 # ------------------------------------------------------------------------------------------------ files of the user
 
 
-@pytest.mark.parametrize(
-    ("read", "written"), [("prompt_file", "log"), ("corpus", "log"), ("ngram_table", "json"), ("trace", "json")]
-)
+@pytest.mark.parametrize(("read", "written"), [("prompt_file", "log"), ("corpus", "log"), ("ngram_table", "json")])
 def test_no_output_takes_the_place_of_an_input(read, written, tmp_path, at_once, monkeypatch):
     monkeypatch.chdir(tmp_path)
     name = "a.log" if written == "log" else "a.json"
     Path(name).write_text("precious\n")
     words = ["prompts"] if written == "log" else []
-    name_of_trace = {"trace": "a.jsonl"}.get(read, name)
-    if read == "trace":
-        os.symlink(name, name_of_trace)
-    message = at_once([*words, f"--{read}", name_of_trace, f"--{written}", f"./{name}", *FEW])
+    message = at_once([*words, f"--{read}", name, f"--{written}", f"./{name}", *FEW])
     assert "name one file" in message and Path(name).read_text() == "precious\n"
+
+
+@needs_links
+def test_one_file_under_two_names(tmp_path, at_once, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    os.symlink("a.json", "a.jsonl")
+    assert "name one file" in at_once(["--trace", "a.jsonl", "--json", "a.json", *FEW])
 
 
 @needs_links

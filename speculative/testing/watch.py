@@ -38,7 +38,7 @@ class Endless(BaseException):
 @contextlib.contextmanager
 def patience():
     """Raise Endless in the block after PATIENCE seconds; only in the main thread, and on systems with SIGALRM."""
-    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+    if not hasattr(signal, "SIGALRM") or threading.current_thread() is not threading.main_thread():
         yield
         return
 
