@@ -186,6 +186,7 @@ def early_exit(context, n=None):
 
 
 def has_layers(context):
+    """Whether the target has layers after --exit_layer."""
     return context.request.exit_layer < context.target.hparams.n_layer
 
 

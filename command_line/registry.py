@@ -68,8 +68,10 @@ DRAFTERS = {
             "recycling", builders.recycling, "a tree of what the target said after the same tokens before",
             draws=False, trees=True, variants=lambda context: {},
         ),
-        DrafterKind("early_exit", builders.early_exit, "the target's own first layers", variants=builders.early_exits,
-            suits=builders.has_layers),
+        DrafterKind(
+            "early_exit", builders.early_exit, "the target's own first layers", variants=builders.early_exits,
+            suits=builders.has_layers,
+        ),
         DrafterKind(
             "heads", builders.heads, "a tree from heads on the target's last hidden state (tiny-target has some)",
             draws=False, trees=True, variants=lambda context: {}, suits=builders.has_heads,

@@ -43,8 +43,8 @@ class EarlyExit:
 
     def __getstate__(self):
         """Of a copy: empty caches, since another thread may be writing to these."""
-        h, n = self.hparams, self.n_layers
-        first, rest = (KVCache(n, h.n_head, h.n_ctx, h.d_head) for n in (n, h.n_layer - n))
+        h, n_first = self.hparams, self.n_layers
+        first, rest = (KVCache(n, h.n_head, h.n_ctx, h.d_head) for n in (n_first, h.n_layer - n_first))
         fresh = {"first": first, "rest": rest, "hidden": np.empty_like(self.hidden), "cached": TokenTree()}
         return {**vars(self), **fresh, "lock": Lock()}
 

@@ -78,9 +78,8 @@ def find_on_disk(size, models_dir):
 def cached_on_disk(repository):
     """The folders in Hugging Face's cache, if any, with the main version of a model; they are read in place."""
     home = os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface"
-    cache = Path(
-        os.path.expanduser(os.environ.get("HF_HUB_CACHE") or Path(home) / "hub")
-    )  # "~" where nobody is at home
+    cache = Path(os.environ.get("HF_HUB_CACHE") or Path(home) / "hub")
+    cache = Path(os.path.expanduser(cache))  # unchanged where there is no home folder
     for owner in ("openai-community--", ""):  # the second is its older name
         folder = cache / f"models--{owner}{repository}"
         try:

@@ -86,7 +86,7 @@ def cost(size, n_rows):
 
 
 def worthwhile(size, n_rows):
-    """The number of threads that pays for such a product, or for work of its cost."""
+    """The number of threads that pays for a product of n_rows rows with `size` weights, or for work of its cost."""
     return min(cost(size, n_rows) // WORTH + 1, n_threads() if n_rows < MANY else n_threads_for_prompts())
 
 

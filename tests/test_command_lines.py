@@ -123,7 +123,9 @@ def test_right_options_of_a_comparison(arguments, tmp_path):
 
 @pytest.mark.parametrize(("drafter", "rule"), sorted(set(itertools.product(DRAFTERS, RULES)) - set(FIT)))
 def test_a_tree_needs_a_rule_for_trees(drafter, rule, tmp_path):
-    refused(run(*SMALL[2:6], "--drafter", drafter, "--verifier", rule, cwd=tmp_path))
+    result = run(*SMALL[2:6], "--drafter", drafter, "--verifier", rule, cwd=tmp_path)
+    refused(result)
+    assert f"--drafter {drafter} needs a verifier that takes trees" in result.stderr
 
 
 @pytest.mark.parametrize("command", [command.name for command in EXPERIMENTS])
