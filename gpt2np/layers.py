@@ -26,9 +26,10 @@ from functools import lru_cache
 import numpy as np
 
 from .cache import KVCache
-from .matmul import product, skips_zeros, strategy_of
-from .threads import in_parts
+from .matmul import padded, product, skips_zeros, strategy_of
+from .threads import MANY, in_parts
 
+LONG = 384  # tokens; attention takes a prompt that is as long in halves
 GELU_SCALE = math.sqrt(2 / math.pi)
 
 
@@ -104,6 +105,12 @@ def attention(x, c_attn, c_proj, n_head, cache=None, mask=None):
 
 def attend(q, keys, values, mask, strategy):
     """The sums of softmax(q k / √d_head + mask) v before the division, [n_head, n_new, d_head + 1], padded."""
+    if len(mask) >= LONG:  # the first half need not look at all columns
+        half = len(mask) // 2
+        n_seen = 1 + np.flatnonzero((mask[:half] == 0).any(axis=0))[-1]
+        n = padded(n_seen, keys.shape[2], strategy)
+        first = attend(q[:, :half], keys[..., :n], values[:, :n], mask[:half], strategy)
+        return np.concatenate([first, attend(q[:, half:], keys, values, mask[half:], strategy)], axis=1)
 
     def of_heads(q, keys, values):
         scores = product(q, keys, strategy)  # -> [n_head, n_new, n_columns]
@@ -115,7 +122,8 @@ def attend(q, keys, values, mask, strategy):
         weights = np.exp(scores, out=scores)  # 2. the numerator of the softmax
         return product(weights, values, strategy)  # 4. the last column sums the weights
 
-    return in_parts(of_heads, (q, keys, values), keys.size, n_rows=q.shape[1])
+    sums = np.empty((*q.shape[:2], values.shape[2]), np.float32)
+    return in_parts(of_heads, (q, keys, values), sums, keys.size, n_rows=len(mask))
 
 
 def closed_up(q, keys, values, mask, strategy):
@@ -138,7 +146,7 @@ def closed_up(q, keys, values, mask, strategy):
 def mlp(x, c_fc, c_proj):
     """Two linear layers with a gelu between them, applied to each token separately."""
     hidden = linear(x, **c_fc)  # [n_new, n_embd] -> [n_new, 4 * n_embd]
-    hidden = in_parts(gelu, (hidden,), 48 * hidden.shape[1], n_rows=len(x))  # an entry costs about 48 products
+    hidden = in_parts(gelu, (hidden,), hidden, 48 * hidden.shape[1], n_rows=len(x), most=MANY)  # 48 products an entry
     return linear(hidden, **c_proj)  # -> [n_new, n_embd]
 
 

@@ -11,8 +11,6 @@ Next: cores.py
 import os
 import threading
 
-import numpy as np
-
 from .cores import n_threads, n_threads_for_prompts
 
 WORTH = 1_000_000  # the cost, see `cost`, for each thread after the first
@@ -111,15 +109,17 @@ def divide(work, n, size, n_rows, most=None):
     share(work, slices(n, n_takers, cost(size, n_rows), most), n_takers)
 
 
-def in_parts(f, arrays, size, n_rows):
-    """f(*arrays) in as many threads as pay, for an f that treats the entries of the first axes one by one."""
-    if worthwhile(size, n_rows) == 1:
+def in_parts(f, arrays, out, size, n_rows, most=None):
+    """f(*arrays) in as many threads as pay, for an f that treats the entries of the first axes one by one.
+
+    The result is a new array, or `out`, which may be one of the arrays; other arguments as in `divide`.
+    """
+    if worthwhile(size, n_rows) == 1 and n_rows < MANY:
         return f(*arrays)
-    found = {}
 
     def work(parts):
         for some in parts:
-            found[some.start] = f(*(array[some] for array in arrays))
+            out[some] = f(*(array[some] for array in arrays))
 
-    divide(work, len(arrays[0]), size, n_rows)
-    return np.concatenate([found[begin] for begin in sorted(found)])
+    divide(work, len(out), size, n_rows, most)
+    return out

@@ -117,7 +117,7 @@ def test_the_forward_pass_stays_small():
     """A budget for each file that a pass goes through, in code lines; reference.py is the page to print."""
     budget = {
         "reference": 45,
-        "layers": 80,
+        "layers": 90,
         "cache": 35,
         "token_tree": 65,
         "model": 90,

@@ -17,7 +17,7 @@ from systems import needs_safe_fork
 
 from gpt2np import GPT2, HParams, matmul, panels, threads
 from gpt2np.cache import KVCache
-from gpt2np.layers import attend, mlp
+from gpt2np.layers import attend, mlp, triangle
 from gpt2np.matmul import Embedding, pack, product
 from speculative import AutoregressiveSampler, ModelDrafter, Sampling, SpeculativeSampler
 
@@ -100,8 +100,20 @@ def test_also_in_several_threads(strategy, n_threads, monkeypatch):
     assert min(1, n_threads - 1) <= len(threads.idle) <= n_threads - 1
 
 
+@pytest.mark.parametrize("n_threads", [1, 3], indirect=True)
+def test_attention_takes_a_long_prompt_in_parts(strategy, n_threads):
+    q, keys, values, mask = random(2, 400, 16), random(2, 16, 512, seed=1), random(2, 512, 32, seed=2), triangle(512)
+    whole = attend(q, keys, values, mask[100:500], strategy)
+    for some in (slice(0, 1), slice(190, 203), slice(300, 400)):
+        assert attend(q[:, some], keys, values, mask[100:500][some], strategy).tobytes() == whole[:, some].tobytes()
+    values = np.where(np.arange(512)[:, None] < 384, values, np.float32("nan"))  # a weight of 0 does not hide these
+    unseen = np.isnan(attend(q, keys, values, mask[100:500], strategy)).any(axis=(0, 2))
+    assert not unseen[:200].any() and unseen[200:].all()  # the first half sees 300 tokens
+
+
 @pytest.mark.parametrize(("n_rows", "n_workers"), [(31, 1), (32, 4)])
 def test_a_prompt_may_use_more_threads(monkeypatch, n_rows, n_workers):
+    matmul.describe()  # the probe has products, too
     monkeypatch.setattr(threads, "n_threads", lambda: 2)
     monkeypatch.setattr(threads, "n_threads_for_prompts", lambda: 5)
     monkeypatch.setattr(threads, "WORTH", 1)
@@ -159,12 +171,12 @@ def test_an_interrupted_product_leaves_the_workers_to_the_next(n_threads, monkey
 
     n_interrupted = 0
     for _ in range(20):
-        monkeypatch.setattr(threads.np, "matmul", interrupted)
+        monkeypatch.setattr(np, "matmul", interrupted)
         try:
             x @ w
         except KeyboardInterrupt:  # else the workers took all of it
             n_interrupted += 1
-        monkeypatch.setattr(threads.np, "matmul", matmul_of_numpy)
+        monkeypatch.setattr(np, "matmul", matmul_of_numpy)
         assert (x @ w).tobytes() == expected.tobytes()
     assert n_interrupted > 0
     assert threading.active_count() < n_before + 10  # now and then one more, where a product was still running
