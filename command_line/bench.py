@@ -20,7 +20,7 @@ from gpt2np.params import build_params, param_shapes
 from .columns import Columns
 from .files import deliver
 from .models import load
-from .passes import summary, times
+from .passes import hand_over, summary, times
 from .views import show
 
 SMALL = 50_000_000  # parameters
@@ -37,7 +37,7 @@ def bench(request, parts):
     strategies, sizes = request.listed("strategies"), request.listed("sizes")
     with_transformers = "transformers" in strategies
     parts.expect(len(sizes) + with_transformers)
-    report = {"matmul": matmul.describe(), "models": []}
+    report = {"matmul": matmul.describe(), "hand_over_seconds": hand_over(matmul.n_threads()), "models": []}
     for size in sizes:
         report["models"].append(parts.keep(size, partial(measure, size, strategies, request, parts)))
     first, last = (m["strategies"][m["strategy"]] for m in (report["models"][0], report["models"][-1]))
@@ -101,12 +101,13 @@ def page(report):
         head = f"{model['name']}, {model['weights']} weights: {size:.3f} GB, "
         head += f"the memory's limit {1e3 * limit:.2f} ms a pass ({size / limit:.1f} GB/s)"
         blocks.append(f"{head}\n\n{table.page(rows)}\n")
-    names = [model["name"] for model in report["models"]]
+    names, matmul_here = [model["name"] for model in report["models"]], report["matmul"]
+    sharing = f"; sharing costs {1e3 * report['hand_over_seconds']:.2f} ms a product here, up to four times a layer"
     blocks.append(f"""\
 c = {report["c"]:.3f}: one token of {names[0]} over one of {names[-1]}
 limit    the fastest time in which all weights were read here: bare matrix-vector products, or a pass for one token
 threads  the most that a product of a few rows uses; panels, rows and eights use one for a small product, and up to
-         {report["matmul"]["n_threads_for_prompts"]} for a prompt's
+         {matmul_here["n_threads_for_prompts"]} for a prompt's{sharing if matmul_here["n_threads"] > 1 else ""}
 """)
     if found := report.get("generation"):
         head = f"{found['target']} with {found['draft']}, K = {found['K']}, greedy, "

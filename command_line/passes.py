@@ -12,7 +12,7 @@ import gpt2np
 from gpt2np import matmul
 from gpt2np.cache import KVCache
 from gpt2np.model import packed
-from gpt2np.threads import n_threads
+from gpt2np.threads import n_threads, share
 
 from .views import progress
 
@@ -55,6 +55,22 @@ def times(model, strategies, rows, context, prompt, repeats, runner_of):
     found = {key: np.quantile(some, (0.25, 0.5, 0.75)).tolist() for key, some in seconds.items()}
     found["limit", 1][0] = min(min(some) for (_, what), some in seconds.items() if what == 1)
     return found
+
+
+def hand_over(n, repeats=300, pause=1e-4):
+    """Seconds (median) that n threads take for a job without work, `pause` seconds after the one before.
+
+    That is what a product costs which they share, beside its arithmetic. The pause is about that between two products.
+    """
+    seconds = []
+    for _ in range(repeats):
+        started = perf_counter()
+        while perf_counter() < started + pause:
+            pass
+        started = perf_counter()
+        share(list, range(n), n)
+        seconds.append(perf_counter() - started)
+    return float(np.median(seconds))
 
 
 def limit(model):

@@ -595,6 +595,8 @@ def test_bench_measures_each_strategy(tmp_path):
             assert entry["threads"] >= 1
     seconds = [model["strategies"][model["strategy"]]["seconds"]["1"][1] for model in (draft, target)]
     assert data["c"] == seconds[0] / seconds[1] and "generation" not in data
+    sharing = f"; sharing costs {1e3 * data['hand_over_seconds']:.2f} ms a product here, up to four times a layer\n"
+    assert data["hand_over_seconds"] > 0 and (sharing in page.stdout) == (data["matmul"]["n_threads"] > 1)
     assert len(re.findall(r"^(panels|rows|eights|plain) +\d+ +\d+\.\d\d ± ", page.stdout, re.M)) == 8
 
 
