@@ -145,20 +145,23 @@ def response_to(url, headers):
     """The response to a GET: its headers have arrived, its body is still to be read."""
     import requests  # here, since most runs download nothing and its import takes as long as NumPy's
 
+    received = []  # with those of redirects, which requests leaves open if it cannot follow them
+    options = {"stream": True, "timeout": TIMEOUT, "hooks": {"response": lambda one, **_: received.append(one)}}
     try:
-        response = within(PATIENCE, requests.get, url, headers=headers, stream=True, timeout=TIMEOUT)
-    except requests.Timeout:
-        raise TryAgain(f"no response within {TIMEOUT[1]} seconds") from None
-    except TimeoutError:
-        raise TryAgain(f"no complete response within {PATIENCE} seconds") from None
-    except (requests.ConnectionError, requests.exceptions.ChunkedEncodingError) as error:
-        raise TryAgain(f"the connection failed ({reason(error)})") from None
-    except Exception as error:  # of many types: a URL can be wrong in many ways
-        raise DownloadError(f"the request failed ({reason(error)})") from None
-    try:
+        try:
+            response = within(PATIENCE, requests.get, url, headers=headers, **options)
+        except requests.Timeout:
+            raise TryAgain(f"no response within {TIMEOUT[1]} seconds") from None
+        except TimeoutError:
+            raise TryAgain(f"no complete response within {PATIENCE} seconds") from None
+        except (requests.ConnectionError, requests.exceptions.ChunkedEncodingError) as error:
+            raise TryAgain(f"the connection failed ({reason(error)})") from None
+        except Exception as error:  # of many types: a URL can be wrong in many ways
+            raise DownloadError(f"the request failed ({reason(error)})") from None
         yield response
     finally:
-        hang_up(response)
+        for response in received:
+            hang_up(response)
 
 
 def pieces(response):

@@ -150,7 +150,6 @@ def test_retry_after_is_respected(server, tmp_path, monkeypatch, value, seconds)
     ["http://[::1", "http://..", "http://" + "a" * 70 + ".x", "http://\xff/", "file:///etc/passwd", "ftp://127.0.0.1/f"]
     + ["http://127.0.0.1:99999/", "http://127.0.0.1:-1/", "http://\x00/", "//", "http:///x", "data:,x", "http://a\tb/"],
 )
-@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")  # of requests, where it cannot read a redirect
 def test_a_redirect_to_nowhere_is_an_error_of_this_library(server, tmp_path, target):
     server.faults["/f"] = redirect(target)
     with pytest.raises(DownloadError, match=r"the request failed|the connection failed|the server answered"):
