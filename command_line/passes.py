@@ -62,6 +62,7 @@ def hand_over(n, repeats=300, pause=1e-4):
 
     That is what a product costs which they share, beside its arithmetic. The pause is about that between two products.
     """
+    sleep(0.1)  # threads of BLAS that still spin keep the cores awake
     seconds = []
     for _ in range(repeats):
         started = perf_counter()
