@@ -101,13 +101,15 @@ def page(report):
         head = f"{model['name']}, {model['weights']} weights: {size:.3f} GB, "
         head += f"the memory's limit {1e3 * limit:.2f} ms a pass ({size / limit:.1f} GB/s)"
         blocks.append(f"{head}\n\n{table.page(rows)}\n")
-    names, matmul_here = [model["name"] for model in report["models"]], report["matmul"]
+    names, chosen = [model["name"] for model in report["models"]], report["matmul"]
     sharing = f"; sharing costs {1e3 * report['hand_over_seconds']:.2f} ms a product here, up to four times a layer"
+    if chosen["n_threads"] == 1:
+        sharing = ""
     blocks.append(f"""\
 c = {report["c"]:.3f}: one token of {names[0]} over one of {names[-1]}
 limit    the fastest time in which all weights were read here: bare matrix-vector products, or a pass for one token
 threads  the most that a product of a few rows uses; panels, rows and eights use one for a small product, and up to
-         {matmul_here["n_threads_for_prompts"]} for a prompt's{sharing if matmul_here["n_threads"] > 1 else ""}
+         {chosen["n_threads_for_prompts"]} for a prompt's{sharing}
 """)
     if found := report.get("generation"):
         head = f"{found['target']} with {found['draft']}, K = {found['K']}, greedy, "

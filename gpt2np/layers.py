@@ -29,7 +29,7 @@ from .cache import KVCache
 from .matmul import padded, product, skips_zeros, strategy_of
 from .threads import MANY, in_parts
 
-LONG = 384  # tokens; attention takes a prompt that is as long in halves
+LONG = 384  # tokens; from here on, attention takes a prompt in halves
 GELU_SCALE = math.sqrt(2 / math.pi)
 
 

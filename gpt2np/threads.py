@@ -1,10 +1,11 @@
 """Products, attention and gelu divided among several threads, as many as pay.
 
 NumPy releases the interpreter's lock while it computes, so other threads can compute at the same time. Handing over
-work takes two raw locks per thread, the cheapest way in Python, and still costs some tens of microseconds. That is as
-long as a product of the bundled models for a few tokens, which therefore stays on one thread, and little compared with
-one of GPT-2's own. All threads take slices of the work from one iterator, so a slow core takes fewer and delays nobody.
-Each number is computed by the same call whichever thread makes it: the number of threads changes no bit.
+work takes two raw locks per thread, the cheapest way in Python, and still costs tens of microseconds, or hundreds on a
+virtual machine (`python main.py bench` says). That is as long as a product of the bundled models for a few tokens,
+which therefore stays on one thread, and little compared with one of GPT-2's own. All threads take slices of the work
+from one iterator, so a slow core takes fewer and delays nobody. Each number is computed by the same call whichever
+thread makes it: the number of threads changes no bit.
 Next: cores.py
 """
 
