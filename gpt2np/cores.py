@@ -41,17 +41,21 @@ def usable(most):
 
 def fast_cores():
     """The number of physical cores that this process may run on, without those made to save energy."""
-    try:
-        cpus = os.sched_getaffinity(0)
-    except (AttributeError, OSError):  # as on other systems
-        cpus = range(os.cpu_count() or 1)
     folder = SYSTEM / "devices" / "system" / "cpu"
-    capacity = {cpu: read(folder / f"cpu{cpu}" / "cpu_capacity").strip() for cpu in cpus}  # ARM: 1024 for the fastest
-    speed = {cpu: int(capacity[cpu]) if capacity[cpu].isdecimal() else 1 for cpu in cpus}
-    fast = {cpu for cpu in cpus if speed[cpu] >= max(speed.values()) / 2}
+    capacity = {cpu: read(folder / f"cpu{cpu}" / "cpu_capacity").strip() for cpu in cpus()}  # ARM: 1024 for the fastest
+    speed = {cpu: int(capacity[cpu]) if capacity[cpu].isdecimal() else 1 for cpu in capacity}
+    fast = {cpu for cpu in speed if speed[cpu] >= max(speed.values()) / 2}
     if performance := numbers(read(SYSTEM / "devices" / "cpu_core" / "cpus")) & fast:  # Intel, with two kinds of cores
         fast = performance
     return len({read(folder / f"cpu{cpu}" / "topology" / "thread_siblings_list") or cpu for cpu in fast})
+
+
+def cpus():
+    """The processors that this process may run on, as the system numbers them."""
+    try:
+        return os.sched_getaffinity(0)
+    except (AttributeError, OSError):  # as on other systems
+        return range(os.cpu_count() or 1)
 
 
 def quota():

@@ -1,18 +1,18 @@
 """Products, attention and gelu divided among several threads, as many as pay.
 
 NumPy releases the interpreter's lock while it computes, so other threads can compute at the same time. Handing over
-work takes two raw locks per thread, the cheapest way in Python, and still costs tens of microseconds, or hundreds on a
-virtual machine (`python main.py bench` says). That is as long as a product of the bundled models for a few tokens,
-which therefore stays on one thread, and little compared with one of GPT-2's own. All threads take slices of the work
-from one iterator, so a slow core takes fewer and delays nobody. Each number is computed by the same call whichever
-thread makes it: the number of threads changes no bit.
-Next: cores.py
+work takes two signals per thread (signals.py), and costs tens of microseconds (`python main.py bench` says how many).
+That is as long as a product of the bundled models for a few tokens, which therefore stays on one thread, and little
+compared with one of GPT-2's own. All threads take slices of the work from one iterator, so a slow core takes fewer and
+delays nobody. Each number is computed by the same call whichever thread makes it: the number of threads changes no bit.
+Next: signals.py
 """
 
 import os
 import threading
 
-from .cores import n_threads, n_threads_for_prompts
+from .cores import cpus, n_threads, n_threads_for_prompts
+from .signals import Signal
 
 WORTH = 1_000_000  # the cost, see `cost`, for each thread after the first
 LEAST = 500_000  # the least cost of a slice
@@ -27,25 +27,25 @@ class Lock(type(threading.RLock())):
 
 
 class Worker:
-    """Another thread, waiting for work. Its lock `go` starts a job; the job's own lock says that it is done."""
+    """Another thread, waiting for work. Its signal `go` starts a job; the job's own signal says that it is done."""
 
     def __init__(self):
-        self.go = threading.Lock()
-        self.go.acquire()
+        self.go = Signal()
         self.pid = os.getpid()
         threading.Thread(target=self.work, daemon=True).start()
 
     def work(self):
+        awake = False
         while True:
-            self.go.acquire()
-            work, parts, done, errors = self.job
+            self.go.wait(awake)
+            work, parts, done, errors, awake = self.job
             try:
                 work(parts)
             except Exception as error:  # such as a MemoryError: the waiting thread raises it
                 errors.append(error)
             self.job = work = parts = errors = None
             idle.append(self)  # done here: the waiting thread may be interrupted
-            done.release()
+            done.give()
 
 
 idle = []  # workers without a job
@@ -62,19 +62,18 @@ def free_worker():
 
 def share(work, parts, n):
     """Call work(iterator) in n threads, this one included; the iterator gives each part once, to one of them."""
-    parts, jobs, errors = iter(parts), [], []
+    parts, jobs, errors, awake = iter(parts), [], [], n <= len(cpus())
     for _ in range(n - 1):
         try:
-            worker, done = free_worker(), threading.Lock()
+            worker, done = free_worker(), Signal()
         except RuntimeError:  # no more threads can be started: those that run do the work
             break
-        done.acquire()
-        worker.job = work, parts, done, errors
-        worker.go.release()
+        worker.job = work, parts, done, errors, awake
+        worker.go.give()
         jobs.append(done)
     work(parts)
     for done in jobs:
-        done.acquire()
+        done.wait(awake)
     if errors:
         raise errors[0]
 
