@@ -96,7 +96,7 @@ def slices(n, n_takers, cost, most=None):
     """
     found, begin, least = [], 0, -(-n * LEAST // cost)
     while begin < n:
-        step = max(least, (n - begin) // (2 * n_takers)) if n_takers > 1 else n
+        step = max(least, 2 * (n - begin) // (3 * n_takers)) if n_takers > 1 else n
         end = min(n, begin + min(step, most or n))
         found.append(slice(begin, end))
         begin = end
