@@ -12,7 +12,7 @@ thousand times, in place, it waits until another thread sets this byte.
     >>> bool(np.logical_or.reduce(looks))  # after the first look
     True
 
-One row of looks more, at a byte that nobody sets, is a pause of some microseconds: the other thread holds the
+One row of looks more, at a byte that nobody sets, is a pause of ten or twenty microseconds: the other thread holds the
 interpreter's lock when it gives the signal, and whoever finds that lock taken falls asleep after all.
 Next: cores.py
 """
