@@ -1,4 +1,4 @@
-"""Memory: arrays that begin where a line of the cache begins, and pages of a mapped file that are given back.
+"""Memory: arrays that begin where a line of the cache begins, pages of a mapped file given back, freed memory kept.
 
 A processor reads memory in lines of 64 bytes, and a register of the kernels may be as long. NumPy's arrays begin at any
 multiple of 16 bytes, large ones usually 16 bytes after a line: then a register of that length takes two reads instead
@@ -28,3 +28,13 @@ def give_back(array):
         array = array.base
     if isinstance(array, mmap.mmap) and memoryview(array).readonly and hasattr(array, "madvise"):
         array.madvise(mmap.MADV_DONTNEED)
+
+
+def keep_freed():
+    """Let the C library keep the memory of freed arrays for the next ones, up to about 64 MiB.
+
+    The system clears each page that it hands out, and a prompt of 256 tokens would get thousands of new ones in every
+    layer. glibc keeps arrays that are smaller than the largest one freed so far, of up to 32 MiB: this one, which takes
+    no memory because nothing is written to it. Other C libraries have rules of their own.
+    """
+    np.empty(31 * 2**20, np.uint8)

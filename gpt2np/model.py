@@ -15,6 +15,7 @@ import numpy as np
 from .cache import KVCache
 from .layers import block, layer_norm
 from .matmul import Embedding, beyond_panels, pack, skips_zeros, strategy
+from .memory import keep_freed
 from .threads import Lock, n_threads
 from .token_tree import TokenTree, check_tokens, kept_slots
 
@@ -116,6 +117,7 @@ class GPT2:
         self.cached = TokenTree()  # the first cache.length of these tokens are in the cache
         self.hidden = np.empty((0, hparams.n_embd), np.float32)
         self.lock = Lock()
+        keep_freed()
 
     def __getstate__(self):
         """Of a copy: an empty cache, since another thread may be writing to this one."""

@@ -1,12 +1,14 @@
 import copy
 import os
 import pickle
+import platform
+import subprocess
 import sys
 import threading
 
 import numpy as np
 import pytest
-from helpers import random_gpt2, random_tensors
+from helpers import ROOT, random_gpt2, random_tensors
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -282,3 +284,21 @@ def test_a_context_too_long_for_panels_has_rows():
     for n_ctx, d_head, chosen in ((1024, 64, name), (8192, 64, "rows"), (2048, 256, "rows")):
         model = random_gpt2(HParams(n_vocab=5, n_ctx=n_ctx, n_embd=d_head, n_head=1, n_layer=1))
         assert model.params["wte"].T.strategy == (chosen if name == "panels" else name)
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries have rules of their own")
+def test_the_memory_of_freed_arrays_is_kept_for_the_next():
+    """3 MB arrays, as a prompt makes them: without new pages from the system once a model exists."""
+    code = """
+import resource, numpy as np, gpt2np
+model, _ = gpt2np.load("tiny-draft")
+def faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(10):
+        [np.ones(3 * 2**18, np.float32) for _ in range(6)]
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+faults()
+print(faults())
+"""
+    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, timeout=60, check=True)
+    assert int(run.stdout) < 768  # of 4 KiB: fewer than one array has
