@@ -49,6 +49,7 @@ class Worker:
 
 
 idle = []  # workers without a job
+sharing = []  # the number of threads of each call of `share` in progress
 
 
 def free_worker():
@@ -62,18 +63,23 @@ def free_worker():
 
 def share(work, parts, n):
     """Call work(iterator) in n threads, this one included; the iterator gives each part once, to one of them."""
-    parts, jobs, errors, awake = iter(parts), [], [], n <= len(cpus())
-    for _ in range(n - 1):
-        try:
-            worker, done = free_worker(), Signal()
-        except RuntimeError:  # no more threads can be started: those that run do the work
-            break
-        worker.job = work, parts, done, errors, awake
-        worker.go.give()
-        jobs.append(done)
-    work(parts)
-    for done in jobs:
-        done.wait(awake)
+    parts, jobs, errors = iter(parts), [], []
+    sharing.append(n)
+    awake = sum(sharing) <= len(cpus())  # else a thread that waits would keep another one from its work
+    try:
+        for _ in range(n - 1):
+            try:
+                worker, done = free_worker(), Signal()
+            except RuntimeError:  # no more threads can be started: those that run do the work
+                break
+            worker.job = work, parts, done, errors, awake
+            worker.go.give()
+            jobs.append(done)
+        work(parts)
+        for done in jobs:
+            done.wait(awake)
+    finally:
+        sharing.remove(n)
     if errors:
         raise errors[0]
 

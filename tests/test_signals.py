@@ -78,8 +78,9 @@ def test_the_looks_end_with_the_signal_in_this_numpy():
     assert signals.looking_ends()
 
 
-@pytest.mark.parametrize("n_cpus", [1, 2, 8])
-def test_more_threads_than_processors_wait_asleep(monkeypatch, n_cpus):
+@pytest.mark.parametrize(("n_cpus", "others"), [(1, []), (2, []), (8, []), (8, [3, 3]), (8, [3, 4])])
+def test_more_threads_than_processors_wait_asleep(monkeypatch, n_cpus, others):
+    """Counting those of other calls at the same time."""
     waits = []
 
     class Recorded(Signal):
@@ -90,10 +91,14 @@ def test_more_threads_than_processors_wait_asleep(monkeypatch, n_cpus):
     monkeypatch.setattr(threads, "idle", [])
     monkeypatch.setattr(threads, "Signal", Recorded)
     monkeypatch.setattr(threads, "cpus", lambda: range(n_cpus))
+    monkeypatch.setattr(threads, "sharing", list(others))
     for _ in range(3):
         threads.share(list, range(10), 2)
-    n_asleep = 1 if n_cpus >= 2 else len(waits)  # a new worker waits asleep for its first job
+    n_asleep = 1 if 2 + sum(others) <= n_cpus else len(waits)  # a new worker waits asleep for its first job
     assert waits.count(False) == n_asleep and len(waits) >= 6
+    with pytest.raises(ZeroDivisionError):
+        threads.share(lambda parts: 1 // 0, range(10), 2)
+    assert threads.sharing == others
 
 
 def test_where_the_looks_would_not_end_a_thread_waits_asleep(monkeypatch):
