@@ -18,8 +18,9 @@ The strategies differ in the shape of a block, and in the number of rows in one 
                 add the terms in order, whatever the number of rows. Batch-invariant with some kernels only.
     "rows"      one row, and blocks that are transposed in memory, as the routine for a single row likes them. Each
                 product is the same call whatever the number of rows: invariant by construction.
-    "eights"    always eight rows, some of them zeros, and small blocks. Also the same call for any number of rows, if a
-                row's place among the eight does not matter (the probe in matmul.py looks).
+    "eights"    always eight rows, some of them zeros, and blocks half as deep: OpenBLAS shares larger products among
+                threads of its own. Also the same call for any number of rows, if a row's place among the eight does not
+                matter (the probe in matmul.py looks).
 
 With "rows", more rows cost more. With "eights", two to eight cost what one costs, but one row costs eight times the
 arithmetic. A model that does not fit into the cache waits for its weights in any case, and five rows become cheaper; a
@@ -35,8 +36,9 @@ import numpy as np
 from .memory import aligned_zeros, give_back
 from .threads import divide, worthwhile
 
-BLOCK = {"panels": (1024, 64), "rows": (1024, 64), "eights": (64, 256)}  # most rows and columns of a block
+BLOCK = {"panels": (1024, 64), "rows": (1024, 64), "eights": (512, 64)}  # most rows and columns of a block
 N_ROWS = {"panels": 12, "rows": 1, "eights": 8}  # most rows of x in one product
+MANY = 128  # rows; from here on, a copy costs more than a call for each panel
 SMALL = 1_000_000  # multiplications; up to this many, OpenBLAS uses its kernels for small matrices
 SUMS = 65536  # partial sums of a product that stay in a core's cache, next to a block; at least one group's are there
 
@@ -104,24 +106,29 @@ class Panels:
 
         out is [n_panels, n_groups, n_rows, width]. A product takes some panels and a bunch of groups, as many as leave
         their partial sums in the cache until they are added up. NumPy computes in the order of `sums` in memory: panel
-        by panel, so that all groups of the bunch use a panel while it is in the cache.
+        by panel, so that all groups of the bunch use a panel while it is in the cache. Many rows and one block need no
+        `sums`: then a product takes a single panel.
         """
         n_blocks, n_groups, n_rows, _ = x.shape
         n_panels, *_, width = out.shape
         n_sums = n_blocks * n_rows * width  # of one panel and one group
-        step = min(n_groups, max(1, SUMS // n_sums))
+        step = -(-n_groups // -(-n_groups * n_sums // SUMS))  # bunches of about the same size
         bunches = [slice(i, i + step) for i in range(0, n_groups, step)]
-        most = max(1, SUMS // (n_sums * step))
+        direct = n_blocks == 1 and n_new >= MANY
+        most = 1 if direct else max(1, SUMS // (n_sums * step))
 
         def work(parts):
             scratch = np.empty(most * step * n_sums, np.float32)
             for some in parts:
                 for bunch in bunches:
                     rows, panels = x[:, bunch], self.blocks[some, :, None]
-                    shape = len(panels), *rows.shape[:3], width  # [n_some, n_blocks, n_bunch, n_rows, width]
-                    sums = scratch[: math.prod(shape)].reshape(shape)
-                    np.matmul(rows, panels, sums)
-                    np.add.reduce(sums, axis=1, out=out[some, bunch])
+                    if direct:
+                        np.matmul(rows, panels, out[some, None, bunch])
+                    else:
+                        shape = len(panels), *rows.shape[:3], width  # [n_some, n_blocks, n_bunch, n_rows, width]
+                        sums = scratch[: math.prod(shape)].reshape(shape)
+                        np.matmul(rows, panels, sums)
+                        np.add.reduce(sums, axis=1, out=out[some, bunch])
 
         divide(work, n_panels, self.blocks.size, n_new, most)
 
@@ -143,14 +150,17 @@ class Panels:
 def grouped(x, max_rows, strategy):
     """The rows of x [..., n_new, n_in] in groups of one product each, [..., n_groups, n_rows, n_in], zeros added.
 
-    n_rows is 1 with "rows" and max_rows with "eights"; with "panels" it is even and at most max_rows, an even number.
+    n_rows is 1 with "rows" and max_rows with "eights"; with "panels" it is even and at most max_rows, an even number:
+    of those that are more than half of it, the one that needs the fewest zeros.
     """
     *before, n_new, n_in = x.shape
     if strategy == "rows":
         return x.reshape(*before, n_new, 1, n_in)
-    n_groups = -(-n_new // max_rows)
-    n_rows = -(-n_new // n_groups)
-    n_rows = n_rows + n_rows % 2 if strategy == "panels" else max_rows
+    n_rows = max_rows
+    if strategy == "panels":
+        few, many = n_new + n_new % 2, range(max_rows, max_rows // 2, -2)
+        n_rows = few if few <= max_rows else min(many, key=lambda n_rows: -n_new % n_rows)
+    n_groups = -(-n_new // n_rows)
     if n_new < n_groups * n_rows:
         filled = np.zeros((*before, n_groups * n_rows, n_in), np.float32)
         filled[..., :n_new, :] = x
