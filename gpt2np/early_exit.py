@@ -12,8 +12,7 @@ from itertools import takewhile
 import numpy as np
 
 from .cache import KVCache
-from .layers import block
-from .model import logits, n_reusable
+from .model import logits, n_reusable, through
 from .threads import Lock
 from .token_tree import TokenTree, check_tokens, kept_slots
 
@@ -54,9 +53,10 @@ class EarlyExit:
             begin, end = min(self.rest.length, n_reusable(wanted, n_last, self.params)), len(wanted.tokens)
             self.rest.truncate(begin)
             _, mask = wanted.positions_and_mask(begin)
-            x = self.run(self.hidden[begin:end], self.params["blocks"][self.n_layers :], self.rest, mask)
+            blocks = self.params["blocks"][self.n_layers :]
+            x = through(blocks, self.hidden[begin:end], self.hparams.n_head, self.rest, mask, n_last)
             self.rest.length = end
-            return logits(x[-n_last:], self.params)
+            return logits(x, self.params)
 
     def run_first(self, tokens, n_last, parents):
         """Run the first layers for the tokens that they have not processed yet; returns the TokenTree of all tokens."""
@@ -77,15 +77,10 @@ class EarlyExit:
             positions, mask = wanted.positions_and_mask(begin)
             positions = slice(begin, end) if positions is None else positions
             x = self.params["wte"][wanted.tokens[begin:]] + self.params["wpe"][positions]
-            self.hidden[begin:end] = self.run(x, self.params["blocks"][: self.n_layers], self.first, mask)
+            blocks = self.params["blocks"][: self.n_layers]
+            self.hidden[begin:end] = through(blocks, x, self.hparams.n_head, self.first, mask)
             self.first.length = end  # set last: if the pass is interrupted, this many hidden states are right
         return wanted
-
-    def run(self, x, blocks, cache, mask):
-        """x [n_new, n_embd] after these blocks; the cache gets their keys and values, but its length is not set yet."""
-        for parameters, layer in zip(blocks, cache.layers):
-            x = block(x, parameters, self.hparams.n_head, layer, mask)
-        return x
 
     def reset(self):
         """Forget the cache."""

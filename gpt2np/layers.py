@@ -1,7 +1,7 @@
 """reference.py with a cache, in place, padded: the layers that models run. Read the two side by side.
 
 The layers are those of reference.py, in the same order and with the same results up to rounding; the softmax is a part
-of `attend`. There are five differences, each marked in the code by its number:
+of `attend`. There are six differences, each marked in the code by its number:
 
     1. Cache. x holds only the new tokens, which attend to the cached keys and values as well.
     2. In place. A step overwrites an array that the same function made: at these sizes an extra array costs as much as
@@ -11,12 +11,14 @@ of `attend`. There are five differences, each marked in the code by its number:
     4. A column of ones. Every row of the values ends in a 1, so that one product gives both the weighted sum of the
        values and the sum of the weights: the numerator and the denominator of the softmax.
     5. Trees. With a mask, a token may attend to tokens between which others lie that it does not see (token_tree.py).
+    6. Last rows. Of most tokens of a prompt, the last block has to give nothing but keys and values: nobody asks for
+       the logits that follow them.
 
 With 3. to 5., and packed weights (matmul.py), a row's result is bitwise identical whatever other rows are computed
 with it (batch-invariant). Where it pays, as for a prompt, several threads share the work (threads.py).
 Leaves out: dropout, and everything else that only training needs.
 
-Shapes: n_new tokens are computed now, n_past are in the cache, n_seq = n_past + n_new.
+Shapes: n_new tokens are computed now, n_past are in the cache, n_seq = n_past + n_new; n_last rows are asked for.
 Next: cache.py
 """
 
@@ -72,7 +74,7 @@ def triangle(n):
     return mask
 
 
-def attention(x, c_attn, c_proj, n_head, cache=None, mask=None):
+def attention(x, c_attn, c_proj, n_head, cache=None, mask=None, n_last=0):
     """softmax(q k / √d_head + mask) v: the new tokens attend to the cached tokens and to each other.
 
     Parameters
@@ -86,6 +88,8 @@ def attention(x, c_attn, c_proj, n_head, cache=None, mask=None):
     mask : array [n_new, n_seq] float32, optional
         Added to the scores: 0 where a new token attends to the token in that slot of the cache, -inf elsewhere. By
         default a token attends to its own slot and to all slots before it.
+    n_last : int, optional
+        The result has the last n_last rows; by default, all rows.
     """
     n_new, n_embd = x.shape
     d_head = n_embd // n_head
@@ -94,13 +98,14 @@ def attention(x, c_attn, c_proj, n_head, cache=None, mask=None):
     cache = cache or KVCache(1, n_head, n_new, d_head).layers[0]
     strategy = strategy_of(c_attn["w"], n_embd)
     n_past, keys, values = cache.append(k, v, strategy)  # 1. and 3.
+    q = q[:, -n_last:]  # 6. with 0, all of them
     if mask is None:
-        sums = attend(q, keys, values, triangle(cache.n_columns)[n_past : n_past + n_new], strategy)
+        sums = attend(q, keys, values, triangle(cache.n_columns)[n_past : n_past + n_new][-n_last:], strategy)
     else:
-        sums = (attend if skips_zeros(strategy) else closed_up)(q, keys, values, mask, strategy)
-    heads = np.empty((n_new, n_head, d_head), np.float32)
+        sums = (attend if skips_zeros(strategy) else closed_up)(q, keys, values, mask[-n_last:], strategy)
+    heads = np.empty((q.shape[1], n_head, d_head), np.float32)
     np.divide(sums[..., :d_head], sums[..., d_head, None], out=heads.transpose(1, 0, 2))
-    return linear(heads.reshape(n_new, n_embd), **c_proj)
+    return linear(heads.reshape(-1, n_embd), **c_proj)
 
 
 def attend(q, keys, values, mask, strategy):
@@ -150,8 +155,10 @@ def mlp(x, c_fc, c_proj):
     return linear(hidden, **c_proj)  # -> [n_new, n_embd]
 
 
-def block(x, params, n_head, cache=None, mask=None):
-    """A transformer block on the residual stream x [n_new, n_embd]; cache and mask as in `attention`."""
-    x = x + attention(layer_norm(x, **params["ln_1"]), **params["attn"], n_head=n_head, cache=cache, mask=mask)
+def block(x, params, n_head, cache=None, mask=None, n_last=0):
+    """A transformer block on the residual stream x [n_new, n_embd]; cache, mask and n_last as in `attention`."""
+    x = x[-n_last:] + attention(
+        layer_norm(x, **params["ln_1"]), **params["attn"], n_head=n_head, cache=cache, mask=mask, n_last=n_last
+    )
     x += mlp(layer_norm(x, **params["ln_2"]), **params["mlp"])  # 2. this x was made here
     return x

@@ -46,7 +46,8 @@ def forward(tokens, params, n_head, n_last=None, cache=None, positions=None, mas
         The parameter tree, see params.py.
     n_head : int
     n_last : int, optional
-        The vocabulary projection is computed for this many rows only.
+        This many rows of the last block and of the vocabulary projection are computed; of the others, only their keys
+        and values.
     cache : KVCache, optional
         Updated in place: the keys and values of the tokens are appended.
     positions : array [n_new] int, optional
@@ -62,12 +63,11 @@ def forward(tokens, params, n_head, n_last=None, cache=None, positions=None, mas
     IndexError
         If a token is not in the vocabulary.
     """
-    x = hidden_states(tokens, params, n_head, cache, positions, mask)
-    return logits(x[-n_last:] if n_last else x, params)
+    return logits(hidden_states(tokens, params, n_head, cache, positions, mask, n_last or 0), params)
 
 
-def hidden_states(tokens, params, n_head, cache=None, positions=None, mask=None):
-    """The residual stream [n_new, n_embd] after the last block; parameters as in `forward`."""
+def hidden_states(tokens, params, n_head, cache=None, positions=None, mask=None, n_last=0):
+    """The last n_last rows (0: all) of the residual stream after the last block; parameters as in `forward`."""
     n_past, n_new = (cache.length if cache else 0), len(tokens)
     if not n_new:
         raise ValueError(
@@ -78,10 +78,16 @@ def hidden_states(tokens, params, n_head, cache=None, positions=None, mask=None)
         if n_past + n_new > len(params["wpe"]):
             raise ValueError(f"expected at most n_ctx = {len(params['wpe'])} tokens, got {n_past + n_new}")
     x = params["wte"][tokens] + params["wpe"][positions]  # [n_new] -> [n_new, n_embd]
-    for i, layer in enumerate(params["blocks"]):
-        x = block(x, layer, n_head, cache.layers[i] if cache else None, mask)
+    x = through(params["blocks"], x, n_head, cache, mask, n_last)
     if cache:
         cache.length += n_new
+    return x
+
+
+def through(blocks, x, n_head, cache=None, mask=None, n_last=0):
+    """The last n_last rows (0: all) of x [n_new, n_embd] after these blocks; the cache's length is not changed."""
+    for i, params in enumerate(blocks):
+        x = block(x, params, n_head, cache and cache.layers[i], mask, n_last if i == len(blocks) - 1 else 0)
     return x
 
 
@@ -150,8 +156,9 @@ class GPT2:
             self.cache.keep(slots[: max(0, n_cached - n_prefix)])
             self.cache.truncate(n_cached)
             layout = wanted.positions_and_mask(n_cached)
-            x = hidden_states(wanted.tokens[n_cached:], self.params, self.hparams.n_head, self.cache, *layout)
-            self.hidden = x[-n_last:]
+            self.hidden = hidden_states(
+                wanted.tokens[n_cached:], self.params, self.hparams.n_head, self.cache, *layout, n_last
+            )
             return logits(self.hidden, self.params)
 
     def reset(self):

@@ -120,7 +120,7 @@ def test_the_forward_pass_stays_small():
         "layers": 90,
         "cache": 35,
         "token_tree": 65,
-        "model": 90,
+        "model": 95,
         "matmul": 160,
         "panels": 100,
         "threads": 80,

@@ -323,7 +323,7 @@ def blocks_run(monkeypatch):
         run.append(len(x))
         return gpt2np.layers.block(x, *arguments)
 
-    monkeypatch.setattr(gpt2np.early_exit, "block", counted)
+    monkeypatch.setattr(gpt2np.model, "block", counted)
     return run
 
 

@@ -93,3 +93,19 @@ def test_arguments_are_not_written_to():
     x.setflags(write=False)
     for result in (gelu(x), layer_norm(x, **layer["ln_1"]), mlp(x, **layer["mlp"]), block(x, layer, 3)):
         assert result.dtype == np.float32 and not np.shares_memory(result, x)
+
+
+@pytest.mark.parametrize("n_last", [1, 2, 5])
+@pytest.mark.parametrize("shape", [SHAPE, HParams(n_vocab=64, n_ctx=448, n_embd=64, n_head=2, n_layer=2)])
+def test_the_last_block_computes_the_last_rows_only(shape, n_last, monkeypatch):
+    """Bitwise the rows that it would compute among all: in a tree, and in a prompt that attention takes in halves."""
+    n_rows = []
+    monkeypatch.setattr(layers, "mlp", lambda x, **params: n_rows.append(len(x)) or mlp(x, **params))
+    prompt = np.random.default_rng(0).integers(0, shape.n_vocab, shape.n_ctx - 8).tolist()
+    for tokens, parents in ((prompt, ()), (prompt[:20], (-1, 0, 0, 1, 2))):
+        rows = random_gpt2(shape)(tokens, len(tokens) - len(parents), parents)
+        n_rows.clear()
+        model = random_gpt2(shape)
+        assert np.array_equal(model(tokens, n_last, parents), rows[-n_last:])
+        assert n_rows == [len(tokens)] * (shape.n_layer - 1) + [n_last]
+    assert np.array_equal(forward(prompt, model.params, shape.n_head, n_last), model(prompt, n_last))
