@@ -38,7 +38,7 @@ from .threads import divide, worthwhile
 
 BLOCK = {"panels": (1024, 64), "rows": (1024, 64), "eights": (512, 64)}  # most rows and columns of a block
 N_ROWS = {"panels": 12, "rows": 1, "eights": 8}  # most rows of x in one product
-MANY = 128  # rows; from here on, a copy costs more than a call for each panel
+DIRECT = 128  # rows; from here on, a copy costs more than a call for each panel
 SMALL = 1_000_000  # multiplications; up to this many, OpenBLAS uses its kernels for small matrices
 SUMS = 65536  # partial sums of a product that stay in a core's cache, next to a block; at least one group's are there
 
@@ -114,7 +114,7 @@ class Panels:
         n_sums = n_blocks * n_rows * width  # of one panel and one group
         step = -(-n_groups // -(-n_groups * n_sums // SUMS))  # bunches of about the same size
         bunches = [slice(i, i + step) for i in range(0, n_groups, step)]
-        direct = n_blocks == 1 and n_new >= MANY
+        direct = n_blocks == 1 and n_new >= DIRECT
         most = 1 if direct else max(1, SUMS // (n_sums * step))
 
         def work(parts):

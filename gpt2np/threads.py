@@ -64,9 +64,9 @@ def free_worker():
 def share(work, parts, n):
     """Call work(iterator) in n threads, this one included; the iterator gives each part once, to one of them."""
     parts, jobs, errors = iter(parts), [], []
-    sharing.append(n)
-    awake = sum(sharing) <= len(cpus())  # else a thread that waits would keep another one from its work
     try:
+        sharing.append(n)
+        awake = sum(sharing) <= len(cpus())  # else a thread that waits would keep another one from its work
         for _ in range(n - 1):
             try:
                 worker, done = free_worker(), Signal()
