@@ -49,7 +49,7 @@ class Worker:
 
 
 idle = []  # workers without a job
-sharing = []  # the number of threads of each call of `share` in progress
+sharing = {}  # thread -> in how many threads its call of `share`, now in progress, computes
 
 
 def free_worker():
@@ -65,8 +65,8 @@ def share(work, parts, n):
     """Call work(iterator) in n threads, this one included; the iterator gives each part once, to one of them."""
     parts, jobs, errors = iter(parts), [], []
     try:
-        sharing.append(n)
-        awake = sum(sharing) <= len(cpus())  # else a thread that waits would keep another one from its work
+        sharing[threading.get_ident()] = n
+        awake = sum(sharing.values()) <= len(cpus())  # else a thread that waits would keep another one from its work
         for _ in range(n - 1):
             try:
                 worker, done = free_worker(), Signal()
@@ -79,7 +79,7 @@ def share(work, parts, n):
         for done in jobs:
             done.wait(awake)
     finally:
-        sharing.remove(n)
+        sharing.pop(threading.get_ident(), None)
     if errors:
         raise errors[0]
 

@@ -78,7 +78,7 @@ def test_the_looks_end_with_the_signal_in_this_numpy():
     assert signals.looking_ends()
 
 
-@pytest.mark.parametrize(("n_cpus", "others"), [(1, []), (2, []), (8, []), (8, [3, 3]), (8, [3, 4])])
+@pytest.mark.parametrize(("n_cpus", "others"), [(1, {}), (2, {}), (8, {}), (8, {-1: 3, -2: 3}), (8, {-1: 3, -2: 4})])
 def test_more_threads_than_processors_wait_asleep(monkeypatch, n_cpus, others):
     """Counting those of other calls at the same time."""
     waits = []
@@ -91,10 +91,10 @@ def test_more_threads_than_processors_wait_asleep(monkeypatch, n_cpus, others):
     monkeypatch.setattr(threads, "idle", [])
     monkeypatch.setattr(threads, "Signal", Recorded)
     monkeypatch.setattr(threads, "cpus", lambda: range(n_cpus))
-    monkeypatch.setattr(threads, "sharing", list(others))
+    monkeypatch.setattr(threads, "sharing", dict(others))
     for _ in range(3):
         threads.share(list, range(10), 2)
-    n_asleep = 1 if 2 + sum(others) <= n_cpus else len(waits)  # a new worker waits asleep for its first job
+    n_asleep = 1 if 2 + sum(others.values()) <= n_cpus else len(waits)  # a new worker waits asleep for its first job
     assert waits.count(False) == n_asleep and len(waits) >= 6
     with pytest.raises(ZeroDivisionError):
         threads.share(lambda parts: 1 // 0, range(10), 2)
