@@ -46,8 +46,8 @@ def forward(tokens, params, n_head, n_last=None, cache=None, positions=None, mas
         The parameter tree, see params.py.
     n_head : int
     n_last : int, optional
-        This many rows of the last block and of the vocabulary projection are computed; of the others, only their keys
-        and values.
+        The attention and the MLP of the last block, and the vocabulary projection, are computed for this many rows
+        only.
     cache : KVCache, optional
         Updated in place: the keys and values of the tokens are appended.
     positions : array [n_new] int, optional
