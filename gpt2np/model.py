@@ -88,7 +88,7 @@ def through(blocks, x, n_head, cache=None, mask=None, n_last=0):
     """The last n_last rows (0: all) of x [n_new, n_embd] after these blocks; the cache's length is not changed."""
     for i, params in enumerate(blocks):
         x = block(x, params, n_head, cache and cache.layers[i], mask, n_last if i == len(blocks) - 1 else 0)
-    return x
+    return x[-n_last:]
 
 
 def logits(x, params):

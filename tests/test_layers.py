@@ -109,3 +109,7 @@ def test_the_last_block_computes_the_last_rows_only(shape, n_last, monkeypatch):
         assert np.array_equal(model(tokens, n_last, parents), rows[-n_last:])
         assert n_rows == [len(tokens)] * (shape.n_layer - 1) + [n_last]
     assert np.array_equal(forward(prompt, model.params, shape.n_head, n_last), model(prompt, n_last))
+
+
+def test_without_a_block_there_are_as_many_logits_as_asked_for():
+    assert random_gpt2(HParams(n_vocab=17, n_ctx=16, n_embd=8, n_head=2, n_layer=0))([1, 2, 3], 2).shape == (2, 17)

@@ -352,3 +352,15 @@ def test_what_a_packed_matrix_refuses(strategy):
     for indices in ([3, 20], [-1]):
         with pytest.raises(IndexError, match="expected indices from 0 to 19, got"):
             w.columns(indices)
+
+
+@pytest.mark.parametrize("max_rows", [2, 6, 10, 12])
+def test_groups_of_panels_have_even_rows_and_few_zeros(max_rows):
+    """An odd number, or one row, would go to other kernels."""
+    for n_new in range(1, 300):
+        x = np.arange(1, n_new + 1, dtype=np.float32)[:, None]
+        groups = panels.grouped(x, max_rows, "panels")
+        n_rows, n_zeros = groups.shape[1], groups.size - n_new
+        assert n_rows % 2 == 0 and 2 <= n_rows <= max_rows
+        assert np.array_equal(groups.reshape(-1, 1), np.append(x, np.zeros(n_zeros))[:, None])
+        assert n_zeros <= (n_new % 2 if n_new <= max_rows else -n_new % max_rows)
