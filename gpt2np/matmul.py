@@ -87,7 +87,7 @@ def product(x, w, name=None):
         deep, wide = (PIECE if size % PIECE == 0 else size for size in (n_in, n_out))
     groups = grouped(x, max_rows, name)  # -> [n, n_groups, n_rows, n_in]
     n_groups, n_rows = groups.shape[1:3]
-    if name == "panels":
+    if (deep, wide) == (n_in, n_out):  # one piece
         y = np.empty((n, n_groups, n_rows, n_out), np.float32)
         np.matmul(groups, w[:, None], y)
         return y.reshape(n, -1, n_out)[:, :n_new]

@@ -16,8 +16,9 @@ The strategies differ in the shape of a block, and in the number of rows in one 
     "panels"    several rows, an even number: a row of zeros is added to an odd number. NumPy would send a single row to
                 another routine, and the kernels are slow for an odd last row. They keep 16 columns in a register and
                 add the terms in order, whatever the number of rows. Batch-invariant with some kernels only.
-    "rows"      one row, and blocks that are transposed in memory, as the routine for a single row likes them. Each
-                product is the same call whatever the number of rows: invariant by construction.
+    "rows"      one row, and blocks whose longer side is contiguous in memory, as the routine for a single row likes
+                them: of a w with few rows, blocks as wide as 1,024 columns; of others, transposed ones. Each product is
+                the same call whatever the number of rows: invariant by construction.
     "eights"    always eight rows, some of them zeros, and blocks half as deep: OpenBLAS shares larger products among
                 threads of its own. Also the same call for any number of rows, if a row's place among the eight does not
                 matter (the probe in matmul.py looks).
@@ -37,6 +38,7 @@ from .memory import aligned_zeros, give_back
 from .threads import divide, worthwhile
 
 BLOCK = {"panels": (1024, 64), "rows": (1024, 64), "eights": (512, 64)}  # most rows and columns of a block
+WIDE = (512, 1024)  # the same with "rows" where w has fewer rows than that
 N_ROWS = {"panels": 12, "rows": 1, "eights": 8}  # most rows of x in one product
 DIRECT = 128  # rows; from here on, a copy costs more than a call for each panel
 SMALL = 1_000_000  # multiplications; up to this many, OpenBLAS uses its kernels for small matrices
@@ -47,7 +49,7 @@ class Panels:
     """A weight matrix [n_in, n_out] in panels. `x @ panels` is the product; `np.asarray(panels)` is the matrix.
 
     `blocks` is [n_panels, n_blocks, depth, width] float32; the last block and the last panel are padded with zeros. In
-    memory, one of the last two axes is contiguous: the columns of a row of w, or with "rows", the rows of a column.
+    memory, one of the last two axes is contiguous: the columns of a row of w, or with "rows" the longer one of the two.
     """
 
     __array_ufunc__ = None  # so that NumPy leaves x @ panels to __rmatmul__
@@ -56,12 +58,13 @@ class Panels:
     def __init__(self, w, strategy):
         w = np.asarray(w)
         self.shape, self.strategy = w.shape, strategy
-        (n_in, n_out), (deepest, widest) = self.shape, BLOCK[strategy]
+        n_in, n_out = self.shape
+        deepest, widest = WIDE if strategy == "rows" and n_in < WIDE[0] else BLOCK[strategy]
         n_panels, n_blocks = -(-n_out // widest), -(-n_in // deepest)
         width = -(-n_out // n_panels)
         width += -width % 16  # the columns of a register
         depth = -(-n_in // n_blocks)
-        if strategy == "rows":
+        if strategy == "rows" and deepest > widest:
             self.blocks = aligned_zeros((n_panels, n_blocks, width, depth)).swapaxes(2, 3)
         else:
             self.blocks = aligned_zeros((n_panels, n_blocks, depth, width))
@@ -107,11 +110,15 @@ class Panels:
         out is [n_panels, n_groups, n_rows, width]. A product takes some panels and a bunch of groups, as many as leave
         their partial sums in the cache until they are added up. NumPy computes in the order of `sums` in memory: panel
         by panel, so that all groups of the bunch use a panel while it is in the cache. Many rows and one block need no
-        `sums`: then a product takes a single panel.
+        `sums`: then a product takes a single panel. A small matrix and a few rows need one product.
         """
         n_blocks, n_groups, n_rows, _ = x.shape
         n_panels, *_, width = out.shape
         n_sums = n_blocks * n_rows * width  # of one panel and one group
+        if n_panels * n_groups * n_sums <= SUMS and worthwhile(self.blocks.size, n_new) == 1:  # nothing to divide
+            sums = np.empty((n_panels, *x.shape[:3], width), np.float32)
+            np.add.reduce(np.matmul(x, self.blocks[:, :, None], sums), axis=1, out=out)
+            return
         step = -(-n_groups // -(-n_groups * n_sums // SUMS))  # bunches of about the same size
         bunches = [slice(i, i + step) for i in range(0, n_groups, step)]
         direct = n_blocks == 1 and n_new >= DIRECT
