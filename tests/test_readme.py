@@ -70,8 +70,9 @@ def test_the_options_shown_are_those_of_the_command():
     assert output_of("$ python main.py --help").strip() == shown.partition("\n")[2].strip()
 
 
-def test_the_measurements_are_of_one_run_on_a_machine_that_is_named():
-    page = PAGES["docs/measurements.md"]
+@pytest.mark.parametrize("name", ["docs/measurements.md", "docs/measurements_avx2.md"])
+def test_the_measurements_are_of_one_run_on_a_machine_that_is_named(name):
+    page = PAGES[name]
     assert re.search(r"^Machine: \d+ cores, .*NumPy \d", page, re.M)
     shown = [block.splitlines() for block in blocks(page)]
     assert len(shown) >= 5 and all(command.startswith("$ ") and output for command, *output in shown)
