@@ -17,8 +17,8 @@ The strategies differ in the shape of a block, and in the number of rows in one 
                 another routine, and the kernels are slow for an odd last row. They keep 16 columns in a register and
                 add the terms in order, whatever the number of rows. Batch-invariant with some kernels only.
     "rows"      one row, and blocks whose longer side is contiguous in memory, as the routine for a single row likes
-                them: of a w with few rows, blocks as wide as 1,024 columns; of others, transposed ones. Each product is
-                the same call whatever the number of rows: invariant by construction.
+                them: the columns of w, or of a w with few rows up to 1,024 columns of a row. Each product is the same
+                call whatever the number of rows: invariant by construction.
     "eights"    always eight rows, some of them zeros, and blocks half as deep: OpenBLAS shares larger products among
                 threads of its own. Also the same call for any number of rows, if a row's place among the eight does not
                 matter (the probe in matmul.py looks).
@@ -64,7 +64,7 @@ class Panels:
         width = -(-n_out // n_panels)
         width += -width % 16  # the columns of a register
         depth = -(-n_in // n_blocks)
-        if strategy == "rows" and deepest > widest:
+        if strategy == "rows" and depth > width:
             self.blocks = aligned_zeros((n_panels, n_blocks, width, depth)).swapaxes(2, 3)
         else:
             self.blocks = aligned_zeros((n_panels, n_blocks, depth, width))

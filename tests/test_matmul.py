@@ -63,7 +63,10 @@ def test_weights_and_the_cache_begin_at_a_line_of_the_cache(name, shape):
     assert all(np.count_nonzero(array) in (0, shape[0] * shape[1]) for array in arrays)
 
 
-@pytest.mark.parametrize("shape", [(7, 13), (256, 768), (256, 2048), (512, 128), (768, 768), (3072, 200), (1000, 3000)])
+@pytest.mark.parametrize(
+    "shape",
+    [(7, 13), (256, 768), (256, 2048), (300, 16), (384, 128), (512, 128), (768, 768), (3072, 200), (1000, 3000)],
+)
 def test_the_longer_side_of_a_block_of_rows_is_contiguous(shape):
     blocks = pack(random(*shape), "rows").blocks
     assert blocks.strides[2 + np.argmax(blocks.shape[2:])] == blocks.itemsize and max(blocks.shape[2:]) <= 1024
