@@ -53,7 +53,11 @@ def check_file(option, name, suffixes=()):
             raise OSError("it is not a regular file")
         if path.exists():
             path.open("ab").close()
-        TemporaryFile(dir=path.parent).close()  # a new file takes the place of the old one at once
+            TemporaryFile(dir=path.parent).close()  # a new file takes the place of the old one at once
+        else:
+            new = path.resolve()  # of a link, what it points to
+            new.open("xb").close()
+            new.unlink()
     except OSError as error:
         raise ValueError(
             f"--{option}: cannot write {path} ({error.strerror or error}): name a file in a folder that exists "

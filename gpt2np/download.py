@@ -14,7 +14,7 @@ import errno
 import os
 import sys
 import time
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 
 from .declared import forget, hash_of, size_of
 from .errors import CheckpointError, DownloadError
@@ -23,10 +23,13 @@ from .transfer import TryAgain, fetch_rest
 try:
     import fcntl
 except ImportError:  # Windows
+    import msvcrt
+
     fcntl = None
 
 WAITS = (1, 2, 4)  # seconds before each further attempt; progress resets the count
 LEAST_RATE = 1000  # bytes per second, since the last progress
+POLL = 0.1  # seconds between two looks at whether another process is done
 
 
 def download_file(url, path, check):
@@ -131,12 +134,13 @@ def workplace(folder):
     while lock is None:
         made |= {place for place in folder.parents if not place.exists()}
         folder.mkdir(parents=True, exist_ok=True)
-        # Without locks (Windows) two processes may download the same file; the final rename is still one step.
-        lock = take_lock(folder / "lock") if fcntl else nullcontext()
+        lock = take_lock(folder / "lock")
     with lock:
         try:
             yield
         finally:
+            if not fcntl:
+                lock.close()  # Windows deletes no open file; so one that another process waits for stays
             with suppress(OSError):
                 (folder / "lock").unlink()
             for place in sorted(made, reverse=True):  # the innermost first
@@ -147,13 +151,26 @@ def workplace(folder):
 def take_lock(path):
     """The locked file, or None if another process has deleted it meanwhile. The lock ends with its process."""
     file = path.open("a+b")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    if not try_lock(file):
         print(f"another process is downloading into {path.parent.parent}: waiting for it", file=sys.stderr)
-        fcntl.flock(file, fcntl.LOCK_EX)
+        while not try_lock(file):
+            time.sleep(POLL)
     with suppress(FileNotFoundError):
         if os.path.samestat(os.fstat(file.fileno()), path.stat()):
             return file
     file.close()
     return None
+
+
+def try_lock(file):
+    """Whether the open file is locked by this process now."""
+    try:
+        if fcntl:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        else:
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+    except OSError as error:
+        if fcntl and not isinstance(error, BlockingIOError):
+            raise
+        return False
+    return True

@@ -38,6 +38,8 @@ def started(arguments, folder, *written):
     for number, path in enumerate(written, 1):
         with open(path, "wb") as file:
             os.dup2(file.fileno(), number)
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(encoding="utf-8")
     os.chdir(folder)
     sys.argv = ["main.py", *arguments]
     command_line.run()

@@ -9,6 +9,9 @@ import signal
 import subprocess
 import sys
 
+import fake_msvcrt
+
+sys.modules["msvcrt"] = fake_msvcrt
 for module in ("fcntl", "pty", "resource", "termios", "tty"):
     sys.modules[module] = None  # as if there were none to import
 for name in ("fork", "forkpty", "getloadavg", "sched_getaffinity", "wait"):

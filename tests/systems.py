@@ -5,19 +5,21 @@ import os
 import shutil
 import signal
 import sys
+from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 
 
 def has_links():
-    """Windows asks for a privilege, or for developer mode."""
+    """Windows asks for a privilege, or for developer mode; Wine makes none and reports success."""
     with TemporaryDirectory() as folder:
+        link = os.path.join(folder, "link")
         try:
-            os.symlink("elsewhere", os.path.join(folder, "link"))
+            os.symlink("elsewhere", link)
         except (OSError, NotImplementedError):
             return False
-    return True
+        return os.path.islink(link)
 
 
 def needs(what, is_here):
@@ -25,7 +27,24 @@ def needs(what, is_here):
 
 
 HAS_FORK = hasattr(os, "fork")
+
+
+def opening_a_folder():
+    """The system's words for it: on Windows, permission denied."""
+    try:
+        Path().read_bytes()
+    except OSError as error:
+        return error.strerror
+
+
+def slashes(text):
+    """A text with paths, as other systems than Windows write them."""
+    return text.replace(os.sep, "/")
+
+
 needs_links = needs("symbolic links", has_links())
+needs_any_name = needs("control characters and 255 characters in names", os.name != "nt")
+needs_any_bytes = needs("arguments of any bytes", os.name != "nt")
 needs_shell = needs("bash and what it can do to a process", HAS_FORK and shutil.which("bash"))
 needs_ctrl_c = needs("Ctrl-C for another process", HAS_FORK)  # elsewhere it reaches a whole console, with these tests
 needs_full_device = needs("/dev/full, a device without room", os.path.exists("/dev/full"))

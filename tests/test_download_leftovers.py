@@ -2,7 +2,10 @@
 
 import os
 import pathlib
+import threading
+import time
 
+import fake_msvcrt
 import numpy as np
 import pytest
 from file_server import BODY, closing, cut_after, fetch, left_over, partial, redirect, serve, status
@@ -23,7 +26,7 @@ def test_a_failure_without_a_byte_leaves_no_file(server, tmp_path, fault):
 
 @pytest.fixture
 def windows(monkeypatch):
-    """As on Windows, an open or mapped file can be neither deleted nor renamed, and there is no flock."""
+    """As on Windows, an open or mapped file can be neither deleted nor renamed, and locks are msvcrt's."""
 
     def in_use(path):
         path = os.path.realpath(path)
@@ -41,6 +44,7 @@ def windows(monkeypatch):
     for owner, name in ((os, "replace"), (os, "unlink"), (pathlib.Path, "unlink")):
         monkeypatch.setattr(owner, name, refusing(getattr(owner, name)))
     monkeypatch.setattr(download, "fcntl", None)
+    monkeypatch.setattr(download, "msvcrt", fake_msvcrt, raising=False)
     return in_use
 
 
@@ -70,3 +74,23 @@ def test_a_mapping_that_a_traceback_would_hold(server, tmp_path, windows):
     server.faults["/f"] = [cut_after(200_000), partial(BODY[::-1])]
     with pytest.raises(DownloadError, match="damaged"):
         fetch(server, tmp_path / "f", mapped)
+
+
+@needs_proc
+def test_one_download_at_a_time_where_open_files_cannot_be_removed(tmp_path, windows, capsys):
+    folder, order = tmp_path / "355M" / "downloading", []
+
+    def work(name):
+        with download.workplace(folder):
+            order.append(name)
+            time.sleep(0.3)
+            order.append(name)
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in "ab"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert order in (list("aabb"), list("bbaa"))
+    assert "another process is downloading" in capsys.readouterr().err
+    assert not folder.exists()

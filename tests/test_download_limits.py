@@ -186,7 +186,7 @@ NOTES = [
 @pytest.mark.parametrize("note", [*map(json.dumps, NOTES), "[" * 100_000, "null", '"text"', "\ud800"])
 def test_nonsense_in_the_metadata_of_the_part_makes_the_download_start_over(server, tmp_path, note):
     (tmp_path / "f.part").write_bytes(BODY[:200_000])
-    (tmp_path / "f.part.json").write_text(note, errors="surrogatepass")
+    (tmp_path / "f.part.json").write_text(note, "utf-8", "surrogatepass")
     assert fetch(server, tmp_path / "f") == BODY and server.ranges() == [None]
 
 

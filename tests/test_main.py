@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from command import run, run_here
 from helpers import ROOT
-from systems import needs_links, needs_shell
+from systems import needs_any_bytes, needs_links, needs_shell, opening_a_folder, slashes
 
 import gpt2np
 from command_line import tables
@@ -152,6 +152,7 @@ def test_an_empty_prompt_starts_from_end_of_text():
     assert texts(run("--prompt", "", *FEW).stdout)[1].startswith("<|endoftext|>")
 
 
+@needs_any_bytes
 def test_a_prompt_of_bytes_that_are_no_text():
     result = run("--prompt", b"caf\xe9", *FEW)
     assert result.returncode == 0 and result.stderr == ""
@@ -173,7 +174,10 @@ def test_a_prompt_of_bytes_that_are_no_text():
         (["--drafter", "ngram", "--n_max", "9"], "expected n from 1 to 5 for 2048 tokens"),
         (["--drafter", "ngram", "--n_max", "99999999999999"], "--n_max: expected a whole number from 1 to 1024, got 9"),
         (["--drafter", "ngram", "--corpus", "nowhere"], "--corpus: cannot read nowhere (No such file or directory)"),
-        (["--drafter", "suffix", "--corpus", "tests/golden"], "--corpus: cannot read tests/golden (Is a directory)"),
+        (
+            ["--drafter", "suffix", "--corpus", "tests/golden"],
+            f"--corpus: cannot read tests/golden ({opening_a_folder()})",
+        ),
         (["--drafter", "ngram", "--ngram_table", "README.md"], "README.md is not a table of n-grams"),
         (
             ["--drafter", "ngram", "--ngram_table", "no/table"],
@@ -215,7 +219,8 @@ def test_bad_input_ends_in_one_sentence(arguments, message, monkeypatch):
     monkeypatch.chdir(ROOT)
     result = run_here(*arguments)
     assert result.returncode == 2 and result.stdout == ""
-    assert message in result.stderr and result.stderr.count("\n") == 1 and result.stderr.startswith("main.py: ")
+    assert slashes(message) in slashes(result.stderr)
+    assert result.stderr.count("\n") == 1 and result.stderr.startswith("main.py: ")
 
 
 @pytest.mark.parametrize(
@@ -263,8 +268,9 @@ def test_bad_input_ends_in_one_sentence(arguments, message, monkeypatch):
     ],
 )
 def test_a_request_that_cannot_be_met_is_refused(options, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
+    with pytest.raises(ValueError) as caught:
         Options(**options)
+    assert slashes(message) in slashes(str(caught.value))
 
 
 @needs_links
