@@ -110,7 +110,7 @@ def test_an_adapter_fits_a_page():
 
 
 def test_files_stay_small_enough_to_read():
-    assert {str(path): n for path in RUN_TIME if (n := len((ROOT / path).read_text().splitlines())) > 260} == {}
+    assert {str(path): n for path in RUN_TIME if (n := len((ROOT / path).read_text("utf-8").splitlines())) > 260} == {}
 
 
 def test_the_forward_pass_stays_small():

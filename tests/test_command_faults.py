@@ -90,7 +90,7 @@ def test_a_full_output_is_one_sentence(command):
 def test_outputs_may_be_closed(closed, tmp_path):
     result = shell(f"M --n_tokens_to_generate 12 --json a.json {closed}", cwd=tmp_path)
     assert result.stdout == result.stderr == "" and result.returncode == 0
-    assert json.loads((tmp_path / "a.json").read_text())["finished"] is True
+    assert json.loads((tmp_path / "a.json").read_text("utf-8"))["finished"] is True
 
 
 @needs_shell
@@ -98,7 +98,7 @@ def test_outputs_may_be_closed(closed, tmp_path):
 def test_a_full_log_does_not_stop_a_measurement(tmp_path):
     few = "--target_sizes tiny-draft --exit_layer 1 --n_prompts 3 --n_tokens_to_generate 3"
     result = shell(f"M alpha_table {few} --json a.json 2> /dev/full", cwd=tmp_path)
-    assert result.returncode == 0 and json.loads((tmp_path / "a.json").read_text())["finished"] is True
+    assert result.returncode == 0 and json.loads((tmp_path / "a.json").read_text("utf-8"))["finished"] is True
 
 
 @needs_shell
@@ -106,8 +106,8 @@ def test_a_full_log_does_not_stop_a_measurement(tmp_path):
 def test_what_was_measured_is_kept_when_nobody_can_read_the_page(tmp_path):
     result = shell("M --n_tokens_to_generate 12 --json a.json --trace t.html > /dev/full", cwd=tmp_path)
     assert result.returncode == 2 and result.stderr.count("\n") == 1
-    assert json.loads((tmp_path / "a.json").read_text())["finished"] is True
-    assert (tmp_path / "t.html").read_text().startswith("<!")
+    assert json.loads((tmp_path / "a.json").read_text("utf-8"))["finished"] is True
+    assert (tmp_path / "t.html").read_text("utf-8").startswith("<!")
 
 
 @needs_shell
@@ -128,7 +128,7 @@ def test_a_full_disk_costs_no_more_than_its_file(tmp_path, output):
     assert result.stderr == (
         f"main.py: {option}: cannot write {name} (File too large): the previous file is unchanged\n"
     )
-    assert {path.name: path.read_text() for path in tmp_path.iterdir()} in ({"t.html": ""}, {})
+    assert {path.name: path.read_text("utf-8") for path in tmp_path.iterdir()} in ({"t.html": ""}, {})
 
 
 @needs_proc
@@ -298,7 +298,7 @@ def report(tmp_path_factory):
 )
 def test_a_report_in_form_only_is_refused(report, tmp_path, at_once, change):
     path = tmp_path / "a.json"
-    path.write_text(json.dumps(change(json.loads(report.read_text()))))
+    path.write_text(json.dumps(change(json.loads(report.read_text("utf-8")))))
     before = path.read_bytes()
     options = ("--n_prompts", "3", "--n_tokens_to_generate", "3", "--target_sizes", "tiny-draft", "--exit_layer", "1")
     assert "is not a report that this program wrote" in at_once(["alpha_table", *options, "--json", path])
@@ -360,7 +360,7 @@ def interrupted(*arguments, after):
 def test_the_sentence_at_ctrl_c_is_true(tmp_path):
     few = ("museum", "--json", tmp_path / "a.json")
     code, errors = interrupted(*few, after=3)
-    n = len(json.loads((tmp_path / "a.json").read_text())["parts"])
+    n = len(json.loads((tmp_path / "a.json").read_text("utf-8"))["parts"])
     parts = f"{n} of {len(EXHIBITS) + len(TREE_EXHIBITS)} parts are in {tmp_path}/a.json"
     kept = f"main.py: interrupted; {parts}, and the same command resumes from there"
     assert code == 130 and errors.splitlines()[-1] == kept and n >= 3 and "Traceback" not in errors
@@ -379,7 +379,7 @@ def test_no_output_takes_the_place_of_an_input(read, written, tmp_path, at_once,
     Path(name).write_text("precious\n")
     words = ["prompts"] if written == "log" else []
     message = at_once([*words, f"--{read}", name, f"--{written}", f"./{name}", *FEW])
-    assert "name one file" in message and Path(name).read_text() == "precious\n"
+    assert "name one file" in message and Path(name).read_text("utf-8") == "precious\n"
 
 
 @needs_links
@@ -397,8 +397,11 @@ def test_a_new_file_takes_nothing_else_along(tmp_path):
     (tmp_path / "far.html").chmod(0o600)
     (tmp_path / "t.html").symlink_to("far.html")
     assert run(*TINY, *FEW, "--trace", "t.html", cwd=tmp_path).returncode == 0
-    assert (tmp_path / "t.html.part").read_text() == "precious" and (tmp_path / "t.html").is_symlink()
-    assert "<html" in (tmp_path / "far.html").read_text() and (tmp_path / "far.html").stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "t.html.part").read_text("utf-8") == "precious" and (tmp_path / "t.html").is_symlink()
+    assert (
+        "<html" in (tmp_path / "far.html").read_text("utf-8")
+        and (tmp_path / "far.html").stat().st_mode & 0o777 == 0o600
+    )
     assert len(list(tmp_path.iterdir())) == 3
 
 
@@ -406,7 +409,7 @@ def test_a_new_file_takes_nothing_else_along(tmp_path):
 def test_a_name_as_long_as_a_name_can_be(tmp_path):
     name = 250 * "a" + ".json"
     assert run(*TINY, *FEW, "--json", name, cwd=tmp_path).returncode == 0
-    assert json.loads((tmp_path / name).read_text())["finished"]
+    assert json.loads((tmp_path / name).read_text("utf-8"))["finished"]
     assert "File name too long" in refused(run(*TINY, *FEW, "--json", "a" + name, cwd=tmp_path))
 
 

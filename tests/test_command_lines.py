@@ -177,14 +177,17 @@ def test_an_interrupted_command_resumes_to_the_same_result(command, tmp_path):
     small = [f"--{name}={value}" for name, value in small_options(command).items()]
     path, whole = tmp_path / "a.json", tmp_path / "whole.json"
     assert run(command, *small, "--json", whole).returncode == 0
-    expected, n_interrupted = json.loads(whole.read_text()), 0
+    expected, n_interrupted = json.loads(whole.read_text("utf-8")), 0
     for n_new in (1, 2, 4, 8, 16):
-        before = json.loads(path.read_text())["parts"] if path.exists() else {}
+        before = json.loads(path.read_text("utf-8"))["parts"] if path.exists() else {}
         with started(command, *small, "--json", path, cwd=tmp_path) as child:
             lines = [child.stderr.readline() for _ in range(n_new)]
             child.send_signal(signal.SIGINT)
             _, rest = child.communicate(timeout=120)
-        found, sentence = json.loads(path.read_text()), ("".join(lines) + rest).rpartition("main.py: interrupted; ")[2]
+        found, sentence = (
+            json.loads(path.read_text("utf-8")),
+            ("".join(lines) + rest).rpartition("main.py: interrupted; ")[2],
+        )
         assert "Traceback" not in rest and found["parts"].items() >= before.items()
         if found["finished"]:
             assert child.returncode == 0 or sentence == f"all was measured, and the whole report is in {path}\n"
@@ -193,9 +196,9 @@ def test_an_interrupted_command_resumes_to_the_same_result(command, tmp_path):
         kept = f"{n} of {total} parts are in {path}, and the same command resumes from there\n"
         assert child.returncode == 130 and sentence == kept and n >= len(before) + n_new
         n_interrupted += 1
-    before = json.loads(path.read_text())["parts"]
+    before = json.loads(path.read_text("utf-8"))["parts"]
     result = run(command, *small, "--json", path)
-    found = json.loads(path.read_text())
+    found = json.loads(path.read_text("utf-8"))
     assert result.returncode == 0 and n_interrupted >= 1 and found["parts"].items() >= before.items()
     assert list(found["parts"]) == list(expected["parts"]) and timeless(found["parts"]) == timeless(expected["parts"])
     if command in ("alpha_table", "museum"):  # these have no clock

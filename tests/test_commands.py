@@ -62,7 +62,7 @@ def reports(tmp_path_factory):
             patch.setattr("speculative.experiments.calibration.measure_costs", lambda *_, **options: costs)
             patch.setattr("gpt2np.load", lru_cache(gpt2np.load))
             COMMANDS[name](**{**FEW, **options, **paths})
-        found[name] = json.loads((folder / f"{name}.json").read_text()), page.getvalue(), folder / f"{name}.png"
+        found[name] = json.loads((folder / f"{name}.json").read_text("utf-8")), page.getvalue(), folder / f"{name}.png"
     return found
 
 
@@ -217,11 +217,11 @@ def test_an_interrupted_run_resumes_from_its_file(tmp_path, monkeypatch, capsys)
     written = capsys.readouterr()
     kept = f"interrupted; 2 of 3 parts are in {options['json']}, and the same command resumes from there\n"
     assert written.err.endswith(kept) and not written.out
-    before = json.loads((tmp_path / "gamma.json").read_text())
+    before = json.loads((tmp_path / "gamma.json").read_text("utf-8"))
     assert len(before["parts"]) == 2 and before["finished"] is False
     n_measured = 1
     assert main(arguments) == 0
-    after = json.loads((tmp_path / "gamma.json").read_text())
+    after = json.loads((tmp_path / "gamma.json").read_text("utf-8"))
     assert after["finished"] is True and len(after["parts"]) == 3 and "alpha = " in capsys.readouterr().out
     assert {name: after["parts"][name] for name in before["parts"]} == before["parts"]
     assert [path.name for path in tmp_path.iterdir()] == ["gamma.json"]
@@ -234,11 +234,11 @@ def test_the_file_is_whole_after_every_part(tmp_path):
         assert (
             parts.keep(f"part {i}", lambda i=i: {"seconds": 0.1 * i, "text": 'a "quoted"\nline'})["seconds"] == 0.1 * i
         )
-        assert json.loads(path.read_text())["parts"].keys() == {f"part {j}" for j in range(i + 1)}
+        assert json.loads(path.read_text("utf-8"))["parts"].keys() == {f"part {j}" for j in range(i + 1)}
     again = Saved(str(path), "some", {"seed": 1})
     assert again.keep("part 2", lambda: 1 / 0) == parts.parts["part 2"]
     parts.finish({"rows": [1]})
-    assert parts.whole({"rows": [1]})["rows"] == json.loads(path.read_text())["rows"] == [1]
+    assert parts.whole({"rows": [1]})["rows"] == json.loads(path.read_text("utf-8"))["rows"] == [1]
 
 
 @pytest.mark.parametrize(
@@ -478,6 +478,9 @@ def test_the_drafts_temperature_is_on_the_page(capsys):
 def test_the_comparison_and_the_museum_write_reports_too(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(ROOT)
     COMMANDS[""](n_tokens_to_generate=5, json=str(tmp_path / "a.json"))
-    assert json.loads((tmp_path / "a.json").read_text())["same_tokens"] is True and "speedup" in capsys.readouterr().out
+    assert (
+        json.loads((tmp_path / "a.json").read_text("utf-8"))["same_tokens"] is True
+        and "speedup" in capsys.readouterr().out
+    )
     with pytest.raises(ValueError, match="was made with --n_tokens_to_generate 5, not 6"):
         COMMANDS[""](n_tokens_to_generate=6, json=str(tmp_path / "a.json"))

@@ -31,7 +31,7 @@ def windows(monkeypatch):
     def in_use(path):
         path = os.path.realpath(path)
         opened = {os.path.realpath(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd")}
-        return path in opened or path in pathlib.Path("/proc/self/maps").read_text()
+        return path in opened or path in pathlib.Path("/proc/self/maps").read_text("utf-8")
 
     def refusing(call):
         def guarded(path, *more, **options):

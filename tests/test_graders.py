@@ -1,6 +1,7 @@
 """The graders, on what students write: right answers pass in any style, and the mistakes in wrong ones are named."""
 
 import importlib
+import threading
 
 import numpy as np
 import pytest
@@ -127,3 +128,24 @@ def test_the_test_cell_of_the_teachers_page(answer, message, monkeypatch):
         with pytest.raises(AssertionError) as error:
             exec(cell, {"my_verifier": answer})
         assert str(error.value).startswith(message)
+
+
+@pytest.mark.parametrize("main_thread", [True, False])
+def test_an_endless_call_ends_in_every_thread(main_thread):
+    """Outside of the main thread there are no signals, and on Windows there is no SIGALRM."""
+    told = []
+
+    def hand_in(call):
+        try:
+            told.append(watch.asked(call, "your verifier", lambda: "here"))
+        except AssertionError as error:
+            told.append(str(error).splitlines()[0])
+
+    def endless():
+        while True:
+            pass
+
+    for call in (lambda: 1, endless, lambda: 2):
+        thread = threading.Thread(target=hand_in, args=(call,))
+        hand_in(call) if main_thread else (thread.start(), thread.join(30))
+    assert told[0] == 1 and told[2] == 2 and "does not return: an endless loop?" in told[1]

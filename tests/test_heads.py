@@ -300,7 +300,10 @@ def test_heads_pay_on_the_bundled_pair(tiny_pair):
 
 
 def test_the_table_of_the_card_is_that_of_its_measurements():
-    card, page = json.loads((TINY / "tiny-heads" / "figures.json").read_text()), (TINY / "README.md").read_text("utf-8")
+    card, page = (
+        json.loads((TINY / "tiny-heads" / "figures.json").read_text("utf-8")),
+        (TINY / "README.md").read_text("utf-8"),
+    )
     for kind in ("hydra", "medusa"):
         assert f"{card[kind]['parameters']:,}" in page
         for i in range(3):
@@ -319,7 +322,7 @@ def test_the_card_of_the_heads():
 
     target, tokenizer = gpt2np.load("tiny-target")
     texts = greedy_texts(target, held_out_prompts(tokenizer, 36)[::4], 64)
-    card = json.loads((TINY / "tiny-heads" / "figures.json").read_text())
+    card = json.loads((TINY / "tiny-heads" / "figures.json").read_text("utf-8"))
     for kind in ("hydra", "medusa"):
         heads = Heads(target, load_heads("tiny-target", kind))
         np.testing.assert_allclose(accepted(heads, texts, 64), card[kind]["accepted"], atol=0.08)

@@ -515,7 +515,7 @@ def test_a_trace_is_kept_and_replayed_without_a_model(tmp_path):
     result = run("--show", "rounds", "--trace", kept, "--temperature", "1", *FEW)
     assert result.returncode == 0 and result.stderr == "" and f"\ntrace         {kept}\n" in result.stdout
     lines = re.findall(r"^ +\d+  \d/\d accepted  \|.*$", result.stdout, re.M)
-    assert len(lines) == len(kept.read_text().splitlines()) - 1 > 2 and "[" in "".join(lines)
+    assert len(lines) == len(kept.read_text("utf-8").splitlines()) - 1 > 2 and "[" in "".join(lines)
     again = run("replay", kept, "--trace", made)
     assert again.returncode == 0 and again.stderr == "" and "\n".join(lines) in again.stdout
     counts = re.search(r"accepted      .*\nby position   .*", result.stdout).group()

@@ -74,7 +74,7 @@ def test_a_new_drafter_is_in_the_tables(with_a_drafter_and_a_rule, tmp_path, cap
     monkeypatch.setattr("command_line.texts.N_AHEAD", 12)
     path, plot = tmp_path / "report.json", tmp_path / "plot.svg"
     COMMANDS[name](**FEW, **options, json=str(path), plot=str(plot))
-    page, report = capsys.readouterr().out, json.loads(path.read_text())
+    page, report = capsys.readouterr().out, json.loads(path.read_text("utf-8"))
     assert page == getattr(tables, name)(report)
     if name == "prompts":
         assert "verifier reject_all (not declared)" in page and report["draft"] == {"name": "the last token"}
@@ -82,4 +82,4 @@ def test_a_new_drafter_is_in_the_tables(with_a_drafter_and_a_rule, tmp_path, cap
         assert "\n  stutter  " in page or "\nstutter  " in page or " stutter  " in page
     if name == "method_table":
         assert {row["exactness"] for row in report["rows"]} == {"exact", "not declared"}
-    assert plot.read_text().startswith("<?xml")
+    assert plot.read_text("utf-8").startswith("<?xml")

@@ -41,14 +41,14 @@ def test_draft_and_target_agree_on_held_out_text(probabilities):
     """Mean overlap sum min(p, q), which is the expected acceptance of a drafted token."""
     p, q = probabilities
     overlap = np.minimum(p, q).sum(axis=-1).mean()
-    figures = json.loads((TINY / "figures.json").read_text())
+    figures = json.loads((TINY / "figures.json").read_text("utf-8"))
     assert overlap > 0.70
     np.testing.assert_allclose(overlap, figures["overlap"], atol=0.02)
     np.testing.assert_allclose((p.argmax(-1) == q.argmax(-1)).mean(), figures["same_greedy_token"], atol=0.03)
 
 
 def test_the_losses_are_those_of_the_card(probabilities, held_out):
-    figures = json.loads((TINY / "figures.json").read_text())
+    figures = json.loads((TINY / "figures.json").read_text("utf-8"))
     for name, probs in zip(("target", "draft"), probabilities):
         loss = -np.log(np.take_along_axis(probs, held_out[:, 1:, None], axis=-1)).mean()
         np.testing.assert_allclose(loss, figures[f"{name}_loss"], atol=0.1)

@@ -165,7 +165,7 @@ def test_a_damaged_file_is_named(small_files, vocabulary, merges, message):
         vocabulary = json.dumps(vocabulary(json.loads(small_files[0].read_text(encoding="utf-8"))))
     for path, text in zip(small_files, (vocabulary, merges)):
         if text is not None:
-            path.write_text(text, encoding="utf-8")
+            path.write_text(text, encoding="utf-8", newline="\n")
     with pytest.raises(CheckpointError, match=message):
         Tokenizer.from_files(*small_files)
 

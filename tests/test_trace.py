@@ -88,7 +88,7 @@ def test_the_decisions_follow_from_the_numbers_in_the_file(tmp_path, temperature
     """The decisions of rejection sampling can be recomputed from the file, without a model."""
     Trace.of(generated(temperature=temperature, n_tokens=60), words).save(tmp_path / "t.jsonl")
     seen = set()
-    for line in (tmp_path / "t.jsonl").read_text().splitlines()[1:]:
+    for line in (tmp_path / "t.jsonl").read_text("utf-8").splitlines()[1:]:
         record = json.loads(line)
         for guess in record["guesses"]:
             seen.add(guess["decision"])
@@ -329,7 +329,7 @@ def test_a_trace_comes_back_from_its_file(tmp_path):
 def test_another_file_is_refused_with_its_line(tmp_path, damage, line):
     path = tmp_path / "t.jsonl"
     Trace.of(generated(), words).save(path)
-    path.write_text("\n".join(damage(path.read_text().splitlines())), encoding="utf-8")
+    path.write_text("\n".join(damage(path.read_text("utf-8").splitlines())), encoding="utf-8")
     with pytest.raises(ValueError, match=rf"t.jsonl, line {line}: expected a trace as Trace.save") as error:
         Trace.load(path)
     assert str(error.value).isprintable() and len(str(error.value)) <= 500
@@ -339,7 +339,7 @@ def test_a_line_ends_where_it_ends(tmp_path):
     """Other programs write U+2028 and the like unescaped; in JSON they are ordinary characters."""
     path, odd = tmp_path / "t.jsonl", " \u2028 \u2029 \u0085 \u00e9"
     Trace.of(generated(), lambda tokens: odd).save(path)
-    lines = [json.dumps(json.loads(line), ensure_ascii=False) for line in path.read_text().splitlines()]
+    lines = [json.dumps(json.loads(line), ensure_ascii=False) for line in path.read_text("utf-8").splitlines()]
     path.write_bytes("\r\n".join([*lines, ""]).encode())
     assert Trace.load(path).text == odd == Trace.load(path).rounds[0]["texts"][0]
 

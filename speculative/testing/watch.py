@@ -7,6 +7,7 @@ Next: cases.py
 """
 
 import contextlib
+import ctypes
 import pickle
 import random
 import signal
@@ -14,7 +15,7 @@ import sys
 import threading
 import traceback
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, sleep
 
 import numpy as np
 
@@ -37,9 +38,10 @@ class Endless(BaseException):
 
 @contextlib.contextmanager
 def patience():
-    """Raise Endless in the block after PATIENCE seconds; only in the main thread, and on systems with SIGALRM."""
+    """Raise Endless in the block after PATIENCE seconds, even while it sleeps: by SIGALRM, where that is possible."""
     if not hasattr(signal, "SIGALRM") or threading.current_thread() is not threading.main_thread():
-        yield
+        with patience_without_signals():
+            yield
         return
 
     def ring(*_):
@@ -52,6 +54,37 @@ def patience():
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+endings, changing = {}, threading.Lock()  # thread -> when its call has taken too long
+watchers = []  # the thread that looks at them
+
+
+@contextlib.contextmanager
+def patience_without_signals():
+    """The same on Windows and in other threads: a thread raises Endless in this one, between two steps of Python."""
+    thread = threading.get_ident()
+    with changing:
+        endings[thread] = perf_counter() + PATIENCE
+        if not watchers or not watchers[-1].is_alive():  # a fork does not take the other threads along
+            watchers.append(threading.Thread(target=end_calls, daemon=True))
+            watchers[-1].start()
+    try:
+        yield
+    finally:
+        with changing:
+            endings.pop(thread, None)
+
+
+def end_calls():
+    """Raise Endless in each thread whose call has taken too long."""
+    while True:
+        sleep(0.2)
+        with changing:
+            late = [thread for thread, ending in endings.items() if perf_counter() > ending]
+            for thread in late:
+                del endings[thread]
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(Endless))
 
 
 def asked(call, what, where, arguments=()):

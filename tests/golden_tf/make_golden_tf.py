@@ -32,7 +32,7 @@ def openai_name(name):
 
 def write_model(folder):
     """As the OpenAI release: tf.compat.v1.train.Saver, and convolution weights of shape [1, n_in, n_out]."""
-    config = json.loads((GOLDEN / "config.json").read_text())
+    config = json.loads((GOLDEN / "config.json").read_text("utf-8"))
     tensors = safetensors.numpy.load_file(GOLDEN / "model.safetensors")
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
         for name, tensor in tensors.items():
