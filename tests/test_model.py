@@ -25,9 +25,22 @@ def uncached(model, tokens, n_last):
     return reference.forward(tokens, model.params, model.hparams.n_head)[-n_last:]
 
 
-def assert_close(logits, expected):
+def rounding(model, tokens, n_last):
+    """The largest error of the reference in float32: with a few columns, layer norm may magnify an error a lot."""
+
+    def in_float64(part):
+        if isinstance(part, dict):
+            return {key: in_float64(value) for key, value in part.items()}
+        return [in_float64(value) for value in part] if isinstance(part, list) else np.asarray(part).astype(np.float64)
+
+    exact = reference.forward(tokens, in_float64(model.params), model.hparams.n_head)[-n_last:]
+    assert exact.dtype == np.float64
+    return np.abs(uncached(model, tokens, n_last) - exact).max()
+
+
+def assert_close(logits, expected, error=0):
     assert logits.dtype == expected.dtype == np.float32
-    np.testing.assert_allclose(logits, expected, rtol=0, atol=1e-4 * np.abs(expected).max())
+    np.testing.assert_allclose(logits, expected, rtol=0, atol=1e-4 * np.abs(expected).max() + 4 * error)
 
 
 @settings(max_examples=60, deadline=None)
@@ -41,7 +54,8 @@ def test_the_fast_pass_equals_the_reference(data):
     tokens = data.draw(texts)
     for _ in range(3):
         n_last = data.draw(st.integers(1, len(tokens)))
-        assert_close(model(tokens, n_last), uncached(model, tokens, n_last))
+        error = rounding(model, tokens, n_last)
+        assert_close(model(tokens, n_last), uncached(model, tokens, n_last), error)
         tokens = (tokens[: data.draw(st.integers(0, len(tokens)))] + data.draw(texts))[:n_ctx]
 
 
