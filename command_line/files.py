@@ -55,7 +55,7 @@ def check_file(option, name, suffixes=()):
             path.open("ab").close()
             TemporaryFile(dir=path.parent).close()  # a new file takes the place of the old one at once
         else:
-            new = path.resolve()  # of a link, what it points to
+            new = Path(os.path.realpath(path))  # of a link, what it points to
             new.open("xb").close()
             new.unlink()
     except OSError as error:

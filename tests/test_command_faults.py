@@ -390,6 +390,13 @@ def test_one_file_under_two_names(tmp_path, at_once, monkeypatch):
 
 
 @needs_links
+def test_a_link_to_itself(tmp_path, at_once, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    os.symlink("a.json", "a.json")
+    assert "--json: cannot write a.json (" in at_once(["--json", "a.json", *FEW])
+
+
+@needs_links
 def test_a_new_file_takes_nothing_else_along(tmp_path):
     """Another file with a similar name, a link to the file, and who may read it."""
     (tmp_path / "t.html.part").write_text("precious")
