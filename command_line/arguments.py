@@ -20,7 +20,7 @@ def parse(arguments, commands):
     """(command, dict of options as texts) of the arguments; the comparison has the name ""."""
     named = bool(arguments) and not AN_OPTION.match(arguments[0])
     name = arguments[0] if named else ""
-    if name not in commands:
+    if name not in commands or (named and not name):  # "" as a word is not the comparison, which has no word
         raise ValueError(
             f"unknown command {cut(name)!r}{suggestion(name, commands)}: expected one of "
             f"{', '.join(filter(None, commands))}, or options, --name value, a text of several words in quotes"
@@ -63,7 +63,7 @@ def first(rest, command):
 
 def suggestion(name, names, before=""):
     """The most similar of some names, as a part of a sentence."""
-    lower = {known.lower(): known for known in names}
+    lower = {known.lower(): known for known in names if known}
     found = get_close_matches(name.lower().replace("-", "_"), lower, 1)
     return f" (did you mean {before}{lower[found[0]]}?)" if found else ""
 

@@ -14,7 +14,7 @@ import errno
 import os
 import sys
 import time
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 
 from .declared import forget, hash_of, size_of
 from .errors import CheckpointError, DownloadError
@@ -150,27 +150,28 @@ def workplace(folder):
 
 def take_lock(path):
     """The locked file, or None if another process has deleted it meanwhile. The lock ends with its process."""
-    file = path.open("a+b")
-    if not try_lock(file):
-        print(f"another process is downloading into {path.parent.parent}: waiting for it", file=sys.stderr)
-        while not try_lock(file):
-            time.sleep(POLL)
-    with suppress(FileNotFoundError):
-        if os.path.samestat(os.fstat(file.fileno()), path.stat()):
-            return file
-    file.close()
+    with ExitStack() as unless_taken:
+        file = unless_taken.enter_context(path.open("a+b"))
+        if not try_lock(file):
+            print(f"another process is downloading into {path.parent.parent}: waiting for it", file=sys.stderr)
+            while not try_lock(file):
+                time.sleep(POLL)
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                unless_taken.pop_all()
+                return file
     return None
 
 
 def try_lock(file):
-    """Whether the open file is locked by this process now."""
+    """Whether the open file is locked by this process now; an OSError where there are no locks."""
     try:
         if fcntl:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         else:
             msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
     except OSError as error:
-        if fcntl and not isinstance(error, BlockingIOError):
+        if not isinstance(error, BlockingIOError if fcntl else PermissionError):  # those are of a lock that is taken
             raise
         return False
     return True

@@ -120,7 +120,8 @@ def attend(q, keys, values, mask, strategy):
     def of_heads(q, keys, values):
         scores = product(q, keys, strategy)  # -> [n_head, n_new, n_columns]
         scores *= 1 / math.sqrt(q.shape[-1])  # 2.
-        scores[..., : mask.shape[1]] += mask[:, : scores.shape[2]]
+        unpadded = scores[..., : mask.shape[1]]
+        unpadded += mask[:, : scores.shape[2]]
         if mask.shape[1] < scores.shape[2]:  # 3. the padding, where the mask, unlike the triangle, does not cover it
             scores[..., mask.shape[1] :] = -np.inf
         scores -= np.maximum.reduce(scores, axis=-1, keepdims=True)

@@ -160,9 +160,9 @@ def grouped(x, max_rows, strategy):
     n_rows is 1 with "rows" and max_rows with "eights"; with "panels" it is even and at most max_rows, an even number:
     of those that are more than half of it, the one that needs the fewest zeros.
     """
-    *before, n_new, n_in = x.shape
     if strategy == "rows":
-        return x.reshape(*before, n_new, 1, n_in)
+        return x[..., None, :]
+    *before, n_new, n_in = x.shape
     n_rows = max_rows
     if strategy == "panels":
         few, many = n_new + n_new % 2, range(max_rows, max_rows // 2, -2)

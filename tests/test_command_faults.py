@@ -157,6 +157,7 @@ def test_a_folder_that_cannot_be_written_is_seen_before_anything_is_measured(tmp
         ),
         (["gamma-table"], "unknown command 'gamma-table' (did you mean gamma_table?): expected one of calibrate"),
         (["help"], "unknown command 'help': expected one of calibrate, drafters, prompts, "),
+        ([""], "unknown command '': expected one of calibrate, drafters, prompts, "),
         (["--temprature", "1"], "unknown option --temprature (did you mean --temperature?): expected one of corpus"),
         (["--k", "1"], "unknown option --k (did you mean --K?)"),
         (["calibrate", "--verifer", "block"], "unknown option --verifer for calibrate"),

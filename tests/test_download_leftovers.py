@@ -1,9 +1,11 @@
 """What a download leaves on the disk: nothing if nothing arrived, and no damaged file, even by Windows' rules."""
 
+import errno
 import os
 import pathlib
 import threading
 import time
+import types
 
 import fake_msvcrt
 import numpy as np
@@ -94,3 +96,17 @@ def test_one_download_at_a_time_where_open_files_cannot_be_removed(tmp_path, win
     assert order in (list("aabb"), list("bbaa"))
     assert "another process is downloading" in capsys.readouterr().err
     assert not folder.exists()
+
+
+@needs_proc
+@pytest.mark.parametrize("system", ["Windows", "others"])
+def test_a_file_system_without_locks_is_an_error_and_not_a_wait(system, tmp_path, windows, monkeypatch):
+    def no_locks(*_):
+        raise OSError(errno.EINVAL, "Invalid argument")
+
+    if system == "Windows":
+        monkeypatch.setattr(fake_msvcrt, "locking", no_locks)
+    else:
+        monkeypatch.setattr(download, "fcntl", types.SimpleNamespace(flock=no_locks, LOCK_EX=2, LOCK_NB=4))
+    with pytest.raises(DownloadError, match=r"124M cannot be written \(Invalid argument\)$"):
+        gpt2np.load("124M", tmp_path)

@@ -119,6 +119,8 @@ def test_what_is_kept_is_a_distribution_in_the_same_order(logits, top_k, top_p, 
         ({"top_p": 1.1}, "expected a top_p above 0 and at most 1, got 1.1"),
         ({"min_p": math.nan}, "expected a min_p from 0 to 1, got nan"),
         ({"repetition_penalty": 0}, "expected a repetition_penalty above 0, got 0"),
+        ({"repetition_penalty": 1e-308}, "expected a repetition_penalty from 1e-100 to 1e100, got 1e-308"),
+        ({"repetition_penalty": 1e308}, "expected a repetition_penalty from 1e-100 to 1e100, got 1e\\+308"),
     ],
 )
 def test_options_out_of_range_are_refused(options, message):
