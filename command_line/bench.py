@@ -19,8 +19,10 @@ from gpt2np.params import build_params, param_shapes
 
 from .columns import Columns
 from .files import deliver
-from .models import load
+from .models import load, n_ctx_of
 from .passes import hand_over, summary, times
+from .texts import PROMPT_LENGTH
+from .verdicts import is_busy, load_average
 from .views import show
 
 SMALL = 50_000_000  # parameters
@@ -37,7 +39,8 @@ def bench(request, parts):
     strategies, sizes = request.listed("strategies"), request.listed("sizes")
     with_transformers = "transformers" in strategies
     parts.expect(len(sizes) + with_transformers)
-    report = {"matmul": matmul.describe(), "hand_over_seconds": hand_over(matmul.n_threads()), "models": []}
+    report = {"load_average": load_average(), "matmul": matmul.describe()}
+    report |= {"hand_over_seconds": hand_over(matmul.n_threads()), "models": []}
     for size in sizes:
         report["models"].append(parts.keep(size, partial(measure, size, strategies, request, parts)))
     first, last = (m["strategies"][m["strategy"]] for m in (report["models"][0], report["models"][-1]))
@@ -49,15 +52,24 @@ def bench(request, parts):
     deliver(lambda: parts.finish(report), lambda: show(parts.whole(report), page, request.json is True))
 
 
+def check_room(request):
+    """Raise ValueError unless every model has room for what it is to run."""
+    wanted = {
+        "--context and --rows": (request.listed("sizes"), request.context + request.rows),
+        "--prompt_tokens": (request.listed("sizes"), request.prompt_tokens),
+    }
+    if "transformers" in request.listed("strategies"):
+        n_tokens = PROMPT_LENGTH + request.n_tokens_to_generate
+        wanted[f"prompts of {PROMPT_LENGTH} and --n_tokens_to_generate"] = [request.target_model_size], n_tokens
+    for option, (names, n) in wanted.items():
+        for name in names:
+            if n > (room := n_ctx_of(name, request)):
+                raise ValueError(f"{option}: {name} has room for {room} tokens, got {n}; take fewer")
+
+
 def measure(size, strategies, request, parts):
     """The measurements of one model, in plain numbers."""
     model, weights = open_model(size, request, parts)
-    for option, n in {
-        "--context and --rows": request.context + request.rows,
-        "--prompt_tokens": request.prompt_tokens,
-    }.items():
-        if n > model.n_ctx:
-            raise ValueError(f"{option}: {size} has room for {model.n_ctx} tokens, got {n}; take fewer")
     rows, runner_of = range(1, request.rows + 1), {}
     if "transformers" in strategies:
         from .peers import transformers_runner
@@ -89,7 +101,8 @@ def random_model(hparams, seed=0):
 
 
 def page(report):
-    blocks = [f"{report['machine']}; products by {report['matmul']['strategy']!r}\n"]
+    busy = f"; BUSY: load average {report['load_average']:.1f} at the start" if is_busy(report) else ""
+    blocks = [f"{report['machine']}; products by {report['matmul']['strategy']!r}{busy}\n"]
     for model in report["models"]:
         size, limit = model["bytes"] / 1e9, model["limit_seconds"][0]
         counts = [m for m in next(iter(model["strategies"].values()))["seconds"] if m != "prompt"][1:]
@@ -115,7 +128,7 @@ threads  the most that a product of a few rows uses; panels, rows and eights use
         head = f"{found['target']} with {found['draft']}, K = {found['K']}, greedy, "
         blocks.append(f"{head}{found['n_prompts']} times {found['n_tokens']} tokens\n\n{generation_lines(found)}\n")
         if found["parameters"] < SMALL:
-            blocks.append("For so small a model the times of transformers are mostly Python overhead, not arithmetic.")
+            blocks.append("For so small a model much of a pass of transformers is Python's own time, not arithmetic.")
         blocks.append(f"PyTorch had {found['threads']} threads.\n")
     return "\n".join(blocks)
 

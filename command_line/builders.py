@@ -137,10 +137,17 @@ def ngram_model(context):
                 f"--ngram_table: {path} counts {counted.n_vocab} tokens and {request.target_model_size} has "
                 f"{target.n_vocab}: count again, with a new name for the table"
             )
+        if (n := len(counted.counts)) != request.n_max:
+            raise ValueError(
+                f"--ngram_table: {path} has n-grams up to {n} tokens, and --n_max is {request.n_max}: give --n_max "
+                f"{n}, or name another table"
+            )
     else:
-        text = read_text(request.corpus) if request.corpus else tales()[0]
-        tokens = context.tokenizer.encode(text)
-        counted = speculative.NGramModel.from_tokens(tokens, target.n_vocab, request.n_max)
+        tokens = context.tokenizer.encode(read_text(request.corpus) if request.corpus else tales()[0])
+        try:
+            counted = speculative.NGramModel.from_tokens(tokens, target.n_vocab, request.n_max)
+        except ValueError as error:
+            raise ValueError(f"--n_max and --corpus: {error}") from None
         if request.ngram_table:
             with replacing("ngram_table", path) as new:
                 counted.save(new)

@@ -35,6 +35,8 @@ class Command:
             raise ValueError(f"unknown option --{unknown.pop()}: see --help")
         if "prompt" in given and given.get("prompt_file"):
             raise ValueError("expected one of --prompt and --prompt_file, got both: leave one out")
+        if "n_prompts" in given and given.get("prompt_file"):
+            raise ValueError("--n_prompts: of --prompt_file all lines are prompts: leave one of the two out")
         request = Options(**{**self.defaults, **given})
         for check_request in self.checks:
             check_request(request, self)
@@ -75,6 +77,11 @@ def three_prompts(request, command):
     check("n_prompts", request.n_prompts, kind=int, least=3)
 
 
+def two_tokens(request, command):
+    """With one token, nothing is drafted."""
+    check("n_tokens_to_generate", request.n_tokens_to_generate, kind=int, least=2)
+
+
 def models_are_there(request, command):
     """Check the names of all models that the command will load."""
     if "target_sizes" in command.options:
@@ -95,6 +102,7 @@ def sizes_are_there(request, command):
     if "transformers" in request.listed("strategies"):
         check_models("target_model_size", [request.target_model_size], request)
         check_models("draft_model_size", [request.draft_model_size], request)
+    bench.check_room(request)
 
 
 def with_probabilities(request, command):
@@ -141,7 +149,7 @@ BENCH = {
 
 EXPERIMENTS = (
     experiment(
-        "calibrate", ONE_SIZE | {"drafter"}, {"n_tokens_to_generate": 64}, with_probabilities,
+        "calibrate", ONE_SIZE | {"drafter"}, {"n_tokens_to_generate": 64}, with_probabilities, two_tokens,
     ),
     experiment(
         "drafters", ONE_SIZE, {"n_tokens_to_generate": 64, "n_prompts": 4},

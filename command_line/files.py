@@ -72,7 +72,8 @@ def check_distinct(names):
         if isinstance(name, str) and name:
             other = found.setdefault(os.path.realpath(name), option)
             if other != option and other in WRITTEN:
-                raise ValueError(f"--{other} and --{option} name one file, {name}: give the output a name of its own")
+                second = "FILE" if option == "file" else f"--{option}"
+                raise ValueError(f"--{other} and {second} name one file, {name}: give the output a name of its own")
 
 
 @contextmanager

@@ -21,7 +21,8 @@ Generate a text twice: by the target model alone, and with a draft (speculative 
 --draft_model_size M       the draft model (tiny-draft), with the target's vocabulary; for --drafter model only
 --corpus FILE              a text for ngram to count (default: tales that neither bundled model was trained on) and for
                            suffix to copy from, in addition to the text so far (default: nothing)
---ngram_table FILE         stores the counts of ngram: read if the file exists, otherwise counted and written ()
+--ngram_table FILE         stores the counts of ngram: read, and --corpus is not, if the file exists, otherwise counted
+                           and written ()
 --n_max N                  the longest n-gram of ngram, and the longest match of prompt_lookup (3)
 --exit_layer L             the number of layers that early_exit runs (2)
 --K K                      the draft length, the most tokens drafted per call of the target (3): a number; auto, chosen
@@ -72,7 +73,8 @@ Generate a text twice: by the target model alone, and with a draft (speculative 
 Each takes ten seconds to two minutes with the bundled pair on two cores. Intervals are 95 % intervals over the prompts.
 These commands take the options above, except --prompt, --stop, --show, --trace and --timings, where they apply; and
 --n_prompts N              the number of tales to continue (36; 12 for gamma_table, alpha_table, 8 for prompts,
-                           compare_sizes, 6 for tree_table, 4 for drafters, 3 of each kind for method_table)
+                           compare_sizes, 6 for tree_table, 4 for drafters, 3 of each kind for method_table); of other
+                           prompts all are taken, in method_table at most as many of each kind
 --n_tokens_to_generate N   (120; 100 for gamma_table, 64 for calibrate, drafters, alpha_table, tree_table, 48 for
                            method_table)
 --temperature T            (0; 0.5 for method_table, where the rules differ and text still repeats itself)

@@ -31,7 +31,7 @@ def main(arguments):
             call(*parse(arguments, COMMANDS))
         sys.stdout.flush()
     except KeyboardInterrupt as error:
-        say(f"interrupted; {error or 'nothing is kept'}")
+        say(f"interrupted; {str(error) or 'nothing is kept'}")
         return 130
     except RecursionError:
         say("a file is nested too deeply to be read: is it the right file?")

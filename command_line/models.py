@@ -7,8 +7,8 @@ from pathlib import Path
 from time import perf_counter
 
 import gpt2np
-from gpt2np.loading import find_folder
-from gpt2np.model_files import SIZES, SOURCES, files_of, find_on_disk
+from gpt2np.loading import find_folder, read_tokenizer
+from gpt2np.model_files import SIZES, SOURCES, WEIGHTS, files_of, find_on_disk
 
 
 def check_models(option, names, request):
@@ -19,6 +19,15 @@ def check_models(option, names, request):
                 files_of(find_folder(name, Path(request.models_dir), request.source))
             except (ValueError, OSError) as error:
                 raise ValueError(f"--{option}: {error}") from None
+
+
+def n_ctx_of(name, request):
+    """How many tokens a model has room for, without loading it."""
+    if name in SIZES:
+        return 1024
+    folder = find_folder(name, Path(request.models_dir), request.source)
+    layout, pair = files_of(folder)
+    return read_tokenizer(folder / WEIGHTS[layout][0], *pair)[0].n_ctx
 
 
 def load(name, request, parts):

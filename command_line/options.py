@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from importlib.util import find_spec
 from math import inf
 from pathlib import Path
+from sys import float_info
 
 from gpt2np import matmul
 from gpt2np.model_files import SOURCES
@@ -159,7 +160,8 @@ class Options:
     @property
     def grown_nodes(self):
         """The number of nodes of --tree; 0 where it is not a number."""
-        return int(self.tree) if self.tree.isdecimal() else 0
+        n = number_of(self.tree)
+        return n if type(n) is int else 0
 
     def shape(self, weights):
         """The (parents, ranks) of --tree; None for a chain, and for auto, whose shape is found later."""
@@ -218,7 +220,7 @@ def check(
             each = number_of(text) if kind else text
             check(name, each, kind=kind, least=least, most=most, choices=choices)
     elif kind:
-        is_number = isinstance(value, kind) and not isinstance(value, bool) and -inf < value < inf
+        is_number = isinstance(value, kind) and not isinstance(value, bool) and abs(value) <= float_info.max
         if not is_number or not least <= value <= most:
             noun = "whole number" if kind is int else "number"
             bounds = f" of {least} or more" if most == inf else f" from {least} to {most}"
@@ -231,7 +233,7 @@ def check(
 
 
 def shortened(value):
-    text = repr(value) if not isinstance(value, int) or value.bit_length() < 1000 else "a number of many digits"
+    text = "a number of more than 300 digits" if isinstance(value, int) and abs(value) > 10**300 else repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 

@@ -77,15 +77,12 @@ def generation(request, parts):
     assistant.generation_config.num_assistant_tokens_schedule = "constant"
     assistant.generation_config.assistant_confidence_threshold = 0
 
+    of_n_tokens = transformers.GenerationConfig(do_sample=False, min_new_tokens=n, max_new_tokens=n, pad_token_id=0)
+
     def theirs(prompt, **options):
         ids = torch.tensor([prompt])
-        options |= {
-            "attention_mask": torch.ones_like(ids),
-            "do_sample": False,
-            "min_new_tokens": n,
-            "max_new_tokens": n,
-        }
-        return reference.generate(ids, pad_token_id=0, **options)[0, len(prompt) :].tolist()
+        texts = reference.generate(ids, attention_mask=torch.ones_like(ids), generation_config=of_n_tokens, **options)
+        return texts[0, len(prompt) :].tolist()
 
     alone = AutoregressiveSampler(target, sampling=greedy)
     speculative = SpeculativeSampler(target, ModelDrafter(draft, sampling=greedy), K=request.K, sampling=greedy)

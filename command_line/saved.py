@@ -35,6 +35,8 @@ def settings_of(request, names):
     settings = {name: getattr(request, name) for name in sorted(names - OUTPUTS)}
     if settings.get("prompt_file"):
         settings["prompt_file"] += checksum(read_text(request.prompt_file, "prompt_file"))
+    if "drafter" in names and request.drafter == "ngram" and request.ngram_table and Path(request.ngram_table).exists():
+        settings.pop("corpus")  # the table is read instead
     if settings.get("corpus"):
         with suppress(ValueError):  # it may not be needed; where it is, the error is raised later
             settings["corpus"] += checksum(read_text(request.corpus))
@@ -84,7 +86,7 @@ class Saved:
         if path:  # else nobody asks, and the probe for large models may take a moment
             self.head["strategy"] = matmul.strategy()
         self.is_terminal, self.started = sys.stderr.isatty(), perf_counter()
-        self.bar = tqdm(unit=" parts", leave=False, disable=not self.is_terminal)
+        self.bar = tqdm(unit=" parts", leave=False, delay=0.01, disable=not self.is_terminal)  # not shown before a part
 
     def __enter__(self):
         return self

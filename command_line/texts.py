@@ -27,6 +27,7 @@ KNOWN = (
     "Make a coding challenge for Python with 3 questions and answers",
 )
 TALES = Path(gpt2np.__file__).parent / "tiny" / "held_out.txt"
+PROMPT_LENGTH = 32  # tokens
 N_AHEAD = 200  # so many greedy tokens later the target repeats itself
 
 
@@ -45,7 +46,7 @@ def prompt_tokens(prompt, tokenizer):
     return [tokenizer.end_of_text]
 
 
-def held_out_prompts(tokenizer, n_prompts, length=32):
+def held_out_prompts(tokenizer, n_prompts, length=PROMPT_LENGTH):
     """Prompts of `length` tokens at places spread over the second part of the tales."""
     tokens = tokenizer.encode(tales()[1])
     return [tokens[i * len(tokens) // n_prompts :][:length] for i in range(n_prompts)]
@@ -81,7 +82,7 @@ def prompts_of(request, tokenizer):
     return held_out_prompts(tokenizer, request.n_prompts)
 
 
-def dialogue_prompts(tokenizer, n_prompts, length=32):
+def dialogue_prompts(tokenizer, n_prompts, length=PROMPT_LENGTH):
     """Pieces of the tales with four quotation marks or more, at places spread over the second part."""
     tokens = tokenizer.encode(tales()[1])
     pieces = [tokens[i : i + length] for i in range(0, len(tokens) - length, length)]

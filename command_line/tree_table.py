@@ -69,6 +69,6 @@ def verdict(rows):
     if tree["low"] > max(1, chain["high"]):
         return f"{found} Here a tree pays."
     if tree["high"] < max(1, chain["low"]):
-        calls = " though it has more tokens per call" if tree["tokens_per_call"] > chain["tokens_per_call"] else ""
-        return f"{found} Here a tree does not pay,{calls}: its nodes cost more time than they save."
+        calls = ", though it has more tokens per call" if tree["tokens_per_call"] > chain["tokens_per_call"] else ""
+        return f"{found} Here a tree does not pay{calls}: its nodes cost more time than they save."
     return f"{found} These prompts do not tell the two apart."

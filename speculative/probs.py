@@ -109,7 +109,7 @@ def check(expected, value, is_right):
     """Raise ValueError unless the value is a finite number for which is_right(value) is true."""
     try:
         right = math.isfinite(value) and is_right(value)
-    except TypeError:  # not a number, or not an integer
+    except (TypeError, OverflowError):  # not a number, not an integer, or an integer beyond all floats
         right = False
     if not right:
         raise ValueError(f"expected {expected}, got {value!r:.100}")

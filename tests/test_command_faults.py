@@ -29,10 +29,12 @@ from systems import (
 from command_line import saved
 from command_line.commands import COMMANDS
 from command_line.main import main
+from command_line.options import Options
 from gpt2np.loading import find_folder
 from speculative.museum import EXHIBITS, TREE_EXHIBITS
 
 FEW = ("--n_tokens_to_generate", "12")
+MANY = "1" + 400 * "0"  # a whole number beyond all floats
 TINY = ("--target_model_size", "tiny-draft", "--drafter", "prompt_lookup")
 
 
@@ -177,10 +179,37 @@ def test_a_folder_that_cannot_be_written_is_seen_before_anything_is_measured(tmp
         (["calibrate", "--n_prompts", "2"], "--n_prompts: expected a whole number of 3 or more, got 2"),
         (["bench", "--rows", "100000"], "--rows: expected a whole number from 1 to 1023, got 100000"),
         (["bench", "--sizes", ","], "--sizes: expected values separated by commas, got ','"),
+        (
+            ["bench", "--sizes", "124M,tiny-draft", "--context", "600"],
+            "--context and --rows: tiny-draft has room for 512",
+        ),
+        (
+            ["bench", "--sizes", "124M,tiny-draft", "--prompt_tokens", "600"],
+            "--prompt_tokens: tiny-draft has room for 512",
+        ),
+        (["calibrate", "--n_tokens_to_generate", "1"], "--n_tokens_to_generate: expected a whole number of 2 or more"),
         (["--top_p", "-1"], "expected a top_p above 0 and at most 1, got -1"),
+        (["--top_p", MANY], "--top_p: expected a number, got a number of more than 300 digits"),
+        (
+            ["--draft_temperature", MANY],
+            "--draft_temperature: expected a number of 0 or more, got a number of more than",
+        ),
+        (["--K", MANY], "--K: expected a whole number of 1 or more, or auto, heuristic or confidence, got a number of"),
         (["--repetition_penalty", "-1"], "expected a repetition_penalty above 0, got -1"),
         (["--json="], "--json: expected a name that ends in .json, got ''"),
         (["--prompt", "a", "--prompt_file", "b"], "expected one of --prompt and --prompt_file, got both"),
+        (
+            ["prompts", "--n_prompts", "3", "--prompt_file", "b"],
+            "--n_prompts: of --prompt_file all lines are prompts: ",
+        ),
+        (
+            ["--drafter", "ngram", "--n_max", "6"],
+            "--n_max and --corpus: expected n from 1 to 5 for 2048 tokens, so that",
+        ),
+        (
+            ["replay", "a.jsonl", "--trace", "a.jsonl"],
+            "--trace and FILE name one file, a.jsonl: give the output a name",
+        ),
         (["alpha_table", "--target_sizes", "tiny-target,nowhere"], "--target_sizes: unknown model 'nowhere'"),
         (["alpha_table", "--target_sizes", "tiny-draft,tests"], "--target_sizes: tests lacks config.json"),
         (["compare_sizes", "--target_sizes", "tiny-draft", "--draft_model_size", "no"], "--draft_model_size: unknown"),
@@ -199,6 +228,19 @@ def test_a_folder_that_cannot_be_written_is_seen_before_anything_is_measured(tmp
 def test_a_wrong_word_is_named_before_anything_runs(arguments, message, at_once, monkeypatch):
     monkeypatch.chdir(ROOT)
     assert message in at_once(arguments)
+
+
+@pytest.mark.parametrize(("message", "end"), [("", "nothing is kept"), ("half is in a.json", "half is in a.json")])
+def test_an_interruption_says_what_is_kept(message, end, monkeypatch, capsys):
+    def stopped(**options):
+        raise KeyboardInterrupt(*filter(None, [message]))
+
+    monkeypatch.setattr("command_line.main.call", lambda *_: stopped())
+    assert main(["museum"]) == 130 and capsys.readouterr().err.endswith(f": interrupted; {end}\n")
+
+
+def test_one_number_of_nodes_however_it_is_spelled():
+    assert [Options(tree=text).grown_nodes for text in ("8", " 8", "+8", "0_8", "2,2", "auto")] == [8, 8, 8, 8, 0, 0]
 
 
 @needs_proc
@@ -467,6 +509,7 @@ def version(name):
 importlib.metadata.version = version
 sys.path.insert(0, {str(ROOT)!r})
 from command_line.main import main
+from command_line.options import Options
 sys.exit(main({[*TINY, *FEW]!r}) or main(["--version"]))
 """
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)

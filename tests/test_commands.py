@@ -465,6 +465,9 @@ def test_whether_a_tree_pays(tree, chain, words):
         for kind, n, times in (("tree", 8, tree), ("chain", 2, chain))
     ]
     assert words in verdict(found) and "The fastest tree has 8 nodes" in verdict(found)
+    for row in found:
+        row["tokens_per_call"] = 2.0
+    assert words.replace(", though it has more tokens per call", "") in verdict(found)
 
 
 def test_the_drafts_temperature_is_on_the_page(capsys):

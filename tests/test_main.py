@@ -340,6 +340,11 @@ def test_ngrams_of_a_text_of_ones_own_are_kept_in_a_table(tmp_path):
     table = ("--drafter", "ngram", "--n_max", "2", "--ngram_table", tmp_path / "table", *FEW)
     first = report(*table, "--corpus", tmp_path / "tale")
     assert (tmp_path / "table").exists() and first["draft"]["name"] == "n-grams up to 2 tokens"
+    refused = run(*table, "--n_max", "3").stderr
+    assert (
+        refused == f"main.py: --ngram_table: {tmp_path / 'table'} has n-grams up to 2 tokens, and --n_max is 3: give "
+        "--n_max 2, or name another table\n"
+    )
     assert report(*table, "--corpus", "not read")["speculative"]["drafted"] == first["speculative"]["drafted"]
 
 
@@ -558,6 +563,7 @@ def test_the_rounds_on_a_terminal():
     output = terminal("--show", "rounds", "--temperature", "1", *FEW)
     assert "accepted\033[0m, \033[9;31mrejected\033[0m, \033[31mcorrection" in output
     rounds = re.findall(r"^ +\d+  (\d)/(\d) accepted  \|(.*)$", output.split("\nspeculative (")[1], re.M)
+    assert output.startswith("target ") and "dropped" in output.split("\nspeculative (")[1].split("\n")[0]
     assert sum(int(accepted) + 1 for accepted, _, _ in rounds) == 12
     for accepted, drafted, line in rounds:
         assert line.count("\033[32m") == int(accepted) and line.count("9;31m") == (accepted < drafted)

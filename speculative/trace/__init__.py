@@ -18,8 +18,8 @@ holds what its author added: names of models, the acceptance rule, the seed. Eac
     "guesses"   [k] one object for each draft token, those of a tree in the order in which they are tested:
         "token", "text"
         "parent"    in a tree alone: the index, in this list, of the draft token that this one follows; -1 for the text
-        "decision"  "accepted"; "rejected"; or "dropped", not tested: after a rejection, after the end of the text,
-                    or on a branch that was not taken
+        "decision"  "accepted"; "rejected"; or "dropped": not tested, after a rejection or on a branch that was not
+                    taken, or after the end of the text
         "u"         the uniform number that decided on it; null if the rule drew none for it
         "p", "q"    the probabilities of the token under target and draft; p of a younger sibling in a tree is that
                     under the residual which the rejection of its elder siblings leaves

@@ -41,7 +41,7 @@ def round_line(record, coloured=False):
     return f"{counts:12}  |" + "|".join(parts)
 
 
-def legend(coloured=False, kinds=("accepted", "rejected", "correction", "bonus")):
+def legend(coloured=False, kinds=("accepted", "rejected", "correction", "bonus", "dropped")):
     """The kinds of tokens, each in its own style."""
     return ", ".join(piece(kind, kind, coloured) for kind in kinds)
 
