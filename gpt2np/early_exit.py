@@ -47,6 +47,10 @@ class EarlyExit:
         fresh = {"first": first, "rest": rest, "hidden": np.empty_like(self.hidden), "cached": TokenTree()}
         return {**vars(self), **fresh, "lock": Lock()}
 
+    def __setstate__(self, state):
+        vars(self).update(state)
+        self.early_exit = FirstLayers(self)  # of this copy, also of a shallow one
+
     def __call__(self, tokens, n_last=1, parents=()):
         with self.lock:
             wanted = self.run_first(tokens, n_last, parents)

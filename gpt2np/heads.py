@@ -106,13 +106,14 @@ class Heads:
 
     def hidden_state(self, tokens):
         """The hidden state [n_embd] of the last of these tokens: kept, or by a call of the model."""
-        n_cached = len(self.cached.tokens)
-        n, slots = kept_slots(self.cached, n_cached, TokenTree(tokens))
-        row = (slots[-1] if slots else n - 1) - (n_cached - len(self.hidden))
-        if n + len(slots) < len(tokens) or row < 0:
-            self(tokens)
-            row = -1
-        return self.hidden[row]
+        with self.lock:
+            n_cached = len(self.cached.tokens)
+            n, slots = kept_slots(self.cached, n_cached, TokenTree(tokens))
+            row = (slots[-1] if slots else n - 1) - (n_cached - len(self.hidden))
+            if n + len(slots) < len(tokens) or row < 0:
+                self(tokens)
+                row = -1
+            return self.hidden[row]
 
     def reset(self):
         """Forget the hidden states and the model's cache. No result changes."""

@@ -36,7 +36,7 @@ class HParams:
 
 
 def forward(tokens, params, n_head, n_last=None, cache=None, positions=None, mask=None):
-    """Logits [n_last, n_vocab] float32 after each of the last n_last tokens (by default, after every token).
+    """Logits [n_last, n_vocab] float32 after each of the last n_last tokens (by default and with 0, after every token).
 
     Parameters
     ----------
@@ -73,6 +73,8 @@ def hidden_states(tokens, params, n_head, cache=None, positions=None, mask=None,
         raise ValueError(
             "expected at least one new token, got none: truncate the cache to before the last n_last tokens"
         )
+    if min(tokens) < 0:  # which would count from the end of a plain array
+        raise IndexError(f"expected tokens of 0 or more, got {min(tokens)}")
     if positions is None:
         positions = slice(n_past, n_past + n_new)
         if n_past + n_new > len(params["wpe"]):

@@ -50,7 +50,7 @@ def with_replacement(p, q, k):
 def without_replacement(p, q, k):
     """overlap(p, q), and the sum over the tokens x, each drawn and rejected with probability max(0, q(x) - p(x)).
 
-    After x, the next candidate comes from q without x, renormalised. Time n_vocab ** (k - 1).
+    After x, the next candidate comes from q without x, renormalised. Time n_vocab ** k.
 
     >>> p, q = np.array([0.2, 0.2, 0.4, 0.2]), np.array([0.1, 0.1, 0.1, 0.7])
     >>> [round(without_replacement(p, q, k), 4) for k in (1, 2, 3)]

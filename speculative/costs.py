@@ -62,7 +62,7 @@ def measure_costs(target, drafter, tokens, *, sampling=Sampling(), verifier=reje
     sampling, verifier
         As they will be used.
     most : int
-        v is measured for 1 .. most + 1 tokens.
+        v is measured for 1 .. most + 1 tokens; at least 1.
     repeats : int
         How often each length is timed.
 
@@ -72,6 +72,8 @@ def measure_costs(target, drafter, tokens, *, sampling=Sampling(), verifier=reje
         If there are too few or too many tokens, or the drafter proposes a tree.
     """
     tokens, rng, drafting = list(tokens), np.random.default_rng(0), []
+    if len(tokens) < 2 or most < 1:
+        raise ValueError(f"expected 2 tokens or more and most of 1 or more, got {len(tokens)} and {most}")
     padded, checking = Padded(drafter, target.n_vocab), {k: [] for k in range(most + 1)}
     for repeat in range(-1, repeats):  # the first is a warm-up
         for k in range(most + 1):

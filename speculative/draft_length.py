@@ -36,7 +36,7 @@ class Heuristic:
     most: int = 16
 
     def __call__(self, history):
-        K = self.first
+        K = min(self.first, self.most)
         for drafted, accepted in history:
             if drafted:
                 K = min(K + 2, self.most) if accepted == drafted else max(1, K - 1)
@@ -81,14 +81,15 @@ class CostModel:
     window: int = 64
 
     def __call__(self, history):
-        drafted = [outcome for outcome in history if outcome[0]][-self.window :]
+        drafted = [outcome for outcome in history if outcome[0]]
+        drafted = drafted[max(0, len(drafted) - self.window) :]
         accepted, rejected = tested(since_the_last_change(drafted))
         alpha = (accepted + 2 * self.alpha) / (accepted + rejected + 2)
-        return best_K(alpha, self.c, self.v) or int(self.tests_again(history))
+        return best_K(alpha, self.c, self.v) or int(len(self.v) > 1 and self.tests_again(history))
 
     def tests_again(self, history):
         """Whether to draft one token where drafting is not expected to pay."""
-        test = self.c + self.v[min(1, len(self.v) - 1)] - 1  # what a test costs, in plain steps
+        test = self.c + self.v[1] - 1  # what a test costs, in plain steps
         recent = history[-max(16, ceil(64 * test)) :]
         return not any(drafted for drafted, _ in recent) or 0 < recent[-1][0] == recent[-1][1]
 

@@ -151,6 +151,8 @@ class ExactGenerator(np.random.Generator):
     def integers(self, low, high=None, size=None, dtype=np.int64, endpoint=False):
         low, high = (0, low) if high is None else (low, high)
         n = int(high) - int(low) + bool(endpoint)
+        if n < 1:
+            raise ValueError(f"expected low < high, got integers from {low} to {high}")
         if n > MOST_OUTCOMES:
             raise CannotEnumerate(
                 f"rng.integers draws one of {n} numbers, too many to enumerate: draw the decision itself, "
@@ -160,6 +162,8 @@ class ExactGenerator(np.random.Generator):
 
     def choice(self, a, size=None, replace=True, p=None, axis=0, shuffle=True):
         population = np.arange(a) if np.ndim(a) == 0 else np.asarray(a)
+        if not len(population):
+            raise ValueError("expected something to choose from, got nothing")
         p = np.full(len(population), 1 / len(population)) if p is None else np.asarray(p, dtype=np.float64)
         if len(p) != len(population) or (p < 0).any() or not abs(p.sum() - 1) < 1e-7:
             raise ValueError(f"expected {len(population)} probabilities that add up to 1, got {p}")

@@ -11,6 +11,11 @@ import math
 
 from .uniform import CannotEnumerate
 
+BEYOND = (
+    "exp({number:g}) is beyond a float, in a race of Gumbel numbers: subtract the largest logit from all first, which "
+    "changes no argmax"
+)
+
 
 class Waiting:
     """sign * t or sign * log(t), for an exponential time t with a given rate."""
@@ -37,6 +42,8 @@ class Waiting:
         if not (alike and self.is_free() and other.is_free()):
             self.as_value()
         total = self.rate + other.rate
+        if total == 0:
+            raise CannotEnumerate(BEYOND.format(number=-math.inf))
         is_other = self.rng.fork([self.rate / total, other.rate / total])
         winner, loser = (other, self) if is_other else (self, other)
         winner.rate, loser.is_lost = total, True
@@ -70,7 +77,12 @@ class Waiting:
         number = float(number)
         if not self.is_log:
             self.as_value()
-        return number if math.isinf(number) else self.with_rate(self.rate * math.exp(-self.sign * number))
+        if math.isinf(number):
+            return number
+        try:
+            return self.with_rate(self.rate * math.exp(-self.sign * number))
+        except OverflowError:
+            raise CannotEnumerate(BEYOND.format(number=number)) from None
 
     def __sub__(self, number):
         return self + -float(number)

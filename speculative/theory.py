@@ -71,7 +71,7 @@ def best_K(alpha, c, v=None, most=20):
     [0, 2, 10]
     """
     K = np.arange(most + 1 if v is None else len(v))
-    return plain(np.argmax(speedup(np.asarray(alpha)[..., None], K, c, v), axis=-1))
+    return plain(np.nanargmax(speedup(np.asarray(alpha)[..., None], K, c, v), axis=-1))  # of NaN, K = 0 is known
 
 
 def check_alpha(alpha):

@@ -54,6 +54,16 @@ SHAPES = {
         "shared_expert_intermediate_size": 8,
         "num_experts_per_tok": 2,
     },
+    "Bamba": WIDE
+    | {"attn_layer_indices": [1], "mamba_n_heads": 6, "mamba_d_head": 8, "mamba_d_state": 4, "mamba_chunk_size": 4},
+    "MiniMax": WIDE
+    | {
+        "head_dim": 6,
+        "layer_types": ["linear_attention", "full_attention"],
+        "num_local_experts": 2,
+        "num_experts_per_tok": 1,
+        "block_size": 4,
+    },
     "GPT2": {"vocab_size": 61, "n_embd": 24, "n_layer": 2, "n_head": 4, "n_positions": 128},
 }
 

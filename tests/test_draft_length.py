@@ -151,3 +151,10 @@ def test_a_length_of_0_is_a_plain_step():
     assert [len(r.drafted) for r in generation.rounds] == [0, 2, 0, 0, 1]
     assert [r.origins[-1] for r in generation.rounds] == ["plain", "bonus", "plain", "plain", "bonus"]
     assert histories[-1] == [(0, 0), (2, 2), (0, 0), (0, 0)]
+
+
+def test_bounds_of_draft_lengths():
+    assert Heuristic(first=20, most=16)([]) == 16
+    assert CostModel(c=0.1, v=(1,))([]) == 0
+    choose, forgetful = (CostModel(c=0.1, v=(1, 1.05, 1.1, 1.15, 1.2), window=n) for n in (64, 0))
+    assert choose([(4, 0)] * 16) == 0 and forgetful([(4, 0)] * 16) == forgetful([]) == 4

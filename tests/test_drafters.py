@@ -1,7 +1,9 @@
 """The drafters, one by one; that each keeps the contract of `Draft` is in test_testing.py."""
 
+import copy
 import itertools
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -230,12 +232,15 @@ def places(tokens, part):
     return sum(tokens[i : i + len(part)] == part for i in range(len(tokens) - len(part) + 1))
 
 
-@given(texts)
+@given(texts, st.integers(0, 30))
 @settings(deadline=None, derandomize=True)
-def test_the_automaton_knows_every_substring_and_how_often_it_occurs(tokens):
-    automaton = SuffixAutomaton()
+def test_the_automaton_knows_every_substring_and_how_often_it_occurs(tokens, n_at_once):
+    automaton = SuffixAutomaton(tokens[:n_at_once])
     for n, token in enumerate(tokens, 1):
-        automaton.extend(token)
+        if n > n_at_once:
+            automaton.extend(token)
+        elif n < min(n_at_once, len(tokens)):
+            continue
         if n not in (1, 2, 5, len(tokens)):
             continue
         text, substrings = tokens[:n], {tuple(tokens[i:j]) for i in range(n) for j in range(i + 1, n + 1)}
@@ -414,3 +419,16 @@ def test_the_dials_set_alpha():
     assert SpeculativeSampler(target, OracleDrafter(target), K=4).generate([0], 30, 0).stats.rejected == 0
     with pytest.raises(ValueError, match=r"expected an epsilon from 0 to 1, got 1\.5"):
         NoisyDrafter(target, 1.5)
+
+
+@pytest.mark.parametrize("drafter", [PromptLookupDrafter(3), SuffixDrafter(3), SuffixDrafter(3, corpus=[1, 5] * 9)])
+def test_a_copy_from_another_vocabulary_is_refused(drafter):
+    with pytest.raises(ValueError, match="share one vocabulary"):
+        SpeculativeSampler(TableModel.random(6), drafter).generate([4, 1, 4, 1, 4, 1], 3, 0)
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda drafter: pickle.loads(pickle.dumps(drafter))])
+def test_a_noisy_drafter_can_be_copied(copied):
+    drafter = NoisyDrafter(TableModel.random(4), 0.2)
+    ours, theirs = (some.propose([1], 3, np.random.default_rng(0)) for some in (drafter, copied(drafter)))
+    assert np.array_equal(ours.tokens, theirs.tokens) and np.array_equal(ours.probs, theirs.probs)

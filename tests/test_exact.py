@@ -151,6 +151,11 @@ def test_one_run_for_each_path():
         lambda rng: 1 / rng.random() < 3,
         lambda rng: np.argmax(-np.log(-np.log(rng.random(3)))),
         lambda rng: bool(rng.random()),
+        lambda rng: rng.random() % 0.5 < 0.1,
+        lambda rng: rng.random() // 0.5,
+        lambda rng: divmod(rng.random(), 0.5),
+        lambda rng: abs(rng.random() - 0.5) < 0.2,
+        lambda rng: round(rng.random()),
         lambda rng: [1, 2][rng.random()],
     ],
 )
@@ -325,3 +330,17 @@ def test_it_agrees_with_real_draws():
     distribution, rng = exact_law(fn), np.random.default_rng(0)
     frequencies = np.bincount([fn(rng) for _ in range(10_000)], minlength=3) / 10_000
     np.testing.assert_allclose(frequencies, [distribution[i] for i in range(3)], atol=0.03)
+
+
+@pytest.mark.parametrize("logits", [[1000.0, 999.0], [-1000.0, -999.0]])
+def test_a_race_beyond_floats_is_refused(logits):
+    with pytest.raises(CannotEnumerate, match="subtract the largest logit from all first"):
+        exact_law(lambda rng: int(np.argmax(logits + rng.gumbel(size=2))))
+
+
+@pytest.mark.parametrize("draw", [lambda rng: rng.integers(0), lambda rng: rng.choice(0), lambda rng: rng.choice([])])
+def test_a_draw_from_nothing_is_an_error_as_in_numpy(draw):
+    with pytest.raises(ValueError, match="expected"):
+        exact_law(draw)
+    with pytest.raises(ValueError, match=r"low|high|positive|empty"):
+        draw(np.random.default_rng(0))

@@ -1,7 +1,9 @@
 """The graders, on what students write: right answers pass in any style, and the mistakes in wrong ones are named."""
 
 import importlib
+import signal
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -149,3 +151,21 @@ def test_an_endless_call_ends_in_every_thread(main_thread):
         thread = threading.Thread(target=hand_in, args=(call,))
         hand_in(call) if main_thread else (thread.start(), thread.join(30))
     assert told[0] == 1 and told[2] == 2 and "does not return: an endless loop?" in told[1]
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no timers")
+def test_a_grader_leaves_the_callers_alarm_on(monkeypatch):
+    rung = []
+    before = signal.signal(signal.SIGALRM, lambda *_: rung.append(1))
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 100, 7)
+        watch.asked(lambda: 1, "your code", str)
+        left, interval = signal.getitimer(signal.ITIMER_REAL)
+        assert 90 < left <= 100 and interval == 7 and not rung
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        watch.asked(lambda: time.sleep(0.2), "your code", str)  # it rings when the call is over
+        time.sleep(0.05)
+        assert rung == [1]
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

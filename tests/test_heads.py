@@ -1,6 +1,8 @@
 """Heads on the last hidden state: what they see, what the wrapper keeps, what the drafter makes of it."""
 
 import json
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -326,3 +328,26 @@ def test_the_card_of_the_heads():
     for kind in ("hydra", "medusa"):
         heads = Heads(target, load_heads("tiny-target", kind))
         np.testing.assert_allclose(accepted(heads, texts, 64), card[kind]["accepted"], atol=0.08)
+
+
+def test_threads_may_share_heads(monkeypatch):
+    shape = HParams(n_vocab=31, n_ctx=40, n_embd=16, n_head=2, n_layer=1)
+    heads, none = Heads(random_gpt2(shape), random_heads(shape)), np.empty((1, 0), int)
+    found, kept = {}, gpt2np.heads.kept_slots
+
+    def slowly(*arguments):
+        result = kept(*arguments)
+        time.sleep(0.002)
+        return result
+
+    def ask(text):
+        found[text[0]] = [heads.head_logits(text, none) for _ in range(20)]
+
+    expected = {text[0]: heads.head_logits(text, none) for text in ([1, 2, 3], [4, 5, 6, 7])}
+    monkeypatch.setattr(gpt2np.heads, "kept_slots", slowly)
+    threads = [threading.Thread(target=ask, args=(text,)) for text in ([1, 2, 3], [4, 5, 6, 7])]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(np.array_equal(row, expected[first]) for first, rows in found.items() for row in rows)

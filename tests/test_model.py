@@ -16,6 +16,7 @@ import gpt2np.model
 from gpt2np import EarlyExit, Heads, HParams, matmul, reference
 from gpt2np.cache import KVCache
 from gpt2np.model import forward
+from gpt2np.params import build_params
 from gpt2np.token_tree import common_prefix
 
 SHAPE = HParams(n_vocab=53, n_ctx=29, n_embd=3 * 7, n_head=3, n_layer=2)
@@ -278,6 +279,7 @@ def test_a_copy_starts_with_an_empty_cache(kind, copied):
     model = {"GPT2": model, "EarlyExit": EarlyExit(model, 1), "Heads": Heads(model, [head])}[kind]
     expected = model(tokens, n_last=2)
     other = copied(model)
+    assert kind != "EarlyExit" or other.early_exit.whole is other
     assert other.cached.tokens == [] and len(model.cached.tokens) == 4
     model([5] * 9)
     assert np.array_equal(other(tokens, n_last=2), expected) and np.array_equal(model(tokens, n_last=2), expected)
@@ -316,3 +318,12 @@ print(faults())
 """
     run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, timeout=60, check=True)
     assert int(run.stdout) < 768  # of 4 KiB: fewer than one array has
+
+
+def test_a_token_outside_the_vocabulary_is_refused_with_plain_and_packed_weights():
+    h = HParams(n_vocab=53, n_ctx=45, n_embd=32, n_head=2, n_layer=1)
+    plain = build_params(random_tensors(h), h, "random")
+    for params in (plain, random_gpt2(h).params):
+        for token in (-1, 53):
+            with pytest.raises(IndexError):
+                forward([5, token], params, 2)

@@ -245,3 +245,15 @@ def test_the_growth_of_a_tree_is_that_of_sequoias_program():
         np.testing.assert_allclose(
             tree_growth(weights, sizes), [sequoias_program(weights, n) for n in sizes], rtol=0, atol=1e-12
         )
+
+
+@pytest.mark.parametrize(("tokens", "most"), [([1], 1), ([1, 2], 0)])
+def test_costs_need_two_tokens_and_a_draft(tokens, most):
+    target = TableModel.random(3)
+    with pytest.raises(ValueError, match="expected 2 tokens or more and most of 1 or more"):
+        measure_costs(target, ModelDrafter(target), tokens, most=most, repeats=1)
+
+
+def test_of_an_unknown_alpha_nothing_is_expected():
+    assert best_K(estimate_alpha(0, 0)[0], 0.1) == 0
+    assert best_K(np.array([np.nan, 0.9]), 0.1).tolist() == [0, best_K(0.9, 0.1)]

@@ -3,6 +3,7 @@
 import html
 import json
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -28,9 +29,11 @@ from speculative import (
     exact_match,
     rejection,
     residual,
+    traversal,
 )
 from speculative.testing import TableModel
 from speculative.trace import Trace, notebook, page, round_line, show_tokens_as
+from speculative.trace.record import readable
 from speculative.trace.terminal import visible
 
 TARGET, DRAFT = TableModel.random(7, seed=1, n_ctx=64), TableModel.random(7, seed=2, n_ctx=64)
@@ -416,3 +419,37 @@ def test_the_notebook_shows_rounds_and_generations():
     finally:
         show_tokens_as(notebook.as_ids)
     assert " 3 1" in generation._repr_html_()
+
+
+@given(st.lists(st.sampled_from(sorted(set("Aé世😀\ufffd".encode()) | {0x80, 0xFF})), max_size=12))
+@settings(deadline=None, derandomize=True, max_examples=500)
+def test_texts_of_bytes_add_up_to_the_text(tokens):
+    def decode(tokens):
+        return bytes(tokens).decode("utf-8", "replace")
+
+    held_back = []
+    texts = [readable(token, held_back, decode) for token in tokens]
+    assert "".join(texts) + decode(held_back) == decode(tokens)
+    assert len(held_back) <= 3 and decode(held_back).endswith("\ufffd" * bool(held_back))
+
+
+def test_a_draft_of_a_thousand_tokens_has_a_trace():
+    model = SimpleNamespace(n_vocab=2, n_ctx=5000)
+    target = type("Even", (), {"__call__": lambda self, tokens, n_last=1: np.zeros((n_last, 2), np.float32)})()
+    vars(target).update(vars(model))
+    verifiers = [block, traversal]
+    found = [
+        SpeculativeSampler(target, PromptLookupDrafter(2), verifier=verifier, K=1500).generate([0] * 2000, 1501, 0)
+        for verifier in verifiers
+    ]
+    assert np.array_equal(*(generation.tokens for generation in found))
+    assert len(found[0].rounds[0].drafted) == 1500 and "accepted" in found[0].rounds[0]._repr_html_()
+
+
+def test_a_trace_from_a_file_takes_no_rounds(tmp_path):
+    generation = AutoregressiveSampler(TableModel.random(3)).generate([1], 2)
+    Trace.of(generation).save(tmp_path / "t.jsonl")
+    trace = Trace.load(tmp_path / "t.jsonl")
+    with pytest.raises(ValueError, match="takes no more rounds"):
+        trace.add(generation.rounds[0])
+    assert len(trace.rounds) == 2

@@ -293,3 +293,12 @@ def test_the_best_shape_is_the_best_of_all_small_ones():
         shape, speedup = best_shape(w, c, v)
         assert speedup == pytest.approx(max(1, *speedups))
         assert speedup == pytest.approx(tree_tokens(shape[0], w) / (v[len(shape[0])] + c * (max(depths(shape[0])) + 1)))
+
+
+@pytest.mark.parametrize("n_vocab", [2, 4, 5, 20])
+def test_recycling_has_a_tree_for_small_vocabularies(n_vocab):
+    target = Recycling(TableModel.random(n_vocab))
+    drafter = RecyclingDrafter(target)
+    assert len(drafter.tree[0]) == 16 and max(drafter.tree[1]) < n_vocab
+    generation = SpeculativeSampler(ByPaths(target), drafter, K=3).generate([1], 6, 0)
+    assert len(generation.tokens) == 6

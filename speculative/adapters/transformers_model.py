@@ -13,6 +13,7 @@ import inspect
 from .prefix import checked_n_vocab, split
 
 NO_LIMIT = 1 << 30  # n_ctx of models without positions
+NO_CACHE = "expected a causal language model with a cache, got {}"
 
 
 class TransformersModel:
@@ -31,7 +32,7 @@ class TransformersModel:
     Raises
     ------
     ValueError
-        If the model returns no cache, or has fewer tokens than n_vocab.
+        If the model has fewer tokens than n_vocab, or, here or in the first call, if it returns no cache.
 
     Examples
     --------
@@ -42,11 +43,14 @@ class TransformersModel:
         config, names = model.config.get_text_config(), inspect.signature(model.forward).parameters
         self.cache_name = next((name for name in ("past_key_values", "cache_params") if name in names), None)
         if self.cache_name is None:
-            raise ValueError(f"expected a causal language model with a cache, got {type(model).__name__}")
+            raise ValueError(NO_CACHE.format(type(model).__name__))
         self.model = model.eval()
         self.n_vocab = checked_n_vocab(n_vocab, config.vocab_size)
-        self.n_ctx = getattr(config, "max_position_embeddings", None) or NO_LIMIT
-        self.options = {"logits_to_keep"} & names.keys()
+        limits = (getattr(config, name, None) for name in ("max_position_embeddings", "max_seq_len"))
+        self.n_ctx = next(filter(None, limits), NO_LIMIT)
+        self.takes = names.keys() & {"logits_to_keep", "position_ids"}
+        kinds = getattr(config, "layer_types", None) or ()
+        self.is_recurrent = model._is_stateful or any("linear" in kind or "attention" not in kind for kind in kinds)
         self.reset()
 
     def reset(self):
@@ -60,16 +64,20 @@ class TransformersModel:
         cache, n_cached = self.cropped(n_cached, len(tokens) - n_cached)
         self.reset()  # if the pass is interrupted, nothing remains of it
         new = torch.tensor([tokens[n_cached:]], device=self.model.device)  # [1, n_new]
-        options = {self.cache_name: cache, "use_cache": True, **dict.fromkeys(self.options, n_last)}
+        positions = torch.arange(n_cached, len(tokens), device=self.model.device)[None]  # some models count from 0
+        options = {"logits_to_keep": n_last, "position_ids": positions}
+        options = {name: options[name] for name in self.takes} | {self.cache_name: cache, "use_cache": True}
         with torch.inference_mode():
             output = self.model(new, **options)
             logits = output.logits[0, -n_last:, : self.n_vocab].float()  # [1, n_new, ...] -> [n_last, n_vocab]
+        if output.get(self.cache_name) is None:
+            raise ValueError(NO_CACHE.format(type(self.model).__name__))
         self.cache, self.cached = output[self.cache_name], tokens
         return logits.cpu().numpy()
 
     def cropped(self, n, n_new):
         """(the cache with its first n tokens, n), or (None, 0) where it cannot be cropped and extended by n_new."""
-        if n == 0 or (self.model._is_stateful and n_new > 1):
+        if n == 0 or (self.is_recurrent and n_new > 1):
             return None, 0
         try:
             if n < len(self.cached):

@@ -25,7 +25,11 @@ class NoisyDrafter(ModelDrafter):
         if not 0 <= epsilon <= 1:
             raise ValueError(f"expected an epsilon from 0 to 1, got {epsilon}")
         self.model, self.epsilon, self.threshold = target, epsilon, 0.0
-        self.sampling = lambda logits, tokens: (1 - epsilon) * sampling(logits, tokens) + epsilon / target.n_vocab
+        self.of_target = sampling
+
+    def sampling(self, logits, tokens):
+        """The rows [n, n_vocab] that draft tokens are drawn from."""
+        return (1 - self.epsilon) * self.of_target(logits, tokens) + self.epsilon / self.model.n_vocab
 
 
 class OracleDrafter(ModelDrafter):

@@ -31,7 +31,7 @@ class LastRows:
 
 
 class JacobiDrafter:
-    """A chain of the tokens that the target's last call gave for these places; the last is repeated up to K.
+    """A chain of the tokens that the target's last call gave for these places, filled up to K with the text's last.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ class ModelDrafter:
         Any will do: the distribution of the output does not depend on it. The target's own accepts the most tokens.
     threshold : float
         The draft ends after the first token whose probability is below this (at temperature 1, whatever `sampling` is).
-        From 0, where the draft never ends early, to 1, where it ends after one token.
+        From 0, where the draft never ends early, to 1, where it ends after the first token that is not certain.
     """
 
     def __init__(self, model, *, sampling=Sampling(), threshold=0.0):

@@ -58,13 +58,15 @@ class RecyclingDrafter:
     target : Recycling
         It must be the sampler's target, too.
     tree : (parents, ranks)
-        The shape, two lists of n int, as `best_tree` returns them; by default of 16 nodes.
+        The shape, two lists of n int, as `best_tree` returns them; by default one of 16 nodes, for as many ranks as
+        there are followers.
     keep : bool
         Whether a new text starts from what was learned from the texts before it; otherwise from nothing.
     """
 
-    def __init__(self, target, tree=best_tree(16, WEIGHTS), *, keep=False):
+    def __init__(self, target, tree=None, *, keep=False):
         n_followers = target.followers.shape[1]
+        tree = tree or best_tree(16, WEIGHTS[:n_followers])
         if max(tree[1], default=0) >= n_followers:
             raise ValueError(f"expected ranks below {n_followers}, the number of followers kept, got {max(tree[1])}")
         self.target, self.tree, self.keep = target, tree, keep

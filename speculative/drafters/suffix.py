@@ -1,6 +1,7 @@
 """Drafting by copying, with counts: the most frequent continuation of the longest suffix that occurs elsewhere.
 
-A suffix automaton stores every substring of the text and how often it occurs, and takes a new token in a few steps.
+A suffix automaton stores every substring of the text and how often it occurs. A whole text takes time in proportion to
+its length; one more token takes a few steps, or, to count, one for each of its suffixes that occurs elsewhere as well.
 From the longest suffix of the text that occurs elsewhere, the draft follows the most frequent next token, again and
 again, until the estimated probability of the whole draft falls below a floor or the draft is too long for its match.
 Sources: Oliaro et al., SuffixDecoding, arXiv:2411.04975; the automaton: Blumer et al., "The smallest automaton
@@ -22,21 +23,31 @@ class SuffixAutomaton:
 
     def __init__(self, tokens=()):
         self.following, self.link, self.length, self.count = [{}], [-1], [0], [0]
-        self.last = 0
+        self.last, ends = 0, []
         for token in tokens:
-            self.extend(token)
+            self.append(token)
+            ends.append(self.last)
+        for state in ends:
+            self.count[state] = 1
+        for state in sorted(range(1, len(self.link)), key=self.length.__getitem__, reverse=True):
+            self.count[self.link[state]] += self.count[state]  # a suffix occurs where the longer ones do, and elsewhere
 
     def extend(self, token):
-        """Append a token to the text."""
+        """Append a token to the text, and count the suffixes that end with it."""
+        self.append(token)
+        state = self.last
+        while state != -1:
+            self.count[state] += 1
+            state = self.link[state]
+
+    def append(self, token):
+        """Append a token to the text; nothing is counted."""
         new, state = self.add({}, self.length[self.last] + 1, 0), self.last
         while state != -1 and token not in self.following[state]:
             self.following[state][token] = new
             state = self.link[state]
         self.link[new] = 0 if state == -1 else self.split(state, token)
         self.last = new
-        while new != -1:  # all suffixes end at one more place
-            self.count[new] += 1
-            new = self.link[new]
 
     def add(self, following, length, count):
         self.following.append(following)
@@ -108,7 +119,7 @@ class SuffixDrafter:
     ----------
     n_vocab : int
     corpus : sequence of int
-        More token ids to copy from; 100,000 take about a second.
+        More token ids to copy from; 100,000 take about a second, whatever they are.
     floor : float
         A path ends before its estimated joint probability falls below this.
     factor : float
@@ -130,7 +141,7 @@ class SuffixDrafter:
     def propose(self, tokens, K, rng):
         tokens = [int(token) for token in tokens]
         if tokens[: len(self.tokens)] != self.tokens:  # another text
-            self.text, self.tokens = SuffixAutomaton(), []
+            self.text, self.tokens = SuffixAutomaton(tokens), tokens
         for token in tokens[len(self.tokens) :]:
             self.text.extend(token)
         self.tokens = tokens

@@ -47,13 +47,15 @@ def patience():
     def ring(*_):
         raise Endless
 
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, PATIENCE)
+    before, begin = signal.signal(signal.SIGALRM, ring), perf_counter()
+    left, interval = signal.setitimer(signal.ITIMER_REAL, PATIENCE)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+        if left:  # the caller's own alarm, which rings now if its time has passed
+            signal.setitimer(signal.ITIMER_REAL, max(left - (perf_counter() - begin), 1e-3), interval)
 
 
 endings, changing = {}, threading.Lock()  # thread -> when its call has taken too long

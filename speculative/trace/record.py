@@ -101,11 +101,16 @@ class Trace:
 
     @classmethod
     def load(cls, path):
-        """Read a file written by `save`; a ValueError names the first line that is wrong."""
+        """Read a file written by `save`; a ValueError names the first line that is wrong. No rounds can be added."""
         header, records = read_trace(path)
         trace = cls(header["prompt"], lambda tokens: header["text"], header["about"])
         trace.rounds += records
+        trace.decode = none_to_decode
         return trace
+
+
+def none_to_decode(tokens):
+    raise ValueError("a trace that was read from a file takes no more rounds: the file does not have the tokenizer")
 
 
 def to_json(value):
@@ -129,14 +134,15 @@ def places_of(guesses):
 
 def branches(guesses):
     """[(index, place)] of the draft tokens as a tree is printed: after each one all that follows it."""
-
-    def below(parent, place):
-        for i, guess in enumerate(guesses):
-            if guess.get("parent", i - 1) == parent:
-                yield i, place
-                yield from below(i, place + 1)
-
-    return list(below(-1, 0))
+    below, found = {}, []
+    for i, guess in enumerate(guesses):
+        below.setdefault(guess.get("parent", i - 1), []).append(i)
+    left = [(i, 0) for i in reversed(below.get(-1, ()))]
+    while left:
+        i, place = left.pop()
+        found.append((i, place))
+        left += [(child, place + 1) for child in reversed(below.get(i, ()))]
+    return found
 
 
 def give_texts(guesses, held_back, decode):
@@ -148,13 +154,18 @@ def give_texts(guesses, held_back, decode):
 
 
 def readable(token, held_back, decode):
-    """The text that this token completes; tokens of an incomplete character are kept in `held_back`."""
+    """The text that this token completes; tokens that may be the beginning of a character are kept in `held_back`."""
     held_back.append(token)
     text = decode(held_back)
-    if text.endswith("\ufffd") and len(held_back) < 4:  # a character has at most four bytes
-        return ""
-    held_back.clear()
-    return text
+    if not text.endswith("\ufffd"):
+        held_back.clear()
+        return text
+    for n in range(len(held_back) - 1, -1, -1):  # as few as possible are kept
+        before, rest = decode(held_back[:n]) if n else "", decode(held_back[n:])
+        if before + rest == text:
+            break
+    del held_back[:n]
+    return before
 
 
 def as_ids(tokens):

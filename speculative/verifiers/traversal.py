@@ -21,22 +21,22 @@ def traversal(draft, target_probs, rng):
     is subtracted: p becomes norm(max(0, share p - q)), and the share falls accordingly.
     """
     uniforms = [rng.random() for _ in draft.tokens]
-
-    def visit(node, share, above):
-        """(accepted nodes, row of the next token), or None if neither the node nor one below it is accepted."""
-        p = target_probs[node + 1]
-        for child in draft.children(node):
+    path = [[-1, 1.0, target_probs[0], iter(draft.children(-1))]]  # from the text down: node, share, p, children left
+    while True:
+        node, share, p, children = path[-1]
+        child = next(children, None)
+        if child is not None:
             token, q = draft.tokens[child], draft.probs[child]
-            if found := visit(child, min(share * p[token] / q[token], 1.0), (*above, child)):
-                return found
-            rest = np.maximum(share * p - q, 0)
+            below = min(share * p[token] / q[token], 1.0)
+            path.append([child, below, target_probs[child + 1], iter(draft.children(child))])
+        elif node < 0 or uniforms[node] < share:
+            return draft.verdict([node for node, *_ in path[1:]], sample_token(p, rng))
+        else:  # neither the node nor one below it is accepted
+            path.pop()
+            _, share, p, _ = path[-1]
+            rest = np.maximum(share * p - draft.probs[node], 0)
             mass = rest.sum()
-            p = rest / mass if mass > 0 else p
-            share = mass / (mass + 1 - share) if share < 1 else 1.0
-        return (above, p) if node < 0 or uniforms[node] < share else None
-
-    accepted, p = visit(-1, 1.0, ())
-    return draft.verdict(accepted, sample_token(p, rng))
+            path[-1][1:3] = mass / (mass + 1 - share) if share < 1 else 1.0, rest / mass if mass > 0 else p
 
 
 traversal.exactness = "exact"
