@@ -17,7 +17,11 @@ def check_models(option, names, request):
         if name not in SIZES:
             try:
                 files_of(find_folder(name, Path(request.models_dir), request.source))
-            except (ValueError, OSError) as error:
+            except OSError as error:
+                raise ValueError(
+                    f"--{option}: cannot read {error.filename} ({error.strerror}): name a folder that you may read"
+                ) from None
+            except ValueError as error:
                 raise ValueError(f"--{option}: {error}") from None
 
 

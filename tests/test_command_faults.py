@@ -239,6 +239,17 @@ def test_an_interruption_says_what_is_kept(message, end, monkeypatch, capsys):
     assert main(["museum"]) == 130 and capsys.readouterr().err.endswith(f": interrupted; {end}\n")
 
 
+def test_a_folder_that_may_not_be_read_is_named(at_once, monkeypatch, tmp_path):
+    def forbidden(path):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "is_file", forbidden)
+    refusal = at_once(["--target_model_size", tmp_path])
+    assert refusal.startswith("--target_model_size: cannot read ") and refusal.endswith(
+        " (Permission denied): name a folder that you may read"
+    )
+
+
 def test_one_number_of_nodes_however_it_is_spelled():
     assert [Options(tree=text).grown_nodes for text in ("8", " 8", "+8", "0_8", "2,2", "auto")] == [8, 8, 8, 8, 0, 0]
 
