@@ -60,7 +60,10 @@ def check_room(request):
     }
     if "transformers" in request.listed("strategies"):
         n_tokens = PROMPT_LENGTH + request.n_tokens_to_generate
-        wanted[f"prompts of {PROMPT_LENGTH} and --n_tokens_to_generate"] = [request.target_model_size], n_tokens
+        wanted[f"prompts of {PROMPT_LENGTH} and --n_tokens_to_generate"] = (
+            [request.target_model_size, request.draft_model_size],
+            n_tokens,
+        )
     for option, (names, n) in wanted.items():
         for name in names:
             if n > (room := n_ctx_of(name, request)):

@@ -36,7 +36,7 @@ class Command:
         if "prompt" in given and given.get("prompt_file"):
             raise ValueError("expected one of --prompt and --prompt_file, got both: leave one out")
         if "n_prompts" in given and given.get("prompt_file"):
-            raise ValueError("--n_prompts: of --prompt_file all lines are prompts: leave one of the two out")
+            raise ValueError("--n_prompts: every line of --prompt_file is a prompt: leave --n_prompts out")
         request = Options(**{**self.defaults, **given})
         for check_request in self.checks:
             check_request(request, self)

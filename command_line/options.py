@@ -233,7 +233,7 @@ def check(
 
 
 def shortened(value):
-    text = "a number of more than 300 digits" if isinstance(value, int) and abs(value) > 10**300 else repr(value)
+    text = "a number beyond 1.8e308" if isinstance(value, int) and abs(value) > float_info.max else repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 

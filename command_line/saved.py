@@ -35,8 +35,6 @@ def settings_of(request, names):
     settings = {name: getattr(request, name) for name in sorted(names - OUTPUTS)}
     if settings.get("prompt_file"):
         settings["prompt_file"] += checksum(read_text(request.prompt_file, "prompt_file"))
-    if "drafter" in names and request.drafter == "ngram" and request.ngram_table and Path(request.ngram_table).exists():
-        settings.pop("corpus")  # the table is read instead
     if settings.get("corpus"):
         with suppress(ValueError):  # it may not be needed; where it is, the error is raised later
             settings["corpus"] += checksum(read_text(request.corpus))
@@ -86,7 +84,7 @@ class Saved:
         if path:  # else nobody asks, and the probe for large models may take a moment
             self.head["strategy"] = matmul.strategy()
         self.is_terminal, self.started = sys.stderr.isatty(), perf_counter()
-        self.bar = tqdm(unit=" parts", leave=False, delay=0.01, disable=not self.is_terminal)  # not shown before a part
+        self.bar = tqdm(disable=True)  # until the number of parts is known
 
     def __enter__(self):
         return self
@@ -109,9 +107,11 @@ class Saved:
         return "nothing was finished, so nothing is kept"
 
     def expect(self, n_parts):
-        """Set the total of the progress bar."""
-        self.bar.total = n_parts
-        self.bar.refresh()
+        """Show a progress bar with this total, on a terminal."""
+        done = self.bar.n
+        self.bar.close()
+        hidden = not self.is_terminal
+        self.bar = tqdm(total=n_parts, initial=done, unit=" parts", leave=False, disable=hidden)
 
     def read(self):
         """The contents of the file, if they fit."""

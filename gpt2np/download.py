@@ -134,18 +134,27 @@ def workplace(folder):
     while lock is None:
         made |= {place for place in folder.parents if not place.exists()}
         folder.mkdir(parents=True, exist_ok=True)
-        lock = take_lock(folder / "lock")
+        try:
+            lock = take_lock(folder / "lock")
+        except OSError:
+            tidy(folder, made)
+            raise
     with lock:
         try:
             yield
         finally:
             if not fcntl:
                 lock.close()  # Windows deletes no open file; so one that another process waits for stays
-            with suppress(OSError):
-                (folder / "lock").unlink()
-            for place in sorted(made, reverse=True):  # the innermost first
-                with suppress(OSError):
-                    place.rmdir()
+            tidy(folder, made)
+
+
+def tidy(folder, made):
+    """Remove the lock, and the folders that were made for it, if they are empty."""
+    with suppress(OSError):
+        (folder / "lock").unlink()
+    for place in sorted(made, reverse=True):  # the innermost first
+        with suppress(OSError):
+            place.rmdir()
 
 
 def take_lock(path):
@@ -172,6 +181,6 @@ def try_lock(file):
             msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
     except OSError as error:
         if not isinstance(error, BlockingIOError if fcntl else PermissionError):  # those are of a lock that is taken
-            raise
+            raise OSError(error.errno, f"{error.strerror}: its file system has no locks") from None
         return False
     return True

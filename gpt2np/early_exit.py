@@ -49,7 +49,8 @@ class EarlyExit:
 
     def __setstate__(self, state):
         vars(self).update(state)
-        self.early_exit = FirstLayers(self)  # of this copy, also of a shallow one
+        if self.early_exit.whole is not self:  # a shallow copy
+            self.early_exit = FirstLayers(self)
 
     def __call__(self, tokens, n_last=1, parents=()):
         with self.lock:

@@ -88,7 +88,9 @@ def product(x, w, name=None):
     groups = grouped(x, max_rows, name)  # -> [n, n_groups, n_rows, n_in]
     n_groups, n_rows = groups.shape[1:3]
     if (deep, wide) == (n_in, n_out):  # one piece
-        return np.matmul(groups, w[:, None]).reshape(n, -1, n_out)[:, :n_new]
+        y = np.empty((n, n_groups, n_rows, n_out), np.float32)
+        np.matmul(groups, w[:, None], y)
+        return y.reshape(n, -1, n_out)[:, :n_new]
     y = np.empty((n, n_in // deep, n_groups, n_rows, n_out), np.float32)
     np.matmul(  # each [n, n_in // deep, n_groups, n_out // wide, ...]
         groups.reshape(n, n_groups, n_rows, 1, -1, deep).transpose(0, 4, 1, 3, 2, 5),

@@ -69,7 +69,7 @@ def measure_costs(target, drafter, tokens, *, sampling=Sampling(), verifier=reje
     Raises
     ------
     ValueError
-        If there are too few or too many tokens, or the drafter proposes a tree.
+        If there are too few or too many tokens, `most` is below 1, or the drafter proposes a tree.
     """
     tokens, rng, drafting = list(tokens), np.random.default_rng(0), []
     if len(tokens) < 2 or most < 1:

@@ -151,7 +151,7 @@ class ExactGenerator(np.random.Generator):
     def integers(self, low, high=None, size=None, dtype=np.int64, endpoint=False):
         low, high = (0, low) if high is None else (low, high)
         n = int(high) - int(low) + bool(endpoint)
-        if n < 1:
+        if n < 1 and size != 0:
             raise ValueError(f"expected low < high, got integers from {low} to {high}")
         if n > MOST_OUTCOMES:
             raise CannotEnumerate(

@@ -112,7 +112,8 @@ def check(expected, value, is_right):
     except (TypeError, OverflowError):  # not a number, not an integer, or an integer beyond all floats
         right = False
     if not right:
-        raise ValueError(f"expected {expected}, got {value!r:.100}")
+        found = "a number beyond 1.8e308" if type(value) is int and abs(value) > 2**1023 else f"{value!r:.100}"
+        raise ValueError(f"expected {expected}, got {found}")
 
 
 def penalised(logits, tokens, parents, penalty):

@@ -11,23 +11,18 @@ import math
 
 from .uniform import CannotEnumerate
 
-BEYOND = (
-    "exp({number:g}) is beyond a float, in a race of Gumbel numbers: subtract the largest logit from all first, which "
-    "changes no argmax"
-)
-
 
 class Waiting:
-    """sign * t or sign * log(t), for an exponential time t with a given rate."""
+    """sign * t or sign * log(t), for an exponential time t with a given rate, kept as its logarithm."""
 
-    def __init__(self, rng, rate=1.0, *, is_log=False, sign=1, compared=None):
-        self.rng, self.rate, self.is_log, self.sign = rng, rate, is_log, sign
+    def __init__(self, rng, log_rate=0.0, *, is_log=False, sign=1, compared=None):
+        self.rng, self.log_rate, self.is_log, self.sign = rng, log_rate, is_log, sign
         self.is_lost = False  # whether another one was earlier: its time is then no longer exponential
         # shared by everything computed from one draw: the one that was compared
         self.compared = [] if compared is None else compared
 
-    def with_rate(self, rate, sign=1):
-        return Waiting(self.rng, rate, is_log=self.is_log, sign=self.sign * sign, compared=self.compared)
+    def with_rate(self, log_rate, sign=1):
+        return Waiting(self.rng, log_rate, is_log=self.is_log, sign=self.sign * sign, compared=self.compared)
 
     def is_free(self):
         """Whether nothing but its rate is known."""
@@ -41,12 +36,12 @@ class Waiting:
         alike = (self.is_log, self.sign) == (other.is_log, other.sign) and self.compared is not other.compared
         if not (alike and self.is_free() and other.is_free()):
             self.as_value()
-        total = self.rate + other.rate
-        if total == 0:
-            raise CannotEnumerate(BEYOND.format(number=-math.inf))
-        is_other = self.rng.fork([self.rate / total, other.rate / total])
+        larger, smaller = max(self.log_rate, other.log_rate), min(self.log_rate, other.log_rate)
+        ratio = math.exp(smaller - larger)
+        shares = {larger: 1 / (1 + ratio), smaller: ratio / (1 + ratio)}
+        is_other = self.rng.fork([shares[self.log_rate], shares[other.log_rate]])
         winner, loser = (other, self) if is_other else (self, other)
-        winner.rate, loser.is_lost = total, True
+        winner.log_rate, loser.is_lost = larger + math.log1p(ratio), True
         return bool(is_other) == (self.sign < 0)
 
     def __gt__(self, other):
@@ -66,9 +61,9 @@ class Waiting:
         number = float(number)
         if self.is_log and abs(number) != 1:
             self.as_value()
-        if number == 0:
-            return 0.0
-        return self.with_rate(self.rate if self.is_log else self.rate / abs(number), math.copysign(1, number))
+        if number == 0 or math.isinf(number):
+            return self.sign * number
+        return self.with_rate(self.log_rate - (0 if self.is_log else math.log(abs(number))), math.copysign(1, number))
 
     def __truediv__(self, number):
         return self * (1 / float(number)) if number else self.sign * math.inf
@@ -77,12 +72,7 @@ class Waiting:
         number = float(number)
         if not self.is_log:
             self.as_value()
-        if math.isinf(number):
-            return number
-        try:
-            return self.with_rate(self.rate * math.exp(-self.sign * number))
-        except OverflowError:
-            raise CannotEnumerate(BEYOND.format(number=number)) from None
+        return number if math.isinf(number) else self.with_rate(self.log_rate - self.sign * number)
 
     def __sub__(self, number):
         return self + -float(number)
@@ -98,7 +88,7 @@ class Waiting:
     def log(self):
         if self.is_log or self.sign < 0:
             self.as_value()
-        return Waiting(self.rng, self.rate, is_log=True, compared=self.compared)
+        return Waiting(self.rng, self.log_rate, is_log=True, compared=self.compared)
 
     def __repr__(self):
         return "<a waiting time>"

@@ -65,13 +65,14 @@ def operations_factor(alpha, K, c_hat):
 
 
 def best_K(alpha, c, v=None, most=20):
-    """The K from 0 to `most` (or len(v) - 1) with the best speedup; 0 if speculation does not pay.
+    """The K from 0 to `most` (or len(v) - 1) with the best speedup; 0 if speculation does not pay, or alpha is NaN.
 
     >>> [best_K(alpha, 0.1) for alpha in (0.05, 0.5, 0.9)]
     [0, 2, 10]
     """
     K = np.arange(most + 1 if v is None else len(v))
-    return plain(np.nanargmax(speedup(np.asarray(alpha)[..., None], K, c, v), axis=-1))  # of NaN, K = 0 is known
+    best = np.argmax(speedup(np.asarray(alpha)[..., None], K, c, v), axis=-1)
+    return plain(np.where(np.isnan(alpha), 0, best))
 
 
 def check_alpha(alpha):

@@ -122,7 +122,8 @@ class Uniform:
         )
 
     __float__ = __bool__ = __index__ = __hash__ = __pow__ = __rpow__ = __rtruediv__ = exp = sqrt = as_value
-    __mod__ = __rmod__ = __floordiv__ = __rfloordiv__ = __divmod__ = __abs__ = __round__ = __floor__ = as_value
+    __mod__ = __rmod__ = __floordiv__ = __rfloordiv__ = __divmod__ = __rdivmod__ = as_value
+    __abs__ = __round__ = __floor__ = __ceil__ = __trunc__ = as_value
 
     def __array_ufunc__(self, ufunc, method, *inputs, **keywords):
         """NumPy's operators on this and on arrays, element by element."""

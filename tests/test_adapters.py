@@ -117,6 +117,20 @@ def test_a_model_of_transformers(name):
             assert generation.stats.acceptance == 1
 
 
+@pytest.mark.parametrize("name", [pytest.param("Roberta", marks=peers)])
+def test_a_model_that_counts_positions_from_elsewhere(name, monkeypatch):
+    """Roberta's positions begin after that of its padding token."""
+    shape = WIDE | {"is_decoder": True, "pad_token_id": 1}
+    monkeypatch.setitem(SHAPES, name, {key: shape[key] for key in shape if key != "num_key_value_heads"})
+    torch, model, tokens = pytest.importorskip("torch"), random_model(name), list(range(5, 25))
+    with torch.no_grad():
+        expected = model(torch.tensor([tokens]), use_cache=False).logits[0].numpy()
+    adapter = TransformersModel(model)
+    for begin, end in ((0, 9), (9, 10), (10, 14), (12, 20)):
+        rows = adapter(tokens[:end], n_last=end - begin)
+        np.testing.assert_allclose(rows, expected[begin:end], rtol=0, atol=2e-5)
+
+
 @pytest.mark.parametrize("name", [pytest.param("Llama", marks=peers)])
 def test_rules_traces_and_experiments_run_on_them(name):
     target, draft = TransformersModel(random_model(name)), TransformersModel(random_model(name, 1))

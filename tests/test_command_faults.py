@@ -189,18 +189,21 @@ def test_a_folder_that_cannot_be_written_is_seen_before_anything_is_measured(tmp
         ),
         (["calibrate", "--n_tokens_to_generate", "1"], "--n_tokens_to_generate: expected a whole number of 2 or more"),
         (["--top_p", "-1"], "expected a top_p above 0 and at most 1, got -1"),
-        (["--top_p", MANY], "--top_p: expected a number, got a number of more than 300 digits"),
+        (["--top_p", MANY], "--top_p: expected a number, got a number beyond 1.8e308"),
         (
             ["--draft_temperature", MANY],
-            "--draft_temperature: expected a number of 0 or more, got a number of more than",
+            "--draft_temperature: expected a number of 0 or more, got a number beyond",
         ),
-        (["--K", MANY], "--K: expected a whole number of 1 or more, or auto, heuristic or confidence, got a number of"),
+        (
+            ["--K", MANY],
+            "--K: expected a whole number of 1 or more, or auto, heuristic or confidence, got a number beyond",
+        ),
         (["--repetition_penalty", "-1"], "expected a repetition_penalty above 0, got -1"),
         (["--json="], "--json: expected a name that ends in .json, got ''"),
         (["--prompt", "a", "--prompt_file", "b"], "expected one of --prompt and --prompt_file, got both"),
         (
             ["prompts", "--n_prompts", "3", "--prompt_file", "b"],
-            "--n_prompts: of --prompt_file all lines are prompts: ",
+            "--n_prompts: every line of --prompt_file is a prompt",
         ),
         (
             ["--drafter", "ngram", "--n_max", "6"],
@@ -520,7 +523,6 @@ def version(name):
 importlib.metadata.version = version
 sys.path.insert(0, {str(ROOT)!r})
 from command_line.main import main
-from command_line.options import Options
 sys.exit(main({[*TINY, *FEW]!r}) or main(["--version"]))
 """
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)

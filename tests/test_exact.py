@@ -332,10 +332,14 @@ def test_it_agrees_with_real_draws():
     np.testing.assert_allclose(frequencies, [distribution[i] for i in range(3)], atol=0.03)
 
 
-@pytest.mark.parametrize("logits", [[1000.0, 999.0], [-1000.0, -999.0]])
-def test_a_race_beyond_floats_is_refused(logits):
-    with pytest.raises(CannotEnumerate, match="subtract the largest logit from all first"):
-        exact_law(lambda rng: int(np.argmax(logits + rng.gumbel(size=2))))
+@pytest.mark.parametrize(
+    "logits",
+    [[1000.0, 999.0], [-1000.0, -999.0], [709.5, 709.5], [-744.0, -743.5], [-1e9, -1e9, 0.0, 1.0], [-np.inf, 0.0, 2.0]],
+)
+def test_a_race_is_exact_for_any_logits(logits):
+    found = exact_law(lambda rng: int(np.argmax(logits + rng.gumbel(size=len(logits)))))
+    expected = np.exp(np.array(logits) - max(logits)) / np.exp(np.array(logits) - max(logits)).sum()
+    assert [found.get(i, 0) for i in range(len(logits))] == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("draw", [lambda rng: rng.integers(0), lambda rng: rng.choice(0), lambda rng: rng.choice([])])

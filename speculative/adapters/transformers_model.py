@@ -3,7 +3,8 @@
 Llama, Qwen, Mistral, Mamba, GPT-2, in any dtype, on any device. Its cache is cropped to the prefix that two calls
 share. Where that cannot be done, the whole text is run again, which is right but slow: a sliding window that is full
 has forgotten what was before it, and the state of recurrent layers (Mamba, Qwen3-Next) is that of one position.
-transformers continues such a state by one token; for several new tokens at once its layers begin with an empty state.
+transformers continues such a state by one token, given its position; for several new tokens at once some layers begin
+with an empty state.
 Needs transformers 5 or later. Leaves out batches and trees: one text at a time, in one thread.
 Next: llama_cpp_model.py
 """
@@ -48,9 +49,9 @@ class TransformersModel:
         self.n_vocab = checked_n_vocab(n_vocab, config.vocab_size)
         limits = (getattr(config, name, None) for name in ("max_position_embeddings", "max_seq_len"))
         self.n_ctx = next(filter(None, limits), NO_LIMIT)
-        self.takes = names.keys() & {"logits_to_keep", "position_ids"}
         kinds = getattr(config, "layer_types", None) or ()
-        self.is_recurrent = model._is_stateful or any("linear" in kind or "attention" not in kind for kind in kinds)
+        self.is_recurrent = model._is_stateful or any("linear" in kind for kind in kinds)
+        self.takes = names.keys() & {"logits_to_keep", *(["position_ids"] if self.is_recurrent else [])}
         self.reset()
 
     def reset(self):
@@ -64,7 +65,7 @@ class TransformersModel:
         cache, n_cached = self.cropped(n_cached, len(tokens) - n_cached)
         self.reset()  # if the pass is interrupted, nothing remains of it
         new = torch.tensor([tokens[n_cached:]], device=self.model.device)  # [1, n_new]
-        positions = torch.arange(n_cached, len(tokens), device=self.model.device)[None]  # some models count from 0
+        positions = torch.arange(n_cached, len(tokens), device=self.model.device)[None]
         options = {"logits_to_keep": n_last, "position_ids": positions}
         options = {name: options[name] for name in self.takes} | {self.cache_name: cache, "use_cache": True}
         with torch.inference_mode():

@@ -61,10 +61,10 @@ class PromptLookupDrafter:
 def one_hot(tokens, n_vocab, parents=None):
     """A draft of tokens that are certain: one-hot rows; ValueError if one is not in the vocabulary."""
     tokens = np.array(tokens, dtype=np.int64)
-    if len(tokens) and not 0 <= tokens.min() <= tokens.max() < n_vocab:
+    if (outside := tokens[(tokens < 0) | (tokens >= n_vocab)]).size:
         raise ValueError(
-            f"the drafter copied token {tokens.max()}, and its n_vocab is {n_vocab}: draft, target and corpus must "
-            "share one vocabulary"
+            f"the drafter copied token {outside[0]}, and its n_vocab is {n_vocab}: draft, target and corpus must share "
+            "one vocabulary"
         )
     probs = np.zeros((len(tokens), n_vocab))
     probs[np.arange(len(tokens)), tokens] = 1

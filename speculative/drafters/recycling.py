@@ -66,7 +66,7 @@ class RecyclingDrafter:
 
     def __init__(self, target, tree=None, *, keep=False):
         n_followers = target.followers.shape[1]
-        tree = tree or best_tree(16, WEIGHTS[:n_followers])
+        tree = best_tree(16, WEIGHTS[: max(1, n_followers)]) if tree is None else tree
         if max(tree[1], default=0) >= n_followers:
             raise ValueError(f"expected ranks below {n_followers}, the number of followers kept, got {max(tree[1])}")
         self.target, self.tree, self.keep = target, tree, keep
