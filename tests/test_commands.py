@@ -5,6 +5,8 @@ import io
 import itertools
 import json
 import re
+import sys
+from dataclasses import replace
 from functools import lru_cache
 
 import pytest
@@ -13,6 +15,7 @@ from helpers import ROOT
 import gpt2np
 from command_line import audit, saved, tables
 from command_line import options as options_module
+from command_line.bench import check_room
 from command_line.builders import Context
 from command_line.commands import COMMANDS, EXPERIMENTS
 from command_line.files import check_file
@@ -487,3 +490,27 @@ def test_the_comparison_and_the_museum_write_reports_too(tmp_path, monkeypatch, 
     )
     with pytest.raises(ValueError, match="was made with --n_tokens_to_generate 5, not 6"):
         COMMANDS[""](n_tokens_to_generate=6, json=str(tmp_path / "a.json"))
+
+
+def test_a_progress_bar_is_there_for_parts_alone_and_does_not_stay(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    shown = []
+    for n_parts in (0, 4):
+        monkeypatch.setattr(sys, "stderr", Terminal())
+        with Saved(False, "some", {}) as parts:
+            if n_parts:
+                parts.expect(n_parts)
+        shown.append(sys.stderr.getvalue())
+    assert shown[0] == "" and "0/4" in shown[1] and shown[1].endswith(" \r")
+
+
+def test_bench_looks_for_room_in_the_draft_model_too(monkeypatch):
+    monkeypatch.setattr("command_line.options.HAS_TRANSFORMERS", True)
+    monkeypatch.setattr("command_line.bench.n_ctx_of", lambda name, request: {"tiny-draft": 64}.get(name, 512))
+    request = Options(sizes="tiny-target", strategies="rows,transformers", n_tokens_to_generate=33, prompt_tokens=0)
+    with pytest.raises(ValueError, match="tiny-draft has room for 64 tokens, got 65"):
+        check_room(request)
+    check_room(replace(request, n_tokens_to_generate=32))
