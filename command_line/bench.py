@@ -20,9 +20,10 @@ from gpt2np.params import build_params, param_shapes
 from .columns import Columns
 from .files import deliver
 from .models import load, n_ctx_of
+from .page_parts import busy
 from .passes import hand_over, summary, times
 from .texts import PROMPT_LENGTH
-from .verdicts import is_busy, load_average
+from .verdicts import load_average
 from .views import show
 
 SMALL = 50_000_000  # parameters
@@ -66,7 +67,8 @@ def check_room(request):
         )
     for option, (names, n) in wanted.items():
         for name in names:
-            if n > (room := n_ctx_of(name, request)):
+            room = SHAPES[name].n_ctx if name in SHAPES else n_ctx_of(name, request)
+            if n > room:
                 raise ValueError(f"{option}: {name} has room for {room} tokens, got {n}; take fewer")
 
 
@@ -104,8 +106,7 @@ def random_model(hparams, seed=0):
 
 
 def page(report):
-    busy = f"; BUSY: load average {report['load_average']:.1f} at the start" if is_busy(report) else ""
-    blocks = [f"{report['machine']}; products by {report['matmul']['strategy']!r}{busy}\n"]
+    blocks = [f"{report['machine']}; products by {report['matmul']['strategy']!r}{busy(report)}\n"]
     for model in report["models"]:
         size, limit = model["bytes"] / 1e9, model["limit_seconds"][0]
         counts = [m for m in next(iter(model["strategies"].values()))["seconds"] if m != "prompt"][1:]

@@ -73,8 +73,8 @@ Generate a text twice: by the target model alone, and with a draft (speculative 
 Each takes ten seconds to two minutes with the bundled pair on two cores. Intervals are 95 % intervals over the prompts.
 These commands take the options above, except --prompt, --stop, --show, --trace and --timings, where they apply; and
 --n_prompts N              the number of tales to continue (36; 12 for gamma_table, alpha_table, 8 for prompts,
-                           compare_sizes, 6 for tree_table, 4 for drafters, 3 of each kind for method_table); known
-                           prompts and those of a file are all taken
+                           compare_sizes, 6 for tree_table, 4 for drafters, 3 of each kind for method_table); the
+                           other commands take all known prompts, and all of a file
 --n_tokens_to_generate N   (120; 100 for gamma_table, 64 for calibrate, drafters, alpha_table, tree_table, 48 for
                            method_table)
 --temperature T            (0; 0.5 for method_table, where the rules differ and text still repeats itself)

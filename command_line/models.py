@@ -26,9 +26,7 @@ def check_models(option, names, request):
 
 
 def n_ctx_of(name, request):
-    """How many tokens a model has room for, without loading it."""
-    if name in SIZES:
-        return 1024
+    """How many tokens a model on disk has room for, without loading it."""
     folder = find_folder(name, Path(request.models_dir), request.source)
     layout, pair = files_of(folder)
     return read_tokenizer(folder / WEIGHTS[layout][0], *pair)[0].n_ctx

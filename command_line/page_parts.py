@@ -11,12 +11,16 @@ def heads(report):
     return f"target  {described(report['target'])}\ndraft   {described(report['draft'])}\n{where(report)}\n"
 
 
+def busy(report):
+    """The end of a line about the machine: whether it was busy."""
+    return f"; BUSY: load average {report['load_average']:.1f} at the start" if is_busy(report) else ""
+
+
 def where(report):
     """The draft's own temperature, if it has one; the machine, and whether it was busy."""
-    busy = f"; BUSY: load average {report['load_average']:.1f} at the start" if is_busy(report) else ""
     own = report.get("settings", {}).get("draft_temperature")
     drafting = "" if own is None else f"drafts  at temperature {own}, whatever the target's\n"
-    return f"{drafting}on      {report['machine']}{busy}"
+    return f"{drafting}on      {report['machine']}{busy(report)}"
 
 
 def over(n_prompts):

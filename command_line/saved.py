@@ -110,8 +110,7 @@ class Saved:
         """Show a progress bar with this total, on a terminal."""
         done = self.bar.n
         self.bar.close()
-        hidden = not self.is_terminal
-        self.bar = tqdm(total=n_parts, initial=done, unit=" parts", leave=False, disable=hidden)
+        self.bar = tqdm(total=n_parts, initial=done, unit=" parts", leave=False, disable=not self.is_terminal)
 
     def read(self):
         """The contents of the file, if they fit."""

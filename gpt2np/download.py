@@ -134,27 +134,18 @@ def workplace(folder):
     while lock is None:
         made |= {place for place in folder.parents if not place.exists()}
         folder.mkdir(parents=True, exist_ok=True)
-        try:
-            lock = take_lock(folder / "lock")
-        except OSError:
-            tidy(folder, made)
-            raise
+        lock = take_lock(folder / "lock")
     with lock:
         try:
             yield
         finally:
             if not fcntl:
                 lock.close()  # Windows deletes no open file; so one that another process waits for stays
-            tidy(folder, made)
-
-
-def tidy(folder, made):
-    """Remove the lock, and the folders that were made for it, if they are empty."""
-    with suppress(OSError):
-        (folder / "lock").unlink()
-    for place in sorted(made, reverse=True):  # the innermost first
-        with suppress(OSError):
-            place.rmdir()
+            with suppress(OSError):
+                (folder / "lock").unlink()
+            for place in sorted(made, reverse=True):  # the innermost first
+                with suppress(OSError):
+                    place.rmdir()
 
 
 def take_lock(path):
@@ -173,7 +164,7 @@ def take_lock(path):
 
 
 def try_lock(file):
-    """Whether the open file is locked by this process now; an OSError where there are no locks."""
+    """Whether the open file is locked by this process now; an OSError where it cannot be locked."""
     try:
         if fcntl:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -181,6 +172,6 @@ def try_lock(file):
             msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
     except OSError as error:
         if not isinstance(error, BlockingIOError if fcntl else PermissionError):  # those are of a lock that is taken
-            raise OSError(error.errno, f"{error.strerror}: its file system has no locks") from None
+            raise OSError(error.errno, f"{error.strerror}: it cannot be locked") from None
         return False
     return True

@@ -40,7 +40,7 @@ class Sampling:
         Keep the tokens with at least min_p times the highest probability (arXiv:2407.01082).
     repetition_penalty : float
         Logits of tokens that occur earlier in the text are divided by it if positive and multiplied by it if negative
-        (arXiv:1909.05858, section 4.1, sign-aware). Row i looks at the tokens before row i.
+        (arXiv:1909.05858, section 4.1, sign-aware). Row i looks at the tokens before row i. From 1e-100 to 1e100.
 
     Examples
     --------
