@@ -84,13 +84,12 @@ def product(x, w, name=None):
     if name == "panels":
         max_rows = max(2, min(N_ROWS[name], SMALL // (n_in * n_out) // 2 * 2))
     else:
-        deep, wide = (PIECE if size % PIECE == 0 else size for size in (n_in, n_out))
+        deep = PIECE if n_in % PIECE == 0 else n_in
+        wide = PIECE if n_out % PIECE == 0 else n_out
     groups = grouped(x, max_rows, name)  # -> [n, n_groups, n_rows, n_in]
+    if deep == n_in and wide == n_out:  # one piece
+        return np.matmul(groups, w[:, None], order="C").reshape(n, -1, n_out)[:, :n_new]
     n_groups, n_rows = groups.shape[1:3]
-    if (deep, wide) == (n_in, n_out):  # one piece
-        y = np.empty((n, n_groups, n_rows, n_out), np.float32)
-        np.matmul(groups, w[:, None], y)
-        return y.reshape(n, -1, n_out)[:, :n_new]
     y = np.empty((n, n_in // deep, n_groups, n_rows, n_out), np.float32)
     np.matmul(  # each [n, n_in // deep, n_groups, n_out // wide, ...]
         groups.reshape(n, n_groups, n_rows, 1, -1, deep).transpose(0, 4, 1, 3, 2, 5),

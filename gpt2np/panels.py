@@ -91,7 +91,7 @@ class Panels:
         n_groups, n_rows, _ = groups.shape
         y = np.empty((n_groups * n_rows, n_panels * width), np.float32)
         out = y.reshape(n_groups, n_rows, n_panels, width).transpose(2, 0, 1, 3)
-        if n_groups > 1 or n_blocks > 1:
+        if n_blocks > 1 or (n_groups > 1 and n_panels > 1):
             self.sum_up(groups.reshape(n_groups, n_rows, n_blocks, depth).transpose(2, 0, 1, 3), out, n_new)
         elif worthwhile(self.blocks.size, n_new) == 1:
             np.matmul(groups, self.blocks, out)
