@@ -133,7 +133,9 @@ threads  the most that a product of a few rows uses; panels, rows and eights use
         blocks.append(f"{head}{found['n_prompts']} times {found['n_tokens']} tokens\n\n{generation_lines(found)}\n")
         if found["parameters"] < SMALL:
             blocks.append("For so small a model much of a pass of transformers is Python's own time, not arithmetic.")
-        blocks.append(f"PyTorch had {found['threads']} threads.\n")
+        blocks.append(
+            f"of a text: the least and the greatest speedup of a single text; PyTorch had {found['threads']} threads\n"
+        )
     return "\n".join(blocks)
 
 
@@ -155,10 +157,14 @@ def cells(strategy, entry, counts):
 
 def generation_lines(found):
     """A line for each way to generate the same texts."""
-    alone = found["seconds"]["ours, alone"]
-    lines = [
-        f"{name:24}{seconds:8.2f} s   speedup {alone / seconds:.2f}   same text {found['same_text'][name]} of "
-        f"{found['n_prompts']}"
-        for name, seconds in found["seconds"].items()
-    ]
-    return "\n".join(lines)
+    alone, table = found["seconds"]["ours, alone"], Columns(
+        ("", "<24"), ("seconds", ">8"), ("speedup", ">10"), ("of a text", ">15"), ("same text", ">12")
+    )  # fmt: skip
+    rows = []
+    for name, seconds in found["seconds"].items():
+        each = [before / now for before, now in zip(alone, seconds)]
+        rows.append([
+            name, f"{sum(seconds):.2f}", f"{sum(alone) / sum(seconds):.2f}", f"{min(each):.2f} to {max(each):.2f}",
+            f"{found['same_text'][name]} of {found['n_prompts']}",
+        ])  # fmt: skip
+    return table.page(rows)

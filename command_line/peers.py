@@ -92,15 +92,16 @@ def generation(request, parts):
         "transformers, alone": theirs,
         "transformers, assisted": lambda prompt: theirs(prompt, assistant_model=assistant),
     }
-    seconds, same = dict.fromkeys(ways, 0.0), dict.fromkeys(ways, 0)
+    seconds, same = {name: [] for name in ways}, dict.fromkeys(ways, 0)
     prompts = held_out_prompts(tokenizer, request.n_prompts)
     for i, prompt in enumerate(progress([prompts[0], *prompts])):
         texts = {}
         for name, way in ways.items():
             started = perf_counter()
             texts[name] = way(prompt)
-            seconds[name] += (perf_counter() - started) * (i > 0)  # the first time is to warm up
-            same[name] += (texts[name] == texts["ours, alone"]) * (i > 0)
+            if i > 0:  # the first time is to warm up
+                seconds[name].append(perf_counter() - started)
+                same[name] += texts[name] == texts["ours, alone"]
     return {
         "target": request.target_model_size, "draft": request.draft_model_size, "K": request.K, "n_tokens": n,
         "n_prompts": len(prompts), "seconds": seconds, "same_text": same,

@@ -48,7 +48,8 @@ class StopText:
     Raises
     ------
     ValueError
-        If the text is empty, or has U+FFFD, which stands for an incomplete character.
+        If the text is empty, or has U+FFFD, which stands for an incomplete character, or a lone surrogate, which no
+        decoded text has.
     """
 
     text: str
@@ -61,9 +62,11 @@ class StopText:
             raise ValueError(
                 f"expected a stop text without U+FFFD, which stands for an incomplete character, got {self.text!r:.100}"
             )
+        if any("\ud800" <= character <= "\udfff" for character in self.text):  # it would never be found
+            raise ValueError(f"expected a stop text, got {self.text!r:.100}, which is not text: it has a lone surrogate")
 
     def __call__(self, generated):
-        n_bytes = len(self.text.encode(errors="surrogatepass"))  # a token has at least one, so this many tokens suffice
+        n_bytes = len(self.text.encode())  # a token has at least one, so this many tokens suffice
         return self.text in self.decode(generated[-n_bytes:])
 
     def cut(self, text):

@@ -15,7 +15,7 @@ from helpers import ROOT
 import gpt2np
 from command_line import audit, saved, tables
 from command_line import options as options_module
-from command_line.bench import check_room
+from command_line.bench import check_room, generation_lines
 from command_line.builders import Context
 from command_line.commands import COMMANDS, EXPERIMENTS
 from command_line.files import check_file
@@ -505,6 +505,16 @@ def test_a_progress_bar_is_there_for_parts_alone_and_does_not_stay(monkeypatch):
                 parts.expect(n_parts)
         shown.append(sys.stderr.getvalue())
     assert shown[0] == "" and "0/4" in shown[1] and shown[1].endswith(" \r")
+
+
+def test_bench_shows_the_speedups_of_single_texts():
+    seconds = {"ours, alone": [2.0, 3.0], "transformers, alone": [4.0, 2.5]}
+    found = {"seconds": seconds, "n_prompts": 2, "same_text": {"ours, alone": 2, "transformers, alone": 1}}
+    assert [" ".join(line.split()) for line in generation_lines(found).splitlines()] == [
+        "seconds speedup of a text same text",
+        "ours, alone 5.00 1.00 1.00 to 1.00 2 of 2",
+        "transformers, alone 6.50 0.77 0.50 to 1.20 1 of 2",
+    ]
 
 
 def test_bench_looks_for_room_in_the_draft_model_too(monkeypatch):
