@@ -63,7 +63,9 @@ class StopText:
                 f"expected a stop text without U+FFFD, which stands for an incomplete character, got {self.text!r:.100}"
             )
         if any("\ud800" <= character <= "\udfff" for character in self.text):  # it would never be found
-            raise ValueError(f"expected a stop text, got {self.text!r:.100}, which is not text: it has a lone surrogate")
+            raise ValueError(
+                f"expected a stop text, got {self.text!r:.100}, which is not text: it has a lone surrogate"
+            )
 
     def __call__(self, generated):
         n_bytes = len(self.text.encode())  # a token has at least one, so this many tokens suffice

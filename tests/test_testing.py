@@ -443,6 +443,14 @@ def test_language_models_of_the_wrong_form(change, message):
         check_language_model(caller(**vars(wrong)))
 
 
+@pytest.mark.parametrize(("name", "value"), [("n_vocab", 1), ("n_vocab", None), ("n_ctx", 3), ("n_ctx", "64")])
+def test_a_language_model_too_small_for_the_grader(name, value):
+    model = TableModel.random(3)
+    setattr(model, name, value)
+    with pytest.raises(AssertionError, match=f"{name} is a whole number, and at least .* yours is {value!r}"):
+        check_language_model(model)
+
+
 def test_a_model_that_writes_to_the_tokens_is_caught():
     class Writes(TableModel):
         def __call__(self, tokens, n_last=1):

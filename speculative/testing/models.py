@@ -55,6 +55,12 @@ def check_form(model):
         if not hasattr(model, name):
             what = {"n_vocab": "the size of its vocabulary", "n_ctx": "the most tokens it can take"}[name]
             fail(f"a language model has an attribute {name}, {what}; yours does not")
+        value, least = getattr(model, name), {"n_vocab": 2, "n_ctx": 4}[name]
+        if not isinstance(value, (int, np.integer)) or value < least:
+            fail(
+                f"{name} is a whole number, and at least {least} for this grader, which asks for texts such as 0, 1, "
+                f"0, 1; yours is {value!r}"
+            )
 
 
 def walk(model, seed, n_calls):
