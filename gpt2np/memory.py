@@ -1,4 +1,4 @@
-"""Memory: arrays that begin where a line of the cache begins, pages of a mapped file given back, freed memory kept.
+"""Memory: arrays aligned to lines of the cache, pages of a mapped file given back, freed memory kept for reuse.
 
 A processor reads memory in lines of 64 bytes, and a register of the kernels may be as long. NumPy's arrays begin at any
 multiple of 16 bytes, large ones usually 16 bytes after a line: then a register of that length takes two reads instead

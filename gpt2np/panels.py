@@ -24,9 +24,9 @@ The strategies differ in the shape of a block, and in the number of rows in one 
                 matter (the probe in matmul.py looks).
 
 With "rows", more rows cost more. With "eights", two to eight cost what one costs, but one row costs eight times the
-arithmetic. A model that does not fit into the cache waits for its weights in any case, and five rows become cheaper; a
-small model would only be slower. For one token, the plain `x @ w` is faster on many machines: that is what batch
-invariance costs.
+arithmetic. A small model would only be slower. A model that does not fit into the cache waits for its weights in any
+case, so there the price is lower: whether it pays depends on the processor (docs/measurements*.md; the probe in
+matmul.py decides). For one token, the plain `x @ w` is faster on many machines: that is what batch invariance costs.
 Next: memory.py
 """
 

@@ -3,8 +3,8 @@
 A thread that sleeps gives up its core. To wake it takes some ten microseconds, on a virtual machine often more than a
 hundred: too long between two products that take a few hundred. So `Signal.wait` first looks again and again whether
 the signal was given. A loop of Python's would hold the interpreter's lock meanwhile, which the other thread needs.
-NumPy's loops release it, and that of `logical_or.reduce` ends at the first True: over one byte that is repeated a
-thousand times, in place, it waits until another thread sets this byte.
+NumPy's loops release it, and that of `logical_or.reduce` ends at the first True: over one byte that is repeated
+many times, without a copy, it waits until another thread sets this byte.
 
     >>> byte = np.zeros(1, bool)
     >>> looks = np.broadcast_to(byte, 1000)  # one byte, seen a thousand times
@@ -12,8 +12,8 @@ thousand times, in place, it waits until another thread sets this byte.
     >>> bool(np.logical_or.reduce(looks))  # after the first look
     True
 
-One row of looks more, at a byte that nobody sets, is a pause of ten or twenty microseconds: the other thread holds the
-interpreter's lock when it gives the signal, and whoever finds that lock taken falls asleep after all.
+A last row of looks, at a byte that nobody sets, is a pause of ten or twenty microseconds: the other thread holds the
+interpreter's lock when it gives the signal, and a thread that asked for the lock at once would fall asleep after all.
 Next: cores.py
 """
 

@@ -1,17 +1,17 @@
 """Which tokens a pass runs, and which of them the cache has: text, and after it perhaps a tree of alternatives.
 
 Token i of a text follows token i - 1. In speculative decoding the last tokens may form a tree: several alternatives for
-one place, each with its own continuations. `parents` says which token each of them follows. Two things depend on that:
+one position, each with its own continuations. `parents` says which token each one follows. Two things depend on that:
 
     - Attention. A token of the tree attends to the text, to the tokens on its path, and to itself; its position is that
       of a text with just this path.
     - The cache. Each token of the tree has a slot of its own, in the order in which they were run. If the next text
       continues along one branch, the slots of that branch are the ones to keep, and move together.
 
-So no caller ever manages the cache: `kept_slots` compares what is cached with what is wanted, and finds in a tree what
-the common prefix finds in a text.
-Source: Miao et al. (SpecInfer), arXiv:2305.09781, section 4.2 (tree attention); Cai et al. (Medusa), arXiv:2401.10774,
-section 2.1.2.
+So no caller ever manages the cache: `kept_slots` compares what is cached with what is wanted; it does for a tree
+what comparing prefixes does for a text.
+Sources: Miao et al. (SpecInfer), arXiv:2305.09781, sections 4.1 (tree attention) and 4.2 (mask and cache); Cai et al.
+(Medusa), arXiv:2401.10774, section 2.1.2.
 Next: model.py
 """
 

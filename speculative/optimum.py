@@ -2,7 +2,7 @@
 
 p is the target's distribution and q the draft's, both [n_vocab]. No rule with a given way of drawing candidates can do
 better than a maximum flow from the sets of candidates to the tokens, and the minimum cut is easy to find: it takes one
-sort. Common random numbers take an integral over one variable.
+sort. What common random numbers accept is an integral over one variable.
 Sources: Hu et al., arXiv:2502.18779 (the optimum); Daliri et al., arXiv:2408.07978 (one candidate).
 Next: tree_size.py
 """

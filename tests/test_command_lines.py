@@ -1,4 +1,4 @@
-"""Some hundred command lines, right and wrong, as a script would try them; and every long command interrupted.
+"""Two thousand command lines, right and wrong, as a script would try them; and every long command interrupted.
 
 A wrong one ends with exit code 2 in one sentence, and before anything is measured. Nothing here downloads.
 """
