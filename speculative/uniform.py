@@ -1,7 +1,7 @@
 """A uniform number that has not been drawn yet: what `exact_distribution` returns for rng.random().
 
-It represents an increasing or decreasing function of some u in [0, 1). Adding or multiplying by
-a number, and the logarithm, give such a function again. A comparison with a number asks where u lies, and forks. Whatever needs the
+It represents an increasing or decreasing function of some u in [0, 1). Adding or multiplying by a number, and the
+logarithm, give such a function again. A comparison with a number asks where u lies, and forks. Whatever needs the
 number itself is refused.
 Next: race.py
 """
