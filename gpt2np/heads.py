@@ -17,6 +17,7 @@ Sources: Cai et al. (Medusa), arXiv:2401.10774, section 2.1.1; Ankner et al. (Hy
 Next: tokenizer.py
 """
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -62,7 +63,7 @@ class Heads:
         return {**vars(self), "cached": TokenTree(), "hidden": self.hidden[:0], "lock": Lock()}
 
     def __call__(self, tokens, n_last=1, parents=()):
-        with self.lock:
+        with self.lock, self.model.lock:
             logits = self.model(tokens, n_last, parents)
             self.cached, self.hidden = self.model.cached, self.model.hidden
             return logits
@@ -106,7 +107,7 @@ class Heads:
 
     def hidden_state(self, tokens):
         """The hidden state [n_embd] of the last of these tokens: kept, or by a call of the model."""
-        with self.lock:
+        with self.lock, self.model.lock:
             n_cached = len(self.cached.tokens)
             n, slots = kept_slots(self.cached, n_cached, TokenTree(tokens))
             row = (slots[-1] if slots else n - 1) - (n_cached - len(self.hidden))
@@ -142,7 +143,7 @@ def load_heads(name_or_folder, kind="hydra"):
     Raises
     ------
     ValueError
-        If there are no such heads; CheckpointError, a ValueError, if the file is malformed.
+        If the kind is unknown; CheckpointError, a ValueError, if there are no such heads or the file is malformed.
 
     Examples
     --------
@@ -152,21 +153,31 @@ def load_heads(name_or_folder, kind="hydra"):
     if kind not in KINDS:
         raise ValueError(f"unknown heads {kind!r:.40}: expected {' or '.join(KINDS)}")
     path = heads_file(name_or_folder)
-    if not path.exists():
-        raise ValueError(
+    if not path.is_file():
+        raise CheckpointError(
             f"{name_or_folder} has no heads: expected {' or '.join(FOLDERS)}, whose heads are bundled, or a folder "
             "with heads.safetensors, as gpt2np/tiny/train_heads.py makes it"
         )
-    tensors, heads = read_safetensors(path), []
-    while f"{kind}.{len(heads) + 1}.w" in tensors:
-        names = {name: f"{kind}.{len(heads) + 1}.{name}" for name in KINDS[kind]}
-        missing = [name for name in names.values() if name not in tensors]
-        if missing:
-            raise CheckpointError(f"{path}: {missing[0]} is missing: these are not whole {kind} heads")
-        heads.append({name: tensors[stored].astype(np.float32) for name, stored in names.items()})
-    if not heads:
+    tensors = read_safetensors(path)
+    stored = [found for name in tensors if (found := re.fullmatch(rf"{kind}\.([1-9]\d{{0,3}})\.\w+", name))]
+    if not stored:
         raise CheckpointError(f"{path} has no heads of the kind {kind}: its first tensors are {sorted(tensors)[:3]}")
-    return heads
+    n_heads = max(int(found[1]) for found in stored)
+    return [{name: whole(tensors, f"{kind}.{i}.{name}", path) for name in KINDS[kind]} for i in range(1, n_heads + 1)]
+
+
+def whole(tensors, name, path):
+    """The tensor of this name in float32; CheckpointError unless it is there, and has finite numbers only."""
+    if name not in tensors:
+        raise CheckpointError(f"{path}: {name} is missing: these are not whole heads; get the file again")
+    tensor = tensors[name]
+    with np.errstate(over="ignore"):
+        values = tensor.astype(np.float32)
+    if tensor.dtype.kind != "f" or not np.isfinite(values).all():
+        raise CheckpointError(f"{path}: expected finite floating-point numbers in {name}; get the file again")
+    if name.endswith(".accepted") and not (values.size and 0 <= values.min() <= values.max() <= 1):
+        raise CheckpointError(f"{path}: expected shares from 0 to 1 in {name}; get the file again")
+    return values
 
 
 def heads_file(name_or_folder):

@@ -59,7 +59,7 @@ def forward(tokens, params, n_head, n_last=None, cache=None, positions=None, mas
     Raises
     ------
     ValueError
-        Without any token (the cache holds no logits), or if there are more than n_ctx of them in all.
+        Without any token (the cache holds no logits), with fewer than n_last, or with more than n_ctx in all.
     IndexError
         If a token is not in the vocabulary.
     """
@@ -73,6 +73,8 @@ def hidden_states(tokens, params, n_head, cache=None, positions=None, mask=None,
         raise ValueError(
             "expected at least one new token, got none: truncate the cache to before the last n_last tokens"
         )
+    if not 0 <= n_last <= n_new:
+        raise ValueError(f"expected n_last from 1 to the number of new tokens, {n_new}, or 0 for all, got {n_last}")
     if min(tokens) < 0:  # which would count from the end of a plain array
         raise IndexError(f"expected tokens of 0 or more, got {min(tokens)}")
     if positions is None:

@@ -57,8 +57,7 @@ class Panels:
 
     def __init__(self, w, strategy):
         w = np.asarray(w)
-        self.shape, self.strategy = w.shape, strategy
-        n_in, n_out = self.shape
+        self.shape, self.strategy, (n_in, n_out) = w.shape, strategy, w.shape
         deepest, widest = WIDE if strategy == "rows" and n_in < WIDE[0] else BLOCK[strategy]
         n_panels, n_blocks = -(-n_out // widest), -(-n_in // deepest)
         width = -(-n_out // n_panels)
@@ -71,6 +70,7 @@ class Panels:
         for i, j in np.ndindex(n_panels, n_blocks):
             part = w[j * depth : (j + 1) * depth, i * width : (i + 1) * width]
             self.blocks[i, j, : len(part), : part.shape[1]] = part.copy("K")  # two copies transpose faster than one
+        self.blocks.setflags(write=False)  # np.asarray may return a view of them
         give_back(w)
 
     def __reduce__(self):
@@ -141,11 +141,11 @@ class Panels:
 
     def columns(self, indices):
         """The columns of w at these indices, as rows: [...] int -> [..., n_in]; IndexError where w has none."""
-        indices = np.asarray(indices, dtype=np.int64)
-        if indices.size and not 0 <= indices.min() <= indices.max() < self.shape[1]:
+        indices = np.asarray(indices)
+        if indices.size and not (indices.dtype.kind in "iu" and 0 <= indices.min() <= indices.max() < self.shape[1]):
             raise IndexError(f"expected indices from 0 to {self.shape[1] - 1}, got {indices.min()} to {indices.max()}")
         _, n_blocks, depth, width = self.blocks.shape
-        panel, column = np.divmod(indices, width)
+        panel, column = np.divmod(indices.astype(np.int64), width)
         return self.blocks[panel, :, :, column].reshape(*indices.shape, n_blocks * depth)[..., : self.shape[0]]
 
     def __array__(self, dtype=None, copy=None):

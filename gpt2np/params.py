@@ -199,6 +199,12 @@ def checked(path, *numbers):
     return hparams
 
 
+SECOND_NAMES = {  # which transformers reads, too, and which it prefers
+    "n_positions": "max_position_embeddings", "n_embd": "hidden_size", "n_head": "num_attention_heads",
+    "n_layer": "num_hidden_layers",
+}  # fmt: skip
+
+
 def read_config(path):
     """HParams of a Hugging Face config.json; CheckpointError if it describes anything but a GPT-2 as supported here."""
     config = read_json(path)
@@ -208,11 +214,16 @@ def read_config(path):
     expected = {
         "model_type": ["gpt2"], "activation_function": ["gelu_new", "gelu_pytorch_tanh"], "layer_norm_epsilon": [1e-5],
         "n_inner": [None, 4 * hparams.n_embd], "tie_word_embeddings": [True], "add_cross_attention": [False],
-        "scale_attn_weights": [True], "scale_attn_by_inverse_layer_idx": [False],
+        "scale_attn_weights": [True], "scale_attn_by_inverse_layer_idx": [False], "is_causal": [True],
     }  # fmt: skip
     for key, values in expected.items():
         if config.get(key, values[0]) not in values:
             raise CheckpointError(
                 f"{path}: {key} is {config[key]!r}, but GPT-2 has {values[0]!r}, and only that is supported"
+            )
+    for key, name in SECOND_NAMES.items():
+        if config.get(name, config[key]) != config[key]:
+            raise CheckpointError(
+                f"{path}: {key} is {config[key]!r} and {name} is {config[name]!r}, two names of one number: remove one"
             )
     return hparams

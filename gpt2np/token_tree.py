@@ -28,11 +28,12 @@ class TokenTree:
     tokens : list of int
     parents : list of int
         For each token of the tree the one that it follows: parents[i] < i in the tree, or -1 for the end of the text.
+
+    Both are copied, and may be arrays or tensors. ValueError unless they are whole numbers.
     """
 
     def __init__(self, tokens=(), parents=()):
-        self.tokens = tokens.tolist() if isinstance(tokens, np.ndarray) else list(tokens)
-        self.parents = parents.tolist() if isinstance(parents, np.ndarray) else list(parents)
+        self.tokens, self.parents = whole_numbers(tokens), whole_numbers(parents)
         self.n_text = len(self.tokens) - len(self.parents)
 
     def parent_slot(self, slot):
@@ -107,13 +108,17 @@ def common_prefix(a, b):
     return next(i for i in range(n) if a[i] != b[i])
 
 
-def check_tokens(wanted, n_last, hparams):
-    """Raise ValueError unless the model can run this TokenTree."""
-    tokens, parents = wanted.tokens, wanted.parents
+def whole_numbers(tokens):
+    """A list of int with the elements of a list, an array or a tensor. A tensor's elements are views, not numbers."""
     try:
-        operator.index(n_last), operator.index(sum(tokens)), operator.index(sum(parents))
+        return list(map(operator.index, tokens.tolist() if hasattr(tokens, "tolist") else tokens))
     except TypeError:
         raise ValueError("expected whole numbers as tokens, parents and n_last: encode the text first") from None
+
+
+def check_tokens(wanted, n_last, hparams):
+    """Raise ValueError unless the model can run this TokenTree."""
+    tokens, parents, [n_last] = wanted.tokens, wanted.parents, whole_numbers([n_last])
     if not 1 <= len(tokens) <= hparams.n_ctx:
         raise ValueError(f"expected 1 to n_ctx = {hparams.n_ctx} tokens, got {len(tokens)}")
     if not 1 <= n_last <= len(tokens):

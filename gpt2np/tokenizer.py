@@ -130,6 +130,7 @@ class Tokenizer:
     """
 
     def __init__(self, vocabulary, merges, names=("the vocabulary", "the list of merges")):
+        merges = [tuple(pair) for pair in merges]  # as tokenizer.json has them: lists
         check_vocabulary(vocabulary, names[0])
         check_merges(merges, vocabulary, names[1])
         self.vocabulary = dict(vocabulary)

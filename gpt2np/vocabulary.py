@@ -84,17 +84,23 @@ def check_vocabulary(vocabulary, what):
 
 
 def check_merges(merges, vocabulary, what):
-    """Raise CheckpointError unless the merges make all tokens of the vocabulary and no others."""
+    """Raise CheckpointError unless the merges make all tokens of the vocabulary and no others, from earlier ones."""
     if len(set(merges)) < len(merges):
         [(pair, _)] = Counter(merges).most_common(1)
         raise CheckpointError(f"{what}: the merge {' '.join(pair):.100} appears twice; get the file again")
+    made = set()
     for first, second in merges:
         if not (first in vocabulary and second in vocabulary and first + second in vocabulary):
             raise CheckpointError(
                 f"{what}: the merge {first!r:.50} {second!r:.50} gives {first + second!r:.100}, and one of the three "
                 "is not in the vocabulary; use the files of one and the same model"
             )
-    made = {first + second for first, second in merges}
+        if unmade := [half for half in (first, second) if len(half) > 1 and half not in made]:
+            raise CheckpointError(
+                f"{what}: the merge {first!r:.50} {second!r:.50} comes before any that gives {unmade[0]!r:.50}: the "
+                "merges are not in their order; get the file again"
+            )
+        made.add(first + second)
     lost = [symbol for symbol in vocabulary if len(symbol) > 1 and symbol not in made and symbol != END_OF_TEXT]
     if lost:
         raise CheckpointError(

@@ -11,7 +11,7 @@ from helpers import ROOT, random_gpt2, random_heads, walk
 
 import gpt2np
 from gpt2np import Heads, HParams, load_heads
-from gpt2np.heads import silu
+from gpt2np.heads import heads_file, silu
 from speculative import (
     AutoregressiveSampler,
     ByPaths,
@@ -187,8 +187,55 @@ def test_files_that_are_no_heads(tmp_path):
     file.write_bytes(b"no")
     with pytest.raises(gpt2np.CheckpointError, match="too few for a safetensors file"):
         load_heads(tmp_path)
+    file.unlink()
+    file.mkdir()
+    with pytest.raises(gpt2np.CheckpointError, match="has no heads: expected tiny-target"):
+        load_heads(tmp_path)
+    file.rmdir()
     safetensors.numpy.save_file({"hydra.1.a": w, "hydra.1.w": w, "hydra.1.accepted": w[0]}, file)
     assert [head["a"].shape for head in load_heads(tmp_path)] == [(8, 4)]
+
+
+@pytest.mark.parametrize(
+    ("name", "damage", "message"),
+    [
+        ("hydra.2.w", lambda w: None, r"hydra\.2\.w is missing: these are not whole heads"),
+        ("hydra.3.a", lambda w: None, r"hydra\.3\.a is missing"),
+        ("hydra.1.w", lambda w: w.astype(np.int8), r"expected finite floating-point numbers in hydra\.1\.w"),
+        ("hydra.1.w", lambda w: w * np.float16(np.nan), r"expected finite floating-point numbers in hydra\.1\.w"),
+        ("hydra.1.a", lambda w: np.full(w.shape, 1e300), r"expected finite floating-point numbers in hydra\.1\.a"),
+        ("hydra.2.accepted", lambda shares: shares + 1, r"expected shares from 0 to 1 in hydra\.2\.accepted"),
+        ("hydra.2.accepted", lambda shares: shares[:0], r"expected shares from 0 to 1 in hydra\.2\.accepted"),
+    ],
+)
+def test_damaged_heads_are_refused(tmp_path, name, damage, message):
+    tensors = dict(gpt2np.safetensors.read_safetensors(heads_file("tiny-target")))
+    changed = damage(tensors.pop(name))
+    if changed is not None:
+        tensors[name] = changed
+    safetensors.numpy.save_file(tensors, tmp_path / "heads.safetensors")
+    with pytest.raises(gpt2np.CheckpointError, match=message):
+        load_heads(tmp_path)
+
+
+def test_the_hidden_states_are_read_before_another_thread_can_call_the_model(tiny_pair):
+    class Watched(gpt2np.GPT2):
+        @property
+        def hidden(self):
+            assert not hasattr(self, "lock") or self.lock._is_owned() or self.is_free
+            return self.rows
+
+        @hidden.setter
+        def hidden(self, rows):
+            self.rows = rows
+
+    target = tiny_pair[0]
+    model = Watched(target.params, target.hparams)
+    model.is_free = True  # while the heads are made
+    heads = Heads(model, load_heads("tiny-target"))
+    model.is_free = False
+    heads([1, 2, 3])
+    heads.hidden_state([1, 2, 3, 4])
 
 
 # ------------------------------------------------------------------------------------------------ the drafter

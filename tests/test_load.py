@@ -162,6 +162,11 @@ def test_the_wrong_tensor_is_named(folder, change, message):
         ({"n_layer": 10**9}, r"has 28 tensors, too few for the 1000000000 layers of its config"),
         ({"n_embd": 3 * 10**4200}, "expected positive whole numbers"),
         ({"model_type": "x" * 1_000_000}, r"model_type is 'xxx.* only that is supported"),
+        ({"is_causal": False}, "is_causal is False, but GPT-2 has True"),
+        ({"num_attention_heads": 4}, "n_head is . and num_attention_heads is 4, two names of one number: remove one"),
+        ({"num_hidden_layers": 1}, "n_layer is 2 and num_hidden_layers is 1"),
+        ({"hidden_size": 8}, "n_embd is .* and hidden_size is 8"),
+        ({"max_position_embeddings": 8}, "n_positions is .* and max_position_embeddings is 8"),
         ({"model_type": "\x1b[2J"}, r"model_type is '\\x1b\[2J', but GPT-2 has"),
     ],
 )

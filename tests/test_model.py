@@ -5,6 +5,7 @@ import platform
 import subprocess
 import sys
 import threading
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -246,6 +247,69 @@ def test_tokens_may_come_as_any_sequence_and_stay_as_they_are():
 def test_tokens_that_cannot_be_run_are_refused(tokens, n_last, message):
     with pytest.raises(ValueError, match=message):
         random_gpt2(SHAPE)(tokens, n_last)
+
+
+class Views:
+    """Like a tensor: its elements are views of memory that the caller may write to."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __len__(self):
+        return len(self.array)
+
+    def __iter__(self):
+        return (self.array[i : i + 1].reshape(()) for i in range(len(self)))
+
+    def tolist(self):
+        return self.array.tolist()
+
+
+@pytest.mark.parametrize("kind", [Views, lambda array: list(Views(array)), lambda array: array])
+@pytest.mark.parametrize("early_exit", [False, True])
+def test_tokens_may_be_written_to_after_a_call(kind, early_exit):
+    model, fresh = random_gpt2(SHAPE), random_gpt2(SHAPE)
+    model = EarlyExit(model, 1) if early_exit else model
+    array = np.array([1, 2, 3, 4])
+    tokens = kind(array)
+    model(tokens)
+    array[:] = [4, 3, 2, 1]
+    np.testing.assert_array_equal(model(tokens), fresh([4, 3, 2, 1]))
+
+
+def test_token_ids_of_a_small_type_are_added_up_by_nobody():
+    model = random_gpt2(HParams(n_vocab=300, n_ctx=64, n_embd=16, n_head=2, n_layer=1))
+    np.testing.assert_array_equal(model([np.uint8(200)] * 40), model([200] * 40))
+
+
+@pytest.mark.parametrize("n_last", [-1, -2, 6])
+def test_forward_refuses_a_number_of_rows_that_there_are_not(n_last):
+    model = random_gpt2(SHAPE)
+    with pytest.raises(ValueError, match=rf"n_last from 1 to the number of new tokens, 5, or 0 for all, got {n_last}"):
+        forward([1, 2, 3, 4, 5], model.params, model.hparams.n_head, n_last=n_last)
+
+
+def test_tokens_that_are_no_whole_numbers_are_refused_by_packed_weights():
+    model = random_gpt2(SHAPE)
+    with pytest.raises(IndexError, match=r"expected indices from 0 to \d+, got 1\.2 to 1\.9"):
+        forward([1.9, 1.2], model.params, model.hparams.n_head)
+
+
+def test_a_view_of_packed_weights_cannot_change_the_model():
+    for name in matmul.STRATEGIES:
+        w = matmul.pack(np.ones((256, 64), np.float32), name)
+        view = np.asarray(w)
+        assert not (np.shares_memory(view, w.blocks) and view.flags.writeable)
+        assert np.array(w).flags.writeable
+
+
+def test_a_long_context_takes_memory_only_when_it_is_used():
+    model = random_gpt2(HParams(n_vocab=17, n_ctx=20_000, n_embd=8, n_head=2, n_layer=1))
+    tracemalloc.start()
+    model([1, 2, 3])
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 2**24
 
 
 def test_n_params_counts_every_parameter():

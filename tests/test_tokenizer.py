@@ -209,6 +209,18 @@ def test_merges_that_do_not_make_the_vocabulary_are_refused(small_files, merges,
     assert len(str(error.value)) <= 500
 
 
+@pytest.mark.parametrize("order", [sorted, lambda merges: merges[::-1]])
+def test_merges_in_another_order_are_refused(order):
+    vocabulary_file, merges_file = files_of(find_folder("tiny-target", None))[1]
+    vocabulary, merges = read_vocabulary(vocabulary_file), read_merges(merges_file)
+    by_lists = Tokenizer(vocabulary, [list(pair) for pair in merges])
+    assert by_lists.encode(TEXTS[3]) == Tokenizer(vocabulary, merges).encode(TEXTS[3])
+    with pytest.raises(
+        CheckpointError, match=r"the merge .* comes before any that gives .*: the merges are not in their order"
+    ):
+        Tokenizer(vocabulary, order(merges))
+
+
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a": ' * 100_000, '{"a": 1, "a": 2}', "\ufeff{}"])
 def test_a_vocabulary_that_is_not_an_object_is_refused(small_files, text):
     small_files[0].write_text(text, encoding="utf-8")
