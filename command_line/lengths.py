@@ -42,13 +42,14 @@ def drafter_of(request, setting, tokens):
     sampling = request.sampling
     if request.tree != "auto":
         return setting.drafter(sampling), None
-    n_ctx = setting.target.n_ctx
+    n_ctx, rule = setting.target.n_ctx, RULES[request.verifier]
     start = tokens[: max(1, n_ctx - N_PLACES - 1)]
     text = speculative.AutoregressiveSampler(setting.target, sampling=sampling).generate(start, N_PLACES, request.seed)
     text = [*start, *text.tokens.tolist()]
     w = tree_size.acceptance_by_rank(
-        setting.target, setting.tree(sampling, speculative.widths(8)), text, N_PLACES, sampling, request.seed
-    )
+        setting.target, setting.tree(sampling, speculative.widths(8)), text, N_PLACES, sampling,
+        rule.noise(request.seed), rule.verifier,
+    )  # fmt: skip
     chain = setting.tree(sampling, speculative.widths(*[1] * MOST_NODES))
     costs = costs_of(request, setting, chain, tokens, MOST_NODES)
     shape, speedup = tree_size.best_shape(w, costs.c, costs.v, request.most_levels)

@@ -93,7 +93,7 @@ class TextView:
         if report["best_K"] is not None:
             print(f"best K        {suggestion_line(report)}")
         print(f"speedup       {report['speedup']:.2f}")
-        print(f"target calls  {result['target_calls']} instead of {ordinary['target_calls']}, ", end="")
+        print(f"target calls  {result['target_calls']} instead of {len(result['tokens'])}, ", end="")
         print_acceptance(result)
         if report["exactness"] == "LOSSY":
             print("output        LOSSY: this rule changes the distribution of the text")

@@ -146,10 +146,12 @@ class ExactGenerator(np.random.Generator):
         return self._filled(size, lambda: Uniform(self))
 
     def uniform(self, low=0.0, high=1.0, size=None):
-        return self._filled(size, lambda: Uniform(self) * (high - low) + low)
+        size = np.broadcast_shapes(np.shape(low), np.shape(high)) or None if size is None else size
+        return self._filled(size, lambda: Uniform(self)) * np.subtract(high, low)[()] + low
 
     def integers(self, low, high=None, size=None, dtype=np.int64, endpoint=False):
         low, high = (0, low) if high is None else (low, high)
+        check_numbers("integers", low, high)
         n = int(high) - int(low) + bool(endpoint)
         if n < 1 and size != 0:
             raise ValueError(f"expected low < high, got integers from {low} to {high}")
@@ -164,8 +166,10 @@ class ExactGenerator(np.random.Generator):
         population = np.arange(a) if np.ndim(a) == 0 else np.asarray(a)
         if not len(population):
             raise ValueError("expected something to choose from, got nothing")
+        dtype = p.dtype if isinstance(p, np.ndarray) and p.dtype.kind == "f" else np.dtype(np.float64)
+        tolerance = max(np.finfo(kind).eps for kind in (dtype, np.float64)) ** 0.5  # NumPy's own
         p = np.full(len(population), 1 / len(population)) if p is None else np.asarray(p, dtype=np.float64)
-        if len(p) != len(population) or (p < 0).any() or not abs(p.sum() - 1) < 1e-7:
+        if len(p) != len(population) or (p < 0).any() or not abs(math.fsum(p) - 1) <= tolerance:
             raise ValueError(f"expected {len(population)} probabilities that add up to 1, got {p}")
         if axis != 0:
             raise CannotEnumerate(f"choice is supported only along axis 0, got {axis}")
@@ -177,6 +181,7 @@ class ExactGenerator(np.random.Generator):
     def binomial(self, n, p, size=None):
         if np.any(np.asarray(n) != 1):
             raise CannotEnumerate("rng.binomial is supported only for n = 1")
+        check_numbers("binomial", n, p)
         if not 0 <= p <= 1:
             raise ValueError(f"expected a probability p from 0 to 1, got {p}")
         return self._filled(size, lambda: self.fork([1 - p, p]), int)
@@ -208,6 +213,11 @@ class ExactGenerator(np.random.Generator):
 
 
 exact_distribution = exact_law
+
+
+def check_numbers(name, *parameters):
+    if any(map(np.ndim, parameters)):
+        raise CannotEnumerate(f"rng.{name} is supported only with numbers as parameters, not arrays: draw one by one")
 
 
 def refused(name):

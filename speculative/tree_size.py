@@ -15,8 +15,12 @@ import numpy as np
 from .interfaces import Draft
 from .probs import acceptance_probability, residual
 from .rng import as_generator
+from .sampler import SpeculativeSampler
 from .theory import tree_tokens
 from .tree import best_tree, depth_of, widths
+from .verifiers.rejection import rejection
+
+N_COUNTED = 4  # verdicts at each position
 
 
 def accepted_by_rank(draft: Draft, p):
@@ -36,8 +40,8 @@ def accepted_by_rank(draft: Draft, p):
     return np.array(found)
 
 
-def acceptance_by_rank(target, drafter, tokens, n, sampling, rng=0):
-    """w [n_ranks]: how often the child of each rank is accepted, on average over the last n places of a text.
+def acceptance_by_rank(target, drafter, tokens, n, sampling, rng=0, verifier=rejection):
+    """w [n_ranks]: how often the child of each rank is accepted, on average over the last n positions of a text.
 
     Parameters
     ----------
@@ -50,15 +54,27 @@ def acceptance_by_rank(target, drafter, tokens, n, sampling, rng=0):
     sampling : Sampling
         The target's.
     rng : seed or RandomSource
+    verifier : Verifier
+        With `rejection`, each position's probabilities are computed; another rule's verdicts are counted, four times at
+        each position.
     """
     rng, found = as_generator(rng), []
+    counting = SpeculativeSampler(target, drafter, K=1, sampling=sampling, verifier=verifier)
     for end in range(len(tokens) - n, len(tokens)):
-        draft = drafter.propose(tokens[:end], 1, rng)
-        found.append(accepted_by_rank(draft, sampling(target(tokens[:end]), tokens[:end])[0]))
-    w = np.zeros((n, max(map(len, found))))
+        if verifier is rejection:
+            draft = drafter.propose(tokens[:end], 1, rng)
+            found.append(accepted_by_rank(draft, sampling(target(tokens[:end]), tokens[:end])[0]))
+        else:
+            found += [accepted_in(next(counting.rounds(tokens[:end], 2, rng))) for _ in range(N_COUNTED)]
+    w = np.zeros((len(found), max(map(len, found))))
     for row, accepted in zip(w, found):
         row[: len(accepted)] = accepted
     return w.mean(axis=0)
+
+
+def accepted_in(round_):
+    """Which of the text's children a round of one level accepted: [n_children], 1 for this one."""
+    return np.array([float(child in round_.accepted) for child in round_.children()])
 
 
 def best_shape(w, c, v, max_depth=8):

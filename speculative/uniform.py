@@ -60,7 +60,7 @@ class Uniform:
 
     @of_numbers
     def __gt__(self, number):
-        return not self.is_below(number)
+        return number == number and not self.is_below(number)  # no number is above NaN
 
     __le__, __ge__ = __lt__, __gt__
 

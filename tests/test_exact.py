@@ -1,4 +1,5 @@
 import math
+import operator
 
 import numpy as np
 import pytest
@@ -348,3 +349,40 @@ def test_a_draw_from_nothing_is_an_error_as_in_numpy(draw):
         exact_law(draw)
     with pytest.raises(ValueError, match=r"low|high|positive|empty"):
         draw(np.random.default_rng(0))
+
+
+def test_uniform_numbers_between_arrays_are_one_for_each_element():
+    def both(rng):
+        return tuple((rng.uniform(np.zeros(2), [1, 2]) < 0.5).tolist())
+
+    quarters = {(True, True): 1 / 8, (True, False): 3 / 8, (False, True): 1 / 8, (False, False): 3 / 8}
+    assert_distribution(both, quarters)
+    assert_distribution(lambda rng: tuple((rng.uniform(0, np.array([1, 2]), size=2) < 0.5).tolist()), quarters)
+    for draw in (lambda rng: rng.integers(0, [2, 3]), lambda rng: rng.binomial(1, [0.5, 0.5])):
+        with pytest.raises(CannotEnumerate, match="only with numbers as parameters, not arrays: draw one by one"):
+            exact_law(draw)
+
+
+@pytest.mark.parametrize(
+    ("p", "is_valid"),
+    [
+        (np.array([0.5, 0.5 + 1e-6], np.float32), True),
+        (np.array([0.5, 0.501], np.float32), False),
+        ([0.5, 0.5 + 1e-8], True),
+        ([0.5, 0.5 + 5e-8], False),
+        ([0.5, math.nan], False),
+    ],
+)
+def test_choice_takes_the_probabilities_that_numpy_takes(p, is_valid):
+    for draw in (lambda: np.random.default_rng(0).choice(2, p=p), lambda: exact_law(lambda rng: rng.choice(2, p=p))):
+        if is_valid:
+            draw()
+        else:
+            with pytest.raises(ValueError, match="robabilities"):
+                draw()
+
+
+def test_nothing_is_above_nan():
+    for compare in (operator.lt, operator.le, operator.gt, operator.ge):
+        assert_distribution(lambda rng, compare=compare: bool(compare(rng.random(), math.nan)), {False: 1.0})
+        assert_distribution(lambda rng, compare=compare: bool(compare(math.nan, rng.random())), {False: 1.0})

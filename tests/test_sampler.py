@@ -45,6 +45,12 @@ def greedy_texts(tiny_pair):
     return [alone.generate(tokenizer.encode(text, special=True), 40) for text in texts]
 
 
+@pytest.mark.parametrize("make", [AutoregressiveSampler, speculative_sampler])
+def test_the_number_of_tokens_may_be_of_a_small_type(make):
+    prompt, model = [0] * 9, TableModel.random(3, n_ctx=300)
+    assert len(make(model).generate(prompt, np.uint8(250), 0).tokens) == 250
+
+
 @pytest.mark.parametrize("K", range(1, 9))
 def test_greedy_tokens_equal_those_of_the_target_alone(tiny_pair, greedy_texts, K):
     sampler = speculative_sampler(*tiny_pair[:2], K, GREEDY)

@@ -273,13 +273,17 @@ def test_the_comb_and_the_pool_by_hand():
 # ------------------------------------------------------------------------------------------------ sizes
 
 
+@pytest.mark.parametrize("verifier", [rejection, exact_match])
 @pytest.mark.parametrize("children", RULES)
-def test_acceptance_by_rank_is_what_the_loop_accepts(children):
+def test_acceptance_by_rank_is_what_the_loop_accepts(children, verifier, monkeypatch):
     """One place, two siblings: the exact probability that the first, or the second, is accepted."""
-    drafter = TreeDrafter(ByPaths(DRAFT), widths(2), children=children)
-    sampler = SpeculativeSampler(ByPaths(TARGET), drafter, K=1)
+    monkeypatch.setattr("speculative.tree_size.N_COUNTED", 1)
+    target, drafter = ByPaths(TARGET), TreeDrafter(ByPaths(DRAFT), widths(2), children=children)
+    sampler = SpeculativeSampler(target, drafter, K=1, verifier=verifier)
     found = exact_distribution(lambda rng: next(sampler.rounds([0, 1], 2, rng)).nodes)
-    by_draws = exact_distribution(lambda rng: tuple(acceptance_by_rank(TARGET, drafter, [0, 1, 2], 1, Sampling(), rng)))
+    by_draws = exact_distribution(
+        lambda rng: tuple(acceptance_by_rank(target, drafter, [0, 1, 2], 1, Sampling(), rng, verifier))
+    )
     wanted = [found.get((0,), 0), found.get((1,), 0)]
     np.testing.assert_allclose(sum(p * np.array(w) for w, p in by_draws.items()), wanted, atol=1e-12)
 
@@ -293,6 +297,36 @@ def test_the_best_shape_is_the_best_of_all_small_ones():
         shape, speedup = best_shape(w, c, v)
         assert speedup == pytest.approx(max(1, *speedups))
         assert speedup == pytest.approx(tree_tokens(shape[0], w) / (v[len(shape[0])] + c * (max(depths(shape[0])) + 1)))
+
+
+def recycling():
+    target = Recycling(ByPaths(TARGET))
+    return target, RecyclingDrafter(target, widths(2, 1))
+
+
+def lookahead():
+    target = LastRows(ByPaths(TARGET))
+    return target, LookaheadDrafter(target, W=2, N=3)
+
+
+def jacobi():
+    target = LastRows(ByPaths(TARGET))
+    return target, JacobiDrafter(target)
+
+
+@pytest.mark.parametrize("make", [recycling, lookahead, jacobi])
+def test_a_text_does_not_depend_on_one_that_ended_after_a_round(make):
+    def used(seed):
+        target, drafter = make()
+        sampler = SpeculativeSampler(target, drafter, K=4)
+        next(sampler.rounds([0, 1, 2], 8, 0))
+        return sampler.generate([0, 1, 2], 8, seed).tokens.tolist()
+
+    def fresh(seed):
+        target, drafter = make()
+        return SpeculativeSampler(target, drafter, K=4).generate([0, 1, 2], 8, seed).tokens.tolist()
+
+    assert [used(seed) for seed in range(20)] == [fresh(seed) for seed in range(20)]
 
 
 @pytest.mark.parametrize("n_vocab", [2, 4, 5, 20])

@@ -45,5 +45,6 @@ class JacobiDrafter:
     def propose(self, tokens, K, rng):
         tokens, last, best = [int(token) for token in tokens], self.target.tokens, self.target.best
         n_text = len(last) - len(best) + 1  # of the last call, before its draft; best[0] is for the place after it
-        guesses = best[len(tokens) - n_text :][:K] if tokens[:n_text] == last[:n_text] else []
+        continues = len(tokens) > n_text and tokens[:n_text] == last[:n_text]
+        guesses = best[len(tokens) - n_text :][:K] if continues else []
         return one_hot([*guesses, *tokens[-1:] * (K - len(guesses))], self.target.n_vocab)

@@ -44,7 +44,7 @@ class LookaheadDrafter:
 
     def propose(self, tokens, K, rng):
         tokens = [int(token) for token in tokens]
-        if tokens[: len(self.tokens)] != self.tokens or not self.tokens:
+        if tokens[: len(self.tokens)] != self.tokens or not 0 < len(self.tokens) < len(tokens):
             self.begin(tokens)
         elif self.tips is not None and len(self.target.best) > max(self.tips) + 1:
             self.learn([self.target.best[tip + 1] for tip in self.tips])

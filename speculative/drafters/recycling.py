@@ -34,6 +34,7 @@ class Recycling:
     def __init__(self, model, n_followers=8):
         self.model, self.n_vocab, self.n_ctx = model, model.n_vocab, model.n_ctx
         self.followers = np.full((model.n_vocab, min(n_followers, model.n_vocab)), -1)  # -1: not known yet
+        self.called = False  # since the drafter's last proposal
 
     def forget(self):
         """Forget all followers."""
@@ -45,7 +46,7 @@ class Recycling:
 
     def __call__(self, tokens, n_last=1, parents=()):
         """Logits [n_last, n_vocab], see `LanguageModel`."""
-        logits = logits_of(self.model, tokens, n_last, parents)
+        logits, self.called = logits_of(self.model, tokens, n_last, parents), True
         self.followers[list(tokens[len(tokens) - n_last :])] = top(logits, self.followers.shape[1])
         return logits
 
@@ -74,9 +75,9 @@ class RecyclingDrafter:
 
     def propose(self, tokens, K, rng):
         tokens = [int(token) for token in tokens]
-        if not self.keep and (self.tokens is None or tokens[: len(self.tokens)] != self.tokens):
+        if not self.keep and not self.continues(tokens):
             self.target.forget()
-        self.tokens = tokens
+        self.tokens, self.target.called = tokens, False
         drafted, parents, place = [], [], {-1: (-1, 0, tokens[-1])}  # node of the shape: its place, depth, token
         for node, (parent, rank) in enumerate(zip(*self.tree)):
             above, depth, token = place.get(parent, (-1, K, 0))
@@ -86,3 +87,8 @@ class RecyclingDrafter:
                 drafted.append(int(follower))
                 parents.append(above)
         return one_hot(drafted, self.target.n_vocab, parents)
+
+    def continues(self, tokens):
+        """Whether this is the text of the previous draft: after a call of the target, it has become longer."""
+        n = len(self.tokens or ())
+        return self.tokens is not None and tokens[:n] == self.tokens and not (self.target.called and len(tokens) == n)
