@@ -1,15 +1,26 @@
 """The checks in the notebooks: what they say to wrong answers, and that other ways to be right pass."""
 
+import functools
+import itertools
 import math
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from helpers import ROOT
 
+import speculative
+
 nbformat = pytest.importorskip("nbformat", reason="pip install -e '.[notebooks]'")
 pytestmark = pytest.mark.notebooks
 FOLDER = ROOT / "notebooks"
+
+
+def notebook_cells(number):
+    """The source of each code cell."""
+    [path] = FOLDER.glob(f"{number}_*.ipynb")
+    return [cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
 
 
 @pytest.fixture
@@ -19,9 +30,7 @@ def check(monkeypatch):
     monkeypatch.setenv("MPLBACKEND", "Agg")
 
     def loaded(number, name, *others):
-        [path] = FOLDER.glob(f"{number}_*.ipynb")
-        cells = [cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
-        names = {}
+        cells, names = notebook_cells(number), {}
         for source in cells:
             if source is cells[0] or any(other in source for other in others):
                 exec(source, names)
@@ -560,3 +569,161 @@ def test_wrong_recyclers(old, new, message, check):
     assert re.sub(old, new, source) != source
     with pytest.raises(AssertionError, match=message):
         grade(names["Recycler"])
+
+
+def softmax_by(change):
+    def wrong(logits, temperature):
+        if temperature == 0:
+            return np.eye(len(logits))[logits.argmax()]
+        return change(logits.astype(np.float64), temperature)
+
+    return wrong
+
+
+def normalised_exp(z):
+    return np.exp(z) / np.exp(z).sum()
+
+
+def in_float32(z, T):
+    e = np.exp(((z - z.max()) / T).astype(np.float32))
+    return (e / e.sum()).astype(np.float64)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (softmax_by(lambda z, T: normalised_exp(z / T - z.max())), "subtract the largest logit, then divide by"),
+        (
+            softmax_by(lambda z, T: normalised_exp((z - max(0, z.max())) / T)),
+            r"exp\(-1000\) is 0: subtract",
+        ),
+        (softmax_by(lambda z, T: normalised_exp((z - z.max()) / min(T, 1))), "above 1 it flattens"),
+        (softmax_by(in_float32), "make the logits float64 before anything else"),
+    ],
+)
+def test_softmaxes_that_are_wrong_only_at_times(check, wrong, message):
+    with np.errstate(all="ignore"), pytest.raises(AssertionError, match=message):
+        check("04", "check_probs")(wrong)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda d, p, q: np.where(q > 0, d, 0), "a token with q = 0 is missing altogether: all of p"),
+        (lambda d, p, q: d if d.sum() > 1e-7 else p, "only where nothing at all is missing"),
+        (lambda d, p, q: d.astype(np.float32), "off by .e-.*: compute in float64"),
+        (lambda d, p, q: None, "is a return missing"),
+    ],
+)
+def test_residuals_that_are_wrong_only_at_times(check, wrong, message):
+    def mine(p, q):
+        d = wrong(np.maximum(p - q, 0), p, q)
+        if d is None or not d.any():
+            return d if d is None else p
+        return d / d.sum()
+
+    with pytest.raises(AssertionError, match=message):
+        check("05", "check_residual", 'words = ["king"')(mine)
+
+
+def sampler_changed(change, solution):
+    right = solution("05", "MySampler")
+
+    class Wrong(right):
+        def generate(self, prompt, n_tokens, rng):
+            return change(super().generate, prompt, n_tokens, rng)
+
+    return Wrong
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda generate, prompt, n, rng: [*prompt, *generate(prompt, n, rng)], "prompt"),
+        (lambda generate, prompt, n, rng: [generate(prompt, n, rng), None][1], "return"),
+        (lambda generate, prompt, n, rng: [prompt.append(0), generate(prompt, n, rng)][1], "writes to its arguments"),
+    ],
+)
+def test_the_sampler_is_told_what_the_grader_would_tell_it(check, solution, change, message):
+    cells = 'words = ["king"', "small_target = TableModel.random", "as_it_is, greedy ="
+    with pytest.raises(AssertionError, match=message):
+        check("05", "check_my_sampler", *cells)(sampler_changed(change, solution))
+
+
+def test_three_candidates_are_different(check):
+    def without_the_last(q, k, rng):
+        found, row = [], q
+        for _ in range(min(k, np.count_nonzero(q))):
+            x = int(rng.choice(len(q), p=row))
+            found.append((x, row))
+            row = np.where(np.arange(len(q)) == x, 0, q)
+            row = row / row.sum() if row.any() else row
+        return found
+
+    with pytest.raises(AssertionError, match="of three candidates two are the same"):
+        check("11", "check_without_replacement", "def distribution_and_acceptance", "words = ")(without_the_last)
+
+
+def attend_by(scores_to_weights):
+    def attend(q, k, v):
+        seen = np.tri(len(k), dtype=bool)[-len(q) :]
+        return scores_to_weights(q @ k.T / math.sqrt(k.shape[1]), seen) @ v
+
+    return attend
+
+
+def overflowing(scores, seen):
+    e = np.where(seen, np.exp(scores), 0)
+    return np.nan_to_num(e / e.sum(axis=-1, keepdims=True))
+
+
+def largest_of_all(scores, seen):
+    e = np.where(seen, np.exp(scores - scores.max()), 0)
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+def largest_before_the_mask(scores, seen):
+    e = np.where(seen, np.exp(scores - scores.max(axis=-1, keepdims=True)), 0)
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+@pytest.mark.parametrize("weights", [overflowing, largest_of_all, largest_before_the_mask])
+def test_attention_that_overflows(check, weights):
+    with np.errstate(all="ignore"), pytest.raises(AssertionError, match="exp overflows: subtract from each row of"):
+        check("03", "check_attend")(attend_by(weights))
+
+
+def test_a_cached_function_is_a_function(check):
+    @functools.cache
+    def expected(a, K):
+        return 1 if K == 0 else 1 + a * expected(a, K - 1)
+
+    check("06", "check_expected_tokens")(expected)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "message"),
+    [
+        (lambda a, K: sum(a**i for i in range(K)) or 1, "not the cost, .* own token is missing"),
+        (lambda a, K: 1 + K * a, "not the cost, .* never tested"),
+    ],
+)
+def test_a_wrong_number_of_tokens_is_no_wrong_cost(check, tokens, message):
+    with pytest.raises(AssertionError, match=message):
+        check("06", "check_best_K")(lambda a, c, v: max(range(len(v)), key=lambda K: tokens(a, K) / (v[K] + K * c)))
+
+
+def test_a_draft_of_one_guess_does_stop_early(check):
+    def one(model, tokens, K, rng):
+        return speculative.ModelDrafter(model).propose(tokens, min(K, 1), rng)
+
+    with pytest.raises(AssertionError, match="always stops after the first guess"):
+        check("09", "check_sure")(one)
+
+
+def test_an_exhibit_that_needs_many_texts_is_not_simulated(capsys):
+    [cell] = [cell for cell in notebook_cells("09") if "def n_needed(" in cell]
+    one, other = np.array([0.5, 0.5]), np.array([0.5 + 1e-9, 0.5 - 1e-9])
+    names = {"np": np, "math": math, "itertools": itertools, "exhibit": SimpleNamespace(name="some"), "error": 1e-9}
+    exec(cell, {**names, "p_texts": one, "distribution": other})
+    assert re.search(r"^some: [\d,]{18,} texts$", capsys.readouterr().out)

@@ -78,6 +78,8 @@ def random_pair(rng, n_vocab, kind):
     p, q = rng.dirichlet(np.ones(n_vocab), 2)
     if kind == "equal":
         return p, p
+    if kind == "tie":  # equal for every token but two
+        return p, p[[1, 0, *range(2, n_vocab)]]
     if kind == "disjoint":
         p[n_vocab // 2 :], q[: n_vocab // 2] = 0, 0
     for name, row in (("p", p), ("q", q)):

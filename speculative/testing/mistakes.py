@@ -187,5 +187,6 @@ KINDS = {
     "one-hot p and q": "right, but not where target and draft are certain (temperature 0, one-hot rows)",
     "equal": "right, but not where target and draft are equal: every draft token is accepted then, and max(0, p - q) "
     "is 0 / 0",
+    "tie": "right, but not where p(x) = q(x) for the draft token x: it is accepted then, with probability 1",
     "disjoint": "right, but not where target and draft have no token in common: nothing is accepted then",
 }

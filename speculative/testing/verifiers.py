@@ -18,7 +18,7 @@ from .watch import Progress, fail, note
 CASES = [  # (n_vocab, K, kind), small ones first: the first that fails is shown
     (2, 1, "random"), (3, 1, "random"), (3, 0, "random"), (2, 2, "random"), (3, 2, "random"), (3, 1, "zeros in p"),
     (3, 1, "zeros in q"), (3, 2, "zeros in p"), (3, 2, "one-hot q"), (3, 2, "one-hot p"), (3, 2, "one-hot p and q"),
-    (3, 2, "equal"), (4, 1, "disjoint"), (2, 3, "random"), (2, 3, "zeros in p"),
+    (3, 2, "equal"), (4, 1, "disjoint"), (2, 3, "random"), (2, 3, "zeros in p"), (3, 2, "tie"),
 ]  # fmt: skip
 
 
@@ -27,10 +27,10 @@ def check_verifier(verifier, *, seed=0, trees=None):
 
     The joint distribution of the tokens of a round, continued by the target to K + 1 tokens, must equal the target's to
     1e-12, for K = 0 to 3 and for distributions that depend on the tokens before: random ones, with zeros, one-hot,
-    equal, disjoint. A token of target probability 0 must not pass if the uniform number is exactly 0, and the arguments
-    must not be modified. A verifier that takes trees is then given some: siblings drawn independently, without
-    replacement, one of them drawn, or the likeliest. Prints a note if the verifier is exact but slower than it could
-    be.
+    equal, equal for some tokens, disjoint. A token of target probability 0 must not pass if the uniform number is
+    exactly 0, and the arguments must not be modified. A verifier that takes trees is then given some: siblings drawn
+    independently, without replacement, one of them drawn, or the likeliest. Prints a note if the verifier is exact but
+    slower than it could be.
 
     Parameters
     ----------
