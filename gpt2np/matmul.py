@@ -16,8 +16,9 @@ are three strategies:
 
 `strategy` chooses by a probe of this machine and by the width of the model: of those that are batch-invariant here the
 one that generates fastest, alone or with a draft. With AVX-512 that is "panels". `use`, or GPT2NP_MATMUL=rows in the
-environment, overrides it; "rows/eights" names one strategy for small models and one for large ones. A model keeps the
-strategy that was chosen when it was made. Large products are divided among threads (threads.py).
+environment, overrides it, also with one that is not invariant here; "rows/eights" names one strategy for small models
+and one for large ones. A model keeps the strategy that was chosen when it was made. Large products are divided among
+threads (threads.py).
 
 `python main.py bench` measures it. Version 0.1.0, on two cores of an AMD EPYC with AVX-512, at GPT-2's 355M shape: a
 pass for 5 tokens took 2.63 times as long as a pass for one with plain products, and 1.09 times with panels; for 9

@@ -160,11 +160,18 @@ def check_tensors(tensors, shapes, source):
     not_floats = [
         f"{name} ({tensors[name].dtype})" for name in shapes if name in tensors and tensors[name].dtype.kind != "f"
     ]
+    most = np.finfo(np.float32).max
+    too_large = [
+        name
+        for name in shapes
+        if name in tensors and tensors[name].dtype == np.float64 and (np.abs(tensors[name]) > most).any()
+    ]
     found = [
         ("lacks", missing),
         ("has the unexpected", surplus),
         ("has the wrong shape for", wrong),
         ("has no floating-point values in", not_floats),
+        ("has values beyond float32 in", too_large),
     ]
     problems = [f"{what} {shorten(names)}" for what, names in found if names]
     if problems:
@@ -172,7 +179,7 @@ def check_tensors(tensors, shapes, source):
             f"{source} does not fit its config: it {' and '.join(problems)}; use the files of one GPT-2 model"
         )
     head = tensors.get("lm_head.weight")
-    if head is not None and not np.array_equal(head, tensors["wte.weight"]):
+    if head is not None and not np.array_equal(head, tensors["wte.weight"], equal_nan=True):
         raise CheckpointError(
             f"{source} has an lm_head.weight that differs from wte.weight: expected GPT-2's tied vocabulary projection"
         )

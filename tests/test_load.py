@@ -132,6 +132,10 @@ def test_a_size_is_a_folder_in_models_dir(folder, tmp_path_factory):
             lambda t: t.update({"ln_f.bias": np.zeros(21, np.int32)}),
             r"no floating-point values in ln_f\.bias \(int32\)",
         ),
+        (
+            lambda t: t.update({"ln_f.bias": np.full(21, -1e300)}),
+            r"has values beyond float32 in ln_f\.bias; use the files",
+        ),
         (lambda t: t.update({"lm_head.weight": t["wte.weight"] + 1}), r"lm_head\.weight that differs from wte"),
         (
             lambda t: t.update({"transformer.wte.weight": t["wte.weight"] + 1}),
