@@ -35,7 +35,7 @@ def usable(most):
     if not (text := os.environ.get("GPT2NP_THREADS")):
         return max(1, math.ceil(min(most, fast_cores(), quota())))
     if not (text.isdecimal() and len(text) < 5 and 1 <= int(text) <= 1024):
-        raise ValueError(f"GPT2NP_THREADS: expected a number of threads from 1 to 1024, got {text!r}")
+        raise ValueError(f"GPT2NP_THREADS: expected a number of threads from 1 to 1024, got {text!r:.40}")
     return int(text)
 
 

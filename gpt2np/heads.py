@@ -107,7 +107,7 @@ class Heads:
 
     def hidden_state(self, tokens):
         """The hidden state [n_embd] of the last of these tokens: kept, or by a call of the model."""
-        with self.lock, self.model.lock:
+        with self.lock:
             n_cached = len(self.cached.tokens)
             n, slots = kept_slots(self.cached, n_cached, TokenTree(tokens))
             row = (slots[-1] if slots else n - 1) - (n_cached - len(self.hidden))

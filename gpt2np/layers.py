@@ -100,7 +100,7 @@ def attention(x, c_attn, c_proj, n_head, cache=None, mask=None, n_last=0):
     n_past, keys, values = cache.append(k, v, strategy)  # 1. and 3.
     q = q[:, -n_last:]  # 6. with 0, all of them
     if mask is None:
-        mask = triangle(1 << (keys.shape[2] - 1).bit_length())  # of few sizes, so that it is seldom built
+        mask = triangle(min(cache.n_columns, 1 << (keys.shape[2] - 1).bit_length()))  # of few sizes: seldom built
         sums = attend(q, keys, values, mask[n_past : n_past + n_new][-n_last:], strategy)
     else:
         sums = (attend if skips_zeros(strategy) else closed_up)(q, keys, values, mask[-n_last:], strategy)

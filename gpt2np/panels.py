@@ -143,7 +143,10 @@ class Panels:
         """The columns of w at these indices, as rows: [...] int -> [..., n_in]; IndexError where w has none."""
         indices = np.asarray(indices)
         if indices.size and not (indices.dtype.kind in "iu" and 0 <= indices.min() <= indices.max() < self.shape[1]):
-            raise IndexError(f"expected indices from 0 to {self.shape[1] - 1}, got {indices.min()} to {indices.max()}")
+            raise IndexError(
+                f"expected indices from 0 to {self.shape[1] - 1}, got {indices.min()} to {indices.max()} "
+                f"({indices.dtype})"
+            )
         _, n_blocks, depth, width = self.blocks.shape
         panel, column = np.divmod(indices.astype(np.int64), width)
         return self.blocks[panel, :, :, column].reshape(*indices.shape, n_blocks * depth)[..., : self.shape[0]]

@@ -5,7 +5,7 @@ Next: sampler.py
 
 import numpy as np
 
-from .checks import check_logits, check_request, check_stop
+from .checks import check_logits, check_probs, check_request, check_stop
 from .generation import Round, collect
 from .probs import Sampling, sample_token
 from .rng import as_generator, at_position
@@ -38,7 +38,7 @@ class AutoregressiveSampler:
             laps = Laps()
             logits = self.target(list(tokens))
             check_logits(logits, 1, n_vocab, "the target")
-            probs = self.sampling(logits, tokens)  # [1, n_vocab]
+            probs = check_probs(self.sampling(logits, tokens), 1, n_vocab)
             laps.end("target")
             token = sample_token(probs[0], at_position(rng, len(tokens)))
             tokens.append(token)

@@ -17,8 +17,12 @@ from .tree import is_chain
 
 def check_request(prompt, n_tokens, model):
     """The prompt as a new list of int; ValueError unless `model` can continue it by n_tokens."""
+    if not (hasattr(model, "n_vocab") and hasattr(model, "n_ctx")):
+        raise ValueError(
+            f"expected a target with n_vocab and n_ctx, got {model!r:.80}: gpt2np.load returns (model, tokenizer)"
+        )
     try:
-        tokens = [operator.index(token) for token in prompt]
+        tokens = [operator.index(token) for token in prompt] if len(prompt) else []
     except TypeError:
         raise ValueError(
             f"expected a prompt of token ids, got {prompt!r:.100}: encode the text with the target's tokenizer"
@@ -168,6 +172,25 @@ def check_tree(draft, verifier, target):
             "use ByPaths(target)"
         )
     return {"parents": draft.parents.tolist()}
+
+
+def check_probs(probs, n, n_vocab):
+    """The result of `sampling`; ValueError unless it has n distributions over the vocabulary."""
+    if np.shape(probs) != (n, n_vocab):
+        raise ValueError(f"expected sampling to return probabilities of shape ({n}, {n_vocab}), got {np.shape(probs)}")
+    sums = probs.sum(axis=-1)
+    if not (abs(sums - 1) < 1e-4).all():  # false for NaN, too
+        raise ValueError(f"expected sampling to return rows that add up to 1, got {sums[abs(sums - 1).argmax()]:.6g}")
+    return probs
+
+
+def check_parts(drafter, verifier, sampling):
+    """ValueError unless these are a drafter, a verifier and a sampling, as far as their attributes tell."""
+    if not hasattr(drafter, "propose"):
+        raise ValueError(f"expected a drafter, with a method propose, got {drafter!r:.80}: ModelDrafter(model) is one")
+    for what, part, example in (("verifier", verifier, "speculative.rejection"), ("sampling", sampling, "Sampling(0)")):
+        if not callable(part) or inspect.isclass(part):
+            raise ValueError(f"expected {what} to be callable and no class, such as {example}, got {part!r:.80}")
 
 
 def check_verdict(verdict, draft, n_vocab):

@@ -35,6 +35,10 @@ class Heuristic:
     first: int = 4
     most: int = 16
 
+    def __post_init__(self):
+        if self.first < 1 or self.most < 1:
+            raise ValueError(f"expected first and most of 1 or more, got {self.first} and {self.most}")
+
     def __call__(self, history):
         K = min(self.first, self.most)
         for drafted, accepted in history:

@@ -146,8 +146,10 @@ class ExactGenerator(np.random.Generator):
         return self._filled(size, lambda: Uniform(self))
 
     def uniform(self, low=0.0, high=1.0, size=None):
-        size = np.broadcast_shapes(np.shape(low), np.shape(high)) or None if size is None else size
-        return self._filled(size, lambda: Uniform(self)) * np.subtract(high, low)[()] + low
+        low, high = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
+        size = np.broadcast_shapes(low.shape, high.shape) or None if size is None else size
+        np.broadcast_to(low + high, size or ())  # a ValueError where NumPy has one
+        return self._filled(size, lambda: Uniform(self)) * (high - low)[()] + low[()]
 
     def integers(self, low, high=None, size=None, dtype=np.int64, endpoint=False):
         low, high = (0, low) if high is None else (low, high)
@@ -167,7 +169,7 @@ class ExactGenerator(np.random.Generator):
         if not len(population):
             raise ValueError("expected something to choose from, got nothing")
         dtype = p.dtype if isinstance(p, np.ndarray) and p.dtype.kind == "f" else np.dtype(np.float64)
-        tolerance = max(np.finfo(kind).eps for kind in (dtype, np.float64)) ** 0.5  # NumPy's own
+        tolerance = np.finfo(dtype).eps ** 0.5  # NumPy's own
         p = np.full(len(population), 1 / len(population)) if p is None else np.asarray(p, dtype=np.float64)
         if len(p) != len(population) or (p < 0).any() or not abs(math.fsum(p) - 1) <= tolerance:
             raise ValueError(f"expected {len(population)} probabilities that add up to 1, got {p}")

@@ -60,7 +60,7 @@ class Round:
 
 @dataclass(frozen=True)
 class Stats:
-    """Counts over the rounds of a generation."""
+    """Counts over the rounds of a generation; of several, `collect(prompt, [*a.rounds, *b.rounds]).stats`."""
 
     n_tokens: int
     target_calls: int

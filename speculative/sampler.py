@@ -20,6 +20,8 @@ from .checks import (
     check_draft,
     check_length,
     check_logits,
+    check_parts,
+    check_probs,
     check_request,
     check_stop,
     check_tree,
@@ -45,15 +47,17 @@ class SpeculativeSampler:
         The draft length, at least 1; for a tree, its depth. Or a function of the rounds so far, a list of (drafted,
         accepted), that returns the next K, 0 or more (draft_length.py); for a tree, `drafted` is its depth.
     sampling : Sampling
-        For the target; a drafter has its own.
+        For the target; a drafter has its own. Or a function (logits, tokens) -> probs of the same shape, with a third
+        parameter `parents` for trees.
 
     Raises
     ------
     ValueError
-        If K is neither callable nor 1 or more.
+        If K is neither callable nor 1 or more, or another part is none.
     """
 
     def __init__(self, target, drafter, *, verifier=rejection, K=4, sampling=Sampling()):
+        check_parts(drafter, verifier, sampling)
         self.target = target
         self.drafter = drafter
         self.verifier = verifier
@@ -72,7 +76,7 @@ class SpeculativeSampler:
         extended = [*tokens, *draft.tokens.tolist()]
         logits = self.target(list(extended), n_last=len(draft.tokens) + 1, **tree)
         check_logits(logits, len(draft.tokens) + 1, self.target.n_vocab, "the target")
-        target_probs = self.sampling(logits, extended, **tree)  # [n + 1, n_vocab]
+        target_probs = check_probs(self.sampling(logits, extended, **tree), *logits.shape)  # [n + 1, n_vocab]
         laps.end("target")
 
         # 3. and 4. How many draft tokens are accepted, and the token that follows them.

@@ -29,6 +29,26 @@ def is_chain(parents):
     return all(parent == i - 1 for i, parent in enumerate(parents))
 
 
+def check_shape(tree):
+    """The (parents, ranks) of a tree; ValueError unless they are two lists of one length that describe one.
+
+    >>> check_shape(([-1, -1, 0], [0, 1, 0]))
+    ([-1, -1, 0], [0, 1, 0])
+    """
+    try:
+        parents, ranks = tree
+        is_tree = len(parents) == len(ranks) and all(-1 <= parent < i for i, parent in enumerate(parents))
+        is_tree = is_tree and min(ranks, default=0) >= 0
+    except (TypeError, ValueError):
+        is_tree = False
+    if not is_tree:
+        raise ValueError(
+            "expected a tree as (parents, ranks), two lists of one length, each parent -1 or an earlier node, such as "
+            f"best_tree and widths return it, got {tree!r:.100}"
+        )
+    return tree
+
+
 def children(parents, node=-1):
     """The nodes that follow this one, in order; by default those that follow the text.
 

@@ -55,17 +55,18 @@ def acceptance_by_rank(target, drafter, tokens, n, sampling, rng=0, verifier=rej
         The target's.
     rng : seed or RandomSource
     verifier : Verifier
-        With `rejection`, each position's probabilities are computed; another rule's verdicts are counted, four times at
-        each position.
+        Of `rejection` each position's probabilities are computed, and at temperature 0 of all rules, which then accept
+        the same. Else verdicts are counted: one at each position with common random numbers, four without.
     """
-    rng, found = as_generator(rng), []
+    rng, found, ends = as_generator(rng), [], range(len(tokens) - n, len(tokens))
     counting = SpeculativeSampler(target, drafter, K=1, sampling=sampling, verifier=verifier)
-    for end in range(len(tokens) - n, len(tokens)):
-        if verifier is rejection:
+    computed = verifier is rejection or getattr(sampling, "temperature", 1) == 0
+    for end in ends if computed or hasattr(rng, "at") else [*ends] * N_COUNTED:
+        if computed:
             draft = drafter.propose(tokens[:end], 1, rng)
             found.append(accepted_by_rank(draft, sampling(target(tokens[:end]), tokens[:end])[0]))
         else:
-            found += [accepted_in(next(counting.rounds(tokens[:end], 2, rng))) for _ in range(N_COUNTED)]
+            found.append(accepted_in(next(counting.rounds(tokens[:end], 2, rng))))
     w = np.zeros((len(found), max(map(len, found))))
     for row, accepted in zip(w, found):
         row[: len(accepted)] = accepted

@@ -292,3 +292,42 @@ def test_right_requests():
 def test_wrong_sampling(options, message):
     with pytest.raises(ValueError, match=message):
         Sampling(**options)
+
+
+@pytest.mark.parametrize(
+    ("sampling", "message"),
+    [
+        (lambda logits, tokens: Sampling()(logits, tokens) / 2, "rows that add up to 1, got 0.5"),
+        (lambda logits, tokens: Sampling()(logits, tokens) * np.nan, "rows that add up to 1, got nan"),
+        (lambda logits, tokens: Sampling()(logits, tokens)[0], r"probabilities of shape \(\d, 5\), got \(5,\)"),
+    ],
+)
+def test_a_sampling_of_ones_own_is_checked(sampling, message):
+    for sampler in (
+        AutoregressiveSampler(TARGET, sampling=sampling),
+        SpeculativeSampler(TARGET, ModelDrafter(DRAFT), sampling=sampling),
+    ):
+        with pytest.raises(ValueError, match=message):
+            sampler.generate([0], 5, 0)
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ({"drafter": DRAFT}, r"expected a drafter, with a method propose, got <.*: ModelDrafter\(model\) is one"),
+        ({"verifier": "rejection"}, "expected verifier to be callable and no class, such as .*, got 'rejection'"),
+        ({"verifier": Verdict}, "expected verifier to be callable and no class"),
+        ({"sampling": 0.7}, r"expected sampling to be callable and no class, such as Sampling\(0\), got 0.7"),
+        ({"sampling": Sampling}, "expected sampling to be callable and no class"),
+    ],
+)
+def test_parts_that_are_none(parts, message):
+    with pytest.raises(ValueError, match=message):
+        SpeculativeSampler(TARGET, **{"drafter": ModelDrafter(DRAFT), **parts})
+
+
+def test_a_target_that_is_none_and_a_prompt_that_can_be_read_only_once():
+    with pytest.raises(ValueError, match=r"expected a target with n_vocab and n_ctx, got .*: gpt2np.load returns"):
+        AutoregressiveSampler((TARGET, "tokenizer")).generate([0], 3, 0)
+    with pytest.raises(ValueError, match="expected a prompt of token ids, got <list_iterator"):
+        AutoregressiveSampler(TARGET).generate(iter([0]), 3, 0)

@@ -442,6 +442,17 @@ def test_trees_of_the_comparison(options, nodes, capsys, monkeypatch):
         assert report["measured_tree"]["nodes"] <= 16 and len(report["measured_tree"]["acceptance_by_rank"]) <= 8
 
 
+def test_the_best_tree_is_that_of_the_rule(capsys, monkeypatch):
+    """A draft that is drawn rarely equals the target's own draw, so exact_match accepts less than rejection."""
+    monkeypatch.setattr("gpt2np.load", lru_cache(gpt2np.load))
+    costs, first = Costs(0.001, 0.1, tuple(1 + 0.01 * k for k in range(17))), {}
+    monkeypatch.setattr("speculative.measure_costs", lambda *_, **options: costs)
+    for rule in ("rejection", "exact_match", "gumbel"):
+        COMMANDS[""](json=True, n_tokens_to_generate=4, tree="auto", temperature=1, verifier=rule)
+        first[rule] = json.loads(capsys.readouterr().out)["measured_tree"]["acceptance_by_rank"][0]
+    assert first["exact_match"] < 0.5 < min(first["rejection"], first["gumbel"])
+
+
 def test_the_page_says_which_tree_was_found(capsys, monkeypatch):
     costs = Costs(0.001, 0.1, tuple(1 + 0.2 * k for k in range(17)))
     monkeypatch.setattr("speculative.measure_costs", lambda *_, **options: costs)

@@ -84,6 +84,7 @@ def test_the_environment_decides():
     for text in ("0", "two", "-1", "1.5", "9999"):
         message = f"GPT2NP_THREADS: expected a number of threads from 1 to 1024, got '{text}'"
         assert run(text).stderr.splitlines()[-1] == f"ValueError: {message}"
+    assert run("9" * 5000).stderr.splitlines()[-1] == f"ValueError: {message[:-6]}'{'9' * 39}"
 
 
 @pytest.mark.parametrize(

@@ -11,15 +11,18 @@ import pytest
 
 from speculative import (
     AutoregressiveSampler,
+    ByPaths,
     Gumbel,
     ModelDrafter,
     PromptLookupDrafter,
     Sampling,
     SpeculativeSampler,
+    TreeDrafter,
     Typical,
     exact_match,
     experiments,
     rejection,
+    widths,
 )
 from speculative.experiments import (
     Run,
@@ -350,3 +353,14 @@ def test_an_interrupted_experiment_resumes_where_it_stopped(name):
     assert len(before) > 50 and json.dumps({part: kept[part] for part in measured[:3]}) == before
     assert len(set(measured)) == len(measured) >= 6
     assert EXPERIMENTS[name](keep) == report and len(measured) == len(kept)
+
+
+def test_drafters_that_an_experiment_cannot_measure_are_refused():
+    drafter, alone = ModelDrafter(DRAFT, threshold=0.5), Sampling()
+    with pytest.raises(ValueError, match=r"expected a drafter that always drafts K tokens, got one with threshold 0.5"):
+        forecast(TARGET, drafter, PROMPTS, N, sampling=alone, most=2)
+    tree = TreeDrafter(ByPaths(DRAFT), widths(2))
+    with pytest.raises(ValueError, match="expected drafters of chains, got a tree: use acceptance_table"):
+        alpha_table(TARGET, {"tree": tree}, PROMPTS, N, sampling=alone)
+    with pytest.raises(ValueError, match="expected other names for the drafters than 'native'"):
+        native_and_assisted(TARGET, {"native": (TARGET, drafter)}, PROMPTS, N, sampling=alone, K=2)

@@ -257,3 +257,20 @@ def test_a_file_that_cannot_be_read(folder, name):
     (folder / name).symlink_to("/proc/self/mem")  # a file, but it cannot be read from its beginning
     with pytest.raises(CheckpointError, match=f"{name}|cannot be read"):
         gpt2np.load(folder)
+
+
+def test_files_in_another_form_are_named_with_what_to_do(tmp_path):
+    folder = tmp_path / "model"
+    shutil.copytree(find_folder("tiny-draft", None), folder)
+    for name, other, message in (
+        ("merges.txt", "tokenizer.json", "tokenizer.json has both: write its model.vocab as vocab.json, and each of"),
+        (
+            "model.safetensors",
+            "model.safetensors.index.json",
+            "save the model with max_shard_size='100GB', in one file",
+        ),
+    ):
+        (folder / name).rename(folder / other)
+        with pytest.raises(CheckpointError) as error:
+            gpt2np.load(folder)
+        assert message in str(error.value)

@@ -2,6 +2,8 @@
 
 import itertools
 import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import numpy as np
@@ -220,6 +222,47 @@ def test_right_verifiers_pass_in_any_style(verifier):
 
 
 # ------------------------------------------------------------------------------------------------ wrong ones do not
+
+
+def test_a_verifier_that_is_wrong_only_where_p_equals_q():
+    def wrong(draft, target_probs, rng):
+        for i, x in enumerate(draft.tokens):
+            p, q = target_probs[i], draft.probs[i]
+            if not (p[x] > q[x] or (p[x] != q[x] and rng.random() * q[x] < p[x])):
+                return Verdict(i, sample_token(residual(p, q), rng))
+        return Verdict(len(draft.tokens), sample_token(target_probs[-1], rng))
+
+    with pytest.raises(AssertionError, match=r"^right, but not where p\(x\) = q\(x\) for the draft token x"):
+        check_verifier(wrong)
+
+
+def test_graders_in_several_threads_leave_nothing_behind():
+    before, together = np.random.default_rng, threading.Barrier(4)
+
+    def grade(i):
+        together.wait()
+        check_drafter(speculative.ModelDrafter(TableModel.random(2 + i)))
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(grade, range(4)))
+    assert np.random.default_rng is before
+
+
+def test_another_thread_that_draws_is_not_the_graded_codes():
+    busy = threading.Event()
+
+    def draws():
+        while not busy.is_set():
+            np.random.default_rng(1).random()
+
+    thread = threading.Thread(target=draws)
+    thread.start()
+    try:
+        with pytest.raises(AssertionError, match=r"^on a rejection you drew from the target"):
+            check_verifier(EXHIBITS["residual from the target"].wrong)
+    finally:
+        busy.set()
+        thread.join()
 
 
 def test_a_mistake_that_no_museum_has_is_caught_and_its_distribution_is_shown():

@@ -13,6 +13,7 @@ from speculative import (
     SpeculativeSampler,
     SuffixDrafter,
     TreeDrafter,
+    Typical,
     best_tree,
     exact_distribution,
     exact_match,
@@ -297,6 +298,34 @@ def test_the_best_shape_is_the_best_of_all_small_ones():
         shape, speedup = best_shape(w, c, v)
         assert speedup == pytest.approx(max(1, *speedups))
         assert speedup == pytest.approx(tree_tokens(shape[0], w) / (v[len(shape[0])] + c * (max(depths(shape[0])) + 1)))
+
+
+@pytest.mark.parametrize("verifier", [exact_match, Typical()], ids=["match", "typical"])
+@pytest.mark.parametrize("temperature", [0, 1])
+def test_acceptance_by_rank_of_recycled_tokens(verifier, temperature):
+    """It is measured along the text, so the drafter knows more and more of it."""
+    target, text = Recycling(ByPaths(TARGET)), [0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2]
+    drafter, sampling = RecyclingDrafter(target, widths(2)), Sampling(temperature)
+    w = acceptance_by_rank(target, drafter, text, 9, sampling, 0, verifier)
+    assert len(w) == 2 and w.sum() > 0.3
+
+
+def test_two_proposals_without_a_call_between_them_are_the_same():
+    target, drafter = recycling()
+    drafter.propose([0, 1], 2, None)
+    target([0, 1, 2])
+    first = drafter.propose([0, 1, 2], 2, None)
+    assert len(first.tokens) and drafter.propose([0, 1, 2], 2, None).tokens.tolist() == first.tokens.tolist()
+
+
+@pytest.mark.parametrize(
+    "tree", [[-1, -1, 0], ([-1, -1], [0]), ([-1, 5], [0, 0]), ([0, 0], [0, 1]), ([-1], [-1]), ("a", "b"), (1, 2)]
+)
+def test_shapes_that_are_no_trees_are_refused_at_once(tree):
+    makers = lambda tree: RecyclingDrafter(recycling()[0], tree), lambda tree: TreeDrafter(ByPaths(DRAFT), tree)
+    for make in makers:
+        with pytest.raises(ValueError, match=r"expected a tree as \(parents, ranks\), two lists of one length"):
+            make(tree)
 
 
 def recycling():

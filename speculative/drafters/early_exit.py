@@ -23,6 +23,8 @@ class EarlyExitDrafter(ModelDrafter):
     """
 
     def __init__(self, target, *, sampling=Sampling(), threshold=0.0):
+        if not hasattr(target, "early_exit"):
+            raise ValueError(f"expected a target with an early exit, such as EarlyExit(model, 2), got {target!r:.80}")
         self.model = target.early_exit
         self.sampling = sampling
         self.threshold = check_threshold(threshold)

@@ -14,7 +14,7 @@ Next: dials.py
 
 import numpy as np
 
-from ..tree import best_tree
+from ..tree import best_tree, check_shape
 from .prompt_lookup import one_hot
 from .ranked import fixed_tree, top
 
@@ -38,15 +38,16 @@ class HeadsDrafter:
                 f"expected a target with heads, such as gpt2np.Heads(model, heads), got {target!r:.80}: "
                 "use another drafter, or train heads for it (gpt2np/tiny/train_heads.py)"
             )
-        if np.ndim(tree) == 0 and tree < 1:
+        self.grown = not hasattr(tree, "__len__")
+        if self.grown and tree < 1:
             raise ValueError(f"expected a tree of 1 node or more, got {tree}")
-        self.target, self.tree = target, tree
+        self.target, self.tree = target, tree if self.grown else check_shape(tree)
 
     def propose(self, tokens, K, rng):
         text, n_levels = [int(token) for token in tokens], min(K, self.target.n_heads)
         if n_levels < 1 or len(text) < 2:
             return one_hot([], self.target.n_vocab)
-        shape = best_tree(self.tree, self.weights(), n_levels) if np.ndim(self.tree) == 0 else self.tree
+        shape = best_tree(self.tree, self.weights(), n_levels) if self.grown else self.tree
         likeliest = lambda paths, n: top(self.target.head_logits(text, paths), n)  # noqa: E731
         return fixed_tree(shape, n_levels, likeliest, self.target.n_vocab)
 

@@ -26,7 +26,7 @@ from ..checks import check_logits
 from ..interfaces import Draft
 from ..probs import Sampling, sample_distinct, sample_token
 from ..rng import at_position
-from ..tree import children, is_chain
+from ..tree import check_shape, children, is_chain
 from .ranked import grown_tree, top
 from .trie import merged
 
@@ -70,8 +70,8 @@ class TreeDrafter:
     model : LanguageModel
         With the target's vocabulary; it takes trees, as gpt2np's models and `ByPaths` do.
     tree : (parents, ranks), or int
-        The shape, two lists of n int as `best_tree` and `widths` return them; or a number of nodes: then the tree of
-        that size with the largest probabilities (at temperature 0.3), which needs the rule "top".
+        The shape, two lists of n int as `best_tree` and `widths` return them; only the parents matter. Or a number of
+        nodes: then the tree of that size with the largest probabilities (at temperature 0.3), with the rule "top".
     children : str
         The rule: "without", "drawn" or "top", see above.
     sampling : Sampling
@@ -81,10 +81,11 @@ class TreeDrafter:
     def __init__(self, model, tree, *, children="without", sampling=Sampling()):
         if children not in RULES:
             raise ValueError(f"expected children to be one of {', '.join(RULES)}, got {children!r:.40}")
-        self.grown = np.ndim(tree) == 0
+        self.grown = not hasattr(tree, "__len__")
         if self.grown and (children != "top" or tree < 1):
             raise ValueError(f"a tree that grows needs 1 node or more and children='top', got {tree} and {children!r}")
-        self.model, self.tree, self.rule, self.sampling = model, tree, RULES[children], sampling
+        self.model, self.tree = model, tree if self.grown else check_shape(tree)
+        self.rule, self.sampling = RULES[children], sampling
 
     def propose(self, tokens, K, rng):
         """At most K levels; fewer if the model's n_ctx is reached, which may be smaller than the target's."""

@@ -12,7 +12,7 @@ Next: jacobi.py
 
 import numpy as np
 
-from ..tree import best_tree
+from ..tree import best_tree, check_shape
 from ..wrapped import logits_of, reset
 from .prompt_lookup import one_hot
 from .ranked import top
@@ -66,9 +66,11 @@ class RecyclingDrafter:
     """
 
     def __init__(self, target, tree=None, *, keep=False):
+        if not hasattr(target, "followers"):
+            raise ValueError(f"expected Recycling(model), which must be the sampler's target, too, got {target!r:.80}")
         n_followers = target.followers.shape[1]
         tree = best_tree(16, WEIGHTS[: max(1, n_followers)]) if tree is None else tree
-        if max(tree[1], default=0) >= n_followers:
+        if max(check_shape(tree)[1], default=0) >= n_followers:
             raise ValueError(f"expected ranks below {n_followers}, the number of followers kept, got {max(tree[1])}")
         self.target, self.tree, self.keep = target, tree, keep
         self.tokens = None  # of the previous draft

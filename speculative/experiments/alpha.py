@@ -25,7 +25,7 @@ def alpha_table(target, drafters, prompts, n_tokens, *, sampling, seed=0, progre
     ----------
     target : LanguageModel
     drafters : dict name -> Drafter
-        Each with the sampling that it drafts with.
+        Each with the sampling that it drafts with; of chains.
     prompts, n_tokens, seed, progress, keep
         As in `race`.
     sampling : Sampling
@@ -58,6 +58,8 @@ def overlaps_along(target, drafters, prompt, n_tokens, sampling, seed):
     sums, counts = [], []
     for drafter in drafters.values():
         drafts = [drafter.propose(text[: len(prompt) + i], 1, rng) for i in range(n_tokens)]
+        if any(len(draft.tokens) > 1 for draft in drafts):
+            raise ValueError("expected drafters of chains, got a tree: use acceptance_table")
         found = [
             float(overlap(r.target_probs[0], draft.probs[0]))
             for r, draft in zip(generation.rounds, drafts)

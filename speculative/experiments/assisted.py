@@ -51,6 +51,8 @@ def native_and_assisted(
         prompts (`gain`); native_tokens_per_second, tokens_per_second, tokens_per_call; same_texts, the number of
         prompts for which both texts are the same.
     """
+    if "native" in drafters:
+        raise ValueError("expected other names for the drafters than 'native', which is the target alone")
     samplers = {"native": AutoregressiveSampler(target, sampling=sampling)}
     for name, (own_target, drafter) in drafters.items():
         samplers[name] = SpeculativeSampler(own_target, drafter, verifier=verifier, K=K, sampling=sampling)

@@ -41,7 +41,8 @@ def forecast(target, drafter, prompts, n_tokens, *, sampling, most=8, seed=0, pr
     ----------
     target : LanguageModel
     drafter : ModelDrafter
-        Or another drafter with `model` and `sampling` whose proposals depend on the preceding text alone.
+        Or another drafter with `model` and `sampling` whose proposals depend on the preceding text alone. Without a
+        threshold: it is not known where a draft would end.
     prompts, n_tokens, seed, progress, keep
         As in `race`.
     sampling : Sampling
@@ -49,6 +50,8 @@ def forecast(target, drafter, prompts, n_tokens, *, sampling, most=8, seed=0, pr
     most : int
         The largest K.
     """
+    if getattr(drafter, "threshold", 0):
+        raise ValueError(f"expected a drafter that always drafts K tokens, got one with threshold {drafter.threshold}")
     texts = []
     for i, prompt in enumerate(progress(prompts)):
         measure = partial(acceptance_along, target, drafter, prompt, n_tokens, sampling, seed + i)

@@ -43,6 +43,8 @@ def method_table(
         calls_low and calls_high, speedup with low and high, both t intervals over the prompts; same_texts of n_texts,
         the number of texts equal to the target's own.
     """
+    if "alone" in verifiers:
+        raise ValueError("expected other names for the verifiers than 'alone', which is the target alone")
     rows = []
     for name, (own_target, drafter) in drafters.items():
         samplers = {"alone": AutoregressiveSampler(target, sampling=sampling)}

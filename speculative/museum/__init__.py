@@ -36,7 +36,7 @@ class Exhibit:
     """A mistake."""
 
     name: str
-    wrong: Any  # what the grader takes: a verifier, a drafter, a class of samplers, or a class around a language model
+    wrong: Any  # a verifier, a drafter, a class of samplers, or a class that makes a wrong model of a language model
     what: str  # what is wrong, and what is right
     seen: str  # links to public projects, or CONSTRUCTED
     grader: Callable  # the check that catches it

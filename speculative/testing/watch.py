@@ -168,26 +168,34 @@ def advice(error):
     return next((f"; {remedy}" for text, remedy in ADVICE.items() if text in str(error)), "")
 
 
+default_rng, guard, watching = np.random.default_rng, threading.Lock(), []  # the original, and who replaced it
+
+
+def noting(seed=None):
+    """np.random.default_rng while somebody watches."""
+    for sources in list(watching):
+        sources.own |= sources.thread == threading.get_ident() and not hasattr(seed, "random")
+    return default_rng(seed)
+
+
 class Sources:
     """Which sources of random numbers other than rng are used inside of a `with` block.
 
-    The states of np.random, of the module random and, if it is imported, of torch are compared, and calls of
-    np.random.default_rng that make a new generator are recorded.
+    The states of np.random, of the module random and, if it is imported, of torch are compared: they belong to all
+    threads. Calls of np.random.default_rng that make a new generator are recorded, those of this thread.
     """
 
     def __enter__(self):
-        self.before, self.own = states(), False
-        self.default_rng = default_rng = np.random.default_rng
-
-        def noting(seed=None):
-            self.own |= not hasattr(seed, "random")
-            return default_rng(seed)
-
-        np.random.default_rng = noting
+        self.before, self.own, self.thread = states(), False, threading.get_ident()
+        with guard:
+            watching.append(self)
+            np.random.default_rng = noting
         return self
 
     def __exit__(self, *_):
-        np.random.default_rng = self.default_rng
+        with guard:
+            watching.remove(self)
+            np.random.default_rng = noting if watching else default_rng
         after = states()
         self.changed = [name for name, state in self.before.items() if after[name] != state]
 

@@ -40,6 +40,10 @@ class Typical:
     exactness = "LOSSY"
     trees = True
 
+    def __post_init__(self):
+        if not (self.epsilon >= 0 and self.delta >= 0):  # false for NaN, too
+            raise ValueError(f"expected epsilon and delta of 0 or more, got {self.epsilon} and {self.delta}")
+
     def __repr__(self):
         return f"Typical(epsilon={self.epsilon}, delta={self.delta}) LOSSY"
 
