@@ -46,9 +46,11 @@ SOURCES = {  # the files that each source has, and how each of them is checked b
 }
 
 
-OTHER_FORMS = {  # a file that other programs write instead: what to do
+OTHER_VOCABULARIES = {  # what other programs write instead: what to do
     "tokenizer.json": "tokenizer.json has both: write its model.vocab as vocab.json, and each of its model.merges as a "
     "line of merges.txt",
+}
+OTHER_WEIGHTS = {
     "model.safetensors.index.json": "save the model with max_shard_size='100GB', in one file",
     "pytorch_model.bin": "save_pretrained of transformers writes model.safetensors",
 }
@@ -63,8 +65,8 @@ def files_of(folder):
     layout = "openai" if has(folder, ["hparams.json"]) else "hub"
     missing = [] if weights else [name for name in WEIGHTS[layout] if not has(folder, [name])]
     missing += [] if pair else [" with ".join(VOCABULARIES[layout == "openai"])]
-    wanted = ([] if pair else ["tokenizer.json"]) + ([] if weights else [*OTHER_FORMS][1:])
-    other = "".join(f"; {OTHER_FORMS[name]}" for name in wanted if has(folder, [name]))
+    forms = ({} if weights else OTHER_WEIGHTS) | ({} if pair else OTHER_VOCABULARIES)
+    other = "".join(f"; {remedy}" for name, remedy in forms.items() if has(folder, [name]))
     raise CheckpointError(
         f"{folder} lacks {' and '.join(missing)}: expected a GPT-2, with the files {', '.join(SOURCES['hub'])} "
         f"(Hugging Face) or {', '.join(SOURCES['openai'])} (OpenAI){other}"

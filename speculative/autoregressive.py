@@ -29,7 +29,7 @@ class AutoregressiveSampler:
     def rounds(self, prompt, n_tokens, rng=None, *, stop_tokens=(), stop=None):
         """One `Round` per token; see `generate` for the parameters."""
         tokens = check_request(prompt, n_tokens, self.target)
-        return self._rounds(tokens, int(n_tokens), as_generator(rng), check_stop(stop_tokens, stop), stop)
+        return self._rounds(tokens, n_tokens, as_generator(rng), check_stop(stop_tokens, stop), stop)
 
     def _rounds(self, tokens, n_tokens, rng, stop_tokens, stop):
         n_prompt, n_vocab = len(tokens), self.target.n_vocab
@@ -38,7 +38,7 @@ class AutoregressiveSampler:
             laps = Laps()
             logits = self.target(list(tokens))
             check_logits(logits, 1, n_vocab, "the target")
-            probs = check_probs(self.sampling(logits, tokens), 1, n_vocab)
+            probs = check_probs(self.sampling(logits, tokens), 1, n_vocab)  # [1, n_vocab]
             laps.end("target")
             token = sample_token(probs[0], at_position(rng, len(tokens)))
             tokens.append(token)

@@ -178,7 +178,7 @@ def check_probs(probs, n, n_vocab):
     """The result of `sampling`; ValueError unless it has n distributions over the vocabulary."""
     if np.shape(probs) != (n, n_vocab):
         raise ValueError(f"expected sampling to return probabilities of shape ({n}, {n_vocab}), got {np.shape(probs)}")
-    sums = probs.sum(axis=-1)
+    sums = np.sum(probs, axis=-1)
     if not (abs(sums - 1) < 1e-4).all():  # false for NaN, too
         raise ValueError(f"expected sampling to return rows that add up to 1, got {sums[abs(sums - 1).argmax()]:.6g}")
     return probs

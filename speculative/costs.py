@@ -23,7 +23,7 @@ class Costs:
     """The costs that `theory.speedup` and `draft_length.CostModel` take."""
 
     step: float  # seconds of a plain step: a round without a draft
-    c: float  # the time to draft one token of those asked for, relative to `step`; one that stops early looks cheaper
+    c: float  # the time to draft one token of those asked for, relative to `step`: less for a drafter that stops early
     v: tuple  # v[m - 1]: the time of a round for m tokens, without the drafting, relative to `step`; v[0] = 1
     spread: float = 0.0  # of the plain steps: the distance between their quartiles, relative to their median
 

@@ -53,7 +53,7 @@ class SpeculativeSampler:
     Raises
     ------
     ValueError
-        If K is neither callable nor 1 or more, or another part is none.
+        If K is neither callable nor 1 or more, the drafter has no `propose`, or another part cannot be called.
     """
 
     def __init__(self, target, drafter, *, verifier=rejection, K=4, sampling=Sampling()):

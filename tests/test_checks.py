@@ -321,12 +321,12 @@ def test_a_sampling_of_ones_own_is_checked(sampling, message):
         ({"sampling": Sampling}, "expected sampling to be callable and no class"),
     ],
 )
-def test_parts_that_are_none(parts, message):
+def test_parts_of_another_kind(parts, message):
     with pytest.raises(ValueError, match=message):
         SpeculativeSampler(TARGET, **{"drafter": ModelDrafter(DRAFT), **parts})
 
 
-def test_a_target_that_is_none_and_a_prompt_that_can_be_read_only_once():
+def test_a_target_without_a_vocabulary_and_a_prompt_that_can_be_read_only_once():
     with pytest.raises(ValueError, match=r"expected a target with n_vocab and n_ctx, got .*: gpt2np.load returns"):
         AutoregressiveSampler((TARGET, "tokenizer")).generate([0], 3, 0)
     with pytest.raises(ValueError, match="expected a prompt of token ids, got <list_iterator"):

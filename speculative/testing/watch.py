@@ -168,14 +168,13 @@ def advice(error):
     return next((f"; {remedy}" for text, remedy in ADVICE.items() if text in str(error)), "")
 
 
-default_rng, guard, watching = np.random.default_rng, threading.Lock(), []  # the original, and who replaced it
+guard, watching, replaced = threading.Lock(), [], [np.random.default_rng]  # who watches, and what `noting` replaces
 
 
-def noting(seed=None):
-    """np.random.default_rng while somebody watches."""
+def noting(seed=None):  # np.random.default_rng while somebody watches
     for sources in list(watching):
         sources.own |= sources.thread == threading.get_ident() and not hasattr(seed, "random")
-    return default_rng(seed)
+    return replaced[0](seed)
 
 
 class Sources:
@@ -188,14 +187,15 @@ class Sources:
     def __enter__(self):
         self.before, self.own, self.thread = states(), False, threading.get_ident()
         with guard:
+            if not watching:
+                replaced[0], np.random.default_rng = np.random.default_rng, noting
             watching.append(self)
-            np.random.default_rng = noting
         return self
 
     def __exit__(self, *_):
         with guard:
             watching.remove(self)
-            np.random.default_rng = noting if watching else default_rng
+            np.random.default_rng = noting if watching else replaced[0]
         after = states()
         self.changed = [name for name, state in self.before.items() if after[name] != state]
 
