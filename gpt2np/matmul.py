@@ -30,7 +30,7 @@ Next: panels.py
 
 import os
 from functools import lru_cache
-from statistics import median
+from statistics import quantiles
 from time import perf_counter
 
 import numpy as np
@@ -174,16 +174,17 @@ def probe(large=False):
 def times(names, n_out):
     """The times of a matrix [1024, n_out]: dict name -> [milliseconds for one row, for five].
 
-    Medians, so that a few lucky runs beside other work do not change the choice, and with it the bits.
+    Lower quartiles: beside other work, most runs are disturbed, and a few lucky ones must not change the choice, and
+    with it the bits.
     """
     w, x = np.ones((1024, n_out), np.float32), np.ones((5, 1024), np.float32)
     matrices = {name: pack(w, name) for name in names}
     found = {(name, n_rows): [] for n_rows in (1, 5) for name in names}
-    for name, n_rows in 12 * list(found):  # in turn, so that a busy moment affects all
+    for name, n_rows in 24 * list(found):  # in turn, so that a busy moment affects all
         started = perf_counter()
         x[:n_rows] @ matrices[name]
         found[name, n_rows].append(1e3 * (perf_counter() - started))
-    return {name: [median(found[name, n_rows]) for n_rows in (1, 5)] for name in names}
+    return {name: [quantiles(found[name, n_rows])[0] for n_rows in (1, 5)] for name in names}
 
 
 def generating(one, five):
