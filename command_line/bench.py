@@ -23,7 +23,6 @@ from .models import load, n_ctx_of
 from .page_parts import busy
 from .passes import hand_over, summary, times
 from .texts import PROMPT_LENGTH
-from .verdicts import load_average
 from .views import show
 
 SMALL = 50_000_000  # parameters
@@ -40,8 +39,8 @@ def bench(request, parts):
     strategies, sizes = request.listed("strategies"), request.listed("sizes")
     with_transformers = "transformers" in strategies
     parts.expect(len(sizes) + with_transformers)
-    report = {"load_average": load_average(), "matmul": matmul.describe()}
-    report |= {"hand_over_seconds": hand_over(matmul.n_threads()), "models": []}
+    report = {"matmul": parts.note("matmul", matmul.describe), "models": []}
+    report["hand_over_seconds"] = parts.note("hand_over_seconds", partial(hand_over, matmul.n_threads()))
     for size in sizes:
         report["models"].append(parts.keep(size, partial(measure, size, strategies, request, parts)))
     first, last = (m["strategies"][m["strategy"]] for m in (report["models"][0], report["models"][-1]))

@@ -14,7 +14,6 @@ from .options import Options, check, typed
 from .registry import DRAFTERS, RULES
 from .saved import Saved, settings_of
 from .streams import be_patient
-from .verdicts import load_average
 from .views import show
 
 
@@ -53,8 +52,7 @@ def experiment(name, options, defaults, *checks):
 
 
 def run_experiment(measured, page, request, parts):
-    load = load_average()
-    report = {**measured(request, parts), "load_average": load}
+    report = measured(request, parts)
     whole = parts.whole(report)
     steps = [lambda: parts.finish(report), lambda: show(whole, page, request.json is True)]
     if request.log:
@@ -152,10 +150,11 @@ EXPERIMENTS = (
         "calibrate", ONE_SIZE | {"drafter"}, {"n_tokens_to_generate": 64}, with_probabilities, two_tokens,
     ),
     experiment(
-        "drafters", ONE_SIZE, {"n_tokens_to_generate": 64, "n_prompts": 4},
+        "drafters", ONE_SIZE, {"n_tokens_to_generate": 64, "n_prompts": 4}, two_tokens,
     ),
     experiment(
         "prompts", ONE_SIZE | LISTS | {"drafter", "K", "tree", "verifier", "log"}, {"prompts": "known", "n_prompts": 8},
+        two_tokens,
     ),
     experiment(
         "gamma_table", COMMON | LISTS | {"target_model_size", "drafter", "temperatures", "max_K"},
@@ -166,15 +165,15 @@ EXPERIMENTS = (
     ),
     experiment(
         "method_table", ONE_SIZE | {"drafters", "verifiers", "K"},
-        {"n_tokens_to_generate": 48, "n_prompts": 3, "temperature": 0.5}, one_length, trees_fit,
+        {"n_tokens_to_generate": 48, "n_prompts": 3, "temperature": 0.5}, one_length, trees_fit, two_tokens,
     ),
     experiment(
         "tree_table", ONE_SIZE | LISTS | {"tree_drafters", "tree_sizes", "max_depth"},
-        {"n_tokens_to_generate": 64, "n_prompts": 6},
+        {"n_tokens_to_generate": 64, "n_prompts": 6}, two_tokens,
     ),
     experiment(
         "compare_sizes", SIZES | LISTS | {"temperature", "drafters", "K", "verifier"},
-        {"n_prompts": 8, "drafters": "model,ngram"}, one_length, trees_fit,
+        {"n_prompts": 8, "drafters": "model,ngram"}, one_length, trees_fit, two_tokens,
     ),
 )  # fmt: skip
 COMMANDS = {

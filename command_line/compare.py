@@ -14,7 +14,7 @@ from speculative.trace import Trace
 from .best_k import suggestion
 from .builders import Context
 from .files import deliver
-from .lengths import draft_length, drafter_of
+from .lengths import draft_length, drafter_of, nodes_of
 from .models import load
 from .registry import DRAFTERS, RULES
 from .replay import write_trace
@@ -40,8 +40,8 @@ def compare(request, parts):
     K, costs = draft_length(request, setting, drafter, tokens)
     about = {
         "target": {"name": request.target_model_size, "parameters": model.n_params},
-        "draft": setting.about, "drafter": request.drafter, "K": request.K, "costs": costs and asdict(costs),
-        "tree": request.tree, "measured_tree": grown,
+        "draft": setting.about, "drafter": request.drafter, "K": request.K, "costs": costs,
+        "tree": request.tree, "tree_nodes": nodes_of(drafter), "measured_tree": grown,
         "seed": request.seed, "verifier": rule.name, "exactness": rule.exactness, **asdict(request.sampling),
         "draft_temperature": request.draft_temperature,
         "prompt": prompt, "prompt_tokens": len(tokens), "n_tokens": n_tokens, "stop": request.stop,
@@ -90,7 +90,8 @@ def outcome(tokens, rounds, view, trace, target, drafts):
     """The `Outcome` of all rounds. The clock stops while a round is shown and recorded in the trace."""
     generation, seconds = clocked(tokens, rounds, lambda step: view.see(step, trace and trace.add(step)))
     draft = drafts[0] if drafts else None
-    sampling_seconds = seconds - target.seconds - (draft.seconds if draft else 0)
+    drafting = draft.seconds if draft else generation.stats.seconds["draft"]
+    sampling_seconds = seconds - target.seconds - drafting
     timings = timings_page(generation.stats, target, draft, sampling_seconds, seconds)
     return Outcome(
         generation, seconds, trace, llama_cpp(generation.stats, target, draft, sampling_seconds, seconds), timings
@@ -155,6 +156,7 @@ def llama_cpp(stats, target, draft, sampling_seconds, seconds):
         "accept": 100 * stats.acceptance,
         "target": target.report(),
         "draft": draft.report() if draft else None,
+        "drafting time": None if draft else 1000 * stats.seconds["draft"],
         "sampling time": 1000 * sampling_seconds,
         "total time": 1000 * seconds,
     }

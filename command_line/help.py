@@ -32,7 +32,8 @@ Generate a text twice: by the target model alone, and with a draft (speculative 
 --tree T                   draft a tree, not a chain: a number of nodes, in the best shape for a usual draft, or, with
                            suffix and with a model at temperature 0 or with --siblings top, grown where the draft is
                            sure; the number of children at each level, as 2,2,1; or auto, the size and shape that are
-                           expected to be fastest by costs and acceptance measured at the start. K limits the depth ()
+                           expected to be fastest by costs and acceptance measured at the start, so that one seed may
+                           give different texts, as with --K auto. K limits the depth ()
 --siblings S               how a model chooses the children of a node: without, draws without replacement; drawn, one
                            draw, then the most probable tokens; top, the most probable tokens (without)
 --verifier V               the acceptance rule for draft tokens (rejection):

@@ -11,7 +11,7 @@ from speculative import experiments as library
 from speculative.drafters.model_tree import RULES as TREE_RULES
 
 from .builders import Context
-from .lengths import draft_length, drafter_of
+from .lengths import draft_length, drafter_of, nodes_of
 from .models import load
 from .registry import DRAFTERS, RULES
 from .texts import (
@@ -61,7 +61,7 @@ def drafters(request, parts):
     }  # fmt: skip
     kinds = {
         "tales": f"{n_prompts} prefixes of tales, {n_tokens} tokens each",
-        "repeating": f"the same {N_AHEAD} greedy tokens later, where the target's text repeats itself",
+        "repeating": f"the same {N_AHEAD} greedy tokens later, where greedy text repeats itself",
     }
     return {**about, **asdict(request.sampling), "kinds": kinds, "rows": rows}
 
@@ -73,9 +73,9 @@ def prompts(request, parts):
     some = prompts_of(request, tokenizer)
     check_prompts(some, request.n_tokens_to_generate, context.target)
     parts.expect(len(some))
-    drafter, _ = drafter_of(request, setting, some[0])
+    drafter, grown = drafter_of(request, setting, some[0], parts.note)
     entries = {"assisted": (setting.target, drafter)}
-    K, _ = draft_length(request, setting, drafter, some[0])
+    K, costs = draft_length(request, setting, drafter, some[0], parts.note)
     runs, rows = library.native_and_assisted(
         context.target, entries, some, request.n_tokens_to_generate, K=K, keep=parts.keep, **rule_arguments(request)
     )
@@ -88,7 +88,9 @@ def prompts(request, parts):
             "speedup": native.seconds / assisted.seconds, "tokens_per_call": assisted.tokens_per_call,
             "same_text": native.tokens == assisted.tokens,
         })  # fmt: skip
-    return {**about, "draft": setting.about, **rule_in_report(request), "rows": per_prompt, "all": rows["assisted"]}
+    chosen = {"tree": request.tree, "tree_nodes": nodes_of(drafter), "measured_tree": grown, "costs": costs}
+    measured = {"rows": per_prompt, "all": rows["assisted"]}
+    return {**about, "draft": setting.about, **rule_in_report(request), **chosen, **measured}
 
 
 def gamma_table(request, parts):
@@ -157,7 +159,11 @@ def tree_table(request, parts):
     check_prompts(some, request.n_tokens_to_generate, context.target)
     kinds = [DRAFTERS[name] for name in request.listed("tree_drafters") if DRAFTERS[name].suits(context)]
     if not kinds:
-        raise ValueError(f"--tree_drafters: {request.tree_drafters} has no drafter for {request.target_model_size}")
+        lacks = " and ".join(DRAFTERS[name].needs for name in request.listed("tree_drafters"))
+        raise ValueError(
+            f"--tree_drafters: {request.tree_drafters} has no drafter for {request.target_model_size}, which has no "
+            f"{lacks}: add another drafter, or choose another --target_model_size"
+        )
     parts.expect(len(some) * (1 + len(kinds)))
     makers, rules = {}, {}
     for kind in kinds:
@@ -187,6 +193,7 @@ def maker(setting, sampling, **options):
 def compare_sizes(request, parts):
     """Seconds for the same work by targets of several sizes, natively and with each drafter."""
     names, found = request.listed("target_sizes"), {}
+    check_suits(request, parts)
     for name in names:
         request = replace(request, target_model_size=name)
         context, about = opened(request, parts)
@@ -220,6 +227,16 @@ def drafter_entries(kinds, context):
         kinds = [kind for kind in kinds if DRAFTERS[kind].suits(context)]
     settings = {kind: DRAFTERS[kind].build(context) for kind in kinds}
     return {kind: (found.target, found.drafter(context.request.sampling)) for kind, found in settings.items()}
+
+
+def check_suits(request, parts):
+    """ValueError where one of the targets lacks what a drafter needs, before anything is measured."""
+    if request.drafters == ",".join(DRAFTERS):  # then those that suit are taken
+        return
+    for kind in map(DRAFTERS.get, request.listed("drafters")):
+        for name in request.listed("target_sizes") if kind.needs else ():
+            if not kind.suits(opened(replace(request, target_model_size=name), parts)[0]):
+                raise ValueError(f"--drafters: {name} has no {kind.needs}, as {kind.name} needs: leave one of them out")
 
 
 def samplings(request):

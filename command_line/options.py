@@ -185,7 +185,8 @@ def check_tree(request):
         names = ", ".join(name for name, rule in RULES.items() if rule.trees)
         raise ValueError(f"{what} needs a verifier that takes trees ({names}), got {rule.name}")
     if request.K in ("auto", "confidence"):
-        raise ValueError(f"--K {request.K} chooses the length of a chain: for {what} give a number, or --tree auto")
+        auto = "" if request.tree == "auto" else ", or --tree auto"
+        raise ValueError(f"--K {request.K} chooses the length of a chain: for {what} give a number{auto}")
     if request.tree and not (kind.draws or kind.trees or kind.grows):
         raise ValueError(f"--tree needs a drafter that proposes trees, got {kind.name}")
     if request.tree and kind.grows and not request.grown_nodes:

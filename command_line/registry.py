@@ -26,7 +26,10 @@ class DrafterKind:
     trees: bool = False  # it drafts trees, also without --tree
     grows: bool = False  # its trees have no other shape than a number of nodes
     variants: Callable = None  # (Context) -> dict name -> Setting: its rows in alpha_table, where it has several
-    suits: Callable = lambda context: True  # whether the target has what this kind needs; a table of all leaves it out
+    needs: str = ""  # what a target may lack, and
+    suits: Callable = lambda context: (
+        True
+    )  # ... whether it has it; a table of all leaves this kind out where it does not
 
     def rows(self, context):
         """dict name -> Setting: the rows of this kind in alpha_table."""
@@ -70,11 +73,12 @@ DRAFTERS = {
         ),
         DrafterKind(
             "early_exit", builders.early_exit, "the target's own first layers", variants=builders.early_exits,
-            suits=builders.has_layers,
+            needs="layers after those of --exit_layer", suits=builders.has_layers,
         ),
         DrafterKind(
             "heads", builders.heads, "a tree from heads on the target's last hidden state (tiny-target has some)",
-            draws=False, trees=True, variants=lambda context: {}, suits=builders.has_heads,
+            draws=False, trees=True, variants=lambda context: {}, needs="heads",
+            suits=builders.has_heads,
         ),
     )
 }  # fmt: skip

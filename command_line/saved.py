@@ -1,8 +1,8 @@
 """A report in a file: each part of an experiment is written when it is finished, and found there the next time.
 
 The file is a complete JSON object at every moment: each new version replaces the old one in one step. It holds the
-command, the settings, the machine, the version, checksums of what was read, the parts, and finally the report. A run
-resumes only if everything before the parts agrees.
+command, the settings, the machine, the version, checksums of what was read, notes, the parts, and finally the report. A
+run resumes only if everything before the notes agrees.
 """
 
 import os
@@ -25,6 +25,7 @@ from speculative.trace.terminal import visible
 
 from .files import digest, read_text, replacing
 from .streams import uninterrupted
+from .verdicts import load_average
 
 OUTPUTS = {"json", "plot", "log", "show", "trace", "timings"}  # options that do not change what is measured
 REMEDY = "name another file, or delete it"
@@ -76,10 +77,12 @@ class Saved:
         self.path = Path(path) if path and path is not True else None
         version = library() if self.path else gpt2np.__version__
         self.head = {"command": command, "settings": plain(settings), "machine": machine(), "version": version}
-        self.files, self.parts, self.n_new, self.is_finished = {}, {}, 0, False
+        self.files, self.notes, self.parts, self.n_new, self.is_finished = {}, {}, {}, 0, False
+        self.load_now = self.load_average = load_average()  # at the start; the largest of all runs that measured
         if self.path and self.path.exists():
             found = self.read()
-            self.files, self.parts = found["files"], found["parts"]
+            self.files, self.notes, self.parts = found["files"], found["notes"], found["parts"]
+            self.load_average = found["load_average"]
             matmul.use(found["strategy"])  # else it would be chosen again by timing
         if path:  # else nobody asks, and the probe for large models may take a moment
             self.head["strategy"] = matmul.strategy()
@@ -116,7 +119,7 @@ class Saved:
         """The contents of the file, if they fit."""
         try:
             found = loads(self.path.read_text(encoding="utf-8"))
-            told = {name: found[name] for name in (*self.head, "strategy", "files")}
+            told = {name: found[name] for name in (*self.head, "strategy", "files", "notes", "load_average")}
             if found["checksum"] != seal(told, found["parts"]):
                 raise ValueError("changed by hand, or damaged")
         except (ValueError, KeyError, TypeError, RecursionError):
@@ -149,10 +152,17 @@ class Saved:
             if self.files.setdefault(name, held) != held:
                 raise ValueError(f"--json: {self.path} was made with other contents of {name}: {REMEDY}")
 
+    def note(self, name, find):
+        """What `find` returns, in plain JSON; found out once, so that a run that resumes goes on with the same."""
+        if name not in self.notes:
+            self.notes[name] = plain(find())
+        return self.notes[name]
+
     def keep(self, name, measure):
         """The part of this name, in plain JSON; measured and written if it is missing."""
         if name not in self.parts:
             part = plain(measure())
+            self.load_average = max(self.load_average, self.load_now)
             with uninterrupted():
                 self.write(self.parts | {name: part})
                 self.parts[name] = part
@@ -165,8 +175,8 @@ class Saved:
         return self.parts[name]
 
     def whole(self, report):
-        """The report, with the settings."""
-        return {**self.head, **report}
+        """The report, with the settings and the load average."""
+        return {**self.head, "load_average": self.load_average, **report}
 
     def finish(self, report):
         """Write the whole report."""
@@ -179,7 +189,7 @@ class Saved:
         """Replace the file by one with everything so far; each part is a line."""
         if not self.path:
             return
-        told = {**self.head, "files": self.files}
+        told = {**self.head, "files": self.files, "notes": self.notes, "load_average": self.load_average}
         top = {**told, "checksum": seal(told, parts), "finished": report is not None, **(report or {})}
         lines = ",\n".join(f"  {dumps(name)}: {dumps(part)}" for name, part in parts.items())
         text = dumps(top, indent=1, allow_nan=False)

@@ -12,7 +12,7 @@ from .page_parts import described_rule, heads, interval, number, over, where
 from .registry import RULES
 from .tree_table import tree_table  # noqa: F401
 from .verdicts import does_it_pay, warning
-from .views import costs_line, described
+from .views import costs_line, described, tree_line
 
 
 def calibrate(report):
@@ -63,7 +63,7 @@ def drafters(report):
     blocks.append(f"""\
 alpha     accepted / (accepted + rejected) draft tokens, over all K tried; c: time to draft a token over a plain step
 best K    the fastest of the K tried, and so its speedup looks a little too good
-interval  {over(report["settings"]["n_prompts"])}
+interval  {over(report["settings"]["n_prompts"])}; of alpha at least Wilson's over the tokens
 """)
     return "\n".join(blocks)
 
@@ -78,13 +78,19 @@ def prompts(report):
     rows.append((f"all {n}", total, n * n_tokens, f"{total['same_texts']} of {n}"))
     return f"""{heads(report)}
 {described_rule(report)}, {n_tokens} tokens each
-
+{chosen(report)}
 {table.page([prompt_cells(*row) for row in rows])}
 
 Interval of the speedup of all: {interval(total)} ({over(n)}).
 {about_texts(report)}
 The clock starts after the prompt has been processed and a few warm-up tokens generated.
 """
+
+
+def chosen(report):
+    """The tree, and the costs that --K auto goes by, where there are any."""
+    tree = f"{tree_line(report)}\n" if report["tree"] else ""
+    return tree + (f"costs   {costs_line(report['costs'])}\n" if report["costs"] else "")
 
 
 def prompt_cells(name, row, n_tokens, same):
@@ -161,7 +167,7 @@ def alpha_table(report):
     blocks.append(f"""\
 alpha       the mean of sum min(p, q) along the target's own text, over the places where the drafter drafts a token
 drafts      the share of the places where it does
-interval    {over(found["n_prompts"]).replace("prompts", "texts")}
+interval    {over(found["n_prompts"]).replace("prompts", "texts")}; at temperature 0 at least Wilson's over the places
 repetition  the share of the text's 4-grams that occurred earlier in it
 """)
     return "\n".join(blocks)

@@ -73,5 +73,6 @@ def best_of(rows, what, low, high, name):
     value = f"{name} of the exact methods: {best}, {cells[best][what]:.2f}."
     if not equal:
         return f"{value} Its interval is above all others.\n"
-    of = f"{len(equal)} of the {len(others)}" if len(equal) < len(others) else f"any of the {len(others)}"
-    return f"{value} These prompts do not tell it apart from {of} others: the intervals overlap.\n"
+    of = f"{len(equal)} of the {len(others)} others" if len(equal) < len(others) else f"any of the {len(others)} others"
+    of = "the other" if len(others) == 1 else of
+    return f"{value} These prompts do not tell it apart from {of}: the intervals overlap.\n"

@@ -96,7 +96,9 @@ class TextView:
         print(f"target calls  {result['target_calls']} instead of {len(result['tokens'])}, ", end="")
         print_acceptance(result)
         if report["exactness"] == "LOSSY":
-            print("output        LOSSY: this rule changes the distribution of the text")
+            at_zero = "; at temperature 0 it accepts only the target's most probable tokens"
+            changes = "LOSSY: this rule changes the distribution of the text"
+            print(f"output        {changes}{at_zero if report['temperature'] == 0 else ''}")
         if report["temperature"] == 0 or RULES[report["verifier"]].one_text:
             print(f"same text     {compared(ordinary['tokens'], result['tokens'])}")
         if report["trace"]:
@@ -141,9 +143,14 @@ def tree_line(report):
     """The tree of a comparison, in words."""
     found = report["measured_tree"]
     if not found:
-        return f"tree    {report['tree']}"
-    size = f"{found['nodes']} nodes on {found['levels']} levels" if found["nodes"] else "none pays"
+        nodes = report["tree_nodes"]
+        return f"tree    {report['tree']}" + (f": {counted(nodes)}" if nodes and str(nodes) != report["tree"] else "")
+    size = f"{counted(found['nodes'])} on {counted(found['levels'], 'level')}" if found["nodes"] else "none pays"
     return f"tree    {size}: expected speedup {found['expected_speedup']:.2f} by measured costs and acceptance"
+
+
+def counted(n, what="node"):
+    return f"{n} {what}{'s' if n != 1 else ''}"
 
 
 def compared(ordinary, other):
@@ -159,7 +166,10 @@ def timings_page(stats, target, draft, sampling_seconds, total_seconds):
     lines = [str(stats)]
     for role, model in (("target", target), ("draft", draft)):
         lines += [f"{role:6}  {line}" for line in str(model).splitlines()] if model else []
-    lines.append(f"sampling time = {1000 * sampling_seconds:.1f} ms, total time = {1000 * total_seconds:.1f} ms")
+    drafting = "" if draft else f"drafting time = {1000 * stats.seconds['draft']:.1f} ms, "
+    lines.append(
+        f"sampling time = {1000 * sampling_seconds:.1f} ms, {drafting}total time = {1000 * total_seconds:.1f} ms"
+    )
     return "\n".join(lines)
 
 

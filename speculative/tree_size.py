@@ -73,6 +73,26 @@ def acceptance_by_rank(target, drafter, tokens, n, sampling, rng=0, verifier=rej
     return w.mean(axis=0)
 
 
+def acceptance_by_rank_of(planted, n_ranks, *where, **how):
+    """w [n_ranks or fewer] as `acceptance_by_rank` returns it, for the trees that a function makes.
+
+    Where a child's row depends on the number of its siblings, as with the rule "drawn" of `TreeDrafter`, w_k is what
+    the k-th child adds: the acceptance of k children together, each number measured for itself, less that of k - 1.
+
+    Parameters
+    ----------
+    planted : function ((parents, ranks)) -> (target, drafter)
+    n_ranks : int
+    where, how
+        The further arguments of `acceptance_by_rank`, from `tokens` on.
+    """
+    target, drafter = planted(widths(n_ranks))
+    if not getattr(drafter, "depends_on_siblings", False):
+        return acceptance_by_rank(target, drafter, *where, **how)
+    together = [acceptance_by_rank(*planted(widths(k)), *where, **how).sum() for k in range(1, n_ranks + 1)]
+    return np.maximum(np.diff(together, prepend=0.0), 0.0)
+
+
 def accepted_in(round_):
     """Which of the text's children a round of one level accepted: [n_children], 1 for this one."""
     return np.array([float(child in round_.accepted) for child in round_.children()])

@@ -315,11 +315,33 @@ def test_what_cannot_be_done_is_refused_before_anything_runs(options, message):
             {"n_tokens_to_generate": 1, "n_prompts": 3, "max_K": 2, **SMALL},
             "nothing was drafted in these texts",
         ),
+        *(
+            (name, {"n_tokens_to_generate": 1}, "--n_tokens_to_generate: expected a whole number of 2 or more, got 1")
+            for name in ("drafters", "prompts", "method_table", "tree_table", "compare_sizes")
+        ),
         ("compare_sizes", {"verifiers": "block"}, "unknown option --verifiers"),
+        (
+            "compare_sizes",
+            {"drafters": "ngram,heads", **FEW},
+            "--drafters: tiny-draft has no heads, as heads needs: leave one of them out",
+        ),
+        (
+            "compare_sizes",
+            {"drafters": "early_exit", **FEW},
+            "--drafters: tiny-draft has no layers after those of --exit_layer, as early_exit needs: leave one of them",
+        ),
+        (
+            "tree_table",
+            {"tree_drafters": "heads", "target_model_size": "tiny-draft", **FEW},
+            "--tree_drafters: heads has no drafter for tiny-draft, which has no heads: add another drafter, or choose",
+        ),
         ("prompts", {"n_tokens_to_generate": 500}, "prompt 1 of 7: prompt has"),
     ],
 )
-def test_what_a_command_cannot_do(name, options, message):
+def test_what_a_command_cannot_do(name, options, message, monkeypatch):
+    """And it says so before anything is measured."""
+    if "nothing was drafted" not in message:
+        monkeypatch.setattr(Saved, "keep", lambda *_: 1 / 0)
     with pytest.raises(ValueError, match="^" + re.escape(message)):
         COMMANDS[name](**options)
 
@@ -453,6 +475,16 @@ def test_the_best_tree_is_that_of_the_rule(capsys, monkeypatch):
     assert first["exact_match"] < 0.5 < min(first["rejection"], first["gumbel"])
 
 
+def test_the_best_tree_of_drawn_siblings(capsys, monkeypatch):
+    """A single child is a plain draw, accepted as often as in a chain, whatever the first of eight would be."""
+    monkeypatch.setattr("gpt2np.load", lru_cache(gpt2np.load))
+    costs = Costs(0.001, 0.1, tuple(1 + 0.01 * k for k in range(17)))
+    monkeypatch.setattr("speculative.measure_costs", lambda *_, **options: costs)
+    COMMANDS[""](json=True, n_tokens_to_generate=4, tree="auto", temperature=1, siblings="drawn")
+    found = json.loads(capsys.readouterr().out)["measured_tree"]
+    assert found["acceptance_by_rank"][0] > 0.6 and found["levels"] > 2
+
+
 def test_the_page_says_which_tree_was_found(capsys, monkeypatch):
     costs = Costs(0.001, 0.1, tuple(1 + 0.2 * k for k in range(17)))
     monkeypatch.setattr("speculative.measure_costs", lambda *_, **options: costs)
@@ -462,6 +494,8 @@ def test_the_page_says_which_tree_was_found(capsys, monkeypatch):
     assert tree_line({"tree": "auto", "measured_tree": {"nodes": 0, "levels": 0, "expected_speedup": 1.0}}) == (
         "tree    none pays: expected speedup 1.00 by measured costs and acceptance"
     )
+    for nodes, line in ((6, "tree    12: 6 nodes"), (12, "tree    12"), (None, "tree    12")):
+        assert tree_line({"tree": "12", "tree_nodes": nodes, "measured_tree": None}) == line
 
 
 @pytest.mark.parametrize(
@@ -535,3 +569,59 @@ def test_bench_looks_for_room_in_the_draft_model_too(monkeypatch):
     with pytest.raises(ValueError, match="tiny-draft has room for 64 tokens, got 65"):
         check_room(request)
     check_room(replace(request, n_tokens_to_generate=32))
+
+
+# ------------------------------------------------------------------------------------------------ what a file keeps
+
+
+def interrupted_after(n, monkeypatch):
+    """Interrupt the first run after n parts; later runs are as they are."""
+    keep, runs = Saved.keep, []
+
+    def interrupted(self, name, measure):
+        if len(self.parts) == n and runs in ([], [self]):
+            runs.append(self)
+            raise KeyboardInterrupt
+        return keep(self, name, measure)
+
+    monkeypatch.setattr(Saved, "keep", interrupted)
+
+
+@pytest.mark.parametrize("option", [{"tree": "auto"}, {"K": "auto"}], ids=["tree", "K"])
+def test_a_run_that_resumes_goes_on_with_the_tree_and_the_costs_that_it_found(option, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("gpt2np.load", lru_cache(gpt2np.load))
+    found = iter([Costs(0.001, 0.05, tuple(1 + 0.01 * k for k in range(17))), Costs(0.001, 0.2, (1.0,) + (1.5,) * 16)])
+    monkeypatch.setattr("speculative.measure_costs", lambda *_, **options: next(found))
+    interrupted_after(1, monkeypatch)
+    path = tmp_path / "a.json"
+    with pytest.raises(KeyboardInterrupt):
+        COMMANDS["prompts"](**FEW, prompts="tales", **option, json=str(path))
+    notes = json.loads(path.read_text("utf-8"))["notes"]
+    COMMANDS["prompts"](**FEW, prompts="tales", **option, json=str(path))
+    report, page = json.loads(path.read_text("utf-8")), capsys.readouterr().out
+    assert len(notes) == 1 and report["notes"] == notes
+    if "tree" in option:
+        assert report["measured_tree"] == notes["tree"] and report["tree_nodes"] == notes["tree"]["nodes"]
+        assert f"\n{tree_line(report)}\n" in page and "nodes on" in page
+    else:
+        assert report["costs"] == notes["costs"] and "\ncosts   a plain step 1.00 ms, c = 0.050, v(1..17)" in page
+
+
+def test_the_load_average_is_that_of_the_runs_that_measured(tmp_path, monkeypatch):
+    found, path = [], tmp_path / "a.json"
+    for load, name in ((1.0, "one"), (9.0, "two"), (0.5, "three"), (99.0, "three")):
+        monkeypatch.setattr("command_line.saved.load_average", lambda load=load: load)
+        parts = Saved(str(path), "some", {"seed": 1})
+        parts.keep(name, lambda: 1)
+        parts.finish({})
+        found.append((parts.whole({})["load_average"], json.loads(path.read_text("utf-8"))["load_average"]))
+    assert found == [(1, 1), (9, 9), (9, 9), (9, 9)]
+
+
+def test_a_finished_bench_says_the_same_when_it_is_shown_again(tmp_path, capsys):
+    few = {"rows": 1, "context": 5, "prompt_tokens": 0, "repeats": 1, "strategies": "rows", "sizes": "tiny-draft"}
+    pages = []
+    for _ in range(2):
+        COMMANDS["bench"](**few, json=str(tmp_path / "a.json"))
+        pages.append(capsys.readouterr().out)
+    assert pages[0] == pages[1] != ""

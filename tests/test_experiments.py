@@ -146,6 +146,14 @@ def test_an_interval_of_a_share_by_hand():
     )
 
 
+@pytest.mark.parametrize(("sampling", "widths"), [(GREEDY, (0.07, 0.08)), (Sampling(), (0, 1e-6))], ids=["0", "1"])
+def test_alpha_of_a_table_is_not_certain_where_it_is_counted(sampling, widths):
+    """At temperature 0 each place counts as 0 or 1: that 48 of 48 are 1 does not show that alpha is 1."""
+    table = alpha_table(TARGET, {"itself": ModelDrafter(TARGET, sampling=sampling)}, PROMPTS, 3, sampling=sampling)
+    (row,) = table["rows"]
+    assert row["alpha"] == pytest.approx(1) and row["high"] <= 1 and widths[0] <= row["high"] - row["low"] <= widths[1]
+
+
 def test_alpha_is_not_certain_where_all_of_a_few_draft_tokens_were_accepted():
     runs = [Run(1.0, 0.5, [0], 1, 9, 9, 0)] * 4
     found = alpha_interval(runs)

@@ -306,6 +306,11 @@ def test_gumbel_gives_one_text_at_any_temperature():
 def test_a_lossy_rule_says_so():
     assert "output        LOSSY" in run("--verifier", "typical", "--temperature", "1", *FEW).stdout
     assert "LOSSY" not in run("--temperature", "1", *FEW).stdout
+    page = run("--verifier", "lenient", *FEW).stdout
+    at_zero = (
+        "LOSSY: this rule changes the distribution of the text; at temperature 0 it accepts only the target's most "
+    )
+    assert at_zero in page and "same text     yes" in page
 
 
 def test_help_explains_every_option():
@@ -415,6 +420,18 @@ def test_statistics_as_llama_cpp_prints_them(tmp_path):
     assert re.search(r"^sampling time = \d+\.\d ms, total time = \d+\.\d ms$", page, re.M)
 
 
+def test_without_a_draft_model_the_time_of_drafting_is_no_time_of_sampling(tmp_path):
+    page, data = page_and_report(tmp_path / "report.json", "--drafter", "suffix", "--timings", *FEW)
+    figures = data["llama_cpp"]
+    assert (
+        figures["draft"] is None and figures["drafting time"] == 1e3 * data["speculative"]["seconds_by_part"]["draft"]
+    )
+    target = sum(figures["target"][f"{part} time"] for part in ("prompt eval", "eval"))
+    parts = figures["sampling time"] + figures["drafting time"] + target
+    assert figures["sampling time"] > 0 and parts == pytest.approx(figures["total time"])
+    assert re.search(r"^sampling time = \d+\.\d ms, drafting time = \d+\.\d ms, total time", page.stdout, re.M)
+
+
 SHORT = ("--n_prompts", "6", "--n_tokens_to_generate", "6", "--drafter", "ngram")
 SHORT += ("--target_model_size", "tiny-draft")
 
@@ -510,6 +527,8 @@ def test_a_method_is_called_the_best_only_where_the_intervals_part(low, sentence
         )
     ]  # fmt: skip
     assert best_of(rows, "x", "low", "high", "Most") == f"Most of the exact methods: a with block, 3.00. {sentence}\n"
+    two = best_of(rows[:2], "x", "low", "high", "Most")
+    assert ("do not tell it apart from the other: the" in two) == ("overlap" in sentence)
 
 
 # ------------------------------------------------------------------------------------------------ the trace

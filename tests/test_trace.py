@@ -443,6 +443,13 @@ def test_a_draft_of_a_thousand_tokens_has_a_trace():
     assert len(found[0].rounds[0].drafted) == 1500 and "accepted" in found[0].rounds[0]._repr_html_()
 
 
+def test_numbers_near_the_largest_are_read_back(tmp_path):
+    model = TableModel.random(3)
+    generation = SpeculativeSampler(model, ModelDrafter(model), sampling=Sampling(1e305)).generate([1], 4)
+    Trace.of(generation, about={"temperature": 1e305}).save(tmp_path / "t.jsonl")
+    assert Trace.load(tmp_path / "t.jsonl").about["temperature"] == 1e305
+
+
 def test_a_trace_from_a_file_takes_no_rounds(tmp_path):
     generation = AutoregressiveSampler(TableModel.random(3)).generate([1], 2)
     Trace.of(generation).save(tmp_path / "t.jsonl")

@@ -28,7 +28,7 @@ from speculative.drafters.trie import merged
 from speculative.testing import TableModel
 from speculative.theory import tree_tokens
 from speculative.tree import depths, of_ranks
-from speculative.tree_size import acceptance_by_rank, best_shape
+from speculative.tree_size import acceptance_by_rank, acceptance_by_rank_of, best_shape
 
 TARGET, DRAFT = TableModel.random(3, seed=1), TableModel.random(3, seed=2)
 GREEDY = Sampling(temperature=0)
@@ -287,6 +287,26 @@ def test_acceptance_by_rank_is_what_the_loop_accepts(children, verifier, monkeyp
     )
     wanted = [found.get((0,), 0), found.get((1,), 0)]
     np.testing.assert_allclose(sum(p * np.array(w) for w, p in by_draws.items()), wanted, atol=1e-12)
+
+
+@pytest.mark.parametrize("children", RULES)
+def test_k_children_together_are_accepted_as_often_as_a_tree_of_k(children):
+    """The rows of "drawn" depend on how many siblings there are, so each number of them is a tree of its own."""
+    target, draft, where = ByPaths(TARGET), ByPaths(DRAFT), ([0, 1, 2], 1, Sampling(), 0)
+
+    def planted(shape):
+        return target, TreeDrafter(draft, shape, children=children)
+
+    if children == "without":  # what one draw of siblings gives; on average it is the same
+        assert (
+            acceptance_by_rank_of(planted, 3, *where).tolist()
+            == acceptance_by_rank(*planted(widths(3)), *where).tolist()
+        )
+        return
+    w = acceptance_by_rank_of(planted, 3, *where)
+    for k in (1, 2, 3):
+        together = acceptance_by_rank(*planted(widths(k)), *where).sum()
+        assert w[:k].sum() == pytest.approx(together, abs=1e-12)
 
 
 def test_the_best_shape_is_the_best_of_all_small_ones():

@@ -14,7 +14,7 @@ import numpy as np
 from ..autoregressive import AutoregressiveSampler
 from ..theory import overlap
 from .clock import at_once
-from .intervals import share
+from .intervals import counted_share, share
 from .repeated import repetition
 
 
@@ -35,8 +35,9 @@ def alpha_table(target, drafters, prompts, n_tokens, *, sampling, seed=0, progre
     -------
     dict
         repetition: the mean `repetition` of the target's texts; rows, for each drafter: alpha; low and high, a t
-        interval over the texts; guessed, the share of the places where the drafter proposed a token. alpha, low and
-        high are None where nothing was proposed, low and high also where it was in a single text.
+        interval over the texts, at temperature 0 at least Wilson's over the places; guessed, the share of the places
+        where the drafter proposed a token. alpha, low and high are None where nothing was proposed, low and high also
+        where it was in a single text.
     """
     texts = []
     for i, prompt in enumerate(progress(prompts)):
@@ -45,7 +46,7 @@ def alpha_table(target, drafters, prompts, n_tokens, *, sampling, seed=0, progre
     rows = []
     for j, name in enumerate(drafters):
         sums, counts = (np.array([text[what][j] for text in texts]) for what in ("overlap", "guessed"))
-        alpha, low, high = share(sums, counts)
+        alpha, low, high = (share if getattr(sampling, "temperature", 1) else counted_share)(sums, counts)
         guessed = float(counts.sum() / (n_tokens * len(prompts)))
         rows.append({"drafter": name, "alpha": alpha, "low": low, "high": high, "guessed": guessed})
     return {"repetition": float(np.mean([text["repetition"] for text in texts])), "rows": rows}

@@ -7,10 +7,9 @@ import numpy as np
 
 from ..autoregressive import AutoregressiveSampler
 from ..sampler import SpeculativeSampler
-from ..theory import estimate_alpha
 from ..verifiers.rejection import rejection
 from .clock import at_once, race, total
-from .intervals import gain_of, share
+from .intervals import counted_share, gain_of
 
 
 def compare_drafters(
@@ -61,14 +60,6 @@ def compare_drafters(
 
 
 def alpha_interval(runs):
-    """alpha, alpha_low and alpha_high of a Run for each prompt: a t interval over the prompts, and at least Wilson's.
-
-    Wilson's interval counts the tokens as independent. It matters where all prompts have the same alpha, such as 1: the
-    spread between them is then 0, and yet so few tokens do not show that alpha is 1.
-    """
+    """alpha, alpha_low and alpha_high of a Run for each prompt."""
     accepted, rejected = (np.array([getattr(run, what) for run in runs]) for what in ("accepted", "rejected"))
-    alpha, low, high = share(accepted, accepted + rejected)
-    if low is not None:
-        _, least, most = estimate_alpha(accepted.sum(), rejected.sum())
-        low, high = min(low, least), max(high, most)
-    return {"alpha": alpha, "alpha_low": low, "alpha_high": high}
+    return dict(zip(("alpha", "alpha_low", "alpha_high"), counted_share(accepted, accepted + rejected)))

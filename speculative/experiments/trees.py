@@ -15,7 +15,7 @@ from ..autoregressive import AutoregressiveSampler
 from ..sampler import SpeculativeSampler
 from ..theory import tree_tokens
 from ..tree import best_tree, depth_of, widths
-from ..tree_size import acceptance_by_rank
+from ..tree_size import acceptance_by_rank_of
 from .clock import at_once, race, under
 from .intervals import calls_of, gain_of, ratio
 
@@ -47,10 +47,10 @@ def ranks_along(makers, prompt, n_tokens, sampling, seed):
     """[n_makers][RANKS]: the acceptance by rank along the target's continuation of a prompt."""
     rows, tokens = [], None
     for make in makers.values():
-        target, drafter = make(widths(RANKS))
         if tokens is None:
+            target, _ = make(widths(RANKS))
             tokens = AutoregressiveSampler(target, sampling=sampling).generate(prompt, n_tokens, seed).tokens.tolist()
-        w = acceptance_by_rank(target, drafter, [*prompt, *tokens], n_tokens, sampling, seed)
+        w = acceptance_by_rank_of(make, RANKS, [*prompt, *tokens], n_tokens, sampling, seed)
         rows.append(np.pad(w, (0, RANKS))[:RANKS].tolist())
     return rows
 

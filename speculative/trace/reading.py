@@ -9,6 +9,7 @@ import gc
 import json
 import re
 from contextlib import contextmanager
+from sys import float_info
 
 HALF_A_SURROGATE = re.compile("[\ud800-\udfff]")  # not a character: no terminal can show it
 
@@ -77,7 +78,7 @@ def is_whole(value):
 
 def is_number(value):
     """A finite number."""
-    return type(value) in (int, float) and -1e300 < value < 1e300
+    return type(value) in (int, float) and abs(value) <= float_info.max
 
 
 def is_text(value):
