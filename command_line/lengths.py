@@ -69,7 +69,8 @@ def measured_tree(request, setting, tokens):
     )  # fmt: skip
     chain = setting.tree(sampling, speculative.widths(*[1] * MOST_NODES))
     costs = costs_of(request, setting, chain, tokens, MOST_NODES)
-    (parents, ranks), speedup = tree_size.best_shape(w, costs.c, costs.v, request.most_levels)
+    levels = min(request.most_levels, getattr(chain, "most_levels", MOST_NODES))
+    (parents, ranks), speedup = tree_size.best_shape(w, costs.c, costs.v, levels)
     return {
         "nodes": len(parents), "levels": depth_of(len(parents), parents), "expected_speedup": speedup,
         "c": costs.c, "v": list(costs.v), "acceptance_by_rank": w.tolist(), "parents": parents, "ranks": ranks,

@@ -52,6 +52,8 @@ class Heads:
         self.model, self.heads = model, heads
         self.n_vocab, self.n_ctx, self.hparams, self.params = model.n_vocab, model.n_ctx, model.hparams, model.params
         check_fit(heads, model.hparams)
+        if hasattr(model, "early_exit"):
+            raise ValueError("expected a GPT2, got an EarlyExit, which keeps the hidden states of its first layers")
         self.n_heads = len(heads)
         self.n_params = sum(head[name].size for head in heads for name in head if name != "accepted")  # of the heads
         self.accepted = np.array([head["accepted"] for head in heads])

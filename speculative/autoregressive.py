@@ -38,7 +38,7 @@ class AutoregressiveSampler:
             laps = Laps()
             logits = self.target(list(tokens))
             check_logits(logits, 1, n_vocab, "the target")
-            probs = check_probs(self.sampling(logits, tokens), 1, n_vocab)  # [1, n_vocab]
+            probs = check_probs(self.sampling(logits, list(tokens)), 1, n_vocab)  # [1, n_vocab]
             laps.end("target")
             token = sample_token(probs[0], at_position(rng, len(tokens)))
             tokens.append(token)

@@ -81,7 +81,7 @@ ENDLESS = (
 )
 IMPROBABLE, FEW_DRAWS = 1e-15, 30  # few draws may well be improbable
 MOST_OUTCOMES = 60_000  # outcomes of one draw
-MOST_QUESTIONS = 60_000  # comparisons of one draw: more than GPT-2 has tokens
+MOST_QUESTIONS = 60_000  # comparisons of one number: more than GPT-2 has tokens
 
 
 class Fork:
@@ -107,6 +107,7 @@ class ExactGenerator(np.random.Generator):
     def from_the_start(self):
         """This generator, for one more run along the path."""
         self.n_asked = self.n_draws = self.n_questions = 0  # forks, draws, comparisons since the last draw
+        self.n_numbers = 1  # of the last draw
         return self
 
     def reached(self):
@@ -125,7 +126,7 @@ class ExactGenerator(np.random.Generator):
     def fork(self, probs):
         """The index (int) of the outcome taken here, given the probabilities of all; those with 0 are never taken."""
         self.n_questions += 1
-        if self.n_questions > MOST_QUESTIONS:
+        if self.n_questions > MOST_QUESTIONS * self.n_numbers:
             raise CannotEnumerate(
                 f"one draw is compared more than {MOST_QUESTIONS} times, which looks like an endless loop around a "
                 "number that does not change: draw inside the loop"
@@ -206,9 +207,11 @@ class ExactGenerator(np.random.Generator):
     def _filled(self, size, draw, dtype=object):
         """One draw, or an array of `size` of them."""
         self.drawn()
+        self.n_numbers = 1
         if size is None:
             return draw()
         array = np.empty(size, dtype)
+        self.n_numbers = max(1, array.size)
         for i in np.ndindex(array.shape):
             array[i] = draw()
         return array

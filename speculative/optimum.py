@@ -69,7 +69,7 @@ def all_drawn_from(inside, outside, k):
 
 def by_ratio(p, q):
     """Token ids by p / q, the smallest first; a token that is never drafted comes last."""
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         return np.argsort(np.where(q > 0, p / q, np.inf), kind="stable")
 
 

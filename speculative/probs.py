@@ -9,6 +9,7 @@ Next: autoregressive.py
 import math
 import operator
 from dataclasses import dataclass
+from sys import float_info
 
 import numpy as np
 
@@ -112,7 +113,7 @@ def check(expected, value, is_right):
     except (TypeError, OverflowError):  # not a number, not an integer, or an integer beyond all floats
         right = False
     if not right:
-        found = "a number beyond 1.8e308" if type(value) is int and abs(value) > 2**1023 else f"{value!r:.100}"
+        found = "a number beyond 1.8e308" if type(value) is int and abs(value) > float_info.max else f"{value!r:.100}"
         raise ValueError(f"expected {expected}, got {found}")
 
 

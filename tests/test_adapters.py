@@ -4,6 +4,7 @@ The group `peers` runs transformers with random weights, and llama-cpp-python on
 GGUF_FOLDER names the folder that docs/make_gguf.py has written. The other tests have a stand-in for llama_cpp.
 """
 
+import copy
 import os
 import sys
 from pathlib import Path
@@ -29,6 +30,7 @@ from speculative import (
 )
 from speculative.adapters import LlamaCppModel, TransformersModel
 from speculative.adapters.prefix import split
+from speculative.adapters.transformers_model import NO_LIMIT, n_ctx_of
 from speculative.experiments import calibrate
 from speculative.testing import TableModel, check_language_model
 from speculative.trace import Trace, page
@@ -175,6 +177,62 @@ def test_an_interrupted_pass_leaves_nothing_wrong(name, monkeypatch):
         target([1, 2, 3, 4, 5, 6])
     monkeypatch.setattr(layer, "forward", forward)
     np.testing.assert_array_equal(target([1, 2, 3, 4, 5]), fresh([1, 2, 3, 4, 5]))
+
+
+@pytest.mark.parametrize("name", [pytest.param("Llama", marks=peers)])
+def test_an_interrupted_cut_of_the_cache_leaves_nothing_wrong(name, monkeypatch):
+    model = random_model(name)
+    target, fresh = TransformersModel(model), TransformersModel(model)
+    target([1, 2, 3, 4, 5, 6])
+    monkeypatch.setattr(target.cache.layers[1], "crop", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        target([1, 2, 3, 9])
+    np.testing.assert_array_equal(target([1, 2, 3, 4, 5, 6, 7]), fresh([1, 2, 3, 4, 5, 6, 7]))
+
+
+@pytest.mark.parametrize("name", [pytest.param("Llama", marks=peers)])
+def test_a_copy_has_a_cache_of_its_own(name):
+    model = random_model(name)
+    target, fresh = TransformersModel(model), TransformersModel(model)
+    target([1, 2, 3, 4])
+    other = copy.copy(target)
+    other([1, 2, 3, 4, 9, 9])
+    np.testing.assert_allclose(target([1, 2, 3, 4, 5]), fresh([1, 2, 3, 4, 5]), atol=2e-5)
+    assert other.model is model
+
+
+@pytest.mark.parametrize("name", [pytest.param("GPT2", marks=peers)])
+def test_a_model_in_training_has_no_dropout_here(name):
+    model = random_model(name)
+    target, fresh = TransformersModel(model), TransformersModel(model)
+    expected = fresh([1, 2, 3, 4])
+    model.train()
+    np.testing.assert_array_equal(target([1, 2, 3, 4]), expected)
+
+
+@pytest.mark.parametrize("name", [pytest.param("Phi3", marks=peers)])
+def test_positions_that_change_in_a_long_text_end_the_context(name, monkeypatch):
+    rope = {"type": "longrope", "short_factor": [1.0] * 3, "long_factor": [4.0, 3.0, 2.0]}
+    longer = {"original_max_position_embeddings": 32, "rope_scaling": rope}
+    ends = {"pad_token_id": None}
+    monkeypatch.setitem(SHAPES, name, WIDE | longer | ends)
+    target = TransformersModel(random_model(name))
+    assert target.n_ctx == 32
+    check_language_model(target)
+    with pytest.raises(ValueError, match="n_ctx is 32"):
+        AutoregressiveSampler(target).generate([1] * 30, 3)
+
+
+def test_the_context_of_a_configuration():
+    kinds = {"rope_type": "longrope", "original_max_position_embeddings": 16}, {"rope_type": "yarn"}
+    for rope, n_ctx in (
+        (kinds[0], 16),
+        (kinds[1], 128),
+        (None, 128),
+        ({"full_attention": kinds[0], "sliding_attention": kinds[1]}, 16),
+    ):
+        assert n_ctx_of(SimpleNamespace(max_position_embeddings=128, rope_parameters=rope)) == n_ctx
+    assert n_ctx_of(SimpleNamespace(max_seq_len=64)) == 64 and n_ctx_of(SimpleNamespace()) == NO_LIMIT
 
 
 @pytest.mark.parametrize("name", [pytest.param("transformers", marks=peers)])

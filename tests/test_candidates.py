@@ -24,7 +24,7 @@ from speculative.candidates import (
     without_replacement,
 )
 from speculative.optimum import common_random_numbers, fewer_than, integral, optimum, optimum_without_replacement
-from speculative.probs import residual, sample_token
+from speculative.probs import Sampling, residual, sample_token
 from speculative.theory import overlap
 
 rng = np.random.default_rng(17)
@@ -218,3 +218,8 @@ def test_what_is_no_pair_of_distributions_is_refused(arguments, message):
     for rule in RULES.values():
         with pytest.raises(ValueError, match=message):
             rule(*arguments)
+
+
+def test_a_ratio_beyond_all_numbers():
+    q = Sampling(0.055)(np.array([[0.0, 40.0, 39.0]]))[0]
+    assert q[0] < 1e-308 and optimum(np.array([0.5, 0.25, 0.25]), q, 2) == pytest.approx(0.25, abs=1e-6)

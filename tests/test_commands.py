@@ -485,6 +485,17 @@ def test_the_best_tree_of_drawn_siblings(capsys, monkeypatch):
     assert found["acceptance_by_rank"][0] > 0.6 and found["levels"] > 2
 
 
+def test_a_tree_has_no_more_levels_than_there_are_heads(capsys, monkeypatch):
+    monkeypatch.setattr("gpt2np.load", lru_cache(gpt2np.load))
+    costs = Costs(0.001, 0.001, (1.0,) * 17)
+    monkeypatch.setattr("speculative.measure_costs", lambda *_, **options: costs)
+    COMMANDS[""](json=True, n_tokens_to_generate=4, tree="auto", drafter="heads", K=8)
+    assert json.loads(capsys.readouterr().out)["measured_tree"]["levels"] == 3
+    COMMANDS["tree_table"](**FEW, tree_drafters="heads", tree_sizes="5", max_depth=5, json=True)
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert [(row["kind"], row["levels"]) for row in rows] == [("chain", 1), ("chain", 2), ("chain", 3), ("tree", 3)]
+
+
 def test_the_page_says_which_tree_was_found(capsys, monkeypatch):
     costs = Costs(0.001, 0.1, tuple(1 + 0.2 * k for k in range(17)))
     monkeypatch.setattr("speculative.measure_costs", lambda *_, **options: costs)

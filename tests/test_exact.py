@@ -386,3 +386,75 @@ def test_nothing_is_above_nan():
     for compare in (operator.lt, operator.le, operator.gt, operator.ge):
         assert_distribution(lambda rng, compare=compare: bool(compare(rng.random(), math.nan)), {False: 1.0})
         assert_distribution(lambda rng, compare=compare: bool(compare(math.nan, rng.random())), {False: 1.0})
+
+
+P = np.array([0.5, 0.3, 0.0, 0.2])
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda rng: np.argmax(rng.gumbel(scale=2.0, size=3)),
+        lambda rng: np.argmax(2 * rng.gumbel(size=3)),
+        lambda rng: np.argmin(rng.exponential(size=2) + [0, 1]),
+        lambda rng: np.argmin(np.log(-rng.exponential(size=2))),
+        lambda rng: (lambda E: E < E)(rng.exponential()),
+    ],
+    ids=["scale", "times", "plus", "log", "itself"],
+)
+def test_numbers_of_a_race_that_decide_nothing_are_refused(fn):
+    with pytest.raises(CannotEnumerate, match="an exponential or Gumbel number is used as a value, or twice"):
+        exact_law(fn)
+
+
+def test_the_largest_negative_waiting_time():
+    with np.errstate(divide="ignore"):
+        assert exact_law(lambda rng: int(np.argmax(-rng.exponential(size=4) / P))) == pytest.approx(
+            {0: 0.5, 1: 0.3, 3: 0.2}
+        )
+
+
+def test_a_logarithm_is_below_any_large_number():
+    assert exact_law(lambda rng: bool(np.log(rng.random()) < 1000)) == {True: 1.0}
+
+
+@pytest.mark.parametrize("sizes", [(2, 1, 1), (2, 3, None)], ids=str)
+def test_sizes_that_do_not_fit(sizes):
+    """Refused as NumPy refuses them."""
+    low, high, size = sizes
+
+    def draw(rng):
+        return rng.uniform(np.zeros(low), np.ones(high), size=size)
+
+    with pytest.raises(ValueError):
+        draw(np.random.default_rng(0))
+    with pytest.raises(ValueError):
+        exact_law(draw)
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda rng: np.add(rng.random(), 1, dtype=int) < 2,
+        lambda rng: rng.choice(3, size=2, replace=False),
+        lambda rng: rng.choice([[1, 2], [3, 4]], axis=1),
+        lambda rng: rng.multinomial(1, [0.5, 0.5], size=2),
+        lambda rng: rng.multinomial(2, [0.5, 0.5]),
+        lambda rng: rng.binomial(2, 0.5),
+    ],
+    ids=["keyword", "replace", "axis", "size", "two", "binomial"],
+)
+def test_draws_that_would_be_enumerated_wrongly_are_refused(fn):
+    with pytest.raises(CannotEnumerate):
+        exact_law(fn)
+
+
+def test_each_draw_has_its_own_number_of_comparisons():
+    """As where a token of GPT-2 is found by a loop over its cumulative sums, twice."""
+    assert exact_law(lambda rng: [all(u < 2 for _ in range(40_000)) for _ in range(2) for u in [rng.random()]]) == {
+        (True, True): 1.0
+    }
+
+
+def test_numbers_drawn_at_once_have_their_own_number_of_comparisons():
+    assert exact_law(lambda rng: [all(u < 2 for _ in range(40_000)) for u in rng.random(2)]) == {(True, True): 1.0}

@@ -391,3 +391,24 @@ def test_a_token_outside_the_vocabulary_is_refused_with_plain_and_packed_weights
         for token in (-1, 53):
             with pytest.raises(IndexError):
                 forward([5, token], params, 2)
+
+
+def test_a_copy_has_no_hidden_states():
+    model = random_gpt2(SHAPE)
+    model([1, 2, 3])
+    assert model.hidden.shape == (1, SHAPE.n_embd) and copy.copy(model).hidden.shape == (0, SHAPE.n_embd)
+
+
+def test_reset_waits_for_the_call_in_progress():
+    for model in (random_gpt2(SHAPE), EarlyExit(random_gpt2(SHAPE), 1)):
+        thread = threading.Thread(target=model.reset)
+        with model.lock:
+            thread.start()
+            thread.join(0.2)
+            assert thread.is_alive()  # it waits for the call in progress
+        thread.join()
+
+
+def test_an_early_exit_counts_its_parameters():
+    model = random_gpt2(SHAPE)
+    assert EarlyExit(model, 1).n_params == model.n_params

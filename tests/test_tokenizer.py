@@ -268,3 +268,25 @@ def test_a_tokenizer_can_be_pickled(gpt2_tokenizer):
     for again in (pickle.loads(pickle.dumps(gpt2_tokenizer)), copy.deepcopy(gpt2_tokenizer)):
         assert again.encode(TEXTS[3]) == gpt2_tokenizer.encode(TEXTS[3])
         assert again.ranks == gpt2_tokenizer.ranks and again.vocabulary == gpt2_tokenizer.vocabulary
+
+
+def test_a_tokenizer_keeps_its_own_vocabulary():
+    vocabulary = {symbol: i for i, symbol in enumerate(byte_symbols().values())}
+    tokenizer = Tokenizer(vocabulary, [])
+    wanted = tokenizer.encode("abc")
+    vocabulary.clear()
+    assert Tokenizer.encode(tokenizer, "cab") == [wanted[2], wanted[0], wanted[1]]
+
+
+def test_without_an_end_of_text_its_letters_are_ordinary_text():
+    tokenizer = Tokenizer({symbol: i for i, symbol in enumerate(byte_symbols().values())}, [])
+    text = "a<|endoftext|>b"
+    assert (
+        tokenizer.encode(text, special=True) == tokenizer.encode(text)
+        and tokenizer.decode(tokenizer.encode(text)) == text
+    )
+
+
+def test_the_empty_symbol_is_refused():
+    with pytest.raises(CheckpointError, match="the token '' has characters that represent no byte"):
+        Tokenizer({**{symbol: i for i, symbol in enumerate(byte_symbols().values())}, "": 256}, [])

@@ -35,6 +35,18 @@ def assert_distribution(code, expected, atol=1e-12, **options):
         np.testing.assert_allclose(found[outcome], probability, rtol=0, atol=atol)
 
 
+@pytest.mark.parametrize(
+    "code", [lambda u: u == 0.5, lambda u: u != 0.5, lambda u: torch.eq(u, 0.5)], ids=["==", "!=", "eq"]
+)
+def test_the_value_of_a_uniform_number_is_not_asked_for(code):
+    with pytest.raises(CannotEnumerate):
+        distribution(lambda: bool(code(torch.rand(1))))
+
+
+def test_a_reversed_difference_with_a_factor():
+    assert_distribution(lambda: bool(torch.rsub(torch.rand(1), 1.0, alpha=2) > 0.5), {True: 0.25, False: 0.75})
+
+
 def test_functions_that_are_answered():
     half = torch.tensor([0.5, 0.25, 0.25], dtype=torch.float64)
     assert_distribution(lambda: torch.multinomial(half, 1).item(), {0: 0.5, 1: 0.25, 2: 0.25})

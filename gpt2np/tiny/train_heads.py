@@ -48,6 +48,8 @@ def main(corpus, out="tiny", tokens=2_000_000, hydra_tokens=6_000_000, medusa_to
     stream = tokenize(split(read_tales(corpus), seed)[0], tokenizer)
     files = write_text(target, stream, out, int(tokens), seed)
     kinds = {"hydra": int(hydra_tokens), "medusa": int(medusa_tokens)}
+    if min(kinds.values()) < 1:
+        raise ValueError(f"expected 1 or more hydra_tokens and medusa_tokens, got {hydra_tokens} and {medusa_tokens}")
     trained = {kind: train(kind, target, files, n, out / f"{kind}.pt", seed) for kind, n in kinds.items()}
     save(trained, target, out / "heads.safetensors")
 

@@ -4,12 +4,14 @@ Llama, Qwen, Mistral, Mamba, GPT-2, in any dtype, on any device. Its cache is cr
 share. Where that cannot be done, the whole text is run again, which is right but slow: a sliding window that is full
 has forgotten what was before it, and the state of recurrent layers (Mamba, Qwen3-Next) is that of one position.
 transformers continues such a state by one token, given its position; for several new tokens at once some layers begin
-with an empty state.
+with an empty state. Rotary positions of the kind "longrope" (Phi) change for all tokens of a text that is longer than
+the context of the first training, so n_ctx ends there.
 Needs transformers 5 or later. Leaves out batches and trees: one text at a time, in one thread.
 Next: llama_cpp_model.py
 """
 
 import inspect
+from contextlib import suppress
 
 from .prefix import checked_n_vocab, split
 
@@ -23,8 +25,8 @@ class TransformersModel:
     Parameters
     ----------
     model : transformers.PreTrainedModel
-        With a language model head, such as AutoModelForCausalLM returns it. Used as target and draft at once, it needs
-        two adapters, which share its weights.
+        With a language model head, such as AutoModelForCausalLM returns it; set to evaluation, without dropout, at each
+        call. Used as target and draft at once, it needs two adapters, which share its weights.
     n_vocab : int, optional
         The first n_vocab tokens are used. By default all that the model has, which may be more than its tokenizer has:
         the embeddings of some families are padded to different sizes for different models, and a draft and its target
@@ -45,14 +47,14 @@ class TransformersModel:
         self.cache_name = next((name for name in ("past_key_values", "cache_params") if name in names), None)
         if self.cache_name is None:
             raise ValueError(NO_CACHE.format(type(model).__name__))
-        self.model = model.eval()
-        self.n_vocab = checked_n_vocab(n_vocab, config.vocab_size)
-        limits = (getattr(config, name, None) for name in ("max_position_embeddings", "max_seq_len"))
-        self.n_ctx = next(filter(None, limits), NO_LIMIT)
-        kinds = getattr(config, "layer_types", None) or ()
-        self.is_recurrent = model._is_stateful or any("linear" in kind for kind in kinds)
+        self.model, self.n_ctx, self.n_vocab = model, n_ctx_of(config), checked_n_vocab(n_vocab, config.vocab_size)
+        self.is_recurrent = model._is_stateful or "linear" in str(getattr(config, "layer_types", ""))
         self.takes = names.keys() & {"logits_to_keep", *(["position_ids"] if self.is_recurrent else [])}
         self.reset()
+
+    def __getstate__(self):
+        """Of a copy: no cache, since this one goes on to change it."""
+        return {**vars(self), "cache": None, "cached": []}
 
     def reset(self):
         """Forget the cache."""
@@ -62,27 +64,36 @@ class TransformersModel:
         import torch
 
         n_cached, tokens = split(self.cached, tokens, n_last, self.n_ctx)
-        cache, n_cached = self.cropped(n_cached, len(tokens) - n_cached)
+        cache, n_before = self.cache, len(self.cached)
         self.reset()  # if the pass is interrupted, nothing remains of it
+        cache, n_cached = self.cropped(cache, n_before, n_cached, len(tokens) - n_cached)
         new = torch.tensor([tokens[n_cached:]], device=self.model.device)  # [1, n_new]
-        positions = torch.arange(n_cached, len(tokens), device=self.model.device)[None]
-        options = {"logits_to_keep": n_last, "position_ids": positions}
+        positions = torch.arange(n_cached, len(tokens), device=self.model.device)
+        options = {"logits_to_keep": n_last, "position_ids": positions[None]}
         options = {name: options[name] for name in self.takes} | {self.cache_name: cache, "use_cache": True}
         with torch.inference_mode():
-            output = self.model(new, **options)
+            output = self.model.eval()(new, **options)
             logits = output.logits[0, -n_last:, : self.n_vocab].float()  # [1, n_new, ...] -> [n_last, n_vocab]
         if output.get(self.cache_name) is None:
             raise ValueError(NO_CACHE.format(type(self.model).__name__))
         self.cache, self.cached = output[self.cache_name], tokens
         return logits.cpu().numpy()
 
-    def cropped(self, n, n_new):
+    def cropped(self, cache, n_before, n, n_new):
         """(the cache with its first n tokens, n), or (None, 0) where it cannot be cropped and extended by n_new."""
         if n == 0 or (self.is_recurrent and n_new > 1):
             return None, 0
-        try:
-            if n < len(self.cached):
-                self.cache.crop(n - len(self.cached))
-        except RuntimeError:
-            return None, 0
-        return self.cache, n
+        with suppress(RuntimeError):
+            if n < n_before:
+                cache.crop(n - n_before)
+            return cache, n
+        return None, 0
+
+
+def n_ctx_of(config):
+    """How many tokens a model has room for; with longrope, as many as have positions that do not change."""
+    limits = (getattr(config, name, None) for name in ("max_position_embeddings", "max_seq_len"))
+    rope = getattr(config, "rope_parameters", None) or {}
+    kinds = [rope, *(kind for kind in rope.values() if hasattr(kind, "get"))]  # one, or one for each kind of layer
+    short = [kind["original_max_position_embeddings"] for kind in kinds if kind.get("rope_type") == "longrope"]
+    return min([next(filter(None, limits), NO_LIMIT), *short])

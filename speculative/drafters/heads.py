@@ -42,6 +42,9 @@ class HeadsDrafter:
         if self.grown and tree < 1:
             raise ValueError(f"expected a tree of 1 node or more, got {tree}")
         self.target, self.tree = target, tree if self.grown else check_shape(tree)
+        if not self.grown and max(self.tree[1], default=0) >= target.n_vocab:
+            raise ValueError(f"expected ranks below {target.n_vocab}, the number of tokens, got {max(tree[1])}")
+        self.most_levels = target.n_heads  # deeper nodes of a shape are left out
 
     def propose(self, tokens, K, rng):
         text, n_levels = [int(token) for token in tokens], min(K, self.target.n_heads)

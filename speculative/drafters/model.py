@@ -39,7 +39,7 @@ class ModelDrafter:
         while len(drafted) < K and len(text) <= self.model.n_ctx:
             logits = self.model(list(text))
             check_logits(logits, 1, self.model.n_vocab, "the draft model")
-            rows.append(self.sampling(logits, text)[0])
+            rows.append(self.sampling(logits, list(text))[0])
             drafted.append(sample_token(rows[-1], rng))
             text.append(drafted[-1])
             # subtle: the uncertain token stays. If it were dropped, the kept tokens would not be draws from their rows.

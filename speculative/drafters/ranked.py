@@ -25,8 +25,8 @@ def fixed_tree(shape, n_levels, likeliest, n_vocab):
     Parameters
     ----------
     shape : (parents, ranks)
-        Two lists of n int, level by level, as `best_tree` returns them: a node takes the token of its rank, from 0,
-        among the candidates after its parent.
+        Two lists of n int, as `best_tree` returns them: a node takes the token of its rank, from 0, among the
+        candidates after its parent.
     n_levels : int
         Deeper nodes are left out.
     likeliest : callable
@@ -43,8 +43,8 @@ def fixed_tree(shape, n_levels, likeliest, n_vocab):
         found = likeliest(paths_to(above, parents, tokens), 1 + max(ranks[node] for node in nodes))
         for node in nodes:
             tokens[node] = found[above.index(parents[node]), ranks[node]]
-    n = sum(level < n_levels for level in level_of)
-    return one_hot(tokens[:n], n_vocab, parents[:n])
+    kept = [node for node in range(len(parents)) if level_of[node] < n_levels]
+    return one_hot(tokens[kept], n_vocab, renumbered(parents, kept))
 
 
 def grown_tree(n, n_levels, likeliest, n_vocab):
@@ -64,8 +64,13 @@ def grown_tree(n, n_levels, likeliest, n_vocab):
         level = list(range(begin, len(tokens)))
     # subtle: a node is never worth more than its parent or its elder sibling, which come first among equals
     kept = sorted(np.argsort(-np.array(values), kind="stable")[:n].tolist())
+    return one_hot([tokens[node] for node in kept], n_vocab, renumbered(parents, kept))
+
+
+def renumbered(parents, kept):
+    """The parents of the nodes that are kept, by their places among them."""
     place = {node: i for i, node in enumerate(kept)} | {-1: -1}
-    return one_hot([tokens[node] for node in kept], n_vocab, [place[parents[node]] for node in kept])
+    return [place[parents[node]] for node in kept]
 
 
 def paths_to(nodes, parents, tokens):

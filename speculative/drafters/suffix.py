@@ -136,17 +136,18 @@ class SuffixDrafter:
             raise ValueError(f"expected a floor from 0 to 1, got {floor}")
         self.n_vocab, self.floor, self.factor, self.n_nodes = n_vocab, floor, factor, n_nodes
         self.corpus = SuffixAutomaton(int(token) for token in corpus)
-        self.text, self.tokens = SuffixAutomaton(), []
+        self.known = SuffixAutomaton(), []  # the last text, and its tokens
 
     def propose(self, tokens, K, rng):
         tokens = [int(token) for token in tokens]
-        if tokens[: len(self.tokens)] != self.tokens:  # another text
-            self.text, self.tokens = SuffixAutomaton(tokens), tokens
-        for token in tokens[len(self.tokens) :]:
-            self.text.extend(token)
-        self.tokens = tokens
-        repeated = max(0, self.text.link[self.text.last])  # the longest suffix of the text that occurs earlier
-        in_text = self.text, repeated, self.text.length[repeated]
+        (text, known), self.known = self.known, (SuffixAutomaton(), [])  # nothing remains if this is interrupted
+        if tokens[: len(known)] != known:  # another text
+            text, known = SuffixAutomaton(tokens), tokens
+        for token in tokens[len(known) :]:
+            text.extend(token)
+        self.known = text, tokens
+        repeated = max(0, text.link[text.last])  # the longest suffix of the text that occurs earlier
+        in_text = text, repeated, text.length[repeated]
         in_corpus = self.corpus, *self.corpus.match(tokens[-self.LOOK_BACK :])
         automaton, state, length = max(in_text, in_corpus, key=lambda found: found[2])
         levels = min(K, int(self.factor * length))

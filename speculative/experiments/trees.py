@@ -70,6 +70,8 @@ def tree_table(
         w for each drafter, which gives the trees their shapes, see `acceptance_table`.
     sizes : sequence of int
         The numbers of nodes.
+    max_depth : int
+        The most levels; fewer where a drafter has an attribute most_levels, as many as it can draft.
     prompts, n_tokens, sampling, seed, progress, keep
         As in `race`.
 
@@ -84,8 +86,9 @@ def tree_table(
     rows = []
     for name, make in makers.items():
         w = np.minimum.accumulate(acceptance[name])
-        chains = {("chain", depth): widths(*[1] * depth) for depth in range(1, max_depth + 1)}
-        shapes = {**chains, **{("tree", n): best_tree(n, w, max_depth) for n in sizes}}
+        deepest = min(max_depth, getattr(make(widths(1))[1], "most_levels", max_depth))
+        chains = {("chain", depth): widths(*[1] * depth) for depth in range(1, deepest + 1)}
+        shapes = {**chains, **{("tree", n): best_tree(n, w, deepest) for n in sizes}}
         samplers = {"alone": AutoregressiveSampler(target, sampling=sampling)}
         samplers |= {key: planted(make, shape, max_depth, sampling) for key, shape in shapes.items()}
         runs = race(samplers, prompts, n_tokens, seed=seed, progress=progress, keep=under(name, keep))

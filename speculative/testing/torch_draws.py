@@ -31,7 +31,7 @@ COMPARED = {"lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": opera
 SWAPPED = {operator.lt: operator.gt, operator.le: operator.ge, operator.gt: operator.lt, operator.ge: operator.le}
 COMPUTED = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv, "neg": operator.neg,
-    "rsub": lambda a, b: b - a,
+    "rsub": lambda a, b, alpha=1: b - alpha * a,
 }  # fmt: skip
 MOVED = {
     "view", "_unsafe_view", "reshape", "flatten", "unsqueeze", "squeeze", "expand", "t", "transpose", "permute",
@@ -153,6 +153,11 @@ class OpenUniforms(torch.Tensor):
             f"torch's {name} needs the value of a uniform number, which has no finite set of paths: the numbers of "
             "torch.rand can be indexed, reshaped, computed with numbers by + - * / and compared with them"
         )
+
+    def __eq__(self, other):  # torch's own == would make a plain False of the refusal, which is a TypeError
+        raise CannotEnumerate("== and != need the value of a uniform number: compare by < or >")
+
+    __ne__, __hash__ = __eq__, torch.Tensor.__hash__
 
     def item(self):
         """The one number, to be compared."""
