@@ -26,10 +26,8 @@ class DrafterKind:
     trees: bool = False  # it drafts trees, also without --tree
     grows: bool = False  # its trees have no other shape than a number of nodes
     variants: Callable = None  # (Context) -> dict name -> Setting: its rows in alpha_table, where it has several
-    needs: str = ""  # what a target may lack, and
-    suits: Callable = lambda context: (
-        True
-    )  # ... whether it has it; a table of all leaves this kind out where it does not
+    needs: str = ""  # what a target may lack; a table of all drafters leaves this kind out where it does
+    suits: Callable = lambda context: True  # whether the target has it
 
     def rows(self, context):
         """dict name -> Setting: the rows of this kind in alpha_table."""
