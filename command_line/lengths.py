@@ -63,13 +63,14 @@ def measured_tree(request, setting, tokens):
     start = tokens[: max(1, n_ctx - N_PLACES - 1)]
     text = speculative.AutoregressiveSampler(setting.target, sampling=sampling).generate(start, N_PLACES, request.seed)
     text = [*start, *text.tokens.tolist()]
-    w = tree_size.acceptance_by_rank_of(
+    together = tree_size.acceptance_together(
         lambda shape: (setting.target, setting.tree(sampling, shape)), 8, text, N_PLACES, sampling,
         rule.noise(request.seed), rule.verifier,
     )  # fmt: skip
     chain = setting.tree(sampling, speculative.widths(*[1] * MOST_NODES))
     costs = costs_of(request, setting, chain, tokens, MOST_NODES)
     levels = min(request.most_levels, getattr(chain, "most_levels", MOST_NODES))
+    w = tree_size.added(together)
     (parents, ranks), speedup = tree_size.best_shape(w, costs.c, costs.v, levels)
     return {
         "nodes": len(parents), "levels": depth_of(len(parents), parents), "expected_speedup": speedup,

@@ -13,7 +13,7 @@ from speculative.drafters.model_tree import RULES as TREE_RULES
 from .builders import Context
 from .lengths import draft_length, drafter_of, nodes_of
 from .models import load
-from .registry import DRAFTERS, RULES
+from .registry import DRAFTERS, RULES, fitting
 from .texts import (
     N_AHEAD,
     beginning,
@@ -159,7 +159,7 @@ def tree_table(request, parts):
     check_prompts(some, request.n_tokens_to_generate, context.target)
     kinds = [DRAFTERS[name] for name in request.listed("tree_drafters") if DRAFTERS[name].suits(context)]
     if not kinds:
-        lacks = " and ".join(DRAFTERS[name].needs for name in request.listed("tree_drafters"))
+        lacks = " or ".join(DRAFTERS[name].needs for name in request.listed("tree_drafters"))
         raise ValueError(
             f"--tree_drafters: {request.tree_drafters} has no drafter for {request.target_model_size}, which has no "
             f"{lacks}: add another drafter, or choose another --target_model_size"
@@ -200,7 +200,8 @@ def compare_sizes(request, parts):
         some = prompts_of(request, context.tokenizer)
         check_prompts(some, request.n_tokens_to_generate, context.target)
         parts.expect(len(some) * len(names))
-        kinds = [kind for kind in request.listed("drafters") if kind != "model" or request.draft_model_size != name]
+        listed = fitting(request.listed("drafters"), context)
+        kinds = [kind for kind in listed if kind != "model" or request.draft_model_size != name]
         entries = drafter_entries(kinds, context)
         runs, rows = library.native_and_assisted(
             context.target, entries, some, request.n_tokens_to_generate, K=request.K,
@@ -223,20 +224,20 @@ def opened(request, parts):
 
 def drafter_entries(kinds, context):
     """dict kind -> (target, drafter); each drafter with the target that it runs on. Of all kinds, those that suit."""
-    if list(kinds) == list(DRAFTERS):
-        kinds = [kind for kind in kinds if DRAFTERS[kind].suits(context)]
-    settings = {kind: DRAFTERS[kind].build(context) for kind in kinds}
+    settings = {kind: DRAFTERS[kind].build(context) for kind in fitting(kinds, context)}
     return {kind: (found.target, found.drafter(context.request.sampling)) for kind, found in settings.items()}
 
 
 def check_suits(request, parts):
-    """ValueError where one of the targets lacks what a drafter needs, before anything is measured."""
-    if request.drafters == ",".join(DRAFTERS):  # then those that suit are taken
-        return
-    for kind in map(DRAFTERS.get, request.listed("drafters")):
-        for name in request.listed("target_sizes") if kind.needs else ():
-            if not kind.suits(opened(replace(request, target_model_size=name), parts)[0]):
-                raise ValueError(f"--drafters: {name} has no {kind.needs}, as {kind.name} needs: leave one of them out")
+    """ValueError where one of the targets lacks what a drafter needs; of all drafters, those that suit are taken."""
+    listed = request.listed("drafters")
+    choosy = [] if listed == list(DRAFTERS) else [DRAFTERS[name] for name in listed if DRAFTERS[name].needs]
+    for name in request.listed("target_sizes") if choosy else ():
+        context, _ = opened(replace(request, target_model_size=name), parts)
+        for kind in choosy:
+            if not kind.suits(context):
+                lacks = f"{kind.name} needs {kind.needs}, which {name} does not have"
+                raise ValueError(f"--drafters: {lacks}: leave one of the two out")
 
 
 def samplings(request):

@@ -97,3 +97,8 @@ RULES = {
         Rule("typical", speculative.Typical(), "LOSSY: accepts every token that is probable enough for the target"),
     )
 }  # fmt: skip
+
+
+def fitting(kinds, context):
+    """Of all kinds of drafters, those that suit the target; of some, all."""
+    return [kind for kind in kinds if DRAFTERS[kind].suits(context)] if list(kinds) == list(DRAFTERS) else list(kinds)

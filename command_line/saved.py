@@ -1,8 +1,8 @@
 """A report in a file: each part of an experiment is written when it is finished, and found there the next time.
 
 The file is a complete JSON object at every moment: each new version replaces the old one in one step. It holds the
-command, the settings, the machine, the version, checksums of what was read, notes, the parts, and finally the report. A
-run resumes only if everything before the notes agrees.
+command, the settings, the machine, the version, the strategy, checksums of what was read, notes, the load average, the
+parts, and finally the report. A run resumes only if command, settings, machine, version and checksums agree.
 """
 
 import os
@@ -82,7 +82,8 @@ class Saved:
         if self.path and self.path.exists():
             found = self.read()
             self.files, self.notes, self.parts = found["files"], found["notes"], found["parts"]
-            self.load_average = found["load_average"]
+            if self.parts:
+                self.load_average = found["load_average"]
             matmul.use(found["strategy"])  # else it would be chosen again by timing
         if path:  # else nobody asks, and the probe for large models may take a moment
             self.head["strategy"] = matmul.strategy()
@@ -119,7 +120,8 @@ class Saved:
         """The contents of the file, if they fit."""
         try:
             found = loads(self.path.read_text(encoding="utf-8"))
-            told = {name: found[name] for name in (*self.head, "strategy", "files", "notes", "load_average")}
+            newer = [name for name in ("notes", "load_average") if "notes" in found]  # not in a report of version 0.1.0
+            told = {name: found[name] for name in (*self.head, "strategy", "files", *newer)}
             if found["checksum"] != seal(told, found["parts"]):
                 raise ValueError("changed by hand, or damaged")
         except (ValueError, KeyError, TypeError, RecursionError):

@@ -40,8 +40,12 @@ alpha     the mean of sum min(p, q) over {n_texts} texts of {n_tokens} tokens, t
 by alpha  from c, v and alpha, by the formula with one alpha everywhere
 expected  from c, v and the acceptance of each token along these texts
 measured  on other prompts ({n_timed}), {n_tokens} tokens each, whose texts and times the prediction does not use
-interval  {over(n_timed)}; of alpha over the {n_texts} texts
+interval  {over(n_timed)}; of alpha over the {n_texts} texts{wilson(report)}
 """
+
+
+def wilson(report):
+    return " and at least Wilson's over their tokens" if report.get("temperature") == 0 else ""
 
 
 def drafters(report):

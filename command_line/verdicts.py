@@ -13,7 +13,10 @@ WIDE = 0.3  # the quartiles of the same step are this far apart, over the median
 
 def load_average():
     """How many processes have wanted to run, on average over the last minute; 0.0 where the system does not say."""
-    return os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    try:
+        return os.getloadavg()[0]
+    except (AttributeError, OSError):
+        return 0.0
 
 
 def is_busy(report):

@@ -119,7 +119,7 @@ class ExactGenerator(np.random.Generator):
 
     def drawn(self):
         """Count a draw; CannotEnumerate if the run looks like an endless loop."""
-        self.n_draws, self.n_questions = self.n_draws + 1, 0
+        self.n_draws, self.n_questions, self.n_numbers = self.n_draws + 1, 0, 1
         if self.n_draws > self.max_draws or (self.n_draws > FEW_DRAWS and self.reached() < IMPROBABLE):
             raise CannotEnumerate(ENDLESS.format(n=self.n_draws))
 
@@ -128,8 +128,8 @@ class ExactGenerator(np.random.Generator):
         self.n_questions += 1
         if self.n_questions > MOST_QUESTIONS * self.n_numbers:
             raise CannotEnumerate(
-                f"one draw is compared more than {MOST_QUESTIONS} times, which looks like an endless loop around a "
-                "number that does not change: draw inside the loop"
+                f"one draw is compared more than {MOST_QUESTIONS * self.n_numbers} times, which looks like an endless "
+                "loop around a number that does not change: draw inside the loop"
             )
         possible = [i for i, probability in enumerate(probs) if probability > 0]
         if len(possible) == 1:
@@ -207,7 +207,6 @@ class ExactGenerator(np.random.Generator):
     def _filled(self, size, draw, dtype=object):
         """One draw, or an array of `size` of them."""
         self.drawn()
-        self.n_numbers = 1
         if size is None:
             return draw()
         array = np.empty(size, dtype)

@@ -73,11 +73,11 @@ def acceptance_by_rank(target, drafter, tokens, n, sampling, rng=0, verifier=rej
     return w.mean(axis=0)
 
 
-def acceptance_by_rank_of(planted, n_ranks, *where, **how):
-    """w [n_ranks or fewer] as `acceptance_by_rank` returns it, for the trees that a function makes.
+def acceptance_together(planted, n_ranks, *where, **how):
+    """[n_ranks or fewer]: how often one of 1, 2, ... children is accepted, for the trees that a function makes.
 
-    Where a child's row depends on the number of its siblings, as with the rule "drawn" of `TreeDrafter`, w_k is what
-    the k-th child adds: the acceptance of k children together, each number measured for itself, less that of k - 1.
+    Where a child's row depends on the number of its siblings, as with the rule "drawn" of `TreeDrafter`, each number is
+    measured for itself.
 
     Parameters
     ----------
@@ -88,9 +88,17 @@ def acceptance_by_rank_of(planted, n_ranks, *where, **how):
     """
     target, drafter = planted(widths(n_ranks))
     if not getattr(drafter, "depends_on_siblings", False):
-        return acceptance_by_rank(target, drafter, *where, **how)
-    together = [acceptance_by_rank(*planted(widths(k)), *where, **how).sum() for k in range(1, n_ranks + 1)]
-    return np.maximum(np.diff(together, prepend=0.0), 0.0)
+        return np.cumsum(acceptance_by_rank(target, drafter, *where, **how))
+    return np.array([acceptance_by_rank(*planted(widths(k)), *where, **how).sum() for k in range(1, n_ranks + 1)])
+
+
+def added(together):
+    """w [n_ranks]: what each child adds to the acceptance of those before it; never less than 0.
+
+    >>> added(np.array([0.5, 0.75, 0.625, 0.875]))
+    array([0.5  , 0.25 , 0.   , 0.125])
+    """
+    return np.diff(np.maximum.accumulate(together), prepend=0.0)
 
 
 def accepted_in(round_):

@@ -26,6 +26,7 @@ from command_line.registry import DRAFTERS
 from command_line.saved import Saved, settings_of
 from command_line.texts import KNOWN, TALES, check_prompts, dialogue_prompts, prompts_of
 from command_line.tree_table import verdict
+from command_line.verdicts import load_average
 from command_line.views import tree_line
 from speculative import Costs, Sampling, SpeculativeSampler, exact_match
 
@@ -323,12 +324,12 @@ def test_what_cannot_be_done_is_refused_before_anything_runs(options, message):
         (
             "compare_sizes",
             {"drafters": "ngram,heads", **FEW},
-            "--drafters: tiny-draft has no heads, as heads needs: leave one of them out",
+            "--drafters: heads needs heads, which tiny-draft does not have: leave one of the two out",
         ),
         (
             "compare_sizes",
             {"drafters": "early_exit", **FEW},
-            "--drafters: tiny-draft has no layers after those of --exit_layer, as early_exit needs: leave one of them",
+            "--drafters: early_exit needs layers after those of --exit_layer, which tiny-draft does not",
         ),
         (
             "tree_table",
@@ -636,3 +637,28 @@ def test_a_finished_bench_says_the_same_when_it_is_shown_again(tmp_path, capsys)
         COMMANDS["bench"](**few, json=str(tmp_path / "a.json"))
         pages.append(capsys.readouterr().out)
     assert pages[0] == pages[1] != ""
+
+
+def test_a_comparison_that_is_measured_again_has_the_load_average_of_its_own(tmp_path, monkeypatch):
+    path = tmp_path / "a.json"
+    for load in (9.0, 1.0):
+        monkeypatch.setattr("command_line.saved.load_average", lambda load=load: load)
+        COMMANDS[""](n_tokens_to_generate=3, target_model_size="tiny-draft", drafter="suffix", json=str(path))
+        assert json.loads(path.read_text("utf-8"))["load_average"] == load
+
+
+@pytest.mark.parametrize("error", [OSError, AttributeError])
+def test_a_system_that_does_not_say_its_load(error, monkeypatch):
+    def unobtainable():
+        raise error
+
+    monkeypatch.setattr("os.getloadavg", unobtainable, raising=False)
+    assert load_average() == 0
+
+
+def test_all_drafters_are_those_that_suit_each_target(capsys, monkeypatch):
+    monkeypatch.setattr("gpt2np.load", lru_cache(gpt2np.load))
+    COMMANDS["compare_sizes"](**FEW, drafters=",".join(DRAFTERS), target_sizes="tiny-target,tiny-draft", json=True)
+    found = json.loads(capsys.readouterr().out)["targets"]
+    assert list(found["tiny-target"]["drafters"]) == list(DRAFTERS)
+    assert {*DRAFTERS} - {*found["tiny-draft"]["drafters"]} == {"model", "early_exit", "heads"}

@@ -154,6 +154,12 @@ def test_alpha_of_a_table_is_not_certain_where_it_is_counted(sampling, widths):
     assert row["alpha"] == pytest.approx(1) and row["high"] <= 1 and widths[0] <= row["high"] - row["low"] <= widths[1]
 
 
+def test_alpha_of_a_calibration_is_not_certain_where_it_is_counted():
+    drafter = ModelDrafter(TARGET, sampling=GREEDY)
+    forecast, _ = calibrate(TARGET, drafter, PROMPTS[:6], 4, sampling=GREEDY, most=1)
+    assert forecast.alpha == 1 and forecast.alpha_low < 0.85 and forecast.alpha_high == 1
+
+
 def test_alpha_is_not_certain_where_all_of_a_few_draft_tokens_were_accepted():
     runs = [Run(1.0, 0.5, [0], 1, 9, 9, 0)] * 4
     found = alpha_interval(runs)

@@ -28,7 +28,7 @@ from speculative.drafters.trie import merged
 from speculative.testing import TableModel
 from speculative.theory import tree_tokens
 from speculative.tree import depths, of_ranks
-from speculative.tree_size import acceptance_by_rank, acceptance_by_rank_of, best_shape
+from speculative.tree_size import acceptance_by_rank, acceptance_together, added, best_shape
 
 TARGET, DRAFT = TableModel.random(3, seed=1), TableModel.random(3, seed=2)
 GREEDY = Sampling(temperature=0)
@@ -297,16 +297,15 @@ def test_k_children_together_are_accepted_as_often_as_a_tree_of_k(children):
     def planted(shape):
         return target, TreeDrafter(draft, shape, children=children)
 
-    if children == "without":  # what one draw of siblings gives; on average it is the same
-        assert (
-            acceptance_by_rank_of(planted, 3, *where).tolist()
-            == acceptance_by_rank(*planted(widths(3)), *where).tolist()
-        )
+    if children == "without":  # one draw of siblings tells of all numbers of them
+        w = acceptance_by_rank(*planted(widths(3)), *where)
+        np.testing.assert_allclose(added(acceptance_together(planted, 3, *where)), w, atol=1e-15)
         return
-    w = acceptance_by_rank_of(planted, 3, *where)
-    for k in (1, 2, 3):
-        together = acceptance_by_rank(*planted(widths(k)), *where).sum()
-        assert w[:k].sum() == pytest.approx(together, abs=1e-12)
+    for seed in range(6):
+        together = acceptance_together(planted, 3, *where[:3], seed)
+        wanted = [acceptance_by_rank(*planted(widths(k)), *where[:3], seed).sum() for k in (1, 2, 3)]
+        np.testing.assert_allclose(together, wanted, atol=1e-15)
+        assert (added(together) >= 0).all() and added(together).sum() == pytest.approx(max(together))
 
 
 def test_the_best_shape_is_the_best_of_all_small_ones():

@@ -5,7 +5,7 @@ share. Where that cannot be done, the whole text is run again, which is right bu
 has forgotten what was before it, and the state of recurrent layers (Mamba, Qwen3-Next) is that of one position.
 transformers continues such a state by one token, given its position; for several new tokens at once some layers begin
 with an empty state. Rotary positions of the kind "longrope" (Phi) change for all tokens of a text that is longer than
-the context of the first training, so n_ctx ends there.
+the model's original context, so n_ctx ends there.
 Needs transformers 5 or later. Leaves out batches and trees: one text at a time, in one thread.
 Next: llama_cpp_model.py
 """

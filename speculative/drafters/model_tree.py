@@ -86,7 +86,8 @@ class TreeDrafter:
             raise ValueError(f"a tree that grows needs 1 node or more and children='top', got {tree} and {children!r}")
         self.model, self.tree = model, tree if self.grown else check_shape(tree)
         self.rule, self.sampling = RULES[children], sampling
-        self.depends_on_siblings = self.rule is drawn  # the first child's row depends on how many others there are
+        # the row of a first child that is drawn depends on how many others there are
+        self.depends_on_siblings = self.rule is drawn and getattr(sampling, "temperature", 1) != 0
 
     def propose(self, tokens, K, rng):
         """At most K levels; fewer if the model's n_ctx is reached, which may be smaller than the target's."""

@@ -13,7 +13,7 @@ from ..costs import Costs, measure_costs
 from ..sampler import SpeculativeSampler
 from ..theory import acceptance_of, expected_time, overlap, speedup
 from .clock import at_once, race, total
-from .intervals import gain_of, share
+from .intervals import counted_share, gain_of, share
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Forecast:
 
     costs: Costs
     alpha: float  # mean overlap of p and q over the target's own texts ...
-    alpha_low: float  # ... with a 95 % t interval over the texts, see intervals.py
+    alpha_low: float  # ... with a 95 % t interval over the texts, at temperature 0 at least Wilson's: intervals.py
     alpha_high: float
     tokens_per_call: tuple  # [K - 1]: expected for these texts, K = 1 .. most
     expected_speedup: tuple  # [K - 1]: for these texts
@@ -60,7 +60,8 @@ def forecast(target, drafter, prompts, n_tokens, *, sampling, most=8, seed=0, pr
     measure = partial(measure_costs, target, drafter, middle, sampling=sampling, most=most, repeats=25)
     costs = Costs(**keep("costs", lambda: asdict(measure())))
     acceptances, overlaps = ([text[name] for text in texts] for name in ("acceptance", "overlap"))
-    alpha, low, high = share(np.array(overlaps), np.ones(len(overlaps)))
+    counts = n_tokens * np.array(overlaps), np.full(len(overlaps), float(n_tokens))
+    alpha, low, high = (share if getattr(sampling, "temperature", 1) else counted_share)(*counts)
     calls = [sum(expected_time(a, K) for a in acceptances) for K in range(1, most + 1)]
     times = [sum(expected_time(a, K, costs.c, costs.v) for a in acceptances) for K in range(1, most + 1)]
     n, gains = n_tokens * len(texts), [n_tokens * len(texts) / time for time in times]

@@ -5,7 +5,7 @@ independent is too narrow. Speedup, tokens per call and alpha are each a ratio o
 / sum(b). To first order, log r has the error of the mean of a / mean(a) - b / mean(b), and the interval is Student's t
 with n - 1 degrees of freedom for n prompts. For a share the logit takes the place of the logarithm, which keeps the
 interval between 0 and 1. In simulations of 3 to 24 prompts the intervals contain the true value in 93 to 97 % of the
-cases. A single prompt has no interval: None. Where a share is one of counts, its interval is at least Wilson's.
+cases. A single prompt has no interval: None. A share of counts has `counted_share`.
 Next: assisted.py
 """
 
@@ -63,7 +63,7 @@ def counted_share(above, below):
     """As `share`, for counts, and at least Wilson's interval, which takes each of them as independent.
 
     It matters where all prompts have the same share, such as 1: the spread between them is then 0, and yet so few
-    counts do not show that the share is 1.
+    counts do not show that the share is 1. Overlaps between 0 and 1 make it too wide rather than too narrow.
 
     >>> [round(number, 2) for number in counted_share(np.array([5, 5]), np.array([5, 5]))]
     [1.0, 0.72, 1.0]

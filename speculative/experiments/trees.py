@@ -15,7 +15,7 @@ from ..autoregressive import AutoregressiveSampler
 from ..sampler import SpeculativeSampler
 from ..theory import tree_tokens
 from ..tree import best_tree, depth_of, widths
-from ..tree_size import acceptance_by_rank_of
+from ..tree_size import acceptance_together, added
 from .clock import at_once, race, under
 from .intervals import calls_of, gain_of, ratio
 
@@ -38,20 +38,20 @@ def acceptance_table(makers, prompts, n_tokens, *, sampling, seed=0, progress=it
     found = {name: [] for name in makers}
     for i, prompt in enumerate(progress(prompts)):
         ranks = keep(f"acceptance, text {i + 1}", partial(ranks_along, makers, prompt, n_tokens, sampling, seed + i))
-        for name, w in zip(makers, ranks):
-            found[name].append(w)
-    return {name: np.mean(rows, axis=0).tolist() for name, rows in found.items()}
+        for name, together in zip(makers, ranks):
+            found[name].append(together)
+    return {name: added(np.mean(rows, axis=0)).tolist() for name, rows in found.items()}
 
 
 def ranks_along(makers, prompt, n_tokens, sampling, seed):
-    """[n_makers][RANKS]: the acceptance by rank along the target's continuation of a prompt."""
+    """[n_makers][RANKS]: the acceptance of 1, 2, ... candidates along the target's continuation of a prompt."""
     rows, tokens = [], None
     for make in makers.values():
         if tokens is None:
             target, _ = make(widths(RANKS))
             tokens = AutoregressiveSampler(target, sampling=sampling).generate(prompt, n_tokens, seed).tokens.tolist()
-        w = acceptance_by_rank_of(make, RANKS, [*prompt, *tokens], n_tokens, sampling, seed)
-        rows.append(np.pad(w, (0, RANKS))[:RANKS].tolist())
+        together = acceptance_together(make, RANKS, [*prompt, *tokens], n_tokens, sampling, seed).tolist()
+        rows.append((together + [max(together, default=0.0)] * RANKS)[:RANKS])
     return rows
 
 
