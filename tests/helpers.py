@@ -8,6 +8,7 @@ import gpt2np
 from gpt2np import reference
 from gpt2np.params import build_params, param_shapes
 from speculative import Draft, Sampling, sample_token
+from speculative.testing import TableModel
 from speculative.tree import children, depths, path
 
 ROOT = Path(__file__).parent.parent
@@ -69,6 +70,15 @@ def intermediates(module, tokens, params, n_head):
         yield f"h.{i}", x
     yield "ln_f", module.layer_norm(x, **params["ln_f"])
     yield "logits", (reference if module is reference else gpt2np).forward(tokens, params, n_head)
+
+
+class Clearing(TableModel):
+    """A table that empties the list of tokens that it is called with."""
+
+    def __call__(self, tokens, n_last=1):
+        logits = super().__call__(tokens, n_last)
+        tokens.clear()
+        return logits
 
 
 class Uniform:

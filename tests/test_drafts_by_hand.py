@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from helpers import random_gpt2, random_heads
+from helpers import Clearing, random_gpt2, random_heads
 
 from gpt2np import EarlyExit, Heads, HParams
 from speculative import (
@@ -103,12 +103,6 @@ def test_how_a_tree_grows_does_not_depend_on_the_sampling():
 
 
 def test_what_a_draft_model_does_to_its_list_does_not_reach_the_sampling():
-    class Clearing(TableModel):
-        def __call__(self, tokens, n_last=1):
-            logits = super().__call__(tokens, n_last)
-            tokens.clear()
-            return logits
-
     penalty = Sampling(repetition_penalty=2.0)
     drafts = [
         TreeDrafter(model, widths(1, 1), sampling=penalty).propose([0, 1], 2, np.random.default_rng(0))

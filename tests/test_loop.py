@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
+from helpers import Clearing
 from helpers import TreeDrafter as Planted
 
 from speculative import (
@@ -29,12 +30,6 @@ TARGET, DRAFT = TableModel.random(5, seed=1), TableModel.random(5, seed=2)
 
 
 def test_what_a_target_does_to_its_list_does_not_reach_the_sampling():
-    class Clearing(TableModel):
-        def __call__(self, tokens, n_last=1):
-            logits = super().__call__(tokens, n_last)
-            tokens.clear()
-            return logits
-
     sampling = Sampling(repetition_penalty=1.5)
     texts = [
         SpeculativeSampler(target, ModelDrafter(DRAFT), K=3, sampling=sampling).generate([0, 1], 20, 0).tokens.tolist()
