@@ -1,5 +1,6 @@
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -158,6 +159,9 @@ def test_the_wrong_tensor_is_named(folder, change, message):
         ({"model_type": "llama"}, "model_type is 'llama', but GPT-2 has 'gpt2'"),
         ({"layer_norm_epsilon": 1e-6}, "layer_norm_epsilon is 1e-06"),
         ({"scale_attn_by_inverse_layer_idx": True}, "scale_attn_by_inverse_layer_idx is True"),
+        ({"scale_attn_weights": False}, "scale_attn_weights is False"),
+        ({"tie_word_embeddings": False}, "tie_word_embeddings is False, but GPT-2 has True"),
+        ({"add_cross_attention": True}, "add_cross_attention is True, but GPT-2 has False"),
         ({"n_inner": 50}, "n_inner is 50, but GPT-2 has None"),
         ({"n_head": 4}, "n_embd a multiple of n_head"),
         ({"n_layer": "2"}, "expected positive whole numbers"),
@@ -179,6 +183,14 @@ def test_a_config_that_is_not_a_gpt2s_is_refused(folder, change, message):
     with pytest.raises(CheckpointError, match=message) as error:
         gpt2np.load(folder)
     assert str(error.value).isprintable() and len(str(error.value)) <= 500
+
+
+def test_a_model_may_have_more_tokens_than_its_vocabulary(folder):
+    """As one whose embeddings were padded to a round number of rows."""
+    (folder / "config.json").write_text(json.dumps(CONFIG | {"vocab_size": 2064}))
+    save(folder, random_tensors(replace(SHAPE, n_vocab=2064)))
+    model, tokenizer = gpt2np.load(folder)
+    assert model.n_vocab == 2064 and tokenizer.n_vocab == 2048 and model(TOKENS).shape == (1, 2064)
 
 
 @pytest.mark.parametrize(
