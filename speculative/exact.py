@@ -104,6 +104,9 @@ class ExactGenerator(np.random.Generator):
         self.path, self.max_draws = path, max_draws
         self.from_the_start()
 
+    def __reduce__(self):  # of copy.copy, copy.deepcopy and pickle: NumPy's own makes a generator with a fixed seed
+        raise CannotEnumerate("the generator is copied, and a copy cannot be enumerated: draw from rng itself")
+
     def from_the_start(self):
         """This generator, for one more run along the path."""
         self.n_asked = self.n_draws = self.n_questions = 0  # forks, draws, comparisons since the last draw
@@ -227,8 +230,8 @@ def check_numbers(name, *parameters):
 def refused(name):
     def method(self, *arguments, **keywords):
         raise CannotEnumerate(
-            f"rng.{name} has no finite number of outcomes to enumerate: use rng.random(), rng.uniform(), "
-            "rng.integers() or rng.choice() and decide by comparisons"
+            f"rng.{name} cannot be enumerated here: use rng.random(), rng.uniform(), rng.integers() or rng.choice() "
+            "and decide by comparisons"
         )
 
     return method

@@ -60,9 +60,15 @@ class Uniform:
 
     @of_numbers
     def __gt__(self, number):
-        return number == number and not self.is_below(number)  # no number is above NaN
+        return number is not self and number == number and not self.is_below(number)  # no number is above NaN
 
-    __le__, __ge__ = __lt__, __gt__
+    @of_numbers
+    def __le__(self, number):
+        return number is self or self < number
+
+    @of_numbers
+    def __ge__(self, number):
+        return number is self or self > number
 
     @of_numbers
     def __add__(self, number):

@@ -1,5 +1,7 @@
+import copy
 import math
 import operator
+import pickle
 
 import numpy as np
 import pytest
@@ -185,8 +187,22 @@ def test_a_waiting_time_used_as_a_value_or_twice_is_refused(fn):
 
 @pytest.mark.parametrize("name", ["normal", "poisson", "laplace", "shuffle", "permutation", "bytes"])
 def test_draws_that_are_not_enumerated_are_refused(name):
-    with pytest.raises(CannotEnumerate, match=f"rng.{name} has no finite number of outcomes"):
+    with pytest.raises(CannotEnumerate, match=f"rng.{name} cannot be enumerated here"):
         exact_law(lambda rng: getattr(rng, name)(3))
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda rng: pickle.loads(pickle.dumps(rng))])
+def test_a_copy_of_the_generator_is_refused(copied):
+    with pytest.raises(CannotEnumerate, match="the generator is copied"):
+        exact_law(lambda rng: copied(rng).random() < 0.5)
+
+
+def test_a_uniform_number_is_equal_to_itself():
+    def compared(rng):
+        u = rng.random()
+        return [u < u, u > u, u <= u, u >= u, int(np.argmax(np.array([u, u])))]
+
+    assert_distribution(compared, {(False, False, True, True, 0): 1.0})
 
 
 def test_code_with_another_source_of_randomness_is_refused():
