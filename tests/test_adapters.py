@@ -6,6 +6,7 @@ GGUF_FOLDER names the folder that docs/make_gguf.py has written. The other tests
 
 import copy
 import os
+import pickle
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -275,8 +276,13 @@ class Llama:
 
     recurrent = False
 
+    def __reduce__(self):
+        """A deep copy is another engine, which opens the file again."""
+        return Llama, (self.path, len(self.scores), True, False, True)
+
     def __init__(self, path, n_ctx, logits_all, verbose, swa_full):
         assert logits_all and swa_full and not verbose
+        self.path = path
         self.model = random_gpt2(gpt2np.HParams(17, 64, 12, 2, 2), seed=int(path))
         self.kept, self.n_tokens, self.scores = [], 0, np.full((n_ctx or 64, 17), np.nan, np.float32)
         self._ctx = SimpleNamespace(kv_cache_seq_rm=self.remove)
@@ -350,6 +356,36 @@ def test_an_interrupted_evaluation_leaves_nothing_wrong(llama_cpp, monkeypatch):
         target([1, 2, 9, 8])  # 7 is forgotten, and 9 is in its place
     monkeypatch.setattr(llama_cpp, "eval", evaluate)
     np.testing.assert_allclose(target([1, 2, 7, 5]), expected, rtol=0, atol=1e-5)
+
+
+def test_an_interruption_after_the_cut_of_llama_cpp_leaves_nothing_wrong(llama_cpp, monkeypatch):
+    target = LlamaCppModel("0")
+    expected = target([1, 2, 7, 5])
+    target([1, 2, 7])
+    remove = target.llama.remove
+
+    def interrupted(*arguments):
+        remove(*arguments)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(target.llama._ctx, "kv_cache_seq_rm", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        target([1, 9, 8])
+    monkeypatch.setattr(target.llama._ctx, "kv_cache_seq_rm", remove)
+    np.testing.assert_allclose(target([1, 2, 7, 5]), expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+def test_a_copy_knows_what_is_in_its_engine(llama_cpp, copied):
+    """A shallow copy shares the engine, which either may have used last; a deep one has another, which is empty."""
+    target, texts = LlamaCppModel("0"), ([1, 2, 7, 5], [1, 9, 9, 4])
+    expected = [LlamaCppModel("0")(text) for text in texts]
+    target([1, 2, 7])
+    other = copied(target)
+    other([1, 9, 9])
+    for model in (target, other):
+        for text, logits in zip(texts, expected):
+            np.testing.assert_allclose(model(text), logits, rtol=0, atol=1e-5)
 
 
 # ------------------------------------------------------------------------------------------------ the prefix

@@ -37,20 +37,22 @@ class LlamaCppModel:
         )
         self.n_vocab = checked_n_vocab(n_vocab, self.llama.n_vocab())
         self.n_ctx = n_ctx or self.llama.n_ctx()
-        self.cached = []
+        self.cached = []  # one list for this and its shallow copies, which share the engine
 
     def reset(self):
         """Forget the cache."""
-        self.cached = []
+        self.cached.clear()
         self.llama.reset()
 
     def __call__(self, tokens, n_last=1):
-        n_cached, tokens = split(self.cached, tokens, n_last, self.n_ctx)
-        if n_cached < len(self.cached) and not self.llama._ctx.kv_cache_seq_rm(0, n_cached, -1):
+        cached = self.cached[: self.llama.n_tokens]  # of a deep copy, which has an engine of its own, nothing
+        n_cached, tokens = split(cached, tokens, n_last, self.n_ctx)
+        self.cached.clear()  # if the call is interrupted, nothing remains of it
+        if n_cached < len(cached) and not self.llama._ctx.kv_cache_seq_rm(0, n_cached, -1):
             n_cached = 0
         if n_cached == 0:
             self.reset()
-        self.cached, self.llama.n_tokens = [], n_cached  # if the pass is interrupted, nothing remains of it
+        self.llama.n_tokens = n_cached
         self.llama.eval(tokens[n_cached:])
-        self.cached = tokens
+        self.cached[:] = tokens
         return self.llama.scores[len(tokens) - n_last : len(tokens), : self.n_vocab].copy()
