@@ -45,12 +45,13 @@ class EarlyExit:
         h, n_first = self.hparams, self.n_layers
         first, rest = (KVCache(n, h.n_head, h.n_ctx, h.d_head) for n in (n_first, h.n_layer - n_first))
         fresh = {"first": first, "rest": rest, "hidden": np.empty_like(self.hidden), "cached": TokenTree()}
-        return {**vars(self), **fresh, "lock": Lock()}
+        state = {**vars(self), **fresh, "lock": Lock()}
+        del state["early_exit"]  # made anew: if a copy begins with it, it is not there yet
+        return state
 
     def __setstate__(self, state):
         vars(self).update(state)
-        if self.early_exit.whole is not self:  # a shallow copy
-            self.early_exit = FirstLayers(self)
+        self.early_exit = FirstLayers(self)
 
     def __call__(self, tokens, n_last=1, parents=()):
         with self.lock:
@@ -99,6 +100,10 @@ class FirstLayers:
 
     def __init__(self, whole):
         self.whole, self.n_vocab, self.n_ctx = whole, whole.n_vocab, whole.n_ctx
+
+    def __reduce__(self):
+        """A copy is that of a copy of the whole."""
+        return getattr, (self.whole, "early_exit")
 
     def __call__(self, tokens, n_last=1, parents=()):
         with self.whole.lock:

@@ -428,6 +428,19 @@ def test_a_copy_from_another_vocabulary_is_refused(drafter):
 
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda drafter: pickle.loads(pickle.dumps(drafter))])
+def test_an_early_exit_can_be_copied_without_its_whole_model(copied):
+    """A copy that begins with the drafter, or with the exit, meets the whole model before the exit is complete."""
+    whole = EarlyExit(random_gpt2(SHAPE), 1)
+    drafter = EarlyExitDrafter(whole)
+    expected, ours = whole.early_exit([1, 2, 3]), drafter.propose([1, 2, 3], 3, np.random.default_rng(0))
+    first, theirs = copied(whole.early_exit), copied(drafter)
+    assert np.array_equal(first([1, 2, 3]), expected) and first.whole.early_exit is first
+    assert theirs.propose([1, 2, 3], 3, np.random.default_rng(0)).tokens.tolist() == ours.tokens.tolist()
+    target, of_both = copied((whole, drafter))
+    assert of_both.model is target.early_exit and whole.early_exit.whole is whole
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda drafter: pickle.loads(pickle.dumps(drafter))])
 def test_a_noisy_drafter_can_be_copied(copied):
     drafter = NoisyDrafter(TableModel.random(4), 0.2)
     ours, theirs = (some.propose([1], 3, np.random.default_rng(0)) for some in (drafter, copied(drafter)))
