@@ -54,6 +54,39 @@ def generated(verifier=rejection, K=3, rng=5, temperature=1.0, n_tokens=30, **op
 # ------------------------------------------------------------------------------------------------ records
 
 
+class Interrupted(Exception):
+    pass
+
+
+def test_a_round_that_was_interrupted_can_be_added_again():
+    """Wherever `decode` fails, the trace has either the whole round or nothing of it."""
+    halves = {3: b"\xc3", 1: b"\xa9"}  # together one character
+    decode = lambda tokens: b"".join(halves.get(token, b"%d" % token) for token in tokens).decode(errors="replace")  # noqa: E731
+    rounds, n_failed = generated(n_tokens=12).rounds, 0
+    expected = Trace([3, 1], decode)
+    for step in rounds:
+        expected.add(step)
+    for n in range(60):
+        left = [n]
+
+        def failing(tokens):
+            left[0] -= 1  # noqa: B023, used at once
+            if left[0] == 0:  # noqa: B023
+                raise Interrupted
+            return decode(tokens)
+
+        trace = Trace([3, 1], decode)
+        trace.decode = failing
+        for step in rounds:
+            try:
+                trace.add(step)
+            except Interrupted:
+                n_failed += 1
+                trace.add(step)
+        assert trace.rounds == expected.rounds
+    assert n_failed > 50
+
+
 def test_a_record_holds_what_the_round_holds():
     generation = generated()
     trace = Trace.of(generation, words, {"seed": 5})

@@ -52,23 +52,25 @@ class Trace:
         reused = min(n_common(self._cached, called), len(self._tokens) - 1)
         cache = {"reused": reused, "dropped": self._n_slots - reused, "computed": len(called) - reused}
         guesses = guesses_of(step, self.decode)
-        give_texts(guesses, self._held_back, self.decode)
-        self.rounds.append({
+        held_back = list(self._held_back)  # changed here alone until all is known: `decode` may be interrupted
+        give_texts(guesses, held_back, self.decode)
+        record = {
             "at": len(self._tokens),
             "tokens": step.tokens.tolist(),
-            "texts": [readable(token, self._held_back, self.decode) for token in step.tokens.tolist()],
+            "texts": [readable(token, held_back, self.decode) for token in step.tokens.tolist()],
             "origins": step.origins,
             "guesses": guesses,
             "next": next_of(step, self.decode),
             "uniforms": flat(step.uniforms),
             "cache": cache,
             "seconds": step.seconds,
-        })  # fmt: skip
+        }  # fmt: skip
         if step.nodes is not None:  # of a tree, only the accepted branch is of use later
             called = [*self._tokens, *step.tokens[: step.n_accepted].tolist()]
-        self._cached, self._n_slots = called, len(self._tokens) + len(step.drafted)
-        self._tokens = [*self._tokens, *step.tokens.tolist()]
-        return self.rounds[-1]
+        n_slots, tokens = len(self._tokens) + len(step.drafted), [*self._tokens, *step.tokens.tolist()]
+        self._cached, self._n_slots, self._tokens, self._held_back = called, n_slots, tokens, held_back
+        self.rounds += [record]  # no call since the line before, so nothing can come between them
+        return record
 
     @property
     def summary(self):
