@@ -1,5 +1,6 @@
 """Drafts worked out by hand, at the ends of contexts, ranks, floors and pools, where drafters go wrong unseen."""
 
+import copy
 import math
 
 import numpy as np
@@ -220,6 +221,24 @@ def test_the_pool_of_lookahead_keeps_each_once():
     assert drafter.pool == {3: [[5], [4]]}
 
 
+def test_a_lookahead_drafter_that_was_interrupted_starts_again(monkeypatch):
+    """Else the answers would be learned twice, and the levels, then one too many, never dropped again."""
+    target = LastRows(ByPaths(TableModel.random(9)))
+    drafter, texts = LookaheadDrafter(target, W=1, N=2, G=2), ([1, 2, 3], [1, 2, 3, 4])
+    drafter.propose(texts[0], 4, None)
+    target([*texts[0], 5], n_last=2)
+
+    def interrupted(self, answers):
+        self.levels.append(answers)
+        raise KeyboardInterrupt  # before the oldest level is dropped
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(LookaheadDrafter, "learn", interrupted)
+        drafter.propose(texts[1], 4, None)
+    drafts = [some.propose(texts[1], 4, None) for some in (drafter, LookaheadDrafter(target, W=1, N=2, G=2))]
+    assert drafts[0].tokens.tolist() == drafts[1].tokens.tolist() and len(drafter.levels) == 1
+
+
 def test_the_comb_needs_as_many_levels_as_it_has():
     drafter = LookaheadDrafter(LastRows(ByPaths(T3)), W=2, N=3)
     assert drafter.propose([0, 1], 2, None).tokens.tolist() == [1, 0]
@@ -273,6 +292,16 @@ def test_a_suffix_drafter_that_was_interrupted_drafts_what_a_fresh_one_drafts(mo
             drafter.propose(tokens, 4, None).tokens.tolist()
             == SuffixDrafter(3).propose(tokens, 4, None).tokens.tolist()
         )
+
+
+def test_a_copy_of_a_suffix_drafter_and_the_original_extend_texts_of_their_own():
+    text, drafter = [0, 1, 2, 0, 1, 2, 0], SuffixDrafter(3)
+    drafter.propose(text, 4, None)
+    copied = copy.copy(drafter)
+    for some in (drafter, copied, drafter, copied):
+        text = [*text, 1] if some is drafter else text
+        assert some.propose(text, 4, None).tokens.tolist() == SuffixDrafter(3).propose(text, 4, None).tokens.tolist()
+        assert some.known[0].count == SuffixAutomaton(text).count
 
 
 def test_a_shape_in_any_order_is_cut_at_K():

@@ -35,24 +35,27 @@ class LookaheadDrafter:
         if W < 1 or N < 2 or G < 1:
             raise ValueError(f"expected W of 1 or more, N of 2 or more and G of 1 or more, got {W}, {N} and {G}")
         self.target, self.W, self.N, self.G = target, W, N, G
+        self.tokens = []  # of the previous draft
         self.begin([])
 
     def begin(self, tokens):
         """Start a text: one level of tokens from the prompt, an empty pool."""
-        self.tokens, self.pool, self.tips = tokens, {}, None
+        self.pool, self.tips = {}, None
         self.levels = [[tokens[-1 - c % len(tokens)] for c in range(self.W)]] if tokens else []
 
     def propose(self, tokens, K, rng):
         tokens = [int(token) for token in tokens]
-        if tokens[: len(self.tokens)] != self.tokens or not 0 < len(self.tokens) < len(tokens):
+        before, self.tokens = self.tokens, []  # if this is interrupted, the next draft starts again
+        if tokens[: len(before)] != before or not 0 < len(before) < len(tokens):
             self.begin(tokens)
         elif self.tips is not None and len(self.target.best) > max(self.tips) + 1:
             self.learn([self.target.best[tip + 1] for tip in self.tips])
-        self.tokens, self.tips = tokens, None
+        self.tips = None
         found = [sequence[:K] for sequence in reversed(self.pool.get(tokens[-1], []))]
         drafted, parents, _ = merged(found)
         if K >= self.W + len(self.levels) - 1:
             self.tips = self.comb(drafted, parents)
+        self.tokens = tokens
         return one_hot(drafted, self.target.n_vocab, parents)
 
     def comb(self, drafted, parents):

@@ -138,6 +138,10 @@ class SuffixDrafter:
         self.corpus = SuffixAutomaton(int(token) for token in corpus)
         self.known = SuffixAutomaton(), []  # the last text, and its tokens
 
+    def __getstate__(self):
+        """Of a copy: no text, since this one goes on to extend its automaton."""
+        return {**vars(self), "known": (SuffixAutomaton(), [])}
+
     def propose(self, tokens, K, rng):
         tokens = [int(token) for token in tokens]
         (text, known), self.known = self.known, (SuffixAutomaton(), [])  # nothing remains if this is interrupted
