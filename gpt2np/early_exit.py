@@ -55,7 +55,7 @@ class EarlyExit:
 
     def __call__(self, tokens, n_last=1, parents=()):
         with self.lock:
-            wanted = self.run_first(tokens, n_last, parents)
+            wanted, n_last = self.run_first(tokens, n_last, parents)
             begin, end = min(self.rest.length, n_reusable(wanted, n_last, self.params)), len(wanted.tokens)
             self.rest.truncate(begin)
             _, mask = wanted.positions_and_mask(begin)
@@ -65,9 +65,9 @@ class EarlyExit:
             return logits(x, self.params)
 
     def run_first(self, tokens, n_last, parents):
-        """Run the first layers for the tokens that they have not processed yet; returns the TokenTree of all tokens."""
+        """Run the first layers for the tokens that they have not processed; returns all tokens, and n_last (int)."""
         wanted = TokenTree(tokens, parents)
-        check_tokens(wanted, n_last, self.hparams)
+        n_last = check_tokens(wanted, n_last, self.hparams)
         n_prefix, slots = kept_slots(self.cached, self.first.length, wanted)
         slots = slots[: max(0, n_reusable(wanted, 0, self.params) - n_prefix)]
         of_rest = list(takewhile(lambda slot: slot < self.rest.length, slots))
@@ -86,7 +86,7 @@ class EarlyExit:
             blocks = self.params["blocks"][: self.n_layers]
             self.hidden[begin:end] = through(blocks, x, self.hparams.n_head, self.first, mask)
             self.first.length = end  # set last: if the pass is interrupted, this many hidden states are right
-        return wanted
+        return wanted, n_last
 
     def reset(self):
         """Forget the cache."""
@@ -107,5 +107,6 @@ class FirstLayers:
 
     def __call__(self, tokens, n_last=1, parents=()):
         with self.whole.lock:
-            end = len(self.whole.run_first(tokens, n_last, parents).tokens)
+            wanted, n_last = self.whole.run_first(tokens, n_last, parents)
+            end = len(wanted.tokens)
             return logits(self.whole.hidden[end - n_last : end], self.whole.params)

@@ -17,7 +17,7 @@ from .layers import block, layer_norm
 from .matmul import Embedding, beyond_panels, pack, skips_zeros, strategy
 from .memory import keep_freed
 from .threads import Lock, n_threads
-from .token_tree import TokenTree, check_tokens, kept_slots
+from .token_tree import TokenTree, check_tokens, kept_slots, whole_numbers
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def forward(tokens, params, n_head, n_last=None, cache=None, positions=None, mas
     IndexError
         If a token is not in the vocabulary.
     """
-    return logits(hidden_states(tokens, params, n_head, cache, positions, mask, n_last or 0), params)
+    return logits(hidden_states(tokens, params, n_head, cache, positions, mask, *whole_numbers([n_last or 0])), params)
 
 
 def hidden_states(tokens, params, n_head, cache=None, positions=None, mask=None, n_last=0):
@@ -151,7 +151,7 @@ class GPT2:
 
     def __call__(self, tokens, n_last=1, parents=()):
         wanted = TokenTree(tokens, parents)
-        check_tokens(wanted, n_last, self.hparams)
+        n_last = check_tokens(wanted, n_last, self.hparams)
         with self.lock:
             n_prefix, slots = kept_slots(self.cached, self.cache.length, wanted)
             n_cached = min(n_prefix + len(slots), n_reusable(wanted, n_last, self.params))

@@ -117,7 +117,7 @@ def whole_numbers(tokens):
 
 
 def check_tokens(wanted, n_last, hparams):
-    """Raise ValueError unless the model can run this TokenTree."""
+    """n_last as an int, since NumPy's small integers overflow; ValueError unless the model can run this TokenTree."""
     tokens, parents, [n_last] = wanted.tokens, wanted.parents, whole_numbers([n_last])
     if not 1 <= len(tokens) <= hparams.n_ctx:
         raise ValueError(f"expected 1 to n_ctx = {hparams.n_ctx} tokens, got {len(tokens)}")
@@ -133,3 +133,4 @@ def check_tokens(wanted, n_last, hparams):
             f"expected parents of a tree after at least one token of text, each -1 or the index of an earlier token of "
             f"the tree, got {parents} for {len(tokens)} tokens"
         )
+    return n_last

@@ -349,6 +349,30 @@ def test_a_copy_starts_with_an_empty_cache(kind, copied):
     assert np.array_equal(other(tokens, n_last=2), expected) and np.array_equal(model(tokens, n_last=2), expected)
 
 
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda part: pickle.loads(pickle.dumps(part))])
+def test_the_first_layers_can_be_copied_without_the_whole(copied):
+    """As a drafter is that goes to another process: its model refers to the whole, and the whole to it."""
+    part = EarlyExit(random_gpt2(SHAPE), 1).early_exit
+    expected, other = part([1, 2, 3]), copied(part)
+    assert np.array_equal(other([1, 2, 3]), expected) and np.array_equal(part([1, 2, 3]), expected)
+    if other.whole is not part.whole:  # a copy of its own
+        assert other.whole.early_exit is other
+
+
+@pytest.mark.parametrize("n_last", [np.int8(2), np.uint8(2), np.uint64(2), np.array(2, np.uint32)])
+def test_n_last_may_be_of_any_integer_type(n_last):
+    """Those of NumPy keep their size in arithmetic: 150 would not fit int8, and minus 2 is no uint8."""
+    model, tokens = random_gpt2(HParams(n_vocab=53, n_ctx=200, n_embd=21, n_head=3, n_layer=2)), [*range(50)] * 3
+    exit_ = EarlyExit(model, 1)
+    for m in (model, exit_, exit_.early_exit):
+        expected = m(tokens, n_last=2)
+        assert np.array_equal(m(tokens, n_last=n_last), expected)
+        assert len(m(tokens[:9], n_last=n_last)) == 2 and np.array_equal(m(tokens, n_last=2), expected)
+    for end in (9, 150):
+        rows = forward(tokens[:end], model.params, 3, 2)
+        assert np.array_equal(forward(tokens[:end], model.params, 3, n_last), rows)
+
+
 def test_a_call_that_is_refused_leaves_the_model_as_it_was():
     model = random_gpt2(HParams(n_vocab=53, n_ctx=45, n_embd=32, n_head=2, n_layer=1))
     expected = model([1, 2, 3])
