@@ -128,4 +128,4 @@ def collect(prompt: Sequence[int], rounds: Iterable[Round], keep_probs: bool = F
     """
     kept = tuple(r if keep_probs else replace(r, draft_probs=None, target_probs=None) for r in rounds)
     tokens = np.concatenate([np.empty(0, np.int64), *(r.tokens for r in kept)])
-    return Generation(np.asarray(prompt, dtype=np.int64), tokens, kept)
+    return Generation(np.array([*prompt], dtype=np.int64), tokens, kept)

@@ -76,6 +76,14 @@ def test_exactly_n_tokens(sampling):
         assert len(AutoregressiveSampler(TARGET, sampling=sampling).generate([1], n_tokens, 0).tokens) == n_tokens
 
 
+@pytest.mark.parametrize("kind", [bytes, bytearray, tuple, np.array])
+def test_a_prompt_is_any_sequence_of_numbers(kind):
+    sampler = AutoregressiveSampler(TARGET, sampling=GREEDY)
+    generation = sampler.generate(kind([1, 2, 1]), 3)
+    assert generation.prompt.tolist() == [1, 2, 1] and generation.prompt.dtype == np.int64
+    assert generation.tokens.tolist() == sampler.generate([1, 2, 1], 3).tokens.tolist()
+
+
 def test_never_past_n_ctx():
     """Up to the last position of the context and no further, for both models."""
     longest = []
