@@ -244,6 +244,31 @@ def test_a_model_without_a_cache_is_refused(name):
         TransformersModel(transformers.BertForSequenceClassification(config))
 
 
+@pytest.mark.parametrize("name", [pytest.param("transformers", marks=peers)])
+def test_a_model_that_is_no_causal_language_model_is_refused(name):
+    """Bart's encoder reads the whole text, also what follows a row, and runs only in the first call."""
+    transformers = pytest.importorskip(name)
+    layers = {f"{part}_layers": 1 for part in ("encoder", "decoder")}
+    bart = transformers.BartConfig(vocab_size=61, d_model=16, max_position_embeddings=64, **layers)
+    llama = transformers.LlamaConfig(**WIDE, pad_token_id=0)
+    kinds = {
+        "BartForConditionalGeneration": bart,
+        "LlamaModel": llama,  # it has no language model head
+        "LlamaForSequenceClassification": llama,
+    }
+    for kind, config in kinds.items():
+        with pytest.raises(ValueError, match=f"expected a causal language model with a cache, got {kind}"):
+            TransformersModel(getattr(transformers, kind)(config))
+    TransformersModel(transformers.BartForCausalLM(bart))  # its decoder alone is one
+
+
+@pytest.mark.parametrize("name", [pytest.param("Llama", marks=peers)])
+def test_n_last_may_be_a_number_of_numpy(name):
+    """transformers takes what is not an int for the places of the rows."""
+    model = TransformersModel(random_model(name))
+    np.testing.assert_allclose(model([1, 2, 3], n_last=np.int64(2)), model([1, 2, 3], n_last=2), atol=2e-5)
+
+
 @pytest.mark.parametrize("name", [pytest.param("tiny", marks=peers)])
 def test_the_bundled_pair_in_llama_cpp(name):
     pytest.importorskip("llama_cpp")
@@ -392,10 +417,14 @@ def test_a_copy_knows_what_is_in_its_engine(llama_cpp, copied):
 
 
 def test_what_is_kept_of_a_cache():
-    assert split([5, 6, 7, 8], [5, 6, 9], 1, 9) == (2, [5, 6, 9])
-    assert split([5, 6, 7], np.array([5, 6, 7]), 1, 9) == (2, [5, 6, 7])  # the last row is always computed
+    assert split([5, 6, 7, 8], [5, 6, 9], 1, 9) == (2, [5, 6, 9], 1)
+    assert split([5, 6, 7], np.array([5, 6, 7]), 1, 9) == (2, [5, 6, 7], 1)  # the last row is always computed
     assert split([5, 6, 7], [5, 6, 7, 8], 3, 9)[0] == 1
-    assert split([], [1], 1, 1) == (0, [1])
+    assert split([], [1], 1, 1) == (0, [1], 1)
+    assert type(split([], np.uint8([1, 2]), np.uint8(2), 9)[2]) is int
+    for tokens, n_last in (([1.5], 1), (["3"], 1), ([1], 1.0)):
+        with pytest.raises(TypeError):
+            split([], tokens, n_last, 9)
     for tokens, n_last, message in (
         ([], 1, "expected 1 to n_ctx = 4 tokens, got 0"),
         ([1] * 5, 1, "expected 1 to n_ctx = 4 tokens, got 5"),

@@ -45,7 +45,7 @@ class TransformersModel:
     def __init__(self, model, n_vocab=None):
         config, names = model.config.get_text_config(), inspect.signature(model.forward).parameters
         self.cache_name = next((name for name in ("past_key_values", "cache_params") if name in names), None)
-        if self.cache_name is None:
+        if self.cache_name is None or model.config.is_encoder_decoder or not model.can_generate():
             raise ValueError(NO_CACHE.format(type(model).__name__))
         self.model, self.n_ctx, self.n_vocab = model, n_ctx_of(config), checked_n_vocab(n_vocab, config.vocab_size)
         self.is_recurrent = model._is_stateful or "linear" in str(getattr(config, "layer_types", ""))
@@ -63,7 +63,7 @@ class TransformersModel:
     def __call__(self, tokens, n_last=1):
         import torch
 
-        n_cached, tokens = split(self.cached, tokens, n_last, self.n_ctx)
+        n_cached, tokens, n_last = split(self.cached, tokens, n_last, self.n_ctx)
         cache, n_before = self.cache, len(self.cached)
         self.reset()  # if the pass is interrupted, nothing remains of it
         cache, n_cached = self.cropped(cache, n_before, n_cached, len(tokens) - n_cached)
