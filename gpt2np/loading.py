@@ -157,7 +157,10 @@ def download(url, path, check, folder, source):
 
 def check_together(files, arriving, check, *arguments):
     """Unless the files are those of one model, delete those that were downloaded and raise DownloadError."""
-    problem = complaint(check, *arguments)
+    try:
+        problem = complaint(check, *arguments)
+    except OSError as error:  # of a file that was there before: a folder, or not for this user
+        raise DownloadError(f"{error.filename or arriving.parent} cannot be read ({error.strerror or error})") from None
     if problem is None:
         return
     arrived = [path for path in files.values() if path.parent == arriving]
