@@ -146,7 +146,13 @@ def response_to(url, headers):
     import requests  # here, since most runs download nothing and its import takes as long as NumPy's
 
     received = []  # with those of redirects, which requests leaves open if it cannot follow them
-    options = {"stream": True, "timeout": TIMEOUT, "hooks": {"response": lambda one, **_: received.append(one)}}
+
+    def note(one, **_):
+        received.append(one)
+        if one.is_redirect:
+            one.raw.close()  # requests would read its body, of any length, into memory
+
+    options = {"stream": True, "timeout": TIMEOUT, "hooks": {"response": note}}
     try:
         try:
             response = within(PATIENCE, requests.get, url, headers=headers, **options)
