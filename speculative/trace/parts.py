@@ -90,8 +90,9 @@ def uniforms_of(step):
     if step.parents is not None:
         return uniforms_of_tree(step, numbers)
     n_tested = min(step.n_accepted + 1, k)
-    n_decided = len(numbers) - 1 if len(numbers) in (n_tested + 1, k + 1) else min(len(numbers), n_tested)
-    return dict(enumerate(numbers[:n_decided])), numbers[-1] if n_decided < len(numbers) else None
+    fits = len(numbers) in (n_tested + 1, k + 1)
+    n_decided = len(numbers) - 1 if fits else n_tested
+    return dict(enumerate(numbers[:n_decided])), numbers[-1] if fits else None
 
 
 def uniforms_of_tree(step, numbers):
