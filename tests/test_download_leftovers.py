@@ -1,6 +1,7 @@
 """What a download leaves on the disk: nothing if nothing arrived, and no damaged file, even by Windows' rules."""
 
 import errno
+import functools
 import os
 import pathlib
 import threading
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 from file_server import BODY, closing, cut_after, fetch, left_over, partial, redirect, serve, status
 from helpers import ROOT
-from systems import needs_proc
+from systems import needs, needs_proc
 
 import gpt2np
 from gpt2np import CheckpointError, DownloadError, download
@@ -110,3 +111,23 @@ def test_a_file_system_without_locks_is_an_error_and_not_a_wait(system, tmp_path
         monkeypatch.setattr(download, "fcntl", types.SimpleNamespace(flock=no_locks, LOCK_EX=2, LOCK_NB=4))
     with pytest.raises(DownloadError, match=r"124M cannot be written \(Invalid argument: it cannot be locked\)$"):
         gpt2np.load("124M", tmp_path)
+
+
+@needs("deleting a file that is open", os.name != "nt")
+def test_a_lock_whose_file_is_gone_or_another_by_now_is_no_lock(tmp_path, monkeypatch):
+    """The process that had it before deletes it at its end; whoever waited would otherwise hold a lock of nothing."""
+    try_lock, path = download.try_lock, tmp_path / "lock"
+
+    def deleting(another, file):
+        path.unlink()
+        if another:
+            path.touch()
+        return try_lock(file)
+
+    for another in (False, True):
+        monkeypatch.setattr(download, "try_lock", functools.partial(deleting, another))
+        assert download.take_lock(path) is None
+    monkeypatch.setattr(download, "try_lock", try_lock)
+    with download.take_lock(path) as file, path.open("a+b") as second:
+        assert not file.closed and not try_lock(second)
+    assert file.closed
