@@ -30,7 +30,7 @@ from speculative import (
     rejection,
 )
 from speculative.adapters import LlamaCppModel, TransformersModel
-from speculative.adapters.prefix import split
+from speculative.adapters.prefix import checked_n_vocab, split
 from speculative.adapters.transformers_model import NO_LIMIT, n_ctx_of
 from speculative.experiments import calibrate
 from speculative.testing import TableModel, check_language_model
@@ -433,6 +433,13 @@ def test_what_is_kept_of_a_cache():
     ):
         with pytest.raises(ValueError, match=message):
             split([], tokens, n_last, 4)
+
+
+def test_as_many_tokens_as_the_model_has_may_be_used():
+    assert [checked_n_vocab(n, 5) for n in (None, 1, 5)] == [5, 1, 5]
+    for n in (0, 6, -1):
+        with pytest.raises(ValueError, match=f"expected n_vocab from 1 to the model's 5 tokens, got {n}"):
+            checked_n_vocab(n, 5)
 
 
 def test_without_the_engine_the_adapter_says_so(monkeypatch):

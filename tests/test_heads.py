@@ -56,6 +56,14 @@ def test_its_logits_are_the_models_own_to_the_bit(kind):
             heads.head_logits(tokens, [[3]])  # changes no later result
 
 
+def test_reset_reaches_the_model(kind):
+    heads = wrapped(kind)
+    heads([1, 2, 3])
+    assert heads.model.cache.length == 3
+    heads.reset()
+    assert heads.model.cache.length == 0 and len(heads.hidden) == 0
+
+
 def test_a_head_by_its_definition(kind):
     """Against the equations in float64, from the hidden state of the model without a cache."""
     heads, tokens, paths = wrapped(kind), [5, 1, 4, 2, 3], [[7, 8], [9, 7]]
