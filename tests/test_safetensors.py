@@ -121,3 +121,10 @@ def test_a_truncated_file_is_refused(tmp_path, n_bytes):
     (tmp_path / "file").write_bytes(whole[:n_bytes])
     with pytest.raises(CheckpointError, match=re.escape(str(tmp_path / "file"))):
         read_safetensors(tmp_path / "file")
+
+
+def test_the_longest_name_and_the_most_dimensions_that_are_read(tmp_path):
+    """One more of either is refused above."""
+    header = {"x" * 1000: entry("F32", [1] * 8, 0, 4), "empty": entry("I8", [0, 2**58], 4, 4)}
+    read = read_safetensors(write(tmp_path / "file", header, bytes(4)))
+    assert read["x" * 1000].shape == (1,) * 8 and read["empty"].shape == (0, 2**58)

@@ -80,10 +80,18 @@ def test_names_that_are_not_openais_stay():
     assert [*openai_names(tensors)] == ["wte.weight", "global_step", "h.1.ln_1.weight", "model/h0/x/y"]
 
 
-@pytest.mark.parametrize("name", ["model/Adam/wte", "model/x/wte", "Adam/model/wte", "wte"])
+@pytest.mark.parametrize("name", ["model/Adam/wte", "model/x/wte", "Adam/model/wte", "wte", "Adam/h0/ln_1/g", "x/w"])
 def test_the_path_of_another_wte_stays(name):
     tensors = {"model/wte": np.zeros((3, 2)), name: np.ones((3, 2))}
     assert [*openai_names(tensors)] == ["wte.weight", name]
+
+
+@pytest.mark.parametrize(
+    ("shape", "kept"), [((1, 2, 8), (2, 8)), ((2, 2, 8), (2, 2, 8)), ((1, 8), (1, 8)), ((2, 8),) * 2]
+)
+def test_only_a_first_dimension_of_one_is_taken_away(shape, kept):
+    tensors = openai_names({"model/h0/mlp/c_fc/w": np.zeros(shape), "model/h0/ln_1/g": np.zeros((1, 2, 8))})
+    assert [tensor.shape for tensor in tensors.values()] == [kept, (1, 2, 8)]
 
 
 def test_one_parameter_under_two_names_is_refused():
@@ -170,6 +178,41 @@ def test_a_malformed_entry_is_named(checkpoint, entries, message):
     with pytest.raises(CheckpointError, match=message) as error:
         read_tf_checkpoint(checkpoint)
     assert "c.index" in str(error.value)
+
+
+def test_of_a_number_given_twice_the_last_counts(checkpoint):
+    """As protocol buffers have it."""
+    twice = entry(extra=field(1, 3))  # the type: float32, then int32
+    write_index(checkpoint.with_suffix(".index"), [HEADER, (b"x", twice)])
+    read = read_tf_checkpoint(checkpoint)["x"]
+    assert read.tolist() == np.array([1.5, -2], "<f4").view("<i4").tolist() and read.dtype == np.int32
+
+
+def test_fields_of_every_kind_are_passed_over(checkpoint):
+    """As a later version may add them; 15 is the number of none."""
+    kinds = {0: varint(2**40), 1: b"\xff" * 8, 2: varint(3) + b"abc", 5: b"\xff" * 4}
+    extra = b"".join(varint(15 * 8 + kind) + value for kind, value in kinds.items())
+    write_index(checkpoint.with_suffix(".index"), [HEADER, (b"x", extra + entry(extra=extra))])
+    assert read_tf_checkpoint(checkpoint)["x"].tolist() == [1.5, -2]
+
+
+@pytest.mark.parametrize("at", range(-5, 0))
+def test_a_block_without_its_checksum_is_refused(checkpoint, at):
+    """The type of compression is part of what is checked."""
+    data = bytearray(block([HEADER, (b"x", entry())]))
+    data[at] ^= 1
+    checkpoint.with_suffix(".index").write_bytes(with_block(bytes(data)))
+    with pytest.raises(CheckpointError, match="the block at byte 0 does not have its checksum"):
+        read_tf_checkpoint(checkpoint)
+
+
+@pytest.mark.parametrize("content", [b"", b"\0\0\0", struct.pack("<I", 1), b"entries." + struct.pack("<I", 3)])
+def test_a_block_without_room_for_its_restarts_is_refused(checkpoint, content):
+    """Otherwise it would be read as one without entries."""
+    data = content + b"\0"
+    checkpoint.with_suffix(".index").write_bytes(with_block(data + struct.pack("<I", masked_crc32c(data))))
+    with pytest.raises(CheckpointError, match=rf"c\.index: the block at byte 0 has {len(content)} bytes, too few for"):
+        read_table(checkpoint.with_suffix(".index"))
 
 
 def test_compression_is_refused(checkpoint):
