@@ -1,5 +1,6 @@
 """The graders, on what students write: right answers pass in any style, and the mistakes in wrong ones are named."""
 
+import functools
 import importlib
 import signal
 import threading
@@ -115,6 +116,7 @@ def proposed_cell(page):
     ("answer", "message"),
     [
         (verifiers.plain, None),
+        (functools.partial(verifiers.plain), None),
         (verifiers.WRONG["accepts all"][0], "you accept every draft token"),
         (lambda draft, rows, rng: speculative.rejection(draft, rows, rng), "write the rule yourself: {'rejection'}"),
     ],

@@ -1,4 +1,6 @@
-"""The checks in notebooks 11 to 14: what they say to wrong answers, and that other ways to be right pass."""
+"""The checks in notebooks 11 to 14, and other kinds of functions in all: what they say, and what passes."""
+
+import functools
 
 import numpy as np
 import pytest
@@ -455,3 +457,51 @@ def test_recyclers(mistake, message, check, solution):
     check_recycler(recycler(right))
     with pytest.raises(AssertionError, match=message):
         check_recycler(recycler(right, **mistake))
+
+
+# ------------------------------------------------------------------------------------------------ all of them
+
+
+class Called:
+    """An object that is called, in place of a function."""
+
+    def __init__(self, fn):
+        self.fn = fn
+
+    def __call__(self, *given):
+        return self.fn(*given)
+
+
+@pytest.mark.parametrize("wrapped", [functools.partial, functools.cache, Called])
+@pytest.mark.parametrize(
+    ("number", "name", "check_name"),
+    [
+        ("06", "my_expected_tokens", "check_expected_tokens"),
+        ("14", "most_texts", "check_most_texts"),
+    ],
+)
+def test_answers_that_are_no_plain_functions(number, name, check_name, wrapped, check, solution):
+    check(number, check_name)(wrapped(solution(number, name)))
+
+
+@pytest.mark.parametrize("wrapped", [lambda fn: fn, functools.partial, functools.cache])
+def test_names_of_the_library_are_seen_in_them(wrapped, check):
+    with pytest.raises(AssertionError, match="comes with the library; if it is your own, rename it"):
+        check("06", "check_best_K")(wrapped(lambda alpha, c, v: speculative.theory.best_K(alpha, c, v)))
+
+
+def test_a_helper_named_path(check):
+    def path(parents, node):
+        return [] if node < 0 else [*path(parents, parents[node]), node]
+
+    own = {"path": path, "np": np}
+    exec(
+        "def my_mask(parents, n_text):\n"
+        "    mask = np.tri(len(parents), n_text + len(parents), n_text - len(parents), dtype=bool)\n"
+        "    mask[:, :n_text] = True\n"
+        "    for node in range(len(parents)):\n"
+        "        mask[node, n_text:] = [other in path(parents, node) for other in range(len(parents))]\n"
+        "    return mask",
+        own,
+    )
+    check("11", "check_my_mask")(own["my_mask"])
