@@ -500,8 +500,150 @@ def test_a_helper_named_path(check):
         "    mask = np.tri(len(parents), n_text + len(parents), n_text - len(parents), dtype=bool)\n"
         "    mask[:, :n_text] = True\n"
         "    for node in range(len(parents)):\n"
-        "        mask[node, n_text:] = [other in path(parents, node) for other in range(len(parents))]\n"
+        "        seen = path(parents, node)\n"
+        "        mask[node, n_text:] = np.isin(np.arange(len(parents)), seen)\n"
         "    return mask",
         own,
     )
     check("11", "check_my_mask")(own["my_mask"])
+
+
+def nothing(*_):
+    """An answer without a return."""
+
+
+@pytest.mark.parametrize(
+    ("number", "name", "others"),
+    [
+        ("04", "check_top_p", ()), ("04", "check_draw", ()), ("06", "check_best_K", ()), ("06", "check_alpha", ()),
+        ("07", "check_mixed", ()), ("08", "check_draw", ()), ("08", "check_distribution", ()),
+        ("11", "check_without_replacement", ("def in_turn",)), ("11", "check_most_valuable", ()),
+        ("14", "check_most_texts", ()), ("14", "check_audit", ("def verify_batch",)),
+    ],
+)  # fmt: skip
+def test_answers_without_a_return(number, name, others, check):
+    with pytest.raises(AssertionError, match="nothing came back: is a return missing"):
+        check(number, name, *others)(nothing)
+
+
+# ------------------------------------------------------------------------------------------------ 04 to 07
+
+
+def test_a_draw_may_work_in_place(check, solution):
+    draw, right = check("04", "check_draw"), solution("04", "my_draw")
+
+    def in_place(probs, u):
+        for i in range(1, len(probs)):
+            probs[i] += probs[i - 1]
+        return int(np.searchsorted(probs, u * probs[-1], side="right"))
+
+    draw(in_place)
+    for wrong in (lambda probs, u: [right(probs, u)], lambda probs, u: float(right(probs, u))):
+        with pytest.raises(AssertionError, match="one token id, a whole number"):
+            draw(wrong)
+
+
+def test_an_epsilon_in_a_softmax(check):
+    def with_epsilon(logits, temperature):
+        if temperature == 0:
+            return np.eye(len(logits))[np.argmax(logits)]
+        e = np.exp((logits - logits.max()).astype(np.float64) / temperature)
+        return e / (e.sum() + 1e-8)
+
+    with pytest.raises(AssertionError, match="add no epsilon"):
+        check("04", "check_probs")(with_epsilon)
+
+
+def tokens_of(alpha, K):
+    return sum(alpha**i for i in range(K + 1))
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (lambda a, c, v: max(range(len(v)), key=lambda K: tokens_of(a, K) / v[K]), "each guess costs c"),
+        (lambda a, c, v: max(range(len(v)), key=lambda K: tokens_of(a, K) / (v[K] + c)), "each guess costs c"),
+        (lambda a, c, v: max(tokens_of(a, K) / (K * c + v[K]) for K in range(len(v))), "and not the speedup"),
+    ],
+)
+def test_wrong_numbers_of_guesses(answer, message, check):
+    with pytest.raises(AssertionError, match=message):
+        check("06", "check_best_K")(answer)
+
+
+def test_a_log_without_a_test(check, solution):
+    alpha, right = check("06", "check_alpha"), solution("06", "my_alpha")
+    for wrong in (lambda r: right(r) if r else 0.0, lambda r: sum(n for _, n in r) / sum(min(k, n + 1) for k, n in r)):
+        with pytest.raises(AssertionError, match="if nothing was tested the answer is nan"):
+            alpha(wrong)
+
+
+@pytest.mark.parametrize(
+    ("earlier", "shift", "message"),
+    [(1, 0, "copy what followed the token, not the token itself"), (0, 1, "the last one itself does not count")],
+)
+def test_wrong_copies(earlier, shift, message, check):
+    def copied(tokens, K, n_vocab):
+        found = [i for i in range(len(tokens) - earlier) if tokens[i] == tokens[-1]]
+        guesses = np.array(tokens[found[-1] + shift :][:K] if found else [], dtype=np.int64)
+        return speculative.Draft(guesses, np.eye(n_vocab)[guesses])
+
+    with pytest.raises(AssertionError, match=message):
+        check("07", "check_copy")(copied)
+
+
+# ------------------------------------------------------------------------------------------------ 11 to 14
+
+
+def uniform_in_the_end(q, k, rng):
+    """The second token is drawn from all that are left alike, and not from its row."""
+    found, left = [], q.copy()
+    while len(found) < k and left.any():
+        row = left / left.sum()
+        token = speculative.sample_token(row if not found else (row > 0) / (row > 0).sum(), rng)
+        found.append((token, row))
+        left[token] = 0
+    return found
+
+
+def test_siblings_that_are_drawn_from_another_row(check):
+    siblings = check("11", "check_without_replacement", "def in_turn")
+    with pytest.raises(AssertionError, match="drawing the second from another row than it reports"):
+        siblings(uniform_in_the_end)
+    with pytest.raises(AssertionError, match="draw with the rng that is passed in"):
+        siblings(lambda q, k, rng: drawn_in_turn(q, k, np.random.default_rng(0)))
+
+
+def test_the_text_is_no_node(check, solution):
+    right = solution("11", "most_valuable")
+    with pytest.raises(AssertionError, match="the text is no node"):
+        check("11", "check_most_valuable")(lambda n, w: [(), *right(n - 1, w)])
+
+
+@pytest.mark.parametrize(("tree", "message"), [(False, "None: a draft without tokens"), (True, "the draft is a tree")])
+def test_drafts_of_another_form(tree, message, check, solution):
+    recycler = check("12", "check_recycler")
+
+    class Wrong(solution("12", "Recycler")):
+        def propose(self, tokens, K, rng):
+            draft = super().propose(tokens, K, rng)
+            return speculative.Draft(draft.tokens, draft.probs) if tree else draft if len(draft.tokens) else None
+
+    with pytest.raises(AssertionError, match=message):
+        recycler(Wrong)
+
+
+def test_a_table_that_is_a_list(check_bigram, solution):
+    right = solution("13", "bigram_from_rows")
+    check_bigram(lambda last, p, n_vocab: right(last, p, n_vocab).tolist())
+
+
+def test_sums_and_means_exchanged(check):
+    with pytest.raises(AssertionError, match="add up over the vocabulary, average over positions"):
+        check("13", "check_my_alpha")(lambda p, q: np.minimum(p, q).sum(axis=0).mean())
+
+
+def test_bytes_on_the_wrong_side(check):
+    with pytest.raises(AssertionError) as error:
+        check("14", "check_most_texts")(lambda F, B, width, K: int(2 * F / (width * B) // (K + 1)))
+    assert "this is m*" not in str(error.value)
