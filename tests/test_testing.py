@@ -452,6 +452,14 @@ def test_a_sampler_in_another_style_passes():
     check_sampler(Mine)
 
 
+def test_a_decorated_sampler_that_takes_no_stop_tokens_passes():
+    class Decorated(Mine):
+        def generate(self, *given, **options):
+            return Mine.generate(self, *given, **options)
+
+    check_sampler(Decorated)
+
+
 def test_a_sampler_that_reckons_with_k_guesses_is_caught():
     class ReckonsWithK(Mine):
         def n_rows(self, k, draft, context):

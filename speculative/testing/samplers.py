@@ -145,12 +145,8 @@ def check_distribution(sampler, always_accepting, target, other, sampling, case)
 def check_stop(make, target, drafter):
     """With a stop token the text is the same up to the first one, and ends there."""
     sampler = made(make, target, drafter, 1, Sampling())
-    try:
-        parameters = inspect.signature(sampler.generate).parameters.values()
-    except (TypeError, ValueError):
+    if not takes_stop_tokens(sampler, target):
         return
-    if not any(parameter.name == "stop_tokens" or parameter.kind == parameter.VAR_KEYWORD for parameter in parameters):
-        return  # it does not take stop tokens
     for seed, K in itertools.product(range(20), (1, 3)):
         sampler = made(make, target, drafter, K, Sampling())
         whole = generated(sampler, target, list(PROMPT), 9, np.random.default_rng(seed))
@@ -166,6 +162,23 @@ def check_stop(make, target, drafter):
                 "drop those after the first",
                 f"  without a stop token the text is {whole}; with stop token 1 it is {wanted}, yours is {tokens}",
             )
+
+
+def takes_stop_tokens(sampler, target):
+    """Whether generate has a parameter stop_tokens, or passes it on with **options to a function that has one."""
+    try:
+        parameters = inspect.signature(sampler.generate).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    if any(parameter.name == "stop_tokens" for parameter in parameters):
+        return True
+    if not any(parameter.kind == parameter.VAR_KEYWORD for parameter in parameters):
+        return False
+    try:
+        generated(sampler, target, list(PROMPT), 0, np.random.default_rng(0), stop_tokens=[1])
+    except AssertionError as error:
+        return "unexpected keyword argument 'stop_tokens'" not in str(error)
+    return True
 
 
 def tell_what_is_given_away(make, target):
