@@ -148,3 +148,17 @@ def test_there_are_docstring_examples():
 @pytest.mark.parametrize("package", PACKAGES)
 def test_every_public_name_has_a_docstring(package):
     assert [name for name in package.__all__ if not (getattr(package, name).__doc__ or "").strip()] == []
+
+
+def test_what_five_tokens_cost_is_what_was_measured():
+    """Notebook 06 on docs/measurements.md: the strategy "panels" on processors with AVX-512, for 355M."""
+    page = PAGES["docs/measurements.md"]
+    bench = re.search(
+        r"^355M, random weights.*?^panels +\d+ +[\d.]+ ± [\d.]+ ms +[\d.]+ +((?:[\d.]+ +)+)", page, re.M | re.S
+    )
+    kernels = re.findall(r"^SkylakeX +\d+  panels \* +[\d.]+ ms +[\d.]+ +([\d.]+)", page, re.M)
+    earlier = re.findall(r"gave V\(5\) / V\(1\) = ([\d.]+)", page)
+    measured = [float(ratio) for ratio in (bench[1].split()[3], *kernels, *earlier)]
+    assert len(measured) == 4
+    notebook = (ROOT / "notebooks" / "06_why_it_is_fast.ipynb").read_text(encoding="utf-8")
+    assert f"five tokens cost {min(measured):.1f} to {max(measured):.1f} times as much as one" in notebook
