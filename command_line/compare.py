@@ -99,8 +99,12 @@ def outcome(tokens, rounds, view, trace, target, drafts):
 
 
 def warm_up(sampler, tokens, n_tokens, rng, models):
-    """Generate a few tokens before the clock starts, to bring the weights into memory and start the threads."""
-    sampler.generate(tokens[:1], min(n_tokens, 8), rng)
+    """Generate a few tokens before the clock starts, to bring the weights into memory and start the threads.
+
+    They follow another token than the prompt's first: a drafter that learns from a text, such as `RecyclingDrafter`,
+    would otherwise take a prompt that goes on like these tokens for the same text, and keep what it learned from them.
+    """
+    sampler.generate([(tokens[0] + 1) % sampler.target.n_vocab], min(n_tokens, 8), rng)
     for model in models:
         model.reset()
 

@@ -21,7 +21,18 @@ from command_line.commands import BENCH, COMMANDS, COMMON, COMPARISON
 from command_line.options import NAMES, Options
 from command_line.registry import DRAFTERS, RULES
 from command_line.verdicts import best_of
-from speculative import Generation, Round, theory, trace
+from speculative import (
+    Generation,
+    Recycling,
+    RecyclingDrafter,
+    Round,
+    Sampling,
+    SpeculativeSampler,
+    best_tree,
+    theory,
+    trace,
+)
+from speculative.drafters.recycling import WEIGHTS as RECYCLED
 
 FEW = ("--n_tokens_to_generate", "12")
 load = lru_cache(gpt2np.load)
@@ -650,3 +661,15 @@ def test_bench_measures_each_strategy(tmp_path):
 def test_bench_refuses_what_it_cannot_measure(arguments, message):
     result = run_here("bench", *arguments)
     assert result.returncode == 2 and message in result.stderr and result.stderr.count("\n") == 1
+
+
+def test_what_a_drafter_learns_while_a_comparison_warms_up_is_not_in_its_counts():
+    """The prompt goes on as the target does after its first token, and so as the tokens of a warm-up might."""
+    prompt = "Once upon a time a man who had a daughter, and had a daughter, and a daughter, who was a daughter, and"
+    found = run_here("--prompt", prompt, "--drafter", "recycling", "--n_tokens_to_generate", "40", "--json")
+    target, tokenizer = gpt2np.load("tiny-target")
+    recycling, tree = Recycling(target), best_tree(16, RECYCLED, 3)
+    sampler = SpeculativeSampler(recycling, RecyclingDrafter(recycling, tree), K=3, sampling=Sampling(0))
+    stats = sampler.generate(tokenizer.encode(prompt), 40, 0).stats
+    counts = json.loads(found.stdout)["speculative"]
+    assert (counts["drafted"], counts["accepted"]) == (stats.drafted, stats.accepted)
