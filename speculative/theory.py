@@ -123,6 +123,7 @@ def estimate_alpha(n_accepted, n_rejected):
         alpha = n_accepted / n
         middle, spread = alpha + z**2 / (2 * n), z * np.sqrt(alpha * (1 - alpha) / n + z**2 / (4 * n**2))
         low, high = (middle - spread) / (1 + z**2 / n), (middle + spread) / (1 + z**2 / n)
+        low, high = np.maximum(low, 0), np.minimum(high, 1)  # rounding may go beyond: -1e-17 would be printed as -0.00
     return plain(alpha), plain(np.where(n > 0, low, 0.0)), plain(np.where(n > 0, high, 1.0))
 
 
