@@ -67,7 +67,8 @@ def drafters(report):
     blocks.append(f"""\
 alpha     accepted / (accepted + rejected) draft tokens, over all K tried; c: time to draft a token over a plain step
 best K    the fastest of the K tried, and so its speedup looks a little too good
-interval  {over(report["settings"]["n_prompts"])}; of alpha at least Wilson's over the tokens
+interval  {over(report["settings"]["n_prompts"])}; of alpha at least Wilson's over the tokens tested with
+          one K, on average, and none where tokens were drafted for one prompt alone
 """)
     return "\n".join(blocks)
 

@@ -166,6 +166,13 @@ def test_alpha_is_not_certain_where_all_of_a_few_draft_tokens_were_accepted():
     assert found["alpha"] == found["alpha_high"] == 1 and found["alpha_low"] == estimate_alpha(36, 0)[1] < 0.95
 
 
+def test_the_same_tests_with_several_draft_lengths_count_once():
+    """The target drafts for itself, one token a text: two different tokens are tested, each with four lengths."""
+    entries = {"itself": (TARGET, ModelDrafter(TARGET, sampling=GREEDY))}
+    (row,) = compare_drafters(TARGET, entries, [[0], [1]], 2, sampling=GREEDY, lengths=(1, 2, 4, 8))
+    assert (row["alpha"], row["alpha_high"]) == (1, 1) and row["alpha_low"] == pytest.approx(estimate_alpha(2, 0)[1])
+
+
 def test_in_a_race_everyone_runs_on_every_prompt_with_the_same_seeds():
     samplers = {"alone": AutoregressiveSampler(TARGET), "short": SpeculativeSampler(TARGET, ModelDrafter(DRAFT), K=1)}
     seen = []

@@ -49,7 +49,7 @@ def compare_drafters(
         best = total(results[name, K])
         rows.append({
             "drafter": name,
-            **alpha_interval([total(runs) for runs in zip(*(results[name, K] for K in lengths))]),
+            **alpha_interval([total(runs) for runs in zip(*(results[name, K] for K in lengths))], len(lengths)),
             "c": best.draft_seconds / best.drafted / step if best.drafted else None,
             "K": K,
             "tokens_per_call": best.tokens_per_call,
@@ -59,7 +59,13 @@ def compare_drafters(
     return rows
 
 
-def alpha_interval(runs):
-    """alpha, alpha_low and alpha_high of a Run for each prompt."""
-    accepted, rejected = (np.array([getattr(run, what) for run in runs]) for what in ("accepted", "rejected"))
+def alpha_interval(runs, n_lengths=1):
+    """alpha, alpha_low and alpha_high of a Run for each prompt, each the total over so many draft lengths.
+
+    The lengths continue the same prompts with the same seeds, at temperature 0 by the same tokens: a test that is made
+    again with each length counts once, not as several independent ones.
+    """
+    accepted, rejected = (
+        np.array([getattr(run, what) for run in runs]) / n_lengths for what in ("accepted", "rejected")
+    )
     return dict(zip(("alpha", "alpha_low", "alpha_high"), counted_share(accepted, accepted + rejected)))
