@@ -213,3 +213,46 @@ def test_a_page_of_a_plain_generation(chromium, tmp_path):
         opened.goto((tmp_path / "t.html").as_uri())
         assert opened.locator(".round .plain").count() == 5 and wrong == []
         assert "A plain step: nothing was drafted." in opened.locator("#panel").inner_text()
+
+
+def shown_for(chromium, folder, trace):
+    """A page that is open; the caller closes it."""
+    (folder / "t.html").write_text(page(trace), encoding="utf-8")
+    view = chromium.new_page()
+    view.on("pageerror", lambda error: pytest.fail(str(error)))
+    view.goto((folder / "t.html").as_uri())
+    return view
+
+
+def test_the_bonus_of_a_tree_does_not_say_that_all_of_it_was_accepted(chromium, tmp_path):
+    target, draft = TableModel.random(3, seed=1), TableModel.random(3, seed=2)
+    drafter = TreeDrafter(draft, [-1, -1, 0], "without")
+    sampler = speculative.SpeculativeSampler(speculative.ByPaths(target), drafter, K=3)
+    trace = Trace.of(sampler.generate([0], 40, 7, keep_probs=True), about={"verifier": "rejection"})
+    number = next(
+        i for i, r in enumerate(trace.rounds) if r["origins"][-1] == "bonus" and len(r["guesses"]) > len(r["tokens"]) - 1
+    )
+    with shown_for(chromium, tmp_path, trace) as view:
+        view.evaluate(f"showRound({number}, rounds[{number}].guesses.length)")
+        said = view.locator("#panel .why").inner_text()
+    assert said.startswith("The bonus: nothing was drafted after the last accepted token, and")
+
+
+def test_block_verification_tests_the_tokens_that_it_drops_too(chromium, tmp_path):
+    target, draft = TableModel.random(5, seed=1), TableModel.random(5, seed=2)
+    sampler = speculative.SpeculativeSampler(target, speculative.ModelDrafter(draft), K=3, verifier=speculative.block)
+    trace = Trace.of(sampler.generate([0], 40, 7, keep_probs=True), about={"verifier": "block"})
+    number, line = next(
+        (n, i) for n, r in enumerate(trace.rounds) for i, g in enumerate(r["guesses"]) if g["decision"] == "dropped"
+    )
+    with shown_for(chromium, tmp_path, trace) as view:
+        view.evaluate(f"showRound({number}, {line})")
+        said = view.locator("#panel .why").inner_text()
+    assert said.startswith("Dropped: all prefixes of the draft were tested,") and "not tested" not in said
+
+
+def test_without_a_draft_there_is_no_share(chromium, tmp_path):
+    trace = Trace.of(speculative.AutoregressiveSampler(TableModel.random(5, seed=1)).generate([0], 3, 0))
+    with shown_for(chromium, tmp_path, trace) as view:
+        tiles = view.locator("#tiles").inner_text()
+    assert "nothing was drafted" in tiles and "0 of 0" not in tiles and "%" not in tiles

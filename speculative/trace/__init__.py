@@ -19,7 +19,7 @@ holds what its author added: names of models, the acceptance rule, the seed. Eac
         "token", "text"
         "parent"    in a tree alone: the index, in this list, of the draft token that this one follows; -1 for the text
         "decision"  "accepted"; "rejected"; or "dropped": not tested, after a rejection or on a branch that was not
-                    taken, or after the end of the text
+                    taken, or after the end of the text; the rule block tests the tokens after a rejection, too
         "u"         the uniform number that decided on it; null if the rule drew none for it
         "p", "q"    the probabilities of the token under target and draft; p of a younger sibling in a tree is that
                     under the residual which the rejection of its elder siblings leaves
