@@ -23,7 +23,7 @@ from .models import load, n_ctx_of
 from .page_parts import busy
 from .passes import hand_over, summary, times
 from .texts import PROMPT_LENGTH
-from .views import show
+from .views import counted, show
 
 SMALL = 50_000_000  # parameters
 SHAPES = {
@@ -129,11 +129,13 @@ threads  the most that a product of a few rows uses; panels, rows and eights use
 """)
     if found := report.get("generation"):
         head = f"{found['target']} with {found['draft']}, K = {found['K']}, greedy, "
-        blocks.append(f"{head}{found['n_prompts']} times {found['n_tokens']} tokens\n\n{generation_lines(found)}\n")
+        head += f"{counted(found['n_prompts'], 'time')} {counted(found['n_tokens'], 'token')}"
+        blocks.append(f"{head}\n\n{generation_lines(found)}\n")
         if found["parameters"] < SMALL:
             blocks.append("For so small a model much of a pass of transformers is Python's own time, not arithmetic.")
         blocks.append(
-            f"of a text: the least and the greatest speedup of a single text; PyTorch had {found['threads']} threads\n"
+            "of a text: the least and the greatest speedup of a single text; "
+            f"PyTorch had {counted(found['threads'], 'thread')}\n"
         )
     return "\n".join(blocks)
 

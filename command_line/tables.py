@@ -12,7 +12,7 @@ from .page_parts import described_rule, heads, interval, number, over, where
 from .registry import RULES
 from .tree_table import tree_table  # noqa: F401
 from .verdicts import does_it_pay, warning
-from .views import costs_line, described, tree_line
+from .views import costs_line, counted, described, tree_line
 
 
 def calibrate(report):
@@ -130,7 +130,7 @@ def gamma_table(report):
         ("95 % interval", ">15"), ("alpha", ">8", "of the row alone"), ("c", ">7"),
         ("in time", ">13", "speedup, theory"), ("in calls", ">10"),
     )  # fmt: skip
-    blocks = [f"{heads(report)}\n{report['n_prompts']} prompts, {report['n_tokens']} tokens each\n"]
+    blocks = [f"{heads(report)}\n{counted(report['n_prompts'], 'prompt')}, {report['n_tokens']} tokens each\n"]
     for name, found in report["temperatures"].items():
         cells = [
             [
@@ -167,15 +167,24 @@ def alpha_table(report):
             [row[0]["drafter"], *chain(*map(alpha_cells, row))] for row in zip(*(t["rows"] for t in tables.values()))
         ]
         repeated = chain(*([f"{table['repetition']:.0%}", "", "", ""] for table in tables.values()))
-        head = f"target  {described(found['target'])}; {found['n_prompts']} texts of {found['n_tokens']} tokens"
+        texts, tokens = counted(found["n_prompts"], "text"), counted(found["n_tokens"], "token")
+        head = f"target  {described(found['target'])}; {texts} of {tokens}"
         blocks.append(f"{head}\n{Columns(*columns).page([*rows, ['repetition', *repeated]])}\n")
     blocks.append(f"""\
 alpha       the mean of sum min(p, q) along the target's own text, over the places where the drafter drafts a token
 drafts      the share of the places where it does
-interval    {over(found["n_prompts"]).replace("prompts", "texts")}; at temperature 0 at least Wilson's over the places
+interval    {over_texts(found["n_prompts"])}
 repetition  the share of the text's 4-grams that occurred earlier in it
 """)
     return "\n".join(blocks)
+
+
+def over_texts(n_texts):
+    """What an interval of alpha is: a drafter that copies may draft in some of the texts only."""
+    if n_texts == 1:
+        return "none: there is one text"
+    texts = f"95 %, Student's t over those of the {n_texts} texts in which it drafts, and none over a single one;"
+    return f"{texts}\n            at temperature 0 at least Wilson's over the places"
 
 
 def alpha_cells(row):
@@ -201,7 +210,7 @@ def compare_sizes(report):
                 f"{row['tokens_per_call']:.2f}",
             ])  # fmt: skip
             first = ["", "", ""]
-    return f"""{report["n_prompts"]} prompts, {report["n_tokens"]} tokens each; {described_rule(report)}
+    return f"""{counted(report["n_prompts"], "prompt")}, {report["n_tokens"]} tokens each; {described_rule(report)}
 {where(report)}
 
 {table.page(rows)}

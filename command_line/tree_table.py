@@ -7,7 +7,7 @@ from itertools import accumulate
 
 from .columns import Columns
 from .page_parts import interval, over, where
-from .views import described
+from .views import counted, described
 
 CHOICES = (1, 2, 3, 4, 6, 8)
 
@@ -25,7 +25,7 @@ def tree_table(report):
     for name in dict.fromkeys(row["drafter"] for row in report["rows"]):
         rows = [row for row in report["rows"] if row["drafter"] == name]
         blocks.append(f"{name}\n{table.page([row_cells(row) for row in rows])}\n\n{verdict(rows)}\n")
-    texts = f"{report['n_prompts']} prompts, {report['n_tokens']} tokens each"
+    texts = f"{counted(report['n_prompts'], 'prompt')}, {report['n_tokens']} tokens each"
     same = ": every text should be the same as the target's own" if report["temperature"] == 0 else ""
     return f"""target  {described(report["target"])}; temperature {report["temperature"]}; {texts}
 {where(report)}
@@ -54,8 +54,7 @@ def row_cells(row):
 
 def in_words(row):
     speed, calls = f"{row['speedup']:.2f}", f"{row['tokens_per_call']:.2f}"
-    nodes = f"{row['nodes']} node{'s' if row['nodes'] > 1 else ''}"
-    return f"{nodes}: {speed} times as fast as the target alone, with {calls} tokens per call"
+    return f"{counted(row['nodes'])}: {speed} times as fast as the target alone, with {calls} tokens per call"
 
 
 def verdict(rows):

@@ -85,7 +85,7 @@ class TextView:
         if not self.by_round:
             self.show(self.decoder.flush(), "plain")
         speed = f"{result['tokens_per_second']:.1f} tokens per second"
-        print(f"\n{len(result['tokens'])} tokens in {result['seconds']:.2f} s, {speed}")
+        print(f"\n{counted(len(result['tokens']), 'token')} in {result['seconds']:.2f} s, {speed}")
 
     def summary(self, report, timings):
         ordinary, result = report["autoregressive"], report["speculative"]
@@ -119,7 +119,7 @@ def print_trace(trace):
     print(f"{legend(coloured)}\n\n{colour(text, 'prompt') if coloured else text}")
     for number, record in enumerate(trace.rounds, 1):
         print(f"{number:4}  {round_line(record, coloured)}")
-    print(f"\ntarget calls  {counts['target_calls']} for {counts['n_tokens']} tokens, ", end="")
+    print(f"\ntarget calls  {counts['target_calls']} for {counted(counts['n_tokens'], 'token')}, ", end="")
     print_acceptance(counts)
 
 
@@ -156,7 +156,7 @@ def counted(n, what="node"):
 def compared(ordinary, other):
     """Whether two lists of tokens are the same, in words."""
     if ordinary == other:
-        return f"yes, all {len(ordinary)} tokens"
+        return f"yes, all {len(ordinary)} tokens" if len(ordinary) != 1 else "yes, the one token"
     n_same = n_common(ordinary, other)
     return f"no, they differ from token {n_same + 1} of {len(ordinary)} on"
 

@@ -230,7 +230,9 @@ def test_the_bonus_of_a_tree_does_not_say_that_all_of_it_was_accepted(chromium, 
     sampler = speculative.SpeculativeSampler(speculative.ByPaths(target), drafter, K=3)
     trace = Trace.of(sampler.generate([0], 40, 7, keep_probs=True), about={"verifier": "rejection"})
     number = next(
-        i for i, r in enumerate(trace.rounds) if r["origins"][-1] == "bonus" and len(r["guesses"]) > len(r["tokens"]) - 1
+        i
+        for i, r in enumerate(trace.rounds)
+        if r["origins"][-1] == "bonus" and len(r["guesses"]) > len(r["tokens"]) - 1
     )
     with shown_for(chromium, tmp_path, trace) as view:
         view.evaluate(f"showRound({number}, rounds[{number}].guesses.length)")

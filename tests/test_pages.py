@@ -8,6 +8,7 @@ from command_line.best_k import suggestion
 from command_line.method_table import half_widths, method_table
 from command_line.tree_table import row_cells, tree_table, verdict
 from command_line.verdicts import does_it_pay
+from command_line.views import compared
 from speculative.generation import Generation, Round
 
 
@@ -197,3 +198,20 @@ def test_a_v_below_one_is_noise_in_a_suggestion():
     plain, some = [a_round(0, 0, 2, accepted=0)] * 6, [a_round(2, 1.2, 1, accepted=1)] * 6
     found = suggestion(Generation(nothing, nothing, plain), Generation(nothing, nothing, some))
     assert found["best_K_from"]["v"] == {"3": 0.5} and found["best_K"] == 1
+
+
+def alphas(n_texts, n_tokens):
+    found = {"target": {"name": "t"}, "n_prompts": n_texts, "n_tokens": n_tokens, "temperatures": {}}
+    return tables.alpha_table({"machine": "any", "targets": {"t": found}})
+
+
+def test_one_is_not_a_plural():
+    assert compared([5], [5]) == "yes, the one token" and compared([5, 6], [5, 6]) == "yes, all 2 tokens"
+    report = {"target": {"name": "t"}, "machine": "any", "n_prompts": 1, "n_tokens": 9, "temperature": 1}
+    assert "; 1 prompt, 9 tokens each" in tree_table({**report, "rows": [CHAIN, TREE], "acceptance": {}})
+    assert "; 1 text of 1 token\n" in alphas(1, 1) and "; 3 texts of 9 tokens\n" in alphas(3, 9)
+
+
+def test_the_interval_of_alpha_is_that_of_the_texts_with_a_draft():
+    assert "interval    none: there is one text\n" in alphas(1, 9) and "Wilson" not in alphas(1, 9)
+    assert "Student's t over those of the 3 texts in which it drafts, and none over a single one;" in alphas(3, 9)
