@@ -2,9 +2,8 @@
 
     asked(call, what, where, arguments)   call(); an error in it is reported together with the case
     Sources()                             which other sources of random numbers were used
-    names_in(fn)                          the names in the graded code
     note(text), Progress(what, n)         messages that are not failures
-Next: cases.py
+Next: names.py
 """
 
 import contextlib
@@ -234,14 +233,6 @@ UNKNOWN_SOURCE = (
     "uses another source of randomness than rng (np.random, random, torch.rand, a generator of its own), or keeps "
     "something between calls: the same draws of rng gave another result in a second call; " + ONE_SEED
 )
-
-
-def names_in(fn):
-    """The names that a function uses, and its own; also of a cached or partial one, and of an object that is called."""
-    while inner := getattr(fn, "__wrapped__", None) or getattr(fn, "func", None):
-        fn = inner
-    code = getattr(fn, "__code__", None) or getattr(type(fn).__call__, "__code__", None)
-    return {getattr(fn, "__name__", type(fn).__name__), *(code.co_names if code else ())}
 
 
 def note(text):
