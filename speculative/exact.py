@@ -126,14 +126,17 @@ class ExactGenerator(np.random.Generator):
         if self.n_draws > self.max_draws or (self.n_draws > FEW_DRAWS and self.reached() < IMPROBABLE):
             raise CannotEnumerate(ENDLESS.format(n=self.n_draws))
 
-    def fork(self, probs):
-        """The index (int) of the outcome taken here, given the probabilities of all; those with 0 are never taken."""
+    def asked(self):
+        """Count a comparison; CannotEnumerate if there are so many that it looks like an endless loop."""
         self.n_questions += 1
         if self.n_questions > MOST_QUESTIONS * self.n_numbers:
             raise CannotEnumerate(
                 f"one draw is compared more than {MOST_QUESTIONS * self.n_numbers} times, which looks like an endless "
                 "loop around a number that does not change: draw inside the loop"
             )
+
+    def fork(self, probs):
+        """The index (int) of the outcome taken here, given the probabilities of all; those with 0 are never taken."""
         possible = [i for i, probability in enumerate(probs) if probability > 0]
         if len(possible) == 1:
             return possible[0]

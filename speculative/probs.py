@@ -141,8 +141,8 @@ def sample_token(probs, rng):
     if hasattr(rng, "draw"):
         return rng.draw(probs)
     cdf = np.cumsum(probs)
-    last = np.searchsorted(cdf, cdf[-1])  # of positive probability; guards against a random() rounded up to 1
-    return int(min(np.searchsorted(cdf, rng.random() * cdf[-1], side="right"), last))
+    last = cdf.searchsorted(cdf[-1])  # of positive probability; guards against a random() rounded up to 1
+    return int(min(cdf.searchsorted(rng.random() * cdf[-1], side="right"), last))
 
 
 def sample_distinct(probs, k, rng):

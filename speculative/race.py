@@ -61,7 +61,7 @@ class Waiting:
         number = float(number)
         if self.is_log and abs(number) != 1:
             self.as_value()
-        if number == 0 or math.isinf(number):
+        if number == 0 or not math.isfinite(number):
             return self.sign * number
         return self.with_rate(self.log_rate - (0 if self.is_log else math.log(abs(number))), math.copysign(1, number))
 
@@ -72,7 +72,7 @@ class Waiting:
         number = float(number)
         if not self.is_log:
             self.as_value()
-        return number if math.isinf(number) else self.with_rate(self.log_rate - self.sign * number)
+        return self.with_rate(self.log_rate - self.sign * number) if math.isfinite(number) else number
 
     def __sub__(self, number):
         return self + -float(number)

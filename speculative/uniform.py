@@ -19,7 +19,7 @@ class CannotEnumerate(TypeError):
 
 def of_numbers(operator):
     """The operator for numbers; for an array, NumPy applies it to each element."""
-    return lambda self, other: NotImplemented if np.ndim(other) else operator(self, other)
+    return lambda self, other: NotImplemented if getattr(other, "ndim", 0) else operator(self, other)
 
 
 class Uniform:
@@ -38,11 +38,15 @@ class Uniform:
         threshold, (low, high) = self.inverse(as_number(number)), self.interval
         if math.isnan(threshold):
             return False
-        at = min(max(threshold, low), high)
-        at = low if at - low < ROUNDING else high if high - at < ROUNDING else at
-        is_above = self.rng.fork([(at - low) / (high - low), (high - at) / (high - low)])  # whether u >= at
-        self.interval[:] = (at, high) if is_above else (low, at)
-        return bool(is_above) != self.rising
+        self.rng.asked()
+        if threshold - low < ROUNDING:
+            is_above = True  # u >= threshold
+        elif high - threshold < ROUNDING:
+            is_above = False
+        else:
+            is_above = bool(self.rng.fork([(threshold - low) / (high - low), (high - threshold) / (high - low)]))
+            self.interval[:] = (threshold, high) if is_above else (low, threshold)
+        return is_above != self.rising
 
     def then(self, function, inverse, rising=True):
         """function(value), for an invertible function, increasing or decreasing."""

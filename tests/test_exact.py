@@ -178,6 +178,8 @@ def test_a_continuous_draw_used_as_a_value_is_refused(fn):
         lambda rng: [np.argmin(E / [1, 2, 3]) for E in [rng.exponential(size=3)] for _ in range(2)],
         lambda rng: rng.exponential() < rng.gumbel(),
         lambda rng: (lambda E: E < 2 * E)(rng.exponential()),
+        lambda rng: np.argmin(rng.exponential(size=2) / [1, math.nan]),
+        lambda rng: np.argmax(rng.gumbel(size=2) + [1, math.nan]),
     ],
 )
 def test_a_waiting_time_used_as_a_value_or_twice_is_refused(fn):
