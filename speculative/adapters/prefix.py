@@ -14,21 +14,20 @@ from ..timing import n_common
 
 
 def split(cached, tokens, n_last, n_ctx):
-    """(number of cached tokens to keep, tokens as a list of int, n_last as an int); the rest, n_last tokens or more, is
-    to be run.
+    """(number of cached tokens to keep, tokens as a list of int); the rest, n_last tokens at least, is to be run.
 
     ValueError unless there are 1 to n_ctx tokens and n_last is from 1 to their number; TypeError unless all are whole
     numbers.
 
     >>> split([5, 6, 7, 8], [5, 6, 9], 1, 1024)
-    (2, [5, 6, 9], 1)
+    (2, [5, 6, 9])
     """
     tokens, n_last = [operator.index(token) for token in tokens], operator.index(n_last)
     if not 1 <= len(tokens) <= n_ctx:
         raise ValueError(f"expected 1 to n_ctx = {n_ctx} tokens, got {len(tokens)}")
     if not 1 <= n_last <= len(tokens):
         raise ValueError(f"expected n_last from 1 to the number of tokens, {len(tokens)}, got {n_last}")
-    return min(n_common(cached, tokens), len(tokens) - n_last), tokens, n_last
+    return min(n_common(cached, tokens), len(tokens) - n_last), tokens
 
 
 def checked_n_vocab(n_vocab, n_of_model):

@@ -63,7 +63,7 @@ class TransformersModel:
     def __call__(self, tokens, n_last=1):
         import torch
 
-        n_cached, tokens, n_last = split(self.cached, tokens, n_last, self.n_ctx)
+        (n_cached, tokens), n_last = split(self.cached, tokens, n_last, self.n_ctx), int(n_last)
         cache, n_before = self.cache, len(self.cached)
         self.reset()  # if the pass is interrupted, nothing remains of it
         cache, n_cached = self.cropped(cache, n_before, n_cached, len(tokens) - n_cached)
