@@ -37,7 +37,7 @@ def read_safetensors(path):
         If the file is not a well-formed safetensors file; the message names the file and the tensor.
     """
     size = Path(path).stat().st_size
-    file = np.memmap(path, mode="r") if size else np.empty(0, np.uint8)
+    file = np.memmap(path, mode="r") if size else np.fromfile(path, np.uint8)  # 0 is also a folder's size on Windows
     if size < 8:
         raise CheckpointError(f"{path} has {size} bytes, too few for a safetensors file: get the file again")
     n_header = int(file[:8].view("<u8")[0])
