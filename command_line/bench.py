@@ -1,7 +1,7 @@
 """`python main.py bench`: how long a forward pass takes for 1 to 9 tokens, against the limit of the memory.
 
 The limit is the fastest time in which all weights were read once in the same run: a bare matrix-vector product with
-each, or a pass for one token. The strategies are those of gpt2np/matmul.py, and two for comparison: "plain", the
+each, or a pass for one token. The strategies are those of gpt2np/kernels/matmul.py, and two for comparison: "plain", an
 ordinary `x @ w` with the weights as they are in the file, and, if it is installed, "transformers", PyTorch on the same
 weights. The passes take turns, several times, so a machine that slows down slows all of them. The page shows medians,
 and half the distance between the quartiles.
@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 
 import gpt2np
-from gpt2np import matmul
-from gpt2np.model_files import find_on_disk
-from gpt2np.params import build_params, param_shapes
+from gpt2np.files.model_files import find_on_disk
+from gpt2np.files.params import build_params, param_shapes
+from gpt2np.kernels import matmul
 
 from .columns import Columns
 from .files import deliver

@@ -6,7 +6,7 @@ Next: measure.py
 from dataclasses import asdict, dataclass
 from time import perf_counter
 
-from gpt2np import matmul
+from gpt2np.kernels import matmul
 from speculative import AutoregressiveSampler, Generation, SpeculativeSampler, Timed, collect
 from speculative.checks import check_request
 from speculative.trace import Trace

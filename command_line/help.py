@@ -99,7 +99,7 @@ These commands take the options above, except --prompt, --stop, --show, --trace 
                                    is installed, transformers
 
 --sizes M,M                the models to time; a size that is not on disk gets random weights of its shape (124M,355M)
---strategies S,S           panels, rows, eights, plain, transformers; see gpt2np/matmul.py (all available)
+--strategies S,S           panels, rows, eights, plain, transformers; see gpt2np/kernels/matmul.py (all available)
 --rows N, --context N, --prompt_tokens N, --repeats N
                            passes for up to 9 tokens, 100 tokens before them, a prompt of 512, each 7 times
 with transformers, also whole texts by both libraries: --draft_model_size, --target_model_size (the bundled pair),

@@ -6,7 +6,7 @@ Next: texts.py
 from dataclasses import asdict
 
 import speculative
-from speculative import tree_size
+from speculative.measuring import tree_size
 from speculative.tree import depth_of
 
 from .registry import RULES

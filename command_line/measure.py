@@ -7,22 +7,14 @@ Next: tables.py
 from dataclasses import asdict, replace
 
 from speculative import NoisyDrafter, OracleDrafter
-from speculative import experiments as library
+from speculative import measuring as library
 from speculative.drafters.model_tree import RULES as TREE_RULES
 
 from .builders import Context
 from .lengths import draft_length, drafter_of, nodes_of
 from .models import load
 from .registry import DRAFTERS, RULES, fitting
-from .texts import (
-    N_AHEAD,
-    beginning,
-    check_prompts,
-    dialogue_prompts,
-    held_out_prompts,
-    prompts_of,
-    repeating_prompts,
-)
+from .texts import N_AHEAD, beginning, check_prompts, dialogue_prompts, held_out_prompts, prompts_of, repeating_prompts
 
 
 def calibrate(request, parts):

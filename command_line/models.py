@@ -7,8 +7,8 @@ from pathlib import Path
 from time import perf_counter
 
 import gpt2np
-from gpt2np.loading import find_folder, read_tokenizer
-from gpt2np.model_files import SIZES, SOURCES, WEIGHTS, files_of, find_on_disk
+from gpt2np.files.loading import find_folder, read_tokenizer
+from gpt2np.files.model_files import SIZES, SOURCES, WEIGHTS, files_of, find_on_disk
 
 
 def check_models(option, names, request):

@@ -10,8 +10,8 @@ from math import inf
 from pathlib import Path
 from sys import float_info
 
-from gpt2np import matmul
-from gpt2np.model_files import SOURCES
+from gpt2np.files.model_files import SOURCES
+from gpt2np.kernels import matmul
 from speculative import Sampling, StopText, best_tree, widths
 from speculative.drafters.model_tree import RULES as TREE_RULES
 

@@ -9,10 +9,10 @@ from time import perf_counter, sleep
 import numpy as np
 
 import gpt2np
-from gpt2np import matmul
 from gpt2np.cache import KVCache
+from gpt2np.kernels import matmul
+from gpt2np.kernels.threads import n_threads, share
 from gpt2np.model import packed
-from gpt2np.threads import n_threads, share
 
 from .views import progress
 

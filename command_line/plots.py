@@ -7,7 +7,7 @@ from itertools import cycle
 from pathlib import Path
 
 from .files import replacing
-from .plot_parts import (
+from .plot_parts import (  # fmt: skip
     BLUE,
     COLOURS,
     GREY,
@@ -22,7 +22,7 @@ from .plot_parts import (
     one_panel,
     plt,
     spread,
-)  # fmt: skip
+)
 
 STYLE = {
     "font.size": 10,

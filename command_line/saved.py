@@ -20,7 +20,7 @@ from tqdm import tqdm
 
 import gpt2np
 import speculative
-from gpt2np import matmul
+from gpt2np.kernels import matmul
 from speculative.trace.terminal import visible
 
 from .files import digest, read_text, replacing

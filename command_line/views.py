@@ -11,8 +11,8 @@ from tqdm import tqdm
 
 import gpt2np
 from gpt2np.tokenizer import END_OF_TEXT
-from speculative.timing import n_common
 from speculative.trace.terminal import colour, legend, round_line, visible
+from speculative.tree import n_common
 
 from .best_k import suggestion_line
 from .registry import RULES

@@ -17,14 +17,7 @@ from statistics import median
 from time import perf_counter
 
 import gpt2np
-from speculative import (
-    AutoregressiveSampler,
-    ModelDrafter,
-    Sampling,
-    SpeculativeSampler,
-    exact_match,
-    rejection,
-)
+from speculative import AutoregressiveSampler, ModelDrafter, Sampling, SpeculativeSampler, exact_match, rejection
 
 K, N_TOKENS = 3, 120
 N_CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
@@ -113,7 +106,7 @@ def speed(gguf, target="tiny-target", draft="tiny-draft", n_tokens=N_TOKENS, rep
     import torch
     import transformers
 
-    from gpt2np.loading import find_folder
+    from gpt2np.files.loading import find_folder
     from speculative.adapters import TransformersModel
 
     n_tokens, repeats, greedy = int(n_tokens), int(repeats), Sampling(0)

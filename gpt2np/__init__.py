@@ -1,9 +1,9 @@
 """GPT-2 from scratch in NumPy: forward pass, KV cache, tokenizer, weight files. Start reading at reference.py."""
 
 from .early_exit import EarlyExit
-from .errors import CheckpointError, DownloadError
+from .files.errors import CheckpointError, DownloadError
+from .files.loading import load
 from .heads import Heads, load_heads
-from .loading import load
 from .model import GPT2, HParams, forward
 from .tokenizer import StreamDecoder, Tokenizer
 

@@ -3,14 +3,15 @@
 Attention is the only layer that looks at other tokens, and all it needs of them is k and v. Generating n tokens one by
 one takes 1 + 2 + ... + n token passes without a cache and n with one. The arrays are allocated once, for the whole
 context, so appending copies nothing. To forget tokens is to reduce a length: what lies beyond it is overwritten later.
-Leaves out: which tokens these are; token_tree.py compares them and finds what to keep.
-Next: token_tree.py
+So no caller ever manages the cache: `kept_slots` compares what is cached with what is wanted, text or tree.
 """
+
+import operator
 
 import numpy as np
 
-from .matmul import PIECE, padded, round_up
-from .memory import aligned_zeros
+from .kernels.matmul import PIECE, padded, round_up
+from .kernels.memory import aligned_zeros
 
 
 class KVCache:
@@ -44,7 +45,7 @@ class LayerCache:
 
     keys [n_head, d_head, n_columns] are transposed. Each row of values [n_head, n_columns, d_head + 1] ends in a 1, so
     that one product gives both the weighted sum of the values and the sum of the weights. Both are padded, see
-    matmul.py.
+    kernels/matmul.py.
     """
 
     def __init__(self, cache, n_head, n_ctx, d_head, dtype):
@@ -64,3 +65,119 @@ class LayerCache:
         self.values[:, n_past:n_seq, d_head] = 1
         n = padded(n_seq, self.n_columns, strategy)
         return n_past, self.keys[..., :n], self.values[:, :n]
+
+
+class TokenTree:
+    """Tokens, of which the last len(parents) form a tree after the rest.
+
+    Parameters
+    ----------
+    tokens : list of int
+    parents : list of int
+        For each token of the tree the one that it follows: parents[i] < i in the tree, or -1 for the end of the text.
+
+    Both are copied, and may be arrays or tensors. ValueError unless they are whole numbers.
+    """
+
+    def __init__(self, tokens=(), parents=()):
+        self.tokens, self.parents = whole_numbers(tokens), whole_numbers(parents)
+        self.n_text = len(self.tokens) - len(self.parents)
+
+    def parent_slot(self, slot):
+        """The slot of the token that the one in this slot follows; -1 for the first."""
+        if slot < self.n_text:
+            return slot - 1
+        parent = self.parents[slot - self.n_text]
+        return self.n_text + parent if parent >= 0 else self.n_text - 1
+
+    def positions_and_mask(self, begin):
+        """For the tokens from slot `begin` on: their positions [n_new], and the mask [n_new, n_tokens] of attention.
+
+        (None, None) if there is no tree: `forward` then takes the tokens as a text.
+        """
+        if not self.parents:
+            return None, None
+        n = len(self.tokens)
+        positions, seen = np.arange(n), np.tri(n, dtype=bool)
+        for slot in range(self.n_text, n):
+            parent = self.parent_slot(slot)
+            positions[slot] = positions[parent] + 1
+            seen[slot, self.n_text :] = seen[parent, self.n_text :]
+            seen[slot, slot] = True
+        return positions[begin:], np.where(seen[begin:], np.float32(0), np.float32(-np.inf))
+
+
+def kept_slots(cached, n_valid, wanted):
+    """Which slots of a cache the wanted tokens can use: (n, slots).
+
+    The first n tokens are in the first n slots; the tokens after them are in these slots, in order, and those that are
+    not listed are not cached.
+
+    Parameters
+    ----------
+    cached : TokenTree
+        What was run last; the cache has its first n_valid tokens.
+    n_valid : int
+    wanted : TokenTree
+
+    Examples
+    --------
+    The text 5, 6, and after it the alternatives 7 and 8, with 9 after 8. Then the text continues with 8, 9, 4:
+
+    >>> cached = TokenTree([5, 6, 7, 8, 9], parents=[-1, -1, 1])
+    >>> kept_slots(cached, 5, TokenTree([5, 6, 8, 9, 4]))
+    (2, [3, 4])
+    """
+    n = min(cached.n_text, wanted.n_text, n_valid)
+    n = common_prefix(cached.tokens[:n], wanted.tokens[:n])
+    if n == n_valid or n < min(cached.n_text, wanted.n_text):
+        return n, []
+    slot_of = {(cached.tokens[slot], cached.parent_slot(slot)): slot for slot in range(n, n_valid)}
+    slots = []
+    for slot in range(n, len(wanted.tokens)):
+        parent = wanted.parent_slot(slot)
+        found = slot_of.get((wanted.tokens[slot], parent if parent < n else slots[parent - n]))
+        if found is None:
+            break
+        slots.append(found)
+    return n, slots
+
+
+def common_prefix(a, b):
+    """The length of the common prefix of two lists.
+
+    >>> common_prefix([5, 6, 7], [5, 6, 8, 9])
+    2
+    """
+    n = min(len(a), len(b))
+    if a[:n] == b[:n]:
+        return n
+    return next(i for i in range(n) if a[i] != b[i])
+
+
+def whole_numbers(tokens):
+    """A list of int with the elements of a list, an array or a tensor. A tensor's elements are views, not numbers."""
+    try:
+        return list(map(operator.index, tokens.tolist() if hasattr(tokens, "tolist") else tokens))
+    except TypeError:
+        raise ValueError("expected whole numbers as tokens, parents and n_last: encode the text first") from None
+
+
+def check_tokens(wanted, n_last, hparams):
+    """n_last as an int, since NumPy's small integers overflow; ValueError unless the model can run this TokenTree."""
+    tokens, parents, [n_last] = wanted.tokens, wanted.parents, whole_numbers([n_last])
+    if not 1 <= len(tokens) <= hparams.n_ctx:
+        raise ValueError(f"expected 1 to n_ctx = {hparams.n_ctx} tokens, got {len(tokens)}")
+    if not 1 <= n_last <= len(tokens):
+        raise ValueError(f"expected n_last from 1 to the number of tokens, {len(tokens)}, got {n_last}")
+    if min(tokens) < 0 or max(tokens) >= hparams.n_vocab:
+        raise ValueError(
+            f"expected token ids from 0 to {hparams.n_vocab - 1}, got {min(tokens)} to {max(tokens)}: "
+            "encode the text with this model's tokenizer"
+        )
+    if len(parents) >= len(tokens) or any(not -1 <= parent < i for i, parent in enumerate(parents)):
+        raise ValueError(
+            f"expected parents of a tree after at least one token of text, each -1 or the index of an earlier token of "
+            f"the tree, got {parents} for {len(tokens)} tokens"
+        )
+    return n_last

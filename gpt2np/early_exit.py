@@ -4,17 +4,15 @@ The hidden state after the first layers is kept for every token, along with thei
 called first, the part or the whole, runs the first layers. The whole model continues from the kept hidden states
 through the other layers.
 Source: Elhoushi et al., LayerSkip, arXiv:2404.16710, section 4.3 (reusing the cache).
-Next: heads.py
 """
 
 from itertools import takewhile
 
 import numpy as np
 
-from .cache import KVCache
+from .cache import KVCache, TokenTree, check_tokens, kept_slots
+from .kernels.threads import Lock
 from .model import logits, n_reusable, through
-from .threads import Lock
-from .token_tree import TokenTree, check_tokens, kept_slots
 
 
 class EarlyExit:

@@ -14,7 +14,6 @@ first head sees it, and the second also the token that the first has proposed.
 Here h is the result of the final norm without its gain and bias; these are applied to y instead. The heads are trained
 with the model frozen (tiny/train_heads.py). Leaves out: which tokens to propose (speculative/drafters/heads.py).
 Sources: Cai et al. (Medusa), arXiv:2401.10774, section 2.1.1; Ankner et al. (Hydra), arXiv:2402.05109, section 3.
-Next: tokenizer.py
 """
 
 import re
@@ -22,11 +21,11 @@ from pathlib import Path
 
 import numpy as np
 
-from .errors import CheckpointError
+from .cache import TokenTree, kept_slots
+from .files.errors import CheckpointError
+from .files.safetensors import read_safetensors
+from .kernels.threads import Lock
 from .layers import layer_norm
-from .safetensors import read_safetensors
-from .threads import Lock
-from .token_tree import TokenTree, kept_slots
 
 KINDS = {"hydra": ("a", "w", "accepted"), "medusa": ("w", "b", "accepted")}  # what a head has
 FOLDERS = {"tiny-target": Path(__file__).parent / "tiny" / "tiny-heads"}

@@ -10,16 +10,15 @@ of `attend`. There are six differences, each marked in the code by its number:
        mask gives the padding columns weight 0.
     4. A column of ones. Every row of the values ends in a 1, so that one product gives both the weighted sum of the
        values and the sum of the weights: the numerator and the denominator of the softmax.
-    5. Trees. With a mask, a token may attend to tokens between which others lie that it does not see (token_tree.py).
+    5. Trees. With a mask, a token may attend to tokens between which others lie that it does not see (cache.py).
     6. Last rows. Of most tokens of a prompt, the last block has to give nothing but keys and values: nobody asks for
        the logits that follow them.
 
-With 3. to 5., and packed weights (matmul.py), a row's result is bitwise identical whatever other rows are computed
-with it (batch-invariant). Where it pays, as for a prompt, several threads share the work (threads.py).
+With 3. to 5., and packed weights (kernels/), a row's result is bitwise identical whatever other rows are computed
+with it (batch-invariant). Where it pays, as for a prompt, several threads share the work (kernels/threads.py).
 Leaves out: dropout, and everything else that only training needs.
 
 Shapes: n_new tokens are computed now, n_past are in the cache, n_seq = n_past + n_new; n_last rows are asked for.
-Next: cache.py
 """
 
 import math
@@ -28,8 +27,8 @@ from functools import lru_cache
 import numpy as np
 
 from .cache import KVCache
-from .matmul import padded, product, skips_zeros, strategy_of
-from .threads import MANY, in_parts
+from .kernels.matmul import padded, product, skips_zeros, strategy_of
+from .kernels.threads import MANY, in_parts
 
 LONG = 384  # tokens; from here on, attention takes a prompt in halves
 GELU_SCALE = math.sqrt(2 / math.pi)
@@ -60,7 +59,7 @@ def layer_norm(x, g, b, eps=1e-5):
 
 
 def linear(x, w, b):
-    """x @ w + b; in a loaded model, w is packed (matmul.py)."""
+    """x @ w + b; in a loaded model, w is packed (kernels/matmul.py)."""
     y = x @ w  # [n_new, n_in] -> [n_new, n_out]
     y += b
     return y

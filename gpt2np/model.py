@@ -3,8 +3,7 @@
 `forward` is the whole network as a function of its parameters (and of an explicit cache, if one is given).
 `GPT2` is what samplers call: tokens in, logits out. It compares the tokens with those in its cache, keeps what both
 have in common, and runs the rest. So no caller has to roll back the cache: different tokens do it.
-Leaves out: text (tokenizer.py), files (loading.py), and the choice of a token from the logits (speculative/probs.py).
-Next: matmul.py
+Leaves out: text (tokenizer.py), files (files/), and the choice of a token from the logits (speculative/probs.py).
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -12,12 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .cache import KVCache
+from .cache import KVCache, TokenTree, check_tokens, kept_slots, whole_numbers
+from .kernels.matmul import Embedding, beyond_panels, pack, skips_zeros, strategy
+from .kernels.memory import keep_freed
+from .kernels.threads import Lock, n_threads
 from .layers import block, layer_norm
-from .matmul import Embedding, beyond_panels, pack, skips_zeros, strategy
-from .memory import keep_freed
-from .threads import Lock, n_threads
-from .token_tree import TokenTree, check_tokens, kept_slots, whole_numbers
 
 
 @dataclass(frozen=True)
@@ -43,7 +41,7 @@ def forward(tokens, params, n_head, n_last=None, cache=None, positions=None, mas
     tokens : list of int
         The whole sequence; with a cache, only the tokens that follow the cached ones.
     params : dict
-        The parameter tree, see params.py.
+        The parameter tree, see files/params.py.
     n_head : int
     n_last : int, optional
         The attention and the MLP of the last block, and the vocabulary projection, are computed for this many rows
@@ -104,14 +102,14 @@ class GPT2:
     """A language model: `model(tokens, n_last=1, parents=()) -> logits [n_last, n_vocab]` float32.
 
     Row i predicts the token after tokens[len(tokens) - n_last + i]. With `parents` the last tokens are a tree
-    (token_tree.py), and the row of each is bitwise identical to that of a text with the path to it. The result depends
+    (cache.py), and the row of each is bitwise identical to that of a text with the path to it. The result depends
     on the tokens alone; the cache only saves time, for what they share with those of the previous call. Threads may
     share a model: its calls run one at a time. Do not fork a process during a call.
 
     Parameters
     ----------
     params : dict
-        The parameter tree, see params.py. The model packs copies of the matrices (matmul.py), and shares the rest.
+        The parameter tree, see files/params.py. The model packs copies of the matrices (kernels/), and shares the rest.
     hparams : HParams
 
     Attributes
@@ -172,7 +170,7 @@ class GPT2:
 
 
 def packed(params, name=None):
-    """The parameter tree with the weight matrices, wte included, packed (matmul.py); the rest is unchanged."""
+    """The parameter tree with the weight matrices, wte included, packed (kernels/matmul.py); the rest is unchanged."""
     name = name or strategy(params["wpe"].shape[1])
 
     def linears(part):

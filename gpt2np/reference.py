@@ -8,7 +8,6 @@ models run that one, and the tests compare it with this one.
 
 Source: Radford et al., "Language Models are Unsupervised Multitask Learners" (2019), section 2.3: the blocks of Vaswani
 et al., arXiv:1706.03762, with the layer norm moved to the input of each part.
-Next: layers.py
 """
 
 import math

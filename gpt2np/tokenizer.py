@@ -10,7 +10,6 @@ Because step 2 covers every byte, no text is unknown: encode, then decode, retur
 Leaves out: learning the merges (see tiny/tales.py), and special tokens other than `<|endoftext|>`.
 Source: Sennrich et al., arXiv:1508.07909, algorithm 1; bytes as the base: Radford et al., "Language Models are
 Unsupervised Multitask Learners" (2019), section 2.2.
-Next: vocabulary.py
 """
 
 import codecs
@@ -21,7 +20,7 @@ from itertools import pairwise
 
 import regex
 
-from .vocabulary import END_OF_TEXT, byte_symbols, check_merges, check_vocabulary, read_merges, read_vocabulary
+from .files.vocabulary import END_OF_TEXT, byte_symbols, check_merges, check_vocabulary, read_merges, read_vocabulary
 
 LONG_PIECE = 30  # characters; longer pieces are not cached
 

@@ -2,8 +2,6 @@
 
 from .autoregressive import AutoregressiveSampler
 from .by_paths import ByPaths
-from .costs import Costs, measure_costs
-from .draft_length import CostModel, Heuristic
 from .drafters.dials import NoisyDrafter, OracleDrafter
 from .drafters.early_exit import EarlyExitDrafter
 from .drafters.heads import HeadsDrafter
@@ -13,15 +11,28 @@ from .drafters.ngram import NGramDrafter, NGramModel
 from .drafters.prompt_lookup import PromptLookupDrafter
 from .drafters.recycling import Recycling, RecyclingDrafter
 from .drafters.suffix import SuffixDrafter
-from .exact import CannotEnumerate, exact_distribution, exact_law
-from .generation import Generation, Round, Stats, collect
-from .interfaces import Draft, Drafter, LanguageModel, RandomSource, Sampler, Verdict, Verifier
+from .exact.enumeration import CannotEnumerate, exact_distribution
+from .interfaces import (
+    Draft,
+    Drafter,
+    Generation,
+    LanguageModel,
+    RandomSource,
+    Round,
+    Sampler,
+    Stats,
+    Verdict,
+    Verifier,
+    collect,
+)
+from .measuring.clocks import Timed
+from .measuring.costs import Costs, measure_costs
+from .measuring.draft_length import CostModel, Heuristic
 from .probs import Sampling, acceptance_probability, residual, sample_token
 from .rng import Gumbel
 from .sampler import SpeculativeSampler
 from .stop import StopText
-from .timing import Timed
-from .tree import best_tree, widths
+from .theory.shapes import best_tree, widths
 from .verifiers.block import block
 from .verifiers.exact_match import exact_match
 from .verifiers.lenient import Lenient
@@ -70,7 +81,6 @@ __all__ = [
     "block",
     "collect",
     "exact_distribution",
-    "exact_law",
     "exact_match",
     "measure_costs",
     "rejection",

@@ -1,16 +1,15 @@
-"""Ordinary generation: one call of the target for every token. Speculative sampling has the same distribution, faster.
+"""Ordinary generation: one call of the target for every token.
 
-Next: sampler.py
+Speculative sampling has the same distribution, faster.
 """
 
 import numpy as np
 
 from .checks import check_logits, check_probs, check_request, check_stop
-from .generation import Round, collect
+from .interfaces import Laps, Round, collect
 from .probs import Sampling, sample_token
 from .rng import as_generator, at_position
 from .stop import until_stop
-from .timing import Laps
 
 
 class AutoregressiveSampler:

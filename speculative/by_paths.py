@@ -2,13 +2,13 @@
 
 A model that takes trees itself computes all nodes in one pass, which is the point of a tree. This one shows what such a
 model must return, and makes every rule for trees usable with table models, n-gram models and other people's models.
-Next: stop.py
 """
+
+import inspect
 
 import numpy as np
 
 from .tree import path
-from .wrapped import reset
 
 
 class ByPaths:
@@ -38,3 +38,18 @@ class ByPaths:
             on_path = [nodes[node] for node in path(parents, row - n_text)] if row >= n_text else []
             rows.append(self.model([*text[: row + 1], *on_path])[0])
         return np.array(rows)
+
+
+def logits_of(model, tokens, n_last, parents):
+    """model(tokens, n_last), with `parents` only for a tree; ValueError if the model takes chains only."""
+    if len(parents) == 0:
+        return model(tokens, n_last=n_last)
+    if "parents" not in inspect.signature(model).parameters:
+        raise ValueError("expected a chain, since the wrapped model takes no trees: use ByPaths(model)")
+    return model(tokens, n_last=n_last, parents=parents)
+
+
+def reset(model):
+    """Reset the model's cache, if it has one."""
+    if hasattr(model, "reset"):
+        model.reset()

@@ -3,7 +3,6 @@
 Without them a mistake there would end in a text that looks like any other. Each check says who is at fault, what was
 expected and what was returned, and takes microseconds. What is too expensive to check in every round is left to the
 graders (testing/).
-Next: wrapped.py
 """
 
 import inspect

@@ -3,7 +3,6 @@
 One function turns logits into probabilities, for target and draft alike: `Sampling`. Probabilities are float64 for
 models of any precision. A token is drawn with one uniform number, by inverting the cumulative distribution.
 p is the target's distribution and q the draft's.
-Next: autoregressive.py
 """
 
 import math

@@ -2,7 +2,7 @@
 
 interfaces.py defines a source: an object with `random()`, and optionally `draw(probs)`, `draw_distinct(probs, k)` and
 `at(position)`. The loop and the library's own drafters and verifiers call nothing else, so an object with these methods
-can record, replay or enumerate (exact.py) what a sampler does.
+can record, replay or enumerate (exact/) what a sampler does.
 
 `Gumbel` is such a source: common random numbers (Gumbel coupling), with which one seed gives one text, with any drafter
 and any draft length. Each position of the text has one vector of exponential numbers E, computed from the seed and the
@@ -13,7 +13,6 @@ SpeculativeSampler with the verifier `exact_match`, which accepts draft tokens a
 draw. It is exact for every drafter, also for one that draws nothing. In a token tree the children of a node are the k
 smallest of E / q, in order (`sample_distinct` in probs.py): still one seed, one text, whatever the tree.
 Source: Daliri, Musco, Suresh, arXiv:2408.07978, algorithm 1 and theorem 3.
-Next: probs.py
 """
 
 import operator

@@ -11,7 +11,6 @@ The draft may be a tree; then the same call gives the distributions after each o
 Source: Leviathan et al., arXiv:2211.17192, algorithm 1; Chen et al., arXiv:2302.01318, algorithm 2 (with p and q the
 other way round). The steps are numbered as in Leviathan's algorithm. Not here: how to draft (drafters/), how to decide
 (verifiers/), and the KV cache: a model that has one compares the tokens it is given with those in the cache.
-Next: checks.py
 """
 
 import numpy as np
@@ -27,11 +26,10 @@ from .checks import (
     check_tree,
     check_verdict,
 )
-from .generation import Round, collect
+from .interfaces import Laps, Round, collect
 from .probs import Sampling
 from .rng import Recorder, as_generator, at_position
 from .stop import until_stop
-from .timing import Laps
 from .verifiers.rejection import rejection
 
 
@@ -45,7 +43,7 @@ class SpeculativeSampler:
     verifier : Verifier
     K : int, or callable
         The draft length, at least 1; for a tree, its depth. Or a function of the rounds so far, a list of (drafted,
-        accepted), that returns the next K, 0 or more (draft_length.py); for a tree, `drafted` is its depth.
+        accepted), that returns the next K, 0 or more (measuring/draft_length.py); for a tree, `drafted` is its depth.
     sampling : Sampling
         For the target; a drafter has its own. Or a function (logits, tokens) -> probs of the same shape, with a third
         parameter `parents` for trees.

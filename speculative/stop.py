@@ -2,7 +2,6 @@
 
 A round may add several tokens. The text ends with the first of them that completes a stop; those after it are not
 emitted, whether they were accepted or not.
-Next: drafters/model.py
 """
 
 from collections.abc import Callable

@@ -9,8 +9,9 @@ import time
 import numpy as np
 import pytest
 
-from gpt2np import CheckpointError, download, transfer
-from gpt2np.download import download_file
+from gpt2np import CheckpointError
+from gpt2np.files import download, transfer
+from gpt2np.files.download import download_file
 
 BODY = np.random.default_rng(0).bytes(300_000)
 

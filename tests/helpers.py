@@ -6,7 +6,7 @@ import numpy as np
 
 import gpt2np
 from gpt2np import reference
-from gpt2np.params import build_params, param_shapes
+from gpt2np.files.params import build_params, param_shapes
 from speculative import Draft, Sampling, sample_token
 from speculative.testing import TableModel
 from speculative.tree import children, depths, path

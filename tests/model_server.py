@@ -11,7 +11,7 @@ from helpers import ROOT, random_tensors
 from write_tf import write_checkpoint
 
 from gpt2np import HParams
-from gpt2np.loading import find_folder
+from gpt2np.files.loading import find_folder
 
 SHAPE = HParams(n_vocab=2048, n_ctx=64, n_embd=3 * 7, n_head=3, n_layer=2)
 

@@ -32,7 +32,7 @@ from speculative import (
 from speculative.adapters import LlamaCppModel, TransformersModel
 from speculative.adapters.prefix import checked_n_vocab, split
 from speculative.adapters.transformers_model import NO_LIMIT, n_ctx_of
-from speculative.experiments import calibrate
+from speculative.measuring import calibrate
 from speculative.testing import TableModel, check_language_model
 from speculative.trace import Trace, page
 

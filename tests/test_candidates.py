@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 from helpers import ROOT
 
-from speculative import exact_law
-from speculative.candidates import (
+from speculative import exact_distribution
+from speculative.probs import Sampling, residual, sample_token
+from speculative.theory import overlap
+from speculative.theory.candidates import (
     RULES,
     P,
     Q,
@@ -23,9 +25,7 @@ from speculative.candidates import (
     without,
     without_replacement,
 )
-from speculative.optimum import common_random_numbers, fewer_than, integral, optimum, optimum_without_replacement
-from speculative.probs import Sampling, residual, sample_token
-from speculative.theory import overlap
+from speculative.theory.optimum import common_random_numbers, fewer_than, integral, optimum, optimum_without_replacement
 
 rng = np.random.default_rng(17)
 PAIRS = {f"{n} tokens, {i}": rng.dirichlet(np.ones(n), 2) for n in (3, 4) for i in range(3)}
@@ -107,7 +107,7 @@ WAYS = {  # the closed form: how candidates are drawn, and the rule
 @pytest.mark.parametrize("closed_form", WAYS, ids=lambda fn: fn.__name__)
 def test_each_closed_form_is_the_acceptance_of_its_rule_which_is_exact(closed_form, pair, k):
     (p, q), (candidates, rule) = PAIRS[pair], WAYS[closed_form]
-    distribution = exact_law(lambda rng: rule(p, candidates(q, k, rng), rng))
+    distribution = exact_distribution(lambda rng: rule(p, candidates(q, k, rng), rng))
     tokens = [distribution.get((True, x), 0) + distribution.get((False, x), 0) for x in range(len(p))]
     np.testing.assert_allclose(tokens, p, rtol=0, atol=1e-12)
     accepted = sum(share for (is_accepted, _), share in distribution.items() if is_accepted)
@@ -119,7 +119,7 @@ def test_k_seq_is_exact_and_accepts_this_much(pair):
     """The rule of this test finds its rho on a grid, hence the tolerances."""
     p, q = PAIRS[pair]
     rho = smallest_rho(p, q, 2)
-    distribution = exact_law(lambda rng: by_k_seq(p, drawn(q, 2, rng), rho, rng))
+    distribution = exact_distribution(lambda rng: by_k_seq(p, drawn(q, 2, rng), rho, rng))
     tokens = [distribution.get((True, x), 0) + distribution.get((False, x), 0) for x in range(len(p))]
     np.testing.assert_allclose(tokens, p, rtol=0, atol=1e-12)
     accepted = sum(share for (is_accepted, _), share in distribution.items() if is_accepted)
@@ -135,7 +135,7 @@ def probability_of_all_in(inside, candidates):
 @pytest.mark.parametrize(("best", "way"), [(optimum, drawn), (optimum_without_replacement, drawn_without_replacement)])
 def test_the_optimum_is_the_smallest_cut_over_all_sets_of_tokens(best, way, pair, k):
     p, q = PAIRS[pair]
-    candidates = exact_law(lambda rng: [x for x, _ in way(q, k, rng)])
+    candidates = exact_distribution(lambda rng: [x for x, _ in way(q, k, rng)])
     sets = [h for n in range(len(p) + 1) for h in itertools.combinations(range(len(p)), n)]
     cuts = [p[list(h)].sum() + 1 - probability_of_all_in(h, candidates) for h in sets]
     np.testing.assert_allclose(best(p, q, k), min(cuts), rtol=0, atol=1e-12)
@@ -195,7 +195,7 @@ def test_the_table_of_the_command():
         2: [0.334, 0.65, 0.6719, 0.71, 0.8667, 0.9333, 0.8962, 0.9556, 0.4],
         3: [0.4114, 0.755, 0.7865, 0.857, 0.9333, 1, 0.9815, 1, 0.6],
     }
-    command = [sys.executable, "-m", "speculative.candidates"]
+    command = [sys.executable, "-m", "speculative.theory.candidates"]
     page = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     numbers = [[float(cell) for cell in re.findall(r"\d\.\d{4}", line)] for line in page.splitlines()[3:]]
     assert len(numbers) == len(RULES)

@@ -30,7 +30,7 @@ from command_line import saved
 from command_line.commands import COMMANDS
 from command_line.main import main
 from command_line.options import Options
-from gpt2np.loading import find_folder
+from gpt2np.files.loading import find_folder
 from speculative.museum import EXHIBITS, TREE_EXHIBITS
 
 FEW = ("--n_tokens_to_generate", "12")

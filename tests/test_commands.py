@@ -62,8 +62,8 @@ def reports(tmp_path_factory):
             patch.setattr("command_line.texts.TALES", folder / "tales.txt")
             for module in ("texts", "measure"):
                 patch.setattr(f"command_line.{module}.N_AHEAD", 12)
-            patch.setattr("speculative.experiments.clock.N_WARM", 1)
-            patch.setattr("speculative.experiments.calibration.measure_costs", lambda *_, **options: costs)
+            patch.setattr("speculative.measuring.runs.N_WARM", 1)
+            patch.setattr("speculative.measuring.calibration.measure_costs", lambda *_, **options: costs)
             patch.setattr("gpt2np.load", lru_cache(gpt2np.load))
             COMMANDS[name](**{**FEW, **options, **paths})
         found[name] = json.loads((folder / f"{name}.json").read_text("utf-8")), page.getvalue(), folder / f"{name}.png"

@@ -7,7 +7,7 @@ import sys
 import pytest
 from helpers import ROOT
 
-from gpt2np import cores
+from gpt2np.kernels import cores
 
 
 @pytest.fixture
@@ -74,7 +74,8 @@ def test_the_first_version_of_control_groups(system):
 
 
 def test_the_environment_decides():
-    code = "from gpt2np import matmul; print(*map(matmul.describe().get, ('n_threads', 'n_threads_for_prompts')))"
+    names = "('n_threads', 'n_threads_for_prompts')"
+    code = f"from gpt2np.kernels import matmul; print(*map(matmul.describe().get, {names}))"
 
     def run(text):
         environment = os.environ | {"GPT2NP_THREADS": text, "GPT2NP_MATMUL": "rows"}

@@ -19,13 +19,13 @@ from speculative import (
     rejection,
     widths,
 )
-from speculative.candidates import matched
-from speculative.draft_length import since_the_last_change
+from speculative.measuring.clocks import per_token
+from speculative.measuring.draft_length import since_the_last_change
+from speculative.measuring.tree_size import best_shape
 from speculative.testing import TableModel
 from speculative.theory import best_K, expected_tokens
-from speculative.timing import per_token
+from speculative.theory.candidates import matched
 from speculative.tree import path
-from speculative.tree_size import best_shape
 
 T3, D3 = TableModel.random(3, seed=1), TableModel.random(3, seed=2)
 
@@ -63,7 +63,7 @@ def test_each_round_is_timed_as_in_a_generation():
 
 def test_the_spread_of_plain_steps_is_relative(monkeypatch):
     now, steps = [0.0], itertools.cycle([8.0, 10.0, 12.0])
-    monkeypatch.setattr("speculative.timing.perf_counter", lambda: now[0])
+    monkeypatch.setattr("speculative.interfaces.perf_counter", lambda: now[0])
 
     class Slow(TableModel):
         def __call__(self, tokens, n_last=1):

@@ -9,8 +9,9 @@ import pytest
 from file_server import BODY, cut_after, fetch, ignores_ranges, is_body, left_over, send, status, with_headers
 from systems import needs_full_device, needs_links
 
-from gpt2np import DownloadError, download, transfer
-from gpt2np.download import download_file
+from gpt2np import DownloadError
+from gpt2np.files import download, transfer
+from gpt2np.files.download import download_file
 
 pytestmark = pytest.mark.usefixtures("hurry")
 

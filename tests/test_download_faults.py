@@ -15,12 +15,13 @@ from helpers import random_tensors
 from model_server import SHAPE, write_model
 
 import gpt2np
-from gpt2np import CheckpointError, DownloadError, transfer
-from gpt2np.loading import find_folder
-from gpt2np.model_files import SOURCES
-from gpt2np.params import openai_names
-from gpt2np.safetensors import read_safetensors
-from gpt2np.tf_checkpoint import read_tf_checkpoint
+from gpt2np import CheckpointError, DownloadError
+from gpt2np.files import transfer
+from gpt2np.files.loading import find_folder
+from gpt2np.files.model_files import SOURCES
+from gpt2np.files.params import openai_names
+from gpt2np.files.safetensors import read_safetensors
+from gpt2np.files.tf_checkpoint import read_tf_checkpoint
 
 TEXT = "Once upon a time, the end. 1 \u00e9"
 

@@ -16,7 +16,8 @@ from helpers import ROOT
 from systems import needs, needs_proc
 
 import gpt2np
-from gpt2np import CheckpointError, DownloadError, download
+from gpt2np import CheckpointError, DownloadError
+from gpt2np.files import download
 
 
 @pytest.mark.parametrize("fault", [status(404), status(503), redirect("http://.."), closing(cut_after(0))])

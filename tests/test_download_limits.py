@@ -20,7 +20,8 @@ from file_server import (
     with_headers,
 )
 
-from gpt2np import DownloadError, download, transfer
+from gpt2np import DownloadError
+from gpt2np.files import download, transfer
 
 # ------------------------------------------------------------------------------------------------ time
 

@@ -6,7 +6,7 @@ import json
 import pytest
 from file_server import BODY, fetch, left_over, serve
 
-from gpt2np.declared import Declared, read_declared, write_declared
+from gpt2np.files.declared import Declared, read_declared, write_declared
 
 SHA256 = hashlib.sha256(BODY).hexdigest()
 

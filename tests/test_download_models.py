@@ -11,9 +11,9 @@ from model_server import documented
 from systems import hears_ctrl_c, needs_ctrl_c, needs_links
 
 import gpt2np
-from gpt2np import transfer
-from gpt2np.loading import find_folder
-from gpt2np.model_files import SOURCES, url_of
+from gpt2np.files import transfer
+from gpt2np.files.loading import find_folder
+from gpt2np.files.model_files import SOURCES, url_of
 
 
 def test_the_documented_command_fetches_once_and_runs(model_server, tmp_path):

@@ -11,7 +11,7 @@ from model_server import documented, write_model
 from systems import needs_proc
 
 from gpt2np import HParams
-from gpt2np.model_files import SOURCES
+from gpt2np.files.model_files import SOURCES
 
 
 @needs_proc

@@ -12,7 +12,7 @@ from model_server import SHAPE, documented
 
 import gpt2np
 from gpt2np import CheckpointError, DownloadError, HParams
-from gpt2np.model_files import SOURCES
+from gpt2np.files.model_files import SOURCES
 
 OTHER = HParams(n_vocab=2048, n_ctx=64, n_embd=3 * 5, n_head=3, n_layer=2)
 

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from speculative import CostModel, Heuristic, ModelDrafter, SpeculativeSampler
-from speculative.draft_length import since_the_last_change
+from speculative.measuring.draft_length import since_the_last_change
 from speculative.testing import TableModel, check_sampler
 from speculative.theory import best_K, expected_time, speedup
 

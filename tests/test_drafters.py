@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import gpt2np.early_exit
 from gpt2np import EarlyExit, HParams
-from gpt2np.params import build_params
+from gpt2np.files.params import build_params
 from speculative import (
     AutoregressiveSampler,
     EarlyExitDrafter,
@@ -26,7 +26,7 @@ from speculative import (
     Sampling,
     SpeculativeSampler,
     SuffixDrafter,
-    exact_law,
+    exact_distribution,
     rejection,
 )
 from speculative.drafters.suffix import SuffixAutomaton
@@ -414,7 +414,7 @@ def test_the_dials_set_alpha():
         alpha = 1 - epsilon * np.maximum(p - 1 / 4, 0).sum()
         assert math.isclose(overlap(p, row), alpha)
         sampler = SpeculativeSampler(target, drafter, verifier=rejection, K=1)
-        distribution = exact_law(lambda rng, sampler=sampler: next(sampler.rounds([0, 1], 2, rng)).n_accepted)
+        distribution = exact_distribution(lambda rng, sampler=sampler: next(sampler.rounds([0, 1], 2, rng)).n_accepted)
         assert math.isclose(distribution[1], alpha, abs_tol=1e-12)
     assert SpeculativeSampler(target, OracleDrafter(target), K=4).generate([0], 30, 0).stats.rejected == 0
     with pytest.raises(ValueError, match=r"expected an epsilon from 0 to 1, got 1\.5"):

@@ -6,7 +6,7 @@ import pickle
 import numpy as np
 import pytest
 
-from speculative import AutoregressiveSampler, CannotEnumerate, exact_distribution, exact_law
+from speculative import AutoregressiveSampler, CannotEnumerate, exact_distribution
 from speculative.testing import TableModel
 
 P = np.array([0.5, 0.3, 0.0, 0.2])
@@ -14,7 +14,7 @@ CDF = np.cumsum(P)
 
 
 def assert_distribution(fn, wanted):
-    distribution = exact_law(fn)
+    distribution = exact_distribution(fn)
     assert distribution.keys() == wanted.keys()
     assert abs(math.fsum(distribution.values()) - 1) < 1e-12
     for outcome, probability in wanted.items():
@@ -115,7 +115,7 @@ def test_arguments_are_in_numpys_order():
     assert_distribution(lambda rng: int(rng.choice([1, 2], None, True, [0.25, 0.75], 0, False)), {1: 0.25, 2: 0.75})
     assert_distribution(lambda rng: rng.binomial(1, 0.25), {0: 0.75, 1: 0.25})
     with pytest.raises(ValueError, match=r"expected a probability p from 0 to 1, got 1\.5"):
-        exact_law(lambda rng: rng.binomial(1, 1.5))
+        exact_distribution(lambda rng: rng.binomial(1, 1.5))
 
 
 def test_what_is_certain_does_not_fork():
@@ -164,7 +164,7 @@ def test_one_run_for_each_path():
 )
 def test_a_continuous_draw_used_as_a_value_is_refused(fn):
     with pytest.raises(CannotEnumerate, match="a uniform number is used as a value"):
-        exact_law(fn)
+        exact_distribution(fn)
 
 
 @pytest.mark.parametrize(
@@ -184,19 +184,19 @@ def test_a_continuous_draw_used_as_a_value_is_refused(fn):
 )
 def test_a_waiting_time_used_as_a_value_or_twice_is_refused(fn):
     with pytest.raises(CannotEnumerate, match="an exponential or Gumbel number is used as a value, or twice"):
-        exact_law(fn)
+        exact_distribution(fn)
 
 
 @pytest.mark.parametrize("name", ["normal", "poisson", "laplace", "shuffle", "permutation", "bytes"])
 def test_draws_that_are_not_enumerated_are_refused(name):
     with pytest.raises(CannotEnumerate, match=f"rng.{name} cannot be enumerated here"):
-        exact_law(lambda rng: getattr(rng, name)(3))
+        exact_distribution(lambda rng: getattr(rng, name)(3))
 
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda rng: pickle.loads(pickle.dumps(rng))])
 def test_a_copy_of_the_generator_is_refused(copied):
     with pytest.raises(CannotEnumerate, match="the generator is copied"):
-        exact_law(lambda rng: copied(rng).random() < 0.5)
+        exact_distribution(lambda rng: copied(rng).random() < 0.5)
 
 
 def test_a_uniform_number_is_equal_to_itself():
@@ -210,15 +210,15 @@ def test_a_uniform_number_is_equal_to_itself():
 def test_code_with_another_source_of_randomness_is_refused():
     calls = iter(range(100))
     with pytest.raises(CannotEnumerate, match="drew differently when it was run again"):
-        exact_law(lambda rng: rng.random() < 0.5 and rng.random() < [0.2, 0.3][next(calls) % 2])
+        exact_distribution(lambda rng: rng.random() < 0.5 and rng.random() < [0.2, 0.3][next(calls) % 2])
     calls = iter([True, False, False, False])
     with pytest.raises(CannotEnumerate, match="drew differently when it was run again"):
-        exact_law(lambda rng: next(calls) and rng.random() < 0.5)
+        exact_distribution(lambda rng: next(calls) and rng.random() < 0.5)
 
 
 def test_too_many_paths_are_refused():
     with pytest.raises(CannotEnumerate, match=r"more than max_leaves = 10 paths, .* cover 0\.00977 of"):
-        exact_law(lambda rng: [rng.random() < 0.5 for _ in range(10)], max_leaves=10)
+        exact_distribution(lambda rng: [rng.random() < 0.5 for _ in range(10)], max_leaves=10)
 
 
 def until_heads(rng):
@@ -248,7 +248,7 @@ def rarely_ended(rng):
 @pytest.mark.parametrize("fn", [until_heads, until_accepted, always_in_vain, rarely_ended])
 def test_a_loop_without_an_end_is_refused(fn):
     with pytest.raises(CannotEnumerate, match=r"one run has made \d+ draws so far: an endless loop"):
-        exact_law(fn)
+        exact_distribution(fn)
 
 
 def test_a_loop_around_one_number_is_refused():
@@ -258,23 +258,23 @@ def test_a_loop_around_one_number_is_refused():
             pass
 
     with pytest.raises(CannotEnumerate, match="an endless loop around a number that does not change"):
-        exact_law(fn)
+        exact_distribution(fn)
 
 
 def test_a_seed_for_another_generator_is_refused():
     with pytest.raises(CannotEnumerate, match="not a seed for another generator"):
-        exact_law(lambda rng: np.random.default_rng(rng.integers(2**31)).random() < 0.5)
+        exact_distribution(lambda rng: np.random.default_rng(rng.integers(2**31)).random() < 0.5)
 
 
 def test_long_runs_and_improbable_paths_that_end_are_not():
     assert_distribution(lambda rng: sum(bool(rng.random() < 1) for _ in range(499)), {499: 1.0})
-    assert exact_law(lambda rng: [rng.random() < 1e-12 for _ in range(2)])[True, True] == 1e-24
+    assert exact_distribution(lambda rng: [rng.random() < 1e-12 for _ in range(2)])[True, True] == 1e-24
     assert_distribution(
         lambda rng: [rng.random() < 1 for _ in range(9)] and [rng.choice(2, p=[1e-9, 1]) for _ in range(2)] and 1,
         {1: 1},
     )
     with pytest.raises(CannotEnumerate, match="7 draws so far"):
-        exact_law(lambda rng: [rng.random() < 0.5 for _ in range(7)], max_draws=6)
+        exact_distribution(lambda rng: [rng.random() < 0.5 for _ in range(7)], max_draws=6)
 
 
 def test_probabilities_below_rounding_are_left_out():
@@ -303,12 +303,8 @@ def test_the_time_of_a_run_is_linear_in_its_draws(monkeypatch):
 
     for most in (10, 20, 40):
         asked[0] = 0
-        exact_law(lambda rng, most=most: first_heads(rng, most))
+        exact_distribution(lambda rng, most=most: first_heads(rng, most))
         assert asked[0] == most * (most + 1) / 2 + most  # the n-th path has n draws
-
-
-def test_the_name_of_the_field():
-    assert exact_distribution is exact_law
 
 
 def test_a_uniform_number_can_be_looked_at():
@@ -324,17 +320,17 @@ def test_a_uniform_number_can_be_looked_at():
 
 def test_probabilities_that_do_not_add_up_are_refused():
     with pytest.raises(ValueError, match="expected 2 probabilities that add up to 1"):
-        exact_law(lambda rng: rng.choice(2, p=[0.5, 0.6]))
+        exact_distribution(lambda rng: rng.choice(2, p=[0.5, 0.6]))
 
 
 def test_outcomes_are_made_hashable():
-    distribution = exact_law(lambda rng: [np.array([1, 2]), np.int64(3), (np.float32(0.5), "a"), None])
+    distribution = exact_distribution(lambda rng: [np.array([1, 2]), np.int64(3), (np.float32(0.5), "a"), None])
     assert distribution == {((1, 2), 3, (0.5, "a"), None): 1.0}
 
 
 def test_the_distribution_of_a_generation_is_the_product_of_the_targets_rows():
     model = TableModel([[0.5, 0.5], [0.125, 0.875]])
-    distribution = exact_law(lambda rng: AutoregressiveSampler(model).generate([0], 2, rng).tokens)
+    distribution = exact_distribution(lambda rng: AutoregressiveSampler(model).generate([0], 2, rng).tokens)
     for (a, b), wanted in {(0, 0): 0.25, (0, 1): 0.25, (1, 0): 0.0625, (1, 1): 0.4375}.items():
         assert abs(distribution[a, b] - wanted) < 1e-7  # the logits are float32
 
@@ -346,7 +342,7 @@ def test_it_agrees_with_real_draws():
         u = rng.random()
         return int(u * 3 < 1) + int(rng.choice(2, p=[0.25, 0.75])) * int(u < 0.5)
 
-    distribution, rng = exact_law(fn), np.random.default_rng(0)
+    distribution, rng = exact_distribution(fn), np.random.default_rng(0)
     frequencies = np.bincount([fn(rng) for _ in range(10_000)], minlength=3) / 10_000
     np.testing.assert_allclose(frequencies, [distribution[i] for i in range(3)], atol=0.03)
 
@@ -356,7 +352,7 @@ def test_it_agrees_with_real_draws():
     [[1000.0, 999.0], [-1000.0, -999.0], [709.5, 709.5], [-744.0, -743.5], [-1e9, -1e9, 0.0, 1.0], [-np.inf, 0.0, 2.0]],
 )
 def test_a_race_is_exact_for_any_logits(logits):
-    found = exact_law(lambda rng: int(np.argmax(logits + rng.gumbel(size=len(logits)))))
+    found = exact_distribution(lambda rng: int(np.argmax(logits + rng.gumbel(size=len(logits)))))
     expected = np.exp(np.array(logits) - max(logits)) / np.exp(np.array(logits) - max(logits)).sum()
     assert [found.get(i, 0) for i in range(len(logits))] == pytest.approx(expected, abs=1e-12)
 
@@ -364,7 +360,7 @@ def test_a_race_is_exact_for_any_logits(logits):
 @pytest.mark.parametrize("draw", [lambda rng: rng.integers(0), lambda rng: rng.choice(0), lambda rng: rng.choice([])])
 def test_a_draw_from_nothing_is_an_error_as_in_numpy(draw):
     with pytest.raises(ValueError, match="expected"):
-        exact_law(draw)
+        exact_distribution(draw)
     with pytest.raises(ValueError, match=r"low|high|positive|empty"):
         draw(np.random.default_rng(0))
 
@@ -378,7 +374,7 @@ def test_uniform_numbers_between_arrays_are_one_for_each_element():
     assert_distribution(lambda rng: tuple((rng.uniform(0, np.array([1, 2]), size=2) < 0.5).tolist()), quarters)
     for draw in (lambda rng: rng.integers(0, [2, 3]), lambda rng: rng.binomial(1, [0.5, 0.5])):
         with pytest.raises(CannotEnumerate, match="only with numbers as parameters, not arrays: draw one by one"):
-            exact_law(draw)
+            exact_distribution(draw)
 
 
 @pytest.mark.parametrize(
@@ -392,7 +388,10 @@ def test_uniform_numbers_between_arrays_are_one_for_each_element():
     ],
 )
 def test_choice_takes_the_probabilities_that_numpy_takes(p, is_valid):
-    for draw in (lambda: np.random.default_rng(0).choice(2, p=p), lambda: exact_law(lambda rng: rng.choice(2, p=p))):
+    for draw in (
+        lambda: np.random.default_rng(0).choice(2, p=p),
+        lambda: exact_distribution(lambda rng: rng.choice(2, p=p)),
+    ):
         if is_valid:
             draw()
         else:
@@ -422,18 +421,18 @@ P = np.array([0.5, 0.3, 0.0, 0.2])
 )
 def test_numbers_of_a_race_that_decide_nothing_are_refused(fn):
     with pytest.raises(CannotEnumerate, match="an exponential or Gumbel number is used as a value, or twice"):
-        exact_law(fn)
+        exact_distribution(fn)
 
 
 def test_the_largest_negative_waiting_time():
     with np.errstate(divide="ignore"):
-        assert exact_law(lambda rng: int(np.argmax(-rng.exponential(size=4) / P))) == pytest.approx(
+        assert exact_distribution(lambda rng: int(np.argmax(-rng.exponential(size=4) / P))) == pytest.approx(
             {0: 0.5, 1: 0.3, 3: 0.2}
         )
 
 
 def test_a_logarithm_is_below_any_large_number():
-    assert exact_law(lambda rng: bool(np.log(rng.random()) < 1000)) == {True: 1.0}
+    assert exact_distribution(lambda rng: bool(np.log(rng.random()) < 1000)) == {True: 1.0}
 
 
 @pytest.mark.parametrize("sizes", [(2, 1, 1), (2, 3, None)], ids=str)
@@ -447,7 +446,7 @@ def test_sizes_that_do_not_fit(sizes):
     with pytest.raises(ValueError):
         draw(np.random.default_rng(0))
     with pytest.raises(ValueError):
-        exact_law(draw)
+        exact_distribution(draw)
 
 
 @pytest.mark.parametrize(
@@ -464,15 +463,17 @@ def test_sizes_that_do_not_fit(sizes):
 )
 def test_draws_that_would_be_enumerated_wrongly_are_refused(fn):
     with pytest.raises(CannotEnumerate):
-        exact_law(fn)
+        exact_distribution(fn)
 
 
 def test_each_draw_has_its_own_number_of_comparisons():
     """As where a token of GPT-2 is found by a loop over its cumulative sums, twice."""
-    assert exact_law(lambda rng: [all(u < 2 for _ in range(40_000)) for _ in range(2) for u in [rng.random()]]) == {
-        (True, True): 1.0
-    }
+    assert exact_distribution(
+        lambda rng: [all(u < 2 for _ in range(40_000)) for _ in range(2) for u in [rng.random()]]
+    ) == {(True, True): 1.0}
 
 
 def test_numbers_drawn_at_once_have_their_own_number_of_comparisons():
-    assert exact_law(lambda rng: [all(u < 2 for _ in range(40_000)) for u in rng.random(2)]) == {(True, True): 1.0}
+    assert exact_distribution(lambda rng: [all(u < 2 for _ in range(40_000)) for u in rng.random(2)]) == {
+        (True, True): 1.0
+    }

@@ -1,10 +1,8 @@
 """The experiments: what they predict happens, and no prediction uses the measurements it is compared with."""
 
-import ast
 import itertools
 import json
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,11 +18,10 @@ from speculative import (
     TreeDrafter,
     Typical,
     exact_match,
-    experiments,
     rejection,
     widths,
 )
-from speculative.experiments import (
+from speculative.measuring import (
     Run,
     alpha_table,
     calibrate,
@@ -38,9 +35,9 @@ from speculative.experiments import (
     race,
     repetition,
 )
-from speculative.experiments.drafters import alpha_interval
-from speculative.experiments.gamma import implied_alpha, implied_c, theory
-from speculative.experiments.intervals import share
+from speculative.measuring.drafters import alpha_interval
+from speculative.measuring.gamma import implied_alpha, implied_c, theory
+from speculative.measuring.intervals import share
 from speculative.testing import TableModel
 from speculative.theory import estimate_alpha, overlap, speedup
 
@@ -93,7 +90,7 @@ def test_a_third_of_the_prompts_is_timed_and_the_others_are_expected_from():
 
 def test_speculation_does_not_pay_with_a_draft_at_the_targets_cost(monkeypatch):
     now = [0.0]
-    monkeypatch.setattr("speculative.timing.perf_counter", lambda: now[0])
+    monkeypatch.setattr("speculative.interfaces.perf_counter", lambda: now[0])
 
     def slow(tokens, n_last=1):
         now[0] += 1.0
@@ -242,7 +239,7 @@ def ticking(model, now, seconds):
 
 def test_the_gamma_table_of_a_perfect_draft_at_a_quarter_of_the_cost(monkeypatch):
     now = [0.0]
-    for module in ("timing", "experiments.clock"):
+    for module in ("interfaces", "measuring.runs"):
         monkeypatch.setattr(f"speculative.{module}.perf_counter", lambda: now[0])
     drafter = ModelDrafter(ticking(TARGET, now, 0.25))
     table = gamma_table(ticking(TARGET, now, 1.0), drafter, [[0], [1]], 60, sampling=Sampling(), lengths=(1, 2, 5))
@@ -281,15 +278,6 @@ def test_a_drafter_that_never_drafts_has_no_alpha():
     table = alpha_table(straight, {"none": PromptLookupDrafter(30)}, [[0]], 9, sampling=GREEDY)
     assert table["rows"] == [{"drafter": "none", "alpha": None, "low": None, "high": None, "guessed": 0}]
     assert table["repetition"] == 0
-
-
-def test_the_files_are_in_one_reading_path():
-    folder, path = Path(experiments.__file__).parent, ["__init__.py"]
-    while path[-1] in {file.name for file in folder.glob("*.py")} - set(path[:-1]):
-        header = ast.get_docstring(ast.parse((folder / path[-1]).read_text(encoding="utf-8")))
-        path.append(header.splitlines()[-1].removeprefix("Next: "))
-    assert sorted(path[:-1]) == sorted(file.name for file in folder.glob("*.py"))
-    assert path[-1] == "../trace/__init__.py" and (folder / path[-1]).exists()
 
 
 def test_a_row_for_each_drafter_and_verifier():

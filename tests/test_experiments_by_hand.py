@@ -10,10 +10,10 @@ from speculative import (
     PromptLookupDrafter,
     Sampling,
     TreeDrafter,
-    experiments,
     rejection,
 )
-from speculative.experiments import (
+from speculative import measuring as experiments
+from speculative.measuring import (
     acceptance_table,
     alpha_table,
     calibrate,
@@ -22,11 +22,9 @@ from speculative.experiments import (
     race,
     repetition,
 )
-from speculative.experiments import (
-    method_table as methods,
-)
-from speculative.experiments.intervals import share
-from speculative.experiments.trees import tree_table as trees_of
+from speculative.measuring import method_table as methods
+from speculative.measuring.intervals import share
+from speculative.measuring.trees import tree_table as trees_of
 from speculative.testing import TableModel
 
 TARGET, DRAFT = TableModel.random(5, seed=1, n_ctx=99), TableModel.random(5, seed=4, n_ctx=99)
@@ -83,7 +81,7 @@ def test_costs_of_a_forecast_are_those_in_the_middle_of_a_text_with_its_sampling
         seen.append((list(prompt), options["sampling"]))
         return experiments.calibration.Costs(0.001, 0.1, (1.0,) * 9)
 
-    monkeypatch.setattr("speculative.experiments.calibration.measure_costs", measured)
+    monkeypatch.setattr("speculative.measuring.calibration.measure_costs", measured)
     forecast(TARGET, ModelDrafter(DRAFT), [[0, 1], [1]], 10, sampling=sampling)
     text = AutoregressiveSampler(TARGET, sampling=sampling).generate([0, 1], 10, 0).tokens.tolist()
     assert seen == [([0, 1, *text[:5]], sampling)]
@@ -91,7 +89,7 @@ def test_costs_of_a_forecast_are_those_in_the_middle_of_a_text_with_its_sampling
 
 def test_the_timed_texts_of_calibrate_have_other_seeds_than_the_expected_ones(monkeypatch):
     parts, costs = {}, experiments.calibration.Costs(0.001, 0.1, (1.0,) * 9)
-    monkeypatch.setattr("speculative.experiments.calibration.measure_costs", lambda *_, **options: costs)
+    monkeypatch.setattr("speculative.measuring.calibration.measure_costs", lambda *_, **options: costs)
     calibrate(
         TARGET,
         ModelDrafter(DRAFT),

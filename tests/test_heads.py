@@ -218,7 +218,7 @@ def test_files_that_are_no_heads(tmp_path):
     ],
 )
 def test_damaged_heads_are_refused(tmp_path, name, damage, message):
-    tensors = dict(gpt2np.safetensors.read_safetensors(heads_file("tiny-target")))
+    tensors = dict(gpt2np.files.safetensors.read_safetensors(heads_file("tiny-target")))
     changed = damage(tensors.pop(name, None))
     if changed is not None:
         tensors[name] = changed

@@ -11,8 +11,8 @@ from write_tf import write_checkpoint
 
 import gpt2np
 from gpt2np import CheckpointError, HParams
-from gpt2np.loading import find_folder
-from gpt2np.params import build_params
+from gpt2np.files.loading import find_folder
+from gpt2np.files.params import build_params
 
 SHAPE = HParams(n_vocab=2048, n_ctx=29, n_embd=3 * 7, n_head=3, n_layer=2)
 CONFIG = {"model_type": "gpt2", "vocab_size": 2048, "n_positions": 29, "n_embd": 21, "n_head": 3, "n_layer": 2}

@@ -11,9 +11,10 @@ from model_server import SHAPE
 from systems import opening_a_folder
 
 import gpt2np
-from gpt2np import CheckpointError, DownloadError, json_object, loading
-from gpt2np.loading import find_folder
-from gpt2np.model_files import SOURCES, files_of
+from gpt2np import CheckpointError, DownloadError
+from gpt2np.files import json_object, loading
+from gpt2np.files.loading import find_folder
+from gpt2np.files.model_files import SOURCES, files_of
 
 
 @pytest.fixture

@@ -65,7 +65,7 @@ def test_the_history_has_the_depths_of_trees():
 
 def test_the_seconds_of_a_part_are_those_of_its_calls(monkeypatch):
     now = [0.0]
-    monkeypatch.setattr("speculative.timing.perf_counter", lambda: now[0])
+    monkeypatch.setattr("speculative.interfaces.perf_counter", lambda: now[0])
 
     class Slow(TableModel):
         def __call__(self, tokens, n_last=1):

@@ -287,7 +287,7 @@ def test_a_request_that_cannot_be_met_is_refused(options, message):
 @needs_links
 def test_two_models_without_a_common_vocabulary(tmp_path):
     """Two folders that differ only in two swapped tokens."""
-    from gpt2np.loading import find_folder
+    from gpt2np.files.loading import find_folder
 
     source = find_folder("tiny-draft", None)
     for name in ("config.json", "merges.txt", "model.safetensors"):

@@ -15,10 +15,11 @@ import pytest
 from helpers import ROOT, one_by_one, random_gpt2, walk
 from systems import needs_safe_fork
 
-from gpt2np import GPT2, HParams, matmul, panels, threads
+from gpt2np import GPT2, HParams
 from gpt2np.cache import KVCache
+from gpt2np.kernels import matmul, panels, threads
+from gpt2np.kernels.matmul import Embedding, pack, product
 from gpt2np.layers import attend, mlp, triangle
-from gpt2np.matmul import Embedding, pack, product
 from speculative import AutoregressiveSampler, ModelDrafter, Sampling, SpeculativeSampler
 
 SHAPE = HParams(n_vocab=53, n_ctx=45, n_embd=3 * 7, n_head=3, n_layer=2)
@@ -157,7 +158,7 @@ def test_several_threads_of_a_program(n_threads):
 def test_a_forked_process_has_its_own_workers():
     code = """
 import os, numpy as np
-from gpt2np import matmul, threads
+from gpt2np.kernels import matmul, threads
 threads.WORTH, threads.n_threads = 1, lambda: 3
 x, w = np.ones((2, 100), np.float32), matmul.pack(np.ones((100, 200), np.float32))
 x @ w
@@ -299,7 +300,8 @@ def test_the_chosen_strategy_is_invariant_with_other_kernels(kernels):
 import json, sys
 sys.path.insert(0, "tests")
 from helpers import one_by_one, random_gpt2, walk
-from gpt2np import HParams, matmul
+from gpt2np import HParams
+from gpt2np.kernels import matmul
 model, other = (random_gpt2(HParams(211, 100, 96, 3, 2)) for _ in range(2))
 for tokens, n_last in walk(model, 12):
     assert model(tokens, n_last).tobytes() == one_by_one(other, tokens)[-n_last:].tobytes(), len(tokens)
@@ -339,7 +341,7 @@ def test_a_few_lucky_runs_do_not_change_the_choice(monkeypatch):
 
 
 def test_a_strategy_can_be_named(monkeypatch):
-    code = "from gpt2np import matmul; print(matmul.describe()['strategy'])"
+    code = "from gpt2np.kernels import matmul; print(matmul.describe()['strategy'])"
     for choice in ("rows", "rows/eights"):
         environment = os.environ | {"GPT2NP_MATMUL": choice}
         assert (

@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpt2np.model
-from gpt2np import EarlyExit, Heads, HParams, matmul, reference
-from gpt2np.cache import KVCache
+from gpt2np import EarlyExit, Heads, HParams, reference
+from gpt2np.cache import KVCache, common_prefix
+from gpt2np.files.params import build_params
+from gpt2np.kernels import matmul
 from gpt2np.model import forward
-from gpt2np.params import build_params
-from gpt2np.token_tree import common_prefix
 
 SHAPE = HParams(n_vocab=53, n_ctx=29, n_embd=3 * 7, n_head=3, n_layer=2)
 

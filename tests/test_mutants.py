@@ -14,8 +14,8 @@ from write_tf import write_checkpoint, write_index
 
 import gpt2np
 from gpt2np import CheckpointError, HParams
-from gpt2np.sstable import read_table
-from gpt2np.vocabulary import byte_symbols
+from gpt2np.files.sstable import read_table
+from gpt2np.files.vocabulary import byte_symbols
 from speculative import ModelDrafter, NGramModel, SpeculativeSampler
 from speculative.testing import TableModel
 from speculative.trace import Trace, page, round_line

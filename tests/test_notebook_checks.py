@@ -502,7 +502,7 @@ def test_wrong_loops(changes, message, check, solution):
 
 
 def answered_by_the_library():
-    import gpt2np.crc32c
+    import gpt2np.files.crc32c
     import gpt2np.reference
     import gpt2np.tokenizer
     import speculative.theory
@@ -520,7 +520,7 @@ def answered_by_the_library():
         ("06", "check_expected_tokens", speculative.theory.expected_tokens),
         ("06", "check_best_K", lambda *given: speculative.theory.best_K(*given)),
         ("08", "check_block", lambda *given: speculative.block(*given)),
-        ("10", "check_crc", gpt2np.crc32c.crc32c),
+        ("10", "check_crc", gpt2np.files.crc32c.crc32c),
     ]
 
 

@@ -9,7 +9,7 @@ from command_line.method_table import half_widths, method_table
 from command_line.tree_table import row_cells, tree_table, verdict
 from command_line.verdicts import does_it_pay
 from command_line.views import compared
-from speculative.generation import Generation, Round
+from speculative.interfaces import Generation, Round
 
 
 def test_the_page_of_a_calibration_by_hand():

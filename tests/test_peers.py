@@ -12,7 +12,7 @@ from helpers import intermediates
 
 import gpt2np
 from gpt2np import layers
-from gpt2np.loading import BUNDLED, find_folder
+from gpt2np.files.loading import BUNDLED, find_folder
 
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("default")]
 

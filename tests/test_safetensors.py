@@ -7,7 +7,7 @@ import pytest
 import safetensors.numpy
 
 from gpt2np import CheckpointError
-from gpt2np.safetensors import read_safetensors
+from gpt2np.files.safetensors import read_safetensors
 
 
 def write(path, header, data=b"", n_header=None):

@@ -17,7 +17,7 @@ from speculative import (
     SpeculativeSampler,
     StopText,
     block,
-    exact_law,
+    exact_distribution,
     exact_match,
     rejection,
 )
@@ -139,7 +139,7 @@ def test_the_joint_distribution_is_that_of_the_target(name, verifier, draft_opti
     sampling, target, other = OPTIONS[name], TableModel.random(3, seed=1), TableModel.random(3, seed=2)
     drafter = ModelDrafter(other, sampling=sampling if draft_options == "the target's" else Sampling())
     sampler = SpeculativeSampler(target, drafter, verifier=verifier, K=2, sampling=sampling)
-    distribution = exact_law(lambda rng: sampler.generate([0, 1], 3, rng).tokens)
+    distribution = exact_distribution(lambda rng: sampler.generate([0, 1], 3, rng).tokens)
     wanted = {}
     for tokens in itertools.product(range(3), repeat=3):
         # one row at a time, each with the tokens before it and no others
@@ -188,11 +188,11 @@ def test_a_stop_text_ends_the_text_wherever_it_falls(text):
 
 def test_a_stopped_text_has_the_distribution_of_the_target():
     options = {"stop": StopText("ba", decode), "stop_tokens": [3]}
-    wanted = exact_law(lambda rng: AutoregressiveSampler(TARGET).generate([0], 3, rng, **options).tokens)
+    wanted = exact_distribution(lambda rng: AutoregressiveSampler(TARGET).generate([0], 3, rng, **options).tokens)
     assert {len(tokens) for tokens in wanted} == {1, 2, 3}
     for verifier in (rejection, block, exact_match):
         sampler = SpeculativeSampler(TARGET, ModelDrafter(OTHER), verifier=verifier, K=2)
-        distribution = exact_law(lambda rng, sampler=sampler: sampler.generate([0], 3, rng, **options).tokens)
+        distribution = exact_distribution(lambda rng, sampler=sampler: sampler.generate([0], 3, rng, **options).tokens)
         assert distribution.keys() == wanted.keys() and all(abs(distribution[t] - wanted[t]) < 1e-12 for t in wanted)
 
 

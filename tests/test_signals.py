@@ -6,8 +6,8 @@ import time
 import numpy as np
 import pytest
 
-from gpt2np import signals, threads
-from gpt2np.signals import Signal
+from gpt2np.kernels import signals, threads
+from gpt2np.kernels.signals import Signal
 
 
 @pytest.fixture(params=[True, False], ids=["awake", "asleep"])

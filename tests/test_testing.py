@@ -29,7 +29,7 @@ from speculative import (
     SpeculativeSampler,
     SuffixDrafter,
     Verdict,
-    exact_law,
+    exact_distribution,
 )
 from speculative.museum import CONSTRUCTED, EXHIBITS, caught_by, law_error
 from speculative.probs import residual, sample_token
@@ -363,11 +363,11 @@ def test_every_exported_drafter_is_looked_at():
 @pytest.mark.parametrize("name", drafters())
 def test_every_drafter_passes_its_grader_and_is_exact_in_the_loop(name):
     target = TableModel.random(3, seed=5, n_ctx=12)
-    wanted = exact_law(lambda rng: AutoregressiveSampler(target).generate([0, 1, 0], 3, rng).tokens)
+    wanted = exact_distribution(lambda rng: AutoregressiveSampler(target).generate([0, 1, 0], 3, rng).tokens)
     for drafter, K in itertools.product(drafters()[name], (1, 2)):
         check_drafter(drafter, n_vocab=3)
         sampler = SpeculativeSampler(target, drafter, K=K)
-        distribution = exact_law(lambda rng, sampler=sampler: sampler.generate([0, 1, 0], 3, rng).tokens)
+        distribution = exact_distribution(lambda rng, sampler=sampler: sampler.generate([0, 1, 0], 3, rng).tokens)
         assert distribution.keys() == wanted.keys() and all(abs(distribution[t] - wanted[t]) < 1e-12 for t in wanted)
 
 

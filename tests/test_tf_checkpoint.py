@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from write_tf import block, entry, field, varint, with_block, with_index, write_index
 
 from gpt2np import CheckpointError
-from gpt2np.crc32c import POLYNOMIAL, crc32c, masked_crc32c
-from gpt2np.params import build_params, openai_names, read_hparams
-from gpt2np.safetensors import read_safetensors
-from gpt2np.tf_checkpoint import read_table, read_tf_checkpoint
+from gpt2np.files.crc32c import POLYNOMIAL, crc32c, masked_crc32c
+from gpt2np.files.params import build_params, openai_names, read_hparams
+from gpt2np.files.safetensors import read_safetensors
+from gpt2np.files.tf_checkpoint import read_table, read_tf_checkpoint
 
 MODEL, MANY = ROOT / "tests/golden_tf/model/model.ckpt", ROOT / "tests/golden_tf/many/many"
 

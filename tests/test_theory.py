@@ -14,7 +14,7 @@ from speculative import (
     PromptLookupDrafter,
     Sampling,
     SpeculativeSampler,
-    exact_law,
+    exact_distribution,
     measure_costs,
 )
 from speculative.testing import TableModel
@@ -118,9 +118,11 @@ def test_the_expected_calls_of_the_targets_own_texts_are_those_of_the_sampler(sa
     """sum over texts of P(text) T(text) = E[target calls] of speculative sampling, by two enumerations."""
     n, prompt = 4, [0, 1]
     sampler = SpeculativeSampler(TARGET, ModelDrafter(DRAFT, sampling=sampling), K=K, sampling=sampling)
-    calls = exact_law(lambda rng: sampler.generate(prompt, n, rng).stats.target_calls)
+    calls = exact_distribution(lambda rng: sampler.generate(prompt, n, rng).stats.target_calls)
     expected = 0.0
-    texts = exact_law(lambda rng: AutoregressiveSampler(TARGET, sampling=sampling).generate(prompt, n, rng).tokens)
+    texts = exact_distribution(
+        lambda rng: AutoregressiveSampler(TARGET, sampling=sampling).generate(prompt, n, rng).tokens
+    )
     for text, probability in texts.items():
         p, q = (sampling(model([*prompt, *text[:-1]], n_last=n)) for model in (TARGET, DRAFT))
         expected += probability * expected_time(acceptance_of(text, p, q), K)
@@ -176,7 +178,7 @@ class Slow:
 def clock(monkeypatch):
     """A clock that only `Slow` advances."""
     now = [0.0]
-    monkeypatch.setattr("speculative.timing.perf_counter", lambda: now[0])
+    monkeypatch.setattr("speculative.interfaces.perf_counter", lambda: now[0])
     return now
 
 
@@ -218,7 +220,7 @@ def test_tokens_of_a_tree_by_enumeration():
                 return n
             node, n = below[rank], n + 1
 
-    distribution = exact_law(walked)
+    distribution = exact_distribution(walked)
     assert math.isclose(
         tree_tokens(parents, weights), sum(n * share for n, share in distribution.items()), abs_tol=1e-12
     )

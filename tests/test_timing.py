@@ -77,7 +77,7 @@ def test_rows_that_are_asked_for_again_are_run_again():
 
 def test_the_report_reads_as_that_of_llama_cpp(monkeypatch):
     now = iter(range(100))
-    monkeypatch.setattr("speculative.timing.perf_counter", lambda: next(now) / 4)
+    monkeypatch.setattr("speculative.measuring.clocks.perf_counter", lambda: next(now) / 4)
     target = Timed(TARGET, load_seconds=0.0125)
     assert "0 tokens (   0.00 ms per token,      0.0 tokens per second)" in str(target)
     for tokens in ([0, 1, 2, 0, 1], [0, 1, 2, 0, 1, 2], [0, 1, 2, 0, 1, 2, 2]):

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpt2np import CheckpointError, StreamDecoder, Tokenizer
-from gpt2np.loading import files_of, find_folder
+from gpt2np.files.loading import files_of, find_folder
+from gpt2np.files.vocabulary import check_merges, read_merges, read_vocabulary
 from gpt2np.tokenizer import byte_symbols, fully_merged, merge_steps
-from gpt2np.vocabulary import check_merges, read_merges, read_vocabulary
 
 TEXTS = [
     "",

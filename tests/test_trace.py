@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import gpt2np
 import speculative
-from gpt2np import matmul
+from gpt2np.kernels import matmul
 from speculative import (
     AutoregressiveSampler,
     ByPaths,

@@ -7,9 +7,8 @@ import pytest
 from helpers import TreeDrafter
 
 from speculative import AutoregressiveSampler, ByPaths, SpeculativeSampler
-from speculative.generation import Round
+from speculative.interfaces import Laps, Round
 from speculative.testing import TableModel
-from speculative.timing import Laps
 from speculative.trace import Trace
 from speculative.trace.parts import N_TOP, guesses_of, largest, uniforms_of
 from speculative.trace.terminal import legend, piece
@@ -171,7 +170,7 @@ def test_the_legend_has_every_kind_in_its_style():
 
 def test_laps_add_up_to_the_time_between(monkeypatch):
     times = iter([10.0, 11.0, 13.0, 17.0])
-    monkeypatch.setattr("speculative.timing.perf_counter", lambda: next(times))
+    monkeypatch.setattr("speculative.interfaces.perf_counter", lambda: next(times))
     laps = Laps()
     assert laps.seconds == {"draft": 0, "target": 0, "verify": 0}
     for name in laps.seconds:

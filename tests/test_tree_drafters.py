@@ -25,10 +25,11 @@ from speculative.drafters.jacobi import JacobiDrafter, LastRows
 from speculative.drafters.lookahead import LookaheadDrafter
 from speculative.drafters.model_tree import RULES
 from speculative.drafters.trie import merged
+from speculative.measuring.tree_size import acceptance_by_rank, acceptance_together, added, best_shape
 from speculative.testing import TableModel
 from speculative.theory import tree_tokens
-from speculative.tree import depths, of_ranks
-from speculative.tree_size import acceptance_by_rank, acceptance_together, added, best_shape
+from speculative.theory.shapes import of_ranks
+from speculative.tree import depths
 
 TARGET, DRAFT = TableModel.random(3, seed=1), TableModel.random(3, seed=2)
 GREEDY = Sampling(temperature=0)
@@ -278,7 +279,7 @@ def test_the_comb_and_the_pool_by_hand():
 @pytest.mark.parametrize("children", RULES)
 def test_acceptance_by_rank_is_what_the_loop_accepts(children, verifier, monkeypatch):
     """One place, two siblings: the exact probability that the first, or the second, is accepted."""
-    monkeypatch.setattr("speculative.tree_size.N_COUNTED", 1)
+    monkeypatch.setattr("speculative.measuring.tree_size.N_COUNTED", 1)
     target, drafter = ByPaths(TARGET), TreeDrafter(ByPaths(DRAFT), widths(2), children=children)
     sampler = SpeculativeSampler(target, drafter, K=1, verifier=verifier)
     found = exact_distribution(lambda rng: next(sampler.rounds([0, 1], 2, rng)).nodes)

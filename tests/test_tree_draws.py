@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from speculative import Gumbel, exact_law
+from speculative import Gumbel, exact_distribution
 from speculative.probs import sample_distinct, sample_token
 from speculative.rng import Recorder
 
@@ -12,7 +12,7 @@ PROBS = np.array([0.5, 0.0, 0.125, 0.375])
 
 def test_each_token_is_drawn_from_its_row():
     """And the rows are those given the elder siblings."""
-    distribution = exact_law(lambda rng: sample_distinct(PROBS, 2, rng)[0])
+    distribution = exact_distribution(lambda rng: sample_distinct(PROBS, 2, rng)[0])
     for (first, second), share in distribution.items():
         assert abs(share - PROBS[first] * PROBS[second] / (1 - PROBS[first])) < 1e-15
     assert len(distribution) == 6

@@ -16,7 +16,11 @@ from speculative import (
     rejection,
     traversal,
 )
-from speculative.candidates import (
+from speculative.rng import at_position
+from speculative.testing import TableModel, check_verifier
+from speculative.testing.cases import Case, largest_difference
+from speculative.testing.tree_cases import WAYS, TreeCase
+from speculative.theory.candidates import (
     P,
     Q,
     drawn_then_likeliest,
@@ -25,10 +29,6 @@ from speculative.candidates import (
     with_replacement,
     without_replacement,
 )
-from speculative.rng import at_position
-from speculative.testing import TableModel, check_verifier
-from speculative.testing.cases import Case, largest_difference
-from speculative.testing.tree_cases import WAYS, TreeCase
 from speculative.tree import children, depths
 
 TARGET, OTHER = TableModel.random(3, seed=1, n_ctx=12), TableModel.random(3, seed=2, n_ctx=12)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpt2np
-from gpt2np import matmul
+from gpt2np.kernels import matmul
 from speculative import (
     AutoregressiveSampler,
     ByPaths,

@@ -18,7 +18,7 @@ from speculative import (
     Typical,
     Verdict,
     block,
-    exact_law,
+    exact_distribution,
     exact_match,
     rejection,
 )
@@ -68,7 +68,7 @@ PAIRS = {  # target, drafter
 
 
 def distribution_of(sampler, n_tokens):
-    return exact_law(lambda rng: sampler.generate([0, 1], n_tokens, rng).tokens)
+    return exact_distribution(lambda rng: sampler.generate([0, 1], n_tokens, rng).tokens)
 
 
 @lru_cache
@@ -120,7 +120,7 @@ def test_every_exported_verifier_says_what_it_is():
 
 
 def expected_accepted(verifier, case):
-    distribution = exact_law(lambda rng: case.run(verifier, rng)[1])
+    distribution = exact_distribution(lambda rng: case.run(verifier, rng)[1])
     return sum(n * probability for n, probability in distribution.items())
 
 
@@ -162,7 +162,7 @@ def test_lenience_bounds_every_probability():
             guesses, n_accepted, next_token = case.run(Lenient(l), rng)
             return guesses[0] if n_accepted else next_token
 
-        distribution, p, q = exact_law(first), case.p[()], case.q[()]
+        distribution, p, q = exact_distribution(first), case.p[()], case.q[()]
         assert all(distribution.get(token, 0) <= p[token] / l + 1e-12 for token in range(4))
         assert abs(expected_accepted(Lenient(l), case) - np.minimum(p / l, q).sum()) < 1e-12
 
@@ -194,7 +194,7 @@ def test_the_lossy_ones_are_greedy_at_temperature_zero(verifier):
 
 def test_lenience_draws_the_correction_from_what_the_lowered_draft_lacks():
     p, q = np.array([0.2, 0.3, 0.5]), np.array([0.5, 0.25, 0.25])
-    distribution = exact_law(lambda rng: Lenient(0.5)(Draft(np.array([0]), q[None]), np.array([p, p]), rng))
+    distribution = exact_distribution(lambda rng: Lenient(0.5)(Draft(np.array([0]), q[None]), np.array([p, p]), rng))
     assert (
         abs(sum(share for verdict, share in distribution.items() if verdict.n_accepted) - 0.8) < 1e-12
     )  # 0.2 / (0.5 * 0.5)

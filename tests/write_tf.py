@@ -4,8 +4,8 @@ import struct
 
 import numpy as np
 
-from gpt2np.crc32c import masked_crc32c
-from gpt2np.sstable import MAGIC
+from gpt2np.files.crc32c import masked_crc32c
+from gpt2np.files.sstable import MAGIC
 
 
 def varint(number):

@@ -8,7 +8,6 @@ is the target's token is the acceptance of the child of that rank at temperature
 accepted; the sum over the first k ranks is the acceptance of k children. Needs no PyTorch.
 
 Here the path through gpt2np ends; it continues with speculative decoding.
-Next: ../../speculative/interfaces.py
 """
 
 import json
@@ -17,8 +16,8 @@ from pathlib import Path
 import fire
 import numpy as np
 
+from gpt2np.files.loading import load
 from gpt2np.heads import KINDS, Heads, load_heads
-from gpt2np.loading import load
 from gpt2np.tokenizer import END_OF_TEXT
 
 TINY = Path(__file__).parent

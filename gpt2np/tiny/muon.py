@@ -1,7 +1,6 @@
 """Muon, an optimizer for matrices: every update is made orthogonal, so that no direction of it is small.
 
 Source: Keller Jordan, https://kellerjordan.github.io/posts/muon.
-Next: train_heads.py
 """
 
 import math

@@ -2,7 +2,6 @@
 
 A file has one paragraph per line, with a blank line between paragraphs; a short line without a full stop is a title and
 starts a new tale.
-Next: muon.py
 """
 
 import json

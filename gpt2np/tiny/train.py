@@ -10,7 +10,6 @@ accelerator if there is one, otherwise on the CPU. Nothing imports this file at 
 Muon (muon.py) trains the matrices of the blocks, AdamW everything else; in equal time on two CPU cores this reached a
 lower loss than AdamW alone. The draft learns from the target's distributions, both on the tales and on text that the
 target wrote, as in DistillSpec, arXiv:2310.08461.
-Next: tales.py
 """
 
 import json

@@ -11,7 +11,6 @@ not say. Steps that are done are skipped, as in train.py. Nothing imports this f
 
 Sources: Cai et al. (Medusa), arXiv:2401.10774, section 2.2, with self-distillation as in 2.3.2; Ankner et al. (Hydra),
 arXiv:2402.05109, section 3; Muon (muon.py).
-Next: measure_heads.py
 """
 
 import time
@@ -25,8 +24,8 @@ import transformers
 from safetensors.numpy import save_file
 from tqdm import tqdm
 
+from gpt2np.files.loading import load
 from gpt2np.heads import Heads
-from gpt2np.loading import load
 from gpt2np.tiny.measure_heads import N_RANKS, accepted, greedy_texts, held_out_prompts
 from gpt2np.tiny.muon import Muon
 from gpt2np.tiny.tales import read_tales, split, tokenize

@@ -3,7 +3,6 @@
 What transformers_model.py does, for llama.cpp, whose cache forgets all tokens from a position on. A recurrent model
 refuses that, and the whole text is run again. Models with a sliding window keep what is before it, so that it can
 return (`swa_full`). Leaves out batches and trees.
-Next: ../../main.py
 """
 
 from .prefix import checked_n_vocab, split

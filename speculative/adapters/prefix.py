@@ -5,12 +5,11 @@ an adapter remembers the tokens that are in the engine's cache, compares them wi
 not shared, and runs the rest. Samplers, drafters and experiments then work as they are, and no cache is rolled back by
 hand. What is lost is bitwise equality: an engine computes a row among K + 1 rows in another order than alone, so the
 greedy text with a draft is the engine's own except where two logits differ by less than rounding.
-Next: transformers_model.py
 """
 
 import operator
 
-from ..timing import n_common
+from ..tree import n_common
 
 
 def split(cached, tokens, n_last, n_ctx):

@@ -7,7 +7,6 @@ transformers continues such a state by one token, given its position; for severa
 with an empty state. Rotary positions of the kind "longrope" (Phi) change for all tokens of a text that is longer than
 the model's original context, so n_ctx ends there.
 Needs transformers 5 or later. Leaves out batches and trees: one text at a time, in one thread.
-Next: llama_cpp_model.py
 """
 
 import inspect

@@ -2,7 +2,6 @@
 
 With NoisyDrafter(target, epsilon) a share of about epsilon of the draft tokens is rejected: the overlap of p with
 q = (1 - epsilon) p + epsilon / n_vocab is 1 - epsilon TV(p, uniform).
-Next: ../verifiers/rejection.py
 """
 
 from ..probs import Sampling

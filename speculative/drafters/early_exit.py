@@ -4,7 +4,6 @@ The keys, values and hidden states that the first layers compute for a draft tok
 continues from them: nothing is computed twice. This file knows nothing about layers: it asks the model for its early
 exit, which is a language model, too.
 Source: Elhoushi et al., LayerSkip, arXiv:2404.16710, section 4.3 (where the model is also trained for it).
-Next: ranked.py
 """
 
 from ..probs import Sampling

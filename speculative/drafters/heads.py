@@ -9,12 +9,11 @@ Head 1 guesses the token after the text, head 2 the one after that, so a tree ha
 The first draft of a text costs a pass of the target over the prompt without its last token, if the target has not
 processed it; the target's cache keeps that for the call that follows.
 Sources: Cai et al. (Medusa), arXiv:2401.10774, section 2.3.3; Ankner et al. (Hydra), arXiv:2402.05109.
-Next: dials.py
 """
 
 import numpy as np
 
-from ..tree import best_tree, check_shape
+from ..theory.shapes import best_tree, check_shape
 from .prompt_lookup import one_hot
 from .ranked import fixed_tree, top
 

@@ -5,10 +5,9 @@ by iteration from any guess: that is this drafter in the usual loop. A call take
 those after the first wrong guess were computed from a wrong text, and are the next guesses nevertheless. At temperature
 0 each call solves at least one equation, and few solve more. A lesson, and the first half of lookahead.py.
 Source: Santilli et al., arXiv:2305.10427, algorithm 1.
-Next: lookahead.py
 """
 
-from ..wrapped import logits_of, reset
+from ..by_paths import logits_of, reset
 from .prompt_lookup import one_hot
 
 

@@ -13,7 +13,6 @@ rows for the comb and up to 15 for candidates; one of token recycling (recycling
 
 All tokens are functions of the text so far: one-hot rows, exact with `rejection` and `exact_match`.
 Source: Fu et al., arXiv:2402.02057, algorithm 2; with a tree here for the paper's mask of two branches.
-Next: heads.py
 """
 
 from .prompt_lookup import one_hot

@@ -4,7 +4,6 @@ Every drafter that draws a chain is this one with another model or another sampl
 dials.py. model_tree.py draws trees.
 Sources: arXiv:2211.17192, algorithm 1, step 1. The threshold: Zhang et al., Draft & Verify, arXiv:2309.08168; the
 uncertain token stays in the draft there, too, as it must.
-Next: ngram.py
 """
 
 import numpy as np

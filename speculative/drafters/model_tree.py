@@ -17,7 +17,6 @@ their rows. So a tree of drawn tokens must have its shape fixed in advance; only
 is sure. The model is called once for each level; what a level costs hardly depends on how many nodes it has.
 Sources: Hu et al., arXiv:2502.18779 (drawn); Chen et al. (Sequoia), arXiv:2402.12374, algorithm 2, and RSD,
 arXiv:2402.14160 (without); Li et al. (EAGLE-2), arXiv:2406.16858, section 4 (growing).
-Next: recycling.py
 """
 
 import numpy as np
@@ -26,7 +25,8 @@ from ..checks import check_logits
 from ..interfaces import Draft
 from ..probs import Sampling, sample_distinct, sample_token
 from ..rng import at_position
-from ..tree import check_shape, children, is_chain
+from ..theory.shapes import check_shape
+from ..tree import children, is_chain
 from .ranked import grown_tree, top
 from .trie import merged
 

@@ -6,7 +6,6 @@ counts the weight c / (c + t) and the shorter context the rest; the shortest is 
 has probability 0.
 Source: Witten and Bell, "The zero-frequency problem", IEEE Transactions on Information Theory 37 (1991), method C;
 bigrams as drafts: arXiv:2211.17192, sections 3.6 and 4.2.
-Next: trie.py
 """
 
 import os

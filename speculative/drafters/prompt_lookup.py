@@ -3,7 +3,6 @@
 It needs no model and costs almost nothing; it pays if a text repeats itself or its prompt.
 Source: Saxena, "Prompt Lookup Decoding" (2023), https://github.com/apoorvumang/prompt-lookup-decoding; which of several
 matches is copied differs, see the class.
-Next: suffix.py
 """
 
 import numpy as np

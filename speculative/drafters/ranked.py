@@ -10,7 +10,6 @@ Both go level by level, so that a model ranks the candidates after all nodes of 
 `likeliest`, which is all that distinguishes the drafters that use this file.
 Source: Cai et al. (Medusa), arXiv:2401.10774, section 2.3.3, for fixed trees; Li et al. (EAGLE-2), arXiv:2406.16858,
 section 4, for grown ones.
-Next: model_tree.py
 """
 
 import numpy as np

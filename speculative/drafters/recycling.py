@@ -7,13 +7,12 @@ training, and drafting costs almost nothing; so it pays where a call with some m
 
 Nothing is drawn: the rows are one-hot, and the draft is exact with `rejection` and `exact_match`, at any temperature.
 Source: Luo et al., arXiv:2408.08696.
-Next: jacobi.py
 """
 
 import numpy as np
 
-from ..tree import best_tree, check_shape
-from ..wrapped import logits_of, reset
+from ..by_paths import logits_of, reset
+from ..theory.shapes import best_tree, check_shape
 from .prompt_lookup import one_hot
 from .ranked import top
 

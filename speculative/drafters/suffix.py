@@ -6,7 +6,6 @@ From the longest suffix of the text that occurs elsewhere, the draft follows the
 again, until the estimated probability of the whole draft falls below a floor or the draft is too long for its match.
 Sources: Oliaro et al., SuffixDecoding, arXiv:2411.04975; the automaton: Blumer et al., "The smallest automaton
 recognizing the subwords of a text" (1985).
-Next: early_exit.py
 """
 
 import heapq

@@ -4,7 +4,6 @@ A drafter that copies from the text, from a pool of n-grams or from a corpus fin
 can take only one of them. Nothing in a trie is drawn: its rows are one-hot, siblings differ, and `exact_match` and
 `rejection` are exact. The order of the continuations is the order of the tests.
 Source: Yang et al., arXiv:2304.04487 (copies); Miao et al. (SpecInfer), arXiv:2305.09781, section 3 (merging them).
-Next: prompt_lookup.py
 """
 
 

@@ -12,7 +12,6 @@ distribution, and another check sees them.
 TREE_EXHIBITS has the mistakes that only trees can have. Their toy case is one place with two candidates, drawn from
 q = (.1, .1, .1, .7) where the target has p = (.2, .2, .4, .2).
 
-Next: verifiers.py
 """
 
 from collections.abc import Callable
@@ -22,7 +21,7 @@ from typing import Any
 
 from .. import testing
 from ..drafters.model import ModelDrafter
-from ..exact import exact_distribution
+from ..exact.enumeration import exact_distribution
 from ..probs import Sampling
 from ..sampler import SpeculativeSampler
 from ..testing.cases import largest_difference

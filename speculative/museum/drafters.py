@@ -1,7 +1,4 @@
-"""Drafters whose rows are not the distributions that their tokens were drawn from.
-
-Next: samplers.py
-"""
+"""Drafters whose rows are not the distributions that their tokens were drawn from."""
 
 import numpy as np
 

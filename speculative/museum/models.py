@@ -1,7 +1,4 @@
-"""Language models whose answer is for other tokens than they were given.
-
-Next: siblings.py
-"""
+"""Language models whose answer is for other tokens than they were given."""
 
 from .verifiers import CONSTRUCTED
 

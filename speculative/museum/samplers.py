@@ -1,7 +1,4 @@
-"""Loops with a mistake around a right acceptance rule.
-
-Next: models.py
-"""
+"""Loops with a mistake around a right acceptance rule."""
 
 import numpy as np
 

@@ -1,7 +1,4 @@
-"""Verifiers with a mistake among siblings, the draft tokens for one place. p is of the target, q of the draft.
-
-Next: tree_verifiers.py
-"""
+"""Verifiers with a mistake among siblings, the draft tokens for one place. p is of the target, q of the draft."""
 
 import numpy as np
 

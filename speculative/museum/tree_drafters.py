@@ -1,7 +1,4 @@
-"""Drafters of trees with a mistake: their rows are not the distributions that siblings were drawn from.
-
-Next: tree_models.py
-"""
+"""Drafters of trees with a mistake: their rows are not the distributions that siblings were drawn from."""
 
 import numpy as np
 

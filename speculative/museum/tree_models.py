@@ -2,7 +2,6 @@
 
 `TreeAttention` is right: one layer of attention with random weights, positions, and a cache of keys and values. The
 mistakes are in its mask, in its positions, and in what remains of the cache after a branch was accepted.
-Next: trees.py
 """
 
 import numpy as np

@@ -1,13 +1,10 @@
-"""Verifiers of trees with a mistake: rules that choose after the draws, thresholds, the bonus, rules beyond one place.
-
-Next: tree_drafters.py
-"""
+"""Verifiers of trees with a mistake: choices after the draws, thresholds, the bonus, several places."""
 
 import numpy as np
 
-from ..candidates import k_seq_divisor
 from ..interfaces import Draft
 from ..probs import residual, sample_token
+from ..theory.candidates import k_seq_divisor
 from ..verifiers.rejection import rejection
 from ..verifiers.typical import entropy
 from .siblings import DISTINCT, I_I_D, LIKELIEST, PAIR, Walk

@@ -1,17 +1,14 @@
-"""The toy cases of the exhibits of trees: how far a mistake changes the distribution, by enumeration.
-
-Next: ../theory.py
-"""
+"""The toy cases of the exhibits of trees: how far a mistake changes the distribution, by enumeration."""
 
 from functools import lru_cache
 
 import numpy as np
 
-from ..candidates import P
-from ..exact import exact_distribution
+from ..exact.enumeration import exact_distribution
 from ..interfaces import Draft
 from ..sampler import SpeculativeSampler
 from ..testing.tree_cases import TreeCase
+from ..theory.candidates import P
 from ..verifiers.rejection import rejection
 from .tree_drafters import Q
 from .tree_models import TreeAttention

@@ -1,7 +1,4 @@
-"""Verifiers with a mistake. p is the target's distribution, q the draft's.
-
-Next: drafters.py
-"""
+"""Verifiers with a mistake. p is the target's distribution, q the draft's."""
 
 import numpy as np
 

@@ -6,12 +6,11 @@
     check_language_model(model)     a function of (tokens, n_last), or an object that is called like one
 
 They need only NumPy and take seconds, so they work in a notebook cell, in a test, or in nbgrader or otter. They look at
-the result, not at the code: exact distributions by enumeration (exact.py) on small cases, which `seed` varies, and a
+the result, not at the code: exact distributions by enumeration (exact/) on small cases, which `seed` varies, and a
 few properties that no distribution shows. Any solution with the right distribution passes, in whatever style it is
 written. An error inside the graded code is reported with the case that caused it, and a call that hangs is ended.
 `TableModel` is a language model small enough to enumerate completely. `TorchDraws` enumerates code that is written in
 PyTorch; it is imported on request, as it needs PyTorch.
-Next: table.py
 """
 
 from .drafters import check_drafter

@@ -1,12 +1,11 @@
 """Hints for a verifier that is right for one draft token: from its decisions on two.
 
 The ratios p / q of the two tokens lie on both sides of 1, and all rows are different.
-Next: tree_hints.py
 """
 
 import numpy as np
 
-from ..exact import exact_law
+from ..exact.enumeration import exact_distribution
 from ..probs import residual
 from .cases import Case
 from .small_errors import same
@@ -24,7 +23,9 @@ class Two:
         for tokens in case.p:
             case.p[tokens], case.q[tokens] = P[len(tokens)], Q[len(tokens)]
         self.guesses, self.rows = guesses, np.zeros((3, 3))  # [n_accepted, next_token]
-        for (n_accepted, token), probability in exact_law(lambda rng: case.run(verifier, rng, guesses)[1:]).items():
+        for (n_accepted, token), probability in exact_distribution(
+            lambda rng: case.run(verifier, rng, guesses)[1:]
+        ).items():
             self.rows[n_accepted, token] += probability
         self.shares = self.rows.sum(axis=1)
 

@@ -1,7 +1,4 @@
-"""Hints for verifiers: the bonus, which follows if every draft token is accepted.
-
-Next: block_hints.py
-"""
+"""Hints for verifiers: the bonus, which follows if every draft token is accepted."""
 
 import numpy as np
 

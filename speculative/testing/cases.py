@@ -1,7 +1,4 @@
-"""Shared by the graders: small cases, enumeration with hints on what prevents it, and the wording of failures.
-
-Next: verifiers.py
-"""
+"""Shared by the graders: small cases, enumeration with hints on what prevents it, and the wording of failures."""
 
 import itertools
 import math
@@ -9,7 +6,7 @@ import operator
 
 import numpy as np
 
-from ..exact import NOT_THE_SAME, CannotEnumerate, ExactGenerator, exact_law, hashable
+from ..exact.enumeration import NOT_THE_SAME, CannotEnumerate, ExactGenerator, exact_distribution, hashable
 from ..interfaces import Draft
 from ..probs import sample_token
 from .watch import UNKNOWN_SOURCE, Sources, asked, fail, fail_by_source
@@ -27,7 +24,7 @@ def enumerated(fn, what, wanted):
     distribution, refusal = None, None
     with Sources() as sources:
         try:
-            distribution = exact_law(fn, max_leaves=MOST_PATHS)
+            distribution = exact_distribution(fn, max_leaves=MOST_PATHS)
         except CannotEnumerate as error:
             refusal = error
     if refusal is None and wanted(distribution):

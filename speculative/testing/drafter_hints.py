@@ -1,7 +1,4 @@
-"""Hints for drafters: the mistake in a sentence, found from the rows and the tokens drawn with them.
-
-Next: samplers.py
-"""
+"""Hints for drafters: the mistake in a sentence, found from the rows and the tokens drawn with them."""
 
 import numpy as np
 

@@ -1,13 +1,10 @@
-"""The grader of drafters: each draft token must be drawn from exactly the row that comes with it.
-
-Next: tree_drafters.py
-"""
+"""The grader of drafters: each draft token must be drawn from exactly the row that comes with it."""
 
 import itertools
 
 import numpy as np
 
-from ..exact import hashable
+from ..exact.enumeration import hashable
 from ..tree import is_chain
 from .cases import enumerated, shortened, show
 from .drafter_hints import of_draft, of_rows

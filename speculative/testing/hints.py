@@ -1,7 +1,6 @@
 """Hints for verifiers: the mistake in a sentence, found from its decisions on cases made to tell mistakes apart.
 
 Here: one draft token. The token after it is in bonus_hints.py, two draft tokens are in block_hints.py.
-Next: mistakes.py
 """
 
 import itertools
@@ -9,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..exact import exact_law
+from ..exact.enumeration import exact_distribution
 from ..probs import residual
 from .block_hints import of_block
 from .bonus_hints import of_bonus
@@ -29,7 +28,7 @@ class Step:
 
     @classmethod
     def of(cls, verifier, case, guess):
-        distribution = exact_law(lambda rng: (*case.run(verifier, rng, [guess])[1:], rng.n_draws > 0))
+        distribution = exact_distribution(lambda rng: (*case.run(verifier, rng, [guess])[1:], rng.n_draws > 0))
         rows = np.zeros((2, case.n_vocab))
         for (n_accepted, token, _), probability in distribution.items():
             rows[n_accepted, token] += probability
@@ -171,7 +170,7 @@ def of_case(verifier, case):
     for guesses in itertools.product(range(case.n_vocab), repeat=case.K):
         if not all(case.q[guesses[:i]][x] > 0 for i, x in enumerate(guesses)):
             continue
-        distribution = exact_law(lambda rng, guesses=guesses: case.run(verifier, rng, guesses)[1:])
+        distribution = exact_distribution(lambda rng, guesses=guesses: case.run(verifier, rng, guesses)[1:])
         for i, x in enumerate(guesses):
             p, q = case.p[guesses[:i]], case.q[guesses[:i]]
             tested, kept = (sum(share for (n, _), share in distribution.items() if n >= least) for least in (i, i + 1))

@@ -1,7 +1,6 @@
 """Mistakes in the acceptance and in the replacement of one draft token, by their effect: for hints.py.
 
 p is the target's distribution and q the draft's, over four tokens.
-Next: small_errors.py
 """
 
 import numpy as np

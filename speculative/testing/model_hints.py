@@ -1,7 +1,4 @@
-"""Hints for language models: the mistake in a sentence, found by asking for the same tokens again among others.
-
-Next: torch_draws.py
-"""
+"""Hints for language models: the mistake in a sentence, found by asking for the same tokens again among others."""
 
 import numpy as np
 

@@ -1,7 +1,4 @@
-"""The grader of language models: the logits must depend on the tokens alone.
-
-Next: tree_models.py
-"""
+"""The grader of language models: the logits must depend on the tokens alone."""
 
 import numpy as np
 

@@ -1,7 +1,4 @@
-"""The names in an answer's code: graders do not look at them; an exercise may, to refuse the library's own solution.
-
-Next: cases.py
-"""
+"""The names in an answer's code: graders do not look at them; an exercise may, to refuse the library's own solution."""
 
 
 def names_in(fn):

@@ -1,7 +1,4 @@
-"""Hints for samplers: the mistake in a sentence, found from the distribution of the first tokens.
-
-Next: models.py
-"""
+"""Hints for samplers: the mistake in a sentence, found from the distribution of the first tokens."""
 
 import numpy as np
 

@@ -1,7 +1,4 @@
-"""What the grader of samplers passes: a target that counts its calls and enforces its n_ctx, and drafters.
-
-Next: sampler_hints.py
-"""
+"""What the grader of samplers passes: a target that counts its calls and enforces its n_ctx, and drafters."""
 
 import operator
 

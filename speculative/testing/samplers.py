@@ -1,7 +1,4 @@
-"""The grader of samplers: the distribution of the tokens, their number, and what else a loop can get wrong.
-
-Next: sampler_models.py
-"""
+"""The grader of samplers: the distribution of the tokens, their number, and what else a loop can get wrong."""
 
 import inspect
 import itertools

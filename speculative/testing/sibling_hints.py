@@ -3,12 +3,11 @@
 p is the target's row, and q_1 and q_2 those of the siblings, the second given the first: q_1 without the first token,
 renormalised. After the first is rejected, r = residual(p, q_1) takes p's place. All numbers are chosen so that no two
 mistakes give the same.
-Next: drafters.py
 """
 
 import numpy as np
 
-from ..exact import exact_law
+from ..exact.enumeration import exact_distribution
 from ..interfaces import Draft
 from ..probs import residual
 from .small_errors import same
@@ -27,7 +26,7 @@ def decisions(verifier, tokens, rows, parents):
     """The distribution of (accepted nodes, next token) for this draft."""
     draft = Draft(np.array(tokens), np.array(rows), np.array(parents))
     target_probs = np.array([P, *AFTER[: len(tokens)]])
-    return exact_law(lambda rng: decided(verifier, draft, target_probs, rng))
+    return exact_distribution(lambda rng: decided(verifier, draft, target_probs, rng))
 
 
 class Siblings:

@@ -1,7 +1,4 @@
-"""Mistakes that change the probabilities only a little: an epsilon against a division by zero, or float32.
-
-Next: bonus_hints.py
-"""
+"""Mistakes that change the probabilities only a little: an epsilon against a division by zero, or float32."""
 
 import numpy as np
 

@@ -1,7 +1,4 @@
-"""A language model small enough to enumerate completely: for tests, proofs and lessons.
-
-Next: watch.py
-"""
+"""A language model small enough to enumerate completely: for tests, proofs and lessons."""
 
 import itertools
 import math

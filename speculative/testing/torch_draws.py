@@ -14,7 +14,6 @@ refused with CannotEnumerate. PyTorch itself says which operations those are (it
 
 Refused are uniform_, exponential_, randn, dropout, a torch.Generator, NumPy's generators and the module random. Leaves
 out what PyTorch does not see: random numbers drawn inside of compiled CUDA or Triton kernels.
-Next: ../museum/__init__.py
 """
 
 import math
@@ -24,7 +23,7 @@ import numpy as np
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from ..exact import CannotEnumerate
+from ..exact.enumeration import CannotEnumerate
 from .watch import Sources
 
 COMPARED = {"lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge}

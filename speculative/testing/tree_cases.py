@@ -1,7 +1,4 @@
-"""Small cases of token trees: how siblings are drawn, and a verifier's tokens on trees of a given shape.
-
-Next: tree_verifiers.py
-"""
+"""Small cases of token trees: how siblings are drawn, and a verifier's tokens on trees of a given shape."""
 
 import itertools
 import math

@@ -1,7 +1,4 @@
-"""The grader of drafters, on drafts that are trees: their form, and the mistake in a sentence.
-
-Next: drafter_hints.py
-"""
+"""The grader of drafters, on drafts that are trees: their form, and the mistake in a sentence."""
 
 import numpy as np
 

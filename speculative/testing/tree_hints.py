@@ -1,12 +1,9 @@
-"""Hints for verifiers on trees: the mistake in a sentence, from what they do with two siblings and with two paths.
-
-Next: sibling_hints.py
-"""
+"""Hints for verifiers on trees: the mistake in a sentence, from what they do with two siblings and with two paths."""
 
 import numpy as np
 
-from ..candidates import k_seq_divisor
 from ..probs import residual
+from ..theory.candidates import k_seq_divisor
 from .hints import of_lists
 from .sibling_hints import AFTER, P, Q, Siblings, decisions, of_bonus, of_rest, of_test, without
 from .small_errors import same

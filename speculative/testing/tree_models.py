@@ -1,7 +1,4 @@
-"""The grader of language models that take trees: each row must be that of the model on the text and the path alone.
-
-Next: model_hints.py
-"""
+"""The grader of language models that take trees: each row must be that of the model on the text and the path alone."""
 
 import inspect
 

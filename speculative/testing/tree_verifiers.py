@@ -1,9 +1,6 @@
-"""The grader of verifiers on token trees: exact for every way of drawing siblings, on trees of several shapes.
+"""The grader of verifiers on token trees: exact for every way of drawing siblings, on trees of several shapes."""
 
-Next: hints.py
-"""
-
-from ..exact import CannotEnumerate
+from ..exact.enumeration import CannotEnumerate
 from .cases import TOLERANCE, enumerated, largest_difference, show, show_distributions
 from .tree_cases import WAYS, TreeCase
 from .tree_hints import explanation

@@ -1,14 +1,11 @@
-"""The grader of verifiers: the tokens of a round must have the target's distribution, whatever the draft.
-
-Next: tree_cases.py
-"""
+"""The grader of verifiers: the tokens of a round must have the target's distribution, whatever the draft."""
 
 import itertools
 import math
 
 import numpy as np
 
-from ..exact import CannotEnumerate
+from ..exact.enumeration import CannotEnumerate
 from ..interfaces import takes_trees
 from . import tree_hints, tree_verifiers
 from .cases import TOLERANCE, Case, enumerated, largest_difference, show_distributions

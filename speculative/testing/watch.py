@@ -1,9 +1,8 @@
 """What the graders do around each call of the graded code: compare its arguments, report errors, end calls that hang.
 
-    asked(call, what, where, arguments)   call(); an error in it is reported together with the case
-    Sources()                             which other sources of random numbers were used
-    note(text), Progress(what, n)         messages that are not failures
-Next: names.py
+asked(call, what, where, arguments)   call(); an error in it is reported together with the case
+Sources()                             which other sources of random numbers were used
+note(text), Progress(what, n)         messages that are not failures
 """
 
 import contextlib
@@ -19,7 +18,7 @@ from time import perf_counter, sleep
 
 import numpy as np
 
-from ..exact import CannotEnumerate
+from ..exact.enumeration import CannotEnumerate
 
 PATIENCE = 20.0  # seconds for one call
 QUIET = 5.0  # seconds before a grader reports its progress
@@ -150,7 +149,7 @@ def place(error):
 
 
 PACKAGE = Path(__file__).parent
-NOT_THEIRS = (str(PACKAGE), str(PACKAGE.with_name("exact.py")), str(PACKAGE.with_name("uniform.py")), "site-packages")
+NOT_THEIRS = (str(PACKAGE), str(PACKAGE.with_name("exact")), "site-packages")
 ADVICE = {  # what the message of an exception contains: what to do
     "'ExactGenerator' object has no": "rng is an np.random.Generator: use rng.random() and rng.choice(n, p=...)",
     "numpy.object_": "compare the numbers of rng.random() as they are, u * q < p, and do not make a tensor of them",

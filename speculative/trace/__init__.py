@@ -36,7 +36,6 @@ holds what its author added: names of models, the acceptance rule, the seed. Eac
 p, q, overlap, top and residual are present if the round kept its probabilities. A token may hold a part of a UTF-8
 character. In "texts" and "guesses" its text is then empty, and the character belongs to the text of the token that
 completes it; in "next", "top" and "residual", where tokens are decoded alone, it is U+FFFD.
-Next: record.py
 """
 
 from .html import page

@@ -2,7 +2,6 @@
 
 The records are embedded as JSON, escaped so that no character can end the element around it, and the page's script
 inserts every text with textContent. So no text, whatever it contains, becomes markup.
-Next: ../adapters/prefix.py
 """
 
 from html import escape

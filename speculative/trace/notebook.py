@@ -2,7 +2,6 @@
 
 The text of a token needs a tokenizer, which samplers do not have: `show_tokens_as(tokenizer.decode)` sets it once for
 the session. It affects only the display.
-Next: html.py
 """
 
 from html import escape

@@ -2,7 +2,6 @@
 
 A tree is recorded in the order in which its tokens were tested: at each place the siblings up to the accepted one, then
 the untested rest. In a chain that is the order of the draft.
-Next: reading.py
 """
 
 import numpy as np

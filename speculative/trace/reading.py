@@ -2,7 +2,6 @@
 
 A form is a function that returns whether a JSON value has that form; the forms of lists and objects are composed of
 others. Extra fields, which a later version may add, are accepted if they are finite and not nested too deeply.
-Next: terminal.py
 """
 
 import gc

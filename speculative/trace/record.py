@@ -2,15 +2,14 @@
 
 A record is small, a round is not: of p and q, a row over the vocabulary each, a record keeps the entries of the draft
 token and the few largest. The schema is in __init__.py.
-Next: parts.py
 """
 
 import json
 from collections import Counter
 from pathlib import Path
 
-from ..theory import estimate_alpha
-from ..timing import n_common
+from ..theory.expected import estimate_alpha
+from ..tree import n_common
 from .parts import flat, guesses_of, next_of
 from .reading import read_trace
 

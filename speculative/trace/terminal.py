@@ -1,7 +1,4 @@
-"""A round as a line in a terminal: the draft tokens, which of them were accepted, and the token that follows.
-
-Next: notebook.py
-"""
+"""A round as a line in a terminal: the draft tokens, which of them were accepted, and the token that follows."""
 
 import re
 

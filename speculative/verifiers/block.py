@@ -5,7 +5,6 @@ longest prefix that passes is accepted, even if a shorter one did not pass: stop
 wrong. Exact, and no exact rule that uses one draft accepts more on average. For K = 1 it is rejection sampling.
 Source: Sun et al., arXiv:2403.10444, algorithm 2, equations (4) and (5), theorem 1. Optimal among rules that use only
 the probabilities along the draft: theorem 2; among all rules: Thomas and Pal, arXiv:2602.16961.
-Next: traversal.py
 """
 
 import numpy as np

@@ -6,7 +6,6 @@ match must be the token that is kept: a second draw would come from the target g
 
 In a tree the draw is compared with every token drafted for that place. It descends to the one that is equal, so any
 tree will do, however its tokens were chosen: Medusa's, prompt lookup's, the most probable ones.
-Next: block.py
 """
 
 from ..probs import sample_token

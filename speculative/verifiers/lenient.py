@@ -1,7 +1,6 @@
 """LOSSY: rejection sampling with the draft's probabilities scaled down, so that more draft tokens pass.
 
 Source: Leviathan et al., arXiv:2211.17192, appendix A.5.
-Next: typical.py
 """
 
 from dataclasses import dataclass

@@ -10,7 +10,6 @@ siblings: independent draws (SpecInfer), draws without replacement (Sequoia), ce
 
 Source: Leviathan et al., arXiv:2211.17192, algorithm 1 and appendix A.1; Chen et al., arXiv:2302.01318, theorem 1.
 Trees: Miao et al. (SpecInfer), arXiv:2305.09781, algorithm 2; Chen et al. (Sequoia), arXiv:2402.12374, algorithm 2.
-Next: exact_match.py
 """
 
 from ..probs import residual, sample_token

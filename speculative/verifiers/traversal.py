@@ -5,7 +5,6 @@ token with a low ratio p / q can be made up for by those that follow. Exact for 
 each row is the distribution of its token given the text, its ancestors and its elder siblings. On a chain it is block
 verification, verdict for verdict.
 Source: Weng et al., arXiv:2505.12398.
-Next: lenient.py
 """
 
 import numpy as np

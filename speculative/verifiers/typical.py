@@ -1,7 +1,6 @@
 """LOSSY: typical acceptance, which accepts every draft token that is probable enough for the target.
 
 Source: Cai et al. (Medusa), arXiv:2401.10774, section 2.3.1.
-Next: ../exact.py
 """
 
 from dataclasses import dataclass

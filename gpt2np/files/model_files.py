@@ -1,0 +1,111 @@
+"""Which files a model has, and where they are: on this disk, in Hugging Face's own cache, or on a server.
+
+A folder has one of two layouts: that of Hugging Face (config.json, model.safetensors, vocab.json, merges.txt) or that
+of OpenAI's release (hparams.json, a TensorFlow checkpoint, and the same vocabulary as encoder.json and vocab.bpe).
+Leaves out: downloading the files (download.py), and making a model of them (loading.py).
+"""
+
+import os
+import re
+from pathlib import Path
+
+from ..tokenizer import read_merges, read_vocabulary
+from .errors import CheckpointError
+from .params import read_config, read_hparams
+from .safetensors import read_safetensors
+from .sstable import read_table
+
+SIZES = {
+    "124M": "gpt2",
+    "355M": "gpt2-medium",
+    "774M": "gpt2-large",
+    "1558M": "gpt2-xl",
+}  # name on the Hugging Face hub
+WEIGHTS = {
+    "hub": ("config.json", "model.safetensors"),
+    "openai": ("hparams.json", "model.ckpt.index", "model.ckpt.data-00000-of-00001"),
+}
+VOCABULARIES = (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe"))
+
+
+SOURCES = {  # the files that each source has, and how each of them is checked by itself
+    "hub": {
+        "config.json": read_config,
+        "vocab.json": read_vocabulary,
+        "merges.txt": read_merges,
+        "model.safetensors": read_safetensors,
+    },
+    "openai": {
+        "hparams.json": read_hparams,
+        "encoder.json": read_vocabulary,
+        "vocab.bpe": read_merges,
+        "model.ckpt.index": read_table,
+        "model.ckpt.data-00000-of-00001": lambda part: None,  # the index has its checksums
+    },
+}
+
+
+OTHER_VOCABULARIES = {  # what other programs write instead: what to do
+    "tokenizer.json": "tokenizer.json has both: write its model.vocab as vocab.json, and each of its model.merges as a "
+    "line of merges.txt",
+}
+OTHER_WEIGHTS = {
+    "model.safetensors.index.json": "save the model with max_shard_size='100GB', in one file",
+    "pytorch_model.bin": "save_pretrained of transformers writes model.safetensors",
+}
+
+
+def files_of(folder):
+    """("hub" or "openai", the two vocabulary files) of a folder; CheckpointError names the files that are missing."""
+    weights = next((layout for layout, names in WEIGHTS.items() if has(folder, names)), None)
+    pair = next((names for names in VOCABULARIES if has(folder, names)), None)
+    if weights and pair:
+        return weights, [folder / name for name in pair]
+    layout = "openai" if has(folder, ["hparams.json"]) else "hub"
+    missing = [] if weights else [name for name in WEIGHTS[layout] if not has(folder, [name])]
+    missing += [] if pair else [" with ".join(VOCABULARIES[layout == "openai"])]
+    forms = ({} if weights else OTHER_WEIGHTS) | ({} if pair else OTHER_VOCABULARIES)
+    other = "".join(f"; {remedy}" for name, remedy in forms.items() if has(folder, [name]))
+    raise CheckpointError(
+        f"{folder} lacks {' and '.join(missing)}: expected a GPT-2, with the files {', '.join(SOURCES['hub'])} "
+        f"(Hugging Face) or {', '.join(SOURCES['openai'])} (OpenAI){other}"
+    )
+
+
+def has(folder, names):
+    return all((folder / name).is_file() for name in names)
+
+
+def is_complete(folder):
+    return any(has(folder, names) for names in WEIGHTS.values()) and any(has(folder, names) for names in VOCABULARIES)
+
+
+def find_on_disk(size, models_dir):
+    """The folder that has all files of a size, in models_dir or in Hugging Face's cache; None if neither has."""
+    places = [models_dir / size, *cached_on_disk(SIZES[size])]
+    return next((place for place in places if is_complete(place)), None)
+
+
+def cached_on_disk(repository):
+    """The folders in Hugging Face's cache, if any, with the main version of a model; they are read in place."""
+    home = os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface"
+    cache = Path(os.environ.get("HF_HUB_CACHE") or Path(home) / "hub")
+    cache = Path(os.path.expanduser(cache))  # unchanged where there is no home folder
+    for owner in ("openai-community--", ""):  # the second is its older name
+        folder = cache / f"models--{owner}{repository}"
+        try:
+            version = (folder / "refs" / "main").read_text(encoding="utf-8").strip()
+        except (OSError, ValueError):
+            continue
+        if re.fullmatch(r"\w+", version):
+            yield folder / "snapshots" / version
+
+
+def url_of(size, name, source):
+    """The URL of a file: SIZE/FILE under GPT2NP_MODELS_URL, if that is set; HF_ENDPOINT replaces the hub's address."""
+    if mirror := os.environ.get("GPT2NP_MODELS_URL"):
+        return f"{mirror.rstrip('/')}/{size}/{name}"
+    if source == "openai":
+        return f"https://openaipublic.blob.core.windows.net/gpt-2/models/{size}/{name}"
+    hub = os.environ.get("HF_ENDPOINT") or "https://huggingface.co"
+    return f"{hub.rstrip('/')}/openai-community/{SIZES[size]}/resolve/main/{name}"

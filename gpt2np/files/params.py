@@ -1,0 +1,235 @@
+"""From the tensors of a checkpoint to the parameter tree of the forward pass, every name and shape checked.
+
+The tree (a dict) has OpenAI's own names, which the functions of layers.py take as keyword arguments:
+
+    wte [n_vocab, n_embd]       token embeddings, also the vocabulary projection
+    wpe [n_ctx, n_embd]         position embeddings
+    blocks                      a list of n_layer entries
+        ln_1, ln_2              {g [n_embd], b [n_embd]}
+        attn    c_attn          {w [n_embd, 3 * n_embd], b [3 * n_embd]}
+                c_proj          {w [n_embd, n_embd], b [n_embd]}
+        mlp     c_fc            {w [n_embd, 4 * n_embd], b [4 * n_embd]}
+                c_proj          {w [4 * n_embd, n_embd], b [n_embd]}
+    ln_f                        {g [n_embd], b [n_embd]}
+
+For blocks[0]["attn"]["c_attn"]["w"], Hugging Face writes h.0.attn.c_attn.weight, with or without the prefix
+`transformer.`, and OpenAI's release model/h0/attn/c_attn/w, with an extra first dimension of 1.
+"""
+
+import re
+
+import numpy as np
+
+from ..model import HParams
+from .errors import CheckpointError
+from .json_object import read_json
+
+# Some files also have the causal mask, and the vocabulary projection as a second copy of wte.
+NOT_PARAMETERS = re.compile(r"h\.\d+\.attn\.(bias|masked_bias)|lm_head\.weight")
+
+
+def param_shapes(hparams):
+    """The shape of every parameter: dict name -> tuple, with Hugging Face's names without `transformer.`."""
+    n, shapes = (
+        hparams.n_embd,
+        {"wte.weight": (hparams.n_vocab, hparams.n_embd), "wpe.weight": (hparams.n_ctx, hparams.n_embd)},
+    )
+    norms, linears = ["ln_f"], {}
+    for i in range(hparams.n_layer):
+        norms += [f"h.{i}.ln_1", f"h.{i}.ln_2"]
+        linears |= {
+            f"h.{i}.attn.c_attn": (n, 3 * n),
+            f"h.{i}.attn.c_proj": (n, n),
+            f"h.{i}.mlp.c_fc": (n, 4 * n),
+            f"h.{i}.mlp.c_proj": (4 * n, n),
+        }
+    for name in norms:
+        shapes |= {f"{name}.weight": (n,), f"{name}.bias": (n,)}
+    for name, shape in linears.items():
+        shapes |= {f"{name}.weight": shape, f"{name}.bias": shape[1:]}
+    return shapes
+
+
+def build_params(tensors, hparams, source):
+    """The parameter tree in float32; matrices that are float32 in the file stay views of it, all else is copied.
+
+    A model copies the matrices when it packs them (matmul.py). So no part of a model is a view of its file, which may
+    change or be truncated later.
+
+    Parameters
+    ----------
+    tensors : dict str -> array
+        As `read_safetensors` returns them.
+    hparams : HParams
+    source : str or Path
+        The file's name, for messages.
+
+    Raises
+    ------
+    CheckpointError
+        If a tensor is missing or unexpected, or has the wrong shape or type; the message names it.
+    """
+    tensors = renamed(tensors, lambda name: name.removeprefix("transformer."), source)
+    if hparams.n_layer > len(tensors):
+        raise CheckpointError(
+            f"{source} has {len(tensors)} tensors, too few for the {hparams.n_layer} layers of its config; use the "
+            "files of one GPT-2 model"
+        )
+    check_tensors(tensors, param_shapes(hparams), source)
+
+    def matrix(name):
+        return np.asarray(tensors[name], dtype=np.float32)  # the array itself if it is float32
+
+    def copy(name):
+        array = np.array(tensors[name], dtype=np.float32)
+        array.setflags(write=False)
+        return array
+
+    def linear(name):
+        return {"w": matrix(f"{name}.weight"), "b": copy(f"{name}.bias")}
+
+    def norm(name):
+        return {"g": copy(f"{name}.weight"), "b": copy(f"{name}.bias")}
+
+    return {
+        "wte": matrix("wte.weight"),
+        "wpe": copy("wpe.weight"),
+        "blocks": [
+            {
+                "ln_1": norm(f"h.{i}.ln_1"),
+                "attn": {"c_attn": linear(f"h.{i}.attn.c_attn"), "c_proj": linear(f"h.{i}.attn.c_proj")},
+                "ln_2": norm(f"h.{i}.ln_2"),
+                "mlp": {"c_fc": linear(f"h.{i}.mlp.c_fc"), "c_proj": linear(f"h.{i}.mlp.c_proj")},
+            }
+            for i in range(hparams.n_layer)
+        ],
+        "ln_f": norm("ln_f"),
+    }
+
+
+def openai_names(tensors, source="the checkpoint"):
+    """The tensors of OpenAI's checkpoint under their Hugging Face names; any other name is kept.
+
+    >>> {name: tensor.shape for name, tensor in openai_names({"model/h0/mlp/c_fc/w": np.zeros((1, 2, 8))}).items()}
+    {'h.0.mlp.c_fc.weight': (2, 8)}
+    """
+
+    def without_first(name, tensor):  # [1, n_in, n_out] -> [n_in, n_out]
+        return tensor[0] if name.endswith("/w") and tensor.ndim == 3 and len(tensor) == 1 else tensor
+
+    tensors = {name: without_first(name, tensor) for name, tensor in tensors.items()}
+    return renamed(tensors, hub_name, source)
+
+
+def hub_name(name):
+    """The Hugging Face name of OpenAI's `name`; any other name unchanged.
+
+    >>> hub_name("model/h0/ln_1/g"), hub_name("model/wte")
+    ('h.0.ln_1.weight', 'wte.weight')
+    """
+    if name in ("model/wte", "model/wpe"):
+        return f"{name[6:]}.weight"
+    *path, leaf = re.sub(r"^model/(h(?=\d))?", lambda match: "h/" if match[1] else "", name).split("/")
+    is_parameter = name.startswith("model/") and leaf in ("w", "g", "b")
+    return ".".join([*path, "bias" if leaf == "b" else "weight"]) if is_parameter else name
+
+
+def renamed(tensors, rename, source):
+    """The tensors under the names that `rename` gives them; CheckpointError if two get the same name."""
+    old = {}
+    for name in tensors:
+        new = rename(name)
+        if new in old:
+            raise CheckpointError(
+                f"{source} has both {old[new]:.100} and {name:.100}, one parameter under two names; get the file again"
+            )
+        old[new] = name
+    return {new: tensors[name] for new, name in old.items()}
+
+
+def check_tensors(tensors, shapes, source):
+    """Raise CheckpointError, which names them, if tensors are missing, unexpected, or of the wrong shape or type."""
+    missing = [name for name in shapes if name not in tensors]
+    surplus = [name for name in tensors if name not in shapes and not NOT_PARAMETERS.fullmatch(name)]
+    wrong = [
+        f"{name} {list(tensors[name].shape)} instead of {list(shape)}"
+        for name, shape in shapes.items()
+        if name in tensors and tensors[name].shape != shape
+    ]
+    not_floats = [
+        f"{name} ({tensors[name].dtype})" for name in shapes if name in tensors and tensors[name].dtype.kind != "f"
+    ]
+    most = np.finfo(np.float32).max
+    too_large = [
+        name
+        for name in shapes
+        if name in tensors and tensors[name].dtype == np.float64 and (np.abs(tensors[name]) > most).any()
+    ]
+    found = [
+        ("lacks", missing),
+        ("has the unexpected", surplus),
+        ("has the wrong shape for", wrong),
+        ("has no floating-point values in", not_floats),
+        ("has values beyond float32 in", too_large),
+    ]
+    problems = [f"{what} {shorten(names)}" for what, names in found if names]
+    if problems:
+        raise CheckpointError(
+            f"{source} does not fit its config: it {' and '.join(problems)}; use the files of one GPT-2 model"
+        )
+    head = tensors.get("lm_head.weight")
+    if head is not None and not np.array_equal(head, tensors["wte.weight"], equal_nan=True):
+        raise CheckpointError(
+            f"{source} has an lm_head.weight that differs from wte.weight: expected GPT-2's tied vocabulary projection"
+        )
+
+
+def shorten(names, n_shown=4):
+    return ", ".join(names[:n_shown]) + (f" and {len(names) - n_shown} more" if len(names) > n_shown else "")
+
+
+def read_hparams(path):
+    """HParams of OpenAI's hparams.json."""
+    hparams = read_json(path)
+    return checked(path, *(hparams.get(name) for name in ("n_vocab", "n_ctx", "n_embd", "n_head", "n_layer")))
+
+
+def checked(path, *numbers):
+    """HParams of these numbers, once they are checked; `path` is for messages."""
+    hparams = HParams(*numbers)
+    if not all(type(n) is int and 0 < n < 2**31 for n in numbers) or hparams.n_embd % hparams.n_head:
+        raise CheckpointError(
+            f"{path}: expected positive whole numbers and n_embd a multiple of n_head, got {hparams}; "
+            "is it the file of a GPT-2?"
+        )
+    return hparams
+
+
+SECOND_NAMES = {  # which transformers reads, too, and which it prefers
+    "n_positions": "max_position_embeddings", "n_embd": "hidden_size", "n_head": "num_attention_heads",
+    "n_layer": "num_hidden_layers",
+}  # fmt: skip
+
+
+def read_config(path):
+    """HParams of a Hugging Face config.json; CheckpointError if it describes anything but a GPT-2 as supported here."""
+    config = read_json(path)
+    hparams = checked(
+        path, *(config.get(name) for name in ("vocab_size", "n_positions", "n_embd", "n_head", "n_layer"))
+    )
+    expected = {
+        "model_type": ["gpt2"], "activation_function": ["gelu_new", "gelu_pytorch_tanh"], "layer_norm_epsilon": [1e-5],
+        "n_inner": [None, 4 * hparams.n_embd], "tie_word_embeddings": [True], "add_cross_attention": [False],
+        "scale_attn_weights": [True], "scale_attn_by_inverse_layer_idx": [False], "is_causal": [True],
+    }  # fmt: skip
+    for key, values in expected.items():
+        if config.get(key, values[0]) not in values:
+            raise CheckpointError(
+                f"{path}: {key} is {config[key]!r}, but GPT-2 has {values[0]!r}, and only that is supported"
+            )
+    for key, name in SECOND_NAMES.items():
+        if config.get(name, config[key]) != config[key]:
+            raise CheckpointError(
+                f"{path}: {key} is {config[key]!r} and {name} is {config[name]!r}, two names of one number: remove one"
+            )
+    return hparams

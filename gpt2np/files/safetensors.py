@@ -1,0 +1,110 @@
+"""Reading a .safetensors file: a JSON header, then the raw data.
+
+    8 bytes         N, the length of the header: unsigned, little-endian
+    N bytes         the header: {"name": {"dtype": "F32", "shape": [2048, 256], "data_offsets": [begin, end]}, ...}
+                    in JSON; the name "__metadata__" holds notes instead of a tensor
+    the rest        the data: each tensor row by row, little-endian, at its offsets counted from here;
+                    the tensors lie end to end and fill it
+
+Nothing is executed, and every offset is checked before it is used. The file is mapped into memory, not read: an array
+is a read-only view of the file, and the operating system loads a page when it is first touched.
+Source: https://github.com/huggingface/safetensors, section "Format".
+"""
+
+import math
+from pathlib import Path
+
+import numpy as np
+
+from .errors import CheckpointError
+from .json_object import json_object
+from .raw import as_array, check_name, check_shape
+
+DTYPES = {
+    "F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1",
+    "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "u1", "BOOL": "?",
+}  # fmt: skip
+MAX_HEADER = 5_000_000  # bytes; GPT-2's largest has 80,000, the format itself allows 100,000,000
+
+
+def read_safetensors(path):
+    """The tensors of a file: dict name -> array, memory-mapped and read-only. BF16, which NumPy lacks, becomes float32.
+
+    Raises
+    ------
+    CheckpointError
+        If the file is not a well-formed safetensors file; the message names the file and the tensor.
+    """
+    size = Path(path).stat().st_size
+    file = np.memmap(path, mode="r") if size else np.fromfile(path, np.uint8)  # 0 is also a folder's size on Windows
+    if size < 8:
+        raise CheckpointError(f"{path} has {size} bytes, too few for a safetensors file: get the file again")
+    n_header = int(file[:8].view("<u8")[0])
+    if n_header > size - 8:
+        raise CheckpointError(
+            f"{path}: the first 8 bytes say that the header has {n_header} bytes, but the file has {size}: "
+            "not a safetensors file, or cut off; get it again"
+        )
+    if n_header > MAX_HEADER:
+        raise CheckpointError(f"{path}: the header has {n_header} bytes, expected at most {MAX_HEADER}: not a GPT-2's")
+    header = parse_header(path, bytes(file[8 : 8 + n_header]))
+    data = np.asarray(file[8 + n_header :])  # a plain array: the subclass np.memmap is slow in small operations
+    check_layout(path, header, len(data))
+    return {name: tensor(data, **entry) for name, entry in header.items()}
+
+
+def tensor(data, dtype, shape, data_offsets):
+    """The array of one tensor in the data [n_bytes] uint8."""
+    begin, end = data_offsets
+    return as_array(data[begin:end], DTYPES[dtype], shape, is_bfloat16=dtype == "BF16")
+
+
+def parse_header(path, header):
+    """The header's entries, dict name -> {"dtype", "shape", "data_offsets"}, each of the right form."""
+    entries = json_object(header, f"{path}: the header")
+    entries.pop("__metadata__", None)
+    for name, entry in entries.items():
+        check_name(name, path)
+        if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
+            raise CheckpointError(
+                f"{path}: in the header, {name!r} must have exactly dtype, shape and data_offsets, got {entry!r:.200}"
+            )
+        if not isinstance(entry["dtype"], str) or entry["dtype"] not in DTYPES:
+            raise CheckpointError(
+                f"{path}: tensor {name!r} is of type {entry['dtype']!r:.40}, expected one of {', '.join(DTYPES)}"
+            )
+        if not whole_numbers(entry["shape"]) or not (
+            whole_numbers(entry["data_offsets"]) and len(entry["data_offsets"]) == 2
+        ):
+            raise CheckpointError(
+                f"{path}: shape and offsets of {name!r} must be whole numbers of 0 or more, got {entry!r:.200}"
+            )
+        check_shape(entry["shape"], f"{path}: tensor {name!r}")
+    return entries
+
+
+def whole_numbers(value):
+    return isinstance(value, list) and all(type(n) is int and n >= 0 for n in value)
+
+
+def check_layout(path, entries, n_bytes):
+    """Raise CheckpointError unless each tensor has as many bytes as its shape needs and they all lie end to end."""
+    position = 0
+    for name, entry in sorted(entries.items(), key=lambda item: item[1]["data_offsets"]):
+        begin, end = entry["data_offsets"]
+        n_needed = math.prod(entry["shape"]) * np.dtype(DTYPES[entry["dtype"]]).itemsize
+        if end - begin != n_needed:
+            raise CheckpointError(
+                f"{path}: tensor {name!r} of shape {entry['shape']} and type {entry['dtype']} needs "
+                f"{n_needed} bytes, its offsets give {end - begin}"
+            )
+        if begin != position:
+            raise CheckpointError(
+                f"{path}: tensor {name!r} begins at byte {begin} of the data, expected {position}: "
+                "the tensors must lie end to end"
+            )
+        position = end
+    if position != n_bytes:
+        raise CheckpointError(
+            f"{path}: the tensors need {position} bytes of data, the file has {n_bytes}: damaged; get it again"
+        )

@@ -1,0 +1,113 @@
+"""Reading a sorted-string table, the format of a TensorFlow checkpoint's index and of LevelDB's files.
+
+Sorted keys, in blocks, with an index of the blocks at the end:
+
+    data blocks     each: entries, restarts, then 1 byte of compression (0: none) and 4 bytes of checksum
+    index block     in the same format; its values say where the data blocks are: offset and size
+    footer          48 bytes: where the (unused) meta index and the index block are, zeros, the magic number
+
+A key is stored without the prefix that it shares with the key before it. An entry is three varints (bytes of the shared
+prefix, of the rest of the key, of the value), the rest of the key, and the value. The restarts, 4 bytes each and then
+their number, are for binary search; reading the whole table does not need them. A varint has 7 bits per byte, lowest
+first; the high bit says that more bytes follow.
+
+The file's size bounds the time and memory of reading it: keys are short, and no block is read twice.
+Source: https://github.com/tensorflow/tensorflow, lib/io/table_format.txt.
+"""
+
+from .crc32c import masked_crc32c
+from .errors import CheckpointError
+from .raw import MAX_NAME
+
+MAGIC = 0xDB4775248B80FB57
+MAX_INDEX = 1_000_000  # bytes; an index has about fifty per variable
+MAX_BLOCKS = 1000  # TensorFlow's blocks have 256 KiB each
+
+
+class Cursor:
+    """A position in bytes of a file; reading beyond their end raises CheckpointError."""
+
+    def __init__(self, data, path, what):
+        self.data, self.path, self.what, self.position = data, path, what, 0
+
+    def more(self):
+        return self.position < len(self.data)
+
+    def take(self, n):
+        """The next n bytes."""
+        if n > len(self.data) - self.position:
+            raise CheckpointError(f"{self.path}: {self.what} ends at byte {len(self.data)}, in the middle of {n} bytes")
+        self.position += n
+        return self.data[self.position - n : self.position]
+
+    def varint(self):
+        """The next number: 7 bits per byte, lowest first; the last byte is the one without the high bit."""
+        value = 0
+        for shift in range(0, 70, 7):
+            byte = self.take(1)[0]
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value
+        raise CheckpointError(f"{self.path}: {self.what} has a number that does not end before byte {self.position}")
+
+
+def read_table(path):
+    """All entries of a sorted-string table: dict key (bytes) -> value (bytes), in order."""
+    size = path.stat().st_size
+    if not 48 <= size <= MAX_INDEX:
+        raise CheckpointError(
+            f"{path} has {size} bytes, expected 48 to {MAX_INDEX}: not a checkpoint's index; get it again"
+        )
+    data = path.read_bytes()
+    if int.from_bytes(data[-8:], "little") != MAGIC:
+        raise CheckpointError(
+            f"{path} does not end in the magic number of a checkpoint's index: another file, or cut off; get it again"
+        )
+    footer = Cursor(data[-48:-8], path, "the footer")
+    _, _, offset, length = (footer.varint() for _ in range(4))  # the meta index, then the index
+    places = read_block(data, offset, length, path).values()
+    if len(places) > MAX_BLOCKS:
+        raise CheckpointError(f"{path} has {len(places)} blocks, expected at most {MAX_BLOCKS}; get it again")
+    table, end = {}, 0
+    for place in places:
+        cursor = Cursor(place, path, "the index block")
+        offset, length = cursor.varint(), cursor.varint()
+        if offset < end:
+            raise CheckpointError(f"{path}: the block at byte {offset} begins before the end of another; get it again")
+        end = offset + length
+        for key, value in read_block(data, offset, length, path).items():
+            if table and key <= next(reversed(table)):
+                raise CheckpointError(f"{path}: the key {key!r:.100} is out of order; get the file again")
+            table[key] = value
+    return table
+
+
+def read_block(data, offset, length, path):
+    """The entries of one block: dict key -> value."""
+    if offset + length + 5 > len(data) - 48:
+        raise CheckpointError(
+            f"{path}: a block at bytes {offset} to {offset + length} lies beyond the end; get it again"
+        )
+    content, compression = data[offset : offset + length], data[offset + length]
+    checksum = int.from_bytes(data[offset + length + 1 : offset + length + 5], "little")
+    if masked_crc32c(data[offset : offset + length + 1]) != checksum:
+        raise CheckpointError(f"{path}: the block at byte {offset} does not have its checksum: damaged; get it again")
+    if compression != 0:
+        name = "with snappy" if compression == 1 else f"by method {compression}"
+        raise CheckpointError(f"{path}: the block at byte {offset} is compressed {name}, which is not supported")
+    n_restarts = int.from_bytes(content[-4:], "little")
+    if 4 + 4 * n_restarts > length:
+        raise CheckpointError(
+            f"{path}: the block at byte {offset} has {length} bytes, too few for {n_restarts} restarts; get it again"
+        )
+    cursor = Cursor(content[: length - 4 - 4 * n_restarts], path, f"the block at byte {offset}")
+    entries, key = {}, b""
+    while cursor.more():
+        n_shared, n_own, n_value = cursor.varint(), cursor.varint(), cursor.varint()
+        if n_shared > len(key):
+            raise CheckpointError(f"{path}: a key in the block at byte {offset} shares {n_shared} bytes of {len(key)}")
+        key = key[:n_shared] + cursor.take(n_own)
+        if len(key) > MAX_NAME or key in entries:
+            raise CheckpointError(f"{path}: the key {key[:100]!r:.100} is too long, or appears twice; get it again")
+        entries[key] = cursor.take(n_value)
+    return entries

@@ -1,0 +1,165 @@
+"""Reading a TensorFlow checkpoint without TensorFlow: the "bundle" of an index file and data files.
+
+PREFIX.index is a sorted-string table (sstable.py) from the name of each variable to its description. The values are
+protocol buffers: fields, each with a number and a kind (0: varint, 1: 8 bytes, 2: a length and bytes, 5: 4 bytes).
+
+    key ""              BundleHeaderProto   1: number of data files   2: endianness (0: little)
+    key VARIABLE        BundleEntryProto    1: type   2: shape   3: data file   4: offset   5: size   6: checksum
+    in a shape          TensorShapeProto    2: a dimension, in which 1: its size
+
+PREFIX.data-00000-of-00001 and so on hold the data, row by row. They are mapped into memory, not read. Every offset is
+checked before it is used, nothing is executed, and no path is taken from the file.
+Source: https://github.com/tensorflow/tensorflow, tensor_bundle.proto.
+"""
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from .crc32c import masked_crc32c
+from .errors import CheckpointError
+from .raw import as_array, check_name, check_shape
+from .sstable import Cursor, read_block, read_table  # noqa: F401, read_block may be imported from here as well
+
+BFLOAT16 = 14
+DTYPES = {1: "<f4", 2: "<f8", 3: "<i4", 4: "u1", 5: "<i2", 6: "i1", 9: "<i8", 10: "?", BFLOAT16: "<u2", 19: "<f2"}
+
+
+def read_tf_checkpoint(prefix, *, data_files=None, verify=False):
+    """The variables of a checkpoint: dict name -> array, memory-mapped and read-only. bfloat16 becomes float32.
+
+    Parameters
+    ----------
+    prefix : str or Path
+        The common prefix of the files' paths, such as "models/124M/model.ckpt".
+    data_files : list of Path, optional
+        The data files, if they are not next to the index under their usual names.
+    verify : bool
+        Also check the checksum of every tensor, which takes some seconds per gigabyte, longer than reading it. The
+        checksums of the index are always checked.
+
+    Raises
+    ------
+    CheckpointError
+        If a file is missing or malformed; the message names the file and the byte or the variable.
+    """
+    index = Path(f"{prefix}.index")
+    if not index.is_file():
+        raise CheckpointError(f"{index} is missing: a checkpoint is {index.name} and its .data-... files")
+    table = read_table(index)
+    header = Message(table.pop(b"", b""), index, "the header (the entry of the empty key)")
+    if header.number(2) != 0:
+        raise CheckpointError(f"{index}: the data are big-endian, which is not supported")
+    n_shards = header.number(1)
+    if not 1 <= n_shards <= max(1, len(table)):
+        raise CheckpointError(
+            f"{index}: the header says {n_shards} data files for {len(table)} variables; get it again"
+        )
+    data_files = data_files or [Path(f"{prefix}.data-{i:05}-of-{n_shards:05}") for i in range(n_shards)]
+    shards = [map_file(path) for path in data_files]
+    variables = [read_variable(key, value, index) for key, value in table.items()]
+    check_places(variables, [len(data) for data in shards], index)
+    return {variable.name: read_tensor(variable, shards, index, verify) for variable in variables}
+
+
+def map_file(path):
+    if not path.is_file():
+        raise CheckpointError(f"{path} is missing, but the index names it: get it as well")
+    return np.asarray(np.memmap(path, mode="r")) if path.stat().st_size else np.empty(0, np.uint8)
+
+
+@dataclass(frozen=True)
+class Variable:
+    """What the index says about a variable: its bytes are offset to offset + size of data file `shard`."""
+
+    name: str
+    dtype: int
+    shape: list
+    shard: int
+    offset: int
+    size: int
+    checksum: int
+
+
+def read_variable(key, value, index):
+    """The `Variable` of an entry of the table."""
+    name = key.decode("utf-8", errors="surrogateescape")  # not printable where it is not UTF-8
+    check_name(name, index)
+    what = f"variable {name!r:.100}"
+    entry = Message(value, index, what)
+    dims = [dim for shape in entry.messages(2) for dim in Message(shape, index, what).messages(2)]
+    shape = [Message(dim, index, what).number(1) for dim in dims]
+    check_shape(shape, f"{index}: {what}")
+    dtype, shard, offset, size, checksum = (entry.number(field) for field in (1, 3, 4, 5, 6))
+    if entry.messages(7):
+        raise CheckpointError(f"{index}: {what} is stored in slices, which is not supported")
+    if dtype not in DTYPES:
+        raise CheckpointError(
+            f"{index}: {what} is of type {dtype}, expected one of {[*DTYPES]} (types.proto, DataType)"
+        )
+    if math.prod(shape) * np.dtype(DTYPES[dtype]).itemsize != size:
+        raise CheckpointError(f"{index}: {what} of type {dtype} and shape {shape!s:.100} cannot have {size} bytes")
+    return Variable(name, dtype, shape, shard, offset, size, checksum)
+
+
+def check_places(variables, sizes, index):
+    """Raise CheckpointError unless all variables lie within data files of these sizes, and none overlap."""
+    position = (0, 0)  # shard and offset
+    for variable in sorted(variables, key=lambda variable: (variable.shard, variable.offset, variable.size)):
+        what, end = f"{index}: variable {variable.name!r:.100}", variable.offset + variable.size
+        if variable.shard >= len(sizes) or end > sizes[variable.shard]:
+            raise CheckpointError(
+                f"{what} lies at bytes {variable.offset} to {end} of data file {variable.shard}, but the data files "
+                f"have {sizes!s:.100} bytes: cut off; get them again"
+            )
+        if (variable.shard, variable.offset) < position:
+            raise CheckpointError(f"{what} shares bytes of data file {variable.shard} with another; get it again")
+        position = variable.shard, end
+
+
+def read_tensor(variable, shards, index, verify):
+    """The array of a variable."""
+    data = shards[variable.shard][variable.offset : variable.offset + variable.size]
+    if verify and masked_crc32c(data) != variable.checksum:
+        raise CheckpointError(
+            f"{index}: variable {variable.name!r:.100} does not have its checksum: data file {variable.shard} is "
+            "damaged; get it again"
+        )
+    return as_array(data, DTYPES[variable.dtype], variable.shape, is_bfloat16=variable.dtype == BFLOAT16)
+
+
+class Message:
+    """The fields of a protocol buffer."""
+
+    def __init__(self, data, path, what):
+        self.path, self.what, self.fields = path, what, {}
+        cursor = Cursor(data, path, what)
+        while cursor.more():
+            field, kind = divmod(cursor.varint(), 8)
+            if kind == 0:
+                value = cursor.varint()
+            elif kind in (1, 5):
+                value = int.from_bytes(cursor.take(8 if kind == 1 else 4), "little")
+            elif kind == 2:
+                value = cursor.take(cursor.varint())
+            else:
+                raise CheckpointError(f"{path}: {what} has a field of the unknown kind {kind}; get the file again")
+            self.fields.setdefault(field, []).append(value)
+
+    def number(self, field):
+        """A number; 0 if the field is missing, since protocol buffers leave out zeros."""
+        value = self.fields.get(field, [0])[-1]
+        if not isinstance(value, int) or value >= 2**63:
+            raise CheckpointError(
+                f"{self.path}: {self.what} has {value!r:.40} in field {field}, expected a number of 0 or more"
+            )
+        return value
+
+    def messages(self, field):
+        """The byte strings of a field, a list."""
+        values = self.fields.get(field, [])
+        if not all(isinstance(value, bytes) for value in values):
+            raise CheckpointError(f"{self.path}: {self.what} has a number in field {field}, expected a message")
+        return values

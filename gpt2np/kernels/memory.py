@@ -1,0 +1,39 @@
+"""Memory: arrays aligned to lines of the cache, pages of a mapped file given back, freed memory kept for reuse.
+
+A processor reads memory in lines of 64 bytes, and a register of the kernels may be as long. NumPy's arrays begin at any
+multiple of 16 bytes, large ones usually 16 bytes after a line: then a register of that length takes two reads instead
+of one.
+"""
+
+import math
+import mmap
+
+import numpy as np
+
+LINE = 64  # bytes
+
+
+def aligned_zeros(shape, dtype=np.float32):
+    """np.zeros(shape, dtype), beginning at a multiple of LINE."""
+    n_bytes = math.prod(shape) * np.dtype(dtype).itemsize
+    memory = np.zeros(n_bytes + LINE, np.uint8)
+    begin = -memory.ctypes.data % LINE
+    return memory[begin : begin + n_bytes].view(dtype).reshape(shape)
+
+
+def give_back(array):
+    """If the array is a view of a mapped file, release the memory of its pages; they are read again when touched."""
+    while isinstance(array, np.ndarray):
+        array = array.base
+    if isinstance(array, mmap.mmap) and memoryview(array).readonly and hasattr(array, "madvise"):
+        array.madvise(mmap.MADV_DONTNEED)
+
+
+def keep_freed():
+    """Let the C library keep the memory of freed arrays for the next ones, up to about 64 MiB.
+
+    The system clears each page that it hands out, and a prompt of 256 tokens would get thousands of new ones in every
+    layer. glibc keeps arrays that are smaller than the largest one freed so far, of up to 32 MiB: this one, which takes
+    no memory because nothing is written to it. Other C libraries have rules of their own.
+    """
+    np.empty(31 * 2**20, np.uint8)

@@ -1,0 +1,177 @@
+"""Panels: a weight matrix cut so that each part stays in the cache while it is multiplied with all rows.
+
+`Panels` cuts w [n_in, n_out] into panels of some columns, and these into blocks of some rows. A block fits into a
+core's cache, and its product with a few rows of x is small enough for OpenBLAS's kernels for small matrices, which copy
+nothing; so each weight is read from memory once and used for all rows. The idea in four lines, without padding and
+threads, with blocks as deep as w:
+
+    >>> x, w = np.eye(3, 6, dtype=np.float32), np.arange(6 * 128, dtype=np.float32).reshape(6, 128)
+    >>> panels = w.reshape(6, 2, 64).transpose(1, 0, 2).copy()  # [n_panels, n_in, 64]: once, when the model is loaded
+    >>> y = x @ panels  # [n_panels, n_new, 64]: a small product for each panel
+    >>> np.array_equal(y.transpose(1, 0, 2).reshape(3, 128), x @ w)
+    True
+
+The strategies differ in the shape of a block, and in the number of rows in one product:
+
+    "panels"    several rows, an even number: a row of zeros is added to an odd number. NumPy would send a single row to
+                another routine, and the kernels are slow for an odd last row. They keep 16 columns in a register and
+                add the terms in order, whatever the number of rows. Batch-invariant with some kernels only.
+    "rows"      one row, and blocks whose longer side is contiguous in memory, as the routine for a single row likes
+                them: the columns of w, or of a w with few rows up to 1,024 columns of a row. Each product is the same
+                call whatever the number of rows: invariant by construction.
+    "eights"    always eight rows, some of them zeros, and blocks half as deep: OpenBLAS shares larger products among
+                threads of its own. Also the same call for any number of rows, if a row's place among the eight does not
+                matter (the probe in matmul.py looks).
+
+With "rows", more rows cost more. With "eights", two to eight cost what one costs, but one row costs eight times the
+arithmetic. A small model would only be slower. A model that does not fit into the cache waits for its weights in any
+case, so there the price is lower: whether it pays depends on the processor (docs/measurements*.md; the probe in
+matmul.py decides). For one token, the plain `x @ w` is faster on many machines: that is what batch invariance costs.
+"""
+
+import math
+
+import numpy as np
+
+from .memory import aligned_zeros, give_back
+from .threads import divide, worthwhile
+
+BLOCK = {"panels": (1024, 64), "rows": (1024, 64), "eights": (512, 64)}  # most rows and columns of a block
+WIDE = (512, 1024)  # the same with "rows" where w has fewer rows than that
+N_ROWS = {"panels": 12, "rows": 1, "eights": 8}  # most rows of x in one product
+DIRECT = 128  # rows; from here on, a copy costs more than a call for each panel
+SMALL = 1_000_000  # multiplications; up to this many, OpenBLAS uses its kernels for small matrices
+SUMS = 65536  # partial sums of a product that stay in a core's cache, next to a block; at least one group's are there
+
+
+class Panels:
+    """A weight matrix [n_in, n_out] in panels. `x @ panels` is the product; `np.asarray(panels)` is the matrix.
+
+    `blocks` is [n_panels, n_blocks, depth, width] float32; the last block and the last panel are padded with zeros. In
+    memory, one of the last two axes is contiguous: the columns of a row of w, or with "rows" the longer one of the two.
+    """
+
+    __array_ufunc__ = None  # so that NumPy leaves x @ panels to __rmatmul__
+    dtype = np.dtype(np.float32)
+
+    def __init__(self, w, strategy):
+        w = np.asarray(w)
+        self.shape, self.strategy, (n_in, n_out) = w.shape, strategy, w.shape
+        deepest, widest = WIDE if strategy == "rows" and n_in < WIDE[0] else BLOCK[strategy]
+        n_panels, n_blocks = -(-n_out // widest), -(-n_in // deepest)
+        width = -(-n_out // n_panels)
+        width += -width % 16  # the columns of a register
+        depth = -(-n_in // n_blocks)
+        if strategy == "rows" and depth > width:
+            self.blocks = aligned_zeros((n_panels, n_blocks, width, depth)).swapaxes(2, 3)
+        else:
+            self.blocks = aligned_zeros((n_panels, n_blocks, depth, width))
+        for i, j in np.ndindex(n_panels, n_blocks):
+            part = w[j * depth : (j + 1) * depth, i * width : (i + 1) * width]
+            self.blocks[i, j, : len(part), : part.shape[1]] = part.copy("K")  # two copies transpose faster than one
+        self.blocks.setflags(write=False)  # np.asarray may return a view of them
+        give_back(w)
+
+    def __reduce__(self):
+        """A copy, and what is unpickled, is packed again: the same order in memory gives the same bits."""
+        return Panels, (np.asarray(self), self.strategy)
+
+    def __rmatmul__(self, x):
+        """x [n_new, n_in] @ w -> [n_new, n_out]"""
+        n_new, (n_in, n_out) = len(x), self.shape
+        if x.ndim != 2 or x.shape[1] != n_in:
+            raise ValueError(f"expected x of shape [n_new, {n_in}], got {list(x.shape)}")
+        if not n_new:
+            return np.empty((0, n_out), np.float32)
+        n_panels, n_blocks, depth, width = self.blocks.shape
+        if n_in < n_blocks * depth:
+            x = np.pad(x, ((0, 0), (0, n_blocks * depth - n_in)))
+        groups = grouped(x, N_ROWS[self.strategy], self.strategy)  # -> [n_groups, n_rows, n_in]
+        n_groups, n_rows, _ = groups.shape
+        y = np.empty((n_groups * n_rows, n_panels * width), np.float32)
+        out = y.reshape(n_groups, n_rows, n_panels, width).transpose(2, 0, 1, 3)
+        if n_blocks > 1 or (n_groups > 1 and n_panels > 1):
+            self.sum_up(groups.reshape(n_groups, n_rows, n_blocks, depth).transpose(2, 0, 1, 3), out, n_new)
+        elif worthwhile(self.blocks.size, n_new) == 1:
+            np.matmul(groups, self.blocks, out)
+        else:
+
+            def work(parts):
+                for some in parts:
+                    np.matmul(groups, self.blocks[some], out[some])
+
+            divide(work, n_panels, self.blocks.size, n_new)
+        return y[:n_new, :n_out]
+
+    def sum_up(self, x, out, n_new):
+        """x [n_blocks, n_groups, n_rows, depth] @ blocks, added up over the blocks in their order, into out.
+
+        out is [n_panels, n_groups, n_rows, width]. A product takes some panels and a bunch of groups, as many as leave
+        their partial sums in the cache until they are added up. NumPy computes in the order of `sums` in memory: panel
+        by panel, so that all groups of the bunch use a panel while it is in the cache. Many rows and one block need no
+        `sums`: then a product takes a single panel. A small matrix and a few rows need one product.
+        """
+        n_blocks, n_groups, n_rows, _ = x.shape
+        n_panels, *_, width = out.shape
+        n_sums = n_blocks * n_rows * width  # of one panel and one group
+        if n_panels * n_groups * n_sums <= SUMS and worthwhile(self.blocks.size, n_new) == 1:  # nothing to divide
+            sums = np.empty((n_panels, *x.shape[:3], width), np.float32)
+            np.add.reduce(np.matmul(x, self.blocks[:, :, None], sums), axis=1, out=out)
+            return
+        step = -(-n_groups // -(-n_groups * n_sums // SUMS))  # bunches of about the same size
+        bunches = [slice(i, i + step) for i in range(0, n_groups, step)]
+        direct = n_blocks == 1 and n_new >= DIRECT
+        most = 1 if direct else max(1, SUMS // (n_sums * step))
+
+        def work(parts):
+            scratch = np.empty(most * step * n_sums, np.float32)
+            for some in parts:
+                for bunch in bunches:
+                    rows, panels = x[:, bunch], self.blocks[some, :, None]
+                    if direct:
+                        np.matmul(rows, panels, out[some, None, bunch])
+                    else:
+                        shape = len(panels), *rows.shape[:3], width  # [n_some, n_blocks, n_bunch, n_rows, width]
+                        sums = scratch[: math.prod(shape)].reshape(shape)
+                        np.matmul(rows, panels, sums)
+                        np.add.reduce(sums, axis=1, out=out[some, bunch])
+
+        divide(work, n_panels, self.blocks.size, n_new, most)
+
+    def columns(self, indices):
+        """The columns of w at these indices, as rows: [...] int -> [..., n_in]; IndexError where w has none."""
+        indices = np.asarray(indices)
+        if indices.size and not (indices.dtype.kind in "iu" and 0 <= indices.min() <= indices.max() < self.shape[1]):
+            raise IndexError(
+                f"expected indices from 0 to {self.shape[1] - 1}, got {indices.min()} to {indices.max()} "
+                f"({indices.dtype})"
+            )
+        _, n_blocks, depth, width = self.blocks.shape
+        panel, column = np.divmod(indices.astype(np.int64), width)
+        return self.blocks[panel, :, :, column].reshape(*indices.shape, n_blocks * depth)[..., : self.shape[0]]
+
+    def __array__(self, dtype=None, copy=None):
+        n_panels, _, _, width = self.blocks.shape
+        w = self.blocks.transpose(1, 2, 0, 3).reshape(-1, n_panels * width)
+        return w[: self.shape[0], : self.shape[1]].astype(dtype or self.dtype, copy=bool(copy))
+
+
+def grouped(x, max_rows, strategy):
+    """The rows of x [..., n_new, n_in] in groups of one product each, [..., n_groups, n_rows, n_in], zeros added.
+
+    n_rows is 1 with "rows" and max_rows with "eights"; with "panels" it is even and at most max_rows, an even number:
+    of those that are more than half of it, the one that needs the fewest zeros.
+    """
+    if strategy == "rows":
+        return x[..., None, :]
+    *before, n_new, n_in = x.shape
+    n_rows = max_rows
+    if strategy == "panels":
+        few, many = n_new + n_new % 2, range(max_rows, max_rows // 2, -2)
+        n_rows = few if few <= max_rows else min(many, key=lambda n_rows: -n_new % n_rows)
+    n_groups = -(-n_new // n_rows)
+    if n_new < n_groups * n_rows:
+        filled = np.zeros((*before, n_groups * n_rows, n_in), np.float32)
+        filled[..., :n_new, :] = x
+        x = filled
+    return x.reshape(*before, n_groups, n_rows, n_in)

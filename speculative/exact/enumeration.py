@@ -1,0 +1,253 @@
+"""The exact distribution of random code: run it once for every outcome of its random draws.
+
+`exact_distribution(fn)` calls `fn(rng)` many times, with an `ExactGenerator` in place of
+np.random.Generator. A draw from it is not a number but a question that is still open: a uniform u that is compared with
+a number forks the run in two, and a choice among n forks it in n. Each run follows one path through the forks, and the
+path's probability is the product of theirs; the next run takes the next path. The result is exact up to rounding, needs
+no statistics, and comes from the same code that is used for sampling: a sampler does not know that it is enumerated.
+
+    u = rng.random()
+    accept = u * q < p      forks: True with probability min(1, p / q), False with the rest
+
+Several comparisons of one uniform are consistent, because it remembers the interval in which it must lie. What cannot
+end in a decision, such as the sum of two uniforms, has no finite set of paths and is refused.
+"""
+
+import math
+
+import numpy as np
+
+from .uniform import CannotEnumerate, Uniform
+from .waiting import Waiting
+
+
+def exact_distribution(fn, *, max_leaves=1_000_000, max_draws=500):
+    """The distribution of fn(rng): a dict outcome -> probability, whose values add up to 1.
+
+    Parameters
+    ----------
+    fn : callable
+        Takes a generator and returns an outcome. It is run once for each path through its random decisions and must
+        not depend on anything else that changes. Arrays and lists in the outcome are returned as tuples.
+    max_leaves : int
+        The largest number of runs.
+    max_draws : int
+        The largest number of draws in one run. A run that draws more is taken for an endless loop, and so is one with
+        many draws whose path has a probability below 1e-15. The time of a run is linear in its number of draws.
+
+    Raises
+    ------
+    CannotEnumerate
+        If there are more paths or draws than that, if a continuous draw is used as a value, or if fn draws differently
+        when it is run again on the same path.
+
+    Examples
+    --------
+    >>> exact_distribution(lambda rng: rng.random() < 0.25)
+    {True: 0.25, False: 0.75}
+    >>> exact_distribution(lambda rng: [rng.choice(2, p=[0.5, 0.5]), rng.random() * 4 < 3])
+    {(0, True): 0.375, (0, False): 0.125, (1, True): 0.375, (1, False): 0.125}
+    """
+    parts, path = {}, []
+    rng = ExactGenerator(path, max_draws)
+    for _ in range(max_leaves):
+        outcome = hashable(fn(rng.from_the_start()))
+        if rng.n_asked != len(path):
+            raise CannotEnumerate(NOT_THE_SAME)
+        parts.setdefault(outcome, []).append(rng.reached())
+        while path and path[-1].taken == len(path[-1].probs) - 1:
+            path.pop()
+        if not path:
+            return {outcome: math.fsum(probabilities) for outcome, probabilities in parts.items()}
+        path[-1].taken += 1
+    covered = math.fsum(probability for probabilities in parts.values() for probability in probabilities)
+    raise CannotEnumerate(
+        f"more than max_leaves = {max_leaves} paths, and those so far cover {covered:.3g} of the probability: take a "
+        "smaller case (fewer tokens, a smaller vocabulary, a smaller K) or raise max_leaves"
+    )
+
+
+NOT_THE_SAME = (
+    "the function drew differently when it was run again on the same path: it must depend on its generator alone, "
+    "without state from an earlier call or another source of randomness"
+)
+
+
+ENDLESS = (
+    "one run has made {n} draws so far: an endless loop, such as `while` until a draw is accepted, has no finite set "
+    "of paths, so its distribution cannot be computed: draw a fixed number of times; instead of drawing until a token "
+    "is accepted, draw once from the renormalised distribution of the accepted tokens"
+)
+IMPROBABLE, FEW_DRAWS = 1e-15, 30  # few draws may well be improbable
+MOST_OUTCOMES = 60_000  # outcomes of one draw
+MOST_QUESTIONS = 60_000  # comparisons of one number: more than GPT-2 has tokens
+
+
+class Fork:
+    """A decision on the path: the probabilities of its outcomes, the one taken, and the probability to get here."""
+
+    def __init__(self, probs, reached):
+        self.probs = probs
+        self.reached = reached
+        self.taken = 0
+
+
+class ExactGenerator(np.random.Generator):
+    """Replaces np.random.Generator and enumerates instead of drawing; created by `exact_distribution`.
+
+    It is a subclass of Generator, so that code which checks for one, or calls np.random.default_rng(rng), accepts it.
+    """
+
+    def __init__(self, path, max_draws=500):
+        np.random.Generator.__init__(self, np.random.PCG64(0))
+        self.path, self.max_draws = path, max_draws
+        self.from_the_start()
+
+    def __reduce__(self):  # of copy.copy, copy.deepcopy and pickle: NumPy's own makes a generator with a fixed seed
+        raise CannotEnumerate("the generator is copied, and a copy cannot be enumerated: draw from rng itself")
+
+    def from_the_start(self):
+        """This generator, for one more run along the path."""
+        self.n_asked = self.n_draws = self.n_questions = 0  # forks, draws, comparisons since the last draw
+        self.n_numbers = 1  # of the last draw
+        return self
+
+    def reached(self):
+        """The probability of the path so far."""
+        if self.n_asked == 0:
+            return 1.0
+        fork = self.path[self.n_asked - 1]
+        return fork.reached * fork.probs[fork.taken]
+
+    def drawn(self):
+        """Count a draw; CannotEnumerate if the run looks like an endless loop."""
+        self.n_draws, self.n_questions, self.n_numbers = self.n_draws + 1, 0, 1
+        if self.n_draws > self.max_draws or (self.n_draws > FEW_DRAWS and self.reached() < IMPROBABLE):
+            raise CannotEnumerate(ENDLESS.format(n=self.n_draws))
+
+    def asked(self):
+        """Count a comparison; CannotEnumerate if there are so many that it looks like an endless loop."""
+        self.n_questions += 1
+        if self.n_questions > MOST_QUESTIONS * self.n_numbers:
+            raise CannotEnumerate(
+                f"one draw is compared more than {MOST_QUESTIONS * self.n_numbers} times, which looks like an endless "
+                "loop around a number that does not change: draw inside the loop"
+            )
+
+    def fork(self, probs):
+        """The index (int) of the outcome taken here, given the probabilities of all; those with 0 are never taken."""
+        possible = [i for i, probability in enumerate(probs) if probability > 0]
+        if len(possible) == 1:
+            return possible[0]
+        probs = [float(probs[i]) for i in possible]
+        if self.n_asked == len(self.path):
+            self.path.append(Fork(probs, self.reached()))
+        fork = self.path[self.n_asked]
+        if fork.probs != probs:
+            raise CannotEnumerate(NOT_THE_SAME)
+        self.n_asked += 1
+        return possible[fork.taken]
+
+    def random(self, size=None, dtype=np.float64):
+        return self._filled(size, lambda: Uniform(self))
+
+    def uniform(self, low=0.0, high=1.0, size=None):
+        low, high = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
+        size = np.broadcast_shapes(low.shape, high.shape) or None if size is None else size
+        np.broadcast_to(low + high, size or ())  # a ValueError where NumPy has one
+        return self._filled(size, lambda: Uniform(self)) * (high - low)[()] + low[()]
+
+    def integers(self, low, high=None, size=None, dtype=np.int64, endpoint=False):
+        low, high = (0, low) if high is None else (low, high)
+        check_numbers("integers", low, high)
+        n = int(high) - int(low) + bool(endpoint)
+        if n < 1 and size != 0:
+            raise ValueError(f"expected low < high, got integers from {low} to {high}")
+        if n > MOST_OUTCOMES:
+            raise CannotEnumerate(
+                f"rng.integers draws one of {n} numbers, too many to enumerate: draw the decision itself, "
+                "not a seed for another generator"
+            )
+        return self._filled(size, lambda: int(low) + self.fork([1 / n] * n), int)
+
+    def choice(self, a, size=None, replace=True, p=None, axis=0, shuffle=True):
+        population = np.arange(a) if np.ndim(a) == 0 else np.asarray(a)
+        if not len(population):
+            raise ValueError("expected something to choose from, got nothing")
+        dtype = p.dtype if isinstance(p, np.ndarray) and p.dtype.kind == "f" else np.dtype(np.float64)
+        tolerance = np.finfo(dtype).eps ** 0.5  # NumPy's own
+        p = np.full(len(population), 1 / len(population)) if p is None else np.asarray(p, dtype=np.float64)
+        if len(p) != len(population) or (p < 0).any() or not abs(math.fsum(p) - 1) <= tolerance:
+            raise ValueError(f"expected {len(population)} probabilities that add up to 1, got {p}")
+        if axis != 0:
+            raise CannotEnumerate(f"choice is supported only along axis 0, got {axis}")
+        if size is not None and not replace:
+            raise CannotEnumerate("choice without replacement is not supported: draw one by one")
+        drawn = self._filled(size, lambda: self.fork(p / p.sum()), int)
+        return population[drawn]
+
+    def binomial(self, n, p, size=None):
+        if np.any(np.asarray(n) != 1):
+            raise CannotEnumerate("rng.binomial is supported only for n = 1")
+        check_numbers("binomial", n, p)
+        if not 0 <= p <= 1:
+            raise ValueError(f"expected a probability p from 0 to 1, got {p}")
+        return self._filled(size, lambda: self.fork([1 - p, p]), int)
+
+    def multinomial(self, n, pvals, size=None):
+        if n != 1 or size is not None:
+            raise CannotEnumerate("rng.multinomial is supported only for n = 1 and without size")
+        return np.eye(len(pvals), dtype=np.int64)[self.choice(len(pvals), p=pvals)]
+
+    def exponential(self, scale=1.0, size=None):
+        times = self._filled(np.shape(scale) or size, lambda: Waiting(self))
+        return times * (np.asarray(scale, dtype=object) if np.ndim(scale) else scale)
+
+    def standard_exponential(self, size=None, dtype=np.float64):
+        return self.exponential(size=size)
+
+    def gumbel(self, loc=0.0, scale=1.0, size=None):
+        return loc + scale * self._filled(size, lambda: Waiting(self, is_log=True, sign=-1))
+
+    def _filled(self, size, draw, dtype=object):
+        """One draw, or an array of `size` of them."""
+        self.drawn()
+        if size is None:
+            return draw()
+        array = np.empty(size, dtype)
+        self.n_numbers = max(1, array.size)
+        for i in np.ndindex(array.shape):
+            array[i] = draw()
+        return array
+
+
+def check_numbers(name, *parameters):
+    if any(map(np.ndim, parameters)):
+        raise CannotEnumerate(f"rng.{name} is supported only with numbers as parameters, not arrays: draw one by one")
+
+
+def refused(name):
+    def method(self, *arguments, **keywords):
+        raise CannotEnumerate(
+            f"rng.{name} cannot be enumerated here: use rng.random(), rng.uniform(), rng.integers() or rng.choice() "
+            "and decide by comparisons"
+        )
+
+    return method
+
+
+for name in dir(np.random.Generator):
+    if not name.startswith("_") and name not in vars(ExactGenerator):
+        setattr(ExactGenerator, name, refused(name))
+
+
+def hashable(outcome):
+    """The outcome, with arrays and lists turned into tuples and NumPy's numbers into Python's."""
+    if isinstance(outcome, np.ndarray):
+        outcome = outcome.tolist()
+    if isinstance(outcome, (list, tuple)):
+        return tuple(hashable(part) for part in outcome)
+    if isinstance(outcome, np.generic):
+        return outcome.item()
+    hash(outcome)
+    return outcome

@@ -1,0 +1,101 @@
+"""A waiting time that has not been drawn yet: what `exact_distribution` returns for rng.exponential() and rng.gumbel().
+
+Of independent exponential times E_i / p_i, the i-th is the smallest with probability p_i / sum p, independently of its
+value. So to compare two of them is a fork, and the smaller one is again such a time, with the sum of both rates. That
+is enough for argmin E / p, and for argmax(log p + G) with a Gumbel number G = -log E. Everything else is refused, also
+the use of one E twice, as in Gumbel coupling.
+"""
+
+import math
+
+from .uniform import CannotEnumerate
+
+
+class Waiting:
+    """sign * t or sign * log(t), for an exponential time t with a given rate, kept as its logarithm."""
+
+    def __init__(self, rng, log_rate=0.0, *, is_log=False, sign=1, compared=None):
+        self.rng, self.log_rate, self.is_log, self.sign = rng, log_rate, is_log, sign
+        self.is_lost = False  # whether another one was earlier: its time is then no longer exponential
+        # shared by everything computed from one draw: the one that was compared
+        self.compared = [] if compared is None else compared
+
+    def with_rate(self, log_rate, sign=1):
+        return Waiting(self.rng, log_rate, is_log=self.is_log, sign=self.sign * sign, compared=self.compared)
+
+    def is_free(self):
+        """Whether nothing but its rate is known."""
+        if not self.compared:
+            self.compared.append(self)
+        return self.compared[0] is self and not self.is_lost
+
+    def __lt__(self, other):
+        if not hasattr(other, "is_lost"):
+            return self.compared_with_number(other, below=True)
+        alike = (self.is_log, self.sign) == (other.is_log, other.sign) and self.compared is not other.compared
+        if not (alike and self.is_free() and other.is_free()):
+            self.as_value()
+        larger, smaller = max(self.log_rate, other.log_rate), min(self.log_rate, other.log_rate)
+        ratio = math.exp(smaller - larger)
+        shares = {larger: 1 / (1 + ratio), smaller: ratio / (1 + ratio)}
+        is_other = self.rng.fork([shares[self.log_rate], shares[other.log_rate]])
+        winner, loser = (other, self) if is_other else (self, other)
+        winner.log_rate, loser.is_lost = larger + math.log1p(ratio), True
+        return bool(is_other) == (self.sign < 0)
+
+    def __gt__(self, other):
+        if not hasattr(other, "is_lost"):
+            return self.compared_with_number(other, below=False)
+        return not self < other
+
+    __le__, __ge__ = __lt__, __gt__
+
+    def compared_with_number(self, number, below):
+        """Only infinity, which results from a probability of 0."""
+        if not math.isinf(number):
+            self.as_value()
+        return (number > 0) == below
+
+    def __mul__(self, number):
+        number = float(number)
+        if self.is_log and abs(number) != 1:
+            self.as_value()
+        if number == 0 or not math.isfinite(number):
+            return self.sign * number
+        return self.with_rate(self.log_rate - (0 if self.is_log else math.log(abs(number))), math.copysign(1, number))
+
+    def __truediv__(self, number):
+        return self * (1 / float(number)) if number else self.sign * math.inf
+
+    def __add__(self, number):
+        number = float(number)
+        if not self.is_log:
+            self.as_value()
+        return self.with_rate(self.log_rate - self.sign * number) if math.isfinite(number) else number
+
+    def __sub__(self, number):
+        return self + -float(number)
+
+    def __neg__(self):
+        return self * -1
+
+    def __rsub__(self, number):
+        return -self + number
+
+    __rmul__, __radd__ = __mul__, __add__
+
+    def log(self):
+        if self.is_log or self.sign < 0:
+            self.as_value()
+        return Waiting(self.rng, self.log_rate, is_log=True, compared=self.compared)
+
+    def __repr__(self):
+        return "<a waiting time>"
+
+    def as_value(self, *others):
+        raise CannotEnumerate(
+            "an exponential or Gumbel number is used as a value, or twice, which has no finite set of paths: "
+            "exact_distribution can follow it only into one np.argmin(E / p) or np.argmax(np.log(p) + G)"
+        )
+
+    __float__ = __int__ = __bool__ = __index__ = __hash__ = __pow__ = __rtruediv__ = exp = sqrt = as_value

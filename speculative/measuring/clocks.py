@@ -1,0 +1,103 @@
+"""Clocks: one for the parts of a round, and one around a language model, which reports in the terms of llama.cpp.
+
+"Prompt evaluation" is the first call, which processes the prompt; all later calls are "evaluation". The tokens counted
+are those that a model with a cache has to compute: the ones after the prefix shared with the previous call.
+"""
+
+from time import perf_counter
+
+from ..by_paths import logits_of, reset
+from ..tree import n_common
+
+
+class Timed:
+    """Wraps a language model and counts its tokens and seconds.
+
+    Parameters
+    ----------
+    model : LanguageModel
+        Its cache is reset here, and by `reset`.
+    load_seconds : float
+        The time it took to load the model, for the report.
+    """
+
+    def __init__(self, model, load_seconds=0.0):
+        self.model, self.n_vocab, self.n_ctx = model, model.n_vocab, model.n_ctx
+        self.load_seconds = load_seconds
+        self.reset()
+
+    def reset(self):
+        """Set the counts to zero, and reset the model's cache if it has one."""
+        reset(self.model)
+        self.tokens, self.parents = [], ()  # of the previous call
+        self.prompt_tokens, self.prompt_seconds, self.eval_tokens, self.eval_seconds = 0, 0.0, 0, 0.0
+
+    def __call__(self, tokens, n_last=1, parents=()):
+        tokens = list(tokens)
+        n_new = len(tokens) - min(n_kept(self.tokens, self.parents, tokens, parents), len(tokens) - n_last)
+        started = perf_counter()
+        logits = logits_of(self.model, tokens, n_last, parents)
+        seconds = perf_counter() - started
+        if self.tokens:
+            self.eval_tokens, self.eval_seconds = self.eval_tokens + n_new, self.eval_seconds + seconds
+        else:
+            self.prompt_tokens, self.prompt_seconds = n_new, seconds
+        self.tokens, self.parents = tokens, list(parents)  # a drafter may go on to append to its own
+        return logits
+
+    @property
+    def seconds(self):
+        """The time of all calls."""
+        return self.prompt_seconds + self.eval_seconds
+
+    def report(self):
+        """Counts and milliseconds, under llama.cpp's names."""
+        return {
+            "load time": 1000 * self.load_seconds,
+            "prompt eval time": 1000 * self.prompt_seconds,
+            "prompt eval tokens": self.prompt_tokens,
+            "eval time": 1000 * self.eval_seconds,
+            "eval tokens": self.eval_tokens,
+        }
+
+    def __str__(self):
+        lines = [
+            f"load time        = {1000 * self.load_seconds:9.1f} ms",
+            f"prompt eval time = {per_token(self.prompt_seconds, self.prompt_tokens)}",
+            f"eval time        = {per_token(self.eval_seconds, self.eval_tokens)}",
+        ]
+        return "\n".join(lines)
+
+
+def n_kept(previous, parents, tokens, new_parents=()):
+    """How many of `tokens` a cache has after a call with `previous`; the last len(parents) tokens of each are a tree.
+
+    >>> n_kept([5, 6, 7, 8], [-1, -1, 1], [5, 8, 9])  # the text 5, then 6 or 7, and 8 after 7: none begins with 8
+    1
+    >>> n_kept([5, 6, 7, 8], [-1, -1, 1], [5, 7, 8, 9])
+    3
+    >>> n_kept([5, 6, 7], [-1, -1], [5, 6, 7, 8, 9], [-1, -1, 0, 1])  # the same tree, one level deeper
+    3
+    """
+    n_text, node = len(previous) - len(parents), -1
+    if new_parents and n_text == len(tokens) - len(new_parents) and previous[:n_text] == tokens[:n_text]:
+        nodes, new_nodes = zip(previous[n_text:], parents), zip(tokens[n_text:], new_parents)
+        return n_text + n_common(list(nodes), list(new_nodes))
+    n, tokens = n_common(previous[:n_text], tokens), tokens[: len(tokens) - len(new_parents)]
+    while n_text <= n < len(tokens):
+        branch = (i for i, parent in enumerate(parents) if parent == node and previous[n_text + i] == tokens[n])
+        node = next(branch, None)
+        if node is None:
+            break
+        n += 1
+    return n
+
+
+def per_token(seconds, n_tokens):
+    """A time and a number of tokens, as llama.cpp prints them.
+
+    >>> per_token(0.5, 100)
+    '    500.0 ms /   100 tokens (   5.00 ms per token,    200.0 tokens per second)'
+    """
+    each, speed = (1000 * seconds / n_tokens, n_tokens / seconds) if n_tokens and seconds else (0.0, 0.0)
+    return f"{1000 * seconds:9.1f} ms / {n_tokens:5} tokens ({each:7.2f} ms per token, {speed:8.1f} tokens per second)"

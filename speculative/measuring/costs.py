@@ -1,0 +1,89 @@
+"""The cost of drafting and of verifying on this machine, measured on the loop itself.
+
+A cost includes everything that a round of the loop does: the models, the step from logits to probabilities, drawing and
+deciding. With a small model the last three are a large part of the time, and a prediction without them would promise
+too much.
+"""
+
+from dataclasses import dataclass
+from statistics import median
+
+import numpy as np
+
+from ..checks import parents_of
+from ..interfaces import Draft
+from ..probs import Sampling
+from ..sampler import SpeculativeSampler
+from ..verifiers.rejection import rejection
+
+
+@dataclass(frozen=True)
+class Costs:
+    """The costs that `theory.expected` and `draft_length.CostModel` take."""
+
+    step: float  # seconds of a plain step: a round without a draft
+    c: float  # the time to draft one token of those asked for, relative to `step`: less for a drafter that stops early
+    v: tuple  # v[m - 1]: the time of a round for m tokens, without the drafting, relative to `step`; v[0] = 1
+    spread: float = 0.0  # of the plain steps: the distance between their quartiles, relative to their median
+
+
+class Padded:
+    """The drafter's own tokens, padded with token 0 to K, so that a round verifies exactly K tokens."""
+
+    def __init__(self, drafter, n_vocab):
+        self.drafter, self.n_vocab = drafter, n_vocab
+
+    def propose(self, tokens, K, rng):
+        draft = self.drafter.propose(tokens, K, rng)
+        if parents_of(draft) is not None:
+            raise ValueError("expected a drafter of chains, got a tree: costs are measured for each length of a chain")
+        n_missing = K - len(draft.tokens)
+        probs = np.zeros((n_missing, self.n_vocab))
+        probs[:, 0] = 1
+        return Draft(np.append(draft.tokens, np.zeros(n_missing, np.int64)), np.concatenate([draft.probs, probs]))
+
+
+def measure_costs(target, drafter, tokens, *, sampling=Sampling(), verifier=rejection, most=8, repeats=9):
+    """The `Costs` of a round after these tokens.
+
+    Rounds of the loop are timed with k = 0 to `most` draft tokens in turn, `repeats` times, and the medians are taken.
+    So a machine that slows down slows all of them, and the models evict each other from the processor's cache as they
+    do in use. Each round starts as in a generation: target and drafter have all tokens but the last in their caches.
+
+    Parameters
+    ----------
+    target : LanguageModel
+        With a cache: a call with a known prefix computes only the new tokens.
+    drafter : Drafter
+        Of chains.
+    tokens : sequence of int
+        At least 2, and at most n_ctx - `most` - 1.
+    sampling, verifier
+        As they will be used.
+    most : int
+        v is measured for 1 .. most + 1 tokens; at least 1.
+    repeats : int
+        How often each length is timed.
+
+    Raises
+    ------
+    ValueError
+        If there are too few or too many tokens, `most` is below 1, or the drafter proposes a tree.
+    """
+    tokens, rng, drafting = list(tokens), np.random.default_rng(0), []
+    if len(tokens) < 2 or most < 1:
+        raise ValueError(f"expected 2 tokens or more and most of 1 or more, got {len(tokens)} and {most}")
+    padded, checking = Padded(drafter, target.n_vocab), {k: [] for k in range(most + 1)}
+    for repeat in range(-1, repeats):  # the first is a warm-up
+        for k in range(most + 1):
+            target(tokens[:-1])
+            drafter.propose(tokens[:-1], 1, rng)
+            sampler = SpeculativeSampler(target, padded, verifier=verifier, K=lambda history, k=k: k, sampling=sampling)
+            seconds = next(sampler.rounds(tokens, k + 1, rng)).seconds
+            if repeat >= 0:
+                checking[k].append(seconds["target"] + seconds["verify"])
+                drafting += [seconds["draft"] / k] if k else []
+    step, *more = (median(times) for times in checking.values())
+    low, high = np.quantile(checking[0], (0.25, 0.75))
+    v = (1.0, *(seconds / step for seconds in more))
+    return Costs(step, median(drafting) / step, v, float(high - low) / step)

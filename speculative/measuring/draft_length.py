@@ -1,0 +1,117 @@
+"""How many tokens to draft next, from the results of the drafts so far.
+
+A draft length is a function of the rounds so far, a list of (drafted, accepted), that returns the next K; or simply a
+number. If it depends on past rounds alone, the output stays exact, because each round is exact for its K. Ending a
+draft early within a round, where the drafter becomes uncertain, is up to the drafter: see `threshold` in
+drafters/model.py.
+"""
+
+from dataclasses import dataclass, field
+from math import ceil
+
+from ..theory.expected import best_K
+
+
+@dataclass(frozen=True)
+class Heuristic:
+    """Two more after a draft that was accepted completely, one less otherwise, and at least one.
+
+    Source: the heuristic schedule of Hugging Face's assisted generation (2023).
+
+    Parameters
+    ----------
+    first : int
+        The K of the first round.
+    most : int
+        The largest K.
+
+    Examples
+    --------
+    >>> Heuristic()([(4, 4), (6, 1), (5, 0)])
+    4
+    """
+
+    first: int = 4
+    most: int = 16
+
+    def __post_init__(self):
+        if self.first < 1 or self.most < 1:
+            raise ValueError(f"expected first and most of 1 or more, got {self.first} and {self.most}")
+
+    def __call__(self, history):
+        K = min(self.first, self.most)
+        for drafted, accepted in history:
+            if drafted:
+                K = min(K + 2, self.most) if accepted == drafted else max(1, K - 1)
+        return K
+
+
+@dataclass(frozen=True)
+class CostModel:
+    """The K with the best expected speedup, 0 included, from measured costs and a running estimate of alpha.
+
+    The estimate uses the last `window` rounds that drafted, and of those only the rounds since alpha last changed.
+    Rounds without a draft say nothing about alpha and do not use up the window.
+
+    Where drafting does not pay, a single token is drafted now and then, to see whether it pays by now: at once if
+    nothing was drafted so far or the last draft was accepted, otherwise so seldom that these tests take at most 1/64 of
+    the time, and after at least 16 rounds.
+    Source: arXiv:2211.17192, theorem 3.8, with the measured v.
+
+    Parameters
+    ----------
+    c : float
+        The time to draft one token, relative to a plain step of the target.
+    v : sequence of float
+        v[m - 1]: the time of a round for m tokens, relative to a plain step. K is at most len(v) - 1.
+    alpha : float
+        The estimate before any token was tested; it weighs as much as 2 tests.
+    window : int
+        How many of the last rounds that drafted to use.
+
+    Examples
+    --------
+    A draft token at a tenth of the target's cost; all of them were accepted, or none:
+
+    >>> choose = CostModel(c=0.1, v=(1, 1.05, 1.1, 1.15, 1.2))
+    >>> choose([(4, 4)] * 16), choose([(4, 0)] * 16)
+    (4, 0)
+    """
+
+    c: float
+    v: tuple = field(repr=False)
+    alpha: float = 0.8
+    window: int = 64
+
+    def __call__(self, history):
+        drafted = [outcome for outcome in history if outcome[0]]
+        drafted = drafted[max(0, len(drafted) - self.window) :]
+        accepted, rejected = tested(since_the_last_change(drafted))
+        alpha = (accepted + 2 * self.alpha) / (accepted + rejected + 2)
+        return best_K(alpha, self.c, self.v) or int(len(self.v) > 1 and self.tests_again(history))
+
+    def tests_again(self, history):
+        """Whether to draft one token where drafting is not expected to pay."""
+        test = self.c + self.v[1] - 1  # what a test costs, in plain steps
+        recent = history[-max(16, ceil(64 * test)) :]
+        return not any(drafted for drafted, _ in recent) or 0 < recent[-1][0] == recent[-1][1]
+
+
+def since_the_last_change(rounds):
+    """The newest of these rounds (drafted, accepted) that agree on alpha.
+
+    For each split into older and newer rounds, the newer ones in eights, the shares of accepted tokens are compared. If
+    they are more than 3.5 standard errors apart, the text has changed, and only the newer rounds are kept.
+    """
+    for n in range(8, len(rounds), 8):
+        (a, j), (b, k) = tested(rounds[-n:]), tested(rounds[:-n])
+        alpha = (a + b) / (a + j + b + k)
+        variance = alpha * (1 - alpha) * (1 / (a + j) + 1 / (b + k))
+        if (a / (a + j) - b / (b + k)) ** 2 > 3.5**2 * variance:
+            return rounds[-n:]
+    return rounds
+
+
+def tested(rounds):
+    """(accepted, rejected): the tokens that were tested in rounds (drafted, accepted), each of which drafted."""
+    return sum(accepted for _, accepted in rounds), sum(accepted < drafted for drafted, accepted in rounds)

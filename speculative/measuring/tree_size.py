@@ -1,0 +1,142 @@
+"""How large a tree should be, from measured acceptance by rank and measured costs, and whether a tree pays at all.
+
+A larger tree gives at least as many tokens per call, but each node is a row of the target's pass, and each level a pass
+of the draft model. With w_b, the probability that the b-th child of a node is the accepted one, the shape with the best
+
+    (1 + the sum over the nodes of the products of w along their paths) / (v(n + 1) + levels c)
+
+is found by trying all sizes and depths; for each, `best_tree` has the shape. That takes w as the same at every node.
+Source: Chen et al. (Sequoia), arXiv:2402.12374, section 3.3 (the hardware-aware tree optimizer).
+"""
+
+import numpy as np
+
+from ..interfaces import Draft
+from ..probs import acceptance_probability, residual
+from ..rng import as_generator
+from ..sampler import SpeculativeSampler
+from ..theory.expected import tree_tokens
+from ..theory.shapes import best_tree, widths
+from ..tree import depth_of
+from ..verifiers.rejection import rejection
+
+N_COUNTED = 4  # verdicts at each position
+
+
+def accepted_by_rank(draft: Draft, p):
+    """The probability that each child of the text is the one that `rejection` accepts, given the draft: [n_children].
+
+    >>> draft = Draft(np.array([0, 1]), np.array([[0.5, 0.5], [0.0, 1.0]]), np.array([-1, -1]))
+    >>> accepted_by_rank(draft, np.array([0.25, 0.75]))
+    array([0.5, 0.5])
+    """
+    left, found = 1.0, []
+    for child in draft.children():
+        q = draft.probs[child]
+        accept = acceptance_probability(p, q, draft.tokens[child])
+        found.append(left * accept)
+        left *= 1 - accept
+        p = residual(p, q)
+    return np.array(found)
+
+
+def acceptance_by_rank(target, drafter, tokens, n, sampling, rng=0, verifier=rejection):
+    """w [n_ranks]: how often the child of each rank is accepted, on average over the last n positions of a text.
+
+    Parameters
+    ----------
+    target : LanguageModel
+    drafter : Drafter
+        A tree of one level, `widths(n_ranks)`; it may propose fewer tokens.
+    tokens : list of int
+        A text of the target's.
+    n : int
+    sampling : Sampling
+        The target's.
+    rng : seed or RandomSource
+    verifier : Verifier
+        Of `rejection` each position's probabilities are computed, and at temperature 0 of all rules, which then accept
+        the same. Else verdicts are counted: one at each position with common random numbers, four without.
+    """
+    rng, found, ends = as_generator(rng), [], range(len(tokens) - n, len(tokens))
+    counting = SpeculativeSampler(target, drafter, K=1, sampling=sampling, verifier=verifier)
+    computed = verifier is rejection or getattr(sampling, "temperature", 1) == 0
+    for end in ends if computed or hasattr(rng, "at") else [*ends] * N_COUNTED:
+        if computed:
+            draft = drafter.propose(tokens[:end], 1, rng)
+            found.append(accepted_by_rank(draft, sampling(target(tokens[:end]), tokens[:end])[0]))
+        else:
+            found.append(accepted_in(next(counting.rounds(tokens[:end], 2, rng))))
+    w = np.zeros((len(found), max(map(len, found))))
+    for row, accepted in zip(w, found):
+        row[: len(accepted)] = accepted
+    return w.mean(axis=0)
+
+
+def acceptance_together(planted, n_ranks, *where, **how):
+    """[n_ranks or fewer]: how often one of 1, 2, ... children is accepted, for the trees that a function makes.
+
+    Where a child's row depends on the number of its siblings, as with the rule "drawn" of `TreeDrafter`, each number is
+    measured for itself.
+
+    Parameters
+    ----------
+    planted : function ((parents, ranks)) -> (target, drafter)
+    n_ranks : int
+    where, how
+        The further arguments of `acceptance_by_rank`, from `tokens` on.
+    """
+    target, drafter = planted(widths(n_ranks))
+    if not getattr(drafter, "depends_on_siblings", False):
+        return np.cumsum(acceptance_by_rank(target, drafter, *where, **how))
+    return np.array([acceptance_by_rank(*planted(widths(k)), *where, **how).sum() for k in range(1, n_ranks + 1)])
+
+
+def added(together):
+    """w [n_ranks]: what each child adds to the acceptance of those before it; never less than 0.
+
+    >>> added(np.array([0.5, 0.75, 0.625, 0.875]))
+    array([0.5  , 0.25 , 0.   , 0.125])
+    """
+    return np.diff(np.maximum.accumulate(together), prepend=0.0)
+
+
+def accepted_in(round_):
+    """Which of the text's children a round of one level accepted: [n_children], 1 for this one."""
+    return np.array([float(child in round_.accepted) for child in round_.children()])
+
+
+def best_shape(w, c, v, max_depth=8):
+    """((parents, ranks), speedup): the tree that is expected to save the most time; of 0 nodes where none pays.
+
+    Parameters
+    ----------
+    w : array [n_ranks]
+        See `acceptance_by_rank`.
+    c : float
+        The time of a level of the draft, relative to a plain step of the target.
+    v : sequence of float
+        v[m - 1]: the time of a round for m tokens, relative to a plain step. A tree has at most len(v) - 1 nodes.
+    max_depth : int
+
+    Examples
+    --------
+    Where a pass for more tokens costs nothing, the tree is as large as it may be; where each token costs a step, none
+    pays.
+
+    >>> shape, speedup = best_shape([0.6, 0.2], c=0.1, v=[1] * 5)
+    >>> shape[0], round(speedup, 2)
+    ([-1, -1, 0, 0], 1.9)
+    >>> best_shape([0.6, 0.2], c=0.1, v=range(1, 6))
+    (([], []), 1.0)
+    """
+    falling, shapes = np.minimum.accumulate(w), [([], [])]
+    for depth in range(1, min(max_depth, len(v) - 1) + 1):
+        shapes += [widths(*[1] * depth), *(best_tree(n, falling, depth) for n in range(depth, len(v)))]
+
+    def speedup(shape):
+        n = len(shape[0])
+        return tree_tokens(shape[0], w) / (v[n] + depth_of(n, shape[0]) * c)
+
+    best = max(shapes, key=speedup)
+    return best, speedup(best)

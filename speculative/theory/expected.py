@@ -1,0 +1,232 @@
+"""Expected tokens per target call, speedup and best draft length, from the acceptance and measured costs.
+
+First with one number alpha: each draft token is accepted with that probability, independently of the others
+(arXiv:2211.17192, section 3). Then for a given text: real texts have easier and harder parts, and `acceptance_of` and
+`expected_time` do not assume a constant alpha.
+
+One run has many "rates". Their names here and elsewhere, for alpha = 0.8 and K = 4:
+
+    estimate_alpha          0.80    accepted / (accepted + rounds that end in a rejection)
+    Stats.acceptance        0.59    accepted / drafted. llama.cpp: accept %; vLLM: draft acceptance rate
+    accepted per round      2.36    gpt-fast: mean accepted
+    tokens_per_target_call  3.36    1 + accepted per round. vLLM: mean acceptance length;
+                                    Spec-Bench: #mean accepted tokens
+    acceptance_by_position  0.8, 0.64, 0.51, 0.41    of the rounds that drafted this far. vLLM: per position;
+                                    NeMo's is conditional, 0.8 each
+    Stats.drafted, .accepted        llama.cpp: n_drafted, n_accept; vLLM: num_draft_tokens, num_accepted_tokens
+    K                               llama.cpp: n_draft; vLLM: num_speculative_tokens; Transformers, which prints no
+                                    rates: num_assistant_tokens
+
+    c           time to draft a token, relative to a plain step (a round without a draft)
+    v[m - 1]    time of a round for m tokens, without the drafting, relative to a plain step; v[0] = 1
+
+"""
+
+import numpy as np
+
+from .shapes import best_tree
+
+
+def expected_tokens(alpha, K):
+    """Tokens per target call, 1 + alpha + ... + alpha^K (arXiv:2211.17192, equation 1).
+
+    Here and below, alpha (0 to 1) and K (whole numbers of 0 or more) may be arrays, which are broadcast.
+
+    >>> round(expected_tokens(0.8, 4), 2)
+    3.36
+    """
+    alpha, K = check_alpha(alpha), check_K(K)
+    i = np.arange(K.max(initial=0) + 1)
+    return plain(np.where(i <= K[..., None], alpha[..., None] ** i, 0).sum(axis=-1))
+
+
+def speedup(alpha, K, c, v=None):
+    """Speedup over plain generation: expected tokens / the cost of a round, K c + v(K + 1) (theorem 3.8, with v = 1).
+
+    v[m - 1] is the cost of a pass for m tokens; ValueError if it is not given for K + 1.
+
+    >>> round(speedup(0.8, 5, 0), 2)
+    3.69
+    >>> speedup(np.array([0.6, 0.8]), 5, 0).round(2)
+    array([2.38, 3.69])
+    """
+    check = 1.0 if v is None else np.asarray(v)[check_K(K, v)]
+    return plain(expected_tokens(alpha, K) / (np.multiply(K, c) + check))
+
+
+def operations_factor(alpha, K, c_hat):
+    """Arithmetic relative to plain generation, for a draft model with c_hat times the target's (theorem 3.11).
+
+    >>> round(operations_factor(0.8, 5, 0), 2)
+    1.63
+    """
+    return plain((np.multiply(K, c_hat) + K + 1) / expected_tokens(alpha, K))
+
+
+def best_K(alpha, c, v=None, most=20):
+    """The K from 0 to `most` (or len(v) - 1) with the best speedup; 0 if speculation does not pay, or alpha is NaN.
+
+    >>> [best_K(alpha, 0.1) for alpha in (0.05, 0.5, 0.9)]
+    [0, 2, 10]
+    """
+    K = np.arange(most + 1 if v is None else len(v))
+    best = np.argmax(speedup(np.asarray(alpha)[..., None], K, c, v), axis=-1)
+    return plain(np.where(np.isnan(alpha), 0, best))
+
+
+def check_alpha(alpha):
+    """alpha as an array; ValueError unless it is from 0 to 1. NaN means unknown and is kept."""
+    alpha = np.asarray(alpha, dtype=np.float64)
+    if ((alpha < 0) | (alpha > 1)).any():
+        raise ValueError(f"expected acceptance probabilities from 0 to 1, got {alpha.min():g} to {alpha.max():g}")
+    return alpha
+
+
+def check_K(K, v=None):
+    """K as an array; ValueError unless it holds whole numbers of 0 or more, for which v goes far enough."""
+    K = np.asarray(K)
+    if K.dtype.kind not in "iu" or (K < 0).any():
+        raise ValueError(f"expected draft lengths K of 0 or more, whole numbers, got {K!s:.100}")
+    if v is not None and len(v) <= K.max(initial=0):
+        raise ValueError(f"expected v for 1 to {K.max() + 1} tokens, got {len(v)} numbers: choose a smaller K")
+    return K
+
+
+def plain(array):
+    """An array without dimensions as a Python number; any other array as it is."""
+    return array.item() if np.ndim(array) == 0 else array
+
+
+# ------------------------------------------------------------------------------------------------ alpha
+
+
+def overlap(target_probs, draft_probs):
+    """sum_x min(p(x), q(x)) of each row [n, n_vocab]: the probability that a draft token there is accepted.
+
+    Its mean over contexts is alpha (corollary 3.6): the estimate with the least noise, as it uses no draws.
+    """
+    return np.minimum(target_probs, draft_probs).sum(axis=-1)
+
+
+def estimate_alpha(n_accepted, n_rejected):
+    """(alpha, low, high): A / (A + J), for A accepted tokens and J rounds that end in a rejection; a 95 % interval.
+
+    Tokens after a rejection were never tested, which is why accepted / drafted is lower. The interval is Wilson's
+    (1927), for independent tests. Without any test the result is (nan, 0, 1). Counts may be arrays.
+
+    >>> [round(number, 3) for number in estimate_alpha(80, 20)]
+    [0.8, 0.711, 0.867]
+    """
+    n, z = np.add(n_accepted, n_rejected, dtype=np.float64), 1.959964
+    with np.errstate(divide="ignore", invalid="ignore"):
+        alpha = n_accepted / n
+        middle, spread = alpha + z**2 / (2 * n), z * np.sqrt(alpha * (1 - alpha) / n + z**2 / (4 * n**2))
+        low, high = (middle - spread) / (1 + z**2 / n), (middle + spread) / (1 + z**2 / n)
+        low, high = np.maximum(low, 0), np.minimum(high, 1)  # rounding may go beyond: -1e-17 would be printed as -0.00
+    return plain(alpha), plain(np.where(n > 0, low, 0.0)), plain(np.where(n > 0, high, 1.0))
+
+
+# ------------------------------------------------------------------------------------------------ a given text
+
+
+def acceptance_of(tokens, target_probs, draft_probs):
+    """min(1, q(x) / p(x)) [n] of tokens x [n] drawn by the target; p, q [n, n_vocab] are the rows at their places.
+
+    With rejection sampling a token x comes from an accepted draft token with probability min(p(x), q(x)), and from
+    either way with p(x). So given x, this is the probability that it was drafted and accepted, if its place had a
+    draft token. Its mean over x drawn from p is the overlap. Given the text, the places are independent if q depends
+    on the text alone.
+    """
+    rows = np.arange(len(tokens))
+    return np.minimum(1, draft_probs[rows, tokens] / target_probs[rows, tokens])
+
+
+def expected_time(acceptance, K, c=0.0, v=None):
+    """The expected time to generate a text with drafts of K tokens, in plain steps; target calls if c = 0 and v = 1.
+
+    T(i) is the time from token i on. A round drafts k = min(K, n - i - 1) tokens. The j-th is the first one rejected
+    with probability P(j) = a_i ... a_(i + j - 2) (1 - a_(i + j - 1)), and the round then adds j tokens:
+
+        T(i) = k c + v(k + 1) + sum_j P(j) T(i + j) + a_i ... a_(i + k - 1) T(i + k + 1)
+
+    Parameters
+    ----------
+    acceptance : array [n]
+        a_i: the probability that a draft token is accepted at the i-th place of the text, see `acceptance_of`.
+    K : int
+    c : float
+    v : sequence of float, optional
+        v[m - 1] for m = 1 .. K + 1.
+
+    Examples
+    --------
+    Ten tokens, K = 4: two rounds if every draft token is accepted, ten if none is.
+
+    >>> expected_time([1.0] * 10, K=4), expected_time([0.0] * 10, K=4)
+    (2.0, 10.0)
+    """
+    n = len(acceptance)
+    check_alpha(acceptance), check_K(K), check_K(min(K, max(0, n - 1)), v)
+    times = [0.0] * (n + 1)
+    for i in range(n - 1, -1, -1):
+        k, reached = min(K, n - i - 1), 1.0
+        times[i] = k * c + (v[k] if v is not None else 1.0)
+        for j in range(k):
+            times[i] += reached * (1 - acceptance[i + j]) * times[i + j + 1]
+            reached *= float(acceptance[i + j])
+        times[i] += reached * times[i + k + 1]
+    return times[0]
+
+
+# ------------------------------------------------------------------------------------------------ trees
+
+
+def tree_tokens(parents, weights):
+    """Tokens per call of a tree, if the b-th candidate of any node is the accepted one with probability weights[b].
+
+    A node is reached with the product of the weights along its path; their sum, and 1 for the token that the target
+    adds, is the number of tokens (Sequoia, arXiv:2402.12374, section 3).
+
+    Parameters
+    ----------
+    parents : sequence of int
+        [n] with parents[i] < i, -1 for the end of the text.
+    weights : sequence of float
+        Not more than 1 in all; their sum is the acceptance. A rank beyond their length has weight 0.
+
+    Examples
+    --------
+    >>> tree_tokens([-1, 0, 1], [0.5])  # a chain of three, 1 + 1/2 + 1/4 + 1/8
+    1.875
+    >>> tree_tokens([-1, -1, 0], [0.5, 0.25])
+    2.0
+    """
+    n_children, reached = [0] * (len(parents) + 1), [1.0]
+    for parent in parents:
+        rank = n_children[parent + 1]
+        n_children[parent + 1] += 1
+        reached.append(reached[parent + 1] * (weights[rank] if rank < len(weights) else 0.0))
+    return float(sum(reached))
+
+
+def tree_growth(weights, sizes):
+    """Tokens per call of the best tree of each size, a list: how much a larger tree still gains.
+
+    Parameters
+    ----------
+    weights : sequence of float
+        As in `tree_tokens`, not increasing.
+    sizes : sequence of int
+        Numbers of draft tokens.
+
+    Examples
+    --------
+    With these four candidates a doubling adds about 0.7 tokens; a chain, whose `weights` are one number w, levels off
+    at 1 / (1 - w).
+
+    >>> [round(n, 2) for n in tree_growth([0.75, 0.12, 0.05, 0.02], [1, 3, 7, 15, 31, 63])]
+    [1.75, 2.73, 3.6, 4.28, 4.95, 5.64]
+    >>> [round(n, 2) for n in tree_growth([0.75], [1, 3, 7, 15, 31, 63])]
+    [1.75, 2.73, 3.6, 3.96, 4.0, 4.0]
+    """
+    return [tree_tokens(best_tree(n, weights)[0], weights) for n in sizes]
