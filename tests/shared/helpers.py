@@ -11,7 +11,7 @@ from speculative import Draft, Sampling, sample_token
 from speculative.testing import TableModel
 from speculative.tree import children, depths, path
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 
 def random_tensors(hparams, seed=0, scale=0.3):

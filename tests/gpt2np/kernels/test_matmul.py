@@ -298,7 +298,7 @@ def test_the_chosen_strategy_is_invariant_with_other_kernels(kernels):
     """OpenBLAS can be told to use the kernels of another processor, if this one can run them."""
     code = """
 import json, sys
-sys.path.insert(0, "tests")
+sys.path.insert(0, "tests/shared")
 from helpers import one_by_one, random_gpt2, walk
 from gpt2np import HParams
 from gpt2np.kernels import matmul

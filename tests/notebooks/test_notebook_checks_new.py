@@ -4,14 +4,12 @@ import functools
 
 import numpy as np
 import pytest
-import test_notebook_checks
 
 import speculative
 from speculative import tree
 from speculative.probs import sample_distinct
 
 pytestmark = pytest.mark.notebooks
-check, solution = test_notebook_checks.check, test_notebook_checks.solution  # fixtures
 
 
 # ------------------------------------------------------------------------------------------------ 13

@@ -8,47 +8,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from helpers import ROOT
 
 import speculative
 
 nbformat = pytest.importorskip("nbformat", reason="pip install -e '.[notebooks]'")
 pytestmark = pytest.mark.notebooks
-FOLDER = ROOT / "notebooks"
-
-
-def notebook_cells(number):
-    """The source of each code cell."""
-    [path] = FOLDER.glob(f"{number}_*.ipynb")
-    return [cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
-
-
-@pytest.fixture
-def check(monkeypatch):
-    """check(number, name, *others): the function `name` of a notebook, after the cells that contain one of `others`."""
-    monkeypatch.chdir(FOLDER)
-    monkeypatch.setenv("MPLBACKEND", "Agg")
-
-    def loaded(number, name, *others):
-        cells, names = notebook_cells(number), {}
-        for source in cells:
-            if source is cells[0] or any(other in source for other in others):
-                exec(source, names)
-            if f"def {name}(" in source:
-                exec(re.sub(rf"\n{name}\(\w+\)$", "", source), names)
-        return names[name]
-
-    return loaded
-
-
-@pytest.fixture
-def solution():
-    def loaded(number, name):
-        [path], names = (FOLDER / "solutions").glob(f"{number}_*.py"), {}
-        exec(path.read_text(encoding="utf-8"), names)
-        return names[name]
-
-    return loaded
 
 
 def test_merging_strings_is_no_merge_of_symbols(check, solution):
@@ -563,7 +527,7 @@ def test_small_sample_sizes_keep_both_promises(check):
     ],
 )
 def test_wrong_recyclers(old, new, message, check):
-    source = next((FOLDER / "solutions").glob("12_*.py")).read_text(encoding="utf-8")
+    source = next((ROOT / "notebooks" / "solutions").glob("12_*.py")).read_text(encoding="utf-8")
     grade = check("12", "check_recycler")
     exec(re.sub(old, new, source), names := {})
     assert re.sub(old, new, source) != source
@@ -721,8 +685,8 @@ def test_a_draft_of_one_guess_does_stop_early(check):
         check("09", "check_sure")(one)
 
 
-def test_an_exhibit_that_needs_many_texts_is_not_simulated(capsys):
-    [cell] = [cell for cell in notebook_cells("09") if "def n_needed(" in cell]
+def test_an_exhibit_that_needs_many_texts_is_not_simulated(cells_of, capsys):
+    [cell] = [cell for cell in cells_of("09") if "def n_needed(" in cell]
     one, other = np.array([0.5, 0.5]), np.array([0.5 + 1e-9, 0.5 - 1e-9])
     names = {"np": np, "math": math, "itertools": itertools, "exhibit": SimpleNamespace(name="some"), "error": 1e-9}
     exec(cell, {**names, "p_texts": one, "distribution": other})
