@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from helpers import intermediates, random_gpt2
+from helpers import ROOT, intermediates, random_gpt2
 
 from gpt2np import HParams, forward, layers, reference
 from gpt2np.files.params import build_params, read_config
@@ -26,7 +26,7 @@ def module(request):
 
 
 def test_every_intermediate_equals_that_of_transformers(module, request):
-    folder = request.path.parent / "golden"
+    folder = ROOT / "tests" / "golden"
     hparams = read_config(folder / "config.json")
     assert hparams == SHAPE
     params = build_params(read_safetensors(folder / "model.safetensors"), hparams, "golden")
