@@ -11,6 +11,7 @@ from statistics import median
 import numpy as np
 
 from speculative.theory import best_K, estimate_alpha
+from speculative.tree import is_chain
 
 
 def suggestion(plain, assisted):
@@ -23,7 +24,7 @@ def suggestion(plain, assisted):
         tokens: v}, and most_K, the largest K considered. Both None where too little was drafted, and for trees.
     """
     later = [r for r in assisted.rounds[1:] if len(r.drafted)]
-    if not later or len(plain.rounds) < 2 or any(r.parents is not None for r in later):
+    if not later or len(plain.rounds) < 2 or any(not is_chain(r.parents) for r in later):
         return {"best_K": None, "best_K_from": None}
     step = median(checking(r) for r in plain.rounds[1:])
     counts = Counter(len(r.drafted) for r in later)

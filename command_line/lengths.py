@@ -73,6 +73,6 @@ def measured_tree(request, setting, tokens):
     w = tree_size.added(together)
     (parents, ranks), speedup = tree_size.best_shape(w, costs.c, costs.v, levels)
     return {
-        "nodes": len(parents), "levels": depth_of(len(parents), parents), "expected_speedup": speedup,
+        "nodes": len(parents), "levels": depth_of(parents), "expected_speedup": speedup,
         "c": costs.c, "v": list(costs.v), "acceptance_by_rank": w.tolist(), "parents": parents, "ranks": ranks,
     }  # fmt: skip

@@ -5,7 +5,7 @@ Speculative sampling has the same distribution, faster.
 
 import numpy as np
 
-from .checks import check_logits, check_probs, check_request, check_stop
+from .checks import ask_model, ask_sampling, check_request, check_stop
 from .interfaces import Laps, Round, collect
 from .probs import Sampling, sample_token
 from .rng import as_generator, at_position
@@ -31,13 +31,10 @@ class AutoregressiveSampler:
         return self._rounds(tokens, n_tokens, as_generator(rng), check_stop(stop_tokens, stop), stop)
 
     def _rounds(self, tokens, n_tokens, rng, stop_tokens, stop):
-        n_prompt, n_vocab = len(tokens), self.target.n_vocab
-        nothing, no_probs = np.empty(0, np.int64), np.empty((0, n_vocab))
+        n_prompt, nothing, no_probs = len(tokens), np.empty(0, np.int64), np.empty((0, self.target.n_vocab))
         for _ in range(n_tokens):
             laps = Laps()
-            logits = self.target(list(tokens))
-            check_logits(logits, 1, n_vocab, "the target")
-            probs = check_probs(self.sampling(logits, list(tokens)), 1, n_vocab)  # [1, n_vocab]
+            probs = ask_sampling(self.sampling, ask_model(self.target, tokens), tokens)  # [1, n_vocab]
             laps.end("target")
             token = sample_token(probs[0], at_position(rng, len(tokens)))
             tokens.append(token)

@@ -4,8 +4,6 @@ A model that takes trees itself computes all nodes in one pass, which is the poi
 model must return, and makes every rule for trees usable with table models, n-gram models and other people's models.
 """
 
-import inspect
-
 import numpy as np
 
 from .tree import path
@@ -38,15 +36,6 @@ class ByPaths:
             on_path = [nodes[node] for node in path(parents, row - n_text)] if row >= n_text else []
             rows.append(self.model([*text[: row + 1], *on_path])[0])
         return np.array(rows)
-
-
-def logits_of(model, tokens, n_last, parents):
-    """model(tokens, n_last), with `parents` only for a tree; ValueError if the model takes chains only."""
-    if len(parents) == 0:
-        return model(tokens, n_last=n_last)
-    if "parents" not in inspect.signature(model).parameters:
-        raise ValueError("expected a chain, since the wrapped model takes no trees: use ByPaths(model)")
-    return model(tokens, n_last=n_last, parents=parents)
 
 
 def reset(model):

@@ -1,8 +1,9 @@
-"""The checks of the loop: the request, and whatever models, drafters, verifiers and draft length functions return.
+"""The borders of the loop: what it asks of models, samplings, drafters and verifiers, and the request it is asked for.
 
-Without them a mistake there would end in a text that looks like any other. Each check says who is at fault, what was
-expected and what was returned, and takes microseconds. What is too expensive to check in every round is left to the
-graders (testing/).
+Each `ask_*` hands out copies, which may be written to, and checks what comes back, so that the code between them is the
+method and nothing else. Without the checks a mistake out there would end in a text that looks like any other. Each says
+who is at fault, what was expected and what was returned, and takes microseconds. What is too expensive to check in
+every round is left to the graders (testing/).
 """
 
 import inspect
@@ -80,25 +81,54 @@ def as_whole(value, name):
         raise ValueError(f"expected {name} to be a whole number, got {value!r:.100}") from None
 
 
-def check_logits(logits, n_last, n_vocab, whose):
-    """Raise ValueError unless a model returned logits [n_last, n_vocab]."""
-    if (shape := np.shape(logits)) != (n_last, n_vocab):
+def ask_model(model, tokens, n_last=None, parents=(), whose="the target"):
+    """The logits [n_last, n_vocab] of a language model; ValueError unless they have this shape.
+
+    n_last is passed on if it is given, and otherwise 1; parents [n] only if they branch.
+    """
+    how = {} if n_last is None else {"n_last": n_last}
+    if not is_chain(parents):
+        how["parents"] = list(parents)
+        if "parents" not in inspect.signature(model).parameters:
+            raise ValueError(
+                f"the drafter proposed a tree, but {whose} takes chains only: give its call the parameter parents, or "
+                f"use ByPaths(model) for {whose}"
+            )
+    logits = model(list(tokens), **how)
+    n_last = n_last or 1
+    if (shape := np.shape(logits)) != (n_last, model.n_vocab):
         remedy = "return one row of n_vocab logits for each of the last n_last tokens"
-        if len(shape) > 1 and shape[-2] > n_last and shape[-1] == n_vocab:
+        if len(shape) > 1 and shape[-2] > n_last and shape[-1] == model.n_vocab:
             remedy = "these are the logits of more positions than were asked for, return only the last n_last rows"
         raise ValueError(
             f"{whose} returned logits of shape {shape} for n_last = {n_last}, expected (n_last, n_vocab) = "
-            f"{(n_last, n_vocab)}: {remedy}"
+            f"{(n_last, model.n_vocab)}: {remedy}"
         )
+    return logits
 
 
-def check_draft(draft, k, n_vocab, room):
-    """A copy of the draft; ValueError unless no path has more than k tokens, and each has its distribution.
+def ask_sampling(sampling, logits, tokens, parents=()):
+    """The probabilities [n, n_vocab] that a sampling makes of these logits; ValueError unless each row adds up to 1."""
+    probs = sampling(logits, list(tokens), **({} if is_chain(parents) else {"parents": list(parents)}))
+    if np.shape(probs) != logits.shape:
+        raise ValueError(f"expected sampling to return probabilities of shape {logits.shape}, got {np.shape(probs)}")
+    sums = np.sum(probs, axis=-1)
+    if not (abs(sums - 1) < 1e-4).all():  # false for NaN, too
+        raise ValueError(f"expected sampling to return rows that add up to 1, got {sums[abs(sums - 1).argmax()]:.6g}")
+    return probs
 
-    Of a tree, the first `room` tokens are kept, as many as the target's context holds.
+
+def ask_drafter(drafter, tokens, k, rng, target):
+    """A drafter's `Draft` for this text, in arrays of its own; ValueError unless the target can be asked about it.
+
+    No path may have more than k tokens, and each token has its distribution. A tree with more tokens than the target's
+    context has room for is cut to the first of them.
     """
+    draft, n_vocab = drafter.propose(list(tokens), k, rng), target.n_vocab
     try:
-        tokens, probs, parents = np.asarray(draft.tokens), np.array(draft.probs, dtype=np.float64), parents_of(draft)
+        tokens, probs, room = np.asarray(draft.tokens), np.array(draft.probs, np.float64), target.n_ctx - len(tokens)
+        parents = getattr(draft, "parents", None)
+        parents = None if parents is None else np.array(parents)
     except (AttributeError, TypeError, ValueError):
         raise ValueError(f"the drafter must return Draft(tokens, probs); it returned {draft!r:.200}") from None
     n_drafted = len(tokens) if tokens.ndim == 1 else -1
@@ -107,15 +137,16 @@ def check_draft(draft, k, n_vocab, room):
             "the drafter must return tokens [k], whole numbers; it returned an array of shape "
             f"{tokens.shape} and dtype {tokens.dtype}"
         )
-    if (depth := Draft(tokens, probs, check_parents(parents, n_drafted)).depth) > k:
-        on_a_path = "" if parents is None else " on one path of its tree"
+    draft = Draft(tokens.astype(np.int64), probs, parents if parents is None else checked_parents(parents, n_drafted))
+    if (depth := draft.depth) > k:
+        on_a_path = "" if is_chain(draft.parents) else " on one path of its tree"
         raise ValueError(f"the drafter was asked for at most {k} tokens and proposed {depth}{on_a_path}")
     if probs.shape != (n_drafted, n_vocab):
         raise ValueError(
             f"expected draft probabilities of shape ({n_drafted}, {n_vocab}), one row over the target's vocabulary for "
             f"each token, got {probs.shape}: draft and target must share one vocabulary"
         )
-    for token, row in zip(tokens.tolist(), probs):
+    for token, row in zip(draft.tokens.tolist(), probs):
         if not 0 <= token < n_vocab:
             raise ValueError(f"the drafter proposed token {token}: expected 0 to {n_vocab - 1}")
         if not 0 < row[token] <= 1 + 1e-9:  # false for NaN, too
@@ -123,21 +154,12 @@ def check_draft(draft, k, n_vocab, room):
                 f"the drafter proposed token {token} with probability {row[token]:.6g} in its row of probs: expected "
                 "more than 0 and at most 1, as the row is the distribution that the token was drawn from"
             )
-    # subtle: whether a token is cut off here depends on its place alone, not on the token, so the rest stays unbiased.
-    kept = slice(n_drafted if parents is None else room)
-    return Draft(tokens[kept].astype(np.int64), probs[kept], None if parents is None else parents[kept])
+    # subtle: whether a token is cut off depends on its position in the draft alone, so the rest stays unbiased.
+    return Draft(draft.tokens[:room], probs[:room], draft.parents[:room])
 
 
-def parents_of(draft):
-    """The parents of a draft [n], or None for a chain, also for one that is written as a tree."""
-    parents = getattr(draft, "parents", None)
-    return None if parents is None or is_chain(parents) else np.array(parents)
-
-
-def check_parents(parents, n_drafted):
-    """The parents; ValueError unless they are those of a tree of n_drafted tokens."""
-    if parents is None:
-        return None
+def checked_parents(parents, n_drafted):
+    """The parents [n_drafted] as int64; ValueError unless they are those of a tree."""
     if parents.shape != (n_drafted,) or parents.dtype.kind not in "iu":
         raise ValueError(
             f"the drafter must return one parent for each of its {n_drafted} tokens, whole numbers; it returned "
@@ -149,38 +171,36 @@ def check_parents(parents, n_drafted):
             f"the drafter returned {parents[wrong[0]]} as the parent of draft token {wrong[0]}: expected an earlier "
             "draft token, or -1 for the end of the text"
         )
-    return parents
+    return parents.astype(np.int64)
 
 
-def check_tree(draft, verifier, target):
-    """What the target's call gets besides the tokens: {} for a chain, {"parents": ...} for a tree.
-
-    ValueError unless verifier and target take trees.
-    """
-    if draft.parents is None:
-        return {}
-    if not takes_trees(verifier):
+def ask_verifier(verifier, draft, target_probs, rng):
+    """A verifier's `Verdict` with int; ValueError unless it accepts the draft tokens of one path and adds a token."""
+    if not is_chain(draft.parents) and not takes_trees(verifier):
         raise ValueError(
             f"the drafter proposed a tree, but the verifier {getattr(verifier, '__name__', verifier)} takes chains "
             "only: use rejection, exact_match or traversal, or set its attribute trees = True if it follows "
             "draft.children"
         )
-    if "parents" not in inspect.signature(target).parameters:
+    verdict, (n_drafted, n_vocab) = verifier(draft.copy(), target_probs.copy(), rng), draft.probs.shape
+    try:
+        n_accepted, next_token = operator.index(verdict.n_accepted), operator.index(verdict.next_token)
+        nodes = tuple(operator.index(node) for node in getattr(verdict, "nodes", range(n_accepted)))
+    except (AttributeError, TypeError):
         raise ValueError(
-            "the drafter proposed a tree, but the target takes chains only: give its call the parameter parents, or "
-            "use ByPaths(target)"
+            f"the verifier must return Verdict(n_accepted, next_token), two whole numbers; it returned {verdict!r:.200}"
+        ) from None
+    if not 0 <= n_accepted <= n_drafted:
+        raise ValueError(f"the verifier accepted {n_accepted} of {n_drafted} draft tokens: expected 0 to {n_drafted}")
+    on_a_path = all(node in draft.children(above) for above, node in zip((-1, *nodes), nodes))
+    if len(nodes) != n_accepted or not on_a_path:
+        raise ValueError(
+            f"the verifier accepted {n_accepted} draft tokens, nodes = {nodes}: expected Verdict.nodes to be the "
+            "accepted ones in order, from the text down, each a child of the one before"
         )
-    return {"parents": draft.parents.tolist()}
-
-
-def check_probs(probs, n, n_vocab):
-    """The result of `sampling`; ValueError unless it has n distributions over the vocabulary."""
-    if np.shape(probs) != (n, n_vocab):
-        raise ValueError(f"expected sampling to return probabilities of shape ({n}, {n_vocab}), got {np.shape(probs)}")
-    sums = np.sum(probs, axis=-1)
-    if not (abs(sums - 1) < 1e-4).all():  # false for NaN, too
-        raise ValueError(f"expected sampling to return rows that add up to 1, got {sums[abs(sums - 1).argmax()]:.6g}")
-    return probs
+    if not 0 <= next_token < n_vocab:
+        raise ValueError(f"the verifier returned next_token {next_token}: expected a token from 0 to {n_vocab - 1}")
+    return Verdict(n_accepted, next_token, nodes)
 
 
 def check_parts(drafter, verifier, sampling):
@@ -190,27 +210,3 @@ def check_parts(drafter, verifier, sampling):
     for what, part, example in (("verifier", verifier, "speculative.rejection"), ("sampling", sampling, "Sampling(0)")):
         if not callable(part) or inspect.isclass(part):
             raise ValueError(f"expected {what} to be callable and no class, such as {example}, got {part!r:.80}")
-
-
-def check_verdict(verdict, draft, n_vocab):
-    """The verdict with int; ValueError unless it accepts draft tokens on one path and adds one of the vocabulary."""
-    n_drafted, nodes = len(draft.tokens), getattr(verdict, "nodes", None)
-    try:
-        n_accepted, next_token = operator.index(verdict.n_accepted), operator.index(verdict.next_token)
-        nodes = nodes if nodes is None else tuple(operator.index(node) for node in nodes)
-    except (AttributeError, TypeError):
-        raise ValueError(
-            f"the verifier must return Verdict(n_accepted, next_token), two whole numbers; it returned {verdict!r:.200}"
-        ) from None
-    if not 0 <= n_accepted <= n_drafted:
-        raise ValueError(f"the verifier accepted {n_accepted} of {n_drafted} drafted tokens: expected 0 to {n_drafted}")
-    accepted = tuple(range(n_accepted)) if nodes is None else nodes
-    on_a_path = all(node in draft.children(above) for above, node in zip((-1, *accepted), accepted))
-    if len(accepted) != n_accepted or not on_a_path:
-        raise ValueError(
-            f"the verifier accepted {n_accepted} draft tokens, nodes = {nodes}: expected Verdict.nodes to be the "
-            "accepted ones in order, from the text down, each a child of the one before"
-        )
-    if not 0 <= next_token < n_vocab:
-        raise ValueError(f"the verifier returned next_token {next_token}: expected a token from 0 to {n_vocab - 1}")
-    return Verdict(n_accepted, next_token, None if draft.parents is None else accepted)

@@ -3,12 +3,12 @@
 Nothing here computes a probability. Any object with the right call signature will do; there is no base class:
 
     LanguageModel   tokens -> logits
-    Drafter         tokens -> a few drafted tokens, each with the distribution it was drawn from
+    Drafter         tokens -> a few draft tokens, each with the distribution it was drawn from
     Verifier        the draft and the target's distributions -> how many tokens to accept, and the token after them
     Sampler         prompt -> rounds -> a generation
 
-A draft may branch: a token tree offers the target several tokens for one place (tree.py). A chain is the tree with one
-branch, and whoever knows only chains can ignore `parents` and `nodes`.
+A draft may branch: a token tree offers the target several tokens for one position (tree.py). A chain is the tree with
+one branch. Whoever writes for chains can leave out `parents` and `nodes`, which are then filled in.
 
 Letters: K is the draft length (gamma in Leviathan et al.), and limits the depth of a tree. p is the target's
 distribution and q the draft's, as in Leviathan et al., arXiv:2211.17192; Chen et al., arXiv:2302.01318, have it the
@@ -23,11 +23,120 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .tree import children_of, depth_of
+from .tree import chain, children, depth_of
+
+
+class RandomSource(Protocol):
+    """A source of random numbers, passed down as `rng`. np.random.Generator is one.
+
+    More methods are optional; `Gumbel` (rng.py) has them: `draw(probs) -> token`, for a source that draws tokens in its
+    own way, `draw_distinct(probs, k) -> tokens`, for siblings in a tree, and `at(position) -> source`, for a source
+    whose numbers belong to positions of the text.
+    """
+
+    def random(self) -> float:
+        """A uniform number in [0, 1)."""
+
+
+class LanguageModel(Protocol):
+    """Token ids in, logits out. The result depends on the tokens alone, not on earlier calls."""
+
+    n_vocab: int
+    n_ctx: int
+
+    def __call__(self, tokens: Sequence[int], n_last: int = 1, parents: Sequence[int] = ()) -> np.ndarray:
+        """Logits [n_last, n_vocab] float32: row i predicts the token after tokens[len(tokens) - n_last + i].
+
+        With `parents`, the last len(parents) tokens are a tree that follows the rest, see tree.py; the row of a node
+        predicts the token after the path to that node. With n_last = len(parents) + 1, the first row is the one after
+        the text. Samplers pass `parents` only for drafts that branch, so a model without it serves every chain;
+        `ByPaths` lends it to any model.
+        """
+
+
+class Branches:
+    """What Draft and Round have in common: `parents`, an array [n] int64 with the parent of each draft token."""
+
+    parents: np.ndarray
+
+    def children(self, node: int = -1) -> list[int]:
+        """The draft tokens that directly follow this one, in order; by default those that follow the text."""
+        return children(self.parents.tolist(), node)
+
+    @property
+    def depth(self) -> int:
+        """The number of draft tokens on the longest path; for a chain, all of them."""
+        return depth_of(self.parents.tolist())
+
+
+@dataclass(frozen=True)
+class Draft(Branches):
+    """Draft tokens, and for each one exactly the distribution it was drawn from, after temperature and truncation.
+
+    In a tree that is its distribution given the text, the tokens on its path, and its elder siblings. A row is one-hot
+    where the token is certain.
+    """
+
+    tokens: np.ndarray  # [n] int64: in a chain n <= K, a drafter may propose fewer; in a tree every path is that short
+    probs: np.ndarray  # [n, n_vocab] float64
+    parents: np.ndarray = None  # [n] int64, see tree.py; a chain where it is not given
+
+    def __post_init__(self):
+        if self.parents is None:
+            object.__setattr__(self, "parents", chain(len(self.tokens)))
+
+    def copy(self) -> "Draft":
+        """The same draft in arrays of its own."""
+        return Draft(self.tokens.copy(), self.probs.copy(), self.parents.copy())
+
+    def verdict(self, nodes: Sequence[int], next_token: int) -> "Verdict":
+        """The verdict that accepts these draft tokens, in order, and adds the next one."""
+        return Verdict(len(nodes), next_token, tuple(nodes))
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a verifier decides on a draft: how many of its tokens are accepted, and the token after them."""
+
+    n_accepted: int  # how many draft tokens are accepted
+    next_token: int  # the token after the accepted ones: a correction, or the bonus if all were accepted
+    nodes: tuple[int, ...] = None  # the accepted ones, from the text down; the first n_accepted where it is not given
+
+    def __post_init__(self):
+        if self.nodes is None:
+            n_accepted = self.n_accepted if hasattr(self.n_accepted, "__index__") else 0  # which the loop refuses
+            object.__setattr__(self, "nodes", tuple(range(n_accepted)))
+
+
+class Drafter(Protocol):
+    """Proposes what comes next."""
+
+    def propose(self, tokens: Sequence[int], K: int, rng: RandomSource) -> Draft:
+        """At most K tokens to follow `tokens`, or a tree of at most K levels; an empty draft for K = 0."""
+
+
+class Verifier(Protocol):
+    """Decides on a whole draft. A plain function will do.
+
+    `exactness_of` and `takes_trees` return what it declares about itself, in the attributes `exactness` and `trees`.
+    """
+
+    def __call__(self, draft: Draft, target_probs: np.ndarray, rng: RandomSource) -> Verdict:
+        """`target_probs` [n + 1, n_vocab] float64: row 0 after the text, row i + 1 after draft token i."""
+
+
+def exactness_of(verifier: Verifier) -> str:
+    """What a verifier declares in its attribute `exactness`: "exact", ..., "LOSSY"; "not declared" if it has none."""
+    return getattr(verifier, "exactness", "not declared")
+
+
+def takes_trees(verifier: Verifier) -> bool:
+    """Whether a verifier declares, in its attribute `trees`, that it takes drafts that branch."""
+    return bool(getattr(verifier, "trees", False))
 
 
 class Laps:
-    """A stopwatch: `end(name)` stores in `seconds` the time since the previous lap ended."""
+    """A stopwatch for a round: `end(name)` stores in `seconds` the time since the previous lap ended."""
 
     def __init__(self):
         self.seconds = {"draft": 0.0, "target": 0.0, "verify": 0.0}
@@ -40,42 +149,32 @@ class Laps:
 
 
 @dataclass(frozen=True)
-class Round:
+class Round(Branches):
     """One call of the target, and the tokens that it added to the text."""
 
     tokens: np.ndarray  # [n_new] int64: the accepted draft tokens, then one from the target; cut where the text stops
-    drafted: np.ndarray  # [n] int64
-    n_accepted: int  # how many of the drafted tokens are in `tokens`
+    drafted: np.ndarray  # [n] int64: the draft tokens
+    n_accepted: int  # how many of them are in `tokens`
     seconds: dict = field(repr=False)  # "draft", "target" and "verify" -> seconds
     draft_probs: np.ndarray | None = field(repr=False)  # [n, n_vocab] float64, and ...
     target_probs: np.ndarray | None = field(repr=False)  # ... [n + 1, n_vocab]; None without keep_probs
     uniforms: tuple = field(default=(), repr=False)  # the uniform numbers that the verifier drew, in order
-    parents: np.ndarray | None = None  # of a tree, and ...
-    nodes: tuple[int, ...] | None = None  # ... which of the drafted tokens are in `tokens`; None for a chain
+    parents: np.ndarray = None  # [n] int64, of the draft tokens, and ...
+    nodes: tuple[int, ...] = None  # ... which of them are in `tokens`; a chain where they are not given
 
-    @property
-    def depth(self) -> int:
-        """The number of drafted tokens on the longest path; for a chain, all of them."""
-        return depth_of(len(self.drafted), self.parents)
-
-    def children(self, node: int = -1) -> list[int]:
-        """The drafted tokens that directly follow this one, in order; by default those that follow the text."""
-        return children_of(node, len(self.drafted), self.parents)
-
-    @property
-    def accepted(self) -> list[int]:
-        """The indices of the drafted tokens that are in `tokens`, in order."""
-        return list(range(self.n_accepted) if self.nodes is None else self.nodes)
+    def __post_init__(self):
+        if self.parents is None:
+            object.__setattr__(self, "parents", chain(len(self.drafted)))
+        if self.nodes is None:
+            object.__setattr__(self, "nodes", tuple(range(self.n_accepted)))
 
     @property
     def origins(self) -> list[str]:
         """Where each token comes from: "accepted"; for the last "correction", "bonus", or "plain" (empty draft)."""
         if len(self.drafted) == 0:
             last = "plain"
-        elif not self.children(self.accepted[-1] if self.accepted else -1):
-            last = "bonus"
         else:
-            last = "correction"
+            last = "correction" if self.children(self.nodes[-1] if self.nodes else -1) else "bonus"
         return (["accepted"] * self.n_accepted + [last])[: len(self.tokens)]
 
     def _repr_html_(self):
@@ -155,100 +254,6 @@ def collect(prompt: Sequence[int], rounds: Iterable[Round], keep_probs: bool = F
     kept = tuple(r if keep_probs else replace(r, draft_probs=None, target_probs=None) for r in rounds)
     tokens = np.concatenate([np.empty(0, np.int64), *(r.tokens for r in kept)])
     return Generation(np.array([*prompt], dtype=np.int64), tokens, kept)
-
-
-class RandomSource(Protocol):
-    """A source of random numbers, passed down as `rng`. np.random.Generator is one.
-
-    More methods are optional; `Gumbel` (rng.py) has them: `draw(probs) -> token`, for a source that draws tokens in its
-    own way, `draw_distinct(probs, k) -> tokens`, for siblings in a tree, and `at(position) -> source`, for a source
-    whose numbers belong to positions of the text.
-    """
-
-    def random(self) -> float:
-        """A uniform number in [0, 1)."""
-
-
-class LanguageModel(Protocol):
-    """Token ids in, logits out. The result depends on the tokens alone, not on earlier calls."""
-
-    n_vocab: int
-    n_ctx: int
-
-    def __call__(self, tokens: Sequence[int], n_last: int = 1, parents: Sequence[int] = ()) -> np.ndarray:
-        """Logits [n_last, n_vocab] float32: row i predicts the token after tokens[len(tokens) - n_last + i].
-
-        With `parents`, the last len(parents) tokens are a tree that follows the rest, see tree.py; the row of a node
-        predicts the token after the path to that node. With n_last = len(parents) + 1, the first row is the one after
-        the text. Samplers pass `parents` only for drafts that branch, so a model without it serves every chain;
-        `ByPaths` lends it to any model.
-        """
-
-
-@dataclass(frozen=True)
-class Draft:
-    """Draft tokens, and for each one exactly the distribution it was drawn from, after temperature and truncation.
-
-    In a tree that is its distribution given the text, the tokens on its path, and its elder siblings. A row is one-hot
-    where the token is certain.
-    """
-
-    tokens: np.ndarray  # [n] int64: in a chain n <= K, a drafter may propose fewer; in a tree every path is that short
-    probs: np.ndarray  # [n, n_vocab] float64
-    parents: np.ndarray | None = None  # [n] int64 for a tree, see tree.py; None for a chain
-
-    def children(self, node: int = -1) -> list[int]:
-        """The draft tokens that directly follow this one, in order; by default those that follow the text."""
-        return children_of(node, len(self.tokens), self.parents)
-
-    @property
-    def depth(self) -> int:
-        """The number of draft tokens on the longest path; for a chain, all of them."""
-        return depth_of(len(self.tokens), self.parents)
-
-    def copy(self) -> "Draft":
-        """The same draft in arrays of its own."""
-        return Draft(self.tokens.copy(), self.probs.copy(), None if self.parents is None else self.parents.copy())
-
-    def verdict(self, nodes: Sequence[int], next_token: int) -> "Verdict":
-        """The verdict that accepts these draft tokens, in order, and adds the next one."""
-        return Verdict(len(nodes), next_token, None if self.parents is None else tuple(nodes))
-
-
-class Drafter(Protocol):
-    """Proposes what comes next."""
-
-    def propose(self, tokens: Sequence[int], K: int, rng: RandomSource) -> Draft:
-        """At most K tokens to follow `tokens`, or a tree of at most K levels; an empty draft for K = 0."""
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What a verifier decides on a draft: how many of its tokens are accepted, and the token after them."""
-
-    n_accepted: int  # how many draft tokens are accepted
-    next_token: int  # the token after the accepted ones: a correction, or the bonus if all were accepted
-    nodes: tuple[int, ...] | None = None  # of a tree: the accepted ones, from the text down; None: the first n_accepted
-
-
-class Verifier(Protocol):
-    """Decides on a whole draft. A plain function will do.
-
-    `exactness_of` and `takes_trees` return what it declares about itself, in the attributes `exactness` and `trees`.
-    """
-
-    def __call__(self, draft: Draft, target_probs: np.ndarray, rng: RandomSource) -> Verdict:
-        """`target_probs` [n + 1, n_vocab] float64: row 0 after the text, row i + 1 after draft token i."""
-
-
-def exactness_of(verifier: Verifier) -> str:
-    """What a verifier declares in its attribute `exactness`: "exact", ..., "LOSSY"; "not declared" if it has none."""
-    return getattr(verifier, "exactness", "not declared")
-
-
-def takes_trees(verifier: Verifier) -> bool:
-    """Whether a verifier declares, in its attribute `trees`, that it takes drafts that branch."""
-    return bool(getattr(verifier, "trees", False))
 
 
 class Sampler(Protocol):

@@ -16,15 +16,14 @@ other way round). The steps are numbered as in Leviathan's algorithm. Not here: 
 import numpy as np
 
 from .checks import (
-    check_draft,
+    ask_drafter,
+    ask_model,
+    ask_sampling,
+    ask_verifier,
     check_length,
-    check_logits,
     check_parts,
-    check_probs,
     check_request,
     check_stop,
-    check_tree,
-    check_verdict,
 )
 from .interfaces import Laps, Round, collect
 from .probs import Sampling
@@ -64,22 +63,18 @@ class SpeculativeSampler:
 
     def one_round(self, tokens, k, draft_rng, verify_rng, laps):
         """(draft, target_probs, verdict) for these tokens, with at most k draft tokens."""
-        # 1. Draft up to k tokens one by one, each with the distribution q it was drawn from.
-        room = self.target.n_ctx - len(tokens)
-        draft = check_draft(self.drafter.propose(list(tokens), k, draft_rng), k, self.target.n_vocab, room)
-        tree = check_tree(draft, self.verifier, self.target)  # {} for a chain, or {"parents": ...}
+        # 1. Draft up to k tokens, each with the distribution q it was drawn from.
+        draft = ask_drafter(self.drafter, tokens, k, draft_rng, self.target)
         laps.end("draft")
 
-        # 2. One call of the target: its distributions p at each draft token, and after the last.
+        # 2. One call of the target: its distributions p after the text and after each draft token.
         extended = [*tokens, *draft.tokens.tolist()]
-        logits = self.target(list(extended), n_last=len(draft.tokens) + 1, **tree)
-        check_logits(logits, len(draft.tokens) + 1, self.target.n_vocab, "the target")
-        target_probs = check_probs(self.sampling(logits, extended, **tree), *logits.shape)  # [n + 1, n_vocab]
+        logits = ask_model(self.target, extended, len(draft.tokens) + 1, draft.parents)
+        target_probs = ask_sampling(self.sampling, logits, extended, draft.parents)  # [n + 1, n_vocab]
         laps.end("target")
 
         # 3. and 4. How many draft tokens are accepted, and the token that follows them.
-        verdict = self.verifier(draft.copy(), target_probs.copy(), verify_rng)
-        verdict = check_verdict(verdict, draft, self.target.n_vocab)
+        verdict = ask_verifier(self.verifier, draft, target_probs, verify_rng)
         laps.end("verify")
         return draft, target_probs, verdict
 
@@ -100,14 +95,13 @@ class SpeculativeSampler:
             history.append((draft.depth, verdict.n_accepted))
 
             # 5. The output: the accepted tokens and the one after them, cut where the text stops.
-            accepted = range(verdict.n_accepted) if verdict.nodes is None else verdict.nodes
-            new = np.append(draft.tokens[list(accepted)], verdict.next_token)
+            new = np.append(draft.tokens[list(verdict.nodes)], verdict.next_token)
             n_kept, stops = until_stop(tokens[n_prompt:], new.tolist(), stop_tokens, stop)
             new, n_accepted = new[:n_kept], min(verdict.n_accepted, n_kept)
             tokens += new.tolist()
             yield Round(
                 new, draft.tokens, n_accepted, laps.seconds, draft.probs, target_probs, tuple(recorder.uniforms),
-                draft.parents, verdict.nodes and verdict.nodes[:n_kept],
+                draft.parents, verdict.nodes[:n_kept],
             )  # fmt: skip
             if stops:
                 return

@@ -10,6 +10,15 @@ Source: Miao et al. (SpecInfer), arXiv:2305.09781.
 import numpy as np
 
 
+def chain(n):
+    """The parents [n] int64 of a chain: the tree with one branch.
+
+    >>> chain(3)
+    array([-1,  0,  1])
+    """
+    return np.arange(-1, n - 1, dtype=np.int64)
+
+
 def is_chain(parents):
     """Whether every node follows the one before it: one branch, no alternatives.
 
@@ -53,6 +62,15 @@ def depths(parents):
     return found
 
 
+def depth_of(parents):
+    """The number of nodes on the longest path.
+
+    >>> depth_of([-1, -1, 0, 2])
+    3
+    """
+    return max(depths(parents), default=-1) + 1
+
+
 def visible(parents):
     """[n, n] bool: row i is true at node i and at the nodes above it, which is what node i may attend to.
 
@@ -66,18 +84,6 @@ def visible(parents):
         if parent >= 0:
             seen[i] |= seen[parent]
     return seen
-
-
-def children_of(node, n_drafted, parents):
-    """`children` for a chain, too, whose parents are None."""
-    if parents is None:
-        return [node + 1] if node + 1 < n_drafted else []
-    return children(parents, node)
-
-
-def depth_of(n_drafted, parents):
-    """The number of draft tokens on the longest path; parents are None for a chain."""
-    return n_drafted if parents is None else max(depths(parents), default=-1) + 1
 
 
 def n_common(a, b):

@@ -7,7 +7,8 @@ those after the first wrong guess were computed from a wrong text, and are the n
 Source: Santilli et al., arXiv:2305.10427, algorithm 1.
 """
 
-from ..by_paths import logits_of, reset
+from ..by_paths import reset
+from ..checks import ask_model
 from .prompt_lookup import one_hot
 
 
@@ -24,7 +25,7 @@ class LastRows:
 
     def __call__(self, tokens, n_last=1, parents=()):
         """Logits [n_last, n_vocab], see `LanguageModel`."""
-        logits = logits_of(self.model, tokens, n_last, parents)
+        logits = ask_model(self.model, tokens, n_last, parents)
         self.tokens, self.best = [int(token) for token in tokens], logits.argmax(axis=-1).tolist()
         return logits
 

@@ -8,7 +8,7 @@ uncertain token stays in the draft there, too, as it must.
 
 import numpy as np
 
-from ..checks import check_logits
+from ..checks import ask_model
 from ..interfaces import Draft
 from ..probs import Sampling, sample_token
 
@@ -36,8 +36,7 @@ class ModelDrafter:
         """Up to K tokens; fewer if the model's n_ctx is reached, which may be smaller than the target's."""
         text, drafted, rows = list(tokens), [], []
         while len(drafted) < K and len(text) <= self.model.n_ctx:
-            logits = self.model(list(text))
-            check_logits(logits, 1, self.model.n_vocab, "the draft model")
+            logits = ask_model(self.model, text, whose="the draft model")
             rows.append(self.sampling(logits, list(text))[0])
             drafted.append(sample_token(rows[-1], rng))
             text.append(drafted[-1])

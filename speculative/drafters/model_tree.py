@@ -21,7 +21,7 @@ arXiv:2402.14160 (without); Li et al. (EAGLE-2), arXiv:2406.16858, section 4 (gr
 
 import numpy as np
 
-from ..checks import check_logits
+from ..checks import ask_model
 from ..interfaces import Draft
 from ..probs import Sampling, sample_distinct, sample_token
 from ..rng import at_position
@@ -117,8 +117,7 @@ class TreeDrafter:
     def after(self, text, drafted, parents, n):
         """(logits, q), both [n, n_vocab], after the last n of the drafted tokens; after the text if there are none."""
         tree, tokens = {} if is_chain(parents) else {"parents": parents}, [*text, *drafted]
-        logits = self.model(list(tokens), n_last=n, **tree)
-        check_logits(logits, n, self.model.n_vocab, "the draft model")
+        logits = ask_model(self.model, tokens, n, parents, "the draft model")
         return logits, self.sampling(logits, tokens, **tree)
 
     def candidates(self, text, paths, n):

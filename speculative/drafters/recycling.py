@@ -11,7 +11,8 @@ Source: Luo et al., arXiv:2408.08696.
 
 import numpy as np
 
-from ..by_paths import logits_of, reset
+from ..by_paths import reset
+from ..checks import ask_model
 from ..theory.shapes import best_tree, check_shape
 from .prompt_lookup import one_hot
 from .ranked import top
@@ -45,7 +46,7 @@ class Recycling:
 
     def __call__(self, tokens, n_last=1, parents=()):
         """Logits [n_last, n_vocab], see `LanguageModel`."""
-        logits, self.called = logits_of(self.model, tokens, n_last, parents), True
+        logits, self.called = ask_model(self.model, tokens, n_last, parents), True
         self.followers[list(tokens[len(tokens) - n_last :])] = top(logits, self.followers.shape[1])
         return logits
 

@@ -6,7 +6,8 @@ are those that a model with a cache has to compute: the ones after the prefix sh
 
 from time import perf_counter
 
-from ..by_paths import logits_of, reset
+from ..by_paths import reset
+from ..checks import ask_model
 from ..tree import n_common
 
 
@@ -36,7 +37,7 @@ class Timed:
         tokens = list(tokens)
         n_new = len(tokens) - min(n_kept(self.tokens, self.parents, tokens, parents), len(tokens) - n_last)
         started = perf_counter()
-        logits = logits_of(self.model, tokens, n_last, parents)
+        logits = ask_model(self.model, tokens, n_last, parents)
         seconds = perf_counter() - started
         if self.tokens:
             self.eval_tokens, self.eval_seconds = self.eval_tokens + n_new, self.eval_seconds + seconds

@@ -10,16 +10,16 @@ from statistics import median
 
 import numpy as np
 
-from ..checks import parents_of
 from ..interfaces import Draft
 from ..probs import Sampling
 from ..sampler import SpeculativeSampler
+from ..tree import is_chain
 from ..verifiers.rejection import rejection
 
 
 @dataclass(frozen=True)
 class Costs:
-    """The costs that `theory.expected` and `draft_length.CostModel` take."""
+    """The costs that `theory.speedup` and `draft_length.CostModel` take."""
 
     step: float  # seconds of a plain step: a round without a draft
     c: float  # the time to draft one token of those asked for, relative to `step`: less for a drafter that stops early
@@ -35,7 +35,7 @@ class Padded:
 
     def propose(self, tokens, K, rng):
         draft = self.drafter.propose(tokens, K, rng)
-        if parents_of(draft) is not None:
+        if not is_chain(draft.parents):
             raise ValueError("expected a drafter of chains, got a tree: costs are measured for each length of a chain")
         n_missing = K - len(draft.tokens)
         probs = np.zeros((n_missing, self.n_vocab))

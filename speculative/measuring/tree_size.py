@@ -103,7 +103,7 @@ def added(together):
 
 def accepted_in(round_):
     """Which of the text's children a round of one level accepted: [n_children], 1 for this one."""
-    return np.array([float(child in round_.accepted) for child in round_.children()])
+    return np.array([float(child in round_.nodes) for child in round_.children()])
 
 
 def best_shape(w, c, v, max_depth=8):
@@ -136,7 +136,7 @@ def best_shape(w, c, v, max_depth=8):
 
     def speedup(shape):
         n = len(shape[0])
-        return tree_tokens(shape[0], w) / (v[n] + depth_of(n, shape[0]) * c)
+        return tree_tokens(shape[0], w) / (v[n] + depth_of(shape[0]) * c)
 
     best = max(shapes, key=speedup)
     return best, speedup(best)

@@ -93,7 +93,7 @@ def tree_table(
         samplers |= {key: planted(make, shape, max_depth, sampling) for key, shape in shapes.items()}
         runs = race(samplers, prompts, n_tokens, seed=seed, progress=progress, keep=under(name, keep))
         for (kind, n), shape in shapes.items():
-            own, levels = runs[kind, n], depth_of(len(shape[0]), shape[0])
+            own, levels = runs[kind, n], depth_of(shape[0])
             row = {
                 "drafter": name, "kind": kind, "nodes": len(shape[0]), "levels": levels,
                 "expected": tree_tokens(shape[0], w), **calls_of(own), **gain_of(runs["alone"], own),

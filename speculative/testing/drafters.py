@@ -121,6 +121,7 @@ def propose(drafter, tokens, K, rng, n_vocab):
                 f"  {where()}",
             )
     parents = getattr(draft, "parents", None)
+    parents = None if np.array_equal(parents, np.arange(-1, len(guesses) - 1)) else parents  # a chain
     check_shapes(guesses, rows, None if parents is not None else K, n_vocab, where)
     check_values(guesses, rows, where)
     return guesses, rows, list(range(-1, len(guesses) - 1)) if parents is None else tree_of(parents, guesses, K, where)

@@ -104,14 +104,7 @@ def decided(verifier, draft, target_probs, rng):
     arguments = draft.tokens, draft.probs, draft.parents, target_probs
     verdict = asked(lambda: verifier(draft, target_probs, rng), "your verifier", where, arguments)
     n_accepted, next_token = read(verdict, len(draft.tokens), len(target_probs[0]), where)
-    nodes = getattr(verdict, "nodes", None)
-    if nodes is None and n_accepted:
-        fail(
-            "in a tree a verdict says which draft tokens are accepted: Verdict(n_accepted, next_token, nodes), or "
-            "draft.verdict(nodes, next_token); yours only says how many",
-            f"  {where()}",
-        )
-    nodes = tuple(nodes or ())
+    nodes = tuple(getattr(verdict, "nodes", range(n_accepted)))
     if len(nodes) != n_accepted or any(b not in draft.children(a) for a, b in zip((-1, *nodes), nodes)):
         fail(
             "the accepted draft tokens of a tree are a path: from the text down, each a child of the one before, and "

@@ -1,6 +1,9 @@
 """The grader of verifiers on token trees: exact for every way of drawing siblings, on trees of several shapes."""
 
+import numpy as np
+
 from ..exact.enumeration import CannotEnumerate
+from ..interfaces import Draft
 from .cases import TOLERANCE, enumerated, largest_difference, show, show_distributions
 from .tree_cases import WAYS, TreeCase
 from .tree_hints import explanation
@@ -41,9 +44,22 @@ def check_trees(verifier, shapes, rng, progress, passed):
 def mistake(verifier, case, passed):
     """The mistake in a sentence; `passed` are the cases that came before."""
     try:
-        return explanation(verifier, case, passed)
+        return ONLY_HOW_MANY if only_counts(verifier) else explanation(verifier, case, passed)
     except CannotEnumerate:
         return "in a tree, the tokens of a round do not have the target's distribution"
+
+
+ONLY_HOW_MANY = (
+    "in a tree a verdict says which draft tokens are accepted: Verdict(n_accepted, next_token, nodes), or "
+    "draft.verdict(nodes, next_token); yours only says how many"
+)
+
+
+def only_counts(verifier):
+    """Whether the second of two siblings, which the target is sure of, is accepted under the number of the first."""
+    draft = Draft(np.array([0, 1]), np.eye(3)[[0, 1]], np.array([-1, -1]))
+    verdict = verifier(draft, np.eye(3)[[1, 1, 1]], np.random.default_rng(0))
+    return (verdict.n_accepted, tuple(verdict.nodes)) == (1, (0,))
 
 
 def story(case):

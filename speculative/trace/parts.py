@@ -7,13 +7,14 @@ the untested rest. In a chain that is the order of the draft.
 import numpy as np
 
 from ..probs import residual
+from ..tree import is_chain
 
 N_TOP, N_RESIDUAL = 8, 5
 
 
 def decided(step):
     """(tested, others) of a `Round`: {draft token: "accepted" or "rejected"} in order, and the indices of the rest."""
-    accepted = step.accepted
+    accepted = list(step.nodes)
     if len(step.tokens) > step.n_accepted:
         accepted.append(None)  # another place was tested, and nothing accepted there
     tested = {}
@@ -35,7 +36,7 @@ def guesses_of(step, decode):
     for node in order:
         token = int(step.drafted[node])
         guess = {"token": token, "text": "", "decision": tested.get(node, "dropped"), "u": of_guesses.get(node)}
-        if step.parents is not None:
+        if not is_chain(step.parents):
             parent = int(step.parents[node])
             guess["parent"] = order.index(parent) if parent >= 0 else -1
         if rows:
@@ -73,7 +74,7 @@ def next_of(step, decode):
     token = int(step.tokens[-1])
     record = {"token": token, "text": decode([token]), "origin": step.origins[-1], "u": uniforms_of(step)[1]}
     if step.target_probs is not None:
-        p = step.target_probs[[-1, *step.accepted][-1] + 1]
+        p = step.target_probs[[-1, *step.nodes][-1] + 1]
         record |= {"p": float(p[token]), "top": [[x, decode([x]), float(p[x])] for x in largest(p, N_TOP, token)]}
     return record
 
@@ -86,7 +87,7 @@ def uniforms_of(step):
     the second result is None. In a tree the numbers are assigned only if they explain every decision.
     """
     numbers, k = flat(step.uniforms), len(step.drafted)
-    if step.parents is not None:
+    if not is_chain(step.parents):
         return uniforms_of_tree(step, numbers)
     n_tested = min(step.n_accepted + 1, k)
     fits = len(numbers) in (n_tested + 1, k + 1)

@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 from ..theory.expected import estimate_alpha
-from ..tree import n_common
+from ..tree import is_chain, n_common
 from .parts import flat, guesses_of, next_of
 from .reading import read_trace
 
@@ -64,7 +64,7 @@ class Trace:
             "cache": cache,
             "seconds": step.seconds,
         }  # fmt: skip
-        if step.nodes is not None:  # of a tree, only the accepted branch is of use later
+        if not is_chain(step.parents):  # of a tree, only the accepted branch is of use later
             called = [*self._tokens, *step.tokens[: step.n_accepted].tolist()]
         n_slots, tokens = len(self._tokens) + len(step.drafted), [*self._tokens, *step.tokens.tolist()]
         self._cached, self._n_slots, self._tokens, self._held_back = called, n_slots, tokens, held_back

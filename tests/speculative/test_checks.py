@@ -168,8 +168,8 @@ def test_drafts_as_lists_and_in_other_dtypes_are_right():
     [
         (None, r"the verifier must return Verdict\(n_accepted, next_token\).*it returned None"),
         ((1, 2), r"it returned \(1, 2\)"),
-        (Verdict(-1, 0), "the verifier accepted -1 of 3 drafted tokens: expected 0 to 3"),
-        (Verdict(4, 0), "the verifier accepted 4 of 3 drafted tokens: expected 0 to 3"),
+        (Verdict(-1, 0), "the verifier accepted -1 of 3 draft tokens: expected 0 to 3"),
+        (Verdict(4, 0), "the verifier accepted 4 of 3 draft tokens: expected 0 to 3"),
         (Verdict(1, 1.5), "two whole numbers; it returned Verdict.*1.5"),
         (Verdict(1.0, 1), "two whole numbers; it returned Verdict.*1.0"),
         (Verdict(1, -1), "the verifier returned next_token -1: expected a token from 0 to 4"),

@@ -21,7 +21,7 @@ from speculative import (
     Verdict,
     rejection,
 )
-from speculative.checks import check_probs
+from speculative.checks import ask_sampling
 from speculative.rng import Recorder
 from speculative.testing import TableModel
 
@@ -104,7 +104,7 @@ def test_rounds_keep_the_parents_as_they_were():
     rounds, drafter = [], ReusesItsParents()
     generation = SpeculativeSampler(ByPaths(T3), drafter, K=1).generate([0], 9, 0)
     drafter.parents[:] = 7
-    assert all(r.parents is None or r.parents.tolist() == [-1, -1] for r in generation.rounds)
+    assert all(r.parents.tolist() == [-1, -1] for r in generation.rounds if len(r.drafted))
 
 
 def test_a_probability_rounded_above_1_is_right():
@@ -120,20 +120,19 @@ def test_how_far_a_row_may_be_from_1():
         return Sampling()(logits, tokens).astype(np.float32)
 
     assert len(AutoregressiveSampler(TARGET, sampling=float32).generate([0], 5, 0).tokens) == 5
-    check_probs(np.full((1, 5), 0.2 + 1e-6), 1, 5)
+    logits = np.zeros((1, 5))
+    ask_sampling(lambda logits, tokens: np.full((1, 5), 0.2 + 1e-6), logits, [0])
     for off in (1e-3, -1e-3):
         with pytest.raises(ValueError, match="rows that add up to 1"):
-            check_probs(np.full((1, 5), 0.2 + off / 5), 1, 5)
+            ask_sampling(lambda logits, tokens, off=off: np.full((1, 5), 0.2 + off / 5), logits, [0])
 
 
-def test_a_chain_has_no_nodes():
+def test_parents_and_nodes_of_a_chain_are_filled_in():
     def rule(draft, target_probs, rng):
-        n = min(1, len(draft.tokens))
-        return Verdict(n, 0, tuple(range(n)))
+        return Verdict(min(1, len(draft.tokens)), 0)
 
-    assert [
-        r.nodes for r in SpeculativeSampler(TARGET, ModelDrafter(DRAFT), verifier=rule).generate([0], 6, 0).rounds
-    ] == [None] * 3
+    rounds = SpeculativeSampler(TARGET, ModelDrafter(DRAFT), verifier=rule, K=2).generate([0], 6, 0).rounds
+    assert [(r.parents.tolist(), r.nodes) for r in rounds] == [([-1, 0], (0,)), ([-1, 0], (0,)), ([-1], (0,))]
 
 
 def test_a_prompt_that_leaves_no_room():

@@ -74,7 +74,7 @@ def test_the_text_has_the_distribution_of_the_target(how, rule):
 def test_a_chain_written_as_a_tree_is_a_chain():
     target, draft = TableModel.random(3, seed=1), TableModel.random(3, seed=2)
     sampler = SpeculativeSampler(target, TreeDrafter(draft, [-1, 0, 1], "iid"), verifier=block, K=3)
-    assert [r.parents for r in sampler.rounds([0], 9, 1)] == [None] * len(sampler.generate([0], 9, 1).rounds)
+    assert all(is_chain(r.parents) for r in sampler.rounds([0], 9, 1))
 
 
 def test_rounds_of_trees_are_counted_by_depth():
@@ -83,8 +83,6 @@ def test_rounds_of_trees_are_counted_by_depth():
     generation = sampler.generate([0], 40, 3, keep_probs=True)
     assert {r.depth for r in generation.rounds} <= {0, 1, 2} and len(generation.tokens) == 40
     for r in generation.rounds:
-        if r.parents is None:
-            continue
         assert r.tokens[: r.n_accepted].tolist() == r.drafted[list(r.nodes)].tolist() and r.n_accepted == len(r.nodes)
         last = r.nodes[-1] if r.nodes else -1
         assert r.origins[-1] == ("correction" if children(r.parents, last) else "bonus")
@@ -128,7 +126,7 @@ def accepting(n, nodes):
     (proposing([-1, -1]), block, "the verifier block takes chains only: use rejection, exact_match or traversal"),
     (proposing([-1, -1, 0]), accepting(2, (0, 1)), r"nodes = \(0, 1\): expected Verdict.nodes to be the"),
     (proposing([-1, -1, 0]), accepting(2, (2,)), "accepted 2 draft tokens, nodes = \\(2,\\)"),
-    (proposing([-1, -1, 0]), accepting(2, None), "nodes = None"),
+    (proposing([-1, -1, 0]), accepting(2, None), r"nodes = \(0, 1\)"),
     (proposing([-1, -1, 0]), accepting(1, ("a",)), "two whole numbers"),
 ])  # fmt: skip
 def test_what_is_wrong_with_a_tree_is_said(drafter, verifier, words):

@@ -56,8 +56,8 @@ def test_what_is_around_a_model_passes_on_reset_and_refuses_what_the_model_canno
     wrapped.reset()
     assert model.cache.length == 0
     if wrap is not ByPaths:
-        with pytest.raises(ValueError, match="the wrapped model takes no trees: use ByPaths"):
-            wrap(TARGET)([0, 1], 2, (-1,))
+        with pytest.raises(ValueError, match="takes chains only: give its call the parameter parents, or use ByPaths"):
+            wrap(TARGET)([0, 1, 2], 3, (-1, -1))
 
 
 def test_an_ordinary_generation_runs_each_token_once():

@@ -1,0 +1,65 @@
+"""Speculative sampling as the papers write it: every formula once, chains, no checks, no classes. Start here.
+
+A small draft model proposes K tokens. One call of the target gives its distributions at all K positions and after the
+last, and rejection sampling keeps a prefix of the proposal and adds one token. The text has exactly the distribution
+that the target alone would give it, for any draft model: min(p, q) + max(0, p - q) = p, token by token.
+
+A language model is a function of token ids, model(tokens, n_last=1), that returns logits [n_last, n_vocab]: row i
+predicts the token after tokens[len(tokens) - n_last + i]. p is the target's distribution and q the draft's (Chen et
+al. have it the other way round). For the same seed, `SpeculativeSampler` (sampler.py) generates the same text; around
+these lines it puts interchangeable drafters and verifiers, trees, temperature and truncation, stops, limits and checks.
+
+Source: Leviathan et al., arXiv:2211.17192, algorithm 1 and section 2.3; Chen et al., arXiv:2302.01318, algorithm 2.
+"""
+
+import numpy as np
+
+
+def softmax(logits):
+    """Probabilities in float64: [..., n_vocab] -> [..., n_vocab]."""
+    exp = np.exp(np.float64(logits) - np.max(logits, axis=-1, keepdims=True))
+    return exp / exp.sum(axis=-1, keepdims=True)
+
+
+def sample(probs, rng):
+    """A token drawn from probs [n_vocab] with one uniform number, by inverting the cumulative distribution."""
+    cdf = np.cumsum(probs)
+    return int(np.searchsorted(cdf, rng.random() * cdf[-1], side="right"))
+
+
+def residual(p, q):
+    """norm(max(0, p - q)), the distribution of a correction (section 2.3); p where p = q, and nothing is rejected."""
+    excess = np.maximum(0, p - q)
+    return excess / excess.sum() if excess.any() else p
+
+
+def draft(draft_model, tokens, K, rng):
+    """Step 1: K draft tokens, each drawn from the draft model given those before it, and the rows q they came from."""
+    drafted, q = [], []
+    for _ in range(K):
+        q.append(softmax(draft_model([*tokens, *drafted])[0]))
+        drafted.append(sample(q[-1], rng))
+    return drafted, q
+
+
+def accept(drafted, q, p, rng):
+    """Steps 3 and 4: the draft tokens that are accepted, and one token of the target's after them.
+
+    A draft token x is accepted with probability min(1, p(x) / q(x)). The first that is not is replaced by a correction,
+    and those after it are dropped. If all are accepted, a bonus token is drawn from the last row of p [K + 1, n_vocab].
+    """
+    for i, x in enumerate(drafted):
+        if not rng.random() * q[i][x] < p[i][x]:  # u < p / q without the division
+            return [*drafted[:i], sample(residual(p[i], q[i]), rng)]
+    return [*drafted, sample(p[-1], rng)]
+
+
+def generate(target, draft_model, tokens, n_tokens, K, rng):
+    """The text, a list: `tokens` and n_tokens more, in rounds of one call of the target each (algorithm 1)."""
+    tokens, n_end, rng = list(tokens), len(tokens) + n_tokens, np.random.default_rng(rng)
+    while len(tokens) < n_end:
+        k = min(K, n_end - len(tokens) - 1)  # a round adds up to k + 1 tokens
+        drafted, q = draft(draft_model, tokens, k, rng)
+        p = softmax(target([*tokens, *drafted], n_last=k + 1))  # step 2: p after the text and after each draft token
+        tokens += accept(drafted, q, p, rng)
+    return tokens
