@@ -51,17 +51,17 @@ def drawing(context, model, about, load_seconds=0.0, target=None):
     threshold = THRESHOLD if context.request.K == "confidence" else 0.0
     model = context.timed(model, load_seconds)
     make = partial(speculative.ModelDrafter, model, threshold=threshold)
-    own, children = context.request.draft_sampling, context.request.siblings
+    own, siblings = context.request.draft_sampling, context.request.siblings
 
-    def tree(sampling, shape, children=children):
-        return speculative.TreeDrafter(model, shape, children=children, sampling=own(sampling))
+    def tree(sampling, shape, siblings=siblings):
+        return speculative.TreeDrafter(model, shape, siblings=siblings, sampling=own(sampling))
 
     chain = lambda sampling: make(sampling=own(sampling))  # noqa: E731
     grown = context.request.grown_nodes
 
     def drafter(sampling):
-        if grown and (children == "top" or own(sampling).temperature == 0):
-            return speculative.TreeDrafter(model, grown, children="top", sampling=own(sampling))
+        if grown and (siblings == "top" or own(sampling).temperature == 0):
+            return speculative.TreeDrafter(model, grown, siblings="top", sampling=own(sampling))
         return planted(context, chain, tree, WEIGHTS)(sampling)
 
     return Setting(target or context.target, drafter, about, tree)

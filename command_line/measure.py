@@ -162,7 +162,7 @@ def tree_table(request, parts):
         setting = kind.build(context)
         makers[kind.name] = maker(setting, request.sampling)
         for rule in TREE_RULES if kind.draws else ():
-            rules[f"{kind.name}, {rule}"] = maker(setting, request.sampling, children=rule)
+            rules[f"{kind.name}, {rule}"] = maker(setting, request.sampling, siblings=rule)
     common = {"sampling": request.sampling, "seed": request.seed, "keep": parts.keep}
     n_tokens = request.n_tokens_to_generate
     acceptance = library.acceptance_table({**makers, **rules}, some, n_tokens, **common)

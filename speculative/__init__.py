@@ -1,4 +1,4 @@
-"""Speculative decoding from scratch in NumPy: one loop, any drafter, any verifier. Start reading at interfaces.py."""
+"""Speculative decoding from scratch in NumPy: one loop, any drafter, any verifier. Start reading at reference.py."""
 
 from .autoregressive import AutoregressiveSampler
 from .by_paths import ByPaths
@@ -41,54 +41,14 @@ from .verifiers.traversal import traversal
 from .verifiers.typical import Typical
 
 __all__ = [
-    "AutoregressiveSampler",
-    "ByPaths",
-    "CannotEnumerate",
-    "CostModel",
-    "Costs",
-    "Draft",
-    "Drafter",
-    "EarlyExitDrafter",
-    "Generation",
-    "Gumbel",
-    "HeadsDrafter",
-    "Heuristic",
-    "LanguageModel",
-    "Lenient",
-    "ModelDrafter",
-    "NGramDrafter",
-    "NGramModel",
-    "NoisyDrafter",
-    "OracleDrafter",
-    "PromptLookupDrafter",
-    "RandomSource",
-    "Recycling",
-    "RecyclingDrafter",
-    "Round",
-    "Sampler",
-    "Sampling",
-    "SpeculativeSampler",
-    "Stats",
-    "StopText",
-    "SuffixDrafter",
-    "Timed",
-    "TreeDrafter",
-    "Typical",
-    "Verdict",
-    "Verifier",
-    "acceptance_probability",
-    "best_tree",
-    "block",
-    "collect",
-    "exact_distribution",
-    "exact_match",
-    "measure_costs",
-    "rejection",
-    "residual",
-    "sample_token",
-    "traversal",
-    "widths",
-]
+    "AutoregressiveSampler", "ByPaths", "CannotEnumerate", "CostModel", "Costs", "Draft", "Drafter",
+    "EarlyExitDrafter", "Generation", "Gumbel", "HeadsDrafter", "Heuristic", "LanguageModel",
+    "Lenient", "ModelDrafter", "NGramDrafter", "NGramModel", "NoisyDrafter",
+    "OracleDrafter", "PromptLookupDrafter", "RandomSource", "Recycling", "RecyclingDrafter", "Round", "Sampler",
+    "Sampling", "SpeculativeSampler", "Stats", "StopText", "SuffixDrafter", "Timed", "TreeDrafter", "Typical",
+    "Verdict", "Verifier", "acceptance_probability", "best_tree", "block", "collect", "exact_distribution",
+    "exact_match", "measure_costs", "rejection", "residual", "sample_token", "traversal", "widths",
+]  # fmt: skip
 
 
 def __getattr__(name):

@@ -9,7 +9,19 @@ import numpy as np
 from .tree import path
 
 
-class ByPaths:
+class Wrapper:
+    """A language model around another one, of the same vocabulary and context."""
+
+    def __init__(self, model):
+        self.model, self.n_vocab, self.n_ctx = model, model.n_vocab, model.n_ctx
+
+    def reset(self):
+        """Reset the model's cache, if it has one."""
+        if hasattr(self.model, "reset"):
+            self.model.reset()
+
+
+class ByPaths(Wrapper):
     """The language model `model`, which now takes trees.
 
     Parameters
@@ -17,13 +29,6 @@ class ByPaths:
     model : LanguageModel
         Called with chains only: once for each row of a tree.
     """
-
-    def __init__(self, model):
-        self.model, self.n_vocab, self.n_ctx = model, model.n_vocab, model.n_ctx
-
-    def reset(self):
-        """Reset the model's cache, if it has one."""
-        reset(self.model)
 
     def __call__(self, tokens, n_last=1, parents=()):
         """Logits [n_last, n_vocab], see `LanguageModel`."""
@@ -36,9 +41,3 @@ class ByPaths:
             on_path = [nodes[node] for node in path(parents, row - n_text)] if row >= n_text else []
             rows.append(self.model([*text[: row + 1], *on_path])[0])
         return np.array(rows)
-
-
-def reset(model):
-    """Reset the model's cache, if it has one."""
-    if hasattr(model, "reset"):
-        model.reset()

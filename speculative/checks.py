@@ -34,9 +34,7 @@ def check_request(prompt, n_tokens, model):
             f"expected prompt tokens from 0 to {model.n_vocab - 1}, got {min(tokens)} to {max(tokens)}: "
             "encode the text with the target's tokenizer"
         )
-    n_tokens = as_whole(n_tokens, "n_tokens")
-    if n_tokens < 0:
-        raise ValueError(f"expected n_tokens of 0 or more, got {n_tokens}")
+    n_tokens = check_length(n_tokens, 0, "n_tokens")
     if len(tokens) + n_tokens > model.n_ctx:
         room = model.n_ctx - len(tokens)
         remedy = f"generate at most {room} or shorten the prompt" if room > 0 else "shorten the prompt"
@@ -62,23 +60,15 @@ def check_stop(stop_tokens, stop):
     return stop_tokens
 
 
-def check_length(K, least, what):
-    """A draft length as an int; ValueError unless it is a whole number of at least `least`."""
+def check_length(n, least, what):
+    """A number of tokens as an int; ValueError unless it is a whole number of at least `least`."""
     try:
-        K = operator.index(K)
+        n = operator.index(n)
     except TypeError:
-        raise ValueError(f"expected {what} of {least} or more, a whole number, got {K!r:.100}") from None
-    if K < least:
-        raise ValueError(f"expected {what} of {least} or more, got {K}")
-    return K
-
-
-def as_whole(value, name):
-    """A whole number as an int."""
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise ValueError(f"expected {name} to be a whole number, got {value!r:.100}") from None
+        raise ValueError(f"expected {what} of {least} or more, a whole number, got {n!r:.100}") from None
+    if n < least:
+        raise ValueError(f"expected {what} of {least} or more, got {n}")
+    return n
 
 
 def ask_model(model, tokens, n_last=None, parents=(), whose="the target"):

@@ -4,6 +4,7 @@ A round may add several tokens. The text ends with the first of them that comple
 emitted, whether they were accepted or not.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -57,13 +58,10 @@ class StopText:
     def __post_init__(self):
         if not self.text:
             raise ValueError("expected a stop text of at least one character, got an empty one")
-        if "\ufffd" in self.text:  # it would be found in the middle of a character
+        if re.search("[\ufffd\ud800-\udfff]", self.text):
             raise ValueError(
-                f"expected a stop text without U+FFFD, which stands for an incomplete character, got {self.text!r:.100}"
-            )
-        if any("\ud800" <= character <= "\udfff" for character in self.text):  # it would never be found
-            raise ValueError(
-                f"expected a stop text, got {self.text!r:.100}, which is not text: it has a lone surrogate"
+                f"expected a stop text without U+FFFD, which stands for an incomplete character, and without lone "
+                f"surrogates, which no text has, got {self.text!r:.100}"
             )
 
     def __call__(self, generated):

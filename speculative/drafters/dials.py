@@ -4,8 +4,15 @@ With NoisyDrafter(target, epsilon) a share of about epsilon of the draft tokens 
 q = (1 - epsilon) p + epsilon / n_vocab is 1 - epsilon TV(p, uniform).
 """
 
+from functools import partial
+
 from ..probs import Sampling
 from .model import ModelDrafter
+
+
+def noisy(sampling, epsilon, logits, tokens):
+    """The rows [n, n_vocab] of `sampling`, mixed with the uniform distribution."""
+    return (1 - epsilon) * sampling(logits, tokens) + epsilon / logits.shape[-1]
 
 
 class NoisyDrafter(ModelDrafter):
@@ -23,12 +30,7 @@ class NoisyDrafter(ModelDrafter):
     def __init__(self, target, epsilon, *, sampling=Sampling()):
         if not 0 <= epsilon <= 1:
             raise ValueError(f"expected an epsilon from 0 to 1, got {epsilon}")
-        self.model, self.epsilon, self.threshold = target, epsilon, 0.0
-        self.of_target = sampling
-
-    def sampling(self, logits, tokens):
-        """The rows [n, n_vocab] that draft tokens are drawn from."""
-        return (1 - self.epsilon) * self.of_target(logits, tokens) + self.epsilon / self.model.n_vocab
+        super().__init__(target, sampling=partial(noisy, sampling, epsilon))
 
 
 class OracleDrafter(ModelDrafter):

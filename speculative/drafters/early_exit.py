@@ -7,7 +7,7 @@ Source: Elhoushi et al., LayerSkip, arXiv:2404.16710, section 4.3 (where the mod
 """
 
 from ..probs import Sampling
-from .model import ModelDrafter, check_threshold
+from .model import ModelDrafter
 
 
 class EarlyExitDrafter(ModelDrafter):
@@ -24,6 +24,4 @@ class EarlyExitDrafter(ModelDrafter):
     def __init__(self, target, *, sampling=Sampling(), threshold=0.0):
         if not hasattr(target, "early_exit"):
             raise ValueError(f"expected a target with an early exit, such as EarlyExit(model, 2), got {target!r:.80}")
-        self.model = target.early_exit
-        self.sampling = sampling
-        self.threshold = check_threshold(threshold)
+        super().__init__(target.early_exit, sampling=sampling, threshold=threshold)

@@ -14,7 +14,7 @@ Sources: Cai et al. (Medusa), arXiv:2401.10774, section 2.3.3; Ankner et al. (Hy
 import numpy as np
 
 from ..theory.shapes import best_tree, check_shape
-from .prompt_lookup import one_hot
+from .deterministic import one_hot
 from .ranked import fixed_tree, top
 
 

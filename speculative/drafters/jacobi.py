@@ -7,21 +7,17 @@ those after the first wrong guess were computed from a wrong text, and are the n
 Source: Santilli et al., arXiv:2305.10427, algorithm 1.
 """
 
-from ..by_paths import reset
+from ..by_paths import Wrapper
 from ..checks import ask_model
-from .prompt_lookup import one_hot
+from .deterministic import one_hot
 
 
-class LastRows:
+class LastRows(Wrapper):
     """A language model with the logits of `model`, which keeps the most probable token of each row of its last call."""
 
     def __init__(self, model):
-        self.model, self.n_vocab, self.n_ctx = model, model.n_vocab, model.n_ctx
+        super().__init__(model)
         self.tokens, self.best = [], []
-
-    def reset(self):
-        """Reset the model's cache, if it has one."""
-        reset(self.model)
 
     def __call__(self, tokens, n_last=1, parents=()):
         """Logits [n_last, n_vocab], see `LanguageModel`."""

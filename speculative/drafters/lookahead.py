@@ -15,8 +15,7 @@ All tokens are functions of the text so far: one-hot rows, exact with `rejection
 Source: Fu et al., arXiv:2402.02057, algorithm 2; with a tree here for the paper's mask of two branches.
 """
 
-from .prompt_lookup import one_hot
-from .trie import merged
+from .deterministic import merged, one_hot
 
 
 class LookaheadDrafter:

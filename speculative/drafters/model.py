@@ -30,7 +30,9 @@ class ModelDrafter:
     def __init__(self, model, *, sampling=Sampling(), threshold=0.0):
         self.model = model
         self.sampling = sampling
-        self.threshold = check_threshold(threshold)
+        self.threshold = threshold
+        if not 0 <= threshold <= 1:
+            raise ValueError(f"expected a threshold from 0 to 1, got {threshold}")
 
     def propose(self, tokens, K, rng):
         """Up to K tokens; fewer if the model's n_ctx is reached, which may be smaller than the target's."""
@@ -44,10 +46,3 @@ class ModelDrafter:
             if self.threshold and Sampling()(logits)[0, drafted[-1]] < self.threshold:
                 break
         return Draft(np.array(drafted, dtype=np.int64), np.reshape(rows, (len(rows), self.model.n_vocab)))
-
-
-def check_threshold(threshold):
-    """Return the threshold; ValueError unless it is a probability."""
-    if not 0 <= threshold <= 1:
-        raise ValueError(f"expected a threshold from 0 to 1, got {threshold}")
-    return threshold

@@ -27,8 +27,8 @@ from ..probs import Sampling, sample_distinct, sample_token
 from ..rng import at_position
 from ..theory.shapes import check_shape
 from ..tree import children, is_chain
+from .deterministic import merged
 from .ranked import grown_tree, top
-from .trie import merged
 
 
 def drawn(logits, q, k, rng):
@@ -72,20 +72,20 @@ class TreeDrafter:
     tree : (parents, ranks), or int
         The shape, two lists of n int as `best_tree` and `widths` return them; only the parents matter. Or a number of
         nodes: then the tree of that size with the largest probabilities (at temperature 0.3), with the rule "top".
-    children : str
+    siblings : str
         The rule: "without", "drawn" or "top", see above.
     sampling : Sampling
         As in `ModelDrafter`.
     """
 
-    def __init__(self, model, tree, *, children="without", sampling=Sampling()):
-        if children not in RULES:
-            raise ValueError(f"expected children to be one of {', '.join(RULES)}, got {children!r:.40}")
+    def __init__(self, model, tree, *, siblings="without", sampling=Sampling()):
+        if siblings not in RULES:
+            raise ValueError(f"expected siblings to be one of {', '.join(RULES)}, got {siblings!r:.40}")
         self.grown = not hasattr(tree, "__len__")
-        if self.grown and (children != "top" or tree < 1):
-            raise ValueError(f"a tree that grows needs 1 node or more and children='top', got {tree} and {children!r}")
+        if self.grown and (siblings != "top" or tree < 1):
+            raise ValueError(f"a tree that grows needs 1 node or more and siblings='top', got {tree} and {siblings!r}")
         self.model, self.tree = model, tree if self.grown else check_shape(tree)
-        self.rule, self.sampling = RULES[children], sampling
+        self.rule, self.sampling = RULES[siblings], sampling
         # the row of a first child that is drawn depends on how many others there are
         self.depends_on_siblings = self.rule is drawn and getattr(sampling, "temperature", 1) != 0
 

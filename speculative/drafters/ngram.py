@@ -8,7 +8,6 @@ Source: Witten and Bell, "The zero-frequency problem", IEEE Transactions on Info
 bigrams as drafts: arXiv:2211.17192, sections 3.6 and 4.2.
 """
 
-import os
 import sys
 
 import numpy as np
@@ -86,7 +85,9 @@ class NGramModel:
         """Read a file written by `save`; ValueError for any other file."""
         with open(path, "rb") as whole:
             try:
-                counts, n_vocab = read_counts(whole)
+                with np.load(whole) as file:
+                    counts = [(file[f"codes{n}"], file[f"counts{n}"]) for n in range(1, len(file.files) // 2 + 1)]
+                    n_vocab = file["n_vocab"].item()
                 check_counts(counts, n_vocab)
             except Exception as error:  # a damaged zip file may raise anything
                 raise ValueError(
@@ -118,15 +119,6 @@ class NGramModel:
         probs = shorter * (n_different / (n_times + n_different))
         probs[following] += counts / (n_times + n_different)
         return probs
-
-
-def read_counts(whole):
-    """(counts, n_vocab) from an open file written by `NGramModel.save`."""
-    with np.load(whole) as file:
-        if sum(part.file_size for part in file.zip.infolist()) > os.fstat(whole.fileno()).st_size:
-            raise ValueError("expected uncompressed arrays, which need no more memory than their file")
-        counts = [(file[f"codes{n}"], file[f"counts{n}"]) for n in range(1, len(file.files) // 2 + 1)]
-        return counts, file["n_vocab"].item()
 
 
 def check_counts(counts, n_vocab):

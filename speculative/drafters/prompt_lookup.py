@@ -5,10 +5,7 @@ Source: Saxena, "Prompt Lookup Decoding" (2023), https://github.com/apoorvumang/
 matches is copied differs, see the class.
 """
 
-import numpy as np
-
-from ..interfaces import Draft
-from .trie import merged
+from .deterministic import merged, one_hot
 
 
 class PromptLookupDrafter:
@@ -55,16 +52,3 @@ class PromptLookupDrafter:
                 break
         drafted, parents, _ = merged(list(copies)[: self.n_copies])
         return one_hot(drafted, self.n_vocab, parents)
-
-
-def one_hot(tokens, n_vocab, parents=None):
-    """A draft of tokens that are certain: one-hot rows; ValueError if one is not in the vocabulary."""
-    tokens = np.array(tokens, dtype=np.int64)
-    if (outside := tokens[(tokens < 0) | (tokens >= n_vocab)]).size:
-        raise ValueError(
-            f"the drafter copied token {outside[0]}, and its n_vocab is {n_vocab}: draft, target and corpus must share "
-            "one vocabulary"
-        )
-    probs = np.zeros((len(tokens), n_vocab))
-    probs[np.arange(len(tokens)), tokens] = 1
-    return Draft(tokens, probs, None if parents is None else np.array(parents, dtype=np.int64))

@@ -15,7 +15,7 @@ section 4, for grown ones.
 import numpy as np
 
 from ..tree import depths, path
-from .prompt_lookup import one_hot
+from .deterministic import one_hot
 
 
 def fixed_tree(shape, n_levels, likeliest, n_vocab):

@@ -11,16 +11,16 @@ Source: Luo et al., arXiv:2408.08696.
 
 import numpy as np
 
-from ..by_paths import reset
+from ..by_paths import Wrapper
 from ..checks import ask_model
 from ..theory.shapes import best_tree, check_shape
-from .prompt_lookup import one_hot
+from .deterministic import one_hot
 from .ranked import top
 
 WEIGHTS = (0.4, 0.15, 0.08, 0.05, 0.03, 0.02, 0.015, 0.01)  # how often the follower of this rank is right, about
 
 
-class Recycling:
+class Recycling(Wrapper):
     """A language model with the logits of `model`, which keeps the most probable followers of each token.
 
     Parameters
@@ -32,17 +32,13 @@ class Recycling:
     """
 
     def __init__(self, model, n_followers=8):
-        self.model, self.n_vocab, self.n_ctx = model, model.n_vocab, model.n_ctx
+        super().__init__(model)
         self.followers = np.full((model.n_vocab, min(n_followers, model.n_vocab)), -1)  # -1: not known yet
         self.called = False  # since the drafter's last proposal
 
     def forget(self):
         """Forget all followers."""
         self.followers[:] = -1
-
-    def reset(self):
-        """Reset the model's cache, if it has one."""
-        reset(self.model)
 
     def __call__(self, tokens, n_last=1, parents=()):
         """Logits [n_last, n_vocab], see `LanguageModel`."""

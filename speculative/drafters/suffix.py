@@ -10,7 +10,7 @@ recognizing the subwords of a text" (1985).
 
 import heapq
 
-from .prompt_lookup import one_hot
+from .deterministic import one_hot
 
 
 class SuffixAutomaton:

@@ -6,12 +6,12 @@ are those that a model with a cache has to compute: the ones after the prefix sh
 
 from time import perf_counter
 
-from ..by_paths import reset
+from ..by_paths import Wrapper
 from ..checks import ask_model
 from ..tree import n_common
 
 
-class Timed:
+class Timed(Wrapper):
     """Wraps a language model and counts its tokens and seconds.
 
     Parameters
@@ -23,13 +23,13 @@ class Timed:
     """
 
     def __init__(self, model, load_seconds=0.0):
-        self.model, self.n_vocab, self.n_ctx = model, model.n_vocab, model.n_ctx
+        super().__init__(model)
         self.load_seconds = load_seconds
         self.reset()
 
     def reset(self):
         """Set the counts to zero, and reset the model's cache if it has one."""
-        reset(self.model)
+        super().reset()
         self.tokens, self.parents = [], ()  # of the previous call
         self.prompt_tokens, self.prompt_seconds, self.eval_tokens, self.eval_seconds = 0, 0.0, 0, 0.0
 

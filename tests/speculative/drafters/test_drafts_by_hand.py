@@ -55,7 +55,7 @@ def test_a_penalty_on_the_draft_looks_at_draft_tokens():
 
 def test_a_tree_that_grows_ends_with_the_models_context():
     """A tree that grows asks its model for no more tokens than n_ctx."""
-    drafter = TreeDrafter(random_gpt2(HParams(n_vocab=17, n_ctx=12, n_embd=8, n_head=2, n_layer=1)), 5, children="top")
+    drafter = TreeDrafter(random_gpt2(HParams(n_vocab=17, n_ctx=12, n_embd=8, n_head=2, n_layer=1)), 5, siblings="top")
     for n, levels in ((13, 0), (12, 1), (9, 1), (8, 1), (7, 2), (4, 2)):
         assert drafter.propose([1] * n, 3, None).depth <= levels and bool(levels) == bool(
             len(drafter.propose([1] * n, 3, None).tokens)
@@ -99,7 +99,7 @@ def test_how_a_tree_grows_does_not_depend_on_the_sampling():
     """.6 .4 at temperature 0.3 are .79 .21: the chain of three, and no sibling; whatever the drafter's sampling is."""
     model = ByPaths(TableModel([[0.6, 0.4]] * 2))
     for sampling in (Sampling(), Sampling(0), Sampling(9.0)):
-        draft = TreeDrafter(model, 4, children="top", sampling=sampling).propose([0], 4, None)
+        draft = TreeDrafter(model, 4, siblings="top", sampling=sampling).propose([0], 4, None)
         assert draft.tokens.tolist() == [0] * 4 and draft.parents.tolist() == [-1, 0, 1, 2]
 
 

@@ -21,10 +21,10 @@ from speculative import (
     widths,
 )
 from speculative.drafters import model_tree
+from speculative.drafters.deterministic import merged
 from speculative.drafters.jacobi import JacobiDrafter, LastRows
 from speculative.drafters.lookahead import LookaheadDrafter
 from speculative.drafters.model_tree import RULES
-from speculative.drafters.trie import merged
 from speculative.measuring.tree_size import acceptance_by_rank, acceptance_together, added, best_shape
 from speculative.testing import TableModel
 from speculative.theory import tree_tokens
@@ -56,13 +56,13 @@ def error_of(make, n_tokens, verifier=rejection, K=2, sampling=Sampling()):
 @pytest.mark.parametrize("tree", [widths(2, 1), widths(3), best_tree(4, [0.6, 0.3], 2)], ids=["2,1", "3", "best"])
 def test_a_models_tree_is_exact(children, tree):
     for draft_sampling in (Sampling(), Sampling(0.6, top_k=2), GREEDY):
-        drafter = TreeDrafter(ByPaths(DRAFT), tree, children=children, sampling=draft_sampling)
+        drafter = TreeDrafter(ByPaths(DRAFT), tree, siblings=children, sampling=draft_sampling)
         assert error_of(lambda target, drafter=drafter: (target, drafter), 2) < 1e-12
 
 
 @pytest.mark.parametrize("children", RULES)
 def test_over_several_rounds_and_with_exact_match(children):
-    drafter = TreeDrafter(ByPaths(DRAFT), widths(2), children=children)
+    drafter = TreeDrafter(ByPaths(DRAFT), widths(2), siblings=children)
     assert error_of(lambda target: (target, drafter), 3) < 1e-12
     assert error_of(lambda target: (target, drafter), 2, exact_match) < 1e-12
 
@@ -76,7 +76,7 @@ def test_a_drawn_tree_that_is_pruned_afterwards_is_caught():
             kept = np.argsort(-draft.probs[np.arange(len(draft.tokens)), draft.tokens])[:2]
             return type(draft)(draft.tokens[kept], draft.probs[kept], draft.parents[kept])
 
-    drafter = Pruned(ByPaths(DRAFT), widths(3), children="without")
+    drafter = Pruned(ByPaths(DRAFT), widths(3), siblings="without")
     assert error_of(lambda target: (target, drafter), 2) > 0.001
 
 
@@ -96,17 +96,17 @@ def test_the_children_by_hand():
         "top": [([0, 1], 1.0)],
     }
     for children, wanted in rows.items():
-        drafter = TreeDrafter(model, tree, children=children)
+        drafter = TreeDrafter(model, tree, siblings=children)
         found = exact_distribution(lambda rng, d=drafter: tuple(d.propose([0], 2, rng).tokens.tolist()))
         assert found == pytest.approx({tuple(tokens): p for tokens, p in wanted})
-    draft = TreeDrafter(model, tree, children="drawn").propose([0], 2, np.random.default_rng(0))
+    draft = TreeDrafter(model, tree, siblings="drawn").propose([0], 2, np.random.default_rng(0))
     np.testing.assert_allclose(draft.probs, [[0, 0.6, 0.4], [1, 0, 0]])
 
 
 @pytest.mark.parametrize("children", RULES)
 def test_a_greedy_tree_has_the_likeliest_tokens(children):
     """At temperature 0 the siblings are ranked by the model's probabilities, though q itself has a single token."""
-    drafter = TreeDrafter(ByPaths(DRAFT), widths(2, 1), children=children, sampling=GREEDY)
+    drafter = TreeDrafter(ByPaths(DRAFT), widths(2, 1), siblings=children, sampling=GREEDY)
     draft = drafter.propose([0], 2, np.random.default_rng(0))
     first = np.argsort(-DRAFT([0])[0])[:2]
     wanted = [*first, *(np.argmax(DRAFT([0, token])[0]) for token in first)]
@@ -116,7 +116,7 @@ def test_a_greedy_tree_has_the_likeliest_tokens(children):
 def test_a_tree_grows_where_its_joint_probability_is_largest(monkeypatch):
     """From 0: .6 .4; after 0 .6 .4, after 1 .1 .9. The products: .6, .4, .36 (0 0), .36 (1 1), .24 (0 1), .04 (1 0)."""
     monkeypatch.setattr(model_tree, "GROWTH", Sampling())
-    drafter = TreeDrafter(ByPaths(TableModel([[0.6, 0.4], [0.1, 0.9]])), 5, children="top")
+    drafter = TreeDrafter(ByPaths(TableModel([[0.6, 0.4], [0.1, 0.9]])), 5, siblings="top")
     draft = drafter.propose([0], 2, None)
     paths = {(int(draft.tokens[i]), int(draft.parents[i])) for i in range(5)}
     assert paths == {(0, -1), (1, -1), (0, 0), (1, 0), (1, 1)}
@@ -124,14 +124,14 @@ def test_a_tree_grows_where_its_joint_probability_is_largest(monkeypatch):
 
 
 def drafter_of(n):
-    return TreeDrafter(ByPaths(DRAFT), n, children="top")
+    return TreeDrafter(ByPaths(DRAFT), n, siblings="top")
 
 
 def test_a_tree_ends_at_K_at_the_context_and_for_a_chain():
     assert depths(drafter_of(9).propose([0], 2, None).parents)[-1] == 1
     short = ByPaths(TableModel.random(3, seed=2, n_ctx=4))
     for tree in (widths(2, 1, 1), widths(1, 1, 1)):
-        drafter = TreeDrafter(short, tree, children="top")
+        drafter = TreeDrafter(short, tree, siblings="top")
         assert len(drafter.propose([0], 0, None).tokens) == 0 == len(drafter.propose([0] * 5, 3, None).tokens)
         assert 0 < len(drafter.propose([0, 1, 2], 3, None).tokens) < len(tree[0])
     chain = TreeDrafter(DRAFT, widths(1, 1, 1))  # the model needs no trees here
@@ -140,8 +140,8 @@ def test_a_tree_ends_at_K_at_the_context_and_for_a_chain():
 
 @pytest.mark.parametrize(("tree", "children"), [(3, "drawn"), (0, "top"), (widths(2), "best")])
 def test_what_is_no_tree_drafter(tree, children):
-    with pytest.raises(ValueError, match=r"expected children to be one of|needs 1 node or more and children='top'"):
-        TreeDrafter(DRAFT, tree, children=children)
+    with pytest.raises(ValueError, match=r"expected siblings to be one of|needs 1 node or more and siblings='top'"):
+        TreeDrafter(DRAFT, tree, siblings=children)
 
 
 def test_choices_are_closed():
@@ -280,7 +280,7 @@ def test_the_comb_and_the_pool_by_hand():
 def test_acceptance_by_rank_is_what_the_loop_accepts(children, verifier, monkeypatch):
     """One place, two siblings: the exact probability that the first, or the second, is accepted."""
     monkeypatch.setattr("speculative.measuring.tree_size.N_COUNTED", 1)
-    target, drafter = ByPaths(TARGET), TreeDrafter(ByPaths(DRAFT), widths(2), children=children)
+    target, drafter = ByPaths(TARGET), TreeDrafter(ByPaths(DRAFT), widths(2), siblings=children)
     sampler = SpeculativeSampler(target, drafter, K=1, verifier=verifier)
     found = exact_distribution(lambda rng: next(sampler.rounds([0, 1], 2, rng)).nodes)
     by_draws = exact_distribution(
@@ -296,7 +296,7 @@ def test_k_children_together_are_accepted_as_often_as_a_tree_of_k(children):
     target, draft, where = ByPaths(TARGET), ByPaths(DRAFT), ([0, 1, 2], 1, Sampling(), 0)
 
     def planted(shape):
-        return target, TreeDrafter(draft, shape, children=children)
+        return target, TreeDrafter(draft, shape, siblings=children)
 
     if children == "without":  # one draw of siblings tells of all numbers of them
         w = acceptance_by_rank(*planted(widths(3)), *where)

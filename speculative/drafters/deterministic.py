@@ -1,0 +1,44 @@
+"""Drafts in which nothing is drawn: one-hot rows, and several continuations as one tree.
+
+A drafter that copies, from the text, from a pool of n-grams or from a corpus, finds several continuations, and a chain
+can take only one of them. A trie takes them all, and shares their equal prefixes. Since every token is certain and
+siblings differ, `rejection` and `exact_match` are exact; the order of the continuations is the order of the tests.
+Source: Yang et al., arXiv:2304.04487 (copies); Miao et al. (SpecInfer), arXiv:2305.09781, section 3 (merging them).
+"""
+
+import numpy as np
+
+from ..interfaces import Draft
+
+
+def one_hot(tokens, n_vocab, parents=None):
+    """A draft of tokens that are certain: one-hot rows; ValueError if one is not in the vocabulary."""
+    tokens = np.array(tokens, dtype=np.int64)
+    if (outside := tokens[(tokens < 0) | (tokens >= n_vocab)]).size:
+        raise ValueError(
+            f"the drafter copied token {outside[0]}, and its n_vocab is {n_vocab}: draft, target and corpus must share "
+            "one vocabulary"
+        )
+    probs = np.zeros((len(tokens), n_vocab))
+    probs[np.arange(len(tokens)), tokens] = 1
+    return Draft(tokens, probs, None if parents is None else np.array(parents, dtype=np.int64))
+
+
+def merged(sequences):
+    """The trie of sequences of token ids: (tokens, parents, ends), where ends[i] is the node at which sequence i ends.
+
+    Level by level, and in a level in the order of the sequences.
+
+    >>> merged([[7, 8], [7, 9, 5], [4]])
+    ([7, 4, 8, 9, 5], [-1, -1, 0, 0, 3], [2, 4, 1])
+    """
+    tokens, parents, place = [], [], {(): -1}
+    sequences = [tuple(map(int, sequence)) for sequence in sequences]
+    for depth in range(max(map(len, sequences), default=0)):
+        for sequence in sequences:
+            path = sequence[: depth + 1]
+            if len(path) > depth and path not in place:
+                place[path] = len(tokens)
+                tokens.append(path[-1])
+                parents.append(place[path[:-1]])
+    return tokens, parents, [place[sequence] for sequence in sequences]
