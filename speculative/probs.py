@@ -62,10 +62,9 @@ class Sampling:
         check("a top_k of 1 or more, or 0 for all tokens", self.top_k, lambda value: operator.index(value) >= 0)
         check("a top_p above 0 and at most 1", self.top_p, lambda value: 0 < value <= 1)
         check("a min_p from 0 to 1", self.min_p, lambda value: 0 <= value <= 1)
-        check("a repetition_penalty above 0", self.repetition_penalty, lambda value: value > 0)
-        check(
-            "a repetition_penalty from 1e-100 to 1e100", self.repetition_penalty, lambda value: 1e-100 <= value <= 1e100
-        )
+        penalty = self.repetition_penalty
+        check("a repetition_penalty above 0", penalty, lambda value: value > 0)
+        check("a repetition_penalty from 1e-100 to 1e100", penalty, lambda value: abs(math.log10(value)) <= 100)
 
     def __call__(self, logits, tokens=None, parents=()):
         """Row i of the logits [n, n_vocab] predicts the token after tokens[: len(tokens) - n + 1 + i].
