@@ -1,7 +1,9 @@
 """speculative/reference.py is exact, and generates the text of the library for the same seed."""
 
 import ast
+import inspect
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -38,10 +40,20 @@ def test_its_parts_are_those_of_the_library():
     np.testing.assert_array_equal(reference.residual(p, p), p)
 
 
-def test_it_fits_a_page():
-    tree = ast.parse((ROOT / "speculative" / "reference.py").read_text(encoding="utf-8"))
+def code(source):
+    """The source without docstrings, comments and blank lines."""
+    tree = ast.parse(source)
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list) and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
             body.pop(0)
-    assert len([line for line in ast.unparse(tree).splitlines() if line.strip()]) <= 40
+    return [line for line in ast.unparse(tree).splitlines() if line.strip()]
+
+
+def test_it_fits_a_page():
+    assert len(code(inspect.getsource(reference))) <= 40
+
+
+def test_the_readme_shows_its_rule():
+    blocks = re.findall(r"```python\n(def accept.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert [code(block) for block in blocks] == [code(inspect.getsource(reference.accept))]
