@@ -1,12 +1,11 @@
 """Speculative sampling: one loop for all methods. A method is a drafter and a verifier passed to it.
 
-A cheap drafter proposes K tokens. One call of the target gives its distributions at all K places and after the last.
+A cheap drafter proposes K tokens. One call of the target gives its distributions at all K positions and after the last.
 The verifier accepts a prefix of the draft and adds one more token. With an exact verifier the tokens have the
 distribution that the target alone would give them, and each call of the target adds 1 to K + 1 tokens.
 
-`one_round` is the method; `_rounds` is the loop around it, with limits, stops and timing.
-
-The draft may be a tree; then the same call gives the distributions after each of its paths (tree.py).
+`one_round` is the method, as in reference.py; `_rounds` is the loop around it, with limits, stops and timing. The draft
+may be a tree; then the same call gives the distributions after each of its paths (tree.py).
 
 Source: Leviathan et al., arXiv:2211.17192, algorithm 1; Chen et al., arXiv:2302.01318, algorithm 2 (with p and q the
 other way round). The steps are numbered as in Leviathan's algorithm. Not here: how to draft (drafters/), how to decide
@@ -86,8 +85,8 @@ class SpeculativeSampler:
     def _rounds(self, tokens, n_tokens, rng, stop_tokens, stop):
         n_prompt, n_end, history = len(tokens), len(tokens) + n_tokens, []
         while len(tokens) < n_end:
-            # A round adds one token more than it accepts, hence the - 1: it never overshoots. With k = 0 it is a plain
-            # step of the target.
+            # A round adds one token more than it accepts, hence the - 1: it never overshoots. With k = 0 it is an
+            # autoregressive step.
             laps, n = Laps(), len(tokens)
             k = min(self.draft_length(history), n_end - n - 1, self.target.n_ctx - n - 1)
             recorder = Recorder(at_position(rng, n))

@@ -1,7 +1,7 @@
 """Drafting with heads on the target's last hidden state: no second model, and no pass of its own.
 
 Where the target keeps the hidden states of its last call and has heads that turn one of them into guesses at the next
-tokens, a draft costs a few small products. That is cheap enough for several candidates per place, and they are needed:
+tokens, a draft costs a few small products. That is cheap enough for several candidates per position, and they are needed:
 the heads are right less often than a draft model. So the draft is a tree of the heads' most probable tokens, all of
 them certain: one-hot rows, exact with `exact_match` and `rejection` at any temperature.
 

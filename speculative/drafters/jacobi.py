@@ -27,7 +27,7 @@ class LastRows(Wrapper):
 
 
 class JacobiDrafter:
-    """A chain of the tokens that the target's last call gave for these places, filled up to K with the text's last.
+    """A chain of the tokens that the target's last call gave for these positions, filled up to K with the text's last.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class JacobiDrafter:
 
     def propose(self, tokens, K, rng):
         tokens, last, best = [int(token) for token in tokens], self.target.tokens, self.target.best
-        n_text = len(last) - len(best) + 1  # of the last call, before its draft; best[0] is for the place after it
+        n_text = len(last) - len(best) + 1  # of the last call, before its draft; best[0] is for the position after it
         continues = len(tokens) > n_text and tokens[:n_text] == last[:n_text]
         guesses = best[len(tokens) - n_text :][:K] if continues else []
         return one_hot([*guesses, *tokens[-1:] * (K - len(guesses))], self.target.n_vocab)

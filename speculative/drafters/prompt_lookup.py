@@ -40,7 +40,7 @@ class PromptLookupDrafter:
 
     def propose(self, tokens, K, rng):
         tokens = [int(token) for token in tokens]
-        # earlier places of the last token, the nearest first
+        # earlier positions of the last token, the nearest first
         ends = [i for i in range(len(tokens) - 2, -1, -1) if tokens[i] == tokens[-1]]
         copies = {}  # different ones, the best first
         for n in range(self.n_max, 0, -1):

@@ -1,4 +1,4 @@
-"""Trees of ranked candidates: a node's children are the likeliest tokens after its path, the first, the second, ...
+"""Trees of ranked candidates: a node's children are the most probable tokens after its path.
 
 Nothing is drawn, so every row is one-hot, and the draft is exact with `exact_match` and with `rejection` at any
 temperature. The two functions differ in the shape:
@@ -29,7 +29,7 @@ def fixed_tree(shape, n_levels, likeliest, n_vocab):
     n_levels : int
         Deeper nodes are left out.
     likeliest : callable
-        (paths [n_paths, depth] int, n) -> tokens [n_paths, n] int: the n likeliest after the text and each path.
+        (paths [n_paths, depth] int, n) -> tokens [n_paths, n] int: the n most probable after the text and each path.
     n_vocab : int
     """
     parents, ranks = shape
@@ -67,7 +67,7 @@ def grown_tree(n, n_levels, likeliest, n_vocab):
 
 
 def renumbered(parents, kept):
-    """The parents of the nodes that are kept, by their places among them."""
+    """The parents of the nodes that are kept, by their indices among them."""
     place = {node: i for i, node in enumerate(kept)} | {-1: -1}
     return [place[parents[node]] for node in kept]
 

@@ -14,10 +14,10 @@ from .deterministic import one_hot
 
 
 class SuffixAutomaton:
-    """All substrings of a text. A state represents the substrings that end at the same places.
+    """All substrings of a text. A state represents the substrings that end at the same positions.
 
     `following[state]` maps a token to the next state, `link[state]` is the state of the longest suffix that occurs in
-    more places, `length[state]` the length of the state's longest substring, `count[state]` how often it occurs.
+    more positions, `length[state]` the length of the state's longest substring, `count[state]` how often it occurs.
     """
 
     def __init__(self, tokens=()):

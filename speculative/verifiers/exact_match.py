@@ -4,7 +4,7 @@ Exact for every drafter, since each token is the target's own draw; q is not nee
 probability p(x), on average sum p q, which is at most the sum min(p, q) of rejection sampling. The draw that did not
 match must be the token that is kept: a second draw would come from the target given that the first did not match.
 
-In a tree the draw is compared with every token drafted for that place. It descends to the one that is equal, so any
+In a tree the draw is compared with every token drafted for that position. It descends to the one that is equal, so any
 tree will do, however its tokens were chosen: Medusa's, prompt lookup's, the most probable ones.
 """
 
@@ -12,7 +12,7 @@ from ..probs import sample_token
 
 
 def exact_match(draft, target_probs, rng):
-    """The verdict on a draft, with one uniform number for each place up to the first mismatch, or up to the bonus.
+    """The verdict on a draft, with one uniform number for each position up to the first mismatch, or up to the bonus.
 
     Parameters and result as in `rejection`; draft.probs is not used.
     """
