@@ -1,4 +1,4 @@
-"""The arithmetic of token trees: a draft with several alternatives for one position, of which the target accepts a path.
+"""The arithmetic of token trees: a draft with alternatives for one position, of which the target accepts a path.
 
 A tree of n draft tokens, its nodes, is a list `parents` of n whole numbers: parents[i] < i is the node that node i
 follows, and -1 stands for the end of the text, the tree's root. A chain is parents[i] = i - 1. Nodes that follow the

@@ -1,9 +1,9 @@
 """Drafting with heads on the target's last hidden state: no second model, and no pass of its own.
 
 Where the target keeps the hidden states of its last call and has heads that turn one of them into guesses at the next
-tokens, a draft costs a few small products. That is cheap enough for several candidates per position, and they are needed:
-the heads are right less often than a draft model. So the draft is a tree of the heads' most probable tokens, all of
-them certain: one-hot rows, exact with `exact_match` and `rejection` at any temperature.
+tokens, a draft costs a few small products and no call of a model. So several candidates per position are affordable,
+and they are needed: heads are right less often than a draft model. The draft is a tree of the heads' most probable
+tokens, none of them drawn: one-hot rows, exact with `exact_match` and `rejection` at any temperature.
 
 Head 1 guesses the token after the text, head 2 the one after that, so a tree has no more levels than there are heads.
 The first draft of a text costs a pass of the target over the prompt without its last token, if the target has not

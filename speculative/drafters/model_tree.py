@@ -1,4 +1,4 @@
-"""Drafting a tree with a model: several candidates for a position, level by level, one call of the model for each level.
+"""Drafting a tree with a model: several candidates for a position, and one call of the model for each level.
 
 What a node's children are is a rule, (logits, q, k, rng) -> up to k pairs (token, row), where q is the draft's
 distribution after that node. Each row is the distribution of its token given its elder siblings, so `rejection` is

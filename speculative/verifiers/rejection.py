@@ -3,8 +3,8 @@
 Exact: since min(p, q) + max(0, p - q) = p, each token has the target's distribution for any q, as long as the draft
 token was drawn from q.
 
-In a tree several draft tokens compete for one position. They are tested one after the other; after a rejection the rest of
-the loop has to produce the residual, whichever token was rejected, so the residual takes p's place in the next test. It
+In a tree several draft tokens compete for one position. They are tested one after the other; after a rejection the
+others have to produce the residual, whichever token was rejected, so the residual takes p's place in the next test. It
 is exact for every way of drawing siblings, as long as each row is the distribution of its token given the elder
 siblings: independent draws (SpecInfer), draws without replacement (Sequoia), certain tokens (one-hot rows), and mixes.
 
