@@ -3,6 +3,8 @@
 Speculative sampling has the same distribution, faster.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 from .checks import ask_model, ask_sampling, check_request, check_stop
@@ -21,7 +23,7 @@ class AutoregressiveSampler:
     sampling : Sampling
     """
 
-    def __init__(self, target, *, sampling=Sampling()):
+    def __init__(self, target, *, sampling: Callable = Sampling()):
         self.target = target
         self.sampling = sampling
 

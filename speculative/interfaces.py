@@ -41,8 +41,13 @@ class RandomSource(Protocol):
 class LanguageModel(Protocol):
     """Token ids in, logits out. The result depends on the tokens alone, not on earlier calls."""
 
-    n_vocab: int
-    n_ctx: int
+    @property
+    def n_vocab(self) -> int:
+        """The number of tokens in the vocabulary."""
+
+    @property
+    def n_ctx(self) -> int:
+        """The number of tokens that a text may have."""
 
     def __call__(self, tokens: Sequence[int], n_last: int = 1, parents: Sequence[int] = ()) -> np.ndarray:
         """Logits [n_last, n_vocab] float32: row i predicts the token after tokens[len(tokens) - n_last + i].

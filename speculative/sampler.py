@@ -12,6 +12,8 @@ other way round). The steps are numbered as in Leviathan's algorithm. Not here: 
 (verifiers/), and the KV cache: a model that has one compares the tokens it is given with those in the cache.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 from .checks import (
@@ -52,7 +54,7 @@ class SpeculativeSampler:
         If K is neither callable nor 1 or more, the drafter has no `propose`, or another part cannot be called.
     """
 
-    def __init__(self, target, drafter, *, verifier=rejection, K=4, sampling=Sampling()):
+    def __init__(self, target, drafter, *, verifier=rejection, K: int | Callable = 4, sampling: Callable = Sampling()):
         check_parts(drafter, verifier, sampling)
         self.target = target
         self.drafter = drafter

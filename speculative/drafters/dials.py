@@ -4,6 +4,7 @@ With NoisyDrafter(target, epsilon) a share of about epsilon of the draft tokens 
 q = (1 - epsilon) p + epsilon / n_vocab is 1 - epsilon TV(p, uniform).
 """
 
+from collections.abc import Callable
 from functools import partial
 
 from ..probs import Sampling
@@ -27,7 +28,7 @@ class NoisyDrafter(ModelDrafter):
         The target's.
     """
 
-    def __init__(self, target, epsilon, *, sampling=Sampling()):
+    def __init__(self, target, epsilon, *, sampling: Callable = Sampling()):
         if not 0 <= epsilon <= 1:
             raise ValueError(f"expected an epsilon from 0 to 1, got {epsilon}")
         super().__init__(target, sampling=partial(noisy, sampling, epsilon))

@@ -6,6 +6,8 @@ exit, which is a language model, too.
 Source: Elhoushi et al., LayerSkip, arXiv:2404.16710, section 4.3 (where the model is also trained for it).
 """
 
+from collections.abc import Callable
+
 from ..probs import Sampling
 from .model import ModelDrafter
 
@@ -21,7 +23,7 @@ class EarlyExitDrafter(ModelDrafter):
         As in `ModelDrafter`.
     """
 
-    def __init__(self, target, *, sampling=Sampling(), threshold=0.0):
+    def __init__(self, target, *, sampling: Callable = Sampling(), threshold=0.0):
         if not hasattr(target, "early_exit"):
             raise ValueError(f"expected a target with an early exit, such as EarlyExit(model, 2), got {target!r:.80}")
         super().__init__(target.early_exit, sampling=sampling, threshold=threshold)

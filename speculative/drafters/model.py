@@ -6,6 +6,8 @@ Sources: arXiv:2211.17192, algorithm 1, step 1. The threshold: Zhang et al., Dra
 uncertain token stays in the draft there, too, as it must.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 from ..checks import ask_model
@@ -27,7 +29,7 @@ class ModelDrafter:
         From 0, where the draft never ends early, to 1, where it ends after the first token that is not certain.
     """
 
-    def __init__(self, model, *, sampling=Sampling(), threshold=0.0):
+    def __init__(self, model, *, sampling: Callable = Sampling(), threshold=0.0):
         self.model = model
         self.sampling = sampling
         self.threshold = threshold

@@ -19,6 +19,8 @@ Sources: Hu et al., arXiv:2502.18779 (drawn); Chen et al. (Sequoia), arXiv:2402.
 arXiv:2402.14160 (without); Li et al. (EAGLE-2), arXiv:2406.16858, section 4 (growing).
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 from ..checks import ask_model
@@ -78,7 +80,7 @@ class TreeDrafter:
         As in `ModelDrafter`.
     """
 
-    def __init__(self, model, tree, *, siblings="without", sampling=Sampling()):
+    def __init__(self, model, tree, *, siblings="without", sampling: Callable = Sampling()):
         if siblings not in RULES:
             raise ValueError(f"expected siblings to be one of {', '.join(RULES)}, got {siblings!r:.40}")
         self.grown = not hasattr(tree, "__len__")
