@@ -6,7 +6,7 @@ Leaves out: downloading the files (download.py), and making a model of them (loa
 """
 
 import os
-import re
+from contextlib import suppress
 from pathlib import Path
 
 from .errors import CheckpointError
@@ -91,12 +91,8 @@ def cached_on_disk(repository):
     cache = os.path.expanduser(os.environ.get("HF_HUB_CACHE") or Path(home) / "hub")
     for owner in ("openai-community--", ""):  # the second is its older name
         folder = Path(cache) / f"models--{owner}{repository}"
-        try:
-            version = (folder / "refs" / "main").read_text(encoding="utf-8").strip()
-        except (OSError, ValueError):
-            continue
-        if re.fullmatch(r"\w+", version):
-            yield folder / "snapshots" / version
+        with suppress(OSError, ValueError):
+            yield folder / "snapshots" / (folder / "refs" / "main").read_text(encoding="utf-8").strip()
 
 
 def url_of(size, name, source):

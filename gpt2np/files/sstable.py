@@ -83,7 +83,7 @@ def read_block(data, offset, length, path):
         name = "with snappy" if compression == 1 else f"by method {compression}"
         raise CheckpointError(f"{path}: the block at byte {offset} is compressed {name}, which is not supported")
     n_restarts = int.from_bytes(content[-4:], "little")
-    cursor = Cursor(content[: max(0, length - 4 - 4 * n_restarts)], path, f"the block at byte {offset}")
+    cursor = Cursor(content[: length - 4 - 4 * n_restarts], path, f"the block at byte {offset}")
     entries, key = {}, b""
     while cursor.more():
         n_shared, n_own, n_value = cursor.varint(), cursor.varint(), cursor.varint()

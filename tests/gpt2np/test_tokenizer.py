@@ -65,7 +65,7 @@ def test_equals_the_tokenizers_library(both, text):
 def test_equals_the_tokenizers_library_on_any_text(both):
     ours, oracle = both
 
-    @settings(max_examples=150, deadline=None, derandomize=True)
+    @settings(max_examples=100, deadline=None, derandomize=True)
     @given(st.text(st.one_of(characters, st.sampled_from(" \n\t'seT0a\u00a0\u3000é")), max_size=60))
     def check(text):
         assert ours.encode(text) == oracle.encode(text).ids
@@ -158,20 +158,20 @@ def test_lists_are_merges_as_well():
 # ------------------------------------------------------------------------------------------------ long words
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
-@given(st.data())
-def test_the_fast_merge_is_the_last_of_the_steps(data):
+@pytest.mark.parametrize("seed", range(3))
+def test_the_fast_merge_is_the_last_of_the_steps(seed):
     """For any merges in any order, including those that no training would give."""
-    symbols, pairs = list("abc"), []
-    for _ in range(data.draw(st.integers(0, 12))):
-        pair = data.draw(st.tuples(st.sampled_from(symbols), st.sampled_from(symbols)))
-        if pair not in pairs:
-            pairs.append(pair)
-            symbols.append("".join(pair))
-    ranks = {pair: rank for rank, pair in enumerate(data.draw(st.permutations(pairs)))}
-    word = data.draw(st.text("abc", max_size=25))
-    *_, last = merge_steps(word, ranks)
-    assert fully_merged(word, ranks) == last
+    rng = random.Random(seed)
+    for _ in range(200):
+        symbols, pairs = list("abc"), []
+        for _ in range(rng.randrange(12)):
+            pairs.append((rng.choice(symbols), rng.choice(symbols)))
+            symbols.append("".join(pairs[-1]))
+        rng.shuffle(pairs)
+        ranks = {pair: rank for rank, pair in enumerate(dict.fromkeys(pairs))}
+        word = "".join(rng.choices("abc", k=rng.randrange(25)))
+        *_, last = merge_steps(word, ranks)
+        assert fully_merged(word, ranks) == last
 
 
 def test_a_long_word_of_many_letters(gpt2_tokenizer):

@@ -96,7 +96,7 @@ def test_a_folder_in_hugging_faces_cache_is_read_in_place(cache, tmp_path, monke
 def test_the_older_name_and_what_is_no_version(cache, tmp_path, monkeypatch):
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "cache"))
     version = tmp_path / "cache" / "models--openai-community--gpt2" / "refs" / "main"
-    for nonsense in (b"../../../elsewhere/124M", b"\xff\xfe\x00"):
+    for nonsense in (b"another", b"", b"\xff\xfe\x00"):
         version.write_bytes(nonsense)
         assert find_on_disk("124M", tmp_path / "models") is None
     version.write_bytes(b"abc123")
