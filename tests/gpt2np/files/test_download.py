@@ -9,6 +9,7 @@ import socket
 import threading
 import time
 
+import fake_msvcrt
 import pytest
 from file_server import (
     BODY,
@@ -370,7 +371,11 @@ def test_a_folder_that_cannot_be_written(tmp_path):
         (tmp_path / "file" / "124M").mkdir(parents=True)
 
 
-def test_one_download_at_a_time(tmp_path, capsys):
+@pytest.mark.parametrize("system", ["Windows", "others"])
+def test_one_download_at_a_time(tmp_path, capsys, monkeypatch, system):
+    if system == "Windows":
+        monkeypatch.setattr(download, "fcntl", None)
+        monkeypatch.setattr(download, "msvcrt", fake_msvcrt, raising=False)
     order = []
 
     def work(name):

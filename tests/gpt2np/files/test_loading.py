@@ -120,8 +120,8 @@ def test_an_unknown_source(tmp_path):
         gpt2np.load("124M", tmp_path, source="hg")
 
 
-@needs_proc
 @needs_links
+@needs_proc
 @pytest.mark.parametrize("source", ["hub"], indirect=True)
 @pytest.mark.parametrize("name", ["config.json", "merges.txt", "model.safetensors"])
 def test_a_file_that_cannot_be_read(folder, name):
