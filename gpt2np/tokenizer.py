@@ -13,20 +13,35 @@ Unsupervised Multitask Learners" (2019), section 2.2.
 """
 
 import codecs
+import json
 from dataclasses import dataclass
 from functools import lru_cache
 from heapq import heappop, heappush
 from itertools import pairwise
+from pathlib import Path
 
 import regex
 
-from .files.vocabulary import END_OF_TEXT, byte_symbols, check_merges, check_vocabulary, read_merges, read_vocabulary
-
+END_OF_TEXT = "<|endoftext|>"
 LONG_PIECE = 30  # characters; longer pieces are not cached
 
 # Contractions; letters, digits or other signs, with an optional space before them; white space
 # (the last space of a run belongs to the word that follows).
 SPLIT = regex.compile(r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+")
+
+
+@lru_cache
+def byte_symbols():
+    """The visible character that represents each byte value: a dict int -> str of 256 entries.
+
+    Bytes that are printable in Latin-1 represent themselves; the other 68 get the characters from U+0100 on.
+
+    >>> byte_symbols()[ord("a")], byte_symbols()[ord(" ")]
+    ('a', 'Ġ')
+    """
+    printable = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
+    others = [byte for byte in range(256) if byte not in printable]
+    return {byte: chr(byte) for byte in printable} | {byte: chr(256 + i) for i, byte in enumerate(others)}
 
 
 def merge_pair(symbols, pair):
@@ -64,42 +79,6 @@ def merge_steps(symbols, ranks):
         yield symbols
 
 
-def fully_merged(symbols, ranks):
-    """The last list that `merge_steps` yields, in O(n log n) time instead of O(n²).
-
-    Merging a pair changes only its neighbours. So the symbols are a linked list, from which a merge removes the second
-    symbol. The places of each pair are kept under its rank, and a heap gives the lowest rank.
-
-    >>> fully_merged(["l", "o", "w"], {("o", "w"): 0, ("l", "ow"): 1})
-    ['low']
-    """
-    symbols = [*symbols, None]  # None marks the end and is in no pair
-    before, after = [*range(-1, len(symbols) - 1)], [*range(1, len(symbols) + 1)]
-    places, waiting = {}, []  # rank -> where such pairs start, or did; a heap of the ranks in places
-
-    def note(i):
-        """Note the place of the pair that starts at i, if it is in the list of merges."""
-        rank = ranks.get((symbols[i], symbols[after[i]])) if i >= 0 else None
-        if rank is not None:
-            if rank not in places:
-                heappush(waiting, rank)
-            places.setdefault(rank, []).append(i)
-
-    for i in range(len(symbols) - 1):
-        note(i)
-    while waiting:
-        rank = heappop(waiting)
-        for i in sorted(places.pop(rank)):
-            j = after[i]
-            if symbols[i] is None or ranks.get((symbols[i], symbols[j])) != rank:
-                continue  # an earlier merge used one of the two
-            symbols[i], symbols[j] = symbols[i] + symbols[j], None
-            after[i], before[after[j]] = after[j], i
-            note(before[i])
-            note(i)
-    return [symbol for symbol in symbols if symbol is not None]
-
-
 @dataclass(frozen=True)
 class Piece:
     """What `show_work` returns for one piece of the text: the state after each of the four steps."""
@@ -123,15 +102,13 @@ class Tokenizer:
 
     Raises
     ------
-    CheckpointError
-        If a byte or the result of a merge is not in the vocabulary, if no merge makes one of its tokens, or if the ids
-        are not 0 .. n_vocab - 1. The message begins with one of `names`.
+    ValueError
+        If the ids are not 0 .. n_vocab - 1, or if the vocabulary is not that of the 256 bytes and these merges.
     """
 
-    def __init__(self, vocabulary, merges, names=("the vocabulary", "the list of merges")):
+    def __init__(self, vocabulary, merges):
         merges = [tuple(pair) for pair in merges]  # as tokenizer.json has them: lists
-        check_vocabulary(vocabulary, names[0])
-        check_merges(merges, vocabulary, names[1])
+        check_vocabulary(vocabulary, symbols_made(merges))
         self.vocabulary = dict(vocabulary)
         self.ranks = {pair: rank for rank, pair in enumerate(merges)}
         self.n_vocab = len(vocabulary)
@@ -147,8 +124,12 @@ class Tokenizer:
 
     @classmethod
     def from_files(cls, vocabulary_file, merges_file):
-        """The tokenizer of GPT-2's two files: vocab.json and merges.txt, or encoder.json and vocab.bpe."""
-        return cls(read_vocabulary(vocabulary_file), read_merges(merges_file), names=(vocabulary_file, merges_file))
+        """The tokenizer of GPT-2's two files: vocab.json and merges.txt, or encoder.json and vocab.bpe.
+
+        `gpt2np.load` reads them with files/vocabulary.py, which names the file if something is wrong with it.
+        """
+        vocabulary, merges = (Path(file).read_text(encoding="utf-8") for file in (vocabulary_file, merges_file))
+        return cls(json.loads(vocabulary), parse_merges(merges))
 
     def encode(self, text, special=False):
         """Token ids (list of int) of a str.
@@ -213,3 +194,87 @@ def to_utf8(text):
         return text.encode("utf-8")
     except UnicodeEncodeError:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode("utf-8")
+
+
+# ------------------------------------------------------------------------------------------------ the same, fast
+
+
+def fully_merged(symbols, ranks):
+    """The last list that `merge_steps` yields, in O(n log n) time instead of O(n²).
+
+    Merging a pair changes only its neighbours. So the symbols are a linked list, from which a merge removes the second
+    symbol. The places of each pair are kept under its rank, and a heap gives the lowest rank.
+
+    >>> fully_merged(["l", "o", "w"], {("o", "w"): 0, ("l", "ow"): 1})
+    ['low']
+    """
+    symbols = [*symbols, None]  # None marks the end and is in no pair
+    before, after = [*range(-1, len(symbols) - 1)], [*range(1, len(symbols) + 1)]
+    places, waiting = {}, []  # rank -> where such pairs start, or did; a heap of the ranks in places
+
+    def note(i):
+        """Note the place of the pair that starts at i, if it is in the list of merges."""
+        rank = ranks.get((symbols[i], symbols[after[i]])) if i >= 0 else None
+        if rank is not None:
+            if rank not in places:
+                heappush(waiting, rank)
+            places.setdefault(rank, []).append(i)
+
+    for i in range(len(symbols) - 1):
+        note(i)
+    while waiting:
+        rank = heappop(waiting)
+        for i in sorted(places.pop(rank)):
+            j = after[i]
+            if symbols[i] is None or ranks.get((symbols[i], symbols[j])) != rank:
+                continue  # an earlier merge used one of the two
+            symbols[i], symbols[j] = symbols[i] + symbols[j], None
+            after[i], before[after[j]] = after[j], i
+            note(before[i])
+            note(i)
+    return [symbol for symbol in symbols if symbol is not None]
+
+
+# ------------------------------------------------------------------------------------------------ vocabulary and merges
+
+
+def parse_merges(text):
+    """The pairs in the text of a merges.txt (vocab.bpe): one per line, after a version line.
+
+    >>> parse_merges("#version: 0.2\\nh e\\nl l\\n")
+    [('h', 'e'), ('l', 'l')]
+    """
+    lines = text.split("\n")[text.startswith("#version") :]
+    return [tuple(line.split()) for line in lines if line.strip()]
+
+
+def symbols_made(merges):
+    """The symbols of the 256 bytes and what the merges make of them, a set; ValueError if they are not merges."""
+    made = set(byte_symbols().values())
+    if len(set(merges)) < len(merges):
+        raise ValueError("a merge appears twice")
+    for pair in merges:
+        if len(pair) != 2 or not made.issuperset(pair):
+            raise ValueError(
+                f"the merge {' '.join(pair)!r:.100} is not of two symbols, each a byte or made by an earlier merge: "
+                "the merges are not in their order"
+            )
+        made.add("".join(pair))
+    return made
+
+
+def check_vocabulary(vocabulary, made):
+    """Raise ValueError unless the symbols that the merges made are the vocabulary, with the ids 0 .. n_vocab - 1.
+
+    A truncated list of merges is still a list of merges, and would silently give other tokens. But then no merge makes
+    the last tokens of the vocabulary.
+    """
+    n_vocab = len(vocabulary)
+    if not all(type(token) is int for token in vocabulary.values()) or {*vocabulary.values()} != {*range(n_vocab)}:
+        raise ValueError(f"the vocabulary has {n_vocab} tokens, but their ids are not 0 .. {n_vocab - 1}")
+    if missing := made - vocabulary.keys():
+        raise ValueError(f"the vocabulary lacks {min(missing)!r:.100}, which is a byte or made by a merge")
+    if lost := [symbol for symbol in vocabulary if symbol not in made and symbol != END_OF_TEXT]:
+        raise ValueError(
+            f"no merge makes {lost[0]!r:.100} and {len(lost) - 1} more tokens of the vocabulary: the merges are cut off"
+        )

@@ -8,7 +8,7 @@ import pytest
 from helpers import ROOT
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "tests" / "shared")}
-TOUCHING = ("command_faults", "download_leftovers", "download_models", "load", "main", "matmul", "timing")
+TOUCHING = ("command_faults", "download", "loading", "main", "matmul", "timing")
 
 
 def files_of(*names):

@@ -1,23 +1,31 @@
-"""Downloading a file: resumed after an interruption, verified, and moved into place when it is complete.
+"""Downloading a file: resumed after an interruption, verified, and renamed into place when it is complete.
 
-A file is written to FILE.part, with what the server declared in FILE.part.json, and renamed to FILE in one step once
-its size and hash are as declared and its structure is valid. Few servers declare a hash: without one, a wrong byte
-among the weights of a safetensors file is not noticed (a TensorFlow checkpoint has checksums of its own).
+The bytes go to FILE.part, and what the server declared about the file to FILE.part.json:
 
-A failed attempt is repeated, up to three times in a row without progress. Progress is more bytes than ever before, at
-a minimum rate, so that no server can keep a download waiting forever.
-Leaves out: one request, see transfer.py; which files a model has, see model_files.py.
+    etag    a strong ETag, which changes whenever the file does; a weak one or a date does not promise that
+    size    X-Linked-Size of the Hugging Face hub, or Content-Length
+    hash    X-Linked-ETag (SHA-256) or ETag (SHA-1 of a git blob) of the hub; Content-MD5 of OpenAI's bucket
+
+With an etag or a hash, a further attempt requests the rest only: with `Range`, and with `If-Range`, which makes the
+server send the whole file if its etag has changed. Otherwise it starts from the beginning. Few servers declare a hash:
+without one, a wrong byte among the weights of a safetensors file is not noticed (a TensorFlow checkpoint has checksums
+of its own).
 """
 
+import base64
 import errno
+import hashlib
+import json
 import os
+import re
 import sys
 import time
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
 
-from .declared import forget, hash_of, size_of
+from tqdm import tqdm
+
 from .errors import CheckpointError, DownloadError
-from .transfer import TryAgain, fetch_rest
 
 try:
     import fcntl
@@ -26,8 +34,9 @@ except ImportError:  # Windows
 
     fcntl = None
 
+TIMEOUT = (10, 30)  # seconds: to connect, and between two reads of the response
 WAITS = (1, 2, 4)  # seconds before each further attempt; progress resets the count
-LEAST_RATE = 1000  # bytes per second, since the last progress
+CHUNK = 2**16  # bytes; an incomplete chunk is lost when the connection breaks
 POLL = 0.1  # seconds between two looks at whether another process is done
 
 
@@ -49,67 +58,206 @@ def download_file(url, path, check):
     if path.exists():
         return
     part = path.with_name(path.name + ".part")
-    with disk_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            fetch(url, part, check)
-            os.replace(part, path)
-        finally:
-            if not size_of(part):
-                forget(part)
+    try:
+        fetch(url, part, check)
+        os.replace(part, path)
+    finally:
+        if not size_of(part):
+            forget(part)
+
+
+class TryAgain(Exception):
+    """A transient error; the message says what happened."""
 
 
 def fetch(url, part, check):
-    """Try until the part is the complete file, or until all WAITS have passed without progress."""
-    waits, mended, most, since = list(WAITS), False, size_of(part), time.monotonic()
+    """Try until the part is the complete file, or until all WAITS have passed without more bytes than ever before."""
+    waits, most, mended = list(WAITS), size_of(part), False
     while True:
         try:
             declared = fetch_rest(url, part)
         except TryAgain as error:
-            gained, now = size_of(part) - most, time.monotonic()
-            if gained > LEAST_RATE * (now - since):
-                waits, most, since = list(WAITS), most + gained, now
-            if error.begin_again:
-                forget(part)
+            if size_of(part) > most:
+                waits, most = list(WAITS), size_of(part)
             if not waits:
                 raise DownloadError(str(error)) from None
-            time.sleep(max(waits.pop(0), error.wait))
+            time.sleep(waits.pop(0))
             continue
-        damage = complaint(verify, part, declared, check)
+        damage = what_is_wrong(part, declared, check)
         if damage is None:
             return
         forget(part)
         if mended:
             raise DownloadError(damage)
-        mended = True  # once more from the start: the part that was resumed may have been another file
+        mended = True  # once more from the beginning
 
 
-def verify(part, declared, check):
-    """Raise CheckpointError unless the download is what the server declared and what `check` expects."""
-    if declared.size is not None and size_of(part) != declared.size:
-        raise CheckpointError(f"the file has {size_of(part)} bytes, and the server declares {declared.size}")
-    if declared.hash:
-        algorithm, digest = declared.hash
-        found = hash_of(part, algorithm)
-        if found != digest:
-            raise CheckpointError(f"the file's hash ({algorithm}) is {found}, and the server declares {digest}")
-    check(part)
+def fetch_rest(url, part):
+    """Make one request, for what the part lacks, and append it. Returns the `Declared` of the file."""
+    declared, have = read_declared(part), size_of(part)
+    if have and have == declared.size:
+        return declared
+    headers = {"Accept-Encoding": "identity"}
+    if have and (declared.etag or declared.hash):
+        headers |= {"Range": f"bytes={have}-"} | ({"If-Range": declared.etag} if declared.etag else {})
+    with response_to(url, headers) as response:
+        check_status(response)
+        if response.status_code == 200:
+            declared = what_is_declared(response)
+            forget(part)
+            note_of(part).write_text(json.dumps(asdict(declared)), encoding="utf-8")
+        elif not continues(response, declared, have):
+            forget(part)
+            raise TryAgain("the server continued with another version of the file")
+        append(response, part, declared.size)
+    if size_of(part) < (declared.size or 0):
+        raise TryAgain(f"the response ended after {size_of(part)} of {declared.size} bytes")
+    return declared
 
 
-def complaint(check, *arguments):
-    """What is wrong (str) if `check` raises, otherwise None.
+@contextmanager
+def response_to(url, headers):
+    """The response to a GET: its headers have arrived, its body is still to be read."""
+    import requests  # here, since most runs download nothing and its import takes as long as NumPy's
+
+    try:
+        response = requests.get(url, headers=headers, stream=True, timeout=TIMEOUT)
+    except (requests.ConnectionError, requests.Timeout) as error:
+        raise TryAgain(f"the connection failed ({reason(error)})") from None
+    except (requests.RequestException, ValueError) as error:
+        raise DownloadError(f"the request failed ({reason(error)})") from None
+    with response:
+        try:
+            yield response
+        except requests.RequestException as error:  # while the body is read
+            raise TryAgain(f"the connection failed ({reason(error)})") from None
+
+
+def reason(error):
+    """The innermost cause of an error raised by requests, in a few words."""
+    while error.args and isinstance(error.args[0], BaseException):
+        error = error.args[0]
+    inner = getattr(error, "reason", None) or (error.args or [error])[0]
+    return str(inner).rpartition(": ")[2][:150]
+
+
+def check_status(response):
+    """Raise unless the response has the file, or a part of it."""
+    status = response.status_code
+    if status >= 500 or status in (408, 429):
+        raise TryAgain(f"the server answered {status} {response.reason}")
+    if status not in (200, 206, 416):  # 416: the file is shorter by now
+        raise DownloadError(f"the server answered {status} {response.reason}")
+    if "html" in response.headers.get("Content-Type", ""):
+        raise DownloadError("the server sent a web page instead of the file")
+
+
+def continues(response, declared, have):
+    """Whether a response is the rest of the declared file, from byte `have` on."""
+    is_rest = re.fullmatch(rf"bytes {have}-\d+/{declared.size}", response.headers.get("Content-Range", ""))
+    return is_rest and (not declared.etag or response.headers.get("ETag") == declared.etag)
+
+
+def append(response, part, size):
+    """Append the body of a response to the part, with a progress bar in a terminal."""
+    progress = tqdm(desc=part.stem, total=size, unit="B", unit_scale=True, disable=not sys.stderr.isatty())
+    with part.open("ab") as file, progress:
+        progress.update(file.tell())
+        for chunk in response.iter_content(CHUNK):
+            file.write(chunk)
+            progress.update(len(chunk))
+
+
+# ------------------------------------------------------------------------------------------------ what is declared
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What a server declares about a file; None means "not declared"."""
+
+    etag: str | None = None
+    size: int | None = None  # bytes
+    hash: list[str] | None = None  # [algorithm, hexadecimal digest]
+
+
+def what_is_declared(response):
+    """The Declared of a full response (status 200) and of the redirects before it, where the hub names the hash."""
+    answers = [answer.headers for answer in (*response.history, response)]
+    tag, length = (answers[-1].get(name, "") for name in ("ETag", "Content-Length"))
+    length = next((headers["X-Linked-Size"] for headers in answers if "X-Linked-Size" in headers), length)
+    return Declared(
+        etag=tag if re.fullmatch(r'"[!#-~]+"', tag) else None,
+        size=int(length) if re.fullmatch(r"[0-9]{1,15}", length) else None,
+        hash=declared_hash(answers),
+    )
+
+
+def declared_hash(answers):
+    """[algorithm, hexadecimal digest] that these headers declare, the last first; None without one that is known.
+
+    The ETag of a server that is not the hub is opaque, even if it looks like a hash.
+    """
+    for headers in reversed(answers):
+        tag = headers.get("X-Linked-ETag") or ("X-Repo-Commit" in headers and headers.get("ETag")) or ""
+        digest = tag.removeprefix("W/").strip('"')
+        if re.fullmatch("[0-9a-f]{64}|[0-9a-f]{40}", digest):
+            return ["sha256" if len(digest) == 64 else "git", digest]
+    md5 = answers[-1].get("Content-MD5", "")
+    return ["md5", base64.b64decode(md5).hex()] if re.fullmatch(r"[A-Za-z0-9+/]{22}==", md5) else None
+
+
+def what_is_wrong(part, declared, check):
+    """Why the download is not what the server declared or what `check` expects, a str; None if it is.
 
     It returns text, not the exception: that would keep the file open through its frames, and Windows could not delete
     it.
     """
+    if declared.size not in (None, size_of(part)):
+        return f"the file has {size_of(part)} bytes, and the server declares {declared.size}"
+    if declared.hash and hash_of(part, declared.hash[0]) != declared.hash[1]:
+        return f"the file does not have the hash ({declared.hash[0]}) that the server declares"
     try:
-        check(*arguments)
-    except (OSError, MemoryError):
-        raise
+        check(part)
     except CheckpointError as error:
         return str(error)
-    except Exception as error:  # a damaged file may make a reader raise anything
-        return f"the file cannot be read ({type(error).__name__}: {error})"
+    return None
+
+
+def hash_of(path, algorithm):
+    """The hexadecimal digest of a file; "git" is the hash that git gives a blob with this content."""
+    digest = hashlib.new("sha1" if algorithm == "git" else algorithm, usedforsecurity=False)
+    if algorithm == "git":
+        digest.update(b"blob %d\0" % size_of(path))
+    with path.open("rb") as file:
+        while chunk := file.read(CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+# ------------------------------------------------------------------------------------------------ files on the disk
+
+
+def size_of(path):
+    return path.stat().st_size if path.exists() else 0
+
+
+def note_of(part):
+    """Where what the server declared is saved."""
+    return part.with_name(part.name + ".json")
+
+
+def read_declared(part):
+    """What was declared about a partly downloaded file; Declared() if that was not saved, or is damaged."""
+    try:
+        return Declared(**json.loads(note_of(part).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return Declared()
+
+
+def forget(part):
+    """Delete the part and what was declared about it."""
+    part.unlink(missing_ok=True)
+    note_of(part).unlink(missing_ok=True)
 
 
 @contextmanager
@@ -123,54 +271,27 @@ def disk_errors(path):
         raise DownloadError(f"{path} cannot be written ({error.strerror or error})") from None
 
 
-# ------------------------------------------------------------------------------------------------ one process at a time
-
-
 @contextmanager
-def workplace(folder):
-    """A folder for one process at a time; at the end, it and the folders made for it are removed if they are empty."""
-    made, lock = {folder}, None
-    while lock is None:
-        made |= {place for place in folder.parents if not place.exists()}
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = take_lock(folder / "lock")
-    with lock:
-        try:
-            yield
-        finally:
-            if not fcntl:
-                lock.close()  # Windows deletes no open file; so one that another process waits for stays
-            with suppress(OSError):
-                (folder / "lock").unlink()
-            for place in sorted(made, reverse=True):  # the innermost first
-                with suppress(OSError):
-                    place.rmdir()
-
-
-def take_lock(path):
-    """The locked file, or None if another process has deleted it meanwhile. The lock ends with its process."""
-    with ExitStack() as unless_taken:
-        file = unless_taken.enter_context(path.open("a+b"))
+def one_at_a_time(folder):
+    """Wait until no other process downloads into this folder. The system ends a lock with its process."""
+    lock = folder / ".lock"
+    with lock.open("a+b") as file:
         if not try_lock(file):
-            print(f"another process is downloading into {path.parent.parent}: waiting for it", file=sys.stderr)
+            print(f"another process is downloading into {folder}: waiting for it", file=sys.stderr)
             while not try_lock(file):
                 time.sleep(POLL)
-        with suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(file.fileno()), path.stat()):
-                unless_taken.pop_all()
-                return file
-    return None
+        yield
+    with suppress(OSError):  # on Windows, if another process waits for it
+        lock.unlink()  # the download is complete, so whoever waits has nothing left to do
 
 
 def try_lock(file):
-    """Whether the open file is locked by this process now; an OSError where it cannot be locked."""
+    """Whether the open file is locked by this process now."""
     try:
         if fcntl:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         else:
             msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-    except OSError as error:
-        if not isinstance(error, BlockingIOError if fcntl else PermissionError):  # those are of a lock that is taken
-            raise OSError(error.errno, f"{error.strerror}: it cannot be locked") from None
+    except (BlockingIOError, PermissionError):  # of a lock that is taken, on Windows the second
         return False
     return True

@@ -7,29 +7,28 @@ text of these exceptions is always one line of bounded length.
 MAX_MESSAGE = 500  # characters
 
 
-def readable(message):
-    """The message with control characters escaped and, if it is too long, without its middle.
-
-    >>> readable("model\\x1b[2J.bin")
-    'model\\\\x1b[2J.bin'
-    """
-    escaped = "".join(c if c.isprintable() else repr(c)[1:-1] for c in without_middle(message))
-    return without_middle(escaped)
-
-
-def without_middle(message):
-    return message if len(message) <= MAX_MESSAGE else f"{message[: MAX_MESSAGE - 205]} ... {message[-200:]}"
-
-
 class CheckpointError(ValueError):
     """A model file is missing, is malformed, or does not fit the others."""
 
     def __str__(self):
-        return readable(ValueError.__str__(self))
+        return readable(super().__str__())
 
 
 class DownloadError(ValueError):
     """A file could not be downloaded."""
 
     def __str__(self):
-        return readable(ValueError.__str__(self))
+        return readable(super().__str__())
+
+
+def readable(message):
+    """The message with control characters escaped and, if it is too long, without its middle.
+
+    >>> readable("model\\x1b[2J.bin")
+    'model\\\\x1b[2J.bin'
+    """
+    return without_middle("".join(c if c.isprintable() else repr(c)[1:-1] for c in without_middle(message)))
+
+
+def without_middle(message):
+    return message if len(message) <= MAX_MESSAGE else f"{message[: MAX_MESSAGE - 205]} ... {message[-200:]}"

@@ -6,14 +6,15 @@ Leaves out: downloading the files (download.py), and making a model of them (loa
 """
 
 import os
-import re
+from contextlib import suppress
 from pathlib import Path
 
-from ..tokenizer import read_merges, read_vocabulary
 from .errors import CheckpointError
 from .params import read_config, read_hparams
 from .safetensors import read_safetensors
 from .sstable import read_table
+from .tf_checkpoint import read_tf_checkpoint
+from .vocabulary import read_merges, read_vocabulary
 
 SIZES = {
     "124M": "gpt2",
@@ -28,7 +29,12 @@ WEIGHTS = {
 VOCABULARIES = (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe"))
 
 
-SOURCES = {  # the files that each source has, and how each of them is checked by itself
+def check_data(path):
+    """Raise CheckpointError unless a data file has the checksums in the index next to it."""
+    read_tf_checkpoint(path.with_name("model.ckpt"), data_files=[path], verify=True)
+
+
+SOURCES = {  # the files that each source has, and how a downloaded one is checked
     "hub": {
         "config.json": read_config,
         "vocab.json": read_vocabulary,
@@ -40,35 +46,30 @@ SOURCES = {  # the files that each source has, and how each of them is checked b
         "encoder.json": read_vocabulary,
         "vocab.bpe": read_merges,
         "model.ckpt.index": read_table,
-        "model.ckpt.data-00000-of-00001": lambda part: None,  # the index has its checksums
+        "model.ckpt.data-00000-of-00001": check_data,
     },
 }
-
-
-OTHER_VOCABULARIES = {  # what other programs write instead: what to do
-    "tokenizer.json": "tokenizer.json has both: write its model.vocab as vocab.json, and each of its model.merges as a "
-    "line of merges.txt",
-}
-OTHER_WEIGHTS = {
-    "model.safetensors.index.json": "save the model with max_shard_size='100GB', in one file",
-    "pytorch_model.bin": "save_pretrained of transformers writes model.safetensors",
-}
+OTHER_FORMS = {  # what other programs write: the file that is expected instead, and what to do
+    "tokenizer.json": ("merges.txt", "tokenizer.json has both: write its model.vocab as vocab.json, and each of its "
+                       "model.merges as a line of merges.txt"),
+    "model.safetensors.index.json": ("model.safetensors", "save the model with max_shard_size='100GB', in one file"),
+    "pytorch_model.bin": ("model.safetensors", "save_pretrained of transformers writes model.safetensors"),
+}  # fmt: skip
 
 
 def files_of(folder):
     """("hub" or "openai", the two vocabulary files) of a folder; CheckpointError names the files that are missing."""
-    weights = next((layout for layout, names in WEIGHTS.items() if has(folder, names)), None)
+    layout = next((layout for layout, names in WEIGHTS.items() if has(folder, names)), None)
     pair = next((names for names in VOCABULARIES if has(folder, names)), None)
-    if weights and pair:
-        return weights, [folder / name for name in pair]
-    layout = "openai" if has(folder, ["hparams.json"]) else "hub"
-    missing = [] if weights else [name for name in WEIGHTS[layout] if not has(folder, [name])]
-    missing += [] if pair else [" with ".join(VOCABULARIES[layout == "openai"])]
-    forms = ({} if weights else OTHER_WEIGHTS) | ({} if pair else OTHER_VOCABULARIES)
-    other = "".join(f"; {remedy}" for name, remedy in forms.items() if has(folder, [name]))
+    if layout and pair:
+        return layout, [folder / name for name in pair]
+    source = "openai" if has(folder, ["hparams.json"]) else "hub"
+    missing = [name for name in WEIGHTS[source] if not layout and not has(folder, [name])]
+    missing += [] if pair else [" with ".join(VOCABULARIES[source == "openai"])]
+    other = [what for name, (instead, what) in OTHER_FORMS.items() if instead in str(missing) and has(folder, [name])]
     raise CheckpointError(
         f"{folder} lacks {' and '.join(missing)}: expected a GPT-2, with the files {', '.join(SOURCES['hub'])} "
-        f"(Hugging Face) or {', '.join(SOURCES['openai'])} (OpenAI){other}"
+        f"(Hugging Face) or {', '.join(SOURCES['openai'])} (OpenAI){''.join('; ' + what for what in other)}"
     )
 
 
@@ -76,29 +77,22 @@ def has(folder, names):
     return all((folder / name).is_file() for name in names)
 
 
-def is_complete(folder):
-    return any(has(folder, names) for names in WEIGHTS.values()) and any(has(folder, names) for names in VOCABULARIES)
-
-
 def find_on_disk(size, models_dir):
     """The folder that has all files of a size, in models_dir or in Hugging Face's cache; None if neither has."""
-    places = [models_dir / size, *cached_on_disk(SIZES[size])]
-    return next((place for place in places if is_complete(place)), None)
+    for folder in (models_dir / size, *cached_on_disk(SIZES[size])):
+        if any(has(folder, names) for names in WEIGHTS.values()) and any(has(folder, names) for names in VOCABULARIES):
+            return folder
+    return None
 
 
 def cached_on_disk(repository):
     """The folders in Hugging Face's cache, if any, with the main version of a model; they are read in place."""
     home = os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface"
-    cache = Path(os.environ.get("HF_HUB_CACHE") or Path(home) / "hub")
-    cache = Path(os.path.expanduser(cache))  # unchanged where there is no home folder
+    cache = os.path.expanduser(os.environ.get("HF_HUB_CACHE") or Path(home) / "hub")
     for owner in ("openai-community--", ""):  # the second is its older name
-        folder = cache / f"models--{owner}{repository}"
-        try:
-            version = (folder / "refs" / "main").read_text(encoding="utf-8").strip()
-        except (OSError, ValueError):
-            continue
-        if re.fullmatch(r"\w+", version):
-            yield folder / "snapshots" / version
+        folder = Path(cache) / f"models--{owner}{repository}"
+        with suppress(OSError, ValueError):
+            yield folder / "snapshots" / (folder / "refs" / "main").read_text(encoding="utf-8").strip()
 
 
 def url_of(size, name, source):

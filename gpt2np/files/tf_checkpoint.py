@@ -13,15 +13,14 @@ Source: https://github.com/tensorflow/tensorflow, tensor_bundle.proto.
 """
 
 import math
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from .crc32c import masked_crc32c
 from .errors import CheckpointError
-from .raw import as_array, check_name, check_shape
-from .sstable import Cursor, read_block, read_table  # noqa: F401, read_block may be imported from here as well
+from .raw import as_array
+from .sstable import Cursor, read_table
 
 BFLOAT16 = 14
 DTYPES = {1: "<f4", 2: "<f8", 3: "<i4", 4: "u1", 5: "<i2", 6: "i1", 9: "<i8", 10: "?", BFLOAT16: "<u2", 19: "<f2"}
@@ -59,9 +58,8 @@ def read_tf_checkpoint(prefix, *, data_files=None, verify=False):
         )
     data_files = data_files or [Path(f"{prefix}.data-{i:05}-of-{n_shards:05}") for i in range(n_shards)]
     shards = [map_file(path) for path in data_files]
-    variables = [read_variable(key, value, index) for key, value in table.items()]
-    check_places(variables, [len(data) for data in shards], index)
-    return {variable.name: read_tensor(variable, shards, index, verify) for variable in variables}
+    table = {key.decode("utf-8", errors="replace"): value for key, value in table.items()}
+    return {name: read_variable(name, value, shards, index, verify) for name, value in table.items()}
 
 
 def map_file(path):
@@ -70,64 +68,28 @@ def map_file(path):
     return np.asarray(np.memmap(path, mode="r")) if path.stat().st_size else np.empty(0, np.uint8)
 
 
-@dataclass(frozen=True)
-class Variable:
-    """What the index says about a variable: its bytes are offset to offset + size of data file `shard`."""
-
-    name: str
-    dtype: int
-    shape: list
-    shard: int
-    offset: int
-    size: int
-    checksum: int
-
-
-def read_variable(key, value, index):
-    """The `Variable` of an entry of the table."""
-    name = key.decode("utf-8", errors="surrogateescape")  # not printable where it is not UTF-8
-    check_name(name, index)
-    what = f"variable {name!r:.100}"
-    entry = Message(value, index, what)
+def read_variable(name, value, shards, index, verify):
+    """The array of a variable, from its entry in the index and the bytes of the data files."""
+    what = f"{index}: variable {name!r:.100}"
+    entry = Message(value, index, f"variable {name!r:.100}")
     dims = [dim for shape in entry.messages(2) for dim in Message(shape, index, what).messages(2)]
     shape = [Message(dim, index, what).number(1) for dim in dims]
-    check_shape(shape, f"{index}: {what}")
-    dtype, shard, offset, size, checksum = (entry.number(field) for field in (1, 3, 4, 5, 6))
+    dtype, shard, begin, size, checksum = (entry.number(field) for field in (1, 3, 4, 5, 6))
     if entry.messages(7):
-        raise CheckpointError(f"{index}: {what} is stored in slices, which is not supported")
+        raise CheckpointError(f"{what} is stored in slices, which is not supported")
     if dtype not in DTYPES:
-        raise CheckpointError(
-            f"{index}: {what} is of type {dtype}, expected one of {[*DTYPES]} (types.proto, DataType)"
-        )
+        raise CheckpointError(f"{what} is of type {dtype}, expected one of {[*DTYPES]} (types.proto, DataType)")
     if math.prod(shape) * np.dtype(DTYPES[dtype]).itemsize != size:
-        raise CheckpointError(f"{index}: {what} of type {dtype} and shape {shape!s:.100} cannot have {size} bytes")
-    return Variable(name, dtype, shape, shard, offset, size, checksum)
-
-
-def check_places(variables, sizes, index):
-    """Raise CheckpointError unless all variables lie within data files of these sizes, and none overlap."""
-    position = (0, 0)  # shard and offset
-    for variable in sorted(variables, key=lambda variable: (variable.shard, variable.offset, variable.size)):
-        what, end = f"{index}: variable {variable.name!r:.100}", variable.offset + variable.size
-        if variable.shard >= len(sizes) or end > sizes[variable.shard]:
-            raise CheckpointError(
-                f"{what} lies at bytes {variable.offset} to {end} of data file {variable.shard}, but the data files "
-                f"have {sizes!s:.100} bytes: cut off; get them again"
-            )
-        if (variable.shard, variable.offset) < position:
-            raise CheckpointError(f"{what} shares bytes of data file {variable.shard} with another; get it again")
-        position = variable.shard, end
-
-
-def read_tensor(variable, shards, index, verify):
-    """The array of a variable."""
-    data = shards[variable.shard][variable.offset : variable.offset + variable.size]
-    if verify and masked_crc32c(data) != variable.checksum:
+        raise CheckpointError(f"{what} of type {dtype} and shape {shape!s:.100} cannot have {size} bytes")
+    if shard >= len(shards) or begin + size > len(shards[shard]):
         raise CheckpointError(
-            f"{index}: variable {variable.name!r:.100} does not have its checksum: data file {variable.shard} is "
-            "damaged; get it again"
+            f"{what} lies at bytes {begin} to {begin + size} of data file {shard}, but the data files have "
+            f"{[len(shard) for shard in shards]!s:.100} bytes: cut off; get them again"
         )
-    return as_array(data, DTYPES[variable.dtype], variable.shape, is_bfloat16=variable.dtype == BFLOAT16)
+    data = shards[shard][begin : begin + size]
+    if verify and masked_crc32c(data) != checksum:
+        raise CheckpointError(f"{what} does not have its checksum: data file {shard} is damaged; get it again")
+    return as_array(data, DTYPES[dtype], shape, what, is_bfloat16=dtype == BFLOAT16)
 
 
 class Message:

@@ -1,5 +1,4 @@
 import copy
-import json
 import pickle
 import random
 
@@ -8,9 +7,8 @@ import tokenizers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpt2np import CheckpointError, StreamDecoder, Tokenizer
-from gpt2np.files.loading import files_of, find_folder
-from gpt2np.files.vocabulary import check_merges, read_merges, read_vocabulary
+from gpt2np import StreamDecoder, Tokenizer
+from gpt2np.files.loading import find_folder
 from gpt2np.tokenizer import byte_symbols, fully_merged, merge_steps
 
 TEXTS = [
@@ -40,7 +38,8 @@ def both(request, gpt2_vocabulary_files, tmp_path_factory):
     """(ours, the tokenizers library's) for GPT-2's vocabulary and for the bundled one."""
     files = gpt2_vocabulary_files
     if request.param == "tiny":
-        files = files_of(find_folder("tiny-target", None))[1]
+        folder = find_folder("tiny-target", None)
+        files = folder / "vocab.json", folder / "merges.txt"
     merges = tmp_path_factory.mktemp(request.param) / "merges.txt"
     merges.write_text(files[1].read_text(encoding="utf-8").rstrip("\n"), encoding="utf-8")
     oracle = tokenizers.ByteLevelBPETokenizer(str(files[0]), str(merges), add_prefix_space=False)
@@ -66,7 +65,7 @@ def test_equals_the_tokenizers_library(both, text):
 def test_equals_the_tokenizers_library_on_any_text(both):
     ours, oracle = both
 
-    @settings(max_examples=500, deadline=None, derandomize=True)
+    @settings(max_examples=100, deadline=None, derandomize=True)
     @given(st.text(st.one_of(characters, st.sampled_from(" \n\t'seT0a\u00a0\u3000é")), max_size=60))
     def check(text):
         assert ours.encode(text) == oracle.encode(text).ids
@@ -75,7 +74,7 @@ def test_equals_the_tokenizers_library_on_any_text(both):
     check()
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=100, deadline=None, derandomize=True)
 @given(tokens=st.lists(st.integers(-3, 50300), max_size=30))
 def test_any_tokens_decode_and_the_stream_gives_the_same(gpt2_tokenizer, tokens):
     text = gpt2_tokenizer.decode(tokens)
@@ -124,154 +123,83 @@ def test_a_lone_surrogate_is_a_replacement_character(gpt2_tokenizer):
     assert gpt2_tokenizer.encode("\ud83d\ude00") == gpt2_tokenizer.encode("😀")
 
 
-@pytest.fixture
-def small_files(tmp_path):
-    """A vocabulary of the bytes and one merge, to be damaged."""
-    vocabulary = {symbol: i for i, symbol in enumerate([*byte_symbols().values(), "ab"])}
-    (tmp_path / "vocab.json").write_text(json.dumps(vocabulary), encoding="utf-8")
-    (tmp_path / "merges.txt").write_text("#version: 0.2\na b\n", encoding="utf-8")
-    return tmp_path / "vocab.json", tmp_path / "merges.txt"
+# ------------------------------------------------------------------------------------------------ what is no vocabulary
 
 
-@pytest.mark.parametrize("merges", ["#version: 0.2\na b\n", "#version: 0.2\na b", "a b", "#version: 0.2\r\na b\r\n"])
-def test_the_last_merge_counts(small_files, merges):
-    small_files[1].write_bytes(merges.encode())
-    assert Tokenizer.from_files(*small_files).encode("ab") == [256]
-
-
-def test_a_merge_of_number_signs_is_not_a_comment(small_files):
-    vocabulary = json.loads(small_files[0].read_text(encoding="utf-8")) | {"##": 257}
-    small_files[0].write_text(json.dumps(vocabulary), encoding="utf-8")
-    small_files[1].write_text("#version: 0.2\n# #\na b\n", encoding="utf-8")
-    assert Tokenizer.from_files(*small_files).encode("##ab") == [257, 256]
+BYTES = {symbol: i for i, symbol in enumerate(byte_symbols().values())}
 
 
 @pytest.mark.parametrize(
     ("vocabulary", "merges", "message"),
     [
-        ("{", None, "vocab.json is not JSON"),
-        ("[1]", None, "vocab.json is not a JSON object"),
-        ('{"a": "1"}', None, "not a JSON object from token strings"),
-        ('{"a": 0}', None, "no token for 255 of the 256 bytes"),
-        (None, "a b\na b c\n", "merges.txt, line 2: expected two symbols, got 'a b c'"),
-        (None, "b a\n", "gives 'ba', and one of the three is not in the vocabulary"),
-        (lambda v: v | {"ab": 300}, None, "ids are not 0 .. 256"),
-        (lambda v: v | {"ab": 5}, None, "ids are not 0 .. 256"),
-        (lambda v: v | {"世": 257}, None, "'世' has characters that represent no byte"),
+        ({**BYTES, "ab": 300}, [("a", "b")], r"the vocabulary has 257 tokens, but their ids are not 0 \.\. 256"),
+        ({**BYTES, "ab": 5}, [("a", "b")], "but their ids are not"),
+        ({**BYTES, "ab": True}, [("a", "b")], "but their ids are not"),
+        ({"a": 0}, [], "the vocabulary lacks '!', which is a byte or made by a merge"),
+        (BYTES, [("a", "b")], "the vocabulary lacks 'ab'"),
+        ({**BYTES, "ab": 256}, [], "no merge makes 'ab' and 0 more tokens of the vocabulary: the merges are cut off"),
+        ({**BYTES, "世": 256}, [], "no merge makes '世'"),
+        ({**BYTES, "": 256}, [], "no merge makes ''"),
+        ({**BYTES, "ab": 256}, [("a", "b"), ("a", "b")], "a merge appears twice"),
+        ({**BYTES, "ab": 256}, [("a", "b", "c")], "the merge 'a b c' is not of two symbols"),
+        ({**BYTES, "ab": 256, "abc": 257}, [("ab", "c"), ("a", "b")], "'ab c' .* the merges are not in their order"),
     ],
 )
-def test_a_damaged_file_is_named(small_files, vocabulary, merges, message):
-    if callable(vocabulary):
-        vocabulary = json.dumps(vocabulary(json.loads(small_files[0].read_text(encoding="utf-8"))))
-    for path, text in zip(small_files, (vocabulary, merges)):
-        if text is not None:
-            path.write_text(text, encoding="utf-8", newline="\n")
-    with pytest.raises(CheckpointError, match=message):
-        Tokenizer.from_files(*small_files)
+def test_a_vocabulary_that_is_not_that_of_the_merges_is_refused(vocabulary, merges, message):
+    with pytest.raises(ValueError, match=message):
+        Tokenizer(vocabulary, merges)
 
 
-# ------------------------------------------------------------------------------------------------ damaged merges
-
-
-@pytest.mark.parametrize("name", ["gpt2", "tiny-target", "tiny-draft"])
-def test_a_truncated_list_of_merges_is_refused(name, gpt2_vocabulary_files, tmp_path):
-    files = gpt2_vocabulary_files if name == "gpt2" else files_of(find_folder(name, None))[1]
-    whole = files[1].read_bytes()
-    vocabulary, rng = read_vocabulary(files[0]), random.Random(0)
-    check_merges(read_merges(files[1]), vocabulary, "whole")
-    lines = [i + 1 for i, byte in enumerate(whole) if byte == ord("\n")]
-    ends = [0, lines[0], *rng.sample(range(len(whole) - 1), 5), *rng.sample(lines[:-1], 5)]
-    for end in ends:
-        (tmp_path / "merges.txt").write_bytes(whole[:end])
-        with pytest.raises(CheckpointError, match=r"merges\.txt.*; (get the file again|use the files of one)"):
-            check_merges(read_merges(tmp_path / "merges.txt"), vocabulary, tmp_path / "merges.txt")
-
-
-@pytest.mark.parametrize(
-    ("merges", "message"),
-    [
-        ("", r"merges\.txt has no merges"),
-        ("#version: 0.2\n", r"merges\.txt has no merges"),
-        ("a b\nc d\na b\n", r"merges\.txt: the merge a b appears twice"),
-        ("c d\n", r"merges\.txt has no merge for 'ab' and 0 more tokens of the vocabulary: it is cut off"),
-        ("ab \u4e16\n", r"merges\.txt: the merge 'ab' '\u4e16' gives .* not in the vocabulary"),
-        ("x" * 5_000_000, r"merges\.txt, line 1: expected two symbols, got 'xxx"),
-    ],
-)
-def test_merges_that_do_not_make_the_vocabulary_are_refused(small_files, merges, message):
-    vocabulary = json.loads(small_files[0].read_text(encoding="utf-8")) | {"cd": 257}
-    if merges == "c d\n":
-        vocabulary = {**vocabulary, "cd": 256, "ab": 257}
-    small_files[0].write_text(json.dumps(vocabulary), encoding="utf-8")
-    small_files[1].write_text(merges, encoding="utf-8")
-    with pytest.raises(CheckpointError, match=message) as error:
-        Tokenizer.from_files(*small_files)
-    assert len(str(error.value)) <= 500
-
-
-@pytest.mark.parametrize("order", [sorted, lambda merges: merges[::-1]])
-def test_merges_in_another_order_are_refused(order):
-    vocabulary_file, merges_file = files_of(find_folder("tiny-target", None))[1]
-    vocabulary, merges = read_vocabulary(vocabulary_file), read_merges(merges_file)
-    by_lists = Tokenizer(vocabulary, [list(pair) for pair in merges])
-    assert by_lists.encode(TEXTS[3]) == Tokenizer(vocabulary, merges).encode(TEXTS[3])
-    with pytest.raises(
-        CheckpointError, match=r"the merge .* comes before any that gives .*: the merges are not in their order"
-    ):
-        Tokenizer(vocabulary, order(merges))
-
-
-@pytest.mark.parametrize("text", ["[" * 100_000, '{"a": ' * 100_000, '{"a": 1, "a": 2}', "\ufeff{}"])
-def test_a_vocabulary_that_is_not_an_object_is_refused(small_files, text):
-    small_files[0].write_text(text, encoding="utf-8")
-    with pytest.raises(CheckpointError, match=r"vocab\.json is not JSON"):
-        Tokenizer.from_files(*small_files)
+def test_lists_are_merges_as_well():
+    """As tokenizer.json has them."""
+    assert Tokenizer({**BYTES, "ab": 256}, [["a", "b"]]).encode("ab") == [256]
 
 
 # ------------------------------------------------------------------------------------------------ long words
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
-@given(st.data())
-def test_the_fast_merge_is_the_last_of_the_steps(data):
+@pytest.mark.parametrize("seed", range(3))
+def test_the_fast_merge_is_the_last_of_the_steps(seed):
     """For any merges in any order, including those that no training would give."""
-    symbols, pairs = list("abc"), []
-    for _ in range(data.draw(st.integers(0, 12))):
-        pair = data.draw(st.tuples(st.sampled_from(symbols), st.sampled_from(symbols)))
-        if pair not in pairs:
-            pairs.append(pair)
-            symbols.append("".join(pair))
-    ranks = {pair: rank for rank, pair in enumerate(data.draw(st.permutations(pairs)))}
-    word = data.draw(st.text("abc", max_size=25))
-    *_, last = merge_steps(word, ranks)
-    assert fully_merged(word, ranks) == last
+    rng = random.Random(seed)
+    for _ in range(200):
+        symbols, pairs = list("abc"), []
+        for _ in range(rng.randrange(12)):
+            pairs.append((rng.choice(symbols), rng.choice(symbols)))
+            symbols.append("".join(pairs[-1]))
+        rng.shuffle(pairs)
+        ranks = {pair: rank for rank, pair in enumerate(dict.fromkeys(pairs))}
+        word = "".join(rng.choices("abc", k=rng.randrange(25)))
+        *_, last = merge_steps(word, ranks)
+        assert fully_merged(word, ranks) == last
 
 
 def test_a_long_word_of_many_letters(gpt2_tokenizer):
-    """A hundred thousand letters: to scan all of them for each merge would take an hour."""
+    """Twenty thousand letters: to scan all of them for each merge would take minutes."""
     rng = random.Random(0)
-    word = "".join(rng.choice("abcdefghijklmnopqrstuvwxyz") for _ in range(100_000))
+    word = "".join(rng.choice("abcdefghijklmnopqrstuvwxyz") for _ in range(20_000))
     tokens = gpt2_tokenizer.encode(word)
-    assert gpt2_tokenizer.decode(tokens) == word and len(tokens) < 60_000
-    *_, last = merge_steps(word[:700], gpt2_tokenizer.ranks)
-    assert fully_merged(word[:700], gpt2_tokenizer.ranks) == last
+    assert gpt2_tokenizer.decode(tokens) == word and len(tokens) < 12_000
+    *_, last = merge_steps(word[:300], gpt2_tokenizer.ranks)
+    assert fully_merged(word[:300], gpt2_tokenizer.ranks) == last
 
 
-def test_long_pieces_are_not_cached(small_files):
-    tokenizer = Tokenizer.from_files(*small_files)
+def test_long_pieces_are_not_cached():
+    tokenizer = Tokenizer(BYTES, [])
     tokenizer.encode("a" * 31 + " " + "b" * 29)
     assert tokenizer._cached.cache_info().currsize == 1
 
 
-def test_a_tokenizer_can_be_pickled(gpt2_tokenizer):
-    gpt2_tokenizer.encode("warm")
-    for again in (pickle.loads(pickle.dumps(gpt2_tokenizer)), copy.deepcopy(gpt2_tokenizer)):
-        assert again.encode(TEXTS[3]) == gpt2_tokenizer.encode(TEXTS[3])
-        assert again.ranks == gpt2_tokenizer.ranks and again.vocabulary == gpt2_tokenizer.vocabulary
+def test_a_tokenizer_can_be_pickled():
+    tokenizer = Tokenizer({**BYTES, "ab": 256}, [("a", "b")])
+    assert tokenizer.encode("cab") == [BYTES["c"], 256]
+    for again in (pickle.loads(pickle.dumps(tokenizer)), copy.deepcopy(tokenizer)):
+        assert again.encode("cab") == [BYTES["c"], 256]
+        assert again.ranks == tokenizer.ranks and again.vocabulary == tokenizer.vocabulary
 
 
 def test_a_tokenizer_keeps_its_own_vocabulary():
-    vocabulary = {symbol: i for i, symbol in enumerate(byte_symbols().values())}
+    vocabulary = dict(BYTES)
     tokenizer = Tokenizer(vocabulary, [])
     wanted = tokenizer.encode("abc")
     vocabulary.clear()
@@ -279,14 +207,7 @@ def test_a_tokenizer_keeps_its_own_vocabulary():
 
 
 def test_without_an_end_of_text_its_letters_are_ordinary_text():
-    tokenizer = Tokenizer({symbol: i for i, symbol in enumerate(byte_symbols().values())}, [])
+    tokenizer = Tokenizer(BYTES, [])
     text = "a<|endoftext|>b"
-    assert (
-        tokenizer.encode(text, special=True) == tokenizer.encode(text)
-        and tokenizer.decode(tokenizer.encode(text)) == text
-    )
-
-
-def test_the_empty_symbol_is_refused():
-    with pytest.raises(CheckpointError, match="the token '' has characters that represent no byte"):
-        Tokenizer({**{symbol: i for i, symbol in enumerate(byte_symbols().values())}, "": 256}, [])
+    assert tokenizer.encode(text, special=True) == tokenizer.encode(text)
+    assert tokenizer.decode(tokenizer.encode(text)) == text

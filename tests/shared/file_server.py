@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gpt2np import CheckpointError
-from gpt2np.files import download, transfer
+from gpt2np.files import download
 from gpt2np.files.download import download_file
 
 BODY = np.random.default_rng(0).bytes(300_000)
@@ -40,6 +40,7 @@ class Server:
 
         self.http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.http.daemon_threads = True
+        self.http.handle_error = lambda *_: None  # a client that has gone
         threading.Thread(target=self.http.serve_forever, args=(0.01,), daemon=True).start()
         self.url = f"http://127.0.0.1:{self.http.server_port}"
 
@@ -99,7 +100,7 @@ def cut_after(n_bytes, etag='"v1"', reset=True):
         send(handler, body[:n_bytes], length=len(body), etag=etag)
         if reset:
             end_with_reset(handler)
-        time.sleep(0.1)
+        time.sleep(0.02)
         handler.close_connection = True
 
     return fault
@@ -147,7 +148,7 @@ def server(hurry):
 def hurry(monkeypatch, tmp_path):
     """Short waits, and no trace of the environment's own settings."""
     monkeypatch.setattr(download, "WAITS", (0.01, 0.01, 0.01))
-    monkeypatch.setattr(transfer, "TIMEOUT", (2, 0.5))
+    monkeypatch.setattr(download, "TIMEOUT", (2, 0.5))
     for name in ("GPT2NP_MODELS_URL", "HF_ENDPOINT", "HF_HUB_CACHE", "HF_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HF_HOME", str(tmp_path / "no cache"))

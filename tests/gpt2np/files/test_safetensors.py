@@ -69,19 +69,12 @@ GOOD = {"x": entry("F32", [2], 0, 8)}
 @pytest.mark.parametrize(
     ("header", "data", "n_header", "message"),
     [
-        (
-            GOOD,
-            bytes(8),
-            2**60,
-            "the first 8 bytes say that the header has 1152921504606846976 bytes, but the file has",
-        ),
-        (GOOD, bytes(8), 1000, "say that the header has 1000 bytes, but the file has"),
+        (GOOD, bytes(8), 1000, "the first 8 bytes say that the header has 1000 bytes, but the file has"),
         (GOOD, b"", None, "need 8 bytes of data, the file has 0"),
         (GOOD, bytes(9), None, "need 8 bytes of data, the file has 9"),
         (b"<!DOCTYPE html>", b"", None, "not JSON"),
         (b'{"x": \xff}', b"", None, "not JSON"),
         (b"[" * 100_000, b"", None, "not JSON"),
-        (b'{"x": 1, "x": 2}', b"", None, "a name appears twice"),
         (b"[]", b"", None, "not a JSON object"),
         ({"x": 1}, b"", None, "'x' must have exactly dtype, shape and data_offsets"),
         ({"x": {"dtype": "F32", "shape": [2]}}, b"", None, "'x' must have exactly dtype, shape and data_offsets"),
@@ -89,19 +82,15 @@ GOOD = {"x": entry("F32", [2], 0, 8)}
         ({"x": entry(["F32"], [2], 0, 8)}, bytes(8), None, "tensor 'x' is of type"),
         ({"x": entry("F32", [-2], 0, 8)}, bytes(8), None, "must be whole numbers"),
         ({"x": entry("F32", [2.0], 0, 8)}, bytes(8), None, "must be whole numbers"),
-        ({"x": entry("F32", [True, True], 0, 4)}, bytes(4), None, "must be whole numbers"),
         ({"x": entry("F32", 2, 0, 8)}, bytes(8), None, "must be whole numbers"),
         ({"x": {**GOOD["x"], "data_offsets": [0, 4, 8]}}, bytes(8), None, "must be whole numbers"),
         ({"x": entry("F32", [3], 0, 8)}, bytes(8), None, "needs 12 bytes, its offsets give 8"),
         ({"x": entry("F32", [2**60, 2**60], 0, 8)}, bytes(8), None, "its offsets give 8"),
-        ({"x": entry("F32", [1] * 9, 0, 4)}, bytes(4), None, "shape .*, 9 dimensions: expected at most 8"),
-        ({"x": entry("F32", [2**63], 0, 4)}, bytes(4), None, "tensor 'x' has the shape .* of a sensible size"),
-        ({"x": entry("F32", [2**62, 0], 0, 0)}, b"", None, "tensor 'x' has the shape .* of a sensible size"),
-        ({"x": entry("F32", [10**4000 - 1] * 700, 0, 4)}, bytes(4), None, "700 dimensions: expected at most 8"),
-        ({"x" * 1001: GOOD["x"]}, bytes(8), None, "a tensor has the name 'xxx.*, expected at most 1000 printable"),
-        ({"\x1b[2J": GOOD["x"]}, bytes(8), None, r"a tensor has the name '\\x1b\[2J'"),
-        ({"\ud800": GOOD["x"]}, bytes(8), None, r"a tensor has the name '\\ud800'"),
-        (b" " * 5_000_001, b"", None, "the header has 5000001 bytes, expected at most 5000000"),
+        ({"x": entry("F32", [2**63], 0, 4)}, bytes(4), None, "its offsets give 4"),
+        ({"x": entry("F32", [2**62, 0, 2**62], 0, 0)}, b"", None, "tensor 'x' has the impossible shape"),
+        ({"x": entry("F32", [1] * 100, 0, 4)}, bytes(4), None, "tensor 'x' has the impossible shape"),
+        ({"\x1b[2J" * 100: entry("F32", [3], 0, 8)}, bytes(8), None, r"tensor '\\x1b\[2J"),
+        ({"\ud800": entry("F32", [3], 0, 8)}, bytes(8), None, r"tensor '\\ud800'"),
         ({"x": entry("F32", [2], 8, 0)}, bytes(8), None, "its offsets give -8"),
         ({"x": entry("F32", [2], 4, 12)}, bytes(12), None, "begins at byte 4 of the data, expected 0"),
         ({**GOOD, "y": entry("F32", [2], 4, 12)}, bytes(12), None, "'y' begins at byte 4 of the data, expected 8"),
@@ -121,10 +110,3 @@ def test_a_truncated_file_is_refused(tmp_path, n_bytes):
     (tmp_path / "file").write_bytes(whole[:n_bytes])
     with pytest.raises(CheckpointError, match=re.escape(str(tmp_path / "file"))):
         read_safetensors(tmp_path / "file")
-
-
-def test_the_longest_name_and_the_most_dimensions_that_are_read(tmp_path):
-    """One more of either is refused above."""
-    header = {"x" * 1000: entry("F32", [1] * 8, 0, 4), "empty": entry("I8", [0, 2**58], 4, 4)}
-    read = read_safetensors(write(tmp_path / "file", header, bytes(4)))
-    assert read["x" * 1000].shape == (1,) * 8 and read["empty"].shape == (0, 2**58)

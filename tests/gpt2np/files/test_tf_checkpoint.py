@@ -5,11 +5,9 @@ import sys
 
 import numpy as np
 import pytest
-import safetensors.numpy
 from helpers import ROOT
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from write_tf import block, entry, field, varint, with_block, with_index, write_index
+from mutants import damaged, source
+from write_tf import block, entry, field, varint, with_block, write_index
 
 from gpt2np import CheckpointError
 from gpt2np.files.crc32c import POLYNOMIAL, crc32c, masked_crc32c
@@ -69,37 +67,6 @@ def test_tensors_are_views_of_the_file():
         wte[0] = 1
 
 
-def test_names_that_are_not_openais_stay():
-    tensors = {
-        "model/wte": np.zeros((3, 2)),
-        "global_step": np.array(1),
-        "model/h1/ln_1/g": np.zeros(2),
-        "model/h0/x/y": 0,
-    }
-    tensors = {name: np.asarray(tensor) for name, tensor in tensors.items()}
-    assert [*openai_names(tensors)] == ["wte.weight", "global_step", "h.1.ln_1.weight", "model/h0/x/y"]
-
-
-@pytest.mark.parametrize("name", ["model/Adam/wte", "model/x/wte", "Adam/model/wte", "wte", "Adam/h0/ln_1/g", "x/w"])
-def test_the_path_of_another_wte_stays(name):
-    tensors = {"model/wte": np.zeros((3, 2)), name: np.ones((3, 2))}
-    assert [*openai_names(tensors)] == ["wte.weight", name]
-
-
-@pytest.mark.parametrize(
-    ("shape", "kept"), [((1, 2, 8), (2, 8)), ((2, 2, 8), (2, 2, 8)), ((1, 8), (1, 8)), ((2, 8),) * 2]
-)
-def test_only_a_first_dimension_of_one_is_taken_away(shape, kept):
-    tensors = openai_names({"model/h0/mlp/c_fc/w": np.zeros(shape), "model/h0/ln_1/g": np.zeros((1, 2, 8))})
-    assert [tensor.shape for tensor in tensors.values()] == [kept, (1, 2, 8)]
-
-
-def test_one_parameter_under_two_names_is_refused():
-    tensors = {"model/h0/ln_1/g": np.zeros(2), "h.0.ln_1.weight": np.ones(2)}
-    with pytest.raises(CheckpointError, match=r"c has both model/h0/ln_1/g and h\.0\.ln_1\.weight, one parameter"):
-        openai_names(tensors, "c")
-
-
 # ------------------------------------------------------------------------------------------------ checksums
 
 
@@ -147,13 +114,8 @@ def test_a_checkpoint_made_by_hand(checkpoint):
         ([HEADER, (b"x", entry(dtype=7))], "variable 'x' is of type 7, expected one of"),
         ([HEADER, (b"x", entry(shape=(3,)))], r"variable 'x' of type 1 and shape \[3\] cannot have 8 bytes"),
         ([HEADER, (b"x", entry(shape=(2**40, 2**40)))], "cannot have 8 bytes"),
-        ([HEADER, (b"x", entry(shape=(2**62, 0), size=0))], "variable 'x' has the shape .* of a sensible size"),
-        ([HEADER, (b"x", entry(shape=(2,) * 80_000))], "80000 dimensions: expected at most 8"),
-        ([HEADER, (b"x", entry()), (b"y", entry(offset=4, size=4, shape=(1,)))], "variable 'y' shares bytes of data"),
-        ([HEADER, (b"x" * 1001, entry())], "the key b'xxx.* is too long, or appears twice"),
-        ([HEADER, (b"x", entry()), (b"x", entry())], "the key b'x' is too long, or appears twice"),
-        ([HEADER, (b"x\x1b[2J", entry())], r"a tensor has the name 'x\\x1b\[2J'"),
-        ([HEADER, (b"\xff", entry())], r"a tensor has the name '\\udcff'"),
+        ([HEADER, (b"x\x1b[2J", entry(dtype=7))], r"variable 'x\\x1b\[2J' is of type 7"),
+        ([HEADER, (b"x", entry(shape=(2**62, 0, 2**62), size=0))], "variable 'x' has the impossible shape"),
         (
             [HEADER, (b"x", entry(offset=4))],
             "variable 'x' lies at bytes 4 to 12 of data file 0, but the data files have",
@@ -170,7 +132,6 @@ def test_a_checkpoint_made_by_hand(checkpoint):
         ([(b"", field(1, 1) + field(2, 1)), (b"x", entry())], "the data are big-endian"),
         ([(b"", field(1, 2**40)), (b"x", entry())], "the header says 1099511627776 data files for 1 variables"),
         ([(b"x", entry())], "the header says 0 data files"),
-        ([HEADER, (b"x", entry()), (b"a", entry())], "the key b'a' is out of order"),
     ],
 )
 def test_a_malformed_entry_is_named(checkpoint, entries, message):
@@ -206,15 +167,6 @@ def test_a_block_without_its_checksum_is_refused(checkpoint, at):
         read_tf_checkpoint(checkpoint)
 
 
-@pytest.mark.parametrize("content", [b"", b"\0\0\0", struct.pack("<I", 1), b"entries." + struct.pack("<I", 3)])
-def test_a_block_without_room_for_its_restarts_is_refused(checkpoint, content):
-    """Otherwise it would be read as one without entries."""
-    data = content + b"\0"
-    checkpoint.with_suffix(".index").write_bytes(with_block(data + struct.pack("<I", masked_crc32c(data))))
-    with pytest.raises(CheckpointError, match=rf"c\.index: the block at byte 0 has {len(content)} bytes, too few for"):
-        read_table(checkpoint.with_suffix(".index"))
-
-
 def test_compression_is_refused(checkpoint):
     write_index(checkpoint.with_suffix(".index"), [HEADER], compression=1)
     with pytest.raises(CheckpointError, match="the block at byte 0 is compressed with snappy"):
@@ -227,30 +179,6 @@ def test_a_block_beyond_the_end_is_refused(tmp_path):
     (tmp_path / "beyond.index").write_bytes(whole)
     with pytest.raises(CheckpointError, match=r"a block at bytes 900 to 950 lies beyond the end"):
         read_table(tmp_path / "beyond.index")
-
-
-@pytest.mark.parametrize(("n_blocks", "message"), [(2, "begins before the end of another"), (1001, "1001 blocks")])
-def test_a_block_is_read_once(checkpoint, n_blocks, message):
-    """Many entries of the index of blocks, all of which name the one block of data."""
-    data = block([HEADER, (b"x", entry())])
-    places = block([(b"%05d" % i, varint(0) + varint(len(data) - 5)) for i in range(n_blocks)])
-    checkpoint.with_suffix(".index").write_bytes(with_index(data, places))
-    with pytest.raises(CheckpointError, match=message):
-        read_tf_checkpoint(checkpoint)
-
-
-def test_keys_that_share_a_prefix_cost_no_more_than_the_limit(checkpoint):
-    """Entries of five bytes, each of which expands to a key of nearly a thousand."""
-    content = varint(0) + varint(990) + varint(0) + b"k" * 990
-    for i in range(2**14):
-        content += varint(990) + varint(2) + varint(0) + i.to_bytes(2, "big")
-    content += struct.pack("<II", 0, 1) + b"\0"
-    data = content + struct.pack("<I", masked_crc32c(content))
-    checkpoint.with_suffix(".index").write_bytes(with_block(data))
-    assert len(read_table(checkpoint.with_suffix(".index"))) == 2**14 + 1
-    checkpoint.with_suffix(".index").write_bytes(with_block(data).rjust(1_000_001, b"\0"))
-    with pytest.raises(CheckpointError, match="has 1000001 bytes, expected 48 to 1000000"):
-        read_table(checkpoint.with_suffix(".index"))
 
 
 def test_a_key_that_shares_more_than_there_is_is_refused(checkpoint):
@@ -284,70 +212,15 @@ def test_a_truncated_index_is_refused(tmp_path, n_bytes):
         read_table(path)
 
 
-def damaged(whole, where):
-    """Bytes of `whole` with a few changed, removed or repeated, as the test draws them."""
-    data = bytearray(whole)
-    for _ in range(where.draw(st.integers(1, 4))):
-        at = where.draw(st.integers(0, len(data) - 1))
-        match where.draw(st.sampled_from(["change", "flip", "cut", "drop", "repeat", "big"])):
-            case "change":
-                data[at] = where.draw(st.integers(0, 255))
-            case "flip":
-                data[at] ^= 1 << where.draw(st.integers(0, 7))
-            case "cut":
-                del data[at:]
-            case "drop":
-                del data[at : at + where.draw(st.integers(1, 9))]
-            case "repeat":
-                data[at:at] = data[at : at + 9]
-            case "big":
-                data[at : at + 8] = b"\xff" * 8
-        if not data:
-            break
-    return bytes(data)
-
-
-@settings(max_examples=400, deadline=None, derandomize=True)
-@given(where=st.data())
-def test_a_damaged_checkpoint_is_refused_or_read_correctly(where, tmp_path_factory):
-    """Damage anywhere in the index: CheckpointError, or the right variables if only unused bytes were hit."""
-    folder = tmp_path_factory.getbasetemp()
-    good = read_tf_checkpoint(MODEL)
-    (folder / "f.index").write_bytes(damaged(MODEL.with_name("model.ckpt.index").read_bytes(), where))
-    try:
-        read = read_tf_checkpoint(folder / "f", data_files=[MODEL.with_name("model.ckpt.data-00000-of-00001")])
-    except CheckpointError as error:
-        assert "f.index" in str(error)
-    else:
-        assert read.keys() == good.keys() and all(np.array_equal(read[name], good[name]) for name in good)
-
-
-@settings(max_examples=400, deadline=None, derandomize=True)
-@given(where=st.data())
-def test_damaged_entries_with_valid_checksums_are_refused_or_stay_in_bounds(where, tmp_path_factory):
-    """The same with valid checksums, as an attacker would make them: CheckpointError, or views of the data files."""
-    folder = tmp_path_factory.getbasetemp()
-    values = [HEADER, (b"x", entry()), (b"y", entry(shape=(1, 2), offset=0))]
-    values = [(key, damaged(value, where) if value else value) for key, value in values]
-    write_index(folder / "g.index", values)
-    (folder / "g.data-00000-of-00001").write_bytes(bytes(8))
-    try:
-        read = read_tf_checkpoint(folder / "g")
-    except CheckpointError as error:
-        assert "g.index" in str(error) or "g.data-" in str(error)
-    else:
-        assert all(array.nbytes <= 16 for array in read.values())
-
-
-@settings(max_examples=400, deadline=None, derandomize=True)
-@given(where=st.data())
-def test_a_damaged_safetensors_file_is_refused_or_stays_in_bounds(where, tmp_path_factory):
-    path = tmp_path_factory.getbasetemp() / "damaged.safetensors"
-    whole = safetensors.numpy.save({"a": np.arange(6, dtype=np.float32).reshape(2, 3), "b": np.ones(3, np.float16)})
-    path.write_bytes(damaged(whole, where))
-    try:
-        read = read_safetensors(path)
-    except CheckpointError as error:
-        assert "damaged.safetensors" in str(error)
-    else:
-        assert sum(array.nbytes for array in read.values()) <= 2 * path.stat().st_size
+@pytest.mark.parametrize("n", [40, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_a_damaged_index_is_refused_or_read_correctly(tmp_path, n):
+    """Damage anywhere in it: CheckpointError, or the right variables if only unused bytes were hit."""
+    good, whole = read_tf_checkpoint(MODEL), MODEL.with_name("model.ckpt.index").read_bytes()
+    for seed in range(n):
+        (tmp_path / "f.index").write_bytes(damaged(whole, source(seed)))
+        try:
+            read = read_tf_checkpoint(tmp_path / "f", data_files=[MODEL.with_name("model.ckpt.data-00000-of-00001")])
+        except CheckpointError as error:
+            assert "f.index" in str(error)
+        else:
+            assert read.keys() == good.keys() and all(np.array_equal(read[name], good[name]) for name in good)

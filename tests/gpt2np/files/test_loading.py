@@ -1,0 +1,424 @@
+"""Whole models by name: from a folder, and over a server on the loopback address, with faults, kills and company."""
+
+import base64
+import hashlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import safetensors.numpy
+from download_faults import a_fault, pick
+from file_server import serve, with_headers
+from helpers import ROOT, random_tensors
+from model_server import SHAPE, documented, write_model
+from systems import hears_ctrl_c, needs_ctrl_c, needs_links, needs_proc
+
+import gpt2np
+from gpt2np import CheckpointError, DownloadError, HParams
+from gpt2np.files.loading import find_folder
+from gpt2np.files.model_files import SOURCES
+from gpt2np.files.params import openai_names
+from gpt2np.files.safetensors import read_safetensors
+from gpt2np.files.tf_checkpoint import read_tf_checkpoint
+
+TOKENS = [1, 2, 3, 4, 5]
+
+
+@pytest.fixture(params=["hub", "openai"])
+def source(request):
+    return request.param
+
+
+@pytest.fixture
+def folder(small_model, tmp_path, source):
+    """A small random GPT-2 in one of the two layouts."""
+    (tmp_path / "model").mkdir()
+    for name in SOURCES[source]:
+        (tmp_path / "model" / name).write_bytes(small_model[name])
+    return tmp_path / "model"
+
+
+# ------------------------------------------------------------------------------------------------ folders and names
+
+
+def test_a_folder_is_loaded(folder, tmp_path):
+    model, tokenizer = gpt2np.load(folder)
+    assert model.hparams == SHAPE and tokenizer.decode(tokenizer.encode("Once upon a time")) == "Once upon a time"
+    np.testing.assert_array_equal(model.params["wpe"], random_tensors(SHAPE)["wpe.weight"])
+    (tmp_path / "models").mkdir()
+    folder.rename(tmp_path / "models" / "124M")
+    again, _ = gpt2np.load("124M", tmp_path / "models")
+    assert again(TOKENS).tobytes() == model(TOKENS).tobytes()
+
+
+def test_a_model_does_not_depend_on_its_file(folder):
+    """Writing to the file later changes no model; reading from a truncated mapped file would end the process."""
+    weights = max(folder.iterdir(), key=lambda path: path.stat().st_size * path.name.startswith("model"))
+    model, _ = gpt2np.load(folder)
+    before = model(TOKENS).copy()
+    with weights.open("r+b") as file:
+        file.write(bytes(weights.stat().st_size))
+    model.reset()
+    np.testing.assert_array_equal(model(TOKENS), before)
+    weights.write_bytes(b"")
+    model.reset()
+    np.testing.assert_array_equal(model(TOKENS), before)
+
+
+@pytest.mark.parametrize("source", ["hub"], indirect=True)
+def test_a_model_may_have_more_tokens_than_its_vocabulary_but_not_fewer(folder):
+    """As one whose embeddings were padded to a round number of rows."""
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"vocab_size": 2064}))
+    safetensors.numpy.save_file(random_tensors(replace(SHAPE, n_vocab=2064)), folder / "model.safetensors")
+    model, tokenizer = gpt2np.load(folder)
+    assert model.n_vocab == 2064 and tokenizer.n_vocab == 2048 and model(TOKENS).shape == (1, 2064)
+    (folder / "config.json").write_text(json.dumps(config | {"vocab_size": 2000}))
+    with pytest.raises(CheckpointError, match="the vocabulary has 2048 tokens, but the model has 2000"):
+        gpt2np.load(folder)
+
+
+@pytest.mark.parametrize("source", ["hub"], indirect=True)
+def test_a_folder_of_that_name_is_used(folder, monkeypatch):
+    monkeypatch.chdir(folder.parent)
+    folder.rename("gpt2")
+    assert gpt2np.load("gpt2")[0].hparams == SHAPE
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("125M", "expected tiny-target, tiny-draft, 124M"),
+        ("gpt2", 'write "124M"'),
+        ("gpt2-medium", 'write "355M"'),
+        ("openai-community/gpt2-xl", 'write "1558M"'),
+        ("GPT2-Large", 'write "774M"'),
+        ("124m", 'write "124M"'),
+        (124, 'write "124M"'),
+        ("distilgpt2", r"or a folder with config\.json, vocab\.json, .* of a GPT-2 \(the Hugging Face hub has those"),
+        *[(name, "expected tiny-target, .* or a folder with") for name in ("", None, ["124M"], b"124M", "x" * 9999)],
+        ("\0", "expected tiny-target, .* or a folder with"),
+    ],
+)
+def test_an_unknown_name_is_answered_with_what_to_write(tmp_path, name, remedy):
+    with pytest.raises(ValueError, match=f"unknown model .*: .*{remedy}") as caught:
+        gpt2np.load(name, tmp_path)
+    assert len(str(caught.value)) < 400 and list(tmp_path.iterdir()) == []
+
+
+def test_an_unknown_source(tmp_path):
+    with pytest.raises(ValueError, match="unknown source 'hg': expected hub or openai"):
+        gpt2np.load("124M", tmp_path, source="hg")
+
+
+@needs_links
+@needs_proc
+@pytest.mark.parametrize("source", ["hub"], indirect=True)
+@pytest.mark.parametrize("name", ["config.json", "merges.txt", "model.safetensors"])
+def test_a_file_that_cannot_be_read(folder, name):
+    (folder / name).unlink()
+    (folder / name).symlink_to("/proc/self/mem")  # a file, but it cannot be read from its beginning
+    with pytest.raises(CheckpointError, match=f"{name}|cannot be read"):
+        gpt2np.load(folder)
+
+
+# ------------------------------------------------------------------------------------------------ from a server
+
+
+def test_a_size_is_downloaded_once(model_server, tmp_path, source):
+    """OpenAI's bucket serves Content-MD5, and an ETag that is no hash."""
+    for name in SOURCES[source]:
+        md5 = base64.b64encode(hashlib.md5(model_server.files[f"/124M/{name}"]).digest()).decode()
+        model_server.faults[f"/124M/{name}"] = [with_headers(etag='"0x8D7B5F5AA5B2B2B"', Content_MD5=md5)]
+    model, _ = gpt2np.load("124M", tmp_path, source)
+    np.testing.assert_array_equal(model.params["wpe"], random_tensors(SHAPE)["wpe.weight"])
+    assert visible(tmp_path / "124M") == sorted(SOURCES[source])
+    gpt2np.load("124M", tmp_path)  # what is there is used, whatever the source
+    assert len(model_server.requests) == len(SOURCES[source])
+    (tmp_path / "124M" / list(SOURCES[source])[2]).unlink()
+    gpt2np.load("124M", tmp_path, source)
+    assert [path for path, _ in model_server.requests[len(SOURCES[source]) :]] == [f"/124M/{list(SOURCES[source])[2]}"]
+
+
+def visible(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "message"),
+    [
+        ("config.json", b"<html>", r"124M/config\.json: config\.json\.part is not JSON.*; try again"),
+        ("config.json", b'{"vocab_size": 3}', "expected whole numbers"),
+        ("vocab.json", b'{"error": 404}', r"vocab\.json\.part has no token for some of the 256 bytes"),
+        ("merges.txt", b"<html>log in</html>", r"merges\.txt\.part: the merge .* is not of two symbols"),
+        ("model.safetensors", b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "not a safetensors file"),
+    ],
+)
+def test_a_file_of_another_kind_is_not_put_in_place(model_server, tmp_path, name, body, message):
+    model_server.files[f"/124M/{name}"] = body
+    with pytest.raises(DownloadError, match=message):
+        gpt2np.load("124M", tmp_path)
+    assert not [path for path in visible(tmp_path / "124M") if path.startswith(name)]
+
+
+def test_a_tensor_damaged_on_the_way_is_detected_by_its_checksum(model_server, tmp_path):
+    name = "model.ckpt.data-00000-of-00001"
+    whole = model_server.files[f"/124M/{name}"]
+    model_server.files[f"/124M/{name}"] = whole[:4000] + bytes([whole[4000] ^ 1]) + whole[4001:]
+    with pytest.raises(DownloadError, match="does not have its checksum"):
+        gpt2np.load("124M", tmp_path, source="openai")
+    model_server.files[f"/124M/{name}"] = whole
+    gpt2np.load("124M", tmp_path, source="openai")
+
+
+@pytest.mark.parametrize("name", ["config.json", "merges.txt", "model.safetensors"])
+def test_a_wrong_file_in_a_whole_folder_is_named_with_the_remedy(model_server, tmp_path, name):
+    gpt2np.load("124M", tmp_path)
+    path = tmp_path / "124M" / name
+    path.write_bytes(path.read_bytes()[:-500] if name == "merges.txt" else b"{}")
+    remedy = re.escape(f"; delete that file, or all of {tmp_path / '124M'}, and it is downloaded again")
+    with pytest.raises(CheckpointError, match=f"{name}.*{remedy}$"):
+        gpt2np.load("124M", tmp_path)
+    path.unlink()
+    gpt2np.load("124M", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("nonsense", r"nonsense/124M/config\.json: the request failed"),
+        ("http://127.0.0.1:9", r"http://127\.0\.0\.1:9/124M/config\.json: the connection failed \(.*\); try again"),
+        ("http://127.0.0.1:9/" + "long/" * 6_000, r"^http://127\.0\.0\.1:9/.*python main\.py needs no download$"),
+        *[
+            (f"{scheme}me:sec@secret@127.0.0.1:9", r"127\.0\.0\.1:9/124M/config\.json: the ")
+            for scheme in ("http://", "", "ftp://", "//")
+        ],
+    ],
+)
+def test_an_address_where_nothing_is(tmp_path, monkeypatch, hurry, address, message):
+    """And its password is not printed."""
+    monkeypatch.setenv("GPT2NP_MODELS_URL", address)
+    with pytest.raises(DownloadError, match=message) as caught:
+        gpt2np.load("124M", tmp_path)
+    assert "sec" not in str(caught.value) and len(str(caught.value)) <= 500
+    assert visible(tmp_path / "124M") in ([], [".lock"])
+
+
+# ------------------------------------------------------------------------------------------------ processes
+
+
+def loading(folder, url, **options):
+    code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); import gpt2np; gpt2np.load('355M', sys.argv[1])"
+    environment = {**os.environ, "GPT2NP_MODELS_URL": url, "HF_HOME": "/nowhere"}
+    command = [sys.executable, "-c", code, str(folder)]
+    return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True, **options)
+
+
+def test_the_documented_command_downloads_and_runs(model_server, tmp_path):
+    with documented(tmp_path, model_server.url) as process:
+        output, errors = process.communicate(timeout=60)
+    assert process.returncode == 0 and errors == "" and "target  355M" in output and "same text     yes" in output
+    assert len(model_server.requests) == 8
+
+
+def test_a_failure_ends_in_one_sentence_with_three_remedies(model_server, tmp_path):
+    del model_server.files["/355M/model.safetensors"]
+    with documented(tmp_path, model_server.url) as process:
+        output, errors = process.communicate(timeout=60)
+    assert process.returncode == 2 and output == "" and errors.count("\n") == 1
+    url = f"{model_server.url}/355M/model.safetensors"
+    assert errors.startswith(f"main.py: {url}: the server answered 404 Not Found; try again (it resumes where it")
+    assert "--source openai or a mirror in GPT2NP_MODELS_URL" in errors and "python main.py" in errors
+    assert f"put config.json, vocab.json, merges.txt, model.safetensors into {tmp_path / '355M'} by hand" in errors
+
+
+@needs_ctrl_c
+def test_an_interrupted_download_ends_in_one_sentence(model_server, tmp_path):
+    done = threading.Event()
+    model_server.faults["/355M/merges.txt"] = [lambda handler, body: done.wait(20)]
+    with documented(tmp_path, model_server.url, **hears_ctrl_c()) as process:
+        while not any(path == "/355M/merges.txt" for path, _ in list(model_server.requests)):
+            time.sleep(0.02)
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=30)
+    done.set()
+    assert process.returncode == 130 and output == ""
+    kept = f"what was fetched so far is in {tmp_path / '355M'}, and the same command resumes from there"
+    assert errors == f"main.py: interrupted; {kept}\n"
+
+
+def test_a_killed_download_resumes(model_server, tmp_path):
+    """kill -9 when half of the large file is there; the second run asks for the rest, and for nothing it has."""
+    weights, killed = "/355M/model.safetensors", threading.Event()
+
+    def half(handler, body):
+        handler.send_response(200)
+        handler.send_header("Content-Length", str(len(body)))
+        handler.send_header("ETag", '"v1"')
+        handler.end_headers()
+        handler.wfile.write(body[: len(body) // 2])
+        handler.close_connection = True
+
+    model_server.faults[weights] = [half, lambda handler, body: killed.wait(20)]
+    with loading(tmp_path, model_server.url) as process:
+        deadline = time.time() + 60
+        while [path for path, _ in list(model_server.requests)].count(weights) < 2 and time.time() < deadline:
+            time.sleep(0.02)
+        process.kill()
+        process.communicate(timeout=30)
+    killed.set()
+    n_bytes, n_before = (tmp_path / "355M" / "model.safetensors.part").stat().st_size, len(model_server.requests)
+    assert n_bytes > 0
+    model, _ = gpt2np.load("355M", tmp_path)
+    assert [(path, headers["Range"]) for path, headers in model_server.requests[n_before:]] == [
+        (weights, f"bytes={n_bytes}-")
+    ]
+    np.testing.assert_array_equal(model.params["wpe"], random_tensors(SHAPE)["wpe.weight"])
+
+
+def test_two_processes_at_once_fetch_each_file_once(model_server, tmp_path):
+    def slow(handler, body):
+        time.sleep(0.3)
+        serve(handler, body)
+
+    for name in SOURCES["hub"]:
+        model_server.faults[f"/355M/{name}"] = [slow]
+    processes = [loading(tmp_path, model_server.url) for _ in range(2)]
+    errors = [process.communicate(timeout=60)[1] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0]
+    assert len(model_server.requests) == 4 and any("another process is downloading" in text for text in errors)
+    assert visible(tmp_path / "355M") == sorted(SOURCES["hub"])
+
+
+# ------------------------------------------------------------------------------------------------ random faults
+
+
+TEXT = "Once upon a time, the end. 1 \u00e9"
+
+
+@pytest.fixture(scope="module")
+def versions(tmp_path_factory):
+    """Two models that differ only in their weights: for each, its files and the bytes of its tensors."""
+    bundled, written = find_folder("tiny-target", None), []
+    for seed in range(2):
+        folder, tensors = tmp_path_factory.mktemp("version"), random_tensors(SHAPE, seed)
+        write_model(folder, tensors, SHAPE, [bundled / "vocab.json", bundled / "merges.txt"])
+        files = {path.name: path.read_bytes() for path in folder.iterdir()}
+        written.append((files, {name: tensor.tobytes() for name, tensor in tensors.items()}))
+    return written
+
+
+def tensors_of(folder):
+    if (folder / "model.safetensors").exists():
+        tensors = read_safetensors(folder / "model.safetensors")
+    else:
+        tensors = openai_names(read_tf_checkpoint(folder / "model.ckpt"), folder)
+    return {name: tensor.tobytes() for name, tensor in tensors.items()}
+
+
+def outcome(folder, source, versions):
+    """The outcome of a load, "loaded" or the kind of error; the assertions are what must never happen."""
+    try:
+        _, tokenizer = gpt2np.load("124M", folder, source)
+    except (DownloadError, CheckpointError) as error:
+        assert str(error).isprintable() and len(str(error)) <= 500
+        return type(error).__name__
+    assert tensors_of(folder / "124M") in [tensors for _, tensors in versions]
+    assert tokenizer.encode(TEXT) == gpt2np.load("tiny-target")[1].encode(TEXT)
+    assert visible(folder / "124M") == sorted(SOURCES[source])
+    return "loaded"
+
+
+def one_scenario(rng, server, folder, versions):
+    """A load from a server with random faults, then one from the server as it should be; the outcomes."""
+    source, ((old, _), (new, _)) = pick(rng, *SOURCES), versions
+    for name in SOURCES[source]:
+        other = new[name] if new[name] != old[name] else old[name][::-1]
+        n_faults = int(rng.integers(6)) if name.startswith("model") or rng.random() < 0.3 else 0
+        server.files[f"/124M/{name}"] = old[name]
+        server.faults[f"/124M/{name}"] = [a_fault(rng, name, old[name], other, server) for _ in range(n_faults)]
+    first = outcome(folder, source, versions)
+    for name in SOURCES[source]:
+        server.files[f"/124M/{name}"] = new[name]
+        server.faults[f"/124M/{name}"] = lambda handler, body: serve(handler, body, etag='"v2"')
+    for note in folder.rglob("*.part.json"):
+        if rng.random() < 0.2:
+            note.write_text(pick(rng, "[", "null", '{"etag": '))
+    second = outcome(folder, source, versions)
+    if second != "loaded":  # a file that fits only some others is in place: as the sentence says, all is deleted
+        shutil.rmtree(folder / "124M")
+        assert outcome(folder, source, versions) == "loaded"
+    return first, second
+
+
+@pytest.mark.parametrize("n", [8, pytest.param(1000, marks=pytest.mark.slow)])
+def test_no_sequence_of_faults_gives_wrong_weights(server, tmp_path, monkeypatch, versions, n):
+    monkeypatch.setenv("GPT2NP_MODELS_URL", server.url)
+    outcomes = []
+    for seed in range(n):
+        try:
+            outcomes.append(one_scenario(np.random.default_rng(seed), server, tmp_path / str(seed), versions))
+        except BaseException as error:
+            raise AssertionError(f"seed {seed}") from error
+        shutil.rmtree(tmp_path / str(seed))
+    first, second = zip(*outcomes)
+    assert min(first.count("loaded"), first.count("DownloadError")) > n / 5
+    assert second.count("loaded") > 0.8 * n
+
+
+# ------------------------------------------------------------------------------------------------ the real shapes
+
+
+@needs_proc
+@pytest.mark.slow
+@pytest.mark.parametrize("source", ["hub", "openai"])
+def test_the_documented_command_at_the_real_shapes(server, tmp_path, gpt2_vocabulary_files, source):
+    """Random models of 124M and 355M: download, kill -9 on the way, resume, verify, load, run; and the memory."""
+    shapes = {"124M": HParams(50257, 1024, 768, 12, 12), "355M": HParams(50257, 1024, 1024, 16, 24)}
+    for size, shape in shapes.items():
+        folder = tmp_path / "served" / size
+        folder.mkdir(parents=True)
+        write_model(folder, random_tensors(shape, scale=0.02), shape, gpt2_vocabulary_files)
+        for name in SOURCES[source]:
+            server.files[f"/{size}/{name}"] = np.memmap(folder / name, mode="r")
+    large = list(SOURCES[source])[-1]
+    with documented(tmp_path / "models", server.url, "--source", source) as process:
+        part = tmp_path / "models" / "355M" / f"{large}.part"
+        while not (part.exists() and part.stat().st_size > 3e8):
+            time.sleep(0.01)
+        process.kill()
+        process.communicate()
+    assert part.exists()
+    with documented(tmp_path / "models", server.url, "--source", source) as process:
+        output, errors = process.communicate()
+    assert process.returncode == 0 and errors == "" and "same text     yes" in output
+    assert [r for r in server.ranges() if r] and not part.exists()
+
+    code = f"""if True:
+        import sys, time
+        sys.path.insert(0, {str(ROOT)!r})
+        import gpt2np
+
+        def peak():  # bytes
+            return 1024 * next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
+
+        before = peak()
+        started = time.perf_counter()
+        model, tokenizer = gpt2np.load("355M", {str(tmp_path / "models")!r})
+        seconds = time.perf_counter() - started
+        model([1, 2, 3])
+        print(seconds, (peak() - before) / (4 * model.n_params))"""
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    seconds, share = map(float, printed.split())
+    print(f"{source}: loaded in {seconds:.2f} s, peak memory {share:.3f} times the weights")
+    assert 0.9 < share < 1.25
