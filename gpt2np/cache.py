@@ -10,7 +10,7 @@ import operator
 
 import numpy as np
 
-from .kernels.matmul import PIECE, padded, round_up
+from .kernels.attention import PIECE, round_up
 from .kernels.memory import aligned_zeros
 
 
@@ -50,21 +50,20 @@ class LayerCache:
 
     def __init__(self, cache, n_head, n_ctx, d_head, dtype):
         self.cache = cache
-        self.n_columns = round_up(n_ctx, PIECE)
-        self.keys = aligned_zeros((n_head, d_head, self.n_columns), dtype)
-        self.values = aligned_zeros((n_head, self.n_columns, round_up(d_head + 1)), dtype)
+        n_columns = round_up(n_ctx, PIECE)
+        self.keys = aligned_zeros((n_head, d_head, n_columns), dtype)
+        self.values = aligned_zeros((n_head, n_columns, round_up(d_head + 1)), dtype)
 
-    def append(self, k, v, strategy=None):
-        """Append k and v [n_head, n_new, d_head]; returns n_past, and the keys and values of all tokens, with padding.
+    def append(self, k, v):
+        """Append k and v [n_head, n_new, d_head]; returns the number of tokens with them.
 
-        The cache's length does not change here: `model.forward` sets it when every layer has appended.
+        The cache's length does not change here: `model.hidden_states` sets it when every layer has appended.
         """
         n_past, n_seq, d_head = self.cache.length, self.cache.length + k.shape[1], k.shape[2]
         self.keys[..., n_past:n_seq] = k.transpose(0, 2, 1)
         self.values[:, n_past:n_seq, :d_head] = v
         self.values[:, n_past:n_seq, d_head] = 1
-        n = padded(n_seq, self.n_columns, strategy)
-        return n_past, self.keys[..., :n], self.values[:, :n]
+        return n_seq
 
 
 class TokenTree:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from .cache import KVCache, TokenTree, check_tokens, kept_slots, whole_numbers
-from .kernels.matmul import Embedding, beyond_panels, pack, skips_zeros, strategy
+from .kernels.attention import skips_zeros
+from .kernels.matmul import Embedding, beyond_panels, pack, strategy
 from .kernels.memory import keep_freed
 from .kernels.threads import Lock, n_threads
 from .layers import block, layer_norm

@@ -34,11 +34,11 @@ from time import perf_counter
 
 import numpy as np
 
+from .attention import PIECE, padded, product, round_up, skips_zeros
 from .cores import n_threads, n_threads_for_prompts
-from .panels import BLOCK, N_ROWS, SMALL, Panels, grouped
+from .panels import BLOCK, SMALL, Panels
 
 STRATEGIES = tuple(BLOCK)
-PIECE = 128  # most rows and columns of one product in attention, unless the strategy is "panels"
 LARGE = 512  # n_embd from which a model is large: it does not fit into the cache
 
 
@@ -69,52 +69,10 @@ def strategy_of(w, n_embd):
     return getattr(w, "strategy", None) or strategy(n_embd)
 
 
-# -------------------------------------------------------------------------------------------------- attention
-
-
-def product(x, w, name=None):
-    """x [n, n_new, n_in] @ w [n, n_in, n_out] -> [n, n_new, n_out], for the heads of attention, by a strategy.
-
-    Batch-invariant if n_out is a multiple of 16 and 2 * n_in * n_out (two rows) is at most SMALL; also if w gets more
-    rows for which x has zeros. With "rows" and "eights", a sum over tokens is added up from pieces of PIECE tokens, and
-    as many tokens' scores make a piece: all calls have the same shape, whatever the number of tokens.
-    """
-    name = name or strategy(0)
-    n, n_new, n_in = x.shape
-    n_out, max_rows, deep, wide = w.shape[2], N_ROWS["eights"], n_in, w.shape[2]
-    if name == "panels":
-        max_rows = max(2, min(N_ROWS[name], SMALL // (n_in * n_out) // 2 * 2))
-    else:
-        deep = PIECE if n_in % PIECE == 0 else n_in
-        wide = PIECE if n_out % PIECE == 0 else n_out
-    groups = grouped(x, max_rows, name)  # -> [n, n_groups, n_rows, n_in]
-    if deep == n_in and wide == n_out:  # one piece
-        return np.matmul(groups, w[:, None], order="C").reshape(n, -1, n_out)[:, :n_new]
-    n_groups, n_rows = groups.shape[1:3]
-    y = np.empty((n, n_in // deep, n_groups, n_rows, n_out), np.float32)
-    np.matmul(  # each [n, n_in // deep, n_groups, n_out // wide, ...]
-        groups.reshape(n, n_groups, n_rows, 1, -1, deep).transpose(0, 4, 1, 3, 2, 5),
-        w.reshape(n, -1, 1, deep, n_out // wide, wide).swapaxes(3, 4),
-        y.reshape(n, -1, n_groups, n_rows, n_out // wide, wide).swapaxes(3, 4),
-    )
-    y = y[:, 0] if deep == n_in else np.add.reduce(y, axis=1)
-    return y.reshape(n, -1, n_out)[:, :n_new]
-
-
 def beyond_panels(hparams):
     """Whether "panels" would be chosen, but attention over the whole context is too large for it, see `product`."""
     largest = 2 * round_up(hparams.n_ctx, PIECE) * round_up(hparams.n_embd // hparams.n_head + 1)
     return largest > SMALL and strategy(hparams.n_embd) == "panels"
-
-
-def padded(n, n_columns, name=None):
-    """How many of the cache's n_columns columns attention computes for n tokens, see `product`."""
-    return min(n_columns, round_up(n, 16 if (name or strategy(0)) == "panels" else PIECE))
-
-
-def round_up(n, unit=16):
-    """The next multiple of `unit`."""
-    return -(-n // unit) * unit
 
 
 # ------------------------------------------------------------------------------------------------- the choice
@@ -219,15 +177,3 @@ def is_invariant(name):
         if not all(np.array_equal(part, whole) for part, whole in pairs):
             return False
     return True
-
-
-@lru_cache
-def skips_zeros(name):
-    """Whether zero weights between others change no bit; a tree's mask gives such weights to its other branches."""
-    rng = np.random.default_rng(0)
-    weights, values = rng.standard_normal((1, 2, 512), np.float32), rng.standard_normal((1, 512, 80), np.float32)
-    seen = np.sort(rng.permutation(512)[:200])
-    scattered, closed_up = np.zeros_like(weights), np.zeros_like(weights)
-    scattered[..., seen], closed_up[..., :200] = weights[..., seen], weights[..., seen]
-    packed = np.concatenate([values[:, seen], values[:, :312]], axis=1)
-    return np.array_equal(product(scattered, values, name), product(closed_up, packed, name))

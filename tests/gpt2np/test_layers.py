@@ -7,7 +7,8 @@ from helpers import ROOT, intermediates, random_gpt2
 from gpt2np import HParams, forward, layers, reference
 from gpt2np.files.params import build_params, read_config
 from gpt2np.files.safetensors import read_safetensors
-from gpt2np.layers import block, gelu, layer_norm, mlp, triangle
+from gpt2np.kernels.attention import triangle
+from gpt2np.layers import block, gelu, layer_norm, mlp
 
 SHAPE = HParams(n_vocab=53, n_ctx=29, n_embd=3 * 7, n_head=3, n_layer=2)
 

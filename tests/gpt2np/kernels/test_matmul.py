@@ -18,8 +18,9 @@ from systems import needs_safe_fork
 from gpt2np import GPT2, HParams
 from gpt2np.cache import KVCache
 from gpt2np.kernels import matmul, panels, threads
-from gpt2np.kernels.matmul import Embedding, pack, product
-from gpt2np.layers import attend, mlp, triangle
+from gpt2np.kernels.attention import product, triangle, weighted_sums
+from gpt2np.kernels.matmul import Embedding, pack
+from gpt2np.layers import mlp
 from speculative import AutoregressiveSampler, ModelDrafter, Sampling, SpeculativeSampler
 
 SHAPE = HParams(n_vocab=53, n_ctx=45, n_embd=3 * 7, n_head=3, n_layer=2)
@@ -100,7 +101,7 @@ def test_also_in_several_threads(strategy, n_threads, monkeypatch):
 
     def products():
         of_matrices = [x[:n, : w.shape[0]] @ w for w in matrices for n in (1, 5, 30)]
-        return [y.tobytes() for y in (*of_matrices, attend(q, keys, values, mask, strategy))]
+        return [y.tobytes() for y in (*of_matrices, weighted_sums(q, keys, values, mask, strategy))]
 
     monkeypatch.setattr(panels, "SUMS", 1000)  # several bunches of rows
     monkeypatch.setattr(threads, "LEAST", 1)
@@ -114,11 +115,13 @@ def test_also_in_several_threads(strategy, n_threads, monkeypatch):
 @pytest.mark.parametrize("n_threads", [1, 3], indirect=True)
 def test_attention_takes_a_long_prompt_in_parts(strategy, n_threads):
     q, keys, values, mask = random(2, 400, 16), random(2, 16, 512, seed=1), random(2, 512, 32, seed=2), triangle(512)
-    whole = attend(q, keys, values, mask[100:500], strategy)
+    whole = weighted_sums(q, keys, values, mask[100:500], strategy)
     for some in (slice(0, 1), slice(190, 203), slice(300, 400)):
-        assert attend(q[:, some], keys, values, mask[100:500][some], strategy).tobytes() == whole[:, some].tobytes()
+        assert (
+            weighted_sums(q[:, some], keys, values, mask[100:500][some], strategy).tobytes() == whole[:, some].tobytes()
+        )
     values = np.where(np.arange(512)[:, None] < 384, values, np.float32("nan"))  # a weight of 0 does not hide these
-    unseen = np.isnan(attend(q, keys, values, mask[100:500], strategy)).any(axis=(0, 2))
+    unseen = np.isnan(weighted_sums(q, keys, values, mask[100:500], strategy)).any(axis=(0, 2))
     assert not unseen[:200].any() and unseen[200:].all()  # the first half sees 300 tokens
 
 
@@ -132,7 +135,7 @@ def test_a_prompt_may_use_more_threads(monkeypatch, n_rows, n_workers):
     monkeypatch.setattr(threads, "share", lambda work, parts, n: shared.append(n - 1) or work(iter(parts)))
     x, q, keys = random(n_rows, 100), random(2, n_rows, 16), random(2, 16, 32)
     x @ pack(random(100, 700))
-    attend(q, keys, random(2, 32, 32), np.zeros((n_rows, 32), np.float32), matmul.strategy())
+    weighted_sums(q, keys, random(2, 32, 32), np.zeros((n_rows, 32), np.float32), matmul.strategy())
     mlp(x, *({"w": pack(random(*shape)), "b": random(shape[1])} for shape in ((100, 400), (400, 100))))
     assert shared == [n_workers] * 5
 
@@ -238,14 +241,14 @@ def test_an_error_in_another_thread_is_raised_here():
 def test_rows_of_weight_zero_and_more_columns_change_nothing(strategy):
     """What attention needs: a row that sees n tokens, computed among rows that see more."""
     q, keys, values = random(2, 9, 40), random(2, 40, 1024, seed=1), random(2, 1024, 48, seed=2)
-    scores = product(q, keys)
+    scores = product(q, keys, strategy)
     for n_seen in (1, 15, 16, 17, 100, 250, 400, 528, 700, 1000):
         weights = np.where(np.arange(1024) < n_seen, np.abs(scores), 0)
-        heads = product(weights, values)
+        heads = product(weights, values, strategy)
         for n_rows in (1, 2, 5, 9):
-            n = matmul.padded(n_seen, 1024)
-            assert product(q[:, :n_rows], keys[..., :n]).tobytes() == scores[:, :n_rows, :n].tobytes()
-            assert product(weights[:, :n_rows, :n], values[:, :n]).tobytes() == heads[:, :n_rows].tobytes()
+            n = matmul.padded(n_seen, 1024, strategy)
+            assert product(q[:, :n_rows], keys[..., :n], strategy).tobytes() == scores[:, :n_rows, :n].tobytes()
+            assert product(weights[:, :n_rows, :n], values[:, :n], strategy).tobytes() == heads[:, :n_rows].tobytes()
 
 
 @pytest.mark.parametrize(("shape", "n_steps"), [(SHAPE, 80), (HParams(31, 700, 256, 1, 1), 4)], ids=["small", "wide"])
