@@ -1,15 +1,11 @@
 """Attention's inner loop: three lines of reference.py, batch-invariant, for the new tokens and a cache.
 
-A row's result has to be bitwise identical whatever other tokens are computed with it, and however many are cached:
-
-    Padding. The products have a multiple of 16 columns, so that the kernels always add in the same order. The mask
-        gives the padding weight 0.
-    A column of ones. Every row of the values ends in a 1, so that one product gives both the weighted sum of the values
-        and the sum of the weights: the numerator and the denominator of the softmax.
-    Trees. A token may attend to tokens between which others lie that it does not see. Where weights of 0 between
-        others change bits, what a row sees is moved together first.
-
-Where it pays, as for a prompt, several threads share the heads.
+Padding. The products have a multiple of 16 columns, so that the kernels always add in the same order. The mask
+    gives the padding weight 0.
+A column of ones. Every row of the values ends in a 1, so that one product gives both the weighted sum of the values
+    and the sum of the weights: the numerator and the denominator of the softmax.
+Trees. A token may attend to tokens between which others lie that it does not see. Where weights of 0 between
+    others change bits, what a row sees is moved together first.
 """
 
 import math
@@ -85,15 +81,9 @@ def triangle(n):
 def attend(q, keys, values, n_seq, mask, strategy):
     """softmax(q k / √d_head + mask) v for the last n_new of n_seq tokens: [n_new, n_embd], the heads side by side.
 
-    Parameters
-    ----------
-    q : array [n_head, n_new, d_head] float32
-    keys, values : arrays [n_head, d_head, n_columns] and [n_head, n_columns, at least d_head + 1] float32
-        The arrays of a cache (cache.py), whose first n_seq columns are in use.
-    mask : array [at least n_new, n_seq] float32, or None
-        Its last rows are those of the new tokens. None: each token attends to itself and to all before it.
-    strategy : str
-        How to multiply, see matmul.py.
+    q is [n_head, n_new, d_head]; keys [n_head, d_head, n_columns] and values [n_head, n_columns, at least d_head + 1]
+    are those of a cache with n_seq tokens. The last rows of the mask [.., n_seq] are for the new tokens; with None each
+    attends to itself and to all before it.
     """
     n_head, n_new, d_head = q.shape
     n_columns = keys.shape[2]

@@ -67,7 +67,7 @@ def test_reset_reaches_the_model(kind):
 def test_a_head_by_its_definition(kind):
     """Against the equations in float64, from the hidden state of the model without a cache."""
     heads, tokens, paths = wrapped(kind), [5, 1, 4, 2, 3], [[7, 8], [9, 7]]
-    x = gpt2np.model.hidden_states(tokens[:-1], heads.params, SHAPE.n_head)[-1].astype(np.float64)
+    x = gpt2np.model.hidden_states(tokens[:-1], slice(0, 4), heads.params, SHAPE.n_head)[-1].astype(np.float64)
     h = (x - x.mean()) / np.sqrt(x.var() + 1e-5)
     wte, last, head = np.asarray(heads.params["wte"]), heads.params["ln_f"], heads.heads[2]
     logits = heads.head_logits(tokens, paths)
