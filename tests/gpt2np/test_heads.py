@@ -39,14 +39,9 @@ def test_its_logits_are_the_models_own_to_the_bit(kind):
         assert heads(tokens, n_last).tobytes() == model(tokens, n_last).tobytes()
         if len(tokens) > 1:
             heads.head_logits(tokens, [[3]])  # changes no later result
-
-
-def test_reset_reaches_the_model(kind):
-    heads = wrapped(kind)
-    heads([1, 2, 3])
-    assert heads.model.cache.length == 3
+    assert heads.model.cache.length > 0 < len(heads.hidden)
     heads.reset()
-    assert heads.model.cache.length == 0 and len(heads.hidden) == 0
+    assert heads.model.cache.length == 0 == len(heads.hidden)
 
 
 def test_a_head_by_its_definition(kind):
@@ -72,16 +67,6 @@ def test_silu():
     x = np.array([-1e4, -1.0, 0.0, 1.0, 1e4], np.float32)
     assert silu(x).dtype == np.float32
     np.testing.assert_allclose(silu(x), [0, -1 / (1 + np.e), 0, 1 / (1 + 1 / np.e), 1e4], rtol=1e-6)
-
-
-def test_a_head_that_repeats_its_input_has_the_models_logits():
-    """With A = "take h" and W = 0, every head is the model's last layer."""
-    model, n = random_gpt2(SHAPE), SHAPE.n_embd
-    same = random_heads(SHAPE)
-    for i, head in enumerate(same, 1):
-        head |= {"a": np.eye((i + 1) * n, n, dtype=np.float32), "w": np.zeros(((i + 1) * n, n), np.float32)}
-    logits = Heads(model, same).head_logits([4, 2, 9], [[5]])
-    np.testing.assert_allclose(logits, random_gpt2(SHAPE)([4, 2]), rtol=1e-4, atol=1e-4)
 
 
 def test_a_head_sees_what_it_should():
@@ -237,9 +222,7 @@ def test_files_that_are_no_heads(tmp_path):
     [
         ("hydra.7.w", lambda w: np.zeros((1, 1), np.float16), r"hydra\.4\.a is missing"),
         ("hydra.2.w", lambda w: None, r"hydra\.2\.w is missing: these are not whole heads"),
-        ("hydra.3.a", lambda w: None, r"hydra\.3\.a is missing"),
         ("hydra.1.w", lambda w: w.astype(np.int8), r"expected finite floating-point numbers in hydra\.1\.w"),
-        ("hydra.1.w", lambda w: w * np.float16(np.nan), r"expected finite floating-point numbers in hydra\.1\.w"),
         ("hydra.1.a", lambda w: np.full(w.shape, 1e300), r"expected finite floating-point numbers in hydra\.1\.a"),
         ("hydra.2.accepted", lambda shares: shares + 1, r"expected shares from 0 to 1 in hydra\.2\.accepted"),
         ("hydra.2.accepted", lambda shares: shares[:0], r"expected shares from 0 to 1 in hydra\.2\.accepted"),

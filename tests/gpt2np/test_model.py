@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import gpt2np.model
 from gpt2np import EarlyExit, Heads, HParams, reference
-from gpt2np.cache import KVCache
+from gpt2np.cache import KVCache, TokenTree
 from gpt2np.files.params import build_params
 from gpt2np.kernels import matmul
 from gpt2np.model import forward
@@ -70,30 +70,17 @@ def test_the_fast_pass_equals_the_reference_on_the_bundled_pair(tiny_pair):
 @pytest.mark.parametrize("n_cached", [0, 5])
 def test_positions_and_mask_allow_the_nodes_of_a_tree(n_cached):
     """Every node's row is that of the text and the node's own path, whatever branches are computed with it."""
-    model, text = random_gpt2(SHAPE), [3, 1, 4, 1, 5, 9]
-    nodes, parents = [7, 8, 7, 10, 11, 2, 7], [-1, -1, 0, 0, 1, 3, 5]
-    paths = []  # the indices of a node's ancestors and its own
-    for i, parent in enumerate(parents):
-        paths.append([*(paths[parent] if parent >= 0 else []), i])
-    n, n_text = len(nodes), len(text)
-    mask = np.full((n_text + n, n_text + n), -np.inf, np.float32)
-    mask[:n_text, :n_text][np.tri(n_text, dtype=bool)] = 0
-    for i, path in enumerate(paths):
-        mask[n_text + i, [*range(n_text), *(n_text + j for j in path)]] = 0
-    positions = np.array([*range(n_text), *(n_text + len(path) - 1 for path in paths)])
-
+    model, text, nodes = random_gpt2(SHAPE), [3, 1, 4, 1, 5, 9], [7, 8, 7, 10, 11, 2, 7]
+    paths = [], [7], [8], [7, 7], [7, 10], [8, 11], [7, 10, 2], [7, 10, 2, 7]
+    positions, mask = TokenTree([*text, *nodes], [-1, -1, 0, 0, 1, 3, 5]).positions_and_mask(n_cached)
     cache = KVCache(SHAPE.n_layer, SHAPE.n_head, SHAPE.n_ctx, SHAPE.d_head)
     if n_cached:
         forward(text[:n_cached], model.params, SHAPE.n_head, cache=cache)
-    logits = forward(
-        [*text, *nodes][n_cached:], model.params, SHAPE.n_head, n + 1, cache, positions[n_cached:], mask[n_cached:]
-    )
-    assert_close(logits[0], uncached(model, text, 1)[0])
-    for row, path in zip(logits[1:], paths):
-        tokens = [*text, *(nodes[j] for j in path)]
-        assert_close(row, uncached(model, tokens, 1)[0])
+    logits = forward([*text, *nodes][n_cached:], model.params, SHAPE.n_head, 8, cache, positions, mask)
+    for row, path in zip(logits, paths):
+        assert_close(row, uncached(model, [*text, *path], 1)[0])
         if matmul.strategy() == "panels":  # adds in one order, so that columns of weight 0 change nothing
-            assert row.tobytes() == model(tokens)[0].tobytes()
+            assert row.tobytes() == model([*text, *path])[0].tobytes()
 
 
 def test_threads_share_a_model():
