@@ -5,24 +5,19 @@ import tracemalloc
 import numpy as np
 import pytest
 from helpers import random_gpt2
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpt2np import HParams, forward
 from gpt2np.cache import KVCache, TokenTree, kept_slots
 
 SHAPE = HParams(n_vocab=53, n_ctx=29, n_embd=3 * 7, n_head=3, n_layer=2)
-TREES = st.tuples(
-    st.lists(st.integers(0, 2), min_size=1, max_size=5),
-    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 9)), max_size=5),
-)
+TEXTS = st.lists(st.integers(0, 2), min_size=1, max_size=4)
+NODES = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 9)), max_size=6)  # token, and a number for its parent
 
 
-def tree(text_and_nodes):
-    text, nodes = text_and_nodes
-    return TokenTree(
-        [*text, *(token for token, _ in nodes)], [number % (i + 1) - 1 for i, (_, number) in enumerate(nodes)]
-    )
+def tree(text, nodes):
+    return TokenTree([*text, *(token for token, _ in nodes)], [n % (i + 1) - 1 for i, (_, n) in enumerate(nodes)])
 
 
 def path(tokens, slot):
@@ -30,15 +25,16 @@ def path(tokens, slot):
     return [*path(tokens, tokens.parent_slot(slot)), tokens.tokens[slot]] if slot >= 0 else []
 
 
-@given(TREES, TREES, st.integers(0, 10))
-def test_what_is_kept_was_computed_for_the_same_path(cached, wanted, n_valid):
-    """And the next token, if there is one, was not computed after that path."""
-    cached, wanted = tree(cached), tree(wanted)
-    n_valid = min(n_valid, len(cached.tokens))
+@settings(max_examples=300, deadline=None)
+@given(TEXTS, NODES, TEXTS, NODES, st.integers(0, 10), st.integers(0, 10))
+def test_what_is_kept_was_computed_for_the_same_path(text, nodes, more, more_nodes, branch, n_missing):
+    """And the next token, if there is one, was not: of texts that continue along a branch of what is cached."""
+    cached = tree(text, nodes)
+    wanted = tree([*path(cached, branch % len(cached.tokens)), *more], more_nodes)
+    n_valid = max(0, len(cached.tokens) - n_missing)
     n, slots = kept_slots(cached, n_valid, wanted)
-    found = [*range(n), *slots]
-    assert [path(cached, slot) for slot in found] == [path(wanted, slot) for slot in range(len(found))]
-    paths = [path(cached, slot) for slot in range(n_valid)]
+    found, paths = [*range(n), *slots], [path(cached, slot) for slot in range(n_valid)]
+    assert [paths[slot] for slot in found] == [path(wanted, slot) for slot in range(len(found))]
     if len(found) < len(wanted.tokens) and all(paths.count(some) == 1 for some in paths):
         assert path(wanted, len(found)) not in paths
 
