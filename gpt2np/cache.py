@@ -1,33 +1,34 @@
-"""The KV cache: the keys and values of earlier tokens, so that each token goes through the model only once.
+"""The KV cache: the keys and values of earlier tokens, and which of them the next call can use.
 
 Attention is the only layer that looks at other tokens, and all it needs of them is k and v. Generating n tokens one by
-one takes 1 + 2 + ... + n token passes without a cache and n with one. The arrays are allocated once, for the whole
-context, so appending copies nothing. To forget tokens is to reduce a length: what lies beyond it is overwritten later.
-So no caller ever manages the cache: `kept_slots` compares what is cached with what is wanted, text or tree.
+one takes 1 + 2 + ... + n token passes without a cache and n with one. Each token has a slot: those of a text in its
+order, then those of a token tree. The arrays are allocated once, for the whole context, so appending copies nothing,
+and to forget tokens is to reduce a length: what lies beyond it is overwritten later.
+
+No caller ever manages the cache: `kept_slots` compares what is cached with what is wanted, text or tree.
 """
 
 import operator
 
 import numpy as np
 
-from .kernels.matmul import PIECE, padded, round_up
+from .kernels.attention import PIECE, round_up
 from .kernels.memory import aligned_zeros
 
 
 class KVCache:
     """Keys and values of the first `length` tokens in every layer, with room for n_ctx.
 
-    It has 1.13 times 2 * n_layer * n_ctx * n_embd entries of `dtype` for GPT-2's shapes, and 1.25 times for
-    tiny-target's. The operating system commits the whole key array at the first token, because keys are stored
-    transposed; the value array is committed as the text grows.
+    It has 1.13 times 2 * n_layer * n_ctx * n_embd entries for GPT-2's shapes, because of the padding. The operating
+    system commits the key arrays, which are transposed, at the first token; the value arrays as the text grows.
     """
 
-    def __init__(self, n_layer, n_head, n_ctx, d_head, dtype=np.float32):
+    def __init__(self, n_layer, n_head, n_ctx, d_head):
         self.length = 0
-        self.layers = [LayerCache(self, n_head, n_ctx, d_head, dtype) for _ in range(n_layer)]
+        self.layers = [LayerCache(self, n_head, n_ctx, d_head) for _ in range(n_layer)]
 
     def truncate(self, length):
-        """Forget all tokens from position `length` on."""
+        """Forget all tokens from slot `length` on."""
         self.length = min(self.length, length)
 
     def keep(self, slots):
@@ -41,42 +42,34 @@ class KVCache:
 
 
 class LayerCache:
-    """One layer of a KVCache, laid out for the two products of `layers.attention`.
+    """One layer of a KVCache: keys [n_head, d_head, n_columns] and values [n_head, n_columns, d_head + 1], float32.
 
-    keys [n_head, d_head, n_columns] are transposed. Each row of values [n_head, n_columns, d_head + 1] ends in a 1, so
-    that one product gives both the weighted sum of the values and the sum of the weights. Both are padded, see
-    kernels/matmul.py.
+    They are laid out and padded for kernels/attention.py, for which each row of the values ends in a 1.
     """
 
-    def __init__(self, cache, n_head, n_ctx, d_head, dtype):
+    def __init__(self, cache, n_head, n_ctx, d_head):
         self.cache = cache
-        self.n_columns = round_up(n_ctx, PIECE)
-        self.keys = aligned_zeros((n_head, d_head, self.n_columns), dtype)
-        self.values = aligned_zeros((n_head, self.n_columns, round_up(d_head + 1)), dtype)
+        n_columns = round_up(n_ctx, PIECE)
+        self.keys = aligned_zeros((n_head, d_head, n_columns))
+        self.values = aligned_zeros((n_head, n_columns, round_up(d_head + 1)))
 
-    def append(self, k, v, strategy=None):
-        """Append k and v [n_head, n_new, d_head]; returns n_past, and the keys and values of all tokens, with padding.
+    def append(self, k, v):
+        """Append k and v [n_head, n_new, d_head]; returns the number of tokens with them.
 
-        The cache's length does not change here: `model.forward` sets it when every layer has appended.
+        The cache's length does not change here: `model.hidden_states` sets it when every layer has appended.
         """
         n_past, n_seq, d_head = self.cache.length, self.cache.length + k.shape[1], k.shape[2]
         self.keys[..., n_past:n_seq] = k.transpose(0, 2, 1)
         self.values[:, n_past:n_seq, :d_head] = v
         self.values[:, n_past:n_seq, d_head] = 1
-        n = padded(n_seq, self.n_columns, strategy)
-        return n_past, self.keys[..., :n], self.values[:, :n]
+        return n_seq
 
 
 class TokenTree:
     """Tokens, of which the last len(parents) form a tree after the rest.
 
-    Parameters
-    ----------
-    tokens : list of int
-    parents : list of int
-        For each token of the tree the one that it follows: parents[i] < i in the tree, or -1 for the end of the text.
-
-    Both are copied, and may be arrays or tensors. ValueError unless they are whole numbers.
+    For each token of the tree, `parents` has the one that it follows: parents[i] < i in the tree, or -1 for the end of
+    the text. Lists, arrays and tensors are copied; ValueError unless they have whole numbers.
     """
 
     def __init__(self, tokens=(), parents=()):
@@ -93,11 +86,11 @@ class TokenTree:
     def positions_and_mask(self, begin):
         """For the tokens from slot `begin` on: their positions [n_new], and the mask [n_new, n_tokens] of attention.
 
-        (None, None) if there is no tree: `forward` then takes the tokens as a text.
+        A slice and None if there is no tree: a token attends to all before it.
         """
-        if not self.parents:
-            return None, None
         n = len(self.tokens)
+        if not self.parents:
+            return slice(begin, n), None
         positions, seen = np.arange(n), np.tri(n, dtype=bool)
         for slot in range(self.n_text, n):
             parent = self.parent_slot(slot)
@@ -106,53 +99,24 @@ class TokenTree:
             seen[slot, slot] = True
         return positions[begin:], np.where(seen[begin:], np.float32(0), np.float32(-np.inf))
 
-
-def kept_slots(cached, n_valid, wanted):
-    """Which slots of a cache the wanted tokens can use: (n, slots).
-
-    The first n tokens are in the first n slots; the tokens after them are in these slots, in order, and those that are
-    not listed are not cached.
-
-    Parameters
-    ----------
-    cached : TokenTree
-        What was run last; the cache has its first n_valid tokens.
-    n_valid : int
-    wanted : TokenTree
-
-    Examples
-    --------
-    The text 5, 6, and after it the alternatives 7 and 8, with 9 after 8. Then the text continues with 8, 9, 4:
-
-    >>> cached = TokenTree([5, 6, 7, 8, 9], parents=[-1, -1, 1])
-    >>> kept_slots(cached, 5, TokenTree([5, 6, 8, 9, 4]))
-    (2, [3, 4])
-    """
-    n = min(cached.n_text, wanted.n_text, n_valid)
-    n = common_prefix(cached.tokens[:n], wanted.tokens[:n])
-    if n == n_valid or n < min(cached.n_text, wanted.n_text):
-        return n, []
-    slot_of = {(cached.tokens[slot], cached.parent_slot(slot)): slot for slot in range(n, n_valid)}
-    slots = []
-    for slot in range(n, len(wanted.tokens)):
-        parent = wanted.parent_slot(slot)
-        found = slot_of.get((wanted.tokens[slot], parent if parent < n else slots[parent - n]))
-        if found is None:
-            break
-        slots.append(found)
-    return n, slots
-
-
-def common_prefix(a, b):
-    """The length of the common prefix of two lists.
-
-    >>> common_prefix([5, 6, 7], [5, 6, 8, 9])
-    2
-    """
-    n = min(len(a), len(b))
-    if a[:n] == b[:n]:
-        return n
-    return next(i for i in range(n) if a[i] != b[i])
+    def check(self, n_last, hparams):
+        """n_last as an int, since NumPy's small integers overflow; ValueError unless a model can run these tokens."""
+        tokens, parents, [n_last] = self.tokens, self.parents, whole_numbers([n_last])
+        if not 1 <= len(tokens) <= hparams.n_ctx:
+            raise ValueError(f"expected 1 to n_ctx = {hparams.n_ctx} tokens, got {len(tokens)}")
+        if not 1 <= n_last <= len(tokens):
+            raise ValueError(f"expected n_last from 1 to the number of tokens, {len(tokens)}, got {n_last}")
+        if min(tokens) < 0 or max(tokens) >= hparams.n_vocab:
+            raise ValueError(
+                f"expected token ids from 0 to {hparams.n_vocab - 1}, got {min(tokens)} to {max(tokens)}: "
+                "encode the text with this model's tokenizer"
+            )
+        if len(parents) >= len(tokens) or any(not -1 <= parent < i for i, parent in enumerate(parents)):
+            raise ValueError(
+                f"expected parents of a tree after at least one token of text, each -1 or the index of an earlier "
+                f"token of the tree, got {parents} for {len(tokens)} tokens"
+            )
+        return n_last
 
 
 def whole_numbers(tokens):
@@ -163,21 +127,29 @@ def whole_numbers(tokens):
         raise ValueError("expected whole numbers as tokens, parents and n_last: encode the text first") from None
 
 
-def check_tokens(wanted, n_last, hparams):
-    """n_last as an int, since NumPy's small integers overflow; ValueError unless the model can run this TokenTree."""
-    tokens, parents, [n_last] = wanted.tokens, wanted.parents, whole_numbers([n_last])
-    if not 1 <= len(tokens) <= hparams.n_ctx:
-        raise ValueError(f"expected 1 to n_ctx = {hparams.n_ctx} tokens, got {len(tokens)}")
-    if not 1 <= n_last <= len(tokens):
-        raise ValueError(f"expected n_last from 1 to the number of tokens, {len(tokens)}, got {n_last}")
-    if min(tokens) < 0 or max(tokens) >= hparams.n_vocab:
-        raise ValueError(
-            f"expected token ids from 0 to {hparams.n_vocab - 1}, got {min(tokens)} to {max(tokens)}: "
-            "encode the text with this model's tokenizer"
-        )
-    if len(parents) >= len(tokens) or any(not -1 <= parent < i for i, parent in enumerate(parents)):
-        raise ValueError(
-            f"expected parents of a tree after at least one token of text, each -1 or the index of an earlier token of "
-            f"the tree, got {parents} for {len(tokens)} tokens"
-        )
-    return n_last
+def kept_slots(cached, n_valid, wanted):
+    """Which slots of a cache the wanted tokens (TokenTree) can use: (n, slots).
+
+    The first n tokens are in the first n slots; the tokens after them are in these slots, in order, and those that are
+    not listed are not cached. The cache has the first n_valid tokens of `cached` (TokenTree), which was run last.
+
+    Examples
+    --------
+    The text 5, 6, and after it the alternatives 7 and 8, with 9 after 8. Then the text continues with 8, 9, 4:
+
+    >>> cached = TokenTree([5, 6, 7, 8, 9], parents=[-1, -1, 1])
+    >>> kept_slots(cached, 5, TokenTree([5, 6, 8, 9, 4]))
+    (2, [3, 4])
+    """
+    n = min(cached.n_text, wanted.n_text, n_valid)
+    if cached.tokens[:n] != wanted.tokens[:n]:
+        n = next(i for i in range(n) if cached.tokens[i] != wanted.tokens[i])
+    slot_of = {(cached.tokens[slot], cached.parent_slot(slot)): slot for slot in range(n, n_valid)}
+    slots = []
+    for slot in range(n, len(wanted.tokens)):
+        parent = wanted.parent_slot(slot)
+        found = slot_of.get((wanted.tokens[slot], parent if parent < n else slots[parent - n]))
+        if found is None:
+            break
+        slots.append(found)
+    return n, slots

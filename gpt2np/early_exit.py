@@ -1,17 +1,16 @@
 """A GPT-2 with an early exit: its first layers are a language model of their own, and nothing is computed twice.
 
 The hidden state after the first layers is kept for every token, along with their keys and values. Whichever model is
-called first, the part or the whole, runs the first layers. The whole model continues from the kept hidden states
-through the other layers.
+called first, the part or the whole, runs the first layers; the whole continues from there through the other layers.
 Source: Elhoushi et al., LayerSkip, arXiv:2404.16710, section 4.3 (reusing the cache).
 """
 
+import threading
 from itertools import takewhile
 
 import numpy as np
 
-from .cache import KVCache, TokenTree, check_tokens, kept_slots
-from .kernels.threads import Lock
+from .cache import KVCache, TokenTree, kept_slots
 from .model import logits, n_reusable, through
 
 
@@ -30,32 +29,23 @@ class EarlyExit:
         h = model.hparams
         if not 1 <= n_layers < h.n_layer:
             raise ValueError(f"expected an exit after 1 to {h.n_layer - 1} of the {h.n_layer} layers, got {n_layers}")
-        self.hparams, self.params, self.n_params = h, model.params, model.n_params
-        self.n_vocab, self.n_ctx, self.n_layers = h.n_vocab, h.n_ctx, n_layers
+        self.model, self.params, self.n_params = model, model.params, model.n_params
+        self.hparams, self.n_vocab, self.n_ctx, self.n_layers = h, h.n_vocab, h.n_ctx, n_layers
         self.first, self.rest = (KVCache(n, h.n_head, h.n_ctx, h.d_head) for n in (n_layers, h.n_layer - n_layers))
         self.hidden = np.empty((h.n_ctx, h.n_embd), np.float32)  # the hidden states after the first layers
         self.cached = TokenTree()  # the first first.length of these have been through the first layers
         self.early_exit = FirstLayers(self)
-        self.lock = Lock()
+        self.lock = threading.RLock()
 
-    def __getstate__(self):
-        """Of a copy: empty caches, since another thread may be writing to these."""
-        h, n_first = self.hparams, self.n_layers
-        first, rest = (KVCache(n, h.n_head, h.n_ctx, h.d_head) for n in (n_first, h.n_layer - n_first))
-        fresh = {"first": first, "rest": rest, "hidden": np.empty_like(self.hidden), "cached": TokenTree()}
-        state = {**vars(self), **fresh, "lock": Lock()}
-        del state["early_exit"]  # made anew: if a copy begins with it, it is not there yet
-        return state
-
-    def __setstate__(self, state):
-        vars(self).update(state)
-        self.early_exit = FirstLayers(self)
+    def __reduce__(self):
+        """A copy has empty caches: another thread may be writing to these."""
+        return type(self), (self.model, self.n_layers)
 
     def __call__(self, tokens, n_last=1, parents=()):
         with self.lock:
             wanted, n_last = self.run_first(tokens, n_last, parents)
-            begin, end = min(self.rest.length, n_reusable(wanted, n_last, self.params)), len(wanted.tokens)
-            self.rest.truncate(begin)
+            self.rest.truncate(n_reusable(wanted, n_last, self.params))
+            begin, end = self.rest.length, len(wanted.tokens)
             _, mask = wanted.positions_and_mask(begin)
             blocks = self.params["blocks"][self.n_layers :]
             x = through(blocks, self.hidden[begin:end], self.hparams.n_head, self.rest, mask, n_last)
@@ -65,9 +55,9 @@ class EarlyExit:
     def run_first(self, tokens, n_last, parents):
         """Run the first layers for the tokens that they have not processed; returns all tokens, and n_last (int)."""
         wanted = TokenTree(tokens, parents)
-        n_last = check_tokens(wanted, n_last, self.hparams)
+        n_last = wanted.check(n_last, self.hparams)
         n_prefix, slots = kept_slots(self.cached, self.first.length, wanted)
-        slots = slots[: max(0, n_reusable(wanted, 0, self.params) - n_prefix)]
+        slots = slots[: n_reusable(wanted, 0, self.params) - n_prefix]
         of_rest = list(takewhile(lambda slot: slot < self.rest.length, slots))
         self.first.truncate(n_prefix)
         self.rest.truncate(n_prefix)
@@ -75,11 +65,9 @@ class EarlyExit:
         self.rest.keep(of_rest)
         self.hidden[n_prefix : n_prefix + len(slots)] = self.hidden[slots]
         self.first.keep(slots)
-        self.first.truncate(n_reusable(wanted, 0, self.params))
         begin, end = self.first.length, len(wanted.tokens)
         if begin < end:
             positions, mask = wanted.positions_and_mask(begin)
-            positions = slice(begin, end) if positions is None else positions
             x = self.params["wte"][wanted.tokens[begin:]] + self.params["wpe"][positions]
             blocks = self.params["blocks"][: self.n_layers]
             self.hidden[begin:end] = through(blocks, x, self.hparams.n_head, self.first, mask)
@@ -100,11 +88,10 @@ class FirstLayers:
         self.whole, self.n_vocab, self.n_ctx = whole, whole.n_vocab, whole.n_ctx
 
     def __reduce__(self):
-        """A copy is that of a copy of the whole."""
+        """A copy belongs to a copy of the whole."""
         return getattr, (self.whole, "early_exit")
 
     def __call__(self, tokens, n_last=1, parents=()):
         with self.whole.lock:
             wanted, n_last = self.whole.run_first(tokens, n_last, parents)
-            end = len(wanted.tokens)
-            return logits(self.whole.hidden[end - n_last : end], self.whole.params)
+            return logits(self.whole.hidden[: len(wanted.tokens)][-n_last:], self.whole.params)

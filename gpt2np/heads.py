@@ -6,10 +6,9 @@ same h into a guess at token t + 1 + i, by a vector y that takes the place of h 
     Medusa    y = h + silu(h W + b)                             sees h only
     Hydra     y = x A + silu(x W), x = (h, e[t+1], .., e[t+i])  sees the embeddings of the tokens before its own, too
 
-A pass of the model over the text and a draft yields h for every draft token. Once the draft is verified, the next one
-starts from the h of the last accepted token; so a whole draft costs a few small products and no pass. In exchange, h
-does not know the token that the model has added since. Medusa's heads never see it, nor each other's tokens; Hydra's
-first head sees it, and the second also the token that the first has proposed.
+The pass that verifies a draft yields h for every draft token, and the next draft starts from the h of the last accepted
+one: a whole draft costs a few small products and no pass. In exchange, h does not know the token that the model has
+added since: Medusa's heads never see it, nor each other's tokens.
 
 Here h is the result of the final norm without its gain and bias; these are applied to y instead. The heads are trained
 with the model frozen (tiny/train_heads.py). Leaves out: which tokens to propose (speculative/drafters/heads.py).
@@ -17,6 +16,7 @@ Sources: Cai et al. (Medusa), arXiv:2401.10774, section 2.1.1; Ankner et al. (Hy
 """
 
 import re
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -24,11 +24,10 @@ import numpy as np
 from .cache import TokenTree, kept_slots
 from .files.errors import CheckpointError
 from .files.safetensors import read_safetensors
-from .kernels.threads import Lock
 from .layers import layer_norm
 
 KINDS = {"hydra": ("a", "w", "accepted"), "medusa": ("w", "b", "accepted")}  # what a head has
-FOLDERS = {"tiny-target": Path(__file__).parent / "tiny" / "tiny-heads"}
+BUNDLED = {"tiny-target": Path(__file__).parent / "tiny" / "tiny-heads"}
 
 
 class Heads:
@@ -40,11 +39,6 @@ class Heads:
         Shared, not copied.
     heads : list of dict
         Head 1, head 2, ..., see `load_heads`.
-
-    Attributes
-    ----------
-    accepted : array [n_heads, n_ranks] float32
-        How often each head's most probable token, the second, and so on is the target's own in greedy text.
     """
 
     def __init__(self, model, heads):
@@ -55,13 +49,13 @@ class Heads:
             raise ValueError("expected a GPT2, got an EarlyExit, which keeps the hidden states of its first layers")
         self.n_heads = len(heads)
         self.n_params = sum(head[name].size for head in heads for name in head if name != "accepted")  # of the heads
-        self.accepted = np.array([head["accepted"] for head in heads])
+        self.accepted = np.array([head["accepted"] for head in heads])  # [n_heads, n_ranks], see `load_heads`
         self.cached, self.hidden = TokenTree(), model.hidden[:0]  # the last call's tokens, and the last rows' states
-        self.lock = Lock()
+        self.lock = threading.RLock()
 
-    def __getstate__(self):
-        """Of a copy: no tokens, since another thread may be in a call."""
-        return {**vars(self), "cached": TokenTree(), "hidden": self.hidden[:0], "lock": Lock()}
+    def __reduce__(self):
+        """A copy has no hidden states: another thread may be in a call."""
+        return type(self), (self.model, self.heads)
 
     def __call__(self, tokens, n_last=1, parents=()):
         with self.lock, self.model.lock:
@@ -78,12 +72,7 @@ class Heads:
             The text, at least two tokens. All but the last have been through the model in its last call; if not, it is
             called for them.
         paths : array [n_paths, depth] int
-            Draft tokens that follow the text; depth 0 is for head 1, at most n_heads - 1 for the last.
-
-        Raises
-        ------
-        ValueError
-            If the paths are deeper than that, or the text has fewer than two tokens.
+            Draft tokens that follow the text; depth 0 is for head 1, n_heads - 1 for the last.
         """
         paths = np.asarray(paths, dtype=np.int64)
         n_paths, depth = paths.shape
@@ -93,10 +82,7 @@ class Heads:
         return self.head(depth + 1, h, np.concatenate([np.full((n_paths, 1), tokens[-1]), paths], axis=1))
 
     def head(self, i, x, seen):
-        """Logits [n, n_vocab] float32 of head i, from 1, for hidden states x [n, n_embd].
-
-        `seen` [n, i] int: the i tokens after that of each hidden state. The logits are for the token after those.
-        """
+        """Logits [n, n_vocab] of head i, from 1, for hidden states x [n, n_embd] and tokens seen [n, i] after."""
         head, last_norm, wte = self.heads[i - 1], self.params["ln_f"], self.params["wte"]
         h = layer_norm(x, 1, 0)
         if "a" in head:  # Hydra
@@ -130,24 +116,13 @@ def silu(x):
 
 
 def load_heads(name_or_folder, kind="hydra"):
-    """A model's heads, float32: for each the parameters "a" and "w" (hydra) or "w" and "b" (medusa), and "accepted".
+    """The heads of "tiny-target", which are bundled, or of a folder with heads.safetensors; kind "hydra" or "medusa".
 
-    "accepted" [n_ranks]: how often its most probable token, the second, and so on is the target's own in greedy text.
+    A list of dict, float32: for each head the parameters "a" and "w" (hydra) or "w" and "b" (medusa), and "accepted"
+    [n_ranks]: how often its most probable token, the second, and so on is the target's own in greedy text.
 
-    Parameters
-    ----------
-    name_or_folder : str or Path
-        "tiny-target", whose heads are bundled, or a folder with heads.safetensors.
-    kind : str
-        "hydra" or "medusa".
+    ValueError for an unknown kind; CheckpointError, a ValueError, for missing heads and a malformed file.
 
-    Raises
-    ------
-    ValueError
-        If the kind is unknown; CheckpointError, a ValueError, if there are no such heads or the file is malformed.
-
-    Examples
-    --------
     >>> [head["a"].shape for head in load_heads("tiny-target")]
     [(512, 256), (768, 256), (1024, 256)]
     """
@@ -156,8 +131,8 @@ def load_heads(name_or_folder, kind="hydra"):
     path = heads_file(name_or_folder)
     if not path.is_file():
         raise CheckpointError(
-            f"{name_or_folder} has no heads: expected {' or '.join(FOLDERS)}, whose heads are bundled, or a folder "
-            "with heads.safetensors, as gpt2np/tiny/train_heads.py makes it"
+            f"{name_or_folder} has no heads: expected tiny-target, whose heads are bundled, or a folder with "
+            "heads.safetensors, as gpt2np/tiny/train_heads.py makes it"
         )
     tensors = read_safetensors(path)
     stored = [found for name in tensors if (found := re.fullmatch(rf"{kind}\.([1-9]\d{{0,3}})\.\w+", name))]
@@ -171,10 +146,9 @@ def whole(tensors, name, path):
     """The tensor of this name in float32; CheckpointError unless it is there, and has finite numbers only."""
     if name not in tensors:
         raise CheckpointError(f"{path}: {name} is missing: these are not whole heads; get the file again")
-    tensor = tensors[name]
     with np.errstate(over="ignore"):
-        values = tensor.astype(np.float32)
-    if tensor.dtype.kind != "f" or not np.isfinite(values).all():
+        values = tensors[name].astype(np.float32)
+    if tensors[name].dtype.kind != "f" or not np.isfinite(values).all():
         raise CheckpointError(f"{path}: expected finite floating-point numbers in {name}; get the file again")
     if name.endswith(".accepted") and not (values.size and 0 <= values.min() <= values.max() <= 1):
         raise CheckpointError(f"{path}: expected shares from 0 to 1 in {name}; get the file again")
@@ -183,7 +157,7 @@ def whole(tensors, name, path):
 
 def heads_file(name_or_folder):
     """Where the heads of this model are, if it has some."""
-    return FOLDERS.get(name_or_folder, Path(name_or_folder)) / "heads.safetensors"
+    return BUNDLED.get(name_or_folder, Path(name_or_folder)) / "heads.safetensors"
 
 
 def check_fit(heads, hparams):

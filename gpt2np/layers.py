@@ -1,36 +1,30 @@
-"""reference.py with a cache, in place, padded: the layers that models run. Read the two side by side.
+"""reference.py with a cache, in place: the layers that models run. Read the two side by side.
 
-The layers are those of reference.py, in the same order and with the same results up to rounding; the softmax is a part
-of `attend`. There are six differences, each marked in the code by its number:
+The layers are those of reference.py, in the same order and with the same results up to rounding. There are four
+differences, each marked in the code by its number:
 
     1. Cache. x holds only the new tokens, which attend to the cached keys and values as well.
     2. In place. A step overwrites an array that the same function made: at these sizes an extra array costs as much as
        the arithmetic. Arguments are never written to.
-    3. Padded. Attention's products have a multiple of 16 columns, so that the kernels always add in the same order. The
-       mask gives the padding columns weight 0.
-    4. A column of ones. Every row of the values ends in a 1, so that one product gives both the weighted sum of the
-       values and the sum of the weights: the numerator and the denominator of the softmax.
-    5. Trees. With a mask, a token may attend to tokens between which others lie that it does not see (cache.py).
-    6. Last rows. Of most tokens of a prompt, the last block has to give nothing but keys and values: nobody asks for
+    3. Batch-invariant. A row's result is bitwise identical whatever other rows are computed with it: the weights are
+       packed and multiplied in pieces, and so is attention's inner loop (kernels/).
+    4. Last rows. Of most tokens of a prompt, the last block has to give nothing but keys and values: nobody asks for
        the logits that follow them.
 
-With 3. to 5., and packed weights (kernels/), a row's result is bitwise identical whatever other rows are computed
-with it (batch-invariant). Where it pays, as for a prompt, several threads share the work (kernels/threads.py).
 Leaves out: dropout, and everything else that only training needs.
 
 Shapes: n_new tokens are computed now, n_past are in the cache, n_seq = n_past + n_new; n_last rows are asked for.
 """
 
 import math
-from functools import lru_cache
 
 import numpy as np
 
 from .cache import KVCache
-from .kernels.matmul import padded, product, skips_zeros, strategy_of
+from .kernels.attention import attend
+from .kernels.matmul import strategy_of
 from .kernels.threads import MANY, in_parts
 
-LONG = 384  # tokens; from here on, attention takes a prompt in halves
 GELU_SCALE = math.sqrt(2 / math.pi)
 
 
@@ -59,18 +53,10 @@ def layer_norm(x, g, b, eps=1e-5):
 
 
 def linear(x, w, b):
-    """x @ w + b; in a loaded model, w is packed (kernels/matmul.py)."""
+    """x @ w + b; in a loaded model, w is packed (3.)."""
     y = x @ w  # [n_new, n_in] -> [n_new, n_out]
     y += b
     return y
-
-
-@lru_cache(maxsize=8)
-def triangle(n):
-    """The causal mask [n, n] float32: 0 where row i attends to column j, that is where j <= i; -inf elsewhere."""
-    mask = np.triu(np.full((n, n), -np.inf, dtype=np.float32), 1)
-    mask.setflags(write=False)
-    return mask
 
 
 def attention(x, c_attn, c_proj, n_head, cache=None, mask=None, n_last=0):
@@ -91,62 +77,13 @@ def attention(x, c_attn, c_proj, n_head, cache=None, mask=None, n_last=0):
         The result has the last n_last rows; by default, all rows.
     """
     n_new, n_embd = x.shape
-    d_head = n_embd // n_head
     qkv = linear(x, **c_attn)  # [n_new, n_embd] -> [n_new, 3 * n_embd]
-    q, k, v = qkv.reshape(n_new, 3, n_head, d_head).transpose(1, 2, 0, 3)  # -> 3 of [n_head, n_new, d_head]
-    cache = cache or KVCache(1, n_head, n_new, d_head).layers[0]
-    strategy = strategy_of(c_attn["w"], n_embd)
-    n_past, keys, values = cache.append(k, v, strategy)  # 1. and 3.
-    q = q[:, -n_last:]  # 6. with 0, all of them
-    if mask is None:
-        mask = triangle(min(cache.n_columns, 1 << (keys.shape[2] - 1).bit_length()))  # of few sizes: seldom built
-        sums = attend(q, keys, values, mask[n_past : n_past + n_new][-n_last:], strategy)
-    else:
-        sums = (attend if skips_zeros(strategy) else closed_up)(q, keys, values, mask[-n_last:], strategy)
-    heads = np.empty((q.shape[1], n_head, d_head), np.float32)
-    np.divide(sums[..., :d_head], sums[..., d_head, None], out=heads.transpose(1, 0, 2))
-    return linear(heads.reshape(-1, n_embd), **c_proj)
-
-
-def attend(q, keys, values, mask, strategy):
-    """The sums of softmax(q k / √d_head + mask) v before the division, [n_head, n_new, d_head + 1], padded."""
-    if len(mask) >= LONG:  # the first half need not look at all columns
-        half = len(mask) // 2
-        n_seen = 1 + np.flatnonzero((mask[:half] == 0).any(axis=0))[-1]
-        n = padded(n_seen, keys.shape[2], strategy)
-        first = attend(q[:, :half], keys[..., :n], values[:, :n], mask[:half], strategy)
-        return np.concatenate([first, attend(q[:, half:], keys, values, mask[half:], strategy)], axis=1)
-
-    def of_heads(q, keys, values):
-        scores = product(q, keys, strategy)  # -> [n_head, n_new, n_columns]
-        scores *= 1 / math.sqrt(q.shape[-1])  # 2.
-        unpadded = scores[..., : mask.shape[1]]
-        unpadded += mask[:, : scores.shape[2]]
-        if mask.shape[1] < scores.shape[2]:  # 3. the padding, where the mask, unlike the triangle, does not cover it
-            scores[..., mask.shape[1] :] = -np.inf
-        scores -= np.maximum.reduce(scores, axis=-1, keepdims=True)
-        weights = np.exp(scores, out=scores)  # 2. the numerator of the softmax
-        return product(weights, values, strategy)  # 4. the last column sums the weights
-
-    sums = np.empty((*q.shape[:2], values.shape[2]), np.float32)
-    return in_parts(of_heads, (q, keys, values), sums, keys.size, n_rows=len(mask))
-
-
-def closed_up(q, keys, values, mask, strategy):
-    """`attend` for kernels where a zero weight between others changes bits: 5. what a row sees is moved together first.
-
-    Row by row; the slots that are written to meanwhile get their contents back.
-    """
-    rows = []
-    for i, row in enumerate(mask):
-        seen = np.flatnonzero(row == 0)
-        first = np.argmax(np.append(seen, -1) != np.arange(len(seen) + 1))  # of those that have to move
-        slots = slice(first, len(seen))
-        saved = keys[..., slots].copy(), values[:, slots].copy()
-        keys[..., slots], values[:, slots] = keys[..., seen[slots]], values[:, seen[slots]]
-        rows.append(attend(q[:, i : i + 1], keys, values, np.zeros((1, len(seen)), np.float32), strategy))
-        keys[..., slots], values[:, slots] = saved
-    return np.concatenate(rows, axis=1)
+    q, k, v = qkv.reshape(n_new, 3, n_head, -1).transpose(1, 2, 0, 3)  # -> 3 of [n_head, n_new, d_head]
+    cache = cache or KVCache(1, n_head, n_new, n_embd // n_head).layers[0]
+    n_seq = cache.append(k, v)  # 1.
+    q = q[:, -n_last:]  # 4. with 0, all of them
+    heads = attend(q, cache.keys, cache.values, n_seq, mask, strategy_of(c_attn["w"], n_embd))  # 3. -> [n_last, n_embd]
+    return linear(heads, **c_proj)
 
 
 def mlp(x, c_fc, c_proj):
@@ -158,8 +95,7 @@ def mlp(x, c_fc, c_proj):
 
 def block(x, params, n_head, cache=None, mask=None, n_last=0):
     """A transformer block on the residual stream x [n_new, n_embd]; cache, mask and n_last as in `attention`."""
-    x = x[-n_last:] + attention(
-        layer_norm(x, **params["ln_1"]), **params["attn"], n_head=n_head, cache=cache, mask=mask, n_last=n_last
-    )
+    normed = layer_norm(x, **params["ln_1"])
+    x = x[-n_last:] + attention(normed, **params["attn"], n_head=n_head, cache=cache, mask=mask, n_last=n_last)
     x += mlp(layer_norm(x, **params["ln_2"]), **params["mlp"])  # 2. this x was made here
     return x

@@ -3,8 +3,8 @@
 Each function uses only those above it. Parameters are keyword arguments under the checkpoint's own names, so that
 `linear(x, **c_fc)` needs no glue, and everything is float32. It works on the parameters of a loaded model,
 `forward(tokens, model.params, model.hparams.n_head)`, and on plain arrays. Every call runs all tokens of the text, so
-generating n tokens costs n passes over the whole text. layers.py is the same pass with a cache, in place and padded:
-models run that one, and the tests compare it with this one.
+generating n tokens costs n passes over the whole text. layers.py is the same pass with a cache, in place and
+batch-invariant: models run that one, and the tests compare it with this one.
 
 Source: Radford et al., "Language Models are Unsupervised Multitask Learners" (2019), section 2.3: the blocks of Vaswani
 et al., arXiv:1706.03762, with the layer norm moved to the input of each part.

@@ -3,8 +3,8 @@
 A pass over a few tokens waits for its weights, and four threads keep a laptop's memory busy. A prompt uses each weight
 many times and waits for arithmetic, so it gets up to sixteen. Only physical cores count (two threads of one core
 share its arithmetic), of the fast kind where a processor has two kinds, and no more than this process may use: a
-container often gets a share of the processor's time, that is, fewer cores than it sees. GPT2NP_THREADS=8 in the
-environment overrides this, for a server with more memory bandwidth, or to leave cores to others.
+container often gets a share of the processor's time. GPT2NP_THREADS=8 in the environment overrides this, for a server
+with more memory bandwidth, or to leave cores to others.
 """
 
 import math
@@ -18,35 +18,13 @@ SYSTEM = Path("/sys")  # where Linux describes processors and limits; other syst
 
 
 @lru_cache
-def n_threads():
-    """The number of threads for a product of a few rows; ValueError if GPT2NP_THREADS is not a number of threads."""
-    return usable(MOST)
-
-
-@lru_cache
-def n_threads_for_prompts():
-    """The number of threads for a product of many rows; errors as in `n_threads`."""
-    return usable(MOST_FOR_PROMPTS)
-
-
-def usable(most):
-    """GPT2NP_THREADS, or the number of fast cores within the quota, at most `most`."""
+def n_threads(for_prompts=False):
+    """GPT2NP_THREADS, or the number of fast cores within the quota, at most MOST or MOST_FOR_PROMPTS."""
     if not (text := os.environ.get("GPT2NP_THREADS")):
-        return max(1, math.ceil(min(most, fast_cores(), quota())))
+        return max(1, math.ceil(min(MOST_FOR_PROMPTS if for_prompts else MOST, fast_cores(), quota())))
     if not (text.isdecimal() and len(text) < 5 and 1 <= int(text) <= 1024):
         raise ValueError(f"GPT2NP_THREADS: expected a number of threads from 1 to 1024, got {text!r:.40}")
     return int(text)
-
-
-def fast_cores():
-    """The number of physical cores that this process may run on, without those made to save energy."""
-    folder = SYSTEM / "devices" / "system" / "cpu"
-    capacity = {cpu: read(folder / f"cpu{cpu}" / "cpu_capacity").strip() for cpu in cpus()}  # ARM: 1024 for the fastest
-    speed = {cpu: int(capacity[cpu]) if capacity[cpu].isdecimal() else 1 for cpu in capacity}
-    fast = {cpu for cpu in speed if speed[cpu] >= max(speed.values()) / 2}
-    if performance := numbers(read(SYSTEM / "devices" / "cpu_core" / "cpus")) & fast:  # Intel, with two kinds of cores
-        fast = performance
-    return len({read(folder / f"cpu{cpu}" / "topology" / "thread_siblings_list") or cpu for cpu in fast})
 
 
 def cpus():
@@ -57,22 +35,23 @@ def cpus():
         return range(os.cpu_count() or 1)
 
 
+def fast_cores():
+    """The number of physical cores that this process may run on, without those made to save energy."""
+    folder = SYSTEM / "devices" / "system" / "cpu"
+    speed = {cpu: max(numbers(read(folder / f"cpu{cpu}" / "cpu_capacity")), default=1) for cpu in cpus()}  # ARM's kinds
+    fast = {cpu for cpu in speed if speed[cpu] >= max(speed.values()) / 2}
+    fast = numbers(read(SYSTEM / "devices" / "cpu_core" / "cpus")) & fast or fast  # Intel's
+    return len({read(folder / f"cpu{cpu}" / "topology" / "thread_siblings_list") or cpu for cpu in fast})
+
+
 def quota():
-    """How many cores' time this process may use (float), by the limits of its control groups and all above them."""
-    limits = [math.inf]
-    for line in read(Path("/proc/self/cgroup")).splitlines():
-        names, _, path = line.partition(":")[2].partition(":")
-        if names and "cpu" not in names.split(","):
-            continue
-        root = SYSTEM / "fs" / "cgroup" / ("cpu" if names else "")  # version 1 has a folder for each kind of limit
-        group = root / path.strip("/")
-        for folder in (group, *group.parents):
-            allowed = read(folder / "cpu.max") or read(folder / "cpu.cfs_quota_us") + read(folder / "cpu.cfs_period_us")
-            microseconds = [int(word) for word in allowed.split() if word.isdecimal()]  # "max" and -1: no limit
-            if len(microseconds) == 2 and microseconds[1]:
-                limits.append(microseconds[0] / microseconds[1])
-            if folder == root:
-                break
+    """How many cores' time this process may use (float), by the limits of its control group and of those above it."""
+    group = re.search(r"^0::/(.+)", read(Path("/proc/self/cgroup")), re.M)
+    names, limits = group[1].split("/") if group else [], [math.inf]
+    for n in range(len(names) + 1):
+        folder = SYSTEM.joinpath("fs", "cgroup", *names[:n])
+        if allowed := re.match(r"(\d+) ([1-9]\d*)", read(folder / "cpu.max")):  # microseconds; "max": no limit
+            limits.append(int(allowed[1]) / int(allowed[2]))
     return min(limits)
 
 

@@ -3,27 +3,20 @@ identical whatever other rows are computed with it.
 
 Generating a token reads every weight once, so memory bandwidth sets its time. Checking K + 1 tokens at once also reads
 the weights once and should cost the same: the gain of speculative decoding rests on that. With the plain `x @ w` it
-costs more. A product with one row is a matrix-vector product, which streams the weights; for more rows BLAS first
-copies all of w into a layout of its own, three to four times the memory traffic. It also adds up the terms of a row in
-a different order when the number of rows changes: the last bits differ, and sooner or later the greedy text does too.
+costs two to three times as much. A product with one row is a matrix-vector product, which streams the weights; for more
+rows BLAS first copies all of w into a layout of its own. It also adds up the terms of a row in a different order when
+the number of rows changes: the last bits differ, and sooner or later the greedy text does too.
 
 The remedy is to copy once, when the model is loaded, and to multiply in small pieces that stay in a core's cache. There
-are three strategies:
+are three strategies, see panels.py: "panels", several rows at once; "rows", one row after the other; and "eights",
+always eight rows, some of them zeros. `strategy` chooses by a probe of this machine and by the width of the model: of
+those that are batch-invariant here the one that generates fastest, alone or with a draft. With AVX-512 that is
+"panels". `use`, or GPT2NP_MATMUL=rows in the environment, overrides it, also with one that is not invariant here;
+"rows/eights" names one strategy for small models and one for large ones. A model keeps the strategy that was chosen
+when it was made.
 
-    "panels"    several rows at once, for OpenBLAS's kernels for small matrices (panels.py)
-    "rows"      one row after the other (panels.py)
-    "eights"    always eight rows, some of them zeros (panels.py)
-
-`strategy` chooses by a probe of this machine and by the width of the model: of those that are batch-invariant here the
-one that generates fastest, alone or with a draft. With AVX-512 that is "panels". `use`, or GPT2NP_MATMUL=rows in the
-environment, overrides it, also with one that is not invariant here; "rows/eights" names one strategy for small models
-and one for large ones. A model keeps the strategy that was chosen when it was made. Large products are divided among
-threads (threads.py).
-
-`python main.py bench` measures it. Version 0.1.0, on two cores of an AMD EPYC with AVX-512, at GPT-2's 355M shape: a
-pass for 5 tokens took 2.63 times as long as a pass for one with plain products, and 1.09 times with panels; for 9
-tokens 2.87 and 1.31. One token takes longer than with plain products on many machines (docs/measurements.md): that is
-the price of batch invariance.
+`python main.py bench` measures it, and docs/measurements.md has tables. One token takes longer than with plain products
+on many machines: that is the price of batch invariance.
 Leaves out: half precision, since NumPy converts it more slowly than it reads twice the bytes.
 """
 
@@ -34,28 +27,25 @@ from time import perf_counter
 
 import numpy as np
 
-from .cores import n_threads, n_threads_for_prompts
-from .panels import BLOCK, N_ROWS, SMALL, Panels, grouped
+from .attention import PIECE, padded, product, round_up, skips_zeros
+from .cores import n_threads
+from .panels import BLOCK, SMALL, Panels
 
 STRATEGIES = tuple(BLOCK)
-PIECE = 128  # most rows and columns of one product in attention, unless the strategy is "panels"
 LARGE = 512  # n_embd from which a model is large: it does not fit into the cache
 
 
-def pack(w, name=None):
-    """w [n_in, n_out], an array or packed, in the layout of a strategy; by default that of small models."""
-    name = name or strategy(0)
-    if getattr(w, "strategy", None) == name:
-        return w
-    return Panels(w, name)
+def pack(w, strategy):
+    """w [n_in, n_out], an array or packed, in the layout of a strategy."""
+    return w if getattr(w, "strategy", None) == strategy else Panels(w, strategy)
 
 
 class Embedding:
     """wte [n_vocab, n_embd], its transpose packed: `wte[tokens]` and `x @ wte.T` read the same copy."""
 
-    def __init__(self, wte, name=None):
+    def __init__(self, wte, strategy):
         self.shape, self.dtype = wte.shape, Panels.dtype
-        self.T = pack(wte.T, name)  # wte may be packed, too
+        self.T = pack(wte.T, strategy)  # wte may be packed, too
 
     def __getitem__(self, tokens):
         return self.T.columns(tokens)
@@ -63,61 +53,6 @@ class Embedding:
     def __array__(self, dtype=None, copy=None):
         return self.T.__array__(dtype, copy).T
 
-
-def strategy_of(w, n_embd):
-    """The strategy of a packed matrix; for a plain array, that of a model of this width."""
-    return getattr(w, "strategy", None) or strategy(n_embd)
-
-
-# -------------------------------------------------------------------------------------------------- attention
-
-
-def product(x, w, name=None):
-    """x [n, n_new, n_in] @ w [n, n_in, n_out] -> [n, n_new, n_out], for the heads of attention, by a strategy.
-
-    Batch-invariant if n_out is a multiple of 16 and 2 * n_in * n_out (two rows) is at most SMALL; also if w gets more
-    rows for which x has zeros. With "rows" and "eights", a sum over tokens is added up from pieces of PIECE tokens, and
-    as many tokens' scores make a piece: all calls have the same shape, whatever the number of tokens.
-    """
-    name = name or strategy(0)
-    n, n_new, n_in = x.shape
-    n_out, max_rows, deep, wide = w.shape[2], N_ROWS["eights"], n_in, w.shape[2]
-    if name == "panels":
-        max_rows = max(2, min(N_ROWS[name], SMALL // (n_in * n_out) // 2 * 2))
-    else:
-        deep = PIECE if n_in % PIECE == 0 else n_in
-        wide = PIECE if n_out % PIECE == 0 else n_out
-    groups = grouped(x, max_rows, name)  # -> [n, n_groups, n_rows, n_in]
-    if deep == n_in and wide == n_out:  # one piece
-        return np.matmul(groups, w[:, None], order="C").reshape(n, -1, n_out)[:, :n_new]
-    n_groups, n_rows = groups.shape[1:3]
-    y = np.empty((n, n_in // deep, n_groups, n_rows, n_out), np.float32)
-    np.matmul(  # each [n, n_in // deep, n_groups, n_out // wide, ...]
-        groups.reshape(n, n_groups, n_rows, 1, -1, deep).transpose(0, 4, 1, 3, 2, 5),
-        w.reshape(n, -1, 1, deep, n_out // wide, wide).swapaxes(3, 4),
-        y.reshape(n, -1, n_groups, n_rows, n_out // wide, wide).swapaxes(3, 4),
-    )
-    y = y[:, 0] if deep == n_in else np.add.reduce(y, axis=1)
-    return y.reshape(n, -1, n_out)[:, :n_new]
-
-
-def beyond_panels(hparams):
-    """Whether "panels" would be chosen, but attention over the whole context is too large for it, see `product`."""
-    largest = 2 * round_up(hparams.n_ctx, PIECE) * round_up(hparams.n_embd // hparams.n_head + 1)
-    return largest > SMALL and strategy(hparams.n_embd) == "panels"
-
-
-def padded(n, n_columns, name=None):
-    """How many of the cache's n_columns columns attention computes for n tokens, see `product`."""
-    return min(n_columns, round_up(n, 16 if (name or strategy(0)) == "panels" else PIECE))
-
-
-def round_up(n, unit=16):
-    """The next multiple of `unit`."""
-    return -(-n // unit) * unit
-
-
-# ------------------------------------------------------------------------------------------------- the choice
 
 chosen = None  # (name for small models, name for large ones), if `use` has set it
 
@@ -134,30 +69,40 @@ def strategy(n_embd=None):
     return chosen[n_embd >= LARGE] if chosen else probe(n_embd >= LARGE)["strategy"]
 
 
+def strategy_of(w, n_embd):
+    """The strategy of a packed matrix; for a plain array, that of a model of this width."""
+    return getattr(w, "strategy", None) or strategy(n_embd)
+
+
+def strategy_for(hparams):
+    """The strategy for a model of this shape: "rows" where all n_ctx tokens are too many for panels' `product`."""
+    name = strategy(hparams.n_embd)
+    largest = 2 * round_up(hparams.n_ctx, PIECE) * round_up(hparams.n_embd // hparams.n_head + 1)
+    return "rows" if name == "panels" and largest > SMALL else name
+
+
 def use(choice=None):
     """Set the strategy of models made from now on, by one name or "SMALL/LARGE"; without, by the probe. Returns it."""
     global chosen
     small, _, large = (choice or "/".join(probe(large)["strategy"] for large in (False, True))).partition("/")
-    names = small, large or small
-    for name in names:
+    for name in (small, large or small):
         if name not in STRATEGIES:
             raise ValueError(f"unknown strategy {name!r} for products: expected {', '.join(STRATEGIES)}")
-    chosen = names
+    chosen = small, large or small
     return strategy()
 
 
 def describe():
     """The strategy in use, the probe's results for each, and the most threads of a product (a dict for JSON)."""
-    threads = {"n_threads": n_threads(), "n_threads_for_prompts": n_threads_for_prompts()}
+    threads = {"n_threads": n_threads(), "n_threads_for_prompts": n_threads(for_prompts=True)}
     return {"strategy": strategy(), "probe": probe(), "probe_large": probe(True), **threads}
 
 
 def probe(large=False):
     """For each strategy on this machine: whether it is invariant and skips zeros, its times, and which is the fastest.
 
-    The times, in milliseconds for one row and for five, are those of the strategies in question: "rows" and "panels"
-    with a matrix that fits into the cache, on one thread; "rows" and "eights" with one that does not, unless "panels"
-    is invariant.
+    Timed are "rows" and "panels" with a matrix that fits into the cache, on one thread; "rows" and "eights" with one
+    that does not, unless "panels" is invariant.
     """
     found = {name: {"invariant": is_invariant(name), "skips_zeros": skips_zeros(name)} for name in STRATEGIES}
     if large and found["panels"]["invariant"]:
@@ -173,8 +118,7 @@ def probe(large=False):
 def times(names, n_out):
     """The times of a matrix [1024, n_out]: dict name -> [milliseconds for one row, for five].
 
-    Lower quartiles: beside other work, most runs are disturbed, and a few lucky ones must not change the choice, and
-    with it the bits.
+    Lower quartiles: beside other work most runs are disturbed, and a few lucky ones must not change the choice.
     """
     w, x = np.ones((1024, n_out), np.float32), np.ones((5, 1024), np.float32)
     matrices = {name: pack(w, name) for name in names}
@@ -212,22 +156,10 @@ def is_invariant(name):
     for n in range(1, 13):
         n_seen = 80 + 75 * n
         n_seq, seen = padded(n_seen, 1024, name), np.where(np.arange(1024) < n_seen, weights, np.float32(0))
-        pairs = [(x[:n, : w.shape[0]] @ w, whole[:n]) for w, whole in zip(matrices, wholes)]
-        pairs += [(x[n - 1 : n, : w.shape[0]] @ w, whole[n - 1 : n]) for w, whole in zip(matrices, wholes)]
+        rows = slice(0, n), slice(n - 1, n)
+        pairs = [(x[some, : w.shape[0]] @ w, whole[some]) for w, whole in zip(matrices, wholes) for some in rows]
         pairs.append((product(q[:, :n], keys[..., :n_seq], name), scores[:, :n, :n_seq]))
         pairs.append((product(seen[:, :n, :n_seq], values[:, :n_seq], name), product(seen, values, name)[:, :n]))
         if not all(np.array_equal(part, whole) for part, whole in pairs):
             return False
     return True
-
-
-@lru_cache
-def skips_zeros(name):
-    """Whether zero weights between others change no bit; a tree's mask gives such weights to its other branches."""
-    rng = np.random.default_rng(0)
-    weights, values = rng.standard_normal((1, 2, 512), np.float32), rng.standard_normal((1, 512, 80), np.float32)
-    seen = np.sort(rng.permutation(512)[:200])
-    scattered, closed_up = np.zeros_like(weights), np.zeros_like(weights)
-    scattered[..., seen], closed_up[..., :200] = weights[..., seen], weights[..., seen]
-    packed = np.concatenate([values[:, seen], values[:, :312]], axis=1)
-    return np.array_equal(product(scattered, values, name), product(closed_up, packed, name))

@@ -1,8 +1,7 @@
 """Memory: arrays aligned to lines of the cache, pages of a mapped file given back, freed memory kept for reuse.
 
-A processor reads memory in lines of 64 bytes, and a register of the kernels may be as long. NumPy's arrays begin at any
-multiple of 16 bytes, large ones usually 16 bytes after a line: then a register of that length takes two reads instead
-of one.
+A processor reads memory in lines of 64 bytes, and a register of the kernels may be as long. NumPy's large arrays
+usually begin 16 bytes after a line: then a register of that length takes two reads instead of one.
 """
 
 import math
@@ -13,12 +12,12 @@ import numpy as np
 LINE = 64  # bytes
 
 
-def aligned_zeros(shape, dtype=np.float32):
-    """np.zeros(shape, dtype), beginning at a multiple of LINE."""
-    n_bytes = math.prod(shape) * np.dtype(dtype).itemsize
+def aligned_zeros(shape):
+    """np.zeros(shape, np.float32), beginning at a multiple of LINE."""
+    n_bytes = 4 * math.prod(shape)
     memory = np.zeros(n_bytes + LINE, np.uint8)
     begin = -memory.ctypes.data % LINE
-    return memory[begin : begin + n_bytes].view(dtype).reshape(shape)
+    return memory[begin : begin + n_bytes].view(np.float32).reshape(shape)
 
 
 def give_back(array):

@@ -1,7 +1,7 @@
 """Panels: a weight matrix cut so that each part stays in the cache while it is multiplied with all rows.
 
-`Panels` cuts w [n_in, n_out] into panels of some columns, and these into blocks of some rows. A block fits into a
-core's cache, and its product with a few rows of x is small enough for OpenBLAS's kernels for small matrices, which copy
+w [n_in, n_out] is cut into panels of some columns, and these into blocks of some rows. A block fits into a core's
+cache, and its product with a few rows of x is small enough for OpenBLAS's kernels for small matrices, which copy
 nothing; so each weight is read from memory once and used for all rows. The idea in four lines, without padding and
 threads, with blocks as deep as w:
 
@@ -17,16 +17,13 @@ The strategies differ in the shape of a block, and in the number of rows in one 
                 another routine, and the kernels are slow for an odd last row. They keep 16 columns in a register and
                 add the terms in order, whatever the number of rows. Batch-invariant with some kernels only.
     "rows"      one row, and blocks whose longer side is contiguous in memory, as the routine for a single row likes
-                them: the columns of w, or of a w with few rows up to 1,024 columns of a row. Each product is the same
-                call whatever the number of rows: invariant by construction.
+                them. Each product is the same call whatever the number of rows: invariant by construction.
     "eights"    always eight rows, some of them zeros, and blocks half as deep: OpenBLAS shares larger products among
                 threads of its own. Also the same call for any number of rows, if a row's place among the eight does not
                 matter (the probe in matmul.py looks).
 
 With "rows", more rows cost more. With "eights", two to eight cost what one costs, but one row costs eight times the
-arithmetic. A small model would only be slower. A model that does not fit into the cache waits for its weights in any
-case, so there the price is lower: whether it pays depends on the processor (docs/measurements*.md; the probe in
-matmul.py decides). For one token, the plain `x @ w` is faster on many machines: that is what batch invariance costs.
+arithmetic; that may pay for a model that does not fit into the cache and waits for its weights in any case.
 """
 
 import math
@@ -48,7 +45,7 @@ class Panels:
     """A weight matrix [n_in, n_out] in panels. `x @ panels` is the product; `np.asarray(panels)` is the matrix.
 
     `blocks` is [n_panels, n_blocks, depth, width] float32; the last block and the last panel are padded with zeros. In
-    memory, one of the last two axes is contiguous: the columns of a row of w, or with "rows" the longer one of the two.
+    memory the last axis is contiguous, or with "rows" the longer one of the last two.
     """
 
     __array_ufunc__ = None  # so that NumPy leaves x @ panels to __rmatmul__
@@ -73,7 +70,7 @@ class Panels:
         give_back(w)
 
     def __reduce__(self):
-        """A copy, and what is unpickled, is packed again: the same order in memory gives the same bits."""
+        """A copy is packed again: the same order in memory gives the same bits."""
         return Panels, (np.asarray(self), self.strategy)
 
     def __rmatmul__(self, x):
@@ -107,9 +104,9 @@ class Panels:
         """x [n_blocks, n_groups, n_rows, depth] @ blocks, added up over the blocks in their order, into out.
 
         out is [n_panels, n_groups, n_rows, width]. A product takes some panels and a bunch of groups, as many as leave
-        their partial sums in the cache until they are added up. NumPy computes in the order of `sums` in memory: panel
-        by panel, so that all groups of the bunch use a panel while it is in the cache. Many rows and one block need no
-        `sums`: then a product takes a single panel. A small matrix and a few rows need one product.
+        their partial sums in the cache until they are added up. NumPy computes panel by panel, so that all groups of
+        the bunch use a panel while it is in the cache. Many rows and one block need no `sums`: then a product takes a
+        single panel. A small matrix and a few rows need one product.
         """
         n_blocks, n_groups, n_rows, _ = x.shape
         n_panels, *_, width = out.shape
@@ -142,10 +139,8 @@ class Panels:
         """The columns of w at these indices, as rows: [...] int -> [..., n_in]; IndexError where w has none."""
         indices = np.asarray(indices)
         if indices.size and not (indices.dtype.kind in "iu" and 0 <= indices.min() <= indices.max() < self.shape[1]):
-            raise IndexError(
-                f"expected indices from 0 to {self.shape[1] - 1}, got {indices.min()} to {indices.max()} "
-                f"({indices.dtype})"
-            )
+            found = f"{indices.min()} to {indices.max()} ({indices.dtype})"
+            raise IndexError(f"expected indices from 0 to {self.shape[1] - 1}, got {found}")
         _, n_blocks, depth, width = self.blocks.shape
         panel, column = np.divmod(indices.astype(np.int64), width)
         return self.blocks[panel, :, :, column].reshape(*indices.shape, n_blocks * depth)[..., : self.shape[0]]
@@ -159,8 +154,8 @@ class Panels:
 def grouped(x, max_rows, strategy):
     """The rows of x [..., n_new, n_in] in groups of one product each, [..., n_groups, n_rows, n_in], zeros added.
 
-    n_rows is 1 with "rows" and max_rows with "eights"; with "panels" it is even and at most max_rows, an even number:
-    of those that are more than half of it, the one that needs the fewest zeros.
+    n_rows is 1 with "rows" and max_rows with "eights"; with "panels" it is even and at most max_rows: of those that are
+    more than half of it, the one that needs the fewest zeros.
     """
     if strategy == "rows":
         return x[..., None, :]

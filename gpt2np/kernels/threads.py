@@ -1,28 +1,60 @@
-"""Products, attention and gelu divided among several threads, as many as pay.
+"""Work divided among several threads, as many as pay.
 
-NumPy releases the interpreter's lock while it computes, so other threads can compute at the same time. Handing over
-work takes two signals per thread (signals.py), and costs tens of microseconds (`python main.py bench` says how many).
-That is as long as a product of the bundled models for a few tokens, which therefore stays on one thread, and little
-compared with one of GPT-2's own. All threads take slices of the work from one iterator, so a slow core takes fewer and
-delays nobody. Each number is computed by the same call whichever thread makes it: the number of threads changes no bit.
+NumPy releases the interpreter's lock while it computes, so other threads can compute at the same time. To hand over
+work takes two signals per thread and tens of microseconds (`python main.py bench` says how many). That is as long as a
+product of the bundled models for a few tokens, which therefore stays on one thread, and little compared with one of
+GPT-2's own. All threads take slices of the work from one iterator, so a slow core takes fewer and delays nobody. Each
+number is computed by the same call whichever thread makes it: the number of threads changes no bit.
 """
 
 import os
 import threading
 
-from .cores import cpus, n_threads, n_threads_for_prompts
-from .signals import Signal
+import numpy as np
+
+from .cores import cpus, n_threads
 
 WORTH = 1_000_000  # the cost, see `cost`, for each thread after the first
 LEAST = 500_000  # the least cost of a slice
 MANY = 32  # rows; from here on, a product takes its time for arithmetic, not for memory
+N_ROWS, N_LOOKS = 80, 25_000  # rows of looks at a signal, and looks in a row: together about a millisecond
 
 
-class Lock(type(threading.RLock())):
-    """A lock that pickle and copy accept: the copied object gets a lock of its own, not held."""
+class Signal:
+    """Given by one thread, once for each time that another one waits for it: awake for a moment, then asleep.
 
-    def __reduce__(self):
-        return Lock, ()
+    To wake a thread takes some ten microseconds, on a virtual machine often more than a hundred: too long between two
+    products that take a few hundred. So `wait` first looks again and again whether the signal was given. A loop of
+    Python's would hold the interpreter's lock meanwhile, which the other thread needs. NumPy's loops release it, and
+    that of `logical_or.reduce` ends at the first True: over one byte that is repeated many times, without a copy, it
+    waits until another thread sets this byte.
+
+        >>> byte = np.zeros(1, bool)
+        >>> looks = np.broadcast_to(byte, 1000)  # one byte, seen a thousand times
+        >>> byte[0] = True
+        >>> bool(np.logical_or.reduce(looks))  # after the first look
+        True
+
+    A last row of looks, at a byte that nobody sets, is a pause of ten or twenty microseconds: the other thread holds
+    the interpreter's lock when it gives the signal, and who asked for it at once would fall asleep after all.
+    """
+
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.lock.acquire()
+        self.given = np.zeros(N_ROWS + 1, bool)  # the last byte is never set
+        self.looks = np.ndarray((N_ROWS + 1, N_LOOKS), bool, self.given, strides=(1, 0))
+
+    def give(self):
+        self.given[:-1] = True
+        self.lock.release()
+
+    def wait(self, awake):
+        """Wait for the signal, at first `awake`, which costs a core's time; it can be given again after that."""
+        if awake and not self.given[0]:
+            np.logical_or.reduce(self.looks, axis=1)
+        self.lock.acquire()
+        self.given[:] = False
 
 
 class Worker:
@@ -90,28 +122,22 @@ def cost(size, n_rows):
 
 def worthwhile(size, n_rows):
     """The number of threads that pays for a product of n_rows rows with `size` weights, or for work of its cost."""
-    return min(cost(size, n_rows) // WORTH + 1, n_threads() if n_rows < MANY else n_threads_for_prompts())
-
-
-def slices(n, n_takers, cost, most=None):
-    """Slices of range(n) for `share`. They get smaller, so that all threads end together.
-
-    The whole range has this cost. Each slice but the last costs at least LEAST, unless `most` limits its length: before
-    it takes the next slice, a thread waits for the interpreter's lock.
-    """
-    found, begin, least = [], 0, -(-n * LEAST // cost)
-    while begin < n:
-        step = max(least, 2 * (n - begin) // (3 * n_takers)) if n_takers > 1 else n
-        end = min(n, begin + min(step, most or n))
-        found.append(slice(begin, end))
-        begin = end
-    return found
+    return min(cost(size, n_rows) // WORTH + 1, n_threads(n_rows >= MANY))
 
 
 def divide(work, n, size, n_rows, most=None):
-    """Call work(iterator over slices of range(n)) in as many threads as pay; arguments as in `cost` and `slices`."""
-    n_takers = worthwhile(size, n_rows)
-    share(work, slices(n, n_takers, cost(size, n_rows), most), n_takers)
+    """Call work(iterator over slices of range(n)) in as many threads as pay for a product, see `worthwhile`.
+
+    The slices get smaller, so that all threads end together. Each but the last costs at least LEAST, unless `most`
+    limits its length: before it takes the next slice, a thread waits for the interpreter's lock.
+    """
+    n_takers, least = worthwhile(size, n_rows), -(-n * LEAST // cost(size, n_rows))
+    slices, begin = [], 0
+    while begin < n:
+        step = max(least, 2 * (n - begin) // (3 * n_takers)) if n_takers > 1 else n
+        slices.append(slice(begin, min(n, begin + min(step, most or n))))
+        begin = slices[-1].stop
+    share(work, slices, n_takers)
 
 
 def in_parts(f, arrays, out, size, n_rows, most=None):

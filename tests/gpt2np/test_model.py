@@ -1,21 +1,20 @@
+"""The model: the logits of the reference, whatever was asked before, however it is asked, and whoever interrupts it."""
+
 import copy
 import os
 import pickle
-import platform
-import subprocess
 import sys
 import threading
-import tracemalloc
 
 import numpy as np
 import pytest
-from helpers import ROOT, random_gpt2, random_tensors
+from helpers import random_gpt2, random_tensors
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpt2np.model
 from gpt2np import EarlyExit, Heads, HParams, reference
-from gpt2np.cache import KVCache, common_prefix
+from gpt2np.cache import KVCache, TokenTree
 from gpt2np.files.params import build_params
 from gpt2np.kernels import matmul
 from gpt2np.model import forward
@@ -68,33 +67,20 @@ def test_the_fast_pass_equals_the_reference_on_the_bundled_pair(tiny_pair):
         assert_close(model(tokens, len(tokens)), uncached(model, tokens, len(tokens)))
 
 
-@pytest.mark.parametrize("n_cached", [0, 1, 5])
+@pytest.mark.parametrize("n_cached", [0, 5])
 def test_positions_and_mask_allow_the_nodes_of_a_tree(n_cached):
     """Every node's row is that of the text and the node's own path, whatever branches are computed with it."""
-    model, text = random_gpt2(SHAPE), [3, 1, 4, 1, 5, 9]
-    nodes, parents = [7, 8, 7, 10, 11, 2, 7], [-1, -1, 0, 0, 1, 3, 5]
-    paths = []  # the indices of a node's ancestors and its own
-    for i, parent in enumerate(parents):
-        paths.append([*(paths[parent] if parent >= 0 else []), i])
-    n, n_text = len(nodes), len(text)
-    mask = np.full((n_text + n, n_text + n), -np.inf, np.float32)
-    mask[:n_text, :n_text][np.tri(n_text, dtype=bool)] = 0
-    for i, path in enumerate(paths):
-        mask[n_text + i, [*range(n_text), *(n_text + j for j in path)]] = 0
-    positions = np.array([*range(n_text), *(n_text + len(path) - 1 for path in paths)])
-
+    model, text, nodes = random_gpt2(SHAPE), [3, 1, 4, 1, 5, 9], [7, 8, 7, 10, 11, 2, 7]
+    paths = [], [7], [8], [7, 7], [7, 10], [8, 11], [7, 10, 2], [7, 10, 2, 7]
+    positions, mask = TokenTree([*text, *nodes], [-1, -1, 0, 0, 1, 3, 5]).positions_and_mask(n_cached)
     cache = KVCache(SHAPE.n_layer, SHAPE.n_head, SHAPE.n_ctx, SHAPE.d_head)
     if n_cached:
         forward(text[:n_cached], model.params, SHAPE.n_head, cache=cache)
-    logits = forward(
-        [*text, *nodes][n_cached:], model.params, SHAPE.n_head, n + 1, cache, positions[n_cached:], mask[n_cached:]
-    )
-    assert_close(logits[0], uncached(model, text, 1)[0])
-    for row, path in zip(logits[1:], paths):
-        tokens = [*text, *(nodes[j] for j in path)]
-        assert_close(row, uncached(model, tokens, 1)[0])
+    logits = forward([*text, *nodes][n_cached:], model.params, SHAPE.n_head, 8, cache, positions, mask)
+    for row, path in zip(logits, paths):
+        assert_close(row, uncached(model, [*text, *path], 1)[0])
         if matmul.strategy() == "panels":  # adds in one order, so that columns of weight 0 change nothing
-            assert row.tobytes() == model(tokens)[0].tobytes()
+            assert row.tobytes() == model([*text, *path])[0].tobytes()
 
 
 def test_threads_share_a_model():
@@ -117,15 +103,6 @@ def test_threads_share_a_model():
     finally:
         sys.setswitchinterval(interval)
     assert wrong == []
-
-
-@pytest.mark.parametrize("copied", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
-def test_a_model_can_be_copied_while_it_is_locked(copied):
-    model = random_gpt2(SHAPE)
-    logits = model([1, 2, 3])
-    with model.lock:
-        other = copied(model)
-    assert other([1, 2, 3]).tobytes() == logits.tobytes()
 
 
 def test_logits_do_not_depend_on_what_was_asked_before():
@@ -158,19 +135,6 @@ def test_only_new_tokens_are_run(monkeypatch):
     assert ran[-1] == [1, 2]
 
 
-def test_the_cache_as_an_explicit_argument():
-    params, tokens = random_gpt2(SHAPE).params, [3, 1, 4, 1, 5, 9, 2]
-    cache = KVCache(SHAPE.n_layer, SHAPE.n_head, SHAPE.n_ctx, SHAPE.d_head)
-    rows = [forward(part, params, SHAPE.n_head, cache=cache) for part in (tokens[:3], tokens[3:4], tokens[4:])]
-    assert cache.length == 7
-    np.testing.assert_allclose(np.concatenate(rows), forward(tokens, params, SHAPE.n_head), rtol=1e-4, atol=1e-4)
-    cache.truncate(9)  # forgets nothing
-    assert cache.length == 7
-    cache.truncate(2)
-    again = forward(tokens[2:], params, SHAPE.n_head, n_last=2, cache=cache)
-    np.testing.assert_allclose(again, forward(tokens, params, SHAPE.n_head, n_last=2), rtol=1e-4, atol=1e-4)
-
-
 class InterruptAt:
     """Raises KeyboardInterrupt at the nth line that gpt2np runs."""
 
@@ -199,8 +163,12 @@ def interrupted(call, n):
     return False
 
 
+STEPS = pytest.mark.parametrize("step", [11, pytest.param(1, marks=pytest.mark.slow)])
+
+
+@STEPS
 @pytest.mark.parametrize("make", [lambda model: model, lambda model: EarlyExit(model, 1)], ids=["GPT2", "EarlyExit"])
-def test_a_call_interrupted_at_any_line_leaves_the_model_right(make):
+def test_a_call_interrupted_at_any_line_leaves_the_model_right(make, step):
     """Ctrl-C may come between any two lines; later calls give the same results as a new model."""
     model, fresh = make(random_gpt2(SHAPE)), make(random_gpt2(SHAPE))
     expected = {}
@@ -215,38 +183,8 @@ def test_a_call_interrupted_at_any_line_leaves_the_model_right(make):
             is_interrupted = interrupted(lambda: model(*during), n)  # noqa: B023, called at once
             for tokens, logits in expected.items():
                 assert model(list(tokens)).tobytes() == logits, f"interrupted at line {n}"
-            n += 1
+            n += step
         assert n > 50
-
-
-def test_tokens_may_come_as_any_sequence_and_stay_as_they_are():
-    model = random_gpt2(SHAPE)
-    array = np.array([1, 2, 3])
-    array.setflags(write=False)
-    tokens = [1, 2, 3]
-    logits = model(tokens)
-    assert tokens == [1, 2, 3]
-    for same in (array, (1, 2, 3), array.astype(np.int32)):
-        model.reset()
-        np.testing.assert_array_equal(model(same), logits)
-    tokens.append(4)  # the caller's list: the model keeps no reference to it
-    np.testing.assert_allclose(model([1, 2, 3, 5]), uncached(model, [1, 2, 3, 5], 1), rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("tokens", "n_last", "message"),
-    [
-        ([], 1, "expected 1 to n_ctx = 29 tokens, got 0"),
-        ([0] * 30, 1, "expected 1 to n_ctx = 29 tokens, got 30"),
-        ([1, 2], 3, "expected n_last from 1 to the number of tokens, 2, got 3"),
-        ([1, 2], 0, "expected n_last from 1 to the number of tokens, 2, got 0"),
-        ([1, 53], 1, "expected token ids from 0 to 52, got 1 to 53"),
-        ([-1, 2], 1, "expected token ids from 0 to 52, got -1 to 2"),
-    ],
-)
-def test_tokens_that_cannot_be_run_are_refused(tokens, n_last, message):
-    with pytest.raises(ValueError, match=message):
-        random_gpt2(SHAPE)(tokens, n_last)
 
 
 class Views:
@@ -265,16 +203,17 @@ class Views:
         return self.array.tolist()
 
 
-@pytest.mark.parametrize("kind", [Views, lambda array: list(Views(array)), lambda array: array])
+@pytest.mark.parametrize("kind", [np.asarray, np.ndarray.tolist, tuple, Views, lambda array: list(Views(array))])
 @pytest.mark.parametrize("early_exit", [False, True])
-def test_tokens_may_be_written_to_after_a_call(kind, early_exit):
+def test_tokens_may_come_as_any_sequence_and_be_written_to_after_a_call(kind, early_exit):
     model, fresh = random_gpt2(SHAPE), random_gpt2(SHAPE)
     model = EarlyExit(model, 1) if early_exit else model
     array = np.array([1, 2, 3, 4])
     tokens = kind(array)
-    model(tokens)
-    array[:] = [4, 3, 2, 1]
-    np.testing.assert_array_equal(model(tokens), fresh([4, 3, 2, 1]))
+    np.testing.assert_array_equal(model(tokens), fresh([1, 2, 3, 4]))
+    assert array.tolist() == [1, 2, 3, 4]
+    array[:] = [4, 3, 2, 1]  # the model keeps no reference to it
+    np.testing.assert_array_equal(model(tokens), fresh([int(token) for token in tokens]))
 
 
 def test_token_ids_of_a_small_type_are_added_up_by_nobody():
@@ -282,81 +221,53 @@ def test_token_ids_of_a_small_type_are_added_up_by_nobody():
     np.testing.assert_array_equal(model([np.uint8(200)] * 40), model([200] * 40))
 
 
-@pytest.mark.parametrize("n_last", [-1, -2, 6])
+@pytest.mark.parametrize(
+    ("tokens", "n_last", "message"),
+    [
+        ([], 1, "expected 1 to n_ctx = 29 tokens, got 0"),
+        ([0] * 30, 1, "expected 1 to n_ctx = 29 tokens, got 30"),
+        ([1, 2], 3, "expected n_last from 1 to the number of tokens, 2, got 3"),
+        ([1, 2], 0, "expected n_last from 1 to the number of tokens, 2, got 0"),
+        ([1, 53], 1, "expected token ids from 0 to 52, got 1 to 53"),
+        ([-1, 2], 1, "expected token ids from 0 to 52, got -1 to 2"),
+    ],
+)
+def test_tokens_that_cannot_be_run_are_refused(tokens, n_last, message):
+    with pytest.raises(ValueError, match=message):
+        random_gpt2(SHAPE)(tokens, n_last)
+
+
+@pytest.mark.parametrize("n_last", [-1, 6])
 def test_forward_refuses_a_number_of_rows_that_there_are_not(n_last):
-    model = random_gpt2(SHAPE)
+    params = random_gpt2(SHAPE).params
     with pytest.raises(ValueError, match=rf"n_last from 1 to the number of new tokens, 5, or 0 for all, got {n_last}"):
-        forward([1, 2, 3, 4, 5], model.params, model.hparams.n_head, n_last=n_last)
-
-
-def test_tokens_that_are_no_whole_numbers_are_refused_by_packed_weights():
-    model = random_gpt2(SHAPE)
-    with pytest.raises(IndexError, match=r"expected indices from 0 to \d+, got 1\.2 to 1\.9 \(float64\)"):
-        forward([1.9, 1.2], model.params, model.hparams.n_head)
-
-
-def test_a_view_of_packed_weights_cannot_change_the_model():
-    for name in matmul.STRATEGIES:
-        w = matmul.pack(np.ones((256, 64), np.float32), name)
-        view = np.asarray(w)
-        assert not (np.shares_memory(view, w.blocks) and view.flags.writeable)
-        assert np.array(w).flags.writeable
-
-
-def test_a_long_context_takes_memory_only_when_it_is_used():
-    model = random_gpt2(HParams(n_vocab=17, n_ctx=20_000, n_embd=8, n_head=2, n_layer=1))
-    tracemalloc.start()
-    model([1, 2, 3])
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert peak < 2**24
+        forward([1, 2, 3, 4, 5], params, SHAPE.n_head, n_last=n_last)
+    with pytest.raises(ValueError, match="expected at least one new token, got none"):
+        forward([], params, SHAPE.n_head)
 
 
 def test_n_params_counts_every_parameter():
     assert random_gpt2(SHAPE).n_params == sum(tensor.size for tensor in random_tensors(SHAPE).values())
 
 
-def test_common_prefix():
-    for a, b, n in (([], [], 0), ([1], [], 0), ([1, 2], [1, 2], 2), ([1, 2], [1, 2, 3], 2), ([1, 9], [1, 2], 1)):
-        assert common_prefix(a, b) == common_prefix(b, a) == n
-
-
-@pytest.mark.parametrize("n_past", [0, 44])
-def test_no_token_lies_beyond_the_context(n_past):
-    """Also where the cache is padded to more columns, and one position would be taken for several tokens."""
-    model = random_gpt2(HParams(n_vocab=53, n_ctx=45, n_embd=32, n_head=2, n_layer=1))
-    cache = KVCache(1, 2, 45, 16)
-    if n_past:
-        forward([1] * n_past, model.params, 2, 1, cache)
-    with pytest.raises(ValueError, match=f"expected at most n_ctx = 45 tokens, got {n_past + 46}"):
-        forward([1] * 46, model.params, 2, 1, cache)
-    with pytest.raises(ValueError, match="expected at most n_ctx = 45 tokens, got 49"):
-        forward([1] * (49 - n_past), model.params, 2, 1, cache)
-
-
 @pytest.mark.parametrize("kind", ["GPT2", "EarlyExit", "Heads"])
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
-def test_a_copy_starts_with_an_empty_cache(kind, copied):
+def test_a_copy_starts_with_an_empty_cache(kind, copied, monkeypatch):
     """The cache of the model may be in the middle of a call by another thread."""
+    monkeypatch.setattr(matmul, "chosen", ("rows", "rows"))
     model, tokens = random_gpt2(HParams(n_vocab=53, n_ctx=45, n_embd=32, n_head=2, n_layer=2)), [1, 2, 3, 4]
     head = {"w": np.eye(32, dtype=np.float32), "b": np.zeros(32, np.float32), "accepted": np.ones(1, np.float32)}
     model = {"GPT2": model, "EarlyExit": EarlyExit(model, 1), "Heads": Heads(model, [head])}[kind]
     expected = model(tokens, n_last=2)
-    other = copied(model)
+    monkeypatch.setattr(matmul, "chosen", ("eights", "eights"))  # the copy keeps the model's own
+    with model.lock:
+        other = copied(model)
+    assert other.params["wte"].T.strategy == "rows" and other.lock is not model.lock
     assert kind != "EarlyExit" or other.early_exit.whole is other
+    assert kind == "EarlyExit" or len(other.hidden) == 0 < len(model.hidden)
     assert other.cached.tokens == [] and len(model.cached.tokens) == 4
     model([5] * 9)
     assert np.array_equal(other(tokens, n_last=2), expected) and np.array_equal(model(tokens, n_last=2), expected)
-
-
-@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda part: pickle.loads(pickle.dumps(part))])
-def test_the_first_layers_can_be_copied_without_the_whole(copied):
-    """As a drafter is that goes to another process: its model refers to the whole, and the whole to it."""
-    part = EarlyExit(random_gpt2(SHAPE), 1).early_exit
-    expected, other = part([1, 2, 3]), copied(part)
-    assert np.array_equal(other([1, 2, 3]), expected) and np.array_equal(part([1, 2, 3]), expected)
-    if other.whole is not part.whole:  # a copy of its own
-        assert other.whole.early_exit is other
 
 
 @pytest.mark.parametrize("n_last", [np.int8(2), np.uint8(2), np.uint64(2), np.array(2, np.uint32)])
@@ -382,32 +293,6 @@ def test_a_call_that_is_refused_leaves_the_model_as_it_was():
     assert np.array_equal(model([1, 2, 3]), expected)
 
 
-def test_a_context_too_long_for_panels_has_rows():
-    """With "panels", two rows of attention over the whole context must be one small product."""
-    name = matmul.strategy(64)
-    for n_ctx, d_head, chosen in ((1024, 64, name), (8192, 64, "rows"), (2048, 256, "rows")):
-        model = random_gpt2(HParams(n_vocab=5, n_ctx=n_ctx, n_embd=d_head, n_head=1, n_layer=1))
-        assert model.params["wte"].T.strategy == (chosen if name == "panels" else name)
-
-
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries have rules of their own")
-def test_the_memory_of_freed_arrays_is_kept_for_the_next():
-    """3 MB arrays, as a prompt makes them: without new pages from the system once a model exists."""
-    code = """
-import resource, numpy as np, gpt2np
-model, _ = gpt2np.load("tiny-draft")
-def faults():
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    for _ in range(10):
-        [np.ones(3 * 2**18, np.float32) for _ in range(6)]
-    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
-faults()
-print(faults())
-"""
-    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, timeout=60, check=True)
-    assert int(run.stdout) < 768  # of 4 KiB: fewer than one array has
-
-
 def test_a_token_outside_the_vocabulary_is_refused_with_plain_and_packed_weights():
     h = HParams(n_vocab=53, n_ctx=45, n_embd=32, n_head=2, n_layer=1)
     plain = build_params(random_tensors(h), h, "random")
@@ -415,12 +300,6 @@ def test_a_token_outside_the_vocabulary_is_refused_with_plain_and_packed_weights
         for token in (-1, 53):
             with pytest.raises(IndexError):
                 forward([5, token], params, 2)
-
-
-def test_a_copy_has_no_hidden_states():
-    model = random_gpt2(SHAPE)
-    model([1, 2, 3])
-    assert model.hidden.shape == (1, SHAPE.n_embd) and copy.copy(model).hidden.shape == (0, SHAPE.n_embd)
 
 
 def test_reset_waits_for_the_call_in_progress():
@@ -431,8 +310,3 @@ def test_reset_waits_for_the_call_in_progress():
             thread.join(0.2)
             assert thread.is_alive()  # it waits for the call in progress
         thread.join()
-
-
-def test_an_early_exit_counts_its_parameters():
-    model = random_gpt2(SHAPE)
-    assert EarlyExit(model, 1).n_params == model.n_params

@@ -55,6 +55,7 @@ def test_the_losses_are_those_of_the_card(probabilities, held_out):
         assert f"{figures[f'{name}_loss']:.2f}" in (TINY / "README.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_dialogue_closes_its_quotes(tiny_pair):
     """Where a held-out tale has just opened a quotation, the target closes it before the paragraph ends."""
     target, _, tokenizer = tiny_pair

@@ -24,6 +24,13 @@ def random_tensors(hparams, seed=0, scale=0.3):
     return tensors
 
 
+def random_array(*shape, seed=0):
+    """Normally distributed, float32, read-only."""
+    array = np.random.default_rng(seed).standard_normal(shape, np.float32)
+    array.setflags(write=False)
+    return array
+
+
 def random_gpt2(hparams, seed=0, scale=0.3):
     return gpt2np.GPT2(build_params(random_tensors(hparams, seed, scale), hparams, "random"), hparams)
 

@@ -1,0 +1,139 @@
+"""Attention's inner loop: three lines of reference.py, batch-invariant, for the new tokens and a cache.
+
+Padding. The products have a multiple of 16 columns, so that the kernels always add in the same order. The mask
+    gives the padding weight 0.
+A column of ones. Every row of the values ends in a 1, so that one product gives both the weighted sum of the values
+    and the sum of the weights: the numerator and the denominator of the softmax.
+Trees. A token may attend to tokens between which others lie that it does not see. Where weights of 0 between
+    others change bits, what a row sees is moved together first.
+"""
+
+import math
+from functools import lru_cache
+
+import numpy as np
+
+from .panels import N_ROWS, SMALL, grouped
+from .threads import in_parts
+
+PIECE = 128  # most rows and columns of one product, unless the strategy is "panels"
+LONG = 384  # tokens; from here on, a prompt is taken in halves
+
+
+def product(x, w, strategy):
+    """x [n, n_new, n_in] @ w [n, n_in, n_out] -> [n, n_new, n_out], for each of the n heads.
+
+    Batch-invariant if n_out is a multiple of 16 and 2 * n_in * n_out (two rows) is at most SMALL; also if w gets more
+    rows for which x has zeros. With "rows" and "eights", a sum over tokens is added up from pieces of PIECE tokens, and
+    as many tokens' scores make a piece: all calls have the same shape, whatever the number of tokens.
+    """
+    n, n_new, n_in = x.shape
+    n_out, max_rows, deep, wide = w.shape[2], N_ROWS["eights"], n_in, w.shape[2]
+    if strategy == "panels":
+        max_rows = max(2, min(N_ROWS[strategy], SMALL // (n_in * n_out) // 2 * 2))
+    else:
+        deep = PIECE if n_in % PIECE == 0 else n_in
+        wide = PIECE if n_out % PIECE == 0 else n_out
+    groups = grouped(x, max_rows, strategy)  # -> [n, n_groups, n_rows, n_in]
+    if deep == n_in and wide == n_out:  # one piece
+        return np.matmul(groups, w[:, None], order="C").reshape(n, -1, n_out)[:, :n_new]
+    n_groups, n_rows = groups.shape[1:3]
+    y = np.empty((n, n_in // deep, n_groups, n_rows, n_out), np.float32)
+    np.matmul(  # each [n, n_in // deep, n_groups, n_out // wide, ...]
+        groups.reshape(n, n_groups, n_rows, 1, -1, deep).transpose(0, 4, 1, 3, 2, 5),
+        w.reshape(n, -1, 1, deep, n_out // wide, wide).swapaxes(3, 4),
+        y.reshape(n, -1, n_groups, n_rows, n_out // wide, wide).swapaxes(3, 4),
+    )
+    y = y[:, 0] if deep == n_in else np.add.reduce(y, axis=1)
+    return y.reshape(n, -1, n_out)[:, :n_new]
+
+
+def round_up(n, unit=16):
+    """The next multiple of `unit`."""
+    return -(-n // unit) * unit
+
+
+def padded(n, n_columns, strategy):
+    """How many of the cache's n_columns columns are computed for n tokens, see `product`."""
+    return min(n_columns, round_up(n, 16 if strategy == "panels" else PIECE))
+
+
+@lru_cache
+def skips_zeros(strategy):
+    """Whether zero weights between others change no bit; a tree's mask gives such weights to its other branches."""
+    rng = np.random.default_rng(0)
+    weights, values = rng.standard_normal((1, 2, 512), np.float32), rng.standard_normal((1, 512, 80), np.float32)
+    seen = np.sort(rng.permutation(512)[:200])
+    scattered, together = np.zeros_like(weights), np.zeros_like(weights)
+    scattered[..., seen], together[..., :200] = weights[..., seen], weights[..., seen]
+    moved = np.concatenate([values[:, seen], values[:, :312]], axis=1)
+    return np.array_equal(product(scattered, values, strategy), product(together, moved, strategy))
+
+
+@lru_cache(maxsize=8)
+def triangle(n):
+    """The causal mask [n, n] float32: 0 where row i attends to column j, that is where j <= i; -inf elsewhere."""
+    mask = np.triu(np.full((n, n), -np.inf, dtype=np.float32), 1)
+    mask.setflags(write=False)
+    return mask
+
+
+def attend(q, keys, values, n_seq, mask, strategy):
+    """softmax(q k / √d_head + mask) v for the last n_new of n_seq tokens: [n_new, n_embd], the heads side by side.
+
+    q is [n_head, n_new, d_head]; keys [n_head, d_head, n_columns] and values [n_head, n_columns, at least d_head + 1]
+    are those of a cache with n_seq tokens. The last rows of the mask [.., n_seq] are for the new tokens; with None each
+    attends to itself and to all before it.
+    """
+    n_head, n_new, d_head = q.shape
+    n_columns = keys.shape[2]
+    n = padded(n_seq, n_columns, strategy)
+    keys, values = keys[..., :n], values[:, :n]
+    if mask is None:
+        mask = triangle(min(n_columns, 1 << (n - 1).bit_length()))  # of few sizes: seldom built
+        sums = weighted_sums(q, keys, values, mask[n_seq - n_new : n_seq], strategy)
+    else:
+        sums_of = weighted_sums if skips_zeros(strategy) else moved_together
+        sums = sums_of(q, keys, values, mask[-n_new:], strategy)
+    heads = np.empty((n_new, n_head, d_head), np.float32)
+    np.divide(sums[..., :d_head], sums[..., d_head, None], out=heads.transpose(1, 0, 2))
+    return heads.reshape(n_new, -1)
+
+
+def weighted_sums(q, keys, values, mask, strategy):
+    """The sums of `attend` before the division, [n_head, n_new, d_head + 1], padded; mask [n_new, at least n_seq]."""
+    if len(mask) >= LONG:  # the first half need not look at all columns
+        half = len(mask) // 2
+        n_seen = 1 + np.flatnonzero((mask[:half] == 0).any(axis=0))[-1]
+        n = padded(n_seen, keys.shape[2], strategy)
+        first = weighted_sums(q[:, :half], keys[..., :n], values[:, :n], mask[:half], strategy)
+        return np.concatenate([first, weighted_sums(q[:, half:], keys, values, mask[half:], strategy)], axis=1)
+
+    def of_heads(q, keys, values):
+        scores = product(q, keys, strategy)  # -> [n_head, n_new, n_columns]
+        scores *= 1 / math.sqrt(q.shape[-1])
+        unpadded = scores[..., : mask.shape[1]]
+        unpadded += mask[:, : scores.shape[2]]
+        if mask.shape[1] < scores.shape[2]:  # a tree's mask, unlike the triangle, does not cover the padding
+            scores[..., mask.shape[1] :] = -np.inf
+        scores -= np.maximum.reduce(scores, axis=-1, keepdims=True)
+        weights = np.exp(scores, out=scores)  # the numerator of the softmax
+        return product(weights, values, strategy)
+
+    sums = np.empty((*q.shape[:2], values.shape[2]), np.float32)
+    return in_parts(of_heads, (q, keys, values), sums, keys.size, n_rows=len(mask))
+
+
+def moved_together(q, keys, values, mask, strategy):
+    """`weighted_sums`, row by row; the slots that are written to meanwhile get their contents back."""
+    rows = []
+    for i, row in enumerate(mask):
+        seen = np.flatnonzero(row == 0)
+        first = np.argmax(np.append(seen, -1) != np.arange(len(seen) + 1))  # of those that have to move
+        slots = slice(first, len(seen))
+        saved = keys[..., slots].copy(), values[:, slots].copy()
+        keys[..., slots], values[:, slots] = keys[..., seen[slots]], values[:, seen[slots]]
+        all_seen = np.zeros((1, len(seen)), np.float32)
+        rows.append(weighted_sums(q[:, i : i + 1], keys, values, all_seen, strategy))
+        keys[..., slots], values[:, slots] = saved
+    return np.concatenate(rows, axis=1)

@@ -1,0 +1,19 @@
+import pytest
+
+from gpt2np.kernels import matmul, threads
+
+
+@pytest.fixture(params=[name for name in matmul.STRATEGIES if name == "rows" or matmul.probe()[name]["invariant"]])
+def strategy(request, monkeypatch):
+    """Each strategy that is batch-invariant on this machine; new models have it."""
+    monkeypatch.setattr(matmul, "chosen", (request.param, request.param))
+    return request.param
+
+
+@pytest.fixture
+def n_threads(request, monkeypatch):
+    """Products in this many threads, however small they are."""
+    monkeypatch.setattr(threads, "WORTH", 1)
+    monkeypatch.setattr(threads, "n_threads", lambda for_prompts: request.param)
+    monkeypatch.setattr(threads, "idle", [])
+    return request.param

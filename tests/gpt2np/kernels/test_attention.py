@@ -1,0 +1,80 @@
+"""Attention's inner loop: by its formula, and batch-invariant."""
+
+import math
+
+import numpy as np
+import pytest
+from helpers import random_array
+
+from gpt2np import reference
+from gpt2np.kernels import threads
+from gpt2np.kernels.attention import attend, padded, product, triangle, weighted_sums
+
+
+def cache_of(n_head, n_columns, d_head):
+    """Keys and values as a cache has them: full, and padded."""
+    values = np.array(random_array(n_head, n_columns, 16 * (d_head // 16 + 1), seed=2))
+    values[..., d_head] = 1
+    return random_array(n_head, d_head, n_columns, seed=1).copy(), values
+
+
+@pytest.mark.parametrize("has_mask", [False, True])
+def test_attention_by_its_formula(strategy, has_mask):
+    """40 tokens, the last 9 of them new; with a mask, those of a tree see some of the others."""
+    q, (keys, values) = random_array(3, 9, 20), cache_of(3, 128, 20)
+    seen = np.tri(40, dtype=bool)[-9:]
+    if has_mask:
+        seen &= (random_array(9, 40) > 0) | np.eye(40, dtype=bool)[-9:]
+    scores = np.where(seen, q @ keys[..., :40] / math.sqrt(20), -np.inf)
+    expected = (reference.softmax(scores) @ values[:, :40, :20]).swapaxes(0, 1).reshape(9, 60)
+    before = keys.copy(), values.copy()
+    mask = np.where(seen, np.float32(0), np.float32(-np.inf)) if has_mask else None
+    found = attend(q, keys, values, 40, mask, strategy)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    assert np.array_equal(keys, before[0]) and np.array_equal(values, before[1])  # also where rows were moved together
+
+
+def test_triangle():
+    inf = -np.inf
+    np.testing.assert_array_equal(triangle(3), [[0, inf, inf], [0, 0, inf], [0, 0, 0]])
+    with pytest.raises(ValueError, match="read-only"):
+        triangle(3)[0, 0] = 1  # it is shared between calls
+
+
+def test_rows_of_weight_zero_and_more_columns_change_nothing(strategy):
+    """A row that sees n tokens, computed among rows that see more."""
+    q, keys = random_array(2, 9, 40), random_array(2, 40, 1024, seed=1)
+    values = random_array(2, 1024, 48, seed=2)
+    scores = product(q, keys, strategy)
+    for n_seen in (1, 15, 16, 17, 100, 400, 528, 1000):
+        weights = np.where(np.arange(1024) < n_seen, np.abs(scores), 0)
+        heads = product(weights, values, strategy)
+        for n_rows in (1, 2, 5, 9):
+            n = padded(n_seen, 1024, strategy)
+            assert product(q[:, :n_rows], keys[..., :n], strategy).tobytes() == scores[:, :n_rows, :n].tobytes()
+            found = product(weights[:, :n_rows, :n], values[:, :n], strategy)
+            assert found.tobytes() == heads[:, :n_rows].tobytes()
+
+
+@pytest.mark.parametrize("n_threads", [3], indirect=True)
+def test_a_long_prompt_is_taken_in_parts(strategy, n_threads):
+    q, keys, mask = random_array(2, 400, 16), random_array(2, 16, 512, seed=1), triangle(512)[100:500]
+    values = random_array(2, 512, 32, seed=2)
+    whole = weighted_sums(q, keys, values, mask, strategy)
+    for some in (slice(0, 1), slice(190, 203), slice(300, 400)):
+        found = weighted_sums(q[:, some], keys, values, mask[some], strategy)
+        assert found.tobytes() == whole[:, some].tobytes()
+    values = np.where(np.arange(512)[:, None] < 384, values, np.float32("nan"))  # a weight of 0 does not hide these
+    unseen = np.isnan(weighted_sums(q, keys, values, mask, strategy)).any(axis=(0, 2))
+    assert not unseen[:200].any() and unseen[200:].all()  # the first half sees 300 tokens
+
+
+@pytest.mark.parametrize("n_threads", [3], indirect=True)
+def test_the_number_of_threads_changes_no_bit(strategy, n_threads, monkeypatch):
+    q, keys, values = random_array(5, 30, 16), random_array(5, 16, 32, seed=1), random_array(5, 32, 32, seed=2)
+    monkeypatch.setattr(threads, "LEAST", 1)
+    found = weighted_sums(q, keys, values, triangle(32)[2:], strategy)
+    assert threads.idle
+    monkeypatch.setattr(threads, "WORTH", 10**18)
+    assert found.tobytes() == weighted_sums(q, keys, values, triangle(32)[2:], strategy).tobytes()

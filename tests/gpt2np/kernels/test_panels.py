@@ -1,0 +1,99 @@
+"""Packed weights: a row's product is bitwise identical among any others, and what is packed is the matrix."""
+
+import copy
+import pickle
+import re
+
+import numpy as np
+import pytest
+from helpers import random_array
+
+from gpt2np.kernels import matmul, panels, threads
+from gpt2np.kernels.matmul import Embedding, pack
+
+
+@pytest.mark.parametrize(("n_in", "n_out"), [(1, 1), (63, 65), (100, 2100), (768, 257), (1025, 64), (3072, 200)])
+def test_a_row_is_bitwise_identical_among_any_other_rows(strategy, n_in, n_out):
+    x, w = random_array(40, n_in), random_array(n_in, n_out, seed=1)
+    packed = pack(w, strategy)
+    alone = np.concatenate([x[i : i + 1] @ packed for i in range(len(x))])
+    assert alone.dtype == np.float32 and alone.shape == (40, n_out)
+    np.testing.assert_allclose(alone, x.astype(float) @ w, rtol=1e-4, atol=1e-5 * n_in)
+    for begin, end in [(i, i + n) for n in range(2, 14) for i in (0, 3)] + [(5, 40), (0, 40), (0, 25)]:
+        assert (x[begin:end] @ packed).tobytes() == alone[begin:end].tobytes(), (begin, end)
+
+
+@pytest.mark.parametrize("n_threads", [3], indirect=True)
+def test_the_number_of_threads_and_of_bunches_changes_no_bit(strategy, n_threads, monkeypatch):
+    x, matrices = random_array(30, 2100), [pack(random_array(n_in, 700, seed=1), strategy) for n_in in (300, 2100)]
+
+    def products():
+        return [(x[:n, : w.shape[0]] @ w).tobytes() for w in matrices for n in (1, 5, 30)]
+
+    monkeypatch.setattr(panels, "SUMS", 1000)  # several bunches of rows
+    monkeypatch.setattr(threads, "LEAST", 1)
+    found = products()
+    assert threads.idle
+    monkeypatch.setattr(panels, "SUMS", 65536)
+    monkeypatch.setattr(threads, "WORTH", 10**18)
+    assert found == products()
+
+
+@pytest.mark.parametrize("shape", [(7, 13), (256, 768), (300, 16), (512, 128), (768, 768), (3072, 200)])
+def test_the_longer_side_of_a_block_of_rows_is_contiguous(shape):
+    blocks = pack(random_array(*shape), "rows").blocks
+    assert blocks.strides[2 + np.argmax(blocks.shape[2:])] == blocks.itemsize and max(blocks.shape[2:]) <= 1024
+
+
+@pytest.mark.parametrize("name", matmul.STRATEGIES)
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda packed: pickle.loads(pickle.dumps(packed))])
+def test_a_copy_of_packed_weights_lies_in_memory_as_they_do(name, copied):
+    packed, x = pack(random_array(100, 192), name), random_array(3, 100, seed=1)
+    other = copied(packed)
+    assert np.array_equal(other, packed) and (x @ other).tobytes() == (x @ packed).tobytes()
+    assert other.blocks.strides == packed.blocks.strides and other.blocks.ctypes.data % 64 == 0
+    assert not np.shares_memory(other.blocks, packed.blocks)
+
+
+@pytest.mark.parametrize(("name", "other"), [("panels", "rows"), ("rows", "eights"), ("eights", "panels")])
+def test_a_packed_matrix_gives_the_matrix_back_and_can_be_packed_again(name, other):
+    w = random_array(1100, 530)
+    packed = pack(w, name)
+    assert pack(packed, name) is packed
+    np.testing.assert_array_equal(np.asarray(packed), w)
+    wte = Embedding(Embedding(w, other), name)
+    assert wte.T.strategy == name and wte.shape == w.shape and wte.T.shape == w.T.shape
+    np.testing.assert_array_equal(np.asarray(wte), w)
+    for indices in ([3, 1099, 3, 0], [[3], [1099]], 7, []):
+        np.testing.assert_array_equal(wte[indices], w[np.array(indices, int)])
+
+
+@pytest.mark.parametrize("name", matmul.STRATEGIES)
+def test_a_view_of_packed_weights_cannot_change_them(name):
+    w = pack(np.ones((256, 64), np.float32), name)
+    view = np.asarray(w)
+    assert not (np.shares_memory(view, w.blocks) and view.flags.writeable)
+    assert np.array(w).flags.writeable
+
+
+def test_what_a_packed_matrix_refuses(strategy):
+    w = pack(random_array(7, 20), strategy)
+    assert (np.empty((0, 7), np.float32) @ w).shape == (0, 20)
+    for x, shape in ((random_array(7), "[7]"), (random_array(2, 8), "[2, 8]")):
+        with pytest.raises(ValueError, match=re.escape(f"expected x of shape [n_new, 7], got {shape}")):
+            x @ w
+    for indices, found in (([3, 20], "3 to 20 (int64)"), ([-1], "-1 to -1"), ([1.9, 1.2], "1.2 to 1.9 (float64)")):
+        with pytest.raises(IndexError, match=re.escape(f"expected indices from 0 to 19, got {found}")):
+            w.columns(indices)
+
+
+@pytest.mark.parametrize("max_rows", [2, 6, 10, 12])
+def test_groups_of_panels_have_even_rows_and_few_zeros(max_rows):
+    """An odd number, or one row, would go to other kernels."""
+    for n_new in range(1, 300):
+        x = np.arange(1, n_new + 1, dtype=np.float32)[:, None]
+        groups = panels.grouped(x, max_rows, "panels")
+        n_rows, n_zeros = groups.shape[1], groups.size - n_new
+        assert n_rows % 2 == 0 and 2 <= n_rows <= max_rows
+        assert np.array_equal(groups.reshape(-1, 1), np.append(x, np.zeros(n_zeros))[:, None])
+        assert n_zeros <= (n_new % 2 if n_new <= max_rows else -n_new % max_rows)

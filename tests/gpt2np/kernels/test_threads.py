@@ -1,0 +1,230 @@
+"""Work divided among threads: all of it is done once, whatever happens; and no signal between threads is lost."""
+
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+from helpers import ROOT, random_array
+from systems import needs_safe_fork
+
+from gpt2np.kernels import threads
+from gpt2np.kernels.attention import weighted_sums
+from gpt2np.kernels.matmul import pack
+from gpt2np.kernels.threads import Signal
+from gpt2np.layers import mlp
+
+
+@pytest.mark.parametrize(("n_rows", "n_expected"), [(31, 2), (32, 5)])
+def test_a_prompt_may_use_more_threads(monkeypatch, n_rows, n_expected):
+    monkeypatch.setattr(threads, "n_threads", lambda for_prompts: 5 if for_prompts else 2)
+    monkeypatch.setattr(threads, "WORTH", 1)
+    shared = []
+    monkeypatch.setattr(threads, "share", lambda work, parts, n: shared.append(n) or work(iter(parts)))
+    x, q, keys = random_array(n_rows, 100), random_array(2, n_rows, 16), random_array(2, 16, 32)
+    x @ pack(random_array(100, 700), "panels")
+    weighted_sums(q, keys, random_array(2, 32, 32), np.zeros((n_rows, 32), np.float32), "panels")
+    shapes = (100, 400), (400, 100)
+    mlp(x, *({"w": pack(random_array(*shape), "panels"), "b": random_array(shape[1])} for shape in shapes))
+    assert shared == [n_expected] * 5
+
+
+def test_a_slow_thread_takes_fewer_parts():
+    """The others go on without it."""
+    taken, others = {}, threading.Event()
+
+    def work(parts):
+        for part in parts:
+            taken.setdefault(threading.current_thread(), []).append(part)
+            if threading.current_thread() is threading.main_thread():
+                others.wait(timeout=60)
+            elif part == 99:
+                others.set()
+
+    threads.share(work, range(100), 3)
+    assert sorted(part for parts in taken.values() for part in parts) == list(range(100))
+    assert len(taken.get(threading.main_thread(), [])) <= 1
+
+
+def test_an_error_in_another_thread_is_raised_here():
+    met = threading.Barrier(2)
+
+    def work(parts):
+        met.wait(timeout=60)
+        if threading.current_thread() is not threading.main_thread():
+            raise MemoryError("no room")
+
+    for _ in range(3):
+        with pytest.raises(MemoryError, match="no room"):
+            threads.share(work, range(4), 2)
+
+
+@pytest.mark.parametrize("n_threads", [3], indirect=True)
+def test_several_threads_of_a_program(n_threads):
+    """Each uses workers of its own."""
+    xs, w, wrong = [random_array(3, 200, seed=seed) for seed in range(4)], pack(random_array(200, 500), "rows"), []
+    expected = [x @ w for x in xs]
+
+    def run(x, result):
+        wrong.extend(1 for _ in range(200) if (x @ w).tobytes() != result.tobytes())
+
+    callers = [threading.Thread(target=run, args=pair) for pair in zip(xs, expected)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert wrong == [] and 2 <= len(threads.idle) <= 8
+
+
+@needs_safe_fork
+def test_a_forked_process_has_its_own_workers():
+    code = """
+import os, numpy as np
+from gpt2np.kernels import matmul, threads
+threads.WORTH, threads.n_threads = 1, lambda for_prompts: 3
+x, w = np.ones((2, 100), np.float32), matmul.pack(np.ones((100, 200), np.float32), "rows")
+x @ w
+if os.fork() == 0:
+    os._exit(int((x @ w).sum() == 40000))
+print(os.wait()[1] >> 8)
+"""
+    run = subprocess.run([sys.executable, "-W", "ignore", "-c", code], cwd=ROOT, capture_output=True, timeout=60)
+    assert run.stdout.split() == [b"1"], run.stderr
+
+
+@pytest.mark.parametrize("n_threads", [3], indirect=True)
+def test_an_interrupted_product_leaves_the_workers_to_the_next(n_threads, monkeypatch):
+    x, w, matmul_of_numpy = random_array(3, 200), pack(random_array(200, 500), "panels"), np.matmul
+    expected, n_before = x @ w, threading.active_count()
+
+    def interrupted(*arguments):
+        if threading.current_thread() is threading.main_thread():
+            raise KeyboardInterrupt
+        matmul_of_numpy(*arguments)
+
+    n_interrupted = 0
+    for _ in range(20):
+        monkeypatch.setattr(np, "matmul", interrupted)
+        try:
+            x @ w
+        except KeyboardInterrupt:  # else the workers took all of it
+            n_interrupted += 1
+        monkeypatch.setattr(np, "matmul", matmul_of_numpy)
+        assert (x @ w).tobytes() == expected.tobytes()
+    assert n_interrupted > 0
+    assert threading.active_count() < n_before + 10  # now and then one more, where a product was still running
+
+
+@pytest.mark.parametrize("n_threads", [3], indirect=True)
+def test_without_another_thread_this_one_does_the_work(n_threads, monkeypatch):
+    def refused(thread):
+        raise RuntimeError("can't start new thread")
+
+    x, w = random_array(3, 200), pack(random_array(200, 500), "panels")
+    expected = x @ w
+    monkeypatch.setattr(threads, "idle", [])
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    assert (x @ w).tobytes() == expected.tobytes() and threads.idle == []
+
+
+@pytest.mark.parametrize(("n_cpus", "others"), [(1, {}), (2, {}), (8, {-1: 3, -2: 3}), (8, {-1: 3, -2: 4})])
+def test_more_threads_than_processors_wait_asleep(monkeypatch, n_cpus, others):
+    """Counting those of other calls at the same time."""
+    waits = []
+
+    class Recorded(Signal):
+        def wait(self, awake):
+            waits.append(awake)
+            super().wait(awake)
+
+    monkeypatch.setattr(threads, "idle", [])
+    monkeypatch.setattr(threads, "Signal", Recorded)
+    monkeypatch.setattr(threads, "cpus", lambda: range(n_cpus))
+    monkeypatch.setattr(threads, "sharing", dict(others))
+    for _ in range(3):
+        threads.share(list, range(10), 2)
+    n_asleep = 1 if 2 + sum(others.values()) <= n_cpus else len(waits)  # a new worker waits asleep for its first job
+    assert waits.count(False) == n_asleep and len(waits) >= 6
+    with pytest.raises(ZeroDivisionError):
+        threads.share(lambda parts: 1 // 0, range(10), 2)
+    assert threads.sharing == others
+
+
+# ------------------------------------------------------------------------------------------------ signals
+
+
+@pytest.fixture(params=[True, False], ids=["awake", "asleep"])
+def awake(request):
+    return request.param
+
+
+def test_a_signal_can_come_before_the_wait(awake):
+    signal = Signal()
+    for _ in range(100):
+        signal.give()
+        signal.wait(awake)
+    assert not signal.given.any()
+    assert not signal.lock.acquire(blocking=False)  # the next wait would wait
+
+
+def test_two_threads_take_turns(awake):
+    """Each signal is seen once, and so is what was written before it."""
+    ping, pong, counted = Signal(), Signal(), []
+
+    def other():
+        for i in range(500):
+            ping.wait(awake)
+            counted.append(i)
+            pong.give()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    for i in range(500):
+        assert len(counted) == i
+        ping.give()
+        pong.wait(awake)
+    thread.join()
+    assert counted == list(range(500))
+
+
+@pytest.mark.parametrize("seconds", [0, 1e-4, 0.01])  # the last is longer than a thread stays awake
+def test_a_thread_that_waits_lets_others_run(awake, seconds):
+    signal, done = Signal(), []
+    thread = threading.Thread(target=lambda: (signal.wait(awake), done.append(True)))
+    thread.start()
+    time.sleep(seconds)
+    assert not done
+    signal.give()
+    thread.join(timeout=60)
+    assert done
+
+
+def test_the_looks_end_with_the_signal():
+    """NumPy does not promise it. The fastest of three times is compared."""
+    signal, seconds = Signal(), {False: [], True: []}
+    for given in 3 * (False, True):
+        signal.given[:-1] = given
+        started = time.perf_counter()
+        np.logical_or.reduce(signal.looks, axis=1)
+        seconds[given].append(time.perf_counter() - started)
+    assert min(seconds[True]) < min(seconds[False]) / 2
+
+
+def test_the_looks_release_the_interpreters_lock():
+    """Otherwise this thread could not set the byte before the last look, seconds later."""
+    byte, started, seen = np.zeros(1, bool), threading.Event(), []
+
+    def look():
+        looks = np.broadcast_to(byte, 10**10)
+        started.set()
+        seen.append(np.logical_or.reduce(looks))
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    started.wait()
+    time.sleep(0.02)
+    byte[0] = True
+    thread.join()
+    assert seen == [True]
