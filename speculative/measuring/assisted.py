@@ -6,35 +6,18 @@ Source, in form: the table of native and assisted seconds in TinyLlama's specula
 from ..autoregressive import AutoregressiveSampler
 from ..sampler import SpeculativeSampler
 from ..verifiers.rejection import rejection
-from .intervals import gain_of
-from .runs import SharedNoise, at_once, race, total
+from .runs import SharedNoise, at_once, gain_of, race, total
 
 
 def native_and_assisted(
-    target,
-    drafters,
-    prompts,
-    n_tokens,
-    *,
-    sampling,
-    K,
-    verifier=rejection,
-    shared_noise=False,
-    seed=0,
-    progress=iter,
-    keep=at_once,
+    target, drafters, prompts, n_tokens, *, sampling, K, verifier=rejection, shared_noise=False, seed=0, keep=at_once
 ):
     """Time the target alone and with each drafter; they take turns on each prompt.
 
     Parameters
     ----------
-    target : LanguageModel
-    drafters : dict name -> (target, drafter)
-        Each drafter with the target that it runs on, whose logits equal those of `target`.
-    prompts, n_tokens, seed, progress, keep
-        As in `race`.
-    sampling : Sampling
-        The sampling of the target.
+    target, drafters, prompts, n_tokens, sampling, seed, keep
+        As in every experiment, see __init__.py.
     K, verifier
         As in `SpeculativeSampler`.
     shared_noise : bool
@@ -46,9 +29,9 @@ def native_and_assisted(
     runs : dict name -> list of Run
         One for each prompt; "native" is the target alone.
     rows : dict name -> dict
-        For each drafter, over all prompts: native_seconds, seconds; speedup with low and high, a t interval over the
-        prompts (`gain`); native_tokens_per_second, tokens_per_second, tokens_per_call; same_texts, the number of
-        prompts for which both texts are the same.
+        For each drafter, over all prompts: native_seconds, seconds; speedup with low and high;
+        native_tokens_per_second, tokens_per_second, tokens_per_call; same_texts, the number of prompts for which both
+        texts are the same.
     """
     if "native" in drafters:
         raise ValueError("expected other names for the drafters than 'native', which is the target alone")
@@ -57,19 +40,17 @@ def native_and_assisted(
         samplers[name] = SpeculativeSampler(own_target, drafter, verifier=verifier, K=K, sampling=sampling)
     if shared_noise:
         samplers = {name: SharedNoise(sampler) for name, sampler in samplers.items()}
-    runs = race(samplers, prompts, n_tokens, seed=seed, progress=progress, keep=keep)
-    return runs, {name: compared(runs["native"], runs[name]) for name in drafters}
-
-
-def compared(native, assisted):
-    """A row of `native_and_assisted`, from two lists of Run."""
-    before, after = total(native), total(assisted)
-    return {
-        "native_seconds": before.seconds,
-        "seconds": after.seconds,
-        **gain_of(native, assisted),
-        "native_tokens_per_second": len(before.tokens) / before.seconds,
-        "tokens_per_second": len(after.tokens) / after.seconds,
-        "tokens_per_call": after.tokens_per_call,
-        "same_texts": sum(a.tokens == b.tokens for a, b in zip(native, assisted)),
-    }
+    runs, rows = race(samplers, prompts, n_tokens, seed=seed, keep=keep), {}
+    before = total(runs["native"])
+    for name in drafters:
+        after = total(runs[name])
+        rows[name] = {
+            "native_seconds": before.seconds,
+            "seconds": after.seconds,
+            **gain_of(runs["native"], runs[name]),
+            "native_tokens_per_second": len(before.tokens) / before.seconds,
+            "tokens_per_second": len(after.tokens) / after.seconds,
+            "tokens_per_call": after.tokens_per_call,
+            "same_texts": sum(a.tokens == b.tokens for a, b in zip(runs["native"], runs[name])),
+        }
+    return runs, rows

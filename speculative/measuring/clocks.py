@@ -1,4 +1,4 @@
-"""Clocks: one for the parts of a round, and one around a language model, which reports in the terms of llama.cpp.
+"""The clock around a language model, which reports in the terms of llama.cpp.
 
 "Prompt evaluation" is the first call, which processes the prompt; all later calls are "evaluation". The tokens counted
 are those that a model with a cache has to compute: the ones after the prefix shared with the previous call.
@@ -61,12 +61,11 @@ class Timed:
         }
 
     def __str__(self):
-        lines = [
-            f"load time        = {1000 * self.load_seconds:9.1f} ms",
-            f"prompt eval time = {per_token(self.prompt_seconds, self.prompt_tokens)}",
-            f"eval time        = {per_token(self.eval_seconds, self.eval_tokens)}",
-        ]
-        return "\n".join(lines)
+        return (
+            f"load time        = {1000 * self.load_seconds:9.1f} ms\n"
+            f"prompt eval time = {per_token(self.prompt_seconds, self.prompt_tokens)}\n"
+            f"eval time        = {per_token(self.eval_seconds, self.eval_tokens)}"
+        )
 
 
 def n_kept(previous, parents, tokens, new_parents=()):

@@ -15,9 +15,8 @@ from ..interfaces import Draft
 from ..probs import acceptance_probability, residual
 from ..rng import as_generator
 from ..sampler import SpeculativeSampler
-from ..theory.expected import tree_tokens
-from ..theory.shapes import best_tree, widths
-from ..tree import depth_of
+from ..theory.shapes import best_tree, tree_tokens, widths
+from ..tree import depths
 from ..verifiers.rejection import rejection
 
 N_COUNTED = 4  # verdicts at each position
@@ -58,15 +57,15 @@ def acceptance_by_rank(target, drafter, tokens, n, sampling, rng=0, verifier=rej
         Of `rejection` each position's probabilities are computed, and at temperature 0 of all rules, which then accept
         the same. Else verdicts are counted: one at each position with common random numbers, four without.
     """
-    rng, found, ends = as_generator(rng), [], range(len(tokens) - n, len(tokens))
-    counting = SpeculativeSampler(target, drafter, K=1, sampling=sampling, verifier=verifier)
-    computed = verifier is rejection or getattr(sampling, "temperature", 1) == 0
-    for end in ends if computed or hasattr(rng, "at") else [*ends] * N_COUNTED:
-        if computed:
-            draft = drafter.propose(tokens[:end], 1, rng)
-            found.append(accepted_by_rank(draft, sampling(target(tokens[:end]), tokens[:end])[0]))
-        else:
-            found.append(accepted_in(next(counting.rounds(tokens[:end], 2, rng))))
+    rng, ends = as_generator(rng), range(len(tokens) - n, len(tokens))
+    if verifier is rejection or getattr(sampling, "temperature", 1) == 0:
+        drafts = ((tokens[:end], drafter.propose(tokens[:end], 1, rng)) for end in ends)
+        found = [accepted_by_rank(draft, sampling(target(text), text)[0]) for text, draft in drafts]
+    else:
+        sampler = SpeculativeSampler(target, drafter, K=1, sampling=sampling, verifier=verifier)
+        times = 1 if hasattr(rng, "at") else N_COUNTED
+        rounds = [next(sampler.rounds(tokens[:end], 2, rng)) for end in [*ends] * times]
+        found = [[float(child in round_.accepted) for child in round_.children()] for round_ in rounds]
     w = np.zeros((len(found), max(map(len, found))))
     for row, accepted in zip(w, found):
         row[: len(accepted)] = accepted
@@ -101,9 +100,9 @@ def added(together):
     return np.diff(np.maximum.accumulate(together), prepend=0.0)
 
 
-def accepted_in(round_):
-    """Which of the text's children a round of one level accepted: [n_children], 1 for this one."""
-    return np.array([float(child in round_.accepted) for child in round_.children()])
+def n_levels(parents):
+    """How many levels a tree has."""
+    return max(depths(parents), default=-1) + 1
 
 
 def best_shape(w, c, v, max_depth=8):
@@ -135,8 +134,8 @@ def best_shape(w, c, v, max_depth=8):
         shapes += [widths(*[1] * depth), *(best_tree(n, falling, depth) for n in range(depth, len(v)))]
 
     def speedup(shape):
-        n = len(shape[0])
-        return tree_tokens(shape[0], w) / (v[n] + depth_of(n, shape[0]) * c)
+        parents, _ = shape
+        return tree_tokens(parents, w) / (v[len(parents)] + n_levels(parents) * c)
 
     best = max(shapes, key=speedup)
     return best, speedup(best)

@@ -24,8 +24,6 @@ One run has many "rates". Their names here and elsewhere, for alpha = 0.8 and K 
 
 import numpy as np
 
-from .shapes import best_tree
-
 
 def expected_tokens(alpha, K):
     """Tokens per target call, 1 + alpha + ... + alpha^K (arXiv:2211.17192, equation 1).
@@ -176,57 +174,3 @@ def expected_time(acceptance, K, c=0.0, v=None):
             reached *= float(acceptance[i + j])
         times[i] += reached * times[i + k + 1]
     return times[0]
-
-
-# ------------------------------------------------------------------------------------------------ trees
-
-
-def tree_tokens(parents, weights):
-    """Tokens per call of a tree, if the b-th candidate of any node is the accepted one with probability weights[b].
-
-    A node is reached with the product of the weights along its path; their sum, and 1 for the token that the target
-    adds, is the number of tokens (Sequoia, arXiv:2402.12374, section 3).
-
-    Parameters
-    ----------
-    parents : sequence of int
-        [n] with parents[i] < i, -1 for the end of the text.
-    weights : sequence of float
-        Not more than 1 in all; their sum is the acceptance. A rank beyond their length has weight 0.
-
-    Examples
-    --------
-    >>> tree_tokens([-1, 0, 1], [0.5])  # a chain of three, 1 + 1/2 + 1/4 + 1/8
-    1.875
-    >>> tree_tokens([-1, -1, 0], [0.5, 0.25])
-    2.0
-    """
-    n_children, reached = [0] * (len(parents) + 1), [1.0]
-    for parent in parents:
-        rank = n_children[parent + 1]
-        n_children[parent + 1] += 1
-        reached.append(reached[parent + 1] * (weights[rank] if rank < len(weights) else 0.0))
-    return float(sum(reached))
-
-
-def tree_growth(weights, sizes):
-    """Tokens per call of the best tree of each size, a list: how much a larger tree still gains.
-
-    Parameters
-    ----------
-    weights : sequence of float
-        As in `tree_tokens`, not increasing.
-    sizes : sequence of int
-        Numbers of draft tokens.
-
-    Examples
-    --------
-    With these four candidates a doubling adds about 0.7 tokens; a chain, whose `weights` are one number w, levels off
-    at 1 / (1 - w).
-
-    >>> [round(n, 2) for n in tree_growth([0.75, 0.12, 0.05, 0.02], [1, 3, 7, 15, 31, 63])]
-    [1.75, 2.73, 3.6, 4.28, 4.95, 5.64]
-    >>> [round(n, 2) for n in tree_growth([0.75], [1, 3, 7, 15, 31, 63])]
-    [1.75, 2.73, 3.6, 3.96, 4.0, 4.0]
-    """
-    return [tree_tokens(best_tree(n, weights)[0], weights) for n in sizes]

@@ -65,6 +65,34 @@ def best_tree(n, weights, max_depth=None):
     return of_ranks(found)
 
 
+def tree_tokens(parents, weights):
+    """Tokens per call of a tree, if the b-th candidate of any node is the accepted one with probability weights[b].
+
+    A node is reached with the product of the weights along its path; their sum, and 1 for the token that the target
+    adds, is the number of tokens (Sequoia, arXiv:2402.12374, section 3).
+
+    Parameters
+    ----------
+    parents : sequence of int
+        [n] with parents[i] < i, -1 for the end of the text.
+    weights : sequence of float
+        Not more than 1 in all; their sum is the acceptance. A rank beyond their length has weight 0.
+
+    Examples
+    --------
+    >>> tree_tokens([-1, 0, 1], [0.5])  # a chain of three, 1 + 1/2 + 1/4 + 1/8
+    1.875
+    >>> tree_tokens([-1, -1, 0], [0.5, 0.25])
+    2.0
+    """
+    n_children, reached = [0] * (len(parents) + 1), [1.0]
+    for parent in parents:
+        rank = n_children[parent + 1]
+        n_children[parent + 1] += 1
+        reached.append(reached[parent + 1] * (weights[rank] if rank < len(weights) else 0.0))
+    return float(sum(reached))
+
+
 def widths(*numbers):
     """The tree in which each node of a level has so many children: (parents, ranks), as `best_tree` returns them.
 

@@ -172,9 +172,8 @@ def test_the_same_tests_with_several_draft_lengths_count_once():
 
 def test_in_a_race_everyone_runs_on_every_prompt_with_the_same_seeds():
     samplers = {"alone": AutoregressiveSampler(TARGET), "short": SpeculativeSampler(TARGET, ModelDrafter(DRAFT), K=1)}
-    seen = []
-    results = race(samplers, PROMPTS, 5, seed=7, progress=lambda prompts: seen.append(len(prompts)) or prompts)
-    assert seen == [len(PROMPTS)] and results.keys() == samplers.keys()
+    results = race(samplers, PROMPTS, 5, seed=7)
+    assert results.keys() == samplers.keys()
     for name, runs in results.items():
         assert len(runs) == len(PROMPTS)
         for i, (prompt, run) in enumerate(zip(PROMPTS, runs)):

@@ -100,7 +100,7 @@ def test_the_timed_texts_of_calibrate_have_other_seeds_than_the_expected_ones(mo
         most=1,
         keep=lambda name, measure: parts.setdefault(name, measure()),
     )
-    alone = parts["prompt 1"][-1]["tokens"]
+    alone = parts["prompt 1"][0]["tokens"]
     assert alone == AutoregressiveSampler(TARGET).generate([0], 20, 7).tokens.tolist()
 
 

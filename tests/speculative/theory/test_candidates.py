@@ -16,16 +16,20 @@ from speculative.theory.candidates import (
     RULES,
     P,
     Q,
+    common_random_numbers,
     drawn_then_likeliest,
+    fewer_than,
+    integral,
     k_seq,
     likeliest,
     matched,
+    optimum,
+    optimum_without_replacement,
     ranked,
     with_replacement,
     without,
     without_replacement,
 )
-from speculative.theory.optimum import common_random_numbers, fewer_than, integral, optimum, optimum_without_replacement
 
 rng = np.random.default_rng(17)
 PAIRS = {f"{n} tokens, {i}": rng.dirichlet(np.ones(n), 2) for n in (3, 4) for i in range(3)}

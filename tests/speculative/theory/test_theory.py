@@ -27,7 +27,6 @@ from speculative.theory import (
     operations_factor,
     overlap,
     speedup,
-    tree_growth,
     tree_tokens,
 )
 
@@ -225,28 +224,6 @@ def test_tokens_of_a_tree_by_enumeration():
         tree_tokens(parents, weights), sum(n * share for n, share in distribution.items()), abs_tol=1e-12
     )
     assert math.isclose(tree_tokens([-1, 0, 1, 2], [0.8]), expected_tokens(0.8, 4))
-
-
-def sequoias_program(weights, n_nodes):
-    """The most expected tokens of a tree of this many nodes, for weights in any order (arXiv:2402.12374, section 3)."""
-    best = {1: [1.0]}  # nodes, the text included -> [value with b children of the text, or -inf]
-    for m in range(2, n_nodes + 2):
-        row = [-math.inf]
-        for b, weight in enumerate(weights, 1):
-            values = [best[y][b - 1] + weight * max(best[m - y]) for y in range(1, m) if len(best[y]) >= b]
-            row.append(max(values, default=-math.inf))
-        best[m] = row
-    return max(best[n_nodes + 1])
-
-
-def test_the_growth_of_a_tree_is_that_of_sequoias_program():
-    rng = np.random.default_rng(0)
-    for _ in range(10):
-        weights = sorted(rng.dirichlet(np.ones(4))[:3], reverse=True)
-        sizes = [1, 2, 5, 9, 14]
-        np.testing.assert_allclose(
-            tree_growth(weights, sizes), [sequoias_program(weights, n) for n in sizes], rtol=0, atol=1e-12
-        )
 
 
 @pytest.mark.parametrize(("tokens", "most"), [([1], 1), ([1, 2], 0)])
