@@ -65,7 +65,7 @@ def test_it_shows_the_whole_text(view, trace):
     assert view.locator(".round").count() == len(records)
     kept = view.locator(".round .token:not(.rejected):not(.dropped)").all_text_contents()
     assert "".join(kept) == whole("".join(text for record in records for text in record["texts"]))
-    lost = [g["text"] for record in records for g in record["guesses"] if g["decision"] != "accepted"]
+    lost = [g["text"] for record in records for g in record["drafted"] if g["decision"] != "accepted"]
     assert view.locator(".round .rejected, .round .dropped").all_text_contents() == [
         t.replace("\n", "\u23ce") for t in lost
     ]
@@ -85,7 +85,7 @@ def test_a_tree_is_drawn_with_its_branches(chromium, tmp_path):
         view.goto((tmp_path / "t.html").as_uri())
         view.locator(".round").first.locator(".token:visible").last.click()
         rows, record = view.locator("#panel tbody tr"), trace.rounds[0]
-        assert rows.count() == len(record["guesses"]) + 1
+        assert rows.count() == len(record["drafted"]) + 1
         indents = [
             len(text) - len(text.lstrip("\u2003")) for text in rows.locator("td:first-child").all_text_contents()
         ]
@@ -105,21 +105,21 @@ def test_pointing_at_a_token_shows_its_round(view, trace):
     number, line = next(
         (n, i)
         for n, record in enumerate(trace.rounds)
-        for i, guess in enumerate(record["guesses"])
-        if guess["decision"] == "rejected" and i > 0
+        for i, draft in enumerate(record["drafted"])
+        if draft["decision"] == "rejected" and i > 0
     )
-    guess, token = trace.rounds[number]["guesses"][line], view.locator(f"[data-round='{number}'] .rejected")
+    draft, token = trace.rounds[number]["drafted"][line], view.locator(f"[data-round='{number}'] .rejected")
     token.tap() if view.kind == "phone" else token.hover()
     panel = view.locator("#panel")
     assert f"Round {number + 1} of {len(trace.rounds)}: {line}/3 accepted" in panel.inner_text()
     rows = panel.locator("tbody tr")
     assert rows.count() == 4 and "chosen" in rows.nth(line).get_attribute("class")
     cells = rows.nth(line).locator("td").all_text_contents()
-    assert cells[1:] == [*(view.evaluate("figure", guess[name]) for name in "qpu"), "rejected"]
-    assert f"u = {guess['u']:.3f} \u2265 p / q = {guess['p'] / guess['q']:.3f}: rejected" in panel.inner_text()
-    assert panel.locator(".bar").count() == len(guess["top"]) == 7
-    x, _, p, q = guess["top"][0]  # the bar's parts are as long as min(p, q), and what is above it on either side
-    most = max(max(a, b) for *_, a, b in guess["top"])
+    assert cells[1:] == [*(view.evaluate("figure", draft[name]) for name in "qpu"), "rejected"]
+    assert f"u = {draft['u']:.3f} \u2265 p / q = {draft['p'] / draft['q']:.3f}: rejected" in panel.inner_text()
+    assert panel.locator(".bar").count() == len(draft["top"]) == 7
+    x, _, p, q = draft["top"][0]  # the bar's parts are as long as min(p, q), and what is above it on either side
+    most = max(max(a, b) for *_, a, b in draft["top"])
     widths = [float(re.search(r"width: ([\d.e-]+)%", part.get_attribute("style")).group(1)) for part in
               panel.locator(f".bar[title='token {x}'] .track div").all()]  # fmt: skip
     parts = [min(p, q), max(p - q, 0), 0, min(p, q), max(q - p, 0)]
@@ -142,10 +142,10 @@ def test_a_small_number_has_two_digits(view):
 
 
 def test_the_player_steps(view, trace):
-    k = len(trace.rounds[0]["guesses"])
+    k = len(trace.rounds[0]["drafted"])
     view.locator("#first").click()
     assert view.locator(".round:visible").count() == 1 and view.locator(".pending").count() == k
-    decided = [guess["decision"] for guess in trace.rounds[0]["guesses"] if guess["decision"] != "dropped"]
+    decided = [draft["decision"] for draft in trace.rounds[0]["drafted"] if draft["decision"] != "dropped"]
     for i, decision in enumerate(decided, 1):
         view.locator("#forward").click()
         assert view.locator(".pending").count() == k - i
@@ -178,7 +178,7 @@ def test_it_plays_and_follows_the_keys(view, trace):
 
 def test_draft_tokens_that_were_not_kept_can_be_left_out(view):
     assert view.locator(".round .rejected:visible").count() > 0
-    view.locator("#guesses").uncheck()
+    view.locator("#unaccepted").uncheck()
     assert view.locator(".round .rejected:visible, .round .dropped:visible").count() == 0
 
 
@@ -232,10 +232,10 @@ def test_the_bonus_of_a_tree_does_not_say_that_all_of_it_was_accepted(chromium, 
     number = next(
         i
         for i, r in enumerate(trace.rounds)
-        if r["origins"][-1] == "bonus" and len(r["guesses"]) > len(r["tokens"]) - 1
+        if r["origins"][-1] == "bonus" and len(r["drafted"]) > len(r["tokens"]) - 1
     )
     with shown_for(chromium, tmp_path, trace) as view:
-        view.evaluate(f"showRound({number}, rounds[{number}].guesses.length)")
+        view.evaluate(f"showRound({number}, rounds[{number}].drafted.length)")
         said = view.locator("#panel .why").inner_text()
     assert said.startswith("The bonus: nothing was drafted after the last accepted token, and")
 
@@ -245,7 +245,7 @@ def test_block_verification_tests_the_tokens_that_it_drops_too(chromium, tmp_pat
     sampler = speculative.SpeculativeSampler(target, speculative.ModelDrafter(draft), K=3, verifier=speculative.block)
     trace = Trace.of(sampler.generate([0], 40, 7, keep_probs=True), about={"verifier": "block"})
     number, line = next(
-        (n, i) for n, r in enumerate(trace.rounds) for i, g in enumerate(r["guesses"]) if g["decision"] == "dropped"
+        (n, i) for n, r in enumerate(trace.rounds) for i, g in enumerate(r["drafted"]) if g["decision"] == "dropped"
     )
     with shown_for(chromium, tmp_path, trace) as view:
         view.evaluate(f"showRound({number}, {line})")
