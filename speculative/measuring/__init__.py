@@ -25,7 +25,7 @@ from .assisted import native_and_assisted
 from .calibration import Forecast, calibrate, forecast
 from .drafters import compare_drafters
 from .gamma import fit, gamma_table
-from .intervals import gain
+from .intervals import ratio as gain
 from .methods import method_table
 from .runs import Run, SharedNoise, race, repetition, total, under
 from .trees import acceptance_table, tree_table

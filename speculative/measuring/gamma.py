@@ -52,7 +52,7 @@ def gamma_table(target, drafter, prompts, n_tokens, *, sampling, lengths=tuple(r
     for row, K, drafted in zip(rows, lengths, drafted_per_call):
         row |= {
             "alpha": implied_alpha(K, row["tokens_per_call"], n_tokens),
-            "c": implied_c(drafted, row["tokens_per_call"], row["speedup"]),
+            "c": (row["tokens_per_call"] / row["speedup"] - 1) / drafted if drafted else None,  # a call took 1 + c k
             "theory_tokens_per_call": theory(alpha, K, n_tokens),
             "theory_speedup": theory(alpha, K, n_tokens, c),
         }
@@ -72,11 +72,6 @@ def theory(alpha, K, n_tokens=math.inf, c=0.0):
     if n_tokens == math.inf:
         return expected_tokens(alpha, K) / (1 + c * K)
     return n_tokens / expected_time([alpha] * n_tokens, K, c)
-
-
-def implied_c(drafted_per_call, tokens_per_call, speedup):
-    """The c of one row: a call with its k draft tokens took tokens_per_call / speedup plain steps, which is 1 + c k."""
-    return (tokens_per_call / speedup - 1) / drafted_per_call if drafted_per_call else None
 
 
 def implied_alpha(K, tokens_per_call, n_tokens=math.inf):

@@ -31,7 +31,7 @@ def t_quantile(n):
 
 
 def ratio(above, below):
-    """(ratio, low, high) of the sums of two arrays [n_prompts] of positive numbers, with its interval.
+    """(ratio, low, high) of the sums of two arrays [n_prompts] of positive numbers; of seconds, the speedup.
 
     >>> ratio(np.array([4.0, 6.0]), np.array([2.0, 3.0]))
     (2.0, 2.0, 2.0)
@@ -82,12 +82,3 @@ def mean_overlap(sums, counts, sampling):
 def half_width(errors):
     """Half of the t interval of a mean, from the values [n_prompts] that it is the mean of."""
     return t_quantile(len(errors) - 1) * errors.std(ddof=1) / np.sqrt(len(errors))
-
-
-def gain(plain, other):
-    """(speedup, low, high) of the seconds [n_prompts] of two samplers: `ratio`, with its interval over the prompts.
-
-    >>> gain(np.array([3.0, 3.0]), np.array([2.0, 2.0]))
-    (1.5, 1.5, 1.5)
-    """
-    return ratio(plain, other)

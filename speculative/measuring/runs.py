@@ -13,7 +13,7 @@ import numpy as np
 from ..autoregressive import AutoregressiveSampler
 from ..interfaces import Sampler, collect
 from ..rng import Gumbel
-from .intervals import gain, ratio
+from .intervals import ratio
 
 N_WARM = 4  # tokens generated before the clock starts
 
@@ -44,9 +44,6 @@ class SharedNoise:
     def rounds(self, prompt, n_tokens, seed):
         return self.sampler.rounds(prompt, n_tokens, Gumbel(seed))
 
-    def generate(self, prompt, n_tokens, seed):
-        return collect(prompt, self.rounds(prompt, n_tokens, seed))
-
 
 def at_once(name, measure):
     """A `keep` that stores nothing."""
@@ -70,7 +67,7 @@ def race(samplers, prompts, n_tokens, *, seed=0, keep=at_once):
     def lap(i, prompt):
         first, runs = i % len(names), {}
         for name in names[first:] + names[:first]:  # another one starts on each prompt
-            samplers[name].generate(prompt, min(n_tokens, N_WARM), seed + i)  # fills the caches, runs all code once
+            collect(prompt, samplers[name].rounds(prompt, min(n_tokens, N_WARM), seed + i))  # fills the caches
             rounds = samplers[name].rounds(prompt, n_tokens, seed + i)
             started = perf_counter()
             generation = collect(prompt, rounds)
@@ -99,7 +96,7 @@ def total(runs):
 def gain_of(alone, runs):
     """The speedup, from two lists of Run, as a dict: speedup, low, high."""
     seconds = (np.array([run.seconds for run in some]) for some in (alone, runs))
-    return dict(zip(("speedup", "low", "high"), gain(*seconds)))
+    return dict(zip(("speedup", "low", "high"), ratio(*seconds)))
 
 
 def calls_of(runs):

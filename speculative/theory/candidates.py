@@ -4,21 +4,6 @@ A tree gives the target k candidates for a token where a chain gives one. p is t
 draft's, both [n_vocab]; a rule is a way of drawing candidates together with a way of accepting them. `tree_tokens` in
 shapes.py computes the tokens per call from the acceptance of each candidate.
 
-    matched                       k draws from q; the target's own draw is accepted if it is among them
-    with_replacement              k draws from q, tested in turn, p replaced by the residual after each rejection
-                                  (SpecInfer, arXiv:2305.09781, algorithm 2)
-    k_seq                         k draws from q, tested against p / rho (SpecTr, arXiv:2310.15141, algorithm 3): for
-                                  comparison, since there is no verifier for it here
-    optimum                       the most that any rule can accept of k draws from q
-    without_replacement           as with_replacement, but no token is drawn twice (Sequoia, arXiv:2402.12374; RSD,
-                                  arXiv:2402.14160)
-    drawn_then_likeliest          greedy multi-draft: the k - 1 likeliest tokens, and one drawn from the others, which
-                                  is tested first (arXiv:2502.18779; for k = 2 the candidates of SpecHub,
-                                  arXiv:2411.05289)
-    common_random_numbers         the k smallest of E / q, where the target takes the smallest of E / p
-    optimum_without_replacement   the most that any rule can accept of k different draws
-    likeliest                     the k likeliest tokens of q; the target's own draw is accepted if it is among them
-
     python -m speculative.theory.candidates     all of them for p = (.2, .2, .4, .2), q = (.1, .1, .1, .7)
 """
 
@@ -50,7 +35,9 @@ def acceptance_rule(fn):
 
 @acceptance_rule
 def with_replacement(p, q, k):
-    """1 - prod (1 - a_j), a_j = sum min(p_j, q), with p_1 = p and p_(j + 1) = residual(p_j, q).
+    """k draws from q, tested in turn, p replaced by the residual after each rejection: 1 - prod (1 - a_j).
+
+    a_j = sum min(p_j, q), with p_1 = p and p_(j + 1) = residual(p_j, q) (SpecInfer, arXiv:2305.09781, algorithm 2).
 
     >>> p, q = np.array([0.2, 0.2, 0.4, 0.2]), np.array([0.1, 0.1, 0.1, 0.7])
     >>> [round(with_replacement(p, q, k), 4) for k in (1, 2, 3)]
@@ -65,24 +52,18 @@ def with_replacement(p, q, k):
 
 @acceptance_rule
 def without_replacement(p, q, k):
-    """overlap(p, q), and the sum over the tokens x, each drawn and rejected with probability max(0, q(x) - p(x)).
+    """The same, but no token is drawn twice (Sequoia, arXiv:2402.12374; RSD, arXiv:2402.14160). Time n_vocab ** k.
 
-    After x, the next candidate comes from q without x, renormalised. Time n_vocab ** k.
+    overlap(p, q), and the sum over the tokens x, each drawn and rejected with probability max(0, q(x) - p(x)); after x,
+    the next candidate comes from q without x, renormalised.
 
     >>> p, q = np.array([0.2, 0.2, 0.4, 0.2]), np.array([0.1, 0.1, 0.1, 0.7])
     >>> [round(without_replacement(p, q, k), 4) for k in (1, 2, 3)]
     [0.5, 0.8667, 0.9333]
     """
-    return accepted_in_turn(p, q, k)
-
-
-def accepted_in_turn(p, q, k):
-    if k == 0 or not q.any():
-        return 0.0
     accepted, rest = float(overlap(p, q)), residual(p, q)
-    if k > 1:
-        for x in np.flatnonzero(q > p):
-            accepted += float(q[x] - p[x]) * accepted_in_turn(rest, without(q, x), k - 1)
+    for x in np.flatnonzero(q > p) if k > 1 else ():
+        accepted += float(q[x] - p[x]) * without_replacement.__wrapped__(rest, without(q, x), k - 1)
     return accepted
 
 
@@ -95,34 +76,32 @@ def without(q, tokens):
 
 @acceptance_rule
 def k_seq(p, q, k):
-    """1 - (1 - b)^k with b = sum min(p / rho, q): each candidate x is accepted with probability p(x) / (rho q(x))."""
+    """k draws from q, each accepted with probability p(x) / (rho q(x)): 1 - (1 - b)^k with b = sum min(p / rho, q).
+
+    For comparison: there is no verifier for it here (SpecTr, arXiv:2310.15141, algorithm 3).
+    """
     return 1 - (1 - overlap(p / k_seq_divisor(p, q, k), q)) ** k
 
 
 def k_seq_divisor(p, q, k):
     """rho, the smallest number from 1 to k with 1 - (1 - b)^k <= rho b, from which on the residual is not negative."""
-
-    def excess(rho):
-        return 1 - (1 - overlap(p / rho, q)) ** k - rho * overlap(p / rho, q)
-
     low, high = 1.0, float(k)
-    if excess(low) <= 0:
-        return low
     for _ in range(100):
-        middle = (low + high) / 2
-        low, high = (middle, high) if excess(middle) > 0 else (low, middle)
+        rho = (low + high) / 2
+        b = overlap(p / rho, q)
+        low, high = (rho, high) if 1 - (1 - b) ** k > rho * b else (low, rho)
     return high
 
 
 @acceptance_rule
 def matched(p, q, k):
-    """sum p(x) (1 - (1 - q(x))^k): the target's own draw x is among k draws from q."""
+    """sum p(x) (1 - (1 - q(x))^k): the target's own draw x is accepted if it is among k draws from q."""
     return (p * (1 - (1 - q) ** k)).sum()
 
 
 @acceptance_rule
 def likeliest(p, q, k):
-    """The sum of p over the k likeliest tokens of q; of equal ones, those with the lower ids."""
+    """The sum of p over the k likeliest tokens of q: the target's own draw is accepted if it is among them."""
     return p[ranked(q)[:k]].sum()
 
 
@@ -133,7 +112,10 @@ def ranked(q):
 
 @acceptance_rule
 def drawn_then_likeliest(p, q, k):
-    """p(A) + sum min(p, q') outside of A, the k - 1 likeliest tokens; q' is q without A, renormalised."""
+    """A, the k - 1 likeliest tokens, and one drawn from the others, tested first: p(A) + sum min(p, q') outside of A.
+
+    q' is q without A, renormalised. Greedy multi-draft (arXiv:2502.18779); for k = 2 SpecHub's (arXiv:2411.05289).
+    """
     top = ranked(q)[: k - 1]
     others = np.ones(len(q), bool)
     others[top] = False

@@ -4,23 +4,13 @@ First with one number alpha: each draft token is accepted with that probability,
 (arXiv:2211.17192, section 3). Then for a given text: real texts have easier and harder parts, and `acceptance_of` and
 `expected_time` do not assume a constant alpha.
 
-One run has many "rates". Their names here and elsewhere, for alpha = 0.8 and K = 4:
+One run has many "rates": docs/glossary.md has a table of them, with their names here and in other projects.
 
-    estimate_alpha          0.80    accepted / (accepted + rounds that end in a rejection)
-    Stats.acceptance        0.59    accepted / drafted. llama.cpp: accept %; vLLM: draft acceptance rate
-    accepted per round      2.36    gpt-fast: mean accepted
-    tokens_per_target_call  3.36    1 + accepted per round. vLLM: mean acceptance length;
-                                    Spec-Bench: #mean accepted tokens
-    acceptance_by_position  0.8, 0.64, 0.51, 0.41    of the rounds that drafted this far. vLLM: per position;
-                                    NeMo's is conditional, 0.8 each
-    Stats.drafted, .accepted        llama.cpp: n_drafted, n_accept; vLLM: num_draft_tokens, num_accepted_tokens
-    K                               llama.cpp: n_draft; vLLM: num_speculative_tokens; Transformers, which prints no
-                                    rates: num_assistant_tokens
-
-    c           time to draft a token, relative to a plain step (a round without a draft)
+c           time to draft a token, relative to a plain step (a round without a draft)
     v[m - 1]    time of a round for m tokens, without the drafting, relative to a plain step; v[0] = 1
-
 """
+
+import math
 
 import numpy as np
 
@@ -68,8 +58,7 @@ def best_K(alpha, c, v=None, most=20):
     [0, 2, 10]
     """
     K = np.arange(most + 1 if v is None else len(v))
-    best = np.argmax(speedup(np.asarray(alpha)[..., None], K, c, v), axis=-1)
-    return plain(np.where(np.isnan(alpha), 0, best))
+    return 0 if np.isnan(alpha) else int(np.argmax(speedup(alpha, K, c, v)))
 
 
 def check_alpha(alpha):
@@ -110,18 +99,18 @@ def estimate_alpha(n_accepted, n_rejected):
     """(alpha, low, high): A / (A + J), for A accepted tokens and J rounds that end in a rejection; a 95 % interval.
 
     Tokens after a rejection were never tested, which is why accepted / drafted is lower. The interval is Wilson's
-    (1927), for independent tests. Without any test the result is (nan, 0, 1). Counts may be arrays.
+    (1927), for independent tests. Without any test the result is (nan, 0, 1).
 
     >>> [round(number, 3) for number in estimate_alpha(80, 20)]
     [0.8, 0.711, 0.867]
     """
-    n, z = np.add(n_accepted, n_rejected, dtype=np.float64), 1.959964
-    with np.errstate(divide="ignore", invalid="ignore"):
-        alpha = n_accepted / n
-        middle, spread = alpha + z**2 / (2 * n), z * np.sqrt(alpha * (1 - alpha) / n + z**2 / (4 * n**2))
-        low, high = (middle - spread) / (1 + z**2 / n), (middle + spread) / (1 + z**2 / n)
-        low, high = np.maximum(low, 0), np.minimum(high, 1)  # rounding may go beyond: -1e-17 would be printed as -0.00
-    return plain(alpha), plain(np.where(n > 0, low, 0.0)), plain(np.where(n > 0, high, 1.0))
+    n, z = n_accepted + n_rejected, 1.959964
+    if not n:
+        return math.nan, 0.0, 1.0
+    alpha = float(n_accepted / n)
+    middle, spread = alpha + z**2 / (2 * n), z * math.sqrt(alpha * (1 - alpha) / n + z**2 / (4 * n**2))
+    low, high = (middle - spread) / (1 + z**2 / n), (middle + spread) / (1 + z**2 / n)
+    return alpha, max(0.0, float(low)), min(1.0, float(high))  # rounding may go beyond: -1e-17 would be shown as -0.00
 
 
 # ------------------------------------------------------------------------------------------------ a given text

@@ -119,7 +119,7 @@ def test_who_starts_a_race_changes_from_prompt_to_prompt():
             return self.sampler.generate(*arguments)
 
     race({name: Seen(name) for name in "abc"}, [[0]] * 4, 3)
-    assert "".join(order) == "abcbcacababc"
+    assert "".join(order[::2]) == "abcbcacababc"  # each has a warm-up
 
 
 def test_a_share_of_almost_one_has_an_interval_without_overflow():

@@ -235,12 +235,11 @@ def test_costs_need_two_tokens_and_a_draft(tokens, most):
 
 def test_of_an_unknown_alpha_nothing_is_expected():
     assert best_K(estimate_alpha(0, 0)[0], 0.1) == 0
-    assert best_K(np.array([np.nan, 0.9]), 0.1).tolist() == [0, best_K(0.9, 0.1)]
 
 
 def test_an_interval_of_alpha_stays_between_0_and_1():
     """Up to rounding it does by itself; a low end of -1e-17 was printed as -0.00."""
-    n = np.arange(1, 200)
-    for counts in ((0, n), (n, 0)):
-        _, low, high = estimate_alpha(*counts)
-        assert (low >= 0).all() and (high <= 1).all() and not np.signbit(low).any()
+    for n in range(1, 200):
+        for counts in ((0, n), (n, 0)):
+            _, low, high = estimate_alpha(*counts)
+            assert low >= 0 and high <= 1 and math.copysign(1, low) == 1
