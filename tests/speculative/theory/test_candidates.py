@@ -32,7 +32,7 @@ from speculative.theory.candidates import (
 )
 
 rng = np.random.default_rng(17)
-PAIRS = {f"{n} tokens, {i}": rng.dirichlet(np.ones(n), 2) for n in (3, 4) for i in range(3)}
+PAIRS = {f"{n} tokens": rng.dirichlet(np.ones(n), 2) for n in (3, 4)}
 PAIRS |= {
     "golden": (P, Q),
     "equal": (P, P),
@@ -118,7 +118,7 @@ def test_each_closed_form_is_the_acceptance_of_its_rule_which_is_exact(closed_fo
     np.testing.assert_allclose(closed_form(p, q, k), accepted, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("pair", ["golden", "3 tokens, 0"])
+@pytest.mark.parametrize("pair", ["golden", "3 tokens"])
 def test_k_seq_is_exact_and_accepts_this_much(pair):
     """The rule of this test finds its rho on a grid, hence the tolerances."""
     p, q = PAIRS[pair]
@@ -166,7 +166,7 @@ def test_common_random_numbers_in_closed_form_and_by_the_integral(pair):
 @pytest.mark.parametrize("k", [2, 3])
 def test_common_random_numbers_as_often_as_they_meet(k):
     """100,000 draws; a false alarm beyond 6 standard errors has probability 2e-9."""
-    for p, q in (PAIRS["golden"], PAIRS["4 tokens, 0"]):
+    for p, q in (PAIRS["golden"], PAIRS["4 tokens"]):
         noise = np.random.default_rng(k).standard_exponential((100_000, len(p)))
         first = np.argsort(noise / q, axis=1)[:, :k]
         met = (first == np.argmin(noise / p, axis=1)[:, None]).any(axis=1).mean()
@@ -222,6 +222,13 @@ def test_what_is_no_pair_of_distributions_is_refused(arguments, message):
     for rule in RULES.values():
         with pytest.raises(ValueError, match=message):
             rule(*arguments)
+
+
+def test_rows_in_single_precision_are_distributions():
+    p = np.array([0.1, 0.2, 0.7], np.float32)
+    assert matched(p, p, 1) == pytest.approx(0.54)
+    with pytest.raises(ValueError, match="expected p to be a distribution"):
+        matched(p * 1.001, p, 1)
 
 
 def test_a_ratio_beyond_all_numbers():
