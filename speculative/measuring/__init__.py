@@ -1,7 +1,7 @@
 """What this machine and these models give: clocks, costs, draft lengths and trees from costs, and the experiments.
 
 The method needs none of it. In use are the clock around a model (clocks.py), the costs of a round (costs.py), the K
-(draft_length.py) and the tree (tree_size.py) that follow from them. Every other file is an experiment, on runs.py (the
+(draft_length.py) and the tree (tree_size.py) that follow from them. The other files are experiments, on runs.py (the
 race) and intervals.py (how far a few prompts can be trusted).
 
 Every experiment takes
@@ -21,14 +21,12 @@ Drafters come as a dict name -> (target, drafter): each with the target that it 
 """
 
 from .alpha import alpha_table
-from .assisted import native_and_assisted
 from .calibration import Forecast, calibrate, forecast
-from .drafters import compare_drafters
 from .gamma import fit, gamma_table
 from .intervals import ratio as gain
-from .methods import method_table
+from .methods import compare_drafters, method_table, native_and_assisted
 from .runs import Run, SharedNoise, race, repetition, total, under
-from .trees import acceptance_table, tree_table
+from .tree_size import acceptance_table, tree_table
 
 __all__ = [
     "Forecast",

@@ -1,12 +1,117 @@
-"""The table of methods: drafters and verifiers on texts of several kinds, tokens per call and speedup side by side.
+"""Methods compared: with the target alone, drafter by drafter, and with every rule on texts of several kinds.
 
-The two rank methods differently: the time depends on the tokens per call and also on what a call and its draft cost.
-Source, in form: Spec-Bench (Xia et al., arXiv:2401.07851).
+Tokens per call and time rank methods differently: the time depends on the tokens per call and also on what a call and
+its draft cost.
+Sources, in form: the table of native and assisted seconds in TinyLlama's speculative_decoding/README.md (2023) for
+`native_and_assisted`; Spec-Bench (Xia et al., arXiv:2401.07851) for `method_table`.
 """
 
+import numpy as np
+
+from ..autoregressive import AutoregressiveSampler
 from ..interfaces import exactness_of, takes_trees
 from ..sampler import SpeculativeSampler
-from .runs import SharedNoise, against_alone, at_once, compared, under
+from ..verifiers.rejection import rejection
+from .intervals import share
+from .runs import SharedNoise, against_alone, at_once, compared, gain_of, race, total, under
+
+
+def native_and_assisted(
+    target, drafters, prompts, n_tokens, *, sampling, K, verifier=rejection, shared_noise=False, seed=0, keep=at_once
+):
+    """Time the target alone and with each drafter; they take turns on each prompt.
+
+    Parameters
+    ----------
+    target, drafters, prompts, n_tokens, sampling, seed, keep
+        As in every experiment, see __init__.py.
+    K, verifier
+        As in `SpeculativeSampler`.
+    shared_noise : bool
+        Use common random numbers (Gumbel), so that one seed gives one text with and without a draft; needs the
+        verifier exact_match.
+
+    Returns
+    -------
+    runs : dict name -> list of Run
+        One for each prompt; "native" is the target alone.
+    rows : dict name -> dict
+        For each drafter, over all prompts: native_seconds, seconds; speedup with low and high;
+        native_tokens_per_second, tokens_per_second, tokens_per_call; same_texts, the number of prompts for which both
+        texts are the same.
+    """
+    if "native" in drafters:
+        raise ValueError("expected other names for the drafters than 'native', which is the target alone")
+    samplers = {"native": AutoregressiveSampler(target, sampling=sampling)}
+    for name, (own_target, drafter) in drafters.items():
+        samplers[name] = SpeculativeSampler(own_target, drafter, verifier=verifier, K=K, sampling=sampling)
+    if shared_noise:
+        samplers = {name: SharedNoise(sampler) for name, sampler in samplers.items()}
+    runs, rows = race(samplers, prompts, n_tokens, seed=seed, keep=keep), {}
+    before = total(runs["native"])
+    for name in drafters:
+        after = total(runs[name])
+        rows[name] = {
+            "native_seconds": before.seconds,
+            "seconds": after.seconds,
+            **gain_of(runs["native"], runs[name]),
+            "native_tokens_per_second": len(before.tokens) / before.seconds,
+            "tokens_per_second": len(after.tokens) / after.seconds,
+            "tokens_per_call": after.tokens_per_call,
+            "same_texts": sum(a.tokens == b.tokens for a, b in zip(runs["native"], runs[name])),
+        }
+    return runs, rows
+
+
+def compare_drafters(target, drafters, prompts, n_tokens, *, sampling, lengths=(1, 2, 4, 8), seed=0, keep=at_once):
+    """A row for each drafter, at its fastest draft length.
+
+    Parameters
+    ----------
+    target, drafters, prompts, n_tokens, sampling, seed, keep
+        As in every experiment, see __init__.py.
+    lengths : sequence of int
+        The draft lengths tried. The fastest is shown; as the best of several measurements it looks a little too good.
+
+    Returns
+    -------
+    list of dict
+        drafter; alpha: accepted / (accepted + rejected) draft tokens, over all lengths; alpha_low, alpha_high, see
+        `alpha_interval`; K, the fastest length; c: seconds to draft a token over seconds of a plain step;
+        tokens_per_call; speedup with low and high; exactness of the rule. alpha and c are None where nothing was
+        drafted.
+    """
+    samplers = {
+        (name, K): SpeculativeSampler(own_target, drafter, K=K, sampling=sampling)
+        for name, (own_target, drafter) in drafters.items()
+        for K in lengths
+    }
+    alone, runs = against_alone(target, samplers, prompts, n_tokens, sampling=sampling, seed=seed, keep=keep)
+    step, rows = total(alone).seconds / (n_tokens * len(prompts)), []
+    for name in drafters:
+        gains = {K: gain_of(alone, runs[name, K]) for K in lengths}
+        K = max(lengths, key=lambda K: gains[K]["speedup"])
+        best = total(runs[name, K])
+        rows.append({
+            "drafter": name,
+            **alpha_interval([total(some) for some in zip(*(runs[name, K] for K in lengths))], len(lengths)),
+            "c": best.draft_seconds / best.drafted / step if best.drafted else None,
+            "K": K,
+            "tokens_per_call": best.tokens_per_call,
+            **gains[K],
+            "exactness": rejection.exactness,
+        })  # fmt: skip
+    return rows
+
+
+def alpha_interval(runs, n_lengths=1):
+    """alpha, alpha_low and alpha_high of a Run for each prompt, each the total over so many draft lengths.
+
+    The lengths continue the same prompts with the same seeds, at temperature 0 by the same tokens: a test that is made
+    again with each length counts once, not as several independent ones.
+    """
+    accepted, rejected = np.array([(run.accepted, run.rejected) for run in runs]).T / n_lengths
+    return dict(zip(("alpha", "alpha_low", "alpha_high"), share(accepted, accepted + rejected, counted=True)))
 
 
 def method_table(

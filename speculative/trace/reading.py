@@ -1,6 +1,6 @@
 """Reading the file of a trace: each line has the form described in __init__.py, or the file is refused.
 
-Extra fields, which a later version may add, are accepted if they are finite and not nested too deeply.
+Extra fields, which a later version may add, are accepted.
 """
 
 import json
@@ -31,7 +31,7 @@ def read_trace(path):
 
 
 def parsed(line, form):
-    value = json.loads(line.decode("utf-8"))
+    value = json.loads(line.decode("utf-8"), parse_constant=int)  # int("NaN") is a ValueError, as NaN is in JSON
     if not fits(value, form):
         raise ValueError("a value of another form")
     return value
@@ -52,9 +52,12 @@ def next_place(record, at):
 def fits(value, form):
     """Whether a JSON value has a form.
 
-    A form is a function that returns whether; [form], a list of such values; (form, ...), a row of so many; or a dict
-    of the names that an object must have. Under the name "together" it has those that are all present, or none.
+    A form is a function that returns whether; {value, ...}, one of these; [form], a list of such values; (form, ...), a
+    row of so many; or a dict of the names that an object must have. Under the name "together" it has those that are all
+    present, or none.
     """
+    if type(form) is set:
+        return type(value) in (int, str) and value in form
     if type(form) is list:
         return type(value) is list and all(fits(v, form[0]) for v in value)
     if type(form) is tuple:
@@ -62,10 +65,9 @@ def fits(value, form):
     if type(form) is dict:
         if type(value) is not dict:
             return False
-        form = dict(form)
-        together = form.pop("together", {})
-        form |= together if together.keys() & value.keys() else {}
-        return form.keys() <= value.keys() and all(fits(v, form.get(name, is_plain)) for name, v in value.items())
+        together = form.get("together", {})
+        form = form | together if together.keys() & value.keys() else form
+        return all(name in value and fits(value[name], form[name]) for name in form.keys() - {"together"})
     return form(value)
 
 
@@ -86,38 +88,32 @@ def is_text(value):
     return type(value) is str and (value.isascii() or not HALF_A_SURROGATE.search(value))
 
 
-def is_plain(value, depth=100):
-    """A JSON value, finite and not nested too deeply."""
-    if type(value) in (list, dict):
-        return depth > 0 and all(is_plain(v, depth - 1) for v in (value.values() if type(value) is dict else value))
-    return value is None or type(value) in (bool, str) or is_number(value)
+def is_drawn(value):
+    return value is None or is_number(value)
 
 
-def one_of(*values):
-    return lambda value: type(value) is type(values[0]) and value in values
+def is_next(value):
+    return value is None or fits(value, NEXT)
 
 
-def maybe(form):
-    return lambda value: value is None or fits(value, form)
-
-
-ORIGIN = one_of("accepted", "correction", "bonus", "plain")
-TOKEN = {"token": is_id, "text": is_text, "u": maybe(is_number)}
+ORIGIN = {"accepted", "correction", "bonus", "plain"}
+TOKEN = {"token": is_id, "text": is_text, "u": is_drawn}
 TOP, TOP_OF_BOTH = [(is_id, is_text, is_number)], [(is_id, is_text, is_number, is_number)]  # p; p and q
 DRAFTED = TOKEN | {
     "parent": is_index,
-    "decision": one_of("accepted", "rejected", "dropped"),
+    "decision": {"accepted", "rejected", "dropped"},
     "together": {"p": is_number, "q": is_number, "overlap": is_number, "top": TOP_OF_BOTH, "residual": TOP},
 }
+NEXT = TOKEN | {"origin": ORIGIN, "together": {"p": is_number, "top": TOP}}
 RECORD = {
     "at": is_id,
     "tokens": [is_id],
     "texts": [is_text],
     "origins": [ORIGIN],
     "drafted": [DRAFTED],
-    "next": maybe(TOKEN | {"origin": ORIGIN, "together": {"p": is_number, "top": TOP}}),
+    "next": is_next,
     "uniforms": [is_number],
     "cache": dict.fromkeys(("reused", "dropped", "computed"), is_number),
     "seconds": dict.fromkeys(("draft", "target", "verify"), is_number),
 }
-HEADER = {"trace": one_of(VERSION), "prompt": [is_id], "text": is_text, "about": {}}
+HEADER = {"trace": {VERSION}, "prompt": [is_id], "text": is_text, "about": {}}
