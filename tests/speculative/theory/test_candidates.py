@@ -18,8 +18,6 @@ from speculative.theory.candidates import (
     Q,
     common_random_numbers,
     drawn_then_likeliest,
-    fewer_than,
-    integral,
     k_seq,
     likeliest,
     matched,
@@ -146,38 +144,24 @@ def test_the_optimum_is_the_smallest_cut_over_all_sets_of_tokens(best, way, pair
 
 
 @pytest.mark.parametrize("pair", PAIRS)
-def test_common_random_numbers_in_closed_form_and_by_the_integral(pair):
+def test_common_random_numbers_in_closed_form(pair):
     p, q = PAIRS[pair]
-    for k in (1, 2):
-        by_integral = 0
-        for j in np.flatnonzero((p > 0) & (q > 0)):
-            w = np.maximum(q * p[j] / q[j] - p, 0) * (np.arange(len(p)) != j)
-            by_integral += p[j] * integral(lambda u, w=w, k=k: fewer_than(k, 1 - u ** w[w > 0]))
-        np.testing.assert_allclose(common_random_numbers(p, q, k), by_integral, rtol=0, atol=1e-12)
-    one = sum(
-        1 / sum(max(p[i] / p[j], q[i] / q[j]) for i in range(len(p)))
-        for j in range(len(p))
-        if p[j] > 0 and q[j] > 0
-    )  # fmt: skip
-    np.testing.assert_allclose(common_random_numbers(p, q, 1), one, rtol=0, atol=1e-12)
+    one = two = 0
+    for j in np.flatnonzero((p > 0) & (q > 0)):
+        w = np.maximum(q * p[j] / q[j] - p, 0) * (np.arange(len(p)) != j)
+        first = 1 / (1 + w.sum())
+        one += p[j] * first
+        two += p[j] * (first + sum(1 / (1 + w.sum() - x) - first for x in w))
+    np.testing.assert_allclose([common_random_numbers(p, q, k) for k in (1, 2)], [one, two], rtol=0, atol=1e-12)
     np.testing.assert_allclose(common_random_numbers(p, q, len(p)), p[q > 0].sum(), rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("k", [2, 3])
-def test_common_random_numbers_as_often_as_they_meet(k):
-    """100,000 draws; a false alarm beyond 6 standard errors has probability 2e-9."""
-    for p, q in (PAIRS["golden"], PAIRS["4 tokens"]):
-        noise = np.random.default_rng(k).standard_exponential((100_000, len(p)))
-        first = np.argsort(noise / q, axis=1)[:, :k]
-        met = (first == np.argmin(noise / p, axis=1)[:, None]).any(axis=1).mean()
-        assert abs(met - common_random_numbers(p, q, k)) < 6 * np.sqrt(met * (1 - met) / 1e5)
-
-
-def test_nothing_cancels_where_the_draft_gives_a_token_almost_nothing():
+def test_a_draft_that_gives_a_token_almost_nothing():
     p, q = np.array([0.5, 0.3, 0.2]), np.array([1e-17, 1 - 1e-5, 1e-5 - 1e-17])
-    got, w = common_random_numbers(p, q, 2), np.array([0.5e17, 0.5e12])
-    assert 0.3 < got < 0.8 and w.min() > 1e11  # token 0 is third for certain; token 1 is always among the first two
-    assert common_random_numbers(np.array([0.5, 0.5]), np.array([1e-320, 1.0]), 2) == 1
+    assert common_random_numbers(p, q, 2) == pytest.approx(0.5)  # the other two are first, token 0 is third
+    assert common_random_numbers(np.array([0.5, 0.5]), np.array([1e-320, 1.0]), 2) == pytest.approx(1)
+    q = Sampling(0.055)(np.array([[0.0, 40.0, 39.0]]))[0]
+    assert q[0] < 1e-308 and optimum(np.array([0.5, 0.25, 0.25]), q, 2) == pytest.approx(0.25, abs=1e-6)
 
 
 def test_which_rule_accepts_more():
@@ -229,8 +213,3 @@ def test_rows_in_single_precision_are_distributions():
     assert matched(p, p, 1) == pytest.approx(0.54)
     with pytest.raises(ValueError, match="expected p to be a distribution"):
         matched(p * 1.001, p, 1)
-
-
-def test_a_ratio_beyond_all_numbers():
-    q = Sampling(0.055)(np.array([[0.0, 40.0, 39.0]]))[0]
-    assert q[0] < 1e-308 and optimum(np.array([0.5, 0.25, 0.25]), q, 2) == pytest.approx(0.25, abs=1e-6)
