@@ -117,10 +117,8 @@ def best_shape(w, c, v, max_depth=8):
     ----------
     w : array [n_ranks]
         See `acceptance_by_rank`.
-    c : float
-        The time of a level of the draft, relative to a plain step of the target.
-    v : sequence of float
-        v[m - 1]: the time of a round for m tokens, relative to a plain step. A tree has at most len(v) - 1 nodes.
+    c, v
+        As in `Costs`; c is that of a level of the draft. A tree has at most len(v) - 1 nodes.
     max_depth : int
 
     Examples

@@ -140,10 +140,8 @@ def expected_time(acceptance, K, c=0.0, v=None):
     ----------
     acceptance : array [n]
         a_i: the probability that a draft token is accepted at the i-th place of the text, see `acceptance_of`.
-    K : int
-    c : float
-    v : sequence of float, optional
-        v[m - 1] for m = 1 .. K + 1.
+    K, c, v
+        As in `speedup`.
 
     Examples
     --------

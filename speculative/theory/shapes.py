@@ -32,11 +32,6 @@ def best_tree(n, weights, max_depth=None):
     parents, ranks : list of int
         Level by level, and in a level by parent and rank. The ranks count the siblings from 0.
 
-    Raises
-    ------
-    ValueError
-        If the weights are negative or increase with the rank.
-
     Examples
     --------
     >>> best_tree(4, [0.6, 0.3])
@@ -45,16 +40,16 @@ def best_tree(n, weights, max_depth=None):
     weights = np.asarray(weights, dtype=np.float64)
     if weights.ndim not in (1, 2) or (np.diff(weights, axis=-1) > 0).any() or not (weights >= 0).all():
         raise ValueError(f"expected weights of 0 or more that do not increase with the rank, got {weights}")
-    n_ranks, n_levels = weights.shape[-1], len(weights) if weights.ndim == 2 else n
-    n_levels = n_levels if max_depth is None else min(n_levels, max_depth)
+    if weights.ndim == 1:
+        weights = np.broadcast_to(weights, (n, len(weights)))
+    weights = weights[:max_depth]  # [n_depths, n_ranks]
     found, heap = [], []  # found: (ranks of the path, from the text down) of each node, the most valuable first
 
     def push(ranks, value):
         """Put the node with this path into the heap; value is that of its parent."""
         depth, rank = len(ranks) - 1, ranks[-1]
-        if depth < n_levels and rank < n_ranks:
-            weight = weights[depth, rank] if weights.ndim == 2 else weights[rank]
-            heapq.heappush(heap, (-value * weight, ranks, value))
+        if depth < len(weights) and rank < weights.shape[1]:
+            heapq.heappush(heap, (-value * weights[depth, rank], ranks, value))
 
     push((0,), 1.0)
     while heap and len(found) < n:
