@@ -1,8 +1,8 @@
 """The acceptance table: alpha of every drafter at every temperature, along the target's own text.
 
-alpha is computed from its definition, without sampling error: at each place of the target's text the drafter proposes
-one token, and the overlap of p with the distribution q of that token is the probability that it is accepted. A drafter
-that copies proposes nothing at some places. alpha is the mean over the other places, and `guessed` is their share.
+alpha is computed from its definition, without sampling error: at each position of the target's text the drafter
+proposes one token, and the overlap of p with the distribution q of that token is the probability that it is accepted. A
+drafter that copies proposes nothing at some positions. alpha is the mean over the others, and `guessed` is their share.
 Source: arXiv:2211.17192, corollary 3.6; in form, its table 3.
 """
 
@@ -27,12 +27,12 @@ def alpha_table(target, drafters, prompts, n_tokens, *, sampling, seed=0, keep=a
     -------
     dict
         repetition: the mean `repetition` of the target's texts; rows, for each drafter: alpha; low and high, see
-        `mean_overlap`; guessed, the share of the places where the drafter proposed a token. alpha, low and high are
+        `mean_overlap`; guessed, the share of the positions where the drafter proposed a token. alpha, low and high are
         None where nothing was proposed.
     """
 
     def along(i, prompt):
-        """Along one text, for each drafter: the sum of the overlaps, and the number of places where it proposes."""
+        """Along one text, for each drafter: the sum of the overlaps, and the number of positions where it proposes."""
         text, probs = own_text(target, prompt, n_tokens, sampling, seed + i)
         rng, sums, counts = np.random.default_rng(seed + i), [], []
         for drafter in drafters.values():

@@ -148,7 +148,7 @@ def best_shape(w, c, v, max_depth=8):
 
 
 def acceptance_table(makers, prompts, n_tokens, *, sampling, seed=0, keep=at_once):
-    """w_b for each drafter: how often its b-th candidate for a place is the accepted one, along the target's own text.
+    """w_b for each drafter: how often its b-th candidate for a position is the accepted one, along the target's text.
 
     Parameters
     ----------

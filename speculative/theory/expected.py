@@ -117,11 +117,11 @@ def estimate_alpha(n_accepted, n_rejected):
 
 
 def acceptance_of(tokens, target_probs, draft_probs):
-    """min(1, q(x) / p(x)) [n] of tokens x [n] drawn by the target; p, q [n, n_vocab] are the rows at their places.
+    """min(1, q(x) / p(x)) [n] of tokens x [n] drawn by the target; p, q [n, n_vocab] are the rows at their positions.
 
     With rejection sampling a token x comes from an accepted draft token with probability min(p(x), q(x)), and from
-    either way with p(x). So given x, this is the probability that it was drafted and accepted, if its place had a
-    draft token. Its mean over x drawn from p is the overlap. Given the text, the places are independent if q depends
+    either way with p(x). So given x, this is the probability that it was drafted and accepted, if its position had a
+    draft token. Its mean over x drawn from p is the overlap. Given the text, the positions are independent if q depends
     on the text alone.
     """
     rows = np.arange(len(tokens))
@@ -139,7 +139,7 @@ def expected_time(acceptance, K, c=0.0, v=None):
     Parameters
     ----------
     acceptance : array [n]
-        a_i: the probability that a draft token is accepted at the i-th place of the text, see `acceptance_of`.
+        a_i: the probability that a draft token is accepted at the i-th position of the text, see `acceptance_of`.
     K, c, v
         As in `speedup`.
 

@@ -20,7 +20,7 @@ def best_tree(n, weights, max_depth=None):
     Parameters
     ----------
     n : int
-        The number of nodes; there are fewer if `weights` or `max_depth` leave no place for more.
+        The number of nodes; there are fewer if `weights` or `max_depth` leave no room for more.
     weights : array [n_ranks] or [n_depths, n_ranks] float64
         The probability that the child of this rank is the one accepted, at every node or for each depth; not increasing
         with the rank.

@@ -24,7 +24,7 @@ holds what its author added: names of models, the acceptance rule, the seed. Eac
         "u"         the uniform number that decided on it; null if the rule drew none for it
         "p", "q"    the probabilities of the token under target and draft; p of a younger sibling in a tree is that
                     under the residual which the rejection of its elder siblings leaves
-        "overlap"   sum_x min(p(x), q(x)): the probability that a draft token at this place is accepted
+        "overlap"   sum_x min(p(x), q(x)): the probability that a draft token at this position is accepted
         "top"       [id, text, p, q] of the tokens with the largest max(p, q) above 0, and of the draft token
         "residual"  [id, text, probability]: the five largest of norm(max(0, p - q))
     "next"      the token after the accepted ones: "token", "text", "origin", "u", "p", "top" ([id, text, p]);

@@ -1,6 +1,6 @@
 """The parts of a record: what became of each draft token, and of the token after them.
 
-Draft tokens are recorded in the order in which they were tested: at each place the siblings up to the accepted one,
+Draft tokens are recorded in the order in which they were tested: at each position the siblings up to the accepted one,
 then the untested rest. In a chain that is the order of the draft.
 """
 
@@ -13,12 +13,12 @@ N_TOP, N_RESIDUAL = 8, 5
 
 def decisions(step):
     """{draft token: "accepted", "rejected" or "dropped"} of a `Round`, in the order of the tests."""
-    places = [-1, *step.accepted]  # the text, and each accepted draft token: what follows it was tested
+    reached = [-1, *step.accepted]  # the text, and each accepted draft token: what follows it was tested
     if len(step.tokens) == step.n_accepted:
-        places.pop()  # but the text ended with the last of them
+        reached.pop()  # but the text ended with the last of them
     found = {}
-    for place, accepted in zip(places, [*step.accepted, None]):
-        for child in step.children(place):
+    for node, accepted in zip(reached, [*step.accepted, None]):
+        for child in step.children(node):
             found[child] = "accepted" if child == accepted else "rejected"
             if child == accepted:
                 break
@@ -52,7 +52,7 @@ def drafted_of(step, decode):
 def rows_of(step):
     """{draft token: (p, q)}: q as it was drawn from, p as rejection sampling tests it.
 
-    For the first child of a place p is the target's distribution, for each further one what the rejection of its elder
+    For the first child of a node p is the target's distribution, for each further one what the rejection of its elder
     siblings leaves of it, the residual.
     """
     rows = {}

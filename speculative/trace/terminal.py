@@ -16,7 +16,7 @@ MARKS = {"rejected": "~{}~", "dropped": "~{}~", "correction": "[{}]", "bonus": "
 def round_line(record, coloured=False):
     """One record as text: the draft tokens, then the token that follows the accepted ones.
 
-    In a tree, the tokens tested for one place are separated by a slash; those that were not tested are left out.
+    In a tree, the tokens tested for one position are separated by a slash; those that were not tested are left out.
 
     >>> drafted = [
     ...     {"text": " so", "parent": -1, "decision": "accepted"},
@@ -27,11 +27,11 @@ def round_line(record, coloured=False):
     """
     drafted = record["drafted"]
     tested = [draft for draft in drafted if draft["decision"] != "dropped"]
-    parts, place = [], None
+    parts, parent = [], None
     for draft in drafted if is_chain(draft["parent"] for draft in drafted) else tested:
-        separator = "/" if draft["parent"] == place else "|"
+        separator = "/" if draft["parent"] == parent else "|"
         parts += separator, piece(draft["text"], draft["decision"], coloured)
-        place = draft["parent"]
+        parent = draft["parent"]
     if record["next"]:
         parts += "|", piece(record["texts"][-1], record["next"]["origin"], coloured)
     counts = f"{sum(draft['decision'] == 'accepted' for draft in drafted)}/{len(drafted)} accepted"
