@@ -89,3 +89,27 @@ def visible(parents):
 def n_common(a, b):
     """The length of the common prefix of two lists of tokens."""
     return next((i for i, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
+
+
+def n_kept(previous, parents, tokens, new_parents=()):
+    """How many of `tokens` a cache has after a call with `previous`; the last len(parents) tokens of each are a tree.
+
+    >>> n_kept([5, 6, 7, 8], [-1, -1, 1], [5, 8, 9])  # the text 5, then 6 or 7, and 8 after 7: none begins with 8
+    1
+    >>> n_kept([5, 6, 7, 8], [-1, -1, 1], [5, 7, 8, 9])
+    3
+    >>> n_kept([5, 6, 7], [-1, -1], [5, 6, 7, 8, 9], [-1, -1, 0, 1])  # the same tree, one level deeper
+    3
+    """
+    n_text, node = len(previous) - len(parents), -1
+    if new_parents and n_text == len(tokens) - len(new_parents) and previous[:n_text] == tokens[:n_text]:
+        nodes, new_nodes = zip(previous[n_text:], parents), zip(tokens[n_text:], new_parents)
+        return n_text + n_common(list(nodes), list(new_nodes))
+    n, tokens = n_common(previous[:n_text], tokens), tokens[: len(tokens) - len(new_parents)]
+    while n_text <= n < len(tokens):
+        branch = (i for i, parent in enumerate(parents) if parent == node and previous[n_text + i] == tokens[n])
+        node = next(branch, None)
+        if node is None:
+            break
+        n += 1
+    return n

@@ -1,20 +1,32 @@
-"""The experiments of the literature, on any models.
+"""What this machine and these models give: clocks, costs, draft lengths and trees from costs, and the experiments.
 
-Every experiment takes `keep`, a function (name, measure) that returns measure(), or what measure() returned earlier.
-The experiment calls it for each part that takes long. A caller that stores the parts, which are plain numbers, lists
-and dicts, can resume an interrupted experiment.
+The method needs none of it. In use are the clock around a model (clocks.py), the costs of a round (costs.py), the K
+(draft_length.py) and the tree (tree_size.py) that follow from them. The other files are experiments, on runs.py (the
+race) and intervals.py (how far a few prompts can be trusted).
+
+Every experiment takes
+
+    target      LanguageModel
+    prompts     list of sequences of int
+    n_tokens    how many tokens to generate for each prompt
+    sampling    Sampling of the target; a drafter has its own
+    seed        of the first prompt; the next prompt has seed + 1, and so on
+    keep        a function (name, measure) that returns measure(), or what measure() returned earlier
+
+It calls `keep` for each part that takes long. A caller that stores the parts, which are plain numbers, lists and dicts,
+can resume an interrupted experiment.
+
+Drafters come as a dict name -> (target, drafter): each with the target that it runs on, whose logits are those of
+`target`. An interval, `low` to `high`, is a 95 % t interval over the prompts, and None for a single prompt.
 """
 
 from .alpha import alpha_table
-from .assisted import native_and_assisted
 from .calibration import Forecast, calibrate, forecast
-from .drafters import compare_drafters
 from .gamma import fit, gamma_table
-from .intervals import gain
-from .methods import method_table
-from .repeated import repetition
-from .runs import Run, SharedNoise, race, total, under
-from .trees import acceptance_table, tree_table
+from .intervals import ratio as gain
+from .methods import compare_drafters, method_table, native_and_assisted
+from .runs import Run, SharedNoise, race, repetition, total, under
+from .tree_size import acceptance_table, tree_table
 
 __all__ = [
     "Forecast",

@@ -1,4 +1,4 @@
-"""Clocks: one for the parts of a round, and one around a language model, which reports in the terms of llama.cpp.
+"""The clock around a language model, which reports in the terms of llama.cpp.
 
 "Prompt evaluation" is the first call, which processes the prompt; all later calls are "evaluation". The tokens counted
 are those that a model with a cache has to compute: the ones after the prefix shared with the previous call.
@@ -8,7 +8,7 @@ from time import perf_counter
 
 from ..by_paths import Wrapper
 from ..checks import ask_model
-from ..tree import n_common
+from ..tree import n_kept
 
 
 class Timed(Wrapper):
@@ -62,36 +62,11 @@ class Timed(Wrapper):
         }
 
     def __str__(self):
-        lines = [
-            f"load time        = {1000 * self.load_seconds:9.1f} ms",
-            f"prompt eval time = {per_token(self.prompt_seconds, self.prompt_tokens)}",
-            f"eval time        = {per_token(self.eval_seconds, self.eval_tokens)}",
-        ]
-        return "\n".join(lines)
-
-
-def n_kept(previous, parents, tokens, new_parents=()):
-    """How many of `tokens` a cache has after a call with `previous`; the last len(parents) tokens of each are a tree.
-
-    >>> n_kept([5, 6, 7, 8], [-1, -1, 1], [5, 8, 9])  # the text 5, then 6 or 7, and 8 after 7: none begins with 8
-    1
-    >>> n_kept([5, 6, 7, 8], [-1, -1, 1], [5, 7, 8, 9])
-    3
-    >>> n_kept([5, 6, 7], [-1, -1], [5, 6, 7, 8, 9], [-1, -1, 0, 1])  # the same tree, one level deeper
-    3
-    """
-    n_text, node = len(previous) - len(parents), -1
-    if new_parents and n_text == len(tokens) - len(new_parents) and previous[:n_text] == tokens[:n_text]:
-        nodes, new_nodes = zip(previous[n_text:], parents), zip(tokens[n_text:], new_parents)
-        return n_text + n_common(list(nodes), list(new_nodes))
-    n, tokens = n_common(previous[:n_text], tokens), tokens[: len(tokens) - len(new_parents)]
-    while n_text <= n < len(tokens):
-        branch = (i for i, parent in enumerate(parents) if parent == node and previous[n_text + i] == tokens[n])
-        node = next(branch, None)
-        if node is None:
-            break
-        n += 1
-    return n
+        return (
+            f"load time        = {1000 * self.load_seconds:9.1f} ms\n"
+            f"prompt eval time = {per_token(self.prompt_seconds, self.prompt_tokens)}\n"
+            f"eval time        = {per_token(self.eval_seconds, self.eval_tokens)}"
+        )
 
 
 def per_token(seconds, n_tokens):

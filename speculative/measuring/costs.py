@@ -10,7 +10,7 @@ from statistics import median
 
 import numpy as np
 
-from ..interfaces import Draft
+from ..interfaces import Draft, Drafter
 from ..probs import Sampling
 from ..sampler import SpeculativeSampler
 from ..tree import is_chain
@@ -19,7 +19,7 @@ from ..verifiers.rejection import rejection
 
 @dataclass(frozen=True)
 class Costs:
-    """The costs that `theory.speedup` and `draft_length.CostModel` take."""
+    """The costs that `theory.expected` and `draft_length.CostModel` take."""
 
     step: float  # seconds of a plain step: a round without a draft
     c: float  # the time to draft one token of those asked for, relative to `step`: less for a drafter that stops early
@@ -27,20 +27,19 @@ class Costs:
     spread: float = 0.0  # of the plain steps: the distance between their quartiles, relative to their median
 
 
+@dataclass
 class Padded:
     """The drafter's own tokens, padded with token 0 to K, so that a round verifies exactly K tokens."""
 
-    def __init__(self, drafter, n_vocab):
-        self.drafter, self.n_vocab = drafter, n_vocab
+    drafter: Drafter
+    n_vocab: int
 
     def propose(self, tokens, K, rng):
         draft = self.drafter.propose(tokens, K, rng)
         if not is_chain(draft.parents):
             raise ValueError("expected a drafter of chains, got a tree: costs are measured for each length of a chain")
-        n_missing = K - len(draft.tokens)
-        probs = np.zeros((n_missing, self.n_vocab))
-        probs[:, 0] = 1
-        return Draft(np.append(draft.tokens, np.zeros(n_missing, np.int64)), np.concatenate([draft.probs, probs]))
+        padding = np.zeros(K - len(draft.tokens), np.int64)
+        return Draft(np.append(draft.tokens, padding), np.vstack([draft.probs, np.eye(1, self.n_vocab)[padding]]))
 
 
 def measure_costs(target, drafter, tokens, *, sampling=Sampling(), verifier=rejection, most=8, repeats=9):
@@ -64,11 +63,6 @@ def measure_costs(target, drafter, tokens, *, sampling=Sampling(), verifier=reje
         v is measured for 1 .. most + 1 tokens; at least 1.
     repeats : int
         How often each length is timed.
-
-    Raises
-    ------
-    ValueError
-        If there are too few or too many tokens, `most` is below 1, or the drafter proposes a tree.
     """
     tokens, rng, drafting = list(tokens), np.random.default_rng(0), []
     if len(tokens) < 2 or most < 1:

@@ -60,10 +60,8 @@ class CostModel:
 
     Parameters
     ----------
-    c : float
-        The time to draft one token, relative to a plain step of the target.
-    v : sequence of float
-        v[m - 1]: the time of a round for m tokens, relative to a plain step. K is at most len(v) - 1.
+    c, v
+        As in `Costs`. K is at most len(v) - 1.
     alpha : float
         The estimate before any token was tested; it weighs as much as 2 tests.
     window : int

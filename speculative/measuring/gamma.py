@@ -12,66 +12,53 @@ import math
 
 import numpy as np
 
-from ..autoregressive import AutoregressiveSampler
 from ..sampler import SpeculativeSampler
 from ..theory.expected import expected_time, expected_tokens
-from .intervals import calls_of, gain_of
-from .repeated import repetition
-from .runs import at_once, race, total
+from .runs import against_alone, at_once, calls_of, gain_of, repetition, total
 
 
-def gamma_table(
-    target, drafter, prompts, n_tokens, *, sampling, lengths=tuple(range(1, 11)), seed=0, progress=iter, keep=at_once
-):
+def gamma_table(target, drafter, prompts, n_tokens, *, sampling, lengths=tuple(range(1, 11)), seed=0, keep=at_once):
     """What each draft length gives, next to the theory with one alpha and one c, as a dict.
 
     Parameters
     ----------
-    target : LanguageModel
+    target, prompts, n_tokens, sampling, seed, keep
+        As in every experiment, see __init__.py.
     drafter : Drafter
-    prompts, n_tokens, seed, progress, keep
-        As in `race`.
-    sampling : Sampling
-        The sampling of the target.
     lengths : sequence of int
+        The K of the rows.
 
     Returns
     -------
     dict
         alpha, c: fitted to all rows; c_draft: the part of c that is drafting, measured; repetition: the mean
         `repetition` of the target's own texts; rows, for each K: speedup with low and high, tokens_per_call (the
-        speedup in target calls) with calls_low and calls_high, both t intervals over the prompts; alpha and c as this
-        row alone implies them; theory_tokens_per_call, theory_speedup.
+        speedup in target calls) with calls_low and calls_high; alpha and c as this row alone implies them;
+        theory_tokens_per_call, theory_speedup.
     """
     samplers = {K: SpeculativeSampler(target, drafter, K=K, sampling=sampling) for K in lengths}
-    samplers["alone"] = AutoregressiveSampler(target, sampling=sampling)
-    runs = race(samplers, prompts, n_tokens, seed=seed, progress=progress, keep=keep)
-    alone, everything = runs["alone"], total([run for K in lengths for run in runs[K]])
+    alone, runs = against_alone(target, samplers, prompts, n_tokens, sampling=sampling, seed=seed, keep=keep)
+    totals = [total(runs[K]) for K in lengths]
+    everything, step = total(totals), total(alone).seconds / (n_tokens * len(prompts))
     if not everything.drafted:
         raise ValueError(
             "nothing was drafted in these texts, so there is no alpha and no c to fit: take longer texts, or another "
             "drafter"
         )
-    totals, gains = {K: total(runs[K]) for K in lengths}, {K: gain_of(alone, runs[K]) for K in lengths}
-    drafted_per_call = [totals[K].drafted / totals[K].target_calls for K in lengths]
-    tokens_per_call = [totals[K].tokens_per_call for K in lengths]
-    alpha, c = fit(lengths, tokens_per_call, [gains[K]["speedup"] for K in lengths], n_tokens, drafted_per_call)
-    rows = []
-    for K, made, drafted in zip(lengths, tokens_per_call, drafted_per_call):
-        rows.append({
-            "K": K, **gains[K], **calls_of(runs[K]),
-            "alpha": implied_alpha(K, made, n_tokens),
-            "c": implied_c(drafted, made, gains[K]["speedup"]),
+    drafted_per_call = [some.drafted / some.target_calls for some in totals]
+    rows = [{"K": K, **gain_of(alone, runs[K]), **calls_of(runs[K])} for K in lengths]
+    tokens_per_call, speedups = ([row[name] for row in rows] for name in ("tokens_per_call", "speedup"))
+    alpha, c = fit(lengths, tokens_per_call, speedups, n_tokens, drafted_per_call)
+    for row, K, drafted in zip(rows, lengths, drafted_per_call):
+        row |= {
+            "alpha": implied_alpha(K, row["tokens_per_call"], n_tokens),
+            "c": (row["tokens_per_call"] / row["speedup"] - 1) / drafted if drafted else None,  # a call took 1 + c k
             "theory_tokens_per_call": theory(alpha, K, n_tokens),
             "theory_speedup": theory(alpha, K, n_tokens, c),
-        })  # fmt: skip
-    step = total(alone).seconds / (n_tokens * len(prompts))
-    return {
-        "alpha": alpha, "c": c,
-        "c_draft": everything.draft_seconds / everything.drafted / step,
-        "repetition": float(np.mean([repetition(run.tokens) for run in alone])),
-        "rows": rows,
-    }  # fmt: skip
+        }
+    c_draft = everything.draft_seconds / everything.drafted / step
+    mean_repetition = float(np.mean([repetition(run.tokens) for run in alone]))
+    return {"alpha": alpha, "c": c, "c_draft": c_draft, "repetition": mean_repetition, "rows": rows}
 
 
 def theory(alpha, K, n_tokens=math.inf, c=0.0):
@@ -85,11 +72,6 @@ def theory(alpha, K, n_tokens=math.inf, c=0.0):
     if n_tokens == math.inf:
         return expected_tokens(alpha, K) / (1 + c * K)
     return n_tokens / expected_time([alpha] * n_tokens, K, c)
-
-
-def implied_c(drafted_per_call, tokens_per_call, speedup):
-    """The c of one row: a call with its k draft tokens took tokens_per_call / speedup plain steps, which is 1 + c k."""
-    return (tokens_per_call / speedup - 1) / drafted_per_call if drafted_per_call else None
 
 
 def implied_alpha(K, tokens_per_call, n_tokens=math.inf):

@@ -5,7 +5,7 @@ independent is too narrow. Speedup, tokens per call and alpha are each a ratio o
 / sum(b). To first order, log r has the error of the mean of a / mean(a) - b / mean(b), and the interval is Student's t
 with n - 1 degrees of freedom for n prompts. For a share the logit takes the place of the logarithm, which keeps the
 interval between 0 and 1. In simulations of 3 to 24 prompts the intervals contain the true value in 93 to 97 % of the
-cases. A single prompt has no interval: None. A share of counts has `counted_share`.
+cases. A single prompt has no interval: None.
 """
 
 from functools import lru_cache
@@ -31,7 +31,7 @@ def t_quantile(n):
 
 
 def ratio(above, below):
-    """(ratio, low, high) of the sums of two arrays [n_prompts] of positive numbers, with its interval.
+    """(ratio, low, high) of the sums of two arrays [n_prompts] of positive numbers; of seconds, the speedup.
 
     >>> ratio(np.array([4.0, 6.0]), np.array([2.0, 3.0]))
     (2.0, 2.0, 2.0)
@@ -43,60 +43,42 @@ def ratio(above, below):
     return middle, middle / factor, middle * factor
 
 
-def share(above, below):
-    """As `ratio`, for a share: 0 <= above <= below. Prompts with below = 0 do not count; without any, three None."""
+def share(above, below, counted=False):
+    """As `ratio`, for a share: 0 <= above <= below. Prompts with below = 0 do not count; without any, three None.
+
+    With counted=True, `above` and `below` are counts, and the interval is at least Wilson's, which takes each of them
+    as independent. It matters where all prompts have the same share, such as 1: the spread between them is then 0, and
+    yet so few counts do not show that the share is 1. Overlaps between 0 and 1 make it too wide rather than too narrow.
+
+    >>> [round(number, 2) for number in share(np.array([5, 5]), np.array([5, 5]), counted=True)]
+    [1.0, 0.72, 1.0]
+    """
     above, below = above[below > 0], below[below > 0]
     if not len(below):
         return None, None, None
     middle = min(1.0, float(above.sum() / below.sum()))
     if len(below) < 2:
         return middle, None, None
-    half, slope = half_width((above - middle * below) / below.mean()), middle * (1 - middle)
-    if slope < 1e-9:  # a share of 0 or 1 is the same for all prompts, up to rounding
-        return middle, middle, middle
-    odds, factor = middle / (1 - middle), np.exp(min(half / slope, 500))
-    return middle, float(odds / (odds + factor)), float(odds / (odds + 1 / factor))
-
-
-def counted_share(above, below):
-    """As `share`, for counts, and at least Wilson's interval, which takes each of them as independent.
-
-    It matters where all prompts have the same share, such as 1: the spread between them is then 0, and yet so few
-    counts do not show that the share is 1. Overlaps between 0 and 1 make it too wide rather than too narrow.
-
-    >>> [round(number, 2) for number in counted_share(np.array([5, 5]), np.array([5, 5]))]
-    [1.0, 0.72, 1.0]
-    """
-    middle, low, high = share(above, below)
-    if low is not None:
+    low = high = middle
+    slope = middle * (1 - middle)
+    if slope >= 1e-9:  # a share of 0 or 1 is the same for all prompts, up to rounding
+        odds, half = middle / (1 - middle), half_width((above - middle * below) / below.mean())
+        factor = float(np.exp(min(half / slope, 500)))
+        low, high = odds / (odds + factor), odds / (odds + 1 / factor)
+    if counted:
         _, least, most = estimate_alpha(above.sum(), (below - above).sum())
         low, high = min(low, least), min(1.0, max(high, most))
     return middle, low, high
 
 
+def mean_overlap(sums, counts, sampling):
+    """alpha with its interval, from the sum of the overlaps in each text and their number; None where there is none.
+
+    At temperature 0 an overlap is 0 or 1, and counted as such.
+    """
+    return share(sums, counts, counted=not getattr(sampling, "temperature", 1))
+
+
 def half_width(errors):
     """Half of the t interval of a mean, from the values [n_prompts] that it is the mean of."""
     return t_quantile(len(errors) - 1) * errors.std(ddof=1) / np.sqrt(len(errors))
-
-
-def gain(plain, other):
-    """(speedup, low, high) of the seconds [n_prompts] of two samplers: the ratio of their sums, and its interval.
-
-    The interval is a 95 % t interval over the prompts, see above; low and high are None for a single prompt.
-
-    >>> gain(np.array([3.0, 3.0]), np.array([2.0, 2.0]))
-    (1.5, 1.5, 1.5)
-    """
-    return ratio(plain, other)
-
-
-def gain_of(plain, other):
-    """The `gain` of two lists of Run as a dict: speedup, low, high."""
-    seconds = (np.array([run.seconds for run in runs]) for runs in (plain, other))
-    return dict(zip(("speedup", "low", "high"), gain(*seconds)))
-
-
-def calls_of(runs):
-    """The tokens per target call of a list of Run as a dict: tokens_per_call, calls_low, calls_high."""
-    tokens, calls = np.array([(len(run.tokens), run.target_calls) for run in runs], dtype=float).T
-    return dict(zip(("tokens_per_call", "calls_low", "calls_high"), ratio(tokens, calls)))

@@ -1,34 +1,133 @@
-"""The table of methods: drafters and verifiers on texts of several kinds, tokens per call and speedup side by side.
+"""Methods compared: with the target alone, drafter by drafter, and with every rule on texts of several kinds.
 
-The two rank methods differently: the time depends on the tokens per call and also on what a call and its draft cost.
-Source, in form: Spec-Bench (Xia et al., arXiv:2401.07851).
+Tokens per call and time rank methods differently: the time depends on the tokens per call and also on what a call and
+its draft cost.
+Sources, in form: the table of native and assisted seconds in TinyLlama's speculative_decoding/README.md (2023) for
+`native_and_assisted`; Spec-Bench (Xia et al., arXiv:2401.07851) for `method_table`.
 """
+
+import numpy as np
 
 from ..autoregressive import AutoregressiveSampler
 from ..interfaces import exactness_of, takes_trees
 from ..sampler import SpeculativeSampler
-from .intervals import calls_of, gain_of
-from .runs import SharedNoise, at_once, race, under
+from ..verifiers.rejection import rejection
+from .intervals import share
+from .runs import SharedNoise, against_alone, at_once, compared, gain_of, race, total, under
+
+
+def native_and_assisted(
+    target, drafters, prompts, n_tokens, *, sampling, K, verifier=rejection, shared_noise=False, seed=0, keep=at_once
+):
+    """Time the target alone and with each drafter; they take turns on each prompt.
+
+    Parameters
+    ----------
+    target, drafters, prompts, n_tokens, sampling, seed, keep
+        As in every experiment, see __init__.py.
+    K, verifier
+        As in `SpeculativeSampler`.
+    shared_noise : bool
+        Use common random numbers (Gumbel), so that one seed gives one text with and without a draft; needs the
+        verifier exact_match.
+
+    Returns
+    -------
+    runs : dict name -> list of Run
+        One for each prompt; "native" is the target alone.
+    rows : dict name -> dict
+        For each drafter, over all prompts: native_seconds, seconds; speedup with low and high;
+        native_tokens_per_second, tokens_per_second, tokens_per_call; same_texts, the number of prompts for which both
+        texts are the same.
+    """
+    if "native" in drafters:
+        raise ValueError("expected other names for the drafters than 'native', which is the target alone")
+    samplers = {"native": AutoregressiveSampler(target, sampling=sampling)}
+    for name, (own_target, drafter) in drafters.items():
+        samplers[name] = SpeculativeSampler(own_target, drafter, verifier=verifier, K=K, sampling=sampling)
+    if shared_noise:
+        samplers = {name: SharedNoise(sampler) for name, sampler in samplers.items()}
+    runs, rows = race(samplers, prompts, n_tokens, seed=seed, keep=keep), {}
+    before = total(runs["native"])
+    for name in drafters:
+        after = total(runs[name])
+        rows[name] = {
+            "native_seconds": before.seconds,
+            "seconds": after.seconds,
+            **gain_of(runs["native"], runs[name]),
+            "native_tokens_per_second": len(before.tokens) / before.seconds,
+            "tokens_per_second": len(after.tokens) / after.seconds,
+            "tokens_per_call": after.tokens_per_call,
+            "same_texts": sum(a.tokens == b.tokens for a, b in zip(runs["native"], runs[name])),
+        }
+    return runs, rows
+
+
+def compare_drafters(target, drafters, prompts, n_tokens, *, sampling, lengths=(1, 2, 4, 8), seed=0, keep=at_once):
+    """A row for each drafter, at its fastest draft length.
+
+    Parameters
+    ----------
+    target, drafters, prompts, n_tokens, sampling, seed, keep
+        As in every experiment, see __init__.py.
+    lengths : sequence of int
+        The draft lengths tried. The fastest is shown; as the best of several measurements it looks a little too good.
+
+    Returns
+    -------
+    list of dict
+        drafter; alpha: accepted / (accepted + rejected) draft tokens, over all lengths; alpha_low, alpha_high, see
+        `alpha_interval`; K, the fastest length; c: seconds to draft a token over seconds of a plain step;
+        tokens_per_call; speedup with low and high; exactness of the rule. alpha and c are None where nothing was
+        drafted.
+    """
+    samplers = {
+        (name, K): SpeculativeSampler(own_target, drafter, K=K, sampling=sampling)
+        for name, (own_target, drafter) in drafters.items()
+        for K in lengths
+    }
+    alone, runs = against_alone(target, samplers, prompts, n_tokens, sampling=sampling, seed=seed, keep=keep)
+    step, rows = total(alone).seconds / (n_tokens * len(prompts)), []
+    for name in drafters:
+        gains = {K: gain_of(alone, runs[name, K]) for K in lengths}
+        K = max(lengths, key=lambda K: gains[K]["speedup"])
+        best = total(runs[name, K])
+        rows.append({
+            "drafter": name,
+            **alpha_interval([total(some) for some in zip(*(runs[name, K] for K in lengths))], len(lengths)),
+            "c": best.draft_seconds / best.drafted / step if best.drafted else None,
+            "K": K,
+            "tokens_per_call": best.tokens_per_call,
+            **gains[K],
+            "exactness": rejection.exactness,
+        })  # fmt: skip
+    return rows
+
+
+def alpha_interval(runs, n_lengths=1):
+    """alpha, alpha_low and alpha_high of a Run for each prompt, each the total over so many draft lengths.
+
+    The lengths continue the same prompts with the same seeds, at temperature 0 by the same tokens: a test that is made
+    again with each length counts once, not as several independent ones.
+    """
+    accepted, rejected = np.array([(run.accepted, run.rejected) for run in runs]).T / n_lengths
+    return dict(zip(("alpha", "alpha_low", "alpha_high"), share(accepted, accepted + rejected, counted=True)))
 
 
 def method_table(
-    target, drafters, verifiers, prompts, n_tokens, *, K, sampling, shared_noise=(), trees=(), seed=0, progress=iter,
-    keep=at_once,
-):  # fmt: skip
+    target, drafters, verifiers, prompts, n_tokens, *, K, sampling, shared_noise=(), trees=(), seed=0, keep=at_once
+):
     """A row for each drafter and verifier.
 
     Each drafter has its own race: the target alone, and the drafter with each verifier.
 
     Parameters
     ----------
-    target : LanguageModel
-    drafters : dict name -> (target, drafter)
-        Each drafter with the target that it runs on, whose logits equal those of `target`.
+    target, drafters, n_tokens, sampling, seed, keep
+        As in every experiment, see __init__.py.
     verifiers : dict name -> Verifier
     prompts : dict kind -> list of sequences of int
-    n_tokens, seed, progress, keep
-        As in `race`.
-    K, sampling
+    K
         As in `SpeculativeSampler`.
     shared_noise : collection of str
         The verifiers that run on common random numbers (Gumbel); their rule is exact_match.
@@ -39,30 +138,21 @@ def method_table(
     -------
     list of dict
         drafter; verifier; exactness of the verifier; kinds, for each kind and for "all" of them: tokens_per_call with
-        calls_low and calls_high, speedup with low and high, both t intervals over the prompts; same_texts of n_texts,
-        the number of texts equal to the target's own.
+        calls_low and calls_high, speedup with low and high, same_texts of n_texts, see `compared`.
     """
-    if "alone" in verifiers:
-        raise ValueError("expected other names for the verifiers than 'alone', which is the target alone")
     rows = []
     for name, (own_target, drafter) in drafters.items():
-        samplers = {"alone": AutoregressiveSampler(target, sampling=sampling)}
         rules = {rule: verifiers[rule] for rule in verifiers if name not in trees or takes_trees(verifiers[rule])}
-        for rule_name, rule in rules.items():
-            sampler = SpeculativeSampler(own_target, drafter, verifier=rule, K=K, sampling=sampling)
-            samplers[rule_name] = SharedNoise(sampler) if rule_name in shared_noise else sampler
-        runs = {}
+        samplers, found = {}, []
+        for rule, verifier in rules.items():
+            sampler = SpeculativeSampler(own_target, drafter, verifier=verifier, K=K, sampling=sampling)
+            samplers[rule] = SharedNoise(sampler) if rule in shared_noise else sampler
         for kind, some in prompts.items():
             part = under(f"{name}, {kind}", keep)
-            runs[kind] = race(samplers, some, n_tokens, seed=seed, progress=progress, keep=part)
-        runs["all"] = {rule: [run for kind in prompts for run in runs[kind][rule]] for rule in samplers}
-        for rule_name, rule in rules.items():
-            kinds = {kind: compared(found["alone"], found[rule_name]) for kind, found in runs.items()}
-            rows.append({"drafter": name, "verifier": rule_name, "exactness": exactness_of(rule), "kinds": kinds})
+            found.append(against_alone(target, samplers, some, n_tokens, sampling=sampling, seed=seed, keep=part))
+        everything = [run for alone, _ in found for run in alone]
+        for rule, verifier in rules.items():
+            kinds = {kind: compared(alone, runs[rule]) for kind, (alone, runs) in zip(prompts, found)}
+            kinds["all"] = compared(everything, [run for _, runs in found for run in runs[rule]])
+            rows.append({"drafter": name, "verifier": rule, "exactness": exactness_of(verifier), "kinds": kinds})
     return rows
-
-
-def compared(alone, runs):
-    """A method against the target alone, from two lists of Run, see `method_table`."""
-    same = sum(a.tokens == b.tokens for a, b in zip(alone, runs))
-    return {**calls_of(runs), **gain_of(alone, runs), "same_texts": same, "n_texts": len(runs)}

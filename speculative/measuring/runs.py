@@ -8,8 +8,12 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from time import perf_counter
 
+import numpy as np
+
+from ..autoregressive import AutoregressiveSampler
 from ..interfaces import Sampler, collect
 from ..rng import Gumbel
+from .intervals import ratio
 
 N_WARM = 4  # tokens generated before the clock starts
 
@@ -40,9 +44,6 @@ class SharedNoise:
     def rounds(self, prompt, n_tokens, seed):
         return self.sampler.rounds(prompt, n_tokens, Gumbel(seed))
 
-    def generate(self, prompt, n_tokens, seed):
-        return collect(prompt, self.rounds(prompt, n_tokens, seed))
-
 
 def at_once(name, measure):
     """A `keep` that stores nothing."""
@@ -54,51 +55,78 @@ def under(prefix, keep):
     return lambda name, measure: keep(f"{prefix}, {name}", measure)
 
 
-def race(samplers, prompts, n_tokens, *, seed=0, progress=iter, keep=at_once):
-    """Run each sampler on each prompt.
-
-    Parameters
-    ----------
-    samplers : dict name -> Sampler
-    prompts : list of sequences of int
-    n_tokens : int
-        How many to generate for each prompt.
-    seed : int
-        The seed for the first prompt; the next prompt uses seed + 1, and so on.
-    progress : callable
-        A wrapper for the list of prompts, such as tqdm.
-    keep : callable
-        See __init__.py. Here each prompt is a part.
-
-    Returns
-    -------
-    dict name -> list of Run, one for each prompt
-    """
-    results = {name: [] for name in samplers}
-    for i, prompt in enumerate(progress(prompts)):
-        runs = keep(f"prompt {i + 1}", partial(lap, samplers, prompt, n_tokens, seed + i, i % len(samplers)))
-        for name, run in zip(samplers, runs):
-            results[name].append(Run(**run))
-    return results
+def of_each(prompts, keep, name, measure):
+    """[measure(i, prompt)] for prompt number i; each is a part of its own."""
+    return [keep(f"{name} {i + 1}", partial(measure, i, prompt)) for i, prompt in enumerate(prompts)]
 
 
-def lap(samplers, prompt, n_tokens, seed, first):
-    """Run each sampler on one prompt, starting with sampler number `first`; the runs as dicts, in the given order."""
-    names, runs = list(samplers), {}
-    for name in names[first:] + names[:first]:
-        samplers[name].generate(prompt, min(n_tokens, N_WARM), seed)  # fills the caches, runs all code once
-        rounds = samplers[name].rounds(prompt, n_tokens, seed)
-        started = perf_counter()
-        generation = collect(prompt, rounds)
-        seconds, stats = perf_counter() - started, generation.stats
-        runs[name] = Run(
-            seconds, stats.seconds["draft"], generation.tokens.tolist(), stats.target_calls, stats.drafted,
-            stats.accepted, stats.rejected,
-        )  # fmt: skip
-    return [asdict(runs[name]) for name in names]
+def race(samplers, prompts, n_tokens, *, seed=0, keep=at_once):
+    """Run each sampler (dict name -> Sampler) on each prompt: dict name -> list of Run, one for each prompt."""
+    names = list(samplers)
+
+    def lap(i, prompt):
+        first, runs = i % len(names), {}
+        for name in names[first:] + names[:first]:  # another one starts on each prompt
+            collect(prompt, samplers[name].rounds(prompt, min(n_tokens, N_WARM), seed + i))  # fills the caches
+            rounds = samplers[name].rounds(prompt, n_tokens, seed + i)
+            started = perf_counter()
+            generation = collect(prompt, rounds)
+            seconds, stats = perf_counter() - started, generation.stats
+            counts = stats.target_calls, stats.drafted, stats.accepted, stats.rejected
+            runs[name] = asdict(Run(seconds, stats.seconds["draft"], generation.tokens.tolist(), *counts))
+        return [runs[name] for name in names]
+
+    laps = of_each(prompts, keep, "prompt", lap)
+    return {name: [Run(**runs[number]) for runs in laps] for number, name in enumerate(names)}
+
+
+def against_alone(target, samplers, prompts, n_tokens, *, sampling, seed, keep):
+    """(the runs of the target alone, those of each of the samplers), from one race."""
+    alone = AutoregressiveSampler(target, sampling=sampling)
+    runs = race({None: alone, **samplers}, prompts, n_tokens, seed=seed, keep=keep)
+    return runs.pop(None), runs
 
 
 def total(runs):
     """The sum of the runs, as one Run."""
     sums = {name: sum(getattr(run, name) for run in runs) for name in Run.__dataclass_fields__ if name != "tokens"}
     return Run(tokens=[token for run in runs for token in run.tokens], **sums)
+
+
+def gain_of(alone, runs):
+    """The speedup, from two lists of Run, as a dict: speedup, low, high."""
+    seconds = (np.array([run.seconds for run in some]) for some in (alone, runs))
+    return dict(zip(("speedup", "low", "high"), ratio(*seconds)))
+
+
+def calls_of(runs):
+    """The tokens per target call of a list of Run as a dict: tokens_per_call, calls_low, calls_high."""
+    tokens, calls = np.array([(len(run.tokens), run.target_calls) for run in runs], dtype=float).T
+    return dict(zip(("tokens_per_call", "calls_low", "calls_high"), ratio(tokens, calls)))
+
+
+def compared(alone, runs):
+    """`calls_of` and `gain_of`, and same_texts of n_texts: how many texts equal the target's own."""
+    same = sum(a.tokens == b.tokens for a, b in zip(alone, runs))
+    return {**calls_of(runs), **gain_of(alone, runs), "same_texts": same, "n_texts": len(runs)}
+
+
+def own_text(target, prompt, n_tokens, sampling, seed):
+    """(the prompt and what the target alone adds to it, the target's distributions there [n_tokens, n_vocab])."""
+    alone = AutoregressiveSampler(target, sampling=sampling)
+    generation = alone.generate(prompt, n_tokens, seed, keep_probs=True)
+    text = [*generation.prompt.tolist(), *generation.tokens.tolist()]
+    return text, np.concatenate([r.target_probs for r in generation.rounds])
+
+
+def repetition(tokens, n=4):
+    """The share of n-grams that occurred earlier in the text: 1 - distinct / all; 0.0 for fewer than n tokens.
+
+    Greedy text of small models repeats itself, and repetition is easy to draft.
+    Source: seq-rep-n of Welleck et al., arXiv:1908.04319, section 4.
+
+    >>> round(repetition([1, 2, 3, 4, 5, 1, 2, 3, 4]), 3)  # of six 4-grams the last occurred before
+    0.167
+    """
+    ngrams = [tuple(tokens[i : i + n]) for i in range(len(tokens) - n + 1)]
+    return 1 - len(set(ngrams)) / len(ngrams) if ngrams else 0.0

@@ -6,7 +6,9 @@ of the draft model. With w_b, the probability that the b-th child of a node is t
     (1 + the sum over the nodes of the products of w along their paths) / (v(n + 1) + levels c)
 
 is found by trying all sizes and depths; for each, `best_tree` has the shape. That takes w as the same at every node.
-Source: Chen et al. (Sequoia), arXiv:2402.12374, section 3.3 (the hardware-aware tree optimizer).
+The table of trees puts tokens per call and time side by side, and the fastest tree next to the fastest chain.
+Sources: Chen et al. (Sequoia), arXiv:2402.12374, section 3.3 (the hardware-aware tree optimizer) and its figure of
+tokens per call by tree size; Miao et al. (SpecInfer), arXiv:2305.09781, its table of the width of a tree.
 """
 
 import numpy as np
@@ -15,12 +17,14 @@ from ..interfaces import Draft
 from ..probs import acceptance_probability, residual
 from ..rng import as_generator
 from ..sampler import SpeculativeSampler
-from ..theory.expected import tree_tokens
-from ..theory.shapes import best_tree, widths
+from ..theory.shapes import best_tree, tree_tokens, widths
 from ..tree import depth_of
 from ..verifiers.rejection import rejection
+from .intervals import ratio
+from .runs import against_alone, at_once, compared, of_each, own_text, under
 
 N_COUNTED = 4  # verdicts at each position
+RANKS = 8
 
 
 def accepted_by_rank(draft: Draft, p):
@@ -58,15 +62,15 @@ def acceptance_by_rank(target, drafter, tokens, n, sampling, rng=0, verifier=rej
         Of `rejection` each position's probabilities are computed, and at temperature 0 of all rules, which then accept
         the same. Else verdicts are counted: one at each position with common random numbers, four without.
     """
-    rng, found, ends = as_generator(rng), [], range(len(tokens) - n, len(tokens))
-    counting = SpeculativeSampler(target, drafter, K=1, sampling=sampling, verifier=verifier)
-    computed = verifier is rejection or getattr(sampling, "temperature", 1) == 0
-    for end in ends if computed or hasattr(rng, "at") else [*ends] * N_COUNTED:
-        if computed:
-            draft = drafter.propose(tokens[:end], 1, rng)
-            found.append(accepted_by_rank(draft, sampling(target(tokens[:end]), tokens[:end])[0]))
-        else:
-            found.append(accepted_in(next(counting.rounds(tokens[:end], 2, rng))))
+    rng, ends = as_generator(rng), range(len(tokens) - n, len(tokens))
+    if verifier is rejection or getattr(sampling, "temperature", 1) == 0:
+        drafts = ((tokens[:end], drafter.propose(tokens[:end], 1, rng)) for end in ends)
+        found = [accepted_by_rank(draft, sampling(target(text), text)[0]) for text, draft in drafts]
+    else:
+        sampler = SpeculativeSampler(target, drafter, K=1, sampling=sampling, verifier=verifier)
+        times = 1 if hasattr(rng, "at") else N_COUNTED
+        rounds = [next(sampler.rounds(tokens[:end], 2, rng)) for end in [*ends] * times]
+        found = [[float(child in round_.nodes) for child in round_.children()] for round_ in rounds]
     w = np.zeros((len(found), max(map(len, found))))
     for row, accepted in zip(w, found):
         row[: len(accepted)] = accepted
@@ -101,11 +105,6 @@ def added(together):
     return np.diff(np.maximum.accumulate(together), prepend=0.0)
 
 
-def accepted_in(round_):
-    """Which of the text's children a round of one level accepted: [n_children], 1 for this one."""
-    return np.array([float(child in round_.nodes) for child in round_.children()])
-
-
 def best_shape(w, c, v, max_depth=8):
     """((parents, ranks), speedup): the tree that is expected to save the most time; of 0 nodes where none pays.
 
@@ -113,10 +112,8 @@ def best_shape(w, c, v, max_depth=8):
     ----------
     w : array [n_ranks]
         See `acceptance_by_rank`.
-    c : float
-        The time of a level of the draft, relative to a plain step of the target.
-    v : sequence of float
-        v[m - 1]: the time of a round for m tokens, relative to a plain step. A tree has at most len(v) - 1 nodes.
+    c, v
+        As in `Costs`; c is that of a level of the draft. A tree has at most len(v) - 1 nodes.
     max_depth : int
 
     Examples
@@ -135,8 +132,86 @@ def best_shape(w, c, v, max_depth=8):
         shapes += [widths(*[1] * depth), *(best_tree(n, falling, depth) for n in range(depth, len(v)))]
 
     def speedup(shape):
-        n = len(shape[0])
-        return tree_tokens(shape[0], w) / (v[n] + depth_of(shape[0]) * c)
+        parents, _ = shape
+        return tree_tokens(parents, w) / (v[len(parents)] + depth_of(parents) * c)
 
     best = max(shapes, key=speedup)
     return best, speedup(best)
+
+
+# ------------------------------------------------------------------------------------------------ the table
+
+
+def acceptance_table(makers, prompts, n_tokens, *, sampling, seed=0, keep=at_once):
+    """w_b for each drafter: how often its b-th candidate for a position is the accepted one, along the target's text.
+
+    Parameters
+    ----------
+    makers : dict name -> function ((parents, ranks)) -> (target, drafter)
+    prompts, n_tokens, sampling, seed, keep
+        As in every experiment, see __init__.py.
+
+    Returns
+    -------
+    dict name -> list of float [RANKS]
+    """
+
+    def along(i, prompt):
+        """[n_makers][RANKS]: the acceptance of 1, 2, ... candidates along the target's continuation of a prompt."""
+        rows, text = [], None
+        for make in makers.values():
+            if text is None:
+                text, _ = own_text(make(widths(RANKS))[0], prompt, n_tokens, sampling, seed + i)
+            together = acceptance_together(make, RANKS, text, n_tokens, sampling, seed + i).tolist()
+            rows.append((together + [max(together, default=0.0)] * RANKS)[:RANKS])
+        return rows
+
+    together = np.mean(of_each(prompts, keep, "acceptance, text", along), axis=0)
+    return {name: added(row).tolist() for name, row in zip(makers, together)}
+
+
+def tree_table(target, makers, acceptance, prompts, n_tokens, *, sampling, sizes, max_depth, seed=0, keep=at_once):
+    """Rows for chains of 1 .. max_depth tokens and for trees of some sizes, for each drafter.
+
+    Each drafter has its own race: the target alone, the chains and the trees, taking turns.
+
+    Parameters
+    ----------
+    target, prompts, n_tokens, sampling, seed, keep
+        As in every experiment, see __init__.py.
+    makers : dict name -> function ((parents, ranks)) -> (target, drafter)
+    acceptance : dict name -> list of float
+        w for each drafter, which gives the trees their shapes, see `acceptance_table`.
+    sizes : sequence of int
+        The numbers of nodes.
+    max_depth : int
+        The most levels; fewer where a drafter has an attribute most_levels, as many as it can draft.
+
+    Returns
+    -------
+    list of dict
+        drafter; kind, "chain" or "tree"; nodes; levels; expected, the tokens per call by w; tokens_per_call with
+        calls_low and calls_high, speedup with low and high, same_texts of n_texts, see `compared`; for a tree
+        over_chain, its tokens per call over those of the chain of the same depth, with over_low and over_high.
+    """
+    rows = []
+    for name, make in makers.items():
+        w = np.minimum.accumulate(acceptance[name])
+        deepest = min(max_depth, getattr(make(widths(1))[1], "most_levels", max_depth))
+        shapes = {("chain", depth): widths(*[1] * depth) for depth in range(1, deepest + 1)}
+        shapes |= {("tree", n): best_tree(n, w, deepest) for n in sizes}
+        samplers = {
+            key: SpeculativeSampler(*make(shape), K=max_depth, sampling=sampling) for key, shape in shapes.items()
+        }
+        part = under(name, keep)
+        alone, runs = against_alone(target, samplers, prompts, n_tokens, sampling=sampling, seed=seed, keep=part)
+        calls = {key: np.array([run.target_calls for run in some], dtype=float) for key, some in runs.items()}
+        for key, (parents, _) in shapes.items():
+            kind, levels = key[0], depth_of(parents)
+            over = ratio(calls["chain", levels], calls[key]) if kind == "tree" else (None, None, None)
+            rows.append({
+                "drafter": name, "kind": kind, "nodes": len(parents), "levels": levels,
+                "expected": tree_tokens(parents, w), **compared(alone, runs[key]),
+                **dict(zip(("over_chain", "over_low", "over_high"), over)),
+            })  # fmt: skip
+    return rows

@@ -1,4 +1,8 @@
-"""What to expect: tokens per target call, speedup, the best draft length, candidates, shapes of trees."""
+"""What to expect: tokens per target call, speedup and the best K (expected.py), and the shapes of trees (shapes.py).
+
+Only formulas; no model is run. candidates.py, which nothing else needs, has the acceptance of several candidates for
+one position, rule by rule.
+"""
 
 from .expected import (
     acceptance_of,
@@ -9,24 +13,19 @@ from .expected import (
     operations_factor,
     overlap,
     speedup,
-    tree_growth,
-    tree_tokens,
 )
-from .shapes import best_tree, check_shape, of_ranks, widths
+from .shapes import best_tree, tree_tokens, widths
 
 __all__ = [
     "acceptance_of",
     "best_K",
     "best_tree",
-    "check_shape",
     "estimate_alpha",
     "expected_time",
     "expected_tokens",
-    "of_ranks",
     "operations_factor",
     "overlap",
     "speedup",
-    "tree_growth",
     "tree_tokens",
     "widths",
 ]

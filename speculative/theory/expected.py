@@ -4,27 +4,15 @@ First with one number alpha: each draft token is accepted with that probability,
 (arXiv:2211.17192, section 3). Then for a given text: real texts have easier and harder parts, and `acceptance_of` and
 `expected_time` do not assume a constant alpha.
 
-One run has many "rates". Their names here and elsewhere, for alpha = 0.8 and K = 4:
+One run has many "rates": docs/glossary.md has a table of them, with their names here and in other projects.
 
-    estimate_alpha          0.80    accepted / (accepted + rounds that end in a rejection)
-    Stats.acceptance        0.59    accepted / drafted. llama.cpp: accept %; vLLM: draft acceptance rate
-    accepted per round      2.36    gpt-fast: mean accepted
-    tokens_per_target_call  3.36    1 + accepted per round. vLLM: mean acceptance length;
-                                    Spec-Bench: #mean accepted tokens
-    acceptance_by_position  0.8, 0.64, 0.51, 0.41    of the rounds that drafted this far. vLLM: per position;
-                                    NeMo's is conditional, 0.8 each
-    Stats.drafted, .accepted        llama.cpp: n_drafted, n_accept; vLLM: num_draft_tokens, num_accepted_tokens
-    K                               llama.cpp: n_draft; vLLM: num_speculative_tokens; Transformers, which prints no
-                                    rates: num_assistant_tokens
-
-    c           time to draft a token, relative to a plain step (a round without a draft)
+c           time to draft a token, relative to a plain step (a round without a draft)
     v[m - 1]    time of a round for m tokens, without the drafting, relative to a plain step; v[0] = 1
-
 """
 
-import numpy as np
+import math
 
-from .shapes import best_tree
+import numpy as np
 
 
 def expected_tokens(alpha, K):
@@ -70,8 +58,7 @@ def best_K(alpha, c, v=None, most=20):
     [0, 2, 10]
     """
     K = np.arange(most + 1 if v is None else len(v))
-    best = np.argmax(speedup(np.asarray(alpha)[..., None], K, c, v), axis=-1)
-    return plain(np.where(np.isnan(alpha), 0, best))
+    return 0 if np.isnan(alpha) else int(np.argmax(speedup(alpha, K, c, v)))
 
 
 def check_alpha(alpha):
@@ -112,29 +99,29 @@ def estimate_alpha(n_accepted, n_rejected):
     """(alpha, low, high): A / (A + J), for A accepted tokens and J rounds that end in a rejection; a 95 % interval.
 
     Tokens after a rejection were never tested, which is why accepted / drafted is lower. The interval is Wilson's
-    (1927), for independent tests. Without any test the result is (nan, 0, 1). Counts may be arrays.
+    (1927), for independent tests. Without any test the result is (nan, 0, 1).
 
     >>> [round(number, 3) for number in estimate_alpha(80, 20)]
     [0.8, 0.711, 0.867]
     """
-    n, z = np.add(n_accepted, n_rejected, dtype=np.float64), 1.959964
-    with np.errstate(divide="ignore", invalid="ignore"):
-        alpha = n_accepted / n
-        middle, spread = alpha + z**2 / (2 * n), z * np.sqrt(alpha * (1 - alpha) / n + z**2 / (4 * n**2))
-        low, high = (middle - spread) / (1 + z**2 / n), (middle + spread) / (1 + z**2 / n)
-        low, high = np.maximum(low, 0), np.minimum(high, 1)  # rounding may go beyond: -1e-17 would be printed as -0.00
-    return plain(alpha), plain(np.where(n > 0, low, 0.0)), plain(np.where(n > 0, high, 1.0))
+    n, z = n_accepted + n_rejected, 1.959964
+    if not n:
+        return math.nan, 0.0, 1.0
+    alpha = float(n_accepted / n)
+    middle, spread = alpha + z**2 / (2 * n), z * math.sqrt(alpha * (1 - alpha) / n + z**2 / (4 * n**2))
+    low, high = (middle - spread) / (1 + z**2 / n), (middle + spread) / (1 + z**2 / n)
+    return alpha, max(0.0, float(low)), min(1.0, float(high))  # rounding may go beyond: -1e-17 would be shown as -0.00
 
 
 # ------------------------------------------------------------------------------------------------ a given text
 
 
 def acceptance_of(tokens, target_probs, draft_probs):
-    """min(1, q(x) / p(x)) [n] of tokens x [n] drawn by the target; p, q [n, n_vocab] are the rows at their places.
+    """min(1, q(x) / p(x)) [n] of tokens x [n] drawn by the target; p, q [n, n_vocab] are the rows at their positions.
 
     With rejection sampling a token x comes from an accepted draft token with probability min(p(x), q(x)), and from
-    either way with p(x). So given x, this is the probability that it was drafted and accepted, if its place had a
-    draft token. Its mean over x drawn from p is the overlap. Given the text, the places are independent if q depends
+    either way with p(x). So given x, this is the probability that it was drafted and accepted, if its position had a
+    draft token. Its mean over x drawn from p is the overlap. Given the text, the positions are independent if q depends
     on the text alone.
     """
     rows = np.arange(len(tokens))
@@ -152,11 +139,9 @@ def expected_time(acceptance, K, c=0.0, v=None):
     Parameters
     ----------
     acceptance : array [n]
-        a_i: the probability that a draft token is accepted at the i-th place of the text, see `acceptance_of`.
-    K : int
-    c : float
-    v : sequence of float, optional
-        v[m - 1] for m = 1 .. K + 1.
+        a_i: the probability that a draft token is accepted at the i-th position of the text, see `acceptance_of`.
+    K, c, v
+        As in `speedup`.
 
     Examples
     --------
@@ -176,57 +161,3 @@ def expected_time(acceptance, K, c=0.0, v=None):
             reached *= float(acceptance[i + j])
         times[i] += reached * times[i + k + 1]
     return times[0]
-
-
-# ------------------------------------------------------------------------------------------------ trees
-
-
-def tree_tokens(parents, weights):
-    """Tokens per call of a tree, if the b-th candidate of any node is the accepted one with probability weights[b].
-
-    A node is reached with the product of the weights along its path; their sum, and 1 for the token that the target
-    adds, is the number of tokens (Sequoia, arXiv:2402.12374, section 3).
-
-    Parameters
-    ----------
-    parents : sequence of int
-        [n] with parents[i] < i, -1 for the end of the text.
-    weights : sequence of float
-        Not more than 1 in all; their sum is the acceptance. A rank beyond their length has weight 0.
-
-    Examples
-    --------
-    >>> tree_tokens([-1, 0, 1], [0.5])  # a chain of three, 1 + 1/2 + 1/4 + 1/8
-    1.875
-    >>> tree_tokens([-1, -1, 0], [0.5, 0.25])
-    2.0
-    """
-    n_children, reached = [0] * (len(parents) + 1), [1.0]
-    for parent in parents:
-        rank = n_children[parent + 1]
-        n_children[parent + 1] += 1
-        reached.append(reached[parent + 1] * (weights[rank] if rank < len(weights) else 0.0))
-    return float(sum(reached))
-
-
-def tree_growth(weights, sizes):
-    """Tokens per call of the best tree of each size, a list: how much a larger tree still gains.
-
-    Parameters
-    ----------
-    weights : sequence of float
-        As in `tree_tokens`, not increasing.
-    sizes : sequence of int
-        Numbers of draft tokens.
-
-    Examples
-    --------
-    With these four candidates a doubling adds about 0.7 tokens; a chain, whose `weights` are one number w, levels off
-    at 1 / (1 - w).
-
-    >>> [round(n, 2) for n in tree_growth([0.75, 0.12, 0.05, 0.02], [1, 3, 7, 15, 31, 63])]
-    [1.75, 2.73, 3.6, 4.28, 4.95, 5.64]
-    >>> [round(n, 2) for n in tree_growth([0.75], [1, 3, 7, 15, 31, 63])]
-    [1.75, 2.73, 3.6, 3.96, 4.0, 4.0]
-    """
-    return [tree_tokens(best_tree(n, weights)[0], weights) for n in sizes]

@@ -20,7 +20,7 @@ def best_tree(n, weights, max_depth=None):
     Parameters
     ----------
     n : int
-        The number of nodes; there are fewer if `weights` or `max_depth` leave no place for more.
+        The number of nodes; there are fewer if `weights` or `max_depth` leave no room for more.
     weights : array [n_ranks] or [n_depths, n_ranks] float64
         The probability that the child of this rank is the one accepted, at every node or for each depth; not increasing
         with the rank.
@@ -32,11 +32,6 @@ def best_tree(n, weights, max_depth=None):
     parents, ranks : list of int
         Level by level, and in a level by parent and rank. The ranks count the siblings from 0.
 
-    Raises
-    ------
-    ValueError
-        If the weights are negative or increase with the rank.
-
     Examples
     --------
     >>> best_tree(4, [0.6, 0.3])
@@ -45,16 +40,16 @@ def best_tree(n, weights, max_depth=None):
     weights = np.asarray(weights, dtype=np.float64)
     if weights.ndim not in (1, 2) or (np.diff(weights, axis=-1) > 0).any() or not (weights >= 0).all():
         raise ValueError(f"expected weights of 0 or more that do not increase with the rank, got {weights}")
-    n_ranks, n_levels = weights.shape[-1], len(weights) if weights.ndim == 2 else n
-    n_levels = n_levels if max_depth is None else min(n_levels, max_depth)
+    if weights.ndim == 1:
+        weights = np.broadcast_to(weights, (n, len(weights)))
+    weights = weights[:max_depth]  # [n_depths, n_ranks]
     found, heap = [], []  # found: (ranks of the path, from the text down) of each node, the most valuable first
 
     def push(ranks, value):
         """Put the node with this path into the heap; value is that of its parent."""
         depth, rank = len(ranks) - 1, ranks[-1]
-        if depth < n_levels and rank < n_ranks:
-            weight = weights[depth, rank] if weights.ndim == 2 else weights[rank]
-            heapq.heappush(heap, (-value * weight, ranks, value))
+        if depth < len(weights) and rank < weights.shape[1]:
+            heapq.heappush(heap, (-value * weights[depth, rank], ranks, value))
 
     push((0,), 1.0)
     while heap and len(found) < n:
@@ -63,6 +58,34 @@ def best_tree(n, weights, max_depth=None):
         push((*ranks[:-1], ranks[-1] + 1), of_parent)  # the next sibling
         push((*ranks, 0), -negative)  # the first child
     return of_ranks(found)
+
+
+def tree_tokens(parents, weights):
+    """Tokens per call of a tree, if the b-th candidate of any node is the accepted one with probability weights[b].
+
+    A node is reached with the product of the weights along its path; their sum, and 1 for the token that the target
+    adds, is the number of tokens (Sequoia, arXiv:2402.12374, section 3).
+
+    Parameters
+    ----------
+    parents : sequence of int
+        [n] with parents[i] < i, -1 for the end of the text.
+    weights : sequence of float
+        Not more than 1 in all; their sum is the acceptance. A rank beyond their length has weight 0.
+
+    Examples
+    --------
+    >>> tree_tokens([-1, 0, 1], [0.5])  # a chain of three, 1 + 1/2 + 1/4 + 1/8
+    1.875
+    >>> tree_tokens([-1, -1, 0], [0.5, 0.25])
+    2.0
+    """
+    n_children, reached = [0] * (len(parents) + 1), [1.0]
+    for parent in parents:
+        rank = n_children[parent + 1]
+        n_children[parent + 1] += 1
+        reached.append(reached[parent + 1] * (weights[rank] if rank < len(weights) else 0.0))
+    return float(sum(reached))
 
 
 def widths(*numbers):

@@ -7,23 +7,24 @@
     page(trace)                                     one HTML file with everything (html.py)
 
 In a notebook, `Round` and `Generation` display themselves (notebook.py), as text after
-`show_tokens_as(tokenizer.decode)`.
+`show_tokens_as(tokenizer.decode)`. How a round becomes a record is in parts.py and record.py; reading.py refuses files
+of another form.
 
-The file is JSON lines. The first line is {"trace": 1, "prompt": [ids], "text": str, "about": {...}}, where "about"
+The file is JSON lines. The first line is {"trace": 2, "prompt": [ids], "text": str, "about": {...}}, where "about"
 holds what its author added: names of models, the acceptance rule, the seed. Each further line is a round:
 
     "at"        number of tokens before the round, including the prompt
     "tokens"    [n] ids that it added; "texts" [n] the text of each (see below); "origins" [n] "accepted",
                 "correction", "bonus" or "plain"
-    "guesses"   [k] one object for each draft token, those of a tree in the order in which they are tested:
+    "drafted"   [k] one object for each draft token, those of a tree in the order in which they are tested:
         "token", "text"
-        "parent"    in a tree alone: the index, in this list, of the draft token that this one follows; -1 for the text
+        "parent"    the index, in this list, of the draft token that this one follows; -1 for the text
         "decision"  "accepted"; "rejected"; or "dropped": not tested, after a rejection or on a branch that was not
                     taken, or after the end of the text; the rule block tests the tokens after a rejection, too
         "u"         the uniform number that decided on it; null if the rule drew none for it
         "p", "q"    the probabilities of the token under target and draft; p of a younger sibling in a tree is that
                     under the residual which the rejection of its elder siblings leaves
-        "overlap"   sum_x min(p(x), q(x)): the probability that a draft token at this place is accepted
+        "overlap"   sum_x min(p(x), q(x)): the probability that a draft token at this position is accepted
         "top"       [id, text, p, q] of the tokens with the largest max(p, q) above 0, and of the draft token
         "residual"  [id, text, probability]: the five largest of norm(max(0, p - q))
     "next"      the token after the accepted ones: "token", "text", "origin", "u", "p", "top" ([id, text, p]);
@@ -34,7 +35,7 @@ holds what its author added: names of models, the acceptance rule, the seed. Eac
     "seconds"   "draft", "target", "verify"
 
 p, q, overlap, top and residual are present if the round kept its probabilities. A token may hold a part of a UTF-8
-character. In "texts" and "guesses" its text is then empty, and the character belongs to the text of the token that
+character. In "texts" and "drafted" its text is then empty, and the character belongs to the text of the token that
 completes it; in "next", "top" and "residual", where tokens are decoded alone, it is U+FFFD.
 """
 

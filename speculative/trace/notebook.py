@@ -6,7 +6,8 @@ the session. It affects only the display.
 
 from html import escape
 
-from .record import Trace, as_ids, branches
+from ..tree import depths, is_chain, path
+from .record import Trace, as_ids
 
 STYLES = {
     "accepted": "background: #3a9a5b40",
@@ -28,39 +29,42 @@ def show_tokens_as(function):
 
 def generation_html(generation):
     """The text of a `Generation`, coloured by origin, with a bar between rounds, and the counts."""
-    trace, parts = Trace.of(generation, decode), []
-    for number, record in enumerate(trace.rounds, 1):
-        spans = [
+    trace = Trace.of(generation, decode)
+    rounds = [
+        "".join(
             token_html(text, origin, f"round {number}: {origin}")
             for text, origin in zip(record["texts"], record["origins"])
-        ]
-        parts.append("".join(spans))
-    bar = '<span style="color: #8a8a8a">|</span>'
+        )
+        for number, record in enumerate(trace.rounds, 1)
+    ]
     counts = trace.summary
     line = (
         f"{counts['n_tokens']} tokens in {counts['target_calls']} target calls "
         f"({counts['tokens_per_target_call']:.2f} per call), "
         f"{counts['accepted']} of {counts['drafted']} draft tokens accepted"
     )
-    text = f'<span style="color: #8a8a8a">{shown(trace.text)}</span>{bar}{bar.join(parts)}'
-    return f'<div style="line-height: 1.9">{text}</div><div>{legend_html()} &nbsp; {line}</div>'
+    text = '<span style="color: #8a8a8a">|</span>'.join(
+        [f'<span style="color: #8a8a8a">{shown(trace.text)}</span>', *rounds]
+    )
+    legend = " ".join(token_html(kind, kind) for kind in ("accepted", "correction", "bonus"))
+    return f'<div style="line-height: 1.9">{text}</div><div>{legend} &nbsp; {line}</div>'
 
 
 def round_html(step):
     """A `Round` as a table with a line for each draft token, indented in a tree, and one for the token that follows."""
-    trace = Trace([], decode)
-    record = trace.add(step)
-    lines = [row(HEAD, "th")]
-    guesses = record["guesses"]
-    for guess, place in ((guesses[i], place) for i, place in branches(guesses)):
-        indent = "&nbsp;" * 4 * place if "parent" in guess else ""
-        probs = [number(guess.get(name)) for name in ("q", "p")]
-        ratio = f"{guess['p'] / guess['q']:.3g}" if guess.get("q") else ""
-        rest = [number(guess["u"]), guess["decision"], number(guess.get("overlap"))]
-        lines.append(row([indent + token_html(guess["text"], guess["decision"]), *probs, ratio, *rest]))
+    record = Trace([], decode).add(step)
+    drafted, lines = record["drafted"], [row(HEAD, "th")]
+    parents = [draft["parent"] for draft in drafted]
+    depth = [0] * len(drafted) if is_chain(parents) else depths(parents)
+    for i in sorted(range(len(drafted)), key=lambda i: path(parents, i)):  # after each node all that follows it
+        draft = drafted[i]
+        name = "&nbsp;" * 4 * depth[i] + token_html(draft["text"], draft["decision"])
+        ratio = f"{draft['p'] / draft['q']:.3g}" if draft.get("q") else ""
+        q, p, u, overlap = (number(draft.get(name)) for name in ("q", "p", "u", "overlap"))
+        lines.append(row([name, q, p, ratio, u, draft["decision"], overlap]))
     if last := record["next"]:
-        cells = [token_html(record["texts"][-1], last["origin"]), "", number(last.get("p")), "", number(last["u"])]
-        lines.append(row([*cells, last["origin"], ""]))
+        name = token_html(record["texts"][-1], last["origin"])
+        lines.append(row([name, "", number(last.get("p")), "", number(last["u"]), last["origin"], ""]))
     return f"<table>{''.join(lines)}</table>"
 
 
@@ -77,10 +81,6 @@ def number(value):
 
 def token_html(text, kind, title=""):
     return f'<span style="{STYLES[kind]}" title="{escape(title)}">{shown(text)}</span>'
-
-
-def legend_html():
-    return " ".join(token_html(kind, kind) for kind in ("accepted", "correction", "bonus"))
 
 
 def shown(text):

@@ -1,61 +1,58 @@
 """The parts of a record: what became of each draft token, and of the token after them.
 
-A tree is recorded in the order in which its tokens were tested: at each place the siblings up to the accepted one, then
-the untested rest. In a chain that is the order of the draft.
+Draft tokens are recorded in the order in which they were tested: at each position the siblings up to the accepted one,
+then the untested rest. In a chain that is the order of the draft.
 """
 
 import numpy as np
 
 from ..probs import residual
-from ..tree import is_chain
 
 N_TOP, N_RESIDUAL = 8, 5
 
 
-def decided(step):
-    """(tested, others) of a `Round`: {draft token: "accepted" or "rejected"} in order, and the indices of the rest."""
-    accepted = list(step.nodes)
-    if len(step.tokens) > step.n_accepted:
-        accepted.append(None)  # another place was tested, and nothing accepted there
-    tested = {}
-    for above, node in zip([-1, *accepted], accepted):
-        for child in step.children(above):
-            tested[child] = "accepted" if child == node else "rejected"
-            if child == node:
+def decisions(step):
+    """{draft token: "accepted", "rejected" or "dropped"} of a `Round`, in the order of the tests."""
+    reached = [-1, *step.nodes]  # the text, and each accepted draft token: what follows it was tested
+    if len(step.tokens) == step.n_accepted:
+        reached.pop()  # but the text ended with the last of them
+    found = {}
+    for node, accepted in zip(reached, [*step.nodes, None]):
+        for child in step.children(node):
+            found[child] = "accepted" if child == accepted else "rejected"
+            if child == accepted:
                 break
-    return tested, [node for node in range(len(step.drafted)) if node not in tested]
+    return found | {node: "dropped" for node in range(len(step.drafted)) if node not in found}
 
 
-def guesses_of(step, decode):
+def drafted_of(step, decode):
     """The records of the draft tokens of a `Round`, without their texts."""
-    tested, others = decided(step)
+    decided, (deciding, _) = decisions(step), uniforms_of(step)
+    above = {child: node for node in range(-1, len(step.drafted)) for child in step.children(node)}
+    index = {node: i for i, node in enumerate([-1, *decided], -1)}
     rows = rows_of(step) if step.target_probs is not None else {}
-    order = [*tested, *others]
-    of_guesses, _ = uniforms_of(step)
-    guesses = []
-    for node in order:
+    records = []
+    for node, decision in decided.items():
         token = int(step.drafted[node])
-        guess = {"token": token, "text": "", "decision": tested.get(node, "dropped"), "u": of_guesses.get(node)}
-        if not is_chain(step.parents):
-            parent = int(step.parents[node])
-            guess["parent"] = order.index(parent) if parent >= 0 else -1
+        record = {
+            "token": token, "text": "", "parent": index[above[node]], "decision": decision, "u": deciding.get(node),
+        }  # fmt: skip
         if rows:
             p, q = rows[node]
-            likely = largest(np.maximum(p, q), N_TOP, token)
-            after = residual(p, q)
-            guess |= {
+            likely, rest = largest(np.maximum(p, q), N_TOP, token), residual(p, q)
+            record |= {
                 "p": float(p[token]), "q": float(q[token]), "overlap": float(np.minimum(p, q).sum()),
                 "top": [[x, decode([x]), float(p[x]), float(q[x])] for x in likely],
-                "residual": [[x, decode([x]), float(after[x])] for x in largest(after, N_RESIDUAL)],
+                "residual": [[x, decode([x]), float(rest[x])] for x in largest(rest, N_RESIDUAL)],
             }  # fmt: skip
-        guesses.append(guess)
-    return guesses
+        records.append(record)
+    return records
 
 
 def rows_of(step):
     """{draft token: (p, q)}: q as it was drawn from, p as rejection sampling tests it.
 
-    For the first child of a place p is the target's distribution, for each further one what the rejection of its elder
+    For the first child of a node p is the target's distribution, for each further one what the rejection of its elder
     siblings leaves of it, the residual.
     """
     rows = {}
@@ -82,30 +79,27 @@ def next_of(step, decode):
 def uniforms_of(step):
     """({draft token: the number that decided on it}, the number that drew the last token or None).
 
-    The rules of this library draw one number for each draft token that they test: up to the first rejection
-    (rejection), or all of them (block). Most draw one more for the token that follows. If the count fits neither case,
-    the second result is None. In a tree the numbers are assigned only if they explain every decision.
+    A round has the numbers, not what they were for. Rejection sampling draws one for each token that it tests, block
+    verification one for each draft token, and both one more for the token that follows; exact_match draws each token
+    until one differs. Other rules draw otherwise in a tree, so there the numbers have to explain every decision.
     """
-    numbers, k = flat(step.uniforms), len(step.drafted)
-    if not is_chain(step.parents):
-        return uniforms_of_tree(step, numbers)
-    n_tested = min(step.n_accepted + 1, k)
-    fits = len(numbers) in (n_tested + 1, k + 1)
-    n_decided = len(numbers) - 1 if fits else n_tested
-    return dict(enumerate(numbers[:n_decided])), numbers[-1] if fits else None
-
-
-def uniforms_of_tree(step, numbers):
-    """`uniforms_of` for rejection sampling over a tree; nothing for another rule."""
-    tested, _ = decided(step)
-    if step.target_probs is None or len(numbers) != len(tested) + 1:
+    numbers, decided = flat(step.uniforms), decisions(step)
+    tested = {node: decision for node, decision in decided.items() if decision != "dropped"}
+    if step.depth < len(step.drafted) and not explains(step, tested, numbers):
         return {}, None
+    for some in (tested, decided):
+        if len(numbers) == len(some) + 1:
+            return dict(zip(some, numbers)), numbers[-1]
+    return dict(zip(tested, numbers)), None
+
+
+def explains(step, tested, numbers):
+    """Whether rejection sampling with these numbers would have decided as it was decided."""
+    if step.target_probs is None or len(numbers) != len(tested) + 1:
+        return False
     rows = rows_of(step)
-    for (node, decision), number in zip(tested.items(), numbers):
-        (p, q), token = rows[node], step.drafted[node]
-        if (number * q[token] < p[token]) != (decision == "accepted"):
-            return {}, None
-    return dict(zip(tested, numbers)), numbers[-1]
+    tests = [(u, *rows[node], step.drafted[node], decision) for u, (node, decision) in zip(numbers, tested.items())]
+    return all((u * q[token] < p[token]) == (decision == "accepted") for u, p, q, token, decision in tests)
 
 
 def flat(uniforms):

@@ -5,13 +5,12 @@ token and the few largest. The schema is in __init__.py.
 """
 
 import json
-from collections import Counter
 from pathlib import Path
 
 from ..theory.expected import estimate_alpha
-from ..tree import is_chain, n_common
-from .parts import flat, guesses_of, next_of
-from .reading import read_trace
+from ..tree import depth_of, is_chain, n_kept
+from .parts import drafted_of, flat, next_of
+from .reading import VERSION, read_trace
 
 
 class Trace:
@@ -35,7 +34,7 @@ class Trace:
         self.prompt = [int(token) for token in prompt]
         self.text = self.decode(self.prompt)
         self._tokens, self._held_back = list(self.prompt), []
-        self._cached, self._n_slots = [], 0  # the text that a cache has, and how many slots it takes
+        self._called = [], ()  # the tokens and parents of the last call, which a cache has
 
     @classmethod
     def of(cls, generation, decode=None, about=None):
@@ -47,56 +46,56 @@ class Trace:
 
     def add(self, step):
         """Add a `Round`, and return its record (dict)."""
-        called = [*self._tokens, *step.drafted.tolist()]
-        reused = min(n_common(self._cached, called), len(self._tokens) - 1)
-        cache = {"reused": reused, "dropped": self._n_slots - reused, "computed": len(called) - reused}
-        guesses = guesses_of(step, self.decode)
-        held_back = list(self._held_back)  # changed here alone until all is known: `decode` may be interrupted
-        give_texts(guesses, held_back, self.decode)
+        drafted, held_back = drafted_of(step, self.decode), list(self._held_back)
+        give_texts(drafted, held_back, self.decode)
+        parents = [record["parent"] for record in drafted]
+        called = [*self._tokens, *(record["token"] for record in drafted)], () if is_chain(parents) else parents
+        reused = min(n_kept(*self._called, *called), len(self._tokens) - 1)
+        new = step.tokens.tolist()
         record = {
             "at": len(self._tokens),
-            "tokens": step.tokens.tolist(),
-            "texts": [readable(token, held_back, self.decode) for token in step.tokens.tolist()],
+            "tokens": new,
+            "texts": [readable(token, held_back, self.decode) for token in new],
             "origins": step.origins,
-            "guesses": guesses,
+            "drafted": drafted,
             "next": next_of(step, self.decode),
             "uniforms": flat(step.uniforms),
-            "cache": cache,
+            "cache": {
+                "reused": reused,
+                "dropped": len(self._called[0]) - reused,
+                "computed": len(called[0]) - reused,
+            },
             "seconds": step.seconds,
-        }  # fmt: skip
-        if not is_chain(step.parents):  # of a tree, only the accepted branch is of use later
-            called = [*self._tokens, *step.tokens[: step.n_accepted].tolist()]
-        n_slots, tokens = len(self._tokens) + len(step.drafted), [*self._tokens, *step.tokens.tolist()]
-        self._cached, self._n_slots, self._tokens, self._held_back = called, n_slots, tokens, held_back
-        self.rounds += [record]  # no call since the line before, so nothing can come between them
+        }
+        # all is known, and nothing is called from here on: an interruption leaves the whole round or nothing of it
+        self._called, self._tokens, self._held_back = called, self._tokens + new, held_back
+        self.rounds += [record]
         return record
 
     @property
     def summary(self):
         """Counts over the rounds (dict), with the rates of `Stats` and `theory.estimate_alpha`."""
-        guesses = [guess for record in self.rounds for guess in record["guesses"]]
-        accepted = sum(guess["decision"] == "accepted" for guess in guesses)
-        rejected = sum(record["origins"][-1] == "correction" for record in self.rounds)
+        n_drafted = sum(len(record["drafted"]) for record in self.rounds)
         n_tokens = sum(len(record["tokens"]) for record in self.rounds)
-        drafted_at, accepted_at = Counter(), Counter()
-        for record in self.rounds:
-            places = places_of(record["guesses"])
-            drafted_at.update(set(places))
-            accepted_at.update(i for i, guess in zip(places, record["guesses"]) if guess["decision"] == "accepted")
+        accepted = [sum(g["decision"] == "accepted" for g in record["drafted"]) for record in self.rounds]
+        rejected = sum(record["origins"][-1] == "correction" for record in self.rounds)
+        depths = [depth_of([g["parent"] for g in record["drafted"]]) for record in self.rounds]
         return {
             "n_tokens": n_tokens,
             "target_calls": len(self.rounds),
             "tokens_per_target_call": n_tokens / len(self.rounds) if self.rounds else 0.0,
-            "drafted": len(guesses),
-            "accepted": accepted,
-            "acceptance": accepted / len(guesses) if guesses else 0.0,
-            "alpha": estimate_alpha(accepted, rejected)[0] if accepted + rejected else None,
-            "acceptance_by_position": [accepted_at[i] / drafted_at[i] for i in range(len(drafted_at))],
+            "drafted": n_drafted,
+            "accepted": sum(accepted),
+            "acceptance": sum(accepted) / n_drafted if n_drafted else 0.0,
+            "alpha": estimate_alpha(sum(accepted), rejected)[0] if sum(accepted) + rejected else None,
+            "acceptance_by_position": [
+                sum(n > i for n in accepted) / sum(depth > i for depth in depths) for i in range(max(depths, default=0))
+            ],
         }
 
     def save(self, path):
         """Write the trace as JSON lines."""
-        header = {"trace": 1, "prompt": self.prompt, "text": self.text, "about": self.about}
+        header = {"trace": VERSION, "prompt": self.prompt, "text": self.text, "about": self.about}
         lines = [to_json(line) + "\n" for line in (header, *self.rounds)]
         Path(path).write_text("".join(lines), encoding="utf-8")
 
@@ -105,8 +104,7 @@ class Trace:
         """Read a file written by `save`; a ValueError names the first line that is wrong. No rounds can be added."""
         header, records = read_trace(path)
         trace = cls(header["prompt"], lambda tokens: header["text"], header["about"])
-        trace.rounds += records
-        trace.decode = none_to_decode
+        trace.rounds, trace.decode = records, none_to_decode
         return trace
 
 
@@ -124,34 +122,12 @@ def to_json(value):
         ) from None
 
 
-def places_of(guesses):
-    """The place of each draft token after the text, from 0: in a tree, its depth."""
-    places = []
-    for i, guess in enumerate(guesses):
-        parent = guess.get("parent", i - 1)
-        places.append(places[parent] + 1 if parent >= 0 else 0)
-    return places
-
-
-def branches(guesses):
-    """[(index, place)] of the draft tokens as a tree is printed: after each one all that follows it."""
-    below, found = {}, []
-    for i, guess in enumerate(guesses):
-        below.setdefault(guess.get("parent", i - 1), []).append(i)
-    left = [(i, 0) for i in reversed(below.get(-1, ()))]
-    while left:
-        i, place = left.pop()
-        found.append((i, place))
-        left += [(child, place + 1) for child in reversed(below.get(i, ()))]
-    return found
-
-
-def give_texts(guesses, held_back, decode):
+def give_texts(drafted, held_back, decode):
     """Set the text of each draft token, given the tokens of an incomplete character on its path."""
     held = {-1: held_back}
-    for i, guess in enumerate(guesses):
-        held[i] = list(held[guess.get("parent", i - 1)])
-        guess["text"] = readable(guess["token"], held[i], decode)
+    for i, record in enumerate(drafted):
+        held[i] = list(held[record["parent"]])
+        record["text"] = readable(record["token"], held[i], decode)
 
 
 def readable(token, held_back, decode):

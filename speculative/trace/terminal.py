@@ -2,6 +2,8 @@
 
 import re
 
+from ..tree import is_chain
+
 COLOURS = {  # ANSI: 2 faint, 9 struck out, 31 red, 32 green, 34 blue
     "prompt": "2", "accepted": "32", "rejected": "9;31", "dropped": "2;9", "correction": "31", "bonus": "34",
     "plain": "",
@@ -14,28 +16,26 @@ MARKS = {"rejected": "~{}~", "dropped": "~{}~", "correction": "[{}]", "bonus": "
 def round_line(record, coloured=False):
     """One record as text: the draft tokens, then the token that follows the accepted ones.
 
-    In a tree, the tokens tested for one place are separated by a slash; those that were not tested are left out.
+    In a tree, the tokens tested for one position are separated by a slash; those that were not tested are left out.
 
-    >>> guesses = [{"text": " so", "decision": "accepted"}, {"text": " happy", "decision": "rejected"}]
-    >>> round_line({"guesses": guesses, "next": {"text": " sad", "origin": "correction"}, "texts": [" so", " sad"]})
+    >>> drafted = [
+    ...     {"text": " so", "parent": -1, "decision": "accepted"},
+    ...     {"text": " happy", "parent": 0, "decision": "rejected"},
+    ... ]
+    >>> round_line({"drafted": drafted, "next": {"text": " sad", "origin": "correction"}, "texts": [" so", " sad"]})
     '1/2 accepted  | so|~ happy~|[ sad]'
     """
-    guesses = record["guesses"]
-    n_accepted = sum(guess["decision"] == "accepted" for guess in guesses)
-    parts, previous = [], None
-    for guess in guesses:
-        is_tree, shown = "parent" in guess, piece(guess["text"], guess["decision"], coloured)
-        if is_tree and guess["decision"] == "dropped":
-            continue
-        if is_tree and guess["parent"] == previous:
-            parts[-1] += f"/{shown}"
-        else:
-            parts.append(shown)
-        previous = guess.get("parent")
+    drafted = record["drafted"]
+    tested = [draft for draft in drafted if draft["decision"] != "dropped"]
+    parts, parent = [], None
+    for draft in drafted if is_chain(draft["parent"] for draft in drafted) else tested:
+        separator = "/" if draft["parent"] == parent else "|"
+        parts += separator, piece(draft["text"], draft["decision"], coloured)
+        parent = draft["parent"]
     if record["next"]:
-        parts.append(piece(record["texts"][-1], record["next"]["origin"], coloured))
-    counts = f"{n_accepted}/{len(guesses)} accepted"
-    return f"{counts:12}  |" + "|".join(parts)
+        parts += "|", piece(record["texts"][-1], record["next"]["origin"], coloured)
+    counts = f"{sum(draft['decision'] == 'accepted' for draft in drafted)}/{len(drafted)} accepted"
+    return f"{counts:12}  " + ("".join(parts) or "|")
 
 
 def legend(coloured=False, kinds=("accepted", "rejected", "correction", "bonus", "dropped")):

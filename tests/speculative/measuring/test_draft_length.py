@@ -1,6 +1,5 @@
 """Draft lengths: what they choose, and that the text keeps its distribution whatever they choose."""
 
-import itertools
 import math
 import random
 
@@ -21,6 +20,10 @@ def test_the_heuristic_schedule_by_hand():
         chosen.append(Heuristic(first=3, most=6)(history))
         history.append((drafted, accepted))
     assert [*chosen, Heuristic(3, 6)(history)] == [3, 5, 6, 5, 4, 3, 2, 1, 1, 1, 1, 3]
+    assert Heuristic(first=20, most=16)([]) == Heuristic()([(4, 4)] * 20) == 16
+    for options in ({"first": 0}, {"most": 0}):
+        with pytest.raises(ValueError, match="expected first and most of 1 or more"):
+            Heuristic(**options)
 
 
 def test_the_cost_model_starts_from_what_it_expects():
@@ -28,6 +31,7 @@ def test_the_cost_model_starts_from_what_it_expects():
     for alpha in (0.05, 0.3, 0.6, 0.9):
         assert CostModel(**CHEAP, alpha=alpha)([]) == (best_K(alpha, 0.1, CHEAP["v"]) or 1)
     assert CostModel(**CHEAP, alpha=0.05)([(0, 0)]) == 1  # the drafter had nothing to propose
+    assert CostModel(c=0.1, v=(1,))([]) == 0
 
 
 def test_the_cost_model_follows_the_running_estimate():
@@ -37,20 +41,24 @@ def test_the_cost_model_follows_the_running_estimate():
         accepted, rejected = sum(a for _, a in recent), sum(a < d for d, a in recent)
         alpha = (accepted + 1.6) / (accepted + rejected + 2)
         wanted = max(range(5), key=lambda K: speedup(alpha, K, 0.1, CHEAP["v"]))
-        for before, after in itertools.product(([], [(4, 0)] * 3, [(4, 4)] * 3), (0, 3)):
+        for before, after in (([], 0), ([(4, 0)] * 3, 3), ([(4, 4)] * 3, 3)):
             assert choose([*before, *recent, *[(0, 0)] * after]) == wanted
+    three_of_four = CostModel(c=0.3, v=(1.0,) * 9)([(4, 3)] * 64)  # one rejection each
+    assert three_of_four == best_K((192 + 1.6) / (256 + 2), 0.3, (1.0,) * 9) == 2
+    assert CostModel(**CHEAP, window=0)([(4, 0)] * 16) == 4
 
 
-@pytest.mark.parametrize("c", [0.1, 0.3, 0.6])
-def test_where_no_token_is_accepted_the_cost_model_tests_one_from_time_to_time(c):
+@pytest.mark.parametrize(("c", "v"), [(0.1, (1.0,) * 9), (0.6, (1.0,) * 9), (0.1, (1.0, 1.5, 2.0))])
+def test_where_no_token_is_accepted_the_cost_model_tests_one_from_time_to_time(c, v):
     """Rounds without a draft must not make it forget that drafting did not pay."""
-    choose, history = CostModel(c=c, v=(1.0,) * 9), []
+    choose, history = CostModel(c=c, v=v), []
     for _ in range(400):
         history.append((choose(history), 0))
-    pause = max(16, math.ceil(64 * c))
+    test = c + v[1] - 1  # what it costs: the draft and the longer pass
+    pause = max(16, math.ceil(64 * test))
     (first,) = (i for i in range(100, 100 + pause + 1) if history[i][0])
     assert [K for K, _ in history[first:]] == [int(i % (pause + 1) == 0) for i in range(400 - first)]
-    assert c / pause <= 1 / 64  # what the tests cost
+    assert test / pause <= 1 / 64
     assert choose([*history, (1, 1)]) == 1  # an accepted token is followed up at once
 
 
@@ -61,8 +69,11 @@ def test_a_change_of_the_text_is_noticed():
         history = [*before, *[after] * 8]
         assert since_the_last_change(history) == history[-8:]
         assert choose(history) == choose(history[-8:]) != choose(before)
+    rounds = [(4, 0)] * 8 + [(1, 1)] * 8
+    assert since_the_last_change(rounds) == rounds[-8:]
     mixed = [(3, 3), (2, 0), (4, 2)] * 20
-    assert since_the_last_change(mixed) == mixed
+    by_chance = [(1, 1), (1, 0)] * 28 + [(1, 0)] * 8  # 28 of 56, then 0 of 8: 2.7 standard errors
+    assert since_the_last_change(mixed) == mixed and since_the_last_change(by_chance) == by_chance
 
 
 # ------------------------------------------------------------------------------------------------ a simulated clock
@@ -151,10 +162,3 @@ def test_a_length_of_0_is_a_plain_step():
     assert [len(r.drafted) for r in generation.rounds] == [0, 2, 0, 0, 1]
     assert [r.origins[-1] for r in generation.rounds] == ["plain", "bonus", "plain", "plain", "bonus"]
     assert histories[-1] == [(0, 0), (2, 2), (0, 0), (0, 0)]
-
-
-def test_bounds_of_draft_lengths():
-    assert Heuristic(first=20, most=16)([]) == 16
-    assert CostModel(c=0.1, v=(1,))([]) == 0
-    choose, forgetful = (CostModel(c=0.1, v=(1, 1.05, 1.1, 1.15, 1.2), window=n) for n in (64, 0))
-    assert choose([(4, 0)] * 16) == 0 and forgetful([(4, 0)] * 16) == forgetful([]) == 4

@@ -1,0 +1,225 @@
+"""Models of transformers: logits that depend on the tokens alone, and greedy text equal to the engine's own.
+
+The group `peers` runs transformers with random weights.
+"""
+
+import copy
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from speculative import (
+    AutoregressiveSampler,
+    Lenient,
+    ModelDrafter,
+    PromptLookupDrafter,
+    Sampling,
+    SpeculativeSampler,
+    Typical,
+    block,
+    exact_match,
+    rejection,
+)
+from speculative.adapters import TransformersModel
+from speculative.adapters.transformers_model import NO_LIMIT, n_ctx_of
+from speculative.measuring import calibrate
+from speculative.testing import TableModel, check_language_model
+from speculative.trace import Trace, page
+
+
+def peer(test):
+    return pytest.mark.peers(pytest.mark.filterwarnings("default")(test))
+
+
+SHAPE = {"vocab_size": 61, "hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 4}
+WIDE = SHAPE | {"intermediate_size": 40, "num_key_value_heads": 2, "max_position_embeddings": 128}
+MIXED = WIDE | {"head_dim": 6, "layer_types": ["linear_attention", "full_attention"]}
+SHAPES = {
+    "Llama": WIDE,
+    "Qwen3": WIDE | {"head_dim": 6},
+    "Mistral": WIDE | {"sliding_window": 9},
+    "Mamba": SHAPE | {"state_size": 4, "tie_word_embeddings": False},
+    "Qwen3Next": MIXED
+    | dict.fromkeys(("linear_key_head_dim", "linear_value_head_dim"), 4)
+    | dict.fromkeys(("linear_num_key_heads", "linear_num_value_heads"), 2)
+    | dict.fromkeys(("moe_intermediate_size", "shared_expert_intermediate_size"), 8)
+    | {"num_experts": 4, "num_experts_per_tok": 2},
+    "Bamba": WIDE
+    | {"attn_layer_indices": [1], "mamba_n_heads": 6, "mamba_d_head": 8, "mamba_d_state": 4, "mamba_chunk_size": 4},
+    "MiniMax": MIXED | {"num_local_experts": 2, "num_experts_per_tok": 1, "block_size": 4},
+    "GPT2": {"vocab_size": 61, "n_embd": 24, "n_layer": 2, "n_head": 4, "n_positions": 128},
+}
+
+
+def random_model(name, seed=0, **changes):
+    """A model of transformers with random weights, large enough that its text does not repeat one token."""
+    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
+    config = getattr(transformers, f"{name}Config")(
+        **SHAPES.get(name, {}) | changes, bos_token_id=None, eos_token_id=None
+    )
+    torch.manual_seed(seed)
+    model = transformers.AutoModelForCausalLM.from_config(config).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() == 2:
+                parameter.normal_(std=0.3)
+    return model
+
+
+@peer
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_model_of_transformers(name, ways):
+    torch = pytest.importorskip("torch")
+    model, prompt, n = random_model(name), [3, 1, 4, 1, 5, 9, 2, 6, 5, 3], 40
+    target, same, draft = (TransformersModel(m) for m in (model, model, random_model(name, 1)))
+    check_language_model(target)
+    tokens = np.random.default_rng(0).integers(0, 61, 30).tolist()
+    with torch.no_grad():
+        expected = model(torch.tensor([tokens]), use_cache=False).logits[0].numpy()
+    np.testing.assert_allclose(target(tokens, n_last=30), expected, rtol=0, atol=2e-5)
+    np.testing.assert_allclose(target([*tokens[:20], *tokens[20:]], n_last=4), expected[26:], rtol=0, atol=2e-5)
+    ids = torch.tensor([prompt])
+    own = model.generate(ids, max_new_tokens=n, do_sample=False, pad_token_id=0)[0, len(prompt) :].tolist()
+    assert len(set(own)) > 3
+    for way, sampler in ways(target, same, draft).items():
+        generation = sampler.generate(prompt, n)
+        assert generation.tokens.tolist() == own, way
+        if way == "with itself as draft":
+            assert generation.stats.acceptance == 1
+
+
+@peer
+def test_a_model_that_counts_positions_from_elsewhere():
+    """Roberta's positions begin after that of its padding token."""
+    torch, tokens = pytest.importorskip("torch"), list(range(5, 25))
+    shape = SHAPE | {"intermediate_size": 40, "max_position_embeddings": 128, "is_decoder": True, "pad_token_id": 1}
+    model = random_model("Roberta", **shape)
+    with torch.no_grad():
+        expected = model(torch.tensor([tokens]), use_cache=False).logits[0].numpy()
+    adapter = TransformersModel(model)
+    for begin, end in ((0, 9), (9, 10), (10, 14), (12, 20)):
+        rows = adapter(tokens[:end], n_last=end - begin)
+        np.testing.assert_allclose(rows, expected[begin:end], rtol=0, atol=2e-5)
+
+
+@peer
+def test_rules_traces_and_experiments_run_on_them():
+    target, draft = TransformersModel(random_model("Llama")), TransformersModel(random_model("Llama", 1))
+    sampling, prompts = Sampling(1, top_k=5), [[3, 1, 4], [1, 5, 9], [2, 6, 5]]
+    for verifier in (rejection, block, exact_match, Typical(), Lenient()):
+        sampler = SpeculativeSampler(target, ModelDrafter(draft), verifier=verifier, K=2, sampling=sampling)
+        generation = sampler.generate([3, 1, 4], 8, rng=0, keep_probs=True)
+        assert len(generation.tokens) == 8 and len(page(Trace.of(generation, str))) > 1000
+    drafter = ModelDrafter(draft, sampling=sampling)
+    _, rows = calibrate(target, drafter, prompts, 6, sampling=sampling, most=2)
+    assert [row["K"] for row in rows] == [1, 2]
+
+
+@peer
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_half_precision_gives_float32_logits(dtype):
+    torch = pytest.importorskip("torch")
+    model = TransformersModel(random_model("Llama").to(getattr(torch, dtype)))
+    assert model([1, 2, 3], n_last=2).dtype == np.float32
+    generation = SpeculativeSampler(model, PromptLookupDrafter(61), K=3).generate([1, 2, 1, 2], 20, rng=0)
+    assert len(generation.tokens) == 20
+
+
+@peer
+def test_a_padded_vocabulary():
+    model = random_model("Qwen3", vocab_size=64)
+    target, whole = TransformersModel(model, n_vocab=61), TransformersModel(model)
+    np.testing.assert_array_equal(target([1, 2, 3]), whole([1, 2, 3])[:, :61])
+    generation = SpeculativeSampler(target, ModelDrafter(TransformersModel(random_model("Qwen3", 1))), K=2)
+    assert generation.generate([1, 2, 3], 20, rng=0).tokens.max() < 61
+    with pytest.raises(ValueError, match="expected n_vocab from 1 to the model's 64 tokens, got 65"):
+        TransformersModel(model, n_vocab=65)
+
+
+@peer
+@pytest.mark.parametrize("where", ["pass", "cut"])
+def test_an_interruption_leaves_nothing_wrong(where, monkeypatch):
+    model = random_model("Llama")
+    target, fresh = TransformersModel(model), TransformersModel(model)
+    target([1, 2, 3, 4, 5, 6])
+    with monkeypatch.context() as patch:
+        owner, name = (model.model.layers[1], "forward") if where == "pass" else (target.cache.layers[1], "crop")
+        patch.setattr(owner, name, lambda *_, **__: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            target([1, 2, 3, 9])
+    np.testing.assert_array_equal(target([1, 2, 3, 4, 5, 6, 7]), fresh([1, 2, 3, 4, 5, 6, 7]))
+
+
+@peer
+def test_a_copy_has_a_cache_of_its_own():
+    model = random_model("Llama")
+    target, fresh = TransformersModel(model), TransformersModel(model)
+    target([1, 2, 3, 4])
+    other = copy.copy(target)
+    other([1, 2, 3, 4, 9, 9])
+    np.testing.assert_allclose(target([1, 2, 3, 4, 5]), fresh([1, 2, 3, 4, 5]), atol=2e-5)
+    assert other.model is model
+
+
+@peer
+def test_a_model_in_training_has_no_dropout_here():
+    model = random_model("GPT2")
+    target, fresh = TransformersModel(model), TransformersModel(model)
+    expected = fresh([1, 2, 3, 4])
+    model.train()
+    np.testing.assert_array_equal(target([1, 2, 3, 4]), expected)
+
+
+@peer
+def test_positions_that_change_in_a_long_text_end_the_context():
+    rope = {"type": "longrope", "short_factor": [1.0] * 3, "long_factor": [4.0, 3.0, 2.0]}
+    longer = {"original_max_position_embeddings": 32, "rope_scaling": rope}
+    target = TransformersModel(random_model("Phi3", **WIDE, **longer, pad_token_id=None))
+    assert target.n_ctx == 32
+    check_language_model(target)
+    with pytest.raises(ValueError, match="n_ctx is 32"):
+        AutoregressiveSampler(target).generate([1] * 30, 3)
+
+
+def test_the_context_of_a_configuration():
+    kinds = {"rope_type": "longrope", "original_max_position_embeddings": 16}, {"rope_type": "yarn"}
+    for rope, n_ctx in (
+        (kinds[0], 16),
+        (kinds[1], 128),
+        (None, 128),
+        ({"full_attention": kinds[0], "sliding_attention": kinds[1]}, 16),
+    ):
+        assert n_ctx_of(SimpleNamespace(max_position_embeddings=128, rope_parameters=rope)) == n_ctx
+    assert n_ctx_of(SimpleNamespace(max_seq_len=64)) == 64 and n_ctx_of(SimpleNamespace()) == NO_LIMIT
+
+
+@peer
+def test_a_model_that_is_no_causal_language_model_is_refused():
+    """Bart's encoder reads the whole text, also what follows a row, and runs only in the first call."""
+    transformers = pytest.importorskip("transformers")
+    layers = {f"{part}_layers": 1 for part in ("encoder", "decoder")}
+    bart = transformers.BartConfig(vocab_size=61, d_model=16, max_position_embeddings=64, **layers)
+    llama = transformers.LlamaConfig(**WIDE, pad_token_id=0)
+    kinds = {
+        "BertForSequenceClassification": transformers.BertConfig(**SHAPE, intermediate_size=40),  # it has no cache
+        "BartForConditionalGeneration": bart,
+        "LlamaModel": llama,  # it has no language model head
+        "LlamaForSequenceClassification": llama,
+    }
+    for kind, config in kinds.items():
+        with pytest.raises(ValueError, match=f"expected a causal language model with a cache, got {kind}"):
+            TransformersModel(getattr(transformers, kind)(config))
+    TransformersModel(transformers.BartForCausalLM(bart))  # its decoder alone is one
+
+
+@peer
+def test_n_last_may_be_a_number_of_numpy():
+    """transformers takes what is not an int for the places of the rows."""
+    model = TransformersModel(random_model("Llama"))
+    np.testing.assert_allclose(model([1, 2, 3], n_last=np.int64(2)), model([1, 2, 3], n_last=2), atol=2e-5)
+
+
+def test_what_is_no_model_of_transformers_is_refused():
+    with pytest.raises(AttributeError):
+        TransformersModel(TableModel.random(3))

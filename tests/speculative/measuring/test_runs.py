@@ -1,0 +1,85 @@
+"""The race: who runs on what, with which seed; and experiments that were interrupted."""
+
+import json
+import math
+
+import pytest
+
+from speculative import AutoregressiveSampler, ModelDrafter, Sampling, SpeculativeSampler, rejection
+from speculative.measuring import calibrate, gamma_table, method_table, race, repetition
+from speculative.testing import TableModel
+
+TARGET, DRAFT = TableModel.random(5, seed=1, n_ctx=99), TableModel.random(5, seed=4, n_ctx=99)
+PROMPTS = [[0, 0, 1], [0, 1, 0], [1, 0, 0], [1, 1, 0], [0, 1, 1], [1, 0, 1]]
+
+
+def test_in_a_race_everyone_runs_on_every_prompt_with_the_same_seeds():
+    samplers = {"alone": AutoregressiveSampler(TARGET), "short": SpeculativeSampler(TARGET, ModelDrafter(DRAFT), K=1)}
+    results = race(samplers, PROMPTS, 5, seed=7)
+    assert results.keys() == samplers.keys()
+    for name, runs in results.items():
+        assert len(runs) == len(PROMPTS)
+        for i, (prompt, run) in enumerate(zip(PROMPTS, runs)):
+            generation = samplers[name].generate(prompt, 5, 7 + i)
+            assert run.seconds > run.draft_seconds >= 0 and run.tokens == generation.tokens.tolist()
+            stats = generation.stats
+            assert (run.drafted, run.accepted, run.rejected) == (stats.drafted, stats.accepted, stats.rejected)
+            assert run.tokens_per_call == 5 / stats.target_calls
+
+
+def test_who_starts_a_race_changes_from_prompt_to_prompt():
+    order = []
+
+    class Seen:
+        def __init__(self, name):
+            self.name, self.sampler = name, AutoregressiveSampler(TARGET)
+
+        def rounds(self, *arguments):
+            order.append(self.name)
+            return self.sampler.rounds(*arguments)
+
+    race({name: Seen(name) for name in "abc"}, [[0]] * 4, 3)
+    assert "".join(order) == "aabbccbbccaaccaabbaabbcc"  # each with a warm-up
+
+
+def test_repetition_by_hand():
+    assert repetition([1, 2, 3, 4]) == repetition([1, 2, 3]) == repetition([]) == 0
+    assert repetition([7] * 9) == pytest.approx(5 / 6)
+    assert repetition([1, 2, 1, 2, 1], n=2) == pytest.approx(2 / 4)
+
+
+# ------------------------------------------------------------------------------------------------ parts
+
+
+class Interrupted(Exception):
+    pass
+
+
+EXPERIMENTS = {
+    "calibrate": lambda **how: calibrate(TARGET, ModelDrafter(DRAFT), PROMPTS, 8, **how),
+    "gamma": lambda **how: gamma_table(TARGET, ModelDrafter(DRAFT), PROMPTS, 8, **how),
+    "methods": lambda **how: method_table(
+        TARGET, {"draft": (TARGET, ModelDrafter(DRAFT))}, {"rejection": rejection}, {"some": PROMPTS}, 8, K=2, **how
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_an_interrupted_experiment_resumes_where_it_stopped(name):
+    kept, measured, most = {}, [], [3]
+
+    def keep(part, measure):
+        if part not in kept:
+            if len(measured) == most[0]:
+                raise Interrupted
+            measured.append(part)
+            kept[part] = json.loads(json.dumps(measure()))
+        return kept[part]
+
+    with pytest.raises(Interrupted):
+        EXPERIMENTS[name](sampling=Sampling(), keep=keep)
+    before, most[0] = json.dumps(kept), math.inf
+    report = EXPERIMENTS[name](sampling=Sampling(), keep=keep)
+    assert len(before) > 50 and json.dumps({part: kept[part] for part in measured[:3]}) == before
+    assert len(set(measured)) == len(measured) >= 6
+    assert EXPERIMENTS[name](sampling=Sampling(), keep=keep) == report and len(measured) == len(kept)

@@ -1,0 +1,83 @@
+"""Shapes of trees: the tokens they give, and the best of them, against enumeration."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from speculative import exact_distribution
+from speculative.theory import best_tree, expected_tokens, tree_tokens
+from speculative.tree import path
+
+
+def test_tokens_of_a_tree_by_enumeration():
+    """At every node the b-th child is the accepted one with weights[b], none with the rest."""
+    weights, parents = [0.5, 0.25, 0.125], [-1, -1, 0, 0, 0, 1, 2, -1, -1]  # the fourth child of the text has weight 0
+
+    def walked(rng):
+        node, n = -1, 1
+        while True:
+            below = [i for i, parent in enumerate(parents) if parent == node]
+            rank = rng.choice(4, p=[*weights, 0.125])
+            if rank >= min(len(below), len(weights)):
+                return n
+            node, n = below[rank], n + 1
+
+    distribution = exact_distribution(walked)
+    wanted = sum(n * share for n, share in distribution.items())
+    assert math.isclose(tree_tokens(parents, weights), wanted, abs_tol=1e-12)
+    assert math.isclose(tree_tokens([-1, 0, 1, 2], [0.8]), expected_tokens(0.8, 4))
+
+
+def sequoias_program(weights, n_nodes):
+    """The most expected tokens of a tree of this many nodes, for weights in any order (arXiv:2402.12374, section 3)."""
+    best = {1: [1.0]}  # nodes, the text included -> [value with b children of the text, or -inf]
+    for m in range(2, n_nodes + 2):
+        row = [-math.inf]
+        for b, weight in enumerate(weights, 1):
+            values = [best[y][b - 1] + weight * max(best[m - y]) for y in range(1, m) if len(best[y]) >= b]
+            row.append(max(values, default=-math.inf))
+        best[m] = row
+    return max(best[n_nodes + 1])
+
+
+def test_the_best_tree_is_that_of_sequoias_program():
+    rng = np.random.default_rng(0)
+    for _ in range(10):
+        weights = sorted(rng.dirichlet(np.ones(4))[:3], reverse=True)
+        for n in (1, 2, 5, 9, 14):
+            assert math.isclose(tree_tokens(best_tree(n, weights)[0], weights), sequoias_program(weights, n))
+
+
+def best_by_depth(weights, n):
+    """(the largest value of n nodes, the function that values some): by trying all trees of two levels."""
+    nodes = [ranks for depth in (1, 2) for ranks in itertools.product(range(weights.shape[1]), repeat=depth)]
+
+    def value(chosen):
+        return sum(math.prod(weights[d, r] for d, r in enumerate(ranks)) for ranks in chosen)
+
+    def closed(chosen):
+        return all((not r[:-1] or r[:-1] in chosen) and (not r[-1] or (*r[:-1], r[-1] - 1) in chosen) for r in chosen)
+
+    return max(value(c) for c in map(set, itertools.combinations(nodes, n)) if closed(c)), value
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+def test_the_best_tree_for_weights_by_depth_is_the_best_of_all(n):
+    """Weights by depth, as those of heads; the second level may be nearly certain."""
+    rng = np.random.default_rng(n)
+    random = -np.sort(-rng.dirichlet(np.ones(3), 2)[:, :2], axis=1)
+    for weights in (random, np.array([[0.5, 0.4], [0.9, 0.05]])):
+        best, value = best_by_depth(weights, n)
+        parents, ranks = best_tree(n, weights)
+        assert value([[ranks[i] for i in path(parents, node)] for node in range(n)]) == pytest.approx(best)
+    assert best_tree(5, [[0.9], [0.8]]) == best_tree(5, [[0.9], [0.8]], 9) == ([-1, 0], [0, 0])  # no more levels
+
+
+@pytest.mark.parametrize(
+    "weights", [[0.3, 0.6], [[0.6, 0.3], [0.2, 0.4]], [0.5, -0.1], [math.nan], 0.5, [[[0.5]]]], ids=str
+)
+def test_weights_that_are_refused(weights):
+    with pytest.raises(ValueError, match="expected weights of 0 or more that do not increase with the rank"):
+        best_tree(3, weights)
