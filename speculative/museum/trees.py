@@ -7,7 +7,7 @@ import numpy as np
 from ..exact.enumeration import exact_distribution
 from ..interfaces import Draft
 from ..sampler import SpeculativeSampler
-from ..testing.tree_cases import TreeCase
+from ..testing.cases import Case
 from ..theory.candidates import P
 from ..verifiers.rejection import rejection
 from .tree_drafters import Q
@@ -25,7 +25,7 @@ def toy_distributions(exhibit):
 
 def golden_case(way, parents):
     """Everywhere q = Q; p = P after the text, and P turned by some places after a token."""
-    case = TreeCase(len(P), parents, way, "random", np.random.default_rng(0))
+    case = Case(len(P), parents, "random", np.random.default_rng(0), way)
     for tokens in case.p:
         case.p[tokens], case.q[tokens] = np.roll(P, len(tokens) + sum(tokens)), Q
     return case
@@ -34,7 +34,7 @@ def golden_case(way, parents):
 def of_verifier(verifier, way, parents):
     """The first token; the tokens of the first round, continued by the target, if the first is right."""
     case = golden_case(way, parents)
-    distributions = case.distribution(exact_distribution(lambda rng: case.run(verifier, rng))), case.wanted()
+    distributions = case.continued(exact_distribution(lambda rng: case.run(verifier, rng))), case.wanted()
     first = [marginal(distribution) for distribution in distributions]
     return distributions if is_right(*first) else first
 
