@@ -34,21 +34,43 @@ class Loop:
 
 
 class Overshoots(Loop):
+    """The last round adds up to K tokens more than were asked for. Draft min(K, remaining - 1, n_ctx - len - 1).
+
+    Seen: https://github.com/jaymody/speculative-sampling/blob/HEAD/main.py,
+    https://github.com/feifeibear/LLMSpeculativeSampling/blob/HEAD/sampling/speculative_sampling.py
+    """
+
     def room(self, remaining, length):
         return min(self.K + 1, self.n_ctx - length)
 
 
-class MissesStopInBlock(Loop):
-    """Looks only at the last token of a round, as `Loop` does."""
+class MissesStopInBlock(Loop):  # as `Loop` does
+    """Only the last token of a round is compared with the stop token; one inside an accepted block is missed.
+
+    Seen: https://github.com/huggingface/transformers/pull/31301 (prompt lookup),
+    https://github.com/huggingface/transformers/issues/47912,
+    https://github.com/LostRuins/koboldcpp/issues/1276
+    """
 
 
 class EmptySlice(Loop):
+    """The rejected tokens are cut off with a[:-n]. If n = 0, a[:-0] is empty: all accepted tokens are lost.
+
+    Seen: prune_cache in https://github.com/romsto/Speculative-Decoding/blob/HEAD/utils/caching.py (where it empties the
+    cache)
+    """
+
     def add(self, step):
         n_rejected = len(step.drafted) - step.n_accepted
         return [*step.drafted.tolist()[:-n_rejected], int(step.tokens[-1])]
 
 
 class SeedsInTheLoop:
+    """Every round starts with the same random numbers.
+
+    Seen: https://github.com/feifeibear/LLMSpeculativeSampling/pull/8
+    """
+
     def __init__(self, target, drafter, *, K, sampling):
         def reseeded(draft, target_probs, rng):
             return rejection(draft, target_probs, np.random.default_rng(0))
@@ -57,6 +79,11 @@ class SeedsInTheLoop:
 
 
 class WritesToThePrompt:
+    """The new tokens are appended to the caller's own list.
+
+    Seen: inputs.append(...) in https://github.com/jaymody/picoGPT/blob/HEAD/gpt2.py
+    """
+
     def __init__(self, target, drafter, *, K, sampling):
         self.sampler = SpeculativeSampler(target, drafter, K=K, sampling=sampling)
 
@@ -66,39 +93,16 @@ class WritesToThePrompt:
         return tokens
 
 
-EXHIBITS = {  # name: (class, what is wrong, where it was seen, how the grader's message begins)
-    "overshoot": (
-        Overshoots,
-        "The last round adds up to K tokens more than were asked for. Draft min(K, remaining - 1, n_ctx - len - 1).",
-        "https://github.com/jaymody/speculative-sampling/blob/HEAD/main.py, "
-        "https://github.com/feifeibear/LLMSpeculativeSampling/blob/HEAD/sampling/speculative_sampling.py",
-        r"your sampler returns \d tokens where \d were asked for",
-    ),
+EXHIBITS = {  # name: (class, how the grader's message begins)
+    "overshoot": (Overshoots, r"your sampler returns \d tokens where \d were asked for"),
     "stop token missed in mid-block": (
         MissesStopInBlock,
-        "Only the last token of a round is compared with the stop token; one inside an accepted block is missed.",
-        "https://github.com/huggingface/transformers/pull/31301 (prompt lookup), "
-        "https://github.com/huggingface/transformers/issues/47912, "
-        "https://github.com/LostRuins/koboldcpp/issues/1276",
         "your sampler misses a stop token in the middle of a block",
     ),
-    "a[:-0] after full acceptance": (
-        EmptySlice,
-        "The rejected tokens are cut off with a[:-n]. If n = 0, a[:-0] is empty: all accepted tokens are lost.",
-        "prune_cache in https://github.com/romsto/Speculative-Decoding/blob/HEAD/utils/caching.py "
-        "(where it empties the cache)",
-        "your sampler goes wrong where every draft token is accepted",
-    ),
+    "a[:-0] after full acceptance": (EmptySlice, "your sampler goes wrong where every draft token is accepted"),
     "reseeding in the loop": (
         SeedsInTheLoop,
-        "Every round starts with the same random numbers.",
-        "https://github.com/feifeibear/LLMSpeculativeSampling/pull/8",
         "your sampler uses another source of randomness than rng: a generator of its own",
     ),
-    "the prompt written to": (
-        WritesToThePrompt,
-        "The new tokens are appended to the caller's own list.",
-        "inputs.append(...) in https://github.com/jaymody/picoGPT/blob/HEAD/gpt2.py",
-        "your sampler writes to",
-    ),
+    "the prompt written to": (WritesToThePrompt, "your sampler writes to"),
 }

@@ -8,7 +8,8 @@ import numpy as np
 
 from ..exact.enumeration import NOT_THE_SAME, CannotEnumerate, ExactGenerator, exact_distribution, hashable
 from ..interfaces import Draft
-from ..probs import sample_token
+from ..probs import sample_distinct, sample_token
+from ..tree import chain, children, depth_of, is_chain
 from .watch import UNKNOWN_SOURCE, Sources, asked, fail, fail_by_source
 
 TOLERANCE = 1e-12
@@ -16,8 +17,8 @@ MOST_PATHS = 200_000
 N_TIMES = 24
 
 
-def enumerated(fn, what, wanted):
-    """The distribution of fn(rng), right or wrong; `wanted(distribution)` says which.
+def enumerated(fn, what, is_right):
+    """The distribution of fn(rng), right or wrong; `is_right(distribution)` says which.
 
     AssertionError if it cannot be computed, or if it is wrong because of another source of randomness than rng.
     """
@@ -27,7 +28,7 @@ def enumerated(fn, what, wanted):
             distribution = exact_distribution(fn, max_leaves=MOST_PATHS)
         except CannotEnumerate as error:
             refusal = error
-    if refusal is None and wanted(distribution):
+    if refusal is None and is_right(distribution):
         return distribution
     where = [f"  {refusal.where}"] if hasattr(refusal, "where") else []
     with Sources() as sources_again:
@@ -47,6 +48,11 @@ def outcome_or_error(fn):
         return hashable(fn(ExactGenerator([])))
     except CannotEnumerate as error:
         return str(error)
+
+
+def same(a, b, tolerance=TOLERANCE):
+    """Whether these are the same probabilities, up to rounding; False if the first are None."""
+    return a is not None and np.allclose(a, b, rtol=0, atol=tolerance)
 
 
 def largest_difference(distribution, wanted):
@@ -70,6 +76,15 @@ def show_distributions(distribution, wanted, most=12):
     return ["", "  the distribution of the tokens:", *lines] + (["  ..."] if len(order) > most else [])
 
 
+def shortened(value):
+    """A value as text, of 120 characters at most."""
+    text = repr(value)
+    return text if len(text) <= 120 else text[:117] + "..."
+
+
+# ------------------------------------------------------------------------------------------------ distributions
+
+
 def random_pair(rng, n_vocab, kind):
     """Two distributions (p, q) [n_vocab]."""
     p, q = rng.dirichlet(np.ones(n_vocab), 2)
@@ -87,42 +102,111 @@ def random_pair(rng, n_vocab, kind):
     return p / p.sum(), q / q.sum()
 
 
-class Case:
-    """Distributions that depend on the tokens before them: p and q, dicts from a tuple of tokens to a row [n_vocab]."""
+def one_then_the_likeliest(q, k, rng):
+    """Greedy multi-draft: one token drawn from q without its k - 1 likeliest, then these, which are certain."""
+    rest = q.copy()
+    rest[np.argsort(-q, kind="stable")[: k - 1]] = 0
+    drawn = [(sample_token(rest, rng), rest / rest.sum())] if rest.any() else []
+    return drawn + [(int(x), np.eye(len(q))[x]) for x in np.argsort(-q, kind="stable")[: k - 1]]
 
-    def __init__(self, n_vocab, K, kind, rng):
-        self.n_vocab, self.K, self.kind, self.p, self.q = n_vocab, K, kind, {}, {}
-        for length in range(K + 1):
+
+def the_likeliest(q, k, rng):
+    return [(int(x), np.eye(len(q))[x]) for x in np.argsort(-q, kind="stable")[:k] if q[x] > 0]
+
+
+WAYS = {  # (q [n_vocab], k, rng) -> up to k siblings in order, each (token, the distribution it comes from)
+    "drawn independently": lambda q, k, rng: [(sample_token(q, rng), q) for _ in range(k)],
+    "drawn without replacement": lambda q, k, rng: list(zip(*sample_distinct(q, k, rng))),
+    "one drawn, then the likeliest": one_then_the_likeliest,
+    "the likeliest": the_likeliest,
+}
+
+
+class Case:
+    """Distributions that depend on the tokens before them: p and q, dicts from a tuple of tokens to a row [n_vocab].
+
+    Parameters
+    ----------
+    n_vocab : int
+    shape : int or list of int
+        K, the length of a chain; or the parents of a tree, which has fewer nodes where there are not enough tokens.
+    kind : str
+        Of distributions, see `random_pair`.
+    rng : np.random.Generator
+    way : str
+        How siblings are drawn, a key of WAYS.
+    """
+
+    def __init__(self, n_vocab, shape, kind, rng, way="drawn independently"):
+        self.n_vocab, self.kind, self.way, self.p, self.q = n_vocab, kind, way, {}, {}
+        self.parents = chain(shape).tolist() if np.ndim(shape) == 0 else list(shape)
+        self.K = depth_of(self.parents)
+        for length in range(self.K + 1):
             for tokens in itertools.product(range(n_vocab), repeat=length):
                 self.p[tokens], self.q[tokens] = random_pair(rng, n_vocab, kind)
 
+    def probability(self, tokens, n_given=0):
+        """The target's probability of a tuple of tokens, given the first n_given of them."""
+        return math.prod(self.p[tokens[:i]][tokens[i]] for i in range(n_given, len(tokens)))
+
     def wanted(self):
         """The target's distribution of K + 1 tokens."""
-        return {
-            tokens: math.prod(self.p[tokens[:i]][token] for i, token in enumerate(tokens))
-            for tokens in itertools.product(range(self.n_vocab), repeat=self.K + 1)
-        }
+        texts = itertools.product(range(self.n_vocab), repeat=self.K + 1)
+        return {tokens: self.probability(tokens) for tokens in texts}
 
-    def run(self, verifier, rng, guesses=None):
-        """(draft tokens, n_accepted, next_token) of one run: the draft tokens are drawn from q, or given."""
-        tokens, rows = [], []
-        for i in range(self.K):
-            rows.append(self.q[tuple(tokens)])
-            tokens.append(sample_token(rows[-1], rng) if guesses is None else int(guesses[i]))
-        draft = Draft(np.array(tokens, np.int64), np.reshape(rows, (self.K, self.n_vocab)))
-        target_probs = np.array([self.p[tuple(tokens[:i])] for i in range(self.K + 1)])
+    def continued(self, runs):
+        """The distribution of K + 1 tokens: those that a run adds, continued by the target."""
+        distribution = {}
+        for (drafted, n_accepted, next_token), share in runs.items():
+            tokens = *drafted[:n_accepted], next_token
+            for rest in itertools.product(range(self.n_vocab), repeat=self.K + 1 - len(tokens)):
+                text = tokens + rest
+                distribution[text] = distribution.get(text, 0) + share * self.probability(text, len(tokens))
+        return distribution
 
-        def where():
-            shapes = f"draft.probs of shape {draft.probs.shape}, target_probs of shape {target_probs.shape}"
-            return f"for K = {self.K}, draft.tokens = {tokens}, {shapes}"
+    def drawn(self, rng):
+        """(draft, target_probs), with tokens drawn from q; siblings in this case's way."""
+        paths, rows = {-1: ()}, {}
+        for node in range(-1, len(self.parents)):
+            below = children(self.parents, node) if node in paths else []
+            siblings = WAYS[self.way](self.q[paths[node]], len(below), rng) if below else []
+            for child, (token, row) in zip(below, siblings):
+                paths[child], rows[child] = (*paths[node], int(token)), row
+        nodes = sorted(rows)
+        tokens = np.array([paths[node][-1] for node in nodes], np.int64)
+        parents = np.array([([-1, *nodes].index(self.parents[node]) - 1) for node in nodes], np.int64)
+        draft = Draft(tokens, np.reshape([rows[node] for node in nodes], (len(nodes), self.n_vocab)), parents)
+        return draft, np.array([self.p[paths[node]] for node in [-1, *nodes]])
 
-        arguments = draft.tokens, draft.probs, target_probs
-        verdict = asked(lambda: verifier(draft, target_probs, rng), "your verifier", where, arguments)
-        return tuple(tokens), *read(verdict, self.K, self.n_vocab, where)
+    def run(self, verifier, rng):
+        """(draft tokens, n_accepted, next_token) of one run; in a tree, the accepted draft tokens come first."""
+        draft, target_probs = self.drawn(rng)
+        nodes, next_token = decided(verifier, draft, target_probs, rng)
+        order = [*nodes, *(node for node in range(len(draft.tokens)) if node not in nodes)]
+        return tuple(int(draft.tokens[node]) for node in order), len(nodes), next_token
 
 
-def read(verdict, n_drafted, n_vocab, where):
-    """(n_accepted, next_token) of a verdict; AssertionError unless it is a valid one."""
+# ------------------------------------------------------------------------------------------------ decisions
+
+
+def decisions(verifier, tokens, draft_probs, target_probs, parents=None):
+    """The distribution of (accepted draft tokens, next token) for this draft."""
+    draft = Draft(np.array(tokens), np.array(draft_probs), parents if parents is None else np.array(parents))
+    return exact_distribution(lambda rng: decided(verifier, draft, np.array(target_probs), rng))
+
+
+def decided(verifier, draft, target_probs, rng):
+    """(accepted draft tokens, next token) of a verdict; AssertionError unless it is valid."""
+    tokens, parents, n_drafted, n_vocab = draft.tokens.tolist(), draft.parents.tolist(), *draft.probs.shape
+
+    def where():
+        if not is_chain(parents):
+            return f"for draft.tokens = {tokens}, draft.parents = {parents}"
+        shapes = f"draft.probs of shape {draft.probs.shape}, target_probs of shape {target_probs.shape}"
+        return f"for K = {n_drafted}, draft.tokens = {tokens}, {shapes}"
+
+    arguments = draft.tokens, draft.probs, draft.parents, target_probs
+    verdict = asked(lambda: verifier(draft, target_probs, rng), "your verifier", where, arguments)
     try:
         n_accepted, next_token = operator.index(verdict.n_accepted), operator.index(verdict.next_token)
     except (AttributeError, TypeError):
@@ -133,28 +217,26 @@ def read(verdict, n_drafted, n_vocab, where):
         hint = f"n_accepted must lie between 0 and the {n_drafted} draft tokens; you returned {n_accepted}{bonus}"
         fail(hint, f"  {where()}")
     if not 0 <= next_token < n_vocab:
-        details = [f"  {where()}"]
-        if next_token == n_vocab:
-            details.append(
-                "  the cumulative sum ends below the uniform number: divide the residual by its sum before drawing"
-            )
+        low = "  the cumulative sum ends below the uniform number: divide the residual by its sum before drawing"
         hint = f"next_token must be a token from 0 to {n_vocab - 1}; you returned {next_token}"
-        fail(hint, *details)
-    return n_accepted, next_token
+        fail(hint, f"  {where()}", *([low] if next_token == n_vocab else []))
+    nodes = tuple(getattr(verdict, "nodes", range(n_accepted)))
+    if len(nodes) != n_accepted or any(b not in children(parents, a) for a, b in zip((-1, *nodes), nodes)):
+        fail(
+            "the accepted draft tokens of a tree are a path: from the text down, each a child of the one before, and "
+            f"n_accepted is their number; you returned n_accepted = {n_accepted}, nodes = {nodes}",
+            f"  {where()}",
+        )
+    return nodes, next_token
 
 
 def why_no_verdict(verdict):
-    if isinstance(verdict, type(None)):
+    if verdict is None:
         return ["  is a `return` missing on one of the paths through the function?"]
     if hasattr(verdict, "send"):
         return ["  a function with `yield` returns a generator: write `return`"]
-    if hasattr(verdict, "next_token") and np.size(verdict.next_token) == 1 and np.ndim(verdict.next_token) == 1:
+    if np.size(getattr(verdict, "next_token", 0)) == np.ndim(getattr(verdict, "next_token", 0)) == 1:
         return ["  take the token out of its array: [0]"]
     if isinstance(verdict, (tuple, list)):
         return ["  make it Verdict(...): from speculative import Verdict"]
     return []
-
-
-def shortened(value):
-    text = repr(value)
-    return text if len(text) <= 120 else text[:117] + "..."

@@ -5,10 +5,9 @@ import itertools
 import numpy as np
 
 from ..exact.enumeration import hashable
-from ..tree import is_chain
-from .cases import enumerated, shortened, show
-from .drafter_hints import of_draft, of_rows
-from .tree_drafters import of_siblings, tree_of
+from ..tree import chain, depth_of, is_chain
+from .cases import enumerated, same, shortened, show
+from .drafter_hints import mistake_in_a_draft, what_these_rows_are
 from .watch import ONE_SEED, Progress, asked, fail, note
 
 PROMPTS = ([0], [1, 0], [0, 1, 1, 0], [1, 0, 1, 0, 1])
@@ -32,38 +31,66 @@ def check_drafter(drafter, *, n_vocab=None, seed=0):
     seed : int
         Varies the texts that are drafted for, which consist of tokens 0 and 1.
     """
-    check_form(drafter)
+    if not callable(getattr(drafter, "propose", None)):
+        fail(f"a drafter has a method propose(tokens, K, rng); yours is {shortened(drafter)}")
+    if isinstance(drafter, type):
+        fail(f"pass a drafter, not its class: check_drafter({drafter.__name__}(...))")
     extra = np.random.default_rng(seed).integers(0, 2, (3, 4)).tolist()
     questions = list(itertools.product([*PROMPTS, *extra], (0, 1, 2)))
     with Progress("check_drafter", len(questions)) as progress:
         for prompt, K in questions:
-            distribution = check_question(drafter, prompt, K, n_vocab)
+            check_question(drafter, prompt, K, n_vocab)
             progress.step()
-    check_array(drafter, distribution, n_vocab)
+    if not takes_arrays(drafter, n_vocab):
+        note("your drafter is right for a list of tokens, which samplers pass, but not for an array: list(tokens)")
 
 
 def check_question(drafter, prompt, K, n_vocab):
-    """The distribution of the drafts of up to K tokens; AssertionError if a token is not drawn from its row."""
+    """AssertionError if a token of a draft of up to K is not drawn from its row."""
 
-    def proposed(rng):
-        return propose(drafter, list(prompt), K, rng, n_vocab)
+    def first_wrong(distribution):
+        longest = max(len(tokens) for tokens, *_ in distribution)
+        return next((i for i in range(longest) if wrong_draws(distribution, i)), None)
 
     distribution = enumerated(
-        proposed,
+        lambda rng: propose(drafter, list(prompt), K, rng, n_vocab),
         "your drafter",
-        lambda distribution: all(is_right(distribution, i) for i in range(longest(distribution))),
+        lambda distribution: first_wrong(distribution) is None,
     )
-    if not all(is_right(distribution, i) for i in range(longest(distribution))) and remembers(
-        drafter, prompt, K, n_vocab
-    ):
+    i = first_wrong(distribution)
+    if i is None:
+        return
+    if remembers(drafter, prompt, K, n_vocab):
         fail(
             f"your drafter keeps something between calls, such as random numbers: the same text and the same rng gave "
             f"another draft after a draft for another text; {ONE_SEED}",
             f"  for tokens = {prompt}, K = {K}",
         )
-    for i in range(longest(distribution)):
-        check_guess(distribution, i, f"  after the tokens {prompt}, K = {K}")
-    return distribution
+    key, got = wrong_draws(distribution, i)[0]
+    before, _, row, _ = key
+    fail(
+        mistake_in_a_draft(distribution, i, key),
+        "",
+        f"  after the tokens {prompt}, K = {K}" + (f", draft tokens {list(before)} before" if before else ""),
+        f"  token {i + 1} comes with the row        {show(row)}",
+        f"  but is drawn from the distribution {show(got)}",
+    )
+
+
+def wrong_draws(distribution, i):
+    """[(key of `draws`, the distribution it is drawn from)] of token i, where that is not its row."""
+    shares = {key: weights / weights.sum() for key, weights in draws(distribution, i).items()}
+    return [(key, got) for key, got in shares.items() if not same(got, key[2])]
+
+
+def draws(distribution, i):
+    """The draws of token i: (tokens before, rows before, row i, parents so far) -> weights [n_vocab] of the tokens."""
+    weights = {}
+    for (tokens, rows, parents), share in distribution.items():
+        if len(tokens) > i:
+            key = tokens[:i], rows[:i], rows[i], parents[: i + 1]
+            weights.setdefault(key, np.zeros(len(rows[i])))[tokens[i]] += share
+    return weights
 
 
 def remembers(drafter, prompt, K, n_vocab):
@@ -75,65 +102,51 @@ def remembers(drafter, prompt, K, n_vocab):
     return any(a != b for a, b in zip(drafts[::2], drafts[1::2]))
 
 
-def longest(distribution):
-    return max(len(guesses) for guesses, *_ in distribution)
+def takes_arrays(drafter, n_vocab):
+    """Whether the drafter does the same for an array of tokens as for a list."""
 
-
-def check_form(drafter):
-    if not callable(getattr(drafter, "propose", None)):
-        fail(f"a drafter has a method propose(tokens, K, rng); yours is {shortened(drafter)}")
-    if isinstance(drafter, type):
-        fail(f"pass a drafter, not its class: check_drafter({drafter.__name__}(...))")
-
-
-def check_array(drafter, distribution, n_vocab):
-    """Print a note if the drafter does not work the same for an array of tokens; samplers pass lists."""
-    last = PROMPTS[-1]
-
-    def proposed(tokens):
-        return lambda rng: propose(drafter, tokens, 2, rng, n_vocab)
+    def distribution(tokens):
+        return enumerated(lambda rng: propose(drafter, tokens, 2, rng, n_vocab), "", bool)
 
     try:
-        same = enumerated(proposed(np.array(last)), "", bool) == enumerated(proposed(list(last)), "", bool)
+        return distribution(np.array(PROMPTS[-1])) == distribution(list(PROMPTS[-1]))
     except AssertionError:
-        same = False
-    if not same:
-        note("your drafter is right for a list of tokens, which samplers pass, but not for an array: list(tokens)")
+        return False
 
 
 def propose(drafter, tokens, K, rng, n_vocab):
-    """The draft as (tokens, rows, parents); AssertionError unless it has the right form. Of a chain, -1, 0, 1, ..."""
+    """The draft as (tokens, rows, parents); AssertionError unless it has the right form."""
 
     def where():
         return f"for tokens = {[int(token) for token in tokens]}, K = {K}"
 
     draft = asked(lambda: drafter.propose(tokens, K, rng), "your drafter", where, (tokens,))
     try:
-        guesses, rows = draft.tokens, draft.probs
+        drafted, rows = draft.tokens, draft.probs
     except AttributeError:
         why = ["  is a `return` missing on one of the paths through propose?"] if draft is None else []
         fail(f"propose returns Draft(tokens, probs); yours returns {shortened(draft)}", *why, f"  {where()}")
-    for name, array in (("tokens", guesses), ("probs", rows)):
+    for name, array in (("tokens", drafted), ("probs", rows)):
         if not isinstance(array, np.ndarray):
             fail(
                 f"a draft has arrays of NumPy, tokens [k] and probs [k, n_vocab]; your {name} are a "
-                f"{type(array).__name__}: {ARRAYS}",
+                f"{type(array).__name__}: Draft(np.array(tokens, dtype=np.int64), np.reshape(rows, (len(tokens), "
+                "n_vocab)))",
                 f"  {where()}",
             )
     parents = getattr(draft, "parents", None)
-    parents = None if np.array_equal(parents, np.arange(-1, len(guesses) - 1)) else parents  # a chain
-    check_shapes(guesses, rows, None if parents is not None else K, n_vocab, where)
-    check_values(guesses, rows, where)
-    return guesses, rows, list(range(-1, len(guesses) - 1)) if parents is None else tree_of(parents, guesses, K, where)
+    parents = chain(np.size(drafted)) if parents is None else np.asarray(parents)
+    check_shapes(drafted, rows, K if is_chain(parents.ravel()) else None, n_vocab, where)
+    check_rows(rows, where)
+    check_tree(parents, drafted, K, where)
+    return drafted, rows, parents.tolist()
 
 
-ARRAYS = "Draft(np.array(tokens, dtype=np.int64), np.reshape(rows, (len(tokens), n_vocab)))"
-
-
-def check_shapes(guesses, rows, K, n_vocab, where):
-    n = len(guesses) if guesses.ndim else 0
-    if guesses.ndim != 1 or (K is not None and n > K):  # None: a tree, whose depth is checked later
-        many = f"you have {n}" if guesses.ndim == 1 else f"yours has the shape {guesses.shape}"
+def check_shapes(drafted, rows, K, n_vocab, where):
+    """K is None for a tree, whose depth is checked later."""
+    n = len(drafted) if drafted.ndim else 0
+    if drafted.ndim != 1 or (K is not None and n > K):
+        many = f"you have {n}" if drafted.ndim == 1 else f"yours has the shape {drafted.shape}"
         fail(f"a draft has at most {'' if K is None else f'K = {K} '}tokens, in one dimension; {many}", f"  {where()}")
     if rows.ndim != 2 or len(rows) != n or (n_vocab and rows.shape[1] != n_vocab):
         empty = ": where nothing is drafted, the rows are np.empty((0, n_vocab))" if n == 0 and rows.size == 0 else ""
@@ -143,64 +156,42 @@ def check_shapes(guesses, rows, K, n_vocab, where):
             f"{rows.shape}{empty}",
             f"  expected the shape ({n}, {size}) {where()}",
         )
-    if n == 0:
-        return
-    if guesses.dtype.kind not in "iu":
-        fail(f"the draft tokens are whole numbers; yours are {guesses.dtype}", f"  {where()}")
-    if guesses.min() < 0 or guesses.max() >= rows.shape[1]:
-        bad = int(guesses.min() if guesses.min() < 0 else guesses.max())
+    if n and drafted.dtype.kind not in "iu":
+        fail(f"the draft tokens are whole numbers; yours are {drafted.dtype}", f"  {where()}")
+    if n and (drafted.min() < 0 or drafted.max() >= rows.shape[1]):
+        bad = int(drafted.min() if drafted.min() < 0 else drafted.max())
         fail(f"draft tokens range from 0 to n_vocab - 1 = {rows.shape[1] - 1}; yours is {bad}", f"  {where()}")
 
 
-def check_values(guesses, rows, where):
+def check_rows(rows, where):
+    def check_sums(tolerance, why):
+        if not np.isfinite(rows).all() or (rows < 0).any() or not same(rows.sum(axis=1), 1, tolerance):
+            hint = f"each row of a draft is a distribution: not negative, and it adds up to 1{why(rows)}"
+            fail(hint, *(f"  {show(row)}" for row in rows), f"  {where()}")
+
     if rows.dtype.kind not in "fiu":
         fail(f"the rows of a draft are float64; yours are {rows.dtype}", f"  {where()}")
-    if not np.isfinite(rows).all() or (rows < 0).any() or not np.allclose(rows.sum(axis=1), 1, rtol=0, atol=1e-6):
-        hint = "each row of a draft is a distribution: not negative, and it adds up to 1"
-        fail(hint + of_rows(rows), *(f"  {show(row)}" for row in rows), f"  {where()}")
+    check_sums(1e-6, what_these_rows_are)
     if rows.dtype != np.float64:
         fail(f"the rows of a draft are float64, exactly the numbers that were drawn from; yours are {rows.dtype}")
-    if not np.allclose(rows.sum(axis=1), 1, rtol=0, atol=1e-9):
-        hint = "each row of a draft is a distribution: not negative, and it adds up to 1"
-        fail(hint + ", in float64 (float32 is too coarse)", *(f"  {show(row)}" for row in rows), f"  {where()}")
+    check_sums(1e-9, lambda rows: ", in float64 (float32 is too coarse)")
 
 
-def drawn(distribution, i):
-    """The draws of token i: a dict (tokens before, rows before, row i, parents so far) -> weights [n_vocab] of the
-    tokens; and a dict (tokens before, rows before) -> the probability of drafts that start so."""
-    weights, reached = {}, {}
-    for (guesses, rows, parents), probability in distribution.items():
-        if len(guesses) >= i:
-            before = guesses[:i], rows[:i]
-            reached[before] = reached.get(before, 0) + probability
-        if len(guesses) > i:
-            of_row = weights.setdefault((*before, rows[i], parents[: i + 1]), np.zeros(len(rows[i])))
-            of_row[guesses[i]] += probability
-    return weights, reached
-
-
-def is_right(distribution, i):
-    return all(
-        np.allclose(weights / weights.sum(), row, rtol=0, atol=1e-12)
-        for (*_, row, _), weights in drawn(distribution, i)[0].items()
-    )
-
-
-def check_guess(distribution, i, where):
-    """The distribution of the i-th token, given the tokens before it and that there is one, against row i."""
-    weights, reached = drawn(distribution, i)
-    for key, some in weights.items():
-        guesses, rows, row, _ = key
-        if not np.allclose(some / some.sum(), row, rtol=0, atol=1e-12):
-            after = f"{where}, draft tokens {list(guesses)} before" if guesses else where
-            fail(explanation(distribution, i, key, weights, reached[guesses, rows]), "", after,
-                 f"  token {i + 1} comes with the row        {show(row)}",
-                 f"  but is drawn from the distribution {show(some / some.sum())}")  # fmt: skip
-
-
-def explanation(distribution, i, key, weights, reached):
-    """The mistake in a sentence; `key` and `weights` are of `drawn`."""
-    if not all(is_chain(parents) for _, _, parents in distribution):
-        return of_siblings(distribution, i, key, weights[key] / weights[key].sum())
-    siblings = {other[2]: some for other, some in weights.items() if other[:2] == key[:2]}
-    return of_draft({key[:2]: share for key, share in distribution.items()}, i, key[:3], siblings, reached)
+def check_tree(parents, drafted, K, where):
+    """AssertionError unless the parents are those of a tree of these tokens with at most K levels."""
+    if parents.shape != drafted.shape or (len(drafted) and parents.dtype.kind not in "iu"):
+        fail(
+            f"a tree has one parent for each draft token, a whole number; you have {len(drafted)} tokens and parents "
+            f"of shape {parents.shape} and dtype {parents.dtype}",
+            f"  {where()}",
+        )
+    for node, parent in enumerate(parents.tolist()):
+        if not -1 <= parent < node:
+            fail(
+                "a node of a tree comes after its parent: parents[i] < i, and -1 for those that follow the text; yours "
+                f"has parents[{node}] = {parent}",
+                "  a node that is kept needs its parent, too; where both are equally probable, take the parent first",
+                f"  {where()}, parents = {parents.tolist()}",
+            )
+    if (depth := depth_of(parents)) > K:
+        fail(f"a tree has at most K = {K} levels, however many nodes; yours has {depth}", f"  {where()}")

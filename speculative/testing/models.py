@@ -1,11 +1,26 @@
-"""The grader of language models: the logits must depend on the tokens alone."""
+"""The grader of language models: the logits must depend on the tokens alone, and in a tree on the path alone."""
+
+import inspect
+from functools import partial
 
 import numpy as np
 
+from ..tree import path
 from .cases import shortened
-from .model_hints import BEFORE, explanation, same
-from .tree_models import check_trees, takes_parents
+from .model_hints import (
+    BEFORE,
+    MANY,
+    ONE_OFF,
+    article,
+    mistake_in_a_tree,
+    mistake_in_a_walk,
+    of_shape,
+    remedy,
+    same_logits,
+)
 from .watch import Sources, asked, fail, note
+
+SHAPES = [[-1], [-1, -1], [-1, 0, 0, -1], [-1, -1, 0, 0, 1, 2, 2], [-1, 0, -1, 2, 1, 0, -1, 6, 3]]  # of trees
 
 
 def check_language_model(model, *, seed=0, n_calls=60, trees=None):
@@ -26,33 +41,35 @@ def check_language_model(model, *, seed=0, n_calls=60, trees=None):
     trees : bool, optional
         Whether to ask for trees; by default if the call has the parameter `parents`.
     """
-    check_form(model)
+    check_it_can_be_asked(model)
     for n_last in (1, 2, 4):
         ask(model, [0, 1, 0, 1], n_last)
     check_last_token(model)
     with Sources() as sources:
         wrong = walk(model, seed, n_calls)
     if wrong:
-        fail(*explanation(lambda tokens, n_last: ask(model, tokens, n_last), wrong, sources))
+        fail(*mistake_in_a_walk(partial(ask, model), wrong, sources))
     check_logits(model)
     if takes_parents(model) if trees is None else trees:
-        check_trees(model, lambda tokens, n_last: ask(model, list(tokens), n_last), seed)
+        check_trees(model, seed)
     try:
         asked(lambda: model(np.array([0, 1]), n_last=1), "your model", lambda: "for an array of tokens")
     except AssertionError as error:
         note(f"your model is right for a list of tokens, but not for an array: {str(error).splitlines()[0]}")
 
 
-def check_form(model):
+def check_it_can_be_asked(model):
     if isinstance(model, type):
         fail(f"pass a model, not its class: check_language_model({model.__name__}(...))")
     if not callable(model):
         fail(f"a language model is called as model(tokens, n_last=1); yours, {shortened(model)}, cannot be called")
-    for name in ("n_vocab", "n_ctx"):
+    for name, what, least in (
+        ("n_vocab", "the size of its vocabulary", 2),
+        ("n_ctx", "the most tokens it can take", 4),
+    ):
         if not hasattr(model, name):
-            what = {"n_vocab": "the size of its vocabulary", "n_ctx": "the most tokens it can take"}[name]
             fail(f"a language model has an attribute {name}, {what}; yours does not")
-        value, least = getattr(model, name), {"n_vocab": 2, "n_ctx": 4}[name]
+        value = getattr(model, name)
         if not isinstance(value, (int, np.integer)) or value < least:
             fail(
                 f"{name} is a whole number, and at least {least} for this grader, which asks for texts such as 0, 1, "
@@ -60,8 +77,15 @@ def check_form(model):
             )
 
 
+def takes_parents(model):
+    try:
+        return "parents" in inspect.signature(model).parameters
+    except (TypeError, ValueError):  # without a signature
+        return False
+
+
 def walk(model, seed, n_calls):
-    """Call the model many times; the arguments of `explanation` for the first answer that changed, or None."""
+    """Call the model many times; (tokens, n_last, i, known, row) of the first row that changed, or None."""
     rng, tokens, rows = np.random.default_rng(seed), [], {}
     for _ in range(n_calls):
         keep = int(rng.integers(max(0, len(tokens) - 4), len(tokens) + 1))
@@ -72,23 +96,30 @@ def walk(model, seed, n_calls):
         n_last = int(rng.integers(1, min(5, len(tokens)) + 1))
         for i, row in enumerate(ask(model, tokens, n_last, asked_before=True)):
             prefix = tuple(tokens[: len(tokens) - n_last + i + 1])
-            if not same(rows.setdefault(prefix, row), row):
+            if not same_logits(rows.setdefault(prefix, row), row):
                 return list(tokens), n_last, i, rows[prefix], row
     return None
 
 
-def ask(model, tokens, n_last, asked_before=False):
+def ask(model, tokens, n_last, parents=None, asked_before=False):
     """A copy of the logits [n_last, n_vocab]; AssertionError unless they have the right form."""
+    tree = {} if parents is None else {"parents": list(parents)}
 
     def where():
-        return f"for tokens = {list(tokens)}, n_last = {n_last}"
+        return f"for tokens = {list(tokens)}, n_last = {n_last}" + "".join(f", parents = {p}" for p in tree.values())
 
-    logits = asked(lambda: model(tokens, n_last=n_last), "your model", where, (tokens,))
+    logits = asked(lambda: model(tokens, n_last=n_last, **tree), "your model", where, (tokens, *tree.values()))
     if not isinstance(logits, np.ndarray):
         fail(f"logits are a NumPy array; yours are {article(logits)}", *remedy(logits), f"  {where()}")
     wanted = n_last, model.n_vocab
     if logits.shape != wanted:
         hint = f"logits have the shape (n_last, n_vocab) = {wanted}; yours have {logits.shape}"
+        if tree:
+            fail(
+                f"with a tree the logits have the shape (n_last, n_vocab) = {wanted}, the row after the text and one "
+                f"for each node; yours have {logits.shape}",
+                f"  {where()}",
+            )
         if asked_before:
             fail(BEFORE, f"  {hint}", f"  {where()}")
         fail(hint + of_shape(logits.shape, len(tokens), *wanted), f"  {where()}")
@@ -101,35 +132,6 @@ def ask(model, tokens, n_last, asked_before=False):
     return logits.copy()
 
 
-def article(value):
-    return "None" if value is None else f"a {type(value).__module__.split('.')[0]}.{type(value).__name__}".replace(
-        "a builtins.", "a "
-    )  # fmt: skip
-
-
-def remedy(logits):
-    if logits is None:
-        return ["  is a `return` missing?"]
-    if isinstance(logits, tuple):
-        return ["  return only the logits, without anything else that the model returns, such as its cache"]
-    if hasattr(logits, "logits"):
-        return ["  take them out: output.logits[0, -n_last:].float().numpy()"]
-    if hasattr(logits, "numpy"):
-        return ["  make them one: logits.detach().float().numpy()"]
-    return ["  np.array(logits, dtype=np.float32)"]
-
-
-def of_shape(shape, n_tokens, n_last, n_vocab):
-    """What to do about a wrong shape, for the end of the sentence."""
-    if len(shape) == 3 and shape[0] == 1:
-        return ": there is no batch axis, logits[0]"
-    if shape == (n_tokens, n_vocab):
-        return ": return only the last n_last rows, logits[-n_last:]"
-    if shape == (1, n_vocab):
-        return ": one row for each of the last n_last tokens, not only for the last"
-    return ""
-
-
 def check_last_token(model):
     """If the last token never matters, but the one before it does, the rows are one off."""
 
@@ -140,7 +142,7 @@ def check_last_token(model):
     last = any(differ(text, [*text[:-1], 1 - text[-1]]) for text in texts)
     before = any(differ(text, [text[0], 1 - text[1], text[2]]) for text in texts)
     if before and not last:
-        fail("your rows are one off: row i of n_last predicts the token after tokens[len(tokens) - n_last + i]")
+        fail(ONE_OFF)
 
 
 def check_logits(model):
@@ -152,3 +154,26 @@ def check_logits(model):
             "or return np.log(probabilities)",
             f"  for the tokens [0] your row is {shortened(rows[0])}, which adds up to 1",
         )
+
+
+def check_trees(model, seed):
+    """AssertionError unless the rows of trees are those of their paths, and the model goes on along a branch."""
+    rng, shapes = np.random.default_rng(seed), [*SHAPES, *SHAPES[::-1]]
+    if model.n_ctx > MANY + 8:
+        shapes.append([int(rng.integers(-1, i)) for i in range(MANY)])
+    for parents in shapes:
+        text = rng.integers(0, min(model.n_vocab, 3), int(rng.integers(1, 6))).tolist()
+        nodes = rng.integers(0, min(model.n_vocab, 3), len(parents)).tolist()
+        if not is_right(model, text, nodes, parents):
+            hint = mistake_in_a_tree(partial(ask, model), model.n_ctx)
+            fail(hint, "", f"  for the text {text}, draft tokens {nodes}, parents = {parents}")
+
+
+def is_right(model, text, nodes, parents):
+    """Whether a tree has the rows of its paths, and the model the same answer as before along its last path."""
+    paths = [[*text, *(nodes[node] for node in path(parents, i))] for i in range(-1, len(nodes))]
+    wanted, further = [ask(model, one, 1)[0] for one in paths], [*paths[-1], 0]
+    further = further if len(further) <= model.n_ctx else text
+    after = ask(model, further, 1)
+    rows = ask(model, [*text, *nodes], len(nodes) + 1, parents)
+    return same_logits(rows, wanted) and same_logits(ask(model, further, 1), after)

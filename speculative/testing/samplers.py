@@ -7,13 +7,16 @@ import operator
 import numpy as np
 
 from ..drafters.model import ModelDrafter
+from ..interfaces import Draft
 from ..probs import Sampling
 from .cases import TOLERANCE, enumerated, largest_difference, shortened, show_distributions
-from .sampler_hints import of_distribution
-from .sampler_models import PROMPT, ShortDrafter, models
+from .sampler_hints import mistake_in_a_text
+from .table import TableModel
 from .watch import UNKNOWN_SOURCE, Progress, Sources, asked, fail, fail_by_source, note
 
+PROMPT = [2, 1]
 FEW_PATHS = 150  # for two tokens: then three are enumerated, too
+MOST_CALLS = 400  # of target and drafter together, for at most 10 tokens
 
 
 def check_sampler(make, *, seed=0):
@@ -52,7 +55,7 @@ def check_sampler(make, *, seed=0):
             check_distribution(*samplers, target, other, sampling, f"K = {K}, temperature {temperature}, {name}")
             progress.step()
     check_stop(make, target, ModelDrafter(other))
-    tell_what_is_given_away(make, target)
+    note_wasted_calls(make, target)
 
 
 def made(make, target, drafter, K, sampling):
@@ -132,8 +135,8 @@ def check_distribution(sampler, always_accepting, target, other, sampling, case)
     for n_tokens in (1, 2, 3):
         distribution, wanted, n_paths = distributions(sampler, target, sampling, n_tokens, case)
         if largest_difference(distribution, wanted) > TOLERANCE:
-            perfect = {n: distributions(always_accepting, target, sampling, n) for n in (1, 2, 3)}
-            hint = of_distribution(distribution, wanted, perfect, (target.table, other.table, PROMPT), sampling, case)
+            perfect = {n: distributions(always_accepting, target, sampling, n)[:2] for n in (1, 2, 3)}
+            hint = mistake_in_a_text(distribution, wanted, perfect, (target.table, other.table, PROMPT), sampling, case)
             fail(hint, "", f"  {case}, {n_tokens} tokens", *show_distributions(distribution, wanted))
         if n_tokens == 2 and n_paths > FEW_PATHS:
             return
@@ -178,7 +181,7 @@ def takes_stop_tokens(sampler, target):
     return True
 
 
-def tell_what_is_given_away(make, target):
+def note_wasted_calls(make, target):
     """Notes on a sampler that is exact but slower than it could be, and on one that takes only lists."""
     n_tokens, K, greedy = 9, 2, Sampling(temperature=0)
     perfect = ModelDrafter(target.table, sampling=greedy)
@@ -196,3 +199,60 @@ def tell_what_is_given_away(make, target):
         same = False
     if not same:
         note("your sampler is right for a prompt that is a list, but not for an array: tokens = list(prompt)")
+
+
+# ------------------------------------------------------------------------------------------------ models
+
+
+class Target:
+    """A language model on a TableModel that enforces its n_ctx and detects endless loops."""
+
+    n_ctx = 12
+
+    def __init__(self, table, calls):
+        self.table, self.n_vocab = table, table.n_vocab
+        self.calls = calls  # [number], of it and its drafters, since the last call of generate
+
+    def count(self):
+        self.calls[0] += 1
+        if self.calls[0] > MOST_CALLS:
+            fail(
+                f"your sampler does not return: an endless loop? After {MOST_CALLS} calls of target and drafter there "
+                "is no result; each round adds at least one token, also if nothing is drafted (k = 0)"
+            )
+
+    def __call__(self, tokens, n_last=1):
+        self.count()
+        tokens = [operator.index(token) for token in tokens]
+        if len(tokens) > self.n_ctx:
+            fail(
+                f"your sampler asks the target about {len(tokens)} tokens, and its n_ctx is {self.n_ctx}: draft at "
+                "most min(K, remaining - 1, n_ctx - len(tokens) - 1)"
+            )
+        if not 1 <= n_last <= len(tokens):
+            fail(f"your sampler asks the target for the last n_last = {n_last} rows of {len(tokens)} tokens")
+        if not all(0 <= token < self.n_vocab for token in tokens):
+            fail(f"your sampler asks the target about tokens that it does not have: {tokens}, n_vocab = {self.n_vocab}")
+        return self.table(tokens, n_last)
+
+
+class ShortDrafter:
+    """Drafts with a model, but proposes only one token of every K, and none after token 0."""
+
+    def __init__(self, model):
+        self.drafter = ModelDrafter(model)
+
+    def propose(self, tokens, K, rng):
+        draft = self.drafter.propose(tokens, min(K, 1 if tokens[-1] else 0), rng)
+        for array in (draft.tokens, draft.probs):
+            array.setflags(write=False)
+        return Draft(draft.tokens, draft.probs)
+
+
+def models(rng):
+    """Target and draft model. After the prompt two of three tokens are more probable for the target than for the draft:
+    then the residual has two tokens, and mistakes can be told apart."""
+    calls = [0]
+    tables = rng.dirichlet(np.ones(3), size=(2, 3, 3))
+    tables[:, 2, 1] = rng.dirichlet([30, 20, 10]), rng.dirichlet([10, 10, 40])
+    return (Target(TableModel(table, n_ctx=Target.n_ctx), calls) for table in tables)

@@ -1,22 +1,31 @@
 """The grader of verifiers: the tokens of a round must have the target's distribution, whatever the draft."""
 
-import itertools
-import math
-
 import numpy as np
 
-from ..exact.enumeration import CannotEnumerate
-from ..interfaces import takes_trees
-from . import tree_hints, tree_verifiers
-from .cases import TOLERANCE, Case, enumerated, largest_difference, show_distributions
-from .hints import diagnose, story
+from ..exact.enumeration import CannotEnumerate, exact_distribution
+from ..interfaces import Draft, takes_trees
+from ..tree import is_chain
+from .cases import TOLERANCE, WAYS, Case, decided, enumerated, largest_difference, show, show_distributions
+from .chain_hints import Step, mistake_on_a_chain
+from .tree_hints import leaves_siblings_out, mistake_on_a_tree
 from .watch import Progress, fail, note
 
-CASES = [  # (n_vocab, K, kind), small ones first: the first that fails is shown
-    (2, 1, "random"), (3, 1, "random"), (3, 0, "random"), (2, 2, "random"), (3, 2, "random"), (3, 1, "zeros in p"),
-    (3, 1, "zeros in q"), (3, 2, "zeros in p"), (3, 2, "one-hot q"), (3, 2, "one-hot p"), (3, 2, "one-hot p and q"),
-    (3, 2, "equal"), (4, 1, "disjoint"), (2, 3, "random"), (2, 3, "zeros in p"), (3, 2, "tie"),
+# (n_vocab, K or parents, kind, how siblings are drawn); the first case that fails is shown
+SMALL = [(2, 1, "random"), (3, 1, "random"), (3, 0, "random")]
+SMALL_TREES = [(3, [-1, -1], "random", way) for way in WAYS]
+LARGER = [
+    (2, 2, "random"), (3, 2, "random"), (3, 1, "zeros in p"), (3, 1, "zeros in q"), (3, 2, "zeros in p"),
+    (3, 2, "one-hot q"), (3, 2, "one-hot p"), (3, 2, "one-hot p and q"), (3, 2, "equal"), (4, 1, "disjoint"),
+    (2, 3, "random"), (2, 3, "zeros in p"), (3, 2, "tie"),
 ]  # fmt: skip
+LARGER_TREES = [
+    *((3, [-1, -1], kind, "drawn without replacement") for kind in ("zeros in p", "zeros in q", "one-hot p", "equal")),
+    (4, [-1, -1], "disjoint", "drawn without replacement"),
+    (3, [-1, -1, -1], "random", "drawn independently"),
+    (4, [-1, -1, -1], "random", "drawn without replacement"),
+    *((2, [-1, 0, 0, -1, 3], "random", way) for way in WAYS),
+    (3, [-1, -1, 0, 0], "zeros in p", "one drawn, then the likeliest"),
+]
 
 
 def check_verifier(verifier, *, seed=0, trees=None):
@@ -38,46 +47,24 @@ def check_verifier(verifier, *, seed=0, trees=None):
     trees : bool, optional
         Whether to give it trees; by default if it says so, in its attribute `trees`.
     """
-    check_form(verifier)
-    rng = np.random.default_rng(seed)
+    check_it_can_be_called(verifier)
+    rng, passed = np.random.default_rng(seed), []
     trees = takes_trees(verifier) if trees is None else trees
-    groups = [(CASES[:3], tree_verifiers.PAIRS), (CASES[3:], tree_verifiers.CASES)]
-    with Progress("check_verifier", sum(len(chains) + len(shapes) * trees for chains, shapes in groups)) as progress:
-        passed = []
-        for chains, shapes in groups:
-            for shape in chains:
-                case = Case(*shape, rng)
-                rounds = check_case(verifier, case, rng)
-                if shape == (3, 2, "random"):
-                    typical = case, rounds
-                progress.step()
-            if trees:
-                tree_verifiers.check_trees(verifier, shapes, rng, progress, passed)
+    shapes = [*SMALL, *SMALL_TREES, *LARGER, *LARGER_TREES] if trees else [*SMALL, *LARGER]
+    with Progress("check_verifier", len(shapes)) as progress:
+        for n_vocab, shape, kind, *way in shapes:
+            passed.append(checked_case(verifier, Case(n_vocab, shape, kind, rng, *way), passed, rng))
+            progress.step()
         check_zero(verifier, rng)
-    tell_what_is_given_away(*typical)
-    if trees:
-        tree_hints.tell_what_is_given_away(verifier)
-
-
-def check_case(verifier, case, rng):
-    """The distribution of (draft, n_accepted, next_token); AssertionError if the tokens do not have the target's."""
-    wanted, seen = case.wanted(), {}
-
-    def is_right(rounds):
-        seen["distribution"] = block_distribution(rounds, case)
-        return largest_difference(seen["distribution"], wanted) <= TOLERANCE
-
-    rounds = enumerated(lambda rng: case.run(verifier, rng), "your verifier", is_right)
-    if not is_right(rounds):
-        fail(
-            explanation(verifier, case, rng),
-            *told_by(case, verifier),
-            *show_distributions(seen["distribution"], wanted),
+    note_lost_tokens(verifier, next(case for case in passed if (case.n_vocab, case.K, case.kind) == (3, 2, "random")))
+    if trees and leaves_siblings_out(verifier):
+        note(
+            "your verifier is exact, but accepts the first child of a node or none: test its siblings, too, against "
+            "the residual that is left"
         )
-    return rounds
 
 
-def check_form(verifier):
+def check_it_can_be_called(verifier):
     if isinstance(verifier, type):
         name = verifier.__name__
         fail(
@@ -89,31 +76,40 @@ def check_form(verifier):
         )
 
 
-def block_distribution(rounds, case):
-    """The distribution of K + 1 tokens: those of a round, continued by the target."""
-    distribution = {}
-    for (guesses, n_accepted, next_token), probability in rounds.items():
-        tokens = *guesses[:n_accepted], next_token
-        for rest in itertools.product(range(case.n_vocab), repeat=case.K + 1 - len(tokens)):
-            whole = tokens + rest
-            weight = math.prod(case.p[whole[:i]][whole[i]] for i in range(len(tokens), case.K + 1))
-            distribution[whole] = distribution.get(whole, 0) + probability * weight
-    return distribution
+def checked_case(verifier, case, passed, rng):
+    """The case; AssertionError if the tokens do not have the target's distribution. `passed` came before it."""
+    wanted = case.wanted()
 
+    def is_right(runs):
+        return largest_difference(case.continued(runs), wanted) <= TOLERANCE
 
-def explanation(verifier, case, rng):
-    """The mistake in a sentence."""
+    runs = enumerated(lambda rng: case.run(verifier, rng), "your verifier", is_right)
+    if is_right(runs):
+        return case
+    on_a_chain = is_chain(case.parents)
     try:
-        return diagnose(verifier, case, rng)
+        hint = mistake_on_a_chain(verifier, case, rng) if on_a_chain else mistake_on_a_tree(verifier, case, passed)
     except CannotEnumerate:
-        return "the tokens of a round do not have the target's distribution"
+        hint = ("" if on_a_chain else "in a tree, ") + "the tokens of a round do not have the target's distribution"
+    fail(hint, *story(verifier, case), *show_distributions(case.continued(runs), wanted))
 
 
-def told_by(case, verifier):
-    try:
-        return story(verifier, case)
-    except CannotEnumerate:
-        return []
+def story(verifier, case):
+    """Lines that show a case: p and q after the text, and what happens to each token that can be drafted there."""
+    p, q = case.p[()], case.q[()]
+    rows = f"target p = {show(p)}, draft q = {show(q)}"
+    if not is_chain(case.parents):
+        of_tree = f"  a tree with parents = {case.parents}, siblings {case.way}; after the text"
+        return ["", of_tree, f"  {rows}"]
+    lines = ["", f"  K = {case.K}, {rows}" if case.K else f"  K = 0, target p = {show(p)}"]
+    for token in np.flatnonzero(q) if case.K == 1 else ():
+        try:
+            step = Step(verifier, int(token), p, q, case.p[(token,)])
+        except CannotEnumerate:
+            return lines
+        by = f", replaced by a draw from {show(step.replaced)}" if step.replaced is not None else ""
+        lines.append(f"  draft token {token}: accepted with probability {step.accepted:.6g}{by}")
+    return lines
 
 
 class AlwaysZero(np.random.Generator):
@@ -134,25 +130,26 @@ class AlwaysZero(np.random.Generator):
 def check_zero(verifier, rng):
     case, impossible = Case(3, 1, "random", rng), 0
     case.p[()], case.q[()] = np.array([0, 0.4, 0.6]), np.array([0.5, 0.3, 0.2])
-    _, n_accepted, next_token = case.run(verifier, AlwaysZero(), [impossible])
-    if not n_accepted and next_token == impossible:
-        note(
-            "your verifier is exact, but where the uniform number is exactly 0 it draws a token of probability 0: "
-            'np.searchsorted(cdf, u, side="right")'
-        )
-    if n_accepted:
+    draft, target_probs = Draft(np.array([impossible]), case.q[()][None]), np.array([case.p[()], case.p[(impossible,)]])
+    accepted, next_token = decided(verifier, draft, target_probs, AlwaysZero())
+    if accepted:
         fail(
             "a token of target probability 0 passes where the uniform number is 0: test u < p / q, not u <= p / q",
             *story(verifier, case)[:3],
             f"  draft token {impossible}, and rng.random() returned 0.0",
         )
+    if next_token == impossible:
+        note(
+            "your verifier is exact, but where the uniform number is exactly 0 it draws a token of probability 0: "
+            'np.searchsorted(cdf, u, side="right")'
+        )
 
 
-def tell_what_is_given_away(case, rounds):
-    """Notes on a verifier that is exact but slow; `rounds` is the distribution of (draft, n_accepted, next_token)."""
-    K = case.K
-    shares = [sum(share for (_, n, _), share in rounds.items() if n == accepted) for accepted in range(K + 1)]
-    repeated = sum(share for (guesses, n, token), share in rounds.items() if n == K - 1 and token == guesses[-1])
+def note_lost_tokens(verifier, case):
+    """Notes on a verifier that is exact, but accepts or adds fewer tokens than it could; `case` is a chain."""
+    K, runs = case.K, exact_distribution(lambda rng: case.run(verifier, rng))
+    shares = [sum(share for (_, n, _), share in runs.items() if n == accepted) for accepted in range(K + 1)]
+    repeated = sum(share for (drafted, n, token), share in runs.items() if n == K - 1 and token == drafted[-1])
     first = np.minimum(case.p[()], case.q[()])
     second = [np.minimum(case.p[(x,)], case.q[(x,)]).sum() for x in range(case.n_vocab)]
     possible, mean = first.sum() + first @ second, sum(n * share for n, share in enumerate(shares))

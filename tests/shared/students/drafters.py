@@ -128,6 +128,21 @@ class StopsByACoin(Drafter):
 
 
 @right
+class KeepsTheUnlikely(Drafter):
+    """Stops after a token of low probability, which stays in the draft; and by a coin, before drawing."""
+
+    def propose(self, tokens, K, rng):
+        tokens, guesses, rows = [int(t) for t in tokens], [], []
+        while len(guesses) < K and rng.random() < 0.8:
+            rows.append(self.rows(tokens))
+            guesses.append(self.draw(rows[-1], rng))
+            tokens.append(guesses[-1])
+            if rows[-1][guesses[-1]] < 0.3:
+                break
+        return self.made(guesses, rows, K)
+
+
+@right
 class Cached(Drafter):
     """Keeps what it has computed, by text."""
 
@@ -224,6 +239,12 @@ WRONG |= {
     "all from the first row": (
         variant(propose=lambda s, tokens, K, rng: all_from_the_first(s, tokens, K, rng)),
         ("the row of the token before it",),
+    ),
+    "tokens in two dimensions": (
+        variant(made=lambda s, g, rows, K: Draft(np.array([g], int), np.reshape(rows, (len(g), 3)))), ("in one dimension",),
+    ),
+    "a negative number": (
+        propose(lambda tokens, K, rng: Draft(np.ones(K, int), np.tile([1.5, -0.5, 0], (K, 1)))), ("is a distribution", "softmax"),
     ),
     "the class": (Drafter, ("not its class",)),
     "a function": (lambda tokens, K, rng: None, ("a method propose(tokens, K, rng)",)),

@@ -88,6 +88,13 @@ class WithStop(Sampler):
         return text[len(prompt) :]
 
 
+class Decorated(Sampler):
+    """Takes no stop tokens, which its signature does not tell."""
+
+    def generate(self, *given, **options):
+        return Sampler.generate(self, *given, **options)
+
+
 class OneRowAtATime(Sampler):
     def rows(self, text, k):
         parts = [text[: len(text) - k + i] for i in range(k + 1)]
@@ -98,6 +105,7 @@ RIGHT |= {
     "plain": Sampler,
     "with stop tokens": WithStop,
     "cuts": Cuts,
+    "decorated": Decorated,
     "arrays": variant(
         result=lambda s, text, prompt, n: np.array(text[len(prompt) :], dtype=np.int64),
         added=lambda s, text, new: text + [np.int64(token) for token in new],
@@ -285,6 +293,16 @@ class KeepsTheRejected(Sampler):
             else:
                 new.append(x)
         return [*new, self.bonus(rows, rng)]
+
+
+@wrong("goes wrong where the drafter proposes fewer than K tokens")
+class ReckonsWithK(Sampler):
+    def round(self, text, k, rng):
+        self.planned = k
+        return Sampler.round(self, text, k, rng)
+
+    def rows(self, text, k):
+        return Sampler.rows(self, text, min(self.planned, len(text) - 1))
 
 
 @wrong("your sampler")

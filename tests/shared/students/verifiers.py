@@ -201,6 +201,57 @@ def racing(draft, target_probs, rng):
     return Verdict(n, own[n])
 
 
+@right
+def with_cumsum_and_argmax(draft, target_probs, rng):
+    """Returns an object of its own; `rng.uniform`, `np.where`."""
+
+    def draw(weights):
+        return int(np.argmax(np.cumsum(weights) / np.sum(weights) > rng.random()))
+
+    i = 0
+    while i < len(draft.tokens):
+        p, q, x = target_probs[i], draft.probs[i], draft.tokens[i]
+        if rng.uniform() * q[x] < p[x]:
+            i += 1
+        else:
+            return SimpleNamespace(n_accepted=i, next_token=draw(np.where(p > q, p - q, 0)))
+    return SimpleNamespace(n_accepted=i, next_token=draw(target_probs[i]))
+
+
+@right
+def with_numpy_integers(draft, target_probs, rng):
+    verdict = rejection(draft, target_probs, np.random.default_rng(rng))  # a Generator is passed through
+    return Verdict(np.int64(verdict.n_accepted), np.int32(verdict.next_token))
+
+
+@right
+def matching_by_choice(draft, target_probs, rng):
+    for i, p in enumerate(target_probs):
+        token = rng.choice(len(p), p=p)
+        if i == len(draft.tokens) or token != draft.tokens[i]:
+            return Verdict(i, token)
+    return None
+
+
+@right
+def block_from_the_last(draft, target_probs, rng):
+    """Block verification with all uniform numbers drawn first, and the search from the end."""
+    k, joint = len(draft.tokens), [1.0]
+    for i, x in enumerate(draft.tokens):
+        joint.append(min(1.0, joint[-1] * target_probs[i, x] / draft.probs[i, x]))
+    eta = rng.random(k)
+    for i in range(k, 0, -1):
+        rest = np.clip(joint[i] * target_probs[i] - draft.probs[i], 0, None).sum() if i < k else 0
+        passes = joint[i] if i == k else 1.0 if rest + 1 - joint[i] == 0 else rest / (rest + 1 - joint[i])
+        if eta[i - 1] < passes:
+            break
+    else:
+        i = 0
+    if i == k:
+        return Verdict(k, sample_token(target_probs[k], rng))
+    return Verdict(i, sample_token(residual(joint[i] * target_probs[i], draft.probs[i]), rng))
+
+
 class AsClass:
     def __init__(self):
         self.accepted = []
@@ -365,6 +416,10 @@ WRONG |= {
     "epsilon 1e-10": (template(lambda p, q, x, rng, *_: rng.random() < p[x] / (q[x] + 1e-10)), ("epsilon",)),
     "epsilon 1e-9": (template(lambda p, q, x, rng, *_: rng.random() < min(1, p[x] / (q[x] + 1e-9))), ("epsilon",)),
     "epsilon 1e-6": (template(lambda p, q, x, rng, *_: rng.random() < p[x] / (q[x] + 1e-6)), ("epsilon",)),
+    "p > q accepts, p = q rejects": (
+        template(lambda p, q, x, rng, *_: p[x] > q[x] or (p[x] != q[x] and rng.random() * q[x] < p[x])),
+        ("right, but not where p(x) = q(x) for the draft token x",),
+    ),
     "epsilon in both": (template(lambda p, q, x, rng, *_: rng.random() < (p[x] + 1e-8) / (q[x] + 1e-8)), ("epsilon",)),
 }  # fmt: skip
 

@@ -18,8 +18,7 @@ from speculative import (
 )
 from speculative.rng import at_position
 from speculative.testing import TableModel, check_verifier
-from speculative.testing.cases import Case, largest_difference
-from speculative.testing.tree_cases import WAYS, TreeCase
+from speculative.testing.cases import WAYS, Case, largest_difference
 from speculative.theory.candidates import (
     P,
     Q,
@@ -116,7 +115,7 @@ def test_the_grader_passes_them(rule):
 
 
 def accepted(rule, case):
-    distribution = exact_distribution(lambda rng: len(case.run(rule, rng)) - 1)
+    distribution = exact_distribution(lambda rng: case.run(rule, rng)[1])
     return sum(n * share for n, share in distribution.items())
 
 
@@ -135,7 +134,7 @@ CLOSED_FORMS = {
 @pytest.mark.parametrize("method", CLOSED_FORMS, ids=", ".join)
 def test_as_much_is_accepted_at_one_place_as_the_closed_form_says(method):
     rule, way = method
-    case = TreeCase(4, [-1, -1], way, "random", np.random.default_rng(0))
+    case = Case(4, [-1, -1], "random", np.random.default_rng(0), way)
     for tokens in case.p:
         case.p[tokens], case.q[tokens] = P, Q
     assert accepted(RULES[rule], case) == pytest.approx(CLOSED_FORMS[method](P, Q, 2), abs=1e-12)
@@ -158,7 +157,7 @@ def test_traversal_accepts_no_less_than_level_by_level():
     gains = []
     for seed in range(4):
         for way, parents in (("one drawn, then the likeliest", [-1, -1, 0, 0]), ("drawn independently", [-1, 0])):
-            case = TreeCase(3, parents, way, "random", np.random.default_rng(seed))
+            case = Case(3, parents, "random", np.random.default_rng(seed), way)
             gains.append(accepted(traversal, case) - accepted(rejection, case))
     assert min(gains) > -1e-12 and max(gains) > 1e-3
 

@@ -1,0 +1,80 @@
+"""The museum's mistakes: each is caught with a hint that names it; how far each changes the distribution."""
+
+import re
+
+import numpy as np
+import pytest
+
+from command_line.museum import entry
+from command_line.views import museum_page
+from speculative.museum import CONSTRUCTED, EXHIBITS, TREE_EXHIBITS, caught_by, law_error
+from speculative.testing import check_drafter, check_language_model, check_sampler, check_verifier
+
+ALL = EXHIBITS | TREE_EXHIBITS
+SLOW = {  # seconds each
+    "drawn again after a mismatch", "overshoot", "stop token missed in mid-block", "a[:-0] after full acceptance",
+    "positions by slot", "positions one too deep", "siblings visible", "only the parent visible", "slots not moved",
+    "a node that does not see itself", "mask in 32 bits",
+}  # fmt: skip
+LAW_IS_RIGHT = {
+    "residual in place", "accepted at equality", "overshoot", "stop token missed in mid-block", "the prompt written to",
+    "accepted at equality in a tree", "a child without its parent", "mask in 32 bits",
+}  # fmt: skip
+ERRORS = {  # by prototypes, for p = (.2, .2, .4, .2), q = (.1, .1, .1, .7) and two candidates
+    "unchanged q for every sibling": 0.1333,
+    "residual with the full q": 0.0381,
+    "stale p for siblings": 0.1,
+    "residual not renormalised between siblings": 0.1,
+    "duplicates skipped": 0.04,
+    "one coin for all siblings": 0.0533,
+    "the target's draw for every sibling": 0.144,
+    "duplicates counted twice": 0.0957,
+    "k-SEQ with rho = 1": 0.1,
+    "k-SEQ on draws without replacement": 0.1091,
+    "best of several chains": 0.1,
+    "typical acceptance in a tree": 0.8,
+    "the first row for every sibling": 0.1333,
+    "likeliest tokens with soft rows": 0.5143,
+    "siblings sorted": 0.0667,
+    "siblings reranked": 0.0833,
+}
+LINK = r"https://github\.com/[\w.-]+/[\w.-]+/(?:(?:issues|pull)/\d+|blob/HEAD/\w[\w/.]+\w)"
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_mistake_is_caught_with_a_hint_that_names_it(name):
+    message = caught_by(ALL[name])
+    assert message is not None and re.match(ALL[name].hint, message), message
+
+
+@pytest.mark.parametrize("name", [pytest.param(x, marks=[pytest.mark.slow] if x in SLOW else []) for x in ALL])
+def test_the_error_of_the_distribution_is_0_only_where_another_check_sees_the_mistake(name):
+    error = law_error(ALL[name])
+    assert error < 1e-12 if name in LAW_IS_RIGHT else error > 1e-9
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_the_distribution_is_off_by_as_much_as_elsewhere(name):
+    assert law_error(TREE_EXHIBITS[name]) == pytest.approx(ERRORS[name], abs=6e-5)
+
+
+def test_each_says_what_is_wrong_and_where_it_was_seen():
+    assert len(EXHIBITS) + len(TREE_EXHIBITS) == len(ALL) == 60
+    assert {e.grader for e in EXHIBITS.values()} == {check_drafter, check_language_model, check_sampler, check_verifier}
+    texts = [exhibit.what for exhibit in ALL.values()]
+    assert len(set(texts)) == len(texts) and all(text.endswith(".") for text in texts)
+    for exhibit in ALL.values():
+        assert (exhibit.seen == CONSTRUCTED) != bool(re.findall(LINK, exhibit.seen)), exhibit.seen
+    for exhibits in (EXHIBITS, TREE_EXHIBITS):
+        hints = [exhibit.hint for exhibit in exhibits.values() if exhibit.grader is check_verifier]
+        assert len(set(hints)) == len(hints)
+
+
+@pytest.mark.parametrize("name", ["residual in place", "row in low precision", "rows one off", "siblings sorted"])
+def test_the_page_of_the_museum(name):
+    """What the command prints of it."""
+    exhibit, error = ALL[name], law_error(ALL[name])
+    page = museum_page([entry(exhibit)])
+    line = next(line for line in page.splitlines() if line.startswith(name + "  "))
+    np.testing.assert_allclose(float(line.split()[-2]), error if error > 1e-12 else 0, rtol=0.06)  # two digits
+    assert line.split()[-1] == exhibit.grader.__name__ and exhibit.what in page and exhibit.seen in page

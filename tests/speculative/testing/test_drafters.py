@@ -1,0 +1,86 @@
+"""The grader of drafters: right answers and the library's own drafters pass; the mistakes in wrong ones are named."""
+
+import itertools
+
+import pytest
+from helpers import random_gpt2, random_heads
+from students import answers, drafters, told
+
+import speculative
+from gpt2np import EarlyExit, Heads, HParams
+from speculative import (
+    AutoregressiveSampler,
+    EarlyExitDrafter,
+    HeadsDrafter,
+    ModelDrafter,
+    NGramDrafter,
+    NGramModel,
+    NoisyDrafter,
+    OracleDrafter,
+    PromptLookupDrafter,
+    Sampling,
+    SpeculativeSampler,
+    SuffixDrafter,
+    exact_distribution,
+)
+from speculative.testing import TableModel, check_drafter
+from speculative.testing.cases import largest_difference
+
+FEW = ("plain", "lookup", "choice", "greedy, one-hot", "nothing", "AddsLists", "KeepsTheUnlikely")
+
+
+def check(drafter):
+    check_drafter(drafter, n_vocab=3)
+
+
+@pytest.mark.parametrize(("answer", "words"), answers("RIGHT", drafters, quick=FEW))
+def test_right_ones_pass_in_any_style(answer, words, capsys):
+    check(answer)
+    said = capsys.readouterr().out
+    assert said == "" or said.startswith("note: your drafter is right for a list of tokens"), said
+
+
+@pytest.mark.parametrize(("answer", "words"), answers("WRONG", drafters))
+def test_the_mistake_is_named(answer, words):
+    said = told(check, answer)
+    assert all(word in said for word in words), said
+
+
+def exported():
+    """Some of each exported drafter; a new one must be added here."""
+    model, text = TableModel.random(3), [0, 1, 2, 0, 1, 1, 0]
+    table = NGramModel.from_tokens(text, n_vocab=3)
+    shape = HParams(n_vocab=3, n_ctx=23, n_embd=15, n_head=3, n_layer=2)
+    whole, heads = EarlyExit(random_gpt2(shape), 1), Heads(random_gpt2(shape), random_heads(shape))
+    all_options = Sampling(0.7, top_k=2, top_p=0.9, min_p=0.1, repetition_penalty=1.3)
+    return {
+        "ModelDrafter": [
+            ModelDrafter(model, sampling=Sampling(0.7)),
+            ModelDrafter(model, sampling=all_options),
+            ModelDrafter(model, threshold=0.4),
+        ],
+        "EarlyExitDrafter": [EarlyExitDrafter(whole), EarlyExitDrafter(whole, threshold=0.4)],
+        "HeadsDrafter": [HeadsDrafter(heads, ([-1, 0], [0, 1]))],  # trees: test_heads.py
+        "NGramDrafter": [NGramDrafter(table), NGramDrafter(table, sampling=all_options, threshold=0.4)],
+        "NoisyDrafter": [NoisyDrafter(model, 0.3, sampling=all_options)],
+        "OracleDrafter": [OracleDrafter(model)],
+        "PromptLookupDrafter": [PromptLookupDrafter(3)],
+        "SuffixDrafter": [SuffixDrafter(3), SuffixDrafter(3, text, floor=0)],
+    }
+
+
+def test_every_exported_drafter_is_looked_at():
+    names = {name for name in speculative.__all__ if name.endswith("Drafter")} - {"Drafter"}
+    assert names - {"TreeDrafter", "RecyclingDrafter"} == exported().keys()  # trees: test_tree_drafters.py
+
+
+@pytest.mark.parametrize("name", exported())
+def test_every_drafter_passes_its_grader_and_is_exact_in_the_loop(name):
+    target = TableModel.random(3, seed=5, n_ctx=12)
+    wanted = exact_distribution(lambda rng: AutoregressiveSampler(target).generate([0, 1, 0], 3, rng).tokens)
+    for drafter, K in itertools.product(exported()[name], (1, 2)):
+        if K == 1:
+            check(drafter)
+        sampler = SpeculativeSampler(target, drafter, K=K)
+        distribution = exact_distribution(lambda rng, sampler=sampler: sampler.generate([0, 1, 0], 3, rng).tokens)
+        assert largest_difference(distribution, wanted) < 1e-12

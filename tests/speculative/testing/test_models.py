@@ -1,0 +1,39 @@
+"""The grader of language models: right ones pass, and the mistakes in wrong ones are named."""
+
+import pytest
+from helpers import random_gpt2
+from students import answers, models, told
+
+from gpt2np import HParams
+from speculative.testing import TableModel, check_language_model
+
+
+@pytest.mark.parametrize(("answer", "words"), answers("RIGHT", models))
+def test_right_ones_pass(answer, words, capsys):
+    check_language_model(answer)
+    said = capsys.readouterr().out
+    assert said == "" or said.startswith("note: your model is right for a list of tokens"), said
+
+
+def test_the_librarys_own_pass(tiny_pair):
+    check_language_model(random_gpt2(HParams(n_vocab=17, n_ctx=23, n_embd=15, n_head=3, n_layer=2)))
+    check_language_model(tiny_pair[1])
+
+
+@pytest.mark.slow
+def test_the_larger_bundled_model_passes(tiny_pair):
+    check_language_model(tiny_pair[0])
+
+
+@pytest.mark.parametrize(("answer", "words"), answers("WRONG", models))
+def test_the_mistake_is_named(answer, words):
+    said = told(check_language_model, answer)
+    assert all(word in said for word in words), said
+
+
+@pytest.mark.parametrize(("name", "value"), [("n_vocab", 1), ("n_ctx", "64")])
+def test_a_model_too_small_for_the_grader(name, value):
+    model = TableModel.random(3)
+    setattr(model, name, value)
+    said = told(check_language_model, model)
+    assert said.startswith(f"{name} is a whole number, and at least") and said.endswith(f"yours is {value!r}")
