@@ -25,7 +25,7 @@ def error_of(sampler, n_tokens, prompt=(0, 1), *, make=None):
 
 
 def error_by_rounds(sampler, n_tokens, prompt=(0, 1)):
-    """The same for parts without a memory, where it takes less time: each round is enumerated for each text before it."""
+    """The same for parts without a memory, in less time: one round is enumerated for each text before it."""
     found = {(): 1.0}
     while any(len(text) < n_tokens for text in found):
         longer = {}
