@@ -8,8 +8,9 @@ import gpt2np
 from gpt2np import reference
 from gpt2np.files.params import build_params, param_shapes
 from speculative import Draft, Sampling, sample_token
+from speculative.rng import at_position
 from speculative.testing import TableModel
-from speculative.tree import children, depths, path
+from speculative.tree import children, path
 
 ROOT = Path(__file__).parents[2]
 
@@ -101,24 +102,45 @@ class Uniform:
 ALMOST_ONE = 1 - 2**-53  # the largest number that Generator.random returns
 
 
+def one_then_the_likeliest(q, elder, k):
+    """The first of k siblings from q outside of its k - 1 most probable tokens, which are the others."""
+    outside = q.copy()
+    outside[np.argsort(-q, kind="stable")[: k - 1]] = 0
+    return the_likeliest(q, elder, k) if elder or not outside.any() else outside
+
+
+def the_likeliest(q, elder, k):
+    left = SIBLINGS["without"](q, elder, k)
+    return np.eye(len(q))[left.argmax()] * left.any()
+
+
+SIBLINGS = {  # (q [n_vocab], the tokens of the elder siblings, the number of siblings) -> the row of the next one
+    "iid": lambda q, elder, k: q,
+    "without": lambda q, elder, k: np.where(np.isin(np.arange(len(q)), elder), 0, q),
+    "one drawn": one_then_the_likeliest,
+    "top": the_likeliest,
+}
+
+
 class TreeDrafter:
-    """Draws the nodes of a fixed tree from a model: "iid", or "without" replacement among siblings."""
+    """Draws the nodes of a fixed tree from a model, the siblings in one of the ways of SIBLINGS."""
 
     def __init__(self, model, parents, how):
         self.model, self.parents, self.how = model, parents, how
 
     def propose(self, tokens, K, rng):
-        nodes = [node for node, depth in enumerate(depths(self.parents)) if depth < K]
-        drafted, rows = {}, []
-        for node in nodes:
-            text = [*tokens, *(drafted[above] for above in path(self.parents, self.parents[node]))]
-            row = Sampling()(self.model(text))[0]
-            if self.how == "without":
-                for elder in children(self.parents, self.parents[node]):
-                    if elder < node:
-                        row[drafted[elder]] = 0
-                row /= row.sum()
-            rows.append(row)
-            drafted[node] = sample_token(row, rng)
-        parents = [nodes.index(self.parents[node]) if self.parents[node] >= 0 else -1 for node in nodes]
-        return Draft(np.array(list(drafted.values()), np.int64), np.reshape(rows, (-1, 3)), np.array(parents, np.int64))
+        drafted, rows = {}, {}  # of the nodes that the tree has: not those without a token that is left, or below them
+        for node, parent in enumerate(self.parents):
+            above, siblings = path(self.parents, parent), children(self.parents, parent)
+            if len(above) >= K or not all(other in drafted for other in above):
+                continue
+            text = [*tokens, *(drafted[other] for other in above)]
+            elder = [drafted[other] for other in siblings if other in drafted]
+            row = SIBLINGS[self.how](Sampling()(self.model(text))[0], elder, len(siblings))
+            if row.any():
+                rows[node] = row / row.sum()
+                drafted[node] = sample_token(rows[node], at_position(rng, len(text)))
+        place = {-1: -1} | {node: i for i, node in enumerate(drafted)}
+        parents = np.array([place[self.parents[node]] for node in drafted], np.int64)
+        probs = np.reshape([*rows.values()], (len(rows), self.model.n_vocab))
+        return Draft(np.array([*drafted.values()], np.int64), probs, parents)

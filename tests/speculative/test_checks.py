@@ -1,10 +1,12 @@
-"""What is handed to the loop is copied, and what is handed back is checked: every mistake gets one sentence."""
+"""The borders of the loop: what is handed out is copied, what comes back is checked, each mistake gets one sentence."""
 
 import numpy as np
 import pytest
+from helpers import Clearing, TreeDrafter
 
 from speculative import (
     AutoregressiveSampler,
+    ByPaths,
     Draft,
     Heuristic,
     ModelDrafter,
@@ -12,8 +14,10 @@ from speculative import (
     SpeculativeSampler,
     StopText,
     Verdict,
+    block,
     rejection,
 )
+from speculative.checks import ask_sampling
 from speculative.testing import TableModel
 
 TARGET, DRAFT = TableModel.random(5, seed=1), TableModel.random(5, seed=2)
@@ -37,10 +41,23 @@ class Model:
     def __call__(self, tokens, n_last=1):
         return self.call(tokens, n_last)
 
+    def __repr__(self):
+        return "<a model>"
 
-def text(drafter=None, verifier=rejection, target=TARGET, K=3, rng=0, **options):
-    sampler = SpeculativeSampler(target, drafter or ModelDrafter(DRAFT), verifier=verifier, K=K)
+
+def text(drafter=None, verifier=rejection, target=TARGET, K=3, sampling=Sampling(), rng=0, **options):
+    sampler = SpeculativeSampler(target, drafter or ModelDrafter(DRAFT), verifier=verifier, K=K, sampling=sampling)
     return sampler.generate([0, 1], 20, rng, **options).tokens.tolist()
+
+
+def alone(target=TARGET, sampling=Sampling()):
+    return AutoregressiveSampler(target, sampling=sampling).generate([0, 1], 20, 0).tokens.tolist()
+
+
+def error_of(call):
+    with pytest.raises(ValueError) as error:
+        call()
+    return str(error.value)
 
 
 # ------------------------------------------------------------------------------------------ what is handed out
@@ -56,73 +73,73 @@ def appending(tokens, K, rng):
 
 def popping(tokens, K, rng):
     draft = ModelDrafter(DRAFT).propose(tokens, K, rng)
-    while tokens:
-        tokens.pop()
+    tokens.clear()
     return draft
 
 
-class ReusesItsArrays:
-    """Hands out the same two arrays each time."""
+def clearing_policy(history):
+    history.clear()
+    return 3
 
-    def __init__(self):
-        self.tokens, self.probs, self.drafter = np.zeros(3, np.int64), np.zeros((3, 5)), ModelDrafter(DRAFT)
+
+def clearing_sampling(logits, tokens):
+    probs = Sampling(repetition_penalty=1.5)(logits, tokens)
+    tokens.clear()
+    return probs
+
+
+def test_parts_that_write_to_the_text_harm_nobody():
+    assert text(Drafting(appending)) == text(Drafting(lambda tokens, K, rng: appending(list(tokens), K, rng)))
+    assert text(Drafting(popping)) == text() and len(text()) == 20
+    clearing = Clearing(TARGET.probs)
+    assert text(ModelDrafter(Clearing(DRAFT.probs)), target=clearing, K=clearing_policy) == text()
+    assert alone(clearing) == alone()
+    penalty = Sampling(repetition_penalty=1.5)  # which needs the whole text
+    drafters = [ModelDrafter(DRAFT, sampling=sampling) for sampling in (penalty, clearing_sampling)]
+    assert text(drafters[1], sampling=clearing_sampling) == text(drafters[0], target=clearing, sampling=penalty)
+    assert alone(sampling=clearing_sampling) == alone(clearing, penalty)
+
+
+class ReusesItsArrays:
+    """Hands out the same arrays each time."""
+
+    def __init__(self, drafter):
+        self.drafter, self.arrays = drafter, None
 
     def propose(self, tokens, K, rng):
         draft = self.drafter.propose(tokens, K, rng)
-        self.tokens[:K], self.probs[:K] = draft.tokens, draft.probs
-        return Draft(self.tokens[:K], self.probs[:K])
+        n, names = len(draft.tokens), ("tokens", "probs", "parents")
+        if self.arrays is None:
+            self.arrays = {name: getattr(draft, name).copy() for name in names}
+        for name in names:
+            self.arrays[name][:n] = getattr(draft, name)
+            self.arrays[name][n:] = 0
+        return Draft(*(self.arrays[name][:n] for name in names))
 
 
 def overwriting(draft, target_probs, rng):
     verdict = rejection(draft, target_probs, rng)
-    draft.tokens[:], draft.probs[:], target_probs[:] = 0, 0, 0
+    draft.tokens[:], draft.probs[:], draft.parents[:], target_probs[:] = 0, 0, 0, 0
     return verdict
 
 
-def greedy_chain(tokens, K, rng):
-    guesses = []
-    for _ in range(K):
-        guesses.append(int(np.argmax(DRAFT([*tokens, *guesses]))))
-    return Draft(np.array(guesses, np.int64), np.eye(5)[guesses])
-
-
-def test_a_drafter_that_writes_to_the_text_harms_nobody():
-    assert text(Drafting(appending)) == text(Drafting(greedy_chain))
-    assert text(Drafting(popping)) == text() and len(text()) == 20
-
-
-def test_models_and_policies_that_write_to_what_they_are_given_harm_nobody():
-    def clearing(model):
-        def call(tokens, n_last):
-            logits = model(tokens, n_last)
-            tokens.clear()
-            return logits
-
-        return Model(call)
-
-    def clearing_policy(history):
-        history.clear()
-        return 3
-
-    assert text(ModelDrafter(clearing(DRAFT)), target=clearing(TARGET), K=clearing_policy) == text()
-    alone = [
-        AutoregressiveSampler(model).generate([0, 1], 20, 0).tokens.tolist() for model in (TARGET, clearing(TARGET))
-    ]
-    assert alone[0] == alone[1] and len(alone[0]) == 20
+overwriting.trees = True
 
 
 @pytest.mark.parametrize(
-    ("drafter", "verifier"), [(ReusesItsArrays(), rejection), (None, overwriting)], ids=["drafter", "verifier"]
+    "drafter", [ModelDrafter(DRAFT), TreeDrafter(DRAFT, [-1, -1, 0], "iid")], ids=["chain", "tree"]
 )
-def test_rounds_keep_what_was_drafted(drafter, verifier):
+@pytest.mark.parametrize("wrong", ["drafter", "verifier"])
+def test_rounds_keep_what_was_drafted(drafter, wrong):
     """Whatever a drafter or a verifier does to its arrays afterwards."""
+    parts = (ReusesItsArrays(drafter), rejection) if wrong == "drafter" else (drafter, overwriting)
     right, other = (
-        SpeculativeSampler(TARGET, one or ModelDrafter(DRAFT), verifier=rule, K=3).generate([0], 20, 0, keep_probs=True)
-        for one, rule in ((None, rejection), (drafter, verifier))
+        SpeculativeSampler(ByPaths(TARGET), one, verifier=rule, K=3).generate([0], 20, 0, keep_probs=True)
+        for one, rule in ((drafter, rejection), parts)
     )
     assert right.tokens.tolist() == other.tokens.tolist()
-    for a, b in zip(right.rounds, other.rounds):
-        for name in ("drafted", "draft_probs", "target_probs"):
+    for a, b in zip(right.rounds, other.rounds, strict=True):
+        for name in ("drafted", "parents", "draft_probs", "target_probs"):
             np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
 
 
@@ -131,55 +148,91 @@ def test_rounds_keep_what_was_drafted(drafter, verifier):
 ROW = np.full((1, 5), 0.2)
 
 
+def tree(*parents, n=None):
+    n = len(parents) if n is None else n
+    return Draft(np.zeros(n, np.int64), np.full((n, 5), 0.2), np.array(parents))
+
+
+def no_row(token, probability):
+    return (
+        f"the drafter proposed token {token} with probability {probability} in its row of probs: expected more than 0 "
+        "and at most 1, as the row is the distribution that the token was drawn from"
+    )
+
+
 @pytest.mark.parametrize(
-    ("draft", "message"),
+    ("draft", "sentence"),
     [
-        (None, r"the drafter must return Draft\(tokens, probs\); it returned None"),
-        (([1], ROW), r"the drafter must return Draft\(tokens, probs\); it returned \(\[1\]"),
-        (Draft(np.array([-1]), ROW), "the drafter proposed token -1: expected 0 to 4"),
+        (None, "the drafter must return Draft(tokens, probs); it returned None"),
+        (([1], 0.2), "the drafter must return Draft(tokens, probs); it returned ([1], 0.2)"),
+        (Draft(np.array([1.5]), ROW), "the drafter must return tokens [k], whole numbers; it returned an array of "
+         "shape (1,) and dtype float64"),
+        (Draft(np.array([[1]]), ROW), "the drafter must return tokens [k], whole numbers; it returned an array of "
+         "shape (1, 1) and dtype int64"),
         (Draft(np.array([5]), ROW), "the drafter proposed token 5: expected 0 to 4"),
-        (Draft(np.array([1.5]), ROW), r"tokens \[k\], whole numbers; .* float64"),
-        (Draft(np.array([[1]]), ROW), r"tokens \[k\], whole numbers; .* shape \(1, 1\)"),
-        (Draft(np.array([1]), np.eye(5)[[0]]), "proposed token 1 with probability 0 in its row"),
-        (Draft(np.array([1]), 6 * ROW), "proposed token 1 with probability 1.2 in its row"),
-        (Draft(np.array([1]), -ROW), "proposed token 1 with probability -0.2 in its row"),
-        (Draft(np.array([1]), ROW * np.nan), "proposed token 1 with probability nan in its row"),
-        (Draft(np.array([1]), np.log(ROW)), "proposed token 1 with probability -1.6"),
-        (Draft(np.array([1]), ROW[0]), r"draft probabilities of shape \(1, 5\).*got \(5,\)"),
-        (Draft(np.array([1]), ROW[:, :4]), "draft and target must share one vocabulary"),
-        (Draft(np.zeros(4, int), np.full((4, 5), 0.2)), "asked for at most 3 tokens and proposed 4"),
+        (Draft(np.array([-1]), ROW), "the drafter proposed token -1: expected 0 to 4"),
+        (Draft(np.array([1]), np.eye(5)[[0]]), no_row(1, 0)),
+        (Draft(np.array([1]), 6 * ROW), no_row(1, 1.2)),
+        (Draft(np.array([1]), -ROW), no_row(1, -0.2)),
+        (Draft(np.array([1]), ROW * np.nan), no_row(1, "nan")),
+        (Draft(np.array([1]), ROW[0]), "expected draft probabilities of shape (1, 5), one row over the target's "
+         "vocabulary for each token, got (5,): draft and target must share one vocabulary"),
+        (Draft(np.array([1]), ROW[:, :4]), "expected draft probabilities of shape (1, 5), one row over the target's "
+         "vocabulary for each token, got (1, 4): draft and target must share one vocabulary"),
+        (Draft(np.zeros(4, int), np.full((4, 5), 0.2)), "the drafter was asked for at most 3 tokens and proposed 4"),
+        (tree(-1, 0, 1, 2, 0), "the drafter was asked for at most 3 tokens and proposed 4 on one path of its tree"),
+        (tree(-1, 1, -1), "the drafter returned 1 as the parent of draft token 1: expected an earlier draft token, or "
+         "-1 for the end of the text"),
+        (tree(-1, -2, -1), "the drafter returned -2 as the parent of draft token 1: expected an earlier draft token, "
+         "or -1 for the end of the text"),
+        (tree(-1, -1, n=3), "the drafter must return one parent for each of its 3 tokens, whole numbers; it returned "
+         "parents of shape (2,) and dtype int64"),
+        (tree(-1, 0.0), "the drafter must return one parent for each of its 2 tokens, whole numbers; it returned "
+         "parents of shape (2,) and dtype float64"),
     ],
-)
-def test_a_wrong_draft(draft, message):
-    with pytest.raises(ValueError, match=message):
-        text(Drafting(lambda tokens, K, rng: draft))
+)  # fmt: skip
+def test_a_wrong_draft(draft, sentence):
+    assert error_of(lambda: text(Drafting(lambda tokens, K, rng: draft), target=ByPaths(TARGET))) == sentence
 
 
 def test_drafts_as_lists_and_in_other_dtypes_are_right():
     listed = Drafting(lambda tokens, K, rng: Draft([1] * K, [[0.2] * 5] * K if K else np.empty((0, 5))))
     arrays = Drafting(lambda tokens, K, rng: Draft(np.ones(K, np.uint16), np.full((K, 5), 0.2, np.float32)))
     assert text(arrays) == text(listed)
-    nothing = Drafting(lambda tokens, K, rng: Draft(np.array([]), np.empty((0, 5))))
-    assert text(nothing) == AutoregressiveSampler(TARGET).generate([0, 1], 20, 0).tokens.tolist()
+    assert text(Drafting(lambda tokens, K, rng: Draft(np.array([]), np.empty((0, 5))))) == alone()
+    rounded = Drafting(lambda tokens, K, rng: Draft(np.ones(K, int), np.tile([0, 1 + 2**-52, 0, 0, 0], (K, 1))))
+    assert len(text(rounded)) == 20
+
+
+NODES = (
+    "the verifier accepted {} draft tokens, nodes = {}: expected Verdict.nodes to be the accepted ones in order, from "
+    "the text down, each a child of the one before"
+)
+KIND = "the verifier must return Verdict(n_accepted, next_token), two whole numbers; it returned {!r}"
 
 
 @pytest.mark.parametrize(
-    ("verdict", "message"),
+    ("verdict", "sentence"),
     [
-        (None, r"the verifier must return Verdict\(n_accepted, next_token\).*it returned None"),
-        ((1, 2), r"it returned \(1, 2\)"),
+        *((wrong, KIND) for wrong in (None, (1, 2), Verdict(1, 1.5), Verdict(1.0, 1), Verdict(1, 1, ("a",)))),
         (Verdict(-1, 0), "the verifier accepted -1 of 3 draft tokens: expected 0 to 3"),
         (Verdict(4, 0), "the verifier accepted 4 of 3 draft tokens: expected 0 to 3"),
-        (Verdict(1, 1.5), "two whole numbers; it returned Verdict.*1.5"),
-        (Verdict(1.0, 1), "two whole numbers; it returned Verdict.*1.0"),
         (Verdict(1, -1), "the verifier returned next_token -1: expected a token from 0 to 4"),
         (Verdict(1, 5), "the verifier returned next_token 5: expected a token from 0 to 4"),
-        (Verdict(1, np.array([1, 2])), "two whole numbers"),
+        (Verdict(2, 0), NODES.format(2, (0, 1))),
+        (Verdict(2, 0, (2,)), NODES.format(2, (2,))),
+        (Verdict(1, 0, (2,)), NODES.format(1, (2,))),
     ],
 )
-def test_a_wrong_verdict(verdict, message):
-    with pytest.raises(ValueError, match=message):
-        text(verifier=lambda draft, target_probs, rng: verdict)
+def test_a_wrong_verdict(verdict, sentence):
+    """On a tree of two tokens after the text, and a third after the first of them."""
+
+    def rule(draft, target_probs, rng):
+        return verdict
+
+    rule.trees = True
+    drafter = Drafting(lambda tokens, K, rng: tree(-1, -1, 0))
+    assert error_of(lambda: text(drafter, rule, ByPaths(TARGET))) == sentence.format(verdict)
 
 
 def test_numpy_numbers_make_a_verdict():
@@ -190,144 +243,155 @@ def test_numpy_numbers_make_a_verdict():
     assert text(verifier=rule) == text()
 
 
+def test_trees_are_for_rules_and_targets_that_take_them():
+    drafter = Drafting(lambda tokens, K, rng: tree(-1, -1))
+    assert error_of(lambda: text(drafter, block, ByPaths(TARGET))) == (
+        "the drafter proposed a tree, but the verifier block takes chains only: use rejection, exact_match or "
+        "traversal, or set its attribute trees = True if it follows draft.children"
+    )
+    assert error_of(lambda: text(drafter)) == (
+        "the drafter proposed a tree, but the target takes chains only: give its call the parameter parents, or use "
+        "ByPaths(model) for the target"
+    )
+    as_a_tree = Drafting(lambda tokens, K, rng: tree(*range(-1, K - 1)))  # a chain, with its parents
+    assert len(text(as_a_tree, block)) == 20
+
+
+ONE_ROW = "return one row of n_vocab logits for each of the last n_last tokens"
+TOO_MANY = "these are the logits of more positions than were asked for, return only the last n_last rows"
+
+
 @pytest.mark.parametrize(
-    ("logits", "message"),
+    ("logits", "shape", "remedy"),
     [
-        (
-            lambda all_rows, n: all_rows,
-            r"returned logits of shape \(\d+, 5\) for n_last = \d.*only the last n_last rows",
-        ),
-        (lambda all_rows, n: all_rows[None], r"shape \(1, \d+, 5\).*only the last n_last rows"),
-        (lambda all_rows, n: all_rows[-n:, :4], r"shape \(\d, 4\).*one row of n_vocab logits"),
-        (lambda all_rows, n: all_rows[-1], r"shape \(5,\).*one row of n_vocab logits"),
-        (lambda all_rows, n: None, r"shape \(\) "),
+        (lambda rows, n: rows, "({all}, 5)", TOO_MANY),
+        (lambda rows, n: rows[None], "(1, {all}, 5)", TOO_MANY),
+        (lambda rows, n: rows[-n:, :4], "({n}, 4)", ONE_ROW),
+        (lambda rows, n: rows[-1], "(5,)", ONE_ROW),
+        (lambda rows, n: None, "()", ONE_ROW),
     ],
     ids=["all positions", "a batch", "a column less", "no rows", "none"],
 )
 @pytest.mark.parametrize("whose", ["the target alone", "the target", "the draft model"])
-def test_wrong_logits(logits, message, whose):
+def test_wrong_logits(logits, shape, remedy, whose):
     wrong = Model(lambda tokens, n_last: logits(TARGET(tokens, len(tokens)), n_last))
-    with pytest.raises(ValueError, match=message) as caught:
-        if whose == "the target alone":
-            AutoregressiveSampler(wrong).generate([0, 1], 4, 0)
-        elif whose == "the target":
-            text(target=wrong)
-        else:
-            text(ModelDrafter(wrong))
-    assert str(caught.value).startswith(f"{whose.removesuffix(' alone')} returned logits")
+    call, n = {
+        "the target alone": (lambda: alone(wrong), 1),
+        "the target": (lambda: text(target=wrong), 4),
+        "the draft model": (lambda: text(ModelDrafter(wrong)), 1),
+    }[whose]
+    assert error_of(call) == (
+        f"{whose.removesuffix(' alone')} returned logits of shape {shape.format(all=n + 1, n=n)} for n_last = {n}, "
+        f"expected (n_last, n_vocab) = {(n, 5)}: {remedy}"
+    )
 
 
 @pytest.mark.parametrize(
-    ("K", "message"),
+    ("change", "sentence"),
     [
-        (0, "a draft length K of 1 or more, got 0"),
-        ("auto", "a draft length K of 1 or more, a whole number, got 'auto'"),
-        (2.5, "a whole number, got 2.5"),
-        (None, "a whole number, got None"),
-        (float("nan"), "a whole number, got nan"),
-        (lambda history: -1, "the function K to return a draft length of 0 or more, got -1"),
-        (lambda history: 2.5, "the function K to return a draft length of 0 or more, a whole number, got 2.5"),
-        (lambda history: None, "a whole number, got None"),
+        (lambda probs: probs / 2, "rows that add up to 1, got 0.5"),
+        (lambda probs: probs * np.nan, "rows that add up to 1, got nan"),
+        (lambda probs: probs[0], "probabilities of shape {}, got (5,)"),
     ],
 )
-def test_a_wrong_draft_length(K, message):
-    with pytest.raises(ValueError, match=message):
-        text(K=K)
+def test_a_sampling_of_ones_own_is_checked(change, sentence):
+    own = lambda logits, tokens: change(Sampling()(logits, tokens))  # noqa: E731
+    expected = f"expected sampling to return {sentence}"
+    assert error_of(lambda: alone(sampling=own)) == expected.format((1, 5))
+    assert error_of(lambda: text(sampling=own)) == expected.format((4, 5))
 
 
-def test_right_draft_lengths():
-    assert len(text(K=np.int64(2))) == len(text(K=Heuristic())) == len(text(K=lambda history: np.int32(1))) == 20
+def test_how_far_a_row_may_be_from_1():
+    logits = np.zeros((2, 5))
+    assert len(alone(sampling=lambda logits, tokens: Sampling()(logits).astype(np.float32))) == 20
+    for off, is_right in ((1e-6, True), (-1e-6, True), (1e-3, False), (-1e-3, False)):
+        rows = np.array([[0.2] * 5, [0.2 + off / 5] * 5])
+        if is_right:
+            ask_sampling(lambda logits, tokens, rows=rows: rows, logits, [0])
+        else:  # the row that is wrong is named
+            with pytest.raises(ValueError, match=f"rows that add up to 1, got {1 + off:.6g}"):
+                ask_sampling(lambda logits, tokens, rows=rows: rows, logits, [0])
 
 
 # ------------------------------------------------------------------------------------------ what is asked for
 
 
 @pytest.mark.parametrize(
-    ("prompt", "n_tokens", "rng", "options", "message"),
+    ("K", "sentence"),
     [
-        ([0.7, 1.2], 3, 0, {}, r"a prompt of token ids, got \[0.7, 1.2\]: encode the text with the target's tokenizer"),
-        ("Once", 3, 0, {}, "a prompt of token ids, got 'Once'"),
-        (3, 3, 0, {}, "a prompt of token ids, got 3"),
-        ([[0, 1]], 3, 0, {}, "a prompt of token ids, got"),
-        ([0], 2.0, 0, {}, "n_tokens of 0 or more, a whole number, got 2.0"),
-        ([0], float("nan"), 0, {}, "n_tokens of 0 or more, a whole number, got nan"),
-        ([0], 3, 0, {"stop": "the"}, r"stop to be a function of the new tokens, got 'the': for a text, .*StopText\("),
-        ([0], 3, 0, {"stop_tokens": 0}, r"stop_tokens to be a collection of token ids, such as \[0\], got 0"),
-        ([0], 3, 0, {"stop_tokens": "the"}, "stop_tokens to be a collection of token ids"),
-        ([0], 3, -1, {}, "a seed of 0 or more, .* got -1"),
-        ([0], 3, "seed", {}, "a seed of 0 or more, .* got 'seed'"),
+        (0, "expected a draft length K of 1 or more, got 0"),
+        ("auto", "expected a draft length K of 1 or more, a whole number, got 'auto'"),
+        (2.5, "expected a draft length K of 1 or more, a whole number, got 2.5"),
+        (None, "expected a draft length K of 1 or more, a whole number, got None"),
+        (lambda history: -1, "expected the function K to return a draft length of 0 or more, got -1"),
+        (lambda history: 2.5, "expected the function K to return a draft length of 0 or more, a whole number, got 2.5"),
     ],
-)
-@pytest.mark.parametrize("speculative", [False, True])
-def test_a_wrong_request(prompt, n_tokens, rng, options, message, speculative):
-    sampler = SpeculativeSampler(TARGET, ModelDrafter(DRAFT)) if speculative else AutoregressiveSampler(TARGET)
-    with pytest.raises(ValueError, match=message):
-        sampler.generate(prompt, n_tokens, rng, **options)
+)  # fmt: skip
+def test_a_wrong_draft_length(K, sentence):
+    assert error_of(lambda: text(K=K)) == sentence
+
+
+def test_right_draft_lengths():
+    assert len(text(K=np.int64(2))) == len(text(K=Heuristic())) == len(text(K=lambda history: np.int32(1))) == 20
+
+
+NO_PROMPT = "expected a prompt of token ids, got {!r}: encode the text with the target's tokenizer"
+NO_STOP_TOKENS = "expected stop_tokens to be a collection of token ids, such as [0], got {!r}"
+NO_SEED = "expected a seed of 0 or more, a np.random.Generator, or an object with a method random, got {!r}"
+
+
+@pytest.mark.parametrize(
+    ("request_", "sentence"),
+    [
+        *(({"prompt": wrong}, NO_PROMPT.format(wrong)) for wrong in ([0.7, 1.2], "Once", 3, [[0, 1]])),
+        ({"prompt": []}, "the prompt has no tokens: start from at least one, such as <|endoftext|>"),
+        ({"prompt": [5, 0]}, "expected prompt tokens from 0 to 4, got 0 to 5: encode the text with the target's "
+         "tokenizer"),
+        ({"prompt": [-1]}, "expected prompt tokens from 0 to 4, got -1 to -1: encode the text with the target's "
+         "tokenizer"),
+        ({"n_tokens": -1}, "expected n_tokens of 0 or more, got -1"),
+        ({"n_tokens": 2.0}, "expected n_tokens of 0 or more, a whole number, got 2.0"),
+        ({"n_tokens": 64}, "prompt has 1 tokens and n_tokens is 64, but n_ctx is 64: generate at most 63 or shorten "
+         "the prompt"),
+        ({"prompt": [0] * 64}, "prompt has 64 tokens and n_tokens is 3, but n_ctx is 64: shorten the prompt"),
+        ({"stop": "the"}, "expected stop to be a function of the new tokens, got 'the': for a text, "
+         "stop=StopText(text, tokenizer.decode)"),
+        *(({"stop_tokens": wrong}, NO_STOP_TOKENS.format(wrong)) for wrong in (0, "the")),
+        *(({"rng": wrong}, NO_SEED.format(wrong)) for wrong in (-1, "seed")),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("sampler", [AutoregressiveSampler(TARGET), SpeculativeSampler(TARGET, ModelDrafter(DRAFT))])
+def test_a_wrong_request_is_refused_before_anything_runs(request_, sentence, sampler):
+    assert error_of(lambda: sampler.rounds(**{"prompt": [0], "n_tokens": 3, **request_})) == sentence
 
 
 def test_right_requests():
     whole = text()
-    assert text(stop_tokens=iter([whole[4]])) == whole[: whole.index(whole[4]) + 1]
-    assert (
-        text(stop=StopText(str(whole[4]), lambda tokens: "".join(map(str, tokens))))
-        == whole[: whole.index(whole[4]) + 1]
-    )
+    stopped = whole[: whole.index(whole[4]) + 1]
+    assert text(stop_tokens=iter([whole[4]])) == stopped
+    assert text(stop=StopText(str(whole[4]), lambda tokens: "".join(map(str, tokens)))) == stopped
     generation = AutoregressiveSampler(TARGET).generate(np.array([0, 1], np.uint8), np.int64(3), np.int64(0))
-    assert generation.tokens.tolist() == AutoregressiveSampler(TARGET).generate((0, 1), 3, 0).tokens.tolist()
+    assert generation.tokens.tolist() == alone()[:3]
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("parts", "sentence"),
     [
-        ({"temperature": "0.7"}, "a temperature of 0 or more, got '0.7'"),
-        ({"temperature": None}, "a temperature of 0 or more, got None"),
-        ({"temperature": float("nan")}, "a temperature of 0 or more, got nan"),
-        ({"top_k": None}, "a top_k of 1 or more, or 0 for all tokens, got None"),
-        ({"top_k": 2.0}, "a top_k of 1 or more, or 0 for all tokens, got 2.0"),
-        ({"top_p": "1"}, "a top_p above 0 and at most 1, got '1'"),
-        ({"min_p": None}, "a min_p from 0 to 1, got None"),
-        ({"repetition_penalty": [1]}, r"a repetition_penalty above 0, got \[1\]"),
+        ({"drafter": Model(None)}, "expected a drafter, with a method propose, got <a model>: ModelDrafter(model) is "
+         "one"),
+        ({"verifier": "rejection"}, "expected verifier to be callable and no class, such as speculative.rejection, got "
+         "'rejection'"),
+        ({"verifier": Verdict}, "expected verifier to be callable and no class, such as speculative.rejection, got "
+         "<class 'speculative.interfaces.Verdict'>"),
+        ({"sampling": 0.7}, "expected sampling to be callable and no class, such as Sampling(0), got 0.7"),
     ],
-)
-def test_wrong_sampling(options, message):
-    with pytest.raises(ValueError, match=message):
-        Sampling(**options)
+)  # fmt: skip
+def test_parts_of_another_kind(parts, sentence):
+    assert error_of(lambda: text(**parts)) == sentence
 
 
-@pytest.mark.parametrize(
-    ("sampling", "message"),
-    [
-        (lambda logits, tokens: Sampling()(logits, tokens) / 2, "rows that add up to 1, got 0.5"),
-        (lambda logits, tokens: Sampling()(logits, tokens) * np.nan, "rows that add up to 1, got nan"),
-        (lambda logits, tokens: Sampling()(logits, tokens)[0], r"probabilities of shape \(\d, 5\), got \(5,\)"),
-    ],
-)
-def test_a_sampling_of_ones_own_is_checked(sampling, message):
-    for sampler in (
-        AutoregressiveSampler(TARGET, sampling=sampling),
-        SpeculativeSampler(TARGET, ModelDrafter(DRAFT), sampling=sampling),
-    ):
-        with pytest.raises(ValueError, match=message):
-            sampler.generate([0], 5, 0)
-
-
-@pytest.mark.parametrize(
-    ("parts", "message"),
-    [
-        ({"drafter": DRAFT}, r"expected a drafter, with a method propose, got <.*: ModelDrafter\(model\) is one"),
-        ({"verifier": "rejection"}, "expected verifier to be callable and no class, such as .*, got 'rejection'"),
-        ({"verifier": Verdict}, "expected verifier to be callable and no class"),
-        ({"sampling": 0.7}, r"expected sampling to be callable and no class, such as Sampling\(0\), got 0.7"),
-        ({"sampling": Sampling}, "expected sampling to be callable and no class"),
-    ],
-)
-def test_parts_of_another_kind(parts, message):
-    with pytest.raises(ValueError, match=message):
-        SpeculativeSampler(TARGET, **{"drafter": ModelDrafter(DRAFT), **parts})
-
-
-def test_a_target_without_a_vocabulary_and_a_prompt_that_can_be_read_only_once():
-    with pytest.raises(ValueError, match=r"expected a target with n_vocab and n_ctx, got .*: gpt2np.load returns"):
-        AutoregressiveSampler((TARGET, "tokenizer")).generate([0], 3, 0)
-    with pytest.raises(ValueError, match="expected a prompt of token ids, got <list_iterator"):
-        AutoregressiveSampler(TARGET).generate(iter([0]), 3, 0)
+def test_a_target_with_its_tokenizer():
+    """As gpt2np.load returns them."""
+    assert error_of(lambda: alone((TARGET, "tokenizer"))).endswith(
+        "'tokenizer'): gpt2np.load returns (model, tokenizer)"
+    )

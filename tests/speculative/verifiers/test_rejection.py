@@ -1,3 +1,5 @@
+"""Rejection sampling on chosen uniform numbers."""
+
 import numpy as np
 import pytest
 from helpers import ALMOST_ONE, Uniform
@@ -51,12 +53,6 @@ def test_the_bonus_comes_from_the_last_row():
     assert rejection(draft(0, 1), rows(2), Uniform(0.0, 0.0, 0.51)) == Verdict(2, 4)
 
 
-def test_an_empty_draft_is_a_plain_step():
-    rng = Uniform(0.51)
-    assert rejection(draft(), rows(0), rng) == Verdict(0, 4)
-    assert rng.numbers == []
-
-
 @pytest.mark.parametrize(("tokens", "uniforms"), [((0, 1), 3), ((2, 1), 2)])
 def test_one_uniform_for_each_test_and_one_for_the_token(tokens, uniforms):
     rng = Uniform(*[0.9] * 5)
@@ -64,10 +60,10 @@ def test_one_uniform_for_each_test_and_one_for_the_token(tokens, uniforms):
     assert 5 - len(rng.numbers) == uniforms
 
 
-def test_arguments_are_not_written_to():
-    block, target_probs = draft(2, 0), rows(2)
-    for array in (block.tokens, block.probs, target_probs):
-        array.setflags(write=False)
-    for u in (0.1, 0.9):
-        rejection(block, target_probs, Uniform(u, u, u))
-    np.testing.assert_array_equal(target_probs, rows(2))
+def test_a_rejected_sibling_takes_its_share_from_the_target():
+    """q = p for both: the first is accepted, and where it is not, the second is tested against what is left."""
+    p = np.array([[0.5, 0.25, 0.25]] * 3)
+    tree = Draft(np.array([1, 0]), np.array([[0, 1.0, 0], [0.5, 0, 0.5]]), np.array([-1, -1]))
+    assert rejection(tree, p, Uniform(0.24, 0.0)) == Verdict(1, 0, (0,))
+    # after token 1 was rejected, p is (2/3, 0, 1/3): token 0 is accepted with min(1, 2/3 / 1/2) = 1
+    assert rejection(tree, p, Uniform(0.25, ALMOST_ONE, 0.99)) == Verdict(1, 2, (1,))

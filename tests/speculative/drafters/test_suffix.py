@@ -1,0 +1,125 @@
+"""The suffix drafter: its automaton knows every substring, its drafts are those of its definition."""
+
+import copy
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from speculative import SuffixDrafter
+from speculative.drafters.suffix import SuffixAutomaton
+
+texts = st.lists(st.integers(0, 2), max_size=30)
+
+
+def guesses(drafter, tokens, K=4):
+    return drafter.propose(tokens, K, None).tokens.tolist()
+
+
+def places(tokens, part):
+    """How often `part` occurs in `tokens`."""
+    return sum(tokens[i : i + len(part)] == part for i in range(len(tokens) - len(part) + 1))
+
+
+@given(texts, st.integers(0, 30))
+@settings(deadline=None, derandomize=True)
+def test_the_automaton_knows_every_substring_and_how_often_it_occurs(tokens, n_at_once):
+    automaton = SuffixAutomaton(tokens[:n_at_once])
+    for token in tokens[n_at_once:]:
+        automaton.extend(token)
+    n = len(tokens)
+    substrings = {tuple(tokens[i:j]) for i in range(n) for j in range(i + 1, n + 1)}
+    found, pending = {}, [((), 0)]
+    while pending:  # every path from the start is a substring, and no substring is missing
+        part, state = pending.pop()
+        found[part] = automaton.count[state]
+        pending += [((*part, token), after) for token, after in automaton.following[state].items()]
+    assert found.keys() - {()} == substrings
+    assert all(found[part] == places(tokens, list(part)) for part in substrings)
+    assert len(automaton.link) <= max(1, 2 * n)
+
+
+@given(texts, texts)
+@settings(deadline=None, derandomize=True)
+def test_the_match_is_the_longest_suffix_that_occurs_in_the_text(corpus, tokens):
+    _, length = SuffixAutomaton(corpus).match(tokens)
+    assert length == max(n for n in range(len(tokens) + 1) if n == 0 or places(corpus, tokens[len(tokens) - n :]))
+
+
+def by_definition(corpus, tokens, K, floor, factor):
+    """The suffix drafter's tokens, with counts looked up in the texts themselves."""
+    found = [(n, tokens) for n in range(1, len(tokens)) if places(tokens, tokens[-n:]) > 1]
+    found += [(n, corpus) for n in range(1, len(tokens) + 1) if places(corpus, tokens[-n:])]
+    n, text = max(found, key=lambda match: (match[0], match[1] is tokens), default=(0, tokens))
+    part, drafted, probability = tokens[len(tokens) - n :], [], 1.0
+    while len(drafted) < min(K, int(factor * n)):
+        counts = [places(text, [*part, *drafted, token]) for token in range(3)]
+        if not sum(counts) or (probability := probability * max(counts) / sum(counts)) < floor:
+            break
+        drafted.append(counts.index(max(counts)))
+    return drafted
+
+
+@given(texts, texts.filter(bool), st.integers(0, 6), st.sampled_from([0, 0.3, 0.5, 1]), st.sampled_from([0.5, 1, 4]))
+@settings(deadline=None, derandomize=True)
+def test_drafts_are_those_of_the_definition(corpus, tokens, K, floor, factor):
+    drafter = SuffixDrafter(3, corpus, floor=floor, factor=factor)
+    wanted = by_definition(corpus, tokens, K, floor, factor)
+    guesses(drafter, tokens[: len(tokens) // 2], K)  # the text grows ...
+    assert guesses(drafter, tokens, K) == wanted
+    guesses(drafter, [2, 2, *tokens], K)  # ... or is another one
+    assert guesses(drafter, tokens, K) == wanted
+
+
+def test_a_draft_grows_with_its_match_and_ends_where_it_is_unsure():
+    drafter = SuffixDrafter(10, factor=2, floor=0.6)
+    assert guesses(drafter, [1, 2, 3, 4, 5, 6, 7, 1], 9) == [2, 3]  # a match of one token: two draft tokens
+    assert guesses(drafter, [1, 2, 3, 4, 5, 6, 7, 1, 2], 9) == [3, 4, 5, 6]
+    assert guesses(drafter, [1, 2, 3, 9, 1, 2, 4, 8, 1], 9) == [2]  # after 1 2 came 3 and 4, each once: 0.5 < 0.6
+    # after 1 came 2 three times of four, after 1 2 came 3 twice of three: 3/4 and then 1/2 for both
+    assert guesses(drafter, [1, 2, 3, 8, 1, 2, 3, 7, 1, 2, 4, 6, 1, 5, 0, 1], 9) == [2]
+    assert guesses(drafter, [1, 2, 3], 9) == []
+    assert guesses(SuffixDrafter(10, [1, 2, 3, 4]), [7, 1, 2], 9) == [3, 4]  # from the corpus
+
+
+def test_the_tree_branches_where_the_text_did():
+    """After 1 came 2 3, 2 4 and 5: two thirds and one third, then a third each. A share equal to the floor is kept."""
+    text = [1, 2, 3, 1, 2, 4, 1, 5, 6, 1]
+    draft = SuffixDrafter(7, n_nodes=4, floor=0.1).propose(text, 2, None)
+    assert draft.tokens.tolist() == [2, 3, 4, 5] and draft.parents.tolist() == [-1, 0, 0, -1]
+    assert guesses(SuffixDrafter(7, n_nodes=4), text, 1) == [2, 5]
+    assert guesses(SuffixDrafter(7, n_nodes=9, floor=0.4), text) == [2]
+    assert guesses(SuffixDrafter(7, n_nodes=4), [1, 2]) == []
+    assert guesses(SuffixDrafter(3, n_nodes=2, floor=0.5), [0, 1, 0, 2, 0], 1) == [1, 2]
+
+
+@pytest.mark.parametrize("floor", [-0.1, 1.5, math.nan])
+def test_a_floor_out_of_range_is_refused(floor):
+    with pytest.raises(ValueError, match=f"expected a floor from 0 to 1, got {floor}"):
+        SuffixDrafter(3, floor=floor)
+
+
+def test_one_that_was_interrupted_drafts_what_a_fresh_one_drafts(monkeypatch):
+    text, drafter, append = [0, 1, 2, 0, 1, 2, 0], SuffixDrafter(3), SuffixAutomaton.append
+    guesses(drafter, text)
+
+    def interrupted(self, token):
+        append(self, token)
+        raise KeyboardInterrupt  # before the new token is counted
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(SuffixAutomaton, "append", interrupted)
+        guesses(drafter, [*text, 1])
+    for tokens in ([*text, 1], text):
+        assert guesses(drafter, tokens) == guesses(SuffixDrafter(3), tokens)
+
+
+def test_a_copy_and_the_original_extend_texts_of_their_own():
+    text, drafter = [0, 1, 2, 0, 1, 2, 0], SuffixDrafter(3)
+    guesses(drafter, text)
+    copied = copy.copy(drafter)
+    for some in (drafter, copied, drafter, copied):
+        text = [*text, 1] if some is drafter else text
+        assert guesses(some, text) == guesses(SuffixDrafter(3), text)
+        assert some.known[0].count == SuffixAutomaton(text).count

@@ -1,0 +1,187 @@
+"""What the exact rules share: the text has the target's distribution, to 1e-12, whatever the draft."""
+
+import numpy as np
+import pytest
+from exactness import accepted, error_by_rounds, error_of
+from helpers import SIBLINGS, TreeDrafter
+
+import speculative
+from speculative import (
+    ByPaths,
+    Lenient,
+    ModelDrafter,
+    Sampling,
+    SpeculativeSampler,
+    block,
+    exact_match,
+    rejection,
+    traversal,
+)
+from speculative.testing import TableModel, check_verifier
+from speculative.theory.candidates import (
+    drawn_then_likeliest,
+    likeliest,
+    matched,
+    with_replacement,
+    without_replacement,
+)
+
+RULES = {"rejection": rejection, "block": block, "exact_match": exact_match, "traversal": traversal}
+RULES["Lenient(1)"] = Lenient(1)
+OF_TREES = ["rejection", "exact_match", "traversal"]
+TARGET, OTHER = TableModel.random(3, seed=1, n_ctx=12), TableModel.random(3, seed=2, n_ctx=12)
+ZEROS = TableModel([[0.5, 0, 0.5], [0.25, 0.75, 0], [0, 0, 1]], n_ctx=12)
+LOW, HIGH = TableModel([[1, 0, 0]] * 3, n_ctx=12), TableModel([[0, 0.5, 0.5]] * 3, n_ctx=12)
+
+
+class Short:
+    """One draft token of a model after an odd token, none after an even one, whatever K is."""
+
+    def propose(self, tokens, K, rng):
+        return ModelDrafter(OTHER).propose(tokens, min(K, tokens[-1] % 2), rng)
+
+
+CHAINS = {  # target, drafter
+    "another model": (TARGET, ModelDrafter(OTHER)),
+    "top-k": (TARGET, ModelDrafter(OTHER, sampling=Sampling(top_k=2))),
+    "one-hot": (TARGET, ModelDrafter(OTHER, sampling=Sampling(0))),
+    "shorter than K": (TARGET, Short()),
+    "q equals p": (TARGET, ModelDrafter(TARGET)),
+    "zeros in p": (ZEROS, ModelDrafter(OTHER)),
+    "zeros in q": (TARGET, ModelDrafter(ZEROS)),
+    "disjoint": (HIGH, ModelDrafter(LOW)),
+}
+SAMPLINGS = {
+    "temperature": Sampling(0.7),
+    "greedy": Sampling(0),
+    "truncated": Sampling(0.8, top_k=3, top_p=0.9, min_p=0.1),
+    "looking back": Sampling(repetition_penalty=1.7),
+}
+TREES = {"uneven": [-1, -1, 0], "depth first": [-1, 0, 0, -1], "two by two": [-1, -1, 0, 0, 1, 1]}
+
+
+@pytest.mark.parametrize("chain", CHAINS)
+@pytest.mark.parametrize("rule", RULES)
+def test_chains(rule, chain):
+    """Three tokens in one to three rounds."""
+    target, drafter = CHAINS[chain]
+    assert error_of(SpeculativeSampler(target, drafter, verifier=RULES[rule], K=2), 3) < 1e-12
+
+
+@pytest.mark.parametrize("way", SIBLINGS)
+@pytest.mark.parametrize("rule", OF_TREES)
+def test_trees(rule, way):
+    sampler = SpeculativeSampler(ByPaths(TARGET), TreeDrafter(OTHER, TREES["uneven"], way), verifier=RULES[rule], K=2)
+    assert error_by_rounds(sampler, 3) < 1e-12
+    if way == "top":  # nothing is drawn, so that there are few paths
+        assert error_of(sampler, 3) < 1e-12
+
+
+@pytest.mark.parametrize("parents", [[-1, 0], [-1, -1]], ids=["chain", "tree"])
+@pytest.mark.parametrize("sampling", SAMPLINGS)
+@pytest.mark.parametrize("rule", OF_TREES)
+def test_every_sampling(rule, sampling, parents):
+    """Also one that looks back, and whatever the draft is drawn with."""
+    drafter = TreeDrafter(OTHER, parents, "without")
+    sampler = SpeculativeSampler(ByPaths(TARGET), drafter, verifier=RULES[rule], K=2, sampling=SAMPLINGS[sampling])
+    assert error_by_rounds(sampler, 3) < 1e-12
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chain", CHAINS)
+@pytest.mark.parametrize("K", [1, 2, 3])
+@pytest.mark.parametrize("rule", RULES)
+def test_every_chain_with_every_sampling(rule, K, chain):
+    target, drafter = CHAINS[chain]
+    for sampling in (Sampling(), *SAMPLINGS.values()):
+        sampler = SpeculativeSampler(target, drafter, verifier=RULES[rule], K=K, sampling=sampling)
+        assert error_of(sampler, 4 if sampling.temperature == 0 else 3) < 1e-12
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "pair", [(TARGET, OTHER), (ZEROS, OTHER), (TARGET, ZEROS), (ZEROS, ZEROS)], ids=["pp", "zp", "pz", "zz"]
+)
+@pytest.mark.parametrize("parents", TREES)
+@pytest.mark.parametrize("way", SIBLINGS)
+@pytest.mark.parametrize("rule", OF_TREES)
+def test_every_tree_with_every_pair_of_models(rule, way, parents, pair):
+    drafter = TreeDrafter(pair[1], TREES[parents], way)
+    sampler = SpeculativeSampler(ByPaths(pair[0]), drafter, verifier=RULES[rule], K=2)
+    assert error_by_rounds(sampler, 3) < 1e-12
+    if parents == "uneven" and pair == (TARGET, OTHER):
+        assert error_of(sampler, 3) < 1e-12
+
+
+# ------------------------------------------------------------------------------------------------ what else holds
+
+
+def test_every_exported_verifier_says_what_it_is():
+    """What has an `exactness` is a verifier; one that is exact passes the grader, one that is LOSSY does not."""
+    found = {name: thing for name in speculative.__all__ if hasattr(thing := getattr(speculative, name), "exactness")}
+    assert found.keys() == {"rejection", "exact_match", "block", "traversal", "Lenient", "Typical"}
+    for thing in [*found.values(), Lenient(1)]:
+        verifier = thing() if isinstance(thing, type) else thing
+        if verifier.exactness == "exact" or verifier == Lenient(1):
+            check_verifier(verifier)
+        else:
+            assert verifier.exactness == "LOSSY" and "LOSSY" in repr(verifier) and "LOSSY" in thing.__doc__
+            with pytest.raises(AssertionError):
+                check_verifier(verifier)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_an_empty_draft_is_a_step_of_the_target(rule):
+    class Nothing:
+        def propose(self, tokens, K, rng):
+            return ModelDrafter(OTHER).propose(tokens, 0, rng)
+
+    sampler = SpeculativeSampler(TARGET, Nothing(), verifier=RULES[rule])
+    assert error_of(sampler, 2) < 1e-12
+    assert [r.origins for r in sampler.generate([0], 2, 0).rounds] == [["plain"]] * 2
+
+
+P, Q = np.array([0.2, 0.2, 0.4, 0.2]), np.array([0.1, 0.1, 0.1, 0.7])
+CLOSED_FORMS = {
+    ("rejection", "iid"): with_replacement,
+    ("rejection", "without"): without_replacement,
+    ("rejection", "one drawn"): drawn_then_likeliest,
+    ("rejection", "top"): likeliest,
+    ("exact_match", "iid"): matched,
+    ("exact_match", "top"): likeliest,
+    ("traversal", "iid"): with_replacement,
+    ("traversal", "without"): without_replacement,
+}
+
+
+@pytest.mark.parametrize("method", CLOSED_FORMS, ids=", ".join)
+def test_of_two_candidates_as_much_is_accepted_as_the_closed_form_says(method):
+    drafter = TreeDrafter(TableModel([Q] * 4), [-1, -1], method[1])
+    found = accepted(RULES[method[0]], TableModel([P] * 4), drafter, 1)
+    assert found == pytest.approx(CLOSED_FORMS[method](P, Q, 2), abs=1e-7)  # the logits are float32
+
+
+@pytest.mark.parametrize(("K", "seed"), [(1, 0), (1, 1), (2, 0), (2, 1), (2, 2), (3, 0)])
+def test_block_accepts_most_of_a_chain_and_exact_match_least(K, seed):
+    """Rejection accepts the overlaps of p and q, summed over prefixes. Block verification is traversal."""
+    target, draft = (TableModel.random(3, seed=seed + some) for some in (10, 20))
+    found = {name: accepted(rule, target, ModelDrafter(draft), K) for name, rule in RULES.items()}
+    overlaps = 0.0
+    for length in range(1, K + 1):
+        for tokens in np.ndindex((3,) * length):
+            p, q = (Sampling()(model([0, 1, *tokens], n_last=length + 1))[:-1] for model in (target, draft))
+            overlaps += np.prod([min(p[i, x], q[i, x]) for i, x in enumerate(tokens)])
+    assert found["rejection"] == pytest.approx(overlaps, abs=1e-12) == found["Lenient(1)"]
+    assert found["block"] == pytest.approx(found["traversal"], abs=1e-12)
+    assert found["exact_match"] <= found["rejection"] + 1e-12
+    assert found["block"] > found["rejection"] + 1e-6 if K > 1 else abs(found["block"] - found["rejection"]) < 1e-12
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_arguments_are_not_written_to_and_a_generator_is_all_that_is_used(rule):
+    draft = ModelDrafter(OTHER).propose([0, 1], 2, np.random.default_rng(0))
+    target_probs = Sampling()(TARGET([0, 1, *draft.tokens], n_last=3))
+    for array in (draft.tokens, draft.probs, draft.parents, target_probs):
+        array.setflags(write=False)
+    verdicts = [RULES[rule](draft, target_probs, np.random.default_rng(seed)) for seed in [*range(20)] * 2]
+    assert verdicts[:20] == verdicts[20:]
