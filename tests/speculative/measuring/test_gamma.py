@@ -39,8 +39,8 @@ def test_a_perfect_draft_at_a_quarter_of_the_cost(monkeypatch):
     now = [0.0]
     for module in ("interfaces", "measuring.runs"):
         monkeypatch.setattr(f"speculative.{module}.perf_counter", lambda: now[0])
-    drafter = ModelDrafter(ticking(TARGET, now, 0.25))
-    table = gamma_table(ticking(TARGET, now, 1.0), drafter, [[0], [1]], 60, sampling=Sampling(), lengths=(1, 2, 5))
+    drafter = ModelDrafter(ticking(TARGET, now, 0.5))
+    table = gamma_table(ticking(TARGET, now, 2.0), drafter, [[0], [1]], 60, sampling=Sampling(), lengths=(1, 2, 5))
     np.testing.assert_allclose([table["alpha"], table["c"], table["c_draft"]], [1, 0.25, 0.25], atol=1e-6)
     for row, K in zip(table["rows"], (1, 2, 5)):  # K + 1 divides 60: every round is whole
         assert row["K"] == K and row["tokens_per_call"] == K + 1 == pytest.approx(row["theory_tokens_per_call"])
