@@ -47,8 +47,8 @@ class EarlyExit:
             self.rest.truncate(n_reusable(wanted, n_last, self.params))
             begin, end = self.rest.length, len(wanted.tokens)
             _, mask = wanted.positions_and_mask(begin)
-            blocks = self.params["blocks"][self.n_layers :]
-            x = through(blocks, self.hidden[begin:end], self.hparams.n_head, self.rest, mask, n_last)
+            rest = self.params["blocks"][self.n_layers :]
+            x = through(rest, self.hidden[begin:end], self.hparams.n_head, self.rest, mask, n_last)
             self.rest.length = end
             return logits(x, self.params)
 
@@ -69,8 +69,8 @@ class EarlyExit:
         if begin < end:
             positions, mask = wanted.positions_and_mask(begin)
             x = self.params["wte"][wanted.tokens[begin:]] + self.params["wpe"][positions]
-            blocks = self.params["blocks"][: self.n_layers]
-            self.hidden[begin:end] = through(blocks, x, self.hparams.n_head, self.first, mask)
+            first = self.params["blocks"][: self.n_layers]
+            self.hidden[begin:end] = through(first, x, self.hparams.n_head, self.first, mask)
             self.first.length = end  # set last: if the pass is interrupted, this many hidden states are right
         return wanted, n_last
 
