@@ -19,7 +19,7 @@ class Loop:
         while len(tokens) < end:
             step = next(self.sampler.rounds(tokens, self.room(end - len(tokens), len(tokens)), rng))
             tokens += self.add(step)
-            if self.stops(step, stop_tokens):
+            if int(step.tokens[-1]) in stop_tokens:
                 break
         return tokens[len(prompt) :]
 
@@ -28,9 +28,6 @@ class Loop:
 
     def add(self, step):
         return step.tokens.tolist()
-
-    def stops(self, step, stop_tokens):
-        return int(step.tokens[-1]) in stop_tokens
 
 
 class Overshoots(Loop):
@@ -44,7 +41,7 @@ class Overshoots(Loop):
         return min(self.K + 1, self.n_ctx - length)
 
 
-class MissesStopInBlock(Loop):  # as `Loop` does
+class MissesStopInBlock(Loop):  # as `Loop` itself does
     """Only the last token of a round is compared with the stop token; one inside an accepted block is missed.
 
     Seen: https://github.com/huggingface/transformers/pull/31301 (prompt lookup),

@@ -17,7 +17,8 @@ from .drafter_hints import exponent_of
 
 P, Q = np.array([0.2, 0.45, 0.05, 0.3]), np.array([0.35, 0.1, 0.4, 0.15])
 RIGHT, REST = np.minimum(1, P / Q), residual(P, Q)  # how likely each token is to be accepted, and what replaces it
-BEST = np.eye(4)[P.argmax()]
+UPSIDE_DOWN, EXCESS, ONE_HOT = np.minimum(1, Q / P), np.maximum(P - Q, 0), np.eye(4)
+BEST = ONE_HOT[P.argmax()]
 
 
 class Step:
@@ -75,7 +76,7 @@ def certainty_hint(steps):
             "you accept every draft token, whatever the target says, and draw nothing: accept with probability "
             "min(1, p / q)"
         )
-    greedy = all(same(step.bonus, np.eye(4)[step.after.argmax()]) for step in steps if step.accepted)
+    greedy = all(same(step.bonus, ONE_HOT[step.after.argmax()]) for step in steps if step.accepted)
     if greedy and same(accepted, P > 0.09):  # min(epsilon, delta exp(-entropy)) with Medusa's numbers, for this P
         return (
             "your verifier draws nothing from rng, and accepts every draft token above a threshold: typical "
@@ -148,7 +149,7 @@ def epsilon_in_residual(replaced):
     if weights.size == 0 or weights.min() <= 0 or np.ptp(weights) > 0.01 * weights.min():
         return None
     share = weights.mean()
-    return float(share * np.maximum(P - Q, 0).sum() / (1 - 4 * share))
+    return float(share * EXCESS.sum() / (1 - 4 * share))
 
 
 def bonus_hint(steps):
@@ -171,26 +172,24 @@ def bonus_hint(steps):
 
 
 def wrong_bonuses(step):
+    """The mistake: the distribution of the bonus."""
+    after, passes = step.after, min(1, step.p / step.q)
     return {
-        "you took the most probable token as the bonus; draw it from the target's last row": np.eye(4)[
-            step.after.argmax()
-        ],
+        "you took the most probable token as the bonus; draw it from the target's last row": ONE_HOT[after.argmax()],
         "you drew the bonus from the draft; draw it from the target's last row": Q,
         "you drew the bonus from the row of the last draft token; the row after all draft tokens is target_probs[k]": P,
-        "where all draft tokens are accepted you return the last draft token once more; draw a bonus from the "
-        "target's last row": np.eye(4)[step.token],
-        PROBABILITIES: softmax(step.after),
-        "you drew the bonus from all tokens with equal probability; draw it from the target's last row": np.full(
-            4, 1 / 4
-        ),
-        NEW_NUMBERS: new_number_each(step.after),
-        "you drew the bonus from the residual; where all draft tokens are accepted it is the target's last row as it "
-        "is": REST,
+        "where all draft tokens are accepted you return the last draft token once more; "
+        "draw a bonus from the target's last row": ONE_HOT[step.token],
+        PROBABILITIES: softmax(after),
+        "you drew the bonus from all tokens with equal probability; draw it from the target's last row": np.ones(4) / 4,
+        NEW_NUMBERS: new_number_each(after),
+        "you drew the bonus from the residual; "
+        "where all draft tokens are accepted it is the target's last row as it is": REST,
         "you drew the bonus from a residual; the target's last row has no draft: draw from it as it is": residual(
-            step.after, Q
+            after, Q
         ),
         "the uniform number that decided on the draft token also draws the bonus: draw a new one": with_uniform(
-            step.after, 0, min(1, step.p / step.q)
+            after, 0, passes
         ),
     }
 
@@ -205,7 +204,7 @@ def acceptance_hint(steps):
 
     if same(accepted, P) and replaced_from(P):
         return DRAWN_ONCE_MORE
-    if same(accepted, np.minimum(1, Q / P)) and replaced_from(residual(Q, P)):
+    if same(accepted, UPSIDE_DOWN) and replaced_from(residual(Q, P)):
         return (
             "you have p and q swapped, in the ratio (it is upside down) and in the residual: accept with probability "
             "min(1, p / q), replace from max(0, p - q), p the target and q the draft"
@@ -289,28 +288,25 @@ NORMALISE = "your residual is not normalised: divide max(0, p - q) by its sum be
 WRONG_ACCEPTANCE = {  # the mistake: the probabilities [4] with which each draft token is accepted, or several such rows
     PROBABILITIES: np.minimum(1, [softmax(P) / softmax(Q), softmax(P) / Q, np.exp(P - Q), P / softmax(Q)]),
     "you never accept a draft token; accept a draft token x with probability min(1, p(x) / q(x))": np.zeros(4),
-    "you accept with the square of the ratio, as two tests of one draft token do; accept with min(1, p / q), tested "
-    "once": RIGHT**2,
-    "you have the ratio upside down: accept with probability min(1, p / q), p the target and q the draft": np.minimum(
-        1, Q / P
-    ),
-    "you accept every draft token, whatever the target says; accept a draft token x with probability min(1, p(x) / "
-    "q(x))": np.ones(4),
+    "you accept with the square of the ratio, as two tests of one draft token do; "
+    "accept with min(1, p / q), tested once": RIGHT**2,
+    "you have the ratio upside down: accept with probability min(1, p / q), p the target and q the draft": UPSIDE_DOWN,
+    "you accept every draft token, whatever the target says; "
+    "accept a draft token x with probability min(1, p(x) / q(x))": np.ones(4),
     MOST_PROBABLE: BEST,
     "you accept exactly if p(x) >= q(x); if p(x) is less, accept with probability p(x) / q(x)": P >= Q,
     "you accept where you should reject, and the other way round: accept if u < p / q": [
         1 - RIGHT,
         np.where(P > Q, 0, 1 - P / Q),
     ],
-    "you accept where you should reject, with the ratio upside down: accept with probability min(1, p / q)": np.maximum(
-        0, 1 - Q / P
-    ),
-    "you accept a draft token x with the target's probability p(x) alone; divide by the draft's: min(1, p(x) / "
-    "q(x))": P,
+    "you accept where you should reject, with the ratio upside down: accept with probability min(1, p / q)": 1
+    - UPSIDE_DOWN,
+    "you accept a draft token x with the target's probability p(x) alone; "
+    "divide by the draft's: min(1, p(x) / q(x))": P,
     "you accept a draft token x with the draft's probability q(x); it is min(1, p(x) / q(x))": Q,
-    "you accept with probability min(p(x), q(x)), which is how often x is drafted and accepted; given that it is "
-    "drafted, accept with min(1, p(x) / q(x))": np.minimum(P, Q),
-    "you accept with probability p(x) - q(x); it is the ratio min(1, p(x) / q(x))": np.maximum(0, P - Q),
+    "you accept with probability min(p(x), q(x)), which is how often x is drafted and accepted; "
+    "given that it is drafted, accept with min(1, p(x) / q(x))": np.minimum(P, Q),
+    "you accept with probability p(x) - q(x); it is the ratio min(1, p(x) / q(x))": EXCESS,
     "you accept with probability |p(x) - q(x)|; it is the ratio min(1, p(x) / q(x))": abs(P - Q),
     "you accept with probability p / (p + q); it is min(1, p / q)": P / (P + Q),
     "you compare a uniform number with log p - log q; take its logarithm, too: log u < log p(x) - log q(x)": np.clip(
@@ -321,37 +317,34 @@ WRONG_ACCEPTANCE = {  # the mistake: the probabilities [4] with which each draft
 
 def wrong_residuals(x, after):
     """The mistake: the weights [4] of the replacement of a rejected token x, or several such rows."""
-    excess, place = np.maximum(P - Q, 0), np.eye(4)
-    missing = 1 - excess.sum()
+    missing = 1 - EXCESS.sum()
     return {
         "on a rejection you drew from the target; draw from max(0, p - q), normalised": P,
         "on a rejection you drew from the draft; draw from max(0, p - q), normalised": Q,
         "you drew from |p - q|; the residual keeps only where the target has more: max(0, p - q)": abs(P - Q),
         "your residual is the wrong way round; it is max(0, p - q), p the target and q the draft": residual(Q, P),
         "you took the most probable token of the residual or of the target; draw from max(0, p - q), normalised": BEST,
-        "the rejected token is returned anyway; draw from max(0, p - q), normalised": place[x],
-        "you drew from the target without the rejected token, which is right for a one-hot draft alone; draw from "
-        "max(0, p - q), normalised": P * (1 - place[x]),
-        "you drew from min(p, q), what is accepted already; draw from what is missing, max(0, p - q), normalised": (
-            np.minimum(P, Q)
+        "the rejected token is returned anyway; draw from max(0, p - q), normalised": ONE_HOT[x],
+        "you drew from the target without the rejected token, which is right for a one-hot draft alone; "
+        "draw from max(0, p - q), normalised": P * (1 - ONE_HOT[x]),
+        "you drew from min(p, q), what is accepted already; "
+        "draw from what is missing, max(0, p - q), normalised": np.minimum(P, Q),
+        "on a rejection you drew from all tokens with equal probability; draw from max(0, p - q), normalised": np.ones(
+            4
         ),
-        "on a rejection you drew from all tokens with equal probability; draw from max(0, p - q), normalised": (
-            np.ones(4)
-        ),
-        NORMALISE: [excess + missing * place[3], excess + missing * place[0]],  # the last token, or the first, if none
-        NEW_NUMBERS: [new_number_each(REST), new_number_each(excess)],
-        "the residual of draft token i is of row i of target and draft; yours takes the target's row after it, i + "
-        "1": residual(after, Q),
+        NORMALISE: [EXCESS + missing * ONE_HOT[3], EXCESS + missing * ONE_HOT[0]],  # the last, or the first, if none
+        NEW_NUMBERS: [new_number_each(REST), new_number_each(EXCESS)],
+        "the residual of draft token i is of row i of target and draft; "
+        "yours takes the target's row after it, i + 1": residual(after, Q),
         "on a rejection you drew from the target's last row; draw from max(0, p - q) of row i": after,
         "you drew with equal probability from all tokens with p > q; their weights are max(0, p - q)": P > Q,
         "you drew from p / q; the residual is the difference max(0, p - q), normalised": P / Q,
-        "you drew from p where it is more than q; the residual is the difference max(0, p - q), normalised": (
-            np.where(P > Q, P, 0)
+        "you drew from p where it is more than q; the residual is the difference max(0, p - q), normalised": np.where(
+            P > Q, P, 0
         ),
         PROBABILITIES: softmax(P),
-        "you put a softmax over the residual; divide max(0, p - q) by its sum: these are probabilities, not logits": (
-            np.exp(excess)
-        ),
+        "you put a softmax over the residual; "
+        "divide max(0, p - q) by its sum: these are probabilities, not logits": np.exp(EXCESS),
         "you put a softmax over p - q; the residual is max(0, p - q), divided by its sum": np.exp(P - Q),
     }
 

@@ -9,14 +9,9 @@ BEFORE = (
     "your model's answer depends on what it was asked before: a cache must forget the tokens that are no longer there, "
     "and keep a copy of those that are, not the caller's list"
 )
-ONE_OFF, REVERSED, ALL_THE_SAME = (
-    f"{what}: row i {of}predicts the token after tokens[len(tokens) - n_last + i]"
-    for what, of in (
-        ("your rows are one off", "of n_last "),
-        ("your rows are in reverse order", ""),
-        ("all your rows are the same", ""),
-    )
-)
+ROW_I = "predicts the token after tokens[len(tokens) - n_last + i]"
+ONE_OFF = f"your rows are one off: row i of n_last {ROW_I}"
+REVERSED, ALL_THE_SAME = f"your rows are in reverse order: row i {ROW_I}", f"all your rows are the same: row i {ROW_I}"
 
 
 def same_logits(a, b):

@@ -1,6 +1,5 @@
 """The grader of samplers: the distribution of the tokens, their number, and what else a loop can get wrong."""
 
-import inspect
 import itertools
 import operator
 
@@ -35,169 +34,149 @@ def check_sampler(make, *, seed=0):
     """
     rng = np.random.default_rng(seed)
     target, other = models(rng)
+    draft = ModelDrafter(other)
     drafters = {
         "a draft model": lambda sampling: ModelDrafter(other, sampling=sampling),
         "the target as its own draft": lambda sampling: ModelDrafter(target, sampling=sampling),
         "a greedy draft": lambda sampling: ModelDrafter(other, sampling=Sampling(temperature=0)),
         "a drafter that proposes fewer than K tokens": lambda sampling: ShortDrafter(other),
     }
-    check_counts(make, target, ModelDrafter(other))
-    cases = [
-        *itertools.product((1, 0.5, 0), drafters.items(), (1, 2)),
-        (1, ("a draft model", drafters["a draft model"]), 3),
-    ]
+    for K in (1, 2, 3, 5):
+        check_counts(Made(make, target, draft, K))
+    cases = [*itertools.product((1, 0.5, 0), drafters, (1, 2)), (1, "a draft model", 3)]
     with Progress("check_sampler", len(cases)) as progress:
-        for temperature, (name, drafter), K in cases:
-            sampling = Sampling(temperature=temperature)
-            samplers = [
-                made(make, target, d, K, sampling) for d in (drafter(sampling), ModelDrafter(target, sampling=sampling))
-            ]
-            check_distribution(*samplers, target, other, sampling, f"K = {K}, temperature {temperature}, {name}")
+        for temperature, name, K in cases:
+            sampling, case = Sampling(temperature=temperature), f"K = {K}, temperature {temperature}, {name}"
+            sampler = Made(make, target, drafters[name](sampling), K, sampling, case)
+            always_accepting = Made(make, target, ModelDrafter(target, sampling=sampling), K, sampling)
+            check_distribution(sampler, always_accepting, other)
             progress.step()
-    check_stop(make, target, ModelDrafter(other))
-    note_wasted_calls(make, target)
+    if takes_stop_tokens(Made(make, target, draft, 1)):
+        for seed, K in itertools.product(range(20), (1, 3)):
+            check_stop(Made(make, target, draft, K), seed)
+    greedy = Sampling(temperature=0)
+    note_wasted_calls(Made(make, target, ModelDrafter(target.table, sampling=greedy), 2, greedy))
 
 
-def made(make, target, drafter, K, sampling):
-    def where():
-        return f"when it is made as make(target, drafter, K={K}, sampling={sampling})"
+class Made:
+    """A sampler made of these parts, and how to ask it for a text."""
 
-    sampler = asked(lambda: make(target, drafter, K=K, sampling=sampling), "your sampler", where)
-    if not callable(getattr(sampler, "generate", None)):
-        fail(f"a sampler has a method generate(prompt, n_tokens, rng); yours is {shortened(sampler)}")
-    return sampler
+    def __init__(self, make, target, drafter, K, sampling=Sampling(), case=""):
+        def where():
+            return f"when it is made as make(target, drafter, K={K}, sampling={sampling})"
+
+        self.target, self.K, self.sampling, self.case = target, K, sampling, case
+        self.sampler = asked(lambda: make(target, drafter, K=K, sampling=sampling), "your sampler", where)
+        if not callable(getattr(self.sampler, "generate", None)):
+            fail(f"a sampler has a method generate(prompt, n_tokens, rng); yours is {shortened(self.sampler)}")
+
+    def text(self, n_tokens, rng, prompt=PROMPT, case="", **options):
+        """The new tokens, a list of int; `rng` is a generator or a seed."""
+        rng, prompt, self.target.calls[0] = np.random.default_rng(rng), prompt.copy(), 0
+
+        def where():
+            parts = f"for prompt = {[int(token) for token in prompt]}, n_tokens = {n_tokens}", case or self.case
+            return ", ".join(filter(None, parts))
+
+        def call():
+            result = self.sampler.generate(prompt, n_tokens, rng, **options)
+            if result is None:
+                fail("generate returns the new tokens, or a Generation; yours returns None", f"  {where()}")
+            return list(getattr(result, "tokens", result))
+
+        tokens = asked(call, "your sampler", where, (prompt,))
+        try:
+            return [operator.index(token) for token in tokens]
+        except TypeError:
+            hint = f"generate returns tokens, whole numbers in one sequence; yours returns {shortened(tokens)}"
+            fail(hint, f"  {where()}")
+
+    def distribution(self, n_tokens):
+        """(the distribution of n_tokens tokens, the target's own, the number of paths)."""
+        wanted, n_paths = self.target.table.distribution(PROMPT, n_tokens, self.sampling), [0]
+
+        def text(rng):
+            n_paths[0] += 1
+            return self.text(n_tokens, rng)
+
+        def is_right(distribution):
+            return largest_difference(distribution, wanted) <= TOLERANCE
+
+        return enumerated(text, "your sampler", is_right), wanted, n_paths[0]
 
 
-def generated(sampler, target, prompt, n_tokens, rng, case="", **options):
-    """The new tokens, a list of int."""
-
-    def where():
-        return ", ".join(
-            [f"for prompt = {[int(token) for token in prompt]}, n_tokens = {n_tokens}", *filter(None, [case])]
-        )
-
-    def call():
-        result = sampler.generate(prompt, n_tokens, rng, **options)
-        if result is None:
-            fail("generate returns the new tokens, or a Generation; yours returns None", f"  {where()}")
-        return list(getattr(result, "tokens", result))
-
-    target.calls[0] = 0
-    tokens = asked(call, "your sampler", where, (prompt,))
-    try:
-        return [operator.index(token) for token in tokens]
-    except TypeError:
-        fail(
-            f"generate returns tokens, whole numbers in one sequence; yours returns {shortened(tokens)}", f"  {where()}"
-        )
-
-
-def check_counts(make, target, drafter):
-    for K, n_tokens in itertools.product((1, 2, 3, 5), range(11)):
-        sampler = made(make, target, drafter, K, Sampling())
-
-        def text(rng, sampler=sampler, K=K, n_tokens=n_tokens):
-            return generated(sampler, target, list(PROMPT), n_tokens, rng, f"K = {K}")
-
-        first, second, third = (np.random.default_rng(0) for _ in range(3))
-        tokens = text(first)
+def check_counts(made):
+    K, n_ctx = made.K, made.target.n_ctx
+    for n_tokens in range(11):
+        tokens = made.text(n_tokens, 0, case=f"K = {K}")
         if len(tokens) != n_tokens:
             whole = tokens[: len(PROMPT)] == PROMPT and len(tokens) == len(PROMPT) + n_tokens
             fail(
                 f"your sampler returns {len(tokens)} tokens where {n_tokens} were asked for: draft at most min(K, "
                 "remaining - 1, n_ctx - len(tokens) - 1), and return the new tokens alone"
                 + (", without the prompt" if whole else ""),
-                f"  K = {K}, n_tokens = {n_tokens}, a prompt of {len(PROMPT)}, n_ctx = {target.n_ctx}",
+                f"  K = {K}, n_tokens = {n_tokens}, a prompt of {len(PROMPT)}, n_ctx = {n_ctx}",
             )
-        if text(second) != tokens:
+        if made.text(n_tokens, 0, case=f"K = {K}") != tokens:
+            rng = np.random.default_rng(0)
             with Sources() as sources:
-                text(third)
+                made.text(n_tokens, rng, case=f"K = {K}")
             if sources.named():
                 fail_by_source("your sampler", sources.named())
             fail(f"your sampler {UNKNOWN_SOURCE}", f"  for K = {K}, n_tokens = {n_tokens} one seed gave two texts")
 
 
-def distributions(sampler, target, sampling, n_tokens, case=""):
-    """(the distribution of n_tokens tokens, the target's own, the number of paths)."""
-    wanted, n_paths = target.table.distribution(PROMPT, n_tokens, sampling), [0]
-
-    def text(rng):
-        n_paths[0] += 1
-        return generated(sampler, target, list(PROMPT), n_tokens, rng, case)
-
-    distribution = enumerated(
-        text, "your sampler", lambda distribution: largest_difference(distribution, wanted) <= TOLERANCE
-    )
-    return distribution, wanted, n_paths[0]
-
-
-def check_distribution(sampler, always_accepting, target, other, sampling, case):
+def check_distribution(made, always_accepting, other):
     for n_tokens in (1, 2, 3):
-        distribution, wanted, n_paths = distributions(sampler, target, sampling, n_tokens, case)
+        distribution, wanted, n_paths = made.distribution(n_tokens)
         if largest_difference(distribution, wanted) > TOLERANCE:
-            perfect = {n: distributions(always_accepting, target, sampling, n)[:2] for n in (1, 2, 3)}
-            hint = mistake_in_a_text(distribution, wanted, perfect, (target.table, other.table, PROMPT), sampling, case)
-            fail(hint, "", f"  {case}, {n_tokens} tokens", *show_distributions(distribution, wanted))
+            perfect = {n: always_accepting.distribution(n)[:2] for n in (1, 2, 3)}
+            models = made.target.table, other.table, PROMPT
+            hint = mistake_in_a_text(distribution, wanted, perfect, models, made.sampling, made.case)
+            fail(hint, "", f"  {made.case}, {n_tokens} tokens", *show_distributions(distribution, wanted))
         if n_tokens == 2 and n_paths > FEW_PATHS:
             return
 
 
-def check_stop(make, target, drafter):
-    """With a stop token the text is the same up to the first one, and ends there."""
-    sampler = made(make, target, drafter, 1, Sampling())
-    if not takes_stop_tokens(sampler, target):
-        return
-    for seed, K in itertools.product(range(20), (1, 3)):
-        sampler = made(make, target, drafter, K, Sampling())
-        whole = generated(sampler, target, list(PROMPT), 9, np.random.default_rng(seed))
-        tokens = generated(
-            sampler, target, list(PROMPT), 9, np.random.default_rng(seed), "stop_tokens = [1]", stop_tokens=[1]
-        )
-        wanted = whole[: whole.index(1) + 1] if 1 in whole else whole
-        if tokens == wanted[:-1] != wanted:
-            fail("your sampler leaves the stop token out; the text ends with it", f"  {tokens} should be {wanted}")
-        if tokens != wanted:
-            fail(
-                "your sampler misses a stop token in the middle of a block: look at every token that a round adds, and "
-                "drop those after the first",
-                f"  without a stop token the text is {whole}; with stop token 1 it is {wanted}, yours is {tokens}",
-            )
-
-
-def takes_stop_tokens(sampler, target):
-    """Whether generate has a parameter stop_tokens, or passes it on with **options to a function that has one."""
+def takes_stop_tokens(made):
     try:
-        parameters = inspect.signature(sampler.generate).parameters.values()
-    except (TypeError, ValueError):
-        return False
-    if any(parameter.name == "stop_tokens" for parameter in parameters):
-        return True
-    if not any(parameter.kind == parameter.VAR_KEYWORD for parameter in parameters):
-        return False
-    try:
-        generated(sampler, target, list(PROMPT), 0, np.random.default_rng(0), stop_tokens=[1])
+        made.text(0, 0, stop_tokens=[1])
     except AssertionError as error:
         return "unexpected keyword argument 'stop_tokens'" not in str(error)
     return True
 
 
-def note_wasted_calls(make, target):
-    """Notes on a sampler that is exact but slower than it could be, and on one that takes only lists."""
-    n_tokens, K, greedy = 9, 2, Sampling(temperature=0)
-    perfect = ModelDrafter(target.table, sampling=greedy)
-    sampler = made(make, target, perfect, K, greedy)
-    tokens = generated(sampler, target, list(PROMPT), n_tokens, np.random.default_rng(0))
-    n_calls = target.calls[0]
-    if n_calls > n_tokens // (K + 1):
+def check_stop(made, seed):
+    """With a stop token the text is the same up to the first one, and ends there."""
+    whole, tokens = made.text(9, seed), made.text(9, seed, case="stop_tokens = [1]", stop_tokens=[1])
+    wanted = whole[: whole.index(1) + 1] if 1 in whole else whole
+    if tokens == wanted[:-1] != wanted:
+        fail("your sampler leaves the stop token out; the text ends with it", f"  {tokens} should be {wanted}")
+    if tokens != wanted:
+        fail(
+            "your sampler misses a stop token in the middle of a block: look at every token that a round adds, and "
+            "drop those after the first",
+            f"  without a stop token the text is {whole}; with stop token 1 it is {wanted}, yours is {tokens}",
+        )
+
+
+def note_wasted_calls(made):
+    """Notes on a sampler that is exact but slower than it could be, and on one that takes only lists.
+
+    Every draft token is right.
+    """
+    n_tokens, K = 9, made.K
+    tokens, least = made.text(n_tokens, 0), n_tokens // (K + 1)
+    if (n_calls := made.target.calls[0]) > least:
         note(
             f"your sampler is exact, but calls the target {n_calls} times for {n_tokens} tokens where K = {K} and "
-            f"every draft token is right; {n_tokens // (K + 1)} calls would do, K + 1 tokens each"
+            f"every draft token is right; {least} calls would do, K + 1 tokens each"
         )
     try:
-        same = generated(sampler, target, np.array(PROMPT), n_tokens, np.random.default_rng(0)) == tokens
+        takes_arrays = made.text(n_tokens, 0, np.array(PROMPT)) == tokens
     except AssertionError:
-        same = False
-    if not same:
+        takes_arrays = False
+    if not takes_arrays:
         note("your sampler is right for a prompt that is a list, but not for an array: tokens = list(prompt)")
 
 

@@ -9,7 +9,6 @@ import contextlib
 import ctypes
 import pickle
 import random
-import signal
 import sys
 import threading
 import traceback
@@ -24,37 +23,19 @@ PATIENCE = 20.0  # seconds for one call
 QUIET = 5.0  # seconds before a grader reports its progress
 
 
-def fail(hint, *details):
-    """Raise the AssertionError of a grader: the hint in its first line, then the case that shows it."""
+def told_error(hint, *details):
+    """The AssertionError of a grader: the hint in its first line, then the case that shows it."""
     error = AssertionError("\n".join([hint, *details]))
     error.is_told = True
-    raise error
+    return error
+
+
+def fail(hint, *details):
+    raise told_error(hint, *details)
 
 
 class Endless(BaseException):
     """A call that does not return; not an Exception, so that `except Exception` in the call does not catch it."""
-
-
-@contextlib.contextmanager
-def patience():
-    """Raise Endless in the block after PATIENCE seconds, even while it sleeps: by SIGALRM, where that is possible."""
-    if not hasattr(signal, "SIGALRM") or threading.current_thread() is not threading.main_thread():
-        with patience_without_signals():
-            yield
-        return
-
-    def ring(*_):
-        raise Endless
-
-    before, begin = signal.signal(signal.SIGALRM, ring), perf_counter()
-    left, interval = signal.setitimer(signal.ITIMER_REAL, PATIENCE)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-        if left:  # the caller's own alarm, which rings now if its time has passed
-            signal.setitimer(signal.ITIMER_REAL, max(left - (perf_counter() - begin), 1e-3), interval)
 
 
 endings, changing = {}, threading.Lock()  # thread -> when its call has taken too long
@@ -62,8 +43,8 @@ watchers = []  # the thread that looks at them
 
 
 @contextlib.contextmanager
-def patience_without_signals():
-    """The same on Windows and in other threads: a thread raises Endless in this one, between two steps of Python."""
+def patience():
+    """Raise Endless in the block after PATIENCE seconds, between two steps of Python; in any thread, on any system."""
     thread = threading.get_ident()
     with changing:
         endings[thread] = perf_counter() + PATIENCE
@@ -116,29 +97,23 @@ def asked(call, what, where, arguments=()):
             raise
         if "read-only" in str(error):
             fail(f"{what} writes to its arguments: work on a copy", f"  {where()}", *place(error))
-        lines = [f"{what} fails {where()}: {told(error)}{advice(error)}", *place(error)]
-        error_of_grader = AssertionError("\n".join(lines))
-        error_of_grader.is_told = True
-        raise error_of_grader from error
+        advice = next((f"; {remedy}" for text, remedy in ADVICE.items() if text in str(error)), "")
+        raise told_error(f"{what} fails {where()}: {described(error)}{advice}", *place(error)) from error
     for argument, copy in zip(arguments, before):
         if not np.array_equal(argument, copy, equal_nan=True):
             fail(f"{what} writes to its arguments: work on a copy", f"  {where()}", f"  {copy} became {argument}")
     return result
 
 
-def told(error):
+def described(error):
     """An exception as half a sentence."""
     if isinstance(error, AssertionError) and not str(error):
-        return f"its own `{last_line(error) or 'assert'}` does not hold"
+        frames = traceback.extract_tb(error.__traceback__)
+        return f"its own `{(frames[-1].line if frames else '') or 'assert'}` does not hold"
     if isinstance(error, NotImplementedError):
         return f"it is not written yet (NotImplementedError: {str(error).splitlines()[0] if str(error) else ''})"
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text[:300]}" if text else type(error).__name__
-
-
-def last_line(error):
-    frames = traceback.extract_tb(error.__traceback__)
-    return frames[-1].line if frames else ""
 
 
 def place(error):
@@ -160,11 +135,6 @@ ADVICE = {  # what the message of an exception contains: what to do
     "than 1",
     "object is not callable": "pass a function, or an object with __call__",
 }
-
-
-def advice(error):
-    """What to do, for the end of the sentence."""
-    return next((f"; {remedy}" for text, remedy in ADVICE.items() if text in str(error)), "")
 
 
 guard, watching, replaced = threading.Lock(), [], [np.random.default_rng]  # who watches, and what `noting` replaces
