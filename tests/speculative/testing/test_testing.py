@@ -357,7 +357,7 @@ def drafters():
 
 def test_every_exported_drafter_is_looked_at():
     exported = {name for name in speculative.__all__ if name.endswith("Drafter")} - {"Drafter"}
-    assert exported - {"TreeDrafter", "RecyclingDrafter"} == drafters().keys()  # trees: test_tree_drafters.py
+    assert exported - {"TreeDrafter", "RecyclingDrafter"} == drafters().keys()  # trees: drafters/test_drafters.py
 
 
 @pytest.mark.parametrize("name", drafters())
