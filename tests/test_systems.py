@@ -8,11 +8,7 @@ import pytest
 from helpers import ROOT
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "tests" / "shared")}
-TOUCHING = ("command_faults", "download", "loading", "main", "matmul", "timing")
-
-
-def files_of(*names):
-    return [str(next((ROOT / "tests").rglob(f"test_{name}.py"))) for name in names]
+TOUCHING = [str(ROOT / "tests" / folder) for folder in ("gpt2np", "speculative/cli", "speculative/measuring")]
 
 
 def pytest_like_windows(*arguments):
@@ -22,14 +18,11 @@ def pytest_like_windows(*arguments):
 
 def test_the_tests_are_collected_on_other_systems():
     """Those that could not be, when they imported pty or resource, or asked for a forkserver."""
-    files = files_of("main", "command_faults", "command_lines", "matmul")
-    result = pytest_like_windows("--collect-only", "-m", "", *files)
+    result = pytest_like_windows("--collect-only", "-m", "", *TOUCHING)
     assert result.returncode == 0, result.stdout
 
 
 @pytest.mark.slow
 def test_the_tests_run_or_are_skipped_on_other_systems():
-    result = pytest_like_windows("-rs", *files_of(*TOUCHING))
-    assert result.returncode == 0, result.stdout
-    for what in ("pseudo-terminals", "bash", "Ctrl-C", "symbolic links", "/proc", "/dev/full", "a fork after"):
-        assert what in result.stdout
+    result = pytest_like_windows("-rs", *TOUCHING)
+    assert result.returncode == 0 and "SKIPPED" in result.stdout, result.stdout

@@ -1,8 +1,18 @@
 """The exact distribution of a sampler's text, by enumeration, against that of the target alone."""
 
+import math
 from functools import lru_cache
 
 from speculative import AutoregressiveSampler, ByPaths, SpeculativeSampler, exact_distribution
+
+
+def assert_distribution(fn, wanted):
+    """Raise AssertionError unless fn(rng) has this distribution, to 1e-15."""
+    found = exact_distribution(fn)
+    assert found.keys() == wanted.keys()
+    assert abs(math.fsum(found.values()) - 1) < 1e-12
+    for outcome, probability in wanted.items():
+        assert abs(found[outcome] - probability) < 1e-15, (outcome, found[outcome], probability)
 
 
 @lru_cache

@@ -1,0 +1,236 @@
+"""The exact distribution of random code: one run for each path, NumPy's draws, and what has no finite set of paths."""
+
+import copy
+import math
+import pickle
+
+import numpy as np
+import pytest
+from exactness import assert_distribution
+
+from speculative import CannotEnumerate, exact_distribution
+from speculative.exact import ExactGenerator
+
+P = np.array([0.5, 0.3, 0.0, 0.2])
+
+
+# ------------------------------------------------------------------------------------------------ paths
+
+
+def test_one_run_for_each_path():
+    runs = []
+
+    def fn(rng):
+        runs.append(1)
+        return rng.random() < 0.5 and rng.random() < 0.5
+
+    assert_distribution(fn, {True: 0.25, False: 0.75})
+    assert len(runs) == 3
+
+
+def test_what_is_certain_does_not_fork():
+    runs = []
+
+    def fn(rng):
+        runs.append(1)
+        u = rng.random()
+        return u < 1, u < 0, u < -3, u < 5, u * 0 < 1, rng.choice(3, p=[0, 1, 0]), u < math.nan
+
+    assert_distribution(fn, {(True, False, False, True, True, 1, False): 1.0})
+    assert len(runs) == 1
+
+
+def test_separate_uniforms_are_independent():
+    assert_distribution(
+        lambda rng: tuple(rng.random(2) < np.array([0.5, 0.25])),
+        {(True, True): 0.125, (True, False): 0.375, (False, True): 0.125, (False, False): 0.375},
+    )
+
+
+def test_the_time_of_a_run_is_linear_in_its_draws(monkeypatch):
+    """Counted, not measured: each draw on a path is answered once a run, and its probability multiplied once."""
+    asked, fork = [0], ExactGenerator.fork
+
+    def counting(self, probs):
+        asked[0] += 1
+        return fork(self, probs)
+
+    monkeypatch.setattr(ExactGenerator, "fork", counting)
+
+    def first_heads(rng, most):
+        return next((n for n in range(most) if rng.random() < 0.5), most)
+
+    for most in (10, 20, 40):
+        asked[0] = 0
+        exact_distribution(lambda rng, most=most: first_heads(rng, most))
+        assert asked[0] == most * (most + 1) / 2 + most  # the n-th path has n draws
+
+
+def test_outcomes_are_made_hashable():
+    distribution = exact_distribution(lambda rng: [np.array([1, 2]), np.int64(3), (np.float32(0.5), "a"), None])
+    assert distribution == {((1, 2), 3, (0.5, "a"), None): 1.0}
+
+
+def test_it_agrees_with_real_draws():
+    """10,000 real draws: P(|frequency - p| > 0.03) < 2 exp(-18) for each of the three outcomes (Hoeffding)."""
+
+    def fn(rng):
+        u = rng.random()
+        return int(u * 3 < 1) + int(rng.choice(2, p=[0.25, 0.75])) * int(u < 0.5)
+
+    distribution, rng = exact_distribution(fn), np.random.default_rng(0)
+    frequencies = np.bincount([fn(rng) for _ in range(10_000)], minlength=3) / 10_000
+    np.testing.assert_allclose(frequencies, [distribution[i] for i in range(3)], atol=0.03)
+
+
+# ------------------------------------------------------------------------------------------------ NumPy's draws
+
+
+@pytest.mark.parametrize(
+    ("draw", "wanted"),
+    [
+        (lambda rng: rng.integers(4), dict.fromkeys(range(4), 0.25)),
+        (lambda rng: rng.integers(1, 2, endpoint=True), {1: 0.5, 2: 0.5}),
+        (lambda rng: rng.integers(2, size=2), {(0, 0): 0.25, (0, 1): 0.25, (1, 0): 0.25, (1, 1): 0.25}),
+        (lambda rng: rng.integers(0, 2, None, np.int64), {0: 0.5, 1: 0.5}),
+        (lambda rng: rng.choice(["a", "b"]), {"a": 0.5, "b": 0.5}),
+        (lambda rng: int(rng.choice([1, 2], None, True, [0.25, 0.75], 0, False)), {1: 0.25, 2: 0.75}),
+        (lambda rng: rng.binomial(1, 0.25), {0: 0.75, 1: 0.25}),
+        (lambda rng: rng.multinomial(1, [0.25, 0.75]), {(1, 0): 0.25, (0, 1): 0.75}),
+        (lambda rng: tuple((rng.uniform(0, np.array([1, 2]), size=2) < 0.5).tolist()),
+         {(True, True): 1 / 8, (True, False): 3 / 8, (False, True): 1 / 8, (False, False): 3 / 8}),
+        (lambda rng: tuple((rng.uniform(np.zeros(2), [1, 2]) < 0.5).tolist()),
+         {(True, True): 1 / 8, (True, False): 3 / 8, (False, True): 1 / 8, (False, False): 3 / 8}),
+    ],
+)  # fmt: skip
+def test_arguments_are_those_of_numpy(draw, wanted):
+    assert_distribution(draw, wanted)
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda rng: rng.integers(0),
+        lambda rng: rng.choice(0),
+        lambda rng: rng.choice([]),
+        lambda rng: rng.choice(2, p=[0.5, 0.6]),
+        lambda rng: rng.choice(2, p=np.array([0.5, 0.501], np.float32)),
+        lambda rng: rng.choice(2, p=[0.5, 0.5 + 5e-8]),
+        lambda rng: rng.choice(2, p=[0.5, math.nan]),
+        lambda rng: rng.binomial(1, 1.5),
+        lambda rng: rng.uniform(np.zeros(2), np.ones(1), size=1),
+        lambda rng: rng.uniform(np.zeros(2), np.ones(3)),
+    ],
+)
+def test_what_numpy_refuses_is_refused(draw):
+    with pytest.raises(ValueError):
+        draw(np.random.default_rng(0))
+    with pytest.raises(ValueError):
+        exact_distribution(draw)
+
+
+@pytest.mark.parametrize("p", [np.array([0.5, 0.5 + 1e-6], np.float32), [0.5, 0.5 + 1e-8]])
+def test_choice_takes_the_probabilities_that_numpy_takes(p):
+    for draw in (np.random.default_rng(0).choice, lambda n, p: exact_distribution(lambda rng: rng.choice(n, p=p))):
+        draw(2, p=p)
+
+
+@pytest.mark.parametrize(
+    ("draw", "message"),
+    [
+        *((lambda rng, name=name: getattr(rng, name)(3), f"rng.{name} cannot be enumerated here: use rng.random()")
+          for name in ("normal", "poisson", "shuffle", "permutation", "bytes")),
+        *((lambda rng, copied=copied: copied(rng).random() < 0.5, "the generator is copied, and a copy cannot be enum")
+          for copied in (copy.copy, copy.deepcopy, lambda rng: pickle.loads(pickle.dumps(rng)))),
+        (lambda rng: np.random.default_rng(rng.integers(2**31)).random() < 0.5, "not a seed for another generator"),
+        (lambda rng: rng.integers(0, [2, 3]), "only with numbers as parameters, not arrays: draw one by one"),
+        (lambda rng: rng.binomial(1, [0.5, 0.5]), "only with numbers as parameters, not arrays: draw one by one"),
+        (lambda rng: rng.choice(3, size=2, replace=False), "choice without replacement is not supported: draw one by"),
+        (lambda rng: rng.choice([[1, 2], [3, 4]], axis=1), "only along axis 0"),
+        (lambda rng: rng.multinomial(2, [0.5, 0.5]), "only for n = 1 and without size"),
+        (lambda rng: rng.multinomial(1, [0.5, 0.5], size=2), "only for n = 1 and without size"),
+        (lambda rng: rng.binomial(2, 0.5), "only for n = 1"),
+    ],
+)  # fmt: skip
+def test_draws_that_would_be_enumerated_wrongly_are_refused(draw, message):
+    with pytest.raises(CannotEnumerate, match=message):
+        exact_distribution(draw)
+
+
+# ------------------------------------------------------------------------------------------------ without an end
+
+
+def test_code_with_another_source_of_randomness_is_refused():
+    message = (
+        "the function drew differently when it was run again on the same path: it must depend on its generator alone, "
+        "without state from an earlier call or another source of randomness"
+    )
+    calls = iter(range(100))
+    with pytest.raises(CannotEnumerate, match=f"^{message}$"):
+        exact_distribution(lambda rng: rng.random() < 0.5 and rng.random() < [0.2, 0.3][next(calls) % 2])
+    calls = iter([True, False, False, False])
+    with pytest.raises(CannotEnumerate, match=f"^{message}$"):
+        exact_distribution(lambda rng: next(calls) and rng.random() < 0.5)
+
+
+def test_too_many_paths_are_refused():
+    with pytest.raises(CannotEnumerate) as error:
+        exact_distribution(lambda rng: [rng.random() < 0.5 for _ in range(10)], max_leaves=10)
+    assert str(error.value) == (
+        "more than max_leaves = 10 paths, and those so far cover 0.00977 of the probability: take a smaller case "
+        "(fewer tokens, a smaller vocabulary, a smaller K) or raise max_leaves"
+    )
+
+
+def until_heads(rng):
+    n = 0
+    while rng.random() < 0.5:
+        n += 1
+    return n
+
+
+def until_accepted(rng):
+    while True:
+        token = int(rng.choice(4, p=P))
+        if rng.random() * 2 < P[token]:
+            return token
+
+
+def always_in_vain(rng):
+    while rng.choice(2, p=[1, 0]) == 0:
+        pass
+
+
+def rarely_ended(rng):
+    while rng.random() < 0.999:
+        pass
+
+
+def around_one_number(rng):
+    u = rng.random()
+    while u < 2:
+        pass
+
+
+@pytest.mark.parametrize("fn", [until_heads, until_accepted, always_in_vain, rarely_ended, around_one_number])
+def test_a_loop_without_an_end_is_refused(fn):
+    words = r"one run has made \d+ draws so far: an endless loop|an endless loop around a number that does not change"
+    with pytest.raises(CannotEnumerate, match=words):
+        exact_distribution(fn)
+
+
+def test_long_runs_and_improbable_paths_that_end_are_not():
+    assert_distribution(lambda rng: sum(bool(rng.random() < 1) for _ in range(499)), {499: 1.0})
+    assert exact_distribution(lambda rng: [rng.random() < 1e-12 for _ in range(2)])[True, True] == 1e-24
+    assert_distribution(
+        lambda rng: [rng.random() < 1 for _ in range(9)] and [rng.choice(2, p=[1e-9, 1]) for _ in range(2)] and 1,
+        {1: 1},
+    )
+    with pytest.raises(CannotEnumerate, match="7 draws so far"):
+        exact_distribution(lambda rng: [rng.random() < 0.5 for _ in range(7)], max_draws=6)
+
+
+@pytest.mark.parametrize("draw", [lambda rng: (rng.random() for _ in range(2)), lambda rng: rng.random(2)])
+def test_each_number_may_be_compared_often(draw):
+    """As where a token of GPT-2 is found by a loop over its cumulative sums, twice."""
+    assert exact_distribution(lambda rng: [all(u < 2 for _ in range(40_000)) for u in draw(rng)]) == {(True, True): 1.0}
