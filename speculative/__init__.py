@@ -5,6 +5,8 @@ from .by_paths import ByPaths
 from .drafters.dials import NoisyDrafter, OracleDrafter
 from .drafters.early_exit import EarlyExitDrafter
 from .drafters.heads import HeadsDrafter
+from .drafters.jacobi import JacobiDrafter, LastRows
+from .drafters.lookahead import LookaheadDrafter
 from .drafters.model import ModelDrafter
 from .drafters.model_tree import TreeDrafter
 from .drafters.ngram import NGramDrafter, NGramModel
@@ -42,8 +44,8 @@ from .verifiers.typical import Typical
 
 __all__ = [
     "AutoregressiveSampler", "ByPaths", "CannotEnumerate", "CostModel", "Costs", "Draft", "Drafter",
-    "EarlyExitDrafter", "Generation", "Gumbel", "HeadsDrafter", "Heuristic", "LanguageModel",
-    "Lenient", "ModelDrafter", "NGramDrafter", "NGramModel", "NoisyDrafter",
+    "EarlyExitDrafter", "Generation", "Gumbel", "HeadsDrafter", "Heuristic", "JacobiDrafter", "LanguageModel",
+    "LastRows", "Lenient", "LookaheadDrafter", "ModelDrafter", "NGramDrafter", "NGramModel", "NoisyDrafter",
     "OracleDrafter", "PromptLookupDrafter", "RandomSource", "Recycling", "RecyclingDrafter", "Round", "Sampler",
     "Sampling", "SpeculativeSampler", "Stats", "StopText", "SuffixDrafter", "Timed", "TreeDrafter", "Typical",
     "Verdict", "Verifier", "acceptance_probability", "best_tree", "block", "collect", "exact_distribution",

@@ -15,7 +15,7 @@ distribution and q the draft's, as in Leviathan et al., arXiv:2211.17192; Chen e
 other way round.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from time import perf_counter
@@ -265,24 +265,11 @@ class Sampler(Protocol):
     """Continues a prompt."""
 
     def rounds(
-        self,
-        prompt: Sequence[int],
-        n_tokens: int,
-        rng: Any = None,
-        *,
-        stop_tokens: Collection[int] = (),
-        stop: Callable | None = None,
+        self, prompt: Sequence[int], n_tokens: int, rng: Any = None, *, stop_tokens: Any = (), stop: Any = None
     ) -> Iterator[Round]:
         """Generate round by round: an iterator, for stepping through."""
 
     def generate(
-        self,
-        prompt: Sequence[int],
-        n_tokens: int,
-        rng: Any = None,
-        *,
-        stop_tokens: Collection[int] = (),
-        stop: Callable | None = None,
-        keep_probs: bool = False,
+        self, prompt: Sequence[int], n_tokens: int, rng: Any = None, *, stop_tokens: Any = (), stop: Any = None
     ) -> Generation:
         """All rounds at once: exactly n_tokens new tokens, or fewer if a stop token or a stop text comes first."""

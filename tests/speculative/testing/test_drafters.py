@@ -12,6 +12,9 @@ from speculative import (
     AutoregressiveSampler,
     EarlyExitDrafter,
     HeadsDrafter,
+    JacobiDrafter,
+    LastRows,
+    LookaheadDrafter,
     ModelDrafter,
     NGramDrafter,
     NGramModel,
@@ -61,6 +64,8 @@ def exported():
         ],
         "EarlyExitDrafter": [EarlyExitDrafter(whole), EarlyExitDrafter(whole, threshold=0.4)],
         "HeadsDrafter": [HeadsDrafter(heads, ([-1, 0], [0, 1]))],  # trees: test_heads.py
+        "JacobiDrafter": [JacobiDrafter(LastRows(model))],
+        "LookaheadDrafter": [LookaheadDrafter(LastRows(model), W=1, N=2)],
         "NGramDrafter": [NGramDrafter(table), NGramDrafter(table, sampling=all_options, threshold=0.4)],
         "NoisyDrafter": [NoisyDrafter(model, 0.3, sampling=all_options)],
         "OracleDrafter": [OracleDrafter(model)],
