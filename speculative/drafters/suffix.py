@@ -78,36 +78,27 @@ class SuffixAutomaton:
                 state, length = self.following[state][token], length + 1
         return state, length
 
-    def likeliest(self, state, most, floor):
-        """At most `most` tokens, each the most frequent next one, while their joint probability is at least `floor`."""
-        tokens, probability = [], 1.0
-        while len(tokens) < most and self.following[state]:
-            counts = {token: self.count[after] for token, after in self.following[state].items()}
-            token = min(counts, key=lambda token: (-counts[token], token))
-            probability *= counts[token] / sum(counts.values())
-            if probability < floor:
-                break
-            tokens.append(token)
-            state = self.following[state][token]
-        return tokens
+    def continuations(self, state, n, depth, floor, width=None):
+        """(tokens, parents) of the n continuations with the largest joint probability, each at least `floor`.
 
-    def likeliest_tree(self, state, n, levels, floor):
-        """(tokens, parents) of the n continuations with the largest joint probability, each at least `floor`."""
+        A tree of at most `depth` levels, in which a node has at most `width` children, the most frequent ones.
+        """
         tokens, parents, heap = [], [], []
 
-        def push(state, node, depth, probability):
-            total = sum(self.count[after] for after in self.following[state].values())
-            for token, after in self.following[state].items() if depth < levels else ():
-                share = probability * self.count[after] / total
-                if share >= floor:
-                    heapq.heappush(heap, (-share, token, node, after, depth + 1))
+        def push(state, node, probability, left):
+            counts = {token: self.count[after] for token, after in self.following[state].items()} if left else {}
+            total = sum(counts.values())
+            for token in sorted(counts, key=lambda token: (-counts[token], token))[:width]:
+                joint = probability * counts[token] / total
+                if joint >= floor:
+                    heapq.heappush(heap, (-joint, token, node, self.following[state][token], left - 1))
 
-        push(state, -1, 0, 1.0)
+        push(state, -1, 1.0, depth)
         while heap and len(tokens) < n:
-            negative, token, node, after, depth = heapq.heappop(heap)
+            negative, token, node, after, left = heapq.heappop(heap)
             tokens.append(token)
             parents.append(node)
-            push(after, len(tokens) - 1, depth, -negative)
+            push(after, len(tokens) - 1, -negative, left)
         return tokens, parents
 
 
@@ -154,7 +145,6 @@ class SuffixDrafter:
         in_corpus = self.corpus, *self.corpus.match(tokens[-self.LOOK_BACK :])
         automaton, state, length = max(in_text, in_corpus, key=lambda found: found[2])
         levels = min(K, int(self.factor * length))
-        if self.n_nodes:
-            tokens, parents = automaton.likeliest_tree(state, self.n_nodes, levels, self.floor)
-            return one_hot(tokens, self.n_vocab, parents)
-        return one_hot(automaton.likeliest(state, levels, self.floor), self.n_vocab)
+        n, width = (self.n_nodes, None) if self.n_nodes else (levels, 1)
+        drafted, parents = automaton.continuations(state, n, levels, self.floor, width)
+        return one_hot(drafted, self.n_vocab, parents)
