@@ -45,7 +45,7 @@ def collected(module, grader, kind):
     """The exhibits of a file, dict name -> Exhibit; what is wrong, and where it was seen, are in their docstrings."""
     found = {}
     for name, (wrong, hint, *draft) in getattr(module, kind, {}).items():
-        what, _, seen = (" ".join(part.split()) for part in inspect.getdoc(wrong).partition("\n\nSeen: "))
+        what, _, seen = (" ".join(part.split()) for part in (inspect.getdoc(wrong) or "").partition("\n\nSeen: "))
         found[name] = Exhibit(name, wrong, what, seen or CONSTRUCTED, grader, hint, tuple(draft))
     return found
 
