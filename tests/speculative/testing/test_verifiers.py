@@ -30,7 +30,8 @@ def test_right_ones_pass_in_any_style(answer, words, capsys):
 @pytest.mark.parametrize(("answer", "words"), answers("RIGHT", tree_verifiers, quick=("ten_lines", "by_parents")))
 def test_right_ones_pass_on_trees(answer, words, capsys):
     check_tree_verifier(answer)
-    assert capsys.readouterr().out == ""
+    said = capsys.readouterr().out
+    assert said == "" or (answer is tree_verifiers.match and "accepts less than it could" in said), said
 
 
 @pytest.mark.parametrize(("answer", "words"), answers("NOTES", verifiers))
