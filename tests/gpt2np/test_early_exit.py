@@ -79,6 +79,13 @@ def test_the_exit_is_the_first_layers_with_the_whole_models_head():
         np.testing.assert_allclose(exit_after_2(tokens), cut(tokens), rtol=1e-4, atol=1e-5)
 
 
+def test_a_branch_of_a_tree_that_only_the_first_layers_have_seen():
+    whole, model = EarlyExit(random_gpt2(SHAPE), 2), random_gpt2(SHAPE)
+    whole([1, 2, 3])
+    whole.early_exit([1, 2, 3, 4, 5, 6], 4, [-1, -1, 1])  # 4, 5, and 6 after 5
+    np.testing.assert_array_equal(whole([1, 2, 3, 5, 6], n_last=2), model([1, 2, 3, 5, 6], n_last=2))
+
+
 def test_nothing_is_computed_twice(blocks_run):
     """For 6 prompt tokens and 3 draft tokens, the first 2 layers run each token once, and so do the last 3."""
     whole = EarlyExit(random_gpt2(SHAPE), 2)

@@ -77,11 +77,6 @@ def popping(tokens, K, rng):
     return draft
 
 
-def clearing_policy(history):
-    history.clear()
-    return 3
-
-
 def clearing_sampling(logits, tokens):
     probs = Sampling(repetition_penalty=1.5)(logits, tokens)
     tokens.clear()
@@ -92,7 +87,7 @@ def test_parts_that_write_to_the_text_harm_nobody():
     assert text(Drafting(appending)) == text(Drafting(lambda tokens, K, rng: appending(list(tokens), K, rng)))
     assert text(Drafting(popping)) == text() and len(text()) == 20
     clearing = Clearing(TARGET.probs)
-    assert text(ModelDrafter(Clearing(DRAFT.probs)), target=clearing, K=clearing_policy) == text()
+    assert text(ModelDrafter(Clearing(DRAFT.probs)), target=clearing) == text()
     assert alone(clearing) == alone()
     penalty = Sampling(repetition_penalty=1.5)  # which needs the whole text
     drafters = [ModelDrafter(DRAFT, sampling=sampling) for sampling in (penalty, clearing_sampling)]

@@ -15,11 +15,11 @@ from speculative.testing import TableModel
 PROMPT = "Once upon a time there lived a"
 
 
-@pytest.mark.parametrize("K", [1, 2, 4, 7])
+@pytest.mark.parametrize("K", [1, 4])
 def test_the_text_is_that_of_the_sampler(tiny_pair, K):
     target, draft_model, tokenizer = tiny_pair
     prompt, sampler = tokenizer.encode(PROMPT), SpeculativeSampler(target, ModelDrafter(draft_model), K=K)
-    for seed in range(4):
+    for seed in range(3):
         text = reference.generate(target, draft_model, prompt, 40, K, seed)
         assert text == [*prompt, *sampler.generate(prompt, 40, seed).tokens.tolist()]
 

@@ -7,22 +7,16 @@ import pickle
 
 import numpy as np
 import pytest
-from helpers import ROOT, TreeDrafter, Uniform
+from helpers import TreeDrafter, Uniform
 
-from gpt2np import EarlyExit
 from speculative import (
     AutoregressiveSampler,
     ByPaths,
     Draft,
-    EarlyExitDrafter,
     Gumbel,
     ModelDrafter,
-    NGramDrafter,
-    NGramModel,
-    PromptLookupDrafter,
     Sampling,
     SpeculativeSampler,
-    SuffixDrafter,
     exact_match,
     rejection,
 )
@@ -73,18 +67,18 @@ def test_the_random_numbers_are_keyed_by_seed_and_position():
 
 
 def test_over_seeds_a_draw_has_the_distribution():
-    """Of n = 20,000 seeds over m = 4 tokens: P(sum |frequency - p| >= e) <= 2^m exp(-n e^2 / 2) < 1e-10."""
-    n, epsilon, p = 20_000, 0.051, np.array([0.5, 0, 0.3, 0.2])
+    """Of n = 8,000 seeds over m = 4 tokens: P(sum |frequency - p| >= e) <= 2^m exp(-n e^2 / 2) < 1e-10."""
+    n, epsilon, p = 8_000, 0.081, np.array([0.5, 0, 0.3, 0.2])
     assert 2**4 * math.exp(-n * epsilon**2 / 2) < 1e-10
     counts = np.bincount([Gumbel(seed, 5).draw(p) for seed in range(n)], minlength=4)
     assert abs(counts / n - p).sum() < epsilon and counts[1] == 0
 
 
 def test_how_often_target_and_draft_draw_the_same():
-    """Against sum_j 1 / sum_i max(p_i / p_j, q_i / q_j), in n = 10,000 draws: P < 2 exp(-2 n 0.03^2) < 4e-8."""
+    """Against sum_j 1 / sum_i max(p_i / p_j, q_i / q_j), in n = 4,000 draws: P < 2 exp(-2 n 0.05^2) < 5e-9."""
     p, q = np.random.default_rng(0).dirichlet(np.ones(5), 2)
-    same = np.mean([Gumbel(seed).draw(p) == Gumbel(seed).draw(q) for seed in range(10_000)])
-    assert abs(same - sum(1 / np.maximum(p / p[j], q / q[j]).sum() for j in range(5))) < 0.03
+    same = np.mean([Gumbel(seed).draw(p) == Gumbel(seed).draw(q) for seed in range(4_000)])
+    assert abs(same - sum(1 / np.maximum(p / p[j], q / q[j]).sum() for j in range(5))) < 0.05
 
 
 def test_a_probability_near_zero_is_not_drawn_before_others():
@@ -143,23 +137,3 @@ def test_one_text_on_the_bundled_pair(tiny_pair):
     generation = sampler.generate(prompt, 40, Gumbel(1))
     np.testing.assert_array_equal(generation.tokens, alone.tokens)
     assert generation.stats.accepted > 15
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("temperature", [0, 0.7, 1])
-def test_one_text_on_the_bundled_pair_at_length(tiny_pair, temperature):
-    """50 prompts x K in {1, 2, 4, 8} x every drafter of chains but the dials, which are the target itself."""
-    target, draft, tokenizer = tiny_pair
-    held_out = tokenizer.encode((ROOT / "gpt2np" / "tiny" / "held_out.txt").read_text(encoding="utf-8"))
-    sampling = Sampling(temperature)
-    whole, table = EarlyExit(target, 3), NGramModel.from_tokens(held_out[50_000:], target.n_vocab)
-    drafters = [ModelDrafter(draft, sampling=sampling), ModelDrafter(draft, sampling=Sampling(0)), ModelDrafter(draft)]
-    drafters += [NGramDrafter(table), PromptLookupDrafter(target.n_vocab), SuffixDrafter(target.n_vocab)]
-    drafters += [EarlyExitDrafter(whole)]
-    for seed in range(50):
-        prompt = held_out[seed * 1000 : seed * 1000 + 12]
-        alone = AutoregressiveSampler(target, sampling=sampling).generate(prompt, 40, Gumbel(seed)).tokens
-        for drafter, K in itertools.product(drafters, (1, 2, 4, 8)):
-            own = whole if getattr(drafter, "model", None) is whole.early_exit else target
-            sampler = SpeculativeSampler(own, drafter, verifier=exact_match, K=K, sampling=sampling)
-            np.testing.assert_array_equal(sampler.generate(prompt, 40, Gumbel(seed)).tokens, alone)

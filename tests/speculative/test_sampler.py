@@ -61,7 +61,7 @@ def test_greedy_tokens_through_trees_are_the_same_in_fewer_calls(tiny_pair, gree
 
 
 @pytest.mark.parametrize("make", [chain_sampler, tree_sampler])
-@pytest.mark.parametrize("K", [1, 2, 7])
+@pytest.mark.parametrize("K", [1, 4])
 def test_greedy_tokens_equal_whatever_the_draft(make, K):
     shape = HParams(n_vocab=17, n_ctx=64, n_embd=15, n_head=3, n_layer=2)
     target, other = random_gpt2(shape, seed=1), random_gpt2(shape, seed=2)

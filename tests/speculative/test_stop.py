@@ -70,8 +70,9 @@ def test_a_stopped_text_has_the_distribution_of_the_target(verifier):
 
 
 def test_a_stop_text_in_the_prompt_does_not_count():
-    generation = AutoregressiveSampler(TableModel([[1, 0, 0, 0]] * 4)).generate([1], 5, 0, stop=StopText("ba", decode))
-    assert generation.tokens.tolist() == [0] * 5
+    target = TableModel([[1, 0, 0, 0]] * 4)
+    for sampler in (AutoregressiveSampler(target), SpeculativeSampler(target, ModelDrafter(OTHER))):
+        assert sampler.generate([1], 5, 0, stop=StopText("ba", decode)).tokens.tolist() == [0] * 5
 
 
 def test_a_stop_text_may_have_several_tokens_for_a_character():

@@ -93,24 +93,15 @@ def test_a_table_is_saved_and_loaded(tmp_path):
         np.testing.assert_array_equal(again.row(context), model.row(context))
 
 
-WRONG_ARRAYS = {
-    "n_vocab": [np.array(0), np.array(10**12), np.array(7.0), np.array([7, 7])],
-    "codes1": [
-        np.array([0, 1, 7]),
-        np.array([-1, 1, 2]),
-        np.array([1, 0, 2]),
-        np.array([0, 1, 2], np.int32),
-        np.array([[0, 1, 2]]),
-        np.array([0, 1]),
-    ],
-    "counts1": [np.array([1, 0, 1]), np.array([2**62] * 3), np.array([1.0, 1.0, 1.0]), np.array([None, 1, 1])],
-    "codes2": [np.zeros(10_000_000, np.int8)],  # compressed to nothing
-}
+WRONG = [
+    *(("n_vocab", array) for array in (np.array(0), np.array(10**12), np.array(7.0), np.array([7, 7]))),
+    *(("codes1", np.array(codes)) for codes in ([0, 1, 7], [-1, 1, 2], [1, 0, 2], [[0, 1, 2]], [0, 1])),
+    *(("counts1", np.array(counts)) for counts in ([1, 0, 1], [2**62] * 3, [1.0, 1.0, 1.0], [None, 1, 1])),
+    ("codes2", np.zeros(10_000_000, np.int8)),  # compressed to nothing
+]
 
 
-@pytest.mark.parametrize(
-    ("name", "array"), [(name, array) for name, arrays in WRONG_ARRAYS.items() for array in arrays]
-)
+@pytest.mark.parametrize(("name", "array"), WRONG)
 def test_a_table_with_other_arrays_is_refused(tmp_path, name, array):
     model = NGramModel.from_tokens([0, 1, 2, 0], n_vocab=7, n=1)
     arrays = {"n_vocab": np.array(7), "codes1": model.counts[0][0], "counts1": model.counts[0][1]}

@@ -56,7 +56,7 @@ def test_typical_acceptance_by_hand():
     draft = Draft(np.array([0, 2]), rows)  # 0.9 and 0.3 > min(0.09, 0.3 exp(-1.09))
     assert Typical()(draft, p, None) == Verdict(2, 2)
     assert Typical(epsilon=0.5, delta=2)(draft, p, None) == Verdict(1, 0)
-    assert Typical(epsilon=0.4, delta=9)(draft, p, None).n_accepted == 1  # a token at the threshold is not typical
+    assert Typical(epsilon=0.3, delta=9)(draft, p, None).n_accepted == 1  # a token at the threshold is not typical
     assert Typical(epsilon=0.2999, delta=9)(draft, p, None).n_accepted == 2
 
 
