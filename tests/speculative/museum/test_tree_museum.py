@@ -4,8 +4,7 @@ import re
 
 import pytest
 
-from command_line.museum import entry
-from command_line.views import museum_page
+from speculative.cli.commands.museum import entry, table
 from speculative.museum import CONSTRUCTED, EXHIBITS, TREE_EXHIBITS, caught_by, law_error
 from speculative.testing import check_drafter, check_language_model, check_verifier
 
@@ -64,7 +63,7 @@ def test_each_says_what_is_wrong_and_where_it_was_seen():
 
 @pytest.mark.slow
 def test_the_page_of_the_museum_has_them():
-    page = museum_page([entry(exhibit) for exhibit in TREE_EXHIBITS.values()])
+    page = table([entry(exhibit) for exhibit in TREE_EXHIBITS.values()])
     for exhibit in TREE_EXHIBITS.values():
         line = next(line for line in page.splitlines() if line.startswith(exhibit.name + "  "))
         assert line.split()[-1] == exhibit.grader.__name__ and exhibit.what in page and exhibit.seen in page

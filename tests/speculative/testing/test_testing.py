@@ -11,8 +11,6 @@ import pytest
 from helpers import random_gpt2, random_heads
 
 import speculative
-from command_line.museum import entry
-from command_line.views import museum_page
 from gpt2np import EarlyExit, Heads, HParams
 from speculative import (
     AutoregressiveSampler,
@@ -31,6 +29,7 @@ from speculative import (
     Verdict,
     exact_distribution,
 )
+from speculative.cli.commands.museum import entry, table
 from speculative.museum import CONSTRUCTED, EXHIBITS, caught_by, law_error
 from speculative.probs import residual, sample_token
 from speculative.testing import TableModel, check_drafter, check_language_model, check_sampler, check_verifier
@@ -74,7 +73,7 @@ def test_the_error_of_the_distribution_is_0_only_where_another_check_sees_the_mi
 
 def test_the_page_of_the_museum():
     """What the command prints, in this process: the distributions take long, and the tests above have computed them."""
-    page = museum_page([entry(exhibit) for exhibit in EXHIBITS.values()])
+    page = table([entry(exhibit) for exhibit in EXHIBITS.values()])
     assert len(EXHIBITS) >= 20
     for exhibit in EXHIBITS.values():
         line = next(line for line in page.splitlines() if line.startswith(exhibit.name + "  "))
