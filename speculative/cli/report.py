@@ -28,6 +28,11 @@ from .streams import uninterrupted
 
 OUTPUTS = {"json", "plot", "log", "show", "trace", "timings"}  # options that do not change what is measured
 REMEDY = "name another file, or delete it"
+OTHERS = {  # what a file may be of, instead
+    "command": "holds a report of {}, expected one of {}",
+    "machine": "was made on {}, and this is {}",
+    "version": "was made by version {}, and this is {}",
+}
 
 
 def settings_of(options, names):
@@ -127,31 +132,19 @@ class Saved:
         """The contents of the file, if they fit."""
         try:
             found = loads(self.path.read_text(encoding="utf-8"))
-            newer = [name for name in ("notes", "load_average") if "notes" in found]  # not in a report of version 0.1.0
-            told = {name: found[name] for name in (*self.head, "strategy", "files", *newer)}
+            told = {name: found[name] for name in (*self.head, "strategy", "files", "notes", "load_average")}
             if found["checksum"] != seal(told, found["parts"]):
                 raise ValueError("changed by hand, or damaged")
         except (ValueError, KeyError, TypeError, RecursionError):
             raise ValueError(f"--json: {self.path} is not a report that this program wrote: {REMEDY}") from None
         except OSError as error:
             raise ValueError(f"--json: cannot read {self.path} ({error.strerror}): {REMEDY}") from None
-        if told["command"] != self.head["command"]:
-            raise ValueError(
-                f"--json: {self.path} holds a report of {told['command']}, expected one of {self.head['command']}: "
-                f"{REMEDY}"
-            )
         for name, value in self.head["settings"].items():
-            if (other := told["settings"].get(name)) != value:
+            if (other := told["settings"].get(name)) != value and told["command"] == self.head["command"]:
                 raise ValueError(f"--json: {self.path} was made with --{name} {other}, not {value}: {REMEDY}")
-        if told["machine"] != self.head["machine"]:
-            raise ValueError(
-                f"--json: {self.path} was made on {told['machine']}, and this is {self.head['machine']}: {REMEDY}"
-            )
-        if told["version"] != self.head["version"]:
-            raise ValueError(
-                f"--json: {self.path} was made by version {told['version']}, and this is {self.head['version']}: "
-                f"{REMEDY}"
-            )
+        for name, words in OTHERS.items():
+            if told[name] != self.head[name]:
+                raise ValueError(f"--json: {self.path} {words.format(told[name], self.head[name])}: {REMEDY}")
         return found
 
     def opened(self, name, *paths):

@@ -9,7 +9,7 @@ from ..inputs import prompts_of
 from ..plots import COLOURS, MARKERS, panels, spread
 from ..registry import DRAFTERS
 from ..tables import Columns, counted, described, interval, where
-from . import LISTS, SIZES, experiment, models_are_there, open_target, samplings, three_prompts
+from . import LISTS, SIZES, experiment, open_target, samplings
 
 
 def measure(options, saved):
@@ -106,6 +106,5 @@ COMMAND = experiment(
     plot=plot,
     options=SIZES | LISTS | {"temperatures"},
     defaults={"n_tokens_to_generate": 64, "n_prompts": 12},
-    checks=(three_prompts, models_are_there),
     example="--target_sizes 124M,355M --temperatures 0,0.7,1",
 )

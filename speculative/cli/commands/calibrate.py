@@ -11,7 +11,7 @@ from ..inputs import check_prompts, held_out_prompts
 from ..plots import BLUE, ORANGE, break_even, most, one_panel, spread
 from ..registry import DRAFTERS
 from ..tables import Columns, costs_line, heads, interval, is_busy, over
-from . import ONE_SIZE, experiment, models_are_there, open_target, three_prompts, two_tokens, with_probabilities
+from . import ONE_SIZE, experiment, open_target, two_tokens, with_probabilities
 
 BELOW = 0.95  # a v smaller than this contradicts v(1) = 1
 FALLS = 0.85  # ... and one smaller than this times an earlier v contradicts that
@@ -127,6 +127,6 @@ COMMAND = experiment(
     plot=plot,
     options=ONE_SIZE | {"drafter"},
     defaults={"n_tokens_to_generate": 64},
-    checks=(three_prompts, models_are_there, with_probabilities, two_tokens),
+    checks=(with_probabilities, two_tokens),
     example="--target_model_size 355M --draft_model_size 124M",
 )

@@ -8,19 +8,7 @@ from ..inputs import prompts_of
 from ..plots import BLUE, GREY, beside, in_words, name_bars, one_panel
 from ..registry import DRAFTERS, drafter_entries, fitting
 from ..tables import Columns, counted, described_rule, interval, over, where
-from . import (
-    LISTS,
-    SIZES,
-    experiment,
-    models_are_there,
-    one_length,
-    open_target,
-    rule_arguments,
-    rule_in_report,
-    three_prompts,
-    trees_fit,
-    two_tokens,
-)
+from . import LISTS, SIZES, experiment, one_length, open_target, rule_arguments, rule_in_report, trees_fit, two_tokens
 
 
 def measure(options, saved):
@@ -108,6 +96,6 @@ COMMAND = experiment(
     plot=plot,
     options=SIZES | LISTS | {"temperature", "drafters", "K", "verifier"},
     defaults={"n_prompts": 8, "drafters": "model,ngram"},
-    checks=(three_prompts, models_are_there, one_length, trees_fit, two_tokens),
+    checks=(one_length, trees_fit, two_tokens),
     example="--target_sizes 124M,355M --drafters ngram",
 )

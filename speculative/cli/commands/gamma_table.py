@@ -11,7 +11,7 @@ from ..inputs import prompts_of
 from ..plots import COLOURS, MARKERS, break_even, most, panels, spread
 from ..registry import DRAFTERS
 from ..tables import Columns, counted, heads, interval, number, over
-from . import COMMON, LISTS, experiment, models_are_there, open_target, samplings, three_prompts, with_probabilities
+from . import COMMON, LISTS, experiment, open_target, samplings, with_probabilities
 
 
 def measure(options, saved):
@@ -92,6 +92,6 @@ COMMAND = experiment(
     plot=plot,
     options=COMMON | LISTS | {"target_model_size", "drafter", "temperatures", "max_K"},
     defaults={"n_tokens_to_generate": 100, "n_prompts": 12},
-    checks=(three_prompts, models_are_there, with_probabilities),
+    checks=(with_probabilities,),
     example="--temperatures 0,0.5,1 --max_K 6 --plot gamma.png",
 )

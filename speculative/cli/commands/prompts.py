@@ -7,18 +7,7 @@ from ..inputs import prompts_of
 from ..plots import BLUE, GREY, beside, in_words, name_bars, one_panel
 from ..registry import DRAFTERS, RULES, draft_length, drafter_of, nodes_of
 from ..tables import Columns, costs_line, described_rule, heads, interval, over, tree_line
-from . import (
-    COMMON,
-    LISTS,
-    ONE_DRAFTER,
-    experiment,
-    models_are_there,
-    open_target,
-    rule_arguments,
-    rule_in_report,
-    three_prompts,
-    two_tokens,
-)
+from . import COMMON, LISTS, ONE_DRAFTER, experiment, open_target, rule_arguments, rule_in_report, two_tokens
 
 
 def measure(options, saved):
@@ -123,6 +112,6 @@ COMMAND = experiment(
     log=log,
     options=COMMON | LISTS | ONE_DRAFTER | {"log"},
     defaults={"prompts": "known", "n_prompts": 8},
-    checks=(three_prompts, models_are_there, two_tokens),
+    checks=(two_tokens,),
     example="--prompt_file questions.txt --log texts.txt",
 )

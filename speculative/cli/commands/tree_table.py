@@ -13,7 +13,7 @@ from ..inputs import prompts_of
 from ..plots import COLOURS, one_panel, spread
 from ..registry import DRAFTERS
 from ..tables import Columns, counted, described, interval, over, where
-from . import LISTS, ONE_SIZE, experiment, models_are_there, open_target, three_prompts, two_tokens
+from . import LISTS, ONE_SIZE, experiment, open_target, two_tokens
 
 CHOICES = (1, 2, 3, 4, 6, 8)
 
@@ -146,6 +146,6 @@ COMMAND = experiment(
     plot=plot,
     options=ONE_SIZE | LISTS | {"siblings", "tree_drafters", "tree_sizes", "max_depth"},
     defaults={"n_tokens_to_generate": 64, "n_prompts": 6},
-    checks=(three_prompts, models_are_there, two_tokens),
+    checks=(two_tokens,),
     example="--tree_drafters heads,recycling --tree_sizes 8,16",
 )
