@@ -17,25 +17,28 @@ class Columns:
 
     Parameters
     ----------
-    columns : (heading, format) or (heading, format, heading above)
+    columns : (heading, format), (heading, format, cell) or (heading, format, cell, heading above)
         The format is that of a text, such as ">9" or "<14", including the gap to the previous column. A column grows
-        if a cell is too long for it. A heading above starts where the heading below it starts, and may be longer.
+        if a cell is too long for it. The cell is a template for the fields of a row, or a function of the row. A
+        heading above starts where the heading below it starts, and may be longer.
 
     Examples
     --------
-    >>> print(Columns(("name", "<6"), ("alpha", ">8", "of the row")).page([["some", "0.5"], ["longer", "0.25"]]))
+    >>> table = Columns(("name", "<6", "{name}"), ("alpha", ">8", "{alpha:.2f}", "of the row"))
+    >>> print(table.page([{"name": "some", "alpha": 0.5}, ["longer", "-"]]))
               of the row
     name      alpha
-    some        0.5
-    longer     0.25
+    some       0.50
+    longer        -
     """
 
     def __init__(self, *columns):
-        self.headings, self.formats = [column[0] for column in columns], [column[1] for column in columns]
-        self.above = [column[2] if len(column) > 2 else "" for column in columns]
+        padded = ((*column, "", "")[:4] for column in columns)
+        self.headings, self.formats, self.cells, self.above = zip(*padded)
 
     def page(self, rows):
-        """The headings and the rows (lists of texts), without a newline at the end."""
+        """The headings and the rows, each a dict, or a list of its cells; without a newline at the end."""
+        rows = [row if isinstance(row, list) else [filled(cell, row) for cell in self.cells] for row in rows]
         widths = [int(form[1:]) for form in self.formats]
         for i, cells in enumerate(zip(*rows)):
             widths[i] = max(widths[i], *(len(cell) + 1 for cell in cells)) if len(cells) else widths[i]
@@ -53,6 +56,10 @@ class Columns:
                 text = text.ljust(place + len(cell) - len(cell.lstrip())) + above
             place += width
         return text
+
+
+def filled(cell, row):
+    return cell(row) if callable(cell) else cell.format(**row)
 
 
 def line(cells, formats):
@@ -98,12 +105,18 @@ def over(n_prompts):
 
 
 def interval(row, prefix="", digits=2):
+    """The interval of a row in words; the fields are PREFIXlow and PREFIXhigh."""
     low, high = row[prefix + "low"], row[prefix + "high"]
     return "-" if low is None else f"{low:.{digits}f} to {high:.{digits}f}"
 
 
-def number(value, digits):
-    return "-" if value is None else f"{value:.{digits}f}"
+def number(name, digits):
+    """A cell for a field that may be None."""
+    return lambda row: "-" if row[name] is None else f"{row[name]:.{digits}f}"
+
+
+def calls_interval(row):
+    return interval(row, "calls_")
 
 
 def described_rule(report):

@@ -39,7 +39,7 @@ def table(report):
         tables = found["temperatures"]
         columns = [("drafter", "<18")]
         for name in tables:
-            columns += [("alpha", "<7", name), ("95 % interval", "<15"), ("drafts", ">7"), ("", "<4")]
+            columns += [("alpha", "<7", "", name), ("95 % interval", "<15"), ("drafts", ">7"), ("", "<4")]
         rows = [[row[0]["drafter"], *chain(*map(cells, row))] for row in zip(*(t["rows"] for t in tables.values()))]
         repeated = chain(*([f"{found['repetition']:.0%}", "", "", ""] for found in tables.values()))
         texts, tokens = counted(found["n_prompts"], "text"), counted(found["n_tokens"], "token")

@@ -26,16 +26,16 @@ def measure(options, saved):
 
 def table(report):
     columns = Columns(
-        ("with", "<28"), ("vocabulary", ">10"), ("tokens", ">8"), ("K", ">4"), ("paths", ">8"), ("outcomes", ">10"),
-        ("distance", ">10"), ("  verdict", "<14"),
-    )  # fmt: skip
-    rows = [
-        [
-            row["setting"], str(row["n_vocab"]), str(row["n_tokens"]), str(row["K"]), str(row["paths"]),
-            str(row["outcomes"]), f"{row['distance']:.1e}", f"  {row['verdict']}",
-        ]
-        for row in report["rows"] if row["verdict"] != "fails"
-    ]  # fmt: skip
+        ("with", "<28", "{setting}"),
+        ("vocabulary", ">10", "{n_vocab}"),
+        ("tokens", ">8", "{n_tokens}"),
+        ("K", ">4", "{K}"),
+        ("paths", ">8", "{paths}"),
+        ("outcomes", ">10", "{outcomes}"),
+        ("distance", ">10", "{distance:.1e}"),
+        ("  verdict", "<14", "  {verdict}"),
+    )
+    rows = [row for row in report["rows"] if row["verdict"] != "fails"]
     return f"""\
 transformers {report["transformers"]}, PyTorch {report["torch"]}: generate(do_sample=True), with a draft and without
 

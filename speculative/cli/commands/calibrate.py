@@ -37,11 +37,14 @@ def measure(options, saved):
 def table(report):
     rows = report["rows"]
     columns = Columns(
-        ("K", ">3"), ("expected", ">10", "tokens per call"), ("measured", ">10"), ("by alpha", ">15", "speedup"),
-        ("expected", ">10"), ("measured", ">10"), ("  95 % interval", "<15"),
-    )  # fmt: skip
-    names = ("expected_tokens_per_call", "tokens_per_call", "speedup_from_alpha", "expected_speedup", "speedup")
-    cells = [[str(row["K"]), *(f"{row[name]:.2f}" for name in names), f"  {interval(row)}"] for row in rows]
+        ("K", ">3", "{K}"),
+        ("expected", ">10", "{expected_tokens_per_call:.2f}", "tokens per call"),
+        ("measured", ">10", "{tokens_per_call:.2f}"),
+        ("by alpha", ">15", "{speedup_from_alpha:.2f}", "speedup"),
+        ("expected", ">10", "{expected_speedup:.2f}"),
+        ("measured", ">10", "{speedup:.2f}"),
+        ("  95 % interval", "<15", lambda row: f"  {interval(row)}"),
+    )
     gaps = {row["K"]: row["expected_speedup"] / row["speedup"] - 1 for row in rows}
     worst = max(gaps, key=lambda K: abs(gaps[K]))
     n_texts, n_timed, n_tokens = (report[name] for name in ("n_prompts_expected", "n_prompts_timed", "n_tokens"))
@@ -50,7 +53,7 @@ def table(report):
 costs   {costs_line(report["costs"])}
 alpha   {report["alpha"]:.3f}, 95 % interval {interval(report, "alpha_", 3)}
 {warning(report)}
-{columns.page(cells)}
+{columns.page(rows)}
 
 Expected and measured speedup are at most {abs(gaps[worst]):.1%} apart, at K = {worst}.
 Does it pay here? {does_it_pay(report)}

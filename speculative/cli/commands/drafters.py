@@ -38,20 +38,19 @@ def measure(options, saved):
 
 def table(report):
     columns = Columns(
-        ("  drafter", "<17"), ("alpha", "<7"), ("95 % interval", "<17"), ("c", "<8"), ("best K", ">6"),
-        ("tokens per call", ">17"), ("speedup", ">9"), ("  95 % interval", "<17"), ("output", "<3"),
-    )  # fmt: skip
+        ("  drafter", "<17", "  {drafter}"),
+        ("alpha", "<7", number("alpha", 3)),
+        ("95 % interval", "<17", lambda row: interval(row, "alpha_")),
+        ("c", "<8", number("c", 3)),
+        ("best K", ">6", "{K}"),
+        ("tokens per call", ">17", "{tokens_per_call:.2f}"),
+        ("speedup", ">9", "{speedup:.2f}"),
+        ("  95 % interval", "<17", lambda row: f"  {interval(row)}"),
+        ("output", "<3", "{exactness}"),
+    )
     blocks = [f"target  {described(report['target'])}; temperature {report['temperature']}\n{where(report)}\n"]
     for kind, rows in report["rows"].items():
-        cells = [
-            [
-                f"  {row['drafter']}", number(row["alpha"], 3), interval(row, "alpha_"), number(row["c"], 3),
-                str(row["K"]), f"{row['tokens_per_call']:.2f}", f"{row['speedup']:.2f}", f"  {interval(row)}",
-                row["exactness"],
-            ]
-            for row in rows
-        ]  # fmt: skip
-        blocks.append(f"{kind}: {report['kinds'][kind]}\n{columns.page(cells)}\n")
+        blocks.append(f"{kind}: {report['kinds'][kind]}\n{columns.page(rows)}\n")
     blocks.append(f"""\
 alpha     accepted / (accepted + rejected) draft tokens, over all K tried; c: time to draft a token over a plain step
 best K    the fastest of the K tried, and so its speedup looks a little too good

@@ -116,6 +116,8 @@ def measured(generation, seconds, tokenizer, stop):
     """One sampler's results as plain numbers and lists."""
     stats, tokens = generation.stats, generation.tokens.tolist()
     text = tokenizer.decode(tokens)
+    counts = ("target_calls", "drafted", "accepted", "rejected", "acceptance")
+    counts += ("drafted_by_position", "accepted_by_position", "acceptance_by_position")
     return {
         "text": stop.cut(text) if stop else text,
         "tokens": tokens,
@@ -123,15 +125,8 @@ def measured(generation, seconds, tokenizer, stop):
         "seconds": seconds,
         "seconds_by_part": stats.seconds,
         "tokens_per_second": stats.n_tokens / seconds,
-        "target_calls": stats.target_calls,
         "tokens_per_target_call": stats.tokens_per_target_call,
-        "drafted": stats.drafted,
-        "accepted": stats.accepted,
-        "rejected": stats.rejected,
-        "acceptance": stats.acceptance,
-        "drafted_by_position": stats.drafted_by_position,
-        "accepted_by_position": stats.accepted_by_position,
-        "acceptance_by_position": stats.acceptance_by_position,
+        **{name: getattr(stats, name) for name in counts},
     }
 
 

@@ -13,7 +13,7 @@ from .. import inputs
 from ..inputs import KNOWN, check_prompts, dialogue_prompts, held_out_prompts, repeating_prompts
 from ..plots import COLOURS, GREY, MARKERS, OFFSET, break_even, most, one_panel, spread
 from ..registry import DRAFTERS, RULES, drafter_entries
-from ..tables import Columns, described, interval, where
+from ..tables import Columns, calls_interval, described, interval, where
 from . import ONE_SIZE, experiment, one_length, open_target, trees_fit, two_tokens
 
 BLOCK = "block      accepts at least as many tokens as rejection in expectation: a smaller number above is chance\n"
@@ -44,28 +44,30 @@ def measure(options, saved):
 def table(report):
     rows, temperature = report["rows"], report["temperature"]
     *kinds, _ = rows[0]["kinds"]
-    names = ("drafter", "<14"), ("verifier", "<13")
+    names = ("drafter", "<14", "{drafter}"), ("verifier", "<13", "{verifier}")
     together = Columns(
-        *names, ("calls", ">5"), ("95 % interval", ">15"), ("time", ">8"), ("95 % interval", ">15"), ("   output", "<9")
+        *names,
+        ("calls", ">5", "{tokens_per_call:.2f}"),
+        ("95 % interval", ">15", calls_interval),
+        ("time", ">8", "{speedup:.2f}"),
+        ("95 % interval", ">15", interval),
+        ("   output", "<9", lambda row: f"   {output(row, temperature)}"),
     )
-    cells = [[row["drafter"], row["verifier"], *pooled(row), f"   {output(row, temperature)}"] for row in rows]
-    columns = list(names)
+    by_kind = list(names)
     for kind in kinds:
-        columns += [("calls", ">5", kind), ("time", ">7"), ("", "<3")]
-    by_kind = [
-        [row["drafter"], row["verifier"], *chain(*(means(row["kinds"][kind]) for kind in kinds))] for row in rows
-    ]
+        calls, time = (f"{{kinds[{kind}][{what}]:.2f}}" for what in ("tokens_per_call", "speedup"))
+        by_kind += [("calls", ">5", calls, kind), ("time", ">7", time), ("", "<3")]
     widths = chain(*([*half_widths([row["kinds"][kind] for row in rows]), ""] for kind in kinds))
     return f"""target  {described(report["target"])}; K = {report["K"]}, temperature {temperature}
 {where(report)}
 
 all kinds of text, {rows[0]["kinds"]["all"]["n_texts"]} prompts, {report["n_tokens"]} tokens each
-{together.page(cells)}
+{together.page([{**row, **row["kinds"]["all"]} for row in rows])}
 
 {best_of(rows, "tokens_per_call", "calls_low", "calls_high", "Most tokens per call")}\
 {best_of(rows, "speedup", "low", "high", "Largest speedup")}
 by kind, up to {report["n_prompts"]} prompts each
-{Columns(*columns).page([*by_kind, ["interval, ±", "median row", *widths]])}
+{Columns(*by_kind).page([*rows, ["interval, ±", "median row", *widths]])}
 
 calls      tokens per call of the target, which is the speedup in calls; time: the speedup in seconds
 interval   95 %, Student's t over the prompts
@@ -73,16 +75,6 @@ tales      prefixes of tales; dialogue: places with quotation marks
 repeating  the tales some greedy tokens later, where the target's text repeats itself
 known      the first of the prompts of the experiment `prompts`
 {BLOCK if any(row["verifier"] == "block" for row in rows) else ""}"""
-
-
-def pooled(row):
-    """The cells of all kinds of text together."""
-    cell = row["kinds"]["all"]
-    return f"{cell['tokens_per_call']:.2f}", interval(cell, "calls_"), f"{cell['speedup']:.2f}", interval(cell)
-
-
-def means(cell):
-    return f"{cell['tokens_per_call']:.2f}", f"{cell['speedup']:.2f}", ""
 
 
 def half_widths(cells):

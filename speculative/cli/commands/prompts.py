@@ -44,28 +44,28 @@ def beginning(tokens, tokenizer, length=40):
 def table(report):
     total, n, n_tokens = report["all"], len(report["rows"]), report["n_tokens"]
     columns = Columns(
-        ("", "<41"), ("seconds", ">8", "native"), ("tok./s", ">8"), ("seconds", ">9", "assisted"), ("tok./s", ">8"),
-        ("", ">9", "speedup"), ("per call", ">10", "tokens"), ("  text", "<6", "same"),
-    )  # fmt: skip
-    rows = [(row["beginning"], row, n_tokens, "yes" if row["same_text"] else "no") for row in report["rows"]]
-    rows.append((f"all {n}", total, n * n_tokens, f"{total['same_texts']} of {n}"))
+        ("", "<41", "{beginning}"),
+        ("seconds", ">8", "{native_seconds:.2f}", "native"),
+        ("tok./s", ">8", lambda row: f"{row['n'] / row['native_seconds']:.0f}"),
+        ("seconds", ">9", "{seconds:.2f}", "assisted"),
+        ("tok./s", ">8", lambda row: f"{row['n'] / row['seconds']:.0f}"),
+        ("", ">9", "{speedup:.2f}", "speedup"),
+        ("per call", ">10", "{tokens_per_call:.2f}", "tokens"),
+        ("  text", "<6", "  {same}", "same"),
+    )
+    rows = [{**row, "n": n_tokens, "same": "yes" if row["same_text"] else "no"} for row in report["rows"]]
+    rows.append({**total, "beginning": f"all {n}", "n": n * n_tokens, "same": f"{total['same_texts']} of {n}"})
     tree = f"{tree_line(report)}\n" if report["tree"] else ""
     costs = f"costs   {costs_line(report['costs'])}\n" if report["costs"] else ""
     return f"""{heads(report)}
 {described_rule(report)}, {n_tokens} tokens each
 {tree}{costs}
-{columns.page([cells(*row) for row in rows])}
+{columns.page(rows)}
 
 Interval of the speedup of all: {interval(total)} ({over(n)}).
 {about_texts(report)}
 The clock starts after the prompt has been processed and a few warm-up tokens generated.
 """
-
-
-def cells(name, row, n_tokens, same):
-    before, after = row["native_seconds"], row["seconds"]
-    times = [f"{before:.2f}", f"{n_tokens / before:.0f}", f"{after:.2f}", f"{n_tokens / after:.0f}"]
-    return [name, *times, f"{row['speedup']:.2f}", f"{row['tokens_per_call']:.2f}", f"  {same}"]
 
 
 def about_texts(report):

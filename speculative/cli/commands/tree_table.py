@@ -12,7 +12,7 @@ from speculative.drafters.model_tree import RULES as SIBLINGS
 from ..inputs import prompts_of
 from ..plots import COLOURS, one_panel, spread
 from ..registry import DRAFTERS
-from ..tables import Columns, counted, described, interval, over, where
+from ..tables import Columns, calls_interval, counted, described, interval, over, where
 from . import LISTS, ONE_SIZE, experiment, open_target, two_tokens
 
 CHOICES = (1, 2, 3, 4, 6, 8)
@@ -56,24 +56,32 @@ def maker(setting, sampling, **options):
 
 def table(report):
     ranks = Columns(("candidates for a place", "<24"), *((str(k), ">7") for k in CHOICES))
-    cells = [
+    accepted = [
         [name, *(f"{list(accumulate(w))[k - 1]:.3f}" for k in CHOICES)] for name, w in report["acceptance"].items()
     ]
-    table = Columns(
-        ("", "<11"), ("nodes", ">6"), ("levels", ">7"), ("calls", ">7"), ("95 % interval", ">15"), ("expected", ">9"),
-        ("time", ">7"), ("95 % interval", ">15"), ("   calls over the chain", "<24"), ("same text", ">9"),
-    )  # fmt: skip
+    columns = Columns(
+        ("", "<11", "{kind}"),
+        ("nodes", ">6", "{nodes}"),
+        ("levels", ">7", "{levels}"),
+        ("calls", ">7", "{tokens_per_call:.2f}"),
+        ("95 % interval", ">15", calls_interval),
+        ("expected", ">9", "{expected:.2f}"),
+        ("time", ">7", "{speedup:.2f}"),
+        ("95 % interval", ">15", interval),
+        ("   calls over the chain", "<24", over_the_chain),
+        ("same text", ">9", "{same_texts} of {n_texts}"),
+    )
     blocks = []
     for name in dict.fromkeys(row["drafter"] for row in report["rows"]):
         rows = [row for row in report["rows"] if row["drafter"] == name]
-        blocks.append(f"{name}\n{table.page([row_cells(row) for row in rows])}\n\n{verdict(rows)}\n")
+        blocks.append(f"{name}\n{columns.page(rows)}\n\n{verdict(rows)}\n")
     texts = f"{counted(report['n_prompts'], 'prompt')}, {report['n_tokens']} tokens each"
     same = ": every text should be the same as the target's own" if report["temperature"] == 0 else ""
     return f"""target  {described(report["target"])}; temperature {report["temperature"]}; {texts}
 {where(report)}
 
 The probability that one of k candidates is accepted
-{ranks.page(cells)}
+{ranks.page(accepted)}
 
 {chr(10).join(blocks)}
 calls     tokens per call of the target; time: the speedup in seconds over the target alone
@@ -85,13 +93,8 @@ All rows are exact{same}.
 """
 
 
-def row_cells(row):
-    chain = "" if row["over_chain"] is None else f"   {row['over_chain']:.2f}, {interval(row, 'over_')}"
-    return [
-        row["kind"], str(row["nodes"]), str(row["levels"]), f"{row['tokens_per_call']:.2f}", interval(row, "calls_"),
-        f"{row['expected']:.2f}", f"{row['speedup']:.2f}", interval(row), chain,
-        f"{row['same_texts']} of {row['n_texts']}",
-    ]  # fmt: skip
+def over_the_chain(row):
+    return "" if row["over_chain"] is None else f"   {row['over_chain']:.2f}, {interval(row, 'over_')}"
 
 
 def in_words(row):
