@@ -29,9 +29,9 @@ DRAFT = ("--target_model_size=tiny-draft",)
 EXPERIMENTS = {  # with small options
     "prompts": DRAFT + FEW[1:],
     "calibrate": (*DRAFT, "--drafter=ngram", "--n_prompts=6", *FEW[1:]),
-    "drafters": (*DRAFT, *FEW, "--exit_layer=1"),
+    "drafters": (*DRAFT, FEW[0], "--n_tokens_to_generate=2", "--exit_layer=1"),
     "gamma_table": (*DRAFT, *FEW, "--max_K=3"),
-    "alpha_table": FEW,
+    "alpha_table": (*FEW, "--temperatures=1"),
     "method_table": (*DRAFT, *FEW, "--drafters=model,suffix", "--verifiers=rejection,gumbel,typical"),
     "tree_table": (*DRAFT, *FEW, "--tree_sizes=3,5", "--max_depth=2", "--tree_drafters=model,recycling"),
     "compare_sizes": FEW,

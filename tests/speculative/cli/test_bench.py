@@ -10,7 +10,7 @@ from command import refusal, run_here, words
 from speculative.cli.commands.bench import check_room, generation_lines
 from speculative.cli.options import Options
 
-FEW = ("--rows=3", "--context=20", "--prompt_tokens=30", "--repeats=2", "--strategies=panels,rows,eights,plain")
+FEW = ("--rows=3", "--context=5", "--prompt_tokens=5", "--repeats=1", "--strategies=panels,rows,eights,plain")
 
 
 def test_it_measures_each_strategy_and_says_the_same_when_it_is_shown_again(tmp_path):

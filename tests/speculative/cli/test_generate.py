@@ -27,6 +27,7 @@ from speculative.cli.commands.generate import compared, suggestion, suggestion_l
 from speculative.drafters.recycling import WEIGHTS as RECYCLED
 
 FEW = ("--n_tokens_to_generate", "12")
+TINY = ("--target_model_size=tiny-draft", "--drafter=prompt_lookup", *FEW)
 
 
 @pytest.fixture(scope="module")
@@ -143,14 +144,14 @@ def test_nothing_is_suggested_for_trees_and_where_nothing_was_drafted():
 
 
 def test_one_seed_one_text():
-    a, b, c = (report_of("--temperature", "1", "--seed", seed, *FEW) for seed in ("1", "1", "2"))
+    a, b, c = (report_of("--temperature", "1", "--seed", seed, *TINY) for seed in ("1", "1", "2"))
     assert a["speculative"]["tokens"] == b["speculative"]["tokens"] != c["speculative"]["tokens"]
     assert a["autoregressive"]["tokens"] == b["autoregressive"]["tokens"] != c["autoregressive"]["tokens"]
-    assert "same text" not in run_here("--temperature", "1", *FEW).stdout
+    assert "same text" not in run_here("--temperature", "1", *TINY).stdout
 
 
 def test_gumbel_gives_one_text_at_any_temperature():
-    words = ("--verifier", "gumbel", "--temperature", "0.8", *FEW)
+    words = ("--verifier", "gumbel", "--temperature", "0.8", *TINY)
     first, second = (run_here(*words, "--seed", seed).stdout for seed in "12")
     for page in (first, second):
         assert texts(page)[0] == texts(page)[1] and "same text     yes, all 12 tokens" in page
@@ -158,9 +159,9 @@ def test_gumbel_gives_one_text_at_any_temperature():
 
 
 def test_a_lossy_rule_says_so():
-    assert "output        LOSSY" in run_here("--verifier", "typical", "--temperature", "1", *FEW).stdout
-    assert "LOSSY" not in run_here("--temperature", "1", *FEW).stdout
-    page = run_here("--verifier", "lenient", *FEW).stdout
+    assert "output        LOSSY" in run_here("--verifier", "typical", "--temperature", "1", *TINY).stdout
+    assert "LOSSY" not in run_here("--temperature", "1", *TINY).stdout
+    page = run_here("--verifier", "lenient", *TINY).stdout
     assert "changes the distribution of the text; at temperature 0 it accepts only the target's most probable" in page
 
 
@@ -171,7 +172,7 @@ def test_the_drafts_temperature_is_on_the_page():
 
 @pytest.mark.parametrize("K", ["auto", "heuristic", "confidence"])
 def test_draft_lengths_by_name(K):
-    data = report_of("--K", K, "--drafter", "ngram", "--n_tokens_to_generate", "30")
+    data = report_of("--K", K, "--drafter=ngram", *FEW, TINY[0])
     assert data["same_tokens"] is True and data["K"] == K and (data["costs"] is None) == (K != "auto")
     if K == "auto":
         assert data["costs"]["v"][0] == 1 and len(data["costs"]["v"]) == 9 and data["costs"]["c"] > 0
@@ -180,8 +181,8 @@ def test_draft_lengths_by_name(K):
 def test_sampling_options_change_the_text():
     found = set()
     for options in [(), ("--top_k", "1"), ("--top_p", "0.5"), ("--min_p", "0.3"), ("--repetition_penalty", "1.8")]:
-        found.add(tuple(report_of("--temperature", "1", *options, *FEW)["autoregressive"]["tokens"]))
-    assert len(found) == 5 and tuple(report_of(*FEW)["autoregressive"]["tokens"]) in found  # top-k with k = 1
+        found.add(tuple(report_of("--temperature", "1", *options, *TINY)["autoregressive"]["tokens"]))
+    assert len(found) == 5 and tuple(report_of(*TINY)["autoregressive"]["tokens"]) in found  # top-k with k = 1
 
 
 def test_the_text_ends_with_the_stop_text(whole, tmp_path):
@@ -205,11 +206,11 @@ def test_a_report_belongs_to_its_options(tmp_path):
 def test_what_a_drafter_learns_while_a_comparison_warms_up_is_not_in_its_counts():
     """The prompt goes on as the target does after its first token, and so as the tokens of a warm-up might."""
     prompt = "Once upon a time a man who had a daughter, and had a daughter, and a daughter, who was a daughter, and"
-    counts = report_of("--prompt", prompt, "--drafter", "recycling", "--n_tokens_to_generate", "40")["speculative"]
+    counts = report_of("--prompt", prompt, "--drafter", "recycling", "--n_tokens_to_generate", "30")["speculative"]
     target, tokenizer = gpt2np.load("tiny-target")
     recycling, tree = Recycling(target), best_tree(16, RECYCLED, 3)
     sampler = SpeculativeSampler(recycling, RecyclingDrafter(recycling, tree), K=3, sampling=Sampling(0))
-    stats = sampler.generate(tokenizer.encode(prompt), 40, 0).stats
+    stats = sampler.generate(tokenizer.encode(prompt), 30, 0).stats
     assert (counts["drafted"], counts["accepted"]) == (stats.drafted, stats.accepted)
 
 
@@ -225,6 +226,7 @@ def cheap(monkeypatch):
         monkeypatch.setattr("speculative.measure_costs", lambda *_, **options: found)
 
     costs(0.1, 0.01)
+    monkeypatch.setattr("speculative.cli.registry.N_PLACES", 12)
     return costs
 
 
@@ -243,7 +245,7 @@ def cheap(monkeypatch):
     ],
 )
 def test_trees(words, nodes, cheap):
-    report = report_of("--n_tokens_to_generate=8", *words)
+    report = report_of("--n_tokens_to_generate=6", *words)
     assert report["same_tokens"] or ("--temperature=1" in words)
     assert report["speculative"]["drafted"] <= nodes * report["speculative"]["target_calls"]
     if found := report["measured_tree"]:
@@ -310,12 +312,12 @@ def test_statistics_as_llama_cpp_prints_them(drafter, tmp_path):
 # ------------------------------------------------------------------------------------------------ the terminal
 
 
-def terminal(*arguments, **environment):
+def terminal(*arguments):
     """What `python main.py` writes to a terminal."""
     pty = pytest.importorskip("pty", reason="this system has no pseudo-terminals")
     main_end, process_end = pty.openpty()
     command = [sys.executable, ROOT / "main.py", *arguments]
-    environment = {**os.environ, "TERM": "xterm", **environment}
+    environment = {**os.environ, "TERM": "xterm"}
     with subprocess.Popen(command, stdout=process_end, stderr=process_end, env=environment):
         os.close(process_end)
         written = b""
@@ -346,7 +348,3 @@ def test_the_rounds_on_a_terminal():
     assert sum(int(accepted) + 1 for accepted, _, _ in rounds) == 12
     for accepted, drafted, line in rounds:
         assert line.count("\033[32m") == int(accepted) and line.count("9;31m") == (accepted < drafted)
-
-
-def test_no_colours_where_they_are_not_wanted():
-    assert "\033" not in terminal(*FEW, NO_COLOR="1")

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from speculative.cli.tables import show, tree_line, where
+from speculative.cli.tables import has_colours, show, tree_line, where
 
 
 def test_the_drafts_own_temperature_is_on_the_page():
@@ -23,13 +23,32 @@ def test_the_tree_in_words():
     )
 
 
+class Output(io.StringIO):
+    def __init__(self, is_terminal):
+        super().__init__()
+        self.isatty = lambda: is_terminal
+
+
+@pytest.mark.parametrize(
+    ("is_terminal", "name", "value", "coloured"),
+    [
+        (True, "TERM", "xterm", True),
+        (True, "TERM", "dumb", False),
+        (True, "NO_COLOR", "1", False),
+        (False, "TERM", "xterm", False),
+    ],
+)
+def test_colours_where_they_are_wanted(is_terminal, name, value, coloured, monkeypatch):
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys, "stdout", Output(is_terminal))
+    assert has_colours() == coloured
+
+
 @pytest.mark.parametrize(("is_terminal", "columns", "told"), [(True, 80, True), (True, 101, False), (False, 80, False)])
 def test_a_page_that_is_too_wide_for_the_terminal_says_so(is_terminal, columns, told, monkeypatch):
-    class Output(io.StringIO):
-        def isatty(self):
-            return is_terminal
-
-    monkeypatch.setattr(sys, "stdout", Output())
+    monkeypatch.setattr(sys, "stdout", Output(is_terminal))
     monkeypatch.setenv("COLUMNS", str(columns))
     show({}, lambda report: "x" * 101 + "\n", as_json=False)
     note = "\n\nThis page is 101 columns wide, and the terminal has 80.\n" if told else "\n"
