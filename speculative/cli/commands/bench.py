@@ -62,18 +62,15 @@ def sizes_are_there(options, command):
 
 def check_room(options):
     """Raise ValueError unless every model has room for what it is to run."""
-    wanted = {
-        "--context and --rows": (options.listed("sizes"), options.context + options.rows),
-        "--prompt_tokens": (options.listed("sizes"), options.prompt_tokens),
-    }
+    wanted = [("--context and --rows", name, options.context + options.rows) for name in options.listed("sizes")]
+    wanted += [("--prompt_tokens", name, options.prompt_tokens) for name in options.listed("sizes")]
     if "transformers" in options.listed("strategies"):
-        pair, n_tokens = [options.target_model_size, options.draft_model_size], options.n_tokens_to_generate
-        wanted[f"prompts of {PROMPT_LENGTH} and --n_tokens_to_generate"] = pair, PROMPT_LENGTH + n_tokens
-    for option, (models, n) in wanted.items():
-        for name in models:
-            room = SHAPES[name].n_ctx if name in SHAPES else n_ctx_of(name, options)
-            if n > room:
-                raise ValueError(f"{option}: {name} has room for {room} tokens, got {n}; take fewer")
+        what, n = f"prompts of {PROMPT_LENGTH} and --n_tokens_to_generate", options.n_tokens_to_generate
+        wanted += [(what, name, PROMPT_LENGTH + n) for name in (options.target_model_size, options.draft_model_size)]
+    for what, name, n in wanted:
+        room = SHAPES[name].n_ctx if name in SHAPES else n_ctx_of(name, options)
+        if n > room:
+            raise ValueError(f"{what}: {name} has room for {room} tokens, got {n}; take fewer")
 
 
 def measure_model(size, strategies, options, saved):

@@ -115,32 +115,29 @@ def plot(report):
     figure, axes = one_panel("Speedup and tokens per call, by drafter and verifier", width=8, height=5)
     drafters, verifiers = (list(dict.fromkeys(row[what] for row in report["rows"])) for what in ("drafter", "verifier"))
     lossy = {row["verifier"] for row in report["rows"] if row["exactness"] == "LOSSY"}
-    colours, markers, points = dict(zip(drafters, cycle(COLOURS))), dict(zip(verifiers, cycle(MARKERS))), []
-    for row in report["rows"]:
-        points.append((row["kinds"]["all"]["tokens_per_call"], row["kinds"]["all"]["speedup"]))
-        colour, marker = colours[row["drafter"]], markers[row["verifier"]]
-        face, all_kinds = "none" if row["verifier"] in lossy else colour, [row["kinds"]["all"]]
-        reach = {"xerr": spread(all_kinds, "tokens_per_call"), "yerr": spread(all_kinds)}
-        axes.errorbar(
-            *points[-1], **reach, fmt=marker, color=colour, markerfacecolor=face, markersize=7, elinewidth=0.5
-        )
-    most_calls, most_speed = (1.05 * max(numbers) for numbers in zip(*points))
+    colours, markers = dict(zip(drafters, cycle(COLOURS))), dict(zip(verifiers, cycle(MARKERS)))
+    cells = [row["kinds"]["all"] for row in report["rows"]]
+    for row, cell in zip(report["rows"], cells):
+        colour = colours[row["drafter"]]
+        look = {"color": colour, "markerfacecolor": "none" if row["verifier"] in lossy else colour, "markersize": 7}
+        reach = spread([cell]), spread([cell], "tokens_per_call")
+        point = cell["tokens_per_call"], cell["speedup"]
+        axes.errorbar(*point, *reach, fmt=markers[row["verifier"]], elinewidth=0.5, **look)
+    most_calls, most_speed = (1.05 * max(cell[what] for cell in cells) for what in ("tokens_per_call", "speedup"))
     for cost in (1, 1.5, 2, 3):
         end = min(most_calls, cost * most_speed)
         axes.plot([0, end], [0, end / cost], color=GREY, linewidth=0.8, zorder=1)
         axes.annotate(f"{cost:g}", (end, end / cost), (3, 2), color=GREY, fontsize=8, **OFFSET)
     break_even(axes)
-    cells = [row["kinds"]["all"] for row in report["rows"]]
     axes.set(xlim=(0.8, most(cells, "tokens_per_call")), ylim=(0, most(cells)))
     axes.set_ylabel("speedup (times the target alone)")
     axes.set_xlabel(f"tokens per call of the target, all kinds of text ({cells[0]['n_texts']} prompts, 95 % interval)")
     axes.plot([], [], color=GREY, linewidth=0.8, label="a call with its draft\ncosts 1, 1.5, ... steps")
     for name in drafters:
-        axes.plot([], [], color=colours[name], marker="o", linestyle="", label=name)
+        axes.plot([], [], "o", color=colours[name], label=name)
     for name in verifiers:
         face, label = ("none", f"{name}, LOSSY") if name in lossy else (GREY, name)
-        look = {"marker": markers[name], "color": GREY, "markerfacecolor": face, "linestyle": ""}
-        axes.plot([], [], label=label, **look)
+        axes.plot([], [], markers[name], color=GREY, markerfacecolor=face, label=label)
     axes.legend(loc="center left", bbox_to_anchor=(1.03, 0.5))
     return figure
 
