@@ -122,7 +122,8 @@ def command_of(word, commands):
 
 def call(command, words):
     """Let fire call the command: it splits --name=value, and the option's entry reads the value."""
-    readers = {name: ENTRIES[name].metadata["kind"].read for name in command.options}
+    names = command.options | ({command.word} if command.word else set())
+    readers = {name: ENTRIES[name].metadata["kind"].read for name in names}
     fire.Fire(fire.decorators.SetParseFns(**readers)(lambda **given: command(**given)), command=checked(words, command))
 
 

@@ -27,6 +27,7 @@ def test_a_trace_is_kept_and_replayed_without_a_model(tmp_path, monkeypatch):
     ("name", "message"),
     [
         ("README.md", "README.md, line 1: expected a trace"),
+        ("1e3", "replay: cannot read 1e3 (No such file"),
         ("nowhere.jsonl", "replay: cannot read nowhere.jsonl (No such file or directory): give a file written by"),
     ],
 )
