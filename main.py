@@ -2,16 +2,16 @@
 
     python main.py                                  the bundled pair, no download
     python main.py --draft_model_size 124M --target_model_size 355M --K 4
-    python main.py --help                           all options and commands: command_line/help.py
+    python main.py --help                           the options, and the other commands
 
-The same as `speculative-decoding`, where the project is installed. Next: command_line/main.py
+The same as `python -m speculative`, and as `speculative-decoding` where the project is installed: speculative/cli.
 """
 
 import signal
 
 if __name__ == "__main__":
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # as `run` has it, and in force while that is imported
-    from command_line import run
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else Ctrl-C is ignored, in the background
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # half a second of imports, with nothing to lose: it ends at once
+    from speculative.cli.main import run
 
     run()

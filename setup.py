@@ -25,9 +25,8 @@ setup(
         "Topic :: Scientific/Engineering :: Artificial Intelligence",
     ],
     python_requires=">=3.10",
-    packages=[*find_packages(include=["gpt2np*", "speculative*"]), "speculative_cli"],
-    package_dir={"speculative_cli": "command_line"},  # installed under a name of its own
-    entry_points={"console_scripts": ["speculative-decoding = speculative_cli:run"]},
+    packages=find_packages(include=["gpt2np*", "speculative*"]),
+    entry_points={"console_scripts": ["speculative-decoding = speculative.cli.main:run"]},
     package_data={
         "gpt2np": [
             "tiny/*.md",

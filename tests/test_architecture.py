@@ -14,6 +14,7 @@ ENGINES = {  # other engines, imported by the functions that need them, or by a 
     "speculative/adapters/transformers_model.py": {"torch"},
     "speculative/adapters/llama_cpp_model.py": {"llama_cpp"},
     "speculative/testing/torch_draws.py": {"torch"},
+    "speculative/testing/transformers_audit.py": {"torch", "transformers"},
 }
 
 
@@ -31,17 +32,31 @@ def imports(path):
     return found
 
 
-def test_the_two_packages_do_not_know_each_other():
-    other = {"gpt2np": "speculative", "speculative": "gpt2np"}
-    wrong = [str(path) for path in FILES if other[path.parts[0]] in {name.split(".")[0] for name in imports(path)}]
-    assert wrong == []
+def in_cli(path):
+    return path.parts[:2] == ("speculative", "cli")
+
+
+def test_only_the_command_line_imports_both_packages():
+    """gpt2np never imports speculative; of speculative only speculative/cli imports gpt2np, and is imported by none."""
+    for path in FILES:
+        names = imports(path)
+        packages, own = {name.split(".")[0] for name in names}, path.parts[0]
+        assert own == "speculative" or "speculative" not in packages, path
+        assert own == "gpt2np" or "gpt2np" not in packages or in_cli(path), path
+        inside = in_cli(path) or path.as_posix() == "speculative/__main__.py"
+        assert inside or not any(name.startswith("speculative.cli") for name in names), path
 
 
 def test_only_the_stated_dependencies():
+    """In speculative NumPy alone; in speculative/cli also fire and tqdm, in functions matplotlib and engines."""
     for path in RUN_TIME:
-        outside = {name.split(".")[0] for name in imports(path)} - set(sys.stdlib_module_names) - {path.parts[0]}
-        outside -= ENGINES.get(path.as_posix(), set())
-        assert outside <= ({"numpy"} if path.parts[0] == "speculative" else RUN_TIME_DEPENDENCIES), path
+        outside = {name.split(".")[0] for name in imports(path)} - set(sys.stdlib_module_names)
+        outside -= {path.parts[0], *ENGINES.get(path.as_posix(), set())}
+        if in_cli(path):
+            allowed = {"numpy", "fire", "tqdm", "gpt2np", "matplotlib", "torch", "transformers"}
+        else:
+            allowed = {"numpy"} if path.parts[0] == "speculative" else RUN_TIME_DEPENDENCIES
+        assert outside <= allowed, path
 
 
 def test_no_cycles():
@@ -61,6 +76,13 @@ def test_importing_speculative_imports_only_numpy():
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True).stdout
     outside = {name for name in found.split() if not name.startswith(("_", "sitecustomize"))}
     assert outside - {"speculative", "numpy", "cython_runtime"} == set(), outside  # the last comes with np.random
+
+
+def test_the_command_line_imports_no_engine_before_it_needs_one():
+    code = "import sys; from speculative.cli.main import find_commands; find_commands(); "
+    code += "print({'matplotlib', 'torch'} & {*sys.modules})"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True).stdout
+    assert found == "set()\n"
 
 
 def test_an_adapter_fits_a_page():

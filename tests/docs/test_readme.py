@@ -9,6 +9,7 @@ import sys
 from importlib.util import find_spec
 
 import pytest
+from command import run_here
 from helpers import ROOT
 
 import gpt2np
@@ -58,8 +59,11 @@ def test_the_output_shown_is_that_of_the_command():
 
 def test_the_options_shown_are_those_of_the_command():
     """When this fails: python docs/run_blocks.py docs/options.md"""
-    (shown,) = [block for block in blocks(PAGES["docs/options.md"]) if block.startswith("$ python main.py --help\n")]
-    assert output_of("$ python main.py --help").strip() == shown.partition("\n")[2].strip()
+    shown = [block for block in blocks(PAGES["docs/options.md"]) if block.startswith("$ python main.py ")]
+    assert len(shown) == 2
+    for block in shown:
+        command, _, output = block.partition("\n")
+        assert run_here(*command.split()[3:]).stdout.strip() == output.strip(), command
 
 
 @pytest.mark.parametrize("name", ["README.md", "docs/measurements.md", "docs/engines.md"])
@@ -73,7 +77,7 @@ def test_the_python_blocks_run(name):
 @pytest.mark.parametrize("name", PAGES)
 def test_every_file_that_a_page_names_is_there(name):
     page, folder = PAGES[name], (ROOT / name).parent
-    names = re.findall(r"`((?:gpt2np|speculative|command_line|tests|notebooks|docs)/[\w/.-]+)`", page)
+    names = re.findall(r"`((?:gpt2np|speculative|tests|notebooks|docs)/[\w/.-]+)`", page)
     links = [link for link in re.findall(r"\]\(([^)#]+)[^)]*\)", page) if not link.startswith("http")]
     assert [path for path in names if not (ROOT / path).exists()] == []
     assert [link for link in links if not (folder / link).exists()] == []

@@ -1,29 +1,56 @@
-"""`python main.py ...` as a process of its own, forked from one that has already imported main.py, which saves most of
-its time; spawned where a fork is not safe, see systems.py. What depends on the start of a process (a terminal, its
-environment) is tested with `python main.py` itself, and what does not depend on a process runs here.
+"""`python main.py ...` in this process, which is fast, and as a process of its own, forked from one that has already
+imported it; spawned where a fork is not safe, see systems.py. What depends on the start of a process (a terminal, its
+environment) is tested with `python main.py` itself.
 """
 
 import contextlib
 import io
+import json
 import multiprocessing
 import os
+import subprocess
 import sys
 from pathlib import Path
 from subprocess import CompletedProcess
 from tempfile import TemporaryDirectory
 
-from systems import START_METHOD
+from helpers import ROOT
+from systems import START_METHOD, hears_ctrl_c
 
-import command_line
-from command_line.main import main
+from speculative.cli.main import main
+from speculative.cli.main import run as run_as_a_program
 
 processes = multiprocessing.get_context(START_METHOD)
 if START_METHOD == "forkserver":
-    processes.set_forkserver_preload(["command_line.main"])
+    processes.set_forkserver_preload(["speculative.cli.main"])
+
+FEW = ("--n_prompts=3", "--n_tokens_to_generate=4")
+DRAFT = ("--target_model_size=tiny-draft",)
+EXPERIMENTS = {  # with small options
+    "prompts": DRAFT + FEW[1:],
+    "calibrate": (*DRAFT, "--drafter=ngram", "--n_prompts=6", *FEW[1:]),
+    "drafters": (*DRAFT, FEW[0], "--n_tokens_to_generate=2", "--exit_layer=1"),
+    "gamma_table": (*DRAFT, *FEW, "--max_K=3"),
+    "alpha_table": (*FEW, "--temperatures=1"),
+    "method_table": (*DRAFT, *FEW, "--drafters=model,suffix", "--verifiers=rejection,gumbel,typical"),
+    "tree_table": (*DRAFT, *FEW, "--tree_sizes=3,5", "--max_depth=2", "--tree_drafters=model,recycling"),
+    "compare_sizes": FEW,
+}
+
+
+def run_here(*arguments):
+    """What the command prints and how it ends, as `subprocess.run` would say it, without a process of its own."""
+    arguments, argv = [os.fsdecode(argument) for argument in arguments], sys.argv
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
+        try:
+            sys.argv = ["main.py", *arguments]
+            return CompletedProcess(arguments, main(arguments), out.getvalue(), err.getvalue())
+        finally:
+            sys.argv = argv
 
 
 def run(*arguments, cwd="."):
-    """What the command prints and how it ends, as `subprocess.run` would say it."""
+    """The same, as a process."""
     arguments = [os.fsdecode(argument) for argument in arguments]
     with TemporaryDirectory() as folder:
         written = [Path(folder) / name for name in ("out", "err")]
@@ -42,15 +69,34 @@ def started(arguments, folder, *written):
         stream.reconfigure(encoding="utf-8")
     os.chdir(folder)
     sys.argv = ["main.py", *arguments]
-    command_line.run()
+    run_as_a_program()
 
 
-def run_here(*arguments):
-    """The same, without a process of its own."""
-    arguments, argv = [os.fsdecode(argument) for argument in arguments], sys.argv
-    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
-        try:
-            sys.argv = ["main.py", *arguments]
-            return CompletedProcess(arguments, main(arguments), out.getvalue(), err.getvalue())
-        finally:
-            sys.argv = argv
+def process(*arguments, **options):
+    """`python main.py` as a process whose Ctrl-C is not ignored, wherever these tests run."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen([sys.executable, ROOT / "main.py", *arguments], **hears_ctrl_c() | pipes | options)
+
+
+def report_of(*arguments):
+    """The report of a command with --json."""
+    result = run_here(*arguments, "--json")
+    assert result.returncode == 0 and "Traceback" not in result.stderr, result.stderr
+    return json.loads(result.stdout)
+
+
+def refused(result):
+    """The one sentence of a command that was refused."""
+    assert result.returncode == 2 and result.stdout == "" and "Traceback" not in result.stderr, result
+    assert result.stderr.startswith("main.py: ") and result.stderr.count("\n") == 1 and len(result.stderr) < 500
+    return result.stderr.removeprefix("main.py: ").rstrip("\n")
+
+
+def refusal(*arguments):
+    """The same, of a command that is run here."""
+    return refused(run_here(*arguments))
+
+
+def words(page):
+    """The lines of a page, each with single spaces."""
+    return [" ".join(line.split()) for line in page.splitlines()]

@@ -11,17 +11,19 @@ import sys
 from time import sleep
 
 import pytest
-from command import run
-from helpers import ROOT
-from systems import hears_ctrl_c, needs_ctrl_c
+from command import process, refused, run
+from systems import needs_ctrl_c
 
-from command_line.commands import COMMANDS, EXPERIMENTS
-from command_line.main import main
-from command_line.options import FLAGS, NAMES
-from command_line.registry import DRAFTERS, RULES
+from speculative.cli.commands import find_commands
+from speculative.cli.main import main
+from speculative.cli.options import ENTRIES, FLAGS, Choice, Number, Several, Written
+from speculative.cli.registry import DRAFTERS, RULES
+
+COMMANDS = find_commands()
+EXPERIMENTS = [command.name for command in COMMANDS.values() if "plot" in command.options]
 
 pytestmark = pytest.mark.slow
-SMALL = ("--target_model_size", "tiny-draft", "--exit_layer", "1", "--n_tokens_to_generate", "4", "--n_prompts", "3")
+SMALL = ("--target_model_size", "tiny-draft", "--n_tokens_to_generate", "4")
 NUMBERS = ("", "some", "nan", "inf", "-1", "1e999", "None", "[1]", "True", "0x10", "1,2", "\u0663x", "\033[31m")
 WHOLE = (*NUMBERS, "2.5", "-0", "9" * 4400)
 NAMED = ("", "some", "1", "model,nothing", "\033[31m", "Model", ",", "x" * 300)
@@ -30,19 +32,20 @@ FILES = ("a", "a.gif", "nowhere/a.json", "/proc/a.json", "/", "..", "", "x" * 30
 
 def nonsense(name):
     """Values that an option can never have."""
-    option = NAMES[name].metadata
+    kind = ENTRIES[name].metadata["kind"]
+    listed, kind = isinstance(kind, Several), getattr(kind, "each", kind)
     if name == "K":
         return (*WHOLE, "0", "Auto")
     if name == "json":
         return FILES
-    if "suffixes" in option:
+    if isinstance(kind, Written):
         return [value for value in FILES if value]
-    if option.get("choices") or name in ("target_sizes", "sizes"):
+    if isinstance(kind, Choice) or name in ("target_sizes", "sizes"):
         return NAMED
-    if option.get("kind") is int:
-        at_zero = (str(option["least"] - 1),)
-        too_much = () if option["most"] == float("inf") else (str(option["most"] + 1),)
-        allowed = ["-0"] * (option["least"] == 0) + ["1,2"] * (name == "tree_sizes")
+    if isinstance(kind, Number) and kind.kind is int:
+        at_zero = (str(kind.least - 1),)
+        too_much = () if kind.most == float("inf") else (str(kind.most + 1),)
+        allowed = ["-0"] * (kind.least == 0) + ["1,2"] * listed
         return [value for value in (*WHOLE, *at_zero, *too_much) if value not in allowed]
     if name in ("top_p", "repetition_penalty"):
         return (*NUMBERS, "0")
@@ -52,57 +55,36 @@ def nonsense(name):
 
 
 PAIRS = [
-    pytest.param(command.name, name, nonsense(name), id=f"{command.name or 'compare'} --{name}")
-    for command, name in itertools.product(COMMANDS.values(), NAMES)
+    pytest.param(command.name, name, nonsense(name), id=f"{command.name} --{name}")
+    for command, name in itertools.product(COMMANDS.values(), ENTRIES)
     if name in command.options and nonsense(name)
 ]
-
-
-def refused(result):
-    assert result.returncode == 2 and result.stdout == "", (result.args, result.stderr)
-    assert result.stderr.startswith("main.py: ") and result.stderr.count("\n") == 1, result.stderr
-    assert len(result.stderr) < 500 and "Traceback" not in result.stderr and "\033" not in result.stderr
 
 
 @pytest.mark.parametrize(("command", "name", "wrong"), PAIRS)
 def test_nonsense_for_every_option(command, name, wrong, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["main.py"])
-    word = [command] if command else []
-    word += ["t.jsonl"] if command == "replay" else []
+    word = [command, "t.jsonl"] if command == "replay" else [command]
     for value in [f"={value}" for value in wrong] + [""] * (name not in FLAGS):
         code = main([*word, f"--{name}{value}"])
         refused(subprocess.CompletedProcess(value, code, *capsys.readouterr()))
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if not nonsense(name) and name != "file"])
+@pytest.mark.parametrize("name", [name for name in ENTRIES if not nonsense(name) and name != "file"])
 def test_any_text_for_a_text(name, tmp_path):
     """A text may be right: then there is a page, and no traceback in any case."""
-    for value in (
-        "",
-        "1",
-        "nan",
-        "--",
-        "-",
-        "None",
-        "é世\u202e",
-        "\033[31m",
-        "a\nb",
-        "x" * 3000,
-        ".",
-        "/dev/null",
-        "nowhere",
-    ):
+    for value in ("", "1", "nan", "--", "-", "None", "é世\u202e", "\033[31m", "a\nb", "x" * 3000, ".", "nowhere"):
         for drafter in ("ngram", "suffix") if name in ("corpus", "ngram_table") else ("prompt_lookup",):
-            result = run(*SMALL[:6], "--drafter", drafter, f"--{name}={value}", cwd=tmp_path)
+            result = run(*SMALL, "--drafter", drafter, f"--{name}={value}", cwd=tmp_path)
             if result.returncode == 0:
                 assert result.stderr == "" and "speedup" in result.stdout and "\033" not in result.stdout
             else:
                 refused(result)
 
 
-FIT = [pair for pair in itertools.product(DRAFTERS, RULES) if RULES[pair[1]].trees or not DRAFTERS[pair[0]].trees]
+FIT = [pair for pair in itertools.product(DRAFTERS, RULES) if RULES[pair[1]].trees or not DRAFTERS[pair[0]].branches]
 RIGHT = [
     *([f"--drafter={drafter}", f"--verifier={rule}"] for drafter, rule in FIT),
     *([f"--K={K}", "--temperature", T] for K, T in itertools.product((1, 7, 200, "auto", "heuristic"), ("0", "0.7"))),
@@ -117,18 +99,19 @@ RIGHT = [
 @pytest.mark.parametrize("arguments", RIGHT, ids=" ".join)
 def test_right_options_of_a_comparison(arguments, tmp_path):
     target = "tiny-target" if "--drafter=heads" in arguments else "tiny-draft"
-    result = run(*SMALL[2:6], "--target_model_size", target, *arguments, cwd=tmp_path)
+    exits = ["--exit_layer=1"] * ("--drafter=early_exit" in arguments)
+    result = run(*SMALL[2:], "--target_model_size", target, *arguments, *exits, cwd=tmp_path)
     assert result.returncode == 0 and result.stderr == "" and len(result.stdout) > 200
 
 
 @pytest.mark.parametrize(("drafter", "rule"), sorted(set(itertools.product(DRAFTERS, RULES)) - set(FIT)))
 def test_a_tree_needs_a_rule_for_trees(drafter, rule, tmp_path):
-    result = run(*SMALL[2:6], "--drafter", drafter, "--verifier", rule, cwd=tmp_path)
+    result = run(*SMALL[2:], "--drafter", drafter, "--verifier", rule, cwd=tmp_path)
     refused(result)
     assert f"--drafter {drafter} needs a verifier that takes trees" in result.stderr
 
 
-@pytest.mark.parametrize("command", [command.name for command in EXPERIMENTS])
+@pytest.mark.parametrize("command", EXPERIMENTS)
 @pytest.mark.parametrize(
     "more", [[], ["--json"], ["--json", "a.json", "--plot", "a.svg"], ["--top_k", "3", "--seed", "1"]]
 )
@@ -141,21 +124,16 @@ def test_right_options_of_the_experiments(command, more, tmp_path):
 
 def small_options(command):
     """The fewest of everything, for a command."""
-    options = dict(zip((name[2:] for name in SMALL[::2]), SMALL[1::2])) | {"target_sizes": "tiny-draft", "max_K": "2"}
-    options |= {"sizes": "tiny-draft,tiny-target", "repeats": "1", "rows": "2", "strategies": "panels,rows"}
-    if "target_sizes" in COMMANDS[command].options:
-        options |= {"draft_model_size": "tiny-draft"}
-    return {name: value for name, value in options.items() if name in COMMANDS[command].options}
+    options = {"target_model_size": "tiny-draft", "n_tokens_to_generate": "4", "n_prompts": "3", "max_K": "2"}
+    options |= {"target_sizes": "tiny-draft", "exit_layer": "1", "prompts": "tales", "sizes": "tiny-draft,tiny-target"}
+    options |= {"repeats": "1", "rows": "2", "strategies": "panels,rows", "tree_drafters": "model,recycling"}
+    unused = {"bench": ("target_model_size", "n_prompts", "n_tokens_to_generate")}.get(command, ())
+    if not {"drafters", "alpha_table", "method_table"} & {command}:
+        unused = (*unused, "exit_layer")
+    return {name: value for name, value in options.items() if name in COMMANDS[command].options and name not in unused}
 
 
 # ------------------------------------------------------------------------------------------------ interruptions
-
-
-def started(*arguments, cwd):
-    return subprocess.Popen(
-        [sys.executable, ROOT / "main.py", *arguments], cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        text=True, **hears_ctrl_c(),
-    )  # fmt: skip
 
 
 def timeless(value):
@@ -167,7 +145,7 @@ def timeless(value):
     return None if isinstance(value, float) else value
 
 
-LONG = [*(command.name for command in EXPERIMENTS), "museum", "bench"]
+LONG = [*EXPERIMENTS, "museum", "bench"]
 
 
 @needs_ctrl_c
@@ -180,7 +158,7 @@ def test_an_interrupted_command_resumes_to_the_same_result(command, tmp_path):
     expected, n_interrupted = json.loads(whole.read_text("utf-8")), 0
     for n_new in (1, 2, 4, 8, 16):
         before = json.loads(path.read_text("utf-8"))["parts"] if path.exists() else {}
-        with started(command, *small, "--json", path, cwd=tmp_path) as child:
+        with process(command, *small, "--json", path, cwd=tmp_path) as child:
             lines = [child.stderr.readline() for _ in range(n_new)]
             child.send_signal(signal.SIGINT)
             _, rest = child.communicate(timeout=120)
@@ -208,16 +186,16 @@ def test_an_interrupted_command_resumes_to_the_same_result(command, tmp_path):
 
 
 @needs_ctrl_c
-@pytest.mark.parametrize("command", [*LONG, ""])
+@pytest.mark.parametrize("command", [*LONG, "generate"])
 @pytest.mark.parametrize("n_parts", [0, 1])
 def test_without_a_file_the_sentence_says_that_all_is_lost(command, n_parts, tmp_path):
-    if not command and n_parts:
+    if command == "generate" and n_parts:
         pytest.skip("a comparison has no parts")
-    small = [f"--{name}={value}" for name, value in small_options(command).items()] if command else []
-    with started(*([command] if command else []), *small, cwd=tmp_path) as child:
+    small = [f"--{name}={value}" for name, value in small_options(command).items()]
+    with process(command, *small, cwd=tmp_path) as child:
         if n_parts:
             child.stderr.readline()
-        elif command:
+        elif command != "generate":
             sleep(1.2)
         else:
             child.stdout.readline()

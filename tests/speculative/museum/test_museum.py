@@ -5,8 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from command_line.museum import entry
-from command_line.views import museum_page
+from speculative.cli.commands.museum import entry, table
 from speculative.museum import CONSTRUCTED, EXHIBITS, TREE_EXHIBITS, caught_by, law_error
 from speculative.testing import check_drafter, check_language_model, check_sampler, check_verifier
 
@@ -75,7 +74,7 @@ def test_each_says_what_is_wrong_and_where_it_was_seen():
 def test_the_page_of_the_museum(name):
     """What the command prints of it."""
     exhibit, error = ALL[name], law_error(ALL[name])
-    page = museum_page([entry(exhibit)])
+    page = table([entry(exhibit)])
     line = next(line for line in page.splitlines() if line.startswith(name + "  "))
     np.testing.assert_allclose(float(line.split()[-2]), error if error > 1e-12 else 0, rtol=0.06)  # two digits
     assert line.split()[-1] == exhibit.grader.__name__ and exhibit.what in page and exhibit.seen in page

@@ -9,9 +9,9 @@ import random
 import numpy as np
 import pytest
 
-from command_line import audit
-from command_line.main import main
 from speculative import CannotEnumerate, exact_distribution
+from speculative.cli.commands import audit
+from speculative.cli.main import main
 
 torch = pytest.importorskip("torch")
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("default")]
@@ -223,4 +223,4 @@ def test_an_engine_that_fails_is_a_row(monkeypatch):
     row = audit.entry("top_k 2", audit.SETTINGS["top_k 2"])
     assert row["verdict"] == "fails" and row["message"].startswith("ZeroDivisionError")
     report = {"transformers": "1", "torch": "2", "rows": [row]}
-    assert "top_k 2: generate() fails: ZeroDivisionError" in audit.page(report)
+    assert "top_k 2: generate() fails: ZeroDivisionError" in audit.table(report)

@@ -1,3 +1,0 @@
-from . import run
-
-run()

@@ -1,0 +1,196 @@
+"""What options name: models and prompts. Every name is checked before the first model is loaded.
+
+Prompts come from tales that neither bundled model was trained on, from a published comparison, or from a file.
+"""
+
+from difflib import get_close_matches
+from json import loads
+from pathlib import Path
+from time import perf_counter
+
+import gpt2np
+from gpt2np.files.loading import BUNDLED, find_folder, read_tokenizer
+from gpt2np.files.model_files import SIZES, SOURCES, WEIGHTS, files_of, find_on_disk
+from speculative import AutoregressiveSampler, Sampling
+from speculative.checks import check_request
+
+from .files import read_text
+
+# The test prompts, word for word, of a published comparison of assisted with native decoding: mychen76, "Evaluate LLM
+# fast inference via speculative decoding without quantization" (2023), a script over Llama 2 13B and TinyLlama.
+KNOWN = (
+    "Name planets in our solar system",
+    "Give me detailed info about Justin Trudeau.",
+    "Generate a few good titles for a draft of a post [type of transformer models]",
+    "Write a 5-line poem that describes a cat in a creative and original way. Use the following words in your poem: "
+    "cat, fur, tail, independent, and clean.",
+    "Given the text below, generate Q&A from the text provide: [rewrite of minGPT that prioritizes teeth over "
+    "education.]",
+    "Write a highly detailed discussion response, in the structure of an essay, responding to the following prompt: "
+    "Explain the causes of the Inflation and whether expansion played a role in the economic recession. Include "
+    "evidence to support your argument.",
+    "Make a coding challenge for Python with 3 questions and answers",
+)
+TALES = Path(gpt2np.__file__).parent / "tiny" / "held_out.txt"
+PROMPT_LENGTH = 32  # tokens
+N_AHEAD = 200  # so many greedy tokens later the target repeats itself
+
+
+def nearest(name, names):
+    """The most similar of some names, or None; hyphens are underscores, and case does not matter."""
+    same = {known.lower().replace("-", "_"): known for known in names}
+    found = get_close_matches(name.lower().replace("-", "_"), same, 1)
+    return same[found[0]] if found else None
+
+
+def either(names):
+    """The names in a sentence.
+
+    >>> either(["a"]), either(["a", "b", "c"])
+    ('a', 'a, b or c')
+    """
+    *some, last = names
+    return f"{', '.join(some)} or {last}" if some else last
+
+
+# ------------------------------------------------------------------------------------------------ models
+
+
+def check_models(option, names, options):
+    """Raise ValueError unless each name is that of a model on disk, or one that can be downloaded."""
+    for name in names:
+        if name in (*BUNDLED, *SIZES):
+            continue
+        try:
+            if foreign := another_engines(Path(name)):
+                raise ValueError(f"{name} is {foreign}, and this is GPT-2 in NumPy: see docs/engines.md for others")
+            if not Path(name).exists() and (near := nearest(name, [*BUNDLED, *SIZES])):
+                raise ValueError(f"unknown model {name!r:.80}: did you mean {near}?")
+            files_of(find_folder(name, Path(options.models_dir), options.source))
+        except OSError as error:
+            raise ValueError(
+                f"--{option}: cannot read {error.filename} ({error.strerror}): name a folder that you may read"
+            ) from None
+        except ValueError as error:
+            raise ValueError(f"--{option}: {error}") from None
+
+
+def another_engines(path):
+    """What a path is, in words, if it is for another engine: a GGUF file, or the folder of a model of another kind."""
+    if path.suffix == ".gguf":
+        return "a GGUF file"
+    config = path / "config.json"
+    try:
+        kind = loads(config.read_text(encoding="utf-8")).get("model_type", "gpt2") if config.is_file() else "gpt2"
+    except (ValueError, AttributeError):  # files_of or the loading says what is wrong with the file
+        return None
+    return None if kind == "gpt2" else f"a model of type {kind!r:.40}"
+
+
+def n_ctx_of(name, options):
+    """How many tokens a model on disk has room for, without loading it."""
+    folder = find_folder(name, Path(options.models_dir), options.source)
+    layout, pair = files_of(folder)
+    return read_tokenizer(folder / WEIGHTS[layout][0], *pair)[0].n_ctx
+
+
+def load(name, options, saved):
+    """(model, tokenizer, seconds). `saved` records the files."""
+    models_dir, started = Path(options.models_dir), perf_counter()
+    to_download = name in SIZES and not find_on_disk(name, models_dir)
+    try:
+        model, tokenizer = gpt2np.load(name, options.models_dir, options.source)
+    except KeyboardInterrupt:
+        if to_download and any(path.stat().st_size for path in (models_dir / name).rglob("*") if path.is_file()):
+            kept = f"what was fetched so far is in {models_dir / name}, and the same command resumes from there"
+            raise KeyboardInterrupt(kept) from None
+        raise
+    seconds = perf_counter() - started
+    if saved.path:
+        names = {file for files in SOURCES.values() for file in files}
+        folder = find_folder(name, models_dir, options.source)
+        saved.opened(name, *sorted(path for path in folder.iterdir() if path.name in names))
+    return model, tokenizer, seconds
+
+
+# ------------------------------------------------------------------------------------------------ prompts
+
+
+def tales():
+    """The tales in two parts: one to count n-grams in, one to take prompts from."""
+    text = TALES.read_text(encoding="utf-8")
+    return text[: len(text) * 3 // 4], text[len(text) * 3 // 4 :]
+
+
+def prompt_tokens(prompt, tokenizer):
+    """The prompt's token ids; for an empty prompt `<|endoftext|>`, after which a new text begins."""
+    if prompt:
+        return tokenizer.encode(prompt)
+    if tokenizer.end_of_text is None:
+        raise ValueError("the prompt is empty, and this vocabulary has no <|endoftext|> to start from: give a --prompt")
+    return [tokenizer.end_of_text]
+
+
+def lines_of(name):
+    """The prompts of --prompt_file, one per line."""
+    lines = [line for line in read_text(name, "prompt_file").replace("\r", "\n").split("\n") if line.strip()]
+    if not lines:
+        raise ValueError(f"--prompt_file: {name} is empty: write one prompt per line")
+    return lines
+
+
+def prompt_of(options):
+    """The one prompt of a comparison (str): of --prompt, or of the one line of --prompt_file."""
+    if not options.prompt_file:
+        return options.prompt
+    lines = lines_of(options.prompt_file)
+    if len(lines) > 1:
+        raise ValueError(
+            f"--prompt_file: {options.prompt_file} has {len(lines)} prompts, one per line, and a comparison takes one: "
+            "give one, or run the experiment `prompts`"
+        )
+    return lines[0]
+
+
+def prompts_of(options, tokenizer, model):
+    """The prompts that --prompt_file or --prompts names, as lists of tokens, which the model has room to continue."""
+    if options.prompt_file:
+        found = [tokenizer.encode(line) for line in lines_of(options.prompt_file)]
+    elif options.prompts == "known":
+        found = [tokenizer.encode(prompt) for prompt in KNOWN]
+    else:
+        found = held_out_prompts(tokenizer, options.n_prompts)
+    check_prompts(found, options.n_tokens_to_generate, model)
+    return found
+
+
+def held_out_prompts(tokenizer, n_prompts, length=PROMPT_LENGTH):
+    """Prompts of `length` tokens at places spread over the second part of the tales."""
+    tokens = tokenizer.encode(tales()[1])
+    return [tokens[i * len(tokens) // n_prompts :][:length] for i in range(n_prompts)]
+
+
+def dialogue_prompts(tokenizer, n_prompts, length=PROMPT_LENGTH):
+    """Pieces of the tales with four quotation marks or more, at places spread over the second part."""
+    tokens = tokenizer.encode(tales()[1])
+    pieces = [tokens[i : i + length] for i in range(0, len(tokens) - length, length)]
+    spoken = [piece for piece in pieces if tokenizer.decode(piece).count('"') >= 4]
+    return [spoken[i * len(spoken) // n_prompts] for i in range(n_prompts)]
+
+
+def repeating_prompts(target, prompts, keep):
+    """The prompts, each with the next N_AHEAD tokens of the target's greedy text, which then repeats itself."""
+    alone = AutoregressiveSampler(target, sampling=Sampling(temperature=0))
+    return [
+        keep(f"repeating, text {i}", lambda prompt=prompt: [*prompt, *alone.generate(prompt, N_AHEAD).tokens.tolist()])
+        for i, prompt in enumerate(prompts, 1)
+    ]
+
+
+def check_prompts(prompts, n_tokens, model, n_ahead=0):
+    """Raise ValueError unless the model can continue each prompt, and the n_ahead tokens after it, by n_tokens."""
+    for i, prompt in enumerate(prompts, 1):
+        try:
+            check_request([*prompt, *[0] * n_ahead], n_tokens, model)
+        except ValueError as error:
+            raise ValueError(f"prompt {i} of {len(prompts)}: {error}") from None

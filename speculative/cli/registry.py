@@ -1,0 +1,405 @@
+"""The drafters and the verifiers of the command line: what --drafter and --verifier can be, and how each is built.
+
+To add one, write its file and an entry in DRAFTERS or RULES below: options, help and tables follow from it. A drafter's
+entry names a function from a `Context` to a `Setting`: it loads what the drafter needs, a model or counts, once;
+`Setting.drafter(sampling)` then makes a drafter for any sampling.
+"""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+
+import gpt2np
+import speculative
+from gpt2np.heads import heads_file
+from speculative import best_tree
+from speculative.drafters.jacobi import JacobiDrafter, LastRows
+from speculative.drafters.lookahead import LookaheadDrafter
+from speculative.drafters.recycling import WEIGHTS as RECYCLED
+from speculative.interfaces import exactness_of, takes_trees
+from speculative.measuring import tree_size
+from speculative.tree import depths
+
+from .files import read_text, replacing
+from .inputs import load, tales
+
+THRESHOLD = 0.4  # of --K confidence
+MOST_CONFIDENT = 16  # tokens, of --K confidence
+ACCEPTED = (0.66, 0.17, 0.06, 0.03, 0.02, 0.01)  # about how often a model's child of each rank is the accepted one
+MOST_NODES = 16  # of --tree auto
+N_PLACES = 32  # of the target's text, for the acceptance by rank of --tree auto
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a drafter is built from."""
+
+    options: object  # Options
+    saved: object  # Saved: records what is read
+    target: speculative.LanguageModel
+    tokenizer: gpt2np.Tokenizer
+    timed: Callable = lambda model, load_seconds: model  # is given each draft model, and may time its calls
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A target and a drafter for it."""
+
+    target: speculative.LanguageModel  # the context's own, or another with the same logits
+    drafter: Callable  # (Sampling) -> Drafter
+    about: dict  # for reports: "name", and "parameters" for a draft model
+    tree: Callable = None  # (Sampling, (parents, ranks), ...) -> Drafter; None where --tree cannot give a shape
+
+
+@dataclass(frozen=True)
+class DrafterKind:
+    """A value of --drafter."""
+
+    name: str
+    build: Callable  # (Context) -> Setting
+    help: str  # where its draft tokens come from
+    options: tuple = ()  # the options that it uses, of those that not all drafters use
+    draws: bool = True  # from a model's probabilities, which calibrate and --K confidence need
+    trees: str = ""  # what --tree may be: "any", "grown" (a number of nodes), or nothing, for which "" stands
+    branches: bool = False  # it drafts trees without --tree, too
+    variants: Callable = None  # (Context) -> dict name -> Setting: its rows in alpha_table, if not one
+    needs: str = ""  # what a target may lack; a table of all drafters leaves this kind out where it does
+    suits: Callable = lambda context: True  # whether the target has it
+
+    def rows(self, context):
+        """dict name -> Setting: the rows of this kind in alpha_table; none for trees, whose alpha is not defined."""
+        if self.variants or self.branches:
+            return self.variants(context) if self.variants else {}
+        return {self.name.replace("_", " "): self.build(context)}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A value of --verifier: a verifier, and the random source that it is used with."""
+
+    name: str
+    verifier: Callable
+    help: str
+    noise: Callable = np.random.default_rng  # seed -> `rng`
+
+    @property
+    def exactness(self):
+        return exactness_of(self.verifier)
+
+    @property
+    def trees(self):
+        """Whether it takes drafts that branch."""
+        return takes_trees(self.verifier)
+
+    @property
+    def one_text(self):
+        """Whether one seed gives one text, with and without a draft, at any temperature."""
+        return self.noise is speculative.Gumbel
+
+
+# ------------------------------------------------------------------------------------------------ drafters from models
+
+
+def drawing(context, model, about, load_seconds=0.0, target=None):
+    """The `Setting` of a drafter that draws from a language model."""
+    options, model = context.options, context.timed(model, load_seconds)
+    threshold = THRESHOLD if options.K == "confidence" else 0.0
+
+    def tree(sampling, shape, siblings=options.siblings):
+        return speculative.TreeDrafter(model, shape, siblings=siblings, sampling=options.draft_sampling(sampling))
+
+    def drafter(sampling):
+        own = options.draft_sampling(sampling)
+        if options.grown_nodes and (options.siblings == "top" or own.temperature == 0):
+            return tree(sampling, options.grown_nodes, "top")
+        if shape := options.shape(ACCEPTED):
+            return tree(sampling, shape)
+        return speculative.ModelDrafter(model, sampling=own, threshold=threshold)
+
+    return Setting(target or context.target, drafter, about, tree)
+
+
+def draft_model(context):
+    draft, seconds = load_draft(context)
+    return drawing(context, draft, {"name": context.options.draft_model_size, "parameters": draft.n_params}, seconds)
+
+
+def unless_the_target(context):
+    """The draft model by its name, unless it is the target."""
+    name = context.options.draft_model_size
+    return {name: draft_model(context)} if name != context.options.target_model_size else {}
+
+
+def load_draft(context):
+    """(draft model, seconds). ValueError if its vocabulary is not the target's."""
+    options, target = context.options, context.target
+    draft, other, seconds = load(options.draft_model_size, options, context.saved)
+    if target.n_vocab != draft.n_vocab or context.tokenizer.vocabulary != other.vocabulary:
+        raise ValueError(
+            f"{options.target_model_size} and {options.draft_model_size} have no common vocabulary ({target.n_vocab} "
+            f"and {draft.n_vocab} tokens): choose --target_model_size and --draft_model_size from one family"
+        )
+    return draft, seconds
+
+
+def ngram(context):
+    started = perf_counter()
+    counted = speculative.ByPaths(ngram_model(context))
+    about = {"name": f"n-grams up to {len(counted.model.counts)} tokens"}
+    return drawing(context, counted, about, perf_counter() - started)
+
+
+def ngrams(context):
+    """Unigrams, bigrams, ...: the same counts, cut to each length."""
+    counts, names = ngram_model(context).counts, {1: "unigram", 2: "bigram", 3: "trigram"}
+    cut = {n: speculative.NGramModel(counts[:n], context.target.n_vocab) for n in range(1, len(counts) + 1)}
+    return {name: drawing(context, cut[n], {"name": name}) for n in cut for name in [names.get(n, f"{n}-gram")]}
+
+
+def ngram_model(context):
+    """The n-gram model in the file --ngram_table; without the file, counted in --corpus, and saved if it is named."""
+    options, target, path = context.options, context.target, Path(context.options.ngram_table)
+    if options.ngram_table and path.exists():
+        try:
+            counted = speculative.NGramModel.load(path)
+        except OSError as error:
+            raise ValueError(f"--ngram_table: cannot read {path} ({error.strerror}): name another file") from None
+        except ValueError as error:
+            raise ValueError(f"--ngram_table: {error}") from None
+        if counted.n_vocab != target.n_vocab:
+            raise ValueError(
+                f"--ngram_table: {path} counts {counted.n_vocab} tokens and {options.target_model_size} has "
+                f"{target.n_vocab}: count again, with a new name for the table"
+            )
+        if (n := len(counted.counts)) != options.n_max:
+            raise ValueError(
+                f"--ngram_table: {path} has n-grams up to {n} tokens, and --n_max is {options.n_max}: give --n_max "
+                f"{n}, or name another table"
+            )
+    else:
+        tokens = context.tokenizer.encode(read_text(options.corpus) if options.corpus else tales()[0])
+        try:
+            counted = speculative.NGramModel.from_tokens(tokens, target.n_vocab, options.n_max)
+        except ValueError as error:
+            raise ValueError(f"--n_max and --corpus: {error}") from None
+        if options.ngram_table:
+            with replacing("ngram_table", path) as new:
+                counted.save(new)
+    if options.ngram_table:
+        context.saved.opened("ngram_table", path)
+    return counted
+
+
+def early_exit(context, n=None):
+    n, n_layer = n or context.options.exit_layer, context.target.hparams.n_layer
+    try:
+        whole = gpt2np.EarlyExit(context.target, n)
+    except ValueError as error:
+        raise ValueError(f"--exit_layer: {error}") from None
+    return drawing(context, whole.early_exit, {"name": f"the first {n} of the target's {n_layer} layers"}, target=whole)
+
+
+def has_layers(context):
+    """Whether the target has layers after --exit_layer."""
+    return context.options.exit_layer < context.target.hparams.n_layer
+
+
+def early_exits(context):
+    """Exits after --exit_layer layers, after half of the layers, and before the last."""
+    n_layer = context.target.hparams.n_layer
+    exits = [n for n in sorted({context.options.exit_layer, n_layer // 2, n_layer - 1}) if 1 <= n < n_layer]
+    return {f"{n} of {n_layer} layers": early_exit(context, n) for n in exits}
+
+
+# ------------------------------------------------------------------------------------------------ others
+
+
+def copying(context, drafter, name):
+    """The `Setting` of a drafter without a model, the same for any sampling."""
+    return Setting(context.target, lambda sampling: drafter, {"name": name})
+
+
+def prompt_lookup(context):
+    n_max = context.options.n_max
+    drafter = speculative.PromptLookupDrafter(context.target.n_vocab, n_max)
+    return copying(context, drafter, f"prompt lookup of up to {n_max} tokens")
+
+
+def suffix(context):
+    corpus = context.options.corpus
+    tokens = context.tokenizer.encode(read_text(corpus)) if corpus else ()
+    grown = {"n_nodes": context.options.grown_nodes, "floor": 0.05} if context.options.tree else {}
+    return copying(context, speculative.SuffixDrafter(context.target.n_vocab, tokens, **grown), "suffix automaton")
+
+
+def jacobi(context):
+    target = LastRows(context.target)
+    return Setting(target, lambda sampling: JacobiDrafter(target), {"name": "the target's own rows for these places"})
+
+
+def lookahead(context):
+    """With the largest W of 5 or less and N of 4 or less that fit into K, see `LookaheadDrafter`."""
+    target, K = LastRows(context.target), context.options.most_levels
+    N = min(4, 2 + K // 3)
+    W = min(5, K + 2 - N)
+    return Setting(
+        target, lambda sampling: LookaheadDrafter(target, W, N), {"name": f"a pool of the target's {N}-grams"}
+    )
+
+
+def recycling(context):
+    target, options = speculative.Recycling(context.target), context.options
+
+    def tree(sampling, shape):
+        return speculative.RecyclingDrafter(target, shape)
+
+    shape = options.shape(RECYCLED) or best_tree(16, RECYCLED, options.most_levels)
+    about = {"name": "tokens recycled from the target's own rows"}
+    return Setting(target, lambda sampling: tree(sampling, shape), about, tree)
+
+
+def heads(context):
+    name = context.options.target_model_size
+    try:
+        path, found = heads_file(name), gpt2np.load_heads(name)
+    except ValueError as error:
+        raise ValueError(f"--drafter heads: {error}") from None
+    context.saved.opened("heads", path)
+    whole = gpt2np.Heads(context.target, found)
+    usual = speculative.HeadsDrafter(whole)
+
+    def tree(sampling, shape):
+        return speculative.HeadsDrafter(whole, shape)
+
+    shape = context.options.shape(usual.weights())
+    about = {"name": f"{whole.n_heads} heads on the target's last hidden state", "parameters": whole.n_params}
+    return Setting(whole, lambda sampling: tree(sampling, shape) if shape else usual, about, tree)
+
+
+def has_heads(context):
+    return heads_file(context.options.target_model_size).exists()
+
+
+# ------------------------------------------------------------------------------------------------ the entries
+
+
+OF_A_MODEL = ("draft_temperature", "siblings")
+# fmt: off
+DRAFTERS = {kind.name: kind for kind in (
+    DrafterKind("model", draft_model, "another model, --draft_model_size",
+        options=("draft_model_size", *OF_A_MODEL), trees="any", variants=unless_the_target),
+    DrafterKind("ngram", ngram, "counts of a text, --corpus",
+        options=("corpus", "ngram_table", "n_max", *OF_A_MODEL), trees="any", variants=ngrams),
+    DrafterKind("prompt_lookup", prompt_lookup, "copies of the text so far",
+        options=("n_max",), draws=False),
+    DrafterKind("suffix", suffix, "copies of the text so far and of --corpus",
+        options=("corpus",), draws=False, trees="grown"),
+    DrafterKind("recycling", recycling, "a tree of what the target said after the same tokens before",
+        draws=False, trees="any", branches=True),
+    DrafterKind("jacobi", jacobi, "what the target's last call said for these places",
+        draws=False, variants=lambda context: {}),  # along a given text there is no last call
+    DrafterKind("lookahead", lookahead, "a tree of n-grams that the target writes while it verifies",
+        draws=False, branches=True),
+    DrafterKind("early_exit", early_exit, "the target's own first layers",
+        options=("exit_layer", *OF_A_MODEL), trees="any", variants=early_exits,
+        needs="layers after those of --exit_layer", suits=has_layers),
+    DrafterKind("heads", heads, "a tree from heads on the target's last hidden state (tiny-target has some)",
+        draws=False, trees="any", branches=True, needs="heads", suits=has_heads),
+)}
+RULES = {rule.name: rule for rule in (
+    Rule("rejection", speculative.rejection, "rejection sampling: accepts with probability min(1, p / q)"),
+    Rule("block", speculative.block, "decides on the whole draft at once, on average accepts no less than rejection"),
+    Rule("traversal", speculative.traversal, "block for trees, on average accepts no less than rejection"),
+    Rule("exact_match", speculative.exact_match, "accepts a token that equals the target's own draw"),
+    Rule("gumbel", speculative.exact_match,
+        "exact_match on common random numbers: one seed, one text, draft or not", noise=speculative.Gumbel),
+    Rule("lenient", speculative.Lenient(), "LOSSY: rejection with the draft's probabilities made smaller"),
+    Rule("typical", speculative.Typical(), "LOSSY: accepts every token that is probable enough for the target"),
+)}
+# fmt: on
+
+
+def fitting(kinds, context):
+    """Of all kinds of drafters, those that suit the target; of some, all."""
+    return [kind for kind in kinds if DRAFTERS[kind].suits(context)] if list(kinds) == list(DRAFTERS) else list(kinds)
+
+
+def drafter_entries(kinds, context):
+    """dict kind -> (target, drafter), each drafter with the target that it runs on; of all kinds, those that suit."""
+    settings = {kind: DRAFTERS[kind].build(context) for kind in fitting(kinds, context)}
+    return {kind: (found.target, found.drafter(context.options.sampling)) for kind, found in settings.items()}
+
+
+# ------------------------------------------------------------------------------------------------ --K and --tree
+
+
+def at_once(name, find):
+    return find()
+
+
+def draft_length(options, setting, drafter, tokens, note=at_once):
+    """(K or a function that chooses it, the measured costs as a dict or None), for a prompt of these tokens.
+
+    `note` is called with what is measured, and may return what was measured earlier, see `Saved`.
+    """
+    if options.K == "heuristic":
+        return speculative.Heuristic(), None
+    if options.K == "confidence":
+        return MOST_CONFIDENT, None
+    if options.K == "auto":
+        costs = note("costs", lambda: asdict(costs_of(options, setting, drafter, tokens, 8)))
+        return speculative.CostModel(costs["c"], costs["v"]), costs
+    return options.K, None
+
+
+def costs_of(options, setting, drafter, tokens, most):
+    somewhere = [*tokens, *tokens][: setting.target.n_ctx - most - 1]
+    verifier = RULES[options.verifier].verifier
+    return speculative.measure_costs(
+        setting.target, drafter, somewhere, sampling=options.sampling, verifier=verifier, most=most
+    )
+
+
+def drafter_of(options, setting, tokens, note=at_once):
+    """(drafter, its measured tree as a dict or None), for a prompt of these tokens; `note` as in `draft_length`."""
+    if options.tree != "auto":
+        return setting.drafter(options.sampling), None
+    found = note("tree", lambda: measured_tree(options, setting, tokens))
+    return setting.tree(options.sampling, (found["parents"], found["ranks"])), found
+
+
+def measured_tree(options, setting, tokens):
+    """The best shape for the acceptance along some text of the target and for the costs, as a dict."""
+    sampling, n_ctx, rule = options.sampling, setting.target.n_ctx, RULES[options.verifier]
+    start = tokens[: max(1, n_ctx - N_PLACES - 1)]
+    text = speculative.AutoregressiveSampler(setting.target, sampling=sampling).generate(start, N_PLACES, options.seed)
+    text = [*start, *text.tokens.tolist()]
+    make = partial(setting.tree, sampling)
+    together = tree_size.acceptance_together(
+        lambda shape: (setting.target, make(shape)),
+        8,
+        text,
+        N_PLACES,
+        sampling,
+        rule.noise(options.seed),
+        rule.verifier,
+    )
+    chain = make(speculative.widths(*[1] * MOST_NODES))
+    costs = costs_of(options, setting, chain, tokens, MOST_NODES)
+    levels = min(options.most_levels, getattr(chain, "most_levels", MOST_NODES))
+    w = tree_size.added(together)
+    (parents, ranks), speedup = tree_size.best_shape(w, costs.c, costs.v, levels)
+    return {
+        "nodes": len(parents), "levels": 1 + max(depths(parents), default=-1), "expected_speedup": speedup,
+        "c": costs.c, "v": list(costs.v), "acceptance_by_rank": w.tolist(), "parents": parents, "ranks": ranks,
+    }  # fmt: skip
+
+
+def nodes_of(drafter):
+    """The number of nodes of a drafter whose tree has a fixed shape, else None."""
+    tree = getattr(drafter, "tree", None)
+    return None if tree is None or isinstance(tree, int) else len(tree[0])
