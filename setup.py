@@ -18,9 +18,11 @@ setup(
         "Intended Audience :: Developers",
         "Intended Audience :: Education",
         "Intended Audience :: Science/Research",
+        "License :: OSI Approved :: MIT License",
         "Operating System :: OS Independent",
         "Programming Language :: Python :: 3",
         "Programming Language :: Python :: 3 :: Only",
+        *(f"Programming Language :: Python :: 3.{minor}" for minor in range(10, 15)),
         "Topic :: Education",
         "Topic :: Scientific/Engineering :: Artificial Intelligence",
     ],
@@ -29,6 +31,7 @@ setup(
     entry_points={"console_scripts": ["speculative-decoding = speculative.cli.main:run"]},
     package_data={
         "gpt2np": [
+            "py.typed",
             "tiny/*.md",
             "tiny/*.txt",
             "tiny/*.json",
@@ -36,7 +39,7 @@ setup(
             "tiny/tiny-draft/*",
             "tiny/tiny-heads/*",
         ],
-        "speculative": ["trace/page.html"],
+        "speculative": ["py.typed", "trace/page.html"],
     },
     install_requires=["numpy>=2.0", "regex", "requests", "tqdm", "fire"],
     extras_require={
@@ -53,7 +56,7 @@ setup(
         "plots": ["matplotlib"],
         "notebooks": ["jupyterlab", "matplotlib", "nbclient", "nbformat"],
         "train": ["torch", "transformers", "tokenizers"],
-        "peers": ["torch", "transformers"],
+        "peers": ["torch", "transformers", "pyright"],
         "browser": ["playwright"],
         "docs": ["pdoc"],
     },
