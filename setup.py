@@ -1,12 +1,19 @@
+import re
 from pathlib import Path
 
 from setuptools import find_packages, setup
+
+URL = ""  # of the repository, once it has one: then the links and the picture of the README become absolute
+README = Path(__file__).with_name("README.md").read_text(encoding="utf-8")
+if URL:
+    README = re.sub(r"(!\[[^\]]*\]\()(?!https?:)", rf"\1{URL}/raw/main/", README)
+    README = re.sub(r"(?<!!)(\[[^\]]*\]\()(?!https?:|#)", rf"\1{URL}/blob/main/", README)
 
 setup(
     name="speculative-decoding-numpy",
     version="0.1.0",
     description="GPT-2 and speculative decoding from scratch in NumPy, to read, to run and to teach with",
-    long_description=Path(__file__).with_name("README.md").read_text(encoding="utf-8"),
+    long_description=README,
     long_description_content_type="text/markdown",
     author="The speculative-decoding-numpy authors",
     license="MIT",
