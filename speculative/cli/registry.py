@@ -238,7 +238,9 @@ def suffix(context):
 
 def jacobi(context):
     target = LastRows(context.target)
-    return Setting(target, lambda sampling: JacobiDrafter(target), {"name": "the target's own rows for these places"})
+    return Setting(
+        target, lambda sampling: JacobiDrafter(target), {"name": "the target's own rows for these positions"}
+    )
 
 
 def lookahead(context):
@@ -300,7 +302,7 @@ DRAFTERS = {kind.name: kind for kind in (
         options=("corpus",), draws=False, trees="grown"),
     DrafterKind("recycling", recycling, "a tree of what the target said after the same tokens before",
         draws=False, trees="any", branches=True),
-    DrafterKind("jacobi", jacobi, "what the target's last call said for these places",
+    DrafterKind("jacobi", jacobi, "what the target's last call said for these positions",
         draws=False, variants=lambda context: {}),  # along a given text there is no last call
     DrafterKind("lookahead", lookahead, "a tree of n-grams that the target writes while it verifies",
         draws=False, branches=True),
