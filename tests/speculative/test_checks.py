@@ -191,7 +191,7 @@ def test_a_wrong_draft(draft, sentence):
 
 
 def test_drafts_as_lists_and_in_other_dtypes_are_right():
-    listed = Drafting(lambda tokens, K, rng: Draft([1] * K, [[0.2] * 5] * K if K else np.empty((0, 5))))
+    listed = Drafting(lambda tokens, K, rng: Draft([1] * K, np.reshape([0.2] * 5 * K, (K, 5)), [-1, 0, 1][:K] or None))
     arrays = Drafting(lambda tokens, K, rng: Draft(np.ones(K, np.uint16), np.full((K, 5), 0.2, np.float32)))
     assert text(arrays) == text(listed)
     assert text(Drafting(lambda tokens, K, rng: Draft(np.array([]), np.empty((0, 5))))) == alone()
