@@ -150,7 +150,7 @@ def ask_drafter(drafter, tokens, k, rng, target):
 
 def checked_parents(parents, n_drafted):
     """The parents [n_drafted] as int64; ValueError unless they are those of a tree."""
-    if parents.shape != (n_drafted,) or parents.dtype.kind not in "iu":
+    if parents.shape != (n_drafted,) or (n_drafted and parents.dtype.kind not in "iu"):
         raise ValueError(
             f"the drafter must return one parent for each of its {n_drafted} tokens, whole numbers; it returned "
             f"parents of shape {parents.shape} and dtype {parents.dtype}"

@@ -90,7 +90,7 @@ class SpeculativeSampler:
             # A round adds one token more than it accepts, hence the - 1: it never overshoots. With k = 0 it is an
             # autoregressive step.
             laps, n = Laps(), len(tokens)
-            k = min(self.draft_length(history), n_end - n - 1, self.target.n_ctx - n - 1)
+            k = min(self.draft_length(history), n_end - n - 1)
             recorder = Recorder(at_position(rng, n))
             draft, target_probs, verdict = self.one_round(tokens, k, at_position(rng, n), recorder, laps)
             history.append((draft.depth, verdict.n_accepted))

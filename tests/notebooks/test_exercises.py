@@ -804,7 +804,7 @@ WRONG |= {
         ("K = 2 allows two levels", recycler(deeper=5)),
         ("rows are one-hot", recycler(change=soft)),
         ("None: a draft without tokens", recycler(change=lambda draft: draft if len(draft.tokens) else None)),
-        ("expected tokens and parents", recycler(change=lambda draft: Draft(draft.tokens, draft.probs))),
+        ("the draft is a tree", recycler(change=lambda draft: Draft(draft.tokens, draft.probs))),
     ],
 }
 
