@@ -66,16 +66,16 @@ def acceptance_by_rank(target, drafter, tokens, n, sampling, rng=0, verifier=rej
     return w.mean(axis=0)
 
 
-def acceptance_together(planted, n_ranks, *where, **how):
-    """[n_ranks or fewer]: how often one of 1, 2, ... children is accepted, for (target, drafter) = planted(shape).
+def acceptance_together(make, n_ranks, *where, **how):
+    """[n_ranks or fewer]: how often one of 1, 2, ... children is accepted, for (target, drafter) = make(shape).
 
     Where a child's row depends on the number of its siblings, as with the rule "drawn" of `TreeDrafter`, each number is
     measured for itself. The further arguments are those of `acceptance_by_rank` from `tokens` on.
     """
-    target, drafter = planted(widths(n_ranks))
+    target, drafter = make(widths(n_ranks))
     if not getattr(drafter, "depends_on_siblings", False):
         return np.cumsum(acceptance_by_rank(target, drafter, *where, **how))
-    return np.array([acceptance_by_rank(*planted(widths(k)), *where, **how).sum() for k in range(1, n_ranks + 1)])
+    return np.array([acceptance_by_rank(*make(widths(k)), *where, **how).sum() for k in range(1, n_ranks + 1)])
 
 
 def added(together):
@@ -93,8 +93,6 @@ def best_shape(w, c, v, max_depth=8):
     w is that of `acceptance_by_rank`, c and v are those of `Costs`, c of a level of the draft. A tree has at most
     len(v) - 1 nodes.
 
-    Examples
-    --------
     Where a pass for more tokens costs nothing, the tree is as large as it may be; where each token costs a step, none
     pays.
 

@@ -89,25 +89,14 @@ def widths(*numbers):
 
 
 def of_ranks(paths):
-    """The tree with a node for each of these paths, tuples of ranks from the text down: Medusa's choices.
-
-    >>> of_ranks([(0,), (1,), (0, 0), (1, 0)])
-    ([-1, -1, 0, 1], [0, 1, 0, 0])
-    """
-    found = sorted(map(tuple, paths), key=lambda ranks: (len(ranks), ranks))
+    """The tree with a node for each of these paths, tuples of ranks from the text down: Medusa's choices."""
+    found = sorted(paths, key=lambda ranks: (len(ranks), ranks))
     index = {(): -1} | {ranks: i for i, ranks in enumerate(found)}
-    missing = [r for r in found if r[:-1] not in index or (r[-1] and (*r[:-1], r[-1] - 1) not in index)]
-    if missing:
-        raise ValueError(f"expected with each path its parent and its elder sibling, which {missing[0]} lacks")
     return [index[ranks[:-1]] for ranks in found], [ranks[-1] for ranks in found]
 
 
 def check_shape(tree):
-    """The (parents, ranks) of a tree; ValueError unless they are two lists of one length that describe one.
-
-    >>> check_shape(([-1, -1, 0], [0, 1, 0]))
-    ([-1, -1, 0], [0, 1, 0])
-    """
+    """The (parents, ranks) of a tree; ValueError unless they are two lists of one length that describe one."""
     try:
         parents, ranks = tree
         is_tree = len(parents) == len(ranks) and all(-1 <= parent < i for i, parent in enumerate(parents))
