@@ -15,6 +15,8 @@ from .runs import at_once, of_each, own_text, repetition
 def alpha_table(target, drafters, prompts, n_tokens, *, sampling, seed=0, keep=at_once):
     """alpha of each drafter (dict name -> Drafter, of chains) at one temperature.
 
+    Parameters not named here are those of every experiment, see __init__.py.
+
     Returns
     -------
     dict

@@ -31,6 +31,7 @@ def forecast(target, drafter, prompts, n_tokens, *, sampling, most=8, seed=0, ke
     The target continues each prompt alone. Along its texts, p and q give the probability that each token would have
     been accepted as a draft token, and `theory.expected_time` turns these into a number of rounds and their cost. No
     draft token is drawn, and nothing is assumed about the texts. The costs are measured in the middle of the first.
+    Parameters not named here are those of every experiment, see __init__.py.
 
     Parameters
     ----------

@@ -20,6 +20,8 @@ from .runs import against_alone, at_once, calls_of, gain_of, repetition, total
 def gamma_table(target, drafter, prompts, n_tokens, *, sampling, lengths=tuple(range(1, 11)), seed=0, keep=at_once):
     """What each draft length K of `lengths` gives, next to the theory with one alpha and one c.
 
+    Parameters not named here are those of every experiment, see __init__.py.
+
     Returns
     -------
     dict

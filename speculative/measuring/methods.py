@@ -23,6 +23,7 @@ def native_and_assisted(
 
     With shared_noise=True they use common random numbers (Gumbel), so that one seed gives one text with and without a
     draft; this needs the verifier exact_match.
+    Parameters not named here are those of every experiment, see __init__.py.
 
     Returns
     -------
@@ -57,6 +58,8 @@ def native_and_assisted(
 
 def compare_drafters(target, drafters, prompts, n_tokens, *, sampling, lengths=(1, 2, 4, 8), seed=0, keep=at_once):
     """A row for each drafter, at the fastest K of `lengths`; as the best of several it looks a little too good.
+
+    Parameters not named here are those of every experiment, see __init__.py.
 
     Returns
     -------
@@ -102,6 +105,8 @@ def method_table(
     target, drafters, verifiers, prompts, n_tokens, *, K, sampling, shared_noise=(), trees=(), seed=0, keep=at_once
 ):
     """A row for each drafter and verifier. Each drafter has its own race: the target alone, and with each verifier.
+
+    Parameters not named here are those of every experiment, see __init__.py.
 
     Parameters
     ----------

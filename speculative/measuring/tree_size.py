@@ -121,6 +121,7 @@ def acceptance_table(makers, prompts, n_tokens, *, sampling, seed=0, keep=at_onc
     """w [RANKS] by drafter: how often its b-th candidate for a position is the accepted one, along the target's text.
 
     `makers` is a dict name -> function ((parents, ranks)) -> (target, drafter).
+    Parameters not named here are those of every experiment, see __init__.py.
     """
 
     def along(i, prompt):
@@ -141,6 +142,7 @@ def tree_table(target, makers, acceptance, prompts, n_tokens, *, sampling, sizes
     """Rows for chains of 1 .. max_depth tokens and for trees of some sizes, for each drafter.
 
     Each drafter has its own race: the target alone, the chains and the trees, taking turns.
+    Parameters not named here are those of every experiment, see __init__.py.
 
     Parameters
     ----------
