@@ -2,9 +2,9 @@
 
 To this library a language model is a function of its tokens (interfaces.py); to an engine it is a cache that grows. So
 an adapter remembers the tokens that are in the engine's cache, compares them with those of the call, removes what is
-not shared, and runs the rest. Samplers, drafters and experiments then work as they are, and no cache is rolled back by
-hand. What is lost is bitwise equality: an engine computes a row among K + 1 rows in another order than alone, so the
-greedy text with a draft is the engine's own except where two logits differ by less than rounding.
+not shared, and runs the rest. Samplers, drafters and experiments then work as they are.
+Limitations: no bitwise equality. An engine computes a row among K + 1 rows in another order than alone, so the greedy
+text with a draft is the engine's own except where two logits differ by less than rounding.
 """
 
 import operator
@@ -14,9 +14,6 @@ from ..tree import n_common
 
 def split(cached, tokens, n_last, n_ctx):
     """(number of cached tokens to keep, tokens as a list of int); the rest, n_last tokens at least, is to be run.
-
-    ValueError unless there are 1 to n_ctx tokens and n_last is from 1 to their number; TypeError unless all are whole
-    numbers.
 
     >>> split([5, 6, 7, 8], [5, 6, 9], 1, 1024)
     (2, [5, 6, 9])

@@ -17,7 +17,11 @@ It calls `keep` for each part that takes long. A caller that stores the parts, w
 can resume an interrupted experiment.
 
 Drafters come as a dict name -> (target, drafter): each with the target that it runs on, whose logits are those of
-`target`. An interval, `low` to `high`, is a 95 % t interval over the prompts, and None for a single prompt.
+`target`; K and verifier are those of `SpeculativeSampler`.
+
+A row of a table is a dict. `speedup` is over the target alone, with `low` and `high`; `tokens_per_call` has `calls_low`
+and `calls_high`. The intervals are 95 % t intervals over the prompts, and None for a single prompt. `same_texts` of
+`n_texts` equal the target's own. The docstrings describe the other names.
 """
 
 from .alpha import alpha_table

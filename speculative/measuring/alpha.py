@@ -1,8 +1,7 @@
 """The acceptance table: alpha of every drafter at every temperature, along the target's own text.
 
 alpha is computed from its definition, without sampling error: at each position of the target's text the drafter
-proposes one token, and the overlap of p with the distribution q of that token is the probability that it is accepted. A
-drafter that copies proposes nothing at some positions. alpha is the mean over the others, and `guessed` is their share.
+proposes one token, and the overlap of p with the distribution q of that token is the probability that it is accepted.
 Source: arXiv:2211.17192, corollary 3.6; in form, its table 3.
 """
 
@@ -14,21 +13,16 @@ from .runs import at_once, of_each, own_text, repetition
 
 
 def alpha_table(target, drafters, prompts, n_tokens, *, sampling, seed=0, keep=at_once):
-    """alpha of each drafter at one temperature.
+    """alpha of each drafter (dict name -> Drafter, of chains) at one temperature.
 
-    Parameters
-    ----------
-    target, prompts, n_tokens, sampling, seed, keep
-        As in every experiment, see __init__.py.
-    drafters : dict name -> Drafter
-        Each with the sampling that it drafts with; of chains.
+    Parameters not named here are those of every experiment, see __init__.py.
 
     Returns
     -------
     dict
-        repetition: the mean `repetition` of the target's texts; rows, for each drafter: alpha; low and high, see
-        `mean_overlap`; guessed, the share of the positions where the drafter proposed a token. alpha, low and high are
-        None where nothing was proposed.
+        repetition: the mean `repetition` of the target's texts; rows, for each drafter: guessed, the share of the
+        positions where it proposed a token, as one that copies does not do everywhere; over these alpha, low and high,
+        None if there are none.
     """
 
     def along(i, prompt):

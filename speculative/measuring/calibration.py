@@ -31,11 +31,10 @@ def forecast(target, drafter, prompts, n_tokens, *, sampling, most=8, seed=0, ke
     The target continues each prompt alone. Along its texts, p and q give the probability that each token would have
     been accepted as a draft token, and `theory.expected_time` turns these into a number of rounds and their cost. No
     draft token is drawn, and nothing is assumed about the texts. The costs are measured in the middle of the first.
+    Parameters not named here are those of every experiment, see __init__.py.
 
     Parameters
     ----------
-    target, prompts, n_tokens, sampling, seed, keep
-        As in every experiment, see __init__.py.
     drafter : ModelDrafter
         Or another drafter with `model` and `sampling` whose proposals depend on the preceding text alone. Without a
         threshold: it is not known where a draft would end.
@@ -73,9 +72,9 @@ def forecast(target, drafter, prompts, n_tokens, *, sampling, most=8, seed=0, ke
 def calibrate(target, drafter, prompts, n_tokens, *, sampling, most=8, seed=0, keep=at_once):
     """(Forecast, rows): a prediction from two thirds of the prompts, and measurements on the other third.
 
-    A row is a dict for one K of 1 .. most: expected_tokens_per_call and tokens_per_call; speedup_from_alpha and
-    expected_speedup; speedup with low and high. The prediction uses neither the prompts nor the times that it is
-    compared with. Parameters as in `forecast`; ValueError for fewer than 3 prompts.
+    A row for each K of 1 .. most has expected_tokens_per_call, speedup_from_alpha and expected_speedup next to what was
+    measured. The prediction uses neither the prompts nor the times that it is compared with. Parameters as in
+    `forecast`; ValueError for fewer than 3 prompts.
     """
     if len(prompts) < 3:
         raise ValueError(f"expected 3 prompts or more, one third of them to measure on, got {len(prompts)}")

@@ -57,12 +57,8 @@ def measure_costs(target, drafter, tokens, *, sampling=Sampling(), verifier=reje
         Of chains.
     tokens : sequence of int
         At least 2, and at most n_ctx - `most` - 1.
-    sampling, verifier
-        As they will be used.
     most : int
         v is measured for 1 .. most + 1 tokens; at least 1.
-    repeats : int
-        How often each length is timed.
     """
     tokens, rng, drafting = list(tokens), np.random.default_rng(0), []
     if len(tokens) < 2 or most < 1:

@@ -18,23 +18,16 @@ from .runs import against_alone, at_once, calls_of, gain_of, repetition, total
 
 
 def gamma_table(target, drafter, prompts, n_tokens, *, sampling, lengths=tuple(range(1, 11)), seed=0, keep=at_once):
-    """What each draft length gives, next to the theory with one alpha and one c, as a dict.
+    """What each draft length K of `lengths` gives, next to the theory with one alpha and one c.
 
-    Parameters
-    ----------
-    target, prompts, n_tokens, sampling, seed, keep
-        As in every experiment, see __init__.py.
-    drafter : Drafter
-    lengths : sequence of int
-        The K of the rows.
+    Parameters not named here are those of every experiment, see __init__.py.
 
     Returns
     -------
     dict
         alpha, c: fitted to all rows; c_draft: the part of c that is drafting, measured; repetition: the mean
-        `repetition` of the target's own texts; rows, for each K: speedup with low and high, tokens_per_call (the
-        speedup in target calls) with calls_low and calls_high; alpha and c as this row alone implies them;
-        theory_tokens_per_call, theory_speedup.
+        `repetition` of the target's own texts; rows, for each K: speedup and tokens_per_call (the speedup in target
+        calls); alpha and c as this row alone implies them; theory_tokens_per_call, theory_speedup.
     """
     samplers = {K: SpeculativeSampler(target, drafter, K=K, sampling=sampling) for K in lengths}
     alone, runs = against_alone(target, samplers, prompts, n_tokens, sampling=sampling, seed=seed, keep=keep)

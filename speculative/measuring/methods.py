@@ -21,24 +21,17 @@ def native_and_assisted(
 ):
     """Time the target alone and with each drafter; they take turns on each prompt.
 
-    Parameters
-    ----------
-    target, drafters, prompts, n_tokens, sampling, seed, keep
-        As in every experiment, see __init__.py.
-    K, verifier
-        As in `SpeculativeSampler`.
-    shared_noise : bool
-        Use common random numbers (Gumbel), so that one seed gives one text with and without a draft; needs the
-        verifier exact_match.
+    With shared_noise=True they use common random numbers (Gumbel), so that one seed gives one text with and without a
+    draft; this needs the verifier exact_match.
+    Parameters not named here are those of every experiment, see __init__.py.
 
     Returns
     -------
     runs : dict name -> list of Run
         One for each prompt; "native" is the target alone.
     rows : dict name -> dict
-        For each drafter, over all prompts: native_seconds, seconds; speedup with low and high;
-        native_tokens_per_second, tokens_per_second, tokens_per_call; same_texts, the number of prompts for which both
-        texts are the same.
+        For each drafter, over all prompts: native_seconds, seconds; native_tokens_per_second, tokens_per_second;
+        speedup, tokens_per_call, same_texts.
     """
     if "native" in drafters:
         raise ValueError("expected other names for the drafters than 'native', which is the target alone")
@@ -64,22 +57,16 @@ def native_and_assisted(
 
 
 def compare_drafters(target, drafters, prompts, n_tokens, *, sampling, lengths=(1, 2, 4, 8), seed=0, keep=at_once):
-    """A row for each drafter, at its fastest draft length.
+    """A row for each drafter, at the fastest K of `lengths`; as the best of several it looks a little too good.
 
-    Parameters
-    ----------
-    target, drafters, prompts, n_tokens, sampling, seed, keep
-        As in every experiment, see __init__.py.
-    lengths : sequence of int
-        The draft lengths tried. The fastest is shown; as the best of several measurements it looks a little too good.
+    Parameters not named here are those of every experiment, see __init__.py.
 
     Returns
     -------
     list of dict
-        drafter; alpha: accepted / (accepted + rejected) draft tokens, over all lengths; alpha_low, alpha_high, see
-        `alpha_interval`; K, the fastest length; c: seconds to draft a token over seconds of a plain step;
-        tokens_per_call; speedup with low and high; exactness of the rule. alpha and c are None where nothing was
-        drafted.
+        drafter; alpha: accepted / (accepted + rejected) draft tokens, over all lengths, see `alpha_interval`; K; c:
+        seconds to draft a token over seconds of a plain step; tokens_per_call; speedup; exactness of the rule. alpha
+        and c are None where nothing was drafted.
     """
     samplers = {
         (name, K): SpeculativeSampler(own_target, drafter, K=K, sampling=sampling)
@@ -117,18 +104,14 @@ def alpha_interval(runs, n_lengths=1):
 def method_table(
     target, drafters, verifiers, prompts, n_tokens, *, K, sampling, shared_noise=(), trees=(), seed=0, keep=at_once
 ):
-    """A row for each drafter and verifier.
+    """A row for each drafter and verifier. Each drafter has its own race: the target alone, and with each verifier.
 
-    Each drafter has its own race: the target alone, and the drafter with each verifier.
+    Parameters not named here are those of every experiment, see __init__.py.
 
     Parameters
     ----------
-    target, drafters, n_tokens, sampling, seed, keep
-        As in every experiment, see __init__.py.
     verifiers : dict name -> Verifier
     prompts : dict kind -> list of sequences of int
-    K
-        As in `SpeculativeSampler`.
     shared_noise : collection of str
         The verifiers that run on common random numbers (Gumbel); their rule is exact_match.
     trees : collection of str
@@ -137,8 +120,8 @@ def method_table(
     Returns
     -------
     list of dict
-        drafter; verifier; exactness of the verifier; kinds, for each kind and for "all" of them: tokens_per_call with
-        calls_low and calls_high, speedup with low and high, same_texts of n_texts, see `compared`.
+        drafter; verifier; exactness of the verifier; kinds, for each kind of prompts and for "all" of them:
+        tokens_per_call, speedup and same_texts, see `compared`.
     """
     rows = []
     for name, (own_target, drafter) in drafters.items():

@@ -47,20 +47,9 @@ def accepted_by_rank(draft: Draft, p):
 def acceptance_by_rank(target, drafter, tokens, n, sampling, rng=0, verifier=rejection):
     """w [n_ranks]: how often the child of each rank is accepted, on average over the last n positions of a text.
 
-    Parameters
-    ----------
-    target : LanguageModel
-    drafter : Drafter
-        A tree of one level, `widths(n_ranks)`; it may propose fewer tokens.
-    tokens : list of int
-        A text of the target's.
-    n : int
-    sampling : Sampling
-        The target's.
-    rng : seed or RandomSource
-    verifier : Verifier
-        Of `rejection` each position's probabilities are computed, and at temperature 0 of all rules, which then accept
-        the same. Else verdicts are counted: one at each position with common random numbers, four without.
+    The drafter drafts a tree of one level, `widths(n_ranks)`, or fewer tokens. Of `rejection` each position's
+    probabilities are computed, and at temperature 0 of all rules, which then accept the same. Else verdicts are
+    counted: one at each position with common random numbers, four without.
     """
     rng, ends = as_generator(rng), range(len(tokens) - n, len(tokens))
     if verifier is rejection or getattr(sampling, "temperature", 1) == 0:
@@ -77,23 +66,16 @@ def acceptance_by_rank(target, drafter, tokens, n, sampling, rng=0, verifier=rej
     return w.mean(axis=0)
 
 
-def acceptance_together(planted, n_ranks, *where, **how):
-    """[n_ranks or fewer]: how often one of 1, 2, ... children is accepted, for the trees that a function makes.
+def acceptance_together(make, n_ranks, *where, **how):
+    """[n_ranks or fewer]: how often one of 1, 2, ... children is accepted, for (target, drafter) = make(shape).
 
     Where a child's row depends on the number of its siblings, as with the rule "drawn" of `TreeDrafter`, each number is
-    measured for itself.
-
-    Parameters
-    ----------
-    planted : function ((parents, ranks)) -> (target, drafter)
-    n_ranks : int
-    where, how
-        The further arguments of `acceptance_by_rank`, from `tokens` on.
+    measured for itself. The further arguments are those of `acceptance_by_rank` from `tokens` on.
     """
-    target, drafter = planted(widths(n_ranks))
+    target, drafter = make(widths(n_ranks))
     if not getattr(drafter, "depends_on_siblings", False):
         return np.cumsum(acceptance_by_rank(target, drafter, *where, **how))
-    return np.array([acceptance_by_rank(*planted(widths(k)), *where, **how).sum() for k in range(1, n_ranks + 1)])
+    return np.array([acceptance_by_rank(*make(widths(k)), *where, **how).sum() for k in range(1, n_ranks + 1)])
 
 
 def added(together):
@@ -108,16 +90,9 @@ def added(together):
 def best_shape(w, c, v, max_depth=8):
     """((parents, ranks), speedup): the tree that is expected to save the most time; of 0 nodes where none pays.
 
-    Parameters
-    ----------
-    w : array [n_ranks]
-        See `acceptance_by_rank`.
-    c, v
-        As in `Costs`; c is that of a level of the draft. A tree has at most len(v) - 1 nodes.
-    max_depth : int
+    w is that of `acceptance_by_rank`, c and v are those of `Costs`, c of a level of the draft. A tree has at most
+    len(v) - 1 nodes.
 
-    Examples
-    --------
     Where a pass for more tokens costs nothing, the tree is as large as it may be; where each token costs a step, none
     pays.
 
@@ -143,17 +118,10 @@ def best_shape(w, c, v, max_depth=8):
 
 
 def acceptance_table(makers, prompts, n_tokens, *, sampling, seed=0, keep=at_once):
-    """w_b for each drafter: how often its b-th candidate for a position is the accepted one, along the target's text.
+    """w [RANKS] by drafter: how often its b-th candidate for a position is the accepted one, along the target's text.
 
-    Parameters
-    ----------
-    makers : dict name -> function ((parents, ranks)) -> (target, drafter)
-    prompts, n_tokens, sampling, seed, keep
-        As in every experiment, see __init__.py.
-
-    Returns
-    -------
-    dict name -> list of float [RANKS]
+    `makers` is a dict name -> function ((parents, ranks)) -> (target, drafter).
+    Parameters not named here are those of every experiment, see __init__.py.
     """
 
     def along(i, prompt):
@@ -174,14 +142,12 @@ def tree_table(target, makers, acceptance, prompts, n_tokens, *, sampling, sizes
     """Rows for chains of 1 .. max_depth tokens and for trees of some sizes, for each drafter.
 
     Each drafter has its own race: the target alone, the chains and the trees, taking turns.
+    Parameters not named here are those of every experiment, see __init__.py.
 
     Parameters
     ----------
-    target, prompts, n_tokens, sampling, seed, keep
-        As in every experiment, see __init__.py.
-    makers : dict name -> function ((parents, ranks)) -> (target, drafter)
-    acceptance : dict name -> list of float
-        w for each drafter, which gives the trees their shapes, see `acceptance_table`.
+    makers, acceptance : dict
+        The makers of `acceptance_table` and what it returns for them, which gives the trees their shapes.
     sizes : sequence of int
         The numbers of nodes.
     max_depth : int
@@ -190,9 +156,9 @@ def tree_table(target, makers, acceptance, prompts, n_tokens, *, sampling, sizes
     Returns
     -------
     list of dict
-        drafter; kind, "chain" or "tree"; nodes; levels; expected, the tokens per call by w; tokens_per_call with
-        calls_low and calls_high, speedup with low and high, same_texts of n_texts, see `compared`; for a tree
-        over_chain, its tokens per call over those of the chain of the same depth, with over_low and over_high.
+        drafter; kind, "chain" or "tree"; nodes; levels; expected, the tokens per call by w; tokens_per_call, speedup
+        and same_texts, see `compared`; for a tree over_chain, its tokens per call over those of the chain of the same
+        depth, with over_low and over_high.
     """
     rows = []
     for name, make in makers.items():

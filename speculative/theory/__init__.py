@@ -1,19 +1,9 @@
 """What to expect: tokens per target call, speedup and the best K (expected.py), and the shapes of trees (shapes.py).
 
-Only formulas; no model is run. candidates.py, which nothing else needs, has the acceptance of several candidates for
-one position, rule by rule.
+Only formulas; no model is run. candidates.py has the acceptance of several candidates for one position, rule by rule.
 """
 
-from .expected import (
-    acceptance_of,
-    best_K,
-    estimate_alpha,
-    expected_time,
-    expected_tokens,
-    operations_factor,
-    overlap,
-    speedup,
-)
+from .expected import acceptance_of, best_K, estimate_alpha, expected_time, expected_tokens, overlap, speedup
 from .shapes import best_tree, tree_tokens, widths
 
 __all__ = [
@@ -23,7 +13,6 @@ __all__ = [
     "estimate_alpha",
     "expected_time",
     "expected_tokens",
-    "operations_factor",
     "overlap",
     "speedup",
     "tree_tokens",

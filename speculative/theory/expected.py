@@ -2,11 +2,9 @@
 
 First with one number alpha: each draft token is accepted with that probability, independently of the others
 (arXiv:2211.17192, section 3). Then for a given text: real texts have easier and harder parts, and `acceptance_of` and
-`expected_time` do not assume a constant alpha.
+`expected_time` do not assume a constant alpha. docs/glossary.md tells the many "rates" of a run apart.
 
-One run has many "rates": docs/glossary.md has a table of them, with their names here and in other projects.
-
-c           time to draft a token, relative to a plain step (a round without a draft)
+    c           time to draft a token, relative to a plain step (a round without a draft)
     v[m - 1]    time of a round for m tokens, without the drafting, relative to a plain step; v[0] = 1
 """
 
@@ -31,24 +29,13 @@ def expected_tokens(alpha, K):
 def speedup(alpha, K, c, v=None):
     """Speedup over plain generation: expected tokens / the cost of a round, K c + v(K + 1) (theorem 3.8, with v = 1).
 
-    v[m - 1] is the cost of a pass for m tokens; ValueError if it is not given for K + 1.
-
     >>> round(speedup(0.8, 5, 0), 2)
     3.69
     >>> speedup(np.array([0.6, 0.8]), 5, 0).round(2)
     array([2.38, 3.69])
     """
-    check = 1.0 if v is None else np.asarray(v)[check_K(K, v)]
+    check = 1.0 if v is None else np.asarray(v)[check_K(K)]
     return plain(expected_tokens(alpha, K) / (np.multiply(K, c) + check))
-
-
-def operations_factor(alpha, K, c_hat):
-    """Arithmetic relative to plain generation, for a draft model with c_hat times the target's (theorem 3.11).
-
-    >>> round(operations_factor(0.8, 5, 0), 2)
-    1.63
-    """
-    return plain((np.multiply(K, c_hat) + K + 1) / expected_tokens(alpha, K))
 
 
 def best_K(alpha, c, v=None, most=20):
@@ -69,13 +56,11 @@ def check_alpha(alpha):
     return alpha
 
 
-def check_K(K, v=None):
-    """K as an array; ValueError unless it holds whole numbers of 0 or more, for which v goes far enough."""
+def check_K(K):
+    """K as an array; ValueError unless it holds whole numbers of 0 or more."""
     K = np.asarray(K)
     if K.dtype.kind not in "iu" or (K < 0).any():
         raise ValueError(f"expected draft lengths K of 0 or more, whole numbers, got {K!s:.100}")
-    if v is not None and len(v) <= K.max(initial=0):
-        raise ValueError(f"expected v for 1 to {K.max() + 1} tokens, got {len(v)} numbers: choose a smaller K")
     return K
 
 
@@ -151,7 +136,7 @@ def expected_time(acceptance, K, c=0.0, v=None):
     (2.0, 10.0)
     """
     n = len(acceptance)
-    check_alpha(acceptance), check_K(K), check_K(min(K, max(0, n - 1)), v)
+    check_alpha(acceptance), check_K(K)
     times = [0.0] * (n + 1)
     for i in range(n - 1, -1, -1):
         k, reached = min(K, n - i - 1), 1.0

@@ -1,10 +1,10 @@
 """The shapes of token trees: the best one for given acceptance rates, and trees of given widths.
 
-`best_tree` is the shape that gives the most tokens per target call. Let w_b be the probability that the b-th child of a
-node is the one accepted, the same at every node. A node is reached with the product of the w along its path, and the
-expected number of tokens per call is 1 plus the sum of these products over all nodes. If w falls with the rank, a
-node's value is at most that of its parent and of its elder sibling; so the n most valuable nodes form a tree, and a
-heap finds them. Sequoia's dynamic program, for any w, finds the same trees then.
+Let w_b be the probability that the b-th child of a node is the one accepted, the same at every node. A node is reached
+with the product of the w along its path, and the expected number of tokens per target call is 1 plus the sum of these
+products over all nodes. If w falls with the rank, a node's value is at most that of its parent and of its elder
+sibling; so the n most valuable nodes form a tree, and a heap finds them. Sequoia's dynamic program, for any w, finds
+the same trees then.
 Source: Chen et al. (Sequoia), arXiv:2402.12374, section 3.1.
 """
 
@@ -63,18 +63,8 @@ def best_tree(n, weights, max_depth=None):
 def tree_tokens(parents, weights):
     """Tokens per call of a tree, if the b-th candidate of any node is the accepted one with probability weights[b].
 
-    A node is reached with the product of the weights along its path; their sum, and 1 for the token that the target
-    adds, is the number of tokens (Sequoia, arXiv:2402.12374, section 3).
+    parents [n] int, with parents[i] < i and -1 for the end of the text. A rank beyond `weights` has weight 0.
 
-    Parameters
-    ----------
-    parents : sequence of int
-        [n] with parents[i] < i, -1 for the end of the text.
-    weights : sequence of float
-        Not more than 1 in all; their sum is the acceptance. A rank beyond their length has weight 0.
-
-    Examples
-    --------
     >>> tree_tokens([-1, 0, 1], [0.5])  # a chain of three, 1 + 1/2 + 1/4 + 1/8
     1.875
     >>> tree_tokens([-1, -1, 0], [0.5, 0.25])
@@ -99,25 +89,14 @@ def widths(*numbers):
 
 
 def of_ranks(paths):
-    """The tree with a node for each of these paths, tuples of ranks from the text down: Medusa's choices.
-
-    >>> of_ranks([(0,), (1,), (0, 0), (1, 0)])
-    ([-1, -1, 0, 1], [0, 1, 0, 0])
-    """
-    found = sorted(map(tuple, paths), key=lambda ranks: (len(ranks), ranks))
+    """The tree with a node for each of these paths, tuples of ranks from the text down: Medusa's choices."""
+    found = sorted(paths, key=lambda ranks: (len(ranks), ranks))
     index = {(): -1} | {ranks: i for i, ranks in enumerate(found)}
-    missing = [r for r in found if r[:-1] not in index or (r[-1] and (*r[:-1], r[-1] - 1) not in index)]
-    if missing:
-        raise ValueError(f"expected with each path its parent and its elder sibling, which {missing[0]} lacks")
     return [index[ranks[:-1]] for ranks in found], [ranks[-1] for ranks in found]
 
 
 def check_shape(tree):
-    """The (parents, ranks) of a tree; ValueError unless they are two lists of one length that describe one.
-
-    >>> check_shape(([-1, -1, 0], [0, 1, 0]))
-    ([-1, -1, 0], [0, 1, 0])
-    """
+    """The (parents, ranks) of a tree; ValueError unless they are two lists of one length that describe one."""
     try:
         parents, ranks = tree
         is_tree = len(parents) == len(ranks) and all(-1 <= parent < i for i, parent in enumerate(parents))

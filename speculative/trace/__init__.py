@@ -7,8 +7,7 @@
     page(trace)                                     one HTML file with everything (html.py)
 
 In a notebook, `Round` and `Generation` display themselves (notebook.py), as text after
-`show_tokens_as(tokenizer.decode)`. How a round becomes a record is in parts.py and record.py; reading.py refuses files
-of another form.
+`show_tokens_as(tokenizer.decode)`. How a round becomes a record is in parts.py and record.py.
 
 The file is JSON lines. The first line is {"trace": 2, "prompt": [ids], "text": str, "about": {...}}, where "about"
 holds what its author added: names of models, the acceptance rule, the seed. Each further line is a round:

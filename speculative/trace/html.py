@@ -4,10 +4,9 @@ The records are embedded as JSON, escaped so that no character can end the eleme
 inserts every text with textContent. So no text, whatever it contains, becomes markup.
 """
 
+import json
 from html import escape
 from pathlib import Path
-
-from .record import to_json
 
 TEMPLATE = Path(__file__).with_name("page.html")
 
@@ -15,7 +14,7 @@ TEMPLATE = Path(__file__).with_name("page.html")
 def page(trace):
     """The page (str) of a `Trace`."""
     data = {"text": trace.text, "about": trace.about, "summary": trace.summary, "rounds": trace.rounds}
-    embedded = to_json(data).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    embedded = json.dumps(data, allow_nan=False).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
     text = trace.text + "".join(text for record in trace.rounds for text in record["texts"])
     before, between, after = TEMPLATE.read_text(encoding="utf-8").replace("{{text}}", "{{data}}").split("{{data}}")
     return before + escape(text) + between + embedded + after

@@ -10,7 +10,10 @@ from pathlib import Path
 from ..theory.expected import estimate_alpha
 from ..tree import depth_of, is_chain, n_kept
 from .parts import drafted_of, flat, next_of
-from .reading import VERSION, read_trace
+
+VERSION = 2
+HEADER = {"trace", "prompt", "text", "about"}
+RECORD = {"at", "tokens", "texts", "origins", "drafted", "next", "uniforms", "cache", "seconds"}
 
 
 class Trace:
@@ -96,30 +99,42 @@ class Trace:
     def save(self, path):
         """Write the trace as JSON lines."""
         header = {"trace": VERSION, "prompt": self.prompt, "text": self.text, "about": self.about}
-        lines = [to_json(line) + "\n" for line in (header, *self.rounds)]
+        lines = [json.dumps(line, allow_nan=False) + "\n" for line in (header, *self.rounds)]
         Path(path).write_text("".join(lines), encoding="utf-8")
 
     @classmethod
     def load(cls, path):
         """Read a file written by `save`; a ValueError names the first line that is wrong. No rounds can be added."""
-        header, records = read_trace(path)
-        trace = cls(header["prompt"], lambda tokens: header["text"], header["about"])
-        trace.rounds, trace.decode = records, none_to_decode
+        header, *records = read_lines(path)
+        trace = cls(header["prompt"], about=header["about"])
+        trace.text, trace.rounds = header["text"], records
         return trace
 
 
-def none_to_decode(tokens):
-    raise ValueError("a trace that was read from a file takes no more rounds: the file does not have the tokenizer")
+def read_lines(path):
+    """[header, *records] of a file, dicts; ValueError for another version, what is no JSON, and missing names."""
+    found = []
+    with open(path, "rb") as file:  # lines end in \n alone, whatever a text contains
+        try:
+            header = parsed(next(file, b""), HEADER)
+            if header["trace"] != VERSION:
+                raise ValueError("another version")
+            found.append(header)
+            for line in file:
+                found.append(parsed(line, RECORD))
+        except (ValueError, RecursionError) as error:
+            where = f"{path}, line {len(found) + 1}"
+            raise ValueError(
+                f"{where}: expected a trace as Trace.save and main.py --trace write it; make it again"
+            ) from error
+    return found
 
 
-def to_json(value):
-    """A value of a trace as JSON; ValueError for NaN and infinity, which JSON does not have."""
-    try:
-        return json.dumps(value, allow_nan=False)
-    except ValueError:
-        raise ValueError(
-            "expected finite numbers in a trace, got NaN or infinity: look at `about` and the rounds"
-        ) from None
+def parsed(line, names):
+    value = json.loads(line)
+    if not isinstance(value, dict) or not names <= value.keys():
+        raise ValueError(f"expected an object with {sorted(names)}")
+    return value
 
 
 def give_texts(drafted, held_back, decode):

@@ -24,10 +24,7 @@ from speculative.testing import TableModel
 from speculative.theory import tree_tokens
 from speculative.tree import depths
 
-TARGET, DRAFT = TableModel.random(3, seed=1), TableModel.random(3, seed=2)
 TARGET, DRAFT = TableModel.random(5, seed=1, n_ctx=99), TableModel.random(5, seed=4, n_ctx=99)
-
-
 MAKERS = {"draft": lambda shape: (ByPaths(TARGET), TreeDrafter(ByPaths(DRAFT), shape))}
 
 

@@ -1,13 +1,9 @@
 """The acceptance of several candidates: each closed form against the enumeration of the rule that it is about."""
 
 import itertools
-import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
-from helpers import ROOT
 
 from speculative import exact_distribution
 from speculative.probs import Sampling, residual, sample_token
@@ -16,14 +12,12 @@ from speculative.theory.candidates import (
     RULES,
     P,
     Q,
-    common_random_numbers,
     drawn_then_likeliest,
     k_seq,
     k_seq_divisor,
     likeliest,
     matched,
     optimum,
-    optimum_without_replacement,
     ranked,
     with_replacement,
     without,
@@ -119,32 +113,14 @@ def probability_of_all_in(inside, candidates):
 
 @pytest.mark.parametrize("k", [1, 2, 3])
 @pytest.mark.parametrize("pair", PAIRS)
-@pytest.mark.parametrize(("best", "way"), [(optimum, drawn), (optimum_without_replacement, drawn_without_replacement)])
-def test_the_optimum_is_the_smallest_cut_over_all_sets_of_tokens(best, way, pair, k):
+def test_the_optimum_is_the_smallest_cut_over_all_sets_of_tokens(pair, k):
     p, q = PAIRS[pair]
-    candidates = exact_distribution(lambda rng: [x for x, _ in way(q, k, rng)])
-    sets = [h for n in range(len(p) + 1) for h in itertools.combinations(range(len(p)), n)]
-    cuts = [p[list(h)].sum() + 1 - probability_of_all_in(h, candidates) for h in sets]
-    np.testing.assert_allclose(best(p, q, k), min(cuts), rtol=0, atol=1e-12)
+    sets = [list(h) for n in range(len(p) + 1) for h in itertools.combinations(range(len(p)), n)]
+    cuts = [p[h].sum() + 1 - q[h].sum() ** k for h in sets]
+    np.testing.assert_allclose(optimum(p, q, k), min(cuts), rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("pair", PAIRS)
-def test_common_random_numbers_in_closed_form(pair):
-    p, q = PAIRS[pair]
-    one = two = 0
-    for j in np.flatnonzero((p > 0) & (q > 0)):
-        w = np.maximum(q * p[j] / q[j] - p, 0) * (np.arange(len(p)) != j)
-        first = 1 / (1 + w.sum())
-        one += p[j] * first
-        two += p[j] * (first + sum(1 / (1 + w.sum() - x) - first for x in w))
-    np.testing.assert_allclose([common_random_numbers(p, q, k) for k in (1, 2)], [one, two], rtol=0, atol=1e-12)
-    np.testing.assert_allclose(common_random_numbers(p, q, len(p)), p[q > 0].sum(), rtol=0, atol=1e-12)
-
-
-def test_a_draft_that_gives_a_token_almost_nothing():
-    p, q = np.array([0.5, 0.3, 0.2]), np.array([1e-17, 1 - 1e-5, 1e-5 - 1e-17])
-    assert common_random_numbers(p, q, 2) == pytest.approx(0.5)  # the other two are first, token 0 is third
-    assert common_random_numbers(np.array([0.5, 0.5]), np.array([1e-320, 1.0]), 2) == pytest.approx(1)
+def test_the_optimum_for_a_draft_that_gives_a_token_almost_nothing():
     q = Sampling(0.055)(np.array([[0.0, 40.0, 39.0]]))[0]
     assert q[0] < 1e-308 and optimum(np.array([0.5, 0.25, 0.25]), q, 2) == pytest.approx(0.25, abs=1e-6)
 
@@ -154,47 +130,18 @@ def test_which_rule_accepts_more():
     rng = np.random.default_rng(0)
     for n, k in itertools.product((2, 3, 5), (2, 3)):
         for p, q in rng.dirichlet(np.ones(n), (15, 2)):
-            chain = [rule(p, q, k) for rule in (matched, with_replacement, k_seq, optimum, optimum_without_replacement)]
+            chain = [rule(p, q, k) for rule in (matched, with_replacement, k_seq, optimum)]
             assert (np.diff(chain) > -1e-12).all()
-            assert without_replacement(p, q, k) < chain[-1] + 1e-12
     for rule in RULES.values():
-        if rule not in (matched, likeliest, common_random_numbers):
+        if rule not in (matched, likeliest):
             assert abs(rule(P, Q, 1) - overlap(P, Q)) < 1e-12
 
 
-def test_the_table_of_the_command():
+def test_the_rules_of_the_golden_pair():
     """p = (.2, .2, .4, .2), q = (.1, .1, .1, .7), by three independent prototypes."""
     wanted = {
-        2: [0.334, 0.65, 0.6719, 0.71, 0.8667, 0.9333, 0.8962, 0.9556, 0.4],
-        3: [0.4114, 0.755, 0.7865, 0.857, 0.9333, 1, 0.9815, 1, 0.6],
+        2: [0.334, 0.65, 0.6719, 0.71, 0.8667, 0.9333, 0.4],
+        3: [0.4114, 0.755, 0.7865, 0.857, 0.9333, 1, 0.6],
     }
-    command = [sys.executable, "-m", "speculative.theory.candidates"]
-    page = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    numbers = [[float(cell) for cell in re.findall(r"\d\.\d{4}", line)] for line in page.splitlines()[3:]]
-    assert len(numbers) == len(RULES)
     for k, column in wanted.items():
-        assert [row[k - 1] for row in numbers] == column
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (([0.5, 0.5], [1.0], 2), r"expected p and q of one shape \[n_vocab\], got \(2,\) and \(1,\)"),
-        (([0.5, 0.4], [0.5, 0.5], 2), "expected p to be a distribution"),
-        (([0.5, 0.5], [1.5, -0.5], 2), "expected q to be a distribution"),
-        (([0.5, 0.5], [0.5, np.nan], 2), "expected q to be a distribution"),
-        (([0.5, 0.5], [0.5, 0.5], 0), "expected a number k of candidates of 1 or more, got 0"),
-        (([0.5, 0.5], [0.5, 0.5], 1.5), "expected a number k of candidates"),
-    ],
-)
-def test_what_is_no_pair_of_distributions_is_refused(arguments, message):
-    for rule in RULES.values():
-        with pytest.raises(ValueError, match=message):
-            rule(*arguments)
-
-
-def test_rows_in_single_precision_are_distributions():
-    p = np.array([0.1, 0.2, 0.7], np.float32)
-    assert matched(p, p, 1) == pytest.approx(0.54)
-    with pytest.raises(ValueError, match="expected p to be a distribution"):
-        matched(p * 1.001, p, 1)
+        np.testing.assert_allclose([rule(P, Q, k) for rule in RULES.values()], column, atol=5e-5)

@@ -22,7 +22,6 @@ from speculative.theory import (
     estimate_alpha,
     expected_time,
     expected_tokens,
-    operations_factor,
     overlap,
     speedup,
 )
@@ -31,19 +30,12 @@ TARGET, DRAFT = TableModel.random(3, seed=1), TableModel.random(3, seed=2)
 
 
 @pytest.mark.parametrize(
-    ("alpha", "K", "operations", "speed"),
-    [
-        (0.6, 2, 1.53, 1.96),
-        (0.7, 3, 1.58, 2.53),
-        (0.8, 2, 1.23, 2.44),
-        (0.8, 5, 1.63, 3.69),
-        (0.9, 2, 1.11, 2.71),
-        (0.9, 10, 1.60, 6.86),
-    ],
+    ("alpha", "K", "speed"),
+    [(0.6, 2, 1.96), (0.7, 3, 2.53), (0.8, 2, 2.44), (0.8, 5, 3.69), (0.9, 2, 2.71), (0.9, 10, 6.86)],
 )
-def test_leviathans_table_1(alpha, K, operations, speed):
+def test_leviathans_table_1(alpha, K, speed):
     """arXiv:2211.17192, table 1: a draft that costs nothing."""
-    assert (round(operations_factor(alpha, K, 0), 2), round(speedup(alpha, K, 0), 2)) == (operations, speed)
+    assert round(speedup(alpha, K, 0), 2) == speed
     assert math.isclose(expected_tokens(alpha, K), (1 - alpha ** (K + 1)) / (1 - alpha))
 
 
@@ -161,8 +153,5 @@ def test_numbers_that_no_formula_has():
     for alpha in (-0.1, 1.1):
         with pytest.raises(ValueError, match="expected acceptance probabilities from 0 to 1"):
             expected_tokens(alpha, 2)
-    for call in (lambda: speedup(0.8, 5, 0, v=(1, 1.1)), lambda: expected_time([0.5] * 10, 5, 0.1, (1, 1.1))):
-        with pytest.raises(ValueError, match="expected v for 1 to 6 tokens, got 2 numbers: choose a smaller K"):
-            call()
     assert expected_time([0.5] * 2, 5, 0.1, (1, 1.1)) > 0  # no draft of such a text is longer than one token
     assert best_K(1.0, 0.0, [1.0] * 31) == 30  # as long as the costs allow

@@ -1,4 +1,6 @@
-"""From rounds to records: what a record holds, what a cache would hold, the texts of tokens, and the counts."""
+"""From rounds to records: what a record holds, what a cache would hold, the texts of tokens, the counts, and files."""
+
+import json
 
 import numpy as np
 import pytest
@@ -26,6 +28,7 @@ from speculative.trace import Trace, page
 from speculative.trace.record import readable
 
 BYTES = [b"a", b" b", b"\xc3", b"\xa9", b"\xf0\x9f", b"\x98\x80", b"!"]
+NASTY = "</script><script>document.title = 'bad'</script><b>&amp;\u2028\n\""
 NO_TIME = dict.fromkeys(("draft", "target", "verify"), 0.0)
 
 
@@ -206,10 +209,60 @@ def test_texts_of_bytes_add_up_to_the_text(tokens):
     assert len(held_back) <= 3 and decode(held_back).endswith("\ufffd" * bool(held_back))
 
 
-def test_a_trace_from_a_file_takes_no_rounds(tmp_path, generated):
-    generation = generated()
-    Trace.of(generation).save(tmp_path / "t.jsonl")
-    trace = Trace.load(tmp_path / "t.jsonl")
-    with pytest.raises(ValueError, match="takes no more rounds"):
-        trace.add(generation.rounds[0])
-    assert len(trace.rounds) == len(generation.rounds)
+# ------------------------------------------------------------------------------------------------ files
+
+
+def test_a_trace_comes_back_from_its_file(tmp_path, generated, of_trees):
+    for generation in (generated(), of_trees()):
+        about = {"verifier": "rejection", "temperature": 1e305, "seed": 2**70, "more": [{"deep": [None, True]}]}
+        trace = Trace.of(generation, lambda tokens: NASTY * len(tokens), about)
+        trace.rounds[0]["what a later version may add"] = [-1, 0, 0.5]
+        trace.save(tmp_path / "t.jsonl")
+        back = Trace.load(tmp_path / "t.jsonl")
+        for name in ("rounds", "prompt", "text", "about"):
+            assert getattr(back, name) == getattr(trace, name)
+        assert back.summary == trace.summary and page(back) == page(trace)
+
+
+@pytest.mark.parametrize(
+    ("damage", "line"),
+    [
+        (lambda lines: ["# A README", *lines], 1),
+        (lambda lines: [], 1),
+        (lambda lines: ['{"prompt": [1]}', *lines[1:]], 1),
+        (lambda lines: ["[]", *lines[1:]], 1),
+        (lambda lines: [lines[0].replace('"about": {', '"about": {"K": ' + "[" * 99_999), *lines[1:]], 1),
+        (lambda lines: [lines[0].replace('"trace": 2', '"trace": 1'), *lines[1:]], 1),
+        (lambda lines: [*lines, *lines], None),  # two traces, one after the other
+        (lambda lines: [*lines[:2], lines[2][:40], *lines[3:]], 3),
+        (lambda lines: [*lines[:3], "null"], 4),
+        (lambda lines: [*lines[:3], lines[3].replace('"drafted"', '"guesses"')], 4),
+    ],
+)
+def test_another_file_is_refused_with_its_line(tmp_path, generated, damage, line):
+    path = tmp_path / "t.jsonl"
+    Trace.of(generated(), words).save(path)
+    lines = path.read_text("utf-8").splitlines()
+    path.write_text("\n".join(damage(lines)), encoding="utf-8")
+    with pytest.raises(ValueError, match=rf"t.jsonl, line {line or len(lines) + 1}: expected a trace as Trace.save"):
+        Trace.load(path)
+
+
+def test_a_line_ends_where_it_ends(tmp_path, generated):
+    """Other programs write U+2028 and the like unescaped; in JSON they are ordinary characters."""
+    path, odd = tmp_path / "t.jsonl", " \u2028 \u2029 \u0085 \u00e9"
+    Trace.of(generated(), lambda tokens: odd).save(path)
+    lines = [json.dumps(json.loads(line), ensure_ascii=False) for line in path.read_text("utf-8").splitlines()]
+    path.write_bytes("\r\n".join([*lines, ""]).encode())
+    assert Trace.load(path).text == odd == Trace.load(path).rounds[0]["texts"][0]
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_a_number_that_json_lacks_is_not_written(tmp_path, generated, bad):
+    for trace in (Trace([1], about={"K": [bad]}), Trace.of(generated())):
+        if trace.rounds:
+            trace.rounds[1]["drafted"][0]["p"] = bad
+        for write in (page, lambda trace: trace.save(tmp_path / "t.jsonl")):
+            with pytest.raises(ValueError, match="not JSON compliant"):
+                write(trace)
+    assert not (tmp_path / "t.jsonl").exists()
