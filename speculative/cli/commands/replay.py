@@ -16,20 +16,23 @@ def run(options, saved):
         raise ValueError(
             f"replay: cannot read {options.file} ({error.strerror}): give a file written by --trace FILE.jsonl"
         ) from None
-    steps = [lambda: print_trace(trace)]
+    try:
+        page = page_of(trace)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+        raise ValueError(f"replay: a round in {options.file} is damaged: write the trace again") from None
+    steps = [lambda: print(page)]
     if options.trace:
         steps.append(lambda: write_trace(trace, options.trace))
     deliver(*steps)
 
 
-def print_trace(trace):
-    """Print a trace round by round, and its counts."""
+def page_of(trace):
+    """A trace round by round, and its counts."""
     coloured, counts, text = has_colours(), trace.summary, visible(trace.text)
-    print(f"{legend(coloured)}\n\n{colour(text, 'prompt') if coloured else text}")
-    for number, record in enumerate(trace.rounds, 1):
-        print(f"{number:4}  {round_line(record, coloured)}")
-    n_tokens = counted(counts["n_tokens"], "token")
-    print(f"\ntarget calls  {counts['target_calls']} for {n_tokens}, {acceptance_lines(counts)}")
+    rounds = [f"{number:4}  {round_line(record, coloured)}" for number, record in enumerate(trace.rounds, 1)]
+    head = [legend(coloured), "", colour(text, "prompt") if coloured else text]
+    calls = f"target calls  {counts['target_calls']} for {counted(counts['n_tokens'], 'token')}"
+    return "\n".join([*head, *rounds, "", f"{calls}, {acceptance_lines(counts)}"])
 
 
 COMMAND = Command(

@@ -1,5 +1,6 @@
 """The rounds of a trace, without a model."""
 
+import json
 import re
 
 import pytest
@@ -34,3 +35,14 @@ def test_a_trace_is_kept_and_replayed_without_a_model(tmp_path, monkeypatch):
 def test_a_file_that_is_not_a_trace(name, message, monkeypatch):
     monkeypatch.chdir(ROOT)
     assert message in refusal("replay", name)
+
+
+@pytest.mark.parametrize(
+    "damage", [{"drafted": 5}, {"drafted": [{}]}, {"tokens": None}, {"origins": {}}, {"texts": [1]}]
+)
+def test_a_damaged_round_is_one_sentence(damage, tmp_path):
+    file = tmp_path / "t.jsonl"
+    run_here("--trace", file, "--n_tokens_to_generate=8")
+    header, first, *rest = file.read_text(encoding="utf-8").splitlines()
+    file.write_text("\n".join([header, json.dumps(json.loads(first) | damage), *rest]), encoding="utf-8")
+    assert "is damaged: write the trace again" in refusal("replay", file)
