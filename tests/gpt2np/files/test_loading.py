@@ -322,7 +322,7 @@ def tensors_of(folder):
     if (folder / "model.safetensors").exists():
         tensors = read_safetensors(folder / "model.safetensors")
     else:
-        tensors = openai_names(read_tf_checkpoint(folder / "model.ckpt"), folder)
+        tensors = openai_names(read_tf_checkpoint(folder / "model.ckpt"))
     return {name: tensor.tobytes() for name, tensor in tensors.items()}
 
 
