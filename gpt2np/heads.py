@@ -7,8 +7,7 @@ same h into a guess at token t + 1 + i, by a vector y that takes the place of h 
     Hydra     y = x A + silu(x W), x = (h, e[t+1], .., e[t+i])  sees the embeddings of the tokens before its own, too
 
 The pass that verifies a draft yields h for every draft token, and the next draft starts from the h of the last accepted
-one: a whole draft costs a few small products and no pass. In exchange, h does not know the token that the model has
-added since: Medusa's heads never see it, nor each other's tokens.
+one: a whole draft costs a few small products and no pass. But h does not know the token that the model has added since.
 
 Here h is the result of the final norm without its gain and bias; these are applied to y instead. The heads are trained
 with the model frozen (tiny/train_heads.py). Leaves out: which tokens to propose (speculative/drafters/heads.py).

@@ -7,9 +7,8 @@ The bytes go to FILE.part, and what the server declared about the file to FILE.p
     hash    X-Linked-ETag (SHA-256) or ETag (SHA-1 of a git blob) of the hub; Content-MD5 of OpenAI's bucket
 
 With an etag or a hash, a further attempt requests the rest only: with `Range`, and with `If-Range`, which makes the
-server send the whole file if its etag has changed. Otherwise it starts from the beginning. Few servers declare a hash:
-without one, a wrong byte among the weights of a safetensors file is not noticed (a TensorFlow checkpoint has checksums
-of its own).
+server send the whole file if its etag has changed. Otherwise it starts from the beginning. Without a hash, a wrong byte
+among the weights of a safetensors file is not noticed (a TensorFlow checkpoint has checksums of its own).
 """
 
 import base64
@@ -191,8 +190,7 @@ def declared_hash(answers):
 def what_is_wrong(part, declared, check):
     """Why the download is not what the server declared or what `check` expects, a str; None if it is.
 
-    It returns text, not the exception: that would keep the file open through its frames, and Windows could not delete
-    it.
+    Not an exception: its frames would keep the file open, and Windows could not delete it.
     """
     if declared.size not in (None, size_of(part)):
         return f"the file has {size_of(part)} bytes, and the server declares {declared.size}"

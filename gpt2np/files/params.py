@@ -50,8 +50,7 @@ def param_shapes(hparams):
 def build_params(tensors, hparams, source):
     """The parameter tree in float32; matrices that are float32 in the file stay views of it, all else is copied.
 
-    A model copies the matrices when it packs them (matmul.py). So no part of a model is a view of its file, which may
-    change or be truncated later.
+    A model copies the matrices when it packs them, so no part of a model is a view of its file, which may change later.
 
     Parameters
     ----------
