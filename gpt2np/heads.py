@@ -7,15 +7,13 @@ same h into a guess at token t + 1 + i, by a vector y that takes the place of h 
     Hydra     y = x A + silu(x W), x = (h, e[t+1], .., e[t+i])  sees the embeddings of the tokens before its own, too
 
 The pass that verifies a draft yields h for every draft token, and the next draft starts from the h of the last accepted
-one: a whole draft costs a few small products and no pass. In exchange, h does not know the token that the model has
-added since: Medusa's heads never see it, nor each other's tokens.
+one: a whole draft costs a few small products and no pass. But h does not know the token that the model has added since.
 
 Here h is the result of the final norm without its gain and bias; these are applied to y instead. The heads are trained
 with the model frozen (tiny/train_heads.py). Leaves out: which tokens to propose (speculative/drafters/heads.py).
 Sources: Cai et al. (Medusa), arXiv:2401.10774, section 2.1.1; Ankner et al. (Hydra), arXiv:2402.05109, section 3.
 """
 
-import re
 import threading
 from pathlib import Path
 
@@ -135,24 +133,13 @@ def load_heads(name_or_folder, kind="hydra"):
             "heads.safetensors, as gpt2np/tiny/train_heads.py makes it"
         )
     tensors = read_safetensors(path)
-    stored = [found for name in tensors if (found := re.fullmatch(rf"{kind}\.([1-9]\d{{0,3}})\.\w+", name))]
-    if not stored:
+    n_heads = sum(name.startswith(f"{kind}.") and name.endswith(".w") for name in tensors)
+    if not n_heads:
         raise CheckpointError(f"{path} has no heads of the kind {kind}: its first tensors are {sorted(tensors)[:3]}")
-    n_heads = max(int(found[1]) for found in stored)
-    return [{name: whole(tensors, f"{kind}.{i}.{name}", path) for name in KINDS[kind]} for i in range(1, n_heads + 1)]
-
-
-def whole(tensors, name, path):
-    """The tensor of this name in float32; CheckpointError unless it is there, and has finite numbers only."""
-    if name not in tensors:
-        raise CheckpointError(f"{path}: {name} is missing: these are not whole heads; get the file again")
-    with np.errstate(over="ignore"):
-        values = tensors[name].astype(np.float32)
-    if tensors[name].dtype.kind != "f" or not np.isfinite(values).all():
-        raise CheckpointError(f"{path}: expected finite floating-point numbers in {name}; get the file again")
-    if name.endswith(".accepted") and not (values.size and 0 <= values.min() <= values.max() <= 1):
-        raise CheckpointError(f"{path}: expected shares from 0 to 1 in {name}; get the file again")
-    return values
+    names = [{part: f"{kind}.{i}.{part}" for part in KINDS[kind]} for i in range(1, n_heads + 1)]
+    if missing := [name for head in names for name in head.values() if name not in tensors]:
+        raise CheckpointError(f"{path}: {missing[0]} is missing: these are not whole heads; get the file again")
+    return [{part: tensors[name].astype(np.float32) for part, name in head.items()} for head in names]
 
 
 def heads_file(name_or_folder):

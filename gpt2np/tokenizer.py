@@ -124,10 +124,7 @@ class Tokenizer:
 
     @classmethod
     def from_files(cls, vocabulary_file, merges_file):
-        """The tokenizer of GPT-2's two files: vocab.json and merges.txt, or encoder.json and vocab.bpe.
-
-        `gpt2np.load` reads them with files/vocabulary.py, which names the file if something is wrong with it.
-        """
+        """The tokenizer of GPT-2's two files: vocab.json and merges.txt, or encoder.json and vocab.bpe."""
         vocabulary, merges = (Path(file).read_text(encoding="utf-8") for file in (vocabulary_file, merges_file))
         return cls(json.loads(vocabulary), parse_merges(merges))
 
@@ -266,8 +263,7 @@ def symbols_made(merges):
 def check_vocabulary(vocabulary, made):
     """Raise ValueError unless the symbols that the merges made are the vocabulary, with the ids 0 .. n_vocab - 1.
 
-    A truncated list of merges is still a list of merges, and would silently give other tokens. But then no merge makes
-    the last tokens of the vocabulary.
+    A truncated list of merges would silently give other tokens. But then no merge makes the last of the vocabulary.
     """
     n_vocab = len(vocabulary)
     if not all(type(token) is int for token in vocabulary.values()) or {*vocabulary.values()} != {*range(n_vocab)}:

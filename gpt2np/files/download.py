@@ -7,20 +7,18 @@ The bytes go to FILE.part, and what the server declared about the file to FILE.p
     hash    X-Linked-ETag (SHA-256) or ETag (SHA-1 of a git blob) of the hub; Content-MD5 of OpenAI's bucket
 
 With an etag or a hash, a further attempt requests the rest only: with `Range`, and with `If-Range`, which makes the
-server send the whole file if its etag has changed. Otherwise it starts from the beginning. Few servers declare a hash:
-without one, a wrong byte among the weights of a safetensors file is not noticed (a TensorFlow checkpoint has checksums
-of its own).
+server send the whole file if its etag has changed. Otherwise it starts from the beginning. Without a hash, a wrong byte
+among the weights of a safetensors file is not noticed (a TensorFlow checkpoint has checksums of its own).
 """
 
 import base64
-import errno
 import hashlib
 import json
 import os
 import re
 import sys
 import time
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
 from tqdm import tqdm
@@ -58,79 +56,72 @@ def download_file(url, path, check):
     if path.exists():
         return
     part = path.with_name(path.name + ".part")
-    try:
-        fetch(url, part, check)
-        os.replace(part, path)
-    finally:
-        if not size_of(part):
-            forget(part)
+    declared = fetch(url, part)
+    if damage := what_is_wrong(part, declared, check):
+        forget(part)
+        raise DownloadError(damage)
+    os.replace(part, path)
+    forget(part)
 
 
 class TryAgain(Exception):
     """A transient error; the message says what happened."""
 
 
-def fetch(url, part, check):
-    """Try until the part is the complete file, or until all WAITS have passed without more bytes than ever before."""
-    waits, most, mended = list(WAITS), size_of(part), False
+def fetch(url, part):
+    """Try until the part is complete, or until all WAITS have passed without more bytes than ever before."""
+    waits, most = list(WAITS), size_of(part)
     while True:
         try:
-            declared = fetch_rest(url, part)
+            return fetch_rest(url, part)
         except TryAgain as error:
             if size_of(part) > most:
                 waits, most = list(WAITS), size_of(part)
             if not waits:
                 raise DownloadError(str(error)) from None
             time.sleep(waits.pop(0))
-            continue
-        damage = what_is_wrong(part, declared, check)
-        if damage is None:
-            return
-        forget(part)
-        if mended:
-            raise DownloadError(damage)
-        mended = True  # once more from the beginning
 
 
 def fetch_rest(url, part):
     """Make one request, for what the part lacks, and append it. Returns the `Declared` of the file."""
+    import requests  # here, since most runs download nothing and its import takes as long as NumPy's
+
     declared, have = read_declared(part), size_of(part)
     if have and have == declared.size:
         return declared
     headers = {"Accept-Encoding": "identity"}
     if have and (declared.etag or declared.hash):
         headers |= {"Range": f"bytes={have}-"} | ({"If-Range": declared.etag} if declared.etag else {})
-    with response_to(url, headers) as response:
-        check_status(response)
-        if response.status_code == 200:
-            declared = what_is_declared(response)
-            forget(part)
-            note_of(part).write_text(json.dumps(asdict(declared)), encoding="utf-8")
-        elif not continues(response, declared, have):
-            forget(part)
-            raise TryAgain("the server continued with another version of the file")
-        append(response, part, declared.size)
-    if size_of(part) < (declared.size or 0):
-        raise TryAgain(f"the response ended after {size_of(part)} of {declared.size} bytes")
-    return declared
-
-
-@contextmanager
-def response_to(url, headers):
-    """The response to a GET: its headers have arrived, its body is still to be read."""
-    import requests  # here, since most runs download nothing and its import takes as long as NumPy's
-
     try:
-        response = requests.get(url, headers=headers, stream=True, timeout=TIMEOUT)
-    except (requests.ConnectionError, requests.Timeout) as error:
+        with requests.get(url, headers=headers, stream=True, timeout=TIMEOUT) as response:
+            return receive(response, part, declared)
+    except DownloadError:
+        raise
+    except (requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError) as error:
         raise TryAgain(f"the connection failed ({reason(error)})") from None
     except (requests.RequestException, ValueError) as error:
         raise DownloadError(f"the request failed ({reason(error)})") from None
-    with response:
-        try:
-            yield response
-        except requests.RequestException as error:  # while the body is read
-            raise TryAgain(f"the connection failed ({reason(error)})") from None
+
+
+def receive(response, part, declared):
+    """Append the body of a response to the part, if it continues the declared file. Returns the file's `Declared`."""
+    check_status(response)
+    if response.status_code == 200:  # the whole file
+        declared = what_is_declared(response)
+        forget(part)
+        note_of(part).write_text(json.dumps(asdict(declared)), encoding="utf-8")
+    elif not continues(response, declared, size_of(part)):
+        forget(part)
+        raise TryAgain("the server continued with another version of the file")
+    progress = tqdm(desc=part.stem, total=declared.size, unit="B", unit_scale=True, disable=not sys.stderr.isatty())
+    with part.open("ab") as file, progress:
+        progress.update(file.tell())
+        for chunk in response.iter_content(CHUNK):
+            file.write(chunk)
+            progress.update(len(chunk))
+    if size_of(part) < (declared.size or 0):
+        raise TryAgain(f"the response ended after {size_of(part)} of {declared.size} bytes")
+    return declared
 
 
 def reason(error):
@@ -156,16 +147,6 @@ def continues(response, declared, have):
     """Whether a response is the rest of the declared file, from byte `have` on."""
     is_rest = re.fullmatch(rf"bytes {have}-\d+/{declared.size}", response.headers.get("Content-Range", ""))
     return is_rest and (not declared.etag or response.headers.get("ETag") == declared.etag)
-
-
-def append(response, part, size):
-    """Append the body of a response to the part, with a progress bar in a terminal."""
-    progress = tqdm(desc=part.stem, total=size, unit="B", unit_scale=True, disable=not sys.stderr.isatty())
-    with part.open("ab") as file, progress:
-        progress.update(file.tell())
-        for chunk in response.iter_content(CHUNK):
-            file.write(chunk)
-            progress.update(len(chunk))
 
 
 # ------------------------------------------------------------------------------------------------ what is declared
@@ -209,8 +190,7 @@ def declared_hash(answers):
 def what_is_wrong(part, declared, check):
     """Why the download is not what the server declared or what `check` expects, a str; None if it is.
 
-    It returns text, not the exception: that would keep the file open through its frames, and Windows could not delete
-    it.
+    Not an exception: its frames would keep the file open, and Windows could not delete it.
     """
     if declared.size not in (None, size_of(part)):
         return f"the file has {size_of(part)} bytes, and the server declares {declared.size}"
@@ -266,23 +246,18 @@ def disk_errors(path):
     try:
         yield
     except OSError as error:
-        if error.errno == errno.ENOSPC:
-            raise DownloadError(f"the disk of {path.parent} is full: make room") from None
-        raise DownloadError(f"{path} cannot be written ({error.strerror or error})") from None
+        raise DownloadError(f"{error.filename or path} cannot be written ({error.strerror or error})") from None
 
 
 @contextmanager
 def one_at_a_time(folder):
     """Wait until no other process downloads into this folder. The system ends a lock with its process."""
-    lock = folder / ".lock"
-    with lock.open("a+b") as file:
+    with (folder / ".lock").open("a+b") as file:
         if not try_lock(file):
             print(f"another process is downloading into {folder}: waiting for it", file=sys.stderr)
             while not try_lock(file):
                 time.sleep(POLL)
         yield
-    with suppress(OSError):  # on Windows, if another process waits for it
-        lock.unlink()  # the download is complete, so whoever waits has nothing left to do
 
 
 def try_lock(file):

@@ -27,8 +27,5 @@ def readable(message):
     >>> readable("model\\x1b[2J.bin")
     'model\\\\x1b[2J.bin'
     """
-    return without_middle("".join(c if c.isprintable() else repr(c)[1:-1] for c in without_middle(message)))
-
-
-def without_middle(message):
+    message = "".join(c if c.isprintable() else repr(c)[1:-1] for c in message)
     return message if len(message) <= MAX_MESSAGE else f"{message[: MAX_MESSAGE - 205]} ... {message[-200:]}"

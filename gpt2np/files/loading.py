@@ -80,7 +80,7 @@ def read_params(hparams, weights):
     """The parameter tree of model.safetensors, or of model.ckpt.index with its data."""
     if weights.suffix == ".safetensors":
         return build_params(read_safetensors(weights), hparams, weights)
-    return build_params(openai_names(read_tf_checkpoint(weights.with_suffix("")), weights), hparams, weights)
+    return build_params(openai_names(read_tf_checkpoint(weights.with_suffix(""))), hparams, weights)
 
 
 # ------------------------------------------------------------------------------------------------ from a name to files

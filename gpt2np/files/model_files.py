@@ -16,12 +16,7 @@ from .sstable import read_table
 from .tf_checkpoint import read_tf_checkpoint
 from .vocabulary import read_merges, read_vocabulary
 
-SIZES = {
-    "124M": "gpt2",
-    "355M": "gpt2-medium",
-    "774M": "gpt2-large",
-    "1558M": "gpt2-xl",
-}  # name on the Hugging Face hub
+SIZES = {"124M": "gpt2", "355M": "gpt2-medium", "774M": "gpt2-large", "1558M": "gpt2-xl"}  # names on the hub
 WEIGHTS = {
     "hub": ("config.json", "model.safetensors"),
     "openai": ("hparams.json", "model.ckpt.index", "model.ckpt.data-00000-of-00001"),

@@ -50,8 +50,7 @@ def param_shapes(hparams):
 def build_params(tensors, hparams, source):
     """The parameter tree in float32; matrices that are float32 in the file stay views of it, all else is copied.
 
-    A model copies the matrices when it packs them (matmul.py). So no part of a model is a view of its file, which may
-    change or be truncated later.
+    A model copies the matrices when it packs them, so no part of a model is a view of its file, which may change later.
 
     Parameters
     ----------
@@ -66,7 +65,7 @@ def build_params(tensors, hparams, source):
     CheckpointError
         If a tensor is missing or unexpected, or has the wrong shape or type; the message names it.
     """
-    tensors = renamed(tensors, lambda name: name.removeprefix("transformer."), source)
+    tensors = {name.removeprefix("transformer."): tensor for name, tensor in tensors.items()}
     check_tensors(tensors, param_shapes(hparams), source)
 
     def matrix(name):
@@ -99,7 +98,7 @@ def build_params(tensors, hparams, source):
     }
 
 
-def openai_names(tensors, source="the checkpoint"):
+def openai_names(tensors):
     """The tensors of OpenAI's checkpoint under their Hugging Face names; any other name is kept.
 
     >>> {name: tensor.shape for name, tensor in openai_names({"model/h0/mlp/c_fc/w": np.zeros((1, 2, 8))}).items()}
@@ -109,8 +108,7 @@ def openai_names(tensors, source="the checkpoint"):
     def without_first(name, tensor):  # [1, n_in, n_out] -> [n_in, n_out]
         return tensor[0] if name.endswith("/w") and tensor.ndim == 3 and len(tensor) == 1 else tensor
 
-    tensors = {name: without_first(name, tensor) for name, tensor in tensors.items()}
-    return renamed(tensors, hub_name, source)
+    return {hub_name(name): without_first(name, tensor) for name, tensor in tensors.items()}
 
 
 def hub_name(name):
@@ -124,19 +122,6 @@ def hub_name(name):
     *path, leaf = re.sub(r"^model/(h(?=\d))?", lambda match: "h/" if match[1] else "", name).split("/")
     is_parameter = name.startswith("model/") and leaf in ("w", "g", "b")
     return ".".join([*path, "bias" if leaf == "b" else "weight"]) if is_parameter else name
-
-
-def renamed(tensors, rename, source):
-    """The tensors under the names that `rename` gives them; CheckpointError if two get the same name."""
-    old = {}
-    for name in tensors:
-        new = rename(name)
-        if new in old:
-            raise CheckpointError(
-                f"{source} has both {old[new]:.100} and {name:.100}, one parameter under two names; get the file again"
-            )
-        old[new] = name
-    return {new: tensors[name] for new, name in old.items()}
 
 
 def check_tensors(tensors, shapes, source):

@@ -24,6 +24,13 @@ def json_object(data, what):
     return value
 
 
+def map_file(path):
+    """The bytes of a file [n_bytes] uint8, mapped into memory and read-only."""
+    if not Path(path).stat().st_size:  # of which there is nothing to map
+        return np.empty(0, np.uint8)
+    return np.asarray(np.memmap(path, mode="r"))  # a plain array: np.memmap is slow in small operations
+
+
 def as_array(data, dtype, shape, what, is_bfloat16=False):
     """The array of these bytes [n_bytes] uint8: a view, or a copy if they are bfloat16 or not aligned."""
     try:

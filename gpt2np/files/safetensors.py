@@ -12,12 +12,11 @@ Source: https://github.com/huggingface/safetensors, section "Format".
 """
 
 import math
-from pathlib import Path
 
 import numpy as np
 
 from .errors import CheckpointError
-from .raw import as_array, json_object
+from .raw import as_array, json_object, map_file
 
 DTYPES = {
     "F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1",
@@ -33,18 +32,14 @@ def read_safetensors(path):
     CheckpointError
         If the file is not a well-formed safetensors file; the message names the file and the tensor.
     """
-    size = Path(path).stat().st_size
-    file = np.memmap(path, mode="r") if size else np.fromfile(path, np.uint8)  # 0 is also a folder's size on Windows
-    if size < 8:
-        raise CheckpointError(f"{path} has {size} bytes, too few for a safetensors file: get the file again")
-    n_header = int(file[:8].view("<u8")[0])
-    if n_header > size - 8:
+    file = map_file(path)
+    n_header = int.from_bytes(file[:8].tobytes(), "little")
+    if n_header > len(file) - 8:
         raise CheckpointError(
-            f"{path}: the first 8 bytes say that the header has {n_header} bytes, but the file has {size}: "
+            f"{path}: the first 8 bytes say that the header has {n_header} bytes, but the file has {len(file)}: "
             "not a safetensors file, or cut off; get it again"
         )
-    header = parse_header(path, bytes(file[8 : 8 + n_header]))
-    data = np.asarray(file[8 + n_header :])  # a plain array: the subclass np.memmap is slow in small operations
+    header, data = parse_header(path, file[8 : 8 + n_header].tobytes()), file[8 + n_header :]
     check_layout(path, header, len(data))
 
     def tensor(name, dtype, shape, data_offsets):

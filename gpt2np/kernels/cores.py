@@ -3,8 +3,7 @@
 A pass over a few tokens waits for its weights, and four threads keep a laptop's memory busy. A prompt uses each weight
 many times and waits for arithmetic, so it gets up to sixteen. Only physical cores count (two threads of one core
 share its arithmetic), of the fast kind where a processor has two kinds, and no more than this process may use: a
-container often gets a share of the processor's time. GPT2NP_THREADS=8 in the environment overrides this, for a server
-with more memory bandwidth, or to leave cores to others.
+container often gets a share of the processor's time. GPT2NP_THREADS=8 in the environment overrides this.
 """
 
 import math

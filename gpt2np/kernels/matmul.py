@@ -8,16 +8,13 @@ rows BLAS first copies all of w into a layout of its own. It also adds up the te
 the number of rows changes: the last bits differ, and sooner or later the greedy text does too.
 
 The remedy is to copy once, when the model is loaded, and to multiply in small pieces that stay in a core's cache. There
-are three strategies, see panels.py: "panels", several rows at once; "rows", one row after the other; and "eights",
-always eight rows, some of them zeros. `strategy` chooses by a probe of this machine and by the width of the model: of
-those that are batch-invariant here the one that generates fastest, alone or with a draft. With AVX-512 that is
-"panels". `use`, or GPT2NP_MATMUL=rows in the environment, overrides it, also with one that is not invariant here;
-"rows/eights" names one strategy for small models and one for large ones. A model keeps the strategy that was chosen
-when it was made.
+are three strategies, "panels", "rows" and "eights" (panels.py). `strategy` chooses by a probe of this machine and by
+the width of the model: of those that are batch-invariant here the one that generates fastest, alone or with a draft.
+`use`, or GPT2NP_MATMUL=rows in the environment, overrides it, also with one that is not invariant here; "rows/eights"
+names one for small models and one for large ones. A model keeps the strategy that was chosen when it was made.
 
-`python main.py bench` measures it, and docs/measurements.md has tables. One token takes longer than with plain products
-on many machines: that is the price of batch invariance.
-Leaves out: half precision, since NumPy converts it more slowly than it reads twice the bytes.
+One token takes longer than with plain products on many machines (`python main.py bench`): that is the price of batch
+invariance. Leaves out: half precision, since NumPy converts it more slowly than it reads twice the bytes.
 """
 
 import os

@@ -31,8 +31,7 @@ def give_back(array):
 def keep_freed():
     """Let the C library keep the memory of freed arrays for the next ones, up to about 64 MiB.
 
-    The system clears each page that it hands out, and a prompt of 256 tokens would get thousands of new ones in every
-    layer. glibc keeps arrays that are smaller than the largest one freed so far, of up to 32 MiB: this one, which takes
-    no memory because nothing is written to it. Other C libraries have rules of their own.
+    The system clears each page that it hands out, and a prompt of 256 tokens would get thousands in every layer. glibc
+    keeps arrays smaller than the largest one freed so far, of up to 32 MiB: this one, to which nothing is written.
     """
     np.empty(31 * 2**20, np.uint8)

@@ -22,8 +22,8 @@ The strategies differ in the shape of a block, and in the number of rows in one 
                 threads of its own. Also the same call for any number of rows, if a row's place among the eight does not
                 matter (the probe in matmul.py looks).
 
-With "rows", more rows cost more. With "eights", two to eight cost what one costs, but one row costs eight times the
-arithmetic; that may pay for a model that does not fit into the cache and waits for its weights in any case.
+With "eights", one row costs eight times the arithmetic; that may pay for a model that does not fit into the cache and
+waits for its weights in any case.
 """
 
 import math
@@ -104,9 +104,8 @@ class Panels:
         """x [n_blocks, n_groups, n_rows, depth] @ blocks, added up over the blocks in their order, into out.
 
         out is [n_panels, n_groups, n_rows, width]. A product takes some panels and a bunch of groups, as many as leave
-        their partial sums in the cache until they are added up. NumPy computes panel by panel, so that all groups of
-        the bunch use a panel while it is in the cache. Many rows and one block need no `sums`: then a product takes a
-        single panel. A small matrix and a few rows need one product.
+        their partial sums in the cache until they are added up. Many rows and one block need no `sums`: then a product
+        takes a single panel.
         """
         n_blocks, n_groups, n_rows, _ = x.shape
         n_panels, *_, width = out.shape

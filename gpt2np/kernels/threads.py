@@ -1,10 +1,10 @@
 """Work divided among several threads, as many as pay.
 
 NumPy releases the interpreter's lock while it computes, so other threads can compute at the same time. To hand over
-work takes two signals per thread and tens of microseconds (`python main.py bench` says how many). That is as long as a
-product of the bundled models for a few tokens, which therefore stays on one thread, and little compared with one of
-GPT-2's own. All threads take slices of the work from one iterator, so a slow core takes fewer and delays nobody. Each
-number is computed by the same call whichever thread makes it: the number of threads changes no bit.
+work takes tens of microseconds (`python main.py bench` says how many): as long as a product of the bundled models for a
+few tokens, which therefore stays on one thread, and little compared with one of GPT-2's own. All threads take slices of
+the work from one iterator, so a slow core takes fewer and delays nobody. Each number is computed by the same call
+whichever thread makes it: the number of threads changes no bit.
 """
 
 import os

@@ -206,7 +206,7 @@ def test_files_that_are_no_heads(tmp_path):
         with pytest.raises(gpt2np.CheckpointError, match=message):
             load_heads(tmp_path)
     file.write_bytes(b"no")
-    with pytest.raises(gpt2np.CheckpointError, match="too few for a safetensors file"):
+    with pytest.raises(gpt2np.CheckpointError, match="not a safetensors file"):
         load_heads(tmp_path)
     file.unlink()
     file.mkdir()
@@ -222,10 +222,6 @@ def test_files_that_are_no_heads(tmp_path):
     [
         ("hydra.7.w", lambda w: np.zeros((1, 1), np.float16), r"hydra\.4\.a is missing"),
         ("hydra.2.w", lambda w: None, r"hydra\.2\.w is missing: these are not whole heads"),
-        ("hydra.1.w", lambda w: w.astype(np.int8), r"expected finite floating-point numbers in hydra\.1\.w"),
-        ("hydra.1.a", lambda w: np.full(w.shape, 1e300), r"expected finite floating-point numbers in hydra\.1\.a"),
-        ("hydra.2.accepted", lambda shares: shares + 1, r"expected shares from 0 to 1 in hydra\.2\.accepted"),
-        ("hydra.2.accepted", lambda shares: shares[:0], r"expected shares from 0 to 1 in hydra\.2\.accepted"),
     ],
 )
 def test_damaged_heads_are_refused(tmp_path, name, damage, message):

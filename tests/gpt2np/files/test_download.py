@@ -4,7 +4,6 @@ import base64
 import hashlib
 import json
 import os
-import re
 import socket
 import threading
 import time
@@ -22,7 +21,6 @@ from file_server import (
     partial,
     redirect,
     send,
-    serve,
     status,
     with_headers,
 )
@@ -174,15 +172,21 @@ def test_without_a_strong_validator_or_a_hash_nothing_is_resumed(server, tmp_pat
 
 @pytest.mark.parametrize("content", [BODY[:200_000], OLD[:200_000]], ids=["same", "changed"])
 def test_with_a_hash_alone_a_download_resumes_and_the_whole_file_is_checked(server, tmp_path, content):
-    assert fetch(server, old_part(tmp_path / "f", content, etag=None, hash=["sha256", SHA256])) == BODY
+    path = old_part(tmp_path / "f", content, etag=None, hash=["sha256", SHA256])
+    if content == OLD[:200_000]:
+        with pytest.raises(DownloadError, match="does not have the hash"):
+            fetch(server, path)
+    assert fetch(server, path) == BODY
     assert server.ranges() == ["bytes=200000-", None][: 1 if content == BODY[:200_000] else 2]
     assert "If-Range" not in server.requests[0][1]
 
 
 def test_another_file_under_the_same_etag_is_noticed_by_the_check_of_the_whole(server, tmp_path):
     server.faults["/f"] = [lambda handler, body: cut_after(200_000)(handler, OLD)]
+    with pytest.raises(DownloadError, match="not the body"):
+        fetch(server, tmp_path / "f", is_body)
+    assert list(tmp_path.iterdir()) == []  # so the next call starts from the beginning
     assert fetch(server, tmp_path / "f", is_body) == BODY
-    assert server.ranges()[0] is None and server.ranges()[-1] is None
 
 
 @pytest.mark.parametrize("range", ["bytes 0-{last}/{n}", "bytes 100-{last}/{n}", "rubbish", None])
@@ -207,16 +211,10 @@ def test_a_declared_hash_is_checked(server, tmp_path, name):
     server.faults["/f"] = [with_headers(**HASHES[name])]
     assert fetch(server, tmp_path / "f") == BODY
     server.files["/f"] = BODY[:-1] + b"?"
-    server.faults["/f"] = [with_headers(**HASHES[name])] * 2  # once more from the beginning
+    server.faults["/f"] = [with_headers(**HASHES[name])]
     with pytest.raises(DownloadError, match=r"the file does not have the hash \(\w+\) that the server declares"):
         fetch(server, tmp_path / "g")
     assert left_over(tmp_path / "f") == [] and not server.faults["/f"]
-
-
-def test_after_a_wrong_hash_there_is_one_more_attempt(server, tmp_path):
-    headers = HASHES["sha256, of the hub's large files"]
-    server.faults["/f"] = [lambda handler, body: serve(handler, OLD, **headers), with_headers(**headers)]
-    assert fetch(server, tmp_path / "f") == BODY
 
 
 @pytest.mark.parametrize(
@@ -247,10 +245,10 @@ def test_a_length_that_is_too_large(server, tmp_path):
 
 
 def test_a_length_that_is_too_small(server, tmp_path):
-    server.faults["/f"] = [lambda handler, body: send(handler, body[:-5])] * 2
+    server.faults["/f"] = [lambda handler, body: send(handler, body[:-5])]
     with pytest.raises(DownloadError, match="not the body"):
         fetch(server, tmp_path / "f", is_body)
-    server.faults["/f"] = [with_headers(X_Linked_Size="1000")] * 2
+    server.faults["/f"] = [with_headers(X_Linked_Size="1000")]
     with pytest.raises(DownloadError, match="the file has 300000 bytes, and the server declares 1000"):
         fetch(server, tmp_path / "f")
     assert left_over(tmp_path / "f") == []
@@ -360,7 +358,7 @@ def test_a_name_from_the_server_is_not_used(server, tmp_path):
 def test_a_full_disk(server, tmp_path, monkeypatch):
     (tmp_path / "f.part").symlink_to("/dev/full")  # every write to it fails as on a full disk
     monkeypatch.setattr(download, "forget", lambda part: None)
-    message = f"the disk of {re.escape(str(tmp_path))} is full: make room"
+    message = r"124M cannot be written \(No space left on device\)"
     with pytest.raises(DownloadError, match=message), download.disk_errors(tmp_path / "124M"):
         fetch(server, tmp_path / "f")
 

@@ -150,7 +150,7 @@ def test_a_size_is_downloaded_once(model_server, tmp_path, source):
 
 
 def visible(folder):
-    return sorted(path.name for path in folder.iterdir())
+    return sorted({path.name for path in folder.iterdir()} - {".lock"})
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_an_address_where_nothing_is(tmp_path, monkeypatch, hurry, address, mess
     with pytest.raises(DownloadError, match=message) as caught:
         gpt2np.load("124M", tmp_path)
     assert "sec" not in str(caught.value) and len(str(caught.value)) <= 500
-    assert visible(tmp_path / "124M") in ([], [".lock"])
+    assert visible(tmp_path / "124M") == []
 
 
 # ------------------------------------------------------------------------------------------------ processes
@@ -322,7 +322,7 @@ def tensors_of(folder):
     if (folder / "model.safetensors").exists():
         tensors = read_safetensors(folder / "model.safetensors")
     else:
-        tensors = openai_names(read_tf_checkpoint(folder / "model.ckpt"), folder)
+        tensors = openai_names(read_tf_checkpoint(folder / "model.ckpt"))
     return {name: tensor.tobytes() for name, tensor in tensors.items()}
 
 
@@ -355,6 +355,8 @@ def one_scenario(rng, server, folder, versions):
         if rng.random() < 0.2:
             note.write_text(pick(rng, "[", "null", '{"etag": '))
     second = outcome(folder, source, versions)
+    if second == "DownloadError":  # a damaged file was there before: it is deleted now
+        second = outcome(folder, source, versions)
     if second != "loaded":  # a file that fits only some others is in place: as the sentence says, all is deleted
         shutil.rmtree(folder / "124M")
         assert outcome(folder, source, versions) == "loaded"
@@ -372,7 +374,7 @@ def test_no_sequence_of_faults_gives_wrong_weights(server, tmp_path, monkeypatch
             raise AssertionError(f"seed {seed}") from error
         shutil.rmtree(tmp_path / str(seed))
     first, second = zip(*outcomes)
-    assert min(first.count("loaded"), first.count("DownloadError")) > n / 5
+    assert min(first.count("loaded"), first.count("DownloadError")) > n / 10
     assert second.count("loaded") > 0.8 * n
 
 
