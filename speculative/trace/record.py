@@ -10,6 +10,7 @@ from pathlib import Path
 from ..theory.expected import estimate_alpha
 from ..tree import depth_of, is_chain, n_kept
 from .parts import drafted_of, flat, next_of
+from .terminal import round_line
 
 VERSION = 2
 HEADER = {"trace", "prompt", "text", "about"}
@@ -78,23 +79,7 @@ class Trace:
     @property
     def summary(self):
         """Counts over the rounds (dict), with the rates of `Stats` and `theory.estimate_alpha`."""
-        n_drafted = sum(len(record["drafted"]) for record in self.rounds)
-        n_tokens = sum(len(record["tokens"]) for record in self.rounds)
-        accepted = [sum(g["decision"] == "accepted" for g in record["drafted"]) for record in self.rounds]
-        rejected = sum(record["origins"][-1] == "correction" for record in self.rounds)
-        depths = [depth_of([g["parent"] for g in record["drafted"]]) for record in self.rounds]
-        return {
-            "n_tokens": n_tokens,
-            "target_calls": len(self.rounds),
-            "tokens_per_target_call": n_tokens / len(self.rounds) if self.rounds else 0.0,
-            "drafted": n_drafted,
-            "accepted": sum(accepted),
-            "acceptance": sum(accepted) / n_drafted if n_drafted else 0.0,
-            "alpha": estimate_alpha(sum(accepted), rejected)[0] if sum(accepted) + rejected else None,
-            "acceptance_by_position": [
-                sum(n > i for n in accepted) / sum(depth > i for depth in depths) for i in range(max(depths, default=0))
-            ],
-        }
+        return summary_of(self.rounds)
 
     def save(self, path):
         """Write the trace as JSON lines."""
@@ -111,8 +96,29 @@ class Trace:
         return trace
 
 
+def summary_of(records):
+    """See `Trace.summary`."""
+    n_drafted = sum(len(record["drafted"]) for record in records)
+    n_tokens = sum(len(record["tokens"]) for record in records)
+    accepted = [sum(g["decision"] == "accepted" for g in record["drafted"]) for record in records]
+    rejected = sum(record["origins"][-1] == "correction" for record in records)
+    depths = [depth_of([g["parent"] for g in record["drafted"]]) for record in records]
+    return {
+        "n_tokens": n_tokens,
+        "target_calls": len(records),
+        "tokens_per_target_call": n_tokens / len(records) if records else 0.0,
+        "drafted": n_drafted,
+        "accepted": sum(accepted),
+        "acceptance": sum(accepted) / n_drafted if n_drafted else 0.0,
+        "alpha": estimate_alpha(sum(accepted), rejected)[0] if sum(accepted) + rejected else None,
+        "acceptance_by_position": [
+            sum(n > i for n in accepted) / sum(depth > i for depth in depths) for i in range(max(depths, default=0))
+        ],
+    }
+
+
 def read_lines(path):
-    """[header, *records] of a file, dicts; ValueError for another version, what is no JSON, and missing names."""
+    """[header, *records] of a file; ValueError for another version, what is no JSON, and what cannot be shown."""
     found = []
     with open(path, "rb") as file:  # lines end in \n alone, whatever a text contains
         try:
@@ -121,8 +127,10 @@ def read_lines(path):
                 raise ValueError("another version")
             found.append(header)
             for line in file:
-                found.append(parsed(line, RECORD))
-        except (ValueError, RecursionError) as error:
+                record = parsed(line, RECORD)
+                round_line(record), summary_of([record])  # it can be shown
+                found.append(record)
+        except (ValueError, RecursionError, LookupError, TypeError, AttributeError) as error:
             where = f"{path}, line {len(found) + 1}"
             raise ValueError(
                 f"{where}: expected a trace as Trace.save and main.py --trace write it; make it again"

@@ -45,4 +45,4 @@ def test_a_damaged_round_is_one_sentence(damage, tmp_path):
     run_here("--trace", file, "--n_tokens_to_generate=8")
     header, first, *rest = file.read_text(encoding="utf-8").splitlines()
     file.write_text("\n".join([header, json.dumps(json.loads(first) | damage), *rest]), encoding="utf-8")
-    assert "is damaged: write the trace again" in refusal("replay", file)
+    assert "t.jsonl, line 2: expected a trace" in refusal("replay", file)
