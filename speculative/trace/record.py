@@ -90,9 +90,22 @@ class Trace:
     @classmethod
     def load(cls, path):
         """Read a file written by `save`; a ValueError names the first line that is wrong. No rounds can be added."""
-        header, *records = read_lines(path)
-        trace = cls(header["prompt"], about=header["about"])
-        trace.text, trace.rounds = header["text"], records
+        number = 1
+        with open(path, "rb") as file:  # lines end in \n alone, whatever a text contains
+            try:
+                header = parsed(next(file, b""), HEADER)
+                if header["trace"] != VERSION:
+                    raise ValueError("another version")
+                trace = cls(header["prompt"], about=header["about"])
+                trace.text = "".join(header["text"])
+                for number, line in enumerate(file, 2):  # noqa: B007 (it is in the message)
+                    record = parsed(line, RECORD)
+                    round_line(record), summary_of([record]), "".join(record["texts"])  # it can be shown
+                    trace.rounds.append(record)
+            except (ValueError, RecursionError, LookupError, TypeError, AttributeError) as error:
+                raise ValueError(
+                    f"{path}, line {number}: expected a trace as Trace.save and main.py --trace write it; make it again"
+                ) from error
         return trace
 
 
@@ -115,27 +128,6 @@ def summary_of(records):
             sum(n > i for n in accepted) / sum(depth > i for depth in depths) for i in range(max(depths, default=0))
         ],
     }
-
-
-def read_lines(path):
-    """[header, *records] of a file; ValueError for another version, what is no JSON, and what cannot be shown."""
-    found = []
-    with open(path, "rb") as file:  # lines end in \n alone, whatever a text contains
-        try:
-            header = parsed(next(file, b""), HEADER)
-            if header["trace"] != VERSION:
-                raise ValueError("another version")
-            found.append(header)
-            for line in file:
-                record = parsed(line, RECORD)
-                round_line(record), summary_of([record])  # it can be shown
-                found.append(record)
-        except (ValueError, RecursionError, LookupError, TypeError, AttributeError) as error:
-            where = f"{path}, line {len(found) + 1}"
-            raise ValueError(
-                f"{where}: expected a trace as Trace.save and main.py --trace write it; make it again"
-            ) from error
-    return found
 
 
 def parsed(line, names):
