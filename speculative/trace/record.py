@@ -102,7 +102,7 @@ class Trace:
                     record = parsed(line, RECORD)
                     round_line(record), summary_of([record]), "".join(record["texts"])  # it can be shown
                     trace.rounds.append(record)
-            except (ValueError, RecursionError, LookupError, TypeError, AttributeError) as error:
+            except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
                 raise ValueError(
                     f"{path}, line {number}: expected a trace as Trace.save and main.py --trace write it; make it again"
                 ) from error
