@@ -11,11 +11,16 @@ from ..verifiers.rejection import rejection
 from ..verifiers.typical import entropy
 
 
-def rejection_with(draft, target_probs, rng, rest=residual, bonus=lambda draft, rows: rows[-1]):
-    """`rejection` with another residual or another bonus; most of the mistakes below are written with it."""
+def passes(u, p, q):
+    """The right test of a draft token with the probabilities p and q; u is uniform."""
+    return u * q < p
+
+
+def rejection_with(draft, target_probs, rng, rest=residual, bonus=lambda draft, rows: rows[-1], passes=passes):
+    """`rejection` with another residual, bonus or test; most of the mistakes below are written with it."""
     for i, token in enumerate(draft.tokens):
         p, q = target_probs[i], draft.probs[i]
-        if not rng.random() * q[token] < p[token]:
+        if not passes(rng.random(), p[token], q[token]):
             return Verdict(i, sample_token(rest(p, q), rng))
     return Verdict(len(draft.tokens), sample_token(bonus(draft, target_probs), rng))
 
@@ -41,11 +46,7 @@ def residual_upside_down(draft, target_probs, rng):
 
 def ratio_upside_down(draft, target_probs, rng):
     """Accepts with min(1, q / p): p and q are swapped. Leviathan et al. write p for the target, Chen et al. q."""
-    for i, token in enumerate(draft.tokens):
-        p, q = target_probs[i], draft.probs[i]
-        if not rng.random() * p[token] < q[token]:
-            return Verdict(i, sample_token(residual(p, q), rng))
-    return Verdict(len(draft.tokens), sample_token(target_probs[-1], rng))
+    return rejection_with(draft, target_probs, rng, passes=lambda u, p, q: passes(u, q, p))
 
 
 def residual_by_softmax(draft, target_probs, rng):
@@ -82,13 +83,12 @@ def residual_in_place(draft, target_probs, rng):
 
     Seen: https://github.com/NJUNLP/MCSD/issues/5 (a reader's question)
     """
-    for i, token in enumerate(draft.tokens):
-        p, q = target_probs[i], draft.probs[i]
-        if not rng.random() * q[token] < p[token]:
-            p -= q
-            np.maximum(p, 0, out=p)
-            return Verdict(i, sample_token(p, rng))
-    return Verdict(len(draft.tokens), sample_token(target_probs[-1], rng))
+
+    def subtracted(p, q):
+        p -= q
+        return np.maximum(p, 0, out=p)
+
+    return rejection_with(draft, target_probs, rng, rest=subtracted)
 
 
 def bonus_from_the_row_before(draft, target_probs, rng):
@@ -114,11 +114,7 @@ def accept_at_equality(draft, target_probs, rng):
 
     Seen: https://github.com/pytorch/pytorch/issues/16706, for which vLLM draws its uniforms in float64
     """
-    for i, token in enumerate(draft.tokens):
-        p, q = target_probs[i], draft.probs[i]
-        if not rng.random() <= p[token] / q[token]:
-            return Verdict(i, sample_token(residual(p, q), rng))
-    return Verdict(len(draft.tokens), sample_token(target_probs[-1], rng))
+    return rejection_with(draft, target_probs, rng, passes=lambda u, p, q: u <= p / q)
 
 
 def drawn_again_after_mismatch(draft, target_probs, rng):
@@ -223,13 +219,13 @@ EXHIBITS = {  # name: (verifier, how the grader's message begins)
 # ------------------------------------------------------------------------------------------------ trees
 
 
-def in_turn(p, children, rng, rest=residual):
+def in_turn(p, children, rng, rest=residual, passes=passes):
     """What happens at a node: (accepted child or None, the row of the next token); children are (node, token x, row q).
 
     The right rule: after each rejection the residual takes p's place.
     """
     for node, x, q in children:
-        if rng.random() * q[x] < p[x]:
+        if passes(rng.random(), p[x], q[x]):
             return node, None
         p = rest(p, q)
     return None, p
@@ -374,11 +370,7 @@ def accepts_at_equality(p, children, rng):
 
     Seen: accept_step in https://github.com/Infini-AI-Lab/Sequoia/blob/HEAD/Tree/SpecInferTree.py
     """
-    for node, x, q in children:
-        if rng.random() * q[x] <= p[x]:
-            return node, None
-        p = residual(p, q)
-    return None, p
+    return in_turn(p, children, rng, passes=lambda u, p, q: u * q <= p)
 
 
 @Walk
