@@ -132,6 +132,7 @@ def summary_of(records):
 
 def parsed(line, names):
     value = json.loads(line)
+    json.dumps(value, allow_nan=False)  # 1e999 is read as infinity
     if not isinstance(value, dict) or not names <= value.keys():
         raise ValueError(f"expected an object with {sorted(names)}")
     return value
