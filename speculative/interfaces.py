@@ -10,9 +10,8 @@ Nothing here computes a probability. Any object with the right call signature wi
 A draft may branch: a token tree offers the target several tokens for one position (tree.py). A chain is the tree with
 one branch. Whoever writes for chains can leave out `parents` and `nodes`, which are then filled in.
 
-Letters: K is the draft length (gamma in Leviathan et al.), and limits the depth of a tree. p is the target's
-distribution and q the draft's, as in Leviathan et al., arXiv:2211.17192; Chen et al., arXiv:2302.01318, have it the
-other way round.
+Letters as in Leviathan et al., arXiv:2211.17192: p is the target's distribution and q the draft's (the other way round
+in Chen et al., arXiv:2302.01318); but K is the draft length, there gamma, and limits the depth of a tree.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

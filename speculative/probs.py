@@ -145,8 +145,7 @@ def sample_token(probs, rng):
 def sample_distinct(probs, k, rng):
     """Up to k different tokens, drawn from probs [n_vocab] one after the other: the siblings in a token tree.
 
-    A source with its own method `draw_distinct`, such as `Gumbel`, draws instead: the k smallest of E / probs, which
-    have the same distribution.
+    A source with its own method `draw_distinct`, such as `Gumbel`, draws instead, from the same distribution.
 
     Returns
     -------

@@ -1,8 +1,7 @@
 """The random source: what samplers, drafters and verifiers draw from, with two sources besides NumPy's generator.
 
-interfaces.py defines a source: an object with `random()`, and optionally `draw(probs)`, `draw_distinct(probs, k)` and
-`at(position)`. The loop and the library's own drafters and verifiers call nothing else, so an object with these methods
-can record, replay or enumerate (exact/) what a sampler does.
+The loop and the library's own drafters and verifiers call nothing but the methods of a `RandomSource` (interfaces.py),
+so an object with these methods can record, replay or enumerate (exact/) what a sampler does.
 
 `Gumbel` is such a source: common random numbers (Gumbel coupling), with which one seed gives one text, with any drafter
 and any draft length. Each position of the text has one vector of exponential numbers E, computed from the seed and the
@@ -10,8 +9,7 @@ position alone. To draw a token for a position from probabilities p, take argmin
 target's text is then a function of the seed, and a drafter that draws from q with the same numbers finds the same token
 with probability sum_j 1 / sum_i max(p_i / p_j, q_i / q_j). Pass it as `rng` to AutoregressiveSampler, or to
 SpeculativeSampler with the verifier `exact_match`, which accepts draft tokens as long as they equal the target's own
-draw. It is exact for every drafter, also for one that draws nothing. In a token tree the children of a node are the k
-smallest of E / q, in order (`sample_distinct` in probs.py): still one seed, one text, whatever the tree.
+draw. In a token tree the children of a node are the k smallest of E / q, in order: still one seed, one text.
 Source: Daliri, Musco, Suresh, arXiv:2408.07978, algorithm 1 and theorem 3.
 """
 

@@ -5,7 +5,7 @@ matrix keeps, for each token of the vocabulary, the most probable followers in t
 tree of fixed shape: the child of rank r takes the r-th follower of its parent's token. It needs no model and no
 training, and drafting costs almost nothing; so it pays where a call with some more rows costs little more.
 
-Nothing is drawn: the rows are one-hot, and the draft is exact with `rejection` and `exact_match`, at any temperature.
+The rows are one-hot, so the draft is exact with `rejection` and `exact_match`, at any temperature.
 Source: Luo et al., arXiv:2408.08696.
 """
 

@@ -3,8 +3,7 @@
 `exact_distribution(fn)` calls `fn(rng)` many times, with an `ExactGenerator` in place of
 np.random.Generator. A draw from it is not a number but a question that is still open: a uniform u that is compared with
 a number forks the run in two, and a choice among n forks it in n. Each run follows one path through the forks, and the
-path's probability is the product of theirs; the next run takes the next path. The result is exact up to rounding, needs
-no statistics, and comes from the same code that is used for sampling: a sampler does not know that it is enumerated.
+path's probability is the product of theirs; the next run takes the next path. The result is exact up to rounding.
 
     u = rng.random()
     accept = u * q < p      forks: True with probability min(1, p / q), False with the rest

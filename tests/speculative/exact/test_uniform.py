@@ -114,14 +114,9 @@ def test_probabilities_below_rounding_are_left_out():
 
 
 def test_a_uniform_number_can_be_looked_at():
-    def fn(rng):
-        us = rng.random(2)
-        return f"{us[0]:.3f} {us[0]}", us[0].item() < 0.25
-
-    assert_distribution(
-        fn,
-        {("<a uniform number> <a uniform number>", True): 0.25, ("<a uniform number> <a uniform number>", False): 0.75},
-    )
+    looked_at = lambda u: (f"{u:.3f} {u}", u.item() < 0.25)  # noqa: E731
+    words = "<a uniform number> <a uniform number>"
+    assert_distribution(lambda rng: looked_at(rng.random()), {(words, True): 0.25, (words, False): 0.75})
 
 
 @pytest.mark.parametrize(
