@@ -34,7 +34,9 @@ class PromptLookupDrafter:
             raise ValueError(f"expected a longest match n_max of 1 token or more, got {n_max}")
         if n_copies < 1:
             raise ValueError(f"expected n_copies of 1 or more, got {n_copies}")
-        self.n_vocab, self.n_max, self.n_copies = n_vocab, n_max, n_copies
+        self.n_vocab = n_vocab
+        self.n_max = n_max
+        self.n_copies = n_copies
 
     def propose(self, tokens, K, rng):
         tokens = [int(token) for token in tokens]

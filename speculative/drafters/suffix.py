@@ -1,6 +1,7 @@
 """Drafting by copying, with counts: the most frequent continuation of the longest suffix that occurs elsewhere.
 
-A suffix automaton stores every substring of the text and how often it occurs, in time linear in the text's length.
+A suffix automaton stores every substring of the text and how often it occurs. A whole text takes time in proportion to
+its length; one more token takes a few steps, or, to count, one for each of its suffixes that occurs elsewhere as well.
 From the longest suffix of the text that occurs elsewhere, the draft follows the most frequent next token, again and
 again, until the estimated probability of the whole draft falls below a floor or the draft is too long for its match.
 Sources: Oliaro et al., SuffixDecoding, arXiv:2411.04975; the automaton: Blumer et al., "The smallest automaton

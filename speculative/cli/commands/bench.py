@@ -1,4 +1,4 @@
-"""How long a forward pass takes for 1 to 9 tokens, against the limit of the memory; see gpt2np/kernels/passes.py.
+"""How long a forward pass takes for 1 to 9 tokens, against the limit of the memory; see ../passes.py.
 
 Beside the strategies of gpt2np/kernels/matmul.py there are two for comparison: "plain", an ordinary `x @ w` with the
 weights as they are in the file, and, if it is installed, "transformers", PyTorch on the same weights. The page shows
@@ -16,11 +16,11 @@ from tqdm import tqdm
 import gpt2np
 from gpt2np.files.model_files import find_on_disk
 from gpt2np.kernels import matmul
-from gpt2np.kernels.passes import hand_over, plain, random_model, times
 from gpt2np.kernels.threads import n_threads
 from speculative import AutoregressiveSampler, ModelDrafter, Sampling, SpeculativeSampler
 
 from ..inputs import PROMPT_LENGTH, check_models, held_out_prompts, load, n_ctx_of
+from ..passes import hand_over, plain, random_model, times
 from ..registry import Context, load_draft
 from ..tables import Columns, busy, counted
 from . import experiment, names, one_length

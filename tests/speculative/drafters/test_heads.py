@@ -81,6 +81,13 @@ def test_top():
     assert top(scores, 2).tolist() == [[1, 2], [2, 0]] and top(scores, 9).shape == (2, 3)
 
 
+def test_a_target_without_heads_is_refused():
+    with pytest.raises(ValueError, match=r"expected a target with heads, such as gpt2np\.Heads"):
+        HeadsDrafter(random_gpt2(SHAPE))
+    with pytest.raises(ValueError, match="expected a tree of 1 node or more, got 0"):
+        HeadsDrafter(wrapped(), 0)
+
+
 @pytest.mark.parametrize("tree", [6, 1, ([-1, -1, 0, 1, 2], [0, 1, 0, 0, 0])], ids=str)
 def test_greedy_text_with_heads_is_the_targets_own(kind, tree):
     heads = wrapped(kind)
@@ -112,6 +119,15 @@ def test_typical_acceptance_takes_the_longest_path_of_a_tree():
     assert Typical()(draft, p, None) == Verdict(2, 2, (1, 3))
     p[2] = [0.0, 1.0, 0.0]  # after node 1, too: two paths of length 1, of which the first is taken
     assert Typical()(draft, p, None) == Verdict(1, 0, (0,))
+
+
+def test_typical_acceptance_over_a_tree_is_lossy():
+    shape = HParams(n_vocab=3, n_ctx=12, n_embd=12, n_head=2, n_layer=1)
+    heads = wrapped("hydra", shape)
+    wanted = exact_distribution(lambda rng: AutoregressiveSampler(heads.model).generate([0, 1], 3, rng).tokens)
+    sampler = SpeculativeSampler(heads, HeadsDrafter(heads, 4), verifier=Typical(), K=2)
+    found = exact_distribution(lambda rng: sampler.generate([0, 1], 3, rng).tokens)
+    assert len(found) == 1 and max(abs(found.get(text, 0) - wanted[text]) for text in wanted) > 0.05
 
 
 def test_heads_pay_on_the_bundled_pair(tiny_pair):

@@ -9,10 +9,10 @@ from time import perf_counter, sleep
 
 import numpy as np
 
-from ..cache import KVCache
-from ..files.params import build_params, param_shapes
-from ..model import GPT2, forward, packed
-from .threads import share
+from gpt2np.cache import KVCache
+from gpt2np.files.params import build_params, param_shapes
+from gpt2np.kernels.threads import share
+from gpt2np.model import GPT2, forward, packed
 
 
 def times(model, strategies, rows, context, prompt, repeats, other=None, progress=iter):
