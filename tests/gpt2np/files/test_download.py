@@ -374,21 +374,29 @@ def test_one_download_at_a_time(tmp_path, capsys, monkeypatch, system):
     if system == "Windows":
         monkeypatch.setattr(download, "fcntl", None)
         monkeypatch.setattr(download, "msvcrt", fake_msvcrt, raising=False)
-    order = []
+    order, inside, seen, said = [], threading.Event(), threading.Event(), ""
 
     def work(name):
         with download.one_at_a_time(tmp_path):
             order.append(name)
-            time.sleep(0.15)
+            inside.set()
+            seen.wait(20)
             order.append(name)
 
     threads = [threading.Thread(target=work, args=(name,)) for name in "ab"]
-    for thread in threads:
-        thread.start()
+    threads[0].start()
+    assert inside.wait(20)
+    threads[1].start()
+    for _ in range(2000):  # the first stays inside until the second has said that it waits
+        said += capsys.readouterr().err
+        if "waiting" in said:
+            break
+        time.sleep(0.01)
+    seen.set()
     for thread in threads:
         thread.join()
-    assert order in (list("aabb"), list("bbaa"))
-    assert f"another process is downloading into {tmp_path}: waiting for it" in capsys.readouterr().err
+    assert order == list("aabb")
+    assert f"another process is downloading into {tmp_path}: waiting for it" in said
 
 
 def test_a_damaged_file_that_its_check_holds_open_can_be_deleted(server, tmp_path, monkeypatch):
