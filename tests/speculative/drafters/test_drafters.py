@@ -78,7 +78,7 @@ TREES = {
 
 
 def error(make, verifier, n_tokens=3, K=2):
-    """Drafter and target are built anew for each text."""
+    """Drafter and target are built again for each text."""
 
     def sampler():
         target, drafter = make()

@@ -1,4 +1,4 @@
-"""The table of trees and the acceptance behind it; the size of a tree."""
+"""The table of trees and the acceptance it is computed from; the size of a tree."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The parts of a record: decisions, the numbers behind them, the probabilities, the order of a tree."""
+"""The parts of a record: decisions, the uniform numbers, the probabilities, the order of a tree."""
 
 import numpy as np
 import pytest
