@@ -14,6 +14,7 @@ with the model frozen (tiny/train_heads.py). Leaves out: which tokens to propose
 Sources: Cai et al. (Medusa), arXiv:2401.10774, section 2.1.1; Ankner et al. (Hydra), arXiv:2402.05109, section 3.
 """
 
+import math
 import threading
 from pathlib import Path
 
@@ -22,6 +23,7 @@ import numpy as np
 from .cache import TokenTree, kept_slots
 from .files.errors import CheckpointError
 from .files.safetensors import read_safetensors
+from .kernels.matmul import pack
 from .layers import layer_norm
 
 KINDS = {"hydra": ("a", "w", "accepted"), "medusa": ("w", "b", "accepted")}  # what a head has
@@ -36,17 +38,19 @@ class Heads:
     model : GPT2
         Shared, not copied.
     heads : list of dict
-        Head 1, head 2, ..., see `load_heads`.
+        Head 1, head 2, ..., see `load_heads`. Copies of the matrices are packed, as the model's are.
     """
 
     def __init__(self, model, heads):
-        self.model, self.heads = model, heads
+        self.model = model
         self.n_vocab, self.n_ctx, self.hparams, self.params = model.n_vocab, model.n_ctx, model.hparams, model.params
         check_fit(heads, model.hparams)
         if hasattr(model, "early_exit"):
             raise ValueError("expected a GPT2, got an EarlyExit, which keeps the hidden states of its first layers")
         self.n_heads = len(heads)
-        self.n_params = sum(head[name].size for head in heads for name in head if name != "accepted")  # of the heads
+        self.n_params = sum(math.prod(head[name].shape) for head in heads for name in head if name != "accepted")
+        strategy = model.params["wte"].T.strategy
+        self.heads = [{part: pack(w, strategy) if w.ndim == 2 else w for part, w in head.items()} for head in heads]
         self.accepted = np.array([head["accepted"] for head in heads])  # [n_heads, n_ranks], see `load_heads`
         self.cached, self.hidden = TokenTree(), model.hidden[:0]  # the last call's tokens, and the last rows' states
         self.lock = threading.RLock()
