@@ -15,6 +15,7 @@ Sources: Cai et al. (Medusa), arXiv:2401.10774, section 2.1.1; Ankner et al. (Hy
 """
 
 import math
+import os
 import threading
 from pathlib import Path
 
@@ -128,8 +129,10 @@ def load_heads(name_or_folder, kind="hydra"):
     >>> [head["a"].shape for head in load_heads("tiny-target")]
     [(512, 256), (768, 256), (1024, 256)]
     """
-    if kind not in KINDS:
+    if kind not in (*KINDS,):
         raise ValueError(f"unknown heads {kind!r:.40}: expected {' or '.join(KINDS)}")
+    if not isinstance(name_or_folder, (str, os.PathLike)):
+        raise ValueError(f"expected a model's name or folder, such as tiny-target, got {name_or_folder!r:.80}")
     path = heads_file(name_or_folder)
     if not path.is_file():
         raise CheckpointError(
@@ -158,9 +161,10 @@ def check_fit(heads, hparams):
     n, ranks = hparams.n_embd, heads[0]["accepted"].shape
     for i, head in enumerate(heads, 1):
         wanted = {"a": ((i + 1) * n, n), "w": ((i + 1) * n, n)} if "a" in head else {"w": (n, n), "b": (n,)}
-        wanted["accepted"] = ranks
-        if (found := {name: array.shape for name, array in head.items()}) != wanted or len(ranks) != 1:
+        wanted["accepted"] = ranks if len(ranks) == 1 else ("n_ranks",)
+        if (found := {name: array.shape for name, array in head.items()}) != wanted:
             raise ValueError(
                 f"expected arrays of shapes {wanted} for head {i} of a model with n_embd {n}, got {found}: "
-                "these heads are another model's"
+                "these heads are another model's, so load those of this one (--drafter heads takes heads.safetensors "
+                "from the model's folder)"
             )

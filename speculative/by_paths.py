@@ -31,9 +31,14 @@ class ByPaths(Wrapper):
     """
 
     def __call__(self, tokens, n_last=1, parents=()):
-        """Logits [n_last, n_vocab], see `LanguageModel`."""
+        """Logits [n_last, n_vocab], see `LanguageModel`; ValueError unless the parents are those of a tree."""
         if len(parents) == 0:
             return self.model(list(tokens), n_last=n_last)
+        if len(parents) >= len(tokens) or any(not -1 <= parent < i for i, parent in enumerate(parents)):
+            raise ValueError(
+                "expected parents of a tree after at least one token of text, each -1 or the index of an earlier "
+                f"token of the tree, got {list(parents)} for {len(tokens)} tokens"
+            )
         n_text = len(tokens) - len(parents)
         text, nodes = list(tokens[:n_text]), list(tokens[n_text:])
         rows = []

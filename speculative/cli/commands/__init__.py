@@ -32,6 +32,7 @@ class Command:
     checks: tuple = ()  # each (Options, Command) -> None or ValueError
     example: str = ""  # the options of an example
     word: str = ""  # an option given without its name
+    engines: tuple = ()  # packages that it measures; a report made with other versions is not resumed
 
     def __call__(self, **given):
         if unknown := given.keys() - self.options - {self.word}:
@@ -42,7 +43,7 @@ class Command:
             check(options, self)
         if options.json not in (False, True) or options.trace:
             be_patient()
-        with Saved(options.json, self.name, settings_of(options, self.options)) as saved:
+        with Saved(options.json, self.name, settings_of(options, self.options), self.engines) as saved:
             self.run(options, saved)
 
 

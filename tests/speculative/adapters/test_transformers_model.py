@@ -221,5 +221,6 @@ def test_n_last_may_be_a_number_of_numpy():
 
 
 def test_what_is_no_model_of_transformers_is_refused():
-    with pytest.raises(AttributeError):
-        TransformersModel(TableModel.random(3))
+    for given, shown in (("gpt2", "'gpt2'"), (TableModel.random(3), "<speculative.*")):
+        with pytest.raises(ValueError, match=f"^expected a loaded model of transformers, got {shown}: Transformers"):
+            TransformersModel(given)
