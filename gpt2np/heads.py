@@ -129,7 +129,7 @@ def load_heads(name_or_folder, kind="hydra"):
     >>> [head["a"].shape for head in load_heads("tiny-target")]
     [(512, 256), (768, 256), (1024, 256)]
     """
-    if kind not in (*KINDS,):
+    if kind not in tuple(KINDS):
         raise ValueError(f"unknown heads {kind!r:.40}: expected {' or '.join(KINDS)}")
     if not isinstance(name_or_folder, (str, os.PathLike)):
         raise ValueError(f"expected a model's name or folder, such as tiny-target, got {name_or_folder!r:.80}")
