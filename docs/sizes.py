@@ -28,8 +28,8 @@ def shape(n):
 
 
 DRAFTERS = {  # (target, n draft tokens) -> drafter
-    "model, chain": lambda target, n: s.ModelDrafter(gpt2np.load("tiny-draft")[0], sampling=GREEDY),
-    "model, tree": lambda target, n: s.TreeDrafter(gpt2np.load("tiny-draft")[0], shape(n), sampling=GREEDY),
+    "model, chain": lambda target, n: s.ModelDrafter(gpt2np.load("tiny-draft")[0]),
+    "model, tree": lambda target, n: s.TreeDrafter(gpt2np.load("tiny-draft")[0], shape(n)),
     "heads, tree": lambda target, n: s.HeadsDrafter(target, n),
     "recycling, tree": lambda target, n: s.RecyclingDrafter(target, shape(n), keep=True),
 }

@@ -16,7 +16,7 @@ import numpy as np
 from .cores import cpus, n_threads
 
 WORTH = 1_000_000  # the cost, see `cost`, for each thread after the first
-CACHED = 2**19  # weights; as few come from a core's cache, and then another thread pays for ten times that cost only
+CACHED = 2**19  # weights, 2 MB: so few stay in a core's cache, and another thread pays only at ten times the cost
 LEAST = 500_000  # the least cost of a slice
 MANY = 32  # rows; from here on, a product takes its time for arithmetic, not for memory
 N_ROWS, N_LOOKS = 80, 25_000  # rows of looks at a signal, and looks in a row: together about a millisecond
@@ -148,7 +148,12 @@ def cost(size, n_rows):
 
 
 def worthwhile(size, n_rows):
-    """The number of threads that pays for a product of n_rows rows with `size` weights, or for work of its cost."""
+    """The number of threads that pays for a product of n_rows rows with `size` weights, or for work of its cost.
+
+    Weights that come from memory are worth sharing from the first row on. With weights in the cache, a product of the
+    bundled models takes a few hundred microseconds at most for a draft of 64 tokens: two threads gain little, and where
+    another program needs the second core they take longer than one (`python docs/sizes.py`).
+    """
     worth = WORTH if size > CACHED else 10 * WORTH
     return min(cost(size, n_rows) // worth + 1, n_threads(n_rows >= MANY))
 

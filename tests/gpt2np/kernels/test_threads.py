@@ -31,6 +31,15 @@ def test_a_prompt_may_use_more_threads(monkeypatch, n_rows, n_expected):
     assert shared == [n_expected] * 5
 
 
+def test_products_of_a_small_model_stay_on_one_thread(monkeypatch):
+    """Two threads gain nothing there, and lose if another program needs the second core. Large matrices are shared."""
+    monkeypatch.setattr(threads, "n_threads", lambda for_prompts: 4)
+    small, large = (128 * 384, 256 * 256, 256 * 1024, 256 * 2048), (768 * 2304, 1024 * 1024, 1024 * 4096)
+    assert {threads.worthwhile(size, n_rows) for size in small for n_rows in range(1, 66)} == {1}
+    assert min(threads.worthwhile(size, 1) for size in large) == 2
+    assert threads.worthwhile(256 * 1024, 512) == threads.worthwhile(1024 * 4096, 1) == 4  # a prompt
+
+
 def test_a_slow_thread_takes_fewer_parts():
     """The others go on without it."""
     taken, others = {}, threading.Event()
