@@ -4,6 +4,7 @@ import copy
 import itertools
 import json
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -150,15 +151,20 @@ def test_an_interrupted_call_changes_no_later_result(monkeypatch):
         assert used.draft_logits(tokens, n_text).tobytes() == eagle_of().draft_logits(tokens, n_text).tobytes()
 
 
-def test_copies_and_threads():
-    eagle, found = eagle_of(), {}
+def test_copies_and_threads(monkeypatch):
+    eagle, found, kept = eagle_of(n_frequent=5), {}, gpt2np.eagle.kept_slots
     assert copy.deepcopy(eagle).draft_logits([1, 2, 3], 2).tobytes() == eagle.draft_logits([1, 2, 3], 2).tobytes()
     texts = [1, 2, 3, 4], [4, 5, 6, 7]
     wanted = {text[0]: eagle.draft_logits(text, 3).tobytes() for text in texts}
 
+    def slowly(*arguments):
+        time.sleep(0.001)
+        return kept(*arguments)
+
     def ask(text):
         found[text[0]] = {eagle.draft_logits(text, 3).tobytes() for _ in range(20)}
 
+    monkeypatch.setattr(gpt2np.eagle, "kept_slots", slowly)
     threads = [threading.Thread(target=ask, args=(text,)) for text in texts]
     for thread in threads:
         thread.start()
