@@ -29,7 +29,7 @@ from speculative import (
 from speculative.interfaces import Round
 from speculative.measuring.runs import compared, race, total
 
-LEVELS = 5  # of the block's trees
+LEVELS = 6  # of the block's trees
 HAS_TRANSFORMERS = find_spec("torch") and find_spec("transformers")
 
 

@@ -57,9 +57,7 @@ class Eagle:
             raise ValueError(f"expected n_frequent from 1 to {h.n_vocab}, the number of tokens, or 0, got {n_frequent}")
         self.model, self.eagle_params, self.n_frequent = model, params, n_frequent
         self.hparams, self.params, self.n_vocab, self.n_ctx = h, model.params, h.n_vocab, h.n_ctx
-        self.n_params = (
-            sum(params["input"][part].size for part in "wb") + (12 * h.n_embd + 13) * h.n_embd
-        )  # of the block
+        self.n_params = 14 * (h.n_embd + 1) * h.n_embd  # of the block and its input
         self.input = {**params["input"], "w": pack(params["input"]["w"], strategy)}
         self.block = packed_block(params["block"], strategy)
         self.frequent = np.sort(params["frequent"][: n_frequent or None])

@@ -65,7 +65,7 @@ class DrafterKind:
     help: str  # where its draft tokens come from
     options: tuple = ()  # the options that it uses, of those that not all drafters use
     draws: bool = True  # from a model's probabilities, which calibrate and --K confidence need
-    of_texts: bool = True  # its rows depend on the text before them alone, which calibrate needs as well
+    of_texts: bool = True  # ... along a given text, which calibrate needs: they do not depend on where a draft begins
     trees: str = ""  # what --tree may be: "any", "grown" (a number of nodes), or nothing, for which "" stands
     branches: bool = False  # it drafts trees without --tree, too
     variants: Callable = None  # (Context) -> dict name -> Setting: its rows in alpha_table, if not one
@@ -339,7 +339,8 @@ DRAFTERS = {kind.name: kind for kind in (
     DrafterKind("heads", heads, "a tree from heads on the target's last hidden state (tiny-target has some)",
         draws=False, trees="any", branches=True, needs="heads", suits=has_heads),
     DrafterKind("eagle", eagle, "a block that continues the target's own hidden states (tiny-target has one)",
-        options=("frequent", *OF_A_MODEL), trees="any", of_texts=False, needs="EAGLE block", suits=has_eagle),
+        options=("frequent", *OF_A_MODEL), trees="any", of_texts=False, needs="EAGLE block", suits=has_eagle,
+        variants=lambda context: {"eagle": eagle(context)} if has_eagle(context) else {}),
 )}
 RULES = {rule.name: rule for rule in (
     Rule("rejection", speculative.rejection, "rejection sampling: accepts with probability min(1, p / q)"),

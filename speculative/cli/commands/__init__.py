@@ -123,7 +123,9 @@ def with_probabilities(options, command):
     fitting = [name for name, kind in DRAFTERS.items() if kind.draws and kind.of_texts]
     if options.drafter not in fitting:
         names = ", ".join(fitting)
-        raise ValueError(f"{command.name} needs a drafter with probabilities ({names}), got {options.drafter}")
+        raise ValueError(
+            f"{command.name} needs a drafter with probabilities along a given text ({names}), got {options.drafter}"
+        )
 
 
 def trees_fit(options, command):
