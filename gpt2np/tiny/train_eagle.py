@@ -32,7 +32,7 @@ TEXTS = [(0, 64, 128), (1.0, 64, 128), (0, 64, 128), (0.6, 64, 128)]
 TEXTS += [(0, 64, 128), (1.0, 64, 128), (1.0, 256, 128), (1.0, 192, 1)]
 
 
-def main(corpus, out="tiny", tokens=1_380_000, eagle_tokens=4_500_000, seed=0):
+def main(corpus, out="tiny", tokens=1_400_000, eagle_tokens=4_500_000, seed=0):
     """All steps, from the folder `corpus` to eagle.safetensors in the folder `out`, in float16."""
     out = Path(out)
     out.mkdir(parents=True, exist_ok=True)
