@@ -3,6 +3,7 @@
 from .autoregressive import AutoregressiveSampler
 from .by_paths import ByPaths
 from .drafters.dials import NoisyDrafter, OracleDrafter
+from .drafters.eagle import EagleDrafter
 from .drafters.early_exit import EarlyExitDrafter
 from .drafters.heads import HeadsDrafter
 from .drafters.jacobi import JacobiDrafter, LastRows
@@ -43,7 +44,7 @@ from .verifiers.traversal import traversal
 from .verifiers.typical import Typical
 
 __all__ = [
-    "AutoregressiveSampler", "ByPaths", "CannotEnumerate", "CostModel", "Costs", "Draft", "Drafter",
+    "AutoregressiveSampler", "ByPaths", "CannotEnumerate", "CostModel", "Costs", "Draft", "Drafter", "EagleDrafter",
     "EarlyExitDrafter", "Generation", "Gumbel", "HeadsDrafter", "Heuristic", "JacobiDrafter", "LanguageModel",
     "LastRows", "Lenient", "LookaheadDrafter", "ModelDrafter", "NGramDrafter", "NGramModel", "NoisyDrafter",
     "OracleDrafter", "PromptLookupDrafter", "RandomSource", "Recycling", "RecyclingDrafter", "Round", "Sampler",

@@ -208,6 +208,7 @@ class Options:
         "stores the counts of ngram: read, and --corpus is not, if the file exists, otherwise counted and written")
     n_max: int = entry(3, "N", whole(1, 1024), "the longest n-gram of ngram, and the longest match of prompt_lookup")
     exit_layer: int = entry(2, "L", whole(1), "the number of layers that early_exit runs")
+    frequent: int = entry(0, "N", whole(0), "eagle drafts the N most frequent tokens only; 0 means all")
 
     top_k: int = entry(0, "N", whole(0),
         "sample from the N most probable tokens only; 0 means all")

@@ -15,6 +15,7 @@ import numpy as np
 
 import gpt2np
 import speculative
+from gpt2np.eagle import eagle_file
 from gpt2np.heads import heads_file
 from speculative import best_tree
 from speculative.drafters.jacobi import JacobiDrafter, LastRows
@@ -64,6 +65,7 @@ class DrafterKind:
     help: str  # where its draft tokens come from
     options: tuple = ()  # the options that it uses, of those that not all drafters use
     draws: bool = True  # from a model's probabilities, which calibrate and --K confidence need
+    of_texts: bool = True  # ... along a given text, which calibrate needs: they do not depend on where a draft begins
     trees: str = ""  # what --tree may be: "any", "grown" (a number of nodes), or nothing, for which "" stands
     branches: bool = False  # it drafts trees without --tree, too
     variants: Callable = None  # (Context) -> dict name -> Setting: its rows in alpha_table, if not one
@@ -106,11 +108,18 @@ class Rule:
 
 def drawing(context, model, about, load_seconds=0.0, target=None):
     """The `Setting` of a drafter that draws from a language model."""
-    options, model = context.options, context.timed(model, load_seconds)
+    model = context.timed(model, load_seconds)
+    makers = partial(speculative.ModelDrafter, model), partial(speculative.TreeDrafter, model)
+    return chains_and_trees(context, target or context.target, about, *makers)
+
+
+def chains_and_trees(context, target, about, chains, trees):
+    """The `Setting` of chains(sampling=, threshold=), and of trees(shape, siblings=, sampling=) with --tree."""
+    options = context.options
     threshold = THRESHOLD if options.K == "confidence" else 0.0
 
     def tree(sampling, shape, siblings=options.siblings):
-        return speculative.TreeDrafter(model, shape, siblings=siblings, sampling=options.draft_sampling(sampling))
+        return trees(shape, siblings=siblings, sampling=options.draft_sampling(sampling))
 
     def drafter(sampling):
         own = options.draft_sampling(sampling)
@@ -118,9 +127,9 @@ def drawing(context, model, about, load_seconds=0.0, target=None):
             return tree(sampling, options.grown_nodes, "top")
         if shape := options.shape(ACCEPTED):
             return tree(sampling, shape)
-        return speculative.ModelDrafter(model, sampling=own, threshold=threshold)
+        return chains(sampling=own, threshold=threshold)
 
-    return Setting(target or context.target, drafter, about, tree)
+    return Setting(target, drafter, about, tree)
 
 
 def draft_model(context):
@@ -213,6 +222,24 @@ def early_exits(context):
     n_layer = context.target.hparams.n_layer
     exits = [n for n in sorted({context.options.exit_layer, n_layer // 2, n_layer - 1}) if 1 <= n < n_layer]
     return {f"{n} of {n_layer} layers": early_exit(context, n) for n in exits}
+
+
+def eagle(context):
+    options, name = context.options, context.options.target_model_size
+    try:
+        path, found = eagle_file(name), gpt2np.load_eagle(name)
+    except ValueError as error:
+        raise ValueError(f"--drafter eagle: {error}") from None
+    context.saved.opened("eagle", path)
+    if options.frequent > context.target.n_vocab:
+        raise ValueError(f"--frequent: {name} has {context.target.n_vocab} tokens, got {options.frequent}")
+    whole = gpt2np.Eagle(context.target, found, options.frequent)
+    about = {"name": "a block on the target's hidden states", "parameters": whole.n_params}
+    return chains_and_trees(context, whole, about, *2 * [partial(speculative.EagleDrafter, whole)])
+
+
+def has_eagle(context):
+    return eagle_file(context.options.target_model_size).exists()
 
 
 # ------------------------------------------------------------------------------------------------ others
@@ -311,6 +338,9 @@ DRAFTERS = {kind.name: kind for kind in (
         needs="layers after those of --exit_layer", suits=has_layers),
     DrafterKind("heads", heads, "a tree from heads on the target's last hidden state (tiny-target has some)",
         draws=False, trees="any", branches=True, needs="heads", suits=has_heads),
+    DrafterKind("eagle", eagle, "a block that continues the target's own hidden states (tiny-target has one)",
+        options=("frequent", *OF_A_MODEL), trees="any", of_texts=False, needs="EAGLE block", suits=has_eagle,
+        variants=lambda context: {"eagle": eagle(context)} if has_eagle(context) else {}),
 )}
 RULES = {rule.name: rule for rule in (
     Rule("rejection", speculative.rejection, "rejection sampling: accepts with probability min(1, p / q)"),

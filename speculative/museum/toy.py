@@ -29,6 +29,8 @@ def sampler_with(exhibit):
     drafter, grader = ModelDrafter(DRAFT, sampling=SAMPLING), exhibit.grader.__name__
     if grader == "check_sampler":
         return exhibit.wrong(TARGET, drafter, K=K, sampling=SAMPLING)
+    if getattr(exhibit.wrong, "drafts", False):
+        return SpeculativeSampler(TARGET, ModelDrafter(exhibit.wrong(DRAFT)), K=K, sampling=SAMPLING)
     target = exhibit.wrong(TARGET) if grader == "check_language_model" else TARGET
     drafter = exhibit.wrong if grader == "check_drafter" else drafter
     verifier = exhibit.wrong if grader == "check_verifier" else rejection

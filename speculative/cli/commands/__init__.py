@@ -89,7 +89,7 @@ def names(text):
     return set(text.split())
 
 
-DRAFTS = names("draft_model_size draft_temperature corpus ngram_table n_max exit_layer models_dir source")
+DRAFTS = names("draft_model_size draft_temperature corpus ngram_table n_max exit_layer frequent models_dir source")
 ONE_DRAFTER = names("target_model_size drafter K tree siblings verifier temperature")
 SAMPLING = names("top_k top_p min_p repetition_penalty seed")
 COMMON = DRAFTS | SAMPLING | names("n_tokens_to_generate n_prompts json plot")
@@ -121,9 +121,12 @@ def two_tokens(options, command):
 
 
 def with_probabilities(options, command):
-    if not DRAFTERS[options.drafter].draws:
-        names = ", ".join(name for name, kind in DRAFTERS.items() if kind.draws)
-        raise ValueError(f"{command.name} needs a drafter with probabilities ({names}), got {options.drafter}")
+    fitting = [name for name, kind in DRAFTERS.items() if kind.draws and kind.of_texts]
+    if options.drafter not in fitting:
+        names = ", ".join(fitting)
+        raise ValueError(
+            f"{command.name} needs a drafter with probabilities along a given text ({names}), got {options.drafter}"
+        )
 
 
 def trees_fit(options, command):

@@ -32,7 +32,7 @@ def test_all_drafters_are_those_that_suit_each_target(quick):
     )
     found = report_of(*words)["targets"]
     assert list(found["tiny-target"]["drafters"]) == list(DRAFTERS)
-    assert {*DRAFTERS} - {*found["tiny-draft"]["drafters"]} == {"model", "early_exit", "heads"}
+    assert {*DRAFTERS} - {*found["tiny-draft"]["drafters"]} == {"model", "early_exit", "heads", "eagle"}
 
 
 @pytest.mark.parametrize(

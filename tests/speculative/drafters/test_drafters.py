@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 from exactness import error_of
-from helpers import random_gpt2, random_heads
+from helpers import random_eagle, random_gpt2, random_heads
 
 import speculative
-from gpt2np import EarlyExit, Heads, HParams
+from gpt2np import Eagle, EarlyExit, Heads, HParams
 from speculative import (
     ByPaths,
+    EagleDrafter,
     EarlyExitDrafter,
     HeadsDrafter,
     ModelDrafter,
@@ -38,6 +39,7 @@ from speculative.testing import TableModel
 TARGET, DRAFT = TableModel.random(3, seed=1), TableModel.random(3, seed=2)
 GPT2 = random_gpt2(HParams(n_vocab=3, n_ctx=16, n_embd=6, n_head=2, n_layer=2), scale=0.6)
 EARLY, HEADS = EarlyExit(GPT2, 1), Heads(GPT2, random_heads(GPT2.hparams, n_heads=2))
+EAGLE, OF_TWO = Eagle(GPT2, random_eagle(GPT2.hparams)), Eagle(GPT2, random_eagle(GPT2.hparams), 2)
 COUNTS = NGramModel.from_tokens([0, 1, 2, 0, 1, 0, 2, 2], n_vocab=3, n=2)
 CORPUS = [0, 1, 0, 2, 1]
 
@@ -62,6 +64,8 @@ CHAINS = {
     "PromptLookupDrafter": of(PromptLookupDrafter(3)),
     "SuffixDrafter": of(SuffixDrafter(3, CORPUS, floor=0.1)),
     "EarlyExitDrafter": lambda: (EARLY, EarlyExitDrafter(EARLY)),
+    "EagleDrafter": lambda: (EAGLE, EagleDrafter(EAGLE)),
+    "EagleDrafter, frequent": lambda: (OF_TWO, EagleDrafter(OF_TWO)),
     "NoisyDrafter": of(NoisyDrafter(TARGET, 0.5)),
     "OracleDrafter": of(OracleDrafter(TARGET)),
     "JacobiDrafter": around(LastRows, JacobiDrafter),
@@ -72,6 +76,9 @@ TREES = {
     "PromptLookupDrafter, copies": of(PromptLookupDrafter(3, n_copies=2)),
     "SuffixDrafter, nodes": of(SuffixDrafter(3, CORPUS, n_nodes=3, floor=0.1)),
     "HeadsDrafter": lambda: (HEADS, HeadsDrafter(HEADS, 3)),
+    "EagleDrafter that grows": lambda: (EAGLE, EagleDrafter(EAGLE, 3, siblings="top")),
+    "EagleDrafter, drawn": lambda: (OF_TWO, EagleDrafter(OF_TWO, widths(2, 1), siblings="drawn")),
+    "EagleDrafter, without": lambda: (EAGLE, EagleDrafter(EAGLE, widths(2, 1))),
     "RecyclingDrafter": around(lambda target: Recycling(target, n_followers=2), RecyclingDrafter, widths(2, 1)),
     "LookaheadDrafter": around(LastRows, LookaheadDrafter, W=2, N=2, G=2),
 }

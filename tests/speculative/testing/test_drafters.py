@@ -3,13 +3,14 @@
 import itertools
 
 import pytest
-from helpers import random_gpt2, random_heads
+from helpers import random_eagle, random_gpt2, random_heads
 from students import answers, drafters, told
 
 import speculative
-from gpt2np import EarlyExit, Heads, HParams
+from gpt2np import Eagle, EarlyExit, Heads, HParams
 from speculative import (
     AutoregressiveSampler,
+    EagleDrafter,
     EarlyExitDrafter,
     HeadsDrafter,
     JacobiDrafter,
@@ -55,6 +56,7 @@ def exported():
     table = NGramModel.from_tokens(text, n_vocab=3)
     shape = HParams(n_vocab=3, n_ctx=23, n_embd=15, n_head=3, n_layer=2)
     whole, heads = EarlyExit(random_gpt2(shape), 1), Heads(random_gpt2(shape), random_heads(shape))
+    eagle = Eagle(random_gpt2(shape), random_eagle(shape))
     all_options = Sampling(0.7, top_k=2, top_p=0.9, min_p=0.1, repetition_penalty=1.3)
     return {
         "ModelDrafter": [
@@ -62,6 +64,11 @@ def exported():
             ModelDrafter(model, sampling=all_options),
             ModelDrafter(model, threshold=0.4),
         ],
+        "EagleDrafter": [
+            EagleDrafter(eagle, sampling=all_options),
+            EagleDrafter(eagle, threshold=0.4),
+            EagleDrafter(Eagle(eagle.model, eagle.eagle_params, 2)),
+        ],  # trees: test_eagle.py
         "EarlyExitDrafter": [EarlyExitDrafter(whole), EarlyExitDrafter(whole, threshold=0.4)],
         "HeadsDrafter": [HeadsDrafter(heads, ([-1, 0], [0, 1]))],  # trees: test_heads.py
         "JacobiDrafter": [JacobiDrafter(LastRows(model))],
