@@ -6,7 +6,7 @@ model must return, and makes every rule for trees usable with table models, n-gr
 
 import numpy as np
 
-from .tree import path
+from .tree import texts_of_rows
 
 
 class Wrapper:
@@ -34,10 +34,4 @@ class ByPaths(Wrapper):
         """Logits [n_last, n_vocab], see `LanguageModel`."""
         if len(parents) == 0:
             return self.model(list(tokens), n_last=n_last)
-        n_text = len(tokens) - len(parents)
-        text, nodes = list(tokens[:n_text]), list(tokens[n_text:])
-        rows = []
-        for row in range(len(tokens) - n_last, len(tokens)):
-            on_path = [nodes[node] for node in path(parents, row - n_text)] if row >= n_text else []
-            rows.append(self.model([*text[: row + 1], *on_path])[0])
-        return np.array(rows)
+        return np.array([self.model(text)[0] for text in texts_of_rows(tokens, n_last, parents)])
