@@ -14,6 +14,7 @@ from .drafters.prompt_lookup import PromptLookupDrafter
 from .drafters.recycling import Recycling, RecyclingDrafter
 from .drafters.suffix import SuffixDrafter
 from .exact.enumeration import CannotEnumerate, exact_distribution
+from .grammar import Grammar
 from .interfaces import (
     Draft,
     Drafter,
@@ -27,6 +28,7 @@ from .interfaces import (
     Verifier,
     collect,
 )
+from .look_back import FrequencyPenalty, MinTokens, NoRepeatNGram, PresencePenalty
 from .measuring.clocks import Timed
 from .measuring.costs import Costs, measure_costs
 from .measuring.draft_length import CostModel, Heuristic
@@ -44,12 +46,13 @@ from .verifiers.typical import Typical
 
 __all__ = [
     "AutoregressiveSampler", "ByPaths", "CannotEnumerate", "CostModel", "Costs", "Draft", "Drafter",
-    "EarlyExitDrafter", "Generation", "Gumbel", "HeadsDrafter", "Heuristic", "JacobiDrafter", "LanguageModel",
-    "LastRows", "Lenient", "LookaheadDrafter", "ModelDrafter", "NGramDrafter", "NGramModel", "NoisyDrafter",
-    "OracleDrafter", "PromptLookupDrafter", "RandomSource", "Recycling", "RecyclingDrafter", "Round", "Sampler",
-    "Sampling", "SpeculativeSampler", "Stats", "StopText", "SuffixDrafter", "Timed", "TreeDrafter", "Typical",
-    "Verdict", "Verifier", "acceptance_probability", "best_tree", "block", "collect", "exact_distribution",
-    "exact_match", "measure_costs", "rejection", "residual", "sample_token", "traversal", "widths",
+    "EarlyExitDrafter", "FrequencyPenalty", "Generation", "Grammar", "Gumbel", "HeadsDrafter", "Heuristic",
+    "JacobiDrafter", "LanguageModel", "LastRows", "Lenient", "LookaheadDrafter", "MinTokens", "ModelDrafter",
+    "NGramDrafter", "NGramModel", "NoRepeatNGram", "NoisyDrafter", "OracleDrafter", "PresencePenalty",
+    "PromptLookupDrafter", "RandomSource", "Recycling", "RecyclingDrafter", "Round", "Sampler", "Sampling",
+    "SpeculativeSampler", "Stats", "StopText", "SuffixDrafter", "Timed", "TreeDrafter", "Typical", "Verdict",
+    "Verifier", "acceptance_probability", "best_tree", "block", "collect", "exact_distribution", "exact_match",
+    "measure_costs", "rejection", "residual", "sample_token", "traversal", "widths",
 ]  # fmt: skip
 
 

@@ -8,7 +8,7 @@ p is the target's distribution and q the draft's.
 import math
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 
 import numpy as np
@@ -20,8 +20,8 @@ from .tree import texts_of_rows
 class Sampling:
     """How logits [n, n_vocab] become probs [n, n_vocab] float64: a callable, (logits, tokens, parents) -> probs.
 
-    The steps, in this order: repetition penalty, logits processors, temperature, top-k, top-p, min-p. Each is applied to
-    the renormalised result of the step before.
+    The steps, in this order: repetition penalty, logits processors, temperature, top-k, top-p, min-p. Each is applied
+    to the renormalised result of the step before.
 
     The order matters, and so do ties. Hugging Face's `generate` has the same order; vLLM applies min-p after the
     temperature and before top-k and top-p; llama.cpp applies top-k, top-p and min-p first and the temperature last.
@@ -77,15 +77,18 @@ class Sampling:
         check("a repetition_penalty above 0", penalty, lambda value: value > 0)
         check("a repetition_penalty from 1e-100 to 1e100", penalty, lambda value: abs(math.log10(value)) <= 100)
 
+    def __repr__(self):
+        """What differs from the defaults."""
+        given = (f"{f.name}={getattr(self, f.name)}" for f in fields(self) if getattr(self, f.name) != f.default)
+        return f"Sampling({', '.join(given)})"
+
     def __call__(self, logits, tokens=None, parents=()):
         """Row i of the logits [n, n_vocab] predicts the token after tokens[: len(tokens) - n + 1 + i].
 
         With `parents`, the last len(parents) tokens are a tree, and their rows predict the token after the path.
         ValueError if the largest logit of a row is NaN or infinite, or if what looks back gets no tokens.
         """
-        logits = np.asarray(logits, dtype=np.float64)
-        if self.repetition_penalty != 1 or self.processors:
-            logits = self.looked_back(logits, tokens, parents)
+        logits = self.adjusted(logits, tokens, parents)
         rows, best = np.arange(len(logits)), np.argmax(logits, axis=-1)  # argmax finds a NaN if there is one
         largest = logits[rows, best]
         if not np.isfinite(largest).all():
@@ -99,8 +102,11 @@ class Sampling:
         probs /= probs.sum(axis=-1, keepdims=True)
         return self.truncated(probs) if self.top_k or self.top_p < 1 or self.min_p > 0 else probs
 
-    def looked_back(self, logits, tokens, parents):
-        """The logits [n, n_vocab] after the repetition penalty and the processors, each row for its own text."""
+    def adjusted(self, logits, tokens=None, parents=()):
+        """The logits [n, n_vocab] float64 after what looks back, before all else: what ranks candidates."""
+        logits = np.asarray(logits, dtype=np.float64)
+        if self.repetition_penalty == 1 and not self.processors:
+            return logits
         if tokens is None:
             what = "repetition penalty" if self.repetition_penalty != 1 else "logits processor"
             raise ValueError(f"a {what} looks at the tokens before each row: pass them, sampling(logits, tokens)")
