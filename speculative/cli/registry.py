@@ -366,12 +366,12 @@ def costs_of(options, setting, drafter, tokens, most):
     )
 
 
-def drafter_of(options, setting, tokens, note=at_once):
+def drafter_of(options, setting, tokens, sampling, note=at_once):
     """(drafter, its measured tree as a dict or None), for a prompt of these tokens; `note` as in `draft_length`."""
     if options.tree != "auto":
-        return setting.drafter(options.sampling), None
+        return setting.drafter(sampling), None
     found = note("tree", lambda: measured_tree(options, setting, tokens))
-    return setting.tree(options.sampling, (found["parents"], found["ranks"])), found
+    return setting.tree(sampling, (found["parents"], found["ranks"])), found
 
 
 def measured_tree(options, setting, tokens):
