@@ -9,7 +9,7 @@ from ..probs import residual, sample_token
 from ..theory.candidates import k_seq_divisor
 from ..verifiers.rejection import rejection
 from ..verifiers.typical import entropy
-from .samplers import MASKED
+from .engines import MASKED
 
 
 def passes(u, p, q):
@@ -118,20 +118,6 @@ def accept_at_equality(draft, target_probs, rng):
     return rejection_with(draft, target_probs, rng, passes=lambda u, p, q: u <= p / q)
 
 
-def cut_at_forbidden(draft, target_probs, rng):
-    """The draft is cut at its first token that a mask forbids, and what is left is verified. But that token was drawn,
-    and rejected: the next one comes from the residual. Right for drafts that are masked, or greedy.
-
-    Seen: https://github.com/vllm-project/vllm/pull/14702 (for greedy drafts)
-    """
-    forbidden = (i for i, x in enumerate(draft.tokens) if target_probs[i, x] == 0)
-    n = next(forbidden, len(draft.tokens))
-    return rejection_with(Draft(draft.tokens[:n], draft.probs[:n]), target_probs[: n + 1], rng)
-
-
-cut_at_forbidden.toy = MASKED
-
-
 def drawn_again_after_mismatch(draft, target_probs, rng):
     """Sample and match, but after a mismatch another token is drawn: draft tokens get a second chance.
 
@@ -220,9 +206,6 @@ EXHIBITS = {  # name: (verifier, how the grader's message begins)
     "bonus by argmax": (bonus_by_argmax, "you took the most probable token as the bonus"),
     "bonus from the draft": (bonus_from_draft, "you drew the bonus from the draft"),
     "accepted at equality": (accept_at_equality, "a token of target probability 0 passes"),
-    "cut at the first forbidden token": (
-        cut_at_forbidden, "right, but not where the target has a token of probability 0",
-    ),
     "drawn again after a mismatch": (drawn_again_after_mismatch, "after a match that failed you drew once more"),
     "one uniform for all draft tokens": (one_uniform_for_all, "one uniform number decides on several draft tokens"),
     "the first row for all": (first_row_for_all, "right for K = 1 alone"),
@@ -231,6 +214,27 @@ EXHIBITS = {  # name: (verifier, how the grader's message begins)
     ),
     "block, ratio not held at 1": (block_not_held_at_one, "block verification caps the ratio"),
     "block, plain residual": (block_with_plain_residual, "after block verification the residual is"),
+}  # fmt: skip
+
+
+def cut_at_forbidden(draft, target_probs, rng):
+    """The draft is cut at its first token that a mask forbids, and what is left is verified. But that token was drawn,
+    and rejected: the next one comes from the residual. Right for drafts that are masked, or greedy.
+
+    Seen: https://github.com/vllm-project/vllm/pull/14702 (for greedy drafts)
+    """
+    forbidden = (i for i, x in enumerate(draft.tokens) if target_probs[i, x] == 0)
+    n = next(forbidden, len(draft.tokens))
+    return rejection_with(Draft(draft.tokens[:n], draft.probs[:n]), target_probs[: n + 1], rng)
+
+
+cut_at_forbidden.toy = MASKED
+
+
+ENGINE_EXHIBITS = {
+    "cut at the first forbidden token": (
+        cut_at_forbidden, "right, but not where the target has a token of probability 0",
+    ),
 }  # fmt: skip
 
 

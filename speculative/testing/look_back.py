@@ -38,7 +38,9 @@ class LooksBack:
             rounds.append((tokens[:n_text], tokens[n_text:]))
             return np.concatenate([self.row(logits[i : i + 1], self.seen(rounds, i)) for i in range(len(logits))])
 
-        sampler = SpeculativeSampler(self.target, self.drafter, K=self.K, sampling=sampling)
+        looks_back = self.sampling.processors or self.sampling.repetition_penalty != 1
+        used = sampling if looks_back else self.sampling
+        sampler = SpeculativeSampler(self.target, self.drafter, K=self.K, sampling=used)
         return sampler.generate(prompt, n_tokens, rng).tokens.tolist()
 
     def row(self, logits, text):

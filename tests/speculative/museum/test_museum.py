@@ -7,10 +7,10 @@ import pytest
 
 from speculative import ModelDrafter, Sampling, exact_distribution
 from speculative.cli.commands.museum import entry, table
-from speculative.museum import CONSTRUCTED, EXHIBITS, TREE_EXHIBITS, caught_by, law_error
+from speculative.museum import CONSTRUCTED, ENGINE_EXHIBITS, EXHIBITS, TREE_EXHIBITS, caught_by, law_error
 from speculative.testing import TableModel, check_drafter, check_language_model, check_sampler, check_verifier
 
-ALL = EXHIBITS | TREE_EXHIBITS
+ALL = EXHIBITS | TREE_EXHIBITS | ENGINE_EXHIBITS
 LAW_IS_RIGHT = {
     "residual in place", "accepted at equality", "overshoot", "stop token missed in mid-block", "the prompt written to",
     "accepted at equality in a tree", "a child without its parent", "mask in 32 bits", "a counter past the stop token",
@@ -67,7 +67,7 @@ def test_the_distribution_is_off_by_as_much_as_elsewhere(name):
 
 
 def test_each_says_what_is_wrong_and_where_it_was_seen():
-    assert len(EXHIBITS) + len(TREE_EXHIBITS) == len(ALL) == 74
+    assert len(EXHIBITS) + len(TREE_EXHIBITS) + len(ENGINE_EXHIBITS) == len(ALL) == 74
     assert {e.grader for e in EXHIBITS.values()} == {check_drafter, check_language_model, check_sampler, check_verifier}
     texts = [exhibit.what for exhibit in ALL.values()]
     assert len(set(texts)) == len(texts) and all(text.endswith(".") for text in texts)

@@ -49,6 +49,7 @@ def test_right_ones_pass():
     check(lambda target, drafter, K, sampling: AutoregressiveSampler(target, sampling=sampling))
 
 
+@pytest.mark.slow
 def test_other_mistakes_are_told_apart_from_these():
     """Two mistakes at once."""
 
