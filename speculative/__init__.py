@@ -4,6 +4,7 @@ from .autoregressive import AutoregressiveSampler
 from .by_paths import ByPaths
 from .drafters.dials import NoisyDrafter, OracleDrafter
 from .drafters.early_exit import EarlyExitDrafter
+from .drafters.forced import ForcedDrafter
 from .drafters.heads import HeadsDrafter
 from .drafters.jacobi import JacobiDrafter, LastRows
 from .drafters.lookahead import LookaheadDrafter
@@ -46,9 +47,9 @@ from .verifiers.typical import Typical
 
 __all__ = [
     "AutoregressiveSampler", "ByPaths", "CannotEnumerate", "CostModel", "Costs", "Draft", "Drafter",
-    "EarlyExitDrafter", "FrequencyPenalty", "Generation", "Grammar", "Gumbel", "HeadsDrafter", "Heuristic",
-    "JacobiDrafter", "LanguageModel", "LastRows", "Lenient", "LookaheadDrafter", "MinTokens", "ModelDrafter",
-    "NGramDrafter", "NGramModel", "NoRepeatNGram", "NoisyDrafter", "OracleDrafter", "PresencePenalty",
+    "EarlyExitDrafter", "ForcedDrafter", "FrequencyPenalty", "Generation", "Grammar", "Gumbel", "HeadsDrafter",
+    "Heuristic", "JacobiDrafter", "LanguageModel", "LastRows", "Lenient", "LookaheadDrafter", "MinTokens",
+    "ModelDrafter", "NGramDrafter", "NGramModel", "NoRepeatNGram", "NoisyDrafter", "OracleDrafter", "PresencePenalty",
     "PromptLookupDrafter", "RandomSource", "Recycling", "RecyclingDrafter", "Round", "Sampler", "Sampling",
     "SpeculativeSampler", "Stats", "StopText", "SuffixDrafter", "Timed", "TreeDrafter", "Typical", "Verdict",
     "Verifier", "acceptance_probability", "best_tree", "block", "collect", "exact_distribution", "exact_match",
