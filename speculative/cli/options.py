@@ -219,7 +219,7 @@ class Options:
         "subtracted from the logits of tokens that the new text has already")
     frequency_penalty: float = entry(0, "X", Number(), "... as many times as it has them")
     no_repeat_ngram_size: int = entry(0, "N", whole(0),
-        "no N tokens occur twice in a row in prompt and text; 0 means no limit")
+        "no sequence of N tokens occurs twice in prompt and text; 0 means no limit")
     min_tokens: int = entry(0, "N", whole(0),
         "<|endoftext|> ends the text, but not before N new tokens; 0 means that it ends no text")
     grammar: str = entry("", "G", TEXT,
