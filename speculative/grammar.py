@@ -53,7 +53,7 @@ class Grammar:
     pattern : str
         A regular expression for the whole of the new text, with Python's syntax and meaning, but a subset: characters,
         `.`, sets such as [^"a-z], \\d \\w \\s in their ASCII meaning, groups, |, and the quantifiers * + ? {m,n}. A
-        set of strings is "|".join(map(re.escape, strings)).
+        set of strings is "|".join(map(re.escape, strings)). Bound what repeats: only the model ends a [a-z]+.
     token_bytes : sequence of bytes
         What each token stands for; b"" for special tokens, which are then never allowed. A model may have more tokens.
     end : int
@@ -184,7 +184,10 @@ def byte_automaton(pattern):
     """
     parts = Expression(pattern)
     accept = parts.state()
-    start = parts.closure([parts.whole()(accept)])
+    try:
+        start = parts.closure([parts.whole()(accept)])
+    except RecursionError:
+        parts.too_large()
     numbers, found, steps = {start: 0}, [start], []
     for states in found:  # grows while it is read
         reached = [set() for _ in range(256)]
@@ -199,7 +202,7 @@ def byte_automaton(pattern):
                 found.append(closure)
         steps.append([numbers[closures[frozenset(after)]] if after else -1 for after in reached])
         if len(found) > MOST_STATES:
-            raise ValueError(f"the grammar {pattern!r:.100} needs more than {MOST_STATES} states: make it simpler")
+            parts.too_large()
     return np.array(steps, dtype=np.int32), np.array([accept in states for states in found])
 
 
@@ -218,6 +221,8 @@ class Expression:
         self.edges, self.jumps = [], []  # of each state: (first byte, last byte, state after it), states without a byte
 
     def state(self, edges=(), jumps=()):
+        if len(self.edges) > 10 * MOST_STATES:
+            self.too_large()
         self.edges.append(list(edges))
         self.jumps.append(list(jumps))
         return len(self.edges) - 1
@@ -241,6 +246,9 @@ class Expression:
 
     def refuse(self, what):
         raise ValueError(f"expected a grammar without {what}, got {self.text!r:.200}: {SUBSET}")
+
+    def too_large(self):
+        raise ValueError(f"the grammar {self.text!r:.100} needs more than {MOST_STATES} states: make it simpler")
 
     def whole(self):
         """Alternatives, up to the end of the pattern or of a group."""

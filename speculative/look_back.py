@@ -40,7 +40,7 @@ class PresencePenalty:
     n_prompt: int
 
     def __post_init__(self):
-        check("a penalty", self.penalty, lambda value: True)
+        check("a penalty from -1e100 to 1e100", self.penalty, lambda value: abs(value) <= 1e100)
 
     def __call__(self, logits, tokens):
         return logits - self.penalty * (counts(tokens[self.n_prompt :], len(logits)) > 0)
@@ -60,7 +60,7 @@ class FrequencyPenalty:
     n_prompt: int
 
     def __post_init__(self):
-        check("a penalty", self.penalty, lambda value: True)
+        check("a penalty from -1e100 to 1e100", self.penalty, lambda value: abs(value) <= 1e100)
 
     def __call__(self, logits, tokens):
         return logits - self.penalty * counts(tokens[self.n_prompt :], len(logits))

@@ -215,9 +215,9 @@ class Options:
     min_p: float = entry(0, "P", Number(),
         "... from tokens with at least P times the probability of the most probable one")
     repetition_penalty: float = entry(1, "X", Number(), "above 1, makes tokens that occurred before less probable")
-    presence_penalty: float = entry(0, "X", Number(),
+    presence_penalty: float = entry(0, "X", Number(least=-100, most=100),
         "subtracted from the logits of tokens that the new text has already")
-    frequency_penalty: float = entry(0, "X", Number(), "... as many times as it has them")
+    frequency_penalty: float = entry(0, "X", Number(least=-100, most=100), "... as many times as it has them")
     no_repeat_ngram_size: int = entry(0, "N", whole(0),
         "no sequence of N tokens occurs twice in prompt and text; 0 means no limit")
     min_tokens: int = entry(0, "N", whole(0),

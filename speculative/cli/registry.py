@@ -229,6 +229,11 @@ def prompt_lookup(context):
     return copying(context, drafter, f"prompt lookup of up to {n_max} tokens")
 
 
+def forced(context):
+    drafter = speculative.ForcedDrafter(context.tokenizer.encode, context.target.n_vocab)
+    return copying(context, drafter, "what --grammar leaves no choice about")
+
+
 def suffix(context):
     corpus = context.options.corpus
     tokens = context.tokenizer.encode(read_text(corpus)) if corpus else ()
@@ -300,6 +305,9 @@ DRAFTERS = {kind.name: kind for kind in (
         options=("n_max",), draws=False),
     DrafterKind("suffix", suffix, "copies of the text so far and of --corpus",
         options=("corpus",), draws=False, trees="grown"),
+    DrafterKind("forced", forced, "what --grammar leaves no choice about; without it, nothing",
+        draws=False, variants=lambda context: {}, needs="a --grammar",
+        suits=lambda context: bool(context.options.grammar)),
     DrafterKind("recycling", recycling, "a tree of what the target said after the same tokens before",
         draws=False, trees="any", branches=True),
     DrafterKind("jacobi", jacobi, "what the target's last call said for these positions",

@@ -70,6 +70,8 @@ def test_ranges_of_characters_are_their_utf8(first, n):
         (r"[^\s\S]", "no sequence of tokens matches the grammar"),
         ("c", "no sequence of tokens matches the grammar"),
         (".{0,9}", "needs more than 20 states"),
+        ("(a{999}){999}", "needs more than 20 states"),
+        ("(" * 900 + "a" + ")" * 900, "'(((((("),
     ],
 )
 def test_other_patterns_are_refused(pattern, words, monkeypatch):

@@ -38,8 +38,8 @@ def test_each_by_hand(processor, text, wanted):
 
 
 def test_wrong_parameters_are_refused():
-    for make in (lambda: PresencePenalty(INF, 0), lambda: FrequencyPenalty("1", 0)):
-        with pytest.raises(ValueError, match="expected a penalty, got"):
+    for make in (lambda: PresencePenalty(INF, 0), lambda: FrequencyPenalty("1", 0), lambda: FrequencyPenalty(1e101, 0)):
+        with pytest.raises(ValueError, match="expected a penalty from -1e100 to 1e100, got"):
             make()
     with pytest.raises(ValueError, match="expected an n-gram size of 1 or more, got 0"):
         NoRepeatNGram(0)

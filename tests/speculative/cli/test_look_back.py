@@ -15,7 +15,7 @@ END = 2047
 KEYS = ("autoregressive", "speculative")
 
 
-@pytest.mark.parametrize(("pattern", "drafter"), [(JSON, "model"), (DATE, "suffix")])
+@pytest.mark.parametrize(("pattern", "drafter"), [(JSON, "model"), (DATE, "suffix"), (JSON, "forced")])
 def test_the_text_matches_and_ends(pattern, drafter):
     words = ("--grammar", pattern, "--temperature=0.8", "--K=4", "--drafter", drafter)
     data = report_of(*words)
@@ -24,6 +24,7 @@ def test_the_text_matches_and_ends(pattern, drafter):
     assert data["cut_off"] is False and "Grammar" in data["processors"][0]
     page = run_here(*words).stdout
     assert data["prompt"] + data["speculative"]["text"] + "\n" in page and "<|endoftext|>" not in page
+    assert data["speculative"]["accepted"] > 0 or drafter == "suffix"
     if pattern == JSON:
         assert json.loads(data["speculative"]["text"]).keys() == {"name", "age"}
 
