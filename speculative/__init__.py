@@ -5,6 +5,7 @@ from .by_paths import ByPaths
 from .drafters.dials import NoisyDrafter, OracleDrafter
 from .drafters.eagle import EagleDrafter
 from .drafters.early_exit import EarlyExitDrafter
+from .drafters.forced import ForcedDrafter
 from .drafters.heads import HeadsDrafter
 from .drafters.jacobi import JacobiDrafter, LastRows
 from .drafters.lookahead import LookaheadDrafter
@@ -15,6 +16,7 @@ from .drafters.prompt_lookup import PromptLookupDrafter
 from .drafters.recycling import Recycling, RecyclingDrafter
 from .drafters.suffix import SuffixDrafter
 from .exact.enumeration import CannotEnumerate, exact_distribution
+from .grammar import Grammar
 from .interfaces import (
     Draft,
     Drafter,
@@ -28,6 +30,7 @@ from .interfaces import (
     Verifier,
     collect,
 )
+from .look_back import FrequencyPenalty, MinTokens, NoRepeatNGram, PresencePenalty
 from .measuring.clocks import Timed
 from .measuring.costs import Costs, measure_costs
 from .measuring.draft_length import CostModel, Heuristic
@@ -45,12 +48,13 @@ from .verifiers.typical import Typical
 
 __all__ = [
     "AutoregressiveSampler", "ByPaths", "CannotEnumerate", "CostModel", "Costs", "Draft", "Drafter", "EagleDrafter",
-    "EarlyExitDrafter", "Generation", "Gumbel", "HeadsDrafter", "Heuristic", "JacobiDrafter", "LanguageModel",
-    "LastRows", "Lenient", "LookaheadDrafter", "ModelDrafter", "NGramDrafter", "NGramModel", "NoisyDrafter",
-    "OracleDrafter", "PromptLookupDrafter", "RandomSource", "Recycling", "RecyclingDrafter", "Round", "Sampler",
-    "Sampling", "SpeculativeSampler", "Stats", "StopText", "SuffixDrafter", "Timed", "TreeDrafter", "Typical",
-    "Verdict", "Verifier", "acceptance_probability", "best_tree", "block", "collect", "exact_distribution",
-    "exact_match", "measure_costs", "rejection", "residual", "sample_token", "traversal", "widths",
+    "EarlyExitDrafter", "ForcedDrafter", "FrequencyPenalty", "Generation", "Grammar", "Gumbel", "HeadsDrafter",
+    "Heuristic", "JacobiDrafter", "LanguageModel", "LastRows", "Lenient", "LookaheadDrafter", "MinTokens",
+    "ModelDrafter", "NGramDrafter", "NGramModel", "NoRepeatNGram", "NoisyDrafter", "OracleDrafter", "PresencePenalty",
+    "PromptLookupDrafter", "RandomSource", "Recycling", "RecyclingDrafter", "Round", "Sampler", "Sampling",
+    "SpeculativeSampler", "Stats", "StopText", "SuffixDrafter", "Timed", "TreeDrafter", "Typical", "Verdict",
+    "Verifier", "acceptance_probability", "best_tree", "block", "collect", "exact_distribution", "exact_match",
+    "measure_costs", "rejection", "residual", "sample_token", "traversal", "widths",
 ]  # fmt: skip
 
 

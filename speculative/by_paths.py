@@ -7,7 +7,7 @@ model must return, and makes every rule for trees usable with table models, n-gr
 import numpy as np
 
 from .checks import check_model
-from .tree import path
+from .tree import texts_of_rows
 
 
 class Wrapper:
@@ -41,10 +41,4 @@ class ByPaths(Wrapper):
                 "expected parents of a tree after at least one token of text, each -1 or the index of an earlier "
                 f"token of the tree, got {list(parents)} for {len(tokens)} tokens"
             )
-        n_text = len(tokens) - len(parents)
-        text, nodes = list(tokens[:n_text]), list(tokens[n_text:])
-        rows = []
-        for row in range(len(tokens) - n_last, len(tokens)):
-            on_path = [nodes[node] for node in path(parents, row - n_text)] if row >= n_text else []
-            rows.append(self.model([*text[: row + 1], *on_path])[0])
-        return np.array(rows)
+        return np.array([self.model(text)[0] for text in texts_of_rows(tokens, n_last, parents)])

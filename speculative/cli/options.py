@@ -17,7 +17,7 @@ from speculative import Sampling, StopText, best_tree, widths
 from speculative.drafters.model_tree import RULES as SIBLINGS
 
 from .files import WRITTEN, check_distinct, check_file
-from .inputs import either, nearest
+from .inputs import either, grammar_pattern, nearest
 from .registry import DRAFTERS, RULES
 
 LENGTHS = ("auto", "heuristic", "confidence")
@@ -216,6 +216,16 @@ class Options:
     min_p: float = entry(0, "P", Number(),
         "... from tokens with at least P times the probability of the most probable one")
     repetition_penalty: float = entry(1, "X", Number(), "above 1, makes tokens that occurred before less probable")
+    presence_penalty: float = entry(0, "X", Number(least=-100, most=100),
+        "subtracted from the logits of tokens that the new text has already")
+    frequency_penalty: float = entry(0, "X", Number(least=-100, most=100), "... as many times as it has them")
+    no_repeat_ngram_size: int = entry(0, "N", whole(0),
+        "no sequence of N tokens occurs twice in prompt and text; 0 means no limit")
+    min_tokens: int = entry(0, "N", whole(0),
+        "<|endoftext|> ends the text, but not before N new tokens; 0 means that it ends no text")
+    grammar: str = entry("", "G", TEXT,
+        "a regular expression that the whole new text matches, such as '[0-9]{4}-[0-9]{2}', or a file with some, one "
+        "per line, of which it matches one; <|endoftext|> ends the text")
 
     prompt_file: str = entry("", "FILE", TEXT,
         "prompts, one per line; a comparison takes exactly one; - reads standard input")
@@ -274,7 +284,7 @@ class Options:
         if "transformers" in self.listed("strategies") and not HAS_TRANSFORMERS:
             raise ValueError("--strategies: transformers is not installed: pip install torch transformers")
         check_distinct({name: getattr(self, name) for name in (*WRITTEN, "prompt_file", "corpus", "file")})
-        _ = self.sampling  # runs the checks of Sampling
+        _ = self.sampling, self.grammar and grammar_pattern(self.grammar)  # runs their checks
 
     def listed(self, name):
         """The values of an option that is a list, each once."""

@@ -256,6 +256,11 @@ def prompt_lookup(context):
     return copying(context, drafter, f"prompt lookup of up to {n_max} tokens")
 
 
+def forced(context):
+    drafter = speculative.ForcedDrafter(context.tokenizer.encode, context.target.n_vocab)
+    return copying(context, drafter, "what --grammar leaves no choice about")
+
+
 def suffix(context):
     corpus = context.options.corpus
     tokens = context.tokenizer.encode(read_text(corpus)) if corpus else ()
@@ -327,6 +332,9 @@ DRAFTERS = {kind.name: kind for kind in (
         options=("n_max",), draws=False),
     DrafterKind("suffix", suffix, "copies of the text so far and of --corpus",
         options=("corpus",), draws=False, trees="grown"),
+    DrafterKind("forced", forced, "what --grammar leaves no choice about; without it, nothing",
+        draws=False, variants=lambda context: {}, needs="a --grammar",
+        suits=lambda context: bool(context.options.grammar)),
     DrafterKind("recycling", recycling, "a tree of what the target said after the same tokens before",
         draws=False, trees="any", branches=True),
     DrafterKind("jacobi", jacobi, "what the target's last call said for these positions",
@@ -396,12 +404,12 @@ def costs_of(options, setting, drafter, tokens, most):
     )
 
 
-def drafter_of(options, setting, tokens, note=at_once):
+def drafter_of(options, setting, tokens, sampling, note=at_once):
     """(drafter, its measured tree as a dict or None), for a prompt of these tokens; `note` as in `draft_length`."""
     if options.tree != "auto":
-        return setting.drafter(options.sampling), None
+        return setting.drafter(sampling), None
     found = note("tree", lambda: measured_tree(options, setting, tokens))
-    return setting.tree(options.sampling, (found["parents"], found["ranks"])), found
+    return setting.tree(sampling, (found["parents"], found["ranks"])), found
 
 
 def measured_tree(options, setting, tokens):

@@ -11,6 +11,8 @@ from speculative import (
     ByPaths,
     EagleDrafter,
     EarlyExitDrafter,
+    ForcedDrafter,
+    Grammar,
     HeadsDrafter,
     ModelDrafter,
     NGramDrafter,
@@ -58,11 +60,13 @@ def of(drafter, target=TARGET):
     return lambda: (ByPaths(target), drafter)
 
 
+AB = Grammar("01(01)*", [b"0", b"1", b""], end=2, n_prompt=0)
 CHAINS = {
     "ModelDrafter": of(ModelDrafter(DRAFT, threshold=0.3)),
     "NGramDrafter": of(NGramDrafter(COUNTS)),
     "PromptLookupDrafter": of(PromptLookupDrafter(3)),
     "SuffixDrafter": of(SuffixDrafter(3, CORPUS, floor=0.1)),
+    "ForcedDrafter": of(ForcedDrafter(lambda text: [*map(int, text)], 3, grammar=AB)),
     "EarlyExitDrafter": lambda: (EARLY, EarlyExitDrafter(EARLY)),
     "EagleDrafter": lambda: (EAGLE, EagleDrafter(EAGLE)),
     "EagleDrafter, frequent": lambda: (OF_TWO, EagleDrafter(OF_TWO)),

@@ -12,6 +12,8 @@ from speculative import (
     AutoregressiveSampler,
     EagleDrafter,
     EarlyExitDrafter,
+    ForcedDrafter,
+    Grammar,
     HeadsDrafter,
     JacobiDrafter,
     LastRows,
@@ -50,6 +52,9 @@ def test_the_mistake_is_named(answer, words):
     assert all(word in said for word in words), said
 
 
+AB = Grammar("(ab)*", [b"a", b"b", b""], end=2, n_prompt=0)
+
+
 def exported():
     """Some of each exported drafter; a new one must be added here."""
     model, text = TableModel.random(3), [0, 1, 2, 0, 1, 1, 0]
@@ -70,6 +75,7 @@ def exported():
             EagleDrafter(Eagle(eagle.model, eagle.eagle_params, 2)),
         ],  # trees: test_eagle.py
         "EarlyExitDrafter": [EarlyExitDrafter(whole), EarlyExitDrafter(whole, threshold=0.4)],
+        "ForcedDrafter": [ForcedDrafter(lambda text: ["ab".index(letter) for letter in text], 3, grammar=AB)],
         "HeadsDrafter": [HeadsDrafter(heads, ([-1, 0], [0, 1]))],  # trees: test_heads.py
         "JacobiDrafter": [JacobiDrafter(LastRows(model))],
         "LookaheadDrafter": [LookaheadDrafter(LastRows(model), W=1, N=2)],
