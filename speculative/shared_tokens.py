@@ -53,10 +53,10 @@ class Translation:
         self.old, self.new, self.ids = old, new, ids_by_bytes(new)
 
     def __call__(self, tokens, is_whole=True):
-        """The ids (list of int). If more may follow (is_whole=False), the bytes of a last, incomplete character are
-        left out.
+        """The ids (list of int): of a whole text, after what its tokenizer puts before each (`start`, if it has one);
+        else (is_whole=False) of new text, without the bytes of a last, incomplete character.
         """
-        found = []
+        found = list(getattr(self.new, "start", ())) if is_whole else []
         for is_end, some in groupby(map(int, tokens), lambda token: token == self.old.end_of_text):
             if is_end:
                 found += [self.new.end_of_text for _ in some if self.new.end_of_text is not None]
