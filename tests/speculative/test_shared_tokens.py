@@ -3,14 +3,18 @@
 import numpy as np
 import pytest
 from exactness import error_by_rounds
+from helpers import random_gpt2
 from toy_tokenizers import LARGER_DRAFT, LARGER_TARGET, OF_DRAFT, OF_TARGET, ToyTokenizer
 
 import speculative
+from gpt2np import HParams
 from speculative import (
+    AutoregressiveSampler,
     ModelDrafter,
     Sampling,
     SharedTokensModel,
     SpeculativeSampler,
+    TextDrafter,
     TreeDrafter,
     block,
     exact_match,
@@ -109,3 +113,29 @@ def test_a_draft_sees_the_end_of_a_text_that_is_too_long_for_it():
     for n, room in ((n, room) for n in range(30) for room in range(1, 9)):
         kept = latest([*range(n)], room)
         assert kept == [*range(n)][n - len(kept) :] and min(n, room // 2 + 1) <= len(kept) <= room
+
+
+# ------------------------------------------------------------------------------------------------ real tokenizers
+
+
+def any_text(rng, n=12):
+    """Code points of all planes, as many of the first ones as of all others."""
+    return "".join(chr(rng.integers(0, most)) for most in rng.choice([0x100, 0x800, 0x10000, 0x110000], n))
+
+
+@pytest.mark.parametrize("n", [4, pytest.param(200, marks=pytest.mark.slow)])
+def test_greedy_texts_are_those_of_the_target_alone(n, gpt2_tokenizer, tiny_pair):
+    """After any characters, and after any tokens, which may be no text; either tokenizer may be the target's."""
+    rng, greedy, tokenizers = np.random.default_rng(0), Sampling(0), (tiny_pair[2], gpt2_tokenizer)
+    models = [random_gpt2(HParams(one.n_vocab, 96, 8, 2, 1)) for one in tokenizers]
+    for i in range(n):
+        (target, draft), (of_target, of_draft) = models[:: 1 - i % 2 * 2], tokenizers[:: 1 - i % 2 * 2]
+        draft = random_gpt2(HParams(draft.n_vocab, 40, 8, 2, 1), seed=1) if i < 2 else draft  # for some texts too short
+        prompt = [*of_target.encode(any_text(rng)), *rng.integers(0, target.n_vocab, 9).tolist()]
+        wanted = AutoregressiveSampler(target, sampling=greedy).generate(prompt, 16).tokens.tolist()
+        for drafter in (
+            ModelDrafter(SharedTokensModel(draft, of_target, of_draft)),
+            TextDrafter(ModelDrafter(draft), of_target, of_draft, n_ctx=draft.n_ctx),
+        ):
+            found = SpeculativeSampler(target, drafter, K=4, sampling=greedy).generate(prompt, 16)
+            assert found.tokens.tolist() == wanted and found.stats.drafted > 0
