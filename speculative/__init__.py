@@ -15,6 +15,7 @@ from .drafters.ngram import NGramDrafter, NGramModel
 from .drafters.prompt_lookup import PromptLookupDrafter
 from .drafters.recycling import Recycling, RecyclingDrafter
 from .drafters.suffix import SuffixDrafter
+from .drafters.text import TextDrafter
 from .exact.enumeration import CannotEnumerate, exact_distribution
 from .grammar import Grammar
 from .interfaces import (
@@ -37,6 +38,7 @@ from .measuring.draft_length import CostModel, Heuristic
 from .probs import Sampling, acceptance_probability, residual, sample_token
 from .rng import Gumbel
 from .sampler import SpeculativeSampler
+from .shared_tokens import SharedTokensModel
 from .stop import StopText
 from .theory.shapes import best_tree, widths
 from .verifiers.block import block
@@ -52,9 +54,10 @@ __all__ = [
     "Heuristic", "JacobiDrafter", "LanguageModel", "LastRows", "Lenient", "LookaheadDrafter", "MinTokens",
     "ModelDrafter", "NGramDrafter", "NGramModel", "NoRepeatNGram", "NoisyDrafter", "OracleDrafter", "PresencePenalty",
     "PromptLookupDrafter", "RandomSource", "Recycling", "RecyclingDrafter", "Round", "Sampler", "Sampling",
-    "SpeculativeSampler", "Stats", "StopText", "SuffixDrafter", "Timed", "TreeDrafter", "Typical", "Verdict",
-    "Verifier", "acceptance_probability", "best_tree", "block", "collect", "exact_distribution", "exact_match",
-    "measure_costs", "rejection", "residual", "sample_token", "traversal", "widths",
+    "SharedTokensModel", "SpeculativeSampler", "Stats", "StopText", "SuffixDrafter", "TextDrafter", "Timed",
+    "TreeDrafter", "Typical", "Verdict", "Verifier", "acceptance_probability", "best_tree", "block", "collect",
+    "exact_distribution", "exact_match", "measure_costs", "rejection", "residual", "sample_token", "traversal",
+    "widths",
 ]  # fmt: skip
 
 

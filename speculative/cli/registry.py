@@ -6,7 +6,7 @@ entry names a function from a `Context` to a `Setting`: it loads what the drafte
 """
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -116,7 +116,7 @@ def drawing(context, model, about, load_seconds=0.0, target=None):
 def chains_and_trees(context, target, about, chains, trees):
     """The `Setting` of chains(sampling=, threshold=), and of trees(shape, siblings=, sampling=) with --tree."""
     options = context.options
-    threshold = THRESHOLD if options.K == "confidence" else 0.0
+    threshold = threshold_of(options)
 
     def tree(sampling, shape, siblings=options.siblings):
         return trees(shape, siblings=siblings, sampling=options.draft_sampling(sampling))
@@ -132,9 +132,38 @@ def chains_and_trees(context, target, about, chains, trees):
     return Setting(target, drafter, about, tree)
 
 
+def threshold_of(options):
+    return THRESHOLD if options.K == "confidence" else 0.0
+
+
 def draft_model(context):
-    draft, seconds = load_draft(context)
-    return drawing(context, draft, {"name": context.options.draft_model_size, "parameters": draft.n_params}, seconds)
+    options, n_vocab = context.options, context.target.n_vocab
+    draft, tokenizer, seconds = load(options.draft_model_size, options, context.saved)
+    about = {"name": options.draft_model_size, "parameters": draft.n_params}
+    same = draft.n_vocab == n_vocab and tokenizer.vocabulary == context.tokenizer.vocabulary
+    if same and options.draft_tokenizer == "auto":
+        return drawing(context, draft, about, seconds)
+    return with_another_tokenizer(context, draft, tokenizer, about, seconds)
+
+
+def with_another_tokenizer(context, draft, tokenizer, about, load_seconds):
+    """The `Setting` of a draft model with a tokenizer of its own: shared tokens, or through the text."""
+    options, n_vocab, n_ctx = context.options, context.target.n_vocab, draft.n_ctx
+    draft = context.timed(draft, load_seconds)
+    shared = speculative.SharedTokensModel(draft, context.tokenizer, tokenizer, n_vocab)
+    way = "through the text" if options.through_text(options.sampling) else "from the shared tokens"
+    n = f"{shared.shared.shape[1]} of its {tokenizer.n_vocab} tokens"
+    about |= {"tokenizer": f"another tokenizer: {n} are shared with the target; drafts {way}"}
+    setting = drawing(replace(context, timed=Context.timed), shared, about)
+
+    def drafter(sampling):
+        if not options.through_text(sampling):
+            return setting.drafter(sampling)
+        own = replace(sampling, temperature=options.draft_temperature or 0, processors=())
+        inner = speculative.ModelDrafter(draft, sampling=own, threshold=threshold_of(options))
+        return speculative.TextDrafter(inner, context.tokenizer, tokenizer, n_vocab=n_vocab, n_ctx=n_ctx)
+
+    return replace(setting, drafter=drafter)
 
 
 def unless_the_target(context):
@@ -325,7 +354,7 @@ OF_A_MODEL = ("draft_temperature", "siblings")
 # fmt: off
 DRAFTERS = {kind.name: kind for kind in (
     DrafterKind("model", draft_model, "another model, --draft_model_size",
-        options=("draft_model_size", *OF_A_MODEL), trees="any", variants=unless_the_target),
+        options=("draft_model_size", "draft_tokenizer", *OF_A_MODEL), trees="any", variants=unless_the_target),
     DrafterKind("ngram", ngram, "counts of a text, --corpus",
         options=("corpus", "ngram_table", "n_max", *OF_A_MODEL), trees="any", variants=ngrams),
     DrafterKind("prompt_lookup", prompt_lookup, "copies of the text so far",

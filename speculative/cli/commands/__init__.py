@@ -89,7 +89,9 @@ def names(text):
     return set(text.split())
 
 
-DRAFTS = names("draft_model_size draft_temperature corpus ngram_table n_max exit_layer frequent models_dir source")
+DRAFTS = names(
+    "draft_model_size draft_tokenizer draft_temperature corpus ngram_table n_max exit_layer frequent models_dir source"
+)
 ONE_DRAFTER = names("target_model_size drafter K tree siblings verifier temperature")
 SAMPLING = names("top_k top_p min_p repetition_penalty seed")
 COMMON = DRAFTS | SAMPLING | names("n_tokens_to_generate n_prompts json plot")

@@ -5,6 +5,7 @@ import itertools
 import pytest
 from helpers import random_eagle, random_gpt2, random_heads
 from students import answers, drafters, told
+from toy_tokenizers import OF_DRAFT, OF_TARGET
 
 import speculative
 from gpt2np import Eagle, EarlyExit, Heads, HParams
@@ -25,8 +26,10 @@ from speculative import (
     OracleDrafter,
     PromptLookupDrafter,
     Sampling,
+    SharedTokensModel,
     SpeculativeSampler,
     SuffixDrafter,
+    TextDrafter,
     exact_distribution,
 )
 from speculative.testing import TableModel, check_drafter
@@ -68,6 +71,7 @@ def exported():
             ModelDrafter(model, sampling=Sampling(0.7)),
             ModelDrafter(model, sampling=all_options),
             ModelDrafter(model, threshold=0.4),
+            ModelDrafter(SharedTokensModel(model, OF_TARGET, OF_DRAFT)),
         ],
         "EagleDrafter": [
             EagleDrafter(eagle, sampling=all_options),
@@ -83,6 +87,9 @@ def exported():
         "NoisyDrafter": [NoisyDrafter(model, 0.3, sampling=all_options)],
         "OracleDrafter": [OracleDrafter(model)],
         "PromptLookupDrafter": [PromptLookupDrafter(3)],
+        "TextDrafter": [
+            TextDrafter(ModelDrafter(model, sampling=own), OF_TARGET, OF_DRAFT) for own in (None, Sampling())
+        ],
         "SuffixDrafter": [SuffixDrafter(3), SuffixDrafter(3, text, floor=0)],
     }
 
