@@ -94,7 +94,7 @@ def test_a_value_that_is_not_one(kind, value, message):
         ({"repetition_penalty": 0}, "expected a repetition_penalty above 0, got 0"),
         ({"temperatures": "-1"}, "--temperatures: expected a number of 0 or more, got -1"),
         ({"max_K": 1}, "--max_K: expected a whole number from 2 to 100, got 1"),
-        ({"drafters": "model,oracle"}, "--drafters: expected one of model, ngram, "),
+        ({"drafters": "model,xyzzy"}, "--drafters: expected one of model, ngram, "),
         ({"ngram_table": "no/table"}, "--ngram_table: cannot write no/table (No such file"),
     ],
 )

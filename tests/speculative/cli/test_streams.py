@@ -12,7 +12,7 @@ from command import process, refused, run_here
 from helpers import ROOT
 from systems import hears_ctrl_c, needs_ctrl_c, needs_full_device, needs_shell
 
-from speculative.museum import EXHIBITS, TREE_EXHIBITS
+from speculative.museum import ENGINE_EXHIBITS, EXHIBITS, TREE_EXHIBITS
 
 FEW = ("--n_tokens_to_generate", "12")
 TINY = ("--target_model_size", "tiny-draft", "--drafter", "prompt_lookup")
@@ -130,7 +130,7 @@ def interrupted(*arguments, after):
 def test_the_sentence_at_ctrl_c_is_true(tmp_path):
     code, errors = interrupted("museum", "--json", tmp_path / "a.json", after=3)
     n = len(json.loads((tmp_path / "a.json").read_text("utf-8"))["parts"])
-    parts = f"{n} of {len(EXHIBITS) + len(TREE_EXHIBITS)} parts are in {tmp_path}/a.json"
+    parts = f"{n} of {len(EXHIBITS | TREE_EXHIBITS | ENGINE_EXHIBITS)} parts are in {tmp_path}/a.json"
     kept = f"main.py: interrupted; {parts}, and the same command resumes from there"
     assert code == 130 and errors.splitlines()[-1] == kept and n >= 3 and "Traceback" not in errors
 
