@@ -13,7 +13,7 @@ from .drafters.ngram import NGramDrafter, NGramModel
 from .drafters.prompt_lookup import PromptLookupDrafter
 from .drafters.recycling import Recycling, RecyclingDrafter
 from .drafters.suffix import SuffixDrafter
-from .exact.enumeration import CannotEnumerate, exact_distribution
+from .exact.enumeration import CannotEnumerate, exact_distribution, total_variation
 from .interfaces import (
     Draft,
     Drafter,
@@ -49,7 +49,7 @@ __all__ = [
     "OracleDrafter", "PromptLookupDrafter", "RandomSource", "Recycling", "RecyclingDrafter", "Round", "Sampler",
     "Sampling", "SpeculativeSampler", "Stats", "StopText", "SuffixDrafter", "Timed", "TreeDrafter", "Typical",
     "Verdict", "Verifier", "acceptance_probability", "best_tree", "block", "collect", "exact_distribution",
-    "exact_match", "measure_costs", "rejection", "residual", "sample_token", "traversal", "widths",
+    "exact_match", "measure_costs", "rejection", "residual", "sample_token", "total_variation", "traversal", "widths",
 ]  # fmt: skip
 
 

@@ -7,10 +7,11 @@ import operator
 import numpy as np
 
 from ..exact.enumeration import NOT_THE_SAME, CannotEnumerate, ExactGenerator, exact_distribution, hashable
+from ..exact.sources import Sources
 from ..interfaces import Draft
 from ..probs import sample_distinct, sample_token
 from ..tree import chain, children, depth_of, is_chain
-from .watch import UNKNOWN_SOURCE, Sources, asked, fail, fail_by_source
+from .watch import UNKNOWN_SOURCE, asked, fail, fail_by_source
 
 TOLERANCE = 1e-12
 MOST_PATHS = 200_000

@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 
+from ..exact.sources import Sources
 from ..tree import path
 from .cases import shortened
 from .model_hints import (
@@ -18,7 +19,7 @@ from .model_hints import (
     remedy,
     same_logits,
 )
-from .watch import Sources, asked, fail, note
+from .watch import asked, fail, note
 
 SHAPES = [[-1], [-1, -1], [-1, 0, 0, -1], [-1, -1, 0, 0, 1, 2, 2], [-1, 0, -1, 2, 1, 0, -1, 6, 3]]  # of trees
 

@@ -6,12 +6,13 @@ import operator
 import numpy as np
 
 from ..drafters.model import ModelDrafter
+from ..exact.sources import Sources
 from ..interfaces import Draft
 from ..probs import Sampling
 from .cases import TOLERANCE, enumerated, largest_difference, shortened, show_distributions
 from .sampler_hints import mistake_in_a_text
 from .table import TableModel
-from .watch import UNKNOWN_SOURCE, Progress, Sources, asked, fail, fail_by_source, note
+from .watch import UNKNOWN_SOURCE, Progress, asked, fail, fail_by_source, note
 
 PROMPT = [2, 1]
 FEW_PATHS = 150  # for two tokens: then three are enumerated, too
