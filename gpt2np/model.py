@@ -130,6 +130,9 @@ class GPT2:
         """A copy has the same strategy, and an empty cache: another thread may be writing to this one."""
         return type(self), (self.params, self.hparams, self.params["wte"].T.strategy)
 
+    def __repr__(self):
+        return f"GPT2({self.hparams}, {self.n_params / 1e6:.1f}M parameters)"
+
     def __call__(self, tokens, n_last=1, parents=()):
         wanted = TokenTree(tokens, parents)
         n_last = wanted.check(n_last, self.hparams)

@@ -122,6 +122,9 @@ class Tokenizer:
     def __reduce__(self):
         return Tokenizer, (self.vocabulary, [*self.ranks])  # a copy, such as one in another process, gets its own cache
 
+    def __repr__(self):
+        return f"Tokenizer({self.n_vocab} tokens, {len(self.ranks)} merges)"
+
     @classmethod
     def from_files(cls, vocabulary_file, merges_file):
         """The tokenizer of GPT-2's two files: vocab.json and merges.txt, or encoder.json and vocab.bpe."""

@@ -27,6 +27,9 @@ class AutoregressiveSampler:
         self.target = target
         self.sampling = sampling
 
+    def __repr__(self):
+        return f"AutoregressiveSampler({self.target}, sampling={self.sampling})"
+
     def rounds(self, prompt, n_tokens, rng=None, *, stop_tokens=(), stop=None):
         """One `Round` per token; see `generate` for the parameters."""
         tokens = check_request(prompt, n_tokens, self.target)

@@ -6,6 +6,7 @@ model must return, and makes every rule for trees usable with table models, n-gr
 
 import numpy as np
 
+from .checks import check_model
 from .tree import path
 
 
@@ -13,7 +14,8 @@ class Wrapper:
     """A language model around another one, of the same vocabulary and context."""
 
     def __init__(self, model):
-        self.model, self.n_vocab, self.n_ctx = model, model.n_vocab, model.n_ctx
+        self.model = check_model(model, "a language model")
+        self.n_vocab, self.n_ctx = model.n_vocab, model.n_ctx
 
     def reset(self):
         """Reset the model's cache, if it has one."""

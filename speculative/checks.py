@@ -15,12 +15,18 @@ from .interfaces import Draft, Verdict, takes_trees
 from .tree import is_chain
 
 
-def check_request(prompt, n_tokens, model):
-    """The prompt as a new list of int; ValueError unless `model` can continue it by n_tokens."""
+def check_model(model, what):
+    """The model; ValueError unless it is a language model, as far as its attributes tell."""
     if not (hasattr(model, "n_vocab") and hasattr(model, "n_ctx")):
         raise ValueError(
-            f"expected a target with n_vocab and n_ctx, got {model!r:.80}: gpt2np.load returns (model, tokenizer)"
+            f"expected {what} with n_vocab and n_ctx, got {model!r:.80}: gpt2np.load(name) returns (model, tokenizer)"
         )
+    return model
+
+
+def check_request(prompt, n_tokens, model):
+    """The prompt as a new list of int; ValueError unless `model` can continue it by n_tokens."""
+    check_model(model, "a target")
     try:
         tokens = [operator.index(token) for token in prompt] if len(prompt) else []
     except TypeError:
@@ -108,13 +114,19 @@ def ask_sampling(sampling, logits, tokens, parents=()):
     return probs
 
 
-def ask_drafter(drafter, tokens, k, rng, target):
+def propose(drafter, tokens, k, rng, sampling):
+    """What a drafter returns for this text; it is told the sampler's sampling if it has a parameter of this name."""
+    how = {"sampling": sampling} if "sampling" in inspect.signature(drafter.propose).parameters else {}
+    return drafter.propose(list(tokens), k, rng, **how)
+
+
+def ask_drafter(drafter, tokens, k, rng, target, sampling):
     """A drafter's `Draft` for this text, in arrays of its own; ValueError unless the target can be asked about it.
 
     No path may have more than k tokens, and each token has its distribution. A tree with more tokens than the target's
     context has room for is cut to the first of them.
     """
-    draft, n_vocab = drafter.propose(list(tokens), k, rng), target.n_vocab
+    draft, n_vocab = propose(drafter, tokens, k, rng, sampling), target.n_vocab
     try:
         tokens, probs, room = np.asarray(draft.tokens), np.array(draft.probs, np.float64), target.n_ctx - len(tokens)
         parents = getattr(draft, "parents", None)

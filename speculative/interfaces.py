@@ -116,7 +116,10 @@ class Drafter(Protocol):
     """Proposes what comes next."""
 
     def propose(self, tokens: Sequence[int], K: int, rng: RandomSource) -> Draft:
-        """At most K tokens to follow `tokens`, or a tree of at most K levels; an empty draft for K = 0."""
+        """At most K tokens to follow `tokens`, or a tree of at most K levels; an empty draft for K = 0.
+
+        A drafter that draws has a fourth parameter, `sampling`: samplers pass their own, for it to draw by.
+        """
 
 
 class Verifier(Protocol):
@@ -215,10 +218,10 @@ class Stats:
         return [accepted / drafted for accepted, drafted in zip(self.accepted_by_position, self.drafted_by_position)]
 
     def __str__(self):
-        """In the terms of llama.cpp; n_draft is the length of the longest draft."""
+        drafted = f"; {self.accepted} of {self.drafted} draft tokens accepted ({self.acceptance:.0%})"
         return (
-            f"n_draft = {len(self.drafted_by_position)}, n_predict = {self.n_tokens}, n_drafted = {self.drafted}, "
-            f"n_accept = {self.accepted}, accept = {self.acceptance:.3%}"
+            f"{self.n_tokens} tokens in {self.target_calls} calls of the target, {self.tokens_per_target_call:.2f} "
+            f"per call{drafted if self.drafted else ''}"
         )
 
 

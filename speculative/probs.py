@@ -7,7 +7,7 @@ p is the target's distribution and q the draft's.
 
 import math
 import operator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -66,15 +66,18 @@ class Sampling:
         check("a repetition_penalty above 0", penalty, lambda value: value > 0)
         check("a repetition_penalty from 1e-100 to 1e100", penalty, lambda value: abs(math.log10(value)) <= 100)
 
+    def __repr__(self):
+        """What differs from the defaults."""
+        given = (f"{f.name}={getattr(self, f.name)}" for f in fields(self) if getattr(self, f.name) != f.default)
+        return f"Sampling({', '.join(given)})"
+
     def __call__(self, logits, tokens=None, parents=()):
         """Row i of the logits [n, n_vocab] predicts the token after tokens[: len(tokens) - n + 1 + i].
 
         With `parents`, the last len(parents) tokens are a tree, and their rows predict the token after the path.
         ValueError if the largest logit of a row is NaN or infinite, or if a repetition penalty gets no tokens.
         """
-        logits = np.asarray(logits, dtype=np.float64)
-        if self.repetition_penalty != 1:
-            logits = penalised(logits, tokens, parents, self.repetition_penalty)
+        logits = self.adjusted(logits, tokens, parents)
         rows, best = np.arange(len(logits)), np.argmax(logits, axis=-1)  # argmax finds a NaN if there is one
         largest = logits[rows, best]
         if not np.isfinite(largest).all():
@@ -87,6 +90,13 @@ class Sampling:
             probs = np.exp((logits - largest[:, None]) / self.temperature)
         probs /= probs.sum(axis=-1, keepdims=True)
         return self.truncated(probs) if self.top_k or self.top_p < 1 or self.min_p > 0 else probs
+
+    def adjusted(self, logits, tokens=None, parents=()):
+        """The logits [n, n_vocab] float64 after the repetition penalty, before all else: what ranks candidates."""
+        logits = np.asarray(logits, dtype=np.float64)
+        if self.repetition_penalty == 1:
+            return logits
+        return penalised(logits, tokens, parents, self.repetition_penalty)
 
     def truncated(self, probs):
         """probs [n, n_vocab] after top-k, top-p and min-p."""

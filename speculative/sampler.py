@@ -45,8 +45,8 @@ class SpeculativeSampler:
         The draft length, at least 1; for a tree, its depth. Or a function of the rounds so far, a list of (drafted,
         accepted), that returns the next K, 0 or more (measuring/draft_length.py); for a tree, `drafted` is its depth.
     sampling : Sampling
-        For the target; a drafter has its own. Or a function (logits, tokens) -> probs of the same shape, with a third
-        parameter `parents` for trees.
+        For the target, and for a drafter that was given none. Or a function (logits, tokens) -> probs of the same
+        shape, with a third parameter `parents` for trees.
 
     Raises
     ------
@@ -62,10 +62,17 @@ class SpeculativeSampler:
         self.K = K if callable(K) else check_length(K, 1, "a draft length K")
         self.sampling = sampling
 
+    def __repr__(self):
+        verifier = getattr(self.verifier, "__name__", self.verifier)
+        return (
+            f"SpeculativeSampler({self.target}, {self.drafter}, verifier={verifier}, K={self.K}, "
+            f"sampling={self.sampling})"
+        )
+
     def one_round(self, tokens, k, draft_rng, verify_rng, laps):
         """(draft, target_probs, verdict) for these tokens, with at most k draft tokens."""
         # 1. Draft up to k tokens, each with the distribution q it was drawn from.
-        draft = ask_drafter(self.drafter, tokens, k, draft_rng, self.target)
+        draft = ask_drafter(self.drafter, tokens, k, draft_rng, self.target, self.sampling)
         laps.end("draft")
 
         # 2. One call of the target: its distributions p after the text and after each draft token.

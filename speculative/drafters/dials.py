@@ -24,15 +24,20 @@ class NoisyDrafter(ModelDrafter):
     target : LanguageModel
     epsilon : float
         From 0, the target itself, to 1, uniform draws.
-    sampling : Sampling
-        The target's.
+    sampling : Sampling, optional
+        By default the sampler's own.
     """
 
-    def __init__(self, target, epsilon, *, sampling: Callable = Sampling()):
+    def __init__(self, target, epsilon, *, sampling: Callable | None = None):
         if not 0 <= epsilon <= 1:
             raise ValueError(f"expected an epsilon from 0 to 1, got {epsilon}")
-        super().__init__(target, sampling=partial(noisy, sampling, epsilon))
+        super().__init__(target, sampling=sampling)
+        self.epsilon = epsilon
+
+    def propose(self, tokens, K, rng, sampling=Sampling()):
+        mixed = partial(noisy, self.sampling or sampling, self.epsilon)
+        return ModelDrafter(self.model, sampling=mixed).propose(tokens, K, rng)
 
 
 class OracleDrafter(ModelDrafter):
-    """The target as its own draft model: with the target's sampling every token is accepted, at the target's cost."""
+    """The target as its own draft model: every token is accepted, at the target's cost."""

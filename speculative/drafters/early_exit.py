@@ -8,7 +8,6 @@ Source: Elhoushi et al., LayerSkip, arXiv:2404.16710, section 4.3 (where the mod
 
 from collections.abc import Callable
 
-from ..probs import Sampling
 from .model import ModelDrafter
 
 
@@ -23,7 +22,7 @@ class EarlyExitDrafter(ModelDrafter):
         As in `ModelDrafter`.
     """
 
-    def __init__(self, target, *, sampling: Callable = Sampling(), threshold=0.0):
+    def __init__(self, target, *, sampling: Callable | None = None, threshold=0.0):
         if not hasattr(target, "early_exit"):
             raise ValueError(f"expected a target with an early exit, such as EarlyExit(model, 2), got {target!r:.80}")
         super().__init__(target.early_exit, sampling=sampling, threshold=threshold)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..checks import ask_model
+from ..checks import ask_model, ask_sampling, check_model
 from ..interfaces import Draft
 from ..probs import Sampling, sample_token
 
@@ -22,26 +22,30 @@ class ModelDrafter:
     ----------
     model : LanguageModel
         With the target's vocabulary.
-    sampling : Sampling
-        Any will do: the distribution of the output does not depend on it. The target's own accepts the most tokens.
+    sampling : Sampling, optional
+        By default the sampler's own, which accepts the most tokens. Any other will do: the distribution of the output
+        does not depend on it.
     threshold : float
         The draft ends after the first token whose probability is below this (at temperature 1, whatever `sampling` is).
         From 0, where the draft never ends early, to 1, where it ends after the first token that is not certain.
     """
 
-    def __init__(self, model, *, sampling: Callable = Sampling(), threshold=0.0):
-        self.model = model
+    def __init__(self, model, *, sampling: Callable | None = None, threshold=0.0):
+        self.model = check_model(model, "a draft model")
         self.sampling = sampling
         self.threshold = threshold
         if not 0 <= threshold <= 1:
             raise ValueError(f"expected a threshold from 0 to 1, got {threshold}")
 
-    def propose(self, tokens, K, rng):
+    def __repr__(self):
+        return f"{type(self).__name__}({self.model})"
+
+    def propose(self, tokens, K, rng, sampling=Sampling()):
         """Up to K tokens; fewer if the model's n_ctx is reached, which may be smaller than the target's."""
-        text, drafted, rows = list(tokens), [], []
+        text, drafted, rows, sampling = list(tokens), [], [], self.sampling or sampling
         while len(drafted) < K and len(text) <= self.model.n_ctx:
             logits = ask_model(self.model, text, whose="the draft model")
-            rows.append(self.sampling(logits, list(text))[0])
+            rows.append(ask_sampling(sampling, logits, text)[0])
             drafted.append(sample_token(rows[-1], rng))
             text.append(drafted[-1])
             # subtle: the uncertain token stays. If it were dropped, the kept tokens would not be draws from their rows.

@@ -23,12 +23,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..checks import ask_model
+from ..checks import ask_model, ask_sampling, check_model
 from ..interfaces import Draft
 from ..probs import Sampling, sample_distinct, sample_token
 from ..rng import at_position
 from ..theory.shapes import check_shape
-from ..tree import children, is_chain
+from ..tree import children
 from .deterministic import merged
 from .ranked import grown_tree, top
 
@@ -76,27 +76,31 @@ class TreeDrafter:
         nodes: then the tree of that size with the largest probabilities (at temperature 0.3), with the rule "top".
     siblings : str
         The rule: "without", "drawn" or "top", see above.
-    sampling : Sampling
+    sampling : Sampling, optional
         As in `ModelDrafter`.
     """
 
-    def __init__(self, model, tree, *, siblings="without", sampling: Callable = Sampling()):
+    def __init__(self, model, tree, *, siblings="without", sampling: Callable | None = None):
         if siblings not in RULES:
             raise ValueError(f"expected siblings to be one of {', '.join(RULES)}, got {siblings!r:.40}")
         self.grown = not hasattr(tree, "__len__")
         if self.grown and (siblings != "top" or tree < 1):
             raise ValueError(f"a tree that grows needs 1 node or more and siblings='top', got {tree} and {siblings!r}")
-        self.model, self.tree = model, tree if self.grown else check_shape(tree)
+        self.model, self.tree = check_model(model, "a draft model"), tree if self.grown else check_shape(tree)
         self.rule, self.sampling = RULES[siblings], sampling
-        # the row of a first child that is drawn depends on how many others there are
-        self.depends_on_siblings = self.rule is drawn and getattr(sampling, "temperature", 1) != 0
+        self.depends_on_siblings = self.rule is drawn  # a first child's row, on how many others there are
 
-    def propose(self, tokens, K, rng):
+    def __repr__(self):
+        size = f"grown to {self.tree} nodes" if self.grown else f"{len(self.tree[0])} nodes"
+        return f"TreeDrafter({self.model}, {size}, siblings={self.rule.__name__})"
+
+    def propose(self, tokens, K, rng, sampling=Sampling()):
         """At most K levels; fewer if the model's n_ctx is reached, which may be smaller than the target's."""
+        sampling = self.sampling or sampling
         text, n_ctx, n_vocab = [int(token) for token in tokens], self.model.n_ctx, self.model.n_vocab
         if self.grown:
             levels = min(K, 1 + (n_ctx - len(text)) // self.tree)
-            return grown_tree(self.tree, levels, lambda paths, n: self.candidates(text, paths, n), n_vocab)
+            return grown_tree(self.tree, levels, lambda paths, n: self.candidates(text, paths, n, sampling), n_vocab)
         parents, drafted, rows, above = self.tree[0], [], [], []
         level = [(-1, -1)]  # of the nodes drafted last, the number in the shape and in the draft; -1 is the text
         for depth in range(K):
@@ -104,7 +108,7 @@ class TreeDrafter:
             if not followed or len(text) + len(drafted) > n_ctx:
                 break
             below = []
-            for (node, place), logits, q in zip(level, *self.after(text, drafted, above, len(level))):
+            for (node, place), logits, q in zip(level, *self.after(text, drafted, above, len(level), sampling)):
                 wanted = children(parents, node)
                 found = self.rule(logits, q, len(wanted), at_position(rng, len(text) + depth)) if wanted else ()
                 for child, (token, row) in zip(wanted, found):
@@ -116,16 +120,20 @@ class TreeDrafter:
         probs = np.reshape(rows, (len(rows), n_vocab))
         return Draft(np.array(drafted, dtype=np.int64), probs, np.array(above, dtype=np.int64))
 
-    def after(self, text, drafted, parents, n):
-        """(logits, q), both [n, n_vocab], after the last n of the drafted tokens; after the text if there are none."""
-        tree, tokens = {} if is_chain(parents) else {"parents": parents}, [*text, *drafted]
-        logits = ask_model(self.model, tokens, n, parents, "the draft model")
-        return logits, self.sampling(logits, tokens, **tree)
+    def after(self, text, drafted, parents, n, sampling):
+        """(logits, q), both [n, n_vocab], after the last n of the drafted tokens; after the text if there are none.
 
-    def candidates(self, text, paths, n):
+        The logits are those that rank the candidates: after a penalty, where the sampling has one, at temperature 1.
+        """
+        tokens = [*text, *drafted]
+        logits = ask_model(self.model, tokens, n, parents, "the draft model")
+        q = ask_sampling(sampling, logits, tokens, parents)
+        return (sampling.adjusted(logits, tokens, parents) if hasattr(sampling, "adjusted") else logits), q
+
+    def candidates(self, text, paths, n, sampling):
         """(tokens, probabilities), both [n_paths, n]: the n most probable after the text and each path."""
         drafted, parents, ends = merged(paths)
-        logits, _ = self.after(text, drafted, parents, len(paths))
+        logits, _ = self.after(text, drafted, parents, len(paths), sampling)
         rows = [end - len(drafted) for end in ends]  # the nodes of the last level are the last of all
         found, probs = top(logits[rows], n), GROWTH(logits[rows])
         return found, np.take_along_axis(probs, found, -1)

@@ -18,7 +18,7 @@ MAX_VOCAB = 2**22  # tokens; a row of probabilities has as many entries
 
 
 class NGramDrafter(ModelDrafter):
-    """A `ModelDrafter` whose model is an `NGramModel`; the target's own sampling accepts the most tokens."""
+    """A `ModelDrafter` whose model is an `NGramModel`."""
 
 
 class NGramModel:

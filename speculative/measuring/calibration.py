@@ -47,7 +47,7 @@ def forecast(target, drafter, prompts, n_tokens, *, sampling, most=8, seed=0, ke
     def along(i, prompt):
         """The target's own text, with its prompt, and how likely draft tokens are accepted along it."""
         text, p = own_text(target, prompt, n_tokens, sampling, seed + i)
-        q = drafter.sampling(drafter.model(text[:-1], n_last=n_tokens), text[:-1])
+        q = (drafter.sampling or sampling)(drafter.model(text[:-1], n_last=n_tokens), text[:-1])
         acceptance = acceptance_of(text[len(prompt) :], p, q).tolist()
         return {"tokens": text, "acceptance": acceptance, "overlap": float(overlap(p, q).mean())}
 

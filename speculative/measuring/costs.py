@@ -10,6 +10,7 @@ from statistics import median
 
 import numpy as np
 
+from ..checks import propose
 from ..interfaces import Draft, Drafter
 from ..probs import Sampling
 from ..sampler import SpeculativeSampler
@@ -34,8 +35,8 @@ class Padded:
     drafter: Drafter
     n_vocab: int
 
-    def propose(self, tokens, K, rng):
-        draft = self.drafter.propose(tokens, K, rng)
+    def propose(self, tokens, K, rng, sampling=Sampling()):
+        draft = propose(self.drafter, tokens, K, rng, sampling)
         if not is_chain(draft.parents):
             raise ValueError("expected a drafter of chains, got a tree: costs are measured for each length of a chain")
         padding = np.zeros(K - len(draft.tokens), np.int64)
@@ -67,7 +68,7 @@ def measure_costs(target, drafter, tokens, *, sampling=Sampling(), verifier=reje
     for repeat in range(-1, repeats):  # the first is a warm-up
         for k in range(most + 1):
             target(tokens[:-1])
-            drafter.propose(tokens[:-1], 1, rng)
+            propose(drafter, tokens[:-1], 1, rng, sampling)
             sampler = SpeculativeSampler(target, padded, verifier=verifier, K=lambda history, k=k: k, sampling=sampling)
             seconds = next(sampler.rounds(tokens, k + 1, rng)).seconds
             if repeat >= 0:

@@ -13,6 +13,7 @@ tokens per call by tree size; Miao et al. (SpecInfer), arXiv:2305.09781, its tab
 
 import numpy as np
 
+from ..checks import propose
 from ..interfaces import Draft
 from ..probs import acceptance_probability, residual
 from ..rng import as_generator
@@ -53,7 +54,7 @@ def acceptance_by_rank(target, drafter, tokens, n, sampling, rng=0, verifier=rej
     """
     rng, ends = as_generator(rng), range(len(tokens) - n, len(tokens))
     if verifier is rejection or getattr(sampling, "temperature", 1) == 0:
-        drafts = ((tokens[:end], drafter.propose(tokens[:end], 1, rng)) for end in ends)
+        drafts = ((tokens[:end], propose(drafter, tokens[:end], 1, rng, sampling)) for end in ends)
         found = [accepted_by_rank(draft, sampling(target(text), text)[0]) for text, draft in drafts]
     else:
         sampler = SpeculativeSampler(target, drafter, K=1, sampling=sampling, verifier=verifier)

@@ -293,7 +293,7 @@ def test_a_sampling_of_ones_own_is_checked(change, sentence):
     own = lambda logits, tokens: change(Sampling()(logits, tokens))  # noqa: E731
     expected = f"expected sampling to return {sentence}"
     assert error_of(lambda: alone(sampling=own)) == expected.format((1, 5))
-    assert error_of(lambda: text(sampling=own)) == expected.format((4, 5))
+    assert error_of(lambda: text(sampling=own)) == expected.format((1, 5))
 
 
 def test_how_far_a_row_may_be_from_1():
@@ -388,5 +388,5 @@ def test_parts_of_another_kind(parts, sentence):
 def test_a_target_with_its_tokenizer():
     """As gpt2np.load returns them."""
     assert error_of(lambda: alone((TARGET, "tokenizer"))).endswith(
-        "'tokenizer'): gpt2np.load returns (model, tokenizer)"
+        "'tokenizer'): gpt2np.load(name) returns (model, tokenizer)"
     )

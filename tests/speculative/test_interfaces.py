@@ -35,7 +35,7 @@ def test_stats_are_counted_from_the_rounds():
     assert stats.acceptance_by_position == [0.5, 2 / 3, 1 / 3]
     assert stats.tokens_per_target_call == 2 and stats.acceptance == 0.5 and stats.rejected == 3
     assert [r.origins[-1] for r in generation.rounds] == ["correction", "correction", "bonus", "correction", "plain"]
-    assert str(stats) == "n_draft = 3, n_predict = 10, n_drafted = 10, n_accept = 5, accept = 50.000%"
+    assert str(stats) == "10 tokens in 5 calls of the target, 2.00 per call; 5 of 10 draft tokens accepted (50%)"
 
 
 def test_stats_where_nothing_was_drafted():

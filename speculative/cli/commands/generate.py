@@ -159,7 +159,11 @@ def timings_page(stats, target, draft, found):
         for name in ("sampling time", "drafting time", "total time")
         if found[name] is not None
     )
-    return "\n".join([str(stats), *lines, ", ".join(times)])
+    counts = (
+        f"n_draft = {found['n_draft']}, n_predict = {found['n_predict']}, n_drafted = {found['n_drafted']}, "
+        f"n_accept = {found['n_accept']}, accept = {found['accept']:.3f}%"
+    )
+    return "\n".join([counts, *lines, ", ".join(times)])
 
 
 # ------------------------------------------------------------------------------------------------ the suggested K

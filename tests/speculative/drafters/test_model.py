@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from speculative import ModelDrafter, Sampling, SpeculativeSampler
+from speculative import ByPaths, ModelDrafter, NoisyDrafter, Sampling, SpeculativeSampler, TreeDrafter, widths
 from speculative.testing import TableModel
 
 TARGET, DRAFT = TableModel.random(3, seed=1), TableModel.random(3, seed=2)
@@ -49,5 +49,30 @@ def test_a_model_with_a_shorter_context_drafts_while_it_can():
 def test_a_penalty_on_the_draft_looks_at_draft_tokens():
     model, sampling = TableModel.random(40, seed=1), Sampling(repetition_penalty=3.0)
     for seed in range(5):
-        sampler = SpeculativeSampler(model, ModelDrafter(model, sampling=sampling), K=4, sampling=sampling)
+        sampler = SpeculativeSampler(model, ModelDrafter(model), K=4, sampling=sampling)
         assert sampler.generate([0], 20, seed).stats.rejected == 0
+
+
+@pytest.mark.parametrize("sampling", [Sampling(0), Sampling(top_k=2), Sampling(0.7, repetition_penalty=2.0)], ids=str)
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda own: ModelDrafter(DRAFT, sampling=own),
+        lambda own: NoisyDrafter(TARGET, 0.3, sampling=own),
+        lambda own: TreeDrafter(ByPaths(DRAFT), widths(2, 1), sampling=own),
+        lambda own: TreeDrafter(ByPaths(DRAFT), widths(2, 1), siblings="drawn", sampling=own),
+    ],
+    ids=["chain", "noisy", "tree", "drawn"],
+)
+def test_a_drafter_samples_as_its_sampler_does_unless_it_is_told_otherwise(make, sampling):
+    def drafts(own):
+        sampler = SpeculativeSampler(ByPaths(TARGET), make(own), K=3, sampling=sampling)
+        return [r.draft_probs.tolist() for r in sampler.generate([0, 1], 12, 0, keep_probs=True).rounds]
+
+    assert drafts(None) == drafts(sampling) != drafts(Sampling())
+
+
+def test_what_is_no_model_is_refused():
+    for make in (ModelDrafter, lambda model: TreeDrafter(model, widths(2)), ByPaths):
+        with pytest.raises(ValueError, match=r"got 'tiny-draft': gpt2np.load\(name\) returns \(model, tokenizer\)"):
+            make("tiny-draft")
