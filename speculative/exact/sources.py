@@ -19,7 +19,7 @@ SOURCES = {
     "np.random": "np.random (the global generator, as in np.random.rand or np.random.choice)",
     "random": "the module random",
     "torch": "torch's own generator (as in torch.rand or torch.multinomial)",
-    "captured": "a generator that was made outside of it",
+    "captured": "a generator of its own, made before the call",
 }
 MOST_PARTS = 1000  # that are looked through for generators
 

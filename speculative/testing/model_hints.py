@@ -16,7 +16,12 @@ REVERSED, ALL_THE_SAME = f"your rows are in reverse order: row i {ROW_I}", f"all
 
 def same_logits(a, b):
     """Whether logits are the same, up to what float32 and another order of sums change."""
-    return bool(np.allclose(a, b, rtol=1e-3, atol=1e-3))
+    return bool(np.allclose(a, b, rtol=1e-3, atol=1e-3 * min(1.0, largest(a))))
+
+
+def largest(logits):
+    """The largest logit in absolute value, of those that are finite."""
+    return np.max(np.abs(logits), where=np.isfinite(logits), initial=0.0)
 
 
 # ------------------------------------------------------------------------------------------------ what is no logits
@@ -103,7 +108,7 @@ def gap(a, b):
 
 def close(a, b):
     """Whether a low precision may be all that is wrong."""
-    return gap(a, b) < 0.03 * max(1.0, abs(a[np.isfinite(a)]).max())
+    return gap(a, b) < 0.03 * largest(a)
 
 
 def imprecise(a, b):
