@@ -259,7 +259,10 @@ class Holder:
         (lambda rng: random.random() < 0.5, "the module random"),
         (lambda rng: (rng.random() < 0.5, random.choice([1, 2])), "the module random"),
         (lambda rng: [CAPTURED.random() < 0.5 for _ in range(2)], "a generator of its own, made before the call"),
-        (functools.partial(lambda g, rng: rng.random() < g.random(), np.random.RandomState(0)), "a generator of its own, made before the call"),
+        (
+            functools.partial(lambda g, rng: rng.random() < g.random(), np.random.RandomState(0)),
+            "a generator of its own, made before the call",
+        ),
         (Holder().draw, "a generator of its own, made before the call"),
         (lambda rng: np.random.default_rng().random() < 0.5, "a generator of its own"),
         (lambda rng: np.random.RandomState().rand() < 0.5, "another source of randomness"),
