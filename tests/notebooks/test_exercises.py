@@ -584,7 +584,7 @@ WRONG |= {
         ("p-hat of the kept prefix", block(last_ratio=True)),
     ],
     ("09", "check_match"): [
-        ("is the next token; yours", matched(lambda p, q, x, y, rng: sample_token(p, rng))),
+        ("you drew once more; the draw that did not match", matched(lambda p, q, x, y, rng: sample_token(p, rng))),
         ("is the next token; yours", matched(lambda p, q, x, y, rng: sample_token(residual(p, q), rng))),
         ("the guess that did not match is returned", matched(lambda p, q, x, y, rng: x)),
         ("comes a bonus", matched(bonus=np.argmax)),
