@@ -82,7 +82,7 @@ def mistake_in_a_walk(ask, wrong, sources):
         )
     other = [1 - min(token, 1) for token in tokens]
     questions = [(tokens, n_last), (prefix, 1), (tokens[:-1] or tokens, 1), (tokens, n_last), (other, n_last),
-                 (tokens, n_last), (prefix, 1)]  # fmt: skip
+                 (tokens, n_last), (prefix, 1), (tokens[:1], 1), (tokens, n_last)]  # fmt: skip
     answers = [(question, ask(*question)) for question in questions]
     first = {}
     for (text, n), answer in [*answers, *(((tokens, n_last), answer) for answer in again)]:

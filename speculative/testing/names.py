@@ -16,7 +16,8 @@ def names_in(answer):
         answer = inner
     if not hasattr(answer, "__code__"):
         classes = (answer if isinstance(answer, type) else type(answer)).__mro__[:-1]
-        methods = [method for each in classes for method in vars(each).values() if hasattr(method, "__code__")]
+        methods = [getattr(method, "__func__", method) for each in classes for method in vars(each).values()]
+        methods = [method for method in methods if hasattr(method, "__code__")]
         return {getattr(answer, "__name__", ""), *(each.__name__ for each in classes)}.union(*map(names_in, methods))
     names = {name for code in codes(answer.__code__) for name in code.co_names}
     meant = (answer.__globals__.get(name) for name in names)
