@@ -56,7 +56,7 @@ def check_sampler(make, *, seed=0, target_sampling=None):
     cases = [
         *itertools.product(TEMPERATURES, drafters, (1, 2)),
         (TEMPERATURES[0], "a draft model", 3),
-        *itertools.product(TRUNCATED, ["a draft model"], (1, 2)),
+        *((sampling, "a draft model", 2) for sampling in TRUNCATED),
     ]
     with Progress("check_sampler", len(cases)) as progress:
         for draft_sampling, name, K in cases:
