@@ -45,6 +45,7 @@ setup(
             "tiny/tiny-target/*",
             "tiny/tiny-draft/*",
             "tiny/tiny-heads/*",
+            "tiny/tiny-eagle/*",
         ],
         "speculative": ["py.typed", "trace/page.html"],
     },

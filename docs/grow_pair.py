@@ -9,6 +9,8 @@ can be generated at the real cost of those shapes where their own weights are no
 - further layers add zeros to the residual stream; their other weights are random, and cost what weights cost;
 - the vocabulary is filled up to 50257 tokens whose logits are far below all others.
 
+The target's heads and its EAGLE block grow along with it, into the same folder.
+
 Needs the package safetensors, which the tests need as well: python -m pip install -e ".[test]".
 """
 
@@ -22,6 +24,8 @@ import numpy as np
 from safetensors.numpy import load_file, save_file
 
 import gpt2np
+from gpt2np.eagle import eagle_file
+from gpt2np.heads import heads_file
 from gpt2np.reference import block, layer_norm
 
 SHAPES = {"124M": (12, 12, 768), "355M": (24, 16, 1024), "774M": (36, 20, 1280)}  # n_layer, n_head, n_embd
@@ -83,6 +87,11 @@ class Grown:
         large[f"{mlp}.c_proj.bias"] = self.stream(t[f"{mlp}.c_proj.bias"])
         return large
 
+    def side_by_side(self, a):
+        """A matrix from several vectors of n_embd, one after the other: [n * n_embd, ..] -> [n * large_embd, ..]"""
+        parts = np.split(a, len(a) // self.n_embd)
+        return np.concatenate([self.fill(self.stream(part), self.large_embd) for part in parts])
+
     def idle_layer(self, prefix, rng):
         """The tensors of a layer that adds zeros to the residual stream, and takes its time."""
         n, large = self.large_embd, {}
@@ -109,7 +118,7 @@ def unlikely(model, rng):
 
 
 def grow(source, out, size, seed=0):
-    """Write the model of the folder `source`, grown to the shape of `size`, to the folder `out`."""
+    """Write the model of the folder `source`, grown to a shape, to the folder `out`; returns its `Grown`."""
     model, _ = gpt2np.load(source)
     (n_layer, n_head, n_embd), small, rng = SHAPES[size], model.hparams, np.random.default_rng(seed)
     t = {
@@ -132,11 +141,36 @@ def grow(source, out, size, seed=0):
     (out / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
     for name in ("vocab.json", "merges.txt"):
         shutil.copy(source / name, out / name)
+    return grown
+
+
+def grow_heads(grown, out):
+    """Write the target's heads, grown like the target."""
+    large = {}
+    for name, a in load_file(heads_file("tiny-target")).items():
+        a = a.astype(np.float32)
+        matrix_or_bias = grown.side_by_side if a.ndim == 2 else grown.stream
+        large[name] = a if name.endswith("accepted") else np.ascontiguousarray(matrix_or_bias(a))
+    save_file(large, out / "heads.safetensors")
+
+
+def grow_eagle(grown, out):
+    """Write the target's EAGLE block, grown like the target; the tokens that were added are the least frequent."""
+    t = {
+        name: a if a.dtype.kind == "i" else a.astype(np.float32)
+        for name, a in load_file(eagle_file("tiny-target")).items()
+    }
+    large = {"input.weight": grown.side_by_side(t["input.weight"]), "input.bias": grown.stream(t["input.bias"])}
+    large |= grown.layer(t, "h.0.")
+    large["frequent"] = np.append(t["frequent"], np.arange(len(t["frequent"]), N_VOCAB))
+    save_file({name: np.ascontiguousarray(a) for name, a in large.items()}, out / "eagle.safetensors")
 
 
 if __name__ == "__main__":
     if len(sys.argv) not in (2, 4):
         raise SystemExit("expected: python docs/grow_pair.py FOLDER [TARGET DRAFT]")
     folder, target, draft = sys.argv[1:] if len(sys.argv) == 4 else (sys.argv[1], "355M", "124M")
-    grow(BUNDLED / "tiny-target", Path(folder) / target, target)
+    of_target = grow(BUNDLED / "tiny-target", Path(folder) / target, target)
+    grow_heads(of_target, Path(folder) / target)
+    grow_eagle(of_target, Path(folder) / target)
     grow(BUNDLED / "tiny-draft", Path(folder) / draft, draft)

@@ -1,5 +1,6 @@
 """GPT-2 from scratch in NumPy: forward pass, KV cache, tokenizer, weight files. Start reading at reference.py."""
 
+from .eagle import Eagle, load_eagle
 from .early_exit import EarlyExit
 from .files.errors import CheckpointError, DownloadError
 from .files.loading import load
@@ -11,6 +12,7 @@ __all__ = [
     "GPT2",
     "CheckpointError",
     "DownloadError",
+    "Eagle",
     "EarlyExit",
     "HParams",
     "Heads",
@@ -18,6 +20,7 @@ __all__ = [
     "Tokenizer",
     "forward",
     "load",
+    "load_eagle",
     "load_heads",
 ]
 

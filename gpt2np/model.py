@@ -134,6 +134,11 @@ class GPT2:
         return f"GPT2({self.hparams}, {self.n_params / 1e6:.1f}M parameters)"
 
     def __call__(self, tokens, n_last=1, parents=()):
+        with self.lock:
+            return logits(self.run(tokens, n_last, parents), self.params)
+
+    def run(self, tokens, n_last=1, parents=()):
+        """The hidden states [n_last, n_embd] after the last block, from which the logits are computed."""
         wanted = TokenTree(tokens, parents)
         n_last = wanted.check(n_last, self.hparams)
         with self.lock:
@@ -144,7 +149,7 @@ class GPT2:
             self.cache.keep(slots[: max(0, n_most - n_prefix)])
             new, (positions, mask) = wanted.tokens[self.cache.length :], wanted.positions_and_mask(self.cache.length)
             self.hidden = hidden_states(new, positions, self.params, self.hparams.n_head, self.cache, mask, n_last)
-            return logits(self.hidden, self.params)
+            return self.hidden
 
     def reset(self):
         """Forget the cache. No result changes; the next call takes as long as the first call of a new model."""
@@ -155,15 +160,21 @@ class GPT2:
 def packed(params, strategy):
     """The parameter tree with the weight matrices, wte included, packed (kernels/matmul.py); the rest is unchanged."""
 
-    def linears(part):
-        return {key: {**linear, "w": pack(linear["w"], strategy)} for key, linear in part.items()}
-
     def block(params):
-        return {**params, "attn": linears(params["attn"]), "mlp": linears(params["mlp"])}
+        return packed_block(params, strategy)
 
     with ThreadPoolExecutor(n_threads()) as threads:  # most of the time is the first touch of new memory
         wte = threads.submit(Embedding, params["wte"], strategy)
         return {**params, "blocks": list(threads.map(block, params["blocks"])), "wte": wte.result()}
+
+
+def packed_block(params, strategy):
+    """The parameters of a block with the weight matrices packed."""
+    parts = {
+        part: {key: {**linear, "w": pack(linear["w"], strategy)} for key, linear in params[part].items()}
+        for part in ("attn", "mlp")
+    }
+    return {**params, **parts}
 
 
 def n_reusable(wanted, n_last, params):

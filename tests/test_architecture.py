@@ -7,12 +7,14 @@ import sys
 from helpers import ROOT
 
 FILES = sorted(p.relative_to(ROOT) for folder in ("gpt2np", "speculative") for p in (ROOT / folder).rglob("*.py"))
-RUN_TIME = [path for path in FILES if path.name not in ("train.py", "train_heads.py", "tales.py", "muon.py")]
+TRAINING = ("train.py", "train_heads.py", "train_eagle.py", "tales.py", "muon.py")
+RUN_TIME = [path for path in FILES if path.name not in TRAINING]
 MODULES = {".".join(path.with_suffix("").parts).removesuffix(".__init__"): path for path in FILES}
 RUN_TIME_DEPENDENCIES = {"numpy", "regex", "requests", "tqdm", "fire"}
 ENGINES = {  # other engines, imported by the functions that need them, or by a module that is imported on request
     "speculative/adapters/transformers_model.py": {"torch"},
     "speculative/adapters/llama_cpp_model.py": {"llama_cpp"},
+    "speculative/adapters/transformers_tokenizer.py": {"tokenizers"},
     "speculative/testing/torch_draws.py": {"torch"},
     "speculative/testing/transformers_audit.py": {"torch", "transformers"},
 }

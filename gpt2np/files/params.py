@@ -68,34 +68,40 @@ def build_params(tensors, hparams, source):
     tensors = {name.removeprefix("transformer."): tensor for name, tensor in tensors.items()}
     check_tensors(tensors, param_shapes(hparams), source)
 
-    def matrix(name):
-        return np.asarray(tensors[name], dtype=np.float32)  # the array itself if it is float32
-
-    def copy(name):
-        array = np.array(tensors[name], dtype=np.float32)
-        array.setflags(write=False)
-        return array
-
-    def linear(name):
-        return {"w": matrix(f"{name}.weight"), "b": copy(f"{name}.bias")}
-
-    def norm(name):
-        return {"g": copy(f"{name}.weight"), "b": copy(f"{name}.bias")}
-
     return {
-        "wte": matrix("wte.weight"),
-        "wpe": copy("wpe.weight"),
-        "blocks": [
-            {
-                "ln_1": norm(f"h.{i}.ln_1"),
-                "attn": {"c_attn": linear(f"h.{i}.attn.c_attn"), "c_proj": linear(f"h.{i}.attn.c_proj")},
-                "ln_2": norm(f"h.{i}.ln_2"),
-                "mlp": {"c_fc": linear(f"h.{i}.mlp.c_fc"), "c_proj": linear(f"h.{i}.mlp.c_proj")},
-            }
-            for i in range(hparams.n_layer)
-        ],
-        "ln_f": norm("ln_f"),
+        "wte": matrix(tensors["wte.weight"]),
+        "wpe": copied(tensors["wpe.weight"]),
+        "blocks": [block_params(tensors, f"h.{i}") for i in range(hparams.n_layer)],
+        "ln_f": norm(tensors, "ln_f"),
     }
+
+
+def block_params(tensors, name):
+    """The part of the parameter tree for the block of this name, such as "h.0"."""
+    return {
+        "ln_1": norm(tensors, f"{name}.ln_1"),
+        "attn": {part: linear_params(tensors, f"{name}.attn.{part}") for part in ("c_attn", "c_proj")},
+        "ln_2": norm(tensors, f"{name}.ln_2"),
+        "mlp": {part: linear_params(tensors, f"{name}.mlp.{part}") for part in ("c_fc", "c_proj")},
+    }
+
+
+def linear_params(tensors, name):
+    return {"w": matrix(tensors[f"{name}.weight"]), "b": copied(tensors[f"{name}.bias"])}
+
+
+def norm(tensors, name):
+    return {"g": copied(tensors[f"{name}.weight"]), "b": copied(tensors[f"{name}.bias"])}
+
+
+def matrix(tensor):
+    return np.asarray(tensor, dtype=np.float32)  # the array itself if it is float32
+
+
+def copied(tensor):
+    array = np.array(tensor, dtype=np.float32)
+    array.setflags(write=False)
+    return array
 
 
 def openai_names(tensors):

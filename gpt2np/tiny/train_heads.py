@@ -33,8 +33,8 @@ from gpt2np.tiny.train import DEVICE
 from gpt2np.tokenizer import Tokenizer
 
 TINY = Path(__file__).parent
-TEMPERATURES = (0, 1.0, 0, 0.5)  # of the batches of text, in turn
-N_TEXTS, N_PROMPT, N_NEW = 128, 64, 128  # in a batch
+N_TEXTS = 128  # in a batch
+TEXTS = [(temperature, 64, 128) for temperature in (0, 1.0, 0, 0.5)]  # of the batches in turn, see `target_text`
 N_HEADS = 3
 
 
@@ -45,40 +45,43 @@ def main(corpus, out="tiny", tokens=2_000_000, hydra_tokens=6_000_000, medusa_to
     target = transformers.GPT2LMHeadModel.from_pretrained(TINY / "tiny-target", dtype=torch.float32).to(DEVICE).eval()
     tokenizer = Tokenizer.from_files(TINY / "tiny-target" / "vocab.json", TINY / "tiny-target" / "merges.txt")
     stream = tokenize(split(read_tales(corpus), seed)[0], tokenizer)
-    files = write_text(target, stream, out, int(tokens), seed)
+    files = write_text(target, stream, out, int(tokens), TEXTS, seed)
     kinds = {"hydra": int(hydra_tokens), "medusa": int(medusa_tokens)}
     if min(kinds.values()) < 1:
         raise ValueError(f"expected 1 or more hydra_tokens and medusa_tokens, got {hydra_tokens} and {medusa_tokens}")
-    trained = {kind: train(kind, target, files, n, out / f"{kind}.pt", seed) for kind, n in kinds.items()}
+    trained = {kind: train_heads(kind, target, files, n, out / f"{kind}.pt", seed) for kind, n in kinds.items()}
     save(trained, target, out / "heads.safetensors")
 
 
 # ------------------------------------------------------------------------------------------------ text
 
 
-def write_text(target, stream, folder, n_tokens, seed):
-    """Files of about n_tokens tokens in all that the target wrote, with the hidden state of each."""
-    files = [folder / f"text_{i:04d}.npz" for i in range(-(-n_tokens // (N_TEXTS * (N_PROMPT + N_NEW))))]
-    for i, path in enumerate(tqdm(files, desc="the target's own text", unit=" batches")):
+def write_text(target, stream, folder, n_tokens, texts, seed):
+    """Files of about n_tokens tokens in all that the target wrote, with the hidden state of each; texts in turn."""
+    files, n_files = [], 0
+    while n_files == 0 or n_tokens > 0:
+        files.append((folder / f"text_{n_files:04d}.npz", texts[n_files % len(texts)]))
+        n_tokens -= N_TEXTS * sum(files[-1][1][1:])
+        n_files += 1
+    for i, (path, text) in enumerate(tqdm(files, desc="the target's own text", unit=" batches")):
         if not path.exists():
-            temperature = TEMPERATURES[i % len(TEMPERATURES)]
-            tokens, hidden = target_text(target, stream, temperature, np.random.default_rng([seed, i]))
+            tokens, hidden = target_text(target, stream, *text, np.random.default_rng([seed, i]))
             np.savez(path.with_suffix(".new.npz"), tokens=tokens, hidden=hidden)
             path.with_suffix(".new.npz").replace(path)
-    return files
+    return [path for path, _ in files]
 
 
 @torch.no_grad()
-def target_text(target, stream, temperature, rng):
-    """(tokens [N_TEXTS, n] int16, hidden states [N_TEXTS, n - 1, n_embd] float16), n = N_PROMPT + N_NEW.
+def target_text(target, stream, temperature, n_prompt, n_new, rng):
+    """(tokens [N_TEXTS, n] int16, hidden states [N_TEXTS, n - 1, n_embd] float16), n = n_prompt + n_new.
 
     A hidden state is the last norm's result before gain and bias.
     """
-    starts = rng.integers(0, len(stream) - N_PROMPT, N_TEXTS)
-    tokens = new = torch.stack([stream[start : start + N_PROMPT] for start in starts]).to(DEVICE)
+    starts = rng.integers(0, len(stream) - n_prompt, N_TEXTS)
+    tokens = new = torch.stack([stream[start : start + n_prompt] for start in starts]).to(DEVICE)
     cache, hidden, norm = transformers.DynamicCache(), [], target.transformer.ln_f
     generator = torch.Generator().manual_seed(int(rng.integers(1 << 31)))
-    for _ in range(N_NEW):
+    for _ in range(n_new):
         h = target.transformer(input_ids=new, past_key_values=cache, use_cache=True).last_hidden_state
         hidden.append((h - norm.bias) / norm.weight)
         logits = target.lm_head(h[:, -1])
@@ -134,7 +137,7 @@ def apply(kind, head, h, embeddings):
 def learn(kind, heads, tokens, hidden, output):
     """Add to the heads' gradients; returns each head's mean overlap sum min(p, q) with the target, i tokens further on.
 
-    `output` is (wte, the last norm's gain and bias). The gradient of KL(p || softmax(z)) with respect to z is
+    `output` as `output_of` returns it. The gradient of KL(p || softmax(z)) with respect to z is
     softmax(z) - p.
     """
     wte, gain, bias = output
@@ -150,26 +153,40 @@ def learn(kind, heads, tokens, hidden, output):
     return np.array(overlaps)
 
 
-def train(kind, target, files, n_tokens, checkpoint, seed, rate=0.02):
+def train_heads(kind, target, files, n_tokens, checkpoint, seed):
     """The heads of a kind, trained on n_tokens tokens."""
     torch.manual_seed(seed)
-    heads = new_heads(kind, target.config.n_embd)
-    matrices, biases = ([p for head in heads for p in head.values() if p.ndim == n] for n in (2, 1))
+    heads, output = new_heads(kind, target.config.n_embd), output_of(target)
+    parameters = [p for head in heads for p in head.values()]
+    train(parameters, lambda *text: learn(kind, heads, *text, output), files, n_tokens, checkpoint, seed)
+    return heads
+
+
+def output_of(target):
+    """(wte, the last norm's gain and bias)."""
+    norm = target.transformer.ln_f
+    return [p.detach() for p in (target.transformer.wte.weight, norm.weight, norm.bias)]
+
+
+def train(parameters, learn, files, n_tokens, checkpoint, seed, n_texts=8, rate=0.02):
+    """Train on n_tokens tokens: Muon for matrices, AdamW for vectors; the rates fall linearly after 30 %.
+
+    `learn(tokens, hidden)` adds to the gradients and returns what the progress bar shows, an array.
+    """
+    matrices, biases = ([p for p in parameters if p.ndim == n] for n in (2, 1))
     optimizers = {Muon(matrices, lr=0, weight_decay=0): rate}
     if biases:
         optimizers[torch.optim.AdamW(biases, lr=0, weight_decay=0)] = 3e-3
     n_done = restore(checkpoint, matrices + biases, optimizers)
-    norm = target.transformer.ln_f
-    output = [p.detach() for p in (target.transformer.wte.weight, norm.weight, norm.bias)]
-    bar = tqdm(total=n_tokens, desc=kind, unit=" tokens", unit_scale=True, mininterval=5, smoothing=0.05)
+    bar = tqdm(total=n_tokens, desc=checkpoint.stem, unit=" tokens", unit_scale=True, mininterval=5, smoothing=0.05)
     saved, means = time.time(), None
-    for step, (tokens, hidden, share) in enumerate(batches(files, n_tokens, np.random.default_rng(seed))):
+    for step, (tokens, hidden, share) in enumerate(batches(files, n_tokens, np.random.default_rng(seed), n_texts)):
         bar.update(hidden[..., 0].numel())
         if step < n_done:
             continue
         for optimizer, most in optimizers.items():
             optimizer.param_groups[0]["lr"] = most * min(1, (step + 1) / 50) * min(1, (1 - share) / 0.7)
-        now = learn(kind, heads, tokens, hidden, output)
+        now = learn(tokens, hidden)
         for optimizer in optimizers:
             optimizer.step()
             optimizer.zero_grad()
@@ -180,7 +197,6 @@ def train(kind, target, files, n_tokens, checkpoint, seed, rate=0.02):
             saved = time.time()
     save_checkpoint(checkpoint, step + 1, matrices + biases, optimizers)
     bar.close()
-    return heads
 
 
 def restore(path, parameters, optimizers):

@@ -6,7 +6,7 @@ entry names a function from a `Context` to a `Setting`: it loads what the drafte
 """
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -15,6 +15,7 @@ import numpy as np
 
 import gpt2np
 import speculative
+from gpt2np.eagle import eagle_file
 from gpt2np.heads import heads_file
 from speculative import best_tree
 from speculative.drafters.jacobi import JacobiDrafter, LastRows
@@ -64,6 +65,7 @@ class DrafterKind:
     help: str  # where its draft tokens come from
     options: tuple = ()  # the options that it uses, of those that not all drafters use
     draws: bool = True  # from a model's probabilities, which calibrate and --K confidence need
+    of_texts: bool = True  # ... along a given text, which calibrate needs: they do not depend on where a draft begins
     trees: str = ""  # what --tree may be: "any", "grown" (a number of nodes), or nothing, for which "" stands
     branches: bool = False  # it drafts trees without --tree, too
     variants: Callable = None  # (Context) -> dict name -> Setting: its rows in alpha_table, if not one
@@ -106,11 +108,18 @@ class Rule:
 
 def drawing(context, model, about, load_seconds=0.0, target=None):
     """The `Setting` of a drafter that draws from a language model."""
-    options, model = context.options, context.timed(model, load_seconds)
-    threshold = THRESHOLD if options.K == "confidence" else 0.0
+    model = context.timed(model, load_seconds)
+    makers = partial(speculative.ModelDrafter, model), partial(speculative.TreeDrafter, model)
+    return chains_and_trees(context, target or context.target, about, *makers)
+
+
+def chains_and_trees(context, target, about, chains, trees):
+    """The `Setting` of chains(sampling=, threshold=), and of trees(shape, siblings=, sampling=) with --tree."""
+    options = context.options
+    threshold = threshold_of(options)
 
     def tree(sampling, shape, siblings=options.siblings):
-        return speculative.TreeDrafter(model, shape, siblings=siblings, sampling=options.draft_sampling(sampling))
+        return trees(shape, siblings=siblings, sampling=options.draft_sampling(sampling))
 
     def drafter(sampling):
         own = options.draft_sampling(sampling)
@@ -118,14 +127,43 @@ def drawing(context, model, about, load_seconds=0.0, target=None):
             return tree(sampling, options.grown_nodes, "top")
         if shape := options.shape(ACCEPTED):
             return tree(sampling, shape)
-        return speculative.ModelDrafter(model, sampling=own, threshold=threshold)
+        return chains(sampling=own, threshold=threshold)
 
-    return Setting(target or context.target, drafter, about, tree)
+    return Setting(target, drafter, about, tree)
+
+
+def threshold_of(options):
+    return THRESHOLD if options.K == "confidence" else 0.0
 
 
 def draft_model(context):
-    draft, seconds = load_draft(context)
-    return drawing(context, draft, {"name": context.options.draft_model_size, "parameters": draft.n_params}, seconds)
+    options, n_vocab = context.options, context.target.n_vocab
+    draft, tokenizer, seconds = load(options.draft_model_size, options, context.saved)
+    about = {"name": options.draft_model_size, "parameters": draft.n_params}
+    same = draft.n_vocab == n_vocab and tokenizer.vocabulary == context.tokenizer.vocabulary
+    if same and options.draft_tokenizer == "auto":
+        return drawing(context, draft, about, seconds)
+    return with_another_tokenizer(context, draft, tokenizer, about, seconds)
+
+
+def with_another_tokenizer(context, draft, tokenizer, about, load_seconds):
+    """The `Setting` of a draft model with a tokenizer of its own: shared tokens, or through the text."""
+    options, n_vocab, n_ctx = context.options, context.target.n_vocab, draft.n_ctx
+    draft = context.timed(draft, load_seconds)
+    shared = speculative.SharedTokensModel(draft, context.tokenizer, tokenizer, n_vocab)
+    way = "through the text" if options.through_text(options.sampling) else "from the shared tokens"
+    n = f"{shared.shared.shape[1]} of its {tokenizer.n_vocab} tokens"
+    about |= {"tokenizer": f"another tokenizer: {n} are shared with the target; drafts {way}"}
+    setting = drawing(replace(context, timed=Context.timed), shared, about)
+
+    def drafter(sampling):
+        if not options.through_text(sampling):
+            return setting.drafter(sampling)
+        own = replace(sampling, temperature=options.draft_temperature or 0, processors=())
+        inner = speculative.ModelDrafter(draft, sampling=own, threshold=threshold_of(options))
+        return speculative.TextDrafter(inner, context.tokenizer, tokenizer, n_vocab=n_vocab, n_ctx=n_ctx)
+
+    return replace(setting, drafter=drafter)
 
 
 def unless_the_target(context):
@@ -215,6 +253,24 @@ def early_exits(context):
     return {f"{n} of {n_layer} layers": early_exit(context, n) for n in exits}
 
 
+def eagle(context):
+    options, name = context.options, context.options.target_model_size
+    try:
+        path, found = eagle_file(name), gpt2np.load_eagle(name)
+    except ValueError as error:
+        raise ValueError(f"--drafter eagle: {error}") from None
+    context.saved.opened("eagle", path)
+    if options.frequent > context.target.n_vocab:
+        raise ValueError(f"--frequent: {name} has {context.target.n_vocab} tokens, got {options.frequent}")
+    whole = gpt2np.Eagle(context.target, found, options.frequent)
+    about = {"name": "a block on the target's hidden states", "parameters": whole.n_params}
+    return chains_and_trees(context, whole, about, *2 * [partial(speculative.EagleDrafter, whole)])
+
+
+def has_eagle(context):
+    return eagle_file(context.options.target_model_size).exists()
+
+
 # ------------------------------------------------------------------------------------------------ others
 
 
@@ -227,6 +283,11 @@ def prompt_lookup(context):
     n_max = context.options.n_max
     drafter = speculative.PromptLookupDrafter(context.target.n_vocab, n_max)
     return copying(context, drafter, f"prompt lookup of up to {n_max} tokens")
+
+
+def forced(context):
+    drafter = speculative.ForcedDrafter(context.tokenizer.encode, context.target.n_vocab)
+    return copying(context, drafter, "what --grammar leaves no choice about")
 
 
 def suffix(context):
@@ -293,13 +354,16 @@ OF_A_MODEL = ("draft_temperature", "siblings")
 # fmt: off
 DRAFTERS = {kind.name: kind for kind in (
     DrafterKind("model", draft_model, "another model, --draft_model_size",
-        options=("draft_model_size", *OF_A_MODEL), trees="any", variants=unless_the_target),
+        options=("draft_model_size", "draft_tokenizer", *OF_A_MODEL), trees="any", variants=unless_the_target),
     DrafterKind("ngram", ngram, "counts of a text, --corpus",
         options=("corpus", "ngram_table", "n_max", *OF_A_MODEL), trees="any", variants=ngrams),
     DrafterKind("prompt_lookup", prompt_lookup, "copies of the text so far",
         options=("n_max",), draws=False),
     DrafterKind("suffix", suffix, "copies of the text so far and of --corpus",
         options=("corpus",), draws=False, trees="grown"),
+    DrafterKind("forced", forced, "what --grammar leaves no choice about; without it, nothing",
+        draws=False, variants=lambda context: {}, needs="a --grammar",
+        suits=lambda context: bool(context.options.grammar)),
     DrafterKind("recycling", recycling, "a tree of what the target said after the same tokens before",
         draws=False, trees="any", branches=True),
     DrafterKind("jacobi", jacobi, "what the target's last call said for these positions",
@@ -311,6 +375,9 @@ DRAFTERS = {kind.name: kind for kind in (
         needs="layers after those of --exit_layer", suits=has_layers),
     DrafterKind("heads", heads, "a tree from heads on the target's last hidden state (tiny-target has some)",
         draws=False, trees="any", branches=True, needs="heads", suits=has_heads),
+    DrafterKind("eagle", eagle, "a block that continues the target's own hidden states (tiny-target has one)",
+        options=("frequent", *OF_A_MODEL), trees="any", of_texts=False, needs="EAGLE block", suits=has_eagle,
+        variants=lambda context: {"eagle": eagle(context)} if has_eagle(context) else {}),
 )}
 RULES = {rule.name: rule for rule in (
     Rule("rejection", speculative.rejection, "rejection sampling: accepts with probability min(1, p / q)"),
@@ -366,12 +433,12 @@ def costs_of(options, setting, drafter, tokens, most):
     )
 
 
-def drafter_of(options, setting, tokens, note=at_once):
+def drafter_of(options, setting, tokens, sampling, note=at_once):
     """(drafter, its measured tree as a dict or None), for a prompt of these tokens; `note` as in `draft_length`."""
     if options.tree != "auto":
-        return setting.drafter(options.sampling), None
+        return setting.drafter(sampling), None
     found = note("tree", lambda: measured_tree(options, setting, tokens))
-    return setting.tree(options.sampling, (found["parents"], found["ranks"])), found
+    return setting.tree(sampling, (found["parents"], found["ranks"])), found
 
 
 def measured_tree(options, setting, tokens):

@@ -8,6 +8,8 @@ from ..tree import children, depths, n_common, visible
 class Around:
     """A class of models around a right one."""
 
+    drafts = False  # whether the mistake is one of draft models: the text stays exact, and fewer tokens are accepted
+
     def __init__(self, model):
         self.model, self.n_vocab, self.n_ctx, self.seen = model, model.n_vocab, model.n_ctx, []
 
@@ -42,10 +44,41 @@ class RowsOneOff(Around):
         return self.model(tokens, n_last + 1)[:-1]
 
 
+class FeaturesOneOff(RowsOneOff):
+    """EAGLE's block is given each hidden state with its own token, not with the next one, so a draft does not depend on
+    the last token of the text. The text stays exact, but hardly a draft token is accepted.
+    """
+
+    drafts = True
+
+
+class PredictedStateStays(Around):
+    """A draft token is accepted, but the block's cache keeps what it computed from its own prediction of the hidden
+    state, where the target's is now known. The text stays exact, but fewer tokens are accepted.
+
+    Seen: https://github.com/vllm-project/vllm/issues/14649
+    """
+
+    drafts, is_predicted = True, ()
+
+    def __call__(self, tokens, n_last=1):
+        tokens, n_kept = [int(token) for token in tokens], n_common(self.seen, tokens)
+        is_draft = 0 < len(self.seen) == n_kept  # tokens are added to those of the last call
+        self.is_predicted = [*self.is_predicted[:n_kept], *[is_draft] * (len(tokens) - n_kept)]
+        self.seen = tokens
+        blur = 1 + np.cumsum(self.is_predicted, dtype=np.float32)[-n_last:, None]  # a stand-in for the small errors
+        return self.model(tokens, n_last) / blur
+
+
 EXHIBITS = {  # name: (class around a model, how the grader's message begins)
     "cache not rolled back": (NotRolledBack, "your model's answer depends on what it was asked before"),
     "cache rolled back by a fixed number": (RolledBackByOne, "your model's answer depends on what it was asked before"),
     "rows one off": (RowsOneOff, "your rows are one off"),
+    "features one off": (FeaturesOneOff, "your rows are one off"),
+    "predicted state stays in the draft's cache": (
+        PredictedStateStays,
+        "your model's answer depends on what it was asked before",
+    ),
 }
 
 

@@ -34,7 +34,7 @@ def test_sizes(tiny_pair):
     assert tokenizer.n_vocab == target.n_vocab == draft.n_vocab == 2048 and target.n_ctx == draft.n_ctx == 512
     assert tokenizer.end_of_text == 2047
     sizes = [path.stat().st_size for path in TINY.rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")]
-    assert sum(sizes) <= 20.5e6  # the wheel, which is compressed, has less than 19 MB
+    assert sum(sizes) <= 22.5e6  # the wheel, which is compressed, has less than 21 MB
 
 
 def test_draft_and_target_agree_on_held_out_text(probabilities):

@@ -6,7 +6,7 @@ import numpy as np
 
 import gpt2np
 from gpt2np import reference
-from gpt2np.files.params import build_params, param_shapes
+from gpt2np.files.params import block_params, build_params, linear_params, param_shapes
 from speculative import Draft, Sampling, sample_token
 from speculative.rng import at_position
 from speculative.testing import TableModel
@@ -44,6 +44,15 @@ def random_heads(hparams, kind="hydra", n_heads=3):
     if kind == "medusa":
         return [{"w": normal(n, n), "b": normal(n), **accepted} for _ in range(n_heads)]
     return [{"a": normal((i + 1) * n, n), "w": normal((i + 1) * n, n), **accepted} for i in range(1, n_heads + 1)]
+
+
+def random_eagle(hparams, seed=1):
+    """A block for a model of this shape, see gpt2np.load_eagle."""
+    n, tensors = hparams.n_embd, random_tensors(hparams, seed)
+    rng = np.random.default_rng(seed)
+    tensors |= {"input.weight": random_array(2 * n, n, seed=seed) / 2, "input.bias": random_array(n, seed=seed)}
+    frequent = rng.permutation(hparams.n_vocab)
+    return {"input": linear_params(tensors, "input"), "block": block_params(tensors, "h.0"), "frequent": frequent}
 
 
 def walk(model, n_steps, seed=0):

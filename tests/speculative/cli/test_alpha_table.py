@@ -10,7 +10,7 @@ def test_the_page(small):
     names = [row["drafter"] for row in report["targets"]["tiny-target"]["temperatures"]["temperature 1"]["rows"]]
     assert names == [
         "unigram", "bigram", "trigram", "prompt lookup", "suffix", "2 of 9 layers", "4 of 9 layers", "8 of 9 layers",
-        "tiny-draft",
+        "eagle", "tiny-draft",
     ]  # fmt: skip
     assert all(re.search(rf"^{name} +(\d\.\d\d\d|-)", page, re.M) for name in names)
     assert "1 of 2 layers" in page and page.count("tiny-draft   ") == 1  # not as its own draft

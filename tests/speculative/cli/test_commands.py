@@ -71,7 +71,8 @@ ONE = ("--n_tokens_to_generate=1",)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["gamma_table", "--drafter=suffix"], "gamma_table needs a drafter with probabilities (model, ngram, early_"),
+        (["gamma_table", "--drafter=suffix"], "gamma_table needs a drafter with probabilities along a given text (mo"),
+        (["calibrate", "--drafter=eagle"], "calibrate needs a drafter with probabilities along a given text (model, n"),
         (["method_table", "--K=auto"], "method_table needs one draft length for all, got --K auto: give a number"),
         *(
             ([name, *ONE], "--n_tokens_to_generate: expected a whole number of 2 or more, got 1")

@@ -110,7 +110,7 @@ def test_options_that_cannot_be_met_are_refused(options, message):
         (["--corpus=a"], "--corpus is for --drafter ngram or suffix, not model: leave --corpus out"),
         (
             ["--drafter=suffix", "--draft_temperature=0"],
-            "--draft_temperature is for --drafter model, ngram or early_exit, not suf",
+            "--draft_temperature is for --drafter model, ngram, early_exit or eagle, not suf",
         ),
         (
             ["calibrate", "--drafter=ngram", "--draft_model_size=124M"],

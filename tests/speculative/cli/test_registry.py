@@ -77,7 +77,7 @@ def test_a_new_drafter_is_in_the_tables(with_a_drafter_and_a_rule, tmp_path, nam
 def test_every_drafter_gives_the_targets_text(drafter):
     data = report_of("--drafter", drafter, "--n_tokens_to_generate", "16")
     assert data["same_tokens"] is True and data["drafter"] == drafter and len(data["speculative"]["tokens"]) == 16
-    assert ("parameters" in data["draft"]) == (drafter in ("model", "heads"))
+    assert ("parameters" in data["draft"]) == (drafter in ("model", "heads", "eagle"))
 
 
 @pytest.mark.parametrize("verifier", RULES)

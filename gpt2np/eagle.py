@@ -1,0 +1,223 @@
+"""EAGLE: one transformer block that continues a model's own hidden states, to draft for speculative decoding.
+
+A head (heads.py) guesses several tokens from one hidden state. This block guesses the next hidden state instead, one
+after the other: from the hidden state s of the token before and a token x, as the target itself would go on from x.
+
+    z[t] = (u(s[t-1]), u(wte[x[t]] + wpe[t])) W + b     u: layer norm without gain and bias; s[-1] = 0
+    s'[t] = Block(z[0], .., z[t])                       a block as in GPT-2, with a KV cache of its own
+    logits for token t + 1 = ln_f(s'[t]) wte.T          the target's own final norm and vocabulary projection
+
+In the text, s is the target's. Only for the last token the target has not computed it yet; there the draft begins, and
+from there on s' takes the place of s. So each draft token costs one small block, which sees all of the text. When the
+target has verified the draft, the true s of the accepted tokens replace their s', and the block's keys and values for
+them are computed again. DeepSeek's MTP modules are the same construction.
+
+Here s is kept after u, like the hidden states of heads.py. The block is trained with the model frozen
+(tiny/train_eagle.py). Leaves out: which tokens to propose (speculative/drafters/eagle.py), and EAGLE-3's inputs from
+several layers.
+Sources: Li et al. (EAGLE), arXiv:2401.15077, section 4.1; DeepSeek-V3, arXiv:2412.19437, section 2.2 (MTP); Zhao et al.
+(FR-Spec), arXiv:2502.14856, for the frequent tokens.
+"""
+
+import threading
+from pathlib import Path
+
+import numpy as np
+
+from .cache import KVCache, TokenTree, kept_slots
+from .files.errors import CheckpointError
+from .files.params import block_params, check_tensors, linear_params, param_shapes
+from .files.safetensors import read_safetensors
+from .kernels.matmul import pack
+from .layers import block, layer_norm, linear
+from .model import GPT2, HParams, packed_block
+
+BUNDLED = {"tiny-target": Path(__file__).parent / "tiny" / "tiny-eagle"}
+
+
+class Eagle:
+    """A language model with the logits of `model`, and a block that drafts what it may say next.
+
+    Parameters
+    ----------
+    model : GPT2
+        Shared, not copied.
+    params : dict
+        See `load_eagle`.
+    n_frequent : int
+        Draft these many of the most frequent tokens only, and save the rest of the vocabulary projection; 0: all.
+    """
+
+    def __init__(self, model, params, n_frequent=0):
+        if not isinstance(model, GPT2):
+            raise ValueError(f"expected a GPT2, whose hidden states the block continues, got {model!r:.80}")
+        check_fit(params, model.hparams)
+        h, strategy = model.hparams, model.params["wte"].T.strategy
+        if not 0 <= n_frequent <= h.n_vocab:
+            raise ValueError(f"expected n_frequent from 1 to {h.n_vocab}, the number of tokens, or 0, got {n_frequent}")
+        self.model, self.eagle_params, self.n_frequent = model, params, n_frequent
+        self.hparams, self.params, self.n_vocab, self.n_ctx = h, model.params, h.n_vocab, h.n_ctx
+        self.n_params = 14 * (h.n_embd + 1) * h.n_embd  # of the block and its input
+        self.input = {**params["input"], "w": pack(params["input"]["w"], strategy)}
+        self.block = packed_block(params["block"], strategy)
+        self.frequent = np.sort(params["frequent"][: n_frequent or None])
+        wte = self.params["wte"]
+        self.projection = pack(np.ascontiguousarray(wte[self.frequent].T), strategy) if n_frequent else wte.T
+        self.seen, self.hidden = TokenTree(), model.hidden[:0]  # the target's last call, and the last rows' states
+        self.text = []  # the block has processed these tokens with the target's states, ...
+        self.cached = TokenTree()  # ... and the first cache.length of these, which begin with them
+        self.cache = KVCache(1, h.n_head, h.n_ctx, h.d_head)
+        self.states = np.zeros((h.n_ctx + 1, h.n_embd), np.float32)  # by slot; states[-1], before the first, stays 0
+        self.lock = threading.RLock()
+
+    def __reduce__(self):
+        """A copy has empty caches: another thread may be writing to these."""
+        return type(self), (self.model, self.eagle_params, self.n_frequent)
+
+    def __call__(self, tokens, n_last=1, parents=()):
+        with self.lock, self.model.lock:
+            logits = self.model(tokens, n_last, parents)
+            self.seen, self.hidden = self.model.cached, self.model.hidden
+            return logits
+
+    def draft_model(self, n_text):
+        """The block as a language model of what follows a text of n_text tokens."""
+        return DraftModel(self, n_text)
+
+    def draft_logits(self, tokens, n_text, n_last=1, parents=()):
+        """Logits [n_last, n_vocab] float32 by the block; -inf for tokens that are not drafted.
+
+        They depend on these tokens and on n_text alone, to the bit.
+
+        Parameters
+        ----------
+        tokens, n_last, parents
+            As for the model itself.
+        n_text : int
+            The first n_text tokens are the text, the others the draft: n_last is at most one more than these. If the
+            target's last call was not about the text without its last token, it is called for what is missing.
+        """
+        wanted = TokenTree(tokens, parents)
+        n_last, n = wanted.check(n_last, self.hparams), len(wanted.tokens)
+        if not (1 <= n_text <= wanted.n_text and n_last <= n - n_text + 1):
+            raise ValueError(f"expected rows after a text of 1 to {wanted.n_text} tokens, got {n_last} after {n_text}")
+        with self.lock, self.model.lock:
+            text, self.text = self.text, []  # if this is interrupted, nothing that was kept counts
+            if text != wanted.tokens[:n_text]:
+                self.begin(text, wanted.tokens[:n_text])
+            n_prefix, slots = kept_slots(self.cached, self.cache.length, wanted)
+            self.cache.truncate(n_prefix)
+            self.states[n_prefix : n_prefix + len(slots)] = self.states[slots]
+            self.cache.keep(slots)
+            self.cached = wanted
+            while (begin := self.cache.length) < n:  # level by level: a node needs the state of the node above
+                self.run(wanted, next((end for end in range(begin + 1, n) if wanted.parent_slot(end) >= begin), n))
+            self.text = wanted.tokens[:n_text]
+            return self.logits(self.states[n - n_last : n])
+
+    def begin(self, old, text):
+        """Process a text; `old` is the one before. Nothing is kept of the old draft, as its states were predicted."""
+        n, _ = kept_slots(TokenTree(old), len(old), TokenTree(text[:-1]))
+        n_known = max(0, min(n, len(old) - 1))  # states that are the target's, not predicted
+        self.states[n_known : len(text) - 1] = self.target_states(text[:-1], n_known)
+        self.cache.truncate(n)
+        self.cached = TokenTree(text)
+        self.run(self.cached, len(text), n_last=1)
+
+    def target_states(self, tokens, n_known):
+        """The target's states of tokens[n_known:], [n, n_embd]: those of its last call, or by a call of the target."""
+        n, slots = kept_slots(self.seen, len(self.seen.tokens), TokenTree(tokens))
+        rows = np.array([*range(n), *slots][n_known:], int) - (len(self.seen.tokens) - len(self.hidden))
+        if len(rows) < len(tokens) - n_known or (rows < 0).any():
+            return layer_norm(self.model.run(tokens, len(tokens) - n_known), 1, 0)
+        return layer_norm(self.hidden[rows], 1, 0)
+
+    def run(self, wanted, end, n_last=0):
+        """Process the tokens up to slot `end`; the states before them are known. Stores their last n_last (0: all)."""
+        begin, wanted = self.cache.length, TokenTree(wanted.tokens[:end], wanted.parents[: max(0, end - wanted.n_text)])
+        positions, mask = wanted.positions_and_mask(begin)
+        embeddings = self.params["wte"][wanted.tokens[begin:]] + self.params["wpe"][positions]
+        pairs = np.concatenate([self.states[slots_before(wanted, begin)], layer_norm(embeddings, 1, 0)], axis=1)
+        x = linear(pairs, **self.input)  # [n_new, 2 * n_embd] -> [n_new, n_embd]
+        x = block(x, self.block, self.hparams.n_head, self.cache.layers[0], mask, n_last)
+        self.states[end - len(x) : end] = layer_norm(x, 1, 0)
+        self.cache.length = end
+
+    def logits(self, states):
+        """[n, n_embd] -> [n, n_vocab]"""
+        last_norm = self.params["ln_f"]
+        found = (states * last_norm["g"] + last_norm["b"]) @ self.projection
+        if not self.n_frequent:
+            return found
+        logits = np.full((len(states), self.n_vocab), -np.inf, np.float32)
+        logits[:, self.frequent] = found
+        return logits
+
+    def reset(self):
+        """Forget both caches. No result changes."""
+        with self.lock:
+            self.seen, self.hidden, self.text, self.cached = TokenTree(), self.hidden[:0], [], TokenTree()
+            self.cache.truncate(0)
+            self.model.reset()
+
+
+class DraftModel:
+    """A language model of the texts whose first n_text tokens are given, see `Eagle.draft_logits`."""
+
+    def __init__(self, eagle, n_text):
+        self.eagle, self.n_text, self.n_vocab, self.n_ctx = eagle, n_text, eagle.n_vocab, eagle.n_ctx
+
+    def __call__(self, tokens, n_last=1, parents=()):
+        return self.eagle.draft_logits(tokens, self.n_text, n_last, parents)
+
+
+def slots_before(tree, begin):
+    """For each token from slot `begin` on, the slot whose hidden state goes with it: that of the token it follows.
+
+    Its own state would give away what is to be predicted, and does not exist yet. After the text 5, 6 the draft 7, or 8
+    and then 9; -1 stands for what precedes the first token:
+
+    >>> slots_before(TokenTree([5, 6, 7, 8, 9], parents=[-1, -1, 1]), 0)
+    [-1, 0, 1, 1, 3]
+    """
+    return [tree.parent_slot(slot) for slot in range(begin, len(tree.tokens))]
+
+
+def load_eagle(name_or_folder):
+    """The block for "tiny-target", which is bundled, or of a folder with eagle.safetensors.
+
+    A dict: "input" {w [2 * n_embd, n_embd], b [n_embd]} and "block", as in files/params.py, float32; "frequent"
+    [n_vocab] int64, the token ids, the most frequent first.
+
+    CheckpointError, a ValueError, for a missing block and a malformed file.
+
+    >>> load_eagle("tiny-target")["input"]["w"].shape
+    (512, 256)
+    """
+    path = eagle_file(name_or_folder)
+    if not path.is_file():
+        raise CheckpointError(
+            f"{name_or_folder} has no EAGLE block: expected tiny-target, whose block is bundled, or a folder with "
+            "eagle.safetensors, as gpt2np/tiny/train_eagle.py makes it"
+        )
+    tensors = read_safetensors(path)
+    n = tensors["input.bias"].size if "input.bias" in tensors else 0
+    shapes = {name: shape for name, shape in param_shapes(HParams(1, 1, n, 1, 1)).items() if name.startswith("h.0.")}
+    frequent = np.array(tensors.pop("frequent", ()), np.int64)
+    check_tensors(tensors, {"input.weight": (2 * n, n), "input.bias": (n,), **shapes}, path)
+    return {"input": linear_params(tensors, "input"), "block": block_params(tensors, "h.0"), "frequent": frequent}
+
+
+def eagle_file(name_or_folder):
+    """Where the block of this model is, if it has one."""
+    return BUNDLED.get(name_or_folder, Path(name_or_folder)) / "eagle.safetensors"
+
+
+def check_fit(params, hparams):
+    """Raise ValueError unless this is a block for a model of this shape."""
+    n, found = hparams.n_embd, (params["input"]["w"].shape, params["block"]["attn"]["c_attn"]["w"].shape)
+    if found != ((2 * n, n), (n, 3 * n)) or sorted(params["frequent"].tolist()) != list(range(hparams.n_vocab)):
+        raise ValueError(
+            f"expected a block for a model with n_embd {n} and {hparams.n_vocab} tokens, got one with n_embd "
+            f"{found[0][-1]} and {len(params['frequent'])} tokens: it is another model's"
+        )
