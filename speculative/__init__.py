@@ -16,7 +16,7 @@ from .drafters.prompt_lookup import PromptLookupDrafter
 from .drafters.recycling import Recycling, RecyclingDrafter
 from .drafters.suffix import SuffixDrafter
 from .drafters.text import TextDrafter
-from .exact.enumeration import CannotEnumerate, exact_distribution
+from .exact.enumeration import CannotEnumerate, exact_distribution, total_variation
 from .grammar import Grammar
 from .interfaces import (
     Draft,
@@ -56,8 +56,8 @@ __all__ = [
     "PromptLookupDrafter", "RandomSource", "Recycling", "RecyclingDrafter", "Round", "Sampler", "Sampling",
     "SharedTokensModel", "SpeculativeSampler", "Stats", "StopText", "SuffixDrafter", "TextDrafter", "Timed",
     "TreeDrafter", "Typical", "Verdict", "Verifier", "acceptance_probability", "best_tree", "block", "collect",
-    "exact_distribution", "exact_match", "measure_costs", "rejection", "residual", "sample_token", "traversal",
-    "widths",
+    "exact_distribution", "exact_match", "measure_costs", "rejection", "residual", "sample_token", "total_variation",
+    "traversal", "widths",
 ]  # fmt: skip
 
 

@@ -16,6 +16,7 @@ import math
 
 import numpy as np
 
+from .sources import Sources
 from .uniform import CannotEnumerate, Uniform
 from .waiting import Waiting
 
@@ -37,8 +38,9 @@ def exact_distribution(fn, *, max_leaves=1_000_000, max_draws=500):
     Raises
     ------
     CannotEnumerate
-        If there are more paths or draws than that, if a continuous draw is used as a value, or if fn draws differently
-        when it is run again on the same path.
+        If there are more paths or draws than that, if a continuous draw is used as a value, if fn draws from another
+        source (np.random, the module random, torch, a generator of its own or one that it can reach), or if it draws
+        differently when it is run again on the same path.
 
     Examples
     --------
@@ -47,8 +49,24 @@ def exact_distribution(fn, *, max_leaves=1_000_000, max_draws=500):
     >>> exact_distribution(lambda rng: [rng.choice(2, p=[0.5, 0.5]), rng.random() * 4 < 3])
     {(0, True): 0.375, (0, False): 0.125, (1, True): 0.375, (1, False): 0.125}
     """
+    with Sources(fn) as sources:
+        try:
+            distribution, refusal = enumerated(fn, max_leaves, max_draws), None
+        except CannotEnumerate as error:
+            refusal = error
+    if source := sources.named(seeded=False):
+        raise CannotEnumerate(
+            f"the function draws from {source}, which cannot be enumerated: it must draw everything from the generator "
+            "that it is called with"
+        ) from refusal
+    if refusal is not None:
+        raise refusal
+    return distribution
+
+
+def enumerated(fn, max_leaves, max_draws):
     parts, path = {}, []
-    rng = ExactGenerator(path, max_draws)
+    rng = ExactGenerator(path, max_draws, max_leaves)
     for _ in range(max_leaves):
         outcome = hashable(fn(rng.from_the_start()))
         if rng.n_asked != len(path):
@@ -57,6 +75,8 @@ def exact_distribution(fn, *, max_leaves=1_000_000, max_draws=500):
         while path and path[-1].taken == len(path[-1].probs) - 1:
             path.pop()
         if not path:
+            if rng.n_draws == 0 and any(hashable(fn(rng.from_the_start())) != outcome for _ in range(N_AGAIN)):
+                raise CannotEnumerate(NOT_THE_SAME)
             return {outcome: math.fsum(probabilities) for outcome, probabilities in parts.items()}
         path[-1].taken += 1
     covered = math.fsum(probability for probabilities in parts.values() for probability in probabilities)
@@ -66,11 +86,26 @@ def exact_distribution(fn, *, max_leaves=1_000_000, max_draws=500):
     )
 
 
+def total_variation(a, b):
+    """The total variation distance of two distributions, dicts outcome -> probability: half of sum |a(x) - b(x)|.
+
+    The largest difference in the probability of any event, from 0 for equal distributions to 1 for those that have no
+    outcome in common. Where a drafter has distribution a and the target b, 1 - total_variation(a, b) is the acceptance
+    rate of rejection sampling (arXiv:2211.17192, section 3.2).
+
+    Examples
+    --------
+    >>> total_variation({"a": 0.5, "b": 0.5}, {"a": 0.25, "b": 0.5, "c": 0.25})
+    0.25
+    """
+    return math.fsum(abs(a.get(outcome, 0) - b.get(outcome, 0)) for outcome in a.keys() | b.keys()) / 2
+
+
 NOT_THE_SAME = (
     "the function drew differently when it was run again on the same path: it must depend on its generator alone, "
     "without state from an earlier call or another source of randomness"
 )
-
+N_AGAIN = 12  # runs of a function that draws nothing, which must then return one outcome
 
 ENDLESS = (
     "one run has made {n} draws so far: an endless loop, such as `while` until a draw is accepted, has no finite set "
@@ -79,6 +114,11 @@ ENDLESS = (
 )
 IMPROBABLE, FEW_DRAWS = 1e-15, 30  # few draws may well be improbable
 MOST_OUTCOMES = 60_000  # outcomes of one draw
+MOST_WHOLE = 256  # outcomes of int(u * n)
+THRESHOLDS = (
+    "compare the uniform number itself, rng.random() * q < p; a threshold such as int(n * p / q) rounds p / q to a "
+    "multiple of 1 / n, so that the probabilities are off by up to 1 / n"
+)
 MOST_QUESTIONS = 60_000  # comparisons of one number: more than GPT-2 has tokens
 
 
@@ -97,9 +137,10 @@ class ExactGenerator(np.random.Generator):
     It is a subclass of Generator, so that code which checks for one, or calls np.random.default_rng(rng), accepts it.
     """
 
-    def __init__(self, path, max_draws=500):
+    def __init__(self, path, max_draws=500, max_leaves=1_000_000):
         np.random.Generator.__init__(self, np.random.PCG64(0))
-        self.path, self.max_draws = path, max_draws
+        self.path, self.max_draws, self.max_leaves = path, max_draws, max_leaves
+        self.most_whole = 0  # the most outcomes of a whole number so far
         self.from_the_start()
 
     def __reduce__(self):  # of copy.copy, copy.deepcopy and pickle: NumPy's own makes a generator with a fixed seed
@@ -109,6 +150,7 @@ class ExactGenerator(np.random.Generator):
         """This generator, for one more run along the path."""
         self.n_asked = self.n_draws = self.n_questions = 0  # forks, draws, comparisons since the last draw
         self.n_numbers = 1  # of the last draw
+        self.n_outcomes = 1  # of the whole numbers drawn so far, together
         return self
 
     def reached(self):
@@ -132,6 +174,12 @@ class ExactGenerator(np.random.Generator):
                 f"one draw is compared more than {MOST_QUESTIONS * self.n_numbers} times, which looks like an endless "
                 "loop around a number that does not change: draw inside the loop"
             )
+
+    def cut(self, n):
+        """Note that a number becomes one of n whole numbers by int(); CannotEnumerate if these are too many."""
+        self.most_whole = max(self.most_whole, n)
+        if n > MOST_WHOLE:
+            raise CannotEnumerate(f"int() makes one of {n} whole numbers of a uniform number: {THRESHOLDS}")
 
     def fork(self, probs):
         """The index (int) of the outcome taken here, given the probabilities of all; those with 0 are never taken."""
@@ -167,7 +215,17 @@ class ExactGenerator(np.random.Generator):
                 f"rng.integers draws one of {n} numbers, too many to enumerate: draw the decision itself, "
                 "not a seed for another generator"
             )
-        return self._filled(size, lambda: int(low) + self.fork([1 / n] * n), int)
+        return self._filled(size, lambda: int(low) + self.whole(n), int)
+
+    def whole(self, n):
+        """One of n whole numbers, which are equally probable; CannotEnumerate if those of one run are too many."""
+        self.n_outcomes, self.most_whole = self.n_outcomes * n, max(self.most_whole, n)
+        if self.n_outcomes > self.max_leaves:
+            raise CannotEnumerate(
+                f"the whole numbers that are drawn in one run, such as rng.integers({n}), have {self.n_outcomes} "
+                f"outcomes together, each with a path of its own, and max_leaves is {self.max_leaves}: {THRESHOLDS}"
+            )
+        return self.fork([1 / n] * n)
 
     def choice(self, a, size=None, replace=True, p=None, axis=0, shuffle=True):
         population = np.arange(a) if np.ndim(a) == 0 else np.asarray(a)
@@ -206,7 +264,7 @@ class ExactGenerator(np.random.Generator):
         return self.exponential(size=size)
 
     def gumbel(self, loc=0.0, scale=1.0, size=None):
-        return loc + scale * self._filled(size, lambda: Waiting(self, is_log=True, sign=-1))
+        return loc + scale * self._filled(size, lambda: Waiting(self, form="log t", sign=-1))
 
     def _filled(self, size, draw, dtype=object):
         """One draw, or an array of `size` of them."""

@@ -108,6 +108,7 @@ class Uniform:
     def __int__(self):
         """int(rng.random() * n) forks into 0 .. n - 1."""
         least, most = sorted(map(self.value, self.interval))
+        self.rng.cut(math.ceil(most) - math.floor(least))
         for number in range(math.floor(least) + 1, math.ceil(most)):
             if self.is_below(number):
                 return math.trunc(number - 0.5)

@@ -2,8 +2,8 @@
 
 Of independent exponential times E_i / p_i, the i-th is the smallest with probability p_i / sum p, independently of its
 value. So to compare two of them is a fork, and the smaller one is again such a time, with the sum of both rates. That
-is enough for argmin E / p, and for argmax(log p + G) with a Gumbel number G = -log E. Everything else is refused, also
-the use of one E twice, as in Gumbel coupling.
+is enough for argmin E / p, for argmax p / E, and for argmax(log p + G) with a Gumbel number G = -log E. Everything else
+is refused, also the use of one E twice, as in Gumbel coupling.
 """
 
 import math
@@ -12,16 +12,16 @@ from .uniform import CannotEnumerate
 
 
 class Waiting:
-    """sign * t or sign * log(t), for an exponential time t with a given rate, kept as its logarithm."""
+    """sign * t, sign * log(t) or sign / t, for an exponential time t with a given rate, kept as its logarithm."""
 
-    def __init__(self, rng, log_rate=0.0, *, is_log=False, sign=1, compared=None):
-        self.rng, self.log_rate, self.is_log, self.sign = rng, log_rate, is_log, sign
+    def __init__(self, rng, log_rate=0.0, *, form="t", sign=1, compared=None):
+        self.rng, self.log_rate, self.form, self.sign = rng, log_rate, form, sign  # form: "t", "log t" or "1 / t"
         self.is_lost = False  # whether another one was earlier: its time is then no longer exponential
         # shared by everything computed from one draw: the one that was compared
         self.compared = [] if compared is None else compared
 
-    def with_rate(self, log_rate, sign=1):
-        return Waiting(self.rng, log_rate, is_log=self.is_log, sign=self.sign * sign, compared=self.compared)
+    def with_rate(self, log_rate, sign=1, form=None):
+        return Waiting(self.rng, log_rate, form=form or self.form, sign=self.sign * sign, compared=self.compared)
 
     def is_free(self):
         """Whether nothing but its rate is known."""
@@ -32,7 +32,7 @@ class Waiting:
     def __lt__(self, other):
         if not hasattr(other, "is_lost"):
             return self.compared_with_number(other, below=True)
-        alike = (self.is_log, self.sign) == (other.is_log, other.sign) and self.compared is not other.compared
+        alike = (self.form, self.sign) == (other.form, other.sign) and self.compared is not other.compared
         if not (alike and self.is_free() and other.is_free()):
             self.as_value()
         larger, smaller = max(self.log_rate, other.log_rate), min(self.log_rate, other.log_rate)
@@ -41,7 +41,8 @@ class Waiting:
         is_other = self.rng.fork([shares[self.log_rate], shares[other.log_rate]])
         winner, loser = (other, self) if is_other else (self, other)
         winner.log_rate, loser.is_lost = larger + math.log1p(ratio), True
-        return bool(is_other) == (self.sign < 0)
+        is_rising = (self.sign > 0) != (self.form == "1 / t")  # the earlier of two is then the smaller number
+        return bool(is_other) != is_rising
 
     def __gt__(self, other):
         if not hasattr(other, "is_lost"):
@@ -51,25 +52,33 @@ class Waiting:
     __le__, __ge__ = __lt__, __gt__
 
     def compared_with_number(self, number, below):
-        """Only infinity, which results from a probability of 0."""
-        if not math.isinf(number):
+        """Only infinity and 0, which result from a probability of 0."""
+        if math.isinf(number):
+            return (number > 0) == below
+        if number != 0 or self.form == "log t":
             self.as_value()
-        return (number > 0) == below
+        return (self.sign < 0) == below
 
     def __mul__(self, number):
         number = float(number)
-        if self.is_log and abs(number) != 1:
+        if self.form == "log t" and abs(number) != 1:
             self.as_value()
         if number == 0 or not math.isfinite(number):
             return self.sign * number
-        return self.with_rate(self.log_rate - (0 if self.is_log else math.log(abs(number))), math.copysign(1, number))
+        faster = {"t": -1, "log t": 0, "1 / t": 1}[self.form] * math.log(abs(number))
+        return self.with_rate(self.log_rate + faster, math.copysign(1, number))
 
     def __truediv__(self, number):
         return self * (1 / float(number)) if number else self.sign * math.inf
 
+    def __rtruediv__(self, number):
+        if self.form == "log t":
+            self.as_value()
+        return self.with_rate(self.log_rate, form="1 / t" if self.form == "t" else "t") * number
+
     def __add__(self, number):
         number = float(number)
-        if not self.is_log:
+        if self.form != "log t":
             self.as_value()
         return self.with_rate(self.log_rate - self.sign * number) if math.isfinite(number) else number
 
@@ -85,9 +94,9 @@ class Waiting:
     __rmul__, __radd__ = __mul__, __add__
 
     def log(self):
-        if self.is_log or self.sign < 0:
+        if self.form == "log t" or self.sign < 0:
             self.as_value()
-        return Waiting(self.rng, self.log_rate, is_log=True, compared=self.compared)
+        return self.with_rate(self.log_rate, 1 if self.form == "t" else -1, "log t")
 
     def __repr__(self):
         return "<a waiting time>"
@@ -95,7 +104,8 @@ class Waiting:
     def as_value(self, *others):
         raise CannotEnumerate(
             "an exponential or Gumbel number is used as a value, or twice, which has no finite set of paths: "
-            "exact_distribution can follow it only into one np.argmin(E / p) or np.argmax(np.log(p) + G)"
+            "exact_distribution can follow it only into one np.argmin(E / p), np.argmax(p / E) or "
+            "np.argmax(np.log(p) + G)"
         )
 
-    __float__ = __int__ = __bool__ = __index__ = __hash__ = __pow__ = __rtruediv__ = exp = sqrt = as_value
+    __float__ = __int__ = __bool__ = __index__ = __hash__ = __pow__ = exp = sqrt = as_value

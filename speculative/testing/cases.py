@@ -6,15 +6,17 @@ import operator
 
 import numpy as np
 
-from ..exact.enumeration import NOT_THE_SAME, CannotEnumerate, ExactGenerator, exact_distribution, hashable
+from ..exact.enumeration import NOT_THE_SAME, THRESHOLDS, CannotEnumerate, ExactGenerator, exact_distribution, hashable
+from ..exact.sources import Sources
 from ..interfaces import Draft
 from ..probs import sample_distinct, sample_token
 from ..tree import chain, children, depth_of, is_chain
-from .watch import UNKNOWN_SOURCE, Sources, asked, fail, fail_by_source
+from .watch import UNKNOWN_SOURCE, asked, fail, fail_by_source
 
 TOLERANCE = 1e-12
 MOST_PATHS = 200_000
 N_TIMES = 24
+MOST_WHOLE = 16  # outcomes of a whole number, where there are four tokens at most
 
 
 def enumerated(fn, what, is_right):
@@ -23,7 +25,7 @@ def enumerated(fn, what, is_right):
     AssertionError if it cannot be computed, or if it is wrong because of another source of randomness than rng.
     """
     distribution, refusal = None, None
-    with Sources() as sources:
+    with Sources(fn) as sources:
         try:
             distribution = exact_distribution(fn, max_leaves=MOST_PATHS)
         except CannotEnumerate as error:
@@ -31,7 +33,7 @@ def enumerated(fn, what, is_right):
     if refusal is None and is_right(distribution):
         return distribution
     where = [f"  {refusal.where}"] if hasattr(refusal, "where") else []
-    with Sources() as sources_again:
+    with Sources(fn) as sources_again:
         came_out = {outcome_or_error(fn) for _ in range(N_TIMES if refusal is None else 3)}
     if source := sources.named() or sources_again.named():
         fail_by_source(what, source, *where)
@@ -74,6 +76,12 @@ def show_distributions(distribution, wanted, most=12):
     )
     lines = [f"  {o!s:14} got {distribution.get(o, 0):.12g}, wanted {wanted.get(o, 0):.12g}" for o in order[:most]]
     return ["", "  the distribution of the tokens:", *lines] + (["  ..."] if len(order) > most else [])
+
+
+class Passed(str):
+    """What a grader returns: in one line, what it checked."""
+
+    __repr__ = str.__str__
 
 
 def shortened(value):
@@ -207,6 +215,8 @@ def decided(verifier, draft, target_probs, rng):
 
     arguments = draft.tokens, draft.probs, draft.parents, target_probs
     verdict = asked(lambda: verifier(draft, target_probs, rng), "your verifier", where, arguments)
+    if (n := getattr(rng, "most_whole", 0)) > MOST_WHOLE:
+        fail(f"your verifier draws one of {n} whole numbers: {THRESHOLDS}", f"  {where()}")
     try:
         n_accepted, next_token = operator.index(verdict.n_accepted), operator.index(verdict.next_token)
     except (AttributeError, TypeError):

@@ -12,6 +12,7 @@ import numpy as np
 from ..exact.enumeration import exact_distribution
 from ..interfaces import Draft
 from ..probs import residual
+from .block_hints import mistake_in_block
 from .cases import Case, decided, decisions, same
 from .drafter_hints import exponent_of
 
@@ -410,9 +411,9 @@ def block_hint(verifier):
     if low.is_by_rejection and late.is_by_rejection and early.is_by_rejection:
         return None
     return (
-        tests_hint(low, late, early)
+        mistake_in_block(verifier)
+        or tests_hint(low, late, early)
         or rows_hint(low, early)
-        or block_rule_hint(low, late, early)
         or "right for K = 1, but not for a block of several draft tokens"
     )
 
@@ -473,18 +474,6 @@ def rows_hint(low, early):
             "right for K = 1, but in a block the replacement of draft token i is drawn from max(0, p - q) of another "
             "row than i"
         )
-    return None
-
-
-def block_rule_hint(low, late, early):
-    """Mistakes of rules that decide on the draft as a whole."""
-    excess = np.maximum(A * P_2[1] - Q_2[1], 0).sum()
-    if same(late.shares[2], excess / (excess + 1 - A)):
-        return "block verification keeps the longest prefix that passes; do not stop at the first that does not"
-    if same(early.shares[2], RATIO[0, 2] * RATIO[1, 0]):
-        return "block verification caps the ratio of the whole prefix at 1, in each step"
-    if same(late.shares[2], 1) and same(low.next_token[1], REST_2[1]):
-        return "after block verification the residual is max(0, p-hat p - q), with the ratio p-hat of what is kept"
     return None
 
 

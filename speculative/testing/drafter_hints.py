@@ -7,14 +7,18 @@ from .cases import same
 
 
 def what_these_rows_are(rows):
-    """What rows that are not distributions may be, for the end of the sentence."""
+    """What rows may be of which some are not distributions, for the end of the sentence."""
+    with np.errstate(invalid="ignore"):
+        wrong = [not (row >= 0).all() or not abs(row.sum() - 1) < 1e-6 for row in rows]
+    which = "" if all(wrong) else f" in row {wrong.index(True)}"
+    rows = rows[wrong]
     if not np.isfinite(rows).all():
-        return "; yours has NaN or infinity in it: 0 / 0, or log(0)?"
+        return f"; yours has NaN or infinity in it{which}: 0 / 0, or log(0)?"
     if np.allclose(np.exp(rows).sum(axis=1), 1, atol=1e-6):
         return "; these are logarithms of probabilities: np.exp(row)"
     if (rows < 0).any():
         return "; these look like logits: put them through `sampling`, or a softmax"
-    return f"; yours adds up to {rows.sum(axis=1)[0]:.6g}"
+    return f"; yours adds up to {rows.sum(axis=1)[0]:.6g}{which}"
 
 
 def mistake_in_a_draft(distribution, i, key):

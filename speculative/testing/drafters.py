@@ -1,16 +1,21 @@
 """The grader of drafters: each draft token must be drawn from exactly the row that comes with it."""
 
+import inspect
 import itertools
+from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 
 from ..exact.enumeration import hashable
+from ..probs import Sampling
 from ..tree import chain, depth_of, is_chain
-from .cases import enumerated, same, shortened, show
+from .cases import Passed, enumerated, same, shortened, show
 from .drafter_hints import mistake_in_a_draft, what_these_rows_are
 from .watch import ONE_SEED, Progress, asked, fail, note
 
 PROMPTS = ([0], [1, 0], [0, 1, 1, 0], [1, 0, 1, 0, 1])
+SAMPLINGS = Sampling(temperature=0.5), Sampling(temperature=0), Sampling(top_p=0.7)  # that a sampler may have
 
 
 def check_drafter(drafter, *, n_vocab=None, seed=0):
@@ -19,7 +24,8 @@ def check_drafter(drafter, *, n_vocab=None, seed=0):
     At most K tokens, none for K = 0; for each a row of probabilities that sums to 1; and given that there is an i-th
     token, and the tokens before it, its distribution is row i. This fails also if a token was drawn and then dropped:
     the kept tokens then no longer have the distribution of their row. A draft may be a tree: then no path has more than
-    K tokens, and the tokens before include the elder siblings.
+    K tokens, and the tokens before include the elder siblings. A drafter whose propose has the parameter `sampling` is
+    given some: each token must be drawn from its row then as well. Returns a line that says what was checked.
 
     Parameters
     ----------
@@ -36,17 +42,27 @@ def check_drafter(drafter, *, n_vocab=None, seed=0):
     if isinstance(drafter, type):
         fail(f"pass a drafter, not its class: check_drafter({drafter.__name__}(...))")
     extra = np.random.default_rng(seed).integers(0, 2, (3, 4)).tolist()
-    questions = list(itertools.product([*PROMPTS, *extra], (0, 1, 2)))
+    samplings = SAMPLINGS if "sampling" in inspect.signature(drafter.propose).parameters else ()
+    questions = [
+        *itertools.product([*PROMPTS, *extra], (0, 1, 2), [None]),
+        *itertools.product(PROMPTS, [2], samplings),
+    ]
     with Progress("check_drafter", len(questions)) as progress:
-        for prompt, K in questions:
-            check_question(drafter, prompt, K, n_vocab)
+        for prompt, K, sampling in questions:
+            check_question(drafter, prompt, K, n_vocab, sampling)
             progress.step()
     if not takes_arrays(drafter, n_vocab):
         note("your drafter is right for a list of tokens, which samplers pass, but not for an array: list(tokens)")
+    and_samplings = f", {len(samplings)} samplings among them" if samplings else ""
+    return Passed(
+        f"check_drafter: each draft token is drawn from exactly its row, in {len(questions)} cases{and_samplings}"
+    )
 
 
-def check_question(drafter, prompt, K, n_vocab):
-    """AssertionError if a token of a draft of up to K is not drawn from its row."""
+def check_question(drafter, prompt, K, n_vocab, sampling):
+    """AssertionError if a token of a draft of up to K is not drawn from its row; with this sampling, unless None."""
+    if sampling is not None:
+        drafter = SimpleNamespace(propose=partial(drafter.propose, sampling=sampling))
 
     def first_wrong(distribution):
         longest = max(len(tokens) for tokens, *_ in distribution)
@@ -68,10 +84,12 @@ def check_question(drafter, prompt, K, n_vocab):
         )
     key, got = wrong_draws(distribution, i)[0]
     before, _, row, _ = key
+    told = "" if sampling is None else "with the `sampling` that is passed to propose, "
     fail(
-        mistake_in_a_draft(distribution, i, key),
+        told + mistake_in_a_draft(distribution, i, key),
         "",
-        f"  after the tokens {prompt}, K = {K}" + (f", draft tokens {list(before)} before" if before else ""),
+        f"  after the tokens {prompt}, K = {K}{f', {sampling}' if told else ''}"
+        + (f", draft tokens {list(before)} before" if before else ""),
         f"  token {i + 1} comes with the row        {show(row)}",
         f"  but is drawn from the distribution {show(got)}",
     )

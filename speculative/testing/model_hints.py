@@ -16,7 +16,12 @@ REVERSED, ALL_THE_SAME = f"your rows are in reverse order: row i {ROW_I}", f"all
 
 def same_logits(a, b):
     """Whether logits are the same, up to what float32 and another order of sums change."""
-    return bool(np.allclose(a, b, rtol=1e-3, atol=1e-3))
+    return bool(np.allclose(a, b, rtol=1e-3, atol=1e-3 * min(1.0, largest(a))))
+
+
+def largest(logits):
+    """The largest logit in absolute value, of those that are finite."""
+    return np.max(np.abs(logits), where=np.isfinite(logits), initial=0.0)
 
 
 # ------------------------------------------------------------------------------------------------ what is no logits
@@ -77,7 +82,7 @@ def mistake_in_a_walk(ask, wrong, sources):
         )
     other = [1 - min(token, 1) for token in tokens]
     questions = [(tokens, n_last), (prefix, 1), (tokens[:-1] or tokens, 1), (tokens, n_last), (other, n_last),
-                 (tokens, n_last), (prefix, 1)]  # fmt: skip
+                 (tokens, n_last), (prefix, 1), (tokens[:1], 1), (tokens, n_last)]  # fmt: skip
     answers = [(question, ask(*question)) for question in questions]
     first = {}
     for (text, n), answer in [*answers, *(((tokens, n_last), answer) for answer in again)]:
@@ -103,7 +108,7 @@ def gap(a, b):
 
 def close(a, b):
     """Whether a low precision may be all that is wrong."""
-    return gap(a, b) < 0.03 * max(1.0, abs(a[np.isfinite(a)]).max())
+    return gap(a, b) < 0.03 * largest(a)
 
 
 def imprecise(a, b):

@@ -5,8 +5,9 @@ from functools import partial
 
 import numpy as np
 
+from ..exact.sources import Sources
 from ..tree import path
-from .cases import shortened
+from .cases import Passed, shortened
 from .model_hints import (
     BEFORE,
     MANY,
@@ -18,7 +19,7 @@ from .model_hints import (
     remedy,
     same_logits,
 )
-from .watch import Sources, asked, fail, note
+from .watch import asked, fail, note
 
 SHAPES = [[-1], [-1, -1], [-1, 0, 0, -1], [-1, -1, 0, 0, 1, 2, 2], [-1, 0, -1, 2, 1, 0, -1, 6, 3]]  # of trees
 
@@ -30,7 +31,8 @@ def check_language_model(model, *, seed=0, n_calls=60, trees=None):
     The model is called in a random walk that extends, branches and shortens the text, as a sampler does, with one list
     that changes between the calls. A cache that is not rolled back gives another answer when the same tokens are
     reached in another way; a missing causal mask gives another answer when later tokens change. A model whose call has
-    the parameter `parents` is asked for trees, too: each row must be that of the model on the path alone.
+    the parameter `parents` is asked for trees, too: each row must be that of the model on the path alone. Returns a
+    line that says what was checked.
 
     Parameters
     ----------
@@ -50,12 +52,14 @@ def check_language_model(model, *, seed=0, n_calls=60, trees=None):
     if wrong:
         fail(*mistake_in_a_walk(partial(ask, model), wrong, sources))
     check_logits(model)
-    if takes_parents(model) if trees is None else trees:
+    if trees := takes_parents(model) if trees is None else trees:
         check_trees(model, seed)
     try:
         asked(lambda: model(np.array([0, 1]), n_last=1), "your model", lambda: "for an array of tokens")
     except AssertionError as error:
         note(f"your model is right for a list of tokens, but not for an array: {str(error).splitlines()[0]}")
+    and_trees = ", and in trees on the path alone" if trees else ""
+    return Passed(f"check_language_model: in {n_calls} calls the logits depend on the tokens alone{and_trees}")
 
 
 def check_it_can_be_asked(model):

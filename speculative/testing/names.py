@@ -1,9 +1,24 @@
 """The names in an answer's code: graders do not look at them; an exercise may, to refuse the library's own solution."""
 
+from types import FunctionType
 
-def names_in(fn):
-    """The names that a function uses, and its own; also of a cached or partial one, and of an object that is called."""
-    while inner := getattr(fn, "__wrapped__", None) or getattr(fn, "func", None):
-        fn = inner
-    code = getattr(fn, "__code__", None) or getattr(type(fn).__call__, "__code__", None)
-    return {getattr(fn, "__name__", type(fn).__name__), *(code.co_names if code else ())}
+from ..exact.sources import codes
+
+
+def names_in(answer):
+    """The names that a function or a class uses, and its own, nested code included.
+
+    A class has those of its methods and of the classes that it is made from. An imported name counts under its own
+    name, too, as in `from speculative import rejection as r`. Also of a cached or partial function, and of an object
+    that is called.
+    """
+    while inner := getattr(answer, "__wrapped__", None) or getattr(answer, "func", None):
+        answer = inner
+    if not hasattr(answer, "__code__"):
+        classes = (answer if isinstance(answer, type) else type(answer)).__mro__[:-1]
+        methods = [getattr(method, "__func__", method) for each in classes for method in vars(each).values()]
+        methods = [method for method in methods if hasattr(method, "__code__")]
+        return {getattr(answer, "__name__", ""), *(each.__name__ for each in classes)}.union(*map(names_in, methods))
+    names = {name for code in codes(answer.__code__) for name in code.co_names}
+    meant = (answer.__globals__.get(name) for name in names)
+    return {answer.__name__, *names, *(one.__name__ for one in meant if isinstance(one, (type, FunctionType)))}

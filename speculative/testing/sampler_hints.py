@@ -1,5 +1,7 @@
 """Hints for samplers: the mistake in a sentence, found from the distribution of the first tokens."""
 
+from dataclasses import fields, replace
+
 import numpy as np
 
 from ..probs import Sampling, residual
@@ -27,7 +29,7 @@ def mistake_in_a_text(distribution, wanted, perfect, models, sampling, case):
     case : str
     """
     target, other, prompt = models
-    n_tokens, temperature = len(next(iter(distribution))), sampling.temperature
+    n_tokens, temperature = len(next(iter(distribution))), getattr(sampling, "temperature", 1)
 
     def is_of(model, sampling):
         return largest_difference(distribution, model.distribution(prompt, n_tokens, sampling)) <= TOLERANCE
@@ -38,6 +40,12 @@ def mistake_in_a_text(distribution, wanted, perfect, models, sampling, case):
         return (
             "your sampler draws at temperature 0, where the text is the greedy one: put the logits through `sampling`"
         )
+    for name in ignored_fields(sampling):
+        if is_of(target, replace(sampling, **{name: getattr(Sampling, name)})):
+            return (
+                f"your sampler ignores sampling.{name}: do not read single fields of `sampling`, the rows of the "
+                "target are sampling(logits, tokens), which applies all of them"
+            )
     if sampling != Sampling() and is_of(target, Sampling()):
         return (
             "your sampler ignores `sampling`: the rows of the target are sampling(logits, tokens), at its temperature"
@@ -68,6 +76,12 @@ def mistake_in_a_text(distribution, wanted, perfect, models, sampling, case):
     if "fewer" in case:
         return "your sampler goes wrong where the drafter proposes fewer than K tokens: count the tokens of the draft"
     return rejection_hint(distribution, wanted, models, sampling, case)
+
+
+def ignored_fields(sampling):
+    """The names of what a sampling does besides its temperature."""
+    names = [field.name for field in fields(sampling)] if isinstance(sampling, Sampling) else []
+    return [name for name in names[1:] if getattr(sampling, name) != getattr(Sampling, name)]
 
 
 def all_accepted_hint(distribution, target, prompt, sampling):

@@ -6,25 +6,30 @@ import operator
 import numpy as np
 
 from ..drafters.model import ModelDrafter
+from ..exact.sources import Sources
 from ..interfaces import Draft
 from ..probs import Sampling
-from .cases import TOLERANCE, enumerated, largest_difference, shortened, show_distributions
+from .cases import TOLERANCE, Passed, enumerated, largest_difference, shortened, show_distributions
 from .look_back import AllTokens, mistake_in_looking_back
 from .sampler_hints import mistake_in_a_text
 from .table import TableModel
-from .watch import UNKNOWN_SOURCE, Progress, Sources, asked, fail, fail_by_source, note
+from .watch import UNKNOWN_SOURCE, Progress, asked, fail, fail_by_source, note
 
 PROMPT = [2, 1]
 FEW_PATHS = 150  # for two tokens: then three are enumerated, too
 MOST_CALLS = 400  # of target and drafter together, for at most 10 tokens
 
 
-def check_sampler(make, *, seed=0):
+TEMPERATURES = tuple(Sampling(temperature=temperature) for temperature in (1, 0.5, 0))
+TRUNCATED = Sampling(top_k=2), Sampling(temperature=0.8, top_p=0.6)
+
+
+def check_sampler(make, *, seed=0, target_sampling=None):
     """Raise AssertionError unless the samplers made by `make` produce the target's distribution.
 
-    Checked are the joint distribution of up to three tokens, at three temperatures and with four drafters, and with a
-    sampling that looks back at all tokens; the number of tokens up to n_ctx; a stop token. Prints a note if a sampler
-    is exact but slower than it could be.
+    Checked are the joint distribution of up to three tokens, at three temperatures and with four drafters, with top-k
+    and top-p, and with a sampling that looks back at all tokens; the number of tokens up to n_ctx; a stop token. Prints
+    a note if a sampler is exact but slower than it could be, and returns a line that says what was checked.
 
     Parameters
     ----------
@@ -33,6 +38,10 @@ def check_sampler(make, *, seed=0):
         `Generation` or a sequence of new tokens, and may take a keyword stop_tokens. A class will do.
     seed : int
         Varies the models.
+    target_sampling : callable, optional
+        Passed to `make` in place of the grader's own samplings, with which its drafters still draw: for a target that
+        samples in another way than the draft, such as Sampling(top_p=0.7). A sampler in which that is built in is
+        graded as check_sampler(lambda target, drafter, K, sampling: Mine(target, drafter, K), target_sampling=...).
     """
     rng = np.random.default_rng(seed)
     target, other = models(rng)
@@ -45,20 +54,30 @@ def check_sampler(make, *, seed=0):
     }
     for K in (1, 2, 3, 5):
         check_counts(Made(make, target, draft, K))
-    cases = [*itertools.product((1, 0.5, 0), drafters, (1, 2)), (1, "a draft model", 3)]
+    cases = [
+        *itertools.product(TEMPERATURES, drafters, (1, 2)),
+        (TEMPERATURES[0], "a draft model", 3),
+        *((sampling, "a draft model", 2) for sampling in TRUNCATED),
+    ]
     with Progress("check_sampler", len(cases)) as progress:
-        for temperature, name, K in cases:
-            sampling, case = Sampling(temperature=temperature), f"K = {K}, temperature {temperature}, {name}"
-            sampler = Made(make, target, drafters[name](sampling), K, sampling, case)
+        for draft_sampling, name, K in cases:
+            sampling = target_sampling or draft_sampling
+            case = f"K = {K}, {sampling}, {name}" + (f" with {draft_sampling}" if target_sampling else "")
+            sampler = Made(make, target, drafters[name](draft_sampling), K, sampling, case)
             always_accepting = Made(make, target, ModelDrafter(target, sampling=sampling), K, sampling)
             check_distribution(sampler, always_accepting, other)
             progress.step()
-    check_looking_back(make, target, other, rng)
+    if target_sampling is None:
+        check_looking_back(make, target, other, rng)
     if takes_stop_tokens(Made(make, target, draft, 1)):
         for seed, K in itertools.product(range(20), (1, 3)):
             check_stop(Made(make, target, draft, K), seed)
     greedy = Sampling(temperature=0)
     note_wasted_calls(Made(make, target, ModelDrafter(target.table, sampling=greedy), 2, greedy))
+    return Passed(
+        f"check_sampler: the text has the target's distribution, to {TOLERANCE:g}, in {len(cases)} cases "
+        f"with {len(drafters)} drafters, at several temperatures, with top-k and top-p, and as many tokens as asked for"
+    )
 
 
 class Made:

@@ -10,7 +10,7 @@ from itertools import count
 
 import numpy as np
 
-from ..exact.enumeration import CannotEnumerate, exact_distribution
+from ..exact.enumeration import CannotEnumerate, exact_distribution, total_variation
 
 ROUNDING = 1e-6  # total variation distance; float32 leaves about 1e-7
 PROMPT = [0, 1, 1, 0, 1]  # repeats itself, for prompt lookup
@@ -51,7 +51,7 @@ def entry(name, setting):
         return {"setting": name, "verdict": "fails", "message": f"{type(error).__name__}: {error}"[:300]}
     gap = {tokens: found.get(tokens, 0) - alone.get(tokens, 0) for tokens in found.keys() | alone.keys()}
     worst = max(sorted(gap), key=lambda tokens: abs(gap[tokens]))
-    distance = sum(map(abs, gap.values())) / 2
+    distance = total_variation(found, alone)
     return {
         "setting": name, "draft": setting.draft, "n_vocab": setting.n_vocab, "n_tokens": setting.n_tokens,
         "K": setting.K, "paths": next(n_paths), "outcomes": len(alone), "distance": distance,

@@ -1,14 +1,11 @@
 """What the graders do around each call of the graded code: compare its arguments, report errors, end calls that hang.
 
 asked(call, what, where, arguments)   call(); an error in it is reported together with the case
-Sources()                             which other sources of random numbers were used
 note(text), Progress(what, n)         messages that are not failures
 """
 
 import contextlib
 import ctypes
-import pickle
-import random
 import sys
 import threading
 import traceback
@@ -135,60 +132,6 @@ ADVICE = {  # what the message of an exception contains: what to do
     "than 1",
     "object is not callable": "pass a function, or an object with __call__",
 }
-
-
-guard, watching, replaced = threading.Lock(), [], [np.random.default_rng]  # who watches, and what `noting` replaces
-
-
-def noting(seed=None):  # np.random.default_rng while somebody watches
-    for sources in list(watching):
-        sources.own |= sources.thread == threading.get_ident() and not hasattr(seed, "random")
-    return replaced[0](seed)
-
-
-class Sources:
-    """Which sources of random numbers other than rng are used inside of a `with` block.
-
-    The states of np.random, of the module random and, if it is imported, of torch are compared: they belong to all
-    threads. Calls of np.random.default_rng that make a new generator are recorded, those of this thread.
-    """
-
-    def __enter__(self):
-        self.before, self.own, self.thread = states(), False, threading.get_ident()
-        with guard:
-            if not watching:
-                replaced[0], np.random.default_rng = np.random.default_rng, noting
-            watching.append(self)
-        return self
-
-    def __exit__(self, *_):
-        with guard:
-            watching.remove(self)
-            np.random.default_rng = noting if watching else replaced[0]
-        after = states()
-        self.changed = [name for name, state in self.before.items() if after[name] != state]
-
-    def named(self):
-        """The other source, or None."""
-        if self.own:
-            return "a generator of its own, np.random.default_rng(...)"
-        return SOURCES[self.changed[0]] if self.changed else None
-
-
-SOURCES = {
-    "np.random": "np.random (the global generator, as in np.random.rand or np.random.choice)",
-    "random": "the module random",
-    "torch": "torch's own generator (as in torch.rand or torch.multinomial)",
-}
-
-
-def states():
-    """The states of the global generators, dict name -> bytes."""
-    found = {"np.random": pickle.dumps(np.random.get_state()), "random": pickle.dumps(random.getstate())}
-    torch = sys.modules.get("torch")
-    with contextlib.suppress(AttributeError):  # None, or not fully imported
-        found["torch"] = torch.random.get_rng_state().numpy().tobytes()
-    return found
 
 
 ONE_SEED = "draw everything from the rng that is passed in, so that one seed gives one text"

@@ -35,6 +35,7 @@ CELLS = {  # the cells that a check needs, by a part of their text
     "check_chance": (WORDS, "def speculate("),
     "check_my_sampler": (WORDS, "small_target = TableModel.random", "as_it_is, greedy ="),
     "check_block": ("def expected(rule", "target, tokenizer"),
+    "check_distribution": (WORDS, "def accepted(", "def distribution_of(", "target, tokenizer"),
     "n_needed": ("target_size, draft_size =", "exhibit = EXHIBITS", "def distribution_of(make)"),
     "check_without_replacement": ("def in_turn", "def distribution_and_acceptance", "words = "),
     "check_hydra_head": ("target, tokenizer = ", "def read_off", "def silu"),
@@ -196,9 +197,12 @@ WRONG = {
         ("shift b is missing", norm(lambda x, eps: (x.mean(-1, keepdims=True), deviation(x, eps, keepdims=True), 0))),
         ("of the whole array", norm(lambda x, eps: (x.mean(), deviation(x, eps, None)))),
         ("normalised each column", norm(lambda x, eps: (x.mean(0), deviation(x, eps, 0)))),
+        ("this is an RMS norm", norm(lambda x, eps: (0, np.sqrt((x**2).mean(-1, keepdims=True) + eps)))),
     ],
     ("02", "check_head"): [
         ("masked scores are -inf, not 0", head(mask=np.tril)),
+        ("with a strict mask", head(mask=lambda s: np.where(np.tri(len(s), k=-1, dtype=bool), s, -np.inf))),
+        ("mask with -inf, a number such as", head(mask=lambda s: np.where(np.tri(len(s), dtype=bool), s, -1000))),
         ("over the keys", head(axis=0)),
         ("bias b is missing", head(bias=0)),
         ("you computed k @ q.T", head(scores_of=lambda q, k: k @ q.T)),
@@ -339,7 +343,7 @@ def until_accepted(draft, target_probs, rng):
     return Verdict(len(draft.tokens), sample_token(target_probs[-1], rng))
 
 
-def loop(rest=1, bonus=True):
+def loop(rest=1, bonus=True, of_the_prompt=False, rows=lambda sampling, logits, tokens: sampling(logits, tokens)):
     """The loop with one thing changed."""
 
     class MySampler:
@@ -350,10 +354,10 @@ def loop(rest=1, bonus=True):
             tokens, n_end = list(prompt), len(prompt) + n_tokens
             while len(tokens) < n_end:
                 k = max(0, min(self.K, n_end - len(tokens) - rest, self.target.n_ctx - len(tokens) - 1))
-                draft = self.drafter.propose(list(tokens), k, rng)
+                draft = self.drafter.propose(list(prompt if of_the_prompt else tokens), k, rng)
                 extended = [*tokens, *draft.tokens.tolist()]
                 logits = self.target(extended, n_last=len(draft.tokens) + 1)
-                verdict = speculative.rejection(draft, self.sampling(logits, extended), rng)
+                verdict = speculative.rejection(draft, rows(self.sampling, logits, extended), rng)
                 tokens += draft.tokens[: verdict.n_accepted].tolist()
                 if bonus or verdict.n_accepted < len(draft.tokens) or not k:
                     tokens.append(verdict.next_token)
@@ -377,9 +381,11 @@ def sampler(change):
 
 RIGHT += [
     ("05", "check_residual", Of("my_residual")),
+    ("05", "check_residual",  # the proof's denominator
+     lambda p, q: np.maximum(p - q, 0) / (1 - np.minimum(p, q).sum()) if (p != q).any() else p),
     ("05", "check_my_verifier", Of("my_verifier")),
     ("05", "check_my_sampler", Of("MySampler")),
-]
+]  # fmt: skip
 WRONG |= {
     ("05", "check_residual"): [
         ("close to p = q the residual is not p", lambda p, q: p if np.allclose(p, q) else missing(p, q)),
@@ -396,6 +402,9 @@ WRONG |= {
         ("weigh with q, not with p", lambda p, q: p @ np.nan_to_num(np.minimum(1, p / q))),
         ("counts each rejected guess twice", lambda p, q: 1 - abs(p - q).sum()),
         ("independent draws", lambda p, q: float(p @ q)),
+        ("a sum, not a mean", lambda p, q: np.minimum(p, q).mean()),
+        ("the chance to be rejected", lambda p, q: np.maximum(p - q, 0).sum()),
+        ("estimate from random draws", Of("chance_to_be_kept", lambda right: lambda p, q: right(p, q) - 0.005)),
         (r"it is 0\.600000, not 0\.6002", Of("chance_to_be_kept", lambda right: lambda p, q: right(p, q) + 2e-4)),
     ],
     ("05", "check_my_verifier"): [
@@ -409,6 +418,8 @@ WRONG |= {
     ("05", "check_my_sampler"): [
         ("returns 3 tokens where 2 were asked for", loop(rest=0)),
         ("calls of the target for 9 tokens", loop(bonus=False)),
+        ("continues the text so far", loop(of_the_prompt=True)),
+        ("ignores sampling.top_k", loop(rows=lambda sampling, *given: Sampling(sampling.temperature)(*given))),
         ("prompt", sampler(lambda generate, prompt, n, rng: [*prompt, *generate(prompt, n, rng)])),
         ("return", sampler(lambda generate, prompt, n, rng: None)),
         ("writes to its arguments",
@@ -440,10 +451,10 @@ class Called:
         return self.fn(*given)
 
 
-def copy(earlier, shift):
+def copy(earlier, shift, which=-1):
     def copied(tokens, K, n_vocab):
         found = [i for i in range(len(tokens) - earlier) if tokens[i] == tokens[-1]]
-        guesses = np.array(tokens[found[-1] + shift :][:K] if found else [], dtype=np.int64)
+        guesses = np.array(tokens[found[which] + shift :][:K] if found else [], dtype=np.int64)
         return Draft(guesses, np.eye(n_vocab)[guesses])
 
     return copied
@@ -480,7 +491,12 @@ WRONG |= {
         (f"expected three numbers.* got {n}",
          Of("acceptances", lambda right, n=n: lambda p, q: [*right(p, q), 0][:n])) for n in (2, 4)
     ],
+    ("07", "check_mixed"): [
+        ("not half of each", lambda c, s: (c / c.sum() + s) / 2 if c.any() else s),
+        ("that is add-one", lambda c, s: (c + 1) / (c.sum() + len(c)) if c.any() else s),
+    ],
     ("07", "check_copy"): [
+        ("not the first", copy(1, 1, which=0)),
         ("copy what followed the token, not the token itself", copy(1, 0)),
         ("the last one itself does not count", copy(0, 1)),
     ],
@@ -490,18 +506,42 @@ WRONG |= {
 # ------------------------------------------------------------------------------------------------ 08 to 10
 
 
-def block(guard=True, last_ratio=False):
-    """Block verification, without the case p-hat = 1 or with the residual of the last ratio."""
+def lenient_by(p, q, lenience, weights):
+    kept = np.minimum(q, p / lenience)
+    rest = np.maximum(weights(kept), 0)
+    return kept + (1 - kept.sum()) * rest / rest.sum(), kept.sum()
+
+
+def matched(
+    correction=lambda p, q, x, y, rng: y, bonus=None, drawn=lambda p, q, rng: sample_token(p, rng)
+):  # fmt: skip
+    """The match rule with one thing changed."""
+
+    def match(draft, target_probs, rng):
+        for i, x in enumerate(draft.tokens.tolist()):
+            y = drawn(target_probs[i], draft.probs[i], rng)
+            if y != x:
+                return Verdict(i, correction(target_probs[i], draft.probs[i], x, y, rng))
+        return Verdict(len(draft.tokens), bonus(target_probs[-1]) if bonus else sample_token(target_probs[-1], rng))
+
+    return match
+
+
+def block(
+    guard=True, last_ratio=False, one_number=False, before=lambda ratio: ratio,
+    h=lambda excess, ratio: excess / (excess + 1 - ratio),
+):  # fmt: skip
+    """Block verification with one thing changed."""
 
     def my_block(draft, target_probs, rng):
-        k, longest, ratio_there, ratio = len(draft.tokens), 0, 1.0, 1.0
+        k, longest, ratio_there, ratio, u = len(draft.tokens), 0, 1.0, 1.0, rng.random()
         for i, token in enumerate(draft.tokens, 1):
-            ratio = min(1.0, ratio * target_probs[i - 1, token] / draft.probs[i - 1, token])
+            ratio = min(1.0, before(ratio) * target_probs[i - 1, token] / draft.probs[i - 1, token])
             passes = ratio
             if i < k and (ratio < 1 or not guard):
                 excess = np.maximum(ratio * target_probs[i] - draft.probs[i], 0).sum()
-                passes = excess / (excess + 1 - ratio)
-            if rng.random() < passes:
+                passes = h(excess, ratio)
+            if (u if one_number else rng.random()) < passes:
                 longest, ratio_there = i, ratio
         if longest == k:
             return Verdict(k, sample_token(target_probs[k], rng))
@@ -533,9 +573,23 @@ RIGHT += [
     ("10", "check_crc", Of("my_crc32c")),
 ]
 WRONG |= {
+    ("08", "check_distribution"): [
+        (r"not from \(p - q\)\+", lambda p, q, lenience: lenient_by(p, q, lenience, lambda kept: p - kept)),
+    ],
     ("08", "check_block"): [
         ("0 / 0", block(guard=False)),
+        ("a uniform number of its own", block(one_number=True)),
+        ("yours is the ratio of one draft token", block(before=lambda ratio: 1.0)),
+        (r"yours leaves out - p-hat", block(h=lambda excess, ratio: excess / (excess + 1))),
         ("p-hat of the kept prefix", block(last_ratio=True)),
+    ],
+    ("09", "check_match"): [
+        ("you drew once more; the draw that did not match", matched(lambda p, q, x, y, rng: sample_token(p, rng))),
+        ("is the next token; yours", matched(lambda p, q, x, y, rng: sample_token(residual(p, q), rng))),
+        ("the guess that did not match is returned", matched(lambda p, q, x, y, rng: x)),
+        ("comes a bonus", matched(bonus=np.argmax)),
+        ("not from the draft's", matched(drawn=lambda p, q, rng: sample_token(q, rng))),
+        ("right at temperature 0 only", matched(drawn=lambda p, q, rng: p.argmax())),
     ],
     ("09", "check_sure"): [
         ("a rule that looks at it does nothing", before_drawing),
@@ -583,6 +637,13 @@ def in_turn(q, k, rng, *, draw=lambda left: left / left.sum(), row=lambda left: 
         if forget:
             left[token] = 0
     return found
+
+
+def one_array(left, rows):
+    """The same array each time, with the row in it."""
+    rows[:] = rows or [left.copy()]
+    rows[0][:] = left / left.sum()
+    return rows[0]
 
 
 def chosen_at_once(q, k, rng):
@@ -678,8 +739,7 @@ def grown(*, sibling=True, child=True, take=max, value=np.prod):
 RIGHT += [
     ("11", "check_without_replacement", Of("without_replacement")),
     ("11", "check_without_replacement", in_turn),
-    ("11", "check_without_replacement",
-     lambda q, k, rng: [(int(token), row) for token, row in zip(*sample_distinct(q, k, rng))]),
+    ("11", "check_without_replacement", lambda q, k, rng: (pair for pair in in_turn(q, k, rng))),
     ("11", "check_my_mask", Of("my_mask")),
     ("11", "check_my_mask", lambda parents, n_text: right_mask(parents, n_text).astype(int).tolist()),
     ("11", "check_my_mask", mask_of(lambda parents, i, j: j in path(parents, i))),
@@ -690,6 +750,7 @@ WRONG |= {
     ("11", "check_without_replacement"): [
         ("the second row is still q", lambda q, k, rng: in_turn(q, k, rng, row=lambda left: q)),
         ("renormalise what is left", lambda q, k, rng: in_turn(q, k, rng, row=lambda left: left.copy())),
+        ("append row.copy", lambda q, k, rng: in_turn(q, k, rng, row=lambda left, rows=[]: one_array(left, rows))),
         ("was drawn twice", lambda q, k, rng: in_turn(q, k, rng, forget=False)),
         ("the first candidate was drawn from q", chosen_at_once),
         ("the first candidate was drawn from q: its", sorted_afterwards),
@@ -867,6 +928,7 @@ RIGHT += [
 ]
 WRONG |= {
     ("13", "check_my_alpha"): [
+        ("needs no division", lambda p, q: (q * np.minimum(1, p / q)).sum(axis=1).mean()),
         ("divide by their number", lambda p, q: np.minimum(p, q).sum()),
         ("the p of its own position", lambda p, q: np.minimum(p.mean(axis=0), q.mean(axis=0)).sum()),
         ("independent draws agree", lambda p, q: (p * q).sum(axis=1).mean()),
@@ -972,6 +1034,16 @@ WRONG |= {
 
 # ------------------------------------------------------------------------------------------------ all of them
 
+
+def delegating(right):
+    class MySampler(right):
+        def generate(self, prompt, n_tokens, rng):
+            inside = speculative.SpeculativeSampler(self.target, self.drafter, K=self.K, sampling=self.sampling)
+            return inside.generate(prompt, n_tokens, rng).tokens.tolist()
+
+    return MySampler
+
+
 OF_THE_LIBRARY = [
     ("01", "check_merge", gpt2np.tokenizer.merge_pair),
     ("01", "check_stream", gpt2np.StreamDecoder),
@@ -987,7 +1059,13 @@ OF_THE_LIBRARY = [
     *(("06", "check_best_K", way(lambda alpha, c, v: speculative.theory.best_K(alpha, c, v)))
       for way in (lambda fn: fn, functools.partial, functools.cache)),
     ("08", "check_block", lambda *given: speculative.block(*given)),
+    ("05", "check_my_verifier", lambda *given: next(speculative.rejection(*given) for _ in "1")),
+    ("05", "check_my_sampler", speculative.SpeculativeSampler),
+    ("05", "check_my_sampler", type("MySampler", (speculative.SpeculativeSampler,), {})),
+    ("05", "check_my_sampler", Of("MySampler", delegating)),
     ("10", "check_crc", gpt2np.files.crc32c.crc32c),
+    ("11", "check_without_replacement",
+     lambda q, k, rng: [(int(token), row) for token, row in zip(*sample_distinct(q, k, rng))]),
 ]  # fmt: skip
 RETURNS = [
     ("04", "check_top_p"), ("04", "check_draw"), ("06", "check_best_K"), ("06", "check_alpha"), ("07", "check_mixed"),

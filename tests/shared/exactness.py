@@ -4,6 +4,7 @@ import math
 from functools import lru_cache
 
 from speculative import AutoregressiveSampler, ByPaths, SpeculativeSampler, exact_distribution
+from speculative.testing.cases import largest_difference
 
 
 def assert_distribution(fn, wanted):
@@ -19,10 +20,6 @@ def assert_distribution(fn, wanted):
 def of_the_target(target, sampling, prompt, n_tokens):
     alone = AutoregressiveSampler(target, sampling=sampling)
     return exact_distribution(lambda rng: alone.generate(prompt, n_tokens, rng).tokens)
-
-
-def largest_difference(found, wanted):
-    return max(abs(found.get(tokens, 0) - wanted.get(tokens, 0)) for tokens in found.keys() | wanted.keys())
 
 
 def error_of(sampler, n_tokens, prompt=(0, 1), *, make=None):

@@ -183,6 +183,10 @@ WRONG |= {
         variant(made=lambda s, g, rows, K: Draft(np.array(g, int), np.array([r[x] for r, x in zip(rows, g)]))),
         ("a row of n_vocab probabilities for each token",),
     ),
+    "counts in the second row": (
+        variant(returned=lambda s, row, tokens, g: row * (1 if len(tokens) < 3 else 7)),
+        ("is a distribution", "adds up to 7"),
+    ),
     "counts": (variant(returned=lambda s, row, tokens, g: row * 7), ("is a distribution", "adds up to 7")),
     "rows one later": (
         variant(returned=lambda s, row, tokens, g: s.rows([*tokens, g])),
@@ -329,3 +333,23 @@ class OneBuffer(Drafter):
             rows.append(row)
             tokens.append(guesses[-1])
         return self.made(guesses, rows, K)
+
+
+@right
+class ToldTheSampling(Drafter):
+    """Samples as the sampler does."""
+
+    def propose(self, tokens, K, rng, sampling=Sampling()):
+        self.sampling = sampling
+        return Drafter.propose(self, tokens, K, rng)
+
+    def rows(self, tokens):
+        return self.sampling(MODEL(tokens))[0]
+
+
+@wrong("with the `sampling` that is passed to propose", "another temperature")
+class ForgetsTheSampling(ToldTheSampling):
+    """Draws with the sampling, and returns rows without it."""
+
+    def returned(self, row, tokens, guess):
+        return Drafter.rows(self, tokens)

@@ -186,8 +186,16 @@ class PositionsFromZero(Cached):
         return Attention.__call__(self, tokens[n:], n_last)
 
 
+class SmallLogits(PositionsFromZero):
+    """As a model at the start of its training has them."""
+
+    def __call__(self, tokens, n_last=1):
+        return PositionsFromZero.__call__(self, tokens, n_last) * np.float32(1e-3)
+
+
 WRONG |= {
     "writes to the tokens": (WritesToTheTokens(), ("writes to its arguments",)),
     "rows one earlier": (RowsOneEarlier(), ("rows are one off",)),
     "positions from zero": (PositionsFromZero(), (BEFORE,)),
+    "small logits": (SmallLogits(), (BEFORE,)),
 }

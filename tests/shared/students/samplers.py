@@ -314,3 +314,15 @@ class StartsFromThePrompt(Sampler):
         while len(out) < n_tokens:
             out += self.round(list(prompt), self.k(n_tokens - len(out), len(prompt)), rng)
         return out
+
+
+@wrong("ignores sampling.top_k", "applies all of them")
+class ReadsTheTemperature(Sampler):
+    def rows(self, text, k):
+        return Options(self.sampling.temperature)(self.target(text, n_last=k + 1))
+
+
+@wrong("ignores sampling.top_p", "applies all of them")
+class WithoutTopP(Sampler):
+    def rows(self, text, k):
+        return Options(self.sampling.temperature, self.sampling.top_k)(self.target(text, n_last=k + 1))

@@ -315,6 +315,14 @@ WRONG |= {
         (OTHER, "module random"),
     ),
     "random to accept": (template(lambda p, q, x, *_: random.random() * q[x] < p[x]), (OTHER, "module random")),
+    "whole numbers": (
+        template(lambda p, q, x, rng, *_: rng.integers(100) < int(100 * p[x] / q[x])),
+        ("draws one of 100 whole numbers", "rounds p / q"),
+    ),
+    "many whole numbers": (
+        template(lambda p, q, x, rng, *_: int(rng.random() * 10_000) < 10_000 * p[x] / q[x]),
+        ("one of 10000 whole numbers", "rounds p / q"),
+    ),
     "a generator of the module": (
         by_source(GENERATOR.random, lambda p: sample_token(p, GENERATOR)),
         (OTHER, "a generator of"),

@@ -1,14 +1,17 @@
 """The exact distribution of random code: one run for each path, NumPy's draws, and what has no finite set of paths."""
 
 import copy
+import functools
 import math
 import pickle
+import random
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from exactness import assert_distribution
 
-from speculative import CannotEnumerate, exact_distribution
+from speculative import CannotEnumerate, exact_distribution, total_variation
 from speculative.exact import ExactGenerator
 
 P = np.array([0.5, 0.3, 0.0, 0.2])
@@ -234,3 +237,61 @@ def test_long_runs_and_improbable_paths_that_end_are_not():
 def test_each_number_may_be_compared_often(draw):
     """As where a token of GPT-2 is found by a loop over its cumulative sums, twice."""
     assert exact_distribution(lambda rng: [all(u < 2 for _ in range(40_000)) for u in draw(rng)]) == {(True, True): 1.0}
+
+
+# ------------------------------------------------------------------------------------------------ other sources
+
+CAPTURED = np.random.default_rng(0)
+
+
+class Holder:
+    def __init__(self):
+        self.parts = [SimpleNamespace(rng=random.Random(0))]
+
+    def draw(self, rng):
+        return rng.random() < 0.5, self.parts[0].rng.random() < 0.5
+
+
+@pytest.mark.parametrize(
+    ("fn", "source"),
+    [
+        (lambda rng: np.random.rand() < 0.5, r"np\.random \(the global generator"),
+        (lambda rng: random.random() < 0.5, "the module random"),
+        (lambda rng: (rng.random() < 0.5, random.choice([1, 2])), "the module random"),
+        (lambda rng: [CAPTURED.random() < 0.5 for _ in range(2)], "a generator of its own, made before the call"),
+        (
+            functools.partial(lambda g, rng: rng.random() < g.random(), np.random.RandomState(0)),
+            "a generator of its own, made before the call",
+        ),
+        (Holder().draw, "a generator of its own, made before the call"),
+        (lambda rng: np.random.default_rng().random() < 0.5, "a generator of its own"),
+        (lambda rng: np.random.RandomState().rand() < 0.5, "another source of randomness"),
+    ],
+)
+def test_another_source_of_randomness_is_refused(fn, source):
+    with pytest.raises(CannotEnumerate, match=source):
+        exact_distribution(fn)
+
+
+def test_a_generator_with_a_seed_is_no_other_source():
+    """What it returns is always the same, such as the weights of a model that is made inside."""
+    threshold = np.random.default_rng(1).random()
+    found = exact_distribution(lambda rng: rng.random() < np.random.default_rng(1).random())
+    assert found == {True: threshold, False: 1 - threshold}
+
+
+@pytest.mark.parametrize(
+    "fn", [lambda rng: int(rng.random() * 1000) < 300, lambda rng: rng.integers(2000) < rng.integers(2000)]
+)
+def test_thresholds_of_whole_numbers_are_refused_in_the_first_run(fn):
+    runs = []
+    with pytest.raises(CannotEnumerate, match=r"a threshold such as int\(n \* p / q\) rounds p / q to a multiple of"):
+        exact_distribution(lambda rng: runs.append(1) or fn(rng))
+    assert len(runs) == 1
+
+
+def test_total_variation():
+    """The probability that cannot be shared: 0 for equal distributions, 1 for those without a common outcome."""
+    a, b = {"x": 0.5, "y": 0.25, "z": 0.25}, {"z": 0.5, "y": 0.25, "w": 0.25}
+    assert total_variation(a, b) == total_variation(b, a) == 0.5
+    assert total_variation(a, a) == 0 and total_variation({0: 1.0}, {1: 1.0}) == 1

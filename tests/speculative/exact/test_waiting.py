@@ -22,6 +22,11 @@ P = np.array([0.5, 0.3, 0.0, 0.2])
         lambda rng: np.argmax([rng.gumbel(loc) for loc in np.log(P)]),
         lambda rng: min(np.flatnonzero(P), key=lambda i: rng.exponential() / P[i]),
         lambda rng: np.argmax(-rng.exponential(size=4) / P),
+        lambda rng: np.argmax(P / rng.exponential(size=4)),
+        lambda rng: np.argmin(1 / rng.exponential(size=4) * -P),
+        lambda rng: min(np.flatnonzero(P), key=lambda i: 1 / (P[i] / rng.exponential())),
+        lambda rng: max(np.flatnonzero(P), key=lambda i: np.log(P[i] / np.array(rng.exponential()))),
+        lambda rng: max(range(4), key=lambda i: P[i] / rng.exponential()),
     ],
 )
 def test_ways_to_draw_a_token(draw):
@@ -57,6 +62,8 @@ def test_a_race_is_exact_for_any_logits(logits):
         lambda rng: np.argmin(rng.exponential(size=2) + [0, 1]),
         lambda rng: np.argmin(np.log(-rng.exponential(size=2))),
         lambda rng: (lambda E: E < E)(rng.exponential()),
+        lambda rng: (lambda E: E < 1 / E)(rng.exponential()),
+        lambda rng: 1 / rng.gumbel() < 0,
     ],
 )
 def test_a_waiting_time_used_as_a_value_or_twice_is_refused(fn):
@@ -64,5 +71,6 @@ def test_a_waiting_time_used_as_a_value_or_twice_is_refused(fn):
         exact_distribution(fn)
     assert str(error.value) == (
         "an exponential or Gumbel number is used as a value, or twice, which has no finite set of paths: "
-        "exact_distribution can follow it only into one np.argmin(E / p) or np.argmax(np.log(p) + G)"
+        "exact_distribution can follow it only into one np.argmin(E / p), np.argmax(p / E) or "
+        "np.argmax(np.log(p) + G)"
     )

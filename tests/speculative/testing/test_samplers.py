@@ -4,7 +4,7 @@ import pytest
 from students import answers, samplers, told
 
 import speculative
-from speculative import SpeculativeSampler
+from speculative import Sampling, SpeculativeSampler
 from speculative.testing import check_sampler, watch
 
 LONG = {  # a second each
@@ -24,7 +24,8 @@ def test_right_ones_pass(answer, words, capsys, monkeypatch):
 def test_the_librarys_own_pass(capsys):
     exported = {name for name in speculative.__all__ if name.endswith("Sampler")} - {"Sampler"}
     assert exported == {"SpeculativeSampler", "AutoregressiveSampler"}  # a new one must be added here
-    check_sampler(SpeculativeSampler)
+    said = check_sampler(SpeculativeSampler)
+    assert repr(said).startswith("check_sampler: the text has the target's distribution, to 1e-12, in 27 cases with 4")
     assert capsys.readouterr().out == ""  # the other one is among NOTES, "one at a time"
 
 
@@ -40,3 +41,16 @@ def test_the_mistake_is_named(answer, words, monkeypatch):
     monkeypatch.setattr(watch, "PATIENCE", 0.5)
     said = told(check_sampler, answer)
     assert all(word in said for word in words), said
+
+
+def test_a_target_that_samples_in_another_way_than_the_draft():
+    """Top-p in the target only; the sampler is told the target's sampling, or has it built in."""
+    top_p = Sampling(top_p=0.6)
+    check_sampler(SpeculativeSampler, target_sampling=top_p)
+
+    def built_in(target, drafter, K, sampling):
+        return SpeculativeSampler(target, drafter, K=K, sampling=top_p)
+
+    check_sampler(built_in, target_sampling=top_p)
+    hint = told(lambda make: check_sampler(make, target_sampling=top_p), samplers.ReadsTheTemperature)
+    assert hint.startswith("your sampler ignores sampling.top_p")

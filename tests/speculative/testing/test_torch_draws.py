@@ -9,7 +9,7 @@ import random
 import numpy as np
 import pytest
 
-from speculative import CannotEnumerate, exact_distribution
+from speculative import CannotEnumerate, exact_distribution, total_variation
 from speculative.cli.commands import audit
 from speculative.cli.main import main
 
@@ -180,7 +180,7 @@ def error_of(correct):
 
     found = distribution(first_two)
     wanted = {(a, b): float(P[0, a] * P[1, b]) for a in range(3) for b in range(3)}
-    return sum(abs(found.get(x, 0) - wanted.get(x, 0)) for x in found.keys() | wanted.keys()) / 2
+    return total_variation(found, wanted)
 
 
 def test_a_right_and_a_wrong_rule():

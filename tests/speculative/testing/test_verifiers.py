@@ -41,6 +41,13 @@ def test_exact_but_slow_ones_pass_with_a_note(answer, words, capsys):
     assert said.startswith("note: ") and all(word in said for word in words), said
 
 
+def test_success_is_told_in_a_line(capsys):
+    wanted = "the tokens of a round have the target's distribution, to 1e-12, in "
+    assert repr(check_verifier(speculative.block)) == f"check_verifier: {wanted}16 cases, K = 0 to 3"
+    assert check_verifier(speculative.rejection) == f"check_verifier: {wanted}32 cases, 16 of them trees, K = 0 to 3"
+    assert capsys.readouterr().out == ""
+
+
 def test_siblings_that_are_never_accepted_are_a_note(capsys):
     check_tree_verifier(tree_verifiers.first_child)
     assert "accepts the first child of a node or none" in capsys.readouterr().out

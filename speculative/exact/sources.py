@@ -1,0 +1,133 @@
+"""Other sources of random numbers than the one that is passed in: which of them some code draws from.
+
+What such a source returns is not enumerated, and one seed no longer gives one text. `exact_distribution`, the graders
+(testing/) and `TorchDraws` watch for them.
+"""
+
+import contextlib
+import ctypes
+import functools
+import pickle
+import random
+import sys
+import threading
+import types
+
+import numpy as np
+
+GENERATORS = np.random.Generator, np.random.RandomState, random.Random
+SOURCES = {
+    "np.random": "np.random (the global generator, as in np.random.rand or np.random.choice)",
+    "random": "the module random",
+    "torch": "torch's own generator (as in torch.rand or torch.multinomial)",
+    "captured": "a generator of its own, made before the call",
+}
+MOST_PARTS = 1000  # that are looked through for generators
+PACKAGE = __name__.split(".")[0]  # whose modules have no generators
+
+guard, watching, replaced = threading.Lock(), [], [np.random.default_rng]  # who watches, and what `noting` replaces
+
+
+def noting(seed=None):  # np.random.default_rng while somebody watches
+    for sources in list(watching):
+        if sources.thread == threading.get_ident() and not hasattr(seed, "random"):
+            sources.is_own, sources.is_fresh = True, sources.is_fresh or seed is None
+    return replaced[0](seed)
+
+
+class Sources:
+    """Which sources of random numbers other than rng are used inside of a `with` block.
+
+    The states of np.random, of the module random and, if it is imported, of torch are compared: they belong to all
+    threads. So are those of the generators that `fn` can reach, see `generators_in`. Calls of np.random.default_rng
+    that make a new generator are recorded, those of this thread.
+    """
+
+    def __init__(self, fn=None):
+        self.captured = generators_in(fn)
+
+    def __enter__(self):
+        self.before, self.is_own, self.is_fresh = states(self.captured), False, False
+        self.thread = threading.get_ident()
+        with guard:
+            if not watching:
+                replaced[0], np.random.default_rng = np.random.default_rng, noting
+            watching.append(self)
+        return self
+
+    def __exit__(self, *_):
+        with guard:
+            watching.remove(self)
+            np.random.default_rng = noting if watching else replaced[0]
+        after = states(self.captured)
+        self.changed = [name for name, state in self.before.items() if after[name] != state]
+
+    def named(self, seeded=True):
+        """The other source, or None. `seeded`: a new generator with a seed of its own is one, too."""
+        if self.is_own if seeded else self.is_fresh:
+            return "a generator of its own, np.random.default_rng(...)"
+        return SOURCES[self.changed[0]] if self.changed else None
+
+
+def states(captured=()):
+    """The states of the global generators and of these, dict name -> something to compare."""
+    found = {"np.random": state_of_numpy(), "random": random.getstate()}
+    torch = sys.modules.get("torch")
+    with contextlib.suppress(AttributeError):  # None, or not fully imported
+        found["torch"] = torch.random.get_rng_state().numpy().tobytes()
+    return {**found, "captured": [state_of(generator) for generator in captured]}
+
+
+def state_of_numpy():
+    """The state of np.random, from memory where it is NumPy's own: its get_state() takes a hundred times as long."""
+    generator = np.random.get_bit_generator()
+    if type(generator) is np.random.MT19937:
+        return ctypes.string_at(generator.ctypes.state_address, 625 * 4)  # 624 numbers and a position
+    return pickle.dumps(generator.state)
+
+
+def state_of(generator):
+    if isinstance(generator, np.random.Generator):
+        return pickle.dumps(getattr(generator.bit_generator, "state", None))  # None: an ExactGenerator's
+    return pickle.dumps(generator.getstate() if isinstance(generator, random.Random) else generator.get_state())
+
+
+def generators_in(fn):
+    """The generators in what a function can reach: its closure, globals and defaults, and the attributes of objects."""
+    found, seen, parts = [], set(), [fn]
+    for part in parts:  # which grows
+        if isinstance(part, GENERATORS) and id(part) not in seen:
+            found.append(part)
+        elif id(part) not in seen and len(parts) < MOST_PARTS:
+            parts += parts_of(part)
+        seen.add(id(part))
+    return found
+
+
+def parts_of(thing):
+    """What may hold a generator in a function, an object or a collection."""
+    if isinstance(thing, types.FunctionType):
+        is_ours = (thing.__module__ or "").split(".")[0] == PACKAGE
+        names = set() if is_ours else {name for code in codes(thing.__code__) for name in code.co_names}
+        variables = [thing.__globals__[name] for name in names & thing.__globals__.keys()]
+        for cell in thing.__closure__ or ():
+            with contextlib.suppress(ValueError):  # not assigned yet
+                variables.append(cell.cell_contents)
+        return [*variables, *(thing.__defaults__ or ()), *(thing.__kwdefaults__ or {}).values()]
+    if isinstance(thing, types.MethodType):
+        return [thing.__self__, thing.__func__]
+    if isinstance(thing, functools.partial):
+        return [thing.func, *thing.args, *thing.keywords.values()]
+    if isinstance(thing, (list, tuple)):
+        return thing
+    if isinstance(thing, dict):
+        return thing.values()
+    if isinstance(thing, (type, types.ModuleType)):
+        return ()
+    methods = [method for method in vars(type(thing)).values() if isinstance(method, types.FunctionType)]
+    return [*getattr(thing, "__dict__", {}).values(), *methods]
+
+
+def codes(code):
+    """A code object and those nested in it: comprehensions, lambdas, functions and classes."""
+    return [code, *(inner for part in code.co_consts if isinstance(part, types.CodeType) for inner in codes(part))]
