@@ -171,8 +171,9 @@ class Options:
     target_model_size: str = entry("tiny-target", "M", TEXT,
         "the target model: tiny-draft or tiny-target, which are bundled, 124M, 355M, 774M, 1558M, or a folder with a "
         "GPT-2")
-    draft_model_size: str = entry("tiny-draft", "M", TEXT,
-        "the draft model, with the target's vocabulary; for --drafter model only")
+    draft_model_size: str = entry("", "M", TEXT,
+        "the draft model, with the target's vocabulary; for --drafter model only (the smallest of the target's family: "
+        "tiny-draft for tiny-target, 124M for 355M and larger)")
     drafter: str = entry("model", "D", Choice(DRAFTERS), "what proposes the draft tokens")
     K: int | str = entry(3, "K", whole(1, words=LENGTHS),
         "the draft length, the most tokens drafted per call of the target: a number; auto, chosen from costs measured "

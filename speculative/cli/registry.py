@@ -25,7 +25,7 @@ from speculative.measuring import tree_size
 from speculative.tree import depths
 
 from .files import read_text, replacing
-from .inputs import load, tales
+from .inputs import check_vocabularies, draft_name, load, tales
 
 THRESHOLD = 0.4  # of --K confidence
 MOST_CONFIDENT = 16  # tokens, of --K confidence
@@ -125,24 +125,25 @@ def drawing(context, model, about, load_seconds=0.0, target=None):
 
 def draft_model(context):
     draft, seconds = load_draft(context)
-    return drawing(context, draft, {"name": context.options.draft_model_size, "parameters": draft.n_params}, seconds)
+    return drawing(context, draft, {"name": draft_name(context.options), "parameters": draft.n_params}, seconds)
 
 
 def unless_the_target(context):
     """The draft model by its name, unless it is the target."""
-    name = context.options.draft_model_size
-    return {name: draft_model(context)} if name != context.options.target_model_size else {}
+    name = draft_name(context.options)
+    return {name: draft_model(context)} if name not in ("", context.options.target_model_size) else {}
+
+
+def has_draft(context):
+    return bool(draft_name(context.options))
 
 
 def load_draft(context):
     """(draft model, seconds). ValueError if its vocabulary is not the target's."""
-    options, target = context.options, context.target
-    draft, other, seconds = load(options.draft_model_size, options, context.saved)
-    if target.n_vocab != draft.n_vocab or context.tokenizer.vocabulary != other.vocabulary:
-        raise ValueError(
-            f"{options.target_model_size} and {options.draft_model_size} have no common vocabulary ({target.n_vocab} "
-            f"and {draft.n_vocab} tokens): choose --target_model_size and --draft_model_size from one family"
-        )
+    name = draft_name(context.options, needed=True)
+    draft, other, seconds = load(name, context.options, context.saved)
+    names, sizes = (context.options.target_model_size, name), (context.target.n_vocab, draft.n_vocab)
+    check_vocabularies(names, sizes, context.tokenizer.vocabulary == other.vocabulary)
     return draft, seconds
 
 
@@ -293,7 +294,8 @@ OF_A_MODEL = ("draft_temperature", "siblings")
 # fmt: off
 DRAFTERS = {kind.name: kind for kind in (
     DrafterKind("model", draft_model, "another model, --draft_model_size",
-        options=("draft_model_size", *OF_A_MODEL), trees="any", variants=unless_the_target),
+        options=("draft_model_size", *OF_A_MODEL), trees="any", variants=unless_the_target,
+        needs="a smaller model with its vocabulary", suits=has_draft),
     DrafterKind("ngram", ngram, "counts of a text, --corpus",
         options=("corpus", "ngram_table", "n_max", *OF_A_MODEL), trees="any", variants=ngrams),
     DrafterKind("prompt_lookup", prompt_lookup, "copies of the text so far",

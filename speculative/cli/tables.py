@@ -79,8 +79,16 @@ def counted(n, what="node"):
     return f"{n} {what}{'s' if n != 1 else ''}"
 
 
+def pair(report):
+    """The lines on target and draft."""
+    target, draft = report["target"], report["draft"]
+    is_large = draft.get("parameters", 0) >= target.get("parameters", 0) > 0
+    word = "\n        no smaller than the target: no speedup is to be expected" if is_large else ""
+    return f"target  {described(target)}\ndraft   {described(draft)}{word}"
+
+
 def heads(report):
-    return f"target  {described(report['target'])}\ndraft   {described(report['draft'])}\n{where(report)}\n"
+    return f"{pair(report)}\n{where(report)}\n"
 
 
 def is_busy(report):

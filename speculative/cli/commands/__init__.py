@@ -11,7 +11,7 @@ from pkgutil import iter_modules
 from speculative.trace import page
 
 from ..files import deliver, replacing
-from ..inputs import check_models, load
+from ..inputs import check_draft, check_models, load
 from ..options import Options, check_used, drafters_of, whole
 from ..plots import draw
 from ..registry import DRAFTERS, RULES, Context
@@ -102,12 +102,13 @@ SIZES = COMMON | {"target_sizes"}
 
 def models_are_there(options, command):
     """Check the names of all models that the command will load."""
-    if "target_sizes" in command.options:
-        check_models("target_sizes", options.listed("target_sizes"), options)
-    else:
-        check_models("target_model_size", [options.target_model_size], options)
-    if "model" in drafters_of(options, command.options):
-        check_models("draft_model_size", [options.draft_model_size], options)
+    option = "target_sizes" if "target_sizes" in command.options else "target_model_size"
+    targets = options.listed(option) if option == "target_sizes" else [options.target_model_size]
+    check_models(option, targets, options)
+    some = "drafters" in command.options and options.drafters != Options().drafters
+    needed = "drafter" in command.options or (some and option == "target_model_size")  # else a table leaves it out
+    for target in targets if "model" in drafters_of(options, command.options) else ():
+        check_draft(replace(options, target_model_size=target), needed)
 
 
 def three_prompts(options, command):

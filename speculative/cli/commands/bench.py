@@ -13,25 +13,18 @@ from time import perf_counter
 
 from tqdm import tqdm
 
-import gpt2np
 from gpt2np.files.model_files import find_on_disk
 from gpt2np.kernels import matmul
 from gpt2np.kernels.threads import n_threads
 from speculative import AutoregressiveSampler, ModelDrafter, Sampling, SpeculativeSampler
 
-from ..inputs import PROMPT_LENGTH, check_models, held_out_prompts, load, n_ctx_of
+from ..inputs import PROMPT_LENGTH, SHAPES, check_draft, check_models, draft_name, held_out_prompts, hparams_of, load
 from ..passes import hand_over, plain, random_model, times
 from ..registry import Context, load_draft
 from ..tables import Columns, busy, counted
 from . import experiment, names, one_length
 
 SMALL = 50_000_000  # parameters
-SHAPES = {
-    "124M": gpt2np.HParams(50257, 1024, 768, 12, 12),
-    "355M": gpt2np.HParams(50257, 1024, 1024, 16, 24),
-    "774M": gpt2np.HParams(50257, 1024, 1280, 20, 36),
-    "1558M": gpt2np.HParams(50257, 1024, 1600, 25, 48),
-}
 
 
 def measure(options, saved):
@@ -56,7 +49,7 @@ def sizes_are_there(options, command):
     check_models("sizes", options.listed("sizes"), options)
     if "transformers" in options.listed("strategies"):
         check_models("target_model_size", [options.target_model_size], options)
-        check_models("draft_model_size", [options.draft_model_size], options)
+        check_draft(options)
     check_room(options)
 
 
@@ -66,9 +59,9 @@ def check_room(options):
     wanted += [("--prompt_tokens", name, options.prompt_tokens) for name in options.listed("sizes")]
     if "transformers" in options.listed("strategies"):
         what, n = f"prompts of {PROMPT_LENGTH} and --n_tokens_to_generate", options.n_tokens_to_generate
-        wanted += [(what, name, PROMPT_LENGTH + n) for name in (options.target_model_size, options.draft_model_size)]
+        wanted += [(what, name, PROMPT_LENGTH + n) for name in (options.target_model_size, draft_name(options))]
     for what, name, n in wanted:
-        room = SHAPES[name].n_ctx if name in SHAPES else n_ctx_of(name, options)
+        room = hparams_of(name, options).n_ctx
         if n > room:
             raise ValueError(f"{what}: {name} has room for {room} tokens, got {n}; take fewer")
 
@@ -218,7 +211,7 @@ def generation(options, saved):
                 seconds[name].append(perf_counter() - started)
                 same[name] += texts[name] == texts["ours, alone"]
     return {
-        "target": options.target_model_size, "draft": options.draft_model_size, "K": options.K, "n_tokens": n,
+        "target": options.target_model_size, "draft": draft_name(options), "K": options.K, "n_tokens": n,
         "n_prompts": len(prompts), "seconds": seconds, "same_text": same,
         "parameters": target.n_params, "threads": torch.get_num_threads(),
     }  # fmt: skip

@@ -28,7 +28,7 @@ from ..files import deliver
 from ..inputs import load, prompt_of, prompt_tokens
 from ..registry import DRAFTERS, RULES, Context, draft_length, drafter_of, nodes_of
 from ..report import machine
-from ..tables import acceptance_lines, costs_line, counted, described, has_colours, tree_line
+from ..tables import acceptance_lines, costs_line, counted, has_colours, pair, tree_line
 from . import DRAFTS, ONE_DRAFTER, SAMPLING, Command, models_are_there, names, write_trace
 
 
@@ -232,8 +232,7 @@ class TextView:
     def __init__(self, report, tokenizer, stop, show):
         self.prompt, self.n_tokens, self.tokenizer, self.stop = report["prompt"], report["n_tokens"], tokenizer, stop
         self.coloured, self.wanted = has_colours(), show
-        for role in ("target", "draft"):
-            print(visible(f"{role:8}{described(report[role])}"))
+        print(visible(pair(report)))
         own = "" if report["draft_temperature"] is None else f" (of the draft {report['draft_temperature']})"
         print(f"K = {report['K']}, temperature {report['temperature']}{own}, seed {report['seed']}, ", end="")
         print(f"verifier {report['verifier']} ({report['exactness']})")

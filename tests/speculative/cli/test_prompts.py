@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from command import run_here, words
+from command import PAIR, run_here, words
 
 from speculative import Costs
 from speculative.cli.commands.prompts import about_texts, table
@@ -37,7 +37,7 @@ def test_tokens_per_second_of_all_prompts_count_the_tokens_of_all():
 
 def test_both_texts_of_every_prompt_in_the_log(tmp_path):
     (tmp_path / "prompts").write_text("Once upon a time\nThere was\n", encoding="utf-8")
-    small = ("--temperature=1", "--n_tokens_to_generate=9", "--target_model_size=tiny-draft", "--json")
+    small = ("--temperature=1", "--n_tokens_to_generate=9", *PAIR, "--json")
     result = run_here("prompts", "--prompt_file", tmp_path / "prompts", "--log", tmp_path / "a.txt", *small)
     report, log = json.loads(result.stdout), (tmp_path / "a.txt").read_text(encoding="utf-8")
     for i, row in enumerate(report["rows"], 1):
