@@ -16,17 +16,18 @@ import numpy as np
 import gpt2np
 import speculative
 from gpt2np.heads import heads_file
-from speculative import best_tree
+from speculative import best_tree, widths
 from speculative.drafters.jacobi import JacobiDrafter, LastRows
 from speculative.drafters.lookahead import LookaheadDrafter
 from speculative.drafters.recycling import WEIGHTS as RECYCLED
 from speculative.interfaces import exactness_of, takes_trees
 from speculative.measuring import tree_size
-from speculative.tree import depths
+from speculative.tree import depth_of
 
 from .files import read_text, replacing
 from .inputs import check_vocabularies, draft_name, load, tales
 
+HEADS = 4  # nodes of the tree of `heads` without --tree; more cost more time than they save with the bundled target
 THRESHOLD = 0.4  # of --K confidence
 MOST_CONFIDENT = 16  # tokens, of --K confidence
 ACCEPTED = (0.66, 0.17, 0.06, 0.03, 0.02, 0.01)  # about how often a model's child of each rank is the accepted one
@@ -260,7 +261,7 @@ def recycling(context):
     def tree(sampling, shape):
         return speculative.RecyclingDrafter(target, shape)
 
-    shape = options.shape(RECYCLED) or best_tree(16, RECYCLED, options.most_levels)
+    shape = options.shape(RECYCLED) or widths(*[1] * options.most_levels)
     about = {"name": "tokens recycled from the target's own rows"}
     return Setting(target, lambda sampling: tree(sampling, shape), about, tree)
 
@@ -278,9 +279,9 @@ def heads(context):
     def tree(sampling, shape):
         return speculative.HeadsDrafter(whole, shape)
 
-    shape = context.options.shape(usual.weights())
+    shape = context.options.shape(usual.weights()) or best_tree(HEADS, usual.weights(), context.options.most_levels)
     about = {"name": f"{whole.n_heads} heads on the target's last hidden state", "parameters": whole.n_params}
-    return Setting(whole, lambda sampling: tree(sampling, shape) if shape else usual, about, tree)
+    return Setting(whole, lambda sampling: tree(sampling, shape), about, tree)
 
 
 def has_heads(context):
@@ -302,8 +303,8 @@ DRAFTERS = {kind.name: kind for kind in (
         options=("n_max",), draws=False),
     DrafterKind("suffix", suffix, "copies of the text so far and of --corpus",
         options=("corpus",), draws=False, trees="grown"),
-    DrafterKind("recycling", recycling, "a tree of what the target said after the same tokens before",
-        draws=False, trees="any", branches=True),
+    DrafterKind("recycling", recycling, "what the target said after the same tokens before",
+        draws=False, trees="any", variants=lambda context: {}),  # along a given text it says nothing
     DrafterKind("jacobi", jacobi, "what the target's last call said for these positions",
         draws=False, variants=lambda context: {}),  # along a given text there is no last call
     DrafterKind("lookahead", lookahead, "a tree of n-grams that the target writes while it verifies",
@@ -392,18 +393,22 @@ def measured_tree(options, setting, tokens):
         rule.noise(options.seed),
         rule.verifier,
     )
-    chain = make(speculative.widths(*[1] * MOST_NODES))
+    chain = make(widths(*[1] * MOST_NODES))
     costs = costs_of(options, setting, chain, tokens, MOST_NODES)
     levels = min(options.most_levels, getattr(chain, "most_levels", MOST_NODES))
     w = tree_size.added(together)
     (parents, ranks), speedup = tree_size.best_shape(w, costs.c, costs.v, levels)
     return {
-        "nodes": len(parents), "levels": 1 + max(depths(parents), default=-1), "expected_speedup": speedup,
+        "nodes": len(parents), "levels": depth_of(parents), "expected_speedup": speedup,
         "c": costs.c, "v": list(costs.v), "acceptance_by_rank": w.tolist(), "parents": parents, "ranks": ranks,
     }  # fmt: skip
 
 
-def nodes_of(drafter):
-    """The number of nodes of a drafter whose tree has a fixed shape, else None."""
-    tree = getattr(drafter, "tree", None)
-    return None if tree is None or isinstance(tree, int) else len(tree[0])
+def size_of(drafter, options):
+    """The most nodes and levels that a drafter of trees drafts, for a report: tree_nodes and tree_depth, else None."""
+    shape, depth, nodes = getattr(drafter, "tree", None), options.most_levels, options.grown_nodes or None
+    if not options.tree and not DRAFTERS[options.drafter].branches:
+        return {"tree_nodes": None, "tree_depth": None}
+    if isinstance(shape, tuple):
+        nodes, depth = len(shape[0]), min(depth, depth_of(shape[0]))
+    return {"tree_nodes": nodes, "tree_depth": depth if nodes else None}

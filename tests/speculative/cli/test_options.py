@@ -82,7 +82,7 @@ def test_a_value_that_is_not_one(kind, value, message):
             {"tree": "4", "verifier": "block"},
             "--tree needs a verifier that takes trees (rejection, traversal, exact_match, gumbel, typical), got",
         ),
-        ({"drafter": "recycling", "verifier": "block"}, "--drafter recycling needs a verifier that takes trees"),
+        ({"drafter": "heads", "verifier": "block"}, "--drafter heads needs a verifier that takes trees"),
         (
             {"tree": "4", "K": "auto"},
             "--K auto chooses the length of a chain: for --tree give a number, or --tree auto",

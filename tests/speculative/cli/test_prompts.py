@@ -30,7 +30,7 @@ def test_tokens_per_second_of_all_prompts_count_the_tokens_of_all():
     page = words(table({
         "target": {"name": "t"}, "draft": {"name": "d"}, "machine": "any", "all": total, "rows": [row, row],
         "n_tokens": 10, "K": 3, "temperature": 0, "verifier": "rejection", "exactness": "exact", "tree": "",
-        "costs": None,
+        "costs": None, "measured_tree": None,
     }))  # fmt: skip
     assert page.count("Once 1.00 10 0.50 20 2.00 3.00 yes") == 2 and "all 2 2.00 10 1.00 20 2.00 3.00 2 of 2" in page
 
@@ -80,6 +80,6 @@ def test_a_run_that_resumes_goes_on_with_the_tree_and_the_costs_that_it_found(op
     assert len(notes) == 1 and report["notes"] == notes
     if option == "tree":
         assert report["measured_tree"] == notes["tree"] and report["tree_nodes"] == notes["tree"]["nodes"]
-        assert f"\n{tree_line(report)}\n" in page and "nodes on" in page
+        assert f"\n{tree_line(report)}\n" in page and " nodes, depth " in page
     else:
         assert report["costs"] == notes["costs"] and "\ncosts   a plain step 1.00 ms, c = 0.050, v(1..17)" in page
