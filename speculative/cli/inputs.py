@@ -203,7 +203,7 @@ def prompts_of(options, tokenizer, model):
     if options.prompt_file:
         found = [tokenizer.encode(line) for line in lines_of(options.prompt_file)]
     elif options.prompts == "known":
-        found = [tokenizer.encode(prompt) for prompt in KNOWN]
+        found = [tokenizer.encode(prompt) for prompt in KNOWN[: options.n_prompts]]
     else:
         found = held_out_prompts(tokenizer, options.n_prompts)
     check_prompts(found, options.n_tokens_to_generate, model)

@@ -261,7 +261,7 @@ def recycling(context):
     def tree(sampling, shape):
         return speculative.RecyclingDrafter(target, shape)
 
-    shape = options.shape(RECYCLED) or widths(*[1] * options.most_levels)
+    shape = options.shape(RECYCLED) or widths(*[1] * max(16, options.most_levels))  # a chain, as long as K
     about = {"name": "tokens recycled from the target's own rows"}
     return Setting(target, lambda sampling: tree(sampling, shape), about, tree)
 

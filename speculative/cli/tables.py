@@ -148,7 +148,7 @@ def tree_line(report):
 
 def costs_line(costs):
     v = " ".join(f"{number:.2f}" for number in costs["v"])
-    return f"a plain step {1000 * costs['step']:.2f} ms, c = {costs['c']:.3f}, v(1..{len(costs['v'])}) = {v}"
+    return f"an autoregressive step {1000 * costs['step']:.2f} ms, c = {costs['c']:.3f}, v(1..{len(costs['v'])}) = {v}"
 
 
 def acceptance_lines(counts):

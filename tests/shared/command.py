@@ -36,6 +36,10 @@ EXPERIMENTS = {  # with small options
     "method_table": (*PAIR, *FEW, "--drafters=model,suffix", "--verifiers=rejection,gumbel,typical"),
     "tree_table": (*PAIR, *FEW, "--tree_sizes=3,5", "--max_depth=2", "--tree_drafters=model,recycling"),
     "compare_sizes": FEW,
+    "bench": (
+        *("--sizes=tiny-draft,tiny-target", "--rows=3", "--context=5", "--prompt_tokens=5", "--repeats=1"),
+        "--strategies=rows,eights",
+    ),
 }
 
 

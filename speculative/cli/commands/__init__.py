@@ -57,7 +57,7 @@ def experiment(name, help, measure, table, *, options, plot=None, log=None, chec
     log : function (report, path)
         Writes the file of --log.
     checks, about
-        As in `Command`. What has a plot needs models, and three prompts for its intervals.
+        As in `Command`. What generates texts needs models, and three prompts for its intervals.
     """
 
     def run(options, saved):
@@ -70,7 +70,7 @@ def experiment(name, help, measure, table, *, options, plot=None, log=None, chec
             steps.append(lambda: draw(plot, whole_report, options.plot))
         deliver(*steps)
 
-    checks = (three_prompts, models_are_there, *checks) if plot else checks
+    checks = (three_prompts, models_are_there, *checks) if options >= COMMON else checks
     return Command(name, help, run, options, checks=checks, **about)
 
 

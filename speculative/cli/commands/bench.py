@@ -20,6 +20,7 @@ from speculative import AutoregressiveSampler, ModelDrafter, Sampling, Speculati
 
 from ..inputs import PROMPT_LENGTH, SHAPES, check_draft, check_models, draft_name, held_out_prompts, hparams_of, load
 from ..passes import hand_over, plain, random_model, times
+from ..plots import COLOURS, GREY, MARKERS, arrows, panels
 from ..registry import Context, load_draft
 from ..tables import Columns, busy, counted
 from . import experiment, names, one_length
@@ -279,14 +280,31 @@ def generation_lines(found):
     return columns.page(rows)
 
 
+def plot(report):
+    figure, axes_of = panels(1, len(report["models"]), 1.6 + 4 * len(report["models"]), 4.4, squeeze=False, sharey=True)
+    figure.suptitle("Cost of a forward pass by its number of tokens", x=0.01, ha="left", fontsize=11)
+    for axes, model in zip(axes_of[0], report["models"]):
+        for (strategy, entry), colour, marker in zip(model["strategies"].items(), COLOURS, MARKERS):
+            v = {int(m): cost for m, cost in entry["v"].items()}
+            axes.plot([*v], [*v.values()], marker=marker, color=colour, label=strategy)
+            arrows(axes, [*v], [*v.values()], len(v) + 0.5, colour)
+        axes.plot([*v], [*v], ":", color=GREY, linewidth=1, label="token by token")
+        axes.set_title(f"{model['name']}, {model['weights']} weights", loc="left")
+        axes.set(xlabel="tokens of the pass, m", ylim=(0, len(v) + 0.5))
+    axes_of[0, 0].set_ylabel("V(m) / V(1), medians")
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower left", ncols=6)
+    return figure
+
+
 COMMAND = experiment(
     "bench",
     "a forward pass for 1 to 9 tokens, against the memory's limit; plain NumPy and, if it is installed, transformers",
     measure,
     table,
+    plot=plot,
     options=names(
         "sizes strategies rows context prompt_tokens repeats draft_model_size target_model_size K n_tokens_to_generate "
-        "n_prompts models_dir source json"
+        "n_prompts models_dir source json plot"
     ),
     defaults={"n_tokens_to_generate": 60, "n_prompts": 3},
     checks=(sizes_are_there,),

@@ -88,7 +88,7 @@ def plot(report):
         axes.barh(i, seconds, 0.7, color=BLUE if row else GREY)
         beside(axes, in_words(row) if row else "alone", seconds, i)
     work = f"{report['n_prompts']} times {report['n_tokens']} tokens"
-    axes.set_xlabel(f"seconds for {work} (95 % interval of the speedup)")
+    axes.set_xlabel(f"seconds for {work} (in brackets the 95 % interval of the speedup)", fontsize=9)
     name_bars(axes, [label for label, *_ in bars])
     axes.set_xlim(0, 1.5 * max(seconds for _, seconds, _ in bars))  # room for the texts
     return figure

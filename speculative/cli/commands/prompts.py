@@ -96,9 +96,10 @@ def plot(report):
     for i, row in enumerate(rows):
         beside(axes, f"{row['speedup']:.2f} times as fast", row["seconds"], i + 0.2)
     axes.set_xlabel(
-        f"seconds for {report['n_tokens']} tokens, each text once; all {n}: {in_words(report['all'])}", fontsize=9
+        f"seconds for {report['n_tokens']} tokens, each text once\nall {n}: {in_words(report['all'])}", fontsize=9
     )
     name_bars(axes, [row["beginning"] for row in rows])
+    axes.set_xlim(0, 1.35 * max(max(row["seconds"], row["native_seconds"]) for row in rows))  # room for the texts
     figure.legend(loc="outside lower center", ncols=2)
     return figure
 

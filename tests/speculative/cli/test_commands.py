@@ -45,6 +45,7 @@ PLOTTED = {  # what of a report is drawn: each of these numbers is the place of 
     "method_table": ("all", ("speedup", "tokens_per_call")),
     "tree_table": ("rows", ("expected", "tokens_per_call")),
     "compare_sizes": ("targets", ("seconds", "speedup")),
+    "bench": ("models", ("1", "2", "3")),
 }
 
 

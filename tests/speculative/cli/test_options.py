@@ -126,7 +126,6 @@ def test_options_that_cannot_be_met_are_refused(options, message):
             "--prompt is not for --prompt_file, whose lines are prompts: leave --prompt",
         ),
         (["gamma_table", "--n_prompts=3", "--prompt_file=b"], "--n_prompts is not for --prompt_file, whose lines are"),
-        (["prompts", "--n_prompts=3"], "--n_prompts is for --prompts tales, not known: leave --n_prompts out"),
         (["bench", "--strategies=rows", "--K=3"], "--K is for --strategies transformers: leave --K out"),
     ],
 )

@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from command import PAIR, run_here, words
+from command import PAIR, report_of, run_here, words
 
 from speculative import Costs
 from speculative.cli.commands.prompts import about_texts, table
@@ -82,4 +82,12 @@ def test_a_run_that_resumes_goes_on_with_the_tree_and_the_costs_that_it_found(op
         assert report["measured_tree"] == notes["tree"] and report["tree_nodes"] == notes["tree"]["nodes"]
         assert f"\n{tree_line(report)}\n" in page and " nodes, depth " in page
     else:
-        assert report["costs"] == notes["costs"] and "\ncosts   a plain step 1.00 ms, c = 0.050, v(1..17)" in page
+        assert (
+            report["costs"] == notes["costs"]
+            and "\ncosts   an autoregressive step 1.00 ms, c = 0.050, v(1..17)" in page
+        )
+
+
+def test_as_many_of_the_known_prompts_as_are_asked_for():
+    report = report_of("prompts", *PAIR, "--n_prompts=3", "--n_tokens_to_generate=2")
+    assert [row["beginning"][:4] for row in report["rows"]] == ["Name", "Give", "Gene"]
