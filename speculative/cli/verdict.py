@@ -27,14 +27,21 @@ APART = 1.3  # a quiet machine's laps differ by less than this factor
 SHARE = 0.85  # of a processor, which a quiet machine leaves to this process
 
 
-def timed(rounds):
-    """Yield each round with the seconds that it took."""
-    while True:
-        started = perf_counter()
-        step = next(rounds, None)
-        if step is None:
-            return
-        yield step, perf_counter() - started
+def clocked(tokens, rounds, see=lambda step: None):
+    """(generation, the seconds of each round). The clock stops while a round is shown."""
+    seconds = []
+
+    def steps():
+        while True:
+            started = perf_counter()
+            step = next(rounds, None)
+            if step is None:
+                return
+            seconds.append(perf_counter() - started)
+            see(step)
+            yield step
+
+    return collect(tokens, steps()), seconds
 
 
 def laps(starts, first):
@@ -61,12 +68,12 @@ def laps(starts, first):
     rounds, wall, busy = [[] for _ in starts], 0.0, 0.0
     for _ in range(N_LAPS - 1):
         for start, n, times, some in zip(starts, counts, seconds, rounds):
-            new, at = start(), process_time()
-            steps = [(step, passed) for step, passed in islice(timed(new), n)]
-            busy += process_time() - at
-            times.append(sum(passed for _, passed in steps))
+            new, began = islice(start(), n), process_time()
+            generation, passed = clocked([], new)
+            busy += process_time() - began
+            times.append(sum(passed))
             wall += times[-1]
-            some += collect([], (step for step, _ in steps[1:])).rounds
+            some += generation.rounds[1:]
     return seconds, rounds, busy / wall
 
 

@@ -14,7 +14,7 @@ from tqdm import tqdm
 import gpt2np
 from gpt2np.kernels import matmul
 from gpt2np.tokenizer import END_OF_TEXT
-from speculative import AutoregressiveSampler, SpeculativeSampler, Timed, collect
+from speculative import AutoregressiveSampler, SpeculativeSampler, Timed
 from speculative.checks import check_request
 from speculative.trace import Trace
 from speculative.trace.terminal import colour, legend, round_line, visible
@@ -24,7 +24,7 @@ from ..inputs import load, prompt_of, prompt_tokens
 from ..registry import DRAFTERS, RULES, Context, draft_length, drafter_of, size_of
 from ..report import machine
 from ..tables import acceptance_lines, costs_line, counted, drafted, has_colours, pair, tree_line
-from ..verdict import laps, lines, outcome, suggestion, timed
+from ..verdict import clocked, laps, lines, outcome, suggestion
 from . import DRAFTS, ONE_DRAFTER, SAMPLING, Command, models_are_there, names, write_trace
 
 
@@ -70,7 +70,7 @@ def run(options, saved):
         rounds = start(sampler)
         trace = Trace(tokens, tokenizer.decode, about) if options.trace or options.show == "rounds" else None
         view.begin(name)
-        generation, times = clocked(tokens, rounds, view, trace)
+        generation, times = clocked(tokens, rounds, lambda step, trace=trace: view.see(step, trace and trace.add(step)))
         generations.append(generation)
         seconds.append(times)
         report[name] = measured(generation, sum(times), tokenizer, stop)
@@ -81,8 +81,9 @@ def run(options, saved):
     report["same_tokens"] = report["autoregressive"]["tokens"] == report["speculative"]["tokens"]
     again, later, share = laps([partial(start, sampler) for sampler in samplers.values()], seconds)
     report |= outcome(*map(sum, seconds), again, share)
+    levels = min(options.most_levels, getattr(drafter, "most_levels", options.most_levels))
     rounds = [[*first.rounds[1:], *more] for first, more in zip(generations, later)]
-    report |= suggestion(*rounds, generation.stats, options.most_levels if is_tree and setting.tree else None)
+    report |= suggestion(*rounds, generation.stats, levels if is_tree and setting.tree else None)
     steps = [lambda: saved.finish(report), lambda: view.summary(report, timings)]
     if options.trace:
         steps.append(lambda: write_trace(trace, options.trace))
@@ -98,19 +99,6 @@ def warm_up(sampler, tokens, n_tokens, rng, models):
     sampler.generate([(tokens[0] + 1) % sampler.target.n_vocab], min(n_tokens, 8), rng)
     for model in models:
         model.reset()
-
-
-def clocked(tokens, rounds, view, trace):
-    """(generation, the seconds of each round). The clock stops while a round is recorded in the trace and shown."""
-    seconds = []
-
-    def steps():
-        for step, passed in timed(rounds):
-            seconds.append(passed)
-            view.see(step, trace and trace.add(step))
-            yield step
-
-    return collect(tokens, steps()), seconds
 
 
 def measured(generation, seconds, tokenizer, stop):
