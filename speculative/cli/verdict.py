@@ -25,6 +25,7 @@ N_LAPS = 3  # of both samplers in turn; the first of each is the one that is sho
 LAP_SECONDS = 1.0  # of a later lap: where a text takes longer, only its first rounds are generated again
 APART = 1.3  # a quiet machine's laps differ by less than this factor
 SHARE = 0.85  # of a processor, which a quiet machine leaves to this process
+SHORT = 0.1  # seconds: the laps of a shorter text differ on a quiet machine as well
 
 
 def clocked(tokens, rounds, see=lambda step: None):
@@ -90,7 +91,7 @@ def outcome(alone, assisted, seconds, share):
     Returns
     -------
     dict
-        speedup, the median of `speedups`, one a lap; busy, the signs that the machine is, in words, or "".
+        speedup, the median of `speedups`, one a lap; doubt, why the times cannot be relied on, in words, or "".
     """
     (first, *_), (other, *_) = seconds  # parts of the two whole texts, where these are long
     speedups = [(alone / first * a) / (assisted / other * b) for a, b in zip(*seconds)]
@@ -100,7 +101,13 @@ def outcome(alone, assisted, seconds, share):
         signs.append(f"the same run took {min(times):.2f} to {max(times):.2f} s")
     if share < SHARE:
         signs.append(f"this process had {share:.0%} of a processor")
-    return {"speedup": median(speedups), "speedups": speedups, "busy": ", ".join(signs)}
+    found = ", ".join(signs)
+    if signs:
+        short = min(map(min, seconds)) < SHORT
+        found = (
+            f"too short to tell ({found}): generate more" if short else f"this machine is busy ({found}): measure again"
+        )
+    return {"speedup": median(speedups), "speedups": speedups, "doubt": found}
 
 
 # ------------------------------------------------------------------------------------------------ what to try
@@ -166,8 +173,8 @@ def checking(r):
 
 def lines(report):
     """The lines on what was found: a busy machine, or the best K or tree; whether the draft paid; the speedup."""
-    if report["busy"]:
-        yield f"note          this machine is busy ({report['busy']}): measure again"
+    if report["doubt"]:
+        yield f"note          {report['doubt']}"
     elif report["best_K"] is not None or (report["best_tree"] or {}).get("nodes"):
         yield best_line(report)
     if report["speedup"] < 1:
@@ -196,7 +203,7 @@ def as_options(tree):
 
 def what_to_try(report):
     """What may be faster: the best that the runs suggest, or what finds it by itself."""
-    best, auto = None if report["busy"] else report["best_K"], report["auto"]
+    best, auto = None if report["doubt"] else report["best_K"], report["auto"]
     if best and best != report["K"]:
         return f"try --K {best}{f', or {auto}' if auto else ''}"
     if auto and (best is None or auto == "--tree auto"):

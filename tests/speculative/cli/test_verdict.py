@@ -89,7 +89,7 @@ def test_nothing_is_suggested_where_nothing_was_drafted():
 
 def test_the_speedup_is_the_median_of_the_laps():
     found = outcome(4.0, 2.0, [[4.0, 4.0, 4.4], [2.0, 2.5, 2.0]], 1.2)
-    assert found == {"speedup": pytest.approx(2.0), "speedups": pytest.approx([2.0, 1.6, 2.2]), "busy": ""}
+    assert found == {"speedup": pytest.approx(2.0), "speedups": pytest.approx([2.0, 1.6, 2.2]), "doubt": ""}
     part = outcome(40.0, 20.0, [[4.0, 4.0, 4.4], [2.0, 2.5, 2.0]], 1.2)  # laps of a tenth of the texts
     assert part["speedups"] == pytest.approx(found["speedups"])
 
@@ -102,7 +102,12 @@ def test_the_speedup_is_the_median_of_the_laps():
     ],
 )
 def test_the_signs_of_a_busy_machine(seconds, share, busy):
-    assert outcome(4, 2, seconds, share)["busy"] == busy
+    assert outcome(4, 2, seconds, share)["doubt"] == f"this machine is busy ({busy}): measure again"
+
+
+def test_a_short_text_tells_little_on_any_machine():
+    found = outcome(0.04, 0.02, [[0.04, 0.04, 0.06], [0.02, 0.02, 0.02]], 1.0)["doubt"]
+    assert found == "too short to tell (the same run took 0.04 to 0.06 s): generate more"
 
 
 def test_a_lap_is_the_beginning_of_a_long_text(monkeypatch):
@@ -115,7 +120,7 @@ def test_a_lap_is_the_beginning_of_a_long_text(monkeypatch):
 
     starts = [lambda: start(0), lambda: start(3)]
     seconds, rounds, share = verdict.laps(starts, [[0.4] * 10, [0.001] * 10])
-    assert started == [0, 3] * 2 and share > 0
+    assert started == [0, 3] * 2 and share >= 0
     assert [times[0] for times in seconds] == pytest.approx([1.2, 0.01]) and [len(times) for times in seconds] == [3, 3]
     assert [len(some) for some in rounds] == [2 * (3 - 1), 2 * (10 - 1)]
 
@@ -123,7 +128,7 @@ def test_a_lap_is_the_beginning_of_a_long_text(monkeypatch):
 # ------------------------------------------------------------------------------------------------ in words
 
 LOST = {
-    "busy": "", "best_K": 1, "best_tree": None, "K": 3, "tree": "", "auto": "--K auto", "speedup": 0.8,
+    "doubt": "", "best_K": 1, "best_tree": None, "K": 3, "tree": "", "auto": "--K auto", "speedup": 0.8,
     "speedups": [0.7, 0.8, 0.9], "best_from": {"alpha": 0.5, "c": 0.1, "v": {"4": 1.5}, "most_K": 6},
 }  # fmt: skip
 OF_A_TREE = {"best_K": None, "tree": "8", "auto": "--tree auto"}
@@ -136,7 +141,7 @@ OF_A_TREE = {"best_K": None, "tree": "8", "auto": "--tree auto"}
         ({"K": 1}, "try another --drafter, or a larger target"),
         ({"best_K": 0}, "try another --drafter, or a larger target"),
         ({"K": "auto", "auto": ""}, "try --K 1"),
-        ({"busy": "it is"}, "try --K auto"),
+        ({"doubt": "it is busy"}, "try --K auto"),
         (OF_A_TREE, "try --tree auto"),
         (OF_A_TREE | {"tree": "auto", "auto": ""}, "try another --drafter, or a larger target"),
     ],
@@ -151,6 +156,6 @@ def test_what_to_try_where_a_draft_does_not_pay(change, what):
 
 
 def test_a_busy_machine_is_said_in_one_line_and_has_no_best_K():
-    found = [*lines(LOST | {"busy": "it is", "best_K": 0})]
-    assert found[0] == "note          this machine is busy (it is): measure again" and len(found) == 3
+    found = [*lines(LOST | {"doubt": "it is busy", "best_K": 0})]
+    assert found[0] == "note          it is busy" and len(found) == 3
     assert not any("best K" in line for line in found)
