@@ -31,7 +31,7 @@ class Sampling:
     Parameters
     ----------
     temperature : float
-        The logits are divided by it. 0 puts all probability on the largest logit.
+        The logits are divided by it. 0 puts all probability on the largest logit (the command line's default).
     top_k : int
         Keep the k most probable tokens; 0 keeps all.
     top_p : float

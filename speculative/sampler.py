@@ -42,8 +42,9 @@ class SpeculativeSampler:
     drafter : Drafter
     verifier : Verifier
     K : int, or callable
-        The draft length, at least 1; for a tree, its depth. Or a function of the rounds so far, a list of (drafted,
-        accepted), that returns the next K, 0 or more (measuring/draft_length.py); for a tree, `drafted` is its depth.
+        The draft length, at least 1 (the command line's default is 3); for a tree, its depth. Or a function of the
+        rounds so far, a list of (drafted, accepted), that returns the next K, 0 or more (measuring/draft_length.py);
+        for a tree, `drafted` is its depth.
     sampling : Sampling
         For the target, and for a drafter that was given none. Or a function (logits, tokens) -> probs of the same
         shape, with a third parameter `parents` for trees.

@@ -31,7 +31,8 @@ def help_text(program, commands, command=None):
     commands : dict name -> Command
     """
     if command and command.name != "generate":
-        return "\n".join([*title_of(command, program), *options_of(command, command.options)]) + "\n"
+        headings = GROUPS | {"prompt": "The main options"}
+        return "\n".join([*title_of(command, program), *options_of(command, command.options, headings)]) + "\n"
     first = commands["generate"]
     starts = {"": "the bundled pair, no download", " COMMAND --help": "a command's options, and an example"}
     lines = [TITLE, *(f"    {program + start:34}{what}" for start, what in starts.items())]
@@ -55,7 +56,8 @@ def help_on_all(program, commands):
 
 
 def title_of(command, program):
-    examples = [f"    {program} {command.name}{' FILE.jsonl' if command.word else ''}"]
+    of_word = f" {ENTRIES[command.word].metadata['value']}" if command.word else ""
+    examples = [f"    {program} {command.name}{of_word}"]
     examples += [f"    {program} {command.name} {command.example}"] if command.example else []
     return [*wrap(f"{command.help[0].upper()}{command.help[1:]}.", WIDTH), "", *examples]
 

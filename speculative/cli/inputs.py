@@ -10,8 +10,9 @@ from pathlib import Path
 from time import perf_counter
 
 import gpt2np
-from gpt2np.files.loading import BUNDLED, find_folder, read_tokenizer
+from gpt2np.files.loading import BUNDLED, find_folder
 from gpt2np.files.model_files import SIZES, SOURCES, WEIGHTS, files_of, find_on_disk
+from gpt2np.files.params import read_config, read_hparams
 from speculative import (
     AutoregressiveSampler,
     FrequencyPenalty,
@@ -41,6 +42,13 @@ KNOWN = (
     "evidence to support your argument.",
     "Make a coding challenge for Python with 3 questions and answers",
 )
+SHAPES = {
+    "124M": gpt2np.HParams(50257, 1024, 768, 12, 12),
+    "355M": gpt2np.HParams(50257, 1024, 1024, 16, 24),
+    "774M": gpt2np.HParams(50257, 1024, 1280, 20, 36),
+    "1558M": gpt2np.HParams(50257, 1024, 1600, 25, 48),
+}
+SMALLEST = ("tiny-draft", "124M")  # of each family, and its draft model
 TALES = Path(gpt2np.__file__).parent / "tiny" / "held_out.txt"
 PROMPT_LENGTH = 32  # tokens
 N_AHEAD = 200  # so many greedy tokens later the target repeats itself
@@ -97,11 +105,49 @@ def another_engines(path):
     return None if kind == "gpt2" else f"a model of type {kind!r:.40}"
 
 
-def n_ctx_of(name, options):
-    """How many tokens a model on disk has room for, without loading it."""
+def hparams_of(name, options):
+    """The HParams of a model, from its name or its configuration on disk: no weights are read."""
+    if name in SHAPES:
+        return SHAPES[name]
     folder = find_folder(name, Path(options.models_dir), options.source)
-    layout, pair = files_of(folder)
-    return read_tokenizer(folder / WEIGHTS[layout][0], *pair)[0].n_ctx
+    config = folder / WEIGHTS[files_of(folder)[0]][0]
+    return read_hparams(config) if config.name == "hparams.json" else read_config(config)
+
+
+def draft_name(options, needed=False):
+    """The name of the draft model: --draft_model_size, or the smallest model of the target's family.
+
+    Where the target is the smallest itself, "", or a ValueError if a draft is needed.
+    """
+    target, found = options.target_model_size, options.draft_model_size
+    if not found and target not in SMALLEST:
+        n_vocab = hparams_of(target, options).n_vocab
+        found = next((name for name in SMALLEST if hparams_of(name, options).n_vocab == n_vocab), "")
+    if needed and not found:
+        raise ValueError(
+            f"there is no smaller model to draft for {target}: choose a larger --target_model_size, name a draft with "
+            "--draft_model_size, or draft without a model, for example with --drafter ngram"
+        )
+    return found
+
+
+def check_draft(options, needed=True):
+    """Raise ValueError unless the draft model, by its name and configuration, goes with the target."""
+    if options.draft_model_size:
+        check_models("draft_model_size", [options.draft_model_size], options)
+    if draft := draft_name(options, needed):
+        names = options.target_model_size, draft
+        check_vocabularies(names, [hparams_of(name, options).n_vocab for name in names])
+
+
+def check_vocabularies(names, sizes, same=True):
+    """Raise ValueError unless target and draft (their names, and the n_vocab of each) have the same vocabulary."""
+    if sizes[0] != sizes[1] or not same:
+        raise ValueError(
+            f"{names[0]} and {names[1]} have no common vocabulary ({sizes[0]} and {sizes[1]} tokens): choose "
+            "--target_model_size and --draft_model_size from one family: tiny-target and tiny-draft, or two of "
+            f"{', '.join(SIZES)}"
+        )
 
 
 def load(name, options, saved):
@@ -167,7 +213,7 @@ def prompts_of(options, tokenizer, model):
     if options.prompt_file:
         found = [tokenizer.encode(line) for line in lines_of(options.prompt_file)]
     elif options.prompts == "known":
-        found = [tokenizer.encode(prompt) for prompt in KNOWN]
+        found = [tokenizer.encode(prompt) for prompt in KNOWN[: options.n_prompts]]
     else:
         found = held_out_prompts(tokenizer, options.n_prompts)
     check_prompts(found, options.n_tokens_to_generate, model)

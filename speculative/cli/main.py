@@ -130,10 +130,10 @@ def call(command, words):
 def checked(words, command):
     """The words as --name=value, names in full; ValueError where that is not what they are."""
     found = []
-    if command.word:
-        if not words or AN_OPTION.match(words[0]):
-            raise ValueError(f"{command.name} takes a file: {command.name} {command.example.split()[0]}")
+    if command.word and words and not AN_OPTION.match(words[0]):
         found, words = [f"--{command.word}={words[0]}"], words[1:]
+    elif command.word == "file":
+        raise ValueError(f"{command.name} takes a file: {command.name} {command.example.split()[0]}")
     while words:
         word, *words = words
         option = re.fullmatch(r"--([A-Za-z][\w-]*)(=.*)?", word, re.S)

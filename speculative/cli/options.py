@@ -172,17 +172,19 @@ class Options:
     target_model_size: str = entry("tiny-target", "M", TEXT,
         "the target model: tiny-draft or tiny-target, which are bundled, 124M, 355M, 774M, 1558M, or a folder with a "
         "GPT-2")
-    draft_model_size: str = entry("tiny-draft", "M", TEXT,
-        "the draft model, for --drafter model only")
+    draft_model_size: str = entry("", "M", TEXT,
+        "the draft model, for --drafter model only (the smallest of the target's family: tiny-draft for tiny-target, "
+        "124M for 355M and larger)")
     drafter: str = entry("model", "D", Choice(DRAFTERS), "what proposes the draft tokens")
     K: int | str = entry(3, "K", whole(1, words=LENGTHS),
         "the draft length, the most tokens drafted per call of the target: a number; auto, chosen from costs measured "
         "at the start and the acceptance so far, 0 included; heuristic, two more after a fully accepted draft and "
         "one less otherwise; confidence, until the draft model is unsure. With auto the text depends on measured "
-        "times: one seed may give different texts")
+        "times: one seed may give different texts. In Python, SpeculativeSampler's default is 4")
     verifier: str = entry("rejection", "V", Choice(RULES), "the acceptance rule for draft tokens")
     temperature: float = entry(0, "T", AT_LEAST_0,
-        "0 always takes the most probable token, 1 samples from the model's own distribution")
+        "0 always takes the most probable token, 1 samples from the model's own distribution; in Python, Sampling's "
+        "default is 1")
     n_tokens_to_generate: int = entry(120, "N", whole(1),
         "how many tokens to generate; fewer only where --stop ends the text")
     seed: int = entry(0, "N", whole(0), "the seed of the random numbers; one seed gives one text")
@@ -249,7 +251,7 @@ class Options:
         "also draw the table; .pdf or .svg for print; needs matplotlib")
 
     n_prompts: int = entry(36, "N", whole(1, 10_000),
-        "the number of tales to continue, of each kind of text in method_table")
+        "the number of prompts, of each kind of text in method_table")
     prompts: str = entry("tales", "P", Choice(("tales", "known")),
         "the prompts without --prompt_file: tales, prefixes of tales that neither bundled model was trained on; "
         "known, the seven of a published comparison")
@@ -273,7 +275,8 @@ class Options:
     prompt_tokens: int = entry(512, "N", whole(0, 1024), "and one for a prompt of N tokens")
     repeats: int = entry(7, "N", whole(1, 1000), "how often each is timed")
 
-    file: str = entry("", "", TEXT, "")
+    file: str = entry("", "FILE.jsonl", TEXT, "")
+    only: str = entry("", "[TEXT]", TEXT, "the mistakes about TEXT")
     # fmt: on
 
     def __post_init__(self):
@@ -394,8 +397,6 @@ def check_used(given, options, names):
         unused.setdefault("siblings", "is for --tree")
     if options.prompt_file:
         unused |= dict.fromkeys(("prompt", "prompts", "n_prompts"), "is not for --prompt_file, whose lines are prompts")
-    elif "prompts" in names and options.prompts == "known":
-        unused["n_prompts"] = is_for("prompts", ["tales"], ["known"])
     if "strategies" in names and "transformers" not in options.listed("strategies"):
         of_whole_texts = ("draft_model_size", "target_model_size", "K", "n_tokens_to_generate", "n_prompts")
         unused |= dict.fromkeys(of_whole_texts, "is for --strategies transformers")

@@ -4,12 +4,14 @@ The plot of a command is in the command's file. Lines are theory, points are mea
 where --plot asks for it.
 """
 
+from math import inf
 from pathlib import Path
 
 from .files import replacing
+from .tables import busy, counted
 
 BLUE, ORANGE, GREEN, PINK, GREY = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#666666"  # safe for colour-blind readers
-COLOURS = (BLUE, ORANGE, GREEN, PINK, "#56b4e9", "#e69f00")
+COLOURS = (BLUE, ORANGE, GREEN, PINK, "#56b4e9", "#e69f00", "#000000", "#882255", "#999933", "#6655cc", "#aa7755")
 MARKERS = "os^DvP*X"
 OFFSET = {"textcoords": "offset points"}  # of a text from its place
 STYLE = {
@@ -35,8 +37,12 @@ def draw(plot, report, path):
 
     with plt.rc_context(STYLE):
         figure = plot(report)
+        if busy(report):
+            figure.text(
+                1, 1, f"{busy(report)[2:]}: do not rely on times", size=7, color=ORANGE, ha="right", va="bottom"
+            )
         with replacing("plot", path) as new:
-            figure.savefig(new, format=Path(path).suffix[1:])
+            figure.savefig(new, format=Path(path).suffix[1:], bbox_inches="tight")
         plt.close(figure)
 
 
@@ -64,6 +70,29 @@ def most(rows, what="speedup"):
     """The end of an axis: intervals of few prompts may reach far beyond it."""
     _, reach = spread(rows, what)
     return min(1.05 * max(row[what] + up for row, up in zip(rows, reach)), 2 * max(row[what] for row in rows))
+
+
+def points(axes, places, rows, what="speedup", sideways=False, end=inf, **look):
+    """Values with their intervals, at these places; an arrow where an interval goes beyond the end of the axis."""
+    values, look = [row[what] for row in rows], {"capsize": 2, "linestyle": "none", **look}
+    if sideways:
+        axes.errorbar(values, places, xerr=spread(rows, what), **look)
+    else:
+        axes.errorbar(places, values, yerr=spread(rows, what), **look)
+    arrows(axes, places, [value + up for value, up in zip(values, spread(rows, what)[1])], end, look["color"], sideways)
+
+
+def arrows(axes, places, values, end, colour, sideways=False):
+    """An arrow at the end of the axis for each value beyond it."""
+    beyond = [place for place, value in zip(places, values) if value > end]
+    if beyond:
+        at = ([end] * len(beyond), beyond) if sideways else (beyond, [end] * len(beyond))
+        axes.plot(*at, ">" if sideways else "^", color=colour, markersize=4, clip_on=False, zorder=3)
+
+
+def sample(n_prompts, what="prompt"):
+    """What was measured, for the label of an axis."""
+    return f"{counted(n_prompts, what)}, {'95 % interval' if n_prompts > 1 else 'no interval'}"
 
 
 def break_even(axes, upright=False):

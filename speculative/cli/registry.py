@@ -17,17 +17,18 @@ import gpt2np
 import speculative
 from gpt2np.eagle import eagle_file
 from gpt2np.heads import heads_file
-from speculative import best_tree
+from speculative import best_tree, widths
 from speculative.drafters.jacobi import JacobiDrafter, LastRows
 from speculative.drafters.lookahead import LookaheadDrafter
 from speculative.drafters.recycling import WEIGHTS as RECYCLED
 from speculative.interfaces import exactness_of, takes_trees
 from speculative.measuring import tree_size
-from speculative.tree import depths
+from speculative.tree import depth_of
 
 from .files import read_text, replacing
-from .inputs import load, tales
+from .inputs import check_vocabularies, draft_name, load, tales
 
+HEADS = 4  # nodes of the tree of `heads` without --tree; more cost more time than they save with the bundled target
 THRESHOLD = 0.4  # of --K confidence
 MOST_CONFIDENT = 16  # tokens, of --K confidence
 ACCEPTED = (0.66, 0.17, 0.06, 0.03, 0.02, 0.01)  # about how often a model's child of each rank is the accepted one
@@ -137,9 +138,9 @@ def threshold_of(options):
 
 
 def draft_model(context):
-    options, n_vocab = context.options, context.target.n_vocab
-    draft, tokenizer, seconds = load(options.draft_model_size, options, context.saved)
-    about = {"name": options.draft_model_size, "parameters": draft.n_params}
+    options, n_vocab, name = context.options, context.target.n_vocab, draft_name(context.options, needed=True)
+    draft, tokenizer, seconds = load(name, options, context.saved)
+    about = {"name": name, "parameters": draft.n_params}
     same = draft.n_vocab == n_vocab and tokenizer.vocabulary == context.tokenizer.vocabulary
     if same and options.draft_tokenizer == "auto":
         return drawing(context, draft, about, seconds)
@@ -168,19 +169,20 @@ def with_another_tokenizer(context, draft, tokenizer, about, load_seconds):
 
 def unless_the_target(context):
     """The draft model by its name, unless it is the target."""
-    name = context.options.draft_model_size
-    return {name: draft_model(context)} if name != context.options.target_model_size else {}
+    name = draft_name(context.options)
+    return {name: draft_model(context)} if name not in ("", context.options.target_model_size) else {}
+
+
+def has_draft(context):
+    return bool(draft_name(context.options))
 
 
 def load_draft(context):
     """(draft model, seconds). ValueError if its vocabulary is not the target's."""
-    options, target = context.options, context.target
-    draft, other, seconds = load(options.draft_model_size, options, context.saved)
-    if target.n_vocab != draft.n_vocab or context.tokenizer.vocabulary != other.vocabulary:
-        raise ValueError(
-            f"{options.target_model_size} and {options.draft_model_size} have no common vocabulary ({target.n_vocab} "
-            f"and {draft.n_vocab} tokens): choose --target_model_size and --draft_model_size from one family"
-        )
+    name = draft_name(context.options, needed=True)
+    draft, other, seconds = load(name, context.options, context.saved)
+    names, sizes = (context.options.target_model_size, name), (context.target.n_vocab, draft.n_vocab)
+    check_vocabularies(names, sizes, context.tokenizer.vocabulary == other.vocabulary)
     return draft, seconds
 
 
@@ -320,7 +322,7 @@ def recycling(context):
     def tree(sampling, shape):
         return speculative.RecyclingDrafter(target, shape)
 
-    shape = options.shape(RECYCLED) or best_tree(16, RECYCLED, options.most_levels)
+    shape = options.shape(RECYCLED) or widths(*[1] * max(16, options.most_levels))  # a chain, as long as K
     about = {"name": "tokens recycled from the target's own rows"}
     return Setting(target, lambda sampling: tree(sampling, shape), about, tree)
 
@@ -338,9 +340,9 @@ def heads(context):
     def tree(sampling, shape):
         return speculative.HeadsDrafter(whole, shape)
 
-    shape = context.options.shape(usual.weights())
+    shape = context.options.shape(usual.weights()) or best_tree(HEADS, usual.weights(), context.options.most_levels)
     about = {"name": f"{whole.n_heads} heads on the target's last hidden state", "parameters": whole.n_params}
-    return Setting(whole, lambda sampling: tree(sampling, shape) if shape else usual, about, tree)
+    return Setting(whole, lambda sampling: tree(sampling, shape), about, tree)
 
 
 def has_heads(context):
@@ -354,7 +356,8 @@ OF_A_MODEL = ("draft_temperature", "siblings")
 # fmt: off
 DRAFTERS = {kind.name: kind for kind in (
     DrafterKind("model", draft_model, "another model, --draft_model_size",
-        options=("draft_model_size", "draft_tokenizer", *OF_A_MODEL), trees="any", variants=unless_the_target),
+        options=("draft_model_size", "draft_tokenizer", *OF_A_MODEL), trees="any", variants=unless_the_target,
+        needs="a smaller model", suits=has_draft),
     DrafterKind("ngram", ngram, "counts of a text, --corpus",
         options=("corpus", "ngram_table", "n_max", *OF_A_MODEL), trees="any", variants=ngrams),
     DrafterKind("prompt_lookup", prompt_lookup, "copies of the text so far",
@@ -364,8 +367,8 @@ DRAFTERS = {kind.name: kind for kind in (
     DrafterKind("forced", forced, "what --grammar leaves no choice about; without it, nothing",
         draws=False, variants=lambda context: {}, needs="a --grammar",
         suits=lambda context: bool(context.options.grammar)),
-    DrafterKind("recycling", recycling, "a tree of what the target said after the same tokens before",
-        draws=False, trees="any", branches=True),
+    DrafterKind("recycling", recycling, "what the target said after the same tokens before",
+        draws=False, trees="any", variants=lambda context: {}),  # along a given text it says nothing
     DrafterKind("jacobi", jacobi, "what the target's last call said for these positions",
         draws=False, variants=lambda context: {}),  # along a given text there is no last call
     DrafterKind("lookahead", lookahead, "a tree of n-grams that the target writes while it verifies",
@@ -457,18 +460,22 @@ def measured_tree(options, setting, tokens):
         rule.noise(options.seed),
         rule.verifier,
     )
-    chain = make(speculative.widths(*[1] * MOST_NODES))
+    chain = make(widths(*[1] * MOST_NODES))
     costs = costs_of(options, setting, chain, tokens, MOST_NODES)
     levels = min(options.most_levels, getattr(chain, "most_levels", MOST_NODES))
     w = tree_size.added(together)
     (parents, ranks), speedup = tree_size.best_shape(w, costs.c, costs.v, levels)
     return {
-        "nodes": len(parents), "levels": 1 + max(depths(parents), default=-1), "expected_speedup": speedup,
+        "nodes": len(parents), "levels": depth_of(parents), "expected_speedup": speedup,
         "c": costs.c, "v": list(costs.v), "acceptance_by_rank": w.tolist(), "parents": parents, "ranks": ranks,
     }  # fmt: skip
 
 
-def nodes_of(drafter):
-    """The number of nodes of a drafter whose tree has a fixed shape, else None."""
-    tree = getattr(drafter, "tree", None)
-    return None if tree is None or isinstance(tree, int) else len(tree[0])
+def size_of(drafter, options):
+    """The most nodes and levels that a drafter of trees drafts, for a report: tree_nodes and tree_depth, else None."""
+    shape, depth, nodes = getattr(drafter, "tree", None), options.most_levels, options.grown_nodes or None
+    if not options.tree and not DRAFTERS[options.drafter].branches:
+        return {"tree_nodes": None, "tree_depth": None}
+    if isinstance(shape, tuple):
+        nodes, depth = len(shape[0]), min(depth, depth_of(shape[0]))
+    return {"tree_nodes": nodes, "tree_depth": depth if nodes else None}

@@ -80,8 +80,16 @@ def counted(n, what="node"):
     return f"{n} {what}{'s' if n != 1 else ''}"
 
 
+def pair(report):
+    """The lines on target and draft."""
+    target, draft = report["target"], report["draft"]
+    is_large = draft.get("parameters", 0) >= target.get("parameters", 0) > 0
+    word = "\n        no smaller than the target: no speedup is to be expected" if is_large else ""
+    return f"target  {described(target)}\ndraft   {described(draft)}{word}"
+
+
 def heads(report):
-    return f"target  {described(report['target'])}\ndraft   {described(report['draft'])}\n{where(report)}\n"
+    return f"{pair(report)}\n{where(report)}\n"
 
 
 def is_busy(report):
@@ -120,25 +128,28 @@ def calls_interval(row):
     return interval(row, "calls_")
 
 
+def drafted(report):
+    """How much is drafted: K, or the most nodes and levels of a tree."""
+    nodes = report.get("tree_nodes")
+    return f"{counted(nodes)}, depth {report['tree_depth']}" if nodes else f"K = {report['K']}"
+
+
 def described_rule(report):
     return (
-        f"K = {report['K']}, temperature {report['temperature']}, verifier {report['verifier']} ({report['exactness']})"
+        f"{drafted(report)}, temperature {report['temperature']}, verifier {report['verifier']} ({report['exactness']})"
     )
 
 
 def tree_line(report):
-    """The tree of a comparison, in words."""
+    """The tree that --tree auto has found, in words."""
     found = report["measured_tree"]
-    if not found:
-        nodes = report["tree_nodes"]
-        return f"tree    {report['tree']}" + (f": {counted(nodes)}" if nodes and str(nodes) != report["tree"] else "")
-    size = f"{counted(found['nodes'])} on {counted(found['levels'], 'level')}" if found["nodes"] else "none pays"
+    size = f"{counted(found['nodes'])}, depth {found['levels']}" if found["nodes"] else "none pays"
     return f"tree    {size}: expected speedup {found['expected_speedup']:.2f} by measured costs and acceptance"
 
 
 def costs_line(costs):
     v = " ".join(f"{number:.2f}" for number in costs["v"])
-    return f"a plain step {1000 * costs['step']:.2f} ms, c = {costs['c']:.3f}, v(1..{len(costs['v'])}) = {v}"
+    return f"an autoregressive step {1000 * costs['step']:.2f} ms, c = {costs['c']:.3f}, v(1..{len(costs['v'])}) = {v}"
 
 
 def acceptance_lines(counts):
@@ -146,8 +157,14 @@ def acceptance_lines(counts):
     shares = [f"{i}: {share:.0%}" for i, share in enumerate(counts["acceptance_by_position"], 1)]
     share = f" ({counts['acceptance']:.0%}), all rounds" if counts["drafted"] else ""
     by_position = "  ".join(shares) + ", of the rounds that drafted this far" if shares else "nothing was drafted"
+    accepted = f"{counts['accepted']} of {counts['drafted']} drafted tokens{share}"
+    levels = sum(counts["drafted_by_position"])
+    if levels < counts["drafted"]:  # a tree: of its nodes, one a level can be accepted
+        n = counts["drafted_by_position"][0]
+        accepted = f"{counts['accepted'] / n:.1f} of {levels / n:.1f} levels of a tree of {counts['drafted'] / n:.1f} "
+        accepted += "nodes, on average"
     return f"""{counts["tokens_per_target_call"]:.2f} tokens per call
-accepted      {counts["accepted"]} of {counts["drafted"]} drafted tokens{share}
+accepted      {accepted}
 by position   {by_position}"""
 
 

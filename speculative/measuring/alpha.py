@@ -21,7 +21,7 @@ def alpha_table(target, drafters, prompts, n_tokens, *, sampling, seed=0, keep=a
     Returns
     -------
     dict
-        repetition: the mean `repetition` of the target's texts; rows, for each drafter: guessed, the share of the
+        repetition: the mean `repetition` of the target's texts; rows, for each drafter: drafted, the share of the
         positions where it proposed a token, as one that copies does not do everywhere; over these alpha, low and high,
         None if there are none.
     """
@@ -37,12 +37,12 @@ def alpha_table(target, drafters, prompts, n_tokens, *, sampling, seed=0, keep=a
             found = [float(overlap(p, draft.probs[0])) for p, draft in zip(probs, drafts) if len(draft.tokens)]
             sums.append(sum(found))
             counts.append(len(found))
-        return {"overlap": sums, "guessed": counts, "repetition": repetition(text[len(prompt) :])}
+        return {"overlap": sums, "drafted": counts, "repetition": repetition(text[len(prompt) :])}
 
     texts, rows = of_each(prompts, keep, "text", along), []
     for j, name in enumerate(drafters):
-        sums, counts = (np.array([text[what][j] for text in texts]) for what in ("overlap", "guessed"))
+        sums, counts = (np.array([text[what][j] for text in texts]) for what in ("overlap", "drafted"))
         alpha, low, high = mean_overlap(sums, counts, sampling)
-        guessed = float(counts.sum() / (n_tokens * len(prompts)))
-        rows.append({"drafter": name, "alpha": alpha, "low": low, "high": high, "guessed": guessed})
+        drafted = float(counts.sum() / (n_tokens * len(prompts)))
+        rows.append({"drafter": name, "alpha": alpha, "low": low, "high": high, "drafted": drafted})
     return {"repetition": float(np.mean([text["repetition"] for text in texts])), "rows": rows}

@@ -22,10 +22,10 @@ from ..verifiers.rejection import rejection
 class Costs:
     """The costs that `theory.expected` and `draft_length.CostModel` take."""
 
-    step: float  # seconds of a plain step: a round without a draft
+    step: float  # seconds of an autoregressive step: a round without a draft
     c: float  # the time to draft one token of those asked for, relative to `step`: less for a drafter that stops early
     v: tuple  # v[m - 1]: the time of a round for m tokens, without the drafting, relative to `step`; v[0] = 1
-    spread: float = 0.0  # of the plain steps: the distance between their quartiles, relative to their median
+    spread: float = 0.0  # of the autoregressive steps: the distance between their quartiles, relative to their median
 
 
 @dataclass

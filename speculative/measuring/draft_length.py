@@ -90,7 +90,7 @@ class CostModel:
 
     def tests_again(self, history):
         """Whether to draft one token where drafting is not expected to pay."""
-        test = self.c + self.v[1] - 1  # what a test costs, in plain steps
+        test = self.c + self.v[1] - 1  # what a test costs, in autoregressive steps
         recent = history[-max(16, ceil(64 * test)) :]
         return not any(drafted for drafted, _ in recent) or 0 < recent[-1][0] == recent[-1][1]
 

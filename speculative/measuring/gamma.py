@@ -1,7 +1,8 @@
 """The table of draft lengths: speedup in time and in target calls for K = 1, 2, ..., and a fit of one alpha and one c.
 
 The theory has two parameters. alpha, the probability that a draft token is accepted, gives the tokens per call. c, the
-cost of a draft token over that of a plain step, gives the time: a round with k draft tokens takes 1 + c k plain steps.
+cost of a draft token over that of an autoregressive step, gives the time: a round with k draft tokens takes 1 + c k
+steps.
 Here c is the whole cost of a draft token, to draft it and to check it. In the paper a check is free, and c is the cost
 of drafting alone.
 Sources: the table of LMFlow (arXiv:2306.12420, its speculative_inference example), in form; arXiv:2211.17192, equation
@@ -114,5 +115,5 @@ def fit(lengths, tokens_per_call, speedups, n_tokens=math.inf, drafted_per_call=
         best = int(np.argmin([error(alpha) for alpha in grid]))
         low, high = grid[max(best - 1, 0)], grid[min(best + 1, 4)]
     k = np.array(lengths if drafted_per_call is None else drafted_per_call, dtype=float)
-    steps = np.array(tokens_per_call) / np.array(speedups)  # of a call, in plain steps: 1 + c k
+    steps = np.array(tokens_per_call) / np.array(speedups)  # of a call, in autoregressive steps: 1 + c k
     return float((low + high) / 2), float((k * (steps - 1)).sum() / (k * k).sum())

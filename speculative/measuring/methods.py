@@ -59,29 +59,35 @@ def native_and_assisted(
 def compare_drafters(target, drafters, prompts, n_tokens, *, sampling, lengths=(1, 2, 4, 8), seed=0, keep=at_once):
     """A row for each drafter, at the fastest K of `lengths`; as the best of several it looks a little too good.
 
+    A drafter that has at most so many levels (`most_levels`) is tried with no larger K.
+
     Parameters not named here are those of every experiment, see __init__.py.
 
     Returns
     -------
     list of dict
         drafter; alpha: accepted / (accepted + rejected) draft tokens, over all lengths, see `alpha_interval`; K; c:
-        seconds to draft a token over seconds of a plain step; tokens_per_call; speedup; exactness of the rule. alpha
-        and c are None where nothing was drafted.
+        seconds to draft a token over seconds of an autoregressive step; tokens_per_call; speedup; exactness of the
+        rule. alpha and c are None where nothing was drafted.
     """
+    tried = {
+        name: sorted({min(K, getattr(drafter, "most_levels", K)) for K in lengths})
+        for name, (_, drafter) in drafters.items()
+    }
     samplers = {
         (name, K): SpeculativeSampler(own_target, drafter, K=K, sampling=sampling)
         for name, (own_target, drafter) in drafters.items()
-        for K in lengths
+        for K in tried[name]
     }
     alone, runs = against_alone(target, samplers, prompts, n_tokens, sampling=sampling, seed=seed, keep=keep)
     step, rows = total(alone).seconds / (n_tokens * len(prompts)), []
     for name in drafters:
-        gains = {K: gain_of(alone, runs[name, K]) for K in lengths}
-        K = max(lengths, key=lambda K: gains[K]["speedup"])
+        gains = {K: gain_of(alone, runs[name, K]) for K in tried[name]}
+        K = max(gains, key=lambda K: gains[K]["speedup"])
         best = total(runs[name, K])
         rows.append({
             "drafter": name,
-            **alpha_interval([total(some) for some in zip(*(runs[name, K] for K in lengths))], len(lengths)),
+            **alpha_interval([total(some) for some in zip(*(runs[name, K] for K in gains))], len(gains)),
             "c": best.draft_seconds / best.drafted / step if best.drafted else None,
             "K": K,
             "tokens_per_call": best.tokens_per_call,

@@ -116,6 +116,7 @@ def summary_of(records):
     accepted = [sum(g["decision"] == "accepted" for g in record["drafted"]) for record in records]
     rejected = sum(record["origins"][-1] == "correction" for record in records)
     depths = [depth_of([g["parent"] for g in record["drafted"]]) for record in records]
+    reached = [sum(depth > i for depth in depths) for i in range(max(depths, default=0))]
     return {
         "n_tokens": n_tokens,
         "target_calls": len(records),
@@ -124,9 +125,8 @@ def summary_of(records):
         "accepted": sum(accepted),
         "acceptance": sum(accepted) / n_drafted if n_drafted else 0.0,
         "alpha": estimate_alpha(sum(accepted), rejected)[0] if sum(accepted) + rejected else None,
-        "acceptance_by_position": [
-            sum(n > i for n in accepted) / sum(depth > i for depth in depths) for i in range(max(depths, default=0))
-        ],
+        "drafted_by_position": reached,
+        "acceptance_by_position": [sum(n > i for n in accepted) / n_rounds for i, n_rounds in enumerate(reached)],
     }
 
 

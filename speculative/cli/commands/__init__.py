@@ -11,7 +11,7 @@ from pkgutil import iter_modules
 from speculative.trace import page
 
 from ..files import deliver, replacing
-from ..inputs import check_models, load
+from ..inputs import check_draft, check_models, load
 from ..options import Options, check_used, drafters_of, whole
 from ..plots import draw
 from ..registry import DRAFTERS, RULES, Context
@@ -58,7 +58,7 @@ def experiment(name, help, measure, table, *, options, plot=None, log=None, chec
     log : function (report, path)
         Writes the file of --log.
     checks, about
-        As in `Command`. What has a plot needs models, and three prompts for its intervals.
+        As in `Command`. What generates texts needs models, and three prompts for its intervals.
     """
 
     def run(options, saved):
@@ -71,7 +71,7 @@ def experiment(name, help, measure, table, *, options, plot=None, log=None, chec
             steps.append(lambda: draw(plot, whole_report, options.plot))
         deliver(*steps)
 
-    checks = (three_prompts, models_are_there, *checks) if plot else checks
+    checks = (three_prompts, models_are_there, *checks) if options >= COMMON else checks
     return Command(name, help, run, options, checks=checks, **about)
 
 
@@ -105,12 +105,13 @@ SIZES = COMMON | {"target_sizes"}
 
 def models_are_there(options, command):
     """Check the names of all models that the command will load."""
-    if "target_sizes" in command.options:
-        check_models("target_sizes", options.listed("target_sizes"), options)
-    else:
-        check_models("target_model_size", [options.target_model_size], options)
-    if "model" in drafters_of(options, command.options):
-        check_models("draft_model_size", [options.draft_model_size], options)
+    option = "target_sizes" if "target_sizes" in command.options else "target_model_size"
+    targets = options.listed(option) if option == "target_sizes" else [options.target_model_size]
+    check_models(option, targets, options)
+    some = "drafters" in command.options and options.drafters != Options().drafters
+    needed = "drafter" in command.options or (some and option == "target_model_size")  # else a table leaves it out
+    for target in targets if "model" in drafters_of(options, command.options) else ():
+        check_draft(replace(options, target_model_size=target), needed)
 
 
 def three_prompts(options, command):

@@ -6,7 +6,7 @@ from itertools import chain, cycle
 from speculative import measuring
 
 from ..inputs import prompts_of
-from ..plots import COLOURS, MARKERS, panels, spread
+from ..plots import COLOURS, MARKERS, panels, points, sample
 from ..registry import DRAFTERS
 from ..tables import Columns, counted, described, interval, where
 from . import LISTS, SIZES, experiment, open_target, samplings
@@ -65,7 +65,7 @@ def over_texts(n_texts):
 def cells(row):
     if row["alpha"] is None:
         return ["-", "", "", ""]
-    return [f"{row['alpha']:.3f}", interval(row), f"{row['guessed']:.0%}", ""]
+    return [f"{row['alpha']:.3f}", interval(row), f"{row['drafted']:.0%}", ""]
 
 
 def plot(report):
@@ -80,21 +80,23 @@ def plot(report):
             shift = 0.2 * k - 0.1 * (len(tables) - 1)
             rows = [(i + shift, row) for i, row in enumerate(one["rows"]) if row["alpha"] is not None]
             some = [row for _, row in rows]
-            look = {"fmt": marker, "color": colour, "capsize": 2, "markersize": 5, "label": name}
-            axes.errorbar([row["alpha"] for row in some], [y for y, _ in rows], xerr=spread(some, "alpha"), **look)
+            points(
+                axes, [y for y, _ in rows], some, "alpha", True, marker=marker, color=colour, markersize=5, label=name
+            )
             for y, row in rows:
-                if row["guessed"] < 1:
+                if row["drafted"] < 1:
                     look = {"color": colour, "fontsize": 7, "va": "center", "annotation_clip": False}
-                    axes.annotate(f"{row['guessed']:.0%}", (1.01, y), **look)
+                    axes.annotate(f"{row['drafted']:.0%}", (1.01, y), **look)
         names = [row["drafter"] for row in next(iter(tables.values()))["rows"]]
         axes.set(title=f"target {target}", xlim=(0, 1), yticks=range(len(names)), yticklabels=names)
         axes.invert_yaxis()
     n_prompts = next(iter(targets.values()))["n_prompts"]
     axes.set_xlabel(
-        f"α, the probability that a draft token is accepted ({n_prompts} texts, 95 % interval);\n"
-        "at the right: the share of the places with a draft, where it is not all of them"
+        f"α, the probability that a draft token is accepted\n({sample(n_prompts, 'text')}; "
+        "at the right the share of positions with a draft)",
+        fontsize=9,
     )
-    axes_of[0, 0].legend()
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower left", ncols=2)
     return figure
 
 

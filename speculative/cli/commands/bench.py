@@ -13,25 +13,19 @@ from time import perf_counter
 
 from tqdm import tqdm
 
-import gpt2np
 from gpt2np.files.model_files import find_on_disk
 from gpt2np.kernels import matmul
 from gpt2np.kernels.threads import n_threads
 from speculative import AutoregressiveSampler, ModelDrafter, Sampling, SpeculativeSampler
 
-from ..inputs import PROMPT_LENGTH, check_models, held_out_prompts, load, n_ctx_of
+from ..inputs import PROMPT_LENGTH, SHAPES, check_draft, check_models, draft_name, held_out_prompts, hparams_of, load
 from ..passes import hand_over, plain, random_model, times
+from ..plots import COLOURS, GREY, MARKERS, arrows, panels
 from ..registry import Context, load_draft
 from ..tables import Columns, busy, counted
 from . import experiment, names, one_length
 
 SMALL = 50_000_000  # parameters
-SHAPES = {
-    "124M": gpt2np.HParams(50257, 1024, 768, 12, 12),
-    "355M": gpt2np.HParams(50257, 1024, 1024, 16, 24),
-    "774M": gpt2np.HParams(50257, 1024, 1280, 20, 36),
-    "1558M": gpt2np.HParams(50257, 1024, 1600, 25, 48),
-}
 
 
 def measure(options, saved):
@@ -56,7 +50,7 @@ def sizes_are_there(options, command):
     check_models("sizes", options.listed("sizes"), options)
     if "transformers" in options.listed("strategies"):
         check_models("target_model_size", [options.target_model_size], options)
-        check_models("draft_model_size", [options.draft_model_size], options)
+        check_draft(options)
     check_room(options)
 
 
@@ -66,9 +60,9 @@ def check_room(options):
     wanted += [("--prompt_tokens", name, options.prompt_tokens) for name in options.listed("sizes")]
     if "transformers" in options.listed("strategies"):
         what, n = f"prompts of {PROMPT_LENGTH} and --n_tokens_to_generate", options.n_tokens_to_generate
-        wanted += [(what, name, PROMPT_LENGTH + n) for name in (options.target_model_size, options.draft_model_size)]
+        wanted += [(what, name, PROMPT_LENGTH + n) for name in (options.target_model_size, draft_name(options))]
     for what, name, n in wanted:
-        room = SHAPES[name].n_ctx if name in SHAPES else n_ctx_of(name, options)
+        room = hparams_of(name, options).n_ctx
         if n > room:
             raise ValueError(f"{what}: {name} has room for {room} tokens, got {n}; take fewer")
 
@@ -218,7 +212,7 @@ def generation(options, saved):
                 seconds[name].append(perf_counter() - started)
                 same[name] += texts[name] == texts["ours, alone"]
     return {
-        "target": options.target_model_size, "draft": options.draft_model_size, "K": options.K, "n_tokens": n,
+        "target": options.target_model_size, "draft": draft_name(options), "K": options.K, "n_tokens": n,
         "n_prompts": len(prompts), "seconds": seconds, "same_text": same,
         "parameters": target.n_params, "threads": torch.get_num_threads(),
     }  # fmt: skip
@@ -286,14 +280,31 @@ def generation_lines(found):
     return columns.page(rows)
 
 
+def plot(report):
+    figure, axes_of = panels(1, len(report["models"]), 1.6 + 4 * len(report["models"]), 4.4, squeeze=False, sharey=True)
+    figure.suptitle("Cost of a forward pass by its number of tokens", x=0.01, ha="left", fontsize=11)
+    for axes, model in zip(axes_of[0], report["models"]):
+        for (strategy, entry), colour, marker in zip(model["strategies"].items(), COLOURS, MARKERS):
+            v = {int(m): cost for m, cost in entry["v"].items()}
+            axes.plot([*v], [*v.values()], marker=marker, color=colour, label=strategy)
+            arrows(axes, [*v], [*v.values()], len(v) + 0.5, colour)
+        axes.plot([*v], [*v], ":", color=GREY, linewidth=1, label="token by token")
+        axes.set_title(f"{model['name']}, {model['weights']} weights", loc="left")
+        axes.set(xlabel="tokens of the pass, m", ylim=(0, len(v) + 0.5))
+    axes_of[0, 0].set_ylabel("V(m) / V(1), medians")
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower left", ncols=6)
+    return figure
+
+
 COMMAND = experiment(
     "bench",
     "a forward pass for 1 to 9 tokens, against the memory's limit; plain NumPy and, if it is installed, transformers",
     measure,
     table,
+    plot=plot,
     options=names(
         "sizes strategies rows context prompt_tokens repeats draft_model_size target_model_size K n_tokens_to_generate "
-        "n_prompts models_dir source json"
+        "n_prompts models_dir source json plot"
     ),
     defaults={"n_tokens_to_generate": 60, "n_prompts": 3},
     checks=(sizes_are_there,),

@@ -8,9 +8,9 @@ from dataclasses import asdict
 from speculative import measuring
 
 from ..inputs import check_prompts, held_out_prompts
-from ..plots import BLUE, ORANGE, break_even, most, one_panel, spread
+from ..plots import BLUE, ORANGE, break_even, most, one_panel, points, sample
 from ..registry import DRAFTERS
-from ..tables import Columns, costs_line, heads, interval, is_busy, over
+from ..tables import Columns, costs_line, heads, interval, over
 from . import ONE_SIZE, experiment, open_target, two_tokens, with_probabilities
 
 BELOW = 0.95  # a v smaller than this contradicts v(1) = 1
@@ -58,7 +58,7 @@ alpha   {report["alpha"]:.3f}, 95 % interval {interval(report, "alpha_", 3)}
 Expected and measured speedup are at most {abs(gaps[worst]):.1%} apart, at K = {worst}.
 Does it pay here? {does_it_pay(report)}
 
-c, v      the time to draft one token, and of a round for m tokens without drafting, over that of a plain step
+c, v      the time to draft one token, and of a round for m tokens without drafting, over that of an autoregressive step
 alpha     the mean of sum min(p, q) over {n_texts} texts of {n_tokens} tokens, the target's own
 by alpha  from c, v and alpha, by the formula with one alpha everywhere
 expected  from c, v and the acceptance of each token along these texts
@@ -77,9 +77,7 @@ def warning(report):
         i, j = min(falls, key=lambda pair: v[pair[1]] / v[pair[0]])
         found.append(f"v falls from {v[i]:.2f} at {i + 1} tokens to {v[j]:.2f} at {j + 1}")
     if report["costs"].get("spread", 0) > WIDE:
-        found.append(f"the quartiles of a plain step are {report['costs']['spread']:.0%} of it apart")
-    if is_busy(report):
-        found.append(f"the load average was {report['load_average']:.1f} at the start")
+        found.append(f"the quartiles of an autoregressive step are {report['costs']['spread']:.0%} of it apart")
     why = ", ".join(found)
     return f"WARNING: do not rely on these times ({why}): measure again on a quiet machine.\n" if found else ""
 
@@ -112,13 +110,12 @@ def plot(report):
     figure, axes = one_panel("Speedup by draft length: expected and measured")
     expected = [row["expected_speedup"] for row in rows]
     axes.plot(lengths, expected, color=BLUE, label="expected from costs and acceptance")
-    label = f"measured on other prompts ({report['n_prompts_timed']}), 95 % interval"
-    speedups = [row["speedup"] for row in rows]
-    axes.errorbar(lengths, speedups, spread(rows), fmt="o", color=ORANGE, capsize=3, label=label)
+    points(axes, lengths, rows, end=most(rows), marker="o", color=ORANGE,
+           label=f"measured on other prompts ({sample(report['n_prompts_timed'])})")  # fmt: skip
     break_even(axes)
     axes.set(xlabel="draft length K (tokens)", ylabel="speedup (times the target alone)", xticks=lengths)
     axes.set_ylim(0, most(rows))
-    axes.legend(loc="lower left")
+    figure.legend(loc="outside lower left")
     return figure
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from speculative import measuring
 
-from ..inputs import prompts_of
+from ..inputs import draft_name, prompts_of
 from ..plots import BLUE, GREY, beside, in_words, name_bars, one_panel
 from ..registry import DRAFTERS, drafter_entries, fitting
 from ..tables import Columns, counted, described_rule, interval, over, where
@@ -20,21 +20,27 @@ def measure(options, saved):
         some = prompts_of(options, context.tokenizer, context.target)
         saved.expect(len(some) * len(names))
         listed = fitting(options.listed("drafters"), context)
-        kinds = [kind for kind in listed if kind != "model" or options.draft_model_size != name]
+        kinds = [kind for kind in listed if kind != "model" or draft_name(options) not in ("", name)]
         entries = drafter_entries(kinds, context)
         runs, rows = measuring.native_and_assisted(
             context.target, entries, some, options.n_tokens_to_generate, K=options.K,
             keep=measuring.under(name, saved.keep), **rule_arguments(options),
         )  # fmt: skip
-        found[name] = {**about, "native_seconds": measuring.total(runs["native"]).seconds, "drafters": rows}
-    about = {"draft": options.draft_model_size, "n_prompts": len(some), "n_tokens": options.n_tokens_to_generate}
+        found[name] = {
+            **about,
+            "draft": draft_name(options),
+            "native_seconds": measuring.total(runs["native"]).seconds,
+            "drafters": rows,
+        }
+    about = {"n_prompts": len(some), "n_tokens": options.n_tokens_to_generate}
     return {**about, **rule_in_report(options), "targets": found}
 
 
 def check_suits(options, saved):
     """ValueError where one of the targets lacks what a drafter needs; of all drafters, those that suit are taken."""
     listed = options.listed("drafters")
-    choosy = [] if listed == list(DRAFTERS) else [DRAFTERS[name] for name in listed if DRAFTERS[name].needs]
+    choosy = [DRAFTERS[name] for name in listed if DRAFTERS[name].needs and name != "model"]
+    choosy = [] if listed == list(DRAFTERS) else choosy
     for name in options.listed("target_sizes") if choosy else ():
         context, _ = open_target(replace(options, target_model_size=name), saved)
         for kind in choosy:
@@ -54,7 +60,7 @@ def table(report):
         if not found["drafters"]:
             rows.append([*first, "   -", "", "", "", ""])
         for kind, row in found["drafters"].items():
-            draft = report["draft"] if kind == "model" else kind
+            draft = found["draft"] if kind == "model" else kind
             rows.append([
                 *first, f"   {draft}", f"{row['seconds']:.2f} s", f"{row['speedup']:.2f}", interval(row),
                 f"{row['tokens_per_call']:.2f}",
@@ -74,7 +80,7 @@ def plot(report):
     for name, found in report["targets"].items():
         bars.append((name, found["native_seconds"], None))
         for kind, row in found["drafters"].items():
-            draft = report["draft"] if kind == "model" else kind
+            draft = found["draft"] if kind == "model" else kind
             bars.append((f"with {draft}", row["seconds"], row))
     title, height = "Seconds for the same work, alone and with each draft", 1.2 + 0.4 * len(bars)
     figure, axes = one_panel(title, width=7, height=height)
@@ -82,7 +88,7 @@ def plot(report):
         axes.barh(i, seconds, 0.7, color=BLUE if row else GREY)
         beside(axes, in_words(row) if row else "alone", seconds, i)
     work = f"{report['n_prompts']} times {report['n_tokens']} tokens"
-    axes.set_xlabel(f"seconds for {work} (95 % interval of the speedup)")
+    axes.set_xlabel(f"seconds for {work} (in brackets the 95 % interval of the speedup)", fontsize=9)
     name_bars(axes, [label for label, *_ in bars])
     axes.set_xlim(0, 1.5 * max(seconds for _, seconds, _ in bars))  # room for the texts
     return figure

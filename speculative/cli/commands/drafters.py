@@ -6,7 +6,7 @@ from speculative import NoisyDrafter, OracleDrafter, measuring
 
 from .. import inputs
 from ..inputs import check_prompts, held_out_prompts, repeating_prompts
-from ..plots import COLOURS, MARKERS, OFFSET, break_even, most, one_panel, spread
+from ..plots import COLOURS, MARKERS, OFFSET, break_even, most, one_panel, points, sample
 from ..registry import DRAFTERS, drafter_entries
 from ..tables import Columns, described, interval, number, over, where
 from . import ONE_SIZE, experiment, open_target, two_tokens
@@ -52,7 +52,8 @@ def table(report):
     for kind, rows in report["rows"].items():
         blocks.append(f"{kind}: {report['kinds'][kind]}\n{columns.page(rows)}\n")
     blocks.append(f"""\
-alpha     accepted / (accepted + rejected) draft tokens, over all K tried; c: time to draft a token over a plain step
+alpha     accepted / (accepted + rejected) draft tokens, over all K tried
+c         the time to draft a token, over that of an autoregressive step
 best K    the fastest of the K tried, and so its speedup looks a little too good
 interval  {over(report["settings"]["n_prompts"])}; of alpha at least Wilson's over the tokens tested with
           one K, on average, and none where tokens were drafted for one prompt alone
@@ -62,22 +63,21 @@ interval  {over(report["settings"]["n_prompts"])}; of alpha at least Wilson's ov
 
 def plot(report):
     names = [row["drafter"] for row in next(iter(report["rows"].values()))]
-    figure, axes = one_panel("Speedup by drafter and kind of text", height=1.4 + 0.5 * len(names))
+    figure, axes = one_panel("Speedup by drafter and kind of text", height=1.8 + 0.5 * len(names))
+    end = most([row for rows in report["rows"].values() for row in rows])
     for (kind, rows), shift, below, colour, marker in zip(
         report["rows"].items(), (-0.12, 0.12), (5, -10), COLOURS, MARKERS
     ):
         heights = [i + shift for i in range(len(rows))]
-        speedups = [row["speedup"] for row in rows]
-        axes.errorbar(speedups, heights, xerr=spread(rows), fmt=marker, color=colour, capsize=3, label=kind)
+        points(axes, heights, rows, sideways=True, end=end, marker=marker, color=colour, label=kind)
         for row, height in zip(rows, heights):
             axes.annotate(f"K = {row['K']}", (row["speedup"], height), (0, below), color=colour, fontsize=7, **OFFSET)
     break_even(axes, upright=True)
-    n_prompts = report["settings"]["n_prompts"]
-    axes.set_xlabel(f"speedup over the target alone, at the fastest K ({n_prompts} prompts, 95 % interval)", fontsize=9)
-    axes.set_xlim(0, most([row for rows in report["rows"].values() for row in rows]))
+    axes.set_xlabel(f"speedup over the target alone, at the fastest K\n({sample(report['settings']['n_prompts'])})")
+    axes.set_xlim(0, end)
     axes.set_yticks(range(len(names)), names)
     axes.invert_yaxis()
-    axes.legend()
+    figure.legend(loc="outside lower left", ncols=2)
     return figure
 
 

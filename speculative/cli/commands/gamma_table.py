@@ -8,7 +8,7 @@ from itertools import cycle
 from speculative import measuring
 
 from ..inputs import prompts_of
-from ..plots import COLOURS, MARKERS, break_even, most, panels, spread
+from ..plots import COLOURS, MARKERS, break_even, most, panels, points, sample
 from ..registry import DRAFTERS
 from ..tables import Columns, calls_interval, counted, heads, interval, number, over
 from . import COMMON, LISTS, experiment, open_target, samplings, with_probabilities
@@ -52,33 +52,32 @@ Theory and measured speedup in time differ by at most {gap:.1%}. {repeated}
 speedup   over the target alone: seconds over seconds; target calls over target calls, which is tokens per call
 interval  {over(report["n_prompts"])}
 theory    one alpha and one c for all rows, by least squares: alpha from the calls, c from the times. A call with k
-          draft tokens takes 1 + c k plain steps, so c is the cost of a draft token, to draft and to check it
+          draft tokens takes 1 + c k autoregressive steps, so c is the cost of a draft token, to draft and to check it
 """)
     return "\n".join(blocks)
 
 
 def plot(report):
-    figure, (in_calls, in_time) = panels(1, 2, 9.6, 4.2)
+    figure, both = panels(1, 2, 9.6, 5)
     tables = report["temperatures"]
     figure.suptitle(
         "Speedup by draft length: measured, and theory with one α and one c for all K", x=0.01, ha="left", fontsize=11
     )
-    for i, ((name, found), colour, marker) in enumerate(zip(tables.items(), cycle(COLOURS), cycle(MARKERS))):
-        rows, lengths = found["rows"], [row["K"] for row in found["rows"]]
-        shifted = [K + 0.16 * i - 0.08 * (len(tables) - 1) for K in lengths]  # so that the intervals are side by side
-        labels = f"{name}, {found['repetition']:.0%} repeated", f"α = {found['alpha']:.2f}, c = {found['c']:.2f}"
-        for axes, what, label in zip((in_calls, in_time), ("tokens_per_call", "speedup"), labels):
-            axes.plot(lengths, [row[f"theory_{what}"] for row in rows], color=colour, linewidth=1.2)
-            values, reach = [row[what] for row in rows], spread(rows, what)
-            axes.errorbar(shifted, values, reach, fmt=marker, color=colour, capsize=2, label=label)
     rows = [row for found in tables.values() for row in found["rows"]]
-    in_calls.set(ylabel="speedup in target calls (tokens per call)", ylim=(0, most(rows, "tokens_per_call")))
-    in_time.set(ylabel="speedup in time (times the target alone)", ylim=(0, most(rows)))
-    for axes, place in ((in_calls, "lower right"), (in_time, "lower left")):
+    for axes, what in zip(both, ("tokens_per_call", "speedup")):
+        for i, ((name, found), colour, marker) in enumerate(zip(tables.items(), cycle(COLOURS), cycle(MARKERS))):
+            lengths = [row["K"] for row in found["rows"]]
+            shifted = [K + 0.16 * i - 0.08 * (len(tables) - 1) for K in lengths]  # so that the intervals are apart
+            label = f"{name}: {found['repetition']:.0%} repeated, α = {found['alpha']:.2f}, c = {found['c']:.2f}"
+            line = ("-", "--", "-.", ":")[i % 4]  # where one line hides another, both can be seen
+            axes.plot(lengths, [row[f"theory_{what}"] for row in found["rows"]], line, color=colour, linewidth=1.2)
+            points(axes, shifted, found["rows"], what, end=most(rows, what), marker=marker, color=colour, label=label)
         break_even(axes)
-        axes.set(xlabel="draft length K (tokens)", xticks=lengths)
-        title = f"points: measured, {report['n_prompts']} prompts, 95 % interval\nlines: theory"
-        axes.legend(title=title, alignment="left", loc=place)
+        axes.set(xlabel="draft length K (tokens)", xticks=lengths, ylim=(0, most(rows, what)))
+    both[0].set_ylabel("speedup in target calls (tokens per call)")
+    both[1].set_ylabel("speedup in time (times the target alone)")
+    title = f"points: measured, {sample(report['n_prompts'])}; lines: theory"
+    figure.legend(*axes.get_legend_handles_labels(), title=title, alignment="left", loc="outside lower left")
     return figure
 
 

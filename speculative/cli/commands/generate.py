@@ -1,34 +1,30 @@
 """The comparison, which runs without a command: both samplers on one prompt, and the difference between them.
 
-The draft length that it suggests follows from its own rounds, which give the costs and the acceptance for
-`theory.best_K`. Left out are the first round of each text, which processes the prompt, and whatever K costs beyond the
-rounds seen: v is a straight line through v(1) = 1 and the v at the usual draft length, up to twice that length.
+Both texts are shown as they are generated. Then both are generated again, in turn, to see how far the times can be
+trusted, see ../verdict.py.
 """
 
 import sys
-from collections import Counter
 from dataclasses import asdict, replace
+from functools import partial
 from json import dumps
-from statistics import median
-from time import perf_counter
 
-import numpy as np
 from tqdm import tqdm
 
 import gpt2np
 from gpt2np.kernels import matmul
 from gpt2np.tokenizer import END_OF_TEXT
-from speculative import AutoregressiveSampler, SpeculativeSampler, Timed, collect
+from speculative import AutoregressiveSampler, SpeculativeSampler, Timed
 from speculative.checks import check_request
-from speculative.theory import best_K, estimate_alpha
 from speculative.trace import Trace
 from speculative.trace.terminal import colour, legend, round_line, visible
 
 from ..files import deliver
 from ..inputs import ends_by_itself, load, processors_of, prompt_of, prompt_tokens
-from ..registry import DRAFTERS, RULES, Context, draft_length, drafter_of, nodes_of
+from ..registry import DRAFTERS, RULES, Context, draft_length, drafter_of, size_of
 from ..report import machine
-from ..tables import acceptance_lines, costs_line, counted, described, has_colours, tree_line
+from ..tables import acceptance_lines, costs_line, counted, drafted, has_colours, pair, tree_line
+from ..verdict import clocked, laps, lines, outcome, suggestion
 from . import DRAFTS, ONE_DRAFTER, SAMPLING, Command, models_are_there, names, write_trace
 
 
@@ -49,38 +45,49 @@ def run(options, saved):
     stop_tokens = {tokenizer.end_of_text} if ends_by_itself(options) else set()
     drafter, measured_tree = drafter_of(options, setting, tokens, sampling)
     K, costs = draft_length(options, setting, drafter, tokens)
+    is_tree = options.tree or DRAFTERS[options.drafter].branches
+    finds_it = ("--tree auto" if setting.tree else "") if is_tree else "--K auto"  # the best size, by itself
     about = {
         "target": {"name": options.target_model_size, "parameters": model.n_params},
         "draft": setting.about, "drafter": options.drafter, "K": options.K, "costs": costs,
-        "tree": options.tree, "tree_nodes": nodes_of(drafter), "measured_tree": measured_tree,
+        "tree": options.tree, **size_of(drafter, options), "measured_tree": measured_tree,
         "seed": options.seed, "verifier": rule.name, "exactness": rule.exactness, **asdict(options.sampling),
         "processors": [str(processor) for processor in sampling.processors],
         "draft_temperature": options.draft_temperature,
         "prompt": prompt, "prompt_tokens": len(tokens), "n_tokens": n_tokens, "stop": options.stop,
         "matmul": matmul.strategy(model.hparams.n_embd), "machine": machine(),
     }  # fmt: skip
-    report, generations = {**about, "trace": options.trace}, []
+    report = {**about, "auto": "" if "auto" in (options.K, options.tree) else finds_it, "trace": options.trace}
     view = JsonView(report) if options.json is True else TextView(report, tokenizer, stop, stop_tokens, options.show)
     samplers = {
         "autoregressive": AutoregressiveSampler(target, sampling=sampling),
         "speculative": SpeculativeSampler(target, drafter, verifier=rule.verifier, K=K, sampling=sampling),
     }
-    for name, sampler in samplers.items():
+
+    def start(sampler):
         warm_up(sampler, tokens, n_tokens, rule.noise(options.seed), [target, *drafts])
+        return sampler.rounds(tokens, n_tokens, rule.noise(options.seed), stop_tokens=stop_tokens, stop=stop)
+
+    generations, seconds = [], []
+    for name, sampler in samplers.items():
+        rounds = start(sampler)
         trace = Trace(tokens, tokenizer.decode, about) if options.trace or options.show == "rounds" else None
         view.begin(name)
-        rounds = sampler.rounds(tokens, n_tokens, rule.noise(options.seed), stop_tokens=stop_tokens, stop=stop)
-        generation, seconds = clocked(tokens, rounds, view, trace)
+        generation, times = clocked(tokens, rounds, lambda step, trace=trace: view.see(step, trace and trace.add(step)))
         generations.append(generation)
-        report[name] = measured(generation, seconds, tokenizer, stop, stop_tokens)
+        seconds.append(times)
+        report[name] = measured(generation, sum(times), tokenizer, stop, stop_tokens)
         view.end(report[name])
-    report["speedup"] = report["speculative"]["tokens_per_second"] / report["autoregressive"]["tokens_per_second"]
+    draft = drafts[0] if drafts else None
+    report["llama_cpp"] = llama_cpp(generation.stats, target, draft, sum(times))
+    timings = timings_page(generation.stats, target, draft, report["llama_cpp"]) if options.timings else ""
     report["same_tokens"] = report["autoregressive"]["tokens"] == report["speculative"]["tokens"]
     report["cut_off"] = bool(options.grammar) and report["speculative"]["tokens"][-1] not in stop_tokens
-    report |= suggestion(*generations)
-    draft = drafts[0] if drafts else None
-    report["llama_cpp"] = llama_cpp(generation.stats, target, draft, seconds)
-    timings = timings_page(generation.stats, target, draft, report["llama_cpp"]) if options.timings else ""
+    again, later, share = laps([partial(start, sampler) for sampler in samplers.values()], seconds)
+    report |= outcome(*map(sum, seconds), again, share)
+    levels = min(options.most_levels, getattr(drafter, "most_levels", options.most_levels))
+    rounds = [[*first.rounds[1:], *more] for first, more in zip(generations, later)]
+    report |= suggestion(*rounds, generation.stats, levels if is_tree and setting.tree else None)
     steps = [lambda: saved.finish(report), lambda: view.summary(report, timings)]
     if options.trace:
         steps.append(lambda: write_trace(trace, options.trace))
@@ -96,24 +103,6 @@ def warm_up(sampler, tokens, n_tokens, rng, models):
     sampler.generate([(tokens[0] + 1) % sampler.target.n_vocab], min(n_tokens, 8), rng)
     for model in models:
         model.reset()
-
-
-def clocked(tokens, rounds, view, trace):
-    """(generation, seconds). The clock stops while a round is recorded in the trace and shown."""
-    seconds = 0.0
-
-    def steps():
-        nonlocal seconds
-        while True:
-            started = perf_counter()
-            step = next(rounds, None)
-            seconds += perf_counter() - started
-            if step is None:
-                return
-            view.see(step, trace and trace.add(step))
-            yield step
-
-    return collect(tokens, steps()), seconds
 
 
 def measured(generation, seconds, tokenizer, stop, stop_tokens):
@@ -170,48 +159,6 @@ def timings_page(stats, target, draft, found):
     return "\n".join([counts, *lines, ", ".join(times)])
 
 
-# ------------------------------------------------------------------------------------------------ the suggested K
-
-
-def suggestion(plain, assisted):
-    """Which K the rounds of two texts suggest (`Generation`): of the target alone, and with a draft.
-
-    Returns
-    -------
-    dict
-        best_K: 0 where every K is expected to be slower than the target alone; best_K_from: alpha, c, v as {number of
-        tokens: v}, and most_K, the largest K considered. Both None where too little was drafted, and for trees.
-    """
-    later = [r for r in assisted.rounds[1:] if len(r.drafted)]
-    if not later or len(plain.rounds) < 2 or any(r.depth < len(r.drafted) for r in later):
-        return {"best_K": None, "best_K_from": None}
-    step = median(checking(r) for r in plain.rounds[1:])
-    counts = Counter(len(r.drafted) for r in later)
-    K = max(counts, key=lambda k: (counts[k], k))  # the usual draft length
-    alpha, _, _ = estimate_alpha(assisted.stats.accepted, assisted.stats.rejected)
-    c = median(r.seconds["draft"] / len(r.drafted) for r in later) / step
-    v = median(checking(r) for r in later if len(r.drafted) == K) / step
-    line = np.maximum(1, 1 + (v - 1) * np.arange(2 * K + 1) / K)  # less than 1 is noise
-    return {
-        "best_K": best_K(alpha, c, line),
-        "best_K_from": {"alpha": alpha, "c": c, "v": {str(K + 1): v}, "most_K": 2 * K},
-    }
-
-
-def checking(r):
-    """Seconds of a round without the drafting."""
-    return r.seconds["target"] + r.seconds["verify"]
-
-
-def suggestion_line(report):
-    """The suggestion in words."""
-    K, found = report["best_K"], report["best_K_from"]
-    number = f"{K} or more" if K == found["most_K"] else f"{K} (no draft)" if K == 0 else K
-    ((m, v),) = found["v"].items()
-    numbers = f"alpha {found['alpha']:.2f} of the tokens tested, c {found['c']:.2f}, v({m}) {v:.2f}"
-    return f"{number}, by the costs and acceptance of this run ({numbers})"
-
-
 # ------------------------------------------------------------------------------------------------ what is printed
 
 
@@ -241,12 +188,11 @@ class TextView:
         self.prompt, self.n_tokens, self.tokenizer, self.stop = report["prompt"], report["n_tokens"], tokenizer, stop
         self.stop_tokens = stop_tokens
         self.coloured, self.wanted = has_colours(), show
-        for role in ("target", "draft"):
-            print(visible(f"{role:8}{described(report[role])}"))
+        print(visible(pair(report)))
         own = "" if report["draft_temperature"] is None else f" (of the draft {report['draft_temperature']})"
-        print(f"K = {report['K']}, temperature {report['temperature']}{own}, seed {report['seed']}, ", end="")
+        print(f"{drafted(report)}, temperature {report['temperature']}{own}, seed {report['seed']}, ", end="")
         print(f"verifier {report['verifier']} ({report['exactness']})")
-        if report["tree"]:
+        if report["measured_tree"]:
             print(tree_line(report))
         if report["costs"]:
             print(f"measured: {costs_line(report['costs'])}")
@@ -288,9 +234,7 @@ class TextView:
     def summary(self, report, timings):
         ordinary, result = report["autoregressive"], report["speculative"]
         print()
-        if report["best_K"] is not None:
-            print(f"best K        {suggestion_line(report)}")
-        print(f"speedup       {report['speedup']:.2f}")
+        print(*lines(report), sep="\n")
         print(f"target calls  {result['target_calls']} instead of {len(result['tokens'])}, {acceptance_lines(result)}")
         if report["exactness"] == "LOSSY":
             at_zero = "; at temperature 0 it accepts only the target's most probable tokens"

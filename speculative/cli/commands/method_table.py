@@ -11,7 +11,7 @@ from speculative import measuring
 
 from .. import inputs
 from ..inputs import KNOWN, check_prompts, dialogue_prompts, held_out_prompts, repeating_prompts
-from ..plots import COLOURS, GREY, MARKERS, OFFSET, break_even, most, one_panel, spread
+from ..plots import COLOURS, GREY, MARKERS, OFFSET, break_even, most, one_panel, points, sample
 from ..registry import DRAFTERS, RULES, drafter_entries
 from ..tables import Columns, calls_interval, described, interval, where
 from . import ONE_SIZE, experiment, one_length, open_target, trees_fit, two_tokens
@@ -120,9 +120,9 @@ def plot(report):
     for row, cell in zip(report["rows"], cells):
         colour = colours[row["drafter"]]
         look = {"color": colour, "markerfacecolor": "none" if row["verifier"] in lossy else colour, "markersize": 7}
-        reach = spread([cell]), spread([cell], "tokens_per_call")
-        point = cell["tokens_per_call"], cell["speedup"]
-        axes.errorbar(*point, *reach, fmt=markers[row["verifier"]], elinewidth=0.5, **look)
+        look |= {"marker": markers[row["verifier"]], "elinewidth": 0.5, "capsize": 0}
+        points(axes, [cell["tokens_per_call"]], [cell], end=most(cells), **look)
+        points(axes, [cell["speedup"]], [cell], "tokens_per_call", True, most(cells, "tokens_per_call"), **look)
     most_calls, most_speed = (1.05 * max(cell[what] for cell in cells) for what in ("tokens_per_call", "speedup"))
     for cost in (1, 1.5, 2, 3):
         end = min(most_calls, cost * most_speed)
@@ -131,14 +131,14 @@ def plot(report):
     break_even(axes)
     axes.set(xlim=(0.8, most(cells, "tokens_per_call")), ylim=(0, most(cells)))
     axes.set_ylabel("speedup (times the target alone)")
-    axes.set_xlabel(f"tokens per call of the target, all kinds of text ({cells[0]['n_texts']} prompts, 95 % interval)")
+    axes.set_xlabel(f"tokens per call of the target, all kinds of text\n({sample(cells[0]['n_texts'])})")
     axes.plot([], [], color=GREY, linewidth=0.8, label="a call with its draft\ncosts 1, 1.5, ... steps")
     for name in drafters:
         axes.plot([], [], "o", color=colours[name], label=name)
     for name in verifiers:
         face, label = ("none", f"{name}, LOSSY") if name in lossy else (GREY, name)
         axes.plot([], [], markers[name], color=GREY, markerfacecolor=face, label=label)
-    axes.legend(loc="center left", bbox_to_anchor=(1.03, 0.5))
+    axes.legend(loc="upper left", bbox_to_anchor=(1.02, 1.0), borderaxespad=0)
     return figure
 
 

@@ -1,6 +1,8 @@
 """The museum of bugs: each mistake, the error of its distribution on a toy case, and the check that catches it."""
 
 from functools import partial
+from itertools import groupby
+from textwrap import wrap
 
 from speculative.museum import ENGINE_EXHIBITS, EXHIBITS, TREE_EXHIBITS, caught_by, law_error
 
@@ -8,12 +10,38 @@ from ..files import deliver
 from ..tables import show
 from . import Command
 
+SECTIONS = {
+    "check_verifier": "Verifiers",
+    "check_drafter": "Drafters",
+    "check_sampler": "Samplers",
+    "check_language_model": "Language models",
+}
+HEAD = """\
+error    the largest error of a probability in the exact distribution of the
+         text, in a toy case; 0 where the mistake leaves that distribution as it
+         is, and costs tokens or time, or harms the caller
+check_*  the function of speculative.testing that catches the mistake
+"""
+
 
 def run(options, saved):
-    exhibits = {**EXHIBITS, **TREE_EXHIBITS, **ENGINE_EXHIBITS}
+    everything = {**EXHIBITS, **TREE_EXHIBITS, **ENGINE_EXHIBITS}
+    exhibits = {name: exhibit for name, exhibit in everything.items() if has(exhibit, options.only)}
+    if not exhibits:
+        raise ValueError(f"museum: no mistake is about {options.only!r:.60}: try residual, tree, or no word at all")
     saved.expect(len(exhibits))
     rows = [saved.keep(name, partial(entry, exhibit)) for name, exhibit in exhibits.items()]
     deliver(lambda: saved.finish({"mistakes": rows}), lambda: show(rows, table, options.json is True))
+
+
+def has(exhibit, text):
+    """Whether a text occurs in what is said about a mistake, in capitals or not."""
+    said = section(exhibit), exhibit.name, exhibit.grader.__name__, exhibit.what, exhibit.seen
+    return text.lower() in " ".join(said).lower()
+
+
+def section(exhibit):
+    return SECTIONS[exhibit.grader.__name__] + (", of trees" if exhibit.name in TREE_EXHIBITS else "")
 
 
 def entry(exhibit):
@@ -21,6 +49,7 @@ def entry(exhibit):
     error, message = law_error(exhibit), caught_by(exhibit)
     return {
         "mistake": exhibit.name,
+        "section": section(exhibit),
         "law_error": error if error > 1e-12 else 0.0,
         "check": exhibit.grader.__name__ if message else "NOT CAUGHT",
         "message": message,
@@ -30,11 +59,25 @@ def entry(exhibit):
 
 
 def table(rows):
-    lines = [f"{'mistake':45}{'error':12}caught by"]
-    for row in rows:
-        lines.append(f"\n{row['mistake']:45}{row['law_error']:<12.2g}{row['check']}")
-        lines.append(f"  {row['what']}\n  seen: {row['seen']}")
-    return "\n".join(lines) + "\n"
+    lines = [HEAD]
+    for name, some in groupby(rows, key=lambda row: row["section"]):
+        lines += [f"{name}\n{'=' * len(name)}\n"]
+        for row in some:
+            lines += [row["mistake"], f"  error {row['law_error']:.2g}, {row['check']}"]
+            for text in (row["what"], f"seen: {row['seen']}"):
+                lines += wrap(
+                    text, 80, initial_indent="  ", subsequent_indent="  ", break_long_words=False,
+                    break_on_hyphens=False,
+                )  # fmt: skip
+            lines += [""]
+    return "\n".join(lines)
 
 
-COMMAND = Command("museum", "mistakes: the error of the distribution, and the check that catches each", run, {"json"})
+COMMAND = Command(
+    "museum",
+    "mistakes: the error of the distribution, and the check that catches each; museum TEXT shows those about TEXT",
+    run,
+    {"json"},
+    example="residual",
+    word="only",
+)

@@ -5,7 +5,7 @@ from speculative import measuring
 from ..files import replacing
 from ..inputs import prompts_of
 from ..plots import BLUE, GREY, beside, in_words, name_bars, one_panel
-from ..registry import DRAFTERS, RULES, draft_length, drafter_of, nodes_of
+from ..registry import DRAFTERS, RULES, draft_length, drafter_of, size_of
 from ..tables import Columns, costs_line, described_rule, heads, interval, over, tree_line
 from . import COMMON, LISTS, ONE_DRAFTER, experiment, open_target, rule_arguments, rule_in_report, two_tokens
 
@@ -30,7 +30,7 @@ def measure(options, saved):
             "speedup": native.seconds / assisted.seconds, "tokens_per_call": assisted.tokens_per_call,
             "same_text": native.tokens == assisted.tokens,
         })  # fmt: skip
-    tree = {"tree": options.tree, "tree_nodes": nodes_of(drafter), "measured_tree": measured_tree, "costs": costs}
+    tree = {"tree": options.tree, **size_of(drafter, options), "measured_tree": measured_tree, "costs": costs}
     measured = {"rows": per_prompt, "all": rows["assisted"]}
     return {**about, "draft": setting.about, **rule_in_report(options), **tree, **measured}
 
@@ -55,7 +55,7 @@ def table(report):
     )
     rows = [{**row, "n": n_tokens, "same": "yes" if row["same_text"] else "no"} for row in report["rows"]]
     rows.append({**total, "beginning": f"all {n}", "n": n * n_tokens, "same": f"{total['same_texts']} of {n}"})
-    tree = f"{tree_line(report)}\n" if report["tree"] else ""
+    tree = f"{tree_line(report)}\n" if report["measured_tree"] else ""
     costs = f"costs   {costs_line(report['costs'])}\n" if report["costs"] else ""
     return f"""{heads(report)}
 {described_rule(report)}, {n_tokens} tokens each
@@ -96,9 +96,10 @@ def plot(report):
     for i, row in enumerate(rows):
         beside(axes, f"{row['speedup']:.2f} times as fast", row["seconds"], i + 0.2)
     axes.set_xlabel(
-        f"seconds for {report['n_tokens']} tokens, each text once; all {n}: {in_words(report['all'])}", fontsize=9
+        f"seconds for {report['n_tokens']} tokens, each text once\nall {n}: {in_words(report['all'])}", fontsize=9
     )
     name_bars(axes, [row["beginning"] for row in rows])
+    axes.set_xlim(0, 1.35 * max(max(row["seconds"], row["native_seconds"]) for row in rows))  # room for the texts
     figure.legend(loc="outside lower center", ncols=2)
     return figure
 

@@ -10,7 +10,7 @@ from speculative import measuring
 from speculative.drafters.model_tree import RULES as SIBLINGS
 
 from ..inputs import prompts_of
-from ..plots import COLOURS, one_panel, spread
+from ..plots import COLOURS, break_even, most, panels, points, sample
 from ..registry import DRAFTERS
 from ..tables import Columns, calls_interval, counted, described, interval, over, where
 from . import LISTS, ONE_SIZE, experiment, open_target, two_tokens
@@ -119,24 +119,30 @@ def verdict(rows):
 
 
 def plot(report):
-    """The growth curve: tokens per call by the number of nodes, measured and expected."""
-    figure, axes = one_panel("Tokens per call by the size of the draft", width=7)
+    """By the number of nodes: tokens per call, measured and expected, and the speedup in time."""
+    figure, both = panels(1, 2, 9.6, 5)
+    figure.suptitle("Tokens per call and speedup by the size of the draft", x=0.01, ha="left", fontsize=11)
     names = dict.fromkeys(row["drafter"] for row in report["rows"])
-    for name, colour in zip(names, cycle(COLOURS)):
-        for kind, line, marker in (("tree", "-", "o"), ("chain", "--", "s")):
-            rows = [row for row in report["rows"] if (row["drafter"], row["kind"]) == (name, kind)]
-            nodes = [row["nodes"] for row in rows]
-            axes.plot(nodes, [row["expected"] for row in rows], line, color=colour, linewidth=1)
-            axes.errorbar(
-                nodes, [row["tokens_per_call"] for row in rows], yerr=spread(rows, "tokens_per_call"), fmt=marker,
-                color=colour, markersize=5, elinewidth=0.7, label=f"{name}, {kind}",
-            )  # fmt: skip
-    axes.set_xscale("log", base=2)
-    ticks = sorted({row["nodes"] for row in report["rows"]})
-    axes.set_xticks(ticks, ticks)
-    axes.set_xlabel(f"nodes of the draft; lines: expected from the acceptance by rank ({report['n_prompts']} prompts)")
-    axes.set_ylabel("tokens per call of the target")
-    axes.legend(loc="center left", bbox_to_anchor=(1.02, 0.5))
+    for axes, what in zip(both, ("tokens_per_call", "speedup")):
+        end = most(report["rows"], what)
+        for i, (name, colour) in enumerate(zip(names, cycle(COLOURS))):
+            for kind, line, marker in (("tree", "-", "o"), ("chain", "--", "s")):
+                rows = [row for row in report["rows"] if (row["drafter"], row["kind"]) == (name, kind)]
+                nodes = [row["nodes"] for row in rows]
+                shifted = [n * 1.04 ** (2 * i + (kind == "chain") - len(names)) for n in nodes]
+                look = {"color": colour, "markersize": 4, "elinewidth": 0.7, "label": f"{name}, {kind}"}
+                points(axes, shifted, rows, what, end=end, marker=marker, **look)
+                expected = [row["expected"] if what == "tokens_per_call" else row["speedup"] for row in rows]
+                axes.plot(nodes, expected, line, color=colour, linewidth=1)
+        break_even(axes)
+        axes.set_xscale("log", base=2)
+        ticks = sorted({row["nodes"] for row in report["rows"]})
+        axes.set_xticks(ticks, ticks)
+        axes.set(xlabel="nodes of the draft", ylim=(0, end))
+    both[0].set_ylabel("tokens per call of the target (lines: expected)")
+    both[1].set_ylabel("speedup in time (times the target alone)")
+    handles = axes.get_legend_handles_labels()
+    figure.legend(*handles, title=sample(report["n_prompts"]), loc="outside lower left", ncols=3, alignment="left")
     return figure
 
 

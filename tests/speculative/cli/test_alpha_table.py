@@ -17,7 +17,7 @@ def test_the_page(small):
 
 
 def test_drafts_are_the_positions_with_a_draft():
-    row = {"alpha": 0.5, "low": 0.4, "high": 0.6, "guessed": 0.2}
+    row = {"alpha": 0.5, "low": 0.4, "high": 0.6, "drafted": 0.2}
     assert cells(row) == ["0.500", "0.40 to 0.60", "20%", ""] and cells({"alpha": None}) == ["-", "", "", ""]
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from command import refusal, run_here, words
 
+from gpt2np import HParams
 from speculative.cli.commands.bench import check_room, generation_lines
 from speculative.cli.options import Options
 
@@ -74,8 +75,9 @@ def test_the_speedups_of_single_texts():
 
 def test_the_draft_model_needs_room_too(monkeypatch):
     monkeypatch.setattr("speculative.cli.options.HAS_TRANSFORMERS", True)
-    room = lambda name, options: {"tiny-draft": 64}.get(name, 512)  # noqa: E731
-    monkeypatch.setattr("speculative.cli.commands.bench.n_ctx_of", room)
+    shape = lambda name, options: HParams(2048, {"tiny-draft": 64}.get(name, 512), 64, 4, 2)  # noqa: E731
+    for module in ("inputs", "commands.bench"):
+        monkeypatch.setattr(f"speculative.cli.{module}.hparams_of", shape)
     options = Options(sizes="tiny-target", strategies="rows,transformers", n_tokens_to_generate=33, prompt_tokens=0)
     with pytest.raises(ValueError, match="tiny-draft has room for 64 tokens, got 65"):
         check_room(options)

@@ -45,6 +45,7 @@ PLOTTED = {  # what of a report is drawn: each of these numbers is the place of 
     "method_table": ("all", ("speedup", "tokens_per_call")),
     "tree_table": ("rows", ("expected", "tokens_per_call")),
     "compare_sizes": ("targets", ("seconds", "speedup")),
+    "bench": ("models", ("1", "2", "3")),
 }
 
 
@@ -82,12 +83,12 @@ ONE = ("--n_tokens_to_generate=1",)
         (["calibrate", "--n_tokens_to_generate=500"], "prompt 1 of 36: prompt has 32 tokens and n_tokens is 500, but"),
         (["drafters", "--n_tokens_to_generate=300"], "n_ctx is 512: generate at most 280"),
         (
-            ["compare_sizes", "--drafters=ngram,recycling", "--verifier=block"],
-            "drafter recycling needs a verifier that",
+            ["compare_sizes", "--drafters=ngram,heads", "--verifier=block"],
+            "drafter heads needs a verifier that",
         ),
         (
-            ["method_table", "--drafters=ngram,recycling", "--verifiers=block"],
-            "drafter recycling needs a verifier that",
+            ["method_table", "--drafters=ngram,heads", "--verifiers=block"],
+            "drafter heads needs a verifier that",
         ),
         (["compare_sizes", "--draft_model_size=no"], "--draft_model_size: unknown model 'no'"),
         (["alpha_table", "--target_sizes=tiny-target,nowhere"], "--target_sizes: unknown model 'nowhere'"),

@@ -2,7 +2,7 @@
 
 import re
 
-from command import run_here, words
+from command import PAIR, run_here, words
 
 from speculative.cli.commands.gamma_table import table
 
@@ -31,5 +31,5 @@ def test_the_page_by_hand():
 
 
 def test_one_token_is_not_drafted():
-    few = ("--n_tokens_to_generate=1", "--n_prompts=3", "--max_K=2", "--target_model_size=tiny-draft")
+    few = ("--n_tokens_to_generate=1", "--n_prompts=3", "--max_K=2", *PAIR)
     assert "nothing was drafted in these texts" in run_here("gamma_table", *few).stderr

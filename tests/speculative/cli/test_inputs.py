@@ -10,8 +10,9 @@ from command import refusal, report_of, run_here
 from helpers import ROOT
 from systems import needs_any_name, needs_links, needs_proc
 
+import gpt2np
 from gpt2np.files.loading import find_folder
-from speculative.cli.inputs import check_prompts, dialogue_prompts, nearest, prompts_of
+from speculative.cli.inputs import check_prompts, dialogue_prompts, draft_name, nearest, prompts_of
 from speculative.cli.options import Options
 
 FEW = ("--n_tokens_to_generate", "12")
@@ -76,6 +77,57 @@ def test_an_unreadable_model_is_named(tmp_path):
     linked(tmp_path, "config.json", "model.safetensors", "vocab.json")
     (tmp_path / "merges.txt").symlink_to("/proc/self/mem")  # a file that cannot be read, whoever asks
     assert " cannot be read (Input/output error)" in refusal("--target_model_size", tmp_path, *FEW)
+
+
+@needs_links
+def test_two_models_without_a_common_vocabulary(tmp_path):
+    """Two folders that differ only in two swapped tokens."""
+    vocabulary = linked(tmp_path, "config.json", "merges.txt", "model.safetensors")
+    vocabulary["!"], vocabulary['"'] = vocabulary['"'], vocabulary["!"]
+    (tmp_path / "vocab.json").write_text(json.dumps(vocabulary), encoding="utf-8")
+    assert f"tiny-target and {tmp_path} have no common vocabulary" in refusal("--draft_model_size", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--draft_model_size=124M"], "tiny-target and 124M have no common vocabulary (2048 and 50257 tokens): choose"),
+        (["--target_model_size=355M", "--draft_model_size=tiny-draft"], "355M and tiny-draft have no common"),
+        (["alpha_table", "--target_sizes=tiny-target,355M", "--draft_model_size=124M"], "tiny-target and 124M have no"),
+        (["--target_model_size=124M"], "there is no smaller model to draft for 124M: choose a larger --target_model"),
+        (["calibrate", "--target_model_size=124M"], "there is no smaller model to draft for 124M"),
+        (["method_table", "--target_model_size=124M", "--drafters=model"], "there is no smaller model to draft"),
+    ],
+)
+def test_a_draft_that_does_not_fit_is_refused_before_any_weights_are_asked_for(words, message, monkeypatch):
+    monkeypatch.setattr(gpt2np, "load", None)
+    assert refusal(*words).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("target", "draft"), [("tiny-target", "tiny-draft"), ("tiny-draft", ""), ("124M", "")]
+    + [(size, "124M") for size in ("355M", "774M", "1558M")]
+)  # fmt: skip
+def test_the_draft_model_of_each_size(target, draft):
+    assert draft_name(Options(target_model_size=target)) == draft
+    assert draft_name(Options(target_model_size=target, draft_model_size="355M")) == "355M"
+
+
+@needs_links
+def test_the_draft_model_of_a_folder_is_the_one_with_its_vocabulary(tmp_path):
+    linked(tmp_path, "config.json", "vocab.json", "merges.txt", "model.safetensors")
+    assert draft_name(Options(target_model_size=str(tmp_path))) == "tiny-draft"
+    config = json.loads((tmp_path / "config.json").read_text("utf-8"))
+    for n_vocab, draft in ((50257, "124M"), (50258, "")):
+        (tmp_path / "config.json").unlink()
+        (tmp_path / "config.json").write_text(json.dumps({**config, "vocab_size": n_vocab}), encoding="utf-8")
+        assert draft_name(Options(target_model_size=str(tmp_path))) == draft
+
+
+def test_a_draft_that_is_no_smaller_than_the_target_is_told_so():
+    few = ("--n_tokens_to_generate=2", "--target_model_size=tiny-draft")
+    assert "no smaller than the target: no speedup" in run_here(*few, "--draft_model_size=tiny-target").stdout
+    assert "no smaller" not in run_here(*few[:1]).stdout
 
 
 @needs_links

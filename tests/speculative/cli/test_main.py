@@ -47,7 +47,7 @@ def test_names_of_options(words):
         (["-K", "3"], "unexpected '-K'"),
         (["---K", "3"], "unexpected '---K'"),
         (["--K", "3", "prompts"], "unexpected 'prompts': a command comes first"),
-        (["museum", "block"], "unexpected 'block': a command comes first, options are --name value"),
+        (["audit", "block"], "unexpected 'block': a command comes first, options are --name value"),
         (["--K"], "--K needs a value; write one that starts with a hyphen as --K='-...'"),
         (["--prompt", "--K", "4"], "--prompt needs a value"),
         (["replay"], "replay takes a file: replay t.jsonl"),

@@ -82,7 +82,7 @@ def test_a_value_that_is_not_one(kind, value, message):
             {"tree": "4", "verifier": "block"},
             "--tree needs a verifier that takes trees (rejection, traversal, exact_match, gumbel, typical), got",
         ),
-        ({"drafter": "recycling", "verifier": "block"}, "--drafter recycling needs a verifier that takes trees"),
+        ({"drafter": "heads", "verifier": "block"}, "--drafter heads needs a verifier that takes trees"),
         (
             {"tree": "4", "K": "auto"},
             "--K auto chooses the length of a chain: for --tree give a number, or --tree auto",
@@ -126,7 +126,6 @@ def test_options_that_cannot_be_met_are_refused(options, message):
             "--prompt is not for --prompt_file, whose lines are prompts: leave --prompt",
         ),
         (["gamma_table", "--n_prompts=3", "--prompt_file=b"], "--n_prompts is not for --prompt_file, whose lines are"),
-        (["prompts", "--n_prompts=3"], "--n_prompts is for --prompts tales, not known: leave --n_prompts out"),
         (["bench", "--strategies=rows", "--K=3"], "--K is for --strategies transformers: leave --K out"),
     ],
 )

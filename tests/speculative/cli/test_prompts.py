@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from command import run_here, words
+from command import PAIR, report_of, run_here, words
 
 from speculative import Costs
 from speculative.cli.commands.prompts import about_texts, table
@@ -30,14 +30,14 @@ def test_tokens_per_second_of_all_prompts_count_the_tokens_of_all():
     page = words(table({
         "target": {"name": "t"}, "draft": {"name": "d"}, "machine": "any", "all": total, "rows": [row, row],
         "n_tokens": 10, "K": 3, "temperature": 0, "verifier": "rejection", "exactness": "exact", "tree": "",
-        "costs": None,
+        "costs": None, "measured_tree": None,
     }))  # fmt: skip
     assert page.count("Once 1.00 10 0.50 20 2.00 3.00 yes") == 2 and "all 2 2.00 10 1.00 20 2.00 3.00 2 of 2" in page
 
 
 def test_both_texts_of_every_prompt_in_the_log(tmp_path):
     (tmp_path / "prompts").write_text("Once upon a time\nThere was\n", encoding="utf-8")
-    small = ("--temperature=1", "--n_tokens_to_generate=9", "--target_model_size=tiny-draft", "--json")
+    small = ("--temperature=1", "--n_tokens_to_generate=9", *PAIR, "--json")
     result = run_here("prompts", "--prompt_file", tmp_path / "prompts", "--log", tmp_path / "a.txt", *small)
     report, log = json.loads(result.stdout), (tmp_path / "a.txt").read_text(encoding="utf-8")
     for i, row in enumerate(report["rows"], 1):
@@ -80,6 +80,14 @@ def test_a_run_that_resumes_goes_on_with_the_tree_and_the_costs_that_it_found(op
     assert len(notes) == 1 and report["notes"] == notes
     if option == "tree":
         assert report["measured_tree"] == notes["tree"] and report["tree_nodes"] == notes["tree"]["nodes"]
-        assert f"\n{tree_line(report)}\n" in page and "nodes on" in page
+        assert f"\n{tree_line(report)}\n" in page and " nodes, depth " in page
     else:
-        assert report["costs"] == notes["costs"] and "\ncosts   a plain step 1.00 ms, c = 0.050, v(1..17)" in page
+        assert (
+            report["costs"] == notes["costs"]
+            and "\ncosts   an autoregressive step 1.00 ms, c = 0.050, v(1..17)" in page
+        )
+
+
+def test_as_many_of_the_known_prompts_as_are_asked_for():
+    report = report_of("prompts", *PAIR, "--n_prompts=3", "--n_tokens_to_generate=2")
+    assert [row["beginning"][:4] for row in report["rows"]] == ["Name", "Give", "Gene"]

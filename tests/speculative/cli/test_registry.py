@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from command import refusal, report_of, run_here
+from command import PAIR, refusal, report_of, run_here
 
 from speculative import Draft, Sampling, SpeculativeSampler, Verdict, exact_match
 from speculative.cli.options import Options
@@ -55,7 +55,10 @@ def test_a_new_drafter_and_a_new_rule_are_options_and_in_the_help(with_a_drafter
     ("name", "words"),
     [
         ("alpha_table", ("--target_sizes=tiny-draft", "--temperatures=0", "--exit_layer=1")),
-        ("method_table", (*SMALL, "--drafters=model,stutter", "--verifiers=rejection,reject_all")),
+        (
+            "method_table",
+            (*PAIR, "--drafters=model,stutter", "--verifiers=rejection,reject_all"),
+        ),
         ("compare_sizes", ("--target_sizes=tiny-draft", "--drafters=stutter")),
         ("prompts", (*SMALL, "--prompts=tales", "--drafter=stutter", "--verifier=reject_all")),
     ],

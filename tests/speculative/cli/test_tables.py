@@ -15,8 +15,6 @@ def test_the_drafts_own_temperature_is_on_the_page():
 
 
 def test_the_tree_in_words():
-    for nodes, line in ((6, "tree    12: 6 nodes"), (12, "tree    12"), (None, "tree    12")):
-        assert tree_line({"tree": "12", "tree_nodes": nodes, "measured_tree": None}) == line
     found = {"nodes": 0, "levels": 0, "expected_speedup": 1.0}
     assert tree_line({"tree": "auto", "measured_tree": found}) == (
         "tree    none pays: expected speedup 1.00 by measured costs and acceptance"

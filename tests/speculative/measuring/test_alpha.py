@@ -19,8 +19,8 @@ def test_alpha_is_the_overlap_where_the_drafter_drafts():
     draft_row, own, copy = table["rows"]
     for row, alpha in ((draft_row, 0.6), (own, 1.0)):  # 0.2 + 0.2 + 0.2
         np.testing.assert_allclose([row["alpha"], row["low"], row["high"]], alpha)
-        assert row["guessed"] == 1
-    assert 0.2 < copy["low"] <= copy["alpha"] <= copy["high"] < 0.5 and 0.5 < copy["guessed"] < 1
+        assert row["drafted"] == 1
+    assert 0.2 < copy["low"] <= copy["alpha"] <= copy["high"] < 0.5 and 0.5 < copy["drafted"] < 1
     assert 0 < table["repetition"] < 1
 
 
@@ -35,7 +35,7 @@ def test_alpha_is_not_certain_where_it_is_counted():
 def test_a_drafter_that_never_drafts_has_no_alpha():
     none, greedy = {"none": PromptLookupDrafter(30)}, Sampling(temperature=0)
     table = alpha_table(STRAIGHT, none, [[0]], 9, sampling=greedy)
-    assert table["rows"] == [{"drafter": "none", "alpha": None, "low": None, "high": None, "guessed": 0}]
+    assert table["rows"] == [{"drafter": "none", "alpha": None, "low": None, "high": None, "drafted": 0}]
     repeating = alpha_table(STRAIGHT, none, [[1] * 9], 9, sampling=greedy)
     assert table["repetition"] == repeating["repetition"] == 0  # the prompt is no part of it
 

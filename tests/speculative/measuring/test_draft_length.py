@@ -82,7 +82,7 @@ ALPHAS, COSTS = (0, 0.05, 0.15, 0.3, 0.5, 0.7, 0.9, 0.95), (0.05, 0.1, 0.2, 0.3,
 
 
 def simulated_time(choose, alpha, c, v, n_tokens, seed):
-    """The time of a text, in plain steps, where each draft token is accepted with probability `alpha(place)`."""
+    """The time of a text in steps, where each draft token is accepted with probability `alpha(place)`."""
     draws, history, n, time = random.Random(seed), [], 0, 0.0
     while n < n_tokens:
         k, accepted = min(choose(history), n_tokens - n - 1), 0

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from speculative import ModelDrafter, PromptLookupDrafter, Sampling, SpeculativeSampler
-from speculative.measuring import compare_drafters
+from speculative.measuring import compare_drafters, methods
 from speculative.testing import TableModel
 from speculative.theory import estimate_alpha
 
@@ -47,3 +47,15 @@ def test_a_drafter_that_never_drafts_has_no_cost_per_draft_token():
     entries = {"none": (straight, PromptLookupDrafter(30))}
     (row,) = compare_drafters(straight, entries, [[0]], 9, sampling=Sampling(temperature=0))
     assert row["c"] is None and row["alpha"] is None and row["tokens_per_call"] == pytest.approx(1)
+
+
+def test_a_drafter_is_tried_with_no_more_tokens_than_it_has_levels(monkeypatch):
+    tried, drafter = [], ModelDrafter(DRAFT)
+    drafter.most_levels = 3
+    drafters = {"a": (TARGET, drafter), "b": (TARGET, ModelDrafter(DRAFT))}
+    monkeypatch.setattr(
+        methods, "against_alone", lambda target, samplers, *_, **options: tried.extend(samplers) or 1 / 0
+    )
+    with pytest.raises(ZeroDivisionError):
+        compare_drafters(TARGET, drafters, [], 1, sampling=Sampling())
+    assert tried == [("a", 1), ("a", 2), ("a", 3), ("b", 1), ("b", 2), ("b", 4), ("b", 8)]
