@@ -42,7 +42,7 @@ def test_names_of_options(words):
         (["museum", "--K", "3"], "unknown option --K for museum: see museum --help"),
         (
             ["--dr", "ngram"],
-            "--dr may be --draft_model_size, --draft_temperature, --draft_tokenizer or --drafter: write more of it",
+            "--dr may be --draft_model_size, --draft_temperature, --draft_tokenizer or --drafter: ",
         ),
         (["--", "--interactive"], "unexpected '--': a command comes first, options are --name value"),
         (["--K", "3", "--", "--completion"], "unexpected '--'"),
