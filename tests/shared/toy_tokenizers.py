@@ -28,4 +28,4 @@ class ToyTokenizer:
 
 OF_TARGET, OF_DRAFT = ToyTokenizer(b"a", b"ab", b"b"), ToyTokenizer(b"b", b"a", b"ba")
 LARGER_TARGET = ToyTokenizer(b"a", b"ab", b"b", b"\xc3", b"\xa9", None)  # the two bytes of an "é"
-LARGER_DRAFT = ToyTokenizer(None, b"b", "é".encode(), b"ba", b"\xa9", b"a", b"\xffb")
+LARGER_DRAFT = ToyTokenizer(None, b"b", "é".encode(), b"ba", b"\xa9", b"a", b"b\xc3")

@@ -40,7 +40,10 @@ def test_names_of_options(words):
         (["--noprompt"], "unknown option --noprompt for generate: did you mean --prompt?"),
         (["calibrate", "--verifer", "block"], "unknown option --verifer for calibrate: "),
         (["museum", "--K", "3"], "unknown option --K for museum: see museum --help"),
-        (["--dr", "ngram"], "--dr may be --draft_model_size, --draft_temperature or --drafter: write more of it"),
+        (
+            ["--dr", "ngram"],
+            "--dr may be --draft_model_size, --draft_temperature, --draft_tokenizer or --drafter: ",
+        ),
         (["--", "--interactive"], "unexpected '--': a command comes first, options are --name value"),
         (["--K", "3", "--", "--completion"], "unexpected '--'"),
         (["--K", "3", "-", "foo"], "unexpected '-'"),

@@ -37,6 +37,14 @@ def test_a_text_drafted_through_the_text_has_the_distribution_of_the_target(veri
         assert error_by_rounds(sampler, 3, PROMPT) < 1e-12
 
 
+def test_it_drafts_greedily_unless_told_otherwise():
+    def drafts(own):
+        drafter = through_the_text(ModelDrafter(DRAFT, sampling=own))
+        return {tuple(drafter.propose([0], 3, np.random.default_rng(seed)).tokens) for seed in range(30)}
+
+    assert len(drafts(None)) == 1 and len(drafts(Sampling())) > 5
+
+
 @pytest.mark.parametrize("own", [None, Sampling()])
 def test_trees_through_the_text(own):
     drafter = through_the_text(TreeDrafter(ByPaths(DRAFT), widths(2, 1), sampling=own))
@@ -62,7 +70,8 @@ class Fixed:
         ([3, 3], 2, [2, 1]),  # but no more than K
         ([2, 1], 4, [3, 4, 2]),  # é in two tokens, b
         ([4, 1], 4, [4, 2]),  # the second half of a character that the text began, b
-        ([5, 6], 4, [0, 2]),  # a, a byte that the target cannot write, b
+        ([1, 6], 4, [2, 2]),  # b, b, and the first half of a character, which is left out
+        ([6, 5], 4, [2, 3, 0]),  # b, and half a character that is never finished, a
         ([1, 0, 5], 4, [2, 5, 0]),  # b, the end of the text, a
         ([], 4, []),
     ],
