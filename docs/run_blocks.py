@@ -1,9 +1,10 @@
 """Run the commands of a page and put their output below them: python docs/run_blocks.py docs/measurements.md [TEXT]
 
 Every fenced block of the page whose first line is `$ COMMAND` is run, in the order of the page, from the root of the
-project, and its other lines are replaced by what the command printed. The line that begins with "Machine:" is replaced
-by one about the machine that did it, so all measurements on a page should come from one machine. With TEXT, only
-commands that contain it are run again. If a command fails, its block stays as it was, and the exit code is 1.
+project, and its other lines are replaced by what the command printed. The page is written after each block. With TEXT,
+only commands that contain it are run again. If a command fails, its block stays as it was, and the exit code is 1. All
+measurements on a page should come from one machine: the line that begins with "Machine:" is replaced by one about this
+machine if every block was run.
 """
 
 import os
@@ -17,8 +18,7 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).parent.parent
-failed = []
-BLOCK = re.compile(r"(^```\n\$ ([^\n]+)\n)(.*?)(^```$)", re.M | re.S)
+BLOCK = re.compile(r"(^```\n\$ )([^\n]+)(\n)(.*?)(^```$)", re.M | re.S)
 
 
 def processor():
@@ -39,29 +39,35 @@ def machine():
     )
 
 
-def output_of(command, before):
-    """What a command of the page prints, or `before` if it fails; `python` is the one that runs this script."""
+def output_of(command):
+    """What a command of the page prints, None if it fails; `python` is the one that runs this script."""
     print(f"$ {command}", file=sys.stderr)
     path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
     run = subprocess.run(
         command, shell=True, cwd=ROOT, stdout=subprocess.PIPE, encoding="utf-8", env={**os.environ, "PATH": path}
     )
     if run.returncode:
-        failed.append(f"{command} ended with exit code {run.returncode}: its block stays as it was")
-        return before
+        return None
     return run.stdout.strip("\n") + "\n"
 
 
-def rewritten(page, text=""):
-    """The page (str) with the outputs made again of the commands that contain this text."""
-    page = re.sub(r"^Machine: .*$", lambda _: machine(), page, flags=re.M)
-    return BLOCK.sub(
-        lambda block: block[1] + (output_of(block[2], block[3]) if text in block[2] else block[3]) + block[4], page
-    )
+def run_blocks(path, text=""):
+    """Run the page's commands that contain this text; returns those that failed."""
+    parts, failed = BLOCK.split(path.read_text(encoding="utf-8")), []  # a text, then six parts for each block
+    blocks = range(4, len(parts), 6)
+    chosen = [i for i in blocks if text in parts[i - 2]]
+    for i in chosen:
+        if (output := output_of(parts[i - 2])) is None:
+            failed.append(parts[i - 2])
+        else:
+            parts[i] = output
+            path.write_text("".join(parts), encoding="utf-8")
+    if len(chosen) == len(blocks) and not failed:
+        page = re.sub(r"^Machine: .*$", lambda _: machine(), "".join(parts), flags=re.M)
+        path.write_text(page, encoding="utf-8")
+    return failed
 
 
 if __name__ == "__main__":
-    path = Path(sys.argv[1])
-    path.write_text(rewritten(path.read_text(encoding="utf-8"), *sys.argv[2:]), encoding="utf-8")
-    if failed:
-        raise SystemExit("\n".join(failed))
+    if failed := run_blocks(Path(sys.argv[1]), *sys.argv[2:]):
+        raise SystemExit("\n".join(f"{command} failed: its block stays as it was" for command in failed))

@@ -14,6 +14,8 @@ with the model frozen (tiny/train_heads.py). Leaves out: which tokens to propose
 Sources: Cai et al. (Medusa), arXiv:2401.10774, section 2.1.1; Ankner et al. (Hydra), arXiv:2402.05109, section 3.
 """
 
+import math
+import os
 import threading
 from pathlib import Path
 
@@ -22,6 +24,7 @@ import numpy as np
 from .cache import TokenTree, kept_slots
 from .files.errors import CheckpointError
 from .files.safetensors import read_safetensors
+from .kernels.matmul import pack
 from .layers import layer_norm
 
 KINDS = {"hydra": ("a", "w", "accepted"), "medusa": ("w", "b", "accepted")}  # what a head has
@@ -36,17 +39,19 @@ class Heads:
     model : GPT2
         Shared, not copied.
     heads : list of dict
-        Head 1, head 2, ..., see `load_heads`.
+        Head 1, head 2, ..., see `load_heads`. Copies of the matrices are packed, as the model's are.
     """
 
     def __init__(self, model, heads):
-        self.model, self.heads = model, heads
+        self.model = model
         self.n_vocab, self.n_ctx, self.hparams, self.params = model.n_vocab, model.n_ctx, model.hparams, model.params
         check_fit(heads, model.hparams)
         if hasattr(model, "early_exit"):
             raise ValueError("expected a GPT2, got an EarlyExit, which keeps the hidden states of its first layers")
         self.n_heads = len(heads)
-        self.n_params = sum(head[name].size for head in heads for name in head if name != "accepted")  # of the heads
+        self.n_params = sum(math.prod(head[name].shape) for head in heads for name in head if name != "accepted")
+        strategy = model.params["wte"].T.strategy
+        self.heads = [{part: pack(w, strategy) if w.ndim == 2 else w for part, w in head.items()} for head in heads]
         self.accepted = np.array([head["accepted"] for head in heads])  # [n_heads, n_ranks], see `load_heads`
         self.cached, self.hidden = TokenTree(), model.hidden[:0]  # the last call's tokens, and the last rows' states
         self.lock = threading.RLock()
@@ -124,8 +129,10 @@ def load_heads(name_or_folder, kind="hydra"):
     >>> [head["a"].shape for head in load_heads("tiny-target")]
     [(512, 256), (768, 256), (1024, 256)]
     """
-    if kind not in KINDS:
+    if kind not in tuple(KINDS):
         raise ValueError(f"unknown heads {kind!r:.40}: expected {' or '.join(KINDS)}")
+    if not isinstance(name_or_folder, (str, os.PathLike)):
+        raise ValueError(f"expected a model's name or folder, such as tiny-target, got {name_or_folder!r:.80}")
     path = heads_file(name_or_folder)
     if not path.is_file():
         raise CheckpointError(
@@ -154,9 +161,10 @@ def check_fit(heads, hparams):
     n, ranks = hparams.n_embd, heads[0]["accepted"].shape
     for i, head in enumerate(heads, 1):
         wanted = {"a": ((i + 1) * n, n), "w": ((i + 1) * n, n)} if "a" in head else {"w": (n, n), "b": (n,)}
-        wanted["accepted"] = ranks
-        if (found := {name: array.shape for name, array in head.items()}) != wanted or len(ranks) != 1:
+        wanted["accepted"] = ranks if len(ranks) == 1 else ("n_ranks",)
+        if (found := {name: array.shape for name, array in head.items()}) != wanted:
             raise ValueError(
                 f"expected arrays of shapes {wanted} for head {i} of a model with n_embd {n}, got {found}: "
-                "these heads are another model's"
+                "these heads are another model's, so load those of this one (--drafter heads takes heads.safetensors "
+                "from the model's folder)"
             )

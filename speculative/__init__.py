@@ -5,6 +5,7 @@ from .by_paths import ByPaths
 from .drafters.dials import NoisyDrafter, OracleDrafter
 from .drafters.eagle import EagleDrafter
 from .drafters.early_exit import EarlyExitDrafter
+from .drafters.forced import ForcedDrafter
 from .drafters.heads import HeadsDrafter
 from .drafters.jacobi import JacobiDrafter, LastRows
 from .drafters.lookahead import LookaheadDrafter
@@ -14,7 +15,9 @@ from .drafters.ngram import NGramDrafter, NGramModel
 from .drafters.prompt_lookup import PromptLookupDrafter
 from .drafters.recycling import Recycling, RecyclingDrafter
 from .drafters.suffix import SuffixDrafter
+from .drafters.text import TextDrafter
 from .exact.enumeration import CannotEnumerate, exact_distribution
+from .grammar import Grammar
 from .interfaces import (
     Draft,
     Drafter,
@@ -28,12 +31,14 @@ from .interfaces import (
     Verifier,
     collect,
 )
+from .look_back import FrequencyPenalty, MinTokens, NoRepeatNGram, PresencePenalty
 from .measuring.clocks import Timed
 from .measuring.costs import Costs, measure_costs
 from .measuring.draft_length import CostModel, Heuristic
 from .probs import Sampling, acceptance_probability, residual, sample_token
 from .rng import Gumbel
 from .sampler import SpeculativeSampler
+from .shared_tokens import SharedTokensModel
 from .stop import StopText
 from .theory.shapes import best_tree, widths
 from .verifiers.block import block
@@ -45,12 +50,14 @@ from .verifiers.typical import Typical
 
 __all__ = [
     "AutoregressiveSampler", "ByPaths", "CannotEnumerate", "CostModel", "Costs", "Draft", "Drafter", "EagleDrafter",
-    "EarlyExitDrafter", "Generation", "Gumbel", "HeadsDrafter", "Heuristic", "JacobiDrafter", "LanguageModel",
-    "LastRows", "Lenient", "LookaheadDrafter", "ModelDrafter", "NGramDrafter", "NGramModel", "NoisyDrafter",
-    "OracleDrafter", "PromptLookupDrafter", "RandomSource", "Recycling", "RecyclingDrafter", "Round", "Sampler",
-    "Sampling", "SpeculativeSampler", "Stats", "StopText", "SuffixDrafter", "Timed", "TreeDrafter", "Typical",
-    "Verdict", "Verifier", "acceptance_probability", "best_tree", "block", "collect", "exact_distribution",
-    "exact_match", "measure_costs", "rejection", "residual", "sample_token", "traversal", "widths",
+    "EarlyExitDrafter", "ForcedDrafter", "FrequencyPenalty", "Generation", "Grammar", "Gumbel", "HeadsDrafter",
+    "Heuristic", "JacobiDrafter", "LanguageModel", "LastRows", "Lenient", "LookaheadDrafter", "MinTokens",
+    "ModelDrafter", "NGramDrafter", "NGramModel", "NoRepeatNGram", "NoisyDrafter", "OracleDrafter", "PresencePenalty",
+    "PromptLookupDrafter", "RandomSource", "Recycling", "RecyclingDrafter", "Round", "Sampler", "Sampling",
+    "SharedTokensModel", "SpeculativeSampler", "Stats", "StopText", "SuffixDrafter", "TextDrafter", "Timed",
+    "TreeDrafter", "Typical", "Verdict", "Verifier", "acceptance_probability", "best_tree", "block", "collect",
+    "exact_distribution", "exact_match", "measure_costs", "rejection", "residual", "sample_token", "traversal",
+    "widths",
 ]  # fmt: skip
 
 

@@ -7,7 +7,7 @@ model must return, and makes every rule for trees usable with table models, n-gr
 import numpy as np
 
 from .checks import check_model
-from .tree import path
+from .tree import texts_of_rows
 
 
 class Wrapper:
@@ -33,13 +33,12 @@ class ByPaths(Wrapper):
     """
 
     def __call__(self, tokens, n_last=1, parents=()):
-        """Logits [n_last, n_vocab], see `LanguageModel`."""
+        """Logits [n_last, n_vocab], see `LanguageModel`; ValueError unless the parents are those of a tree."""
         if len(parents) == 0:
             return self.model(list(tokens), n_last=n_last)
-        n_text = len(tokens) - len(parents)
-        text, nodes = list(tokens[:n_text]), list(tokens[n_text:])
-        rows = []
-        for row in range(len(tokens) - n_last, len(tokens)):
-            on_path = [nodes[node] for node in path(parents, row - n_text)] if row >= n_text else []
-            rows.append(self.model([*text[: row + 1], *on_path])[0])
-        return np.array(rows)
+        if len(parents) >= len(tokens) or any(not -1 <= parent < i for i, parent in enumerate(parents)):
+            raise ValueError(
+                "expected parents of a tree after at least one token of text, each -1 or the index of an earlier "
+                f"token of the tree, got {list(parents)} for {len(tokens)} tokens"
+            )
+        return np.array([self.model(text)[0] for text in texts_of_rows(tokens, n_last, parents)])

@@ -100,7 +100,7 @@ def ask_model(model, tokens, n_last=None, parents=(), whose="the target"):
             f"{whose} returned logits of shape {shape} for n_last = {n_last}, expected (n_last, n_vocab) = "
             f"{(n_last, model.n_vocab)}: {remedy}"
         )
-    return logits
+    return np.asarray(logits)
 
 
 def ask_sampling(sampling, logits, tokens, parents=()):

@@ -7,19 +7,21 @@ p is the target's distribution and q the draft's.
 
 import math
 import operator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 
 import numpy as np
 
-from .tree import path
+from .tree import texts_of_rows
 
 
 @dataclass(frozen=True)
 class Sampling:
     """How logits [n, n_vocab] become probs [n, n_vocab] float64: a callable, (logits, tokens, parents) -> probs.
 
-    The steps, in this order: repetition penalty, temperature, top-k, top-p, min-p. Each is applied to the renormalised
-    result of the step before.
+    The steps, in this order: repetition penalty, logits processors, temperature, top-k, top-p, min-p. Each is applied
+    to the renormalised result of the step before.
 
     The order matters, and so do ties. Hugging Face's `generate` has the same order; vLLM applies min-p after the
     temperature and before top-k and top-p; llama.cpp applies top-k, top-p and min-p first and the temperature last.
@@ -39,7 +41,14 @@ class Sampling:
         Keep the tokens with at least min_p times the highest probability (arXiv:2407.01082).
     repetition_penalty : float
         Logits of tokens that occur earlier in the text are divided by it if positive and multiplied by it if negative
-        (arXiv:1909.05858, section 4.1, sign-aware). Row i looks at the tokens before row i. From 1e-100 to 1e100.
+        (arXiv:1909.05858, section 4.1, sign-aware). From 1e-100 to 1e100.
+    processors : sequence of callables
+        Logits processors, applied one after the other: (logits [n_vocab], tokens) -> logits [n_vocab], where `tokens`
+        are all tokens before the row (list of int): penalties, bans (look_back.py), a grammar (grammar.py), or any
+        function. Each gets copies. One that would leave no token, all logits -inf, is passed over in that row.
+
+    What looks back, the repetition penalty and the processors, sees the text of a row on its own path (texts_of_rows in
+    tree.py) and nothing else. It is computed from the tokens each time, so that rejected tokens leave no trace.
 
     Examples
     --------
@@ -56,8 +65,10 @@ class Sampling:
     top_p: float = 1.0
     min_p: float = 0.0
     repetition_penalty: float = 1.0
+    processors: Sequence[Callable] = ()
 
     def __post_init__(self):
+        object.__setattr__(self, "processors", tuple(self.processors))
         check("a temperature of 0 or more", self.temperature, lambda value: value >= 0)
         check("a top_k of 1 or more, or 0 for all tokens", self.top_k, lambda value: operator.index(value) >= 0)
         check("a top_p above 0 and at most 1", self.top_p, lambda value: 0 < value <= 1)
@@ -75,7 +86,7 @@ class Sampling:
         """Row i of the logits [n, n_vocab] predicts the token after tokens[: len(tokens) - n + 1 + i].
 
         With `parents`, the last len(parents) tokens are a tree, and their rows predict the token after the path.
-        ValueError if the largest logit of a row is NaN or infinite, or if a repetition penalty gets no tokens.
+        ValueError if the largest logit of a row is NaN or infinite, or if what looks back gets no tokens.
         """
         logits = self.adjusted(logits, tokens, parents)
         rows, best = np.arange(len(logits)), np.argmax(logits, axis=-1)  # argmax finds a NaN if there is one
@@ -92,11 +103,25 @@ class Sampling:
         return self.truncated(probs) if self.top_k or self.top_p < 1 or self.min_p > 0 else probs
 
     def adjusted(self, logits, tokens=None, parents=()):
-        """The logits [n, n_vocab] float64 after the repetition penalty, before all else: what ranks candidates."""
+        """The logits [n, n_vocab] float64 after what looks back, before all else: what ranks candidates."""
         logits = np.asarray(logits, dtype=np.float64)
-        if self.repetition_penalty == 1:
+        if self.repetition_penalty == 1 and not self.processors:
             return logits
-        return penalised(logits, tokens, parents, self.repetition_penalty)
+        if tokens is None:
+            what = "repetition penalty" if self.repetition_penalty != 1 else "logits processor"
+            raise ValueError(f"a {what} looks at the tokens before each row: pass them, sampling(logits, tokens)")
+        processors = [partial(penalised, self.repetition_penalty)] * (self.repetition_penalty != 1)
+        rows = []
+        for row, text in zip(logits, texts_of_rows(np.asarray(tokens).tolist(), len(logits), parents)):
+            for processor in (*processors, *self.processors):
+                changed = processor(row.copy(), text.copy())
+                if np.shape(changed) != row.shape:
+                    raise ValueError(
+                        f"expected a logits processor to return logits of shape {row.shape}, got {np.shape(changed)}"
+                    )
+                row = row if np.isneginf(changed).all() else changed
+            rows.append(row)
+        return np.array(rows, dtype=np.float64)
 
     def truncated(self, probs):
         """probs [n, n_vocab] after top-k, top-p and min-p."""
@@ -114,6 +139,13 @@ class Sampling:
         return kept
 
 
+def penalised(penalty, logits, tokens):
+    """The logits [n_vocab] after a repetition penalty for these tokens."""
+    logits, seen = logits.copy(), np.unique(np.array(tokens, dtype=np.int64))
+    logits[seen] = np.where(logits[seen] > 0, logits[seen] / penalty, logits[seen] * penalty)
+    return logits
+
+
 def check(expected, value, is_right):
     """Raise ValueError unless the value is a finite number for which is_right(value) is true."""
     try:
@@ -122,21 +154,6 @@ def check(expected, value, is_right):
         right = False
     if not right:
         raise ValueError(f"expected {expected}, got {value!r:.100}")
-
-
-def penalised(logits, tokens, parents, penalty):
-    """The logits [n, n_vocab] after the repetition penalty, each row for the tokens before it, or on its path."""
-    if tokens is None:
-        raise ValueError(
-            "a repetition penalty looks at the tokens before each row: pass them, sampling(logits, tokens)"
-        )
-    logits, tokens = logits.copy(), np.asarray(tokens, dtype=np.int64)
-    n_text = len(tokens) - len(parents)
-    for i, row in enumerate(logits, len(tokens) - len(logits)):
-        on_path = np.array(path(parents, i - n_text) if i >= n_text else [], dtype=np.int64)
-        seen = np.unique(np.concatenate([tokens[: min(i + 1, n_text)], tokens[n_text + on_path]]))
-        row[seen] = np.where(row[seen] > 0, row[seen] / penalty, row[seen] * penalty)
-    return logits
 
 
 def sample_token(probs, rng):

@@ -71,6 +71,25 @@ def depth_of(parents):
     return max(depths(parents), default=-1) + 1
 
 
+def texts_of_rows(tokens, n_rows, parents=()):
+    """The text before each of the last n_rows rows, a list of lists of tokens; in a tree it is the path to the node.
+
+    Without `parents`, row i follows tokens[: len(tokens) - n_rows + 1 + i]; with them, the last len(parents) tokens are
+    a tree. What a row may depend on is its text: neither rejected draft tokens of earlier rounds nor siblings.
+
+    >>> texts_of_rows([5, 6, 7], 2)
+    [[5, 6], [5, 6, 7]]
+    >>> texts_of_rows([5, 6, 7, 8], 4, [-1, -1, 0])
+    [[5], [5, 6], [5, 7], [5, 6, 8]]
+    """
+    tokens, texts = list(tokens), []
+    n_text = len(tokens) - len(parents)
+    for end in range(len(tokens) - n_rows + 1, len(tokens) + 1):
+        nodes = path(parents, end - n_text - 1) if end > n_text else []
+        texts.append(tokens[: min(end, n_text)] + [tokens[n_text + node] for node in nodes])
+    return texts
+
+
 def visible(parents):
     """[n, n] bool: row i is true at node i and at the nodes above it, which is what node i may attend to.
 

@@ -33,7 +33,11 @@ LARGE = 512  # n_embd from which a model is large: it does not fit into the cach
 
 
 def pack(w, strategy):
-    """w [n_in, n_out], an array or packed, in the layout of a strategy."""
+    """w [n_in, n_out], an array or packed, in the layout of a strategy: a model's is `model.params["wte"].T.strategy`.
+
+    Every matrix that is multiplied while text is generated is packed. A large enough product of an ordinary array wakes
+    the BLAS's own threads, which then spin for tens of milliseconds on the cores that the threads of threads.py need.
+    """
     return w if getattr(w, "strategy", None) == strategy else Panels(w, strategy)
 
 

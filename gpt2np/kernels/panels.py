@@ -48,6 +48,7 @@ class Panels:
     memory the last axis is contiguous, or with "rows" the longer one of the last two.
     """
 
+    ndim = 2
     __array_ufunc__ = None  # so that NumPy leaves x @ panels to __rmatmul__
     dtype = np.dtype(np.float32)
 

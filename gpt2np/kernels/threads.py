@@ -9,19 +9,21 @@ whichever thread makes it: the number of threads changes no bit.
 
 import os
 import threading
+from contextlib import suppress
 
 import numpy as np
 
 from .cores import cpus, n_threads
 
 WORTH = 1_000_000  # the cost, see `cost`, for each thread after the first
+CACHED = 2**19  # weights, 2 MB: so few stay in a core's cache, and another thread pays only at ten times the cost
 LEAST = 500_000  # the least cost of a slice
 MANY = 32  # rows; from here on, a product takes its time for arithmetic, not for memory
 N_ROWS, N_LOOKS = 80, 25_000  # rows of looks at a signal, and looks in a row: together about a millisecond
 
 
 class Signal:
-    """Given by one thread, once for each time that another one waits for it: awake for a moment, then asleep.
+    """From one thread to another, which waits for it awake for a moment, then asleep. Given twice, it may be seen once.
 
     To wake a thread takes some ten microseconds, on a virtual machine often more than a hundred: too long between two
     products that take a few hundred. So `wait` first looks again and again whether the signal was given. A loop of
@@ -47,7 +49,8 @@ class Signal:
 
     def give(self):
         self.given[:-1] = True
-        self.lock.release()
+        with suppress(RuntimeError):  # given before, and not seen yet
+            self.lock.release()
 
     def wait(self, awake):
         """Wait for the signal, at first `awake`, which costs a core's time; it can be given again after that."""
@@ -58,10 +61,14 @@ class Signal:
 
 
 class Worker:
-    """Another thread, waiting for work. Its signal `go` starts a job; the job's own signal says that it is done."""
+    """Another thread, waiting for work. Its signal `go` starts a job; the job's own signal says that it is done.
+
+    `job` is a list, empty or with one job. The thread that takes the job out, this one to do it or the one that put it
+    in to take it back, adds the worker to `idle`.
+    """
 
     def __init__(self):
-        self.go = Signal()
+        self.go, self.job = Signal(), []
         self.pid = os.getpid()
         threading.Thread(target=self.work, daemon=True).start()
 
@@ -69,12 +76,16 @@ class Worker:
         awake = False
         while True:
             self.go.wait(awake)
-            work, parts, done, errors, awake = self.job
+            try:
+                work, parts, done, errors, awake = self.job.pop()
+            except IndexError:  # taken back: this thread came too late, so another program may need its core
+                awake = False
+                continue
             try:
                 work(parts)
             except Exception as error:  # such as a MemoryError: the waiting thread raises it
                 errors.append(error)
-            self.job = work = parts = errors = None
+            work = parts = errors = None
             idle.append(self)  # done here: the waiting thread may be interrupted
             done.give()
 
@@ -92,8 +103,21 @@ def free_worker():
         return Worker()
 
 
+def has_begun(worker, job):
+    """Whether the worker has begun this job; if not, it never will, and is idle again."""
+    try:
+        job.pop()
+    except IndexError:
+        return True
+    idle.append(worker)
+    return False
+
+
 def share(work, parts, n):
-    """Call work(iterator) in n threads, this one included; the iterator gives each part once, to one of them."""
+    """Call work(iterator) in n threads, this one included; the iterator gives each part once, to one of them.
+
+    A thread that has not begun when no part is left, such as one whose core another program has, is not waited for.
+    """
     parts, jobs, errors = iter(parts), [], []
     try:
         sharing[threading.get_ident()] = n
@@ -103,13 +127,16 @@ def share(work, parts, n):
                 worker, done = free_worker(), Signal()
             except RuntimeError:  # no more threads can be started: those that run do the work
                 break
-            worker.job = work, parts, done, errors, awake
+            job = worker.job = [(work, parts, done, errors, awake)]  # another call may soon give it another list
+            jobs.append((worker, job, done))
             worker.go.give()
-            jobs.append(done)
         work(parts)
-        for done in jobs:
-            done.wait(awake)
+        for worker, job, done in jobs:
+            if has_begun(worker, job):
+                done.wait(awake)
     finally:
+        for worker, job, _ in jobs:  # after an interruption
+            has_begun(worker, job)
         sharing.pop(threading.get_ident(), None)
     if errors:
         raise errors[0]
@@ -121,8 +148,14 @@ def cost(size, n_rows):
 
 
 def worthwhile(size, n_rows):
-    """The number of threads that pays for a product of n_rows rows with `size` weights, or for work of its cost."""
-    return min(cost(size, n_rows) // WORTH + 1, n_threads(n_rows >= MANY))
+    """The number of threads that pays for a product of n_rows rows with `size` weights, or for work of its cost.
+
+    Weights that come from memory are worth sharing from the first row on. With weights in the cache, a product of the
+    bundled models takes a few hundred microseconds at most for a draft of 64 tokens: two threads gain little, and where
+    another program needs the second core they take longer than one (`python docs/sizes.py`).
+    """
+    worth = WORTH if size > CACHED else 10 * WORTH
+    return min(cost(size, n_rows) // worth + 1, n_threads(n_rows >= MANY))
 
 
 def divide(work, n, size, n_rows, most=None):

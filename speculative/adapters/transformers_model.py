@@ -42,6 +42,11 @@ class TransformersModel:
     """
 
     def __init__(self, model, n_vocab=None):
+        if not hasattr(model, "config"):
+            raise ValueError(
+                f"expected a loaded model of transformers, got {model!r:.80}: "
+                "TransformersModel(AutoModelForCausalLM.from_pretrained(name))"
+            )
         config, names = model.config.get_text_config(), inspect.signature(model.forward).parameters
         self.cache_name = next((name for name in ("past_key_values", "cache_params") if name in names), None)
         if self.cache_name is None or model.config.is_encoder_decoder or not model.can_generate():

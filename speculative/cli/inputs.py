@@ -1,8 +1,9 @@
-"""What options name: models and prompts. Every name is checked before the first model is loaded.
+"""What options name: models, prompts and grammars. Every name is checked before the first model is loaded.
 
 Prompts come from tales that neither bundled model was trained on, from a published comparison, or from a file.
 """
 
+import os.path
 from difflib import get_close_matches
 from json import loads
 from pathlib import Path
@@ -11,8 +12,17 @@ from time import perf_counter
 import gpt2np
 from gpt2np.files.loading import BUNDLED, find_folder, read_tokenizer
 from gpt2np.files.model_files import SIZES, SOURCES, WEIGHTS, files_of, find_on_disk
-from speculative import AutoregressiveSampler, Sampling
+from speculative import (
+    AutoregressiveSampler,
+    FrequencyPenalty,
+    Grammar,
+    MinTokens,
+    NoRepeatNGram,
+    PresencePenalty,
+    Sampling,
+)
 from speculative.checks import check_request
+from speculative.grammar import byte_automaton
 
 from .files import read_text
 
@@ -194,3 +204,46 @@ def check_prompts(prompts, n_tokens, model, n_ahead=0):
             check_request([*prompt, *[0] * n_ahead], n_tokens, model)
         except ValueError as error:
             raise ValueError(f"prompt {i} of {len(prompts)}: {error}") from None
+
+
+# ------------------------------------------------------------------------------------------------ what looks back
+
+
+def grammar_pattern(grammar):
+    """The pattern of --grammar, from its file if it names one; ValueError unless it is a pattern."""
+    lines = [grammar]
+    if os.path.isfile(grammar):
+        lines = [line for line in read_text(grammar, "grammar").splitlines() if line]
+    pattern = "|".join(f"(?:{line})" for line in lines) if len(lines) > 1 else "".join(lines)
+    try:
+        byte_automaton(pattern)
+    except ValueError as error:
+        raise ValueError(f"--grammar: {error}") from None
+    return pattern
+
+
+def processors_of(options, tokenizer, n_prompt):
+    """The logits processors of the options, for a prompt of this many tokens; the grammar has the first word."""
+    end, found = tokenizer.end_of_text, []
+    if end is None and ends_by_itself(options):
+        raise ValueError("--grammar and --min_tokens need a vocabulary with <|endoftext|>, which ends the text")
+    if options.grammar:
+        texts = [tokenizer.bytes_of(token) for token in range(tokenizer.n_vocab)]
+        try:
+            found.append(Grammar(grammar_pattern(options.grammar), texts, end, n_prompt))
+        except ValueError as error:
+            raise ValueError(f"--grammar: {error}") from None
+    if options.presence_penalty:
+        found.append(PresencePenalty(options.presence_penalty, n_prompt))
+    if options.frequency_penalty:
+        found.append(FrequencyPenalty(options.frequency_penalty, n_prompt))
+    if options.no_repeat_ngram_size:
+        found.append(NoRepeatNGram(options.no_repeat_ngram_size))
+    if options.min_tokens:
+        found.append(MinTokens(options.min_tokens, end, n_prompt))
+    return found
+
+
+def ends_by_itself(options):
+    """Whether <|endoftext|> ends the text."""
+    return bool(options.grammar or options.min_tokens)

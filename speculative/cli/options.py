@@ -17,9 +17,10 @@ from speculative import Sampling, StopText, best_tree, widths
 from speculative.drafters.model_tree import RULES as SIBLINGS
 
 from .files import WRITTEN, check_distinct, check_file
-from .inputs import either, nearest
+from .inputs import either, grammar_pattern, nearest
 from .registry import DRAFTERS, RULES
 
+TOKENIZERS = ("auto", "shared", "text")
 LENGTHS = ("auto", "heuristic", "confidence")
 MOST_NODES = 256  # of a tree
 STRATEGIES = (*matmul.STRATEGIES, "plain", "transformers")
@@ -172,7 +173,7 @@ class Options:
         "the target model: tiny-draft or tiny-target, which are bundled, 124M, 355M, 774M, 1558M, or a folder with a "
         "GPT-2")
     draft_model_size: str = entry("tiny-draft", "M", TEXT,
-        "the draft model, with the target's vocabulary; for --drafter model only")
+        "the draft model, for --drafter model only")
     drafter: str = entry("model", "D", Choice(DRAFTERS), "what proposes the draft tokens")
     K: int | str = entry(3, "K", whole(1, words=LENGTHS),
         "the draft length, the most tokens drafted per call of the target: a number; auto, chosen from costs measured "
@@ -201,6 +202,10 @@ class Options:
         "the temperature that the draft draws its tokens with; 0 is a greedy draft, as in llama.cpp and by default in "
         "vLLM. The distribution of the text does not depend on it, the number of accepted tokens does (the "
         "temperature of the target)")
+    draft_tokenizer: str = entry("auto", "W", Choice(TOKENIZERS),
+        "how a draft model with another tokenizer drafts: shared, from the tokens that both vocabularies have; text, "
+        "its text is encoded with the target's tokenizer; auto, text at temperature 0 and shared above, and neither "
+        "with the target's own tokenizer. The distribution of the text does not depend on it")
     corpus: str = entry("", "FILE", TEXT,
         "a text for ngram to count (default: tales that neither bundled model was trained on) and for suffix to copy "
         "from, in addition to the text so far (default: nothing)")
@@ -216,6 +221,16 @@ class Options:
     min_p: float = entry(0, "P", Number(),
         "... from tokens with at least P times the probability of the most probable one")
     repetition_penalty: float = entry(1, "X", Number(), "above 1, makes tokens that occurred before less probable")
+    presence_penalty: float = entry(0, "X", Number(least=-100, most=100),
+        "subtracted from the logits of tokens that the new text has already")
+    frequency_penalty: float = entry(0, "X", Number(least=-100, most=100), "... as many times as it has them")
+    no_repeat_ngram_size: int = entry(0, "N", whole(0),
+        "no sequence of N tokens occurs twice in prompt and text; 0 means no limit")
+    min_tokens: int = entry(0, "N", whole(0),
+        "<|endoftext|> ends the text, but not before N new tokens; 0 means that it ends no text")
+    grammar: str = entry("", "G", TEXT,
+        "a regular expression that the whole new text matches, such as '[0-9]{4}-[0-9]{2}', or a file with some, one "
+        "per line, of which it matches one; <|endoftext|> ends the text")
 
     prompt_file: str = entry("", "FILE", TEXT,
         "prompts, one per line; a comparison takes exactly one; - reads standard input")
@@ -274,7 +289,7 @@ class Options:
         if "transformers" in self.listed("strategies") and not HAS_TRANSFORMERS:
             raise ValueError("--strategies: transformers is not installed: pip install torch transformers")
         check_distinct({name: getattr(self, name) for name in (*WRITTEN, "prompt_file", "corpus", "file")})
-        _ = self.sampling  # runs the checks of Sampling
+        _ = self.sampling, self.grammar and grammar_pattern(self.grammar)  # runs their checks
 
     def listed(self, name):
         """The values of an option that is a list, each once."""
@@ -288,6 +303,11 @@ class Options:
         """The drafter's own sampling, for a target with this one."""
         own = self.draft_temperature
         return sampling if own is None else replace(sampling, temperature=own)
+
+    def through_text(self, sampling):
+        """Whether a draft model with another tokenizer drafts through the text, for a target with this sampling."""
+        chosen = self.draft_tokenizer
+        return chosen == "text" or (chosen == "auto" and sampling.temperature == 0 and not self.tree)
 
     @property
     def most_levels(self):
@@ -328,6 +348,8 @@ def check_tree(options):
     if tree and not kind.trees:
         names = [name for name, kind in DRAFTERS.items() if kind.trees]
         raise ValueError(f"--tree {is_for('drafter', names, [kind.name])}")
+    if tree and options.draft_tokenizer == "text":
+        raise ValueError(f"--tree {is_for('draft_tokenizer', ['auto', 'shared'], ['text'])}")
     if not rule.trees:
         names = ", ".join(name for name, rule in RULES.items() if rule.trees)
         raise ValueError(f"{what} needs a verifier that takes trees ({names}), got {rule.name}")

@@ -6,7 +6,7 @@ entry names a function from a `Context` to a `Setting`: it loads what the drafte
 """
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -116,7 +116,7 @@ def drawing(context, model, about, load_seconds=0.0, target=None):
 def chains_and_trees(context, target, about, chains, trees):
     """The `Setting` of chains(sampling=, threshold=), and of trees(shape, siblings=, sampling=) with --tree."""
     options = context.options
-    threshold = THRESHOLD if options.K == "confidence" else 0.0
+    threshold = threshold_of(options)
 
     def tree(sampling, shape, siblings=options.siblings):
         return trees(shape, siblings=siblings, sampling=options.draft_sampling(sampling))
@@ -132,9 +132,38 @@ def chains_and_trees(context, target, about, chains, trees):
     return Setting(target, drafter, about, tree)
 
 
+def threshold_of(options):
+    return THRESHOLD if options.K == "confidence" else 0.0
+
+
 def draft_model(context):
-    draft, seconds = load_draft(context)
-    return drawing(context, draft, {"name": context.options.draft_model_size, "parameters": draft.n_params}, seconds)
+    options, n_vocab = context.options, context.target.n_vocab
+    draft, tokenizer, seconds = load(options.draft_model_size, options, context.saved)
+    about = {"name": options.draft_model_size, "parameters": draft.n_params}
+    same = draft.n_vocab == n_vocab and tokenizer.vocabulary == context.tokenizer.vocabulary
+    if same and options.draft_tokenizer == "auto":
+        return drawing(context, draft, about, seconds)
+    return with_another_tokenizer(context, draft, tokenizer, about, seconds)
+
+
+def with_another_tokenizer(context, draft, tokenizer, about, load_seconds):
+    """The `Setting` of a draft model with a tokenizer of its own: shared tokens, or through the text."""
+    options, n_vocab, n_ctx = context.options, context.target.n_vocab, draft.n_ctx
+    draft = context.timed(draft, load_seconds)
+    shared = speculative.SharedTokensModel(draft, context.tokenizer, tokenizer, n_vocab)
+    way = "through the text" if options.through_text(options.sampling) else "from the shared tokens"
+    n = f"{shared.shared.shape[1]} of its {tokenizer.n_vocab} tokens"
+    about |= {"tokenizer": f"another tokenizer: {n} are shared with the target; drafts {way}"}
+    setting = drawing(replace(context, timed=Context.timed), shared, about)
+
+    def drafter(sampling):
+        if not options.through_text(sampling):
+            return setting.drafter(sampling)
+        own = replace(sampling, temperature=options.draft_temperature or 0, processors=())
+        inner = speculative.ModelDrafter(draft, sampling=own, threshold=threshold_of(options))
+        return speculative.TextDrafter(inner, context.tokenizer, tokenizer, n_vocab=n_vocab, n_ctx=n_ctx)
+
+    return replace(setting, drafter=drafter)
 
 
 def unless_the_target(context):
@@ -256,6 +285,11 @@ def prompt_lookup(context):
     return copying(context, drafter, f"prompt lookup of up to {n_max} tokens")
 
 
+def forced(context):
+    drafter = speculative.ForcedDrafter(context.tokenizer.encode, context.target.n_vocab)
+    return copying(context, drafter, "what --grammar leaves no choice about")
+
+
 def suffix(context):
     corpus = context.options.corpus
     tokens = context.tokenizer.encode(read_text(corpus)) if corpus else ()
@@ -320,13 +354,16 @@ OF_A_MODEL = ("draft_temperature", "siblings")
 # fmt: off
 DRAFTERS = {kind.name: kind for kind in (
     DrafterKind("model", draft_model, "another model, --draft_model_size",
-        options=("draft_model_size", *OF_A_MODEL), trees="any", variants=unless_the_target),
+        options=("draft_model_size", "draft_tokenizer", *OF_A_MODEL), trees="any", variants=unless_the_target),
     DrafterKind("ngram", ngram, "counts of a text, --corpus",
         options=("corpus", "ngram_table", "n_max", *OF_A_MODEL), trees="any", variants=ngrams),
     DrafterKind("prompt_lookup", prompt_lookup, "copies of the text so far",
         options=("n_max",), draws=False),
     DrafterKind("suffix", suffix, "copies of the text so far and of --corpus",
         options=("corpus",), draws=False, trees="grown"),
+    DrafterKind("forced", forced, "what --grammar leaves no choice about; without it, nothing",
+        draws=False, variants=lambda context: {}, needs="a --grammar",
+        suits=lambda context: bool(context.options.grammar)),
     DrafterKind("recycling", recycling, "a tree of what the target said after the same tokens before",
         draws=False, trees="any", branches=True),
     DrafterKind("jacobi", jacobi, "what the target's last call said for these positions",
@@ -396,12 +433,12 @@ def costs_of(options, setting, drafter, tokens, most):
     )
 
 
-def drafter_of(options, setting, tokens, note=at_once):
+def drafter_of(options, setting, tokens, sampling, note=at_once):
     """(drafter, its measured tree as a dict or None), for a prompt of these tokens; `note` as in `draft_length`."""
     if options.tree != "auto":
-        return setting.drafter(options.sampling), None
+        return setting.drafter(sampling), None
     found = note("tree", lambda: measured_tree(options, setting, tokens))
-    return setting.tree(options.sampling, (found["parents"], found["ranks"])), found
+    return setting.tree(sampling, (found["parents"], found["ranks"])), found
 
 
 def measured_tree(options, setting, tokens):

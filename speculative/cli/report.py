@@ -11,6 +11,7 @@ import sys
 from contextlib import suppress
 from functools import cache
 from hashlib import sha256
+from importlib import metadata
 from json import dumps, loads
 from pathlib import Path
 from time import perf_counter
@@ -59,7 +60,9 @@ def load_average():
 
 
 def machine():
-    return f"{platform.machine()}, {os.cpu_count()} cores, NumPy {np.__version__}"
+    threads = os.environ.get("GPT2NP_THREADS")
+    about = f"{platform.machine()}, {os.cpu_count()} cores, NumPy {np.__version__}"
+    return f"{about}, GPT2NP_THREADS={threads}" if threads else about
 
 
 @cache
@@ -67,6 +70,15 @@ def library():
     """The version of the library, and a checksum of its sources, which change between releases, too."""
     folders = [Path(package.__file__).parent for package in (gpt2np, speculative)]
     return f"{gpt2np.__version__}, sources {digest(*(p for folder in folders for p in sorted(folder.rglob('*.py'))))}"
+
+
+def versions_of(engines):
+    """The versions of those of these packages that are installed, in words that can follow "version 1.0"."""
+    found = []
+    for name in engines:
+        with suppress(metadata.PackageNotFoundError):
+            found.append(f", {name} {metadata.version(name)}")
+    return "".join(found)
 
 
 class Saved:
@@ -78,6 +90,8 @@ class Saved:
         A file; True or False keeps the parts nowhere.
     command : str
     settings : dict
+    engines : sequence of str
+        Other packages that are measured; their versions are part of `version`.
 
     Raises
     ------
@@ -85,9 +99,9 @@ class Saved:
         If the file holds anything but this command with these settings, on this machine, by this version.
     """
 
-    def __init__(self, path, command, settings):
+    def __init__(self, path, command, settings, engines=()):
         self.path = Path(path) if path and path is not True else None
-        version = library() if self.path else gpt2np.__version__
+        version = (library() if self.path else gpt2np.__version__) + versions_of(engines)
         self.head = {"command": command, "settings": plain(settings), "machine": machine(), "version": version}
         self.files, self.notes, self.parts, self.n_new, self.is_finished = {}, {}, {}, 0, False
         self.load_now = self.load_average = load_average()  # at the start; the largest of all runs that measured

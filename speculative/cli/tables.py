@@ -72,7 +72,8 @@ def line(cells, formats):
 def described(model):
     """A model in a report, in words."""
     size = f", {model['parameters'] / 1e6:.1f} million parameters" if "parameters" in model else ""
-    return model["name"] + size
+    tokenizer = f"\n        {model['tokenizer']}" if "tokenizer" in model else ""
+    return model["name"] + size + tokenizer
 
 
 def counted(n, what="node"):

@@ -3,7 +3,8 @@
 Every exhibit says what is wrong, and names the grader of `speculative.testing` that catches it. `seen` links the public
 projects in which the mistake was found; an exhibit without such a source is marked as constructed. `law_error` measures
 how far the output is from the target's distribution on one fixed toy case. Some mistakes do not change the
-distribution, and another check sees them. TREE_EXHIBITS has the mistakes that only trees can have.
+distribution, and another check sees them. TREE_EXHIBITS has the mistakes that only trees can have, ENGINE_EXHIBITS
+those of serving engines: penalties and masks of drafts, shared random numbers, counters.
 
     >>> from speculative.museum import EXHIBITS
     >>> EXHIBITS["residual from the target"].grader.__name__
@@ -18,12 +19,12 @@ from typing import Any
 
 from .. import testing
 from ..testing.cases import largest_difference
-from . import drafters, models, samplers, verifiers
+from . import drafters, engines, models, samplers, verifiers
 from .toy import DRAFT, N_TOKENS, PROMPT, SAMPLING, TARGET, K, chain_distributions, sampler_with, tree_distributions
 
 __all__ = [
-    "CONSTRUCTED", "DRAFT", "EXHIBITS", "N_TOKENS", "PROMPT", "SAMPLING", "TARGET", "TREE_EXHIBITS", "Exhibit", "K",
-    "caught_by", "law_error", "sampler_with",
+    "CONSTRUCTED", "DRAFT", "ENGINE_EXHIBITS", "EXHIBITS", "N_TOKENS", "PROMPT", "SAMPLING", "TARGET", "TREE_EXHIBITS",
+    "Exhibit", "K", "caught_by", "law_error", "sampler_with",
 ]  # fmt: skip
 CONSTRUCTED = "constructed (no public source is known)"
 
@@ -50,12 +51,13 @@ def collected(module, grader, kind):
     return found
 
 
-EXHIBITS, TREE_EXHIBITS = (
+EXHIBITS, TREE_EXHIBITS, ENGINE_EXHIBITS = (
     collected(verifiers, testing.check_verifier, kind)
     | collected(drafters, testing.check_drafter, kind)
     | collected(samplers, testing.check_sampler, kind)
+    | collected(engines, testing.check_sampler, kind)
     | collected(models, testing.check_language_model, kind)
-    for kind in ("EXHIBITS", "TREE_EXHIBITS")
+    for kind in ("EXHIBITS", "TREE_EXHIBITS", "ENGINE_EXHIBITS")
 )
 
 

@@ -28,13 +28,18 @@ def sampler_with(exhibit):
     """A sampler of the toy case of chains with this mistake in it."""
     drafter, grader = ModelDrafter(DRAFT, sampling=SAMPLING), exhibit.grader.__name__
     if grader == "check_sampler":
-        return exhibit.wrong(TARGET, drafter, K=K, sampling=SAMPLING)
+        return exhibit.wrong(TARGET, drafter, K=K, sampling=sampling_of(exhibit))
     if getattr(exhibit.wrong, "drafts", False):
         return SpeculativeSampler(TARGET, ModelDrafter(exhibit.wrong(DRAFT)), K=K, sampling=SAMPLING)
     target = exhibit.wrong(TARGET) if grader == "check_language_model" else TARGET
     drafter = exhibit.wrong if grader == "check_drafter" else drafter
     verifier = exhibit.wrong if grader == "check_verifier" else rejection
-    return SpeculativeSampler(target, drafter, verifier=verifier, K=K, sampling=SAMPLING)
+    return SpeculativeSampler(target, drafter, verifier=verifier, K=K, sampling=sampling_of(exhibit))
+
+
+def sampling_of(exhibit):
+    """The target's sampling in the toy case: for mistakes in looking back one that does, `toy`."""
+    return getattr(exhibit.wrong, "toy", SAMPLING)
 
 
 def chain_distributions(exhibit):
@@ -44,7 +49,7 @@ def chain_distributions(exhibit):
         result = sampler_with(exhibit).generate(list(PROMPT), N_TOKENS, rng)
         return [int(token) for token in getattr(result, "tokens", result)][:N_TOKENS]
 
-    return exact_distribution(generated), TARGET.distribution(PROMPT, N_TOKENS, SAMPLING)
+    return exact_distribution(generated), TARGET.distribution(PROMPT, N_TOKENS, sampling_of(exhibit))
 
 
 def tree_distributions(exhibit):

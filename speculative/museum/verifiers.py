@@ -9,6 +9,7 @@ from ..probs import residual, sample_token
 from ..theory.candidates import k_seq_divisor
 from ..verifiers.rejection import rejection
 from ..verifiers.typical import entropy
+from .engines import MASKED
 
 
 def passes(u, p, q):
@@ -213,6 +214,27 @@ EXHIBITS = {  # name: (verifier, how the grader's message begins)
     ),
     "block, ratio not held at 1": (block_not_held_at_one, "block verification caps the ratio"),
     "block, plain residual": (block_with_plain_residual, "after block verification the residual is"),
+}  # fmt: skip
+
+
+def cut_at_forbidden(draft, target_probs, rng):
+    """The draft is cut at its first token that a mask forbids, and what is left is verified. But that token was drawn,
+    and rejected: the next one comes from the residual. Right for drafts that are masked, or greedy.
+
+    Seen: https://github.com/vllm-project/vllm/pull/14702 (for greedy drafts)
+    """
+    forbidden = (i for i, x in enumerate(draft.tokens) if target_probs[i, x] == 0)
+    n = next(forbidden, len(draft.tokens))
+    return rejection_with(Draft(draft.tokens[:n], draft.probs[:n]), target_probs[: n + 1], rng)
+
+
+cut_at_forbidden.toy = MASKED
+
+
+ENGINE_EXHIBITS = {
+    "cut at the first forbidden token": (
+        cut_at_forbidden, "right, but not where the target has a token of probability 0",
+    ),
 }  # fmt: skip
 
 

@@ -131,10 +131,23 @@ def first_token_hint(f, p, q):
     }
     if hint := next((hint for hint, row in wrong.items() if same(replaced, row)), None):
         return hint
+    if same(f, kept + drawn_again(p, q, excess)):
+        return (
+            "a rejected token is replaced by a draw with the random number that drew the draft token: draw it with a "
+            "number of its own"
+        )
     upside_down = q * np.minimum(1, q / p)
     if any(same(f, upside_down + (1 - upside_down.sum()) * rest) for rest in (excess, residual(q, p), p)):
         return "you have the ratio upside down: accept with probability min(1, p / q), p the target and q the draft"
     return None
+
+
+def drawn_again(p, q, excess):
+    """What replaces rejected tokens, where the uniform number that drew x from q also draws from the residual."""
+    q_ends, ends = (np.minimum(np.cumsum(row), 1) for row in (q, excess))
+    q_begins, begins = (np.concatenate([[0], row[:-1]]) for row in (q_ends, ends))
+    both = np.minimum(q_ends[:, None], ends) - np.maximum(q_begins[:, None], begins)  # the share of u of x and of y
+    return (1 - np.minimum(1, p / q)) @ np.maximum(both, 0)
 
 
 def marginal(distribution, n):

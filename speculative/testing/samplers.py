@@ -9,6 +9,7 @@ from ..drafters.model import ModelDrafter
 from ..interfaces import Draft
 from ..probs import Sampling
 from .cases import TOLERANCE, enumerated, largest_difference, shortened, show_distributions
+from .look_back import AllTokens, mistake_in_looking_back
 from .sampler_hints import mistake_in_a_text
 from .table import TableModel
 from .watch import UNKNOWN_SOURCE, Progress, Sources, asked, fail, fail_by_source, note
@@ -21,8 +22,9 @@ MOST_CALLS = 400  # of target and drafter together, for at most 10 tokens
 def check_sampler(make, *, seed=0):
     """Raise AssertionError unless the samplers made by `make` produce the target's distribution.
 
-    Checked are the joint distribution of up to three tokens, at three temperatures and with four drafters; the number
-    of tokens up to n_ctx; a stop token. Prints a note if a sampler is exact but slower than it could be.
+    Checked are the joint distribution of up to three tokens, at three temperatures and with four drafters, and with a
+    sampling that looks back at all tokens; the number of tokens up to n_ctx; a stop token. Prints a note if a sampler
+    is exact but slower than it could be.
 
     Parameters
     ----------
@@ -51,6 +53,7 @@ def check_sampler(make, *, seed=0):
             always_accepting = Made(make, target, ModelDrafter(target, sampling=sampling), K, sampling)
             check_distribution(sampler, always_accepting, other)
             progress.step()
+    check_looking_back(make, target, other, rng)
     if takes_stop_tokens(Made(make, target, draft, 1)):
         for seed, K in itertools.product(range(20), (1, 3)):
             check_stop(Made(make, target, draft, K), seed)
@@ -82,6 +85,7 @@ class Made:
             result = self.sampler.generate(prompt, n_tokens, rng, **options)
             if result is None:
                 fail("generate returns the new tokens, or a Generation; yours returns None", f"  {where()}")
+            self.stats = getattr(result, "stats", None)
             return list(getattr(result, "tokens", result))
 
         tokens = asked(call, "your sampler", where, (prompt,))
@@ -138,6 +142,16 @@ def check_distribution(made, always_accepting, other):
             return
 
 
+def check_looking_back(make, target, other, rng):
+    """With a sampling that is some function of all tokens before a row, as penalties and grammars are of some."""
+    sampling, case = Sampling(processors=[AllTokens(rng)]), "K = 2, a sampling that looks back"
+    made = Made(make, target, ModelDrafter(other, sampling=Sampling()), 2, sampling, case)
+    distribution, wanted, _ = made.distribution(3)
+    if largest_difference(distribution, wanted) > TOLERANCE:
+        hint = mistake_in_looking_back(distribution, target.table, other.table, PROMPT, sampling)
+        fail(hint, "", f"  {case}, 3 tokens", *show_distributions(distribution, wanted))
+
+
 def takes_stop_tokens(made):
     try:
         made.text(0, 0, stop_tokens=[1])
@@ -157,6 +171,12 @@ def check_stop(made, seed):
             "your sampler misses a stop token in the middle of a block: look at every token that a round adds, and "
             "drop those after the first",
             f"  without a stop token the text is {whole}; with stop token 1 it is {wanted}, yours is {tokens}",
+        )
+    accepted, calls = (getattr(made.stats, name, 0) for name in ("accepted", "target_calls"))
+    if accepted + calls > len(tokens) + 1:  # a call adds a token more than it accepts, or one less where the text stops
+        fail(
+            "your sampler counts draft tokens after the stop token as accepted: cut n_accepted with the tokens",
+            f"  with stop token 1 the text is {tokens}; stats have {accepted} accepted tokens in {calls} calls",
         )
 
 

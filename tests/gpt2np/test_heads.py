@@ -49,7 +49,8 @@ def test_a_head_by_its_definition(kind):
     heads, tokens, paths = wrapped(kind), [5, 1, 4, 2, 3], [[7, 8], [9, 7]]
     x = gpt2np.model.hidden_states(tokens[:-1], slice(0, 4), heads.params, SHAPE.n_head)[-1].astype(np.float64)
     h = (x - x.mean()) / np.sqrt(x.var() + 1e-5)
-    wte, last, head = np.asarray(heads.params["wte"]), heads.params["ln_f"], heads.heads[2]
+    wte, last = np.asarray(heads.params["wte"]), heads.params["ln_f"]
+    head = {name: np.asarray(part) for name, part in heads.heads[2].items()}
     logits = heads.head_logits(tokens, paths)
     assert logits.shape == (2, SHAPE.n_vocab) and logits.dtype == np.float32
     for row, path in zip(logits, paths):
@@ -185,6 +186,11 @@ def test_the_bundled_heads(kind):
         ValueError, match=r"expected arrays .* for head 1 of a model with n_embd 128, got .* another model's"
     ):
         Heads(gpt2np.load("tiny-draft")[0], heads)
+    ranks = np.ones((2, 2), np.float32)
+    with pytest.raises(
+        ValueError, match=r"'accepted': \('n_ranks',\)} for head 1 .*'accepted': \(2, 2\)}: these heads"
+    ):
+        Heads(target, [{**head, "accepted": ranks} for head in heads])
     with pytest.raises(ValueError, match="expected one head or more"):
         Heads(target, [])
     with pytest.raises(ValueError, match="expected paths of at most 2 tokens"):
@@ -196,6 +202,10 @@ def test_files_that_are_no_heads(tmp_path):
         load_heads("tiny-draft")
     with pytest.raises(ValueError, match="unknown heads 'eagle': expected hydra or medusa"):
         load_heads("tiny-target", "eagle")
+    with pytest.raises(ValueError, match=r"unknown heads \['hydra'\]: expected hydra or medusa"):
+        load_heads("tiny-target", ["hydra"])
+    with pytest.raises(ValueError, match="expected a model's name or folder, such as tiny-target, got None"):
+        load_heads(None)
     file, w = tmp_path / "heads.safetensors", np.zeros((8, 4), np.float16)
     for tensors, message in (
         ({"hydra.1.w": w}, r"hydra\.1\.a is missing"),

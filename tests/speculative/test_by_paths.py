@@ -90,7 +90,8 @@ def test_a_greedy_text_through_trees_is_the_same(models, strategy):
     np.testing.assert_array_equal(target(text), oracle(text))
 
 
-@pytest.mark.parametrize("parents", [[0], [-2], [-1] * 4, [-1, 1]])
+@pytest.mark.parametrize("parents", [[0], [-2], [-1] * 4, [-1, 1], [1, 0]])
 def test_a_model_refuses_what_is_no_tree(models, parents):
-    with pytest.raises(ValueError, match="expected parents of a tree after at least one token of text"):
-        models[0]([1, 2, 3, 4], 1, parents)
+    for model in (models[0], ByPaths(TableModel.random(5))):
+        with pytest.raises(ValueError, match="expected parents of a tree after at least one token of text"):
+            model([1, 2, 3, 4], 3, parents)

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from speculative import Draft
-from speculative.tree import chain, children, depth_of, depths, is_chain, n_common, path, visible
+from speculative.tree import chain, children, depth_of, depths, is_chain, n_common, path, texts_of_rows, visible
 
 PARENTS = st.lists(st.integers(0, 100), max_size=12).map(
     lambda numbers: [number % (i + 1) - 1 for i, number in enumerate(numbers)]
@@ -23,12 +23,20 @@ def test_all_of_it_follows_from_the_paths(parents):
     for node in range(-1, len(parents)):
         below = [child for child, nodes in enumerate(paths) if ([-1, *nodes])[-2] == node]
         assert children(parents, node) == draft.children(node) == below
+    tokens = [10, 11, *range(len(parents))]
+    texts = [[10, 11, *nodes] for nodes in [[], *paths]]
+    assert texts_of_rows(tokens, len(texts), parents) == texts and texts_of_rows(tokens, 1, parents) == texts[-1:]
     assert is_chain(parents) == all(nodes == list(range(node + 1)) for node, nodes in enumerate(paths))
 
 
 def test_a_chain_has_one_branch():
     for n in range(4):
         assert chain(n).tolist() == list(range(-1, n - 1)) and chain(n).dtype == np.int64 and is_chain(chain(n))
+
+
+def test_the_texts_of_a_chain_are_prefixes():
+    tokens = (4, 5, 6)
+    assert texts_of_rows(tokens, 3) == [[4], [4, 5], [4, 5, 6]] == texts_of_rows(tokens, 3, [-1, 0])
 
 
 @given(*[st.lists(st.integers(0, 1), max_size=6)] * 2)

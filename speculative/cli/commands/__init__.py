@@ -32,6 +32,7 @@ class Command:
     checks: tuple = ()  # each (Options, Command) -> None or ValueError
     example: str = ""  # the options of an example
     word: str = ""  # an option given without its name
+    engines: tuple = ()  # packages that it measures; a report made with other versions is not resumed
 
     def __call__(self, **given):
         if unknown := given.keys() - self.options - {self.word}:
@@ -42,7 +43,7 @@ class Command:
             check(options, self)
         if options.json not in (False, True) or options.trace:
             be_patient()
-        with Saved(options.json, self.name, settings_of(options, self.options)) as saved:
+        with Saved(options.json, self.name, settings_of(options, self.options), self.engines) as saved:
             self.run(options, saved)
 
 
@@ -88,7 +89,9 @@ def names(text):
     return set(text.split())
 
 
-DRAFTS = names("draft_model_size draft_temperature corpus ngram_table n_max exit_layer frequent models_dir source")
+DRAFTS = names(
+    "draft_model_size draft_tokenizer draft_temperature corpus ngram_table n_max exit_layer frequent models_dir source"
+)
 ONE_DRAFTER = names("target_model_size drafter K tree siblings verifier temperature")
 SAMPLING = names("top_k top_p min_p repetition_penalty seed")
 COMMON = DRAFTS | SAMPLING | names("n_tokens_to_generate n_prompts json plot")

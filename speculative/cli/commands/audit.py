@@ -71,4 +71,5 @@ COMMAND = experiment(
     table,
     options={"json"},
     checks=(needs_transformers,),
+    engines=("transformers", "torch"),
 )

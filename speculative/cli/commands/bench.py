@@ -297,5 +297,6 @@ COMMAND = experiment(
     ),
     defaults={"n_tokens_to_generate": 60, "n_prompts": 3},
     checks=(sizes_are_there,),
+    engines=("transformers", "torch"),
     example="--sizes tiny-draft,tiny-target --rows 5",
 )

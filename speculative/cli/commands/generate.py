@@ -7,7 +7,7 @@ rounds seen: v is a straight line through v(1) = 1 and the v at the usual draft 
 
 import sys
 from collections import Counter
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from json import dumps
 from statistics import median
 from time import perf_counter
@@ -25,7 +25,7 @@ from speculative.trace import Trace
 from speculative.trace.terminal import colour, legend, round_line, visible
 
 from ..files import deliver
-from ..inputs import load, prompt_of, prompt_tokens
+from ..inputs import ends_by_itself, load, processors_of, prompt_of, prompt_tokens
 from ..registry import DRAFTERS, RULES, Context, draft_length, drafter_of, nodes_of
 from ..report import machine
 from ..tables import acceptance_lines, costs_line, counted, described, has_colours, tree_line
@@ -45,34 +45,38 @@ def run(options, saved):
     target, rule = Timed(setting.target, load_seconds), RULES[options.verifier]
     tokens, stop = prompt_tokens(prompt, tokenizer), options.stop_text(tokenizer)
     check_request(tokens, n_tokens, model)
-    drafter, measured_tree = drafter_of(options, setting, tokens)
+    sampling = replace(options.sampling, processors=processors_of(options, tokenizer, len(tokens)))
+    stop_tokens = {tokenizer.end_of_text} if ends_by_itself(options) else set()
+    drafter, measured_tree = drafter_of(options, setting, tokens, sampling)
     K, costs = draft_length(options, setting, drafter, tokens)
     about = {
         "target": {"name": options.target_model_size, "parameters": model.n_params},
         "draft": setting.about, "drafter": options.drafter, "K": options.K, "costs": costs,
         "tree": options.tree, "tree_nodes": nodes_of(drafter), "measured_tree": measured_tree,
         "seed": options.seed, "verifier": rule.name, "exactness": rule.exactness, **asdict(options.sampling),
+        "processors": [str(processor) for processor in sampling.processors],
         "draft_temperature": options.draft_temperature,
         "prompt": prompt, "prompt_tokens": len(tokens), "n_tokens": n_tokens, "stop": options.stop,
         "matmul": matmul.strategy(model.hparams.n_embd), "machine": machine(),
     }  # fmt: skip
     report, generations = {**about, "trace": options.trace}, []
-    view = JsonView(report) if options.json is True else TextView(report, tokenizer, stop, options.show)
+    view = JsonView(report) if options.json is True else TextView(report, tokenizer, stop, stop_tokens, options.show)
     samplers = {
-        "autoregressive": AutoregressiveSampler(target, sampling=options.sampling),
-        "speculative": SpeculativeSampler(target, drafter, verifier=rule.verifier, K=K, sampling=options.sampling),
+        "autoregressive": AutoregressiveSampler(target, sampling=sampling),
+        "speculative": SpeculativeSampler(target, drafter, verifier=rule.verifier, K=K, sampling=sampling),
     }
     for name, sampler in samplers.items():
         warm_up(sampler, tokens, n_tokens, rule.noise(options.seed), [target, *drafts])
         trace = Trace(tokens, tokenizer.decode, about) if options.trace or options.show == "rounds" else None
         view.begin(name)
-        rounds = sampler.rounds(tokens, n_tokens, rule.noise(options.seed), stop=stop)
+        rounds = sampler.rounds(tokens, n_tokens, rule.noise(options.seed), stop_tokens=stop_tokens, stop=stop)
         generation, seconds = clocked(tokens, rounds, view, trace)
         generations.append(generation)
-        report[name] = measured(generation, seconds, tokenizer, stop)
+        report[name] = measured(generation, seconds, tokenizer, stop, stop_tokens)
         view.end(report[name])
     report["speedup"] = report["speculative"]["tokens_per_second"] / report["autoregressive"]["tokens_per_second"]
     report["same_tokens"] = report["autoregressive"]["tokens"] == report["speculative"]["tokens"]
+    report["cut_off"] = bool(options.grammar) and report["speculative"]["tokens"][-1] not in stop_tokens
     report |= suggestion(*generations)
     draft = drafts[0] if drafts else None
     report["llama_cpp"] = llama_cpp(generation.stats, target, draft, seconds)
@@ -112,10 +116,10 @@ def clocked(tokens, rounds, view, trace):
     return collect(tokens, steps()), seconds
 
 
-def measured(generation, seconds, tokenizer, stop):
+def measured(generation, seconds, tokenizer, stop, stop_tokens):
     """One sampler's results as plain numbers and lists."""
     stats, tokens = generation.stats, generation.tokens.tolist()
-    text = tokenizer.decode(tokens)
+    text = tokenizer.decode(token for token in tokens if token not in stop_tokens)
     counts = ("target_calls", "drafted", "accepted", "rejected", "acceptance")
     counts += ("drafted_by_position", "accepted_by_position", "acceptance_by_position")
     return {
@@ -233,8 +237,9 @@ class JsonView:
 class TextView:
     """The text as it is generated, coloured by origin on a terminal, then the measurements."""
 
-    def __init__(self, report, tokenizer, stop, show):
+    def __init__(self, report, tokenizer, stop, stop_tokens, show):
         self.prompt, self.n_tokens, self.tokenizer, self.stop = report["prompt"], report["n_tokens"], tokenizer, stop
+        self.stop_tokens = stop_tokens
         self.coloured, self.wanted = has_colours(), show
         for role in ("target", "draft"):
             print(visible(f"{role:8}{described(report[role])}"))
@@ -263,7 +268,7 @@ class TextView:
             print(f"\n{self.n_rounds:4}  {round_line(record, self.coloured)}", end="", flush=True)
         else:
             for token, origin in zip(step.tokens.tolist(), step.origins):
-                self.show(self.decoder.push(token), origin)
+                self.show("" if token in self.stop_tokens else self.decoder.push(token), origin)
             sys.stdout.flush()
         self.bar.update(len(step.tokens))
 
@@ -293,6 +298,8 @@ class TextView:
             print(f"output        {changes}{at_zero if report['temperature'] == 0 else ''}")
         if report["temperature"] == 0 or RULES[report["verifier"]].one_text:
             print(f"same text     {compared(ordinary['tokens'], result['tokens'])}")
+        if report["cut_off"]:
+            print(f"cut off       --grammar needs more tokens than {self.n_tokens}: give --n_tokens_to_generate")
         if report["trace"]:
             print(visible(f"trace         {report['trace']}"))
         print(f"\n{timings}" if timings else "", end="\n" if timings else "", flush=True)
@@ -311,11 +318,16 @@ def progress_bar(n_tokens, name, hidden=False):
     return tqdm(total=n_tokens, desc=name, unit=" tokens", leave=False, disable=hidden)
 
 
+LOOK_BACK = names("presence_penalty frequency_penalty no_repeat_ngram_size min_tokens grammar")
 COMMAND = Command(
     "generate",
     "the comparison itself, which needs no name",
     run,
-    DRAFTS | SAMPLING | ONE_DRAFTER | names("prompt prompt_file n_tokens_to_generate stop show trace json timings"),
+    DRAFTS
+    | SAMPLING
+    | ONE_DRAFTER
+    | LOOK_BACK
+    | names("prompt prompt_file n_tokens_to_generate stop show trace json timings"),
     checks=(models_are_there,),
     example="--draft_model_size 124M --target_model_size 355M --K 4",
 )

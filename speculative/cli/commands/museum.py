@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from speculative.museum import EXHIBITS, TREE_EXHIBITS, caught_by, law_error
+from speculative.museum import ENGINE_EXHIBITS, EXHIBITS, TREE_EXHIBITS, caught_by, law_error
 
 from ..files import deliver
 from ..tables import show
@@ -10,7 +10,7 @@ from . import Command
 
 
 def run(options, saved):
-    exhibits = {**EXHIBITS, **TREE_EXHIBITS}
+    exhibits = {**EXHIBITS, **TREE_EXHIBITS, **ENGINE_EXHIBITS}
     saved.expect(len(exhibits))
     rows = [saved.keep(name, partial(entry, exhibit)) for name, exhibit in exhibits.items()]
     deliver(lambda: saved.finish({"mistakes": rows}), lambda: show(rows, table, options.json is True))

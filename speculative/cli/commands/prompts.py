@@ -15,7 +15,7 @@ def measure(options, saved):
     setting, tokenizer = DRAFTERS[options.drafter].build(context), context.tokenizer
     some = prompts_of(options, tokenizer, context.target)
     saved.expect(len(some))
-    drafter, measured_tree = drafter_of(options, setting, some[0], saved.note)
+    drafter, measured_tree = drafter_of(options, setting, some[0], options.sampling, saved.note)
     entries = {"assisted": (setting.target, drafter)}
     K, costs = draft_length(options, setting, drafter, some[0], saved.note)
     runs, rows = measuring.native_and_assisted(

@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 from helpers import ROOT, one_by_one, random_gpt2, walk
+from systems import needs_proc
 
 from gpt2np import GPT2, HParams
 from gpt2np.kernels import matmul
@@ -87,6 +88,60 @@ print(json.dumps(matmul.describe()))
     assert set(found["strategy"].split("/")) <= set(matmul.STRATEGIES) and found["probe"]["eights"]["invariant"]
     openblas = "openblas" in np.show_config(mode="dicts")["Build Dependencies"]["blas"]["name"]  # others ignore it
     assert found["probe"]["panels"]["invariant"] or kernels != "SkylakeX" or not openblas
+
+
+GENERATING = """
+import os, sys, time
+from pathlib import Path
+import numpy as np
+others = [task / "schedstat" for task in Path("/proc/self/task").iterdir() if task.name != str(os.getpid())]
+
+def of_blas():  # the processor's time of its threads, after they have fallen asleep
+    before = None
+    while before != (now := [file.read_text().split()[0] for file in others]):
+        before = now
+        time.sleep(0.2)
+    return now
+
+before, large = of_blas(), np.ones((1000, 1000), np.float32)
+large @ large
+if before == of_blas():
+    sys.exit("the BLAS has no threads, or none that are seen here")
+
+sys.path.insert(0, "tests/shared")
+from helpers import random_gpt2, random_heads
+import gpt2np
+from gpt2np.kernels import matmul
+target, large = gpt2np.load("tiny-target")[0], random_gpt2(gpt2np.HParams(512, 300, 768, 12, 1))
+pairs = [(target, gpt2np.load_heads("tiny-target", kind)) for kind in ("hydra", "medusa")]
+pairs.append((large, random_heads(large.hparams)))
+for strategy in matmul.STRATEGIES:
+    if strategy != "rows" and not matmul.probe()[strategy]["invariant"]:
+        continue
+    before, text = of_blas(), [1, 2] * 50
+    for model, heads in pairs:
+        model = gpt2np.Heads(gpt2np.GPT2(model.params, model.hparams, strategy), heads)
+        model(text)
+        for n in (1, 2, 8, 12, 13, 30, 64):
+            model([*text, *range(n)], n)
+            model([*text, *range(n)], n + 1, [-1] * n)
+            for depth in range(model.n_heads):
+                model.head_logits(text, np.zeros((n, depth), int))
+        model([3] * 250)
+    print(strategy, "sleeps" if of_blas() == before else "WAKES", flush=True)
+"""
+
+
+@needs_proc
+@pytest.mark.parametrize("kernels", ["", pytest.param("Haswell", marks=pytest.mark.slow)])
+def test_no_product_wakes_the_threads_of_the_blas(kernels):
+    """Chains, trees, heads and prompts: every product is small enough, in every strategy that may be chosen here."""
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "2", "OPENBLAS_CORETYPE": kernels}
+    run = subprocess.run([sys.executable, "-c", GENERATING], cwd=ROOT, env=environment, capture_output=True, text=True)
+    if "the BLAS has no threads" in run.stderr:
+        pytest.skip("no threads of the BLAS to watch")
+    assert run.returncode == 0, run.stderr
+    assert "rows sleeps" in run.stdout and "WAKES" not in run.stdout, run.stdout
 
 
 def test_a_few_lucky_runs_do_not_change_the_choice(monkeypatch):

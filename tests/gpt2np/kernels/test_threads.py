@@ -31,6 +31,15 @@ def test_a_prompt_may_use_more_threads(monkeypatch, n_rows, n_expected):
     assert shared == [n_expected] * 5
 
 
+def test_products_of_a_small_model_stay_on_one_thread(monkeypatch):
+    """Two threads gain nothing there, and lose if another program needs the second core. Large matrices are shared."""
+    monkeypatch.setattr(threads, "n_threads", lambda for_prompts: 4)
+    small, large = (128 * 384, 256 * 256, 256 * 1024, 256 * 2048), (768 * 2304, 1024 * 1024, 1024 * 4096)
+    assert {threads.worthwhile(size, n_rows) for size in small for n_rows in range(1, 66)} == {1}
+    assert min(threads.worthwhile(size, 1) for size in large) == 2
+    assert threads.worthwhile(256 * 1024, 512) == threads.worthwhile(1024 * 4096, 1) == 4  # a prompt
+
+
 def test_a_slow_thread_takes_fewer_parts():
     """The others go on without it."""
     taken, others = {}, threading.Event()
@@ -117,6 +126,46 @@ def test_an_interrupted_product_leaves_the_workers_to_the_next(n_threads, monkey
     assert threading.active_count() < n_before + 10  # now and then one more, where a product was still running
 
 
+def test_a_thread_that_comes_too_late_is_not_waited_for(monkeypatch):
+    """It is free for the next job, which it does when it comes."""
+    may_run, begun, met = threading.Event(), [], threading.Barrier(2)
+
+    class Late(threads.Worker):
+        def work(self):
+            begun.append(may_run.wait(timeout=60))
+            super().work()
+
+    late = Late()
+    monkeypatch.setattr(threads, "idle", [late])
+    for _ in range(3):
+        done = []
+        threads.share(done.extend, range(10), 2)
+        assert done == list(range(10)) and begun == [] and threads.idle == [late]
+    may_run.set()
+    for _ in range(100):
+        threads.share(lambda parts: met.wait(timeout=60), range(2), 2)
+    assert threads.idle == [late]
+
+
+@pytest.mark.parametrize("name", ["give", "wait"])
+def test_an_interruption_between_two_threads_loses_none(monkeypatch, name):
+    def interrupted(signal, *arguments):
+        if threading.current_thread() is threading.main_thread():
+            raise KeyboardInterrupt
+        original(signal, *arguments)
+
+    original, met, worker = getattr(Signal, name), threading.Barrier(2), threads.Worker()
+    monkeypatch.setattr(threads, "idle", [worker])
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Signal, name, interrupted)
+        threads.share(lambda parts: met.wait(timeout=60), range(2), 2)
+    for _ in range(5000):
+        if not threads.idle:
+            time.sleep(0.001)
+    threads.share(lambda parts: met.wait(timeout=60), range(2), 2)
+    assert threads.idle == [worker]
+
+
 @pytest.mark.parametrize("n_threads", [3], indirect=True)
 def test_without_another_thread_this_one_does_the_work(n_threads, monkeypatch):
     def refused(thread):
@@ -143,8 +192,9 @@ def test_more_threads_than_processors_wait_asleep(monkeypatch, n_cpus, others):
     monkeypatch.setattr(threads, "Signal", Recorded)
     monkeypatch.setattr(threads, "cpus", lambda: range(n_cpus))
     monkeypatch.setattr(threads, "sharing", dict(others))
+    met = threading.Barrier(2)
     for _ in range(3):
-        threads.share(list, range(10), 2)
+        threads.share(lambda parts: met.wait(timeout=60), range(10), 2)
     n_asleep = 1 if 2 + sum(others.values()) <= n_cpus else len(waits)  # a new worker waits asleep for its first job
     assert waits.count(False) == n_asleep and len(waits) >= 6
     with pytest.raises(ZeroDivisionError):

@@ -10,7 +10,7 @@ def test_every_drafter_that_suits_the_target_has_a_row(small):
     page = small("drafters")[1]
     for kind in ("tales", "repeating"):
         lines = page.split(f"\n{kind}: ")[1].split("\n\n")[0].splitlines()[2:]
-        names = [*(kind for kind in DRAFTERS if kind not in ("heads", "eagle")), "noisy (0.2)", "oracle"]
+        names = [*(kind for kind in DRAFTERS if kind not in ("heads", "eagle", "forced")), "noisy (0.2)", "oracle"]
         assert [line.split("  ")[1] for line in lines] == names
         assert all(line.endswith("exact") for line in lines)
 

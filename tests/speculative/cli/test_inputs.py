@@ -79,15 +79,6 @@ def test_an_unreadable_model_is_named(tmp_path):
 
 
 @needs_links
-def test_two_models_without_a_common_vocabulary(tmp_path):
-    """Two folders that differ only in two swapped tokens."""
-    vocabulary = linked(tmp_path, "config.json", "merges.txt", "model.safetensors")
-    vocabulary["!"], vocabulary['"'] = vocabulary['"'], vocabulary["!"]
-    (tmp_path / "vocab.json").write_text(json.dumps(vocabulary), encoding="utf-8")
-    assert f"tiny-target and {tmp_path} have no common vocabulary" in refusal("--draft_model_size", tmp_path)
-
-
-@needs_links
 @needs_any_name
 def test_control_characters_of_texts_and_names_do_not_reach_the_terminal(tmp_path):
     """A model whose full stop is an escape character, in a folder with another in its name."""

@@ -11,6 +11,7 @@ from helpers import ROOT
 
 from gpt2np.files.loading import find_folder
 from speculative.cli import report
+from speculative.cli.commands import audit, bench
 from speculative.cli.options import Options
 from speculative.cli.report import Saved, load_average, settings_of
 
@@ -74,6 +75,23 @@ def test_a_file_of_something_else_is_refused(tmp_path, monkeypatch, command, set
     monkeypatch.setattr(report, "machine", lambda: where)
     with pytest.raises(ValueError, match=message):
         Saved(str(tmp_path / "a.json"), command, settings)
+
+
+def test_a_report_with_other_engines_or_threads_is_not_continued(tmp_path, monkeypatch):
+    path, found = str(tmp_path / "a.json"), {"torch": "2.13.0", "transformers": "5.0.0"}
+    monkeypatch.setattr(report.metadata, "version", lambda name: found[name])
+    Saved(path, "audit", {}, found).finish({})
+    Saved(path, "audit", {}, found)
+    found["transformers"] = "5.1.0"
+    with pytest.raises(
+        ValueError, match=r"made by version .*, transformers 5\.0\.0, and this is .*transformers 5\.1\.0"
+    ):
+        Saved(path, "audit", {}, found)
+    assert audit.COMMAND.engines == bench.COMMAND.engines == ("transformers", "torch")
+    found["transformers"] = "5.0.0"
+    monkeypatch.setenv("GPT2NP_THREADS", "7")
+    with pytest.raises(ValueError, match=r"was made on .*, and this is .*, GPT2NP_THREADS=7: name another file"):
+        Saved(path, "audit", {}, found)
 
 
 def change(**changes):

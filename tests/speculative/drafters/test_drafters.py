@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from exactness import error_of
 from helpers import random_eagle, random_gpt2, random_heads
+from toy_tokenizers import OF_DRAFT, OF_TARGET
 
 import speculative
 from gpt2np import Eagle, EarlyExit, Heads, HParams
@@ -11,6 +12,8 @@ from speculative import (
     ByPaths,
     EagleDrafter,
     EarlyExitDrafter,
+    ForcedDrafter,
+    Grammar,
     HeadsDrafter,
     ModelDrafter,
     NGramDrafter,
@@ -21,8 +24,10 @@ from speculative import (
     Recycling,
     RecyclingDrafter,
     Sampling,
+    SharedTokensModel,
     SpeculativeSampler,
     SuffixDrafter,
+    TextDrafter,
     TreeDrafter,
     best_tree,
     block,
@@ -40,6 +45,7 @@ TARGET, DRAFT = TableModel.random(3, seed=1), TableModel.random(3, seed=2)
 GPT2 = random_gpt2(HParams(n_vocab=3, n_ctx=16, n_embd=6, n_head=2, n_layer=2), scale=0.6)
 EARLY, HEADS = EarlyExit(GPT2, 1), Heads(GPT2, random_heads(GPT2.hparams, n_heads=2))
 EAGLE, OF_TWO = Eagle(GPT2, random_eagle(GPT2.hparams)), Eagle(GPT2, random_eagle(GPT2.hparams), 2)
+SHARED = SharedTokensModel(DRAFT, OF_TARGET, OF_DRAFT)
 COUNTS = NGramModel.from_tokens([0, 1, 2, 0, 1, 0, 2, 2], n_vocab=3, n=2)
 CORPUS = [0, 1, 0, 2, 1]
 
@@ -58,11 +64,15 @@ def of(drafter, target=TARGET):
     return lambda: (ByPaths(target), drafter)
 
 
+AB = Grammar("01(01)*", [b"0", b"1", b""], end=2, n_prompt=0)
 CHAINS = {
     "ModelDrafter": of(ModelDrafter(DRAFT, threshold=0.3)),
+    "ModelDrafter, shared tokens": of(ModelDrafter(SHARED)),
+    "TextDrafter": of(TextDrafter(ModelDrafter(DRAFT), OF_TARGET, OF_DRAFT)),
     "NGramDrafter": of(NGramDrafter(COUNTS)),
     "PromptLookupDrafter": of(PromptLookupDrafter(3)),
     "SuffixDrafter": of(SuffixDrafter(3, CORPUS, floor=0.1)),
+    "ForcedDrafter": of(ForcedDrafter(lambda text: [*map(int, text)], 3, grammar=AB)),
     "EarlyExitDrafter": lambda: (EARLY, EarlyExitDrafter(EARLY)),
     "EagleDrafter": lambda: (EAGLE, EagleDrafter(EAGLE)),
     "EagleDrafter, frequent": lambda: (OF_TWO, EagleDrafter(OF_TWO)),
@@ -73,6 +83,8 @@ CHAINS = {
 TREES = {
     **{f"TreeDrafter {rule}": of(TreeDrafter(ByPaths(DRAFT), widths(2), siblings=rule)) for rule in RULES},
     "TreeDrafter that grows": of(TreeDrafter(ByPaths(DRAFT), 4, siblings="top")),
+    "TreeDrafter, shared tokens": of(TreeDrafter(SHARED, widths(3))),
+    "TextDrafter, trees": of(TextDrafter(TreeDrafter(ByPaths(DRAFT), 4, siblings="top"), OF_TARGET, OF_DRAFT)),
     "PromptLookupDrafter, copies": of(PromptLookupDrafter(3, n_copies=2)),
     "SuffixDrafter, nodes": of(SuffixDrafter(3, CORPUS, n_nodes=3, floor=0.1)),
     "HeadsDrafter": lambda: (HEADS, HeadsDrafter(HEADS, 3)),

@@ -5,6 +5,7 @@ import itertools
 import pytest
 from helpers import random_eagle, random_gpt2, random_heads
 from students import answers, drafters, told
+from toy_tokenizers import OF_DRAFT, OF_TARGET
 
 import speculative
 from gpt2np import Eagle, EarlyExit, Heads, HParams
@@ -12,6 +13,8 @@ from speculative import (
     AutoregressiveSampler,
     EagleDrafter,
     EarlyExitDrafter,
+    ForcedDrafter,
+    Grammar,
     HeadsDrafter,
     JacobiDrafter,
     LastRows,
@@ -23,8 +26,10 @@ from speculative import (
     OracleDrafter,
     PromptLookupDrafter,
     Sampling,
+    SharedTokensModel,
     SpeculativeSampler,
     SuffixDrafter,
+    TextDrafter,
     exact_distribution,
 )
 from speculative.testing import TableModel, check_drafter
@@ -50,6 +55,9 @@ def test_the_mistake_is_named(answer, words):
     assert all(word in said for word in words), said
 
 
+AB = Grammar("(ab)*", [b"a", b"b", b""], end=2, n_prompt=0)
+
+
 def exported():
     """Some of each exported drafter; a new one must be added here."""
     model, text = TableModel.random(3), [0, 1, 2, 0, 1, 1, 0]
@@ -63,6 +71,7 @@ def exported():
             ModelDrafter(model, sampling=Sampling(0.7)),
             ModelDrafter(model, sampling=all_options),
             ModelDrafter(model, threshold=0.4),
+            ModelDrafter(SharedTokensModel(model, OF_TARGET, OF_DRAFT)),
         ],
         "EagleDrafter": [
             EagleDrafter(eagle, sampling=all_options),
@@ -70,6 +79,7 @@ def exported():
             EagleDrafter(Eagle(eagle.model, eagle.eagle_params, 2)),
         ],  # trees: test_eagle.py
         "EarlyExitDrafter": [EarlyExitDrafter(whole), EarlyExitDrafter(whole, threshold=0.4)],
+        "ForcedDrafter": [ForcedDrafter(lambda text: ["ab".index(letter) for letter in text], 3, grammar=AB)],
         "HeadsDrafter": [HeadsDrafter(heads, ([-1, 0], [0, 1]))],  # trees: test_heads.py
         "JacobiDrafter": [JacobiDrafter(LastRows(model))],
         "LookaheadDrafter": [LookaheadDrafter(LastRows(model), W=1, N=2)],
@@ -77,6 +87,9 @@ def exported():
         "NoisyDrafter": [NoisyDrafter(model, 0.3, sampling=all_options)],
         "OracleDrafter": [OracleDrafter(model)],
         "PromptLookupDrafter": [PromptLookupDrafter(3)],
+        "TextDrafter": [
+            TextDrafter(ModelDrafter(model, sampling=own), OF_TARGET, OF_DRAFT) for own in (None, Sampling())
+        ],
         "SuffixDrafter": [SuffixDrafter(3), SuffixDrafter(3, text, floor=0)],
     }
 

@@ -8,8 +8,13 @@ from helpers import SIBLINGS, TreeDrafter
 import speculative
 from speculative import (
     ByPaths,
+    FrequencyPenalty,
+    Grammar,
     Lenient,
+    MinTokens,
     ModelDrafter,
+    NoRepeatNGram,
+    PresencePenalty,
     Sampling,
     SpeculativeSampler,
     block,
@@ -56,6 +61,14 @@ SAMPLINGS = {
     "greedy": Sampling(0),
     "truncated": Sampling(0.8, top_k=3, top_p=0.9, min_p=0.1),
     "looking back": Sampling(repetition_penalty=1.7),
+    "penalties": Sampling(processors=[PresencePenalty(0.7, n_prompt=2), FrequencyPenalty(1, n_prompt=2)]),
+    "bans": Sampling(processors=[NoRepeatNGram(2), MinTokens(2, end=2, n_prompt=2)]),
+    "grammar": Sampling(processors=[Grammar("ab(ab|b)*", [b"a", b"b", b"ab"], end=2, n_prompt=2)]),
+}
+DRAFTS = {
+    "as the sampler": ModelDrafter(OTHER),
+    "at temperature 1": ModelDrafter(OTHER, sampling=Sampling()),
+    "a tree": TreeDrafter(OTHER, [-1, -1], "without"),
 }
 TREES = {"uneven": [-1, -1, 0], "depth first": [-1, 0, 0, -1], "two by two": [-1, -1, 0, 0, 1, 1]}
 
@@ -77,13 +90,14 @@ def test_trees(rule, way):
         assert error_of(sampler, 3) < 1e-12
 
 
-@pytest.mark.parametrize("parents", [[-1, 0], [-1, -1]], ids=["chain", "tree"])
 @pytest.mark.parametrize("sampling", SAMPLINGS)
-@pytest.mark.parametrize("rule", OF_TREES)
-def test_every_sampling(rule, sampling, parents):
-    """Also one that looks back, and whatever the draft is drawn with."""
-    drafter = TreeDrafter(OTHER, parents, "without")
-    sampler = SpeculativeSampler(ByPaths(TARGET), drafter, verifier=RULES[rule], K=2, sampling=SAMPLINGS[sampling])
+@pytest.mark.parametrize(
+    ("rule", "draft"), [(rule, draft) for rule in RULES for draft in DRAFTS if rule in OF_TREES or draft != "a tree"]
+)
+def test_every_sampling(rule, sampling, draft):
+    """Also those that look back, and whatever the draft is drawn with."""
+    sampling = SAMPLINGS[sampling]
+    sampler = SpeculativeSampler(ByPaths(TARGET), DRAFTS[draft], verifier=RULES[rule], K=2, sampling=sampling)
     assert error_by_rounds(sampler, 3) < 1e-12
 
 

@@ -1,0 +1,46 @@
+"""Drafting what a grammar leaves no choice about, without a model: after `{` perhaps `"name": "`.
+
+The bytes that must follow are found on the grammar's automaton and encoded as the tokenizer does it. Such a draft is a
+guess all the same: the text is forced, but not the tokens it is made of, and the target gives some probability to other
+ways to cut the same text. So it is verified like any other, and exact with every exact rule. To append forced text to
+the output unverified ("jump forward") saves the call of the target, and changes the distribution.
+
+A draft model with the same grammar in its sampling accepts more, as it also drafts where there is a choice. This one is
+for targets without a draft model.
+Source: Zheng et al. (SGLang), arXiv:2312.07104, section 4, where forced text is appended.
+"""
+
+from collections.abc import Callable
+
+from ..checks import propose
+from ..grammar import Grammar
+from ..probs import Sampling
+from .deterministic import one_hot
+
+
+class ForcedDrafter:
+    """Copies what must follow; drafts nothing, or with another drafter, where there is a choice.
+
+    Parameters
+    ----------
+    encode : callable
+        From a str to token ids, such as `tokenizer.encode`.
+    n_vocab : int
+        The target's number of tokens.
+    grammar : Grammar, optional
+        By default the first one among the processors of the sampler's sampling.
+    otherwise : Drafter, optional
+        Asked where nothing is forced.
+    """
+
+    def __init__(self, encode: Callable, n_vocab: int, *, grammar=None, otherwise=None):
+        self.encode, self.n_vocab, self.grammar, self.otherwise = encode, n_vocab, grammar, otherwise
+
+    def propose(self, tokens, K, rng, sampling=Sampling()):
+        processors = self.grammar, *getattr(sampling, "processors", ())
+        grammar = next((processor for processor in processors if isinstance(processor, Grammar)), None)
+        forced, ends = grammar.forced(tokens) if grammar else (b"", False)
+        drafted = [*self.encode(forced.decode(errors="ignore")), *[grammar.end] * ends][:K] if forced or ends else []
+        if not drafted and self.otherwise:
+            return propose(self.otherwise, tokens, K, rng, sampling)
+        return one_hot(drafted, self.n_vocab)

@@ -1,0 +1,53 @@
+"""Drafting through the text: what a drafter with another tokenizer proposes is decoded and encoded again.
+
+The proposal becomes tokens of the target that are certain, with one-hot rows, which are exact whatever they are and
+however they were found (deterministic.py). So nothing has to be known of the other drafter: it may draw, branch, or
+have no model. The target's own tokens are never encoded again, only the new text is, alone: how the target divided its
+text is part of the text's distribution.
+The last token may be wrong because the text goes on; it stays, since it costs one row of the target's pass.
+Source: Timor et al., arXiv:2502.05202, section 3 (there SLEM); shared_tokens.py is the other way.
+"""
+
+import sys
+from math import ceil
+
+from ..checks import propose
+from ..probs import Sampling
+from ..shared_tokens import Translation, latest
+from ..tree import path
+from .deterministic import merged, one_hot
+
+
+class TextDrafter:
+    """Proposes in the target's vocabulary what another drafter proposes in its own.
+
+    The other drafter is asked for as many tokens as K tokens of the target are in the text so far, and is greedy unless
+    it was given a sampling: what it draws by chance, the target would have to draw as well.
+
+    Parameters
+    ----------
+    drafter : Drafter
+        Of the draft's vocabulary.
+    of_target, of_draft : Tokenizer
+        See shared_tokens.py.
+    n_vocab : int, optional
+        The target's n_vocab; by default as many tokens as its tokenizer has.
+    n_ctx : int
+        The most tokens of a text for the other drafter, which sees the end of a longer one.
+    """
+
+    def __init__(self, drafter, of_target, of_draft, *, n_vocab=None, n_ctx=sys.maxsize):
+        self.drafter, self.n_vocab, self.n_ctx = drafter, n_vocab or of_target.n_vocab, n_ctx
+        self.to_draft, self.to_target = Translation(of_target, of_draft), Translation(of_draft, of_target)
+
+    def __repr__(self):
+        return f"TextDrafter({self.drafter})"
+
+    def propose(self, tokens, K, rng):
+        text = self.to_draft(tokens) or [self.to_draft.new.end_of_text or 0]
+        n = ceil(K * len(text) / len(tokens))
+        draft = propose(self.drafter, latest(text, max(1, self.n_ctx - n)), n, rng, Sampling(temperature=0))
+        leaves = [node for node in range(len(draft.tokens)) if not draft.children(node)]
+        paths = [self.to_target(draft.tokens[path(draft.parents, leaf)], is_whole=False)[:K] for leaf in leaves]
+        drafted, parents, _ = merged(paths)
+        return one_hot(drafted, self.n_vocab, parents)

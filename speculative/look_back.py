@@ -1,0 +1,131 @@
+"""Logits processors that look back: penalties for repetition, a ban on repeated n-grams, a minimal length.
+
+Each is a function of the logits of one row and of the tokens before it, for `Sampling(processors=...)`, which hands it
+the text on the row's own path. So every exact verifier stays exact with it: row i of a draft sees the prompt, the
+accepted tokens and the first i draft tokens; no rejected tokens, no siblings. Nothing is kept from call to call.
+
+The names are those of vLLM (presence_penalty, frequency_penalty, min_tokens) and of Hugging Face's `generate`
+(no_repeat_ngram_size), and so is what they mean: the two penalties and the minimal length count new tokens only,
+n-grams are looked for in the prompt as well. Elsewhere the same name may mean something else: llama.cpp's presence and
+frequency penalties look at the last 64 tokens, prompt included.
+Source: Keskar et al., arXiv:1909.05858, section 4.1, for penalties as such; presence and frequency as in OpenAI's API.
+"""
+
+import operator
+from dataclasses import dataclass
+
+import numpy as np
+
+from .probs import check
+
+
+@dataclass(frozen=True)
+class PresencePenalty:
+    """Subtracts `penalty` from the logit of each token that occurs among the new tokens.
+
+    Parameters
+    ----------
+    penalty : float
+        Below 0, it rewards repetition.
+    n_prompt : int
+        The number of tokens in the prompt, which are not counted.
+
+    Examples
+    --------
+    >>> PresencePenalty(1.5, n_prompt=2)(np.zeros(3), [0, 0, 2, 2])
+    array([ 0. ,  0. , -1.5])
+    """
+
+    penalty: float
+    n_prompt: int
+
+    def __post_init__(self):
+        check("a penalty from -1e100 to 1e100", self.penalty, lambda value: abs(value) <= 1e100)
+
+    def __call__(self, logits, tokens):
+        return logits - self.penalty * (counts(tokens[self.n_prompt :], len(logits)) > 0)
+
+
+@dataclass(frozen=True)
+class FrequencyPenalty:
+    """Subtracts `penalty` from the logit of each token once for each time that it occurs among the new tokens.
+
+    Parameters as in `PresencePenalty`.
+
+    >>> FrequencyPenalty(1.5, n_prompt=2)(np.zeros(3), [0, 0, 2, 2])
+    array([ 0.,  0., -3.])
+    """
+
+    penalty: float
+    n_prompt: int
+
+    def __post_init__(self):
+        check("a penalty from -1e100 to 1e100", self.penalty, lambda value: abs(value) <= 1e100)
+
+    def __call__(self, logits, tokens):
+        return logits - self.penalty * counts(tokens[self.n_prompt :], len(logits))
+
+
+@dataclass(frozen=True)
+class NoRepeatNGram:
+    """Bans each token that would complete an n-gram that occurs earlier in the text, prompt included.
+
+    Parameters
+    ----------
+    size : int
+        The n of the n-grams, 1 or more; with 1, no token occurs twice.
+
+    Examples
+    --------
+    >>> NoRepeatNGram(2)(np.zeros(3), [0, 1, 0, 2, 0])  # 0 was followed by 1 and by 2
+    array([  0., -inf, -inf])
+    """
+
+    size: int
+
+    def __post_init__(self):
+        check("an n-gram size of 1 or more", self.size, lambda value: operator.index(value) >= 1)
+
+    def __call__(self, logits, tokens):
+        n = self.size - 1
+        last = tokens[len(tokens) - n :]
+        banned = [tokens[i + n] for i in range(len(tokens) - n) if tokens[i : i + n] == last]
+        return without(logits, banned)
+
+
+@dataclass(frozen=True)
+class MinTokens:
+    """Bans the token `end` until there are `least` new tokens.
+
+    Parameters
+    ----------
+    least : int
+    end : int
+        The token that ends a text, one of the sampler's `stop_tokens`.
+    n_prompt : int
+        The number of tokens in the prompt, which are not counted.
+
+    Examples
+    --------
+    >>> MinTokens(2, end=0, n_prompt=1)(np.zeros(2), [1, 1])
+    array([-inf,   0.])
+    """
+
+    least: int
+    end: int
+    n_prompt: int
+
+    def __call__(self, logits, tokens):
+        return without(logits, [self.end]) if len(tokens) - self.n_prompt < self.least else logits
+
+
+def counts(tokens, n_vocab):
+    """How often each token occurs [n_vocab]."""
+    return np.bincount(np.array(tokens, dtype=np.int64), minlength=n_vocab)
+
+
+def without(logits, tokens):
+    """The logits with these tokens banned."""
+    logits = logits.copy()
+    logits[tokens] = -np.inf
+    return logits

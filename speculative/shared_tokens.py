@@ -1,0 +1,158 @@
+"""A draft model with another tokenizer: from token ids to token ids through their bytes, and the tokens that both have.
+
+Two tokenizers agree on nothing but the text. So a draft of another family can help in two ways, both exact:
+
+    shared tokens      here: the draft's distribution over the tokens that both vocabularies have, renormalised. It is a
+                       language model in the target's vocabulary, and every drafter takes it as it is
+    through the text   drafters/text.py: whatever was drafted is decoded, and encoded with the target's tokenizer
+
+Shared tokens accept more where the target samples, because p and q can be compared. Through the text accepts more at
+temperature 0, because a word that the target has in one token may be several of the draft's.
+Source: Timor et al., arXiv:2502.05202, section 4 (shared tokens, there TLI) and section 3 (through the text, SLEM).
+"""
+
+import re
+import sys
+from codecs import utf_8_decode
+from itertools import groupby
+from typing import Protocol
+
+import numpy as np
+
+from .by_paths import ByPaths
+from .checks import ask_model, check_model
+
+NOT_UTF8 = re.compile("([\udc80-\udcff])")  # what "surrogateescape" decodes such a byte to
+
+
+class Tokenizer(Protocol):
+    """Text to token ids, and each token id to its bytes, as gpt2np.Tokenizer and adapters.TransformersTokenizer."""
+
+    n_vocab: int
+    end_of_text: int | None  # the token between two texts, which is not part of either
+
+    def encode(self, text: str) -> list[int]:
+        """The token ids of a text, without any that mark its beginning or end."""
+
+    def bytes_of(self, token: int) -> bytes:
+        """The bytes of a token; b"" for a token that stands for no text."""
+
+
+class Translation:
+    """A function from token ids of one tokenizer to those of another.
+
+    Bytes that are not UTF-8 become tokens of one byte each, as far as there are such tokens. `end_of_text` becomes
+    `end_of_text`; where there is none, and for other tokens without bytes, nothing.
+
+    Parameters
+    ----------
+    old, new : Tokenizer
+    """
+
+    def __init__(self, old, new):
+        self.old, self.new, self.ids = old, new, ids_by_bytes(new)
+
+    def __call__(self, tokens, is_whole=True):
+        """The ids (list of int): of a whole text, after what its tokenizer puts before each (`start`, if it has one);
+        else (is_whole=False) of new text, without the bytes of a last, incomplete character.
+        """
+        found = list(getattr(self.new, "start", ())) if is_whole else []
+        for is_end, some in groupby(map(int, tokens), lambda token: token == self.old.end_of_text):
+            if is_end:
+                found += [self.new.end_of_text for _ in some if self.new.end_of_text is not None]
+            else:
+                found += self.encoded(b"".join(map(self.old.bytes_of, some)), is_whole)
+        return found
+
+    def encoded(self, utf8, is_whole):
+        """The token ids (list of int) of bytes."""
+        text, _ = utf_8_decode(utf8, "surrogateescape", is_whole)
+        found = []
+        for i, piece in enumerate(NOT_UTF8.split(text)):  # text, byte, text, byte, ..., text
+            if i % 2:
+                found += [self.ids[byte] for byte in [piece.encode("utf-8", "surrogateescape")] if byte in self.ids]
+            elif piece:
+                found += self.new.encode(piece)
+        return found
+
+
+def ids_by_bytes(tokenizer):
+    """dict bytes -> token id, of all tokens that stand for text; of several with the same bytes, the last."""
+    tokens = (token for token in range(tokenizer.n_vocab) if token != tokenizer.end_of_text)
+    return {utf8: token for token in tokens if (utf8 := tokenizer.bytes_of(token))}
+
+
+def shared_tokens(of_target, of_draft):
+    """The tokens with the same bytes in both vocabularies, and `end_of_text`: their ids in each, two arrays [n] int64.
+
+    Parameters
+    ----------
+    of_target, of_draft : Tokenizer
+    """
+    ids, ends = ids_by_bytes(of_draft), (of_target.end_of_text, of_draft.end_of_text)
+    pairs = [(token, ids[utf8]) for utf8, token in ids_by_bytes(of_target).items() if utf8 in ids]
+    pairs += [ends] if None not in ends else []
+    return np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+
+
+def latest(tokens, room):
+    """The last of the tokens, at most `room` of them, and more than half as many.
+
+    The first one changes rarely, so that a model that gets longer and longer texts can use its cache.
+
+    >>> latest([0, 1, 2, 3], 4), latest([0, 1, 2, 3, 4], 4), latest([0, 1, 2, 3, 4, 5], 4)
+    ([0, 1, 2, 3], [2, 3, 4], [2, 3, 4, 5])
+    """
+    too_many, step = len(tokens) - room, max(1, room // 2)
+    return tokens[-(-too_many // step) * step :] if too_many > 0 else tokens
+
+
+class SharedTokensModel:
+    """A language model in the target's vocabulary: the draft's logits for the tokens that both have, -inf for others.
+
+    It encodes the text with the draft's tokenizer in each call. Of a text that is too long for the draft model, it sees
+    the end.
+
+    Parameters
+    ----------
+    model : LanguageModel
+        With the draft's vocabulary.
+    of_target, of_draft : Tokenizer
+    n_vocab : int, optional
+        The target's n_vocab; by default as many tokens as its tokenizer has.
+
+    Raises
+    ------
+    ValueError
+        If the vocabularies have no token in common.
+    """
+
+    n_ctx = sys.maxsize
+
+    def __init__(self, model, of_target, of_draft, n_vocab=None):
+        self.model, self.n_vocab = check_model(model, "a draft model"), n_vocab or of_target.n_vocab
+        self.to_draft, self.shared = Translation(of_target, of_draft), shared_tokens(of_target, of_draft)
+        if not self.shared.size:
+            raise ValueError(
+                f"the two tokenizers, of {of_target.n_vocab} and {of_draft.n_vocab} tokens, have no token in common: "
+                "choose a draft model whose text is written in the same way"
+            )
+
+    def reset(self):
+        """Reset the model's cache, if it has one."""
+        if hasattr(self.model, "reset"):
+            self.model.reset()
+
+    def __call__(self, tokens, n_last=1, parents=()):
+        """Logits [n_last, n_vocab], see `LanguageModel`."""
+        if len(parents):
+            return ByPaths(self)(tokens, n_last, parents)
+        return np.array([self.row(tokens[:end]) for end in range(len(tokens) - n_last + 1, len(tokens) + 1)])
+
+    def row(self, tokens):
+        """The logits [n_vocab] of the next token."""
+        text = latest(self.to_draft(tokens), self.model.n_ctx) or [self.to_draft.new.end_of_text or 0]
+        of_target, of_draft = self.shared
+        logits = np.full(self.n_vocab, -np.inf, np.float32)
+        logits[of_target] = ask_model(self.model, text, whose="the draft model")[0, of_draft]
+        return logits

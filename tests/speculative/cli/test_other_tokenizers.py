@@ -1,0 +1,81 @@
+"""Target and draft with different tokenizers: that of the bundled pair, and GPT-2's."""
+
+import json
+
+import numpy as np
+import pytest
+from command import refusal, report_of, run_here
+from helpers import random_tensors
+from safetensors.numpy import load_file, save_file
+
+import gpt2np
+from gpt2np.files.loading import find_folder
+
+FEW = ("--n_tokens_to_generate=12", "--prompt=Once upon a time there was an é")
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory, gpt2_vocabulary_files):
+    """The folder of a small random model with GPT-2's tokenizer."""
+    folder = tmp_path_factory.mktemp("models")
+    config = {"vocab_size": 50257, "n_positions": 64, "n_embd": 8, "n_head": 2, "n_layer": 1}
+    (folder / "config.json").write_text(json.dumps(config))
+    for name, source in zip(("vocab.json", "merges.txt"), gpt2_vocabulary_files):
+        (folder / name).write_bytes(source.read_bytes())
+    save_file(random_tensors(gpt2np.HParams(50257, 64, 8, 2, 1)), folder / "model.safetensors")
+    return str(folder)
+
+
+@pytest.mark.parametrize(
+    ("role", "words", "way"),
+    [
+        ("target", (), "through the text"),
+        ("target", ("--draft_tokenizer=shared", "--K=auto"), "from the shared tokens"),
+        ("target", ("--draft_tokenizer=text", "--K=confidence"), "through the text"),
+        ("target", ("--temperature=1", "--verifier=gumbel", "--draft_tokenizer=text"), "through the text"),
+        ("draft", ("--tree=4",), "from the shared tokens"),
+        ("draft", ("--temperature=1", "--verifier=gumbel"), "from the shared tokens"),
+    ],
+)
+def test_either_may_have_the_other_tokenizer(role, words, way, other):
+    report = report_of(f"--{role}_model_size", other, *FEW, *words)
+    assert report["same_tokens"] is True and report["speculative"]["drafted"] > 0
+    n = {"target": 2048, "draft": 50257}[role]
+    assert report["draft"]["tokenizer"] == (
+        f"another tokenizer: 1992 of its {n} tokens are shared with the target; drafts {way}"
+    )
+
+
+def test_the_page_says_it_in_one_line(other):
+    page = run_here("--draft_model_size", other, *FEW).stdout
+    line = "        another tokenizer: 1992 of its 50257 tokens are shared with the target; drafts through the text\n"
+    assert f"million parameters\n{line}K = 3" in page and "\nspeedup       " in page
+
+
+def test_a_draft_with_its_tokens_in_another_order(tmp_path):
+    """All tokens are shared, so it drafts what it drafts with the target's ids."""
+    bundled = find_folder("tiny-draft", None)
+    vocabulary = json.loads((bundled / "vocab.json").read_text(encoding="utf-8"))
+    turned = {symbol: len(vocabulary) - 1 - token for symbol, token in vocabulary.items()}
+    (tmp_path / "vocab.json").write_text(json.dumps(turned), encoding="utf-8")
+    for name in ("config.json", "merges.txt"):
+        (tmp_path / name).write_bytes((bundled / name).read_bytes())
+    tensors = load_file(bundled / "model.safetensors")
+    (name,) = (name for name in tensors if name.endswith("wte.weight"))
+    save_file(tensors | {name: np.ascontiguousarray(tensors[name][::-1])}, tmp_path / "model.safetensors")
+    usual, shared = report_of(*FEW), report_of(*FEW, "--draft_model_size", tmp_path, "--draft_tokenizer=shared")
+    assert "2048 of its 2048 tokens are shared" in shared["draft"]["tokenizer"]
+    for count in ("tokens", "drafted", "accepted"):
+        assert usual["speculative"][count] == shared["speculative"][count]
+
+
+def test_with_the_targets_own_tokenizer_nothing_is_said():
+    assert "tokenizer" not in report_of(*FEW)["draft"]
+    both = [report_of(*FEW, *words)["speculative"] for words in ((), ("--draft_tokenizer=shared",))]
+    assert both[0]["tokens"] == both[1]["tokens"] and both[0]["accepted"] == both[1]["accepted"]
+
+
+def test_what_does_not_fit():
+    assert refusal("--draft_tokenizer=text", "--tree=4") == "--tree is for --draft_tokenizer auto or shared, not text"
+    assert "--draft_tokenizer is for --drafter model" in refusal("--draft_tokenizer=text", "--drafter=ngram")
+    assert refusal("--draft_tokenizer=none").startswith("--draft_tokenizer: expected one of auto, shared, text")

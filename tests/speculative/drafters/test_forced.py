@@ -1,0 +1,85 @@
+"""A drafter of what a grammar leaves no choice about: what it drafts, and why the draft is verified."""
+
+import numpy as np
+import pytest
+from exactness import error_of, largest_difference
+
+from speculative import (
+    ForcedDrafter,
+    Grammar,
+    ModelDrafter,
+    Sampling,
+    SpeculativeSampler,
+    block,
+    exact_distribution,
+    exact_match,
+    rejection,
+)
+from speculative.testing import TableModel
+
+VOCABULARY = [b"a", b"b", b"ab", b""]
+GRAMMAR = Grammar("ab(ab|b)ab", VOCABULARY, end=3, n_prompt=1)
+SAMPLING = Sampling(processors=[GRAMMAR])
+TARGET = TableModel.random(4, seed=2, n_ctx=12)
+
+
+def encode(text):
+    """The longest token first."""
+    tokens = []
+    while text:
+        token = next(token for token in (2, 1, 0) if text.startswith(VOCABULARY[token].decode()))
+        tokens, text = [*tokens, token], text[len(VOCABULARY[token]) :]
+    return tokens
+
+
+FORCED = ForcedDrafter(encode, 4)
+
+
+def drafted(drafter, text, K=9):
+    draft = drafter.propose(text, K, np.random.default_rng(0), SAMPLING)
+    np.testing.assert_array_equal(draft.probs, np.eye(4)[draft.tokens])
+    return draft.tokens.tolist()
+
+
+def test_what_must_follow_is_drafted_as_the_tokenizer_has_it():
+    assert [drafted(FORCED, [3, *text]) for text in ([], [0], [2], [2, 1], [2, 0], [2, 1, 2], [1])] == [
+        [2], [1], [], [2, 3], [1, 2, 3], [3], [],
+    ]  # fmt: skip
+    assert drafted(FORCED, [3, 2, 0], K=2) == [1, 2] and drafted(FORCED, [3, 2, 0], K=0) == []
+
+
+def test_the_grammar_is_given_or_that_of_the_sampler():
+    draft = ForcedDrafter(encode, 4, grammar=GRAMMAR).propose([3], 3, None)
+    assert draft.tokens.tolist() == [2]
+    assert FORCED.propose([3], 3, None).tokens.tolist() == []
+
+
+def test_another_drafter_is_asked_where_there_is_a_choice():
+    """And is told the sampler's sampling: what it drafts is allowed."""
+    both = ForcedDrafter(encode, 4, otherwise=ModelDrafter(TARGET))
+    draft = both.propose([3, 2], 2, np.random.default_rng(0), SAMPLING)
+    assert len(draft.tokens) == 2 and GRAMMAR.state([3, 2, *draft.tokens]) is not None
+
+
+@pytest.mark.parametrize("otherwise", [None, ModelDrafter(TableModel.random(4, seed=5))])
+@pytest.mark.parametrize("verifier", [rejection, block, exact_match])
+def test_exact(verifier, otherwise):
+    drafter = ForcedDrafter(encode, 4, otherwise=otherwise)
+    assert error_of(SpeculativeSampler(TARGET, drafter, verifier=verifier, K=2, sampling=SAMPLING), 4, (3,)) < 1e-12
+
+
+def test_forced_text_that_is_not_verified_changes_the_distribution():
+    """The text "ab" is forced, but not that it is one token."""
+
+    def jumps_forward(rng):
+        tokens = [3]
+        while len(tokens) < 4:
+            tokens += (
+                drafted(FORCED, tokens)
+                or SpeculativeSampler(TARGET, FORCED, sampling=SAMPLING).generate(tokens, 1, rng).tokens.tolist()
+            )
+        return tokens[1:4]
+
+    found, right = exact_distribution(jumps_forward), TARGET.distribution([3], 3, SAMPLING)
+    assert all(GRAMMAR.state([3, *tokens]) is not None for tokens in found)
+    assert largest_difference(found, right) > 0.1

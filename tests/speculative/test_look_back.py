@@ -1,0 +1,120 @@
+"""Logits processors: what each makes of a row and of the text before it, and how `Sampling` applies them."""
+
+import re
+
+import numpy as np
+import pytest
+from helpers import random_gpt2
+
+import speculative
+from gpt2np import HParams
+from speculative import FrequencyPenalty, Grammar, MinTokens, ModelDrafter, NoRepeatNGram, PresencePenalty, Sampling
+
+INF = np.inf
+LOGITS = np.array([1.0, 2.0, 3.0])
+LOGITS.setflags(write=False)
+
+
+@pytest.mark.parametrize(
+    ("processor", "text", "wanted"),
+    [
+        (PresencePenalty(0.5, 2), [0, 1, 2, 2], [1, 2, 2.5]),
+        (PresencePenalty(-0.5, 0), [0, 1, 1], [1.5, 2.5, 3]),
+        (FrequencyPenalty(0.5, 2), [0, 1, 2, 2], [1, 2, 2]),
+        (FrequencyPenalty(0.5, 2), [0], [1, 2, 3]),  # a shorter text has no new tokens
+        (NoRepeatNGram(1), [0, 2], [-INF, 2, -INF]),
+        (NoRepeatNGram(2), [1, 2, 1], [1, 2, -INF]),  # 1 was followed by 2
+        (NoRepeatNGram(2), [1], [1, 2, 3]),
+        (NoRepeatNGram(3), [0, 0, 0], [-INF, 2, 3]),  # occurrences may overlap
+        (NoRepeatNGram(3), [0, 1, 2, 2, 1, 0, 1], [1, 2, -INF]),
+        (NoRepeatNGram(5), [0, 1], [1, 2, 3]),
+        (MinTokens(2, 1, n_prompt=3), [0, 0, 0, 0], [1, -INF, 3]),
+        (MinTokens(2, 1, n_prompt=3), [0, 0, 0, 0, 0], [1, 2, 3]),
+    ],
+    ids=str,
+)
+def test_each_by_hand(processor, text, wanted):
+    np.testing.assert_array_equal(processor(LOGITS, text), wanted)
+
+
+def test_wrong_parameters_are_refused():
+    for make in (lambda: PresencePenalty(INF, 0), lambda: FrequencyPenalty("1", 0), lambda: FrequencyPenalty(1e101, 0)):
+        with pytest.raises(ValueError, match="expected a penalty from -1e100 to 1e100, got"):
+            make()
+    with pytest.raises(ValueError, match="expected an n-gram size of 1 or more, got 0"):
+        NoRepeatNGram(0)
+
+
+# ------------------------------------------------------------------------------------------------ in Sampling
+
+
+class Seen:
+    """Records what it is called with."""
+
+    def __init__(self):
+        self.texts = []
+
+    def __call__(self, logits, tokens):
+        self.texts.append(tuple(tokens))
+        tokens.clear()
+        logits[:] = 0  # copies: neither harms anybody
+        return LOGITS
+
+
+@pytest.mark.parametrize("parents", [(), [-1, -1, 0]])
+def test_each_row_gets_the_text_on_its_path(parents):
+    first, second = Seen(), Seen()
+    rows = Sampling(processors=[first, second])(np.tile(LOGITS, (4, 1)), [9, 8, 7, 6, 5], parents)
+    wanted = (
+        [(9, 8), (9, 8, 7), (9, 8, 6), (9, 8, 7, 5)] if len(parents) else [(9, 8, 7, 6, 5)[: i + 2] for i in range(4)]
+    )
+    assert first.texts == second.texts == wanted
+    np.testing.assert_array_equal(rows, np.tile(Sampling()(LOGITS[None]), (4, 1)))
+
+
+def test_they_come_after_the_repetition_penalty_and_before_the_temperature():
+    sampling = Sampling(2, repetition_penalty=2, processors=[FrequencyPenalty(1, 0)])
+    wanted = np.exp(np.array([[1, 2, 3 / 2 - 2]]) / 2)
+    np.testing.assert_allclose(sampling(LOGITS[None], [2, 2]), wanted / wanted.sum())
+    assert sampling.processors == (FrequencyPenalty(1, 0),) and hash(sampling) is not None
+
+
+def test_a_processor_that_would_leave_no_token_is_passed_over():
+    only_0, not_0 = (lambda row, tokens: np.where([1, 0, 0], row, -INF)), MinTokens(9, 0, 0)
+    np.testing.assert_array_equal(Sampling(processors=[only_0, not_0])(LOGITS[None], [1]), [[1, 0, 0]])
+    assert Sampling(processors=[not_0, only_0])(LOGITS[None], [1])[0, 0] == 0
+    assert (Sampling(processors=[NoRepeatNGram(1)])(LOGITS[None], [0, 1, 2]) > 0).all()
+
+
+def test_tokens_and_rows_are_asked_for():
+    with pytest.raises(
+        ValueError, match=re.escape("a logits processor looks at the tokens before each row: pass them")
+    ):
+        Sampling(processors=[NoRepeatNGram(1)])(LOGITS[None])
+    with pytest.raises(ValueError, match=re.escape("logits processor to return logits of shape (3,), got ()")):
+        Sampling(processors=[lambda logits, tokens: None])(LOGITS[None], [0])
+
+
+# ------------------------------------------------------------------------------------------------ greedy texts
+
+SHAPE = HParams(n_vocab=29, n_ctx=48, n_embd=12, n_head=2, n_layer=2)
+PROCESSORS = {
+    "presence": PresencePenalty(1, 3),
+    "frequency": FrequencyPenalty(0.5, 3),
+    "n-grams": NoRepeatNGram(2),
+    "minimal length": MinTokens(9, 6, 3),
+    "grammar": Grammar("(ab|[c-f]{1,3})+", [bytes([97 + token]) for token in range(28)], 28, 3),
+}
+
+
+@pytest.mark.parametrize("name", PROCESSORS)
+def test_a_greedy_text_is_the_same_with_a_draft(name):
+    target, other = random_gpt2(SHAPE, 1), random_gpt2(SHAPE, 2)
+    sampling = Sampling(0, processors=[PROCESSORS[name]])
+    alone = speculative.AutoregressiveSampler(target, sampling=sampling).generate([1, 2, 3], 40).tokens.tolist()
+    free = speculative.AutoregressiveSampler(target, sampling=Sampling(0)).generate([1, 2, 3], 40)
+    assert alone != free.tokens.tolist()
+    tree = speculative.TreeDrafter(other, speculative.widths(2, 2))
+    for drafter in (ModelDrafter(target), ModelDrafter(other), ModelDrafter(other, sampling=Sampling()), tree):
+        found = speculative.SpeculativeSampler(target, drafter, K=3, sampling=sampling).generate([1, 2, 3], 40, 0)
+        assert found.tokens.tolist() == alone

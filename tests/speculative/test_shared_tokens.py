@@ -1,0 +1,141 @@
+"""Token ids in those of another tokenizer, and the model of the tokens that two vocabularies share."""
+
+import numpy as np
+import pytest
+from exactness import error_by_rounds
+from helpers import random_gpt2
+from toy_tokenizers import LARGER_DRAFT, LARGER_TARGET, OF_DRAFT, OF_TARGET, ToyTokenizer
+
+import speculative
+from gpt2np import HParams
+from speculative import (
+    AutoregressiveSampler,
+    ModelDrafter,
+    Sampling,
+    SharedTokensModel,
+    SpeculativeSampler,
+    TextDrafter,
+    TreeDrafter,
+    block,
+    exact_match,
+    rejection,
+    widths,
+)
+from speculative.shared_tokens import Translation, latest, shared_tokens
+from speculative.testing import TableModel, check_language_model
+
+TARGET, DRAFT = TableModel.random(6, seed=1), TableModel.random(7, seed=2)
+SHARED = SharedTokensModel(DRAFT, LARGER_TARGET, LARGER_DRAFT)
+PROMPT = (0, 1, 3, 5, 2, 3)  # "aab", half a character, the end of a text, "b", and half a character again
+
+
+@pytest.mark.parametrize("sampling", [Sampling(), Sampling(0.5, top_k=2), Sampling(0)], ids=str)
+@pytest.mark.parametrize("verifier", [rejection, block, exact_match])
+def test_a_text_drafted_from_shared_tokens_has_the_distribution_of_the_target(verifier, sampling):
+    for drafter in (ModelDrafter(SHARED), ModelDrafter(SHARED, sampling=Sampling(0))):
+        sampler = SpeculativeSampler(TARGET, drafter, verifier=verifier, K=2, sampling=sampling)
+        assert error_by_rounds(sampler, 3, PROMPT) < 1e-12
+
+
+@pytest.mark.parametrize("siblings", ["without", "drawn", "top"])
+def test_trees_of_shared_tokens(siblings):
+    """More children than shared tokens that are probable: the others have probability 0, and are certain."""
+    drafter = TreeDrafter(SHARED, widths(5), siblings=siblings)
+    sampler = SpeculativeSampler(speculative.ByPaths(TARGET), drafter, K=1)
+    assert error_by_rounds(sampler, 2, PROMPT) < 1e-12
+
+
+def test_the_model_of_shared_tokens_by_hand():
+    """The draft's probabilities of b and a, 1/8 and 1/2, renormalised, are 1/5 and 4/5 of the target's b and a."""
+    model = SharedTokensModel(TableModel([[1 / 8, 1 / 2, 3 / 8]] * 3), OF_TARGET, OF_DRAFT)
+    np.testing.assert_allclose(Sampling()(model([0, 1])), [[4 / 5, 0, 1 / 5]], atol=1e-7)
+
+
+def test_it_is_a_language_model_with_trees():
+    check_language_model(SHARED)
+
+
+def test_a_target_may_have_more_tokens_than_its_tokenizer():
+    model = SharedTokensModel(DRAFT, LARGER_TARGET, LARGER_DRAFT, n_vocab=9)
+    assert model([0]).shape == (1, 9) and np.isneginf(model([0])[0, 6:]).all()
+
+
+def test_the_shared_tokens():
+    of_target, of_draft = shared_tokens(LARGER_TARGET, LARGER_DRAFT)
+    assert dict(zip(of_target.tolist(), of_draft.tolist())) == {0: 5, 2: 1, 4: 4, 5: 0}  # a, b, half an é, the end
+
+
+def test_no_token_in_common():
+    with pytest.raises(ValueError, match=r"^the two tokenizers, of 2 and 1 tokens, have no token in common: choose"):
+        SharedTokensModel(TableModel([[1.0]]), ToyTokenizer(b"ab", None), ToyTokenizer(b"b"))
+
+
+@pytest.mark.parametrize(
+    ("tokens", "whole", "unfinished"),
+    [
+        ([0, 1, 2], [5, 5, 1, 1], [5, 5, 1, 1]),  # "aabb", in which the draft's longest tokens are these
+        ([2, 0], [3], [3]),  # "ba", which the draft has as one token
+        ([3, 4], [2], [2]),  # both halves of a character
+        ([2, 3], [1], [1]),  # a first half, for which the draft has no token
+        ([4, 2], [4, 1], [4, 1]),  # a second half, for which it has one
+        ([0, 5, 5, 0], [5, 0, 0, 5], [5, 0, 0, 5]),
+        ([], [], []),
+    ],
+)
+def test_tokens_of_the_target_in_those_of_the_draft(tokens, whole, unfinished):
+    translation = Translation(LARGER_TARGET, LARGER_DRAFT)
+    assert translation(tokens) == whole and translation(np.array(tokens), is_whole=False) == unfinished
+
+
+def test_tokens_of_the_draft_in_those_of_the_target():
+    translation = Translation(LARGER_DRAFT, ToyTokenizer(b"a", b"\xc3", b"b"))
+    assert translation([2, 5]) == [1, 0]  # no token for the second half of é
+    assert translation([0, 3]) == [2, 0]  # ... nor for the end of a text
+    back = Translation(LARGER_TARGET, ToyTokenizer(b"a", b"\xc3", b"\xa9"))
+    assert back([0, 3]) == [0, 1] and back([0, 3], is_whole=False) == [0]  # the rest of the character may follow
+    assert back([3, 0, 3, 4], is_whole=False) == [1, 0, 1, 2]
+
+
+def test_a_draft_sees_the_end_of_a_text_that_is_too_long_for_it():
+    seen = []
+
+    class Short(TableModel):
+        def __call__(self, tokens, n_last=1):
+            seen.append(tokens)
+            return super().__call__(tokens, n_last)
+
+    model = SharedTokensModel(Short(DRAFT.probs, n_ctx=4), LARGER_TARGET, LARGER_DRAFT)
+    for n in range(9):
+        model([0, 2, 2, 0, 2, 2, 0, 2][:n])
+    ids = [5, 1, 1, 5, 1, 1, 5, 1]
+    ids = Translation(LARGER_TARGET, LARGER_DRAFT)([0, 2, 2, 0, 2, 2, 0, 2])
+    assert seen[0] == [0] and all(1 <= len(tokens) <= 4 for tokens in seen) and seen[-1] == latest(ids, 4)
+    for n, room in ((n, room) for n in range(30) for room in range(1, 9)):
+        kept = latest([*range(n)], room)
+        assert kept == [*range(n)][n - len(kept) :] and min(n, room // 2 + 1) <= len(kept) <= room
+
+
+# ------------------------------------------------------------------------------------------------ real tokenizers
+
+
+def any_text(rng, n=12):
+    """Code points of all planes, as many of the first ones as of all others."""
+    return "".join(chr(rng.integers(0, most)) for most in rng.choice([0x100, 0x800, 0x10000, 0x110000], n))
+
+
+@pytest.mark.parametrize("n", [4, pytest.param(200, marks=pytest.mark.slow)])
+def test_greedy_texts_are_those_of_the_target_alone(n, gpt2_tokenizer, tiny_pair):
+    """After any characters, and after any tokens, which may be no text; either tokenizer may be the target's."""
+    rng, greedy, tokenizers = np.random.default_rng(0), Sampling(0), (tiny_pair[2], gpt2_tokenizer)
+    models = [random_gpt2(HParams(one.n_vocab, 96, 8, 2, 1)) for one in tokenizers]
+    for i in range(n):
+        (target, draft), (of_target, of_draft) = models[:: 1 - i % 2 * 2], tokenizers[:: 1 - i % 2 * 2]
+        draft = random_gpt2(HParams(draft.n_vocab, 40, 8, 2, 1), seed=1) if i < 2 else draft  # for some texts too short
+        prompt = [*of_target.encode(any_text(rng)), *rng.integers(0, target.n_vocab, 9).tolist()]
+        wanted = AutoregressiveSampler(target, sampling=greedy).generate(prompt, 16).tokens.tolist()
+        for drafter in (
+            ModelDrafter(SharedTokensModel(draft, of_target, of_draft)),
+            TextDrafter(ModelDrafter(draft), of_target, of_draft, n_ctx=draft.n_ctx),
+        ):
+            found = SpeculativeSampler(target, drafter, K=4, sampling=greedy).generate(prompt, 16)
+            assert found.tokens.tolist() == wanted and found.stats.drafted > 0
