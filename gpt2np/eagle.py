@@ -55,14 +55,14 @@ class Eagle:
         h, strategy = model.hparams, model.params["wte"].T.strategy
         if not 0 <= n_frequent <= h.n_vocab:
             raise ValueError(f"expected n_frequent from 1 to {h.n_vocab}, the number of tokens, or 0, got {n_frequent}")
-        self.model, self.eagle_params, self.n_frequent = model, params, n_frequent
+        self.model, self.n_frequent = model, n_frequent
         self.hparams, self.params, self.n_vocab, self.n_ctx = h, model.params, h.n_vocab, h.n_ctx
         self.n_params = 14 * (h.n_embd + 1) * h.n_embd  # of the block and its input
-        self.input = {**params["input"], "w": pack(params["input"]["w"], strategy)}
-        self.block = packed_block(params["block"], strategy)
+        of_input, of_block = params["input"], packed_block(params["block"], strategy)
+        self.eagle_params = {**params, "input": {**of_input, "w": pack(of_input["w"], strategy)}, "block": of_block}
         self.frequent = np.sort(params["frequent"][: n_frequent or None])
         wte = self.params["wte"]
-        self.projection = pack(np.ascontiguousarray(wte[self.frequent].T), strategy) if n_frequent else wte.T
+        self.projection = pack(wte[self.frequent].T, strategy) if n_frequent else wte.T
         self.seen, self.hidden = TokenTree(), model.hidden[:0]  # the target's last call, and the last rows' states
         self.text = []  # the block has processed these tokens with the target's states, ...
         self.cached = TokenTree()  # ... and the first cache.length of these, which begin with them
@@ -138,8 +138,8 @@ class Eagle:
         positions, mask = wanted.positions_and_mask(begin)
         embeddings = self.params["wte"][wanted.tokens[begin:]] + self.params["wpe"][positions]
         pairs = np.concatenate([self.states[slots_before(wanted, begin)], layer_norm(embeddings, 1, 0)], axis=1)
-        x = linear(pairs, **self.input)  # [n_new, 2 * n_embd] -> [n_new, n_embd]
-        x = block(x, self.block, self.hparams.n_head, self.cache.layers[0], mask, n_last)
+        x = linear(pairs, **self.eagle_params["input"])  # [n_new, 2 * n_embd] -> [n_new, n_embd]
+        x = block(x, self.eagle_params["block"], self.hparams.n_head, self.cache.layers[0], mask, n_last)
         self.states[end - len(x) : end] = layer_norm(x, 1, 0)
         self.cache.length = end
 
