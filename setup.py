@@ -46,7 +46,7 @@ setup(
             "tiny/tiny-draft/*",
             "tiny/tiny-heads/*",
         ],
-        "speculative": ["py.typed", "trace/page.html"],
+        "speculative": ["py.typed", "explore.html", "trace/page.html"],
     },
     install_requires=["numpy>=2.0", "regex", "requests", "tqdm", "fire"],
     extras_require={
