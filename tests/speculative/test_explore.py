@@ -4,6 +4,8 @@ Its functions get random settings and are held to `exact_distribution`, which ru
 `speculative.theory`.
 """
 
+import re
+
 import numpy as np
 import pytest
 from browser import SCREENS, chromium, pages, violations
@@ -224,6 +226,8 @@ def test_u_across_the_edge_turns_the_decision(view):
     for value, word in (ratio - 0.001, "accepted"), (ratio + 0.001, "rejected"):
         u.fill(f"{value:.4f}")
         assert word in verdict.inner_text()
+        kept, mass, share, total = map(float, re.findall(r"[\d.]+", view.locator("#equation").inner_text()))
+        assert kept + mass * share == pytest.approx(total, abs=2e-3)
     u.focus()
     u.press("Home")
     assert "u = 0.000" in verdict.inner_text() and "accepted" in verdict.inner_text()

@@ -69,6 +69,8 @@ def run(options, saved):
         rounds = sampler.rounds(tokens, n_tokens, rule.noise(options.seed), stop=stop)
         generation, seconds = clocked(tokens, rounds, view, trace)
         generations.append(generation)
+        if trace and name == "autoregressive":
+            about["alone"] = of_target_alone(trace)
         report[name] = measured(generation, seconds, tokenizer, stop)
         view.end(report[name])
     report["speedup"] = report["speculative"]["tokens_per_second"] / report["autoregressive"]["tokens_per_second"]
@@ -92,6 +94,14 @@ def warm_up(sampler, tokens, n_tokens, rng, models):
     sampler.generate([(tokens[0] + 1) % sampler.target.n_vocab], min(n_tokens, 8), rng)
     for model in models:
         model.reset()
+
+
+def of_target_alone(trace):
+    """The texts and seconds of its tokens, for the race on the page of the other sampler's trace."""
+    return {
+        "texts": [text for record in trace.rounds for text in record["texts"]],
+        "seconds": [sum(record["seconds"].values()) for record in trace.rounds],
+    }
 
 
 def clocked(tokens, rounds, view, trace):

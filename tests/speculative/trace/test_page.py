@@ -32,9 +32,9 @@ def opened(browser, tmp_path):
     """A function that opens the page of a trace."""
     with pages(browser) as show:
 
-        def written(trace, screen="wide"):
+        def written(trace, screen="wide", **options):
             (tmp_path / "t.html").write_text(page(trace), encoding="utf-8")
-            return show(tmp_path / "t.html", screen)
+            return show(tmp_path / "t.html", screen, **options)
 
         yield written
 
@@ -222,6 +222,27 @@ def test_one_sentence_says_what_one_sees(opened, generated, temperature):
     lead = opened(Trace.of(generated(), about={"temperature": temperature})).locator("#lead").inner_text()
     assert lead.startswith("Each call of the target adds the draft tokens that it accepts")
     assert ("p is 1 for the target's most probable token" in lead.replace("\u2019", "'")) == (temperature == 0)
+
+
+def test_both_samplers_race_at_the_speed_at_which_they_ran(opened, trace):
+    view = opened(trace)
+    assert view.locator("#race").is_hidden()
+    texts = [" king", ".", " a\n"]
+    trace.about["alone"] = {"texts": texts, "seconds": [0.25, 0.5, 0.25]}
+    seconds = sum(sum(record["seconds"].values()) for record in trace.rounds)
+    for options in {}, {"reduced_motion": "reduce"}:
+        view = opened(trace, **options)
+        view.locator("summary").click()
+        view.locator("#run").click()
+        while not view.locator("#result").inner_text():
+            view.wait_for_timeout(50)
+        assert view.locator("#alone b").inner_text() == "3 tokens in 1.00 s"
+        assert view.locator("#drafted b").inner_text() == f"40 tokens in {seconds:.2f} s"
+        assert view.locator("#result").inner_text().startswith("3.0 tokens per second target alone, ")
+        assert view.locator("#alone div").text_content().endswith(" king. a\u23ce\n")
+        assert view.locator(".later").count() == 0
+    halfway = view.evaluate("racers()[0].tokens.map(token => token[2])")
+    assert halfway == [0.25, 0.75, 1.0]
 
 
 @pytest.mark.parametrize("screen", SCREENS)
