@@ -47,7 +47,7 @@ setup(
             "tiny/tiny-heads/*",
             "tiny/tiny-eagle/*",
         ],
-        "speculative": ["py.typed", "trace/page.html"],
+        "speculative": ["py.typed", "explore.html", "trace/page.html"],
     },
     install_requires=["numpy>=2.0", "regex", "requests", "tqdm", "fire"],
     extras_require={

@@ -132,12 +132,10 @@ def draft_name(options, needed=False):
 
 
 def check_draft(options, needed=True):
-    """Raise ValueError unless the draft model, by its name and configuration, goes with the target."""
+    """Raise ValueError unless there is a draft model of this name, or, if it is needed, one for the target."""
     if options.draft_model_size:
         check_models("draft_model_size", [options.draft_model_size], options)
-    if draft := draft_name(options, needed):
-        names = options.target_model_size, draft
-        check_vocabularies(names, [hparams_of(name, options).n_vocab for name in names])
+    draft_name(options, needed)
 
 
 def check_vocabularies(names, sizes, same=True):

@@ -250,6 +250,9 @@ class Options:
     plot: str = entry("", "FILE.png", Written((".png", ".pdf", ".svg")),
         "also draw the table; .pdf or .svg for print; needs matplotlib")
 
+    html: str = entry("", "FILE.html", Written((".html",)),
+        "write the page to this file and open no browser; without it, explore.html is written and opened")
+
     n_prompts: int = entry(36, "N", whole(1, 10_000),
         "the number of prompts, of each kind of text in method_table")
     prompts: str = entry("tales", "P", Choice(("tales", "known")),

@@ -10,7 +10,8 @@ In a notebook, `Round` and `Generation` display themselves (notebook.py), as tex
 `show_tokens_as(tokenizer.decode)`. How a round becomes a record is in parts.py and record.py.
 
 The file is JSON lines. The first line is {"trace": 2, "prompt": [ids], "text": str, "about": {...}}, where "about"
-holds what its author added: names of models, the acceptance rule, the seed. Each further line is a round:
+holds what its author added: names of models, the acceptance rule, the seed; "alone": {"texts": [n], "seconds": [n]} of
+the tokens that the target generated alone is shown beside the rounds, as a race. Each further line is a round:
 
     "at"        number of tokens before the round, including the prompt
     "tokens"    [n] ids that it added; "texts" [n] the text of each (see below); "origins" [n] "accepted",

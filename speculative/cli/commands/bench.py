@@ -18,7 +18,17 @@ from gpt2np.kernels import matmul
 from gpt2np.kernels.threads import n_threads
 from speculative import AutoregressiveSampler, ModelDrafter, Sampling, SpeculativeSampler
 
-from ..inputs import PROMPT_LENGTH, SHAPES, check_draft, check_models, draft_name, held_out_prompts, hparams_of, load
+from ..inputs import (
+    PROMPT_LENGTH,
+    SHAPES,
+    check_draft,
+    check_models,
+    check_vocabularies,
+    draft_name,
+    held_out_prompts,
+    hparams_of,
+    load,
+)
 from ..passes import hand_over, plain, random_model, times
 from ..plots import COLOURS, GREY, MARKERS, arrows, panels
 from ..registry import Context, load_draft
@@ -51,6 +61,8 @@ def sizes_are_there(options, command):
     if "transformers" in options.listed("strategies"):
         check_models("target_model_size", [options.target_model_size], options)
         check_draft(options)
+        names = options.target_model_size, draft_name(options)
+        check_vocabularies(names, [hparams_of(name, options).n_vocab for name in names])
     check_room(options)
 
 

@@ -76,6 +76,8 @@ def run(options, saved):
         generation, times = clocked(tokens, rounds, lambda step, trace=trace: view.see(step, trace and trace.add(step)))
         generations.append(generation)
         seconds.append(times)
+        if trace and name == "autoregressive":
+            about["alone"] = of_target_alone(trace)
         report[name] = measured(generation, sum(times), tokenizer, stop, stop_tokens)
         view.end(report[name])
     draft = drafts[0] if drafts else None
@@ -103,6 +105,14 @@ def warm_up(sampler, tokens, n_tokens, rng, models):
     sampler.generate([(tokens[0] + 1) % sampler.target.n_vocab], min(n_tokens, 8), rng)
     for model in models:
         model.reset()
+
+
+def of_target_alone(trace):
+    """The texts and seconds of its tokens, for the race on the page of the other sampler's trace."""
+    return {
+        "texts": [text for record in trace.rounds for text in record["texts"]],
+        "seconds": [sum(record["seconds"].values()) for record in trace.rounds],
+    }
 
 
 def measured(generation, seconds, tokenizer, stop, stop_tokens):

@@ -11,7 +11,7 @@ from gpt2np.tokenizer import END_OF_TEXT, byte_symbols, parse_merges
 from speculative import ModelDrafter, NGramModel, SharedTokensModel, SpeculativeSampler, TextDrafter
 
 from ..files import read_text
-from ..inputs import load, prompts_of, tales
+from ..inputs import draft_name, load, prompts_of, tales
 from ..tables import Columns, described, where
 from . import LISTS, SAMPLING, experiment, models_are_there, names, one_length, open_target, samplings, two_tokens
 
@@ -26,8 +26,8 @@ def measure(options, saved):
     text = read_text(options.corpus) if options.corpus else tales()[0]
     prompts, rows = prompts_of(options, of_target, target), []
     drafts = {name: ngrams(text, tokenizer, options.n_max) for name, tokenizer in vocabularies(of_target).items()}
-    if options.draft_model_size:
-        drafts[options.draft_model_size] = load(options.draft_model_size, options, saved)[:2]
+    if name := draft_name(options):
+        drafts[name] = load(name, options, saved)[:2]
     saved.expect(len(drafts) * len(options.listed("temperatures")) * 2)
     for name, (model, tokenizer) in drafts.items():
         shared = SharedTokensModel(model, of_target, tokenizer, target.n_vocab)

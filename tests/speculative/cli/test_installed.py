@@ -30,6 +30,7 @@ def test_the_installed_command_line_does_the_same(installed):
     assert page.returncode == 0 and page.stderr == "" and "same text     yes, all 12 tokens" in page.stdout
     text = installed("calibrate", "--help").stdout
     assert "    speculative-decoding calibrate\n" in text and "main.py" not in text
+    assert installed("explore", "--html", "page.html").stdout == "page.html is written: open it in a browser\n"
     wrong = installed("gama_table")
     assert wrong.returncode == 2 and wrong.stderr == (
         "speculative-decoding: unknown command 'gama_table': did you mean gamma_table?\n"

@@ -20,7 +20,9 @@ def test_a_trace_is_kept_and_replayed_without_a_model(tmp_path, monkeypatch):
     again = run_here("replay", kept, "--trace", made)
     assert again.returncode == 0 and again.stderr == "" and "\n".join(lines) in again.stdout
     counts = re.search(r"accepted      .*\nby position   .*", result.stdout).group()
-    assert counts in again.stdout and trace.Trace.load(kept).about["K"] == 3
+    about = trace.Trace.load(kept).about
+    assert counts in again.stdout and about["K"] == 3
+    assert len(about["alone"]["texts"]) == len(about["alone"]["seconds"]) == 12 and min(about["alone"]["seconds"]) > 0
     assert made.read_text(encoding="utf-8") == trace.page(trace.Trace.load(kept))
 
 

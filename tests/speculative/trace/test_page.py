@@ -1,9 +1,9 @@
 """The page of a trace in a real browser: Chromium without a window, driven by Playwright."""
 
 import re
-import shutil
 
 import pytest
+from browser import SCREENS, chromium, pages, violations
 
 from speculative import AutoregressiveSampler, block
 from speculative.testing import TableModel
@@ -12,22 +12,12 @@ from speculative.trace import Trace, page
 pytestmark = pytest.mark.browser
 BAD = "<script>document.title = 'bad'</script><img src=x onerror=\"document.title = 'bad'\">"
 WORDS = [" king", " wood", "\n", BAD, " caf\u00e9", ".", " a"]
-SCREENS = {
-    "wide": {"viewport": {"width": 1280, "height": 900}},
-    "dark": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "dark"},
-    "phone": {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True},
-}
 
 
-@pytest.fixture(scope="session")
-def chromium():
-    playwright = pytest.importorskip("playwright.sync_api", reason="pip install playwright")
-    path = shutil.which("chromium") or shutil.which("google-chrome")
-    quiet = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-    with playwright.sync_playwright() as running:
-        browser = running.chromium.launch(executable_path=path, args=quiet)
-        yield browser
-        browser.close()
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as running:
+        yield running
 
 
 @pytest.fixture
@@ -38,27 +28,18 @@ def trace(generated):
 
 
 @pytest.fixture
-def opened(chromium, tmp_path):
-    """A function that opens the page of a trace; nothing may be fetched, nothing may go wrong in it."""
-    contexts, wrong, asked = [], [], []
+def opened(browser, tmp_path):
+    """A function that opens the page of a trace."""
+    with pages(browser) as show:
 
-    def show(trace, screen="wide"):
-        (tmp_path / "t.html").write_text(page(trace), encoding="utf-8")
-        contexts.append(chromium.new_context(**SCREENS[screen]))
-        view = contexts[-1].new_page()
-        view.on("console", lambda message: wrong.append(message.text))
-        view.on("pageerror", lambda error: wrong.append(str(error)))
-        view.on("request", lambda request: asked.append(request.url))
-        view.goto((tmp_path / "t.html").as_uri())
-        return view
+        def written(trace, screen="wide", **options):
+            (tmp_path / "t.html").write_text(page(trace), encoding="utf-8")
+            return show(tmp_path / "t.html", screen, **options)
 
-    yield show
-    for context in contexts:
-        context.close()
-    assert wrong == [] and [url for url in asked if not url.startswith("file:")] == []
+        yield written
 
 
-@pytest.fixture(params=SCREENS)
+@pytest.fixture(params=["wide", "dark", "phone"])
 def view(request, opened, trace):
     view = opened(trace, request.param)
     view.kind = request.param
@@ -120,11 +101,12 @@ def test_pointing_at_a_token_shows_its_round(view, trace):
 def test_the_player_steps(view, trace):
     drafted = trace.rounds[0]["drafted"]
     view.locator("#first").click()
-    assert view.locator(".round:visible").count() == 1 and view.locator(".pending").count() == len(drafted)
+    assert "accepted so far" in view.locator("#panel h2").inner_text()
+    assert view.locator(".round:visible").count() == 1 and view.locator("#stream .pending").count() == len(drafted)
     decided = [draft["decision"] for draft in drafted if draft["decision"] != "dropped"]
     for i, decision in enumerate(decided, 1):
         view.locator("#forward").click()
-        assert view.locator(".pending").count() == len(drafted) - i
+        assert view.locator("#stream .pending").count() == len(drafted) - i
         assert decision in view.locator("[data-round='0'] .token").nth(i - 1).get_attribute("class")
     view.locator("#forward").click()
     assert view.locator(f"[data-round='0'] .{trace.rounds[0]['next']['origin']}:visible").count() == 1
@@ -133,7 +115,7 @@ def test_the_player_steps(view, trace):
     view.locator("#back").click()
     assert view.locator(".round:visible").count() == 1
     view.locator("#last").click()
-    assert view.locator(".round:visible").count() == len(trace.rounds) and view.locator(".pending").count() == 0
+    assert view.locator(".round:visible").count() == len(trace.rounds) and view.locator("#stream .pending").count() == 0
 
 
 def test_it_plays_and_follows_the_keys(opened, trace):
@@ -167,15 +149,112 @@ def test_a_small_number_has_two_digits(opened, trace):
 # ------------------------------------------------------------------------------------------------ other traces
 
 
-def test_a_tree_is_drawn_with_its_branches(opened, of_trees):
+def test_a_tree_is_drawn_as_a_tree(opened, of_trees):
     trace = Trace.of(of_trees(n_tokens=40), about={"verifier": "rejection"})
-    view = opened(trace)
-    view.locator(".round").first.locator(".token:visible").last.click()
-    names = view.locator("#panel tbody td:first-child").all_text_contents()
-    assert [len(name) - len(name.lstrip("\u2003")) for name in names] == [0, 1, 1, 2, 0, 1, 0]
-    assert view.locator(".round .dropped:visible").count() == 0
-    shown = view.locator(".round .token:not(.rejected):not(.dropped)").all_text_contents()
+    view, record = opened(trace), trace.rounds[0]
+    view.locator("#stream .round").first.locator(".token:visible").last.click()
+    assert "accepted of 6 nodes, depth 3" in view.locator("#panel h2").inner_text()
+    nodes = view.locator("#panel .node").all()
+    kinds = [draft["decision"] for draft in record["drafted"]] + [record["next"]["origin"]]
+    by_line = {int(node.get_attribute("data-line")): node.get_attribute("class").split()[1] for node in nodes}
+    assert [by_line[i] for i in range(7)] == kinds
+    x, y = ([float(c.get_attribute(name)) for c in view.locator("#panel .node circle").all()] for name in ("cx", "cy"))
+    lines = [int(node.get_attribute("data-line")) for node in nodes]
+    place = dict(zip(lines, zip(x, y)))
+    for i, draft in enumerate(record["drafted"]):
+        parent = draft["parent"]
+        assert parent < 0 or place[i][0] > place[parent][0]
+        elder = [j for j in range(i) if record["drafted"][j]["parent"] == parent]
+        assert all(place[j][0] == place[i][0] and place[j][1] < place[i][1] for j in elder)
+    assert len(set(place.values())) == 7
+    tested = [kind for kind in kinds if kind != "dropped"]
+    assert view.locator("#panel tbody td:last-child").all_inner_texts() == tested
+    dropped = kinds.index("dropped")
+    view.locator(f"#panel .node[data-line='{dropped}']").press("Enter")
+    assert "Dropped: on a branch that was not taken" in view.locator("#panel .why").inner_text()
+    assert view.locator(f"#panel .node[data-line='{dropped}']").evaluate("e => e === document.activeElement")
+    assert view.locator("#stream .round .dropped:visible").count() == 0
+    shown = view.locator("#stream .round .token:not(.rejected):not(.dropped)").all_text_contents()
     assert "".join(shown) == "".join(text for r in trace.rounds for text in r["texts"])
+
+
+def test_no_outcome_shows_before_it_happens(opened, trace, of_trees):
+    """While a round is stepped through, what is not decided yet has no p, no u and no colour of a decision."""
+    for some in trace, Trace.of(of_trees(n_tokens=40), about={"verifier": "rejection"}):
+        view, drafted = opened(some), some.rounds[0]["drafted"]
+        n_tested = sum(draft["decision"] != "dropped" for draft in drafted)
+        view.locator("#first").click()
+        for i in range(n_tested):
+            decided = view.locator("#panel tbody tr:has(.accepted), #panel tbody tr:has(.rejected)").count()
+            waiting = view.locator("#panel tbody tr:has(.pending)").all()
+            assert decided == i and view.locator("#panel .node:not(.pending)").count() in (0, i)
+            for row in waiting:
+                assert row.locator("td").all_text_contents()[2:] == ["", "", "\u2026"]
+            view.locator("#forward").click()
+        assert view.locator("#panel tbody .correction, #panel tbody .bonus").count() == 0
+        view.locator("#forward").click()
+        assert view.locator("#panel tbody .correction, #panel tbody .bonus").count() == 1
+
+
+def test_keys_go_from_token_to_token(opened, trace):
+    view = opened(trace)
+    assert view.locator("#stream [tabindex='0']").count() == 1
+    view.locator("#stream .token").nth(3).focus()
+    step = view.locator("#slider").input_value()
+    view.keyboard.press("ArrowRight")
+    assert view.locator("#stream .token").nth(4).evaluate("e => e === document.activeElement")
+    view.keyboard.press("ArrowLeft")
+    assert view.locator("#stream .token").nth(3).evaluate("e => e === document.activeElement")
+    assert view.locator("#slider").input_value() == step and view.locator("#stream [tabindex='0']").count() == 1
+    view.locator("#panel tbody button").first.press("Enter")
+    assert "chosen" in view.locator("#panel tbody tr").first.get_attribute("class")
+
+
+def test_on_a_phone_the_player_is_on_the_first_screen(opened, trace):
+    box = opened(trace, "phone").locator("#play").bounding_box()
+    assert 0 < box["y"] and box["y"] + box["height"] < 844
+    centre = [box["x"] + box["width"] / 2, box["y"] + box["height"] / 2]
+    assert opened(trace, "phone").evaluate("([x, y]) => document.elementFromPoint(x, y).id", centre) == "play"
+
+
+@pytest.mark.parametrize("temperature", [0, 1])
+def test_one_sentence_says_what_one_sees(opened, generated, temperature):
+    lead = opened(Trace.of(generated(), about={"temperature": temperature})).locator("#lead").inner_text()
+    assert lead.startswith("Each call of the target adds the draft tokens that it accepts")
+    assert ("p is 1 for the target's most probable token" in lead.replace("\u2019", "'")) == (temperature == 0)
+
+
+def test_both_samplers_race_at_the_speed_at_which_they_ran(opened, trace):
+    view = opened(trace)
+    assert view.locator("#race").is_hidden()
+    texts = [" king", ".", " a\n"]
+    trace.about["alone"] = {"texts": texts, "seconds": [0.25, 0.5, 0.25]}
+    seconds = sum(sum(record["seconds"].values()) for record in trace.rounds)
+    for options in {}, {"reduced_motion": "reduce"}:
+        view = opened(trace, **options)
+        view.locator("summary").click()
+        view.locator("#run").click()
+        while not view.locator("#result").inner_text():
+            view.wait_for_timeout(50)
+        assert view.locator("#alone b").inner_text() == "3 tokens in 1.00 s"
+        assert view.locator("#drafted b").inner_text() == f"40 tokens in {seconds:.2f} s"
+        assert view.locator("#result").inner_text().startswith("3.0 tokens per second target alone, ")
+        assert view.locator("#alone div").text_content().endswith(" king. a\u23ce\n")
+        assert view.locator(".later").count() == 0
+    halfway = view.evaluate("racers()[0].tokens.map(token => token[2])")
+    assert halfway == [0.25, 0.75, 1.0]
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_axe_finds_nothing(opened, trace, of_trees, screen):
+    for some in trace, Trace.of(of_trees(n_tokens=20), about={"verifier": "rejection"}):
+        view = opened(some, screen)
+        view.locator("#back").click()
+        view.locator("#back").click()
+        assert violations(view) == []
+        view.evaluate("showStep(steps.length)")
+        view.evaluate("showRound(0, rounds[0].drafted.findIndex(g => g.decision !== 'accepted'))")
+        assert violations(view) == []
 
 
 def test_the_bonus_of_a_tree_does_not_say_that_all_of_it_was_accepted(opened, of_trees):

@@ -1,0 +1,149 @@
+"""The recorded data of speculative/explore.html, made again: python docs/explore_data.py
+
+The page computes everything else itself. Recorded are the bundled pair's distributions after one prompt, some of its
+rounds and its text; costs that docs/measurements.md and docs/measurements_avx2.md have measured; and costs that follow
+from the data sheet of an accelerator, as in notebook 14.
+"""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+
+import gpt2np
+from speculative import AutoregressiveSampler, ModelDrafter, Sampling, SpeculativeSampler
+from speculative.probs import residual
+
+DOCS = Path(__file__).parent
+PAGE = DOCS.parent / "speculative" / "explore.html"
+ELEMENT = re.compile(r'(?<=<script type="application/json" id="recorded">\n).*?(?=\n</script>)', re.S)
+
+PROMPT = "Once upon a time there lived a"
+TEMPERATURES = 0.5, 1.0, 1.5
+N_TOP, N_REST = 6, 4
+K, N_ROUNDS, SEED, TEMPERATURE = 4, 6, 6, 0.7
+OF_LANES = f"{PROMPT} king who lived in a great forest"
+
+H100 = 989e12, 3.35e12  # operations and bytes a second, as in notebook 14
+LARGE = {"n_params": 8.03e9, "n_layer": 32, "n_head": 32, "n_kv_head": 8, "d_head": 128}  # Llama 3.1 8B
+SMALL = {"n_params": 1.24e9, "n_layer": 16, "n_head": 32, "n_kv_head": 8, "d_head": 64}  # Llama 3.2 1B
+CONTEXT, MOST_ROWS = 100, 65
+
+
+def data():
+    """All of it, a dict of plain numbers, lists and texts."""
+    target, tokenizer = gpt2np.load("tiny-target")
+    draft, _ = gpt2np.load("tiny-draft")
+    return {
+        "prompt": PROMPT,
+        "of_lanes": OF_LANES,
+        "pairs": [pair(target, draft, tokenizer, temperature) for temperature in TEMPERATURES],
+        "rounds": rounds(target, draft, tokenizer),
+        "text": [tokenizer.decode([token]) for token in greedy_text(target, tokenizer)],
+        "costs": [*measured_costs(), *(accelerator_costs(n) for n in (1, 128, 512))],
+    }
+
+
+def pair(target, draft, tokenizer, temperature):
+    """p and q after the prompt: the most probable tokens, and two entries for all others.
+
+    Those where p > q and those where p <= q are summed apart, so that the sum of min(p, q) stays that of all tokens.
+    """
+    tokens = tokenizer.encode(PROMPT)
+    p, q = (Sampling(temperature)(model(tokens))[0] for model in (target, draft))
+    shown = np.argsort(-np.maximum(p, q), kind="stable")[:N_TOP]
+    others = ~np.isin(np.arange(len(p)), shown)
+    groups = others & (p > q), others & (p <= q)
+    return {
+        "temperature": temperature,
+        "tokens": [tokenizer.decode([int(x)]) for x in shown],
+        **{
+            name: rounded([*row[shown], *(row[group].sum() for group in groups)], 6)
+            for name, row in {"p": p, "q": q}.items()
+        },
+    }
+
+
+def rounds(target, draft, tokenizer):
+    """Rounds of rejection sampling, each draft token with its p, q, u, and what would replace it."""
+
+    def likely(row):
+        return [[tokenizer.decode([int(x)]), *rounded([row[x]], 4)] for x in np.argsort(-row, kind="stable")[:N_REST]]
+
+    sampler = SpeculativeSampler(target, ModelDrafter(draft), K=K, sampling=Sampling(TEMPERATURE))
+    text, found = tokenizer.encode(PROMPT), []
+    for step in sampler.rounds(text, 60, SEED):
+        if len(found) == N_ROUNDS:
+            break
+        uniforms = [float(np.ravel(u)[0]) for u in step.uniforms]
+        us = uniforms[:-1] + [0.5] * (len(step.drafted) - len(uniforms) + 1)  # no number fell for the dropped ones
+        p, q, drafted = step.target_probs, step.draft_probs, [int(x) for x in step.drafted]
+        found.append({
+            "text": tokenizer.decode(text),
+            "drafted": [
+                [tokenizer.decode([x]), *rounded([p[i, x], q[i, x], us[i]], 5), likely(residual(p[i], q[i]))]
+                for i, x in enumerate(drafted)
+            ],
+            "bonus": likely(p[-1]),
+            "n": step.n_accepted,
+            "next": [tokenizer.decode([int(step.tokens[-1])]), *rounded([uniforms[-1]], 4)],
+        })  # fmt: skip
+        text = [*text, *step.tokens.tolist()]
+    return found
+
+
+def greedy_text(target, tokenizer):
+    """The tokens of the two lanes: the command without options writes them."""
+    return AutoregressiveSampler(target, sampling=Sampling(0)).generate(tokenizer.encode(OF_LANES), 60, 0).tokens
+
+
+def measured_costs():
+    """alpha, c and V(1), V(2), ... of the measurements on two machines; alpha is None where it was not measured."""
+    pages = {
+        "AVX-512": (DOCS / "measurements.md").read_text(encoding="utf-8"),
+        "no AVX-512": (DOCS / "measurements_avx2.md").read_text(encoding="utf-8"),
+    }
+    found = []
+    for machine, page in pages.items():
+        costs = re.search(r"^costs .* c = ([\d.]+), v\(1\.\.\d+\) = ([\d. ]+)$", page, re.M)
+        alpha = re.search(r"^alpha +([\d.]+), 95 %", page, re.M)
+        v = [float(number) for number in costs[2].split()]
+        found.append({"name": f"bundled pair, {machine}", "alpha": float(alpha[1]), "c": float(costs[1]), "v": v})
+        strategy = re.search(r"products by '(\w+)'", page)[1]
+        of_355M = page[page.index("\n355M, random weights") :]
+        row = re.search(rf"^{strategy} +\d+ +[\d.]+ ± [\d.]+ ms +[\d.]+ +((?:[\d.]+ +){{8}})", of_355M, re.M)
+        c = re.search(r"^c = ([\d.]+): one token of 124M over one of 355M", page, re.M)
+        v = [1.0, *map(float, row[1].split())]
+        found.append({"name": f"124M for 355M, {machine}", "alpha": None, "c": float(c[1]), "v": v})
+    return found
+
+
+def accelerator_costs(n_texts):
+    """The least costs on an H100 by its data sheet, for so many texts in one pass (notebook 14)."""
+    step = pass_time(LARGE, n_texts, 1)
+    return {
+        "name": f"1B for 8B on an H100, {n_texts} text{'s' * (n_texts > 1)}",
+        "alpha": 0.7,
+        "c": rounded([pass_time(SMALL, n_texts, 1) / step], 4)[0],
+        "v": rounded([pass_time(LARGE, n_texts, m) / step for m in range(1, MOST_ROWS + 1)], 4),
+    }
+
+
+def pass_time(shape, n_texts, n_new):
+    """Seconds of a pass for n_new tokens of each text: the longer of reading weights and caches, and of computing."""
+    operations, bandwidth = H100
+    cache = 4 * shape["n_layer"] * shape["n_kv_head"] * shape["d_head"]  # bytes for one token of context
+    attention = 4 * CONTEXT * shape["n_layer"] * shape["n_head"] * shape["d_head"]
+    read = 2 * shape["n_params"] + n_texts * CONTEXT * cache
+    return max(read / bandwidth, n_texts * n_new * (2 * shape["n_params"] + attention) / operations)
+
+
+def rounded(values, digits):
+    return [round(float(value), digits) for value in values]
+
+
+if __name__ == "__main__":
+    text = json.dumps(data(), separators=(",", ":")).replace("<", "\\u003c")
+    page = PAGE.read_text(encoding="utf-8")
+    PAGE.write_text(ELEMENT.sub(lambda _: text, page), encoding="utf-8")

@@ -1,0 +1,332 @@
+"""The page explore.html in Chromium: its numbers are the library's, and it follows the hand.
+
+Its functions get random settings and are held to `exact_distribution`, which runs the rules, and to the formulas of
+`speculative.theory`.
+"""
+
+import re
+
+import numpy as np
+import pytest
+from browser import SCREENS, chromium, pages, violations
+from helpers import ROOT
+
+from speculative import Draft, Verdict, exact_distribution, rejection
+from speculative.museum.verifiers import rejection_with, residual_from_target
+from speculative.probs import residual, sample_token
+from speculative.theory import best_K, expected_tokens, overlap, speedup, tree_tokens, widths
+from speculative.theory.candidates import without_replacement
+
+pytestmark = pytest.mark.browser
+PAGE, N_SETTINGS = ROOT / "speculative" / "explore.html", 300
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as running:
+        yield running
+
+
+@pytest.fixture
+def opened(browser):
+    with pages(browser) as show:
+        yield lambda screen="wide", **options: show(PAGE, screen, **options)
+
+
+@pytest.fixture
+def view(opened):
+    return opened()
+
+
+# ------------------------------------------------------------------------------------------------ the rules, in Python
+
+
+def drawn_by(q, rng):
+    return sample_token(q, rng)
+
+
+def greedy_by(q, rng):
+    return int(q.argmax())
+
+
+def not_renormalised(draft, target_probs, rng):
+    """The cumulative sum of max(0, p - q) ends before 1, and the last token is taken for all that lies beyond."""
+
+    def rest(p, q):
+        excess = np.maximum(p - q, 0)
+        excess[-1] += 1 - excess.sum()
+        return excess
+
+    return rejection_with(draft, target_probs, rng, rest=rest)
+
+
+def one_uniform(draft, target_probs, rng):
+    (x,), p, q, u = draft.tokens, target_probs[0], draft.probs[0], rng.random()
+    if u * q[x] < p[x]:
+        return Verdict(1, 0)
+    cdf = np.cumsum(residual(p, q))
+    return Verdict(0, next((y for y in range(len(p) - 1) if u < cdf[y]), len(p) - 1))
+
+
+RULES = {  # name in the page: (how the draft token is chosen, the verifier)
+    "right": (drawn_by, rejection),
+    "from_p": (drawn_by, residual_from_target),
+    "from_q": (drawn_by, lambda *args: rejection_with(*args, rest=lambda p, q: q)),
+    "not_renormalised": (drawn_by, not_renormalised),
+    "wrong_way": (drawn_by, lambda *args: rejection_with(*args, passes=lambda u, p, q: not u * q < p)),
+    "greedy": (greedy_by, rejection),
+    "one_uniform": (drawn_by, one_uniform),
+}
+
+
+def output(rule, p, q):
+    """The exact distribution of the first token [n_vocab]."""
+    choose, verifier = RULES[rule]
+
+    def first(rng):
+        x = choose(q, rng)
+        verdict = verifier(Draft([x], q[None]), np.array([p, np.eye(len(p))[0]]), rng)
+        return x if verdict.n_accepted else verdict.next_token
+
+    found = exact_distribution(first)
+    return [found.get(x, 0.0) for x in range(len(p))]
+
+
+def pairs(n):
+    """n pairs of p and q, of 2 to 10 tokens; some have zeros, or are one-hot, or equal."""
+    rng = np.random.default_rng(0)
+    for i in range(n):
+        size = int(rng.integers(2, 11))
+        p, q = rng.dirichlet(np.full(size, 0.7), size=2)
+        if i % 5 == 1:
+            q = np.where(rng.random(size) < 0.4, 0, q) + 1e-3 * np.eye(size)[0]
+        if i % 5 == 2:
+            p = np.where(rng.random(size) < 0.4, 0, p) + 1e-3 * np.eye(size)[-1]
+        if i % 20 == 3:
+            q = np.eye(size)[int(rng.integers(size))]
+        if i % 50 == 4:
+            q = p
+        yield p / p.sum(), q / q.sum()
+
+
+# ------------------------------------------------------------------------------------------------ the numbers
+
+
+def test_every_rule_has_the_librarys_exact_distribution(view):
+    assert set(view.evaluate("Object.keys(RULES)")) == RULES.keys()
+    settings = list(pairs(N_SETTINGS))
+    given = [[p.tolist(), q.tolist()] for p, q in settings]
+    found = view.evaluate("all => all.map(([p, q]) => Object.entries(RULES).map(([n, r]) => [n, r[2](p, q)]))", given)
+    for (p, q), by_rule in zip(settings, found):
+        for rule, out in by_rule:
+            np.testing.assert_allclose(out, output(rule, p, q), rtol=0, atol=1e-9, err_msg=rule)
+        np.testing.assert_allclose(dict(by_rule)["right"], p, rtol=0, atol=1e-12)
+
+
+def test_overlap_residual_and_candidates_are_the_librarys(view):
+    settings = list(pairs(N_SETTINGS))
+    given = [[p.tolist(), q.tolist()] for p, q in settings]
+    found = view.evaluate(
+        "all => all.map(([p, q]) => [overlap(p, q), residual(p, q), [1, 2, 3].map(k => acceptedOf(p, q, k))])", given
+    )
+    for (p, q), (alpha, rest, accepted) in zip(settings, found):
+        np.testing.assert_allclose(alpha, overlap(p, q), rtol=0, atol=1e-9)
+        np.testing.assert_allclose(rest, residual(p, q), rtol=0, atol=1e-9)
+        np.testing.assert_allclose(accepted, [without_replacement(p, q, k) for k in (1, 2, 3)], rtol=0, atol=1e-9)
+
+
+def test_speedups_and_the_best_length_are_the_librarys(view):
+    rng = np.random.default_rng(1)
+    for _ in range(N_SETTINGS):
+        alpha, c, n = float(rng.random()), float(rng.random() / 2), int(rng.integers(2, 14))
+        v = [1.0, *(1 + np.cumsum(rng.random(n) / 3)).tolist()]
+        K = int(rng.integers(0, len(v)))
+        found = view.evaluate(
+            "([a, K, c, v]) => [expectedTokens(a, K), speedup(a, K, c, v), bestK(a, c, v, v.length - 1)]",
+            [alpha, K, c, v],
+        )
+        expected = [expected_tokens(alpha, K), speedup(alpha, K, c, v), best_K(alpha, c, v)]
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
+
+
+def test_trees_are_the_librarys(view):
+    rng = np.random.default_rng(2)
+    for _ in range(N_SETTINGS):
+        numbers = rng.integers(1, 4, size=rng.integers(1, 5)).tolist()
+        weights = np.sort(rng.dirichlet(np.ones(5))[:4])[::-1].tolist()
+        parents, tokens = view.evaluate("([n, w]) => [treeOf(n), treeTokens(treeOf(n), w)]", [numbers, weights])
+        assert parents == widths(*numbers)[0]
+        np.testing.assert_allclose(tokens, tree_tokens(parents, weights), rtol=0, atol=1e-9)
+
+
+def test_a_draw_is_that_of_three_uniform_numbers(view):
+    """The page draws a token, tests it and corrects it as `rejection` does with the same numbers."""
+    rng = np.random.default_rng(3)
+
+    class Given:
+        def __init__(self, numbers):
+            self.random = iter(numbers).__next__
+
+    for p, q in pairs(N_SETTINGS):
+        numbers = rng.random(3).tolist()
+        source = Given(numbers)
+        x = sample_token(q, source)
+        verdict = rejection(Draft([x], q[None]), np.array([p, p]), source)
+        expected = x if verdict.n_accepted else verdict.next_token
+        assert view.evaluate("([p, q, n]) => emitted(p, q, ...n)", [p.tolist(), q.tolist(), numbers]) == expected
+
+
+# ------------------------------------------------------------------------------------------------ the hand
+
+
+def drag(view, bar, to):
+    """Take a bar at its top and leave it at the height `to`."""
+    handle = view.locator(f"#bars [data-bar={bar}]")
+    handle.scroll_into_view_if_needed()
+    box = view.locator("#bars svg").bounding_box()
+    at = view.evaluate(f"at('bars').y(state.{bar[0]}[{bar[1:]}])")
+    x = handle.bounding_box()["x"] + handle.bounding_box()["width"] / 2
+    view.mouse.move(x, box["y"] + at)
+    view.mouse.down()
+    view.mouse.move(x, box["y"] + view.evaluate(f"at('bars').y({to})"), steps=4)
+    view.mouse.up()
+
+
+@pytest.mark.parametrize("screen", ["wide", "phone"])
+def test_a_bar_can_be_dragged_and_all_follows(opened, screen):
+    view = opened(screen)
+    drag(view, "p0", 0.3)
+    p, q = view.evaluate("[state.p, state.q]")
+    assert p[0] == pytest.approx(0.3, abs=0.01) and sum(p) == pytest.approx(1, abs=1e-12)
+    assert view.locator("#alpha").inner_text() == f"{overlap(np.array(p), np.array(q)):.3f}"
+    view.locator("#bars [data-bar=q5]").focus()
+    view.keyboard.press("Home")
+    view.keyboard.press("PageUp")
+    view.keyboard.press("ArrowUp")
+    assert view.evaluate("state.q[5]") == pytest.approx(0.11) and view.evaluate("sum(state.q)") == pytest.approx(1)
+    assert view.locator("#bars [data-bar=q5]").get_attribute("aria-valuenow") == "0.110"
+    assert view.locator("#presets [aria-pressed=true]").count() == 0
+
+
+def test_presets_and_the_whole_vocabulary(view):
+    found = {}
+    for button in view.locator("#presets button").all():
+        button.click()
+        found[button.inner_text()] = float(view.locator("#alpha").inner_text())
+    assert found["disjoint"] == 0 and found["close"] > 0.8 > found["far"] > 0.3
+    real = [alpha for name, alpha in found.items() if name.startswith("real, T = ")]
+    assert len(real) == 3 and found["real, T = 1"] == real[1]
+    assert view.locator("#source").inner_text().startswith("The bundled GPT-2 pair")
+
+
+def test_u_across_the_edge_turns_the_decision(view):
+    u, verdict = view.locator("#one-u input"), view.locator("#verdict")
+    ratio = view.evaluate("state.p[state.x] / state.q[state.x]")
+    assert 0 < ratio < 1
+    for value, word in (ratio - 0.001, "accepted"), (ratio + 0.001, "rejected"):
+        u.fill(f"{value:.4f}")
+        assert word in verdict.inner_text()
+        kept, mass, share, total = map(float, re.findall(r"[\d.]+", view.locator("#equation").inner_text()))
+        assert kept + mass * share == pytest.approx(total, abs=2e-3)
+    u.focus()
+    u.press("Home")
+    assert "u = 0.000" in verdict.inner_text() and "accepted" in verdict.inner_text()
+
+
+def test_a_thousand_draws_are_counted_and_forgotten_with_the_distributions(view):
+    view.locator("#draw-many").click()
+    view.locator("#draw-many").click()
+    assert "2,000 draws" in view.locator("#drawn").inner_text()
+    counts, p = np.array(view.evaluate("state.counts")), np.array(view.evaluate("state.p"))
+    assert np.abs(counts / 2000 - p).max() < 0.06  # five standard deviations; the page's seed is fixed
+    view.locator("#presets button").first.click()
+    assert view.locator("#drawn").inner_text() == ""
+
+
+def test_every_switch_is_thrown_and_only_the_right_rule_stays_at_zero(view):
+    for rule in RULES:
+        view.locator(f"#rules [value={rule}]").check()
+        far = view.locator("#tv").inner_text()
+        assert (far == "0.000") == (rule == "right"), rule
+        assert view.locator("#what").inner_text() == view.evaluate("name => RULES[name][1]", rule)
+    view.locator("#rules [value=right]").check()
+    view.locator("#output [data-bar=p2]").focus()
+    for _ in range(30):
+        view.keyboard.press("ArrowUp")
+    assert view.locator("#tv").inner_text() == "0.000"
+
+
+def test_rounds_are_cut_where_u_leaves_the_green(view):
+    for number, button in enumerate(view.locator("#rounds button").all()):
+        button.click()
+        recorded = view.evaluate("i => recorded.rounds[i]", number)
+        words = view.locator("#rows .decision").all_inner_texts()
+        assert words.count("accepted") == recorded["n"] and words.count("rejected") == (recorded["n"] < len(words))
+        text = recorded["text"] + "".join(row[0] for row in recorded["drafted"][: recorded["n"]]) + recorded["next"][0]
+        assert view.locator("#round-text").text_content().replace("\u23ce", "") == text
+    view.locator("#rounds button").first.click()
+    for i in range(4):
+        view.locator("#rows input").nth(i).fill("0")
+    assert view.locator("#rows .decision").all_inner_texts() == ["accepted"] * 4
+    assert "The bonus" in view.locator("#ends").inner_text() and "5 tokens" in view.locator("#ends").inner_text()
+
+
+def test_where_it_stops_paying_is_one_drag_away(view):
+    assert float(view.locator("#speed").inner_text()[:-1]) > 1.5
+    view.locator("#knob-c").fill("0.9")
+    assert float(view.locator("#speed").inner_text()[:-1]) < 1
+    for button in view.locator("#costs button").all():
+        button.click()
+        alpha, K, c, v = view.evaluate("[state.alpha, state.K, state.c, state.v]")
+        assert view.locator("#speed").inner_text() == f"{speedup(alpha, K, c, v):.2f}\u00d7"
+    view.locator("#knob-slope").fill("1")
+    view.locator("#knob-c").fill("0.5")
+    assert view.locator("#best").inner_text() == "0: do not draft"
+
+
+def test_both_lanes_write_the_same_text(opened):
+    view = opened(reduced_motion="no-preference")
+    view.locator("#race").click()
+    while not view.locator("#race-note").inner_text():
+        view.wait_for_timeout(100)
+    assert view.locator(".later").count() == 0
+    first, second = (view.locator(f"#lane-{i}").text_content() for i in (0, 1))
+    assert first == second == view.evaluate("recorded.of_lanes + recorded.text.join('')")
+    still = opened(reduced_motion="reduce")
+    still.locator("#race").click()
+    assert still.locator("#race-note").inner_text().startswith("This text: ")
+    assert still.locator("#lane-0 .later").count() > still.locator("#lane-1 .later").count() == 0
+
+
+def test_a_tree_follows_its_widths(view):
+    for i, number in enumerate((3, 2, 0, 1)):
+        view.locator(f"#width-{i}").fill(str(number))
+    row = view.locator("#tree-table tr").nth(1).inner_text()
+    assert row.startswith("your tree, 2 deep") and row.split("\t")[1] == "9"
+    weights = view.evaluate("childWeights(state.p, state.q, 4)")
+    assert row.split("\t")[2] == f"{tree_tokens(widths(3, 2)[0], weights):.2f}"
+    assert view.locator("#tree circle title").count() == 9
+
+
+# ------------------------------------------------------------------------------------------------ every screen
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_it_fits_the_screen(opened, screen, tmp_path):
+    view = opened(screen)
+    for preset in range(view.locator("#presets button").count()):
+        view.evaluate("choose", preset)
+        assert view.evaluate("document.documentElement.scrollWidth <= innerWidth"), preset
+    view.locator("#rules [value=greedy]").check()
+    assert len(view.screenshot(full_page=True, path=tmp_path / "page.png")) > 50_000
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_axe_finds_nothing(opened, screen):
+    assert violations(opened(screen)) == []
+
+
+def test_it_says_that_it_needs_javascript(browser):
+    view = browser.new_context(java_script_enabled=False).new_page()
+    view.goto(PAGE.as_uri())
+    assert "JavaScript, which is switched off" in view.locator("body").inner_text()
