@@ -13,7 +13,9 @@ RUN_TIME_DEPENDENCIES = {"numpy", "regex", "requests", "tqdm", "fire"}
 ENGINES = {  # other engines, imported by the functions that need them, or by a module that is imported on request
     "speculative/adapters/transformers_model.py": {"torch"},
     "speculative/adapters/llama_cpp_model.py": {"llama_cpp"},
+    "speculative/testing/forms.py": {"torch"},
     "speculative/testing/torch_draws.py": {"torch"},
+    "speculative/testing/torch_functions.py": {"torch"},
     "speculative/testing/transformers_audit.py": {"torch", "transformers"},
 }
 
