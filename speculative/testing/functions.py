@@ -58,11 +58,15 @@ def check_function(fn, *, roles=None, returns=None, batch=None, seed=0):
 
     Examples
     --------
-    >>> def accept_all(target_probs, draft_probs, draft_tokens):
-    ...     return draft_tokens.tolist()
-    >>> check_function(accept_all)
-    Traceback (most recent call last):
-    AssertionError: you accept every draft token, whatever the target says; ...
+    >>> import numpy as np
+    >>> def decode(target_probs, draft_probs, draft_tokens, rng):
+    ...     for i, x in enumerate(draft_tokens.tolist()):
+    ...         p, q = target_probs[i], draft_probs[i]
+    ...         if not rng.random() < p[x] / q[x]:
+    ...             excess = np.maximum(p - q, 0)
+    ...             return [*draft_tokens[:i], rng.choice(len(p), p=excess / excess.sum())]
+    ...     return [*draft_tokens, rng.choice(len(p), p=target_probs[-1])]
+    >>> check_function(decode)
     """
     form, reading = form_of(fn, roles, returns, batch)
     printed = io.StringIO()
