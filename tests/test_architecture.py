@@ -15,7 +15,9 @@ ENGINES = {  # other engines, imported by the functions that need them, or by a 
     "speculative/adapters/transformers_model.py": {"torch"},
     "speculative/adapters/llama_cpp_model.py": {"llama_cpp"},
     "speculative/adapters/transformers_tokenizer.py": {"tokenizers"},
+    "speculative/testing/forms.py": {"torch"},
     "speculative/testing/torch_draws.py": {"torch"},
+    "speculative/testing/torch_functions.py": {"torch"},
     "speculative/testing/transformers_audit.py": {"torch", "transformers"},
 }
 

@@ -1,6 +1,7 @@
 """Graders: functions that raise AssertionError, with a message whose first line names the mistake in a sentence.
 
     check_verifier(fn)              a function of (draft, target_probs, rng), or an object that is called like one
+    check_function(fn)              a function of target_probs, draft_probs and draft_tokens, in NumPy or PyTorch
     check_drafter(drafter)          an object with propose(tokens, K, rng)
     check_sampler(make)             a class, or a function, called as make(target, drafter, K=..., sampling=...)
     check_language_model(model)     a function of (tokens, n_last), or an object that is called like one
@@ -14,12 +15,13 @@ PyTorch; it is imported on request, as it needs PyTorch.
 """
 
 from .drafters import check_drafter
+from .functions import check_function
 from .models import check_language_model
 from .samplers import check_sampler
 from .table import TableModel
 from .verifiers import check_verifier
 
-__all__ = ["TableModel", "check_drafter", "check_language_model", "check_sampler", "check_verifier"]
+__all__ = ["TableModel", "check_drafter", "check_function", "check_language_model", "check_sampler", "check_verifier"]
 
 
 def __getattr__(name):

@@ -1,0 +1,64 @@
+"""Functions in PyTorch with signatures of their own; the first form is the commonest exercise."""
+
+import torch
+
+RIGHT, WRONG = {}, {}
+
+
+def decode(target_probs, draft_probs, draft_tokens):
+    out = []
+    for i in range(len(draft_tokens)):
+        x = draft_tokens[i].item()
+        ratio = (target_probs[i, x] / draft_probs[i, x]).item()
+        if torch.rand(1).item() < min(1.0, ratio):
+            out.append(x)
+        else:
+            residual = torch.clamp(target_probs[i] - draft_probs[i], min=0)
+            out.append(torch.multinomial(residual / residual.sum(), 1).item())
+            break
+    return out
+
+
+def vectorised(target_probs, draft_probs, draft_tokens):
+    rows = torch.arange(len(draft_tokens))
+    ratio = target_probs[rows, draft_tokens] / draft_probs[rows, draft_tokens]
+    n = int((torch.rand_like(ratio) < ratio).long().cumprod(0).sum())
+    last = target_probs[n] if n == len(rows) else (target_probs[n] - draft_probs[n]).relu()
+    return torch.cat([draft_tokens[:n], torch.multinomial(last, 1)]), n
+
+
+def in_place(draft_tokens, draft_probs, target_probs, uniform_samples, output, B, T, V):
+    for b in range(B):
+        for i in range(T + 1):
+            x = draft_tokens[b, i] if i < T else 0
+            if i < T and uniform_samples[b, i] * draft_probs[b, i, x] < target_probs[b, i, x]:
+                output[b, i] = x
+                continue
+            row = target_probs[b, i] if i == T else (target_probs[b, i] - draft_probs[b, i]).clamp(min=0)
+            cdf = torch.cumsum(row / row.sum(), dim=0)
+            output[b, i] = torch.searchsorted(cdf, uniform_samples[b, T], right=True)
+            break
+
+
+RIGHT |= {"decode": decode, "vectorised": vectorised, "in place": in_place}
+
+
+def accepts_all(target_probs, draft_probs, draft_tokens):
+    return draft_tokens.tolist()
+
+
+def from_the_target(target_probs, draft_probs, draft_tokens):
+    out = decode(target_probs, draft_probs, draft_tokens)
+    rejected = out[-1] != draft_tokens[len(out) - 1]
+    return [*out[:-1], torch.multinomial(target_probs[len(out) - 1], 1).item()] if rejected else out
+
+
+def in_float32(target_probs, draft_probs, draft_tokens):
+    return decode(target_probs.float(), draft_probs.float(), draft_tokens)
+
+
+WRONG |= {
+    "accepts all": (accepts_all, ("accept every draft token",)),
+    "from the target": (from_the_target, ("drew from the target",)),
+    "float32": (in_float32, ("float32",)),
+}

@@ -1,0 +1,56 @@
+"""The grader of functions with a signature of their own: right ones pass in any form, and mistakes are named."""
+
+import random
+
+import numpy as np
+import pytest
+from students import answers, functions, told
+
+from speculative.testing import check_function
+
+
+@pytest.mark.parametrize(("answer", "words"), answers("RIGHT", functions))
+def test_right_ones_pass_in_any_form(answer, words, capsys):
+    check_function(answer)
+    notes = capsys.readouterr().out
+    assert ("gives the bonus away" in notes) == (answer is functions.without_a_bonus), notes
+
+
+@pytest.mark.parametrize(("answer", "words"), answers("WRONG", functions))
+def test_the_mistake_is_named(answer, words):
+    said = told(check_function, answer)
+    assert all(word in said for word in words), said
+
+
+def test_what_is_not_recognised_is_told():
+    def decode(alpha, beta, gamma, delta, epsilon):
+        return (0, *functions.index_and_token(beta, alpha, delta))
+
+    assert "which parameter is what" in told(check_function, decode)
+    check_function(decode, roles=("draft", "target", "K", "tokens", "V"), returns="_, count, token")
+    names = {"alpha": "draft", "beta": "target", "gamma": "K", "delta": "tokens", "epsilon": "V"}
+    check_function(decode, roles=names)
+    said = told(lambda fn: check_function(fn, roles=("draft", "large")), decode)
+    assert "expected roles of target, draft, tokens" in said and "'large'" in said
+
+
+def test_the_random_functions_are_put_back():
+    before = random.random, np.random.rand, np.random.default_rng, random.Random
+    state = np.random.get_state()[1].tolist()  # noqa: NPY002
+    check_function(functions.one_token)
+    assert (random.random, np.random.rand, np.random.default_rng, random.Random) == before
+    assert np.random.get_state()[1].tolist() == state  # noqa: NPY002
+    assert "float" not in vars(functions)
+
+
+@pytest.mark.peers
+@pytest.mark.filterwarnings("default")
+def test_in_pytorch():
+    pytest.importorskip("torch", reason="pip install torch")
+    from students import torch_functions
+
+    for function in torch_functions.RIGHT.values():
+        check_function(function)
+    for function, words in torch_functions.WRONG.values():
+        said = told(check_function, function)
+        assert all(word in said for word in words), said
