@@ -54,7 +54,8 @@ def exact_distribution(fn, *, max_leaves=1_000_000, max_draws=500):
             distribution, refusal = enumerated(fn, max_leaves, max_draws), None
         except CannotEnumerate as error:
             refusal = error
-    if source := sources.named(seeded=False):
+    source = sources.named(seeded=False)
+    if source and (refusal is None or str(refusal) == NOT_THE_SAME):
         raise CannotEnumerate(
             f"the function draws from {source}, which cannot be enumerated: it must draw everything from the generator "
             "that it is called with"
