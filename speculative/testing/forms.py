@@ -213,7 +213,7 @@ def arguments_of(form, tokens, q, p, rng, bonus):
     elif not form.n_more_rows:
         p = p[:n]
     with np.errstate(divide="ignore"):
-        p, q = (np.maximum(np.log(rows), -1e4) if role in form.logs else rows for role, rows in zip(CERTAIN, (p, q)))
+        p, q = (np.log(rows) if role in form.logs else rows for role, rows in zip(CERTAIN, (p, q)))
     n = len(tokens)
     if form.scalars:
         q = q[np.arange(n), tokens]
