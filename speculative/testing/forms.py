@@ -187,16 +187,13 @@ def check_roles(roles):
 def arrays_of(fn):
     """The kinds of arrays to try: by what the function calls, and by its annotations."""
     names = set(names_in(fn)) | {str(p.annotation) for p in parameters_of(fn)}
-    uses_torch = any("torch" in name or "Tensor" in name for name in names)
-    uses_torch |= any(getattr(globals_of(fn).get(n), "__name__", "").startswith("torch") for n in names)
-    uses_torch |= bool(names & {"relu", "multinomial", "clamp", "unsqueeze", "softmax", "rand_like"} and has_torch(fn))
     lists = any(re.search(r"[Ll]ist\[", name) for name in names)
     others = ["list", "numpy"] if lists and not names & {"np", "numpy"} else ["numpy", "list"]
-    return ["torch", *others] if uses_torch else others
-
-
-def has_torch(fn):
-    return any(getattr(value, "__name__", "").startswith("torch") for value in globals_of(fn).values())
+    if any("torch" in name or "Tensor" in name for name in names):
+        return ["torch", *others]
+    if any(getattr(value, "__name__", "").startswith("torch") for value in globals_of(fn).values()):
+        return [*others, "torch"] if names & {"np", "numpy"} else ["torch", *others]
+    return others
 
 
 # ------------------------------------------------------------------------------------------------ calls
@@ -216,7 +213,7 @@ def arguments_of(form, tokens, q, p, rng, bonus):
     elif not form.n_more_rows:
         p = p[:n]
     with np.errstate(divide="ignore"):
-        p, q = (np.maximum(np.log(rows), -1e4) if role in form.logs else rows for role, rows in zip(CERTAIN, (p, q)))
+        p, q = (np.log(rows) if role in form.logs else rows for role, rows in zip(CERTAIN, (p, q)))
     n = len(tokens)
     if form.scalars:
         q = q[np.arange(n), tokens]
