@@ -69,10 +69,10 @@ def run(options, saved):
         rounds = sampler.rounds(tokens, n_tokens, rule.noise(options.seed), stop=stop)
         generation, seconds = clocked(tokens, rounds, view, trace)
         generations.append(generation)
-        if trace and name == "autoregressive":
-            about["alone"] = of_target_alone(trace)
         report[name] = measured(generation, seconds, tokenizer, stop)
         view.end(report[name])
+        if trace and name == "autoregressive":
+            about["alone"] = of_target_alone(trace)
     report["speedup"] = report["speculative"]["tokens_per_second"] / report["autoregressive"]["tokens_per_second"]
     report["same_tokens"] = report["autoregressive"]["tokens"] == report["speculative"]["tokens"]
     report |= suggestion(*generations)
