@@ -76,10 +76,10 @@ def run(options, saved):
         generation, times = clocked(tokens, rounds, lambda step, trace=trace: view.see(step, trace and trace.add(step)))
         generations.append(generation)
         seconds.append(times)
-        if trace and name == "autoregressive":
-            about["alone"] = of_target_alone(trace)
         report[name] = measured(generation, sum(times), tokenizer, stop, stop_tokens)
         view.end(report[name])
+        if trace and name == "autoregressive":
+            about["alone"] = of_target_alone(trace)
     draft = drafts[0] if drafts else None
     report["llama_cpp"] = llama_cpp(generation.stats, target, draft, sum(times))
     timings = timings_page(generation.stats, target, draft, report["llama_cpp"]) if options.timings else ""
