@@ -5,8 +5,9 @@ from dataclasses import asdict
 from speculative import AutoregressiveSampler, ModelDrafter, Sampling
 from speculative.measuring.widths import WIDTHS, first_difference, verdict, width_audit
 
-from ..inputs import check_prompts, load, prompts_of
+from ..inputs import check_draft, check_prompts, prompts_of
 from ..options import whole
+from ..registry import load_draft
 from ..tables import Columns
 from . import LISTS, experiment, models_are_there, names, one_length, open_target
 
@@ -22,7 +23,7 @@ def measure(options, saved):
     target, tokenizer, n_tokens = context.target, context.tokenizer, options.n_tokens_to_generate
     some = prompts_of(options, tokenizer, target)
     check_prompts(some, n_tokens, target)
-    draft, _, _ = load(options.draft_model_size, options, saved)
+    draft, _ = load_draft(context)
     saved.expect(len(some))
     alone = AutoregressiveSampler(target, sampling=Sampling(temperature=0))
     text = [*some[0], *alone.generate(some[0], n_tokens).tokens.tolist()]
@@ -69,6 +70,10 @@ def in_words(difference):
     return f"{place}: {a!r} without, {b!r} with, {margin:.2g} apart; the row differs by {row:.2g}\n"
 
 
+def has_a_draft(options, command):
+    check_draft(options)
+
+
 COMMAND = experiment(
     "widths",
     "rounding or a bug? How much a row of logits changes with the rows that are computed beside it, and the first "
@@ -77,6 +82,6 @@ COMMAND = experiment(
     table,
     options=LISTS | names("target_model_size draft_model_size K n_tokens_to_generate n_prompts models_dir source json"),
     defaults={"n_prompts": 4},
-    checks=(models_are_there, one_length, enough_tokens),
+    checks=(models_are_there, has_a_draft, one_length, enough_tokens),
     example="--prompts known",
 )
