@@ -25,7 +25,7 @@ N_LAPS = 3  # of both samplers in turn; the first of each is the one that is sho
 LAP_SECONDS = 1.0  # of a later lap: where a text takes longer, only its first rounds are generated again
 APART = 1.3  # a quiet machine's laps differ by less than this factor
 SHARE = 0.85  # of a processor, which a quiet machine leaves to this process
-SHORT = 0.1  # seconds: the laps of a shorter text differ on a quiet machine as well
+SHORT = 0.1  # seconds: shorter texts differ from lap to lap on a quiet machine as well
 
 
 def clocked(tokens, rounds, see=lambda step: None):
@@ -46,7 +46,7 @@ def clocked(tokens, rounds, see=lambda step: None):
 
 
 def laps(starts, first):
-    """Time the samplers again, in turn.
+    """Time the samplers again, in turn, unless the text of one is too short to be timed.
 
     Parameters
     ----------
@@ -62,12 +62,13 @@ def laps(starts, first):
     rounds : list of list of Round
         Those of the further laps, without the first of each.
     share : float
-        The time that processors spent on this process, over the time that passed.
+        The time that processors spent on this process, over the time that passed; 1 where nothing was timed again.
     """
+    n_laps = N_LAPS if min(map(sum, first)) >= SHORT else 1
     counts = [1 + sum(passed < LAP_SECONDS for passed in accumulate(times[:-1])) for times in first]
     seconds = [[sum(times[:n])] for n, times in zip(counts, first)]
     rounds, wall, busy = [[] for _ in starts], 0.0, 0.0
-    for _ in range(N_LAPS - 1):
+    for _ in range(n_laps - 1):
         for start, n, times, some in zip(starts, counts, seconds, rounds):
             new, began = islice(start(), n), process_time()
             generation, passed = clocked([], new)
@@ -75,7 +76,7 @@ def laps(starts, first):
             times.append(sum(passed))
             wall += times[-1]
             some += generation.rounds[1:]
-    return seconds, rounds, busy / wall
+    return seconds, rounds, busy / wall if wall else 1.0
 
 
 def outcome(alone, assisted, seconds, share):
@@ -102,11 +103,10 @@ def outcome(alone, assisted, seconds, share):
     if share < SHARE:
         signs.append(f"this process had {share:.0%} of a processor")
     found = ", ".join(signs)
-    if signs:
-        short = min(map(min, seconds)) < SHORT
-        found = (
-            f"too short to tell ({found}): generate more" if short else f"this machine is busy ({found}): measure again"
-        )
+    if min(alone, assisted) < SHORT:
+        found = f"texts of less than {SHORT} s are too short to tell: generate more"
+    elif signs:
+        found = f"this machine is busy ({found}): measure again"
     return {"speedup": median(speedups), "speedups": speedups, "doubt": found}
 
 
@@ -180,7 +180,8 @@ def lines(report):
     if report["speedup"] < 1:
         yield f"verdict       slower than the target alone: {what_to_try(report)}"
     least, greatest = min(report["speedups"]), max(report["speedups"])
-    yield f"speedup       {report['speedup']:.2f} ({len(report['speedups'])} runs: {least:.2f} to {greatest:.2f})"
+    runs = f" ({n} runs: {least:.2f} to {greatest:.2f})" if (n := len(report["speedups"])) > 1 else ""
+    yield f"speedup       {report['speedup']:.2f}{runs}"
 
 
 def best_line(report):

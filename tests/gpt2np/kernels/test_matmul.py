@@ -122,12 +122,15 @@ for strategy in matmul.STRATEGIES:
     for model, heads in pairs:
         model = gpt2np.Heads(gpt2np.GPT2(model.params, model.hparams, strategy), heads)
         model(text)
-        for n in (1, 2, 8, 12, 13, 30, 64):
+        for n in (1, 8, 13, 64):
             model([*text, *range(n)], n)
             model([*text, *range(n)], n + 1, [-1] * n)
             for depth in range(model.n_heads):
                 model.head_logits(text, np.zeros((n, depth), int))
         model([3] * 250)
+    eagle = gpt2np.Eagle(gpt2np.GPT2(target.params, target.hparams, strategy), gpt2np.load_eagle("tiny-target"))
+    for n in (1, 8, 64):
+        eagle.draft_logits([*text, *range(n)], len(text), n, [-1] * n)
     print(strategy, "sleeps" if of_blas() == before else "WAKES", flush=True)
 """
 

@@ -59,7 +59,7 @@ def test_a_file_of_patterns_and_what_is_refused(tmp_path):
 )
 def test_penalties_and_bans(words, holds, tiny_pair):
     _, _, tokenizer = tiny_pair
-    data = report_of(*words, "--n_tokens_to_generate=60")
+    data = report_of(*words, "--n_tokens_to_generate=30")
     new = data["speculative"]["tokens"]
     assert data["same_tokens"] and holds(new, tokenizer.encode(data["prompt"]) + new)
 
