@@ -105,14 +105,17 @@ class Grown:
         return large
 
 
-def unlikely(model, rng):
-    """A row of wte [n_embd] whose logit is about -60 after any text: by least squares over hidden states."""
-    states = []
+def unlikely(model, heads, rng):
+    """A row of wte [n_embd] whose logit is about -60 after any text, also by the heads: least squares over states."""
+    states, drafting = [], heads and gpt2np.Heads(model, heads)
     for tokens in rng.integers(0, model.n_vocab, (24, 128)):
         x = model.params["wte"][tokens] + model.params["wpe"][: len(tokens)]
         for layer in model.params["blocks"]:
             x = block(x, layer, model.hparams.n_head)
         states.append(layer_norm(x, **model.params["ln_f"]))
+        for i in range(1, 1 + len(heads)):
+            seen = np.stack([tokens[j : len(tokens) - i + j] for j in range(1, i + 1)], axis=1)
+            states.append(drafting.head_state(i, x[:-i], seen))
     states = np.concatenate(states)
     return np.linalg.lstsq(states, np.full(len(states), -60, np.float32), rcond=None)[0].astype(np.float32)
 
@@ -120,6 +123,7 @@ def unlikely(model, rng):
 def grow(source, out, size, seed=0):
     """Write the model of the folder `source`, grown to a shape, to the folder `out`; returns its `Grown`."""
     model, _ = gpt2np.load(source)
+    heads = gpt2np.load_heads(source.name) if heads_file(source.name).exists() else []
     (n_layer, n_head, n_embd), small, rng = SHAPES[size], model.hparams, np.random.default_rng(seed)
     t = {
         name.removeprefix("transformer."): a.astype(np.float32)
@@ -131,7 +135,7 @@ def grow(source, out, size, seed=0):
     large["ln_f.weight"] = grown.stream(t["ln_f.weight"]) / np.float32(grown.copies)
     large["ln_f.bias"] = grown.stream(t["ln_f.bias"]) / np.float32(grown.copies)
     large["wpe.weight"] = grown.fill(grown.stream(t["wpe.weight"]), N_CTX)
-    large["wte.weight"] = np.tile(grown.stream(unlikely(model, rng)), (N_VOCAB, 1))
+    large["wte.weight"] = np.tile(grown.stream(unlikely(model, heads, rng)), (N_VOCAB, 1))
     large["wte.weight"][: small.n_vocab] = grown.stream(t["wte.weight"])
     out.mkdir(parents=True, exist_ok=True)
     save_file({name: np.ascontiguousarray(a) for name, a in large.items()}, out / "model.safetensors")

@@ -86,6 +86,10 @@ class Heads:
 
     def head(self, i, x, seen):
         """Logits [n, n_vocab] of head i, from 1, for hidden states x [n, n_embd] and tokens seen [n, i] after."""
+        return self.head_state(i, x, seen) @ self.params["wte"].T
+
+    def head_state(self, i, x, seen):
+        """[n, n_embd]: what the vocabulary projection makes the logits of head i from; parameters as in `head`."""
         head, last_norm, wte = self.heads[i - 1], self.params["ln_f"], self.params["wte"]
         h = layer_norm(x, 1, 0)
         if "a" in head:  # Hydra
@@ -93,7 +97,7 @@ class Heads:
             y = h_and_e @ head["a"] + silu(h_and_e @ head["w"])
         else:
             y = h + silu(h @ head["w"] + head["b"])
-        return (y * last_norm["g"] + last_norm["b"]) @ wte.T  # [n, n_embd] -> [n, n_vocab]
+        return y * last_norm["g"] + last_norm["b"]
 
     def hidden_state(self, tokens):
         """The hidden state [n_embd] of the last of these tokens: kept, or by a call of the model."""
