@@ -28,7 +28,7 @@ from speculative.tree import depth_of
 from .files import read_text, replacing
 from .inputs import check_vocabularies, draft_name, load, tales
 
-HEADS = 4  # nodes of the tree of `heads` without --tree; more cost more time than they save with the bundled target
+HEADS = 3  # nodes of the tree of `heads` without --tree; more cost more time than they save with the bundled target
 THRESHOLD = 0.4  # of --K confidence
 MOST_CONFIDENT = 16  # tokens, of --K confidence
 ACCEPTED = (0.66, 0.17, 0.06, 0.03, 0.02, 0.01)  # about how often a model's child of each rank is the accepted one
