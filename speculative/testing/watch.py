@@ -47,7 +47,8 @@ def patience():
         endings[thread] = perf_counter() + PATIENCE
         if not watchers or not watchers[-1].is_alive():  # a fork does not take the other threads along
             watchers.append(threading.Thread(target=end_calls, daemon=True))
-            watchers[-1].start()
+            with contextlib.suppress(RuntimeError):  # Pyodide starts no thread: there a call that hangs is not ended
+                watchers[-1].start()
     try:
         yield
     finally:

@@ -74,3 +74,15 @@ def test_long_checks_report_progress_on_stderr(monkeypatch, capsys):
     monkeypatch.setattr(watch, "QUIET", 0.0)
     check_drafter(drafters.Drafter())
     assert "check_drafter: 21 of 21 cases\n" in capsys.readouterr().err
+
+
+def test_graders_work_where_no_thread_can_be_started(monkeypatch):
+    """As in Pyodide."""
+
+    def start(thread):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    monkeypatch.setattr(watch, "watchers", [])
+    check_drafter(ModelDrafter(TableModel.random(2)))
+    assert "you drew from the target" in told(check_verifier, EXHIBITS["residual from the target"].wrong)
