@@ -42,7 +42,7 @@ class Translation:
     """A function from token ids of one tokenizer to those of another.
 
     Bytes that are not UTF-8 become tokens of one byte each, as far as there are such tokens. `end_of_text` becomes
-    `end_of_text`; where there is none, and for other tokens without bytes, nothing.
+    `end_of_text`; without one, and for other tokens without bytes, nothing.
 
     Parameters
     ----------

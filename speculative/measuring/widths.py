@@ -20,7 +20,7 @@ from ..autoregressive import AutoregressiveSampler
 from ..probs import Sampling
 from ..sampler import SpeculativeSampler
 
-MOST_UNITS = {"float32": 64, "float16": 12, "bfloat16": 12}  # of rounding; see docs/engines.md for what was measured
+MOST_UNITS = {"float32": 64, "float16": 12, "bfloat16": 12}  # of the dtype: more is not rounding
 BITS = {"float32": 24, "float16": 11, "bfloat16": 8}
 WIDTHS = tuple(range(2, 10))
 ROUNDING = "rounding"

@@ -90,7 +90,7 @@ class OneTokenTooMany(LooksBack):
 
 
 class OneTokenTooFew(LooksBack):
-    """Row i is not penalised for draft token i - 1: the state is one token behind."""
+    """Row i is not penalised for draft token i - 1: the state lags by one token."""
 
     seen = staticmethod(look_back.one_token_too_few)
 

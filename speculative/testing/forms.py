@@ -104,7 +104,7 @@ def parameters_of(fn):
 
 
 def all_roles(fn):
-    """Possible roles of the parameters, each a dict name -> role, the likeliest first; AssertionError if there is none.
+    """Possible roles of the parameters, dicts name -> role, the most likely first; AssertionError if nothing fits.
 
     A parameter with a default is passed only if its role is known.
     """
@@ -154,7 +154,7 @@ def swapped_by_docstring(fn, roles):
 
 
 def forms(fn, roles=None, batch=None):
-    """All forms in which a function may be called, the likeliest first."""
+    """All forms in which a function may be called, the most likely first."""
     if roles is not None:
         names = [p.name for p in parameters_of(fn)] if isinstance(roles, dict) else None
         check_roles(roles.values() if names else roles)

@@ -283,6 +283,6 @@ def test_a_page_of_a_plain_generation(opened):
     """No draft tokens, no probabilities: the page says so and works."""
     view = opened(Trace.of(AutoregressiveSampler(TableModel.random(7, seed=1, n_ctx=64)).generate([1], 5, 0)))
     assert view.locator(".round .plain").count() == 5
-    assert "A plain step: nothing was drafted." in view.locator("#panel").inner_text()
+    assert "An autoregressive step: nothing was drafted." in view.locator("#panel").inner_text()
     tiles = view.locator("#tiles").inner_text()
     assert "nothing was drafted" in tiles and "0 of 0" not in tiles and "%" not in tiles
