@@ -6,6 +6,7 @@
                                                     exercise fails as it is, and passes with the file in solutions/
 
 A cell with the tag "check" checks an exercise; it also has the tag "raises-exception", so that "Run all" continues.
+The first code cell, with the tag "colab", is the same in all notebooks; keeping the outputs writes it.
 """
 
 import re
@@ -17,6 +18,13 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
 FOLDER = Path(__file__).parent
+URL = re.search(r'^URL = "(.*)"', (FOLDER.parent / "setup.py").read_text(encoding="utf-8"), re.MULTILINE)[1]
+FIRST = f'''from pathlib import Path
+
+if not Path("checks").exists():  # the notebook was opened alone, as in Colab: fetch the project it belongs to
+    url = "{URL or "the address of the project's repository"}"
+    get_ipython().system(f"git clone -q --depth 1 '{{url}}' project && pip install -q ./project")
+    get_ipython().run_line_magic("cd", "-q project/notebooks")'''
 BUSY = "(A busy machine"  # what a cell prints if its times make no sense
 
 
@@ -33,17 +41,26 @@ def failed(cell):
     return any(output.output_type == "error" for output in cell.get("outputs", ()))
 
 
+def put_first(notebook):
+    """Make the cell after the title the one that fetches the project where the notebook was opened alone."""
+    cell = nbformat.v4.new_code_cell(FIRST, metadata={"tags": ["colab"]}, id=notebook.cells[0].id[:3] + "colab")
+    notebook.cells = [cell for cell in notebook.cells if "colab" not in cell.metadata.get("tags", ())]
+    notebook.cells.insert(1, cell)
+
+
 def keep(path):
     """Run the notebook and write it with its outputs; ValueError if it says that the machine was busy."""
     notebook = nbformat.read(path, as_version=4)
+    put_first(notebook)
     run(notebook)
     if BUSY in "".join(output.get("text", "") for cell in notebook.cells for output in cell.get("outputs", ())):
         raise ValueError(
             "its times were measured on a busy machine, nothing was written: run it while nothing else runs"
         )
-    for output in (output for cell in notebook.cells for output in cell.get("outputs", ())):
-        if output.output_type == "error":  # what a check says, without the traceback
-            output.traceback = [f"{output.ename}: {output.evalue}"]
+    for cell in filter(is_check, notebook.cells):  # an exercise to be solved is no error
+        if failed(cell):
+            [error] = cell.outputs
+            cell.outputs = [nbformat.v4.new_output("stream", name="stdout", text=error.evalue + "\n")]
     notebook.metadata = {key: notebook.metadata[key] for key in ("kernelspec", "language_info")}
     nbformat.write(notebook, path)
 

@@ -1,5 +1,6 @@
 """The checks of the notebooks' exercises, and their solutions."""
 
+import importlib
 import re
 
 import pytest
@@ -12,7 +13,8 @@ def notebook_cells(number):
     """The source of each code cell."""
     [path] = FOLDER.glob(f"{number}_*.ipynb")
     nbformat = pytest.importorskip("nbformat", reason="pip install -e '.[notebooks]'")
-    return [cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+    cells = [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+    return [cell.source for cell in cells if "colab" not in cell.metadata.get("tags", ())]
 
 
 @pytest.fixture
@@ -21,7 +23,12 @@ def check(monkeypatch):
     monkeypatch.chdir(FOLDER)
     monkeypatch.setenv("MPLBACKEND", "Agg")
 
+    monkeypatch.syspath_prepend(FOLDER)
+
     def loaded(number, name, *others):
+        if name.startswith("exercise"):
+            [path] = FOLDER.glob(f"{number}_*.ipynb")
+            return getattr(importlib.import_module(f"checks.{path.stem[3:]}"), name)
         cells, names = notebook_cells(number), {}
         for source in cells:
             if source is cells[0] or any(other in source for other in others):

@@ -32,7 +32,7 @@ CELLS = {  # the cells that a check needs, by a part of their text
     "check_cached_model": ("target_size", "tokens = tokenizer.encode('The"),
     "check_residual": (WORDS,),
     "check_my_verifier": (WORDS,),
-    "check_chance": (WORDS, "def speculate("),
+    "exercise_1": (WORDS, "def speculate("),
     "check_my_sampler": (WORDS, "small_target = TableModel.random", "as_it_is, greedy ="),
     "check_block": ("def expected(rule", "target, tokenizer"),
     "check_distribution": (WORDS, "def accepted(", "def distribution_of(", "target, tokenizer"),
@@ -398,7 +398,7 @@ WRONG |= {
         ("off by .e-.*: compute in float64", residual_by(lambda d, p, q: d.astype(np.float32))),
         ("is a return missing", lambda p, q: None),
     ],
-    ("05", "check_chance"): [
+    ("05", "exercise_1"): [
         ("weigh with q, not with p", lambda p, q: p @ np.nan_to_num(np.minimum(1, p / q))),
         ("counts each rejected guess twice", lambda p, q: 1 - abs(p - q).sum()),
         ("independent draws", lambda p, q: float(p @ q)),

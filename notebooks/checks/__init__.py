@@ -1,0 +1,47 @@
+"""The checks of the notebooks' exercises, one module for each notebook, one function for each exercise.
+
+A cell calls `check.exercise_3(my_verifier)`. The function returns a sentence if the answer is right. If not, it raises
+Wrong, whose message says what was misunderstood; a notebook shows the message without a traceback. An exception of
+the answer itself is not touched: its traceback shows the line. To grade a file of answers, import the module and call
+its functions: they need nothing of the notebook.
+"""
+
+import functools
+
+
+class Wrong(AssertionError):
+    """A wrong answer; the message says what was misunderstood."""
+
+    def _render_traceback_(self):  # IPython shows these lines in place of a traceback
+        return str(self).splitlines()
+
+
+class Right(str):
+    """A sentence that a notebook shows without quotes."""
+
+    __repr__ = str.__str__
+
+
+class Unsolved(Wrong):
+    """An exercise that still raises NotImplementedError."""
+
+
+def exercise(check):
+    """check, a function of one or more answers that uses assert, with its failures as Wrong or Unsolved."""
+
+    @functools.wraps(check)
+    def graded(*answers):
+        try:
+            return Right(check(*answers))
+        except (AssertionError, NotImplementedError) as error:
+            missing = next((e for e in causes(error) if isinstance(e, NotImplementedError)), None)
+            raise (Unsolved(f"not solved yet: {missing}") if missing else Wrong(str(error))) from None
+
+    return graded
+
+
+def causes(error):
+    """The exception, and those it was raised from."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
