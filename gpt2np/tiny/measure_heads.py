@@ -3,9 +3,9 @@
     python -m gpt2np.tiny.measure_heads [--out tiny-heads/figures.json]
 
 The target continues prompts from the held-out tales greedily. At each position, head i gets the hidden state of the
-token i + 1 places before, and, if it is a Hydra head, the i tokens between. The share of positions where its candidate of
-a rank is the target's token is the acceptance of the child of that rank at temperature 0, if the tokens before it were
-accepted; the sum over the first k ranks is the acceptance of k children. Needs no PyTorch.
+token i + 1 places before, and, if it is a Hydra head, the i tokens between. The share of positions where its candidate
+of a rank is the target's token is the acceptance of the child of that rank at temperature 0, if the tokens before it
+were accepted; the sum over the first k ranks is the acceptance of k children. Needs no PyTorch.
 
 Here the path through gpt2np ends; it continues with speculative decoding.
 """
