@@ -3,8 +3,9 @@
 The counts make a language model with proper distributions, so speculative sampling applies to it without changes. The
 orders are interpolated as by Witten and Bell: for a context seen c times, followed by t different tokens, its own
 counts have the weight c / (c + t) and the shorter context has the rest; the shortest is the uniform distribution. So no
-token has probability 0. Source: Witten and Bell, "The zero-frequency problem", IEEE Transactions on Information Theory
-37 (1991), method C; bigrams as drafts: arXiv:2211.17192, sections 3.6 and 4.2.
+token has probability 0.
+Source: Witten and Bell, "The zero-frequency problem", IEEE Transactions on Information Theory 37 (1991), method C;
+bigrams as drafts: arXiv:2211.17192, sections 3.6 and 4.2.
 """
 
 import sys
