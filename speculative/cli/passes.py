@@ -19,7 +19,7 @@ def times(model, strategies, rows, context, prompt, repeats, other=None, progres
     """Seconds of the passes: dict (strategy, what) -> [lower quartile, median, upper quartile].
 
     ("limit", 1) -> [fastest, median, upper quartile] of bare products with all weights; a pass for one token reads all
-    weights, too, so the fastest of these counts as well, and no pass can be faster than the limit.
+    weights, so the fastest of these counts as well, and no pass can be faster than the limit.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def times(model, strategies, rows, context, prompt, repeats, other=None, progres
 def hand_over(n, repeats=300, pause=1e-4):
     """Seconds (median) that n threads take for a job without work, `pause` seconds after the one before.
 
-    That is what a product costs which they share, beside its arithmetic. The pause is about that between two products.
+    That is the cost of sharing a product, without its arithmetic. The pause is about that between two products.
     """
     sleep(0.1)  # threads of BLAS that still spin keep the cores awake
     seconds = []

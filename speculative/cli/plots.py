@@ -60,20 +60,20 @@ def one_panel(title, width=6.4, height=4.2):
 
 
 def spread(rows, what="speedup"):
-    """The intervals of rows as matplotlib takes them: the distances to the lower and the upper end."""
+    """The intervals of rows as matplotlib expects them: the distances to the lower and the upper end."""
     low, high = ("calls_low", "calls_high") if what == "tokens_per_call" else ("low", "high")
     known = [(row[what], row[low], row[high]) if row[low] is not None else (0, 0, 0) for row in rows]  # else no bar
     return [[x - least for x, least, _ in known], [greatest - x for x, _, greatest in known]]
 
 
 def most(rows, what="speedup"):
-    """The end of an axis: intervals of few prompts may reach far beyond it."""
+    """The end of an axis: intervals of few prompts may reach far past it."""
     _, reach = spread(rows, what)
     return min(1.05 * max(row[what] + up for row, up in zip(rows, reach)), 2 * max(row[what] for row in rows))
 
 
 def points(axes, places, rows, what="speedup", sideways=False, end=inf, **look):
-    """Values with their intervals, at these places; an arrow where an interval goes beyond the end of the axis."""
+    """Values with their intervals, at these positions; an arrow where an interval goes past the end of the axis."""
     values, look = [row[what] for row in rows], {"capsize": 2, "linestyle": "none", **look}
     if sideways:
         axes.errorbar(values, places, xerr=spread(rows, what), **look)
@@ -83,7 +83,7 @@ def points(axes, places, rows, what="speedup", sideways=False, end=inf, **look):
 
 
 def arrows(axes, places, values, end, colour, sideways=False):
-    """An arrow at the end of the axis for each value beyond it."""
+    """An arrow at the end of the axis for each value past it."""
     beyond = [place for place, value in zip(places, values) if value > end]
     if beyond:
         at = ([end] * len(beyond), beyond) if sideways else (beyond, [end] * len(beyond))
@@ -91,7 +91,7 @@ def arrows(axes, places, values, end, colour, sideways=False):
 
 
 def sample(n_prompts, what="prompt"):
-    """What was measured, for the label of an axis."""
+    """The size of the sample, for the label of an axis."""
     return f"{counted(n_prompts, what)}, {'95 % interval' if n_prompts > 1 else 'no interval'}"
 
 

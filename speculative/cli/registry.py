@@ -38,10 +38,10 @@ N_PLACES = 32  # of the target's text, for the acceptance by rank of --tree auto
 
 @dataclass(frozen=True)
 class Context:
-    """What a drafter is built from."""
+    """The ingredients of a drafter."""
 
     options: object  # Options
-    saved: object  # Saved: records what is read
+    saved: object  # Saved: records the files read
     target: speculative.LanguageModel
     tokenizer: gpt2np.Tokenizer
     timed: Callable = lambda model, load_seconds: model  # is given each draft model, and may time its calls
@@ -68,9 +68,9 @@ class DrafterKind:
     draws: bool = True  # from a model's probabilities, which calibrate and --K confidence need
     of_texts: bool = True  # ... along a given text, which calibrate needs: they do not depend on where a draft begins
     trees: str = ""  # what --tree may be: "any", "grown" (a number of nodes), or nothing, for which "" stands
-    branches: bool = False  # it drafts trees without --tree, too
+    branches: bool = False  # it drafts trees even without --tree
     variants: Callable = None  # (Context) -> dict name -> Setting: its rows in alpha_table, if not one
-    needs: str = ""  # what a target may lack; a table of all drafters leaves this kind out where it does
+    needs: str = ""  # something a target may lack; a table of all drafters then leaves this kind out
     suits: Callable = lambda context: True  # whether the target has it
 
     def rows(self, context):
@@ -367,9 +367,9 @@ DRAFTERS = {kind.name: kind for kind in (
     DrafterKind("forced", forced, "what --grammar leaves no choice about; without it, nothing",
         draws=False, variants=lambda context: {}, needs="a --grammar",
         suits=lambda context: bool(context.options.grammar)),
-    DrafterKind("recycling", recycling, "what the target said after the same tokens before",
+    DrafterKind("recycling", recycling, "the target's logits after the same tokens earlier",
         draws=False, trees="any", variants=lambda context: {}),  # along a given text it says nothing
-    DrafterKind("jacobi", jacobi, "what the target's last call said for these positions",
+    DrafterKind("jacobi", jacobi, "the target's last call, at these positions",
         draws=False, variants=lambda context: {}),  # along a given text there is no last call
     DrafterKind("lookahead", lookahead, "a tree of n-grams that the target writes while it verifies",
         draws=False, branches=True),
@@ -416,7 +416,7 @@ def at_once(name, find):
 def draft_length(options, setting, drafter, tokens, note=at_once):
     """(K or a function that chooses it, the measured costs as a dict or None), for a prompt of these tokens.
 
-    `note` is called with what is measured, and may return what was measured earlier, see `Saved`.
+    `note` is called with each measurement, and may return an earlier one, see `Saved`.
     """
     if options.K == "heuristic":
         return speculative.Heuristic(), None

@@ -1,7 +1,7 @@
 """A report in a file: each part of an experiment is written when it is finished, and found there the next time.
 
 The file is a complete JSON object at every moment: each new version replaces the old one in one step. It holds the
-command, the settings, the machine, the version, the strategy, checksums of what was read, notes, the load average, the
+command, the settings, the machine, the version, the strategy, checksums of the files read, notes, the load average, the
 parts, and finally the report. A run resumes only if command, settings, machine, version and checksums agree.
 """
 
@@ -27,9 +27,9 @@ from speculative.trace.terminal import visible
 from .files import digest, read_text, replacing
 from .streams import uninterrupted
 
-OUTPUTS = {"json", "plot", "log", "show", "trace", "timings"}  # options that do not change what is measured
+OUTPUTS = {"json", "plot", "log", "show", "trace", "timings"}  # options that do not change the measurements
 REMEDY = "name another file, or delete it"
-OTHERS = {  # what a file may be of, instead
+OTHERS = {  # other kinds of files
     "command": "holds a report of {}, expected one of {}",
     "machine": "was made on {}, and this is {}",
     "version": "was made by version {}, and this is {}",
@@ -67,7 +67,7 @@ def machine():
 
 @cache
 def library():
-    """The version of the library, and a checksum of its sources, which change between releases, too."""
+    """The version of the library, and a checksum of its sources, which also change between releases."""
     folders = [Path(package.__file__).parent for package in (gpt2np, speculative)]
     return f"{gpt2np.__version__}, sources {digest(*(p for folder in folders for p in sorted(folder.rglob('*.py'))))}"
 
@@ -82,7 +82,7 @@ def versions_of(engines):
 
 
 class Saved:
-    """The parts of an experiment, kept in a file where one is named; to be used in a `with` statement.
+    """The parts of an experiment, saved in a file if one is named; to be used in a `with` statement.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ class Saved:
             if self.parts:
                 self.load_average = found["load_average"]
             matmul.use(found["strategy"])  # else it would be chosen again by timing
-        if path:  # else nobody asks, and the probe for large models may take a moment
+        if path:  # otherwise not needed, and the probe for large models may take a moment
             self.head["strategy"] = matmul.strategy()
         self.is_terminal, self.started = sys.stderr.isatty(), perf_counter()
         self.bar = tqdm(disable=True)  # until the number of parts is known
@@ -214,7 +214,7 @@ class Saved:
 
 
 def plain(value):
-    """The value as it is read back from JSON."""
+    """The value after a round trip through JSON."""
     return loads(dumps(value, allow_nan=False))
 
 

@@ -109,7 +109,7 @@ def where(report):
 
 
 def over(n_prompts):
-    """What an interval is."""
+    """The meaning of the intervals."""
     return f"95 %, Student's t over the {n_prompts} prompts" if n_prompts > 1 else "none: there is one prompt"
 
 

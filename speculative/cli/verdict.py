@@ -1,10 +1,10 @@
 """Did the draft pay in a comparison, and what to try where it did not.
 
-One run of each sampler says little on a machine that does other things as well. So both run a few times, in turn, and a
+One run of each sampler says little on a busy machine. So both run a few times, alternating, and a
 machine whose runs differ, or whose processor was busy with something else, is said to be busy.
 
-What to try follows from the rounds of all runs, which give the costs and the acceptance for `theory.best_K`, and of a
-tree for `best_shape`. Left out are the first round of each run, which processes the prompt, and whatever K costs beyond
+The advice follows from the rounds of all runs, whose costs and acceptance go into `theory.best_K`, and for a
+tree for `best_shape`. Left out are the first round of each run, which processes the prompt, and the cost of K beyond
 the rounds seen: v is a straight line through v(1) = 1 and the v at the usual size of a draft, up to twice a chain's
 length.
 """
@@ -21,7 +21,7 @@ from speculative.measuring.tree_size import best_shape
 from speculative.theory import best_K, estimate_alpha
 from speculative.tree import depth_of
 
-N_LAPS = 3  # of both samplers in turn; the first of each is the one that is shown
+N_LAPS = 3  # of both samplers, alternating; the first of each is shown
 LAP_SECONDS = 1.0  # of a later lap: where a text takes longer, only its first rounds are generated again
 APART = 1.3  # a quiet machine's laps differ by less than this factor
 SHARE = 0.85  # of a processor, which a quiet machine leaves to this process
@@ -46,7 +46,7 @@ def clocked(tokens, rounds, see=lambda step: None):
 
 
 def laps(starts, first):
-    """Time the samplers again, in turn, unless the text of one is too short to be timed.
+    """Time the samplers again, alternating, unless the text of one is too short to be timed.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def laps(starts, first):
 
 
 def outcome(alone, assisted, seconds, share):
-    """What the laps say, in plain numbers.
+    """The result of the laps, in plain numbers.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ def checking(r):
 
 
 def lines(report):
-    """The lines on what was found: a busy machine, or the best K or tree; whether the draft paid; the speedup."""
+    """The lines of the verdict: a busy machine, or the best K or tree; whether the draft paid; the speedup."""
     if report["doubt"]:
         yield f"note          {report['doubt']}"
     elif report["best_K"] is not None or (report["best_tree"] or {}).get("nodes"):

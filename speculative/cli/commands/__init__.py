@@ -48,12 +48,12 @@ class Command:
 
 
 def experiment(name, help, measure, table, *, options, plot=None, log=None, checks=(), **about):
-    """A command that measures, and shows what was measured.
+    """A command that measures something, and shows the result.
 
     Parameters
     ----------
     measure : function (Options, Saved) -> dict
-        The report, in plain numbers, lists and texts. Parts that take long are kept by `Saved.keep`.
+        The report, in plain numbers, lists and texts. Parts that take long are saved by `Saved.keep`.
     table, plot : function (report) -> str, and -> matplotlib Figure
     log : function (report, path)
         Writes the file of --log.

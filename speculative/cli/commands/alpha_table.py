@@ -55,11 +55,11 @@ repetition  the share of the text's 4-grams that occurred earlier in it
 
 
 def over_texts(n_texts):
-    """What an interval of alpha is: a drafter that copies may draft in some of the texts only."""
+    """The meaning of alpha's interval: a drafter that copies may draft in some of the texts only."""
     if n_texts == 1:
         return "none: there is one text"
     texts = f"95 %, Student's t over those of the {n_texts} texts in which it drafts, and none over a single one;"
-    return f"{texts}\n            at temperature 0 at least Wilson's over the places"
+    return f"{texts}\n            at temperature 0 at least Wilson's over the positions"
 
 
 def cells(row):

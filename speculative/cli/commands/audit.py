@@ -42,13 +42,13 @@ transformers {report["transformers"]}, PyTorch {report["torch"]}: generate(do_sa
 {columns.page(rows)}
 {"".join(map(remark, report["rows"]))}
 paths     through the random numbers of generate() with the draft; each was taken once, and nothing was drawn
-outcomes  texts that generate() can give without a draft
+outcomes  texts that generate() can return without a draft
 distance  total variation, to the exact distribution without a draft; float32's rounding leaves about 1e-7
 """
 
 
 def remark(row):
-    """A line on what is wrong, if anything is."""
+    """A line on the error, if there is one."""
     if row["verdict"] == "fails":
         return f"{row['setting']}: generate() fails: {row['message']}\n"
     if row["verdict"] == "lossless":

@@ -1,7 +1,7 @@
 """How long a forward pass takes for 1 to 9 tokens, against the limit of the memory; see ../passes.py.
 
 Beside the strategies of gpt2np/kernels/matmul.py there are two for comparison: "plain", an ordinary `x @ w` with the
-weights as they are in the file, and, if it is installed, "transformers", PyTorch on the same weights. The page shows
+weights as they are stored, and, if it is installed, "transformers", PyTorch on the same weights. The page shows
 medians, and half the distance between the quartiles.
 """
 
@@ -55,7 +55,7 @@ def measure(options, saved):
 
 
 def sizes_are_there(options, command):
-    """The names of all models: of the pair only for the texts by both libraries; and room for what they are to run."""
+    """The names of all models: of the pair only for the texts by both libraries; and enough context for the run."""
     one_length(options, command)
     check_models("sizes", options.listed("sizes"), options)
     if "transformers" in options.listed("strategies"):
@@ -67,7 +67,7 @@ def sizes_are_there(options, command):
 
 
 def check_room(options):
-    """Raise ValueError unless every model has room for what it is to run."""
+    """Raise ValueError unless every model has enough context for its run."""
     wanted = [("--context and --rows", name, options.context + options.rows) for name in options.listed("sizes")]
     wanted += [("--prompt_tokens", name, options.prompt_tokens) for name in options.listed("sizes")]
     if "transformers" in options.listed("strategies"):
@@ -184,7 +184,7 @@ def transformers_model(model):
 
 
 def generation(options, saved):
-    """Seconds of greedy generation, alone and with the draft, here and by `transformers`, prompt by prompt in turn."""
+    """Seconds of greedy generation, alone and with the draft, here and by `transformers`, in turns by prompt."""
     import torch
     import transformers
 

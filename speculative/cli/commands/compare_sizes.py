@@ -37,7 +37,7 @@ def measure(options, saved):
 
 
 def check_suits(options, saved):
-    """ValueError where one of the targets lacks what a drafter needs; of all drafters, those that suit are taken."""
+    """ValueError where a target lacks something that a drafter needs; "all" leaves such drafters out."""
     listed = options.listed("drafters")
     choosy = [DRAFTERS[name] for name in listed if DRAFTERS[name].needs and name != "model"]
     choosy = [] if listed == list(DRAFTERS) else choosy

@@ -35,7 +35,7 @@ def run(options, saved):
 
 
 def has(exhibit, text):
-    """Whether a text occurs in what is said about a mistake, in capitals or not."""
+    """Whether a text occurs in the description of a mistake, in upper or lower case."""
     said = section(exhibit), exhibit.name, exhibit.grader.__name__, exhibit.what, exhibit.seen
     return text.lower() in " ".join(said).lower()
 

@@ -1,6 +1,6 @@
-"""Drafts with another tokenizer: tokens per call by what the two vocabularies share, in both ways to draft.
+"""Drafts with another tokenizer: tokens per call by the tokens that the two vocabularies share, for both ways to draft.
 
-The drafts are n-grams, counted in the same text in each of the vocabularies, so that nothing but the tokenizer differs;
+The drafts are n-grams, counted in the same text in each of the vocabularies, so that only the tokenizer differs;
 and the draft model, for comparison.
 """
 
@@ -104,13 +104,13 @@ draft        n-grams up to {report["n_max"]} tokens, counted in one text with ea
 other merges {OTHER.name}, learned from program code and its documentation, which write other words
 shared       the tokens whose bytes both vocabularies have, and their share of the draft's tokens in its text;
              as a way to draft: the draft's distribution over these, renormalised
-text         through the text: what the draft writes, greedily, is encoded with the target's tokenizer
+text         through the text: the draft's greedy text is encoded with the target's tokenizer
 """
 
 
 COMMAND = experiment(
     "tokenizer_table",
-    "drafts with another tokenizer: tokens per call by what the vocabularies share, in both ways to draft",
+    "drafts with another tokenizer: tokens per call by the tokens that the vocabularies share, for both ways to draft",
     measure,
     table,
     options=LISTS | SAMPLING | names(OWN) | {"json"},

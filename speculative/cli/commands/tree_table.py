@@ -55,7 +55,7 @@ def maker(setting, sampling, **options):
 
 
 def table(report):
-    ranks = Columns(("candidates for a place", "<24"), *((str(k), ">7") for k in CHOICES))
+    ranks = Columns(("candidates a position", "<24"), *((str(k), ">7") for k in CHOICES))
     accepted = [
         [name, *(f"{list(accumulate(w))[k - 1]:.3f}" for k in CHOICES)] for name, w in report["acceptance"].items()
     ]

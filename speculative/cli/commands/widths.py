@@ -76,7 +76,7 @@ def has_a_draft(options, command):
 
 COMMAND = experiment(
     "widths",
-    "rounding or a bug? How much a row of logits changes with the rows that are computed beside it, and the first "
+    "rounding or a bug? How much a row of logits changes with the rows that are computed with it, and the first "
     "token in which a greedy text with a draft differs from the one without",
     measure,
     table,
