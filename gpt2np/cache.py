@@ -29,7 +29,7 @@ class KVCache:
 
     def truncate(self, length):
         """Forget all tokens from slot `length` on."""
-        self.length = min(self.length, length)
+        self.length = min(self.length, operator.index(length))  # NumPy's integers are not quite ints
 
     def keep(self, slots):
         """Append the tokens in these slots, which lie after the length: the branch of a tree that was accepted."""

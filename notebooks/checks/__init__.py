@@ -8,6 +8,8 @@ its functions: they need nothing of the notebook.
 
 import functools
 
+from speculative.testing.names import names_in
+
 
 class Wrong(AssertionError):
     """A wrong answer; the message says what was misunderstood."""
@@ -45,3 +47,9 @@ def causes(error):
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__
+
+
+def refuse_library(answer, *names):
+    """AssertionError if an answer uses the library's own solution, which has one of these names."""
+    library = {*names} & names_in(answer)
+    assert not library, f"write it yourself: {library} comes with the library; if it is your own, rename it"

@@ -33,7 +33,7 @@ class CachedModel:
         self.tokens = []  # those in the cache
 
     def __call__(self, tokens, n_last=1):
-        # Compare, truncate, run the rest: this is all there is to "rolling back". The list is a copy of the caller's.
+        # Compare, truncate, run the rest: no other code ever truncates the cache. The list is a copy of the caller's.
         tokens = [int(token) for token in tokens]
         n = n_that_stay(self.tokens, tokens, n_last)
         self.cache.truncate(n)

@@ -5,16 +5,6 @@ import json
 import numpy as np
 
 
-def read_varint(data, position):
-    # The lowest 7 bits of each byte belong 7 bits further left than those of the byte before.
-    value = shift = 0
-    while data[position] >= 128:
-        value |= (data[position] - 128) << shift
-        shift += 7
-        position += 1
-    return value | data[position] << shift, position + 1
-
-
 def write_safetensors(path, tensors):
     # First all data, to know the offsets; tobytes() goes row by row, whatever the order of the array in memory.
     names = {"float32": "F32", "float16": "F16", "int64": "I64"}
@@ -29,6 +19,16 @@ def write_safetensors(path, tensors):
         body += raw
     head = json.dumps(header).encode("utf-8")
     path.write_bytes(len(head).to_bytes(8, "little") + head + body)
+
+
+def read_varint(data, position):
+    # The lowest 7 bits of each byte belong 7 bits further left than those of the byte before.
+    value = shift = 0
+    while data[position] >= 128:
+        value |= (data[position] - 128) << shift
+        shift += 7
+        position += 1
+    return value | data[position] << shift, position + 1
 
 
 def my_crc32c(data):

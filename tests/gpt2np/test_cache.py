@@ -57,7 +57,7 @@ def test_the_cache_as_an_explicit_argument():
     np.testing.assert_allclose(np.concatenate(rows), forward(tokens, params, SHAPE.n_head), rtol=1e-4, atol=1e-4)
     cache.truncate(9)  # forgets nothing
     assert cache.length == 7
-    cache.truncate(2)
+    cache.truncate(np.int64(2))
     again = forward(tokens[2:], params, SHAPE.n_head, n_last=2, cache=cache)
     np.testing.assert_allclose(again, forward(tokens, params, SHAPE.n_head, n_last=2), rtol=1e-4, atol=1e-4)
 

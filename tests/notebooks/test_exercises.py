@@ -1,5 +1,6 @@
 """The checks of the exercises, by notebook: what they say to wrong answers, and that other ways to be right pass."""
 
+import codecs
 import functools
 import itertools
 import math
@@ -25,11 +26,6 @@ pytestmark = pytest.mark.notebooks
 
 WORDS = 'words = ["king"'
 CELLS = {  # the cells that a check needs, by a part of their text
-    "check_encode_piece": ("text = ", "sentence = ", "texts = {", "tokenizer = gpt2np"),
-    "check_layer_norm": ("model_size =", "n_seq, n_embd, n_head, d_head =", "def explain("),
-    "check_head": ("model_size =", "n_seq, n_embd, n_head, d_head =", "def explain("),
-    "check_whole_block": ("model_size =", "def explain("),
-    "check_cached_model": ("target_size", "tokens = tokenizer.encode('The"),
     "check_residual": (WORDS,),
     "check_my_verifier": (WORDS,),
     "exercise_1": (WORDS, "def speculate("),
@@ -61,15 +57,12 @@ class Within:
 
 
 @pytest.fixture
-def graded(check, solution, tmp_path):
+def graded(check, solution):
     """graded(number, name, answer): run a check on an answer."""
 
     def run(number, name, answer):
         grade = check(number, name, *CELLS.get(name, ()))
         names = grade.__globals__
-        if "scratch" in names:
-            names["scratch"].cleanup()
-            names.update(folder=tmp_path, index=b"any bytes")
         if name == "check_best_K":
             names.setdefault("best_K", solution("06", "my_best_K"))
         if name == "check_recycler":  # the last lines need the models
@@ -97,6 +90,42 @@ def by_strings(piece, ranks, vocabulary):
         pair = min(pairs, key=ranks.get)
         line = line.replace(" ".join(pair), "".join(pair))
     return [vocabulary[symbol] for symbol in line.split()]
+
+
+def longest_first(piece, ranks, vocabulary):
+    symbols, found = "".join(gpt2np.tokenizer.byte_symbols()[byte] for byte in piece.encode("utf-8")), []
+    while symbols:
+        found.append(next(symbols[:n] for n in range(len(symbols), 0, -1) if symbols[:n] in vocabulary))
+        symbols = symbols[len(found[-1]) :]
+    return [vocabulary[symbol] for symbol in found]
+
+
+def in_one_go(symbols, pair):
+    places = iter(range(len(symbols)))
+    for i in places:
+        joined = tuple(symbols[i : i + 2]) == pair
+        yield "".join(symbols[i : i + 1 + joined])
+        if joined:
+            next(places)
+
+
+def decoder(push):
+    """A stream decoder of push(the bytes held back, new bytes) -> (text, the bytes held back)."""
+
+    class MyStreamDecoder:
+        def __init__(self, bytes_of):
+            self.bytes_of, self.held = bytes_of, b""
+
+        def push(self, token):
+            text, self.held = push(self.held, self.bytes_of(token))
+            return text
+
+    return MyStreamDecoder
+
+
+def incrementally(held, new):
+    text, n = codecs.utf_8_decode(held + new, "strict", False)
+    return text, (held + new)[n:]
 
 
 def norm(of):
@@ -128,17 +157,77 @@ def head(scores_of=lambda q, k: q @ k.T, mask=None, root=np.sqrt, axis=-1, bias=
     return my_head
 
 
-def block_of(mlp_reads=lambda after, x, norm: norm(after, "ln_2"), result=lambda after, of_mlp: after + of_mlp):
+def block_of(
+    mlp_reads=lambda after, x, norm: norm(after, "ln_2"), result=lambda after, of_mlp: after + of_mlp,
+    attend=lambda q, k, v: attended(q, k, v, 0), act=gpt2np.reference.gelu,
+):  # fmt: skip
     """A block with one thing changed."""
 
-    from gpt2np.reference import attention, layer_norm, mlp
+    from gpt2np.reference import layer_norm, linear
 
     def my_block(x, params, n_head):
         norm = lambda x, name: layer_norm(x, **params[name])  # noqa: E731
-        after = x + attention(norm(x, "ln_1"), **params["attn"], n_head=n_head)
-        return result(after, mlp(mlp_reads(after, x, norm), **params["mlp"]))
+        qkv = linear(norm(x, "ln_1"), **params["attn"]["c_attn"]).reshape(len(x), 3, n_head, -1).transpose(1, 2, 0, 3)
+        after = x + linear(attend(*qkv).transpose(1, 0, 2).reshape(x.shape), **params["attn"]["c_proj"])
+        wide = act(linear(mlp_reads(after, x, norm), **params["mlp"]["c_fc"]))
+        return result(after, linear(wide, **params["mlp"]["c_proj"]))
 
     return my_block
+
+
+def attended(q, k, v, shift):
+    scores = q @ k.swapaxes(1, 2) / math.sqrt(q.shape[2])
+    return gpt2np.reference.softmax(np.where(np.tri(q.shape[1], k=shift, dtype=bool), scores, -np.inf)) @ v
+
+
+def post_norm(x, params, n_head):
+    from gpt2np.reference import gelu, layer_norm, linear
+
+    norm = lambda x, name: layer_norm(x, **params[name])  # noqa: E731
+    q, k, v = linear(x, **params["attn"]["c_attn"]).reshape(len(x), 3, n_head, -1).transpose(1, 2, 0, 3)
+    heads = attended(q, k, v, 0)
+    x = norm(x + linear(heads.transpose(1, 0, 2).reshape(x.shape), **params["attn"]["c_proj"]), "ln_1")
+    wide = gelu(linear(x, **params["mlp"]["c_fc"]))
+    return norm(x + linear(wide, **params["mlp"]["c_proj"]), "ln_2")
+
+
+def counted(tables=1, positions=1, of_norm=2, weights=12, shifts=13):
+    def my_count(n_vocab, n_ctx, n_embd, n_head, n_layer):
+        vectors = tables * n_vocab + positions * n_ctx + of_norm
+        return (vectors + n_layer * (weights * n_embd + shifts)) * n_embd
+
+    return my_count
+
+
+def in_common(cached, tokens):
+    return next((i for i, (a, b) in enumerate(zip(cached, tokens)) if a != b), min(len(cached), len(tokens)))
+
+
+def masked(number, softmax=gpt2np.reference.softmax):
+    return lambda scores, seen: softmax(np.where(seen, scores, number))
+
+
+def cached(which, keep=list, run=lambda model, new, n_last: model.run(new, n_last)):
+    """A model with a cache of which which(model's tokens, tokens, n_last) tokens stay."""
+
+    def make(right):
+        class CachedModel(right):
+            def run(self, new, n_last):
+                return gpt2np.forward(new, self.params, self.hparams.n_head, n_last, self.cache)
+
+            def __call__(self, tokens, n_last=1):
+                n = which(self.tokens, tokens, n_last)
+                self.cache.truncate(n)
+                self.tokens = keep(tokens)
+                return run(self, tokens[n:], n_last)
+
+        return CachedModel
+
+    return Of("CachedModel", make)
+
+
+def stay(tokens, wanted, n_last):
+    return min(in_common(tokens, wanted), len(wanted) - n_last)
 
 
 def attend(weights):
@@ -179,51 +268,103 @@ def never_truncated(right):
 
 OVERFLOWS = "exp overflows: subtract from each row of"
 RIGHT = [
-    ("01", "check_merge", Of("merge", lambda right: lambda symbols, pair: tuple(right(symbols, pair)))),
-    ("01", "check_encode_piece", Of("encode_piece", lambda right: lambda *given: np.array(right(*given)))),
-    ("02", "check_head", Of("my_head")),
-    ("02", "check_head", head()),
-    ("02", "check_whole_block", Of("my_block")),
-    ("03", "check_attend", Of("attend")),
-    ("03", "check_cached_model", Of("CachedModel")),
+    ("01", "exercise_1", Of("merge", lambda right: lambda symbols, pair: tuple(right(symbols, pair)))),
+    ("01", "exercise_1", in_one_go),  # a generator
+    ("01", "exercise_2", Of("encode_piece", lambda right: lambda *given: np.array(right(*given)))),
+    ("01", "exercise_3", decoder(incrementally)),
+    ("02", "exercise_1", Of("my_layer_norm", lambda right: lambda x, g, b: right(x.astype(float), g, b).tolist())),
+    ("02", "exercise_2", Of("my_head")),
+    ("02", "exercise_2", head()),
+    ("02", "exercise_2", head(mask=lambda s: np.where(np.tri(len(s), dtype=bool), s, np.finfo(np.float32).min))),
+    ("02", "exercise_3", Of("my_block")),
+    ("02", "exercise_3", block_of()),
+    ("02", "exercise_4", Of("my_count", lambda right: lambda **shape: float(right(**shape)))),
+    ("03", "exercise_1", lambda *given: np.int64(stay(*given))),
+    ("03", "exercise_2", Of("attend")),
+    ("03", "exercise_2", attend(masked(-1e9))),
+    ("03", "exercise_3", Of("CachedModel")),
+    ("03", "exercise_3", cached(stay, keep=tuple)),
+    ("03", "exercise_3", cached(lambda *given: np.int64(stay(*given)))),
 ]
 WRONG = {
-    ("01", "check_merge"): [
+    ("01", "exercise_1"): [
         ("compare whole symbols",
          lambda symbols, pair: " ".join(symbols).replace(" ".join(pair), "".join(pair)).split()),
+        ("is a return missing", lambda symbols, pair: None),
     ],
-    ("01", "check_encode_piece"): [("compare whole symbols", by_strings)],
-    ("02", "check_layer_norm"): [
+    ("01", "exercise_2"): [("compare whole symbols", by_strings), ("longest entry of the vocabulary", longest_first)],
+    ("01", "exercise_3"): [
+        ("kept for the next call, not dropped", decoder(lambda held, new: (new.decode("utf-8", "ignore"), b""))),
+        ("half a character: hold it back", decoder(lambda held, new: (new.decode("utf-8"), b""))),
+        ("must not be shown again", decoder(lambda held, new: ((held + new).decode("utf-8", "ignore"), held + new))),
+        ("push returned None", decoder(lambda held, new: (None, b""))),
+    ],
+    ("02", "exercise_1"): [
         ("shift b is missing", norm(lambda x, eps: (x.mean(-1, keepdims=True), deviation(x, eps, keepdims=True), 0))),
         ("of the whole array", norm(lambda x, eps: (x.mean(), deviation(x, eps, None)))),
         ("normalised each column", norm(lambda x, eps: (x.mean(0), deviation(x, eps, 0)))),
         ("this is an RMS norm", norm(lambda x, eps: (0, np.sqrt((x**2).mean(-1, keepdims=True) + eps)))),
+        ("and add b: this is an RMS norm", norm(lambda x, eps: (0, np.sqrt((x**2).mean(-1, keepdims=True) + eps), 0))),
+        ("the length of a row",
+         norm(lambda x, eps: (x.mean(-1, keepdims=True), 5**0.5 * deviation(x, eps, keepdims=True)))),
+        ("g is not for the shift", Of("my_layer_norm", lambda right: lambda x, g, b: g * (right(x, 1, 0) + b))),
     ],
-    ("02", "check_head"): [
+    ("02", "exercise_2"): [
         ("masked scores are -inf, not 0", head(mask=np.tril)),
         ("with a strict mask", head(mask=lambda s: np.where(np.tri(len(s), k=-1, dtype=bool), s, -np.inf))),
         ("mask with -inf, a number such as", head(mask=lambda s: np.where(np.tri(len(s), dtype=bool), s, -1000))),
+        ("must not see the next", head(mask=lambda s: np.where(np.tri(len(s), k=1, dtype=bool), s, -np.inf))),
+        ("may be \\+inf", head(mask=lambda s: s * np.where(np.tri(len(s), dtype=bool), 1, -np.inf))),
+        ("all weights together", head(axis=(0, 1))),
         ("over the keys", head(axis=0)),
         ("bias b is missing", head(bias=0)),
         ("you computed k @ q.T", head(scores_of=lambda q, k: k @ q.T)),
         ("this is head 0", head(number=0)),
         ("not by d_head", head(root=lambda d: d)),
     ],
-    ("02", "check_whole_block"): [
+    ("02", "exercise_3"): [
         ("MLP's result is added", block_of(result=lambda after, of_mlp: of_mlp)),
         ("the MLP comes after it", block_of(result=lambda after, of_mlp: after)),
         ("after attention was added", block_of(lambda after, x, norm: norm(x, "ln_2"))),
         ("reads the normalised stream: ln_2", block_of(lambda after, x, norm: after)),
         ("not ln_1", block_of(lambda after, x, norm: norm(after, "ln_1"))),
+        ("the layout of 2017", post_norm),
+        ("not a relu", block_of(act=lambda x: np.maximum(x, 0))),
+        ("must not see the next", block_of(attend=lambda q, k, v: attended(q, k, v, 1))),
+        ("sees itself, too", block_of(attend=lambda q, k, v: attended(q, k, v, -1))),
+        ("not divided by √d_head", block_of(attend=lambda q, k, v: attended(q * q.shape[2] ** 0.5, k, v, 0))),
     ],
-    ("03", "check_attend"): [
+    ("02", "exercise_4"): [
+        ("^wpe, the embeddings of the positions, is missing", counted(positions=0)),
+        ("two things: wpe.*; the logits use wte again", counted(tables=2, positions=0)),
+        ("the shifts of the linear layers and the norms", counted(shifts=0, of_norm=0)),
+        ("c_attn computes three vectors", counted(weights=10, shifts=11)),
+        ("this is one layer", lambda *, n_layer, **shape: counted()(n_layer=1, **shape)),
+    ],
+    ("03", "exercise_1"): [
+        ("the cache has no logits", lambda cached, tokens, n_last: in_common(cached, tokens)),
+        ("not taken off the common prefix", lambda cached, tokens, n_last: max(0, in_common(cached, tokens) - n_last)),
+        ("after the first difference", lambda cached, tokens, n_last: min(len(cached), len(tokens) - n_last)),
+    ],
+    ("03", "exercise_2"): [
         ("must not see the next one", attend(off_by(1))),
         ("sees itself, too", attend(off_by(-1))),
         (OVERFLOWS, attend(weighted(lambda scores: 0))),
         (OVERFLOWS, attend(weighted(np.max))),
         (OVERFLOWS, attend(weighted(lambda scores: scores.max(axis=-1, keepdims=True)))),  # of what is masked as well
+        ("-inf, not 0", attend(masked(0))),
+        *(("such as -1000 may be the largest", attend(masked(number))) for number in (-100, -1000, -10_000)),
+        ("the softmax is missing", attend(masked(0, softmax=lambda scores: scores))),
+        ("is √64 in GPT-2 but not here", lambda q, k, v: attend(masked(-np.inf))(q * q.shape[1] ** 0.5 / 8, k, v)),
+        ("see the cached ones as well", lambda q, k, v: attend(masked(-np.inf))(q, k[-len(q) :], v[-len(q) :])),
     ],
-    ("03", "check_cached_model"): [("at least one new token", Of("CachedModel", never_truncated))],
+    ("03", "exercise_3"): [
+        ("at least one new token", Of("CachedModel", never_truncated)),
+        ("keep the common prefix in the cache", cached(lambda *given: 0)),
+        ("depends on what it was asked before", cached(lambda old, new, n_last: min(len(old), len(new) - n_last))),
+        ("ran \\[17, 5, 2\\]", cached(lambda *given: max(0, stay(*given) - 1))),
+        ("np.asarray of an array is that array", cached(stay, keep=np.asarray)),
+    ],
 }  # fmt: skip
 
 
@@ -234,6 +375,18 @@ def one_too_many(probs, top_p):
     order = np.argsort(-probs, kind="stable")
     n = np.searchsorted(np.cumsum(probs[order]), top_p, side="right") + 1
     kept = np.zeros(len(probs))
+    kept[order[:n]] = probs[order[:n]]
+    return kept / kept.sum()
+
+
+def those_above(least, probs):
+    kept = np.where(probs >= least, probs, 0)
+    return kept / kept.sum()
+
+
+def sorted_by(order, probs, top_p):
+    kept = np.zeros(len(probs))
+    n = np.searchsorted(np.cumsum(probs[order]), top_p) + 1
     kept[order[:n]] = probs[order[:n]]
     return kept / kept.sum()
 
@@ -265,27 +418,38 @@ def softmax_by(exponents, dtype=np.float64, epsilon=0.0):
 
 
 RIGHT += [
-    ("04", "check_top_p", Of("my_top_p")),
-    ("04", "check_top_p", Of("my_top_p", lambda right: lambda probs, top_p: right(probs[::-1], top_p)[::-1])),  # a tie
-    ("04", "check_draw", in_place),
+    ("04", "exercise_2", Of("my_top_p")),
+    ("04", "exercise_2", Of("my_top_p", lambda right: lambda probs, top_p: right(probs[::-1], top_p)[::-1])),  # a tie
+    ("04", "exercise_3", in_place),
+    ("04", "exercise_1", softmax_by(lambda z, T: (z - z.max()) / T)),
+    ("04", "exercise_1", Of("my_probs", lambda right: lambda *given: right(*given).tolist())),
+    ("04", "exercise_3", Of("my_draw", lambda right: lambda *given: np.array(right(*given)))),
 ]
 WRONG |= {
-    ("04", "check_top_p"): [
+    ("04", "exercise_2"): [
         ("here the first one reaches it", one_too_many),
         ("of two equal tokens one stays", Of("my_top_p", with_all_ties)),
+        ("0.4 alone reaches 0.3", lambda probs, top_p: those_above(top_p * probs.max(), probs)),
+        ("not on each probability", lambda probs, top_p: those_above(top_p, probs)),
+        ("sort first", lambda probs, top_p: sorted_by(np.arange(len(probs)), probs, top_p)),
+        ("least probable", lambda probs, top_p: sorted_by(probs.argsort(), probs, top_p)),
     ],
-    ("04", "check_probs"): [
+    ("04", "exercise_1"): [
         ("float64, whatever the logits are, got float32",
          Of("my_probs", lambda right: lambda logits, T: right(logits, T).astype(np.float32))),
         ("subtract the largest logit, then divide by", softmax_by(lambda z, T: z / T - z.max())),
         (r"exp\(-1000\) is 0: subtract", softmax_by(lambda z, T: (z - max(0, z.max())) / T)),
         ("above 1 it flattens", softmax_by(lambda z, T: (z - z.max()) / min(T, 1))),
         ("make the logits float64 before anything else", softmax_by(lambda z, T: (z - z.max()) / T, np.float32)),
+        ("of equal ones the first", Of("my_probs", lambda right: lambda logits, T: right(logits[::-1], T)[::-1])),
         ("add no epsilon", softmax_by(lambda z, T: (z - z.max()) / T, epsilon=1e-8)),
     ],
-    ("04", "check_draw"): [
+    ("04", "exercise_3"): [
         ("one token id, a whole number", Of("my_draw", lambda right: lambda probs, u: [right(probs, u)])),
         ("one token id, a whole number", Of("my_draw", lambda right: lambda probs, u: float(right(probs, u)))),
+        ("draw no other", lambda probs, u: np.random.default_rng().choice(6, p=probs / probs.sum())),
+        ("do not sort",
+         Of("my_draw", lambda right: lambda probs, u: int(np.argsort(-probs)[right(-np.sort(-probs), u)]))),
     ],
 }  # fmt: skip
 
@@ -562,6 +726,45 @@ def before_drawing(model, tokens, K, rng, floor=0.3):
     return Draft(np.array(guesses, np.int64), np.reshape(rows, (len(guesses), model.n_vocab)))
 
 
+def rewritten(change):
+    """write_safetensors, with change(the length of the header, the bytes after it) in place of the file."""
+
+    def make(right):
+        def write(path, tensors):
+            right(path, tensors)
+            content = path.read_bytes()
+            path.write_bytes(change(int.from_bytes(content[:8], "little"), content[8:]))
+
+        return write
+
+    return make
+
+
+def varint(mask=127, n_bits=7, join=lambda value, part, shift: value | part << shift):
+    def read(data, position):
+        value = shift = 0
+        while True:
+            value, shift, position = join(value, data[position] & mask, shift), shift + n_bits, position + 1
+            if data[position - 1] < 128:
+                return value, position
+
+    return read
+
+
+def crc(
+    step=lambda r, poly: r >> 1 ^ (poly if r & 1 else 0), start=0xFFFFFFFF, end=0xFFFFFFFF, poly=0x82F63B78, n_shifts=8
+):  # fmt: skip
+    def my_crc(data):
+        register = start
+        for byte in data:
+            register ^= byte
+            for _ in range(n_shifts):
+                register = step(register, poly)
+        return register ^ end
+
+    return my_crc
+
+
 def in_one_type(right):
     return lambda path, tensors: right(path, {name: a.astype(np.float32) for name, a in tensors.items()})
 
@@ -569,8 +772,17 @@ def in_one_type(right):
 RIGHT += [
     ("08", "check_block", Of("my_block")),
     ("09", "check_sure", Of("propose_while_sure")),
-    ("10", "check_write", Of("write_safetensors")),
-    ("10", "check_crc", Of("my_crc32c")),
+    ("10", "exercise_1", Of("write_safetensors")),
+    (
+        "10",
+        "exercise_1",  # the header's length may be rounded up
+        Of(
+            "write_safetensors", rewritten(lambda n, rest: (n + 3).to_bytes(8, "little") + rest[:n] + b"   " + rest[n:])
+        ),
+    ),
+    ("10", "exercise_2", lambda *given: [*varint()(*given)]),
+    ("10", "exercise_3", Of("my_crc32c", lambda right: lambda data: np.uint32(right(data)))),
+    ("10", "exercise_3", Of("my_crc32c")),
 ]
 WRONG |= {
     ("08", "check_distribution"): [
@@ -596,8 +808,30 @@ WRONG |= {
         ("always stops after the first guess",
          lambda model, tokens, K, rng: speculative.ModelDrafter(model).propose(tokens, min(K, 1), rng)),
     ],
-    ("10", "check_write"): [("write each tensor in its own type", Of("write_safetensors", in_one_type))],
-    ("10", "check_crc"): [("negative", Of("my_crc32c", lambda right: lambda data: ~(right(data) ^ 0xFFFFFFFF)))],
+    ("10", "exercise_1"): [
+        ("write each tensor in its own type", Of("write_safetensors", in_one_type)),
+        ("takes 8 bytes, not 4", Of("write_safetensors", rewritten(lambda n, rest: n.to_bytes(4, "little") + rest))),
+        ("lowest byte comes first", Of("write_safetensors", rewritten(lambda n, rest: n.to_bytes(8, "big") + rest))),
+        ("are not JSON", Of("write_safetensors", rewritten(lambda n, rest: (n + 8).to_bytes(8, "little") + rest))),
+    ],
+    ("10", "exercise_2"): [
+        ("102 \\+ 6 \\* 128, not 102 \\* 128", varint(join=lambda value, part, shift: value << 7 | part)),
+        ("102, not 230", varint(mask=255)),
+        ("not 256 times", varint(n_bits=8)),
+        ("the number comes first", lambda data, position: varint()(data, position)[::-1]),
+        ("counts from the start", lambda data, position: varint()(data[position:], 0)),
+    ],
+    ("10", "exercise_3"): [
+        ("negative", Of("my_crc32c", lambda right: lambda data: ~(right(data) ^ 0xFFFFFFFF))),
+        ("shift first, then xor", crc(lambda r, poly: (r ^ poly if r & 1 else r) >> 1)),
+        ("test the lowest bit before the shift", crc(lambda r, poly: r >> 1 ^ (poly if r & 2 else 0))),
+        ("flip all 32 bits at the end", crc(end=0)),
+        ("all ones, 0xFFFFFFFF$", crc(start=0)),
+        ("the CRC-32 of zip files", crc(poly=0xEDB88320)),
+        ("in reverse", crc(poly=0x1EDC6F41)),
+        ("it takes 8", crc(n_shifts=1)),
+        ("a whole number", Of("my_crc32c", lambda right: lambda data: hex(right(data)))),
+    ],
 }  # fmt: skip
 
 
@@ -1045,13 +1279,13 @@ def delegating(right):
 
 
 OF_THE_LIBRARY = [
-    ("01", "check_merge", gpt2np.tokenizer.merge_pair),
-    ("01", "check_stream", gpt2np.StreamDecoder),
-    ("02", "check_layer_norm", gpt2np.reference.layer_norm),
-    ("02", "check_head", lambda x, w, b, head, n_head: gpt2np.reference.attention(x, w, b, n_head)),
-    ("02", "check_whole_block", gpt2np.reference.block),
-    ("04", "check_probs", lambda logits, temperature: speculative.Sampling(temperature)(logits[None])[0]),
-    ("04", "check_draw", speculative.sample_token),
+    ("01", "exercise_1", gpt2np.tokenizer.merge_pair),
+    ("01", "exercise_3", gpt2np.StreamDecoder),
+    ("02", "exercise_1", gpt2np.reference.layer_norm),
+    ("02", "exercise_2", lambda x, w, b, head, n_head: gpt2np.reference.attention(x, w, b, n_head)),
+    ("02", "exercise_3", gpt2np.reference.block),
+    ("04", "exercise_1", lambda logits, temperature: speculative.Sampling(temperature)(logits[None])[0]),
+    ("04", "exercise_3", speculative.sample_token),
     ("05", "check_residual", speculative.residual),
     ("05", "check_my_verifier", speculative.rejection),
     ("05", "check_my_verifier", lambda *given: speculative.rejection(*given)),
@@ -1063,12 +1297,12 @@ OF_THE_LIBRARY = [
     ("05", "check_my_sampler", speculative.SpeculativeSampler),
     ("05", "check_my_sampler", type("MySampler", (speculative.SpeculativeSampler,), {})),
     ("05", "check_my_sampler", Of("MySampler", delegating)),
-    ("10", "check_crc", gpt2np.files.crc32c.crc32c),
+    ("10", "exercise_3", gpt2np.files.crc32c.crc32c),
     ("11", "check_without_replacement",
      lambda q, k, rng: [(int(token), row) for token, row in zip(*sample_distinct(q, k, rng))]),
 ]  # fmt: skip
 RETURNS = [
-    ("04", "check_top_p"), ("04", "check_draw"), ("06", "check_best_K"), ("06", "check_alpha"), ("07", "check_mixed"),
+    ("04", "exercise_2"), ("04", "exercise_3"), ("06", "check_best_K"), ("06", "check_alpha"), ("07", "check_mixed"),
     ("08", "check_draw"), ("08", "check_distribution"), ("11", "check_without_replacement"),
     ("11", "check_most_valuable"), ("14", "check_most_texts"), ("14", "check_audit"),
 ]  # fmt: skip
