@@ -39,7 +39,6 @@ CELLS = {  # the cells that a check needs, by a part of their text
     "n_needed": ("target_size, draft_size =", "exhibit = EXHIBITS", "def distribution_of(make)"),
     "check_without_replacement": ("def in_turn", "def distribution_and_acceptance", "words = "),
     "check_hydra_head": ("target, tokenizer = ", "def read_off", "def silu"),
-    "check_match_gradient": ("def softmax", "def gradient("),
     "check_audit": ("def verify_batch",),
     "check_match_batch": ("def verify_batch", "def greedy_guesses"),
 }
@@ -74,10 +73,6 @@ def graded(check, solution, tmp_path):
             names.setdefault("best_K", solution("06", "my_best_K"))
         if name == "check_recycler":  # the last lines need the models
             names.update(per_call=lambda *_, **__: np.nan, target=type("Small", (), {"n_vocab": 12, "n_ctx": 64}))
-        if name == "check_bigram":
-            rows, contexts = np.full((3, 4), 0.25), np.array([[1, 0], [2, 1], [1, 2]])
-            names.update(contexts=contexts, contexts_new=contexts, p_train=rows, p_new=rows)
-            names.update(target=type("Small", (), {"n_vocab": 4}))
         if isinstance(answer, Of):
             answer = answer.make(solution(number, answer.name))
         elif isinstance(answer, Within):
@@ -919,38 +914,72 @@ def row_by_row(z, p):
     return np.array([-jacobian @ row for jacobian, row in zip(jacobians, p)])
 
 
+class Tensor:
+    """What a tensor of PyTorch does to an array of NumPy: it takes over in `array - tensor`, and refuses."""
+
+    __array_priority__ = 1000
+
+    def __init__(self, values, requires_grad=False):
+        self.values, self.requires_grad = values, requires_grad
+
+    def __array__(self, dtype=None, copy=None):
+        if self.requires_grad:
+            raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+        return self.values
+
+    def __rsub__(self, array):
+        raise TypeError("unsupported operand type(s)")
+
+
 RIGHT += [
-    ("13", "check_my_alpha", lambda p, q: 1 - abs(p - q).sum(axis=1).mean() / 2),
-    ("13", "check_my_alpha", lambda p, q: sum(min(a, b) for rows in zip(p, q) for a, b in zip(*rows)) / len(p)),
-    ("13", "check_bigram", Of("bigram_from_rows")),
-    ("13", "check_bigram", in_a_loop),  # a list
-    ("13", "check_match_gradient", row_by_row),
+    ("13", "exercise_1", lambda p, q: 1 - abs(p - q).sum(axis=1).mean() / 2),
+    ("13", "exercise_1", lambda p, q: sum(min(a, b) for rows in zip(p, q) for a, b in zip(*rows)) / len(p)),
+    ("13", "exercise_2", Of("bigram_from_rows")),
+    ("13", "exercise_2", in_a_loop),  # a list
+    ("13", "exercise_3", row_by_row),
+    ("13", "exercise_3", lambda z, p: Tensor(row_by_row(z, p))),
 ]
 WRONG |= {
-    ("13", "check_my_alpha"): [
+    ("13", "exercise_1"): [
         ("needs no division", lambda p, q: (q * np.minimum(1, p / q)).sum(axis=1).mean()),
         ("divide by their number", lambda p, q: np.minimum(p, q).sum()),
         ("the p of its own position", lambda p, q: np.minimum(p.mean(axis=0), q.mean(axis=0)).sum()),
         ("independent draws agree", lambda p, q: (p * q).sum(axis=1).mean()),
         ("add up over the vocabulary", lambda p, q: np.minimum(p, q).mean()),
         ("add up over the vocabulary, average over positions", lambda p, q: np.minimum(p, q).sum(axis=0).mean()),
-        ("counts each rejected guess twice", lambda p, q: 1 - abs(p - q).sum(axis=1).mean()),
+        ("counts each rejected draft token twice", lambda p, q: 1 - abs(p - q).sum(axis=1).mean()),
+        ("the larger of p and q", lambda p, q: np.maximum(p, q).sum(axis=1).mean()),
+        ("weigh min\\(1, p / q\\) with q", lambda p, q: (p * np.nan_to_num(np.minimum(1, p / q))).sum(axis=1).mean()),
+        ("the most likely tokens agree", lambda p, q: (p.argmax(axis=1) == q.argmax(axis=1)).mean()),
+        ("the draft's most likely token", lambda p, q: p[np.arange(len(p)), q.argmax(axis=1)].mean()),
         ("the rejected share", lambda p, q: np.maximum(p - q, 0).sum(axis=1).mean()),
         ("one number, the mean over the positions", lambda p, q: np.minimum(p, q).sum(axis=1)),
     ],
-    ("13", "check_bigram"): [
+    ("13", "exercise_2"): [
         ("adds once for each different token", bigram(add_at=False)),
         ("divide by the number of contexts", bigram(divide=False)),
         ("0 / 0", bigram(unseen=np.nan)),
         ("no distribution", bigram(unseen=0)),
         ("not the uniform row", bigram(unseen=1 / 5)),
+        (
+            "only the first of them",
+            lambda last, p, n: p[[last.tolist().index(a) if a in last else 0 for a in range(n)]],
+        ),
+        ("its own contexts, not of all", lambda last, p, n: np.eye(n)[:, last] @ p / len(p)),
+        ("each context counted once", lambda *given: bigram(unseen=bigram()(*given)[[0, 1, 3]].mean(axis=0))(*given)),
+        ("is a return missing", lambda *given: None),
         ("rows and columns", lambda *given: bigram()(*given).T),
     ],
-    ("13", "check_match_gradient"): [
+    ("13", "exercise_3"): [
         ("the sign", lambda z, p: -row_by_row(z, p)),
         ("do not divide by n", lambda z, p: row_by_row(z, p) / len(z)),
         ("the softmax is missing", lambda z, p: -p),
         ("the term with the sum", lambda z, p: -softmax(z) * p),
+        ("the term with the sum", lambda z, p: -softmax(z) * (1 - softmax(z)) * p),
+        ("the factor q", lambda z, p: (p * softmax(z)).sum(axis=1, keepdims=True) - p),
+        (r"sum\(axis=1", lambda z, p: softmax(z) * ((p * softmax(z)).sum() - p)),
+        ("the softmax is of one row", lambda z, p: row_by_row(z.T, p.T).T),
+        ("detach", lambda z, p: Tensor(row_by_row(z, p), requires_grad=True)),
         ("the cross-entropy", lambda z, p: softmax(z) - p),
         (r"1 - sum min\(p, q\)", lambda z, p: row_by_row(z, softmax(z) < p)),
         ("one gradient for each row", lambda z, p: row_by_row(z, p)[0]),
