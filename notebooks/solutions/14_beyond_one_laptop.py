@@ -1,7 +1,8 @@
-"""The exercises of notebook 14. `serve`, `small_target` and `exact_distribution` are the notebook's."""
+"""The exercises of notebook 14."""
 
 import numpy as np
 
+from checks.beyond_one_laptop import serve, small_target
 from speculative import exact_distribution
 
 
@@ -11,22 +12,22 @@ def most_texts(F, B, bytes_per_weight, K):
 
 
 def audit(verify):
-    """Two texts, so that one can take the other's rows; three tokens, for two guesses in a round; both together."""
-    found = exact_distribution(lambda rng: serve(verify, [[0], [1]], [3, 2], rng))  # noqa: F821
-    first, second = small_target.distribution([0], 3), small_target.distribution([1], 2)  # noqa: F821
+    """Two texts, so that one can take the other's rows; three tokens, so that a round has two draft tokens."""
+    found = exact_distribution(lambda rng: serve(verify, [[0], [1]], [3, 2], rng))
+    first, second = small_target.distribution([0], 3), small_target.distribution([1], 2)
     right = {(a, b): first[a] * second[b] for a in first for b in second}
     return max(abs(found.get(texts, 0) - right.get(texts, 0)) for texts in {*found, *right})
 
 
 def match_batch(tokens, lengths, q, p, rng):
-    """A text's rows start after those of the texts before it, k + 1 for each; its guesses start at `first`."""
+    """A text's rows start after those of the texts before it, k + 1 for each; its draft tokens start at `first`."""
     new, first = [], 0
     for text, length in enumerate(lengths):
-        rows, guesses = p[first + text : first + text + length + 1], tokens[first : first + length]
+        rows, own_draft = p[first + text : first + text + length + 1], tokens[first : first + length]
         kept = []
         for i in range(length + 1):
             kept.append(int(np.argmin(rng.exponential(size=rows.shape[1]) / rows[i])))
-            if i == length or kept[-1] != guesses[i]:
+            if i == length or kept[-1] != own_draft[i]:
                 break
         new.append(kept)
         first += length

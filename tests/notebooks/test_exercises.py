@@ -5,6 +5,7 @@ import functools
 import itertools
 import math
 import re
+from collections import Counter
 from dataclasses import dataclass
 from types import SimpleNamespace
 
@@ -35,9 +36,6 @@ CELLS = {  # the cells that a check needs, by a part of their text
     "n_needed": ("target_size, draft_size =", "exhibit = EXHIBITS", "def distribution_of(make)"),
     "check_without_replacement": ("def in_turn", "def distribution_and_acceptance", "words = "),
     "check_hydra_head": ("target, tokenizer = ", "def read_off", "def silu"),
-    "check_match_gradient": ("def softmax", "def gradient("),
-    "check_audit": ("def verify_batch",),
-    "check_match_batch": ("def verify_batch", "def greedy_guesses"),
 }
 
 
@@ -67,10 +65,6 @@ def graded(check, solution):
             names.setdefault("best_K", solution("06", "my_best_K"))
         if name == "check_recycler":  # the last lines need the models
             names.update(per_call=lambda *_, **__: np.nan, target=type("Small", (), {"n_vocab": 12, "n_ctx": 64}))
-        if name == "check_bigram":
-            rows, contexts = np.full((3, 4), 0.25), np.array([[1, 0], [2, 1], [1, 2]])
-            names.update(contexts=contexts, contexts_new=contexts, p_train=rows, p_new=rows)
-            names.update(target=type("Small", (), {"n_vocab": 4}))
         if isinstance(answer, Of):
             answer = answer.make(solution(number, answer.name))
         elif isinstance(answer, Within):
@@ -1153,38 +1147,71 @@ def row_by_row(z, p):
     return np.array([-jacobian @ row for jacobian, row in zip(jacobians, p)])
 
 
+class Tensor:
+    """What a tensor of PyTorch does to an array of NumPy: it takes over in `array - tensor`, and refuses."""
+
+    __array_priority__ = 1000
+
+    def __init__(self, values, requires_grad=False):
+        self.values, self.requires_grad = values, requires_grad
+
+    def __array__(self, dtype=None, copy=None):
+        if self.requires_grad:
+            raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+        return self.values
+
+    def __rsub__(self, array):
+        raise TypeError("unsupported operand type(s)")
+
+
 RIGHT += [
-    ("13", "check_my_alpha", lambda p, q: 1 - abs(p - q).sum(axis=1).mean() / 2),
-    ("13", "check_my_alpha", lambda p, q: sum(min(a, b) for rows in zip(p, q) for a, b in zip(*rows)) / len(p)),
-    ("13", "check_bigram", Of("bigram_from_rows")),
-    ("13", "check_bigram", in_a_loop),  # a list
-    ("13", "check_match_gradient", row_by_row),
+    ("13", "exercise_1", lambda p, q: 1 - abs(p - q).sum(axis=1).mean() / 2),
+    ("13", "exercise_1", lambda p, q: sum(min(a, b) for rows in zip(p, q) for a, b in zip(*rows)) / len(p)),
+    ("13", "exercise_2", Of("bigram_from_rows")),
+    ("13", "exercise_2", in_a_loop),  # a list
+    ("13", "exercise_3", row_by_row),
+    ("13", "exercise_3", lambda z, p: Tensor(row_by_row(z, p))),
 ]
 WRONG |= {
-    ("13", "check_my_alpha"): [
+    ("13", "exercise_1"): [
         ("needs no division", lambda p, q: (q * np.minimum(1, p / q)).sum(axis=1).mean()),
         ("divide by their number", lambda p, q: np.minimum(p, q).sum()),
         ("the p of its own position", lambda p, q: np.minimum(p.mean(axis=0), q.mean(axis=0)).sum()),
         ("independent draws agree", lambda p, q: (p * q).sum(axis=1).mean()),
         ("add up over the vocabulary", lambda p, q: np.minimum(p, q).mean()),
         ("add up over the vocabulary, average over positions", lambda p, q: np.minimum(p, q).sum(axis=0).mean()),
-        ("counts each rejected guess twice", lambda p, q: 1 - abs(p - q).sum(axis=1).mean()),
+        ("counts each rejected draft token twice", lambda p, q: 1 - abs(p - q).sum(axis=1).mean()),
+        ("the larger of p and q", lambda p, q: np.maximum(p, q).sum(axis=1).mean()),
+        ("weigh min\\(1, p / q\\) with q", lambda p, q: (p * np.nan_to_num(np.minimum(1, p / q))).sum(axis=1).mean()),
+        ("the most likely tokens agree", lambda p, q: (p.argmax(axis=1) == q.argmax(axis=1)).mean()),
+        ("the draft's most likely token", lambda p, q: p[np.arange(len(p)), q.argmax(axis=1)].mean()),
         ("the rejected share", lambda p, q: np.maximum(p - q, 0).sum(axis=1).mean()),
         ("one number, the mean over the positions", lambda p, q: np.minimum(p, q).sum(axis=1)),
     ],
-    ("13", "check_bigram"): [
+    ("13", "exercise_2"): [
         ("adds once for each different token", bigram(add_at=False)),
         ("divide by the number of contexts", bigram(divide=False)),
         ("0 / 0", bigram(unseen=np.nan)),
         ("no distribution", bigram(unseen=0)),
         ("not the uniform row", bigram(unseen=1 / 5)),
+        (
+            "only the first of them",
+            lambda last, p, n: p[[last.tolist().index(a) if a in last else 0 for a in range(n)]],
+        ),
+        ("its own contexts, not of all", lambda last, p, n: np.eye(n)[:, last] @ p / len(p)),
+        ("each context counted once", lambda *given: bigram(unseen=bigram()(*given)[[0, 1, 3]].mean(axis=0))(*given)),
         ("rows and columns", lambda *given: bigram()(*given).T),
     ],
-    ("13", "check_match_gradient"): [
+    ("13", "exercise_3"): [
         ("the sign", lambda z, p: -row_by_row(z, p)),
         ("do not divide by n", lambda z, p: row_by_row(z, p) / len(z)),
         ("the softmax is missing", lambda z, p: -p),
         ("the term with the sum", lambda z, p: -softmax(z) * p),
+        ("the term with the sum", lambda z, p: -softmax(z) * (1 - softmax(z)) * p),
+        ("the factor q", lambda z, p: (p * softmax(z)).sum(axis=1, keepdims=True) - p),
+        (r"sum\(axis=1", lambda z, p: softmax(z) * ((p * softmax(z)).sum() - p)),
+        ("the softmax is of one row", lambda z, p: row_by_row(z.T, p.T).T),
+        ("detach", lambda z, p: Tensor(row_by_row(z, p), requires_grad=True)),
         ("the cross-entropy", lambda z, p: softmax(z) - p),
         (r"1 - sum min\(p, q\)", lambda z, p: row_by_row(z, softmax(z) < p)),
         ("one gradient for each row", lambda z, p: row_by_row(z, p)[0]),
@@ -1195,25 +1222,35 @@ WRONG |= {
 # ------------------------------------------------------------------------------------------------ 14
 
 
-def auditing(prompts, n_tokens, together=True):
+def auditing(prompts, n_tokens, together=True, result=max):
     """An audit like the solution's, of these texts."""
 
-    def make(names):
-        def audit(verify):
-            found = names["exact_distribution"](lambda rng: names["serve"](verify, prompts, n_tokens, rng))
-            errors, right = [], {(): 1.0}
-            for i, (prompt, n) in enumerate(zip(prompts, n_tokens)):
-                one = names["small_target"].distribution(prompt, n)
-                right = {(*texts, text): a * b for texts, a in right.items() for text, b in one.items()}
-                alone = {text: sum(p for texts, p in found.items() if texts[i] == text) for text in one}
-                errors += [abs(alone[text] - one[text]) for text in one]
-            if together:
-                errors += [abs(found.get(texts, 0) - right.get(texts, 0)) for texts in {*found, *right}]
-            return max(errors)
+    def audit(verify):
+        from checks.beyond_one_laptop import serve, small_target
 
-        return audit
+        found = speculative.exact_distribution(lambda rng: serve(verify, prompts, n_tokens, rng))
+        errors, right = [], {(): 1.0}
+        for i, (prompt, n) in enumerate(zip(prompts, n_tokens)):
+            one = small_target.distribution(prompt, n)
+            right = {(*texts, text): a * b for texts, a in right.items() for text, b in one.items()}
+            alone = {text: sum(p for texts, p in found.items() if texts[i] == text) for text in one}
+            errors += [abs(alone[text] - one[text]) for text in one]
+        if together:
+            errors += [abs(found.get(texts, 0) - right.get(texts, 0)) for texts in {*found, *right}]
+        return result(errors)
 
-    return Within(make)
+    return audit
+
+
+GENERATOR = np.random.default_rng(0)  # the draws go on from call to call
+
+
+def by_drawing(verify):
+    from checks.beyond_one_laptop import serve, small_target
+
+    right = small_target.distribution([0], 2)
+    found = Counter(str(serve(verify, [[0]], [2], GENERATOR)[0]) for _ in range(200))
+    return max(abs(found[str(list(text))] / 200 - right[text]) for text in right)
 
 
 def matching(rows_from_text, guesses_from_first):
@@ -1233,35 +1270,50 @@ def matching(rows_from_text, guesses_from_first):
     return match_batch
 
 
-OTHER_ROWS = r"where do those of the second text start\?|with its own guesses\?"
+OTHER_ROWS = r"where do those of the second text start\?|with its own draft tokens\?"
 RIGHT += [
-    *(("14", "check_most_texts", Of("most_texts", way)) for way in (functools.partial, functools.cache, Called)),
-    ("14", "check_most_texts", lambda F, B, b, K: max(n for n in range(1000) if 2 * n * (K + 1) / F <= b / B)),
-    ("14", "check_audit", auditing([[0], [1]], [3, 2])),
-    ("14", "check_audit", auditing([[1], [1]], [3, 3])),
-    ("14", "check_match_batch", Of("match_batch")),
-    ("14", "check_match_batch", matching(True, True)),
+    *(("14", "exercise_1", Of("most_texts", way)) for way in (functools.partial, functools.cache, Called)),
+    ("14", "exercise_1", lambda F, B, b, K: max(n for n in range(1000) if 2 * n * (K + 1) / F <= b / B)),
+    ("14", "exercise_2", auditing([[0], [1]], [3, 2])),
+    ("14", "exercise_2", auditing([[1], [1]], [3, 3])),
+    ("14", "exercise_2", auditing([[0], [1]], [2, 3], result=sum)),
+    ("14", "exercise_1", lambda F, B, b, K: np.floor((b / B) / (2 * (K + 1) / F))),
+    ("14", "exercise_3", Of("match_batch")),
+    ("14", "exercise_3", matching(True, True)),
 ]
 WRONG |= {
-    ("14", "check_most_texts"): [
+    ("14", "exercise_1"): [
         (r"K \+ 1 tokens", lambda F, B, b, K: int(b * F / (2 * B) // K)),
         ("tokens in one pass", lambda F, B, b, K: int(b * F / (2 * B))),
         ("weights of 4 bytes", lambda F, B, b, K: int(2 * F / B // (K + 1))),
         ("weights of 2 bytes", lambda F, B, b, K: int(F / B // (K + 1))),
         ("round down", lambda F, B, b, K: -int(-b * F / (2 * B) // (K + 1))),
         ("a whole number", lambda F, B, b, K: b * F / (2 * B) / (K + 1)),
-        (r"^(?!.*this is m\*)", lambda F, B, b, K: int(2 * F / (b * B) // (K + 1))),  # the bytes on the wrong side
+        ("round down, not to", lambda F, B, b, K: round(b * F / (2 * B) / (K + 1))),
+        ("b on the other side", lambda F, B, b, K: int(2 * F / (b * B) // (K + 1))),
+        ("b on the other side", lambda F, B, b, K: int(F / (2 * b * B) // (K + 1))),
+        ("weights of 1 byte", lambda F, B, b, K: int(F / (2 * B) // (K + 1))),
+        ("2 operations for each weight", lambda F, B, b, K: int(b * F / B // (K + 1))),
+        ("exchanged", lambda F, B, b, K: int(b * B / (2 * F) // (K + 1))),
+        ("one number", lambda F, B, b, K: [int(b * F / (2 * B) // (K + 1))]),
     ],
-    ("14", "check_audit"): [
-        ("two guesses are checked", auditing([[0]], [2])),
-        ("put a second text into the batch, with guesses", auditing([[0]], [3])),
+    ("14", "exercise_2"): [
+        ("two draft tokens are verified", auditing([[0]], [2])),
+        ("put a second text into the batch, with draft tokens", auditing([[0]], [3])),
         ("both texts together", auditing([[0], [1]], [3, 2], together=False)),
-        ("compare probabilities of whole texts", lambda verify: 0.0),
-        ("the audit says", lambda verify: 0.1),
-        ("one number", lambda verify: np.nan),
+        ("never calls verify", lambda verify: 0.0),
+        ("compare probabilities of whole texts", auditing([[0]], [2], result=lambda errors: 0.0)),
+        ("is the expected distribution that of the same", auditing([[0]], [2], result=lambda errors: 0.1)),
+        ("draw no samples", by_drawing),
+        ("a number, got True", auditing([[0], [1]], [3, 2], result=lambda errors: max(errors) < 1e-12)),
+        ("one number", auditing([[0]], [2], result=lambda errors: np.nan)),
     ],
-    ("14", "check_match_batch"): [
-        (OTHER_ROWS, matching(*rows)) for rows in ((False, True), (True, False), (False, False))
+    ("14", "exercise_3"): [
+        *((OTHER_ROWS, matching(*rows)) for rows in ((False, True), (True, False), (False, False))),
+        ("^not solved yet: two texts", matching(False, False)),
+        ("is another rule", lambda *given: speculative.exact_match(*given)),
+        ("wrong for a single text",
+         Of("match_batch", lambda right: lambda tokens, lengths, q, p, rng: right(tokens, lengths, q, p[::-1], rng))),
     ],
 }  # fmt: skip
 
@@ -1304,7 +1356,8 @@ OF_THE_LIBRARY = [
 RETURNS = [
     ("04", "exercise_2"), ("04", "exercise_3"), ("06", "check_best_K"), ("06", "check_alpha"), ("07", "check_mixed"),
     ("08", "check_draw"), ("08", "check_distribution"), ("11", "check_without_replacement"),
-    ("11", "check_most_valuable"), ("14", "check_most_texts"), ("14", "check_audit"),
+    ("11", "check_most_valuable"), ("13", "exercise_1"), ("13", "exercise_2"), ("13", "exercise_3"),
+    ("14", "exercise_1"), ("14", "exercise_2"),
 ]  # fmt: skip
 
 
