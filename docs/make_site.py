@@ -83,7 +83,7 @@ def on_site(text, path):
         return words if words and there.is_dir() else match[0]
 
     if path.suffix == ".md":
-        return LINK.sub(changed, text)
+        return LINK.sub(changed, re.sub(r'<a id="([\w-]+)"></a>', r"(\1)=", text))  # the anchor in the words of MyST
     notebook = json.loads(text)
     for cell in notebook["cells"]:
         if cell["cell_type"] == "markdown":
