@@ -3,9 +3,9 @@
 Attention is the only layer that looks at other tokens, and all it needs of them is k and v. Generating n tokens one by
 one takes 1 + 2 + ... + n token passes without a cache and n with one. Each token has a slot: those of a text in its
 order, then those of a token tree. The arrays are allocated once, for the whole context, so appending copies nothing,
-and to forget tokens is to reduce a length: what lies beyond it is overwritten later.
+and tokens are forgotten by reducing a length: the slots after it are overwritten later.
 
-No caller ever manages the cache: `kept_slots` compares what is cached with what is wanted, text or tree.
+No caller ever manages the cache: `kept_slots` compares the cached tokens with those of the next call, text or tree.
 """
 
 import operator
@@ -32,7 +32,7 @@ class KVCache:
         self.length = min(self.length, length)
 
     def keep(self, slots):
-        """Append what lies in these slots, beyond the length: the branch of a tree along which the text continues."""
+        """Append the tokens in these slots, which lie after the length: the branch of a tree that was accepted."""
         n = self.length
         if slots != list(range(n, n + len(slots))):
             for layer in self.layers:
@@ -68,8 +68,8 @@ class LayerCache:
 class TokenTree:
     """Tokens, of which the last len(parents) form a tree after the rest.
 
-    For each token of the tree, `parents` has the one that it follows: parents[i] < i in the tree, or -1 for the end of
-    the text. Lists, arrays and tensors are copied; ValueError unless they have whole numbers.
+    For each token of the tree, `parents` has the index of the token before it: parents[i] < i in the tree, or -1 for
+    the end of the text. Lists, arrays and tensors are copied; ValueError unless they have whole numbers.
     """
 
     def __init__(self, tokens=(), parents=()):

@@ -1,14 +1,14 @@
 """EAGLE: one transformer block that continues a model's own hidden states, to draft for speculative decoding.
 
-A head (heads.py) guesses several tokens from one hidden state. This block guesses the next hidden state instead, one
-after the other: from the hidden state s of the token before and a token x, as the target itself would go on from x.
+A head (heads.py) predicts several tokens from one hidden state. This block predicts the next hidden state instead, one
+at a time, from the hidden state s of the token before and a token x: the state that the target would compute for x.
 
     z[t] = (u(s[t-1]), u(wte[x[t]] + wpe[t])) W + b     u: layer norm without gain and bias; s[-1] = 0
     s'[t] = Block(z[0], .., z[t])                       a block as in GPT-2, with a KV cache of its own
     logits for token t + 1 = ln_f(s'[t]) wte.T          the target's own final norm and vocabulary projection
 
 In the text, s is the target's. Only for the last token the target has not computed it yet; there the draft begins, and
-from there on s' takes the place of s. So each draft token costs one small block, which sees all of the text. When the
+from there on s' replaces s. So each draft token costs one small block, which attends to the whole text. When the
 target has verified the draft, the true s of the accepted tokens replace their s', and the block's keys and values for
 them are computed again. DeepSeek's MTP modules are the same construction.
 
@@ -36,7 +36,7 @@ BUNDLED = {"tiny-target": Path(__file__).parent / "tiny" / "tiny-eagle"}
 
 
 class Eagle:
-    """A language model with the logits of `model`, and a block that drafts what it may say next.
+    """A language model with the logits of `model`, and a block that drafts its next tokens.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class Eagle:
             return logits
 
     def draft_model(self, n_text):
-        """The block as a language model of what follows a text of n_text tokens."""
+        """The block as a language model of the tokens that follow a text of n_text tokens."""
         return DraftModel(self, n_text)
 
     def draft_logits(self, tokens, n_text, n_last=1, parents=()):
@@ -95,14 +95,14 @@ class Eagle:
             As for the model itself.
         n_text : int
             The first n_text tokens are the text, the others the draft: n_last is at most one more than these. If the
-            target's last call was not about the text without its last token, it is called for what is missing.
+            target's last call was not about the text without its last token, it is called for the rest.
         """
         wanted = TokenTree(tokens, parents)
         n_last, n = wanted.check(n_last, self.hparams), len(wanted.tokens)
         if not (1 <= n_text <= wanted.n_text and n_last <= n - n_text + 1):
             raise ValueError(f"expected rows after a text of 1 to {wanted.n_text} tokens, got {n_last} after {n_text}")
         with self.lock, self.model.lock:
-            text, self.text = self.text, []  # if this is interrupted, nothing that was kept counts
+            text, self.text = self.text, []  # if this is interrupted, no cached state is used again
             if text != wanted.tokens[:n_text]:
                 self.begin(text, wanted.tokens[:n_text])
             n_prefix, slots = kept_slots(self.cached, self.cache.length, wanted)
@@ -110,13 +110,13 @@ class Eagle:
             self.states[n_prefix : n_prefix + len(slots)] = self.states[slots]
             self.cache.keep(slots)
             self.cached = wanted
-            while (begin := self.cache.length) < n:  # level by level: a node needs the state of the node above
+            while (begin := self.cache.length) < n:  # one depth at a time: a node needs the state of the node above
                 self.run(wanted, next((end for end in range(begin + 1, n) if wanted.parent_slot(end) >= begin), n))
             self.text = wanted.tokens[:n_text]
             return self.logits(self.states[n - n_last : n])
 
     def begin(self, old, text):
-        """Process a text; `old` is the one before. Nothing is kept of the old draft, as its states were predicted."""
+        """Process a text; `old` is the one before. The old draft is dropped, since its states were predicted."""
         n, _ = kept_slots(TokenTree(old), len(old), TokenTree(text[:-1]))
         n_known = max(0, min(n, len(old) - 1))  # states that are the target's, not predicted
         self.states[n_known : len(text) - 1] = self.target_states(text[:-1], n_known)
@@ -174,7 +174,7 @@ class DraftModel:
 def slots_before(tree, begin):
     """For each token from slot `begin` on, the slot whose hidden state goes with it: that of the token it follows.
 
-    Its own state would give away what is to be predicted, and does not exist yet. After the text 5, 6 the draft 7, or 8
+    Its own state would reveal the token to be predicted, and does not exist yet. After the text 5, 6 the draft 7, or 8
     and then 9; -1 stands for what precedes the first token:
 
     >>> slots_before(TokenTree([5, 6, 7, 8, 9], parents=[-1, -1, 1]), 0)

@@ -1,10 +1,10 @@
-"""Heads: small layers on a model's last hidden state that guess the tokens further on, for speculative decoding.
+"""Heads: small layers on a model's last hidden state that predict tokens further ahead, for speculative decoding.
 
 The model's own last layer turns the hidden state h at position t into the distribution of token t + 1. Head i turns the
-same h into a guess at token t + 1 + i, by a vector y that takes the place of h before the vocabulary projection:
+same h into a prediction of token t + 1 + i, by a vector y that replaces h before the vocabulary projection:
 
     Medusa    y = h + silu(h W + b)                             sees h only
-    Hydra     y = x A + silu(x W), x = (h, e[t+1], .., e[t+i])  sees the embeddings of the tokens before its own, too
+    Hydra     y = x A + silu(x W), x = (h, e[t+1], .., e[t+i])  also sees the embeddings of the tokens before its own
 
 The pass that verifies a draft yields h for every draft token, and the next draft starts from the h of the last accepted
 one: a whole draft costs a few small products and no pass. But h does not know the token that the model has added since.
@@ -27,7 +27,7 @@ from .files.safetensors import read_safetensors
 from .kernels.matmul import pack
 from .layers import layer_norm
 
-KINDS = {"hydra": ("a", "w", "accepted"), "medusa": ("w", "b", "accepted")}  # what a head has
+KINDS = {"hydra": ("a", "w", "accepted"), "medusa": ("w", "b", "accepted")}  # the arrays of a head
 BUNDLED = {"tiny-target": Path(__file__).parent / "tiny" / "tiny-heads"}
 
 
@@ -89,7 +89,7 @@ class Heads:
         return self.head_state(i, x, seen) @ self.params["wte"].T
 
     def head_state(self, i, x, seen):
-        """[n, n_embd]: what the vocabulary projection makes the logits of head i from; parameters as in `head`."""
+        """y [n, n_embd], which the vocabulary projection turns into the logits of head i; parameters as in `head`."""
         head, last_norm, wte = self.heads[i - 1], self.params["ln_f"], self.params["wte"]
         h = layer_norm(x, 1, 0)
         if "a" in head:  # Hydra

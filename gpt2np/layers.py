@@ -8,8 +8,8 @@ differences, each marked in the code by its number:
        the arithmetic. Arguments are never written to.
     3. Batch-invariant. A row's result is bitwise identical whatever other rows are computed with it: the weights are
        packed and multiplied in pieces, and so is attention's inner loop (kernels/).
-    4. Last rows. Of most tokens of a prompt, the last block has to give nothing but keys and values: nobody asks for
-       the logits that follow them.
+    4. Last rows. For most tokens of a prompt, the last block computes only keys and values: their logits are not
+       needed.
 
 Leaves out: dropout, and everything else that only training needs.
 

@@ -1,8 +1,8 @@
 """GPT-2 from its parts: the forward pass, and a model that keeps a cache keyed by the token prefix.
 
-`forward` is the whole network as a function of its parameters, and of an explicit cache if one is given. `GPT2` is what
-samplers call: tokens in, logits out. It keeps what the tokens have in common with those in its cache, and runs the
-rest. So no caller has to roll back the cache: different tokens do it.
+`forward` is the whole network as a function of its parameters, and of an explicit cache if one is given. Samplers call
+`GPT2`: tokens in, logits out. It keeps the prefix that the tokens share with those in its cache, and runs the rest. So
+no caller has to roll back the cache: passing different tokens truncates it.
 Leaves out: text (tokenizer.py), files (files/), and the choice of a token from the logits (speculative/probs.py).
 """
 
@@ -54,7 +54,7 @@ def forward(tokens, params, n_head, n_last=None, cache=None, positions=None, mas
     cache : KVCache, optional
         Updated in place: the keys and values of the tokens are appended.
     positions, mask : arrays [n_new] int and [n_new, n_seq] float32, optional
-        The position of each token in its text, and what it attends to, see `layers.attention`; by default n_past,
+        The position of each token in its text, and its row of the mask, see `layers.attention`; by default n_past,
         n_past + 1, and so on, each of which attends to all before it. Other values allow tokens that are alternatives
         to each other, such as the nodes of a tree.
 

@@ -4,7 +4,7 @@ Four steps, and `Tokenizer.show_work` returns each of them:
 1. split     the text by one regular expression: words with the space before them, numbers, punctuation, white space;
 2. bytes     each piece as UTF-8, with each of the 256 byte values written as one visible character (a space is "Ġ");
 3. merge     the adjacent pair that comes first in the list of merges, again and again until no pair is in the list;
-4. look up   each merged symbol in the vocabulary, which gives its token id.
+4. look up   the token id of each merged symbol in the vocabulary.
 Because step 2 covers every byte, no text is unknown: encode, then decode, returns any text unchanged.
 
 Leaves out: learning the merges (see tiny/tales.py), and special tokens other than `<|endoftext|>`.
@@ -203,7 +203,7 @@ def fully_merged(symbols, ranks):
     """The last list that `merge_steps` yields, in O(n log n) time instead of O(n²).
 
     Merging a pair changes only its neighbours. So the symbols are a linked list, from which a merge removes the second
-    symbol. The places of each pair are kept under its rank, and a heap gives the lowest rank.
+    symbol. The positions of each pair are stored under its rank, and a heap finds the lowest rank.
 
     >>> fully_merged(["l", "o", "w"], {("o", "w"): 0, ("l", "ow"): 1})
     ['low']
@@ -249,7 +249,7 @@ def parse_merges(text):
 
 
 def symbols_made(merges):
-    """The symbols of the 256 bytes and what the merges make of them, a set; ValueError if they are not merges."""
+    """The symbols of the 256 bytes and those that the merges make of them, a set; ValueError if they are not merges."""
     made = set(byte_symbols().values())
     if len(set(merges)) < len(merges):
         raise ValueError("a merge appears twice")
@@ -266,7 +266,7 @@ def symbols_made(merges):
 def check_vocabulary(vocabulary, made):
     """Raise ValueError unless the symbols that the merges made are the vocabulary, with the ids 0 .. n_vocab - 1.
 
-    A truncated list of merges would silently give other tokens. But then no merge makes the last of the vocabulary.
+    A truncated list of merges would silently produce other tokens. But then no merge makes the vocabulary's last token.
     """
     n_vocab = len(vocabulary)
     if not all(type(token) is int for token in vocabulary.values()) or {*vocabulary.values()} != {*range(n_vocab)}:

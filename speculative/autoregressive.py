@@ -57,9 +57,9 @@ class AutoregressiveSampler:
             Token ids, at least one.
         n_tokens : int
         rng : int, RandomSource, or None
-            A seed; a source, such as an np.random.Generator, which is used as it is; or None for a fresh seed.
+            A seed; a source, such as an np.random.Generator, which is used unchanged; or None for a fresh seed.
         stop_tokens : collection of int
-            The text ends with the first stop token, which is kept.
+            The text ends with the first stop token, which is part of it.
         stop : callable, optional
             The text ends with the first token for which stop(new tokens up to and including it) is true; see stop.py.
         keep_probs : bool

@@ -1,9 +1,9 @@
-"""The borders of the loop: what it asks of models, samplings, drafters and verifiers, and the request it is asked for.
+"""The borders of the loop: its calls of models, samplings, drafters and verifiers, and the request that starts it.
 
-Each `ask_*` hands out copies, which may be written to, and checks what comes back, so that the code between them is the
-method and nothing else. Without the checks a mistake out there would end in a text that looks like any other. Each says
-who is at fault, what was expected and what was returned, and takes microseconds. What is too expensive to check in
-every round is left to the graders (testing/).
+Each `ask_*` hands out copies, which may be written to, and checks the result, so that the code between them is only the
+method. Without the checks a mistake in somebody's code would produce a text that looks like any other. A check takes
+microseconds; its message says whose result is wrong, what was expected and what was returned. Checks that are too
+expensive for every round are left to the graders (testing/).
 """
 
 import inspect
@@ -110,13 +110,13 @@ def ask_sampling(sampling, logits, tokens, parents=()):
     if np.shape(probs) != logits.shape:
         raise ValueError(f"expected sampling to return probabilities of shape {logits.shape}, got {np.shape(probs)}")
     sums = np.sum(probs, axis=-1)
-    if not (abs(sums - 1) < 1e-4).all():  # false for NaN, too
+    if not (abs(sums - 1) < 1e-4).all():  # also false for NaN
         raise ValueError(f"expected sampling to return rows that add up to 1, got {sums[abs(sums - 1).argmax()]:.6g}")
     return probs
 
 
 def propose(drafter, tokens, k, rng, sampling):
-    """What a drafter returns for this text; it is told the sampler's sampling if it has a parameter of this name."""
+    """The drafter's draft for this text; the sampler's sampling is passed if `propose` has a parameter of this name."""
     how = {"sampling": sampling} if takes_sampling(getattr(drafter.propose, "__func__", drafter.propose)) else {}
     return drafter.propose(list(tokens), k, rng, **how)
 
@@ -157,7 +157,7 @@ def ask_drafter(drafter, tokens, k, rng, target, sampling):
     for token, row in zip(draft.tokens.tolist(), probs):
         if not 0 <= token < n_vocab:
             raise ValueError(f"the drafter proposed token {token}: expected 0 to {n_vocab - 1}")
-        if not 0 < row[token] <= 1 + 1e-9:  # false for NaN, too
+        if not 0 < row[token] <= 1 + 1e-9:  # also false for NaN
             raise ValueError(
                 f"the drafter proposed token {token} with probability {row[token]:.6g} in its row of probs: expected "
                 "more than 0 and at most 1, as the row is the distribution that the token was drawn from"

@@ -1,9 +1,9 @@
-"""A grammar as a mask on tokens: a regular expression that the new text must match, and must be able to go on to match.
+"""A grammar as a mask on tokens: a regular expression that the new text must match, or still be able to match.
 
 The expression becomes a finite automaton over bytes, as a token may be part of a word, several words or a part of a
 character. A token is allowed where the automaton can read its bytes and some sequence of tokens leads from there to the
 end of the expression. So no text is a dead end, whatever is drawn. Where the expression may end, so may the text: with
-the token `end`, after which nothing but `end` follows.
+the token `end`, after which only `end` is allowed.
 
 The mask is a function of the tokens on a row's own path, like everything in look_back.py. With it the output of an
 exact verifier has the same distribution as that of the target alone with the same mask, which is what "lossless" can
@@ -20,12 +20,12 @@ not know how probable it is that a text begun this way will match.
 0.667
 >>> free = model.distribution([2], 3)
 >>> ab, ba = free[0, 1, 2], free[1, 0, 2]  # 0.5 * 0.25 * 0.75 and 0.25 * 0.125 * 0.25
->>> round(ab / (ab + ba), 3)  # what the target itself says if it says one of the two
+>>> round(ab / (ab + ba), 3)  # the target itself, if it says one of the two
 0.923
 
-The drafter may have the same mask, and should: a token that the target's mask forbids is never accepted.
-Sources: Willard and Louf, arXiv:2307.09702, for tokens on an automaton; Park et al., arXiv:2405.21047, for what a mask
-does to the distribution; Thompson, "Regular expression search algorithm" (1968), for the automaton.
+The drafter may have the same mask, and should: a token that the target's mask forbids is never accepted. Sources:
+Willard and Louf, arXiv:2307.09702, for tokens on an automaton; Park et al., arXiv:2405.21047, for a mask's effect on
+the distribution; Thompson, "Regular expression search algorithm" (1968), for the automaton.
 """
 
 import re
@@ -55,11 +55,11 @@ class Grammar:
         `.`, sets such as [^"a-z], \\d \\w \\s in their ASCII meaning, groups, |, and the quantifiers * + ? {m,n}. A
         set of strings is "|".join(map(re.escape, strings)). Bound what repeats: only the model ends a [a-z]+.
     token_bytes : sequence of bytes
-        What each token stands for; b"" for special tokens, which are then never allowed. A model may have more tokens.
+        The bytes of each token; b"" for special tokens, which are then never allowed. A model may have more tokens.
     end : int
         The token that ends a text, whatever its bytes are. Pass it to the sampler as one of the `stop_tokens`.
     n_prompt : int
-        The number of tokens in the prompt, which is not part of what must match.
+        The number of tokens in the prompt, which the expression does not cover.
 
     Raises
     ------
@@ -84,7 +84,7 @@ class Grammar:
         return f"Grammar({self.pattern!r}, ..., end={self.end}, n_prompt={self.n_prompt})"
 
     def __call__(self, logits, tokens):
-        """The logits, -inf for tokens that are not allowed; unchanged if the text does not match as it is.
+        """The logits, -inf for tokens that are not allowed; unchanged if the text so far does not match.
 
         Such a text follows a draft token that is not allowed: its row is never reached, but must be a distribution.
         """
@@ -328,7 +328,7 @@ class Expression:
         return self.escaped() if (character := self.take()) == "\\" else [(ord(character), ord(character))]
 
     def escaped(self):
-        """The ranges of code points of what follows a backslash."""
+        """The ranges of code points that an escape stands for, given the text after its backslash."""
         character = self.take()
         if character.lower() in KINDS:
             return KINDS[character] if character.islower() else others(KINDS[character.lower()])

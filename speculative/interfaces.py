@@ -1,4 +1,4 @@
-"""The interfaces: language model, drafter, verifier and sampler, and what each of them returns.
+"""The interfaces: language model, drafter, verifier and sampler, and the results of each.
 
 Nothing here computes a probability. Any object with the right call signature will do; there is no base class:
 
@@ -100,7 +100,7 @@ class Draft(Branches):
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a verifier decides on a draft: how many of its tokens are accepted, and the token after them."""
+    """A verifier's decision on a draft: the number of its tokens that are accepted, and the token after them."""
 
     n_accepted: int  # how many draft tokens are accepted
     next_token: int  # the token after the accepted ones: a correction, or the bonus if all were accepted
@@ -113,10 +113,10 @@ class Verdict:
 
 
 class Drafter(Protocol):
-    """Proposes what comes next."""
+    """Proposes the next tokens."""
 
     def propose(self, tokens: Sequence[int], K: int, rng: RandomSource) -> Draft:
-        """At most K tokens to follow `tokens`, or a tree of at most K levels; an empty draft for K = 0.
+        """At most K tokens to follow `tokens`, or a tree of depth K at most; an empty draft for K = 0.
 
         A drafter that draws has a fourth parameter, `sampling`: samplers pass their own, for it to draw by.
         """
@@ -125,7 +125,7 @@ class Drafter(Protocol):
 class Verifier(Protocol):
     """Decides on a whole draft. A plain function will do.
 
-    `exactness_of` and `takes_trees` return what it declares about itself, in the attributes `exactness` and `trees`.
+    It may declare two attributes, `exactness` and `trees`, which `exactness_of` and `takes_trees` return.
     """
 
     def __call__(self, draft: Draft, target_probs: np.ndarray, rng: RandomSource) -> Verdict:
@@ -133,7 +133,7 @@ class Verifier(Protocol):
 
 
 def exactness_of(verifier: Verifier) -> str:
-    """What a verifier declares in its attribute `exactness`: "exact", ..., "LOSSY"; "not declared" if it has none."""
+    """The attribute `exactness` of a verifier, "exact", ..., "LOSSY"; "not declared" if it has none."""
     return getattr(verifier, "exactness", "not declared")
 
 
@@ -256,7 +256,7 @@ class Generation:
 def collect(prompt: Sequence[int], rounds: Iterable[Round], keep_probs: bool = False) -> Generation:
     """The `Generation` made of these rounds.
 
-    The rows of probabilities, some megabytes per round with GPT-2's vocabulary, are kept only with keep_probs=True.
+    The rows of probabilities, some megabytes per round with GPT-2's vocabulary, are stored only with keep_probs=True.
     """
     kept = tuple(r if keep_probs else replace(r, draft_probs=None, target_probs=None) for r in rounds)
     tokens = np.concatenate([np.empty(0, np.int64), *(r.tokens for r in kept)])

@@ -2,10 +2,10 @@
 
 Each is a function of the logits of one row and of the tokens before it, for `Sampling(processors=...)`, which hands it
 the text on the row's own path. So every exact verifier stays exact with it: row i of a draft sees the prompt, the
-accepted tokens and the first i draft tokens; no rejected tokens, no siblings. Nothing is kept from call to call.
+accepted tokens and the first i draft tokens; no rejected tokens, no siblings. There is no state from call to call.
 
 The names are those of vLLM (presence_penalty, frequency_penalty, min_tokens) and of Hugging Face's `generate`
-(no_repeat_ngram_size), and so is what they mean: the two penalties and the minimal length count new tokens only,
+(no_repeat_ngram_size), and so are their meanings: the two penalties and the minimal length count new tokens only,
 n-grams are looked for in the prompt as well. Elsewhere the same name may mean something else: llama.cpp's presence and
 frequency penalties look at the last 64 tokens, prompt included.
 Source: Keskar et al., arXiv:1909.05858, section 4.1, for penalties as such; presence and frequency as in OpenAI's API.

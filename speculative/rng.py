@@ -1,7 +1,7 @@
-"""The random source: what samplers, drafters and verifiers draw from, with two sources besides NumPy's generator.
+"""The random source from which samplers, drafters and verifiers draw, and two sources besides NumPy's generator.
 
-The loop and the library's own drafters and verifiers call nothing but the methods of a `RandomSource` (interfaces.py),
-so an object with these methods can record, replay or enumerate (exact/) what a sampler does.
+The loop and the library's own drafters and verifiers call only the methods of a `RandomSource` (interfaces.py), so an
+object with these methods can record, replay or enumerate (exact/) the draws of a sampler.
 
 `Gumbel` is such a source: common random numbers (Gumbel coupling), with which one seed gives one text, with any drafter
 and any draft length. Each position of the text has one vector of exponential numbers E, computed from the seed and the
@@ -22,7 +22,7 @@ from .interfaces import RandomSource
 
 
 def as_generator(rng: Any) -> RandomSource:
-    """An np.random.Generator from a seed (None: a fresh one); an object with a method `random` is returned as it is."""
+    """An np.random.Generator from a seed (None: a fresh one); an object with a method `random` itself."""
     if hasattr(rng, "random"):
         return rng
     try:

@@ -1,9 +1,9 @@
 """A draft model with another tokenizer: from token ids to token ids through their bytes, and the tokens that both have.
 
-Two tokenizers agree on nothing but the text. So a draft of another family can help in two ways, both exact:
+Two tokenizers agree only on the text. So a draft of another family can help in two ways, both exact:
 
     shared tokens      here: the draft's distribution over the tokens that both vocabularies have, renormalised. It is a
-                       language model in the target's vocabulary, and every drafter takes it as it is
+                       language model in the target's vocabulary, which every drafter can use
     through the text   drafters/text.py: whatever was drafted is decoded, and encoded with the target's tokenizer
 
 Shared tokens accept more where the target samples, because p and q can be compared. Through the text accepts more at

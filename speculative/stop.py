@@ -37,7 +37,7 @@ def until_stop(generated, new, stop_tokens, stop):
 class StopText:
     """Ends a text as soon as it contains `text`; to be passed as `stop`.
 
-    The token that completes `text` is kept, and may contain more than its end: `cut` removes the rest.
+    The token that completes `text` is part of the output, and may contain more than its end: `cut` removes the rest.
 
     Parameters
     ----------

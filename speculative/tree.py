@@ -2,8 +2,8 @@
 
 A tree of n draft tokens, its nodes, is a list `parents` of n whole numbers: parents[i] < i is the node that node i
 follows, and -1 stands for the end of the text, the tree's root. A chain is parents[i] = i - 1. Nodes that follow the
-same node are siblings, in the order of their indices. Everything else follows from that list: how deep a node lies, the
-path to it, and what it may see in attention.
+same node are siblings, in the order of their indices. Everything else follows from that list: a node's depth, the
+path to it, and the nodes it may attend to.
 Source: Miao et al. (SpecInfer), arXiv:2305.09781.
 """
 
@@ -117,7 +117,7 @@ def n_kept(previous, parents, tokens, new_parents=()):
     1
     >>> n_kept([5, 6, 7, 8], [-1, -1, 1], [5, 7, 8, 9])
     3
-    >>> n_kept([5, 6, 7], [-1, -1], [5, 6, 7, 8, 9], [-1, -1, 0, 1])  # the same tree, one level deeper
+    >>> n_kept([5, 6, 7], [-1, -1], [5, 6, 7, 8, 9], [-1, -1, 0, 1])  # the same tree, one token deeper
     3
     """
     n_text, node = len(previous) - len(parents), -1

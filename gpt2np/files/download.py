@@ -1,6 +1,6 @@
 """Downloading a file: resumed after an interruption, verified, and renamed into place when it is complete.
 
-The bytes go to FILE.part, and what the server declared about the file to FILE.part.json:
+The bytes go to FILE.part, and the server's declarations about the file to FILE.part.json:
 
     etag    a strong ETag, which changes whenever the file does; a weak one or a date does not promise that
     size    X-Linked-Size of the Hugging Face hub, or Content-Length
@@ -83,7 +83,7 @@ def fetch(url, part):
 
 
 def fetch_rest(url, part):
-    """Make one request, for what the part lacks, and append it. Returns the `Declared` of the file."""
+    """Make one request, for the missing bytes, and append them. Returns the `Declared` of the file."""
     import requests  # here, since most runs download nothing and its import takes as long as NumPy's
 
     declared, have = read_declared(part), size_of(part)
@@ -149,12 +149,12 @@ def continues(response, declared, have):
     return is_rest and (not declared.etag or response.headers.get("ETag") == declared.etag)
 
 
-# ------------------------------------------------------------------------------------------------ what is declared
+# ------------------------------------------------------------------------------------------------ declarations
 
 
 @dataclass(frozen=True)
 class Declared:
-    """What a server declares about a file; None means "not declared"."""
+    """The declarations of a server about a file; None means "not declared"."""
 
     etag: str | None = None
     size: int | None = None  # bytes
@@ -188,7 +188,7 @@ def declared_hash(answers):
 
 
 def what_is_wrong(part, declared, check):
-    """Why the download is not what the server declared or what `check` expects, a str; None if it is.
+    """Why the download differs from the server's declarations or from what `check` expects, a str; None if it does not.
 
     Not an exception: its frames would keep the file open, and Windows could not delete it.
     """
@@ -222,12 +222,12 @@ def size_of(path):
 
 
 def note_of(part):
-    """Where what the server declared is saved."""
+    """Where the server's declarations are saved."""
     return part.with_name(part.name + ".json")
 
 
 def read_declared(part):
-    """What was declared about a partly downloaded file; Declared() if that was not saved, or is damaged."""
+    """The declarations about a partly downloaded file; Declared() if they were not saved, or are damaged."""
     try:
         return Declared(**json.loads(note_of(part).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
@@ -235,7 +235,7 @@ def read_declared(part):
 
 
 def forget(part):
-    """Delete the part and what was declared about it."""
+    """Delete the part and the declarations about it."""
     part.unlink(missing_ok=True)
     note_of(part).unlink(missing_ok=True)
 

@@ -1,4 +1,4 @@
-"""The exceptions of this package. Their messages are for the user: what was expected, what was found, what to do.
+"""The exceptions of this package. Their messages tell the user what was expected, what was found and what to do.
 
 A message may quote a file, and a file may hold anything: a name of 50 MB, or control characters for a terminal. So the
 text of these exceptions is always one line of bounded length.

@@ -1,6 +1,6 @@
 """From a model's name or folder to a model and its tokenizer: the one place where the parts of this package meet.
 
-A size such as 124M is looked up on this disk, and downloaded if it is not there. Files that are there are used as they
+A size such as 124M is looked up on this disk, and downloaded if it is missing. Files that exist are used as they
 are.
 """
 
@@ -87,7 +87,7 @@ def read_params(hparams, weights):
 
 
 def find_folder(name, models_dir, source="hub"):
-    """The folder of a model's name, downloaded if necessary; the path of a folder is returned as it is."""
+    """The folder of a model's name, downloaded if necessary; the path of a folder is returned unchanged."""
     if source not in SOURCES:
         raise ValueError(f"unknown source {source!r:.80}: expected {' or '.join(SOURCES)}")
     if not isinstance(name, (str, os.PathLike)):

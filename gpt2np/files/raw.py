@@ -1,4 +1,4 @@
-"""From the bytes of a file to JSON objects and arrays; what is malformed is a CheckpointError that names the file."""
+"""From the bytes of a file to JSON objects and arrays; malformed data raise a CheckpointError that names the file."""
 
 import json
 from pathlib import Path

@@ -21,7 +21,7 @@ MAGIC = 0xDB4775248B80FB57
 
 
 class Cursor:
-    """A position in bytes of a file; reading beyond their end raises CheckpointError."""
+    """A position in bytes of a file; reading past their end raises CheckpointError."""
 
     def __init__(self, data, path, what):
         self.data, self.path, self.what, self.position = data, path, what, 0
@@ -64,7 +64,7 @@ def read_table(path):
 def read_block(data, offset, length, path):
     """The entries of one block: dict key -> value."""
     block, checksum = data[offset : offset + length + 1], data[offset + length + 1 : offset + length + 5]
-    if masked_crc32c(block).to_bytes(4, "little") != checksum:  # also where it lies beyond the end
+    if masked_crc32c(block).to_bytes(4, "little") != checksum:  # also where it lies past the end
         raise CheckpointError(f"{path}: the block at byte {offset} does not have its checksum: damaged; get it again")
     content, compression = block[:-1], block[-1]
     if compression != 0:  # TensorFlow never compresses an index

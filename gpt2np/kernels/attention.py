@@ -1,11 +1,11 @@
 """Attention's inner loop: three lines of reference.py, batch-invariant, for the new tokens and a cache.
 
 Padding. The products have a multiple of 16 columns, so that the kernels always add in the same order. The mask
-    gives the padding weight 0.
-A column of ones. Every row of the values ends in a 1, so that one product gives both the weighted sum of the values
+    sets the padding's weight to 0.
+A column of ones. Every row of the values ends in a 1, so that one product computes both the weighted sum of the values
     and the sum of the weights: the numerator and the denominator of the softmax.
 Trees. A token may attend to tokens between which others lie that it does not see. Where weights of 0 between
-    others change bits, what a row sees is moved together first.
+    others change bits, the columns that a row sees are moved together first.
 """
 
 import math
@@ -60,7 +60,7 @@ def padded(n, n_columns, strategy):
 
 @lru_cache
 def skips_zeros(strategy):
-    """Whether zero weights between others change no bit; a tree's mask gives such weights to its other branches."""
+    """Whether zero weights between others change no bit; a tree's mask puts such weights on its other branches."""
     rng = np.random.default_rng(0)
     weights, values = rng.standard_normal((1, 2, 512), np.float32), rng.standard_normal((1, 512, 80), np.float32)
     seen = np.sort(rng.permutation(512)[:200])

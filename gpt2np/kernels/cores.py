@@ -1,4 +1,4 @@
-"""How many threads a product may use: the cores that are worth it, four at most except for prompts, or GPT2NP_THREADS.
+"""How many threads a product may use: the cores that help, at most four except for prompts, or GPT2NP_THREADS.
 
 A pass over a few tokens waits for its weights, and four threads keep a laptop's memory busy. A prompt uses each weight
 many times and waits for arithmetic, so it gets up to sixteen. Only physical cores count (two threads of one core

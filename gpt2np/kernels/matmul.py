@@ -1,7 +1,7 @@
 """A product x @ w for a few rows that costs about what one row costs, and is batch-invariant: a row's result is bitwise
 identical whatever other rows are computed with it.
 
-Generating a token reads every weight once, so memory bandwidth sets its time. Checking K + 1 tokens at once also reads
+Generating a token reads every weight once, so memory bandwidth sets its time. Verifying K + 1 tokens at once also reads
 the weights once and should cost the same: the gain of speculative decoding rests on that. With the plain `x @ w` it
 costs two to three times as much. A product with one row is a matrix-vector product, which streams the weights; for more
 rows BLAS first copies all of w into a layout of its own. It also adds up the terms of a row in a different order when
@@ -9,12 +9,13 @@ the number of rows changes: the last bits differ, and sooner or later the greedy
 
 The remedy is to copy once, when the model is loaded, and to multiply in small pieces that stay in a core's cache. There
 are three strategies, "panels", "rows" and "eights" (panels.py). `strategy` chooses by a probe of this machine and by
-the width of the model: of those that are batch-invariant here the one that generates fastest, alone or with a draft.
-`use`, or GPT2NP_MATMUL=rows in the environment, overrides it, also with one that is not invariant here; "rows/eights"
-names one for small models and one for large ones. A model keeps the strategy that was chosen when it was made.
+the width of the model: it picks the fastest at generating, alone or with a draft, of those that are batch-invariant
+here. `use`, or GPT2NP_MATMUL=rows in the environment, overrides it, even with a strategy that is not invariant here;
+"rows/eights" names one for small models and one for large ones. A model keeps the strategy that was chosen when it was
+made.
 
 One token takes longer than with plain products on many machines (`python main.py bench`): that is the price of batch
-invariance. Leaves out: half precision, since NumPy converts it more slowly than it reads twice the bytes.
+invariance. Leaves out: half precision, because reading float32 is faster in NumPy than converting float16.
 """
 
 import os
@@ -46,7 +47,7 @@ class Embedding:
 
     def __init__(self, wte, strategy):
         self.shape, self.dtype = wte.shape, Panels.dtype
-        self.T = pack(wte.T, strategy)  # wte may be packed, too
+        self.T = pack(wte.T, strategy)  # wte may be packed as well
 
     def __getitem__(self, tokens):
         return self.T.columns(tokens)
@@ -119,12 +120,12 @@ def probe(large=False):
 def times(names, n_out):
     """The times of a matrix [1024, n_out]: dict name -> [milliseconds for one row, for five].
 
-    Lower quartiles: beside other work most runs are disturbed, and a few lucky ones must not change the choice.
+    Lower quartiles: on a busy machine most runs are disturbed, and a few lucky ones must not change the choice.
     """
     w, x = np.ones((1024, n_out), np.float32), np.ones((5, 1024), np.float32)
     matrices = {name: pack(w, name) for name in names}
     found = {(name, n_rows): [] for n_rows in (1, 5) for name in names}
-    for name, n_rows in 24 * list(found):  # in turn, so that a busy moment affects all
+    for name, n_rows in 24 * list(found):  # alternating, so that a busy moment affects all
         started = perf_counter()
         x[:n_rows] @ matrices[name]
         found[name, n_rows].append(1e3 * (perf_counter() - started))
@@ -132,7 +133,7 @@ def times(names, n_out):
 
 
 def generating(one, five):
-    """The time of a token, from the times of one row and of five: of a plain step, or of a round with a draft if less.
+    """The time of a token, from the times of one row and of five: of an autoregressive step, or of a round if less.
 
     The round has K = 4 draft tokens, each accepted with probability 0.75 and drafted in an eighth of a step.
     """

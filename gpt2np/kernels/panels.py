@@ -71,7 +71,7 @@ class Panels:
         give_back(w)
 
     def __reduce__(self):
-        """A copy is packed again: the same order in memory gives the same bits."""
+        """A copy is packed again: the same order in memory leads to the same bits."""
         return Panels, (np.asarray(self), self.strategy)
 
     def __rmatmul__(self, x):

@@ -1,10 +1,10 @@
-"""Work divided among several threads, as many as pay.
+"""Work divided among as many threads as pay.
 
-NumPy releases the interpreter's lock while it computes, so other threads can compute at the same time. To hand over
+NumPy releases the interpreter's lock while it computes, so other threads can compute at the same time. Handing over
 work takes tens of microseconds (`python main.py bench` says how many): as long as a product of the bundled models for a
 few tokens, which therefore stays on one thread, and little compared with one of GPT-2's own. All threads take slices of
-the work from one iterator, so a slow core takes fewer and delays nobody. Each number is computed by the same call
-whichever thread makes it: the number of threads changes no bit.
+the work from one iterator, so a slow core takes fewer and delays no other. Each number is computed by the same call
+in whichever thread: the number of threads changes no bit.
 """
 
 import os
@@ -16,16 +16,16 @@ import numpy as np
 from .cores import cpus, n_threads
 
 WORTH = 1_000_000  # the cost, see `cost`, for each thread after the first
-CACHED = 2**19  # weights, 2 MB: so few stay in a core's cache, and another thread pays only at ten times the cost
+CACHED = 2**19  # weights, 2 MB: that many stay in a core's cache, and another thread pays only at ten times the cost
 LEAST = 500_000  # the least cost of a slice
-MANY = 32  # rows; from here on, a product takes its time for arithmetic, not for memory
+MANY = 32  # rows; from here on, arithmetic limits a product, not memory
 N_ROWS, N_LOOKS = 80, 25_000  # rows of looks at a signal, and looks in a row: together about a millisecond
 
 
 class Signal:
-    """From one thread to another, which waits for it awake for a moment, then asleep. Given twice, it may be seen once.
+    """From one thread to another, which waits for it awake for a moment, then asleep. Two in a row may be seen as one.
 
-    To wake a thread takes some ten microseconds, on a virtual machine often more than a hundred: too long between two
+    Waking a thread takes some ten microseconds, on a virtual machine often more than a hundred: too long between two
     products that take a few hundred. So `wait` first looks again and again whether the signal was given. A loop of
     Python's would hold the interpreter's lock meanwhile, which the other thread needs. NumPy's loops release it, and
     that of `logical_or.reduce` ends at the first True: over one byte that is repeated many times, without a copy, it
@@ -38,7 +38,7 @@ class Signal:
         True
 
     A last row of looks, at a byte that nobody sets, is a pause of ten or twenty microseconds: the other thread holds
-    the interpreter's lock when it gives the signal, and who asked for it at once would fall asleep after all.
+    the interpreter's lock when it signals, and a thread that asked for it at once would fall asleep after all.
     """
 
     def __init__(self):
@@ -114,7 +114,7 @@ def has_begun(worker, job):
 
 
 def share(work, parts, n):
-    """Call work(iterator) in n threads, this one included; the iterator gives each part once, to one of them.
+    """Call work(iterator) in n threads, of which this is one; the iterator yields each part once, to one of them.
 
     A thread that has not begun when no part is left, such as one whose core another program has, is not waited for.
     """
@@ -143,14 +143,14 @@ def share(work, parts, n):
 
 
 def cost(size, n_rows):
-    """What a product of n_rows rows with `size` weights costs, as a number of weights; four rows cost what one does."""
+    """The cost, in weights, of a product of n_rows rows with `size` weights; four rows cost as much as one."""
     return size * max(4, n_rows) // 4
 
 
 def worthwhile(size, n_rows):
     """The number of threads that pays for a product of n_rows rows with `size` weights, or for work of its cost.
 
-    Weights that come from memory are worth sharing from the first row on. With weights in the cache, a product of the
+    Products with weights from memory are shared from the first row on. With weights in the cache, a product of the
     bundled models takes a few hundred microseconds at most for a draft of 64 tokens: two threads gain little, and where
     another program needs the second core they take longer than one (`python docs/sizes.py`).
     """

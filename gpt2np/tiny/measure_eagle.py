@@ -22,7 +22,7 @@ DEPTH = 4
 
 
 def main(out="", n_prompts=36, n_tokens=64, folder="tiny-target"):
-    """Print the card of the block; with --out, write it to this file, too. `folder` has another eagle.safetensors."""
+    """Print the card of the block; with --out, also write it to this file. `folder` has another eagle.safetensors."""
     target, tokenizer = load("tiny-target")
     eagle, prompts = Eagle(target, load_eagle(folder)), held_out_prompts(tokenizer, n_prompts)
     ranks, _ = along(eagle, greedy_texts(target, prompts, n_tokens), n_tokens)

@@ -2,10 +2,10 @@
 
     python -m gpt2np.tiny.measure_heads [--out tiny-heads/figures.json]
 
-The target continues prompts from the held-out tales greedily. At each place, head i gets the hidden state of the token
-i + 1 places before, and, if it is a Hydra head, the i tokens between. The share of places where its candidate of a rank
-is the target's token is the acceptance of the child of that rank at temperature 0, if the tokens before it were
-accepted; the sum over the first k ranks is the acceptance of k children. Needs no PyTorch.
+The target continues prompts from the held-out tales greedily. At each position, head i gets the hidden state of the
+token i + 1 places before, and, if it is a Hydra head, the i tokens between. The share of positions where its candidate
+of a rank is the target's token is the acceptance of the child of that rank at temperature 0, if the tokens before it
+were accepted; the sum over the first k ranks is the acceptance of k children. Needs no PyTorch.
 
 Here the path through gpt2np ends; it continues with speculative decoding.
 """
@@ -25,7 +25,7 @@ N_RANKS = 10
 
 
 def main(out="", n_prompts=36, n_tokens=64):
-    """Print the card of the heads; with --out, write it to this file, too."""
+    """Print the card of the heads; with --out, also write it to this file."""
     target, tokenizer = load("tiny-target")
     texts = greedy_texts(target, held_out_prompts(tokenizer, n_prompts), n_tokens)
     figures = {"n_prompts": n_prompts, "n_tokens": n_tokens}
@@ -49,7 +49,7 @@ def held_out_prompts(tokenizer, n_prompts, length=64):
 
 
 def greedy_texts(target, prompts, n_tokens):
-    """Each prompt with the target's n_tokens likeliest next tokens, chosen one by one: [n_prompts, n]."""
+    """Each prompt with the target's n_tokens most likely next tokens, chosen one by one: [n_prompts, n]."""
     texts = []
     for prompt in prompts.tolist():
         for _ in range(n_tokens):

@@ -2,7 +2,7 @@
 
 Llama, Qwen, Mistral, Mamba, GPT-2, in any dtype, on any device. Its cache is cropped to the prefix that two calls
 share. Where that cannot be done, the whole text is run again, which is right but slow: a sliding window that is full
-has forgotten what was before it, and the state of recurrent layers (Mamba, Qwen3-Next) is that of one position.
+has forgotten the tokens before it, and the state of recurrent layers (Mamba, Qwen3-Next) is that of one position.
 transformers continues such a state by one token, given its position; for several new tokens at once some layers begin
 with an empty state. Rotary positions of the kind "longrope" (Phi) change for all tokens of a text that is longer than
 the model's original context, so n_ctx ends there.

@@ -18,7 +18,8 @@ class TransformersTokenizer:
     Attributes
     ----------
     start : list of int
-        What it puts before a text, as Llama's <|begin_of_text|>. A draft model is shown it once, before the text.
+        The tokens it puts before a text, such as Llama's <|begin_of_text|>. A draft model is shown it once, before the
+        text.
 
     Examples
     --------

@@ -24,7 +24,7 @@ class EagleDrafter:
     ----------
     target : LanguageModel
         With a block, such as a gpt2np.Eagle: `draft_model(n_text) -> LanguageModel`, for texts whose first n_text
-        tokens are given. It must be the sampler's target, too.
+        tokens are given. It must also be the sampler's target.
     tree, siblings
         As in `TreeDrafter`; without a tree, a chain.
     sampling, threshold
@@ -48,5 +48,5 @@ class EagleDrafter:
         return f"EagleDrafter({self.target}, tree={self.tree})"
 
     def propose(self, tokens, K, rng, sampling=Sampling()):
-        """At most K tokens, or levels."""
+        """At most K tokens, or a tree of depth K at most."""
         return self.drafter(self.target.draft_model(len(tokens))).propose(tokens, K, rng, sampling)

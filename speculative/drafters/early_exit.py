@@ -1,8 +1,8 @@
 """Self-speculation: the target's first layers draft, with its own final norm and vocabulary projection.
 
-The keys, values and hidden states that the first layers compute for a draft token are kept, and the target's pass
-continues from them: nothing is computed twice. This file knows nothing about layers: it asks the model for its early
-exit, which is a language model, too.
+The keys, values and hidden states that the first layers compute for a draft token stay in the cache, and the target's
+pass continues from them: nothing is computed twice. This file knows nothing about layers: it asks the model for its
+early exit, which is also a language model.
 Source: Elhoushi et al., LayerSkip, arXiv:2404.16710, section 4.3 (where the model is also trained for it).
 """
 

@@ -1,7 +1,7 @@
-"""Drafting what a grammar leaves no choice about, without a model: after `{` perhaps `"name": "`.
+"""Drafting the text that a grammar forces, without a model: after `{` perhaps `"name": "`.
 
 The bytes that must follow are found on the grammar's automaton and encoded as the tokenizer does it. Such a draft is a
-guess all the same: the text is forced, but not the tokens it is made of, and the target gives some probability to other
+guess nevertheless: the text is forced, but not the tokens it is made of, and the target gives some probability to other
 ways to cut the same text. So it is verified like any other, and exact with every exact rule. To append forced text to
 the output unverified ("jump forward") saves the call of the target, and changes the distribution.
 

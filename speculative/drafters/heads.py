@@ -1,11 +1,11 @@
 """Drafting with heads on the target's last hidden state: no second model, and no pass of its own.
 
-Where the target keeps the hidden states of its last call and has heads that turn one of them into guesses at the next
-tokens, a draft costs a few small products and no call of a model. So several candidates per position are affordable,
-and they are needed: heads are right less often than a draft model. The draft is a tree of the heads' most probable
-tokens, none of them drawn: one-hot rows, exact with `exact_match` and `rejection` at any temperature.
+Where the target keeps the hidden states of its last call and has heads that turn one of them into predictions of the
+next tokens, a draft costs a few small products and no call of a model. So several candidates per position are
+affordable, and they are needed: heads are right less often than a draft model. The draft is a tree of the heads' most
+probable tokens, none of them drawn: one-hot rows, exact with `exact_match` and `rejection` at any temperature.
 
-Head 1 guesses the token after the text, head 2 the one after that, so a tree has no more levels than there are heads.
+Head 1 predicts the token after the text, head 2 the one after that, so a tree is no deeper than there are heads.
 The first draft of a text costs a pass of the target over the prompt without its last token, if the target has not
 processed it; the target's cache keeps that for the call that follows.
 Sources: Cai et al. (Medusa), arXiv:2401.10774, section 2.3.3; Ankner et al. (Hydra), arXiv:2402.05109.
@@ -25,10 +25,10 @@ class HeadsDrafter:
     ----------
     target : LanguageModel
         With heads, such as a gpt2np.Heads: `n_heads`; `accepted` [n_heads, n_ranks], how often the candidate of each
-        rank is right; `head_logits(tokens, paths) -> logits [n_paths, n_vocab]`. It must be the sampler's target, too.
+        rank is right; `head_logits(tokens, paths) -> logits [n_paths, n_vocab]`. It must also be the sampler's target.
     tree : int or (parents, ranks)
         The number of nodes, for the best tree of that size by `accepted`; or a shape, two lists of n int, as
-        `best_tree` returns them: ([-1, 0, 1], [0, 0, 0]) is a chain. More nodes give more tokens per call, and cost
+        `best_tree` returns them: ([-1, 0, 1], [0, 0, 0]) is a chain. More nodes yield more tokens per call, and cost
         time: on the bundled target 3 take the least (the default of `--drafter heads`).
     """
 
@@ -51,8 +51,8 @@ class HeadsDrafter:
         if n_levels < 1 or len(text) < 2:
             return one_hot([], self.target.n_vocab)
         shape = best_tree(self.tree, self.weights(), n_levels) if self.grown else self.tree
-        likeliest = lambda paths, n: top(self.target.head_logits(text, paths), n)  # noqa: E731
-        return fixed_tree(shape, n_levels, likeliest, self.target.n_vocab)
+        most_likely = lambda paths, n: top(self.target.head_logits(text, paths), n)  # noqa: E731
+        return fixed_tree(shape, n_levels, most_likely, self.target.n_vocab)
 
     def weights(self):
         """`accepted`, at most n_vocab ranks, without the increases that are chance."""

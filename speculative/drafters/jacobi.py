@@ -1,9 +1,9 @@
 """Jacobi decoding: the target's own rows after its last, rejected draft are the next draft.
 
 Write a text as a system of equations, each token the argmax after the tokens before it, and solve all of them at once
-by iteration from any guess: that is this drafter in the usual loop. A call takes m guesses and returns m + 1 rows;
-those after the first wrong guess were computed from a wrong text, and are the next guesses nevertheless. At temperature
-0 each call solves at least one equation, and few solve more. A lesson, and the first half of lookahead.py.
+by iteration from any start: that is this drafter in the usual loop. A call verifies m draft tokens and returns m + 1
+rows; those after the first wrong token were computed from a wrong text, and are the next draft nevertheless. At
+temperature 0 each call solves at least one equation, and few solve more. A lesson, and the first half of lookahead.py.
 Source: Santilli et al., arXiv:2305.10427, algorithm 1.
 """
 
@@ -27,12 +27,13 @@ class LastRows(Wrapper):
 
 
 class JacobiDrafter:
-    """A chain of the tokens that the target's last call gave for these positions, filled up to K with the text's last.
+    """A chain of the target's most probable tokens for these positions in its last call; the text's last token fills up
+    K.
 
     Parameters
     ----------
     target : LastRows
-        It must be the sampler's target, too.
+        It must also be the sampler's target.
     """
 
     def __init__(self, target):

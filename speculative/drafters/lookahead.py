@@ -8,7 +8,7 @@ Each draft is a tree of two parts:
 
 The comb is an ordinary token tree: its tooth sees level 0 up to its own column. After the call the answer after the tip
 of each tooth completes an n-gram, which goes into the pool; the oldest level is dropped, and the answers are the newest
-one. The comb is what costs, W (N - 1) rows in each call, and it only fills the pool. With the defaults a draft has 15
+one. The cost is in the comb, W (N - 1) rows in each call, and it only fills the pool. With the defaults a draft has 15
 rows for the comb and up to 15 for candidates; one of token recycling (recycling.py) has 16 in all.
 
 All tokens are functions of the text so far: one-hot rows, exact with `rejection` and `exact_match`.
@@ -24,7 +24,7 @@ class LookaheadDrafter:
     Parameters
     ----------
     target : LastRows
-        It must be the sampler's target, too, see jacobi.py.
+        It must also be the sampler's target, see jacobi.py.
     W, N, G : int
         The number of columns; the length of the n-grams, 2 or more; the number of candidates.
     """

@@ -3,7 +3,7 @@
 Every drafter that draws a chain is this one with another model or another sampling: see ngram.py, early_exit.py and
 dials.py. model_tree.py draws trees.
 Sources: arXiv:2211.17192, algorithm 1, step 1. The threshold: Zhang et al., Draft & Verify, arXiv:2309.08168; the
-uncertain token stays in the draft there, too, as it must.
+uncertain token stays in the draft there as well, as it must.
 """
 
 from collections.abc import Callable

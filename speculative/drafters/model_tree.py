@@ -1,10 +1,11 @@
-"""Drafting a tree with a model: several candidates for a position, and one call of the model for each level.
+"""Drafting a tree with a model: several candidates for a position, and one call of the model for each depth.
 
-What a node's children are is a rule, (logits, q, k, rng) -> up to k pairs (token, row), where q is the draft's
+A rule chooses a node's children, (logits, q, k, rng) -> up to k pairs (token, row), where q is the draft's
 distribution after that node. Each row is the distribution of its token given its elder siblings, so `rejection` is
 exact with every rule here, and so is `exact_match`:
 
-    without   k draws without replacement: each child from what is left of q. The first is accepted as often as in a
+    without   k draws without replacement: each child from the rest of q, renormalised. The first is accepted as often
+    as in a
               chain and the others rarely, so the best tree is deep below first children
     drawn     the first child is drawn from q outside of its k - 1 most probable tokens, which are the other children.
               One of the k is usually accepted more often than with `without`, if q is close to p; but any may be the
@@ -14,7 +15,7 @@ exact with every rule here, and so is `exact_match`:
 
 A child that was drawn is never dropped afterwards, however improbable: the tokens that remain would not be draws from
 their rows. So a tree of drawn tokens must have its shape fixed in advance; only one of `top` may grow where the draft
-is sure. The model is called once for each level; what a level costs hardly depends on how many nodes it has.
+is sure. The model is called once for each depth; the cost of a call hardly depends on its number of nodes.
 Sources: Hu et al., arXiv:2502.18779 (drawn); Chen et al. (Sequoia), arXiv:2402.12374, algorithm 2, and RSD,
 arXiv:2402.14160 (without); Li et al. (EAGLE-2), arXiv:2406.16858, section 4 (growing).
 """
@@ -35,12 +36,12 @@ from .ranked import grown_tree, top
 
 def drawn(logits, q, k, rng):
     """The first child from q outside of the k - 1 most probable tokens, then those."""
-    likeliest, outside = top(logits[None], k)[0], q.copy()
-    outside[likeliest[: k - 1]] = 0
+    most_likely, outside = top(logits[None], k)[0], q.copy()
+    outside[most_likely[: k - 1]] = 0
     mass = outside.sum()
     if not mass:
-        return certain(likeliest, len(q))
-    return [(sample_token(outside / mass, rng), outside / mass), *certain(likeliest[: k - 1], len(q))]
+        return certain(most_likely, len(q))
+    return [(sample_token(outside / mass, rng), outside / mass), *certain(most_likely[: k - 1], len(q))]
 
 
 def without(logits, q, k, rng):
@@ -50,12 +51,12 @@ def without(logits, q, k, rng):
     return [*zip(tokens.tolist(), rows), *certain(others[: k - len(tokens)], len(q))]
 
 
-def likeliest(logits, q, k, rng):
+def most_likely(logits, q, k, rng):
     """The k most probable tokens, whatever the sampling is."""
     return certain(top(logits[None], k)[0], len(q))
 
 
-RULES = {"without": without, "drawn": drawn, "top": likeliest}
+RULES = {"without": without, "drawn": drawn, "top": most_likely}
 GROWTH = Sampling(temperature=0.3)  # at temperature 0 the first token is right more often than its probability says
 
 
@@ -95,7 +96,7 @@ class TreeDrafter:
         return f"TreeDrafter({self.model}, {size}, siblings={self.rule.__name__})"
 
     def propose(self, tokens, K, rng, sampling=Sampling()):
-        """At most K levels; fewer if the model's n_ctx is reached, which may be smaller than the target's."""
+        """A tree of depth K at most; less if the model's n_ctx is reached, which may be smaller than the target's."""
         sampling = self.sampling or sampling
         text, n_ctx, n_vocab = [int(token) for token in tokens], self.model.n_ctx, self.model.n_vocab
         if self.grown:

@@ -1,9 +1,9 @@
 """Drafting from n-gram counts: how often each token followed the last one or two in some text.
 
 The counts make a language model with proper distributions, so speculative sampling applies to it without changes. The
-orders are interpolated as by Witten and Bell: a context seen c times, followed by t different tokens, gives its own
-counts the weight c / (c + t) and the shorter context the rest; the shortest is the uniform distribution. So no token
-has probability 0.
+orders are interpolated as by Witten and Bell: for a context seen c times, followed by t different tokens, its own
+counts have the weight c / (c + t) and the shorter context has the rest; the shortest is the uniform distribution. So no
+token has probability 0.
 Source: Witten and Bell, "The zero-frequency problem", IEEE Transactions on Information Theory 37 (1991), method C;
 bigrams as drafts: arXiv:2211.17192, sections 3.6 and 4.2.
 """
@@ -122,7 +122,7 @@ class NGramModel:
 
 
 def check_counts(counts, n_vocab):
-    """Raise ValueError unless these are n-gram counts as `NGramModel` takes them."""
+    """Raise ValueError unless these are n-gram counts as `NGramModel` expects them."""
     if type(n_vocab) is not int or not 1 <= n_vocab <= MAX_VOCAB or not counts or n_vocab ** len(counts) >= 2**63:
         raise ValueError(f"expected a vocabulary of 1 to {MAX_VOCAB} tokens, and n-grams that fit into 64 bits")
     for n, (codes, times) in enumerate(counts, 1):

@@ -6,8 +6,8 @@ temperature. The two functions differ in the shape:
     fixed_tree    given, for instance by `best_tree` from the acceptance of each rank
     grown_tree    from the candidates' probabilities: it branches where they are unsure, and is deep where they are not
 
-Both go level by level, so that a model ranks the candidates after all nodes of a level at once. Its answers come from
-`likeliest`, which is all that distinguishes the drafters that use this file.
+Both go depth by depth, so that a model ranks the candidates after all nodes of one depth at once. Its answers come from
+`most_likely`, the only difference between the drafters that use this file.
 Source: Cai et al. (Medusa), arXiv:2401.10774, section 2.3.3, for fixed trees; Li et al. (EAGLE-2), arXiv:2406.16858,
 section 4, for grown ones.
 """
@@ -18,7 +18,7 @@ from ..tree import depths, path
 from .deterministic import one_hot
 
 
-def fixed_tree(shape, n_levels, likeliest, n_vocab):
+def fixed_tree(shape, n_levels, most_likely, n_vocab):
     """The draft of a given shape.
 
     Parameters
@@ -28,7 +28,7 @@ def fixed_tree(shape, n_levels, likeliest, n_vocab):
         candidates after its parent.
     n_levels : int
         Deeper nodes are left out.
-    likeliest : callable
+    most_likely : callable
         (paths [n_paths, depth] int, n) -> tokens [n_paths, n] int: the n most probable after the text and each path.
     n_vocab : int
     """
@@ -39,21 +39,21 @@ def fixed_tree(shape, n_levels, likeliest, n_vocab):
         if not nodes:
             break
         above = sorted({parents[node] for node in nodes})
-        found = likeliest(paths_to(above, parents, tokens), 1 + max(ranks[node] for node in nodes))
+        found = most_likely(paths_to(above, parents, tokens), 1 + max(ranks[node] for node in nodes))
         for node in nodes:
             tokens[node] = found[above.index(parents[node]), ranks[node]]
     kept = [node for node in range(len(parents)) if level_of[node] < n_levels]
     return one_hot(tokens[kept], n_vocab, renumbered(parents, kept))
 
 
-def grown_tree(n, n_levels, likeliest, n_vocab):
-    """The draft of the n tokens with the largest joint probability, which are a tree, on at most n_levels levels.
+def grown_tree(n, n_levels, most_likely, n_vocab):
+    """The draft of the n tokens with the largest joint probability, which form a tree, of depth n_levels at most.
 
-    `likeliest` as for `fixed_tree`, but it returns (tokens, their probabilities), two arrays [n_paths, n].
+    `most_likely` as for `fixed_tree`, but it returns (tokens, their probabilities), two arrays [n_paths, n].
     """
     tokens, parents, values, level = [], [], [], [-1]  # values: the joint probability of the path to a node
     for _ in range(n_levels):
-        found, probs = likeliest(paths_to(level, parents, tokens), n)
+        found, probs = most_likely(paths_to(level, parents, tokens), n)
         joint = probs * np.array([values[node] if node >= 0 else 1.0 for node in level])[:, None]
         begin = len(tokens)
         for row, rank in sorted(largest(joint, n)):
@@ -67,13 +67,13 @@ def grown_tree(n, n_levels, likeliest, n_vocab):
 
 
 def renumbered(parents, kept):
-    """The parents of the nodes that are kept, by their indices among them."""
+    """The parents of the remaining nodes, by their indices among them."""
     place = {node: i for i, node in enumerate(kept)} | {-1: -1}
     return [place[parents[node]] for node in kept]
 
 
 def paths_to(nodes, parents, tokens):
-    """The tokens on the path to each of these nodes, which are of one level: [n_nodes, depth] int64."""
+    """The tokens on the path to each of these nodes, which have one depth: [n_nodes, depth] int64."""
     return np.array([[tokens[i] for i in path(parents, node)] for node in nodes], dtype=np.int64)
 
 

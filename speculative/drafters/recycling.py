@@ -1,4 +1,4 @@
-"""Token recycling: what the target would have said after other tokens is kept, and drafts the next tree.
+"""Token recycling: the target's logits after other tokens are not thrown away, but draft the next tree.
 
 Each row of the target's logits says which tokens are likely after a token, whether that token was accepted or not. A
 matrix keeps, for each token of the vocabulary, the most probable followers in the latest row after it. The draft is a
@@ -17,7 +17,7 @@ from ..theory.shapes import best_tree, check_shape
 from .deterministic import one_hot
 from .ranked import top
 
-WEIGHTS = (0.4, 0.15, 0.08, 0.05, 0.03, 0.02, 0.015, 0.01)  # how often the follower of this rank is right, about
+WEIGHTS = (0.4, 0.15, 0.08, 0.05, 0.03, 0.02, 0.015, 0.01)  # roughly how often the follower of this rank is right
 
 
 class Recycling(Wrapper):
@@ -53,17 +53,17 @@ class RecyclingDrafter:
     Parameters
     ----------
     target : Recycling
-        It must be the sampler's target, too.
+        It must also be the sampler's target.
     tree : (parents, ranks)
         The shape, two lists of n int, as `best_tree` returns them; by default one of 16 nodes, for as many ranks as
         there are followers.
     keep : bool
-        Whether a new text starts from what was learned from the texts before it; otherwise from nothing.
+        Whether a new text starts with the followers learned from the texts before it; otherwise with none.
     """
 
     def __init__(self, target, tree=None, *, keep=False):
         if not hasattr(target, "followers"):
-            raise ValueError(f"expected Recycling(model), which must be the sampler's target, too, got {target!r:.80}")
+            raise ValueError(f"expected Recycling(model), which must also be the sampler's target, got {target!r:.80}")
         n_followers = target.followers.shape[1]
         tree = best_tree(16, WEIGHTS[: max(1, n_followers)]) if tree is None else tree
         if max(check_shape(tree)[1], default=0) >= n_followers:

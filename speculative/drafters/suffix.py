@@ -81,7 +81,7 @@ class SuffixAutomaton:
     def continuations(self, state, n, depth, floor, width=None):
         """(tokens, parents) of the n continuations with the largest joint probability, each at least `floor`.
 
-        A tree of at most `depth` levels, in which a node has at most `width` children, the most frequent ones.
+        A tree of depth `depth` at most, in which a node has at most `width` children, the most frequent ones.
         """
         tokens, parents, heap = [], [], []
 

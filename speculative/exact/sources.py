@@ -1,6 +1,6 @@
-"""Other sources of random numbers than the one that is passed in: which of them some code draws from.
+"""Sources of random numbers other than the one that is passed in: which of them a piece of code draws from.
 
-What such a source returns is not enumerated, and one seed no longer gives one text. `exact_distribution`, the graders
+Numbers from such a source are not enumerated, and one seed no longer gives one text. `exact_distribution`, the graders
 (testing/) and `TorchDraws` watch for them.
 """
 
@@ -63,7 +63,7 @@ class Sources:
         self.changed = [name for name, state in self.before.items() if after[name] != state]
 
     def named(self, seeded=True):
-        """The other source, or None. `seeded`: a new generator with a seed of its own is one, too."""
+        """The other source, or None. `seeded`: a new generator with a seed of its own is also one."""
         if self.is_own if seeded else self.is_fresh:
             return "a generator of its own, np.random.default_rng(...)"
         return SOURCES[self.changed[0]] if self.changed else None
@@ -93,7 +93,7 @@ def state_of(generator):
 
 
 def generators_in(fn):
-    """The generators in what a function can reach: its closure, globals and defaults, and the attributes of objects."""
+    """The generators that a function can reach: its closure, globals and defaults, and the attributes of objects."""
     found, seen, parts = [], set(), [fn]
     for part in parts:  # which grows
         if isinstance(part, GENERATORS) and id(part) not in seen:

@@ -120,7 +120,7 @@ class Uniform:
     def __repr__(self):
         return "<a uniform number>"
 
-    def __format__(self, form):  # f"{u:.3f}" works, for code that prints what it draws
+    def __format__(self, form):  # f"{u:.3f}" works, for code that prints its draws
         return repr(self)
 
     def as_value(self, *others):

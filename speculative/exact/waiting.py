@@ -12,7 +12,7 @@ from .uniform import CannotEnumerate
 
 
 class Waiting:
-    """sign * t, sign * log(t) or sign / t, for an exponential time t with a given rate, kept as its logarithm."""
+    """sign * t, sign * log(t) or sign / t, for an exponential time t with a given rate, stored as its logarithm."""
 
     def __init__(self, rng, log_rate=0.0, *, form="t", sign=1, compared=None):
         self.rng, self.log_rate, self.form, self.sign = rng, log_rate, form, sign  # form: "t", "log t" or "1 / t"
@@ -24,7 +24,7 @@ class Waiting:
         return Waiting(self.rng, log_rate, form=form or self.form, sign=self.sign * sign, compared=self.compared)
 
     def is_free(self):
-        """Whether nothing but its rate is known."""
+        """Whether only its rate is known."""
         if not self.compared:
             self.compared.append(self)
         return self.compared[0] is self and not self.is_lost

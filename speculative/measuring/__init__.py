@@ -1,4 +1,4 @@
-"""What this machine and these models give: clocks, costs, draft lengths and trees from costs, and the experiments.
+"""Measurements of this machine and these models: clocks, costs, draft lengths and trees from costs, and experiments.
 
 The method needs none of it. In use are the clock around a model (clocks.py), the costs of a round (costs.py), the K
 (draft_length.py) and the tree (tree_size.py) that follow from them. The other files are experiments, on runs.py (the

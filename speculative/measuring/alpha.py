@@ -23,7 +23,7 @@ def alpha_table(target, drafters, prompts, n_tokens, *, sampling, seed=0, keep=a
     dict
         repetition: the mean `repetition` of the target's texts; rows, for each drafter: drafted, the share of the
         positions where it proposed a token, as one that copies does not do everywhere; over these alpha, low and high,
-        None if there are none.
+        None without any.
     """
 
     def along(i, prompt):

@@ -46,9 +46,10 @@ class Padded:
 def measure_costs(target, drafter, tokens, *, sampling=Sampling(), verifier=rejection, most=8, repeats=9):
     """The `Costs` of a round after these tokens.
 
-    Rounds of the loop are timed with k = 0 to `most` draft tokens in turn, `repeats` times, and the medians are taken.
-    So a machine that slows down slows all of them, and the models evict each other from the processor's cache as they
-    do in use. Each round starts as in a generation: target and drafter have all tokens but the last in their caches.
+    Rounds of the loop are timed with k = 0 to `most` draft tokens, alternating, `repeats` times, and the medians are
+    taken. So a machine that slows down slows all of them, and the models evict each other from the processor's cache as
+    they do in use. Each round starts as in a generation: target and drafter have all tokens but the last in their
+    caches.
 
     Parameters
     ----------

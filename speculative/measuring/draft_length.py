@@ -48,7 +48,7 @@ class Heuristic:
 
 @dataclass(frozen=True)
 class CostModel:
-    """The K with the best expected speedup, 0 included, from measured costs and a running estimate of alpha.
+    """The K with the best expected speedup, possibly 0, from measured costs and a running estimate of alpha.
 
     The estimate uses the last `window` rounds that drafted, and of those only the rounds since alpha last changed.
     Rounds without a draft say nothing about alpha and do not use up the window.
@@ -90,7 +90,7 @@ class CostModel:
 
     def tests_again(self, history):
         """Whether to draft one token where drafting is not expected to pay."""
-        test = self.c + self.v[1] - 1  # what a test costs, in autoregressive steps
+        test = self.c + self.v[1] - 1  # the cost of a test, in autoregressive steps
         recent = history[-max(16, ceil(64 * test)) :]
         return not any(drafted for drafted, _ in recent) or 0 < recent[-1][0] == recent[-1][1]
 
@@ -99,7 +99,7 @@ def since_the_last_change(rounds):
     """The newest of these rounds (drafted, accepted) that agree on alpha.
 
     For each split into older and newer rounds, the newer ones in eights, the shares of accepted tokens are compared. If
-    they are more than 3.5 standard errors apart, the text has changed, and only the newer rounds are kept.
+    they are more than 3.5 standard errors apart, the text has changed, and only the newer rounds count.
     """
     for n in range(8, len(rounds), 8):
         (a, j), (b, k) = tested(rounds[-n:]), tested(rounds[:-n])

@@ -1,10 +1,9 @@
 """The table of draft lengths: speedup in time and in target calls for K = 1, 2, ..., and a fit of one alpha and one c.
 
-The theory has two parameters. alpha, the probability that a draft token is accepted, gives the tokens per call. c, the
-cost of a draft token over that of an autoregressive step, gives the time: a round with k draft tokens takes 1 + c k
-steps.
-Here c is the whole cost of a draft token, to draft it and to check it. In the paper a check is free, and c is the cost
-of drafting alone.
+The theory has two parameters. alpha, the probability that a draft token is accepted, determines the tokens per call. c,
+the cost of a draft token over that of an autoregressive step, determines the time: a round with k draft tokens takes
+1 + c k steps. Here c is the whole cost of a draft token, to draft it and to verify it. In the paper verification is
+free, and c is the cost of drafting alone.
 Sources: the table of LMFlow (arXiv:2306.12420, its speculative_inference example), in form; arXiv:2211.17192, equation
 (1) and theorem 3.8.
 """
@@ -19,7 +18,7 @@ from .runs import against_alone, at_once, calls_of, gain_of, repetition, total
 
 
 def gamma_table(target, drafter, prompts, n_tokens, *, sampling, lengths=tuple(range(1, 11)), seed=0, keep=at_once):
-    """What each draft length K of `lengths` gives, next to the theory with one alpha and one c.
+    """Measurements for each draft length K of `lengths`, next to the theory with one alpha and one c.
 
     Parameters not named here are those of every experiment, see __init__.py.
 
@@ -69,7 +68,7 @@ def theory(alpha, K, n_tokens=math.inf, c=0.0):
 
 
 def implied_alpha(K, tokens_per_call, n_tokens=math.inf):
-    """The alpha for which K draft tokens give this many tokens per call, by bisection: `theory` grows with alpha.
+    """The alpha for which K draft tokens yield this many tokens per call, by bisection: `theory` grows with alpha.
 
     >>> round(implied_alpha(4, 3.3616), 6)
     0.8

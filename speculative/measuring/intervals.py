@@ -3,7 +3,7 @@
 The prompt is the unit, not the token: the tokens of one text resemble each other, so an interval that counts them as
 independent is too narrow. Speedup, tokens per call and alpha are each a ratio of two sums over the prompts, r = sum(a)
 / sum(b). To first order, log r has the error of the mean of a / mean(a) - b / mean(b), and the interval is Student's t
-with n - 1 degrees of freedom for n prompts. For a share the logit takes the place of the logarithm, which keeps the
+with n - 1 degrees of freedom for n prompts. For a share the logit replaces the logarithm, which keeps the
 interval between 0 and 1. In simulations of 3 to 24 prompts the intervals contain the true value in 93 to 97 % of the
 cases. A single prompt has no interval: None.
 """
@@ -48,7 +48,8 @@ def share(above, below, counted=False):
 
     With counted=True, `above` and `below` are counts, and the interval is at least Wilson's, which takes each of them
     as independent. It matters where all prompts have the same share, such as 1: the spread between them is then 0, and
-    yet so few counts do not show that the share is 1. Overlaps between 0 and 1 make it too wide rather than too narrow.
+    yet such small counts do not show that the share is 1. Overlaps between 0 and 1 make it too wide rather than too
+    narrow.
 
     >>> [round(number, 2) for number in share(np.array([5, 5]), np.array([5, 5]), counted=True)]
     [1.0, 0.72, 1.0]
@@ -72,7 +73,7 @@ def share(above, below, counted=False):
 
 
 def mean_overlap(sums, counts, sampling):
-    """alpha with its interval, from the sum of the overlaps in each text and their number; None where there is none.
+    """alpha with its interval, from the sum of the overlaps in each text and their number; None without any.
 
     At temperature 0 an overlap is 0 or 1, and counted as such.
     """

@@ -1,7 +1,7 @@
 """Methods compared: with the target alone, drafter by drafter, and with every rule on texts of several kinds.
 
-Tokens per call and time rank methods differently: the time depends on the tokens per call and also on what a call and
-its draft cost.
+Tokens per call and time rank methods differently: the time also depends on the costs of a call and of its
+draft.
 Sources, in form: the table of native and assisted seconds in TinyLlama's speculative_decoding/README.md (2023) for
 `native_and_assisted`; Spec-Bench (Xia et al., arXiv:2401.07851) for `method_table`.
 """
@@ -59,7 +59,7 @@ def native_and_assisted(
 def compare_drafters(target, drafters, prompts, n_tokens, *, sampling, lengths=(1, 2, 4, 8), seed=0, keep=at_once):
     """A row for each drafter, at the fastest K of `lengths`; as the best of several it looks a little too good.
 
-    A drafter that has at most so many levels (`most_levels`) is tried with no larger K.
+    A drafter with a limited depth (`most_levels`) is tried with no larger K.
 
     Parameters not named here are those of every experiment, see __init__.py.
 
@@ -98,7 +98,7 @@ def compare_drafters(target, drafters, prompts, n_tokens, *, sampling, lengths=(
 
 
 def alpha_interval(runs, n_lengths=1):
-    """alpha, alpha_low and alpha_high of a Run for each prompt, each the total over so many draft lengths.
+    """alpha, alpha_low and alpha_high of a Run for each prompt, each the total over that many draft lengths.
 
     The lengths continue the same prompts with the same seeds, at temperature 0 by the same tokens: a test that is made
     again with each length counts once, not as several independent ones.

@@ -112,7 +112,7 @@ def compared(alone, runs):
 
 
 def own_text(target, prompt, n_tokens, sampling, seed):
-    """(the prompt and what the target alone adds to it, the target's distributions there [n_tokens, n_vocab])."""
+    """(the prompt and the tokens that the target alone adds, its distributions for these [n_tokens, n_vocab])."""
     alone = AutoregressiveSampler(target, sampling=sampling)
     generation = alone.generate(prompt, n_tokens, seed, keep_probs=True)
     text = [*generation.prompt.tolist(), *generation.tokens.tolist()]

@@ -1,7 +1,7 @@
 """How large a tree should be, from measured acceptance by rank and measured costs, and whether a tree pays at all.
 
-A larger tree gives at least as many tokens per call, but each node is a row of the target's pass, and each level a pass
-of the draft model. With w_b, the probability that the b-th child of a node is the accepted one, the shape with the best
+A larger tree yields at least as many tokens per call, but each node adds a row to the target's pass, and each depth a
+pass of the draft model. With w_b, the probability that the b-th child of a node is accepted, the shape with the best
 
     (1 + the sum over the nodes of the products of w along their paths) / (v(n + 1) + levels c)
 
@@ -80,7 +80,7 @@ def acceptance_together(make, n_ranks, *where, **how):
 
 
 def added(together):
-    """w [n_ranks]: what each child adds to the acceptance of those before it; never less than 0.
+    """w [n_ranks]: the acceptance that each child adds to that of those before it; never less than 0.
 
     >>> added(np.array([0.5, 0.75, 0.625, 0.875]))
     array([0.5  , 0.25 , 0.   , 0.125])
@@ -148,7 +148,7 @@ def tree_table(target, makers, acceptance, prompts, n_tokens, *, sampling, sizes
     Parameters
     ----------
     makers, acceptance : dict
-        The makers of `acceptance_table` and what it returns for them, which gives the trees their shapes.
+        The makers of `acceptance_table` and its results for them, which determine the shapes of the trees.
     sizes : sequence of int
         The numbers of nodes.
     max_depth : int

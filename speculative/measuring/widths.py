@@ -1,4 +1,4 @@
-"""Rounding or a bug? How much a row of logits changes with the number of rows that are computed beside it.
+"""Rounding or a bug? How much a row of logits changes with the number of rows that are computed with it.
 
 A greedy text with a draft should be the greedy text without. In this library it is, bit for bit. Others compute a row
 alone by other kernels than among K + 1 rows, which add its terms in another order; where two logits are nearly
@@ -131,7 +131,7 @@ def width_audit(model, tokens, *, widths=WIDTHS, n_places=24):
     for m in widths:
         by_row, flips = np.zeros(m), 0
         for n in range(first, first + n_places):
-            again = np.array(model(tokens[:n], n_last=1))  # what was drafted before is rejected
+            again = np.array(model(tokens[:n], n_last=1))  # the tokens drafted before are rejected
             taken_back = max(taken_back, float(gaps(again, alone[n][None])[0]))
             rows, wanted = np.array(model(tokens[: n + m - 1], n_last=m)), np.array([alone[n + i] for i in range(m)])
             by_row = np.maximum(by_row, gaps(rows, wanted))
@@ -178,7 +178,7 @@ def verdict(audit, difference=None):
             "rounding; something grows from call to call, such as a cache that is not cut after a rejection"
         )
     if audit.largest == 0:
-        return "bitwise identical: a row does not depend on the rows beside it"
+        return "bitwise identical: a row does not depend on the rows computed with it"
     if audit.dtype == "float32":
         return f"rows change by up to {units}: {ROUNDING}"
     return (
@@ -188,7 +188,7 @@ def verdict(audit, difference=None):
 
 
 def where_it_is(audit):
-    """What a wrong block points to: which of its rows are wrong, and whether a row alone is."""
+    """The likely cause, from which rows of a block are wrong and whether a row alone is."""
     limit = MOST_UNITS[audit.dtype] * audit.unit
     wrong = next(width for width in audit.widths if width.largest >= limit)
     if audit.taken_back >= limit:

@@ -1,8 +1,8 @@
 """The museum of bugs: plausible mistakes, each as a small variant of the right code, importable for teaching.
 
-Every exhibit says what is wrong, and names the grader of `speculative.testing` that catches it. `seen` links the public
-projects in which the mistake was found; an exhibit without such a source is marked as constructed. `law_error` measures
-how far the output is from the target's distribution on one fixed toy case. Some mistakes do not change the
+Every exhibit describes its mistake, and names the grader of `speculative.testing` that catches it. `seen` links the
+public projects in which the mistake was found; an exhibit without such a source is marked as constructed. `law_error`
+measures how far the output is from the target's distribution on one fixed toy case. Some mistakes do not change the
 distribution, and another check sees them. TREE_EXHIBITS has the mistakes that only trees can have, ENGINE_EXHIBITS
 those of serving engines: penalties and masks of drafts, shared random numbers, counters.
 
@@ -35,7 +35,7 @@ class Exhibit:
 
     name: str
     wrong: Any  # a verifier, a drafter, a class of samplers, or a class that makes a wrong model of a language model
-    what: str  # what is wrong, and what is right
+    what: str  # the mistake, and the right way
     seen: str  # links to public projects, or CONSTRUCTED
     grader: Callable  # the check that catches it
     hint: str  # a regular expression for the beginning of its message
@@ -43,7 +43,7 @@ class Exhibit:
 
 
 def collected(module, grader, kind):
-    """The exhibits of a file, dict name -> Exhibit; what is wrong, and where it was seen, are in their docstrings."""
+    """The exhibits of a file, dict name -> Exhibit; their docstrings describe the mistake and say where it was seen."""
     found = {}
     for name, (wrong, hint, *draft) in getattr(module, kind, {}).items():
         what, _, seen = (" ".join(part.split()) for part in (inspect.getdoc(wrong) or "").partition("\n\nSeen: "))
@@ -71,7 +71,7 @@ def law_error(exhibit):
 
 
 def caught_by(exhibit):
-    """The first line of what the exhibit's grader says about it; None if it passes."""
+    """The first line of the grader's message about the exhibit; None if it passes."""
     wrong = exhibit.wrong(TARGET) if exhibit.grader is testing.check_language_model else exhibit.wrong
     try:
         exhibit.grader(wrong)

@@ -53,7 +53,7 @@ class FeaturesOneOff(RowsOneOff):
 
 
 class PredictedStateStays(Around):
-    """A draft token is accepted, but the block's cache keeps what it computed from its own prediction of the hidden
+    """A draft token is accepted, but the block's cache keeps the results of its own prediction of the hidden
     state, where the target's is now known. The text stays exact, but fewer tokens are accepted.
 
     Seen: https://github.com/vllm-project/vllm/issues/14649
@@ -103,7 +103,7 @@ class TreeAttention:
         self.wte, self.wpe = rng.normal(size=(self.n_vocab, 8)), rng.normal(size=(self.n_ctx + 1, 8))
         self.to_query, self.to_key, self.to_value, self.to_logits = rng.normal(size=(4, 8, 8)) / 2
         self.keys, self.values = np.zeros((2, self.n_ctx, 8))
-        self.text, self.nodes, self.parents = [], [], []  # what the slots hold
+        self.text, self.nodes, self.parents = [], [], []  # the contents of the slots
 
     def __call__(self, tokens, n_last=1, parents=()):
         """Logits [n_last, n_vocab] float32."""
@@ -152,7 +152,7 @@ class PositionsBySlot(TreeAttention):
 
 
 class PositionsOneTooDeep(TreeAttention):
-    """The first level of the tree has depth 1: every node stands one place too far to the right."""
+    """The first level of the tree has depth 1: every node is one position too far to the right."""
 
     def positions(self, n_text, parents):
         return [n_text + depth + 1 for depth in depths(parents)]

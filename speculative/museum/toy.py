@@ -1,6 +1,6 @@
 """The museum's toy cases, small enough to enumerate: how far a mistake changes the distribution of the tokens.
 
-Chains are drafted by a model for another. The toy case of trees is one place with two candidates, drawn from
+Chains are drafted by a model for another. The toy case of trees is one position with two candidates, drawn from
 q = (.1, .1, .1, .7) where the target has p = (.2, .2, .4, .2).
 """
 

@@ -218,7 +218,7 @@ EXHIBITS = {  # name: (verifier, how the grader's message begins)
 
 
 def cut_at_forbidden(draft, target_probs, rng):
-    """The draft is cut at its first token that a mask forbids, and what is left is verified. But that token was drawn,
+    """The draft is cut at its first token that a mask forbids, and the rest is verified. But that token was drawn,
     and rejected: the next one comes from the residual. Right for drafts that are masked, or greedy.
 
     Seen: https://github.com/vllm-project/vllm/pull/14702 (for greedy drafts)

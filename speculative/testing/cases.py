@@ -79,7 +79,7 @@ def show_distributions(distribution, wanted, most=12):
 
 
 class Passed(str):
-    """What a grader returns: in one line, what it checked."""
+    """The result of a grader: one line that says what it checked."""
 
     __repr__ = str.__str__
 
@@ -111,7 +111,7 @@ def random_pair(rng, n_vocab, kind):
 
 
 def one_then_the_likeliest(q, k, rng):
-    """Greedy multi-draft: one token drawn from q without its k - 1 likeliest, then these, which are certain."""
+    """Greedy multi-draft: one token drawn from q without its k - 1 most likely, then these, which are certain."""
     rest = q.copy()
     rest[np.argsort(-q, kind="stable")[: k - 1]] = 0
     drawn = [(sample_token(rest, rng), rest / rest.sum())] if rest.any() else []

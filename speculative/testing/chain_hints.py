@@ -23,7 +23,7 @@ BEST = ONE_HOT[P.argmax()]
 
 
 class Step:
-    """What a verifier does with one draft token."""
+    """A verifier's behaviour on one draft token."""
 
     def __init__(self, verifier, token, p, q, after):
         """p and q [n_vocab] are for the draft token, and `after` is the target's row that follows it."""
@@ -37,7 +37,7 @@ class Step:
             rows[len(accepted), next_token] += share
         self.token, self.p, self.q, self.after = token, p[token], q[token], after
         self.accepted = rows[1].sum()  # the probability that it is accepted
-        self.replaced, self.bonus = map(normalised, rows)  # the distribution of its replacement, and of what follows it
+        self.replaced, self.bonus = map(normalised, rows)  # of its replacement, and of the token after it
         self.asks = any(asks for *_, asks in distribution)  # whether anything is drawn from rng
 
 
@@ -276,7 +276,7 @@ def new_number_each(row):
     return below * np.concatenate([[1], np.cumprod(1 - below)[:-1]])
 
 
-NEARLY_RIGHT = (  # of samplers, too
+NEARLY_RIGHT = (  # also of samplers
     "nearly right, off by {:.1g}: compute in float64 throughout, not in float32 (torch's default), and add no epsilon"
 )
 DRAWN_ONCE_MORE = "after a match that failed you drew once more; the draw that did not match is the token to keep"
@@ -393,7 +393,7 @@ REST_2 = [residual(P_2[i], Q_2[i]) for i in range(2)]
 
 
 class Two:
-    """What a verifier does with two draft tokens."""
+    """A verifier's behaviour on two draft tokens."""
 
     def __init__(self, verifier, *tokens):
         rows = np.zeros((3, 3))  # [n_accepted, next_token]
@@ -478,7 +478,7 @@ def rows_hint(low, early):
 
 
 def case_hint(verifier, case):
-    """What is wrong in the case that failed, token by token, compared with rejection sampling."""
+    """The errors in the case that failed, token by token, compared with rejection sampling."""
     for tokens in itertools.product(range(case.n_vocab), repeat=case.K):
         p, q = (np.array([rows[tokens[:i]] for i in range(case.K + 1)]) for rows in (case.p, case.q))
         if not all(q[i, x] > 0 for i, x in enumerate(tokens)):

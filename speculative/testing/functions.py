@@ -36,16 +36,16 @@ def check_function(fn, *, roles=None, returns=None, batch=None, seed=0):
     [K + 1, V]: as lists, arrays or tensors, as probabilities or, where a parameter is called logits or logprobs, as
     logarithms; with a batch dimension if it needs one; or one draft token with two rows [V]. It returns the tokens of
     the round, or the number of accepted draft tokens and the token after them, or the like. Both are recognised, by the
-    names of the parameters and by trials; what is not can be told. Prints a note if the function leaves out the bonus.
+    names of the parameters and by trials; the rest can be told. Prints a note if the function leaves out the bonus.
 
     Parameters
     ----------
     fn : callable
     roles : tuple of str, or dict, optional
-        What each argument is, by position, or by name: target, draft, tokens, rng, uniforms, bonus (the token drawn
+        The role of each argument, by position, or by name: target, draft, tokens, rng, uniforms, bonus (the token drawn
         after all draft tokens), output (written to), K, B, V, temperature, seed.
     returns : str, optional
-        What each part of the result is, such as "tokens" or "count, token": see readings.py.
+        The role of each part of the result, such as "tokens" or "count, token": see readings.py.
     batch : bool, optional
         Whether arrays have a batch dimension.
     seed : int
@@ -87,7 +87,7 @@ def check_function(fn, *, roles=None, returns=None, batch=None, seed=0):
 
 
 def form_of(fn, roles=None, returns=None, batch=None):
-    """(`Form`, `Reading`) in which the function gives the most right results; AssertionError if there is none."""
+    """(`Form`, `Reading`) in which the function has the most right results; AssertionError without any."""
     if not callable(fn) or isinstance(fn, type):
         fail(f"pass a function of target_probs, draft_probs and draft_tokens; yours is {fn!r:.80}")
     if "torch" in sys.modules:
@@ -132,14 +132,14 @@ def fits(form, reading):
 
 
 def preference(form, reading, logs, passes):
-    """What the points of an unusual form and reading count, for a wrong function fits many of them a bit."""
+    """The weight of the points of an unusual form and reading, since a wrong function fits many of them a little."""
     has_token = {"tokens", "padded", "token"} & {*reading.names}
     return (
         (1.0 if has_token else 0.3)
         * 0.6 ** (max(reading.n_parts, 1) - len(reading.names))  # parts of the result that are left over
         * (0.9 if not (form.n_more_rows or form.certain or form.one) else 1.0)  # a bonus without its row
         * (0.5 if not passes and has_token else 1.0)  # all tokens of a draft should pass in some trial
-        * (0.6 if form.logs != logs or form.scalars else 1.0)  # what no name says
+        * (0.6 if form.logs != logs or form.scalars else 1.0)  # not said by any name
     )
 
 

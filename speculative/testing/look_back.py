@@ -1,4 +1,5 @@
-"""What a loop may show to a sampling that looks back: the right text before each row, and the wrong ones that shipped.
+"""The texts that a loop may show to a sampling that looks back: the right one for each row, and wrong ones that
+shipped.
 
 A penalty or a grammar needs the tokens before each row of a draft. Engines keep them as a state, counts of tokens or
 a place in an automaton, update it once a round, and must still apply it row by row. Each function here is such a
@@ -20,7 +21,7 @@ from .cases import TOLERANCE, largest_difference
 
 
 class LooksBack:
-    """A right sampler, but for `seen`, the function that says what each row is given; it is right, too."""
+    """A sampler that is right, up to `seen`, the function that says what text each row is given."""
 
     def __init__(self, target, drafter, *, K, sampling):
         self.target, self.drafter, self.K, self.sampling = target, drafter, K, sampling
@@ -111,7 +112,7 @@ def shifted(rounds, i):
 
 
 RIGHT = "; row i of sampling(logits, tokens) looks at the text and the first i draft tokens"
-HINTS = {  # what a row is given: the mistake in half a sentence
+HINTS = {  # the text given to a row: the mistake in half a sentence
     nothing: "your sampler ignores the part of a sampling that looks back at the tokens before each row",
     text_alone: "all rows of a round are given the same tokens, those before the draft",
     last_of_each_round: "of each round only the last token is remembered, not the accepted ones before it",

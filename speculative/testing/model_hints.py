@@ -15,7 +15,7 @@ REVERSED, ALL_THE_SAME = f"your rows are in reverse order: row i {ROW_I}", f"all
 
 
 def same_logits(a, b):
-    """Whether logits are the same, up to what float32 and another order of sums change."""
+    """Whether logits are the same, up to the rounding of float32 and another order of sums."""
     return bool(np.allclose(a, b, rtol=1e-3, atol=1e-3 * min(1.0, largest(a))))
 
 
@@ -24,7 +24,7 @@ def largest(logits):
     return np.max(np.abs(logits), where=np.isfinite(logits), initial=0.0)
 
 
-# ------------------------------------------------------------------------------------------------ what is no logits
+# ------------------------------------------------------------------------------------------------ not logits
 
 
 def article(value):

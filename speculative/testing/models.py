@@ -29,9 +29,9 @@ def check_language_model(model, *, seed=0, n_calls=60, trees=None):
     tokens.
 
     The model is called in a random walk that extends, branches and shortens the text, as a sampler does, with one list
-    that changes between the calls. A cache that is not rolled back gives another answer when the same tokens are
-    reached in another way; a missing causal mask gives another answer when later tokens change. A model whose call has
-    the parameter `parents` is asked for trees, too: each row must be that of the model on the path alone. Returns a
+    that changes between the calls. A cache that is not rolled back changes the answer when the same tokens are
+    reached in another way; a missing causal mask changes it when later tokens change. A model whose call has
+    the parameter `parents` is also asked for trees: each row must be that of the model on the path alone. Returns a
     line that says what was checked.
 
     Parameters

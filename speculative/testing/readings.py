@@ -1,11 +1,11 @@
-"""What a function of somebody's returns: which part of its result is what, found by trials, and read as a verdict.
+"""The result of somebody's function: the role of each of its parts, found by trials, and the verdict read from it.
 
 A reading names the parts of a result:
 
-    tokens      what the round adds to the text: the accepted draft tokens, then one more
+    tokens      the tokens that the round adds: the accepted draft tokens, then one more
     padded      the same, but filled up with zeros
     accepted    the accepted draft tokens alone
-    mask, flag  whether each draft token was accepted, or the one that there is
+    mask, flag  whether each draft token was accepted, or the only one
     count       how many were accepted; length: one more than that
     token       the token after them
     _           anything else
@@ -243,7 +243,7 @@ def of_trials(reading, form, found):
 
 
 def unused_count(reading, form, found):
-    """The mistake in the one count that a result has besides its tokens, or None."""
+    """The mistake in the count that a result has next to its tokens, or None."""
     if reading.n_parts != 2 or reading.names[0] not in ("tokens", "padded") or len(reading.names) == 2:
         return None
     place = 1 - reading.places[0]

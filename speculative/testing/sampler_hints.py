@@ -79,7 +79,7 @@ def mistake_in_a_text(distribution, wanted, perfect, models, sampling, case):
 
 
 def ignored_fields(sampling):
-    """The names of what a sampling does besides its temperature."""
+    """The names of a sampling's steps other than its temperature."""
     names = [field.name for field in fields(sampling)] if isinstance(sampling, Sampling) else []
     return [name for name in names[1:] if getattr(sampling, name) != getattr(Sampling, name)]
 

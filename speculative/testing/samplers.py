@@ -16,7 +16,7 @@ from .table import TableModel
 from .watch import UNKNOWN_SOURCE, Progress, asked, fail, fail_by_source, note
 
 PROMPT = [2, 1]
-FEW_PATHS = 150  # for two tokens: then three are enumerated, too
+FEW_PATHS = 150  # for two tokens: then three are enumerated as well
 MOST_CALLS = 400  # of target and drafter together, for at most 10 tokens
 
 

@@ -46,7 +46,7 @@ class TorchDraws:
     rng : RandomSource
         That of `exact_distribution`, in general.
     grid : int, optional
-        torch.rand returns multiples of 2 ** -grid, 0 included: 24 for PyTorch's float32. By default its numbers are
+        torch.rand returns multiples of 2 ** -grid from 0 on: 24 for PyTorch's float32. By default its numbers are
         continuous, and a comparison of u <= 0 is never true; on the grid it has a probability of 2 ** -24.
 
     Raises

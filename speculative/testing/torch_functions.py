@@ -18,7 +18,7 @@ LOGS = torch.log, torch.Tensor.log
 
 
 class TorchFunctions(TorchFunctionMode):
-    """A context manager: `TorchDraws` in float64, with these functions besides.
+    """A context manager: `TorchDraws` in float64, and these functions.
 
     Parameters
     ----------

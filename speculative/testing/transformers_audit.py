@@ -18,7 +18,7 @@ PROMPT = [0, 1, 1, 0, 1]  # repeats itself, for prompt lookup
 
 @dataclass(frozen=True)
 class Setting:
-    """A way to generate: by `draft` with K draft tokens, and options that apply without a draft, too."""
+    """A way to generate: by `draft` with K draft tokens, and options that also apply without a draft."""
 
     draft: str  # "model" or "prompt lookup"
     n_vocab: int = 3

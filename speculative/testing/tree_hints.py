@@ -1,4 +1,4 @@
-"""Hints for verifiers on trees: the mistake in a sentence, from what they do with two siblings and with two paths.
+"""Hints for verifiers on trees: the mistake in a sentence, from their behaviour on two siblings and on two paths.
 
 p is the target's row, and q_1 and q_2 those of the siblings, the second given the first: q_1 without the first token,
 renormalised. After the first is rejected, r = residual(p, q_1) takes p's place. All numbers are chosen so that no two
@@ -28,7 +28,7 @@ RATIO = P[2] / Q[2]  # with which it is accepted
 
 
 class Siblings:
-    """What a verifier does with two siblings."""
+    """A verifier's behaviour on two siblings."""
 
     def __init__(self, verifier, tokens, rows):
         shares = np.zeros((3, 4))  # [0: none accepted, 1: the first, 2: the second; next token]
@@ -156,7 +156,7 @@ WRONG_TESTS = {  # the mistake: the probabilities with which the second sibling,
     "a child is tested against the row of its parent, target_probs[parent + 1], which all siblings share; yours takes "
     "the row of another node": [AFTER[0][1] / Q_2[1]],
 }
-WRONG_RESTS = {  # the mistake: what is drawn from if both siblings are rejected
+WRONG_RESTS = {  # the mistake: the distribution drawn from if both siblings are rejected
     "each sibling is tested with its own row, but the residual takes away that of the first": residual(REST, Q),
     "if all siblings are rejected you draw from the target; draw from the residual that is left of p": P,
     "the last rejection is missing in the residual; p becomes residual(p, q) after every rejected sibling": REST,

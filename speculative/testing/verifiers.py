@@ -45,7 +45,7 @@ def check_verifier(verifier, *, seed=0, trees=None):
     seed : int
         Varies the distributions.
     trees : bool, optional
-        Whether to give it trees; by default if it says so, in its attribute `trees`.
+        Whether to test it on trees; by default if its attribute `trees` says so.
     """
     check_it_can_be_called(verifier)
     rng, passed = np.random.default_rng(seed), []

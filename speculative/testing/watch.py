@@ -1,4 +1,4 @@
-"""What the graders do around each call of the graded code: compare its arguments, report errors, end calls that hang.
+"""The graders' frame around each call of the graded code: compare its arguments, report errors, end calls that hang.
 
 asked(call, what, where, arguments)   call(); an error in it is reported together with the case
 note(text), Progress(what, n)         messages that are not failures
@@ -123,7 +123,7 @@ def place(error):
 
 PACKAGE = Path(__file__).parent
 NOT_THEIRS = (str(PACKAGE), str(PACKAGE.with_name("exact")), "site-packages")
-ADVICE = {  # what the message of an exception contains: what to do
+ADVICE = {  # a part of an exception's message: what to do
     "'ExactGenerator' object has no": "rng is an np.random.Generator: use rng.random() and rng.choice(n, p=...)",
     "numpy.object_": "compare the numbers of rng.random() as they are, u * q < p, and do not make a tensor of them",
     "can't convert np.ndarray": "compare the numbers of rng.random() as they are, u * q < p, and do not make a tensor "

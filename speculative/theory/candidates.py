@@ -1,6 +1,6 @@
 """Several candidates for one position: the probability that one of them is accepted, for each rule, in closed form.
 
-A tree gives the target k candidates for a token where a chain gives one. p is the target's distribution and q the
+A tree offers the target k candidates for a token where a chain offers one. p is the target's distribution and q the
 draft's, both [n_vocab] float64; a rule is a way of drawing candidates together with a way of accepting them.
 `tree_tokens` in shapes.py computes the tokens per call from the acceptance of each candidate.
 """
@@ -12,7 +12,7 @@ from .expected import overlap
 
 
 def with_replacement(p, q, k):
-    """k draws from q, tested in turn, p replaced by the residual after each rejection: 1 - prod (1 - a_j).
+    """k draws from q, tested one by one, p replaced by the residual after each rejection: 1 - prod (1 - a_j).
 
     a_j = sum min(p_j, q), with p_1 = p and p_(j + 1) = residual(p_j, q) (SpecInfer, arXiv:2305.09781, algorithm 2).
 
@@ -74,7 +74,7 @@ def matched(p, q, k):
 
 
 def likeliest(p, q, k):
-    """The sum of p over the k likeliest tokens of q: the target's own draw is accepted if it is among them."""
+    """The sum of p over the k most likely tokens of q: the target's own draw is accepted if it is among them."""
     return p[ranked(q)[:k]].sum()
 
 
@@ -84,7 +84,7 @@ def ranked(q):
 
 
 def drawn_then_likeliest(p, q, k):
-    """A, the k - 1 likeliest tokens, and one drawn from the others, tested first: p(A) + sum min(p, q') outside of A.
+    """A, the k - 1 most likely tokens, and one drawn from the others, tested first: p(A) + sum min(p, q') outside of A.
 
     q' is q without A, renormalised. Greedy multi-draft (arXiv:2502.18779); for k = 2 SpecHub's (arXiv:2411.05289).
     """

@@ -4,8 +4,8 @@ First with one number alpha: each draft token is accepted with that probability,
 (arXiv:2211.17192, section 3). Then for a given text: real texts have easier and harder parts, and `acceptance_of` and
 `expected_time` do not assume a constant alpha. docs/glossary.md tells the many "rates" of a run apart.
 
-    c           time to draft a token, relative to a plain step (a round without a draft)
-    v[m - 1]    time of a round for m tokens, without the drafting, relative to a plain step; v[0] = 1
+    c           time to draft a token, relative to an autoregressive step
+    v[m - 1]    time of a round for m tokens, without drafting, relative to an autoregressive step; v[0] = 1
 """
 
 import math
@@ -49,7 +49,7 @@ def best_K(alpha, c, v=None, most=20):
 
 
 def check_alpha(alpha):
-    """alpha as an array; ValueError unless it is from 0 to 1. NaN means unknown and is kept."""
+    """alpha as an array; ValueError unless it is from 0 to 1. NaN means unknown and stays."""
     alpha = np.asarray(alpha, dtype=np.float64)
     if ((alpha < 0) | (alpha > 1)).any():
         raise ValueError(f"expected acceptance probabilities from 0 to 1, got {alpha.min():g} to {alpha.max():g}")
@@ -65,7 +65,7 @@ def check_K(K):
 
 
 def plain(array):
-    """An array without dimensions as a Python number; any other array as it is."""
+    """An array without dimensions as a Python number; any other array unchanged."""
     return array.item() if np.ndim(array) == 0 else array
 
 
@@ -95,7 +95,7 @@ def estimate_alpha(n_accepted, n_rejected):
     alpha = float(n_accepted / n)
     middle, spread = alpha + z**2 / (2 * n), z * math.sqrt(alpha * (1 - alpha) / n + z**2 / (4 * n**2))
     low, high = (middle - spread) / (1 + z**2 / n), (middle + spread) / (1 + z**2 / n)
-    return alpha, max(0.0, float(low)), min(1.0, float(high))  # rounding may go beyond: -1e-17 would be shown as -0.00
+    return alpha, max(0.0, float(low)), min(1.0, float(high))  # rounding may overshoot: -1e-17 would be shown as -0.00
 
 
 # ------------------------------------------------------------------------------------------------ a given text
@@ -114,7 +114,8 @@ def acceptance_of(tokens, target_probs, draft_probs):
 
 
 def expected_time(acceptance, K, c=0.0, v=None):
-    """The expected time to generate a text with drafts of K tokens, in plain steps; target calls if c = 0 and v = 1.
+    """The expected time to generate a text with drafts of K tokens, in autoregressive steps; target calls if c = 0, v =
+    1.
 
     T(i) is the time from token i on. A round drafts k = min(K, n - i - 1) tokens. The j-th is the first one rejected
     with probability P(j) = a_i ... a_(i + j - 2) (1 - a_(i + j - 1)), and the round then adds j tokens:

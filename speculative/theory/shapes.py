@@ -25,12 +25,12 @@ def best_tree(n, weights, max_depth=None):
         The probability that the child of this rank is the one accepted, at every node or for each depth; not increasing
         with the rank.
     max_depth : int, optional
-        The most levels of nodes.
+        The greatest depth of a node.
 
     Returns
     -------
     parents, ranks : list of int
-        Level by level, and in a level by parent and rank. The ranks count the siblings from 0.
+        Ordered by depth, then by parent and rank. The ranks count the siblings from 0.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def best_tree(n, weights, max_depth=None):
 def tree_tokens(parents, weights):
     """Tokens per call of a tree, if the b-th candidate of any node is the accepted one with probability weights[b].
 
-    parents [n] int, with parents[i] < i and -1 for the end of the text. A rank beyond `weights` has weight 0.
+    parents [n] int, with parents[i] < i and -1 for the end of the text. A rank past the end of `weights` has weight 0.
 
     >>> tree_tokens([-1, 0, 1], [0.5])  # a chain of three, 1 + 1/2 + 1/4 + 1/8
     1.875
@@ -79,7 +79,8 @@ def tree_tokens(parents, weights):
 
 
 def widths(*numbers):
-    """The tree in which each node of a level has so many children: (parents, ranks), as `best_tree` returns them.
+    """The tree in which each node of a depth has the given number of children: (parents, ranks), as `best_tree` returns
+    them.
 
     >>> widths(2, 1)
     ([-1, -1, 0, 1], [0, 1, 0, 0])

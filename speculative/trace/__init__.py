@@ -11,7 +11,7 @@ In a notebook, `Round` and `Generation` display themselves (notebook.py), as tex
 
 The file is JSON lines. The first line is {"trace": 2, "prompt": [ids], "text": str, "about": {...}}, where "about"
 holds what its author added: names of models, the acceptance rule, the seed; "alone": {"texts": [n], "seconds": [n]} of
-the tokens that the target generated alone is shown beside the rounds, as a race. Each further line is a round:
+the tokens that the target generated alone is shown next to the rounds, as a race. Each further line is a round:
 
     "at"        number of tokens before the round, including the prompt
     "tokens"    [n] ids that it added; "texts" [n] the text of each (see below); "origins" [n] "accepted",
@@ -20,7 +20,7 @@ the tokens that the target generated alone is shown beside the rounds, as a race
         "token", "text"
         "parent"    the index, in this list, of the draft token that this one follows; -1 for the text
         "decision"  "accepted"; "rejected"; or "dropped": not tested, after a rejection or on a branch that was not
-                    taken, or after the end of the text; the rule block tests the tokens after a rejection, too
+                    taken, or after the end of the text; the rule block also tests the tokens after a rejection
         "u"         the uniform number that decided on it; null if the rule drew none for it
         "p", "q"    the probabilities of the token under target and draft; p of a younger sibling in a tree is that
                     under the residual which the rejection of its elder siblings leaves

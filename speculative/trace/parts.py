@@ -79,7 +79,7 @@ def next_of(step, decode):
 def uniforms_of(step):
     """({draft token: the number that decided on it}, the number that drew the last token or None).
 
-    A round has the numbers, not what they were for. Rejection sampling draws one for each token that it tests, block
+    A round has the numbers, but not their purposes. Rejection sampling draws one for each token that it tests, block
     verification one for each draft token, and both one more for the token that follows; exact_match draws each token
     until one differs. Other rules draw otherwise in a tree, so there the numbers have to explain every decision.
     """

@@ -147,13 +147,13 @@ def give_texts(drafted, held_back, decode):
 
 
 def readable(token, held_back, decode):
-    """The text that this token completes; tokens that may be the beginning of a character are kept in `held_back`."""
+    """The text that this token completes; tokens that may begin a character stay in `held_back`."""
     held_back.append(token)
     text = decode(held_back)
     if not text.endswith("\ufffd"):
         held_back.clear()
         return text
-    for n in range(len(held_back) - 1, -1, -1):  # as few as possible are kept
+    for n in range(len(held_back) - 1, -1, -1):  # as few as possible stay
         before, rest = decode(held_back[:n]) if n else "", decode(held_back[n:])
         if before + rest == text:
             break

@@ -2,9 +2,9 @@
 
 Exact for every drafter, since each token is the target's own draw; q is not needed. A draft token x is accepted with
 probability p(x), on average sum p q, which is at most the sum min(p, q) of rejection sampling. The draw that did not
-match must be the token that is kept: a second draw would come from the target given that the first did not match.
+match must become the next token: a second draw would come from the target given that the first did not match.
 
-In a tree the draw is compared with every token drafted for that position. It descends to the one that is equal, so any
+In a tree the draw is compared with every token drafted for that position. It descends to the equal one, so any
 tree will do, however its tokens were chosen: Medusa's, prompt lookup's, the most probable ones.
 """
 

@@ -18,9 +18,10 @@ from ..probs import residual, sample_token
 def rejection(draft, target_probs, rng):
     """The verdict of rejection sampling on a draft.
 
-    Draft tokens are tested in turn, with one uniform number u each. In a chain, the first one that fails is replaced by
-    a token drawn from norm(max(0, p - q)), and those after it are dropped. In a tree, its next sibling is first tested
-    against that residual. If nothing follows the last accepted token, a bonus token is drawn from the target's row.
+    Draft tokens are tested one by one, with one uniform number u each. In a chain, the first one that fails is replaced
+    by a token drawn from norm(max(0, p - q)), and those after it are dropped. In a tree, its next sibling is first
+    tested against that residual. If nothing follows the last accepted token, a bonus token is drawn from the target's
+    row.
 
     Parameters
     ----------

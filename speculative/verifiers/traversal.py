@@ -1,6 +1,6 @@
-"""Traversal verification: decide on a tree from its leaves to the text, and accept more of it than level by level.
+"""Traversal verification: decide on a tree from its leaves to the text, and accept more than from the text down.
 
-Like block verification, which it generalises to trees, it gives every node a chance after all nodes below it, so a
+Like block verification, which it generalises to trees, it tests every node after all nodes below it, so a
 token with a low ratio p / q can be made up for by those that follow. Exact for the same trees as rejection sampling:
 each row is the distribution of its token given the text, its ancestors and its elder siblings. On a chain it is block
 verification, verdict for verdict.

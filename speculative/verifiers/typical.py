@@ -40,7 +40,7 @@ class Typical:
     trees = True
 
     def __post_init__(self):
-        if not (self.epsilon >= 0 and self.delta >= 0):  # false for NaN, too
+        if not (self.epsilon >= 0 and self.delta >= 0):  # also false for NaN
             raise ValueError(f"expected epsilon and delta of 0 or more, got {self.epsilon} and {self.delta}")
 
     def __repr__(self):

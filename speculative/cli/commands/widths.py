@@ -1,4 +1,4 @@
-"""Rounding or a bug? How much a row of logits changes with the rows beside it, and where greedy texts first differ."""
+"""Rounding or a bug? How much a row changes with the number of rows in a call, and where greedy texts first differ."""
 
 from dataclasses import asdict
 

@@ -15,7 +15,9 @@ END = 2047
 KEYS = ("autoregressive", "speculative")
 
 
-@pytest.mark.parametrize(("pattern", "drafter"), [(JSON, "model"), (DATE, "suffix"), (JSON, "forced")])
+@pytest.mark.parametrize(
+    ("pattern", "drafter"), [(JSON, "model"), pytest.param(DATE, "suffix", marks=pytest.mark.slow), (JSON, "forced")]
+)
 def test_the_text_matches_and_ends(pattern, drafter):
     words = ("--grammar", pattern, "--temperature=0.8", "--K=4", "--drafter", drafter)
     data = report_of(*words)

@@ -37,6 +37,7 @@ def test_a_full_output_is_one_sentence():
     assert result.returncode == 2
 
 
+@pytest.mark.slow
 @needs_shell
 def test_outputs_may_be_closed(tmp_path):
     result = shell(f"M {' '.join(TINY + FEW)} --json a.json <&- >&- 2>&-", cwd=tmp_path)
@@ -53,6 +54,7 @@ def test_a_full_log_does_not_stop_a_measurement(tmp_path):
     assert result.returncode == 0 and json.loads((tmp_path / "a.json").read_text("utf-8"))["finished"] is True
 
 
+@pytest.mark.slow
 @needs_shell
 @needs_full_device
 def test_what_was_measured_is_kept_when_nobody_can_read_the_page(tmp_path):
@@ -62,8 +64,9 @@ def test_what_was_measured_is_kept_when_nobody_can_read_the_page(tmp_path):
     assert (tmp_path / "t.html").read_text("utf-8").startswith("<!")
 
 
+@pytest.mark.slow
 @needs_shell
-@pytest.mark.parametrize("output", ["--trace t.html", pytest.param("--json t.json", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("output", ["--trace t.html", "--json t.json"])
 def test_a_full_disk_costs_no_more_than_its_file(tmp_path, output):
     """A limit of the size of files is met as a full disk is: while the file is written."""
     resource = pytest.importorskip("resource", reason="this system has no limits of a process")
@@ -83,6 +86,7 @@ def test_a_full_disk_costs_no_more_than_its_file(tmp_path, output):
     assert {path.name: path.read_text("utf-8") for path in tmp_path.iterdir()} == before
 
 
+@pytest.mark.slow
 @needs_shell
 def test_a_prompt_from_a_standard_input_that_is_closed():
     assert refused(shell("M --prompt_file - <&-")).startswith("--prompt_file -: standard input is closed: give a file")
@@ -96,6 +100,7 @@ def test_a_text_from_a_pipe_is_read_once(tmp_path):
     assert piped in run_here(*words, tmp_path / "tale").stdout and piped
 
 
+@pytest.mark.slow
 def test_a_terminal_without_the_characters():
     command = [sys.executable, ROOT / "main.py", *TINY, "--prompt", "naïve 世界", *FEW]
     output = subprocess.run(command, env={**os.environ, "PYTHONIOENCODING": "ascii"}, capture_output=True, check=True)

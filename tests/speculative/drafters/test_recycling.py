@@ -65,5 +65,5 @@ def test_what_is_no_tree_for_it_is_refused():
         RecyclingDrafter(target, widths(3))
     with pytest.raises(ValueError, match=r"expected a tree as \(parents, ranks\)"):
         RecyclingDrafter(target, ([-1, 5], [0, 0]))
-    with pytest.raises(ValueError, match=r"expected Recycling\(model\), which must be the sampler's target, too, got"):
+    with pytest.raises(ValueError, match=r"expected Recycling\(model\), which must also be the sampler's target, got"):
         RecyclingDrafter(TARGET)
