@@ -17,10 +17,9 @@ FIVE = r"355M, random.*?\n{} +\d+ +[\d.]+ ± [\d.]+ ms +[\d.]+ +(?:[\d.]+ +){{3}
 
 # what was measured; a part of the command of its block; what to read there, in this order; how to write it
 ROWS = [
-    ("Speedup of the bundled pair, best expected K", CALIBRATE,
-     [r"Yes: K = (\d+)", r"measured at ([\d.]+)", r"measured at [\d.]+ \(95 % interval ([\d.]+ to [\d.]+)"],
-     "**{1}** ({2}) at K = {0}"),
-    ("Its block efficiency, tokens per target call, at K = 3", CALIBRATE, [r"\n  3 +[\d.]+ +([\d.]+)"], "{0}"),
+    ("Speedup of the bundled pair, K = 3 (95 % interval)", CALIBRATE,
+     [r"\n  3 +(?:[\d.]+ +){4}([\d.]+)", r"\n  3 +(?:[\d.]+ +){5}([\d.]+ to [\d.]+)"], "**{0}** ({1})"),
+    ("Its block efficiency (tokens per target call), K = 3", CALIBRATE, [r"\n  3 +[\d.]+ +([\d.]+)"], "{0}"),
     ("Largest error of a predicted speedup, K = 1 to 8", CALIBRATE, [r"at most ([\d.]+)% apart"], "{0}%"),
     ("Cost of a forward pass for five tokens over one, 355M", BENCH, [r"products by '(\w+)'", FIVE],
      '**{1}** ("{0}")'),
