@@ -66,6 +66,12 @@ setup(
         "train": ["torch", "transformers", "tokenizers"],
         "peers": ["torch", "transformers", "pyright"],
         "browser": ["playwright"],
-        "docs": ["pdoc"],
+        "docs": [
+            "pdoc~=16.0",
+            "sphinx>=8.1,<10",
+            "myst-nb~=1.4",
+            "furo~=2025.12",
+            "latex2mathml~=3.81",
+        ],
     },
 )

@@ -43,16 +43,19 @@ def help_text(program, commands, command=None):
 
 
 def help_on_all(program, commands):
-    """What each command does, its defaults, and its options, each explained where it is met first."""
+    """What each command does, its defaults, and its options: explained where they are met first, then only named."""
     lines, known = [], commands["generate"].options
     for command in commands.values():
         if command.name != "generate":
-            defaults = ", ".join(f"--{name} {value}" for name, value in command.defaults.items())
-            lines += ["", *title_of(command, program), *(["", f"    with {defaults}"] if defaults else [])]
+            lines += ["", "", command.name.upper(), *title_of(command, program)]
             own = options_of(command, command.options - known, {})
             lines += ["", *own] if own else []
+            defaults = " ".join(f"--{name} {value}" for name, value in command.defaults.items() if name in known)
+            others = " ".join(f"--{name}" for name in ENTRIES if name in command.options & known)
+            for words, names in (("Other defaults:", defaults), ("Also takes:", others)):
+                lines += ["", *wrap(f"{words} {names}", WIDTH)] if names else []
             known = known | command.options
-    return "\n".join(lines[1:]) + "\n"
+    return "\n".join(lines[2:]) + "\n"
 
 
 def title_of(command, program):
@@ -74,10 +77,12 @@ def options_of(command, names, headings=GROUPS):
         heading = ""
         default = command.defaults.get(name, getattr(usual, name) if option.default is not MISSING else "all")
         shown = "" if default in ("", None) or default is False else f" ({default})"
+        text, *values = about["help"].split("\n")  # a line "VALUE: what it means" for each value worth a line
         registry = {"drafter": DRAFTERS, "verifier": RULES}.get(name, {})
-        lines += explained(f"--{name} {about['value']}", f"{about['help']}{shown}{':' if registry else ''}")
-        for kind in registry.values():
-            lines += wrap(f"{kind.name:14}{kind.help}", WIDTH, initial_indent=" " * 6, subsequent_indent=" " * 20)
+        kinds = [(kind.name, kind.help) for kind in registry.values()] + [value.split(": ", 1) for value in values]
+        lines += explained(f"--{name} {about['value']}", f"{text}{shown}{':' if kinds else ''}")
+        for kind, what in kinds:
+            lines += wrap(f"{kind:14}{what}", WIDTH, initial_indent=" " * 6, subsequent_indent=" " * 20)
     return lines
 
 

@@ -31,7 +31,9 @@ GROUPS = {  # the headings of the help, each before an option
     "prompt": "The ten that matter first",
     "tree": "What is drafted",
     "top_k": "How tokens are chosen",
-    "prompt_file": "What is read and printed",
+    "prompt_file": "Where a text starts and ends",
+    "models_dir": "Downloads",
+    "show": "What is printed",
     "n_prompts": "What is measured",
     "sizes": "What bench times",
 }
@@ -177,10 +179,12 @@ class Options:
         "124M for 355M and larger)")
     drafter: str = entry("model", "D", Choice(DRAFTERS), "what proposes the draft tokens")
     K: int | str = entry(3, "K", whole(1, words=LENGTHS),
-        "the draft length, the most tokens drafted per call of the target: a number; auto, chosen from costs measured "
-        "at the start and the acceptance so far, 0 included; heuristic, two more after a fully accepted draft and "
-        "one less otherwise; confidence, until the draft model is unsure. With auto the text depends on measured "
-        "times: one seed may give different texts. In Python, SpeculativeSampler's default is 4")
+        "the draft length, the most tokens drafted per target call; in Python, SpeculativeSampler's default is 4\n"
+        "N: N tokens\n"
+        "auto: chosen from costs measured at the start and the acceptance so far, possibly 0; auto depends on timing, "
+        "so one seed may give different texts\n"
+        "heuristic: two more after a fully accepted draft, one less otherwise\n"
+        "confidence: until the draft model is unsure")
     verifier: str = entry("rejection", "V", Choice(RULES), "the acceptance rule for draft tokens")
     temperature: float = entry(0, "T", AT_LEAST_0,
         "0 always takes the most probable token, 1 samples from the model's own distribution; in Python, Sampling's "
@@ -193,21 +197,26 @@ class Options:
         "for replay")
 
     tree: str = entry("", "T", TEXT,
-        "draft a tree, not a chain: a number of nodes, in the best shape for a usual draft, or, with suffix and with "
-        "a model at temperature 0 or with --siblings top, grown where the draft is sure; the number of children at "
-        "each level, as 2,2,1; or auto, the size and shape that are expected to be fastest by costs and acceptance "
-        "measured at the start, so that one seed may give different texts, as with --K auto. K limits the depth")
+        "draft a tree, not a chain; K limits its depth\n"
+        "N: N nodes, in the best shape for a typical draft; suffix, and a model at temperature 0 or with --siblings "
+        "top, grow the tree where the draft is confident\n"
+        "2,2,1: the number of children at each depth\n"
+        "auto: the size and shape expected to be fastest, from costs and acceptance measured at the start; auto "
+        "depends on timing, so one seed may give different texts")
     siblings: str = entry("without", "S", Choice(SIBLINGS),
-        "how a model chooses the children of a node: without, draws without replacement; drawn, one draw, then the "
-        "most probable tokens; top, the most probable tokens")
+        "how a model chooses the children of a node\n"
+        "without: draws without replacement\n"
+        "drawn: one draw, then the most probable tokens\n"
+        "top: the most probable tokens")
     draft_temperature: float | None = entry(None, "T", AT_LEAST_0,
         "the temperature that the draft draws its tokens with; 0 is a greedy draft, as in llama.cpp and by default in "
         "vLLM. The distribution of the text does not depend on it, the number of accepted tokens does (the "
         "temperature of the target)")
     draft_tokenizer: str = entry("auto", "W", Choice(TOKENIZERS),
-        "how a draft model with another tokenizer drafts: shared, from the tokens that both vocabularies have; text, "
-        "its text is encoded with the target's tokenizer; auto, text at temperature 0 and shared above, and neither "
-        "with the target's own tokenizer. The distribution of the text does not depend on it")
+        "how a draft model with another tokenizer drafts; the distribution of the text does not depend on it\n"
+        "shared: only tokens that both vocabularies have\n"
+        "text: its text is encoded with the target's tokenizer\n"
+        "auto: text at temperature 0, shared above; neither if the draft model has the target's tokenizer")
     corpus: str = entry("", "FILE", TEXT,
         "a text for ngram to count (default: tales that neither bundled model was trained on) and for suffix to copy "
         "from, in addition to the text so far (default: nothing)")
@@ -256,8 +265,10 @@ class Options:
     n_prompts: int = entry(36, "N", whole(1, 10_000),
         "the number of prompts, of each kind of text in method_table")
     prompts: str = entry("tales", "P", Choice(("tales", "known")),
-        "the prompts without --prompt_file: tales, prefixes of tales that neither bundled model was trained on; "
-        "known, the seven of a published comparison")
+        "the prompts without --prompt_file\n"
+        "tales: prefixes of tales that neither bundled model was trained on\n"
+        "known: the seven of mychen76's script, \"Evaluate LLM fast inference via speculative decoding without "
+        "quantization\" (2023)")
     temperatures: str = entry("0,1", "T,T", Several(AT_LEAST_0), "the temperatures of the table")
     max_K: int = entry(10, "K", whole(2, 100), "the largest K of the table")
     drafters: str = entry(lambda: ",".join(DRAFTERS), "D,D", Several(Choice(DRAFTERS)), "the drafters of the table")

@@ -83,6 +83,21 @@ def test_every_file_that_a_page_names_is_there(name):
     assert [link for link in links if not (folder / link).exists()] == []
 
 
+def anchors(page):
+    """The anchors that GitHub makes of a page's headings, and those that it sets itself."""
+    headings = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```", "", page, flags=re.M | re.S), re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings} | {
+        *re.findall(r'<a id="([\w-]+)">', page)
+    }
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_anchor_that_a_page_links_to_is_there(name):
+    for path, anchor in re.findall(r"\]\((?!\w+:)([^)#]*)#([^)]+)\)", PAGES[name]):
+        there = (ROOT / name).parent / path if path else ROOT / name
+        assert anchor in anchors(there.read_text(encoding="utf-8")), (path, anchor)
+
+
 @pytest.mark.parametrize("name", MODULES)
 def test_docstring_examples(name):
     assert doctest.testmod(importlib.import_module(name)).failed == 0

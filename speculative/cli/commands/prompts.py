@@ -106,7 +106,7 @@ def plot(report):
 
 COMMAND = experiment(
     "prompts",
-    "native against assisted, on the prompts of a published comparison",
+    "native against assisted, on the seven prompts of mychen76's script (--prompts)",
     measure,
     table,
     plot=plot,

@@ -39,6 +39,18 @@ def test_the_help_starts_with_ten_options_and_lists_the_commands():
         assert f" {kind.name:14}{kind.help}" in re.sub(r"\n {20}(?! )", " ", page)
 
 
+def test_the_values_of_an_option_are_a_list():
+    assert "\n      2,2,1         the number of children at each depth\n" in run_here("--help").stdout
+
+
+def test_help_on_all_commands_names_each_option_with_its_command():
+    sections = re.split(r"^([A-Z_]+)\n", run_here("help", "all").stdout, flags=re.M)
+    found = {name.lower(): set(re.findall(r"--(\w+)", text)) for name, text in zip(sections[1::2], sections[2::2])}
+    assert found.keys() == COMMANDS.keys() - {"generate"}
+    for name, options in found.items():
+        assert COMMANDS[name].options - {COMMANDS[name].word} <= options, name
+
+
 @pytest.mark.parametrize("words", [["help"], ["-h"], ["--K", "3", "--help"]])
 def test_ways_to_ask_for_help(words):
     result = run_here(*words)

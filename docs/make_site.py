@@ -1,0 +1,151 @@
+"""The README, docs, notebooks and API reference as a static site: python docs/make_site.py [FOLDER] (site).
+
+Needs the extra: python -m pip install -e ".[docs]". The site fetches nothing from elsewhere; formulas are MathML, and
+explore.html and a trace are pages of their own. A warning of Sphinx or a broken link ends the script with an error.
+"""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from urllib.parse import unquote, urlsplit
+
+ROOT = Path(__file__).parent.parent
+CHAPTERS = {  # the navigation; README.md becomes index.md
+    "Learn": ["notebooks/README.md", "notebooks/[0-9]*.ipynb"],
+    "Docs": ["docs/*.md", "gpt2np/tiny/README.md"],
+    "Project": ["CONTRIBUTING.md", "CHANGELOG.md"],
+}
+ELSEWHERE = {"explore.html": "Play", "trace.html": "A trace", "reference/index.html": "API reference"}
+LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!\w+:)([^)#\s]+)\)|`((?:gpt2np|speculative)/[\w/]+\.py)`")
+OPTIONS = {
+    "project": "Speculative decoding in NumPy",
+    "html_title": "Speculative decoding in NumPy",
+    "extensions": ["myst_nb", "make_site"],
+    "html_theme": "furo",
+    "html_math_renderer": "mathml",
+    "html_show_sourcelink": False,
+    "html_copy_source": False,
+    "html_use_index": False,
+    "highlight_language": "text",
+    "myst_heading_anchors": 4,
+    "myst_enable_extensions": ["dollarmath", "amsmath"],
+    "nb_execution_mode": "off",
+}
+
+
+def make(folder):
+    """Write the site into this folder, which is replaced; ValueError if a link is broken."""
+    import make_reference
+    from sphinx.application import Sphinx
+
+    with TemporaryDirectory() as parent:
+        source, built = Path(parent) / "source", Path(parent) / "site"
+        stage(source)
+        Sphinx(source, None, built, Path(parent) / "doctrees", "html", OPTIONS, None, warningiserror=True).build()
+        make_reference.make(built / "reference")
+        shutil.copy(ROOT / "speculative" / "explore.html", built)
+        command = "main.py", "--temperature", "0.8", "--n_tokens_to_generate", "60", "--trace", built / "trace.html"
+        subprocess.run([sys.executable, *command], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+        if broken := broken_links(built):
+            raise ValueError("\n".join(["expected links that lead somewhere, got", *broken]))
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(built, folder)
+
+
+def stage(source):
+    """Copy what Sphinx reads, with links as they are on the site."""
+    toctrees = ""
+    for caption, patterns in CHAPTERS.items():
+        found = [path.relative_to(ROOT) for pattern in patterns for path in sorted(ROOT.glob(pattern))]
+        names = "\n".join(path.with_suffix("").as_posix() for path in found)
+        toctrees += f"\n```{{toctree}}\n:hidden:\n:caption: {caption}\n{names}\n```\n"
+        for path in found:
+            write(source / path, on_site((ROOT / path).read_text(encoding="utf-8"), path))
+    write(source / "index.md", on_site((ROOT / "README.md").read_text(encoding="utf-8"), Path("README.md")) + toctrees)
+    for path in [*ROOT.glob("docs/*.png"), ROOT / "LICENSE", ROOT / "CITATION.cff"]:
+        shutil.copy(path, source / path.relative_to(ROOT))
+
+
+def on_site(text, path):
+    """The text of a page or notebook: modules link to their page of the API reference, folders are not linked."""
+
+    def changed(match):
+        words, target, named = match.groups()
+        there = ROOT / (named or (path.parent / target))
+        if there.suffix == ".py" and (there.parent / "__init__.py").exists():
+            page = there.resolve().relative_to(ROOT).with_suffix(".html").as_posix().replace("/__init__.html", ".html")
+            return f'<a href="{"../" * len(path.parent.parts)}reference/{page}">{words or f"<code>{named}</code>"}</a>'
+        return words if words and there.is_dir() else match[0]
+
+    if path.suffix == ".md":
+        return LINK.sub(changed, re.sub(r'<a id="([\w-]+)"></a>', r"(\1)=", text))  # the anchor in the words of MyST
+    notebook = json.loads(text)
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "markdown":
+            cell["source"] = LINK.sub(changed, "".join(cell["source"]))
+        elif "colab" in cell["metadata"].get("tags", ()):
+            cell["metadata"]["tags"].append("remove-cell")
+    return json.dumps(notebook)
+
+
+def write(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def setup(app):
+    """Sphinx calls it: formulas as MathML, and a bar with the pages that Sphinx does not make."""
+    from docutils import nodes
+    from latex2mathml.converter import convert
+
+    def renderer(display):
+        def visit(writer, node):
+            formula = convert(node.astext(), display=display)
+            writer.body.append(f'<div style="overflow-x: auto">{formula}</div>' if display == "block" else formula)
+            raise nodes.SkipNode
+
+        return visit, None
+
+    def bar(app, name, template, context, doctree):
+        links = [f'<a href="{context["pathto"](page, 1)}">{words}</a>' for page, words in ELSEWHERE.items()]
+        context["theme_announcement"] = " · ".join(links)
+
+    app.add_html_math_renderer("mathml", renderer("inline"), renderer("block"))
+    app.connect("html-page-context", bar)
+
+
+class Links(HTMLParser):
+    """The links and the anchors of a page."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.links, self.anchors = [], {"", "top"}
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        attributes = dict(attributes)
+        self.anchors |= {attributes.get("id"), attributes.get("name")}
+        self.links += [attributes[name] for name in ("href", "src") if attributes.get(name)]
+
+
+def broken_links(folder):
+    """A line for each link between files of the folder whose file or anchor is missing."""
+    pages = {path: Links(path.read_text(encoding="utf-8")) for path in sorted(folder.resolve().rglob("*.html"))}
+    broken = []
+    for path, page in pages.items():
+        for link in page.links:
+            parts = urlsplit(link)
+            there = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            known = pages[there].anchors if there in pages else {unquote(parts.fragment)}
+            if not parts.scheme and not (there.exists() and unquote(parts.fragment) in known):
+                broken.append(f"{path.relative_to(folder.resolve()).as_posix()}: {link}")
+    return broken
+
+
+if __name__ == "__main__":
+    make(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "site")

@@ -1,0 +1,70 @@
+"""The table that opens docs/measurements.md, from the blocks of the two pages: python docs/summary.py
+
+Run it after docs/run_blocks.py. No number of the table is written by hand; a test compares it with the blocks.
+"""
+
+import re
+from pathlib import Path
+
+DOCS = Path(__file__).parent
+PAGES = {"AVX-512": DOCS / "measurements.md", "AVX2": DOCS / "measurements_avx2.md"}
+TABLE = re.compile(r"^\| measured \|.*?(?=\n\n)", re.M | re.S)
+CALIBRATE, PAIR = "python main.py calibrate", "models/grown/355M --draft_model_size models/grown/124M --K 2"
+ENGINES, DRAFTS = "taskset -c 0 python docs/compare_engines.py", "python docs/compare_drafts.py"
+BENCH, TREES = "python main.py bench", "tree_table --tree_drafters model,recycling,heads"
+TOKEN = r"355M, random.*?\n{} +\d+ +([\d.]+) ± "  # the milliseconds of one token
+FIVE = r"355M, random.*?\n{} +\d+ +[\d.]+ ± [\d.]+ ms +[\d.]+ +(?:[\d.]+ +){{3}}([\d.]+)"  # V(5) / V(1)
+
+# what was measured; a part of the command of its block; what to read there, in this order; how to write it
+ROWS = [
+    ("Speedup of the bundled pair, K = 3 (95 % interval)", CALIBRATE,
+     [r"\n  3 +(?:[\d.]+ +){4}([\d.]+)", r"\n  3 +(?:[\d.]+ +){5}([\d.]+ to [\d.]+)"], "**{0}** ({1})"),
+    ("Its block efficiency (tokens per target call), K = 3", CALIBRATE, [r"\n  3 +[\d.]+ +([\d.]+)"], "{0}"),
+    ("Largest error of a predicted speedup, K = 1 to 8", CALIBRATE, [r"at most ([\d.]+)% apart"], "{0}%"),
+    ("Cost of a forward pass for five tokens over one, 355M", BENCH, [r"products by '(\w+)'", FIVE],
+     '**{1}** ("{0}")'),
+    ("The same with plain `x @ w`", BENCH, [FIVE.format("plain")], "{0}"),
+    ("The same in transformers", BENCH, [FIVE.format("transformers")], "{0}"),
+    ("One token of 355M, here and with plain `x @ w`", BENCH, [r"products by '(\w+)'", TOKEN, TOKEN.format("plain")],
+     "{1} and {2} ms"),
+    ("Speedup of 124M drafting for 355M, grown weights, K = 2", PAIR, [r"\nspeedup +([\d.]+)"], "{0}"),
+    ("Speedup of EAGLE and of a draft model for 355M, K = 3", f"{DRAFTS} models/grown/355M",
+     [r"EAGLE, K = 3 +[\d.]+ +([\d.]+)", r"draft model, K = 3 +[\d.]+ +([\d.]+)"], "{0} and {1}"),
+    ("Speedup of the fastest tree and the fastest chain, bundled pair", TREES,
+     [r"The fastest tree has \d+ nodes: ([\d.]+)", r"the fastest chain has \d+ nodes: ([\d.]+)"], "{0} and {1}"),
+    ("Bundled pair with the draft, one core: gpt2np, llama.cpp, transformers", ENGINES,
+     [rf"\n{engine} +([\d.]+)" for engine in
+      ("gpt2np, with the draft", "llama.cpp, with the draft", "transformers, assisted")],
+     "{0}, {1}, {2} ms a token"),
+]  # fmt: skip
+
+
+def blocks(page):
+    """dict command -> its output, of a page."""
+    return dict(re.findall(r"^```\n\$ ([^\n]+)\n(.*?)^```$", page.read_text(encoding="utf-8"), re.M | re.S))
+
+
+def cell(page, part, patterns, form):
+    """A cell of the table, and the command of its block; None, None if the page has no such block."""
+    for command, output in blocks(page).items():
+        if part in command:
+            found = []
+            for pattern in patterns:  # one with {} is about the strategy that was found before
+                found.append(re.search(pattern.format(*found) if "{}" in pattern else pattern, output, re.S)[1])
+            return form.format(*found), command
+    return None, None
+
+
+def table():
+    """The lines of the table."""
+    lines = [f"| measured | {' | '.join(PAGES)} | command |", "|---" * (len(PAGES) + 2) + "|"]
+    for claim, part, patterns, form in ROWS:
+        cells = [cell(page, part, patterns, form) for page in PAGES.values()]
+        command = re.sub(" --.*", " ...", cells[0][1])
+        lines.append(" | ".join([f"| {claim}", *(text or "not measured" for text, _ in cells), f"`{command}` |"]))
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    path = PAGES["AVX-512"]
+    path.write_text(TABLE.sub(lambda _: table(), path.read_text(encoding="utf-8")), encoding="utf-8")

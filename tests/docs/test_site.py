@@ -1,0 +1,94 @@
+"""The site that docs/make_site.py makes: every page, no broken link, and how it looks in a browser."""
+
+import importlib.util
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from browser import chromium, pages
+from helpers import ROOT
+
+SPEC = importlib.util.spec_from_file_location("make_site", ROOT / "docs" / "make_site.py")
+make_site = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(make_site)
+NEEDED = "furo", "latex2mathml", "myst_nb", "pdoc", "sphinx"
+LOOKED_AT = "index.html", "docs/measurements.html", "docs/options.html", "notebooks/05_speculative_sampling.html"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    if missing := [name for name in NEEDED if not find_spec(name)]:
+        pytest.skip(f"{', '.join(missing)} not installed: pip install -e '.[docs]'")
+    folder = tmp_path_factory.mktemp("site")
+    subprocess.run([sys.executable, ROOT / "docs" / "make_site.py", folder], cwd=ROOT, check=True)
+    return folder
+
+
+@pytest.mark.slow
+def test_it_has_every_page(site):
+    """And Sphinx had no warning, and no link was broken: either ends the script with an error."""
+    sources = [path for patterns in make_site.CHAPTERS.values() for pattern in patterns for path in ROOT.glob(pattern)]
+    expected = {path.relative_to(ROOT).with_suffix(".html").as_posix() for path in sources}
+    found = {path.relative_to(site).as_posix() for path in site.rglob("*.html")}
+    assert expected | {"index.html", "search.html"} | make_site.ELSEWHERE.keys() <= found
+    for notebook in ROOT.glob("notebooks/0[5-9]*.ipynb"):
+        page = (site / "notebooks" / notebook.name).with_suffix(".html").read_text(encoding="utf-8")
+        assert "<math" in page and "_images/" in page and "get_ipython" not in page
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("screen", ["wide", "phone"])
+def test_it_fits_the_screen_and_fetches_nothing(site, screen):
+    with chromium() as browser, pages(browser) as show:
+        for name in (*LOOKED_AT, *make_site.ELSEWHERE):
+            view = show(site / name, screen)
+            assert view.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
+            assert view.evaluate("[...document.images].every(image => image.complete && image.naturalWidth)"), name
+        view = show(site / "notebooks/05_speculative_sampling.html", screen)
+        assert view.locator("math").first.bounding_box()["width"] > 10
+
+
+@pytest.mark.parametrize(
+    ("link", "fine"),
+    [
+        ("other.html", True),
+        ("../a/other.html#there", True),
+        ("other%2Ehtml", True),
+        ("#here", True),
+        ("#", True),
+        ("image.png", True),
+        ("https://example.org/x#y", True),
+        ("missing.html", False),
+        ("other.html#here", False),
+        ("#there", False),
+    ],
+)
+def test_a_broken_link_is_found(tmp_path, link, fine):
+    folder = tmp_path / "a"
+    folder.mkdir()
+    (folder / "other.html").write_text('<h1 id="there">other</h1>', encoding="utf-8")
+    (folder / "image.png").write_bytes(b"")
+    (folder / "page.html").write_text(f'<p id="here"><a href="{link}">x</a><script>"#no"</script>', encoding="utf-8")
+    assert make_site.broken_links(tmp_path) == ([] if fine else [f"a/page.html: {link}"])
+
+
+@pytest.mark.parametrize(
+    ("page", "text", "expected"),
+    [
+        (
+            "docs/x.md",
+            "[its page](../speculative/reference.py), `gpt2np/layers.py`",
+            '<a href="../reference/speculative/reference.html">its page</a>, '
+            '<a href="../reference/gpt2np/layers.html"><code>gpt2np/layers.py</code></a>',
+        ),
+        ("README.md", "`speculative/exact/__init__.py`", "reference/speculative/exact.html"),
+        ("notebooks/README.md", "[solutions](solutions)", "solutions"),
+        ("README.md", "[a](docs/engines.md) ![b](docs/explore.png)", "[a](docs/engines.md) ![b](docs/explore.png)"),
+        ("README.md", "[a](docs/engines.md#x), [b](https://x.org)", "[a](docs/engines.md#x), [b](https://x.org)"),
+    ],
+)
+def test_links_to_modules_become_links_to_the_reference(page, text, expected):
+    found = make_site.on_site(text, Path(page))
+    assert found == expected or (page == "README.md" and f'<a href="{expected}">' in found)
