@@ -827,6 +827,7 @@ WRONG |= {
         ("without its parent", lambda n, w: [(0,), (1, 0), (0, 0), (1, 1)][:n]),
         ("there twice", lambda n, w: [(0,)] * n),
         ("expected 4 nodes", lambda n, w: [(0,)]),
+        ("w was written to", lambda n, w: [(w.pop() and 0,)] * n),
         ("the text is no node", Of("most_valuable", lambda right: lambda n, w: [(), *right(n - 1, w)])),
     ],
 }  # fmt: skip
@@ -1175,6 +1176,7 @@ OF_THE_LIBRARY = [
     ("05", "check_my_sampler", type("MySampler", (speculative.SpeculativeSampler,), {})),
     ("05", "check_my_sampler", Of("MySampler", delegating)),
     ("10", "check_crc", gpt2np.files.crc32c.crc32c),
+    ("11", "exercise_3", lambda n, w: speculative.best_tree(n, w)),
     ("12", "exercise_3", type("Recycler", (speculative.Recycling,), {})),
     ("11", "exercise_1", lambda q, k, rng: without_replacement_from_the_library(q, k, rng)),
     ("11", "exercise_1",
