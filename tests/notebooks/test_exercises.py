@@ -19,6 +19,7 @@ import gpt2np.reference
 import gpt2np.tokenizer
 import speculative
 import speculative.theory
+from gpt2np.heads import silu
 from speculative import Draft, Sampling, Verdict, residual, sample_token, tree
 from speculative.probs import sample_distinct
 
@@ -34,8 +35,6 @@ CELLS = {  # the cells that a check needs, by a part of their text
     "check_block": ("def expected(rule", "target, tokenizer"),
     "check_distribution": (WORDS, "def accepted(", "def distribution_of(", "target, tokenizer"),
     "n_needed": ("target_size, draft_size =", "exhibit = EXHIBITS", "def distribution_of(make)"),
-    "check_without_replacement": ("def in_turn", "def distribution_and_acceptance", "words = "),
-    "check_hydra_head": ("target, tokenizer = ", "def read_off", "def silu"),
 }
 
 
@@ -63,8 +62,6 @@ def graded(check, solution):
         names = grade.__globals__
         if name == "check_best_K":
             names.setdefault("best_K", solution("06", "my_best_K"))
-        if name == "check_recycler":  # the last lines need the models
-            names.update(per_call=lambda *_, **__: np.nan, target=type("Small", (), {"n_vocab": 12, "n_ctx": 64}))
         if isinstance(answer, Of):
             answer = answer.make(solution(number, answer.name))
         elif isinstance(answer, Within):
@@ -917,6 +914,18 @@ def uniform_after_the_first(left):
     return left / left.sum() if abs(left.sum() - 1) < 1e-9 else (left > 0) / (left > 0).sum()
 
 
+def recursively(q, k, rng):
+    if not k or not q.any():
+        return []
+    token = int(rng.multinomial(1, row := q / q.sum()).argmax())
+    return [(token, row), *recursively(np.where(np.arange(len(q)) == token, 0, q), k - 1, rng)]
+
+
+def at_once(q, k, rng):
+    tokens = rng.choice(len(q), size=k, replace=False, p=q).tolist()
+    return [(token, q) for token in tokens]
+
+
 def never_fewer(q, k, rng):
     found = in_turn(q, k, rng)
     return found + [found[-1]] * (k - len(found))
@@ -931,6 +940,14 @@ def mask_of(seen):
         return np.concatenate([np.ones((n, n_text), bool), np.reshape(nodes, (n, n)).astype(bool)], axis=1)
 
     return mask
+
+
+def of_the_last_row(parents, n_text):
+    """The parent's row is copied, also where the parent is -1."""
+    nodes = np.eye(len(parents), dtype=bool)
+    for i, parent in enumerate(parents):
+        nodes[i] |= nodes[parent]
+    return np.concatenate([np.ones((len(parents), n_text), bool), nodes], axis=1)
 
 
 def above(parents, i, j):
@@ -964,18 +981,27 @@ def grown(*, sibling=True, child=True, take=max, value=np.prod):
     return valuable
 
 
+def of_elder_siblings(n, w):
+    """A sibling's value is its elder sibling's times its own w."""
+    return grown(value=np.prod)(n, np.cumprod(w).tolist())
+
+
 RIGHT += [
-    ("11", "check_without_replacement", Of("without_replacement")),
-    ("11", "check_without_replacement", in_turn),
-    ("11", "check_without_replacement", lambda q, k, rng: (pair for pair in in_turn(q, k, rng))),
-    ("11", "check_my_mask", Of("my_mask")),
-    ("11", "check_my_mask", lambda parents, n_text: right_mask(parents, n_text).astype(int).tolist()),
-    ("11", "check_my_mask", mask_of(lambda parents, i, j: j in path(parents, i))),
-    ("11", "check_most_valuable", Of("most_valuable")),
-    ("11", "check_most_valuable", grown()),
+    ("11", "exercise_1", Of("without_replacement")),
+    ("11", "exercise_1", in_turn),
+    ("11", "exercise_1", lambda q, k, rng: (pair for pair in in_turn(q, k, rng))),
+    ("11", "exercise_1", lambda q, k, rng: [[x, row.tolist()] for x, row in in_turn(q, k, rng)]),
+    ("11", "exercise_1", recursively),
+    ("11", "exercise_2", Of("my_mask")),
+    ("11", "exercise_2", lambda parents, n_text: right_mask(parents, n_text).astype(int).tolist()),
+    ("11", "exercise_2", mask_of(lambda parents, i, j: j in path(parents, i))),
+    ("11", "exercise_3", Of("most_valuable")),
+    ("11", "exercise_3", grown()),
+    ("11", "exercise_3", lambda n, w: (list(node) for node in reversed(grown()(n, w)))),
+    ("11", "exercise_3", lambda n, w: {np.array(node).tobytes(): np.array(node) for node in grown()(n, w)}.values()),
 ]  # fmt: skip
 WRONG |= {
-    ("11", "check_without_replacement"): [
+    ("11", "exercise_1"): [
         ("the second row is still q", lambda q, k, rng: in_turn(q, k, rng, row=lambda left: q)),
         ("renormalise what is left", lambda q, k, rng: in_turn(q, k, rng, row=lambda left: left.copy())),
         ("append row.copy", lambda q, k, rng: in_turn(q, k, rng, row=lambda left, rows=[]: one_array(left, rows))),
@@ -990,8 +1016,11 @@ WRONG |= {
         ("drawing the second from another row than it reports",
          lambda q, k, rng: in_turn(q, k, rng, draw=uniform_after_the_first)),
         ("draw with the rng that is passed in", lambda q, k, rng: in_turn(q, k, np.random.default_rng(0))),
+        ("one by one, each with sample_token", at_once),
+        (r"a list of pairs \(token, row\)", lambda q, k, rng: tuple(zip(*in_turn(q, k, rng)))),
+        (r"a list of pairs \(token, row\)", lambda q, k, rng: [token for token, _ in in_turn(q, k, rng)]),
     ],
-    ("11", "check_my_mask"): [
+    ("11", "exercise_2"): [
         ("sees its sibling|on another path", mask_of(lambda parents, i, j: j <= i)),
         ("not only the parent counts", mask_of(lambda parents, i, j: i == j or parents[i] == j)),
         ("a node sees itself", mask_of(lambda parents, i, j: i != j and above(parents, i, j))),
@@ -1003,15 +1032,30 @@ WRONG |= {
         (r"expected \[n, n_text \+ n\]", lambda parents, n_text: right_mask(parents, n_text)[:, n_text:]),
         ("whole text",
          lambda parents, n_text: right_mask(parents, n_text) & (np.arange(n_text + len(parents)) > 0)),
+        ("where it does not", lambda parents, n_text: ~right_mask(parents, n_text)),
+        ("rows and columns are exchanged", mask_of(lambda parents, i, j: above(parents, j, i))),
+        ("the text's columns come first",
+         lambda parents, n_text: np.roll(right_mask(parents, n_text), -n_text, axis=1)),
+        (r"the column n_text \+ j",
+         lambda parents, n_text: np.roll(right_mask(parents, n_text) & (np.arange(n_text + len(parents)) >= n_text),
+                                         -n_text, axis=1) | (np.arange(n_text + len(parents)) < n_text)),
+        (r"but \[-1\] is the last row", of_the_last_row),
+        ("different lengths", lambda parents, n_text: [[1] * (n_text + i) for i in range(len(parents))]),
     ],
-    ("11", "check_most_valuable"): [
+    ("11", "exercise_3"): [
         ("push the next sibling", grown(sibling=False)),
         ("expected 4 nodes|push the first child", grown(child=False)),
         ("largest product|first child", grown(take=min)),
         ("by the product along its path", grown(value=lambda values: values[-1])),
+        ("by the product along its path", grown(value=sum)),
+        ("divide by the elder sibling's", of_elder_siblings),
+        ("counted from 0", lambda n, w: [tuple(rank + 1 for rank in node) for node in grown()(n, w)]),
+        ("a node is a tuple of ranks", lambda n, w: [(0.5, node) for node in grown()(n, w)]),
+        ("a node is a tuple of ranks", lambda n, w: [node[-1] for node in grown()(n, w)]),
         ("without its parent", lambda n, w: [(0,), (1, 0), (0, 0), (1, 1)][:n]),
         ("there twice", lambda n, w: [(0,)] * n),
         ("expected 4 nodes", lambda n, w: [(0,)]),
+        ("w was written to", lambda n, w: [(w.pop() and 0,)] * n),
         ("the text is no node", Of("most_valuable", lambda right: lambda n, w: [(), *right(n - 1, w)])),
     ],
 }  # fmt: skip
@@ -1025,16 +1069,49 @@ def by_rank(logits, tokens, n_ranks, order=-1, shift=0):
     return np.array([np.mean(np.array(ranks) == rank) for rank in range(n_ranks)])
 
 
+def among_the_first(logits, tokens, n):
+    ranks = (logits > np.take_along_axis(logits, tokens[:, None], axis=1)).sum(axis=1)
+    return [(ranks < k).mean() for k in range(1, n + 1)]
+
+
+def the_token_of_a_rank(logits, tokens, n):
+    ranks = np.take_along_axis(np.argsort(-logits, axis=1), tokens[:, None], axis=1)
+    return [(ranks == rank).mean() for rank in range(n)]
+
+
 def in_order(h, embeddings):
     return np.concatenate([h, *embeddings], axis=1)
 
 
-def hydra(x_of=in_order, y_of=lambda head, x, h, silu: x @ head["a"] + silu(x @ head["w"])):
-    def make(names):
-        wte, silu, read_off = (names[name] for name in ("wte", "silu", "read_off"))
-        return lambda head, h, seen: read_off(y_of(head, x_of(h, [wte[tokens] for tokens in seen.T]), h, silu))
+@functools.cache
+def tiny_target():
+    return gpt2np.load("tiny-target")[0]
 
-    return Within(make)
+
+def read_off(y):
+    """Logits, as in the notebook."""
+    params = tiny_target().params
+    return (y * params["ln_f"]["g"] + params["ln_f"]["b"]) @ params["wte"].T
+
+
+def hydra(x_of=in_order, y_of=lambda head, x, h: x @ head["a"] + silu(x @ head["w"]), logits=read_off):
+    def hydra_head(head, h, seen):
+        embeddings = [tiny_target().params["wte"][tokens] for tokens in seen.T]
+        return logits(y_of(head, x_of(h, embeddings), h))
+
+    return hydra_head
+
+
+def with_the_notebooks_names(hydra_head):
+    hydra_head.__globals__.update(wte=tiny_target().params["wte"], silu=silu, read_off=read_off)
+    return hydra_head
+
+
+def in_parts(head, h, seen):
+    """Each part of x times its rows of the matrices, and no long vector."""
+    parts, n = [h, *(tiny_target().params["wte"][tokens] for tokens in seen.T)], h.shape[1]
+    by_a, by_w = (sum(x @ head[w][i * n : (i + 1) * n] for i, x in enumerate(parts)) for w in "aw")
+    return read_off(by_a + silu(by_w))
 
 
 def recycler(*, shift=0, keep_all=True, pass_parents=True, order=-1, deeper=0, change=lambda draft: draft):
@@ -1063,29 +1140,57 @@ def soft(draft):
 
 
 RIGHT += [
-    ("12", "check_accepted_by_rank", Of("accepted_by_rank")),
-    ("12", "check_accepted_by_rank", lambda *case: by_rank(*case).tolist()),
-    ("12", "check_hydra_head", hydra()),
-    ("12", "check_recycler", Of("Recycler")),
-    ("12", "check_recycler", recycler()),
+    ("12", "exercise_1", Of("accepted_by_rank")),
+    ("12", "exercise_1", lambda *case: by_rank(*case).tolist()),
+    ("12", "exercise_1", lambda logits, tokens, n: (np.argsort(-logits)[:, :n] == tokens[:, None]).mean(axis=0)),
+    ("12", "exercise_1", lambda logits, tokens, n: np.diff(among_the_first(logits, tokens, n), prepend=0)),
+    ("12", "exercise_2", Of("hydra_head", with_the_notebooks_names)),
+    ("12", "exercise_2", hydra()),
+    ("12", "exercise_2", in_parts),
+    ("12", "exercise_3", Of("Recycler")),
+    ("12", "exercise_3", recycler()),
 ]
 WRONG |= {
-    ("12", "check_accepted_by_rank"): [
+    ("12", "exercise_1"): [
         ("each rank by itself", lambda *case: np.cumsum(by_rank(*case))),
         ("divide by the number of places", lambda *case: by_rank(*case) * len(case[0])),
         ("the likeliest token has rank 0", lambda *case: by_rank(*case, order=1)),
         ("the first choice has rank 0", lambda *case: by_rank(*case, shift=1)),
         ("divide by all places", lambda *case: by_rank(*case) / by_rank(*case).sum()),
         ("a share for each", lambda *case: by_rank(*case)[:1]),
+        ("where the token is in that list", the_token_of_a_rank),
+        ("percent", lambda *case: by_rank(*case) * 100),
+        (
+            "sort along axis 1",
+            lambda logits, tokens, n: (np.argsort(-logits, axis=0)[:, :n] == tokens[:, None]).mean(axis=0),
+        ),
+        (
+            "not by those the lower ranks missed",
+            lambda *case: by_rank(*case) / (1 - np.cumsum(by_rank(*case)) + by_rank(*case)),
+        ),
+        ("got a dict", lambda *case: dict(enumerate(by_rank(*case)))),
     ],
-    ("12", "check_hydra_head"): [
+    ("12", "exercise_2"): [
         ("the hidden state comes first", hydra(lambda h, e: np.concatenate([*e, h], axis=1))),
         ("in the order of the text", hydra(lambda h, e: np.concatenate([h, *e[::-1]], axis=1))),
-        ("x A is missing", hydra(y_of=lambda head, x, h, silu: silu(x @ head["w"]))),
-        ("silu is missing", hydra(y_of=lambda head, x, h, silu: x @ head["a"] + x @ head["w"])),
-        ("that is Medusa's", hydra(y_of=lambda head, x, h, silu: h + silu(x @ head["w"]))),
+        ("x A is missing", hydra(y_of=lambda head, x, h: silu(x @ head["w"]))),
+        ("silu is missing", hydra(y_of=lambda head, x, h: x @ head["a"] + x @ head["w"])),
+        (r"silu\(x W\) is missing", hydra(y_of=lambda head, x, h: x @ head["a"])),
+        ("x A is added as it is", hydra(y_of=lambda head, x, h: silu(x @ head["a"] + x @ head["w"]))),
+        ("A and W are exchanged", hydra(y_of=lambda head, x, h: x @ head["w"] + silu(x @ head["a"]))),
+        ("do not add it again", hydra(y_of=lambda head, x, h: h + x @ head["a"] + silu(x @ head["w"]))),
+        ("that is the sigmoid", hydra(y_of=lambda head, x, h: x @ head["a"] + 1 / (1 + np.exp(-(x @ head["w"]))))),
+        ("rows were mixed", hydra(lambda h, e: np.concatenate([h, np.reshape(e, (len(h), -1))], axis=1))),
+        (
+            "neither a norm nor positions",
+            hydra(lambda h, e: np.concatenate([h, *(gpt2np.reference.layer_norm(x, 1, 0) for x in e)], axis=1)),
+        ),
+        ("makes logits", hydra(logits=lambda y: y)),
+        ("with the norm's gain", hydra(logits=lambda y: y @ tiny_target().params["wte"].T)),
+        ("not probabilities", hydra(logits=lambda y: gpt2np.reference.softmax(read_off(y)))),
+        ("that is Medusa's", hydra(y_of=lambda head, x, h: h + silu(x @ head["w"]))),
     ],
-    ("12", "check_recycler"): [
+    ("12", "exercise_3"): [
         ("row i follows tokens", recycler(shift=1)),
         ("row i follows tokens", recycler(keep_all=False)),
         ("pass parents on", recycler(pass_parents=False)),
@@ -1103,7 +1208,10 @@ WRONG |= {
     [
         (r"self.followers\[int\(token\)\] = (.*)", r"self.followers.setdefault(int(token), \1)", "the latest row of a"),
         (r"(zip\(tokens\[len\(tokens\) - n_last :\], logits\))", r"reversed(list(\1))", "the latest row of a token"),
-        (r"parents.append\(above\)", "parents.append(parent)", "the parents count the nodes that are there"),
+        (r"parents.append\(above\)", "parents.append(parent)", "the parents count the nodes that"),
+        ("continue", "break", "the nodes below it are left out, and only these"),
+        (r"np.argsort\(-row, kind=\"stable\"\)", "np.argpartition(-row, self.n_followers)", "in order: sort them"),
+        (r"\[: self.n_followers\]", "", "keep the three likeliest"),
     ],
 )
 def test_wrong_lines_of_the_recycler(old, new, message, graded):
@@ -1111,7 +1219,7 @@ def test_wrong_lines_of_the_recycler(old, new, message, graded):
     exec(re.sub(old, new, source), names := {})
     assert re.sub(old, new, source) != source
     with pytest.raises(AssertionError, match=message):
-        graded("12", "check_recycler", names["Recycler"])
+        graded("12", "exercise_3", names["Recycler"])
 
 
 # ------------------------------------------------------------------------------------------------ 13
@@ -1321,6 +1429,10 @@ WRONG |= {
 # ------------------------------------------------------------------------------------------------ all of them
 
 
+def without_replacement_from_the_library(q, k, rng):  # as in notebook 11
+    return list(zip(*sample_distinct(q, k, rng)))
+
+
 def delegating(right):
     class MySampler(right):
         def generate(self, prompt, n_tokens, rng):
@@ -1350,14 +1462,17 @@ OF_THE_LIBRARY = [
     ("05", "check_my_sampler", type("MySampler", (speculative.SpeculativeSampler,), {})),
     ("05", "check_my_sampler", Of("MySampler", delegating)),
     ("10", "exercise_3", gpt2np.files.crc32c.crc32c),
-    ("11", "check_without_replacement",
+    ("11", "exercise_3", lambda n, w: speculative.best_tree(n, w)),
+    ("12", "exercise_3", type("Recycler", (speculative.Recycling,), {})),
+    ("11", "exercise_1", lambda q, k, rng: without_replacement_from_the_library(q, k, rng)),
+    ("11", "exercise_1",
      lambda q, k, rng: [(int(token), row) for token, row in zip(*sample_distinct(q, k, rng))]),
 ]  # fmt: skip
 RETURNS = [
     ("04", "exercise_2"), ("04", "exercise_3"), ("06", "check_best_K"), ("06", "check_alpha"), ("07", "check_mixed"),
-    ("08", "check_draw"), ("08", "check_distribution"), ("11", "check_without_replacement"),
-    ("11", "check_most_valuable"), ("13", "exercise_1"), ("13", "exercise_2"), ("13", "exercise_3"),
-    ("14", "exercise_1"), ("14", "exercise_2"),
+    ("08", "check_draw"), ("08", "check_distribution"), ("11", "exercise_1"),
+    ("11", "exercise_2"), ("11", "exercise_3"), ("12", "exercise_1"), ("12", "exercise_2"),
+    ("13", "exercise_1"), ("13", "exercise_2"), ("13", "exercise_3"), ("14", "exercise_1"), ("14", "exercise_2"),
 ]  # fmt: skip
 
 

@@ -1,0 +1,226 @@
+"""The exercises of notebook 12."""
+
+import functools
+
+import numpy as np
+
+import gpt2np
+import speculative
+from checks import exercise
+from gpt2np.layers import layer_norm
+from speculative import best_tree
+from speculative.testing.names import names_in
+
+
+@exercise
+def exercise_1(fn):
+    library = {"ranks_of", "weights_of"} & names_in(fn)
+    assert not library, f"write it yourself: {library} is the notebook's"
+    rng = np.random.default_rng(0)
+    many = rng.standard_normal((40, 6)), rng.integers(6, size=40), 4
+    for scores, tokens, n in many, (np.array([[3.0, 2, 1], [1, 2, 3]]), np.array([0, 1]), 3):
+        got = fn(scores.copy(), tokens.copy(), n)
+        assert got is not None, "nothing came back: is a return missing?"
+        assert not isinstance(got, dict), "expected an array or a list, the share of rank 0 first, got a dict"
+        got = np.array(got, dtype=float)
+        order = [np.argsort(-row).tolist().index(token) for row, token in zip(scores, tokens)]
+        right = np.array([order.count(b) for b in range(n)]) / len(tokens)
+        assert got.shape == (n,), f"expected a share for each of {n} ranks, got shape {got.shape}"
+        if not np.allclose(got, right):
+            story = f"expected {right.round(3)}, got {got.round(3)}"
+            upwards = [(scores.shape[1] - 1 - np.array(order) == b).mean() for b in range(n)]
+            at_rank = np.argsort(-scores)[np.arange(len(tokens)), tokens]  # the token at a rank, not a token's rank
+            mixed_up = [(at_rank == b).mean() for b in range(n)]
+            assert not np.allclose(got, mixed_up), (
+                f"argsort has the token of each rank; the rank of a token is where the token is in that list; {story}"
+            )
+            by_column = (np.argsort(-scores, axis=0)[:, :n] == tokens[:, None]).mean(axis=0)
+            assert not np.allclose(got, by_column), f"each place has a row: sort along axis 1; {story}"
+            reached = right / (1 - np.cumsum(right) + right)
+            assert not np.allclose(got, reached), f"divide by all places, not by those the lower ranks missed; {story}"
+            assert not np.allclose(got, np.cumsum(right)), f"'among the first k': each rank by itself; {story}"
+            assert not np.allclose(got, right * len(tokens)), f"counts: divide by the number of places; {story}"
+            assert not np.allclose(got, right * 100), f"percent: a share is from 0 to 1; {story}"
+            assert not np.allclose(got, upwards), f"the likeliest token has rank 0; {story}"
+            assert not np.allclose(got[1:], right[:-1]) or got[0], f"the first choice has rank 0; {story}"
+            assert not np.allclose(got * right.sum(), right), f"divide by all places; {story}"
+            raise AssertionError(story)
+    return "right: the weights of a tree's children"
+
+
+@functools.cache
+def models():
+    """(target, tokenizer, its Hydra heads)."""
+    target, tokenizer = gpt2np.load("tiny-target")
+    return target, tokenizer, gpt2np.load_heads("tiny-target", "hydra")
+
+
+def silu(z):
+    return z / (1 + np.exp(-z))
+
+
+@exercise
+def exercise_2(fn):
+    library = {"hydra", "head_logits", "head_state"} & names_in(fn)
+    assert not library, f"write it yourself, from head, h and seen: {library} comes with the library"
+    (target, tokenizer, heads), rng = models(), np.random.default_rng(0)
+    text = tokenizer.encode("Once upon a time there was a king")
+    target(text, n_last=5)
+    h, wte, last_norm = layer_norm(target.hidden, 1, 0), target.params["wte"], target.params["ln_f"]
+    read_off = lambda y: (y * last_norm["g"] + last_norm["b"]) @ wte.T  # noqa: E731
+    for i, head in enumerate(heads, 1):
+        seen = rng.integers(target.n_vocab, size=(5, i))
+        e = [wte[seen[:, j]] for j in range(i)]
+        x = np.concatenate([h, *e], axis=1)
+        y = x @ head["a"] + silu(x @ head["w"])
+        got = fn({name: head[name].copy() for name in ("a", "w")}, h.copy(), seen)
+        assert got is not None, "nothing came back: is a return missing?"
+        got = np.array(got)
+        of_y = got.shape == y.shape
+        assert not of_y, f"that has the shape of y, {y.shape}: read_off(y) makes logits {read_off(y).shape} from it"
+        right = read_off(y)
+        assert got.shape == right.shape, f"expected logits {right.shape}, got {got.shape}: read_off makes them from y"
+        if not np.allclose(got, right, atol=1e-2):
+            mistakes = {
+                "the hidden state comes first, then the embeddings": (np.concatenate([*e, h], axis=1), None),
+                "the tokens go in the order of the text": (np.concatenate([h, *e[::-1]], axis=1), None),
+                "reshape the embeddings of each row, [n, i * n_embd]: rows were mixed": (
+                    np.concatenate([h, wte[seen.T].reshape(5, -1)], axis=1), None,
+                ),
+                "embeddings are added nothing, neither a norm nor positions": (
+                    np.concatenate([h, *(layer_norm(part, 1, 0) for part in e)], axis=1), None,
+                ),
+                "x A is missing": (x, silu(x @ head["w"])),
+                "silu is missing": (x, x @ head["a"] + x @ head["w"]),
+                "silu(z) is z / (1 + exp(-z)): that is the sigmoid": (
+                    x, x @ head["a"] + 1 / (1 + np.exp(-(x @ head["w"]))),
+                ),
+                "silu(x W) is missing": (x, x @ head["a"]),
+                "silu is for x W only; x A is added as it is": (x, silu(x @ head["a"] + x @ head["w"])),
+                "A and W are exchanged": (x, x @ head["w"] + silu(x @ head["a"])),
+                "x A, not h: that is Medusa's": (x, h + silu(x @ head["w"])),
+                "h is part of x already: do not add it again": (x, h + y),
+            }  # fmt: skip
+            assert not np.allclose(got.sum(axis=1), 1, atol=1e-3), f"head {i}: logits, not probabilities"
+            bare = y @ wte.T
+            assert not np.allclose(got, bare, atol=1e-2), f"head {i}: read_off(y), with the norm's gain and bias"
+            for hint, (input_, y_wrong) in mistakes.items():
+                if y_wrong is None:
+                    y_wrong = input_ @ head["a"] + silu(input_ @ head["w"])
+                assert not np.allclose(got, read_off(y_wrong), atol=1e-2), f"head {i}: {hint}"
+            raise AssertionError(f"head {i}: the logits differ by up to {abs(got - right).max():.2g}")
+    return "right: a head that sees the path"
+
+
+class Scripted:
+    """A target with one fixed row for each token: after x, the likeliest are x + 1, x + 2, x + 3."""
+
+    n_vocab, n_ctx = 12, 64
+
+    def __init__(self):
+        self.calls = []
+
+    def __call__(self, tokens, n_last=1, parents=()):
+        self.calls.append(list(parents))
+        row = np.zeros(12)
+        row[[1, 2, 3]] = 3, 2, 1
+        return np.array([np.roll(row, int(x)) for x in list(tokens)[len(tokens) - n_last :]], np.float32)
+
+
+class Changing(Scripted):
+    """In the nth row that it computes, the likeliest after x are x + n, x + n - 1, x + n - 2."""
+
+    n_rows = 0
+
+    def __call__(self, tokens, n_last=1, parents=()):
+        rows = []
+        for x in list(tokens)[len(tokens) - n_last :]:
+            self.n_rows += 1
+            rows.append(np.zeros(12, np.float32))
+            rows[-1][[(int(x) + self.n_rows - i) % 12 for i in range(3)]] = 3, 2, 1
+        return np.array(rows)
+
+
+class Shuffled(Scripted):
+    """2000 different logits after each token, in no order."""
+
+    n_vocab = 2000
+
+    def __call__(self, tokens, n_last=1, parents=()):
+        row = np.random.default_rng(0).permutation(2000).astype(np.float32)
+        return np.array([np.roll(row, int(x)) for x in list(tokens)[len(tokens) - n_last :]])
+
+
+@exercise
+def exercise_3(cls):
+    library = {"Recycling", "RecyclingDrafter"} & names_in(cls)
+    assert not library, f"write it yourself: {library} comes with the library"
+    shape = [-1, -1, 0, 0, 2], [0, 1, 0, 1, 0]
+    model = cls(Scripted(), shape, n_followers=3)
+    empty = model.propose([5], 4, None)
+    assert empty is not None, "propose returned None: a draft without tokens is a Draft, too"
+    assert hasattr(empty, "tokens"), f"propose returns a speculative.Draft, got {type(empty).__name__}"
+    assert len(empty.tokens) == 0, f"nothing is known yet, so nothing can be drafted; got {empty.tokens}"
+    got = model([5, 6, 7], n_last=2)
+    unchanged = got is not None and np.array_equal(got, Scripted()([5, 6, 7], n_last=2))
+    assert unchanged, "return the target's logits unchanged"
+    noted = {int(x): [int(y) for y in found] for x, found in model.followers.items()}
+    assert set(noted) == {6, 7}, (
+        "two rows, which follow the tokens 6 and 7: row i follows tokens[len(tokens) - n_last + i]. "
+        f"Noted: {sorted(noted)}"
+    )
+    assert len(noted[6]) == 3, f"n_followers = 3: keep the three likeliest after each token, got {noted[6]}"
+    in_order = noted[6] == [7, 8, 9] and noted[7] == [8, 9, 10]
+    assert in_order, f"the likeliest follower first: after 6 come [7, 8, 9], got {noted[6]}"
+    draft = model.propose([1, 7], 4, None)
+    known = [int(x) for x in draft.tokens] == [8, 9]
+    assert known, f"after 7 come 8 and 9, whose own followers are not known; got {draft.tokens}"
+    is_tree = [int(x) for x in draft.parents] != [-1, 0]
+    assert is_tree, "the draft is a tree: Draft(tokens, probs, parents)"
+    model([7, 8, 9, 9], n_last=4, parents=[-1, -1, 0])
+    assert model.target.calls == [[], [-1, -1, 0]], f"pass parents on to the target, got {model.target.calls}"
+    assert {8, 9} <= {int(x) for x in model.followers}, "note the rows of all nodes, accepted or not"
+    draft = model.propose([1, 7], 4, None)
+    expected_draft = [8, 9, 9, 10, 10], [-1, -1, 0, 0, 2]
+    found = [int(x) for x in draft.tokens], [int(x) for x in draft.parents]
+    assert found == expected_draft, f"after 7 expected tokens and parents {expected_draft}, got {found}"
+    assert np.array_equal(draft.probs, np.eye(12)[draft.tokens]), "nothing is drawn: rows are one-hot"
+    two = model.propose([1, 7], 2, None)
+    assert len(two.tokens) == 4, f"K = 2 allows two levels, so 4 of the 5 nodes; got {len(two.tokens)}"
+
+    model = cls(Shuffled(), shape, n_followers=400)  # so many that argpartition leaves some of them unsorted
+    model([5])
+    assert [int(y) for y in model.followers[5]] == np.argsort(-Shuffled()([5])[0])[:400].tolist(), (
+        "the likeliest follower first, then the others in order: sort them (argpartition finds them, but does not)"
+    )
+
+    model = cls(Scripted(), ([-1, -1, 0, 1, 2, 3], [0, 1, 0, 0, 0, 0]), n_followers=3)
+    for tokens in ([5], [7], [8]):
+        model(tokens)
+    draft = model.propose([5], 4, None)
+    renumbered = [int(x) for x in draft.tokens], [int(x) for x in draft.parents]
+    expected_draft = [6, 7, 8, 9], [-1, -1, 1, 2]
+    assert renumbered == expected_draft, (
+        "nothing is known of 6, so the nodes below it are left out, and only these; the parents count the nodes that "
+        "are there: "
+        f"expected tokens and parents {expected_draft}, got {renumbered}"
+    )
+
+    model = cls(Changing(), shape, n_followers=3)
+    for tokens, latest in ([5, 6, 5], 3), ([5], 4):
+        model(tokens, n_last=len(tokens))
+        found = [int(y) for y in model.followers[5]]
+        right = [(5 + latest - i) % 12 for i in range(3)]
+        assert found == right, f"the latest row of a token counts: after 5 expected {right}, got {found}"
+    return f"right: {tokens_per_call(cls):.2f} tokens per call, and the text is the target's own"
+
+
+def tokens_per_call(cls, n_tokens=32):
+    """Of the answer on a text at temperature 0, which must be the target's own."""
+    target, tokenizer, _ = models()
+    prompt, greedy = tokenizer.encode("Once upon a time there was a king who had"), speculative.Sampling(temperature=0)
+    model = cls(target, best_tree(8, (0.4, 0.15, 0.08, 0.05)))
+    found = speculative.SpeculativeSampler(model, model, K=8, sampling=greedy).generate(prompt, n_tokens, 0)
+    right = speculative.AutoregressiveSampler(target, sampling=greedy).generate(prompt, n_tokens, 0)
+    assert np.array_equal(found.tokens, right.tokens), "the text is not the target's own at temperature 0"
+    return n_tokens / len(found.rounds)
