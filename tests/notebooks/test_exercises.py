@@ -34,8 +34,6 @@ CELLS = {  # the cells that a check needs, by a part of their text
     "check_my_verifier": (WORDS,),
     "exercise_1": (WORDS, "def speculate("),
     "check_my_sampler": (WORDS, "small_target = TableModel.random", "as_it_is, greedy ="),
-    "check_block": ("def expected(rule", "target, tokenizer"),
-    "check_distribution": (WORDS, "def accepted(", "def distribution_of(", "target, tokenizer"),
     "n_needed": ("target_size, draft_size =", "exhibit = EXHIBITS", "def distribution_of(make)"),
     "check_without_replacement": ("def in_turn", "def distribution_and_acceptance", "words = "),
     "check_hydra_head": ("target, tokenizer = ", "def read_off", "def silu"),
@@ -566,22 +564,58 @@ def in_one_type(right):
     return lambda path, tensors: right(path, {name: a.astype(np.float32) for name, a in tensors.items()})
 
 
+def by_arrays(draft, target_probs, rng):
+    """Block verification without a loop over its tests."""
+    k = len(draft.tokens)
+    ratios = target_probs[range(k), draft.tokens] / draft.probs[range(k), draft.tokens]
+    p_hat = np.array(list(itertools.accumulate(ratios, lambda before, now: min(1.0, before * now), initial=1.0)))
+    M = np.minimum(p_hat[:k, None] * target_probs[:k], draft.probs).sum(axis=1)
+    h = np.append(np.where(p_hat[:k] == 1, 1, (p_hat[:k] - M) / np.where(p_hat[:k] == 1, 1, 1 - M)), p_hat[k])
+    n = np.flatnonzero(np.append(0, rng.random(k)) < h)[-1]
+    return Verdict(
+        n, sample_token(target_probs[k] if n == k else residual(p_hat[n] * target_probs[n], draft.probs[n]), rng)
+    )
+
+
 RIGHT += [
-    ("08", "check_block", Of("my_block")),
+    ("08", "exercise_1", lambda E, p: int(np.argmax(np.log(p) - np.log(E)))),
+    ("08", "exercise_1", lambda E, p: min((e / x, i) for i, (e, x) in enumerate(zip(E, p)) if x > 0)[1]),
+    ("08", "exercise_2", lambda p, q, lenience: list(lenient_by(p, q, lenience, lambda kept: p / lenience - q))),
+    ("08", "exercise_3", by_arrays),
+    ("08", "exercise_3", Of("my_block")),
     ("09", "check_sure", Of("propose_while_sure")),
     ("10", "check_write", Of("write_safetensors")),
     ("10", "check_crc", Of("my_crc32c")),
 ]
 WRONG |= {
-    ("08", "check_distribution"): [
-        (r"not from \(p - q\)\+", lambda p, q, lenience: lenient_by(p, q, lenience, lambda kept: p - kept)),
+    ("08", "exercise_1"): [
+        ("a cumulative sum with one of the numbers", lambda E, p: int(np.searchsorted(p[:-1].cumsum(), E[0]))),
+        ("the largest E / p", lambda E, p: (E / p).argmax()),
+        ("the smallest E p", lambda E, p: (E * p).argmin()),
+        ("whatever p is", lambda E, p: E.argmin()),
+        ("whatever E is", lambda E, p: p.argmax()),
+        ("the Gumbel number is -log E", lambda E, p: (np.log(p) + E).argmax()),
+        ("expected a token id", lambda E, p: (E / p).min()),
+        ("with `noise` alone", lambda E, p: np.random.default_rng().choice(len(p), p=p)),
+        ("a token of probability 0", lambda E, p: (E / (p + 1e-9)).argmin()),
     ],
-    ("08", "check_block"): [
+    ("08", "exercise_2"): [
+        (r"not from \(p - q\)\+", lambda p, q, lenience: lenient_by(p, q, lenience, lambda kept: p - kept)),
+        ("not from p$", lambda p, q, lenience: lenient_by(p, q, lenience, lambda kept: p)),
+        ("too much of", lambda p, q, lenience: lenient_by(p, q, lenience, lambda kept: lenience * q - p)),
+        ("accepted tokens alone", lambda p, q, lenience: ((kept := np.minimum(q, p / lenience)) / kept.sum(), 0.5)),
+        ("weigh with q$", lambda p, q, lenience: (q, np.minimum(1, p / (lenience * q)).mean())),
+        ("is l times what is accepted", lambda p, q, lenience: (q, np.minimum(p, lenience * q).sum())),
+        ("how often it is rejected", lambda p, q, lenience: (q, 1 - np.minimum(p / lenience, q).sum())),
+        ("expected two things", lambda p, q, lenience: q),
+    ],
+    ("08", "exercise_3"): [
         ("0 / 0", block(guard=False)),
         ("a uniform number of its own", block(one_number=True)),
         ("yours is the ratio of one draft token", block(before=lambda ratio: 1.0)),
         (r"yours leaves out - p-hat", block(h=lambda excess, ratio: excess / (excess + 1))),
         ("p-hat of the kept prefix", block(last_ratio=True)),
+        ("passes with h = 0.375; yours with 0.6", block(h=lambda excess, ratio: excess / (1 - ratio))),
     ],
     ("09", "check_match"): [
         ("you drew once more; the draw that did not match", matched(lambda p, q, x, y, rng: sample_token(p, rng))),
@@ -1058,7 +1092,7 @@ OF_THE_LIBRARY = [
     ("06", "check_expected_tokens", speculative.theory.expected_tokens),
     *(("06", "check_best_K", way(lambda alpha, c, v: speculative.theory.best_K(alpha, c, v)))
       for way in (lambda fn: fn, functools.partial, functools.cache)),
-    ("08", "check_block", lambda *given: speculative.block(*given)),
+    ("08", "exercise_3", lambda *given: speculative.block(*given)),
     ("05", "check_my_verifier", lambda *given: next(speculative.rejection(*given) for _ in "1")),
     ("05", "check_my_sampler", speculative.SpeculativeSampler),
     ("05", "check_my_sampler", type("MySampler", (speculative.SpeculativeSampler,), {})),
@@ -1069,7 +1103,7 @@ OF_THE_LIBRARY = [
 ]  # fmt: skip
 RETURNS = [
     ("04", "check_top_p"), ("04", "check_draw"), ("06", "check_best_K"), ("06", "check_alpha"), ("07", "check_mixed"),
-    ("08", "check_draw"), ("08", "check_distribution"), ("11", "check_without_replacement"),
+    ("08", "exercise_1"), ("08", "exercise_2"), ("11", "check_without_replacement"),
     ("11", "check_most_valuable"), ("14", "check_most_texts"), ("14", "check_audit"),
 ]  # fmt: skip
 
