@@ -549,6 +549,34 @@ def block(
     return my_block
 
 
+def all_at_once(draft, target_probs, rng):
+    draws = [sample_token(row, rng) for row in target_probs]
+    n = next((i for i, x in enumerate(draft.tokens) if x != draws[i]), len(draft.tokens))
+    return Verdict(n, draws[n])
+
+
+def matches_counted(draft, target_probs, rng):
+    draws = [sample_token(row, rng) for row in target_probs]
+    n = int((draws[:-1] == draft.tokens).sum())
+    return Verdict(n, draws[n])
+
+
+def coin_with_p(draft, target_probs, rng):
+    for i, x in enumerate(draft.tokens):
+        if rng.random() >= target_probs[i, x]:
+            others = np.where(np.arange(target_probs.shape[1]) == x, 0, target_probs[i])
+            return Verdict(i, sample_token(others, rng))
+    return Verdict(len(draft.tokens), sample_token(target_probs[-1], rng))
+
+
+def rejecting(draft, target_probs, rng):
+    for i, x in enumerate(draft.tokens):
+        p, q = target_probs[i], draft.probs[i]
+        if not rng.random() * q[x] < p[x]:
+            return Verdict(i, sample_token(residual(p, q), rng))
+    return Verdict(len(draft.tokens), sample_token(target_probs[-1], rng))
+
+
 def before_drawing(model, tokens, K, rng, floor=0.3):
     tokens, guesses, rows = [int(token) for token in tokens], [], []
     for _ in range(K):
@@ -583,7 +611,9 @@ RIGHT += [
     ("08", "exercise_2", lambda p, q, lenience: list(lenient_by(p, q, lenience, lambda kept: p / lenience - q))),
     ("08", "exercise_3", by_arrays),
     ("08", "exercise_3", Of("my_block")),
-    ("09", "check_sure", Of("propose_while_sure")),
+    ("09", "exercise_1", all_at_once),
+    ("09", "exercise_1", coin_with_p),
+    ("09", "exercise_2", Of("propose_while_sure")),
     ("10", "check_write", Of("write_safetensors")),
     ("10", "check_crc", Of("my_crc32c")),
 ]
@@ -617,18 +647,26 @@ WRONG |= {
         ("p-hat of the kept prefix", block(last_ratio=True)),
         ("passes with h = 0.375; yours with 0.6", block(h=lambda excess, ratio: excess / (1 - ratio))),
     ],
-    ("09", "check_match"): [
+    ("09", "exercise_1"): [
         ("you drew once more; the draw that did not match", matched(lambda p, q, x, y, rng: sample_token(p, rng))),
         ("is the next token; yours", matched(lambda p, q, x, y, rng: sample_token(residual(p, q), rng))),
-        ("the guess that did not match is returned", matched(lambda p, q, x, y, rng: x)),
+        ("the draft token that did not match is returned", matched(lambda p, q, x, y, rng: x)),
         ("comes a bonus", matched(bonus=np.argmax)),
         ("not from the draft's", matched(drawn=lambda p, q, rng: sample_token(q, rng))),
         ("right at temperature 0 only", matched(drawn=lambda p, q, rng: p.argmax())),
+        ("right for one draft token, but not for several", matches_counted),
+        ("accepted with 1/2, here with 0.667", rejecting),
     ],
-    ("09", "check_sure"): [
+    ("09", "exercise_2"): [
         ("a rule that looks at it does nothing", before_drawing),
-        ("always stops after the first guess",
+        ("always stops after the first draft token",
          lambda model, tokens, K, rng: speculative.ModelDrafter(model).propose(tokens, min(K, 1), rng)),
+        ("a draft is empty", lambda model, tokens, K, rng: Draft(np.empty(0, np.int64), np.empty((0, 3)))),
+    ],
+    ("09", "exercise_3"): [
+        ("it only costs time", Of("seen_by", lambda right: lambda: {**right(), "a": "check_drafter"})),
+        ("check_sampler says", Of("seen_by", lambda right: lambda: {**right(), "f": "none"})),
+        ("a: expected one of check_verifier", Of("seen_by", lambda right: lambda: {**right(), "a": None})),
     ],
     ("10", "check_write"): [("write each tensor in its own type", Of("write_safetensors", in_one_type))],
     ("10", "check_crc"): [("negative", Of("my_crc32c", lambda right: lambda data: ~(right(data) ^ 0xFFFFFFFF)))],
@@ -1103,7 +1141,7 @@ OF_THE_LIBRARY = [
 ]  # fmt: skip
 RETURNS = [
     ("04", "check_top_p"), ("04", "check_draw"), ("06", "check_best_K"), ("06", "check_alpha"), ("07", "check_mixed"),
-    ("08", "exercise_1"), ("08", "exercise_2"), ("11", "check_without_replacement"),
+    ("08", "exercise_1"), ("08", "exercise_2"), ("09", "exercise_3"), ("11", "check_without_replacement"),
     ("11", "check_most_valuable"), ("14", "check_most_texts"), ("14", "check_audit"),
 ]  # fmt: skip
 
