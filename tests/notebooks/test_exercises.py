@@ -698,6 +698,142 @@ def test_an_exhibit_that_needs_many_texts_is_not_simulated(cells_of, capsys):
     assert re.search(r"^some: [\d,]{18,} texts$", capsys.readouterr().out)
 
 
+# ------------------------------------------------------------------------------------------------ 15
+
+FOUR = ["rows_of_a_round", "counts_of_a_round", "verify_masked", "end_of_round"]
+
+
+def looking_at(tokens):
+    """Rows of which row i looks back at tokens(text, drafted, i)."""
+
+    def rows(sampling, logits, text, drafted):
+        return np.array([sampling(row[None], tokens(text, drafted, i))[0] for i, row in enumerate(logits)])
+
+    return rows
+
+
+def counting(tokens):
+    """Counts of which row i adds tokens(last, drafted, i)."""
+
+    def counts_of_a_round(counts, last, drafted):
+        return np.array([counts + np.bincount(tokens(last, drafted, i), minlength=3) for i in range(len(drafted) + 1)])
+
+    return counts_of_a_round
+
+
+def added_in_place(counts, last, drafted):
+    rows = [counts.copy()]
+    for token in drafted:
+        counts[token] += 1
+        rows.append(counts.copy())
+    return rows
+
+
+def one_after_the_other(counts, last, drafted):
+    return list(itertools.accumulate(drafted, lambda row, token: row + (np.arange(3) == token), initial=counts))
+
+
+def masked(after):
+    """Rejection of a draft that is cut at its first forbidden token, followed by a draw from after(p, q, x)."""
+
+    def verify(draft, target_probs, rng):
+        forbidden = [i for i, x in enumerate(draft.tokens) if target_probs[i, x] == 0]
+        n = forbidden[0] if forbidden else len(draft.tokens)
+        for i, x in enumerate(draft.tokens[:n]):
+            p, q = target_probs[i], draft.probs[i]
+            if not rng.random() * q[x] < p[x]:
+                return Verdict(i, sample_token(residual(p, q), rng))
+        weights = after(target_probs[n], draft.probs[n], draft.tokens[n]) if forbidden else target_probs[n]
+        return Verdict(n, sample_token(weights, rng))
+
+    return verify
+
+
+def cut(tokens, stop):
+    return tokens[: tokens.index(stop) + 1] if stop in tokens else tokens
+
+
+@pytest.mark.parametrize(
+    ("i", "answer"),
+    [
+        (0, lambda sampling, logits, text, drafted: sampling(logits, [*text, *drafted])),
+        (1, one_after_the_other),
+        (2, masked(lambda p, q, x: residual(p, q))),
+        (3, lambda tokens, n, stop: [tuple(cut(tokens, stop)), sum(i < n for i, _ in enumerate(cut(tokens, stop)))]),
+    ],
+)
+def test_engines_repaired_in_another_way(i, answer, check, solution):
+    answers = [solution("15", name) for name in FOUR]
+    answers[i] = answer
+    assert check("15", "exercise_1")(*answers).startswith("right")
+
+
+@pytest.mark.parametrize(
+    ("i", "message", "answer"),
+    [
+        (0, "A: the bonus is drawn without regard",
+         looking_at(lambda text, drafted, i: text if i == len(drafted) else [*text, *drafted[:i]])),
+        (0, "A: all rows of a round", looking_at(lambda text, drafted, i: text)),
+        (0, "A: every row is given all", looking_at(lambda text, drafted, i: [*text, *drafted])),
+        (0, r"A: expected k \+ 1 rows", lambda sampling, logits, *tokens: logits[:-1]),
+        (1, "B: the last token of the text is in `counts` already, and is added once more",
+         counting(lambda last, drafted, i: [last, *drafted[:i]] if i else [])),
+        (1, "B: row i counts draft token i", counting(lambda last, drafted, i: drafted[: i + 1])),
+        (1, "B: all rows have the counts of the text", counting(lambda last, drafted, i: [])),
+        (1, "B: `counts` was written to", added_in_place),
+        (2, "C: a draft token that the mask forbids is cut away", masked(lambda p, q, x: p)),
+        (2, "C: a token that the mask forbids is accepted",
+         lambda draft, rows, rng: Verdict(len(draft.tokens), sample_token(rows[-1], rng))),
+        (2, "C: .* comes with the library", lambda *given: speculative.rejection(*given)),
+        (3, "D: tokens after the stop token are still counted", lambda tokens, n, stop: (cut(tokens, stop), n)),
+        (3, "D: the last token of a round is no draft token",
+         lambda tokens, n, stop: (cut(tokens, stop), len(cut(tokens, stop)))),
+        (3, "D: the text ends with the first stop token", lambda tokens, n, stop: (tokens, n)),
+    ],
+)  # fmt: skip
+def test_engines_not_repaired(i, message, answer, check, solution):
+    answers = [solution("15", name) for name in FOUR]
+    answers[i] = answer
+    with pytest.raises(AssertionError, match=message):
+        check("15", "exercise_1")(*answers)
+
+
+def judging(
+    verdict=lambda low, high: "identical" if low == 0 else "rounding" if high < low / 1000 else "bug",
+    widths=(2, 3, 4), rows=slice(None), largest=lambda differences: abs(differences).max(),
+):  # fmt: skip
+    """rounding_or_bug with one thing changed."""
+
+    def rounding_or_bug(low, high, tokens):
+        def D(model):
+            alone = np.array([model(tokens[:n])[0] for n in range(1, len(tokens) + 1)])
+            places = [(m, n) for m in widths for n in range(m, len(tokens) + 1)]
+            found = [(model(tokens[:n], n_last=m) - alone[n - m : n])[rows].ravel() for m, n in places]
+            return largest(np.concatenate(found))
+
+        return verdict(D(low), D(high)), D(low), D(high)
+
+    return rounding_or_bug
+
+
+RIGHT += [
+    ("15", "exercise_2", judging(lambda low, high: "identical" if low == 0 else "rounding" if high < 1e-4 else "bug")),
+]
+WRONG |= {
+    ("15", "exercise_2"): [
+        ("yours is that of m = 2", judging(widths=(2,))),
+        ("yours is that of m = 4", judging(widths=(4,))),
+        ("yours is the first alone", judging(rows=slice(1))),
+        ("yours is the last alone", judging(rows=slice(-1, None))),
+        ("take absolute values", judging(largest=np.max)),
+        ("not the mean", judging(largest=lambda differences: abs(differences).mean())),
+        ("a bug hides below the rounding",
+         judging(lambda low, high: "identical" if low == 0 else "rounding" if low < 0.1 else "bug")),
+        ("is judged 'bug', not 'identical'", judging(lambda low, high: "bug")),
+    ],
+}  # fmt: skip
+
+
 # ------------------------------------------------------------------------------------------------ 11
 
 
@@ -1141,7 +1277,8 @@ OF_THE_LIBRARY = [
 ]  # fmt: skip
 RETURNS = [
     ("04", "check_top_p"), ("04", "check_draw"), ("06", "check_best_K"), ("06", "check_alpha"), ("07", "check_mixed"),
-    ("08", "exercise_1"), ("08", "exercise_2"), ("09", "exercise_3"), ("11", "check_without_replacement"),
+    ("08", "exercise_1"), ("08", "exercise_2"), ("09", "exercise_3"), ("15", "exercise_2"),
+    ("11", "check_without_replacement"),
     ("11", "check_most_valuable"), ("14", "check_most_texts"), ("14", "check_audit"),
 ]  # fmt: skip
 
