@@ -32,8 +32,6 @@ CELLS = {  # the cells that a check needs, by a part of their text
     "check_my_verifier": (WORDS,),
     "exercise_1": (WORDS, "def speculate("),
     "check_my_sampler": (WORDS, "small_target = TableModel.random", "as_it_is, greedy ="),
-    "check_block": ("def expected(rule", "target, tokenizer"),
-    "check_distribution": (WORDS, "def accepted(", "def distribution_of(", "target, tokenizer"),
     "n_needed": ("target_size, draft_size =", "exhibit = EXHIBITS", "def distribution_of(make)"),
 }
 
@@ -706,6 +704,34 @@ def block(
     return my_block
 
 
+def all_at_once(draft, target_probs, rng):
+    draws = [sample_token(row, rng) for row in target_probs]
+    n = next((i for i, x in enumerate(draft.tokens) if x != draws[i]), len(draft.tokens))
+    return Verdict(n, draws[n])
+
+
+def matches_counted(draft, target_probs, rng):
+    draws = [sample_token(row, rng) for row in target_probs]
+    n = int((draws[:-1] == draft.tokens).sum())
+    return Verdict(n, draws[n])
+
+
+def coin_with_p(draft, target_probs, rng):
+    for i, x in enumerate(draft.tokens):
+        if rng.random() >= target_probs[i, x]:
+            others = np.where(np.arange(target_probs.shape[1]) == x, 0, target_probs[i])
+            return Verdict(i, sample_token(others, rng))
+    return Verdict(len(draft.tokens), sample_token(target_probs[-1], rng))
+
+
+def rejecting(draft, target_probs, rng):
+    for i, x in enumerate(draft.tokens):
+        p, q = target_probs[i], draft.probs[i]
+        if not rng.random() * q[x] < p[x]:
+            return Verdict(i, sample_token(residual(p, q), rng))
+    return Verdict(len(draft.tokens), sample_token(target_probs[-1], rng))
+
+
 def before_drawing(model, tokens, K, rng, floor=0.3):
     tokens, guesses, rows = [int(token) for token in tokens], [], []
     for _ in range(K):
@@ -760,9 +786,28 @@ def in_one_type(right):
     return lambda path, tensors: right(path, {name: a.astype(np.float32) for name, a in tensors.items()})
 
 
+def by_arrays(draft, target_probs, rng):
+    """Block verification without a loop over its tests."""
+    k = len(draft.tokens)
+    ratios = target_probs[range(k), draft.tokens] / draft.probs[range(k), draft.tokens]
+    p_hat = np.array(list(itertools.accumulate(ratios, lambda before, now: min(1.0, before * now), initial=1.0)))
+    M = np.minimum(p_hat[:k, None] * target_probs[:k], draft.probs).sum(axis=1)
+    h = np.append(np.where(p_hat[:k] == 1, 1, (p_hat[:k] - M) / np.where(p_hat[:k] == 1, 1, 1 - M)), p_hat[k])
+    n = np.flatnonzero(np.append(0, rng.random(k)) < h)[-1]
+    return Verdict(
+        n, sample_token(target_probs[k] if n == k else residual(p_hat[n] * target_probs[n], draft.probs[n]), rng)
+    )
+
+
 RIGHT += [
-    ("08", "check_block", Of("my_block")),
-    ("09", "check_sure", Of("propose_while_sure")),
+    ("08", "exercise_1", lambda E, p: int(np.argmax(np.log(p) - np.log(E)))),
+    ("08", "exercise_1", lambda E, p: min((e / x, i) for i, (e, x) in enumerate(zip(E, p)) if x > 0)[1]),
+    ("08", "exercise_2", lambda p, q, lenience: list(lenient_by(p, q, lenience, lambda kept: p / lenience - q))),
+    ("08", "exercise_3", by_arrays),
+    ("08", "exercise_3", Of("my_block")),
+    ("09", "exercise_1", all_at_once),
+    ("09", "exercise_1", coin_with_p),
+    ("09", "exercise_2", Of("propose_while_sure")),
     ("10", "exercise_1", Of("write_safetensors")),
     (
         "10",
@@ -776,28 +821,55 @@ RIGHT += [
     ("10", "exercise_3", Of("my_crc32c")),
 ]
 WRONG |= {
-    ("08", "check_distribution"): [
-        (r"not from \(p - q\)\+", lambda p, q, lenience: lenient_by(p, q, lenience, lambda kept: p - kept)),
+    ("08", "exercise_1"): [
+        ("a cumulative sum with one of the numbers", lambda E, p: int(np.searchsorted(p[:-1].cumsum(), E[0]))),
+        ("the largest E / p", lambda E, p: (E / p).argmax()),
+        ("the smallest E p", lambda E, p: (E * p).argmin()),
+        ("whatever p is", lambda E, p: E.argmin()),
+        ("whatever E is", lambda E, p: p.argmax()),
+        ("the Gumbel number is -log E", lambda E, p: (np.log(p) + E).argmax()),
+        ("expected a token id", lambda E, p: (E / p).min()),
+        ("with `noise` alone", lambda E, p: np.random.default_rng().choice(len(p), p=p)),
+        ("a token of probability 0", lambda E, p: (E / (p + 1e-9)).argmin()),
     ],
-    ("08", "check_block"): [
+    ("08", "exercise_2"): [
+        (r"not from \(p - q\)\+", lambda p, q, lenience: lenient_by(p, q, lenience, lambda kept: p - kept)),
+        ("not from p$", lambda p, q, lenience: lenient_by(p, q, lenience, lambda kept: p)),
+        ("too much of", lambda p, q, lenience: lenient_by(p, q, lenience, lambda kept: lenience * q - p)),
+        ("accepted tokens alone", lambda p, q, lenience: ((kept := np.minimum(q, p / lenience)) / kept.sum(), 0.5)),
+        ("weigh with q$", lambda p, q, lenience: (q, np.minimum(1, p / (lenience * q)).mean())),
+        ("is l times what is accepted", lambda p, q, lenience: (q, np.minimum(p, lenience * q).sum())),
+        ("how often it is rejected", lambda p, q, lenience: (q, 1 - np.minimum(p / lenience, q).sum())),
+        ("expected two things", lambda p, q, lenience: q),
+    ],
+    ("08", "exercise_3"): [
         ("0 / 0", block(guard=False)),
         ("a uniform number of its own", block(one_number=True)),
         ("yours is the ratio of one draft token", block(before=lambda ratio: 1.0)),
         (r"yours leaves out - p-hat", block(h=lambda excess, ratio: excess / (excess + 1))),
         ("p-hat of the kept prefix", block(last_ratio=True)),
+        ("passes with h = 0.375; yours with 0.6", block(h=lambda excess, ratio: excess / (1 - ratio))),
     ],
-    ("09", "check_match"): [
+    ("09", "exercise_1"): [
         ("you drew once more; the draw that did not match", matched(lambda p, q, x, y, rng: sample_token(p, rng))),
         ("is the next token; yours", matched(lambda p, q, x, y, rng: sample_token(residual(p, q), rng))),
-        ("the guess that did not match is returned", matched(lambda p, q, x, y, rng: x)),
+        ("the draft token that did not match is returned", matched(lambda p, q, x, y, rng: x)),
         ("comes a bonus", matched(bonus=np.argmax)),
         ("not from the draft's", matched(drawn=lambda p, q, rng: sample_token(q, rng))),
         ("right at temperature 0 only", matched(drawn=lambda p, q, rng: p.argmax())),
+        ("right for one draft token, but not for several", matches_counted),
+        ("accepted with 1/2, here with 0.667", rejecting),
     ],
-    ("09", "check_sure"): [
+    ("09", "exercise_2"): [
         ("a rule that looks at it does nothing", before_drawing),
-        ("always stops after the first guess",
+        ("always stops after the first draft token",
          lambda model, tokens, K, rng: speculative.ModelDrafter(model).propose(tokens, min(K, 1), rng)),
+        ("a draft is empty", lambda model, tokens, K, rng: Draft(np.empty(0, np.int64), np.empty((0, 3)))),
+    ],
+    ("09", "exercise_3"): [
+        ("it only costs time", Of("seen_by", lambda right: lambda: {**right(), "a": "check_drafter"})),
+        ("check_sampler says", Of("seen_by", lambda right: lambda: {**right(), "f": "none"})),
+        ("a: expected one of check_verifier", Of("seen_by", lambda right: lambda: {**right(), "a": None})),
     ],
     ("10", "exercise_1"): [
         ("write each tensor in its own type", Of("write_safetensors", in_one_type)),
@@ -849,6 +921,142 @@ def test_an_exhibit_that_needs_many_texts_is_not_simulated(cells_of, capsys):
     names = {"np": np, "math": math, "itertools": itertools, "exhibit": SimpleNamespace(name="some"), "error": 1e-9}
     exec(cell, {**names, "p_texts": one, "distribution": other})
     assert re.search(r"^some: [\d,]{18,} texts$", capsys.readouterr().out)
+
+
+# ------------------------------------------------------------------------------------------------ 15
+
+FOUR = ["rows_of_a_round", "counts_of_a_round", "verify_masked", "end_of_round"]
+
+
+def looking_at(tokens):
+    """Rows of which row i looks back at tokens(text, drafted, i)."""
+
+    def rows(sampling, logits, text, drafted):
+        return np.array([sampling(row[None], tokens(text, drafted, i))[0] for i, row in enumerate(logits)])
+
+    return rows
+
+
+def counting(tokens):
+    """Counts of which row i adds tokens(last, drafted, i)."""
+
+    def counts_of_a_round(counts, last, drafted):
+        return np.array([counts + np.bincount(tokens(last, drafted, i), minlength=3) for i in range(len(drafted) + 1)])
+
+    return counts_of_a_round
+
+
+def added_in_place(counts, last, drafted):
+    rows = [counts.copy()]
+    for token in drafted:
+        counts[token] += 1
+        rows.append(counts.copy())
+    return rows
+
+
+def one_after_the_other(counts, last, drafted):
+    return list(itertools.accumulate(drafted, lambda row, token: row + (np.arange(3) == token), initial=counts))
+
+
+def masked(after):
+    """Rejection of a draft that is cut at its first forbidden token, followed by a draw from after(p, q, x)."""
+
+    def verify(draft, target_probs, rng):
+        forbidden = [i for i, x in enumerate(draft.tokens) if target_probs[i, x] == 0]
+        n = forbidden[0] if forbidden else len(draft.tokens)
+        for i, x in enumerate(draft.tokens[:n]):
+            p, q = target_probs[i], draft.probs[i]
+            if not rng.random() * q[x] < p[x]:
+                return Verdict(i, sample_token(residual(p, q), rng))
+        weights = after(target_probs[n], draft.probs[n], draft.tokens[n]) if forbidden else target_probs[n]
+        return Verdict(n, sample_token(weights, rng))
+
+    return verify
+
+
+def cut(tokens, stop):
+    return tokens[: tokens.index(stop) + 1] if stop in tokens else tokens
+
+
+@pytest.mark.parametrize(
+    ("i", "answer"),
+    [
+        (0, lambda sampling, logits, text, drafted: sampling(logits, [*text, *drafted])),
+        (1, one_after_the_other),
+        (2, masked(lambda p, q, x: residual(p, q))),
+        (3, lambda tokens, n, stop: [tuple(cut(tokens, stop)), sum(i < n for i, _ in enumerate(cut(tokens, stop)))]),
+    ],
+)
+def test_engines_repaired_in_another_way(i, answer, check, solution):
+    answers = [solution("15", name) for name in FOUR]
+    answers[i] = answer
+    assert check("15", "exercise_1")(*answers).startswith("right")
+
+
+@pytest.mark.parametrize(
+    ("i", "message", "answer"),
+    [
+        (0, "A: the bonus is drawn without regard",
+         looking_at(lambda text, drafted, i: text if i == len(drafted) else [*text, *drafted[:i]])),
+        (0, "A: all rows of a round", looking_at(lambda text, drafted, i: text)),
+        (0, "A: every row is given all", looking_at(lambda text, drafted, i: [*text, *drafted])),
+        (0, r"A: expected k \+ 1 rows", lambda sampling, logits, *tokens: logits[:-1]),
+        (1, "B: the last token of the text is in `counts` already, and is added once more",
+         counting(lambda last, drafted, i: [last, *drafted[:i]] if i else [])),
+        (1, "B: row i counts draft token i", counting(lambda last, drafted, i: drafted[: i + 1])),
+        (1, "B: all rows have the counts of the text", counting(lambda last, drafted, i: [])),
+        (1, "B: `counts` was written to", added_in_place),
+        (2, "C: a draft token that the mask forbids is cut away", masked(lambda p, q, x: p)),
+        (2, "C: a token that the mask forbids is accepted",
+         lambda draft, rows, rng: Verdict(len(draft.tokens), sample_token(rows[-1], rng))),
+        (2, "C: .* comes with the library", lambda *given: speculative.rejection(*given)),
+        (3, "D: tokens after the stop token are still counted", lambda tokens, n, stop: (cut(tokens, stop), n)),
+        (3, "D: the last token of a round is no draft token",
+         lambda tokens, n, stop: (cut(tokens, stop), len(cut(tokens, stop)))),
+        (3, "D: the text ends with the first stop token", lambda tokens, n, stop: (tokens, n)),
+    ],
+)  # fmt: skip
+def test_engines_not_repaired(i, message, answer, check, solution):
+    answers = [solution("15", name) for name in FOUR]
+    answers[i] = answer
+    with pytest.raises(AssertionError, match=message):
+        check("15", "exercise_1")(*answers)
+
+
+def judging(
+    verdict=lambda low, high: "identical" if low == 0 else "rounding" if high < low / 1000 else "bug",
+    widths=(2, 3, 4), rows=slice(None), largest=lambda differences: abs(differences).max(),
+):  # fmt: skip
+    """rounding_or_bug with one thing changed."""
+
+    def rounding_or_bug(low, high, tokens):
+        def D(model):
+            alone = np.array([model(tokens[:n])[0] for n in range(1, len(tokens) + 1)])
+            places = [(m, n) for m in widths for n in range(m, len(tokens) + 1)]
+            found = [(model(tokens[:n], n_last=m) - alone[n - m : n])[rows].ravel() for m, n in places]
+            return largest(np.concatenate(found))
+
+        return verdict(D(low), D(high)), D(low), D(high)
+
+    return rounding_or_bug
+
+
+RIGHT += [
+    ("15", "exercise_2", judging(lambda low, high: "identical" if low == 0 else "rounding" if high < 1e-4 else "bug")),
+]
+WRONG |= {
+    ("15", "exercise_2"): [
+        ("yours is that of m = 2", judging(widths=(2,))),
+        ("yours is that of m = 4", judging(widths=(4,))),
+        ("yours is the first alone", judging(rows=slice(1))),
+        ("yours is the last alone", judging(rows=slice(-1, None))),
+        ("take absolute values", judging(largest=np.max)),
+        ("not the mean", judging(largest=lambda differences: abs(differences).mean())),
+        ("a bug hides below the rounding",
+         judging(lambda low, high: "identical" if low == 0 else "rounding" if low < 0.1 else "bug")),
+        ("is judged 'bug', not 'identical'", judging(lambda low, high: "bug")),
+    ],
+}  # fmt: skip
 
 
 # ------------------------------------------------------------------------------------------------ 11
@@ -1456,7 +1664,7 @@ OF_THE_LIBRARY = [
     ("06", "check_expected_tokens", speculative.theory.expected_tokens),
     *(("06", "check_best_K", way(lambda alpha, c, v: speculative.theory.best_K(alpha, c, v)))
       for way in (lambda fn: fn, functools.partial, functools.cache)),
-    ("08", "check_block", lambda *given: speculative.block(*given)),
+    ("08", "exercise_3", lambda *given: speculative.block(*given)),
     ("05", "check_my_verifier", lambda *given: next(speculative.rejection(*given) for _ in "1")),
     ("05", "check_my_sampler", speculative.SpeculativeSampler),
     ("05", "check_my_sampler", type("MySampler", (speculative.SpeculativeSampler,), {})),
@@ -1470,9 +1678,10 @@ OF_THE_LIBRARY = [
 ]  # fmt: skip
 RETURNS = [
     ("04", "exercise_2"), ("04", "exercise_3"), ("06", "check_best_K"), ("06", "check_alpha"), ("07", "check_mixed"),
-    ("08", "check_draw"), ("08", "check_distribution"), ("11", "exercise_1"),
+    ("08", "exercise_1"), ("08", "exercise_2"), ("09", "exercise_3"), ("11", "exercise_1"),
     ("11", "exercise_2"), ("11", "exercise_3"), ("12", "exercise_1"), ("12", "exercise_2"),
     ("13", "exercise_1"), ("13", "exercise_2"), ("13", "exercise_3"), ("14", "exercise_1"), ("14", "exercise_2"),
+    ("15", "exercise_2"),
 ]  # fmt: skip
 
 
