@@ -15,6 +15,7 @@ from gpt2np.files.model_files import SOURCES
 from gpt2np.kernels import matmul
 from speculative import Sampling, StopText, best_tree, widths
 from speculative.drafters.model_tree import RULES as SIBLINGS
+from speculative.theory.roofline import ACCELERATORS
 
 from .files import WRITTEN, check_distinct, check_file
 from .inputs import either, grammar_pattern, nearest
@@ -36,6 +37,7 @@ GROUPS = {  # the headings of the help, each before an option
     "show": "What is printed",
     "n_prompts": "What is measured",
     "sizes": "What bench times",
+    "accelerator": "What batch_table computes with",
 }
 
 
@@ -285,9 +287,34 @@ class Options:
         "panels, rows, eights, plain, and if it is installed transformers, with whole texts by both libraries as well; "
         "see gpt2np/kernels/matmul.py")
     rows: int = entry(9, "N", whole(1, 1023), "passes for 1 to N tokens")
-    context: int = entry(100, "N", whole(1, 1023), "with N tokens before them")
+    context: int = entry(100, "N", whole(1, 10_000_000), "with N tokens of context before them, in each text")
     prompt_tokens: int = entry(512, "N", whole(0, 1024), "and one for a prompt of N tokens")
     repeats: int = entry(7, "N", whole(1, 1000), "how often each is timed")
+
+    accelerator: str = entry("H100", "A", Choice(ACCELERATORS),
+        f"{either(list(ACCELERATORS))}, with the numbers of its data sheet")
+    n_accelerators: int = entry(1, "N", whole(1, 10_000),
+        "the number of accelerators that share each model; communication costs nothing here")
+    flops: float | None = entry(None, "TFLOPS", Number(least=0.001, most=1_000_000),
+        "10^12 operations a second, without sparsity (the accelerator's, in bfloat16)")
+    bandwidth: float | None = entry(None, "TB/S", Number(least=0.001, most=10_000),
+        "10^12 bytes a second from memory (the accelerator's)")
+    memory: float | None = entry(None, "GB", Number(least=0.001, most=1_000_000),
+        "10^9 bytes of memory (the accelerator's)")
+    alpha: float = entry(0.7, "P", Number(least=0, most=1),
+        "the acceptance rate: each draft token is accepted with probability P if those before it are; calibrate "
+        "measures it")
+    target_params: float = entry(8.03, "N", Number(least=0.001, most=100_000),
+        "10^9 parameters of the target, not a mixture of experts")
+    target_shape: str = entry("32,32,8,128", "L,H,G,D", Several(whole(1, 100_000)),
+        "layers, heads, KV heads and size of a head of the target, as in its config.json: the default is Llama 3.1 8B")
+    draft_params: float = entry(1.24, "N", Number(least=0, most=100_000),
+        "10^9 parameters of the draft model; 0 for a draft that costs nothing, such as prompt lookup")
+    draft_shape: str = entry("16,32,8,64", "L,H,G,D", Several(whole(1, 100_000)),
+        "the same four of the draft model: the default is Llama 3.2 1B")
+    bytes: float = entry(2, "B", Number(least=0.25, most=8), "the size of a weight, and of a number in the KV cache")
+    batch_sizes: str = entry("1,2,4,8,16,32,64,128,256,512", "N,N", Several(whole(1, 100_000)),
+        "the numbers of sequences that are generated at once")
 
     file: str = entry("", "FILE.jsonl", TEXT, "")
     only: str = entry("", "[TEXT]", TEXT, "the mistakes about TEXT")

@@ -33,7 +33,7 @@ def test_names_of_options(words):
     [
         (["gama_table"], "unknown command 'gama_table': did you mean gamma_table?"),
         (["gamma-table"], "unknown command 'gamma-table': did you mean gamma_table?"),
-        ([""], "unknown command '': expected one of alpha_table, audit, bench, "),
+        ([""], "unknown command '': expected one of alpha_table, audit, batch_table, bench, "),
         (["Once", "upon"], "unknown command 'Once': expected one of alpha_table, "),
         (["--temprature", "1"], "unknown option --temprature for generate: did you mean --temperature?"),
         (["--k", "1"], "unknown option --k for generate: did you mean --K?"),
