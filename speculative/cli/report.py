@@ -27,7 +27,7 @@ from speculative.trace.terminal import visible
 from .files import digest, read_text, replacing
 from .streams import uninterrupted
 
-OUTPUTS = {"json", "plot", "log", "show", "trace", "timings"}  # options that do not change what is measured
+OUTPUTS = {"json", "plot", "log", "spec_bench", "show", "trace", "timings"}  # they do not change what is measured
 REMEDY = "name another file, or delete it"
 OTHERS = {  # what a file may be of, instead
     "command": "holds a report of {}, expected one of {}",

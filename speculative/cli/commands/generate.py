@@ -281,7 +281,7 @@ COMMAND = Command(
     | SAMPLING
     | ONE_DRAFTER
     | LOOK_BACK
-    | names("prompt prompt_file n_tokens_to_generate stop show trace json timings"),
+    | names("prompt prompt_file prompt_template n_tokens_to_generate stop show trace json timings"),
     checks=(models_are_there,),
     example="--draft_model_size 124M --target_model_size 355M --K 4",
 )
