@@ -251,7 +251,8 @@ class Options:
     json: bool | str = entry(False, "[FILE.json]", Flag((".json",)),
         "print all measurements as one JSON object and nothing else; with a name, print the page, and write them to "
         "the file, an experiment each finished part at once: after an interruption the same command resumes")
-    timings: bool = entry(False, "", Flag(), "also print counts and times as llama.cpp does")
+    timings: bool = entry(False, "", Flag(),
+        "also print counts and times as llama.cpp does, and the speedup with and without prefill")
     plot: str = entry("", "FILE.png", Written((".png", ".pdf", ".svg")),
         "also draw the table; .pdf or .svg for print; needs matplotlib")
 
