@@ -137,7 +137,7 @@ def metrics(report):
     too_fast = report["n_tokens"] / (report["n_tokens"] - 1)
 
     def shares(rate):
-        return "  ".join(f"{k}: {share:.0%}" for k, share in found[rate].items())
+        return "  ".join(f"{k}: {share:.0%}" for k, share in found[rate].items()) or "-"
 
     return f"""
 speedup              {report["with_prefill"]["speedup"]:.2f} ratio of the total times, with prefill
@@ -227,5 +227,5 @@ COMMAND = experiment(
     options=COMMON | LISTS | ONE_DRAFTER | {"log", "spec_bench"},
     defaults={"prompts": "known", "n_prompts": 8},
     checks=(two_tokens,),
-    example="--prompt_file question.jsonl --spec_bench answers.jsonl",
+    example="--prompt_file qa.jsonl --spec_bench out.jsonl",
 )
