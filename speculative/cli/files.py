@@ -11,7 +11,7 @@ from shutil import copymode
 from tempfile import TemporaryFile
 
 STDIN = "-"  # as the name of a file
-WRITTEN = ("ngram_table", "json", "trace", "log", "plot", "html")  # options that name a file to write
+WRITTEN = ("ngram_table", "json", "trace", "log", "spec_bench", "plot", "html")  # options that name a file to write
 
 
 def read_text(name, option="corpus"):

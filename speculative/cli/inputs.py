@@ -4,6 +4,8 @@ Prompts come from tales that neither bundled model was trained on, from a publis
 """
 
 import os.path
+import sys
+from dataclasses import dataclass
 from difflib import get_close_matches
 from json import loads
 from pathlib import Path
@@ -26,6 +28,7 @@ from speculative.checks import check_request
 from speculative.grammar import byte_automaton
 
 from .files import read_text
+from .tables import counted
 
 # The test prompts, word for word, of a published comparison of assisted with native decoding: mychen76, "Evaluate LLM
 # fast inference via speculative decoding without quantization" (2023), a script over Llama 2 13B and TinyLlama.
@@ -185,37 +188,91 @@ def prompt_tokens(prompt, tokenizer):
     return [tokenizer.end_of_text]
 
 
-def lines_of(name):
-    """The prompts of --prompt_file, one per line."""
+@dataclass(frozen=True)
+class Question:
+    """A prompt of --prompt_file, with what a benchmark says about it."""
+
+    prompt: str
+    question_id: int | str
+    category: str = ""
+    n_left_out: int = 0  # further turns of the conversation that it begins
+
+
+def questions_in(name):
+    """The `Question`s of --prompt_file: a prompt a line, or a JSON object a line if the name ends in .jsonl."""
     lines = [line for line in read_text(name, "prompt_file").replace("\r", "\n").split("\n") if line.strip()]
     if not lines:
         raise ValueError(f"--prompt_file: {name} is empty: write one prompt per line")
-    return lines
+    read = question_of if name.endswith(".jsonl") else lambda line, number, name: Question(line, number)
+    return [read(line, number, name) for number, line in enumerate(lines, 1)]
+
+
+def question_of(line, number, name):
+    """The `Question` of a line of Spec-Bench's or SPEED-Bench's questions, or of plain {"prompt": ...}."""
+    try:
+        found = loads(line)
+        turns = found["turns"] if "turns" in found else [found["prompt"]]
+        if not isinstance(turns, list) or not isinstance(turns[0], str):
+            raise TypeError
+    except (ValueError, KeyError, IndexError, TypeError):
+        raise ValueError(
+            f'--prompt_file: expected {{"prompt": TEXT}} or {{"turns": [TEXT, ...]}}, "category" and "question_id" if '
+            f"you like, in line {number} of {name}, got {line[:60]!r}"
+        ) from None
+    return Question(turns[0], found.get("question_id", number), str(found.get("category", "")), len(turns) - 1)
+
+
+def in_template(prompt, options):
+    """The prompt in --prompt_template, whose two characters \\n are a line break."""
+    return options.prompt_template.replace("\\n", "\n").replace("{prompt}", prompt)
 
 
 def prompt_of(options):
-    """The one prompt of a comparison (str): of --prompt, or of the one line of --prompt_file."""
+    """The one prompt of a comparison (str), in its template: of --prompt, or of the one line of --prompt_file."""
     if not options.prompt_file:
-        return options.prompt
-    lines = lines_of(options.prompt_file)
-    if len(lines) > 1:
+        return in_template(options.prompt, options)
+    found = questions_in(options.prompt_file)
+    if len(found) > 1:
         raise ValueError(
-            f"--prompt_file: {options.prompt_file} has {len(lines)} prompts, one per line, and a comparison takes one: "
+            f"--prompt_file: {options.prompt_file} has {len(found)} prompts, one per line, and a comparison takes one: "
             "give one, or run the experiment `prompts`"
         )
-    return lines[0]
+    return in_template(found[0].prompt, options)
 
 
 def prompts_of(options, tokenizer, model):
     """The prompts that --prompt_file or --prompts names, as lists of tokens, which the model has room to continue."""
+    return [tokens for _, tokens in questions_of(options, tokenizer, model)]
+
+
+def questions_of(options, tokenizer, model):
+    """The same with the `Question` that each is: [(Question, tokens)].
+
+    What is left out of --prompt_file is said on standard error: prompts that are too long, and further turns.
+    """
+    n_tokens = options.n_tokens_to_generate
     if options.prompt_file:
-        found = [tokenizer.encode(line) for line in lines_of(options.prompt_file)]
+        questions = questions_in(options.prompt_file)
     elif options.prompts == "known":
-        found = [tokenizer.encode(prompt) for prompt in KNOWN[: options.n_prompts]]
+        questions = [Question(prompt, number) for number, prompt in enumerate(KNOWN[: options.n_prompts], 1)]
     else:
-        found = held_out_prompts(tokenizer, options.n_prompts)
-    check_prompts(found, options.n_tokens_to_generate, model)
-    return found
+        tales = held_out_prompts(tokenizer, options.n_prompts)
+        found = [(Question(tokenizer.decode(tokens), number), tokens) for number, tokens in enumerate(tales, 1)]
+        check_prompts(tales, n_tokens, model)
+        return found
+    found = [(question, prompt_tokens(in_template(question.prompt, options), tokenizer)) for question in questions]
+    fitting = [(question, tokens) for question, tokens in found if len(tokens) + n_tokens <= model.n_ctx]
+    if not fitting or not options.prompt_file:
+        check_prompts([tokens for _, tokens in found], n_tokens, model)
+    if n := len(found) - len(fitting):
+        say(f"left out: {n} of {len(found)} prompts, too long for n_ctx {model.n_ctx} with {n_tokens} new tokens")
+    if n := sum(question.n_left_out for question, _ in fitting):
+        say(f"left out: {counted(n, 'further turn')}, which only a model with a chat template can answer")
+    return fitting
+
+
+def say(note):
+    print(f"note: {note}", file=sys.stderr, flush=True)
 
 
 def held_out_prompts(tokenizer, n_prompts, length=PROMPT_LENGTH):

@@ -246,7 +246,12 @@ class Options:
         "per line, of which it matches one; <|endoftext|> ends the text")
 
     prompt_file: str = entry("", "FILE", TEXT,
-        "prompts, one per line; a comparison takes exactly one; - reads standard input")
+        "prompts, one per line; - reads standard input. A comparison takes exactly one, an experiment leaves out those "
+        "that are too long. In FILE.jsonl each line is a JSON object, so that a prompt may have several lines: "
+        '{"prompt": TEXT}, or a question of Spec-Bench or SPEED-Bench, {"question_id": 81, "category": "qa", "turns": '
+        "[TEXT, ...]}, of which the first turn is the prompt")
+    prompt_template: str = entry("{prompt}", "TEXT", TEXT,
+        "the text around a prompt, such as '### Human: {prompt}\\n### Assistant:', where \\n is a line break")
     stop: str = entry("", "TEXT", TEXT, "end the text where the new tokens contain TEXT")
     models_dir: str = entry("models", "DIR", TEXT, "the folder with the models 124M, 355M, ...; downloads go there")
     source: str = entry("hub", "S", Choice(SOURCES),
@@ -257,7 +262,8 @@ class Options:
     json: bool | str = entry(False, "[FILE.json]", Flag((".json",)),
         "print all measurements as one JSON object and nothing else; with a name, print the page, and write them to "
         "the file, an experiment each finished part at once: after an interruption the same command resumes")
-    timings: bool = entry(False, "", Flag(), "also print counts and times as llama.cpp does")
+    timings: bool = entry(False, "", Flag(),
+        "also print counts and times as llama.cpp does, and the speedup with and without prefill")
     plot: str = entry("", "FILE.png", Written((".png", ".pdf", ".svg")),
         "also draw the table; .pdf or .svg for print; needs matplotlib")
 
@@ -280,6 +286,9 @@ class Options:
     max_depth: int = entry(4, "N", whole(1, 16), "the most levels")
     target_sizes: str = entry("tiny-draft,tiny-target", "M,M", Several(), "the targets of the table")
     log: str = entry("", "FILE.txt", Written((".txt", ".log")), "write both texts of every prompt")
+    spec_bench: str = entry("", "FILE.jsonl", Written((".jsonl",)),
+        "write the answers as Spec-Bench's evaluation/speed.py reads them, those of the target alone to "
+        "FILE-baseline.jsonl; also print the metrics of Spec-Bench and SPEED-Bench")
 
     sizes: str = entry("124M,355M", "M,M", Several(),
         "the models to time; a size that is not on disk gets random weights of its shape")
@@ -326,6 +335,11 @@ class Options:
         if self.K == "confidence" and not DRAFTERS[self.drafter].draws:
             raise ValueError(f"--K confidence needs a drafter with probabilities, got {self.drafter}: try auto")
         check_tree(self)
+        if "{prompt}" not in self.prompt_template:
+            raise ValueError(
+                f"--prompt_template: expected a text with {{prompt}} where the prompt goes, such as "
+                f"'### Human: {{prompt}}\\n### Assistant:', got {shortened(self.prompt_template)}"
+            )
         if self.ngram_table and not Path(self.ngram_table).exists():
             check_file("ngram_table", self.ngram_table)
         if self.plot and not find_spec("matplotlib"):
@@ -436,6 +450,8 @@ def check_used(given, options, names):
             unused[name] = is_for("drafter", users, drafters)
     if "tree" in names and not options.tree:
         unused.setdefault("siblings", "is for --tree")
+    if "prompts" in names and options.prompts == "tales" and not options.prompt_file:
+        unused["prompt_template"] = "is for --prompt_file and --prompts known"
     if options.prompt_file:
         unused |= dict.fromkeys(("prompt", "prompts", "n_prompts"), "is not for --prompt_file, whose lines are prompts")
     if "strategies" in names and "transformers" not in options.listed("strategies"):

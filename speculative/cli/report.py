@@ -27,7 +27,7 @@ from speculative.trace.terminal import visible
 from .files import digest, read_text, replacing
 from .streams import uninterrupted
 
-OUTPUTS = {"json", "plot", "log", "show", "trace", "timings"}  # options that do not change the measurements
+OUTPUTS = {"json", "plot", "log", "spec_bench", "show", "trace", "timings"}  # not changing the measurements
 REMEDY = "name another file, or delete it"
 OTHERS = {  # other kinds of files
     "command": "holds a report of {}, expected one of {}",

@@ -17,12 +17,13 @@ from .runs import SharedNoise, against_alone, at_once, compared, gain_of, race, 
 
 
 def native_and_assisted(
-    target, drafters, prompts, n_tokens, *, sampling, K, verifier=rejection, shared_noise=False, seed=0, keep=at_once
-):
+    target, drafters, prompts, n_tokens, *, sampling, K, verifier=rejection, shared_noise=False, seed=0, keep=at_once,
+    caches=(),
+):  # fmt: skip
     """Time the target alone and with each drafter; they take turns on each prompt.
 
     With shared_noise=True they use common random numbers (Gumbel), so that one seed gives one text with and without a
-    draft; this needs the verifier exact_match.
+    draft; this needs the verifier exact_match. With `caches`, see `race`, prefill is timed as well.
     Parameters not named here are those of every experiment, see __init__.py.
 
     Returns
@@ -40,7 +41,7 @@ def native_and_assisted(
         samplers[name] = SpeculativeSampler(own_target, drafter, verifier=verifier, K=K, sampling=sampling)
     if shared_noise:
         samplers = {name: SharedNoise(sampler) for name, sampler in samplers.items()}
-    runs, rows = race(samplers, prompts, n_tokens, seed=seed, keep=keep), {}
+    runs, rows = race(samplers, prompts, n_tokens, seed=seed, keep=keep, caches=caches), {}
     before = total(runs["native"])
     for name in drafters:
         after = total(runs[name])

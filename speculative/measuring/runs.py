@@ -1,16 +1,19 @@
 """A race: the samplers take turns on one prompt after the other, timed. Every table of times comes from a race.
 
-The clock starts after the prompt has been processed and a few warm-up tokens generated. Since the samplers take turns
-on each prompt, a machine that slows down slows all of them. intervals.py says how far the prompts can be trusted.
+The clock starts after the prompt has been processed and a few warm-up tokens generated; prefill is timed apart, where
+the models are given whose caches have to be emptied before it. Since the samplers take turns on each prompt, a machine
+that slows down slows all of them. intervals.py says how far the prompts can be trusted.
 """
 
 from dataclasses import asdict, dataclass
 from functools import partial
+from itertools import chain
 from time import perf_counter
 
 import numpy as np
 
 from ..autoregressive import AutoregressiveSampler
+from ..by_paths import Wrapper
 from ..interfaces import Sampler, collect
 from ..rng import Gumbel
 from .intervals import ratio
@@ -22,13 +25,18 @@ N_WARM = 4  # tokens generated before the clock starts
 class Run:
     """One generation and its time, in plain numbers."""
 
-    seconds: float
+    seconds: float  # without prefill
     draft_seconds: float  # the part of them spent drafting
     tokens: list  # the new ones
-    target_calls: int
+    lengths: list  # of each target call: how many new tokens it brought
     drafted: int
     accepted: int
     rejected: int  # rounds that end in a correction
+    prefill_seconds: float = 0.0  # what the first call took longer with empty caches; 0 where nothing emptied them
+
+    @property
+    def target_calls(self):
+        return len(self.lengths)
 
     @property
     def tokens_per_call(self):
@@ -60,20 +68,36 @@ def of_each(prompts, keep, name, measure):
     return [keep(f"{name} {i + 1}", partial(measure, i, prompt)) for i, prompt in enumerate(prompts)]
 
 
-def race(samplers, prompts, n_tokens, *, seed=0, keep=at_once):
-    """Run each sampler (dict name -> Sampler) on each prompt: dict name -> list of Run, one for each prompt."""
+def race(samplers, prompts, n_tokens, *, seed=0, keep=at_once, caches=()):
+    """Run each sampler (dict name -> Sampler) on each prompt: dict name -> list of Run, one for each prompt.
+
+    `caches` are all models, each with `reset` if it has a cache, of which the prefill is to be timed.
+    """
     names = list(samplers)
 
     def lap(i, prompt):
         first, runs = i % len(names), {}
         for name in names[first:] + names[:first]:  # another one starts on each prompt
-            collect(prompt, samplers[name].rounds(prompt, min(n_tokens, N_WARM), seed + i))  # fills the caches
+            for model in caches:
+                Wrapper(model).reset()
+            warm = collect(prompt, samplers[name].rounds(prompt, min(n_tokens, N_WARM), seed + i))  # fills the caches
             rounds = samplers[name].rounds(prompt, n_tokens, seed + i)
             started = perf_counter()
             generation = collect(prompt, rounds)
             seconds, stats = perf_counter() - started, generation.stats
-            counts = stats.target_calls, stats.drafted, stats.accepted, stats.rejected
-            runs[name] = asdict(Run(seconds, stats.seconds["draft"], generation.tokens.tolist(), *counts))
+            first, again = (sum(some.rounds[0].seconds.values()) for some in (warm, generation))
+            runs[name] = asdict(
+                Run(
+                    seconds,
+                    stats.seconds["draft"],
+                    generation.tokens.tolist(),
+                    [len(r.tokens) for r in generation.rounds],
+                    stats.drafted,
+                    stats.accepted,
+                    stats.rejected,
+                    max(0.0, first - again) if caches else 0.0,
+                )
+            )
         return [runs[name] for name in names]
 
     laps = of_each(prompts, keep, "prompt", lap)
@@ -89,13 +113,14 @@ def against_alone(target, samplers, prompts, n_tokens, *, sampling, seed, keep):
 
 def total(runs):
     """The sum of the runs, as one Run."""
-    sums = {name: sum(getattr(run, name) for run in runs) for name in Run.__dataclass_fields__ if name != "tokens"}
-    return Run(tokens=[token for run in runs for token in run.tokens], **sums)
+    values = {name: [getattr(run, name) for run in runs] for name in Run.__dataclass_fields__}
+    joined = {name: list(chain(*values.pop(name))) for name in ("tokens", "lengths")}
+    return Run(**joined, **{name: sum(some) for name, some in values.items()})
 
 
-def gain_of(alone, runs):
-    """The speedup, from two lists of Run, as a dict: speedup, low, high."""
-    seconds = (np.array([run.seconds for run in some]) for some in (alone, runs))
+def gain_of(alone, runs, prefill=False):
+    """The speedup, from two lists of Run, as a dict: speedup, low, high; with prefill in the times, or without."""
+    seconds = (np.array([run.seconds + prefill * run.prefill_seconds for run in some]) for some in (alone, runs))
     return dict(zip(("speedup", "low", "high"), ratio(*seconds)))
 
 

@@ -5,6 +5,7 @@ To add a command, add a file with a COMMAND; nothing else names it.
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from importlib import import_module
 from pkgutil import iter_modules
 
@@ -47,7 +48,7 @@ class Command:
             self.run(options, saved)
 
 
-def experiment(name, help, measure, table, *, options, plot=None, log=None, checks=(), **about):
+def experiment(name, help, measure, table, *, options, plot=None, files=(), checks=(), **about):
     """A command that measures something, and shows the result.
 
     Parameters
@@ -55,8 +56,8 @@ def experiment(name, help, measure, table, *, options, plot=None, log=None, chec
     measure : function (Options, Saved) -> dict
         The report, in plain numbers, lists and texts. Parts that take long are saved by `Saved.keep`.
     table, plot : function (report) -> str, and -> matplotlib Figure
-    log : function (report, path)
-        Writes the file of --log.
+    files : dict option -> function (report, name)
+        Writes the file that the option names.
     checks, about
         As in `Command`. What generates texts needs models, and three prompts for its intervals.
     """
@@ -65,8 +66,9 @@ def experiment(name, help, measure, table, *, options, plot=None, log=None, chec
         report = measure(options, saved)
         whole_report = saved.whole(report)
         steps = [lambda: saved.finish(report), lambda: show(whole_report, table, options.json is True)]
-        if options.log:
-            steps.append(lambda: log(whole_report, options.log))
+        for option, write in dict(files).items():
+            if name := getattr(options, option):
+                steps.append(partial(write, whole_report, name))
         if options.plot:
             steps.append(lambda: draw(plot, whole_report, options.plot))
         deliver(*steps)
@@ -95,7 +97,7 @@ DRAFTS = names(
 ONE_DRAFTER = names("target_model_size drafter K tree siblings verifier temperature")
 SAMPLING = names("top_k top_p min_p repetition_penalty seed")
 COMMON = DRAFTS | SAMPLING | names("n_tokens_to_generate n_prompts json plot")
-LISTS = {"prompts", "prompt_file"}
+LISTS = names("prompts prompt_file prompt_template")
 ONE_SIZE = COMMON | {"target_model_size", "temperature"}
 SIZES = COMMON | {"target_sizes"}
 

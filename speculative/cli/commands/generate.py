@@ -77,12 +77,13 @@ def run(options, saved):
         generations.append(generation)
         seconds.append(times)
         report[name] = measured(generation, sum(times), tokenizer, stop, stop_tokens)
+        report[name]["prefill_seconds"] = sum(model.prompt_seconds for model in (target, *drafts))
         view.end(report[name])
         if trace and name == "autoregressive":
             about["alone"] = of_target_alone(trace)
     draft = drafts[0] if drafts else None
-    report["llama_cpp"] = llama_cpp(generation.stats, target, draft, sum(times))
-    timings = timings_page(generation.stats, target, draft, report["llama_cpp"]) if options.timings else ""
+    report["llama_cpp"] = llama_cpp(len(tokens), generation.stats, target, draft, sum(times))
+    timings = timings_page(target, draft, report) if options.timings else ""
     report["same_tokens"] = report["autoregressive"]["tokens"] == report["speculative"]["tokens"]
     report["cut_off"] = bool(options.grammar) and report["speculative"]["tokens"][-1] not in stop_tokens
     again, later, share = laps([partial(start, sampler) for sampler in samplers.values()], seconds)
@@ -136,37 +137,50 @@ def measured(generation, seconds, tokenizer, stop, stop_tokens):
 # ------------------------------------------------------------------------------------------------ as llama.cpp
 
 
-def llama_cpp(stats, target, draft, seconds):
-    """Counts and times under llama.cpp's names; times in milliseconds. The models are `Timed`; `draft` may be None."""
-    drafting = draft.seconds if draft else stats.seconds["draft"]
+def llama_cpp(n_prompt, stats, target, draft, seconds):
+    """Counts and times under llama.cpp's names; times in milliseconds. The models are `Timed`; `draft` may be None.
+
+    Encoding is the first call of each model, which processes the prompt; decoding is the rest. A model's sample time is
+    its share of the seconds without its calls. A drafter without a model has a drafting time instead.
+    """
+    encoding = target.prompt_seconds + (draft.prompt_seconds if draft else 0)
+    drafting = stats.seconds["draft"]
+    sampling = {"sample time": 1000 * (seconds - drafting - target.seconds)}
     return {
+        "encoded": {"tokens": n_prompt, "time": 1000 * encoding},
+        "decoded": {"tokens": stats.n_tokens, "time": 1000 * (seconds - encoding)},
         "n_draft": len(stats.drafted_by_position),
         "n_predict": stats.n_tokens,
         "n_drafted": stats.drafted,
         "n_accept": stats.accepted,
         "accept": 100 * stats.acceptance,
-        "target": target.report(),
-        "draft": draft.report() if draft else None,
+        "target": target.report() | sampling,
+        "draft": draft.report() | {"sample time": 1000 * (drafting - draft.seconds)} if draft else None,
         "drafting time": None if draft else 1000 * drafting,
-        "sampling time": 1000 * (seconds - target.seconds - drafting),
         "total time": 1000 * seconds,
     }
 
 
-def timings_page(stats, target, draft, found):
-    """The lines that llama.cpp prints after a speculative run."""
-    models = {"target": target, "draft": draft} if draft else {"target": target}
-    lines = [f"{role:6}  {line}" for role, model in models.items() for line in str(model).splitlines()]
-    times = (
-        f"{name} = {found[name]:.1f} ms"
-        for name in ("sampling time", "drafting time", "total time")
-        if found[name] is not None
-    )
-    counts = (
+def timings_page(target, draft, report):
+    """The lines that llama.cpp prints after a speculative run, and the speedup of this run with and without prefill."""
+    found, samplers, lines = report["llama_cpp"], (report["autoregressive"], report["speculative"]), []
+    for name in ("encoded", "decoded"):
+        n, seconds = found[name]["tokens"], found[name]["time"] / 1000
+        lines.append(f"{name} {n:4} tokens in {seconds:8.3f} seconds, speed: {n / seconds:8.3f} t/s")
+    lines.append(
         f"n_draft = {found['n_draft']}, n_predict = {found['n_predict']}, n_drafted = {found['n_drafted']}, "
         f"n_accept = {found['n_accept']}, accept = {found['accept']:.3f}%"
     )
-    return "\n".join([counts, *lines, ", ".join(times)])
+    for role, model in {"target": target, "draft": draft}.items():
+        if model:
+            lines += [f"{role:6}  {line}" for line in str(model).splitlines()]
+            lines.append(f"{role:6}  sample time      = {found[role]['sample time']:9.1f} ms")
+    times = (f"{name} = {found[name]:.1f} ms" for name in ("drafting time", "total time") if found[name] is not None)
+    lines.append(", ".join(times))
+    before, after = (sampler["seconds"] for sampler in samplers)
+    decoding, other = (sampler["seconds"] - sampler["prefill_seconds"] for sampler in samplers)
+    lines.append(f"speedup of the runs shown: {before / after:.2f} with prefill, {decoding / other:.2f} without")
+    return "\n".join(lines)
 
 
 # ------------------------------------------------------------------------------------------------ what is printed
@@ -281,7 +295,7 @@ COMMAND = Command(
     | SAMPLING
     | ONE_DRAFTER
     | LOOK_BACK
-    | names("prompt prompt_file n_tokens_to_generate stop show trace json timings"),
+    | names("prompt prompt_file prompt_template n_tokens_to_generate stop show trace json timings"),
     checks=(models_are_there,),
     example="--draft_model_size 124M --target_model_size 355M --K 4",
 )

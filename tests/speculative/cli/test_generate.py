@@ -247,10 +247,27 @@ def test_statistics_as_llama_cpp_prints_them(drafter, tmp_path):
     assert (found["n_predict"], found["n_drafted"], found["n_accept"]) == (12, result["drafted"], result["accepted"])
     assert found["accept"] == 100 * result["accepted"] / max(1, result["drafted"])
     assert found["target"]["prompt eval tokens"] >= data["prompt_tokens"]
-    parts = sum(found[role][f"{part} time"] for role in roles for part in ("prompt eval", "eval"))
+    parts = sum(found[role][f"{part} time"] for role in roles for part in ("prompt eval", "eval", "sample"))
+    samples = [found[role]["sample time"] for role in roles]
     drafting = 0 if drafter == "early_exit" else 1e3 * result["seconds_by_part"]["draft"]
     assert (found["drafting time"] or 0) == drafting and (found["draft"] is None) == (drafter == "suffix")
-    assert found["sampling time"] + drafting + parts == pytest.approx(found["total time"])
+    assert drafting + parts == pytest.approx(found["total time"]) and min(samples) > 0
+    of_draft = (
+        [found["draft"][f"{part} time"] for part in ("prompt eval", "eval", "sample")] if found["draft"] else [drafting]
+    )
+    assert sum(of_draft) == pytest.approx(1e3 * result["seconds_by_part"]["draft"])
+    encoding = sum(found[role]["prompt eval time"] for role in roles)
+    assert found["encoded"] == {"tokens": data["prompt_tokens"], "time": pytest.approx(encoding)}
+    assert found["decoded"] == {"tokens": 12, "time": pytest.approx(found["total time"] - encoding)}
+    assert result["prefill_seconds"] == pytest.approx(encoding / 1e3)
+    for name in ("encoded", "decoded"):
+        n, seconds = found[name]["tokens"], found[name]["time"] / 1e3
+        assert f"\n{name} {n:4} tokens in {seconds:8.3f} seconds, speed: {n / seconds:8.3f} t/s\n" in page
+    alone = data["autoregressive"]
+    assert 0 < alone["prefill_seconds"] < alone["seconds"]
+    decoding = [some["seconds"] - some["prefill_seconds"] for some in (alone, result)]
+    with_prefill, without = alone["seconds"] / result["seconds"], decoding[0] / decoding[1]
+    assert f"\nspeedup of the runs shown: {with_prefill:.2f} with prefill, {without:.2f} without\n" in page
     assert f"n_predict = 12, n_drafted = {result['drafted']}, n_accept = {result['accepted']}" in page
     for role in roles:
         assert re.search(rf"^{role:6}  load time        = +\d+\.\d ms$", page, re.M)
@@ -258,8 +275,9 @@ def test_statistics_as_llama_cpp_prints_them(drafter, tmp_path):
             rf"^{role:6}  prompt eval time = +\d+\.\d ms / +\d+ tokens \( +\d+\.\d\d ms per token", page, re.M
         )
         assert re.search(rf"^{role:6}  eval time        = .* tokens per second\)$", page, re.M)
-    words = ", drafting time = .* ms" if drafting else ""
-    assert re.search(rf"^sampling time = \d+\.\d ms{words}, total time = \d+\.\d ms$", page, re.M)
+        assert f"\n{role:6}  sample time      = {found[role]['sample time']:9.1f} ms\n" in page
+    words = "drafting time = .* ms, " if drafting else ""
+    assert re.search(rf"^{words}total time = \d+\.\d ms$", page, re.M)
     assert "n_draft = " not in run_here("--drafter", drafter, "--timings", "False", *FEW).stdout
 
 

@@ -6,7 +6,7 @@ import math
 import pytest
 
 from speculative import AutoregressiveSampler, ModelDrafter, Sampling, SpeculativeSampler, rejection
-from speculative.measuring import calibrate, gamma_table, method_table, race, repetition
+from speculative.measuring import calibrate, gamma_table, method_table, race, repetition, total
 from speculative.testing import TableModel
 
 TARGET, DRAFT = TableModel.random(5, seed=1, n_ctx=99), TableModel.random(5, seed=4, n_ctx=99)
@@ -25,6 +25,10 @@ def test_in_a_race_everyone_runs_on_every_prompt_with_the_same_seeds():
             stats = generation.stats
             assert (run.drafted, run.accepted, run.rejected) == (stats.drafted, stats.accepted, stats.rejected)
             assert run.tokens_per_call == 5 / stats.target_calls
+            assert run.lengths == [len(r.tokens) for r in generation.rounds]
+    both = total(results["short"][:2])
+    assert both.lengths == results["short"][0].lengths + results["short"][1].lengths
+    assert both.tokens_per_call == 10 / both.target_calls
 
 
 def test_who_starts_a_race_changes_from_prompt_to_prompt():
@@ -40,6 +44,28 @@ def test_who_starts_a_race_changes_from_prompt_to_prompt():
 
     race({name: Seen(name) for name in "abc"}, [[0]] * 4, 3)
     assert "".join(order) == "aabbccbbccaaccaabbaabbcc"  # each with a warm-up
+
+
+class Cached:
+    """A model that takes 5 seconds for a call with an empty cache, and 1 for others."""
+
+    n_vocab, n_ctx, seconds, is_empty = TARGET.n_vocab, TARGET.n_ctx, 0, True
+
+    def reset(self):
+        self.is_empty = True
+
+    def __call__(self, tokens, n_last=1):
+        self.seconds, self.is_empty = self.seconds + (5 if self.is_empty else 1), False
+        return TARGET(tokens, n_last)
+
+
+def test_prefill_is_what_the_first_call_takes_longer_with_an_empty_cache(monkeypatch):
+    model = Cached()
+    monkeypatch.setattr("speculative.interfaces.perf_counter", lambda: model.seconds)
+    samplers = {"alone": AutoregressiveSampler(model), "short": SpeculativeSampler(model, ModelDrafter(DRAFT), K=1)}
+    for caches, seconds in (([model, DRAFT], 4), ((), 0)):
+        for runs in race(samplers, PROMPTS, 5, caches=caches).values():
+            assert [run.prefill_seconds for run in runs] == [seconds] * len(PROMPTS)
 
 
 def test_repetition_by_hand():
