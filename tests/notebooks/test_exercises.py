@@ -30,10 +30,6 @@ CELLS = {  # the cells that a check needs, by a part of their text
     "check_head": ("model_size =", "n_seq, n_embd, n_head, d_head =", "def explain("),
     "check_whole_block": ("model_size =", "def explain("),
     "check_cached_model": ("target_size", "tokens = tokenizer.encode('The"),
-    "check_residual": (WORDS,),
-    "check_my_verifier": (WORDS,),
-    "exercise_1": (WORDS, "def speculate("),
-    "check_my_sampler": (WORDS, "small_target = TableModel.random", "as_it_is, greedy ="),
     "check_block": ("def expected(rule", "target, tokenizer"),
     "check_distribution": (WORDS, "def accepted(", "def distribution_of(", "target, tokenizer"),
     "n_needed": ("target_size, draft_size =", "exhibit = EXHIBITS", "def distribution_of(make)"),
@@ -324,6 +320,15 @@ def verifier(wrong_count=0, first_rejection=True, source=None):
     return my_verifier
 
 
+def by_recursion(draft, target_probs, rng, done=0):
+    if done == len(draft.tokens):
+        return Verdict(done, sample_token(target_probs[done], rng))
+    x, p, q = draft.tokens[done], target_probs[done], draft.probs[done]
+    if rng.random() < min(1, p[x] / q[x]):
+        return by_recursion(draft, target_probs, rng, done + 1)
+    return Verdict(done, int(rng.choice(len(p), p=residual(p, q))))
+
+
 def own_matching(draft, target_probs, rng):
     for i, token in enumerate(draft.tokens):
         drawn = sample_token(target_probs[i], rng)
@@ -380,18 +385,31 @@ def sampler(change):
 
 
 RIGHT += [
-    ("05", "check_residual", Of("my_residual")),
-    ("05", "check_residual",  # the proof's denominator
+    ("05", "exercise_2", Of("my_residual")),
+    ("05", "exercise_2",  # the proof's denominator
      lambda p, q: np.maximum(p - q, 0) / (1 - np.minimum(p, q).sum()) if (p != q).any() else p),
-    ("05", "check_my_verifier", Of("my_verifier")),
-    ("05", "check_my_sampler", Of("MySampler")),
+    ("05", "exercise_2",  # in plain Python
+     lambda p, q: [max(a - b, 0) / s for a, b in zip(p, q)] if (s := sum(max(a - b, 0) for a, b in zip(p, q))) else p),
+    ("05", "exercise_1", lambda p, q: 1 - abs(p - q).sum() / 2),
+    ("05", "exercise_1", lambda p, q: sum(b * min(1, a / b) for a, b in zip(p, q) if b)),
+    ("05", "exercise_3", Of("my_verifier")),
+    ("05", "exercise_3", by_recursion),
+    ("05", "exercise_4", Of("MySampler")),
 ]  # fmt: skip
 WRONG |= {
-    ("05", "check_residual"): [
+    ("05", "exercise_2"): [
         ("close to p = q the residual is not p", lambda p, q: p if np.allclose(p, q) else missing(p, q)),
         ("without an epsilon", lambda p, q: p if (p == q).all() else missing(p, q, 1e-10)),
         ("has the surplus in it", lambda p, q: p if (p == q).all() else abs(p - q) / abs(p - q).sum()),
         ("q - p is the surplus", lambda p, q: p if (p == q).all() else missing(q, p)),
+        ("q - p is the surplus", lambda p, q: np.maximum(q - p, 0)),
+        ("has the surplus in it", lambda p, q: abs(p - q) / 2),
+        ("that is p itself", lambda p, q: p),
+        ("that is the common part", lambda p, q: np.minimum(p, q) / np.minimum(p, q).sum()),
+        ("only p - q is missing", lambda p, q: residual_by(lambda d, p, q: np.where(d > 0, p, 0))(p, q)),
+        ("where p = q return p itself", lambda p, q: missing(p, q) if (p != q).any() else np.full(len(p), 1 / len(p))),
+        ("have probability 0", lambda p, q: np.exp(p - q) / np.exp(p - q).sum()),
+        ("a negative probability|before the sum", lambda p, q: p if (p == q).all() else (p - q) / (p - q).sum()),
         ("return p where the sum is 0", missing),
         ("a token with q = 0 is missing altogether: all of p", residual_by(lambda d, p, q: np.where(q > 0, d, 0))),
         ("only where nothing at all is missing", residual_by(lambda d, p, q: d if d.sum() > 1e-7 else p)),
@@ -400,22 +418,25 @@ WRONG |= {
     ],
     ("05", "exercise_1"): [
         ("weigh with q, not with p", lambda p, q: p @ np.nan_to_num(np.minimum(1, p / q))),
-        ("counts each rejected guess twice", lambda p, q: 1 - abs(p - q).sum()),
+        ("not drafted equally often: weigh with q", lambda p, q: np.nan_to_num(np.minimum(1, p / q)).sum()),
+        ("counts each rejected draft token twice", lambda p, q: 1 - abs(p - q).sum()),
         ("independent draws", lambda p, q: float(p @ q)),
         ("a sum, not a mean", lambda p, q: np.minimum(p, q).mean()),
-        ("the chance to be rejected", lambda p, q: np.maximum(p - q, 0).sum()),
-        ("estimate from random draws", Of("chance_to_be_kept", lambda right: lambda p, q: right(p, q) - 0.005)),
-        (r"it is 0\.600000, not 0\.6002", Of("chance_to_be_kept", lambda right: lambda p, q: right(p, q) + 2e-4)),
+        ("the probability of a rejection", lambda p, q: np.maximum(p - q, 0).sum()),
+        ("accepted with probability p", lambda p, q: q[p >= q].sum()),
+        ("how often each is drafted and accepted", lambda p, q: np.sqrt(p * q).sum()),
+        ("estimate from random draws", Of("acceptance_probability", lambda right: lambda p, q: right(p, q) - 0.005)),
+        (r"it is 0\.600000, not 0\.6002", Of("acceptance_probability", lambda right: lambda p, q: right(p, q) + 2e-4)),
     ],
-    ("05", "check_my_verifier"): [
-        (r"it keeps 0\.000 on average", lambda draft, rows, rng: Verdict(0, sample_token(rows[0], rng))),
+    ("05", "exercise_3"): [
+        (r"it accepts 0\.000 on average", lambda draft, rows, rng: Verdict(0, sample_token(rows[0], rng))),
         ("counts the rejected|n_accepted", verifier(wrong_count=1)),
         ("first rejection", verifier(first_rejection=False)),
         ("np.random|rng", verifier(source=np.random)),
-        ("it keeps 0.* on average", own_matching),
+        ("it accepts 0.* on average", own_matching),
         ("endless loop", until_accepted),
     ],
-    ("05", "check_my_sampler"): [
+    ("05", "exercise_4"): [
         ("returns 3 tokens where 2 were asked for", loop(rest=0)),
         ("calls of the target for 9 tokens", loop(bonus=False)),
         ("continues the text so far", loop(of_the_prompt=True)),
@@ -1052,17 +1073,17 @@ OF_THE_LIBRARY = [
     ("02", "check_whole_block", gpt2np.reference.block),
     ("04", "check_probs", lambda logits, temperature: speculative.Sampling(temperature)(logits[None])[0]),
     ("04", "check_draw", speculative.sample_token),
-    ("05", "check_residual", speculative.residual),
-    ("05", "check_my_verifier", speculative.rejection),
-    ("05", "check_my_verifier", lambda *given: speculative.rejection(*given)),
+    ("05", "exercise_2", speculative.residual),
+    ("05", "exercise_3", speculative.rejection),
+    ("05", "exercise_3", lambda *given: speculative.rejection(*given)),
     ("06", "check_expected_tokens", speculative.theory.expected_tokens),
     *(("06", "check_best_K", way(lambda alpha, c, v: speculative.theory.best_K(alpha, c, v)))
       for way in (lambda fn: fn, functools.partial, functools.cache)),
     ("08", "check_block", lambda *given: speculative.block(*given)),
-    ("05", "check_my_verifier", lambda *given: next(speculative.rejection(*given) for _ in "1")),
-    ("05", "check_my_sampler", speculative.SpeculativeSampler),
-    ("05", "check_my_sampler", type("MySampler", (speculative.SpeculativeSampler,), {})),
-    ("05", "check_my_sampler", Of("MySampler", delegating)),
+    ("05", "exercise_3", lambda *given: next(speculative.rejection(*given) for _ in "1")),
+    ("05", "exercise_4", speculative.SpeculativeSampler),
+    ("05", "exercise_4", type("MySampler", (speculative.SpeculativeSampler,), {})),
+    ("05", "exercise_4", Of("MySampler", delegating)),
     ("10", "check_crc", gpt2np.files.crc32c.crc32c),
     ("11", "check_without_replacement",
      lambda q, k, rng: [(int(token), row) for token, row in zip(*sample_distinct(q, k, rng))]),
