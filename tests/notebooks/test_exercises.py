@@ -66,8 +66,6 @@ def graded(check, solution, tmp_path):
         if "scratch" in names:
             names["scratch"].cleanup()
             names.update(folder=tmp_path, index=b"any bytes")
-        if name == "check_best_K":
-            names.setdefault("best_K", solution("06", "my_best_K"))
         if name == "check_recycler":  # the last lines need the models
             names.update(per_call=lambda *_, **__: np.nan, target=type("Small", (), {"n_vocab": 12, "n_ctx": 64}))
         if name == "check_bigram":
@@ -452,6 +450,11 @@ WRONG |= {
 # ------------------------------------------------------------------------------------------------ 06 and 07
 
 
+def until_it_does_not_help(alpha, c, v):
+    gains = [sum(alpha**i for i in range(K + 1)) / (K * c + v[K]) for K in range(len(v))]
+    return next((K for K in range(len(v) - 1) if gains[K + 1] <= gains[K]), len(v) - 1)
+
+
 def K_by(time, tokens=lambda alpha, K: sum(alpha**i for i in range(K + 1)), take_off=0):
     """The K with the most tokens for the time(K, c, v)."""
     return lambda alpha, c, v: max(range(len(v) - take_off), key=lambda K: tokens(alpha, K) / time(K, c, v))
@@ -472,6 +475,28 @@ class Called:
         return self.fn(*given)
 
 
+def cyclic(tokens, K, n_vocab):
+    earlier = [i for i in range(len(tokens) - 1) if tokens[i] == tokens[-1]]
+    copied = [tokens[(earlier[-1] + 1 + i) % len(tokens)] for i in range(K)] if earlier else []
+    return Draft(np.array(copied, np.int64), np.eye(n_vocab)[np.array(copied, np.int64)])
+
+
+def from_behind(tokens, K, n_vocab):
+    place = next((i for i in reversed(range(len(tokens) - 1)) if tokens[i] == tokens[-1]), len(tokens) - 1)
+    copied = tokens[place + 1 : place + 1 + K]
+    rows = [np.arange(n_vocab) == token for token in copied]
+    return Draft(np.array(copied, int), np.reshape(rows, (len(copied), n_vocab)).astype(float))
+
+
+def mixed_by(formula):
+    return lambda c, s: formula(c, s, c.sum(), np.count_nonzero(c)) if c.any() else s
+
+
+def one_of_three(i, formula):
+    """The solution with another formula for the i-th of the three numbers."""
+    return Of("acceptances", lambda right: lambda p, q: [*right(p, q)[:i], formula(p, q), *right(p, q)[i + 1 :]])
+
+
 def copy(earlier, shift, which=-1):
     def copied(tokens, K, n_vocab):
         found = [i for i in range(len(tokens) - earlier) if tokens[i] == tokens[-1]]
@@ -482,41 +507,108 @@ def copy(earlier, shift, which=-1):
 
 
 RIGHT += [
-    *(
-        ("06", "check_expected_tokens", Of("my_expected_tokens", way))
-        for way in (functools.partial, functools.cache, Called)
+    *(("06", "exercise_1", Of("my_expected_tokens", way)) for way in (functools.partial, functools.cache, Called)),
+    ("06", "exercise_1", recursive),
+    ("06", "exercise_1", lambda alpha, K: np.polyval(np.ones(K + 1), alpha)),
+    ("06", "exercise_2", Of("my_best_K")),
+    (
+        "06",
+        "exercise_2",
+        lambda a, c, v: np.argmax(np.cumsum(a ** np.arange(len(v))) / (np.arange(len(v)) * c + np.array(v))),
     ),
-    ("06", "check_expected_tokens", recursive),
-    ("06", "check_best_K", Of("my_best_K")),
-    ("07", "check_acceptances", Of("acceptances", lambda right: lambda p, q: np.array(right(p, q)))),
+    ("06", "exercise_3", Of("my_alpha")),
+    (
+        "06",
+        "exercise_3",
+        lambda r: np.divide(*np.sum([(n, min(k, n + 1)) for k, n in r] or [(0, 0)], axis=0, dtype=float)),
+    ),
+    ("07", "exercise_1", Of("copy_after_last")),
+    ("07", "exercise_1", from_behind),
+    ("07", "exercise_2", Of("mixed")),
+    (
+        "07",
+        "exercise_2",
+        lambda c, s: [(a + np.sum(c > 0) * b) / (sum(c) + np.sum(c > 0)) if sum(c) else b for a, b in zip(c, s)],
+    ),
+    ("07", "exercise_3", Of("acceptances", lambda right: lambda p, q: np.array(right(p, q)))),
 ]
 WRONG |= {
-    ("06", "check_best_K"): [
+    ("06", "exercise_1"): [
+        ("alpha = 1 must work as well", lambda alpha, K: (1 - alpha ** (K + 1)) / (1 - alpha)),
+        ("own token is missing", lambda alpha, K: sum(alpha**i for i in range(1, K + 1))),
+        ("one power of alpha is missing", lambda alpha, K: sum(alpha**i for i in range(max(K, 1)))),
+        ("one power of alpha too many", lambda alpha, K: sum(alpha**i for i in range(K + 2))),
+        ("never tested", lambda alpha, K: 1 + K * alpha),
+        ("that all are accepted; fewer count", lambda alpha, K: K * alpha**K),
+        ("each power counts once", lambda alpha, K: 1 + K * alpha**K),
+        ("a sum without end", lambda alpha, K: 1 / (1 - alpha) if alpha < 1 else K + 1),
+        ("not the mean", lambda alpha, K: K + 1),
+        ("is a sum missing", lambda alpha, K: alpha ** np.arange(K + 1)),
+        ("estimate from random draws", lambda alpha, K: sum(alpha**i for i in range(K + 1)) - 0.01),
+    ],
+    ("06", "exercise_2"): [
         (r"K \+ 1 tokens: v\[K\]", K_by(lambda K, c, v: K * c + v[K + 1], take_off=1)),
-        (r"drafts K tokens: K \* c|does not pay", K_by(lambda K, c, v: (K + 1) * c + v[K])),
-        (r"drafts K tokens: K \* c|does not pay", K_by(lambda K, c, v: (K + (K > 0)) * c + v[K])),
-        ("each guess costs c", K_by(lambda K, c, v: v[K])),
-        ("each guess costs c", K_by(lambda K, c, v: v[K] + c)),
+        (r"draft tokens costs K \* c|does not pay", K_by(lambda K, c, v: (K + 1) * c + v[K])),
+        (r"draft tokens costs K \* c|does not pay", K_by(lambda K, c, v: (K + (K > 0)) * c + v[K])),
+        ("each draft token costs c", K_by(lambda K, c, v: v[K])),
+        ("each draft token costs c", K_by(lambda K, c, v: v[K] + c)),
         ("and not the speedup",
          lambda a, c, v: max(sum(a**i for i in range(K + 1)) / (K * c + v[K]) for K in range(len(v)))),
         ("not the cost, .* own token is missing",
          K_by(lambda K, c, v: v[K] + K * c, lambda a, K: sum(a**i for i in range(K)) or 1)),
         ("not the cost, .* never tested", K_by(lambda K, c, v: v[K] + K * c, lambda a, K: 1 + K * a)),
+        ("not the cost, .* with alpha", K_by(lambda K, c, v: v[K] + K * c, lambda a, K: 1 + K * a**K)),
+        ("number of tokens in the pass: return K", Of("my_best_K", lambda right: lambda *given: right(*given) + 1)),
+        ("do not subtract",
+         lambda a, c, v: max(range(len(v)), key=lambda K: sum(a**i for i in range(K + 1)) - v[K] - K * c)),
+        ("not the smallest",
+         lambda a, c, v: min(range(len(v)), key=lambda K: sum(a**i for i in range(K + 1)) / (v[K] + K * c))),
+        ("look at all K", until_it_does_not_help),
     ],
-    ("06", "check_alpha"): [
+    ("06", "exercise_3"): [
         ("if nothing was tested the answer is nan", Of("my_alpha", lambda right: lambda r: right(r) if r else 0.0)),
         ("if nothing was tested the answer is nan",
          lambda r: sum(n for _, n in r) / sum(min(k, n + 1) for k, n in r)),
+        ("never tested", lambda r: sum(n for _, n in r) / sum(k for k, _ in r)),
+        ("accepted per round", lambda r: sum(n for _, n in r) / len(r)),
+        ("has no rejection", lambda r: sum(n for _, n in r) / sum(n + 1 for _, n in r)),
+        ("not the mean of the rounds' shares", lambda r: np.mean([n / min(k, n + 1) for k, n in r if k])),
     ],
-    ("07", "check_acceptances"): [
-        (f"expected three numbers.* got {n}",
-         Of("acceptances", lambda right, n=n: lambda p, q: [*right(p, q), 0][:n])) for n in (2, 4)
+    ("07", "exercise_3"): [
+        *((rf"\({'abc'[i]}\) {hint}", one_of_three(i, formula)) for i, hint, formula in [
+            (0, "with the row q", lambda p, q: p @ q),
+            (0, ".* counts each rejected draft token twice", lambda p, q: 1 - abs(p - q).sum()),
+            (1, "takes the most likely token of q", lambda p, q: p.max()),
+            (1, "divides by the row's probability", lambda p, q: min(1, p[q.argmax()] / q.max())),
+            (1, "q.x. is how likely the draft is", lambda p, q: q.max()),
+            (1, "both factors", lambda p, q: (p * q)[q.argmax()]),
+            (2, r"is not \(a\)", lambda p, q: np.minimum(p, q).sum()),
+            (2, r"is not \(b\)", lambda p, q: p[q.argmax()]),
+            (2, ".* weigh the tokens with q", lambda p, q: p.mean()),
+        ]),
+        *((f"expected three numbers.* got {n}",
+           Of("acceptances", lambda right, n=n: lambda p, q: [*right(p, q), 0][:n])) for n in (2, 4)),
     ],
-    ("07", "check_mixed"): [
+    ("07", "exercise_2"): [
         ("not half of each", lambda c, s: (c / c.sum() + s) / 2 if c.any() else s),
         ("that is add-one", lambda c, s: (c + 1) / (c.sum() + len(c)) if c.any() else s),
+        ("0 / 0", lambda c, s: (c + np.count_nonzero(c) * s) / (c.sum() + np.count_nonzero(c))),
+        *((hint, mixed_by(formula)) for hint, formula in [
+            ("the weights are swapped", lambda c, s, n, t: (t * c / n + n * s) / (n + t)),
+            ("counts as t.h. tokens, not as one", lambda c, s, n, t: (c + s) / (n + 1)),
+            ("not the whole vocabulary", lambda c, s, n, t: (c + len(c) * s) / (n + len(c))),
+            ("not only for the unseen ones", lambda c, s, n, t: np.where(c, c, t * s) / (n + t)),
+            (r"divide by c\(h\) \+ t\(h\)", lambda c, s, n, t: c + t * s),
+            ("must keep a probability", lambda c, s, n, t: c / n),
+        ]),
     ],
-    ("07", "check_copy"): [
+    ("07", "exercise_1"): [
+        ("the copy ends where the text ends", cyclic),
+        ("copy up to K tokens", Of("copy_after_last", lambda right: lambda tokens, K, n: right(tokens, min(K, 1), n))),
+        ("there is nothing to copy", Of("copy_after_last", lambda right: lambda tokens, K, n: (
+            right(tokens, K, n) if tokens[-1] in tokens[:-1] else Draft(np.array(tokens[:K]), np.eye(n)[tokens[:K]])))),
+        ("its row is not one-hot", Of("copy_after_last", lambda right: lambda *given: (
+            Draft(tokens := right(*given).tokens, np.full((len(tokens), given[2]), 1 / given[2]))))),
         ("not the first", copy(1, 1, which=0)),
         ("copy what followed the token, not the token itself", copy(1, 0)),
         ("the last one itself does not count", copy(0, 1)),
@@ -1076,8 +1168,8 @@ OF_THE_LIBRARY = [
     ("05", "exercise_2", speculative.residual),
     ("05", "exercise_3", speculative.rejection),
     ("05", "exercise_3", lambda *given: speculative.rejection(*given)),
-    ("06", "check_expected_tokens", speculative.theory.expected_tokens),
-    *(("06", "check_best_K", way(lambda alpha, c, v: speculative.theory.best_K(alpha, c, v)))
+    ("06", "exercise_1", speculative.theory.expected_tokens),
+    *(("06", "exercise_2", way(lambda alpha, c, v: speculative.theory.best_K(alpha, c, v)))
       for way in (lambda fn: fn, functools.partial, functools.cache)),
     ("08", "check_block", lambda *given: speculative.block(*given)),
     ("05", "exercise_3", lambda *given: next(speculative.rejection(*given) for _ in "1")),
@@ -1089,7 +1181,7 @@ OF_THE_LIBRARY = [
      lambda q, k, rng: [(int(token), row) for token, row in zip(*sample_distinct(q, k, rng))]),
 ]  # fmt: skip
 RETURNS = [
-    ("04", "check_top_p"), ("04", "check_draw"), ("06", "check_best_K"), ("06", "check_alpha"), ("07", "check_mixed"),
+    ("04", "check_top_p"), ("04", "check_draw"), ("06", "exercise_2"), ("06", "exercise_3"), ("07", "exercise_2"),
     ("08", "check_draw"), ("08", "check_distribution"), ("11", "check_without_replacement"),
     ("11", "check_most_valuable"), ("14", "check_most_texts"), ("14", "check_audit"),
 ]  # fmt: skip
