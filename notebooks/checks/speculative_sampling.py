@@ -2,11 +2,16 @@
 
 import numpy as np
 
+import speculative
 from checks import exercise
-from speculative import exact_distribution, sample_token
+from speculative import Draft, Sampling, exact_distribution, residual, sample_token
+from speculative.testing import TableModel
+from speculative.testing.names import names_in
 
 p = np.array([0.4, 0.3, 0.2, 0.1])  # king, fox, wolf, bear
 q = np.array([0.1, 0.2, 0.4, 0.3])
+small_target = TableModel.random(n_vocab=3, n_back=2, seed=0)
+greedy = Sampling(temperature=0)
 
 
 def accepted(p, q, rng):
@@ -28,13 +33,105 @@ def exercise_1(fn):
             twice = np.isclose(got, 1 - np.abs(P - Q).sum())
             assert np.isfinite(got), "q(x) = 0 makes p(x) / q(x) infinite or NaN: do it without dividing"
             assert not np.isclose(got, P @ Q), "that is how often independent draws from p and q agree"
-            assert not np.isclose(got, ratio.mean()), "words are not guessed equally often: weigh with q"
-            assert not np.isclose(got, P @ ratio), "guesses are drawn from q: weigh with q, not with p"
-            assert not twice, "|p - q| counts each rejected guess twice, as surplus and as missing"
-            assert not np.isclose(got, right / len(P)), "the kept parts of all words add up: a sum, not a mean"
-            assert not np.isclose(got, 1 - right), "that is the chance to be rejected"
+            unweighted = np.isclose(got, [ratio.mean(), ratio.sum()]).any()
+            assert not unweighted, "words are not drafted equally often: weigh with q"
+            assert not np.isclose(got, P @ ratio), "draft tokens are drawn from q: weigh with q, not with p"
+            assert not twice, "|p - q| counts each rejected draft token twice, as surplus and as missing"
+            assert not np.isclose(got, right / len(P)), "the accepted parts of all words add up: a sum, not a mean"
+            assert not np.isclose(got, 1 - right), "that is the probability of a rejection"
+            always = np.isclose(got, Q[P >= Q].sum())
+            assert not always, "where p(x) < q(x) a draft token is still accepted with probability p(x) / q(x)"
             story = f"for p = {P.round(2)}, q = {Q.round(2)} it is {right:.6f}, not {got:.6f}"
             random = f"{story}: an estimate from random draws? A sum over the words is exact"
             assert abs(got - right) > 0.02, random
-            raise AssertionError(story)
+            raise AssertionError(f"{story}: add up, over all words, how often each is drafted and accepted")
     return "right: the green part of the picture"
+
+
+@exercise
+def exercise_2(fn):
+    assert "residual" not in names_in(fn), "residual comes with the library: write your own"
+    near = p + 1e-9 * np.array([1, -1, 0, 0])  # the residual of near and p is king alone
+    some, never = np.random.default_rng(2).dirichlet(np.ones(6), size=2), np.array([0, 0, 0.5, 0.5])
+    for P, Q in (p, q), (q, p), some, (p, never), (near, p), (p, p):
+        given, right, same = np.array([P, Q]), residual(P, Q), P is Q
+        with np.errstate(all="ignore"):
+            got, absolute = np.array(fn(*given), float), abs(P - Q) / abs(P - Q).sum()
+            scaled = got / got.sum()
+        assert got.shape == P.shape, "expected one probability for each token: is a return missing?"
+        assert np.array_equal(given, [P, Q]), "p or q was written to: work on new arrays"
+        assert np.isfinite(got).all() or same, "the sum of p - q is 0: negative differences count as 0, before the sum"
+        assert np.isfinite(got).all(), "p = q leaves nothing to divide by: return p where the sum is 0"
+        assert (got >= 0).all(), "a negative probability: where p is less than q, the difference counts as 0"
+        assert got.any(), "all zeros: where p = q return p, and add no epsilon to the sum"
+        assert not np.allclose(scaled, residual(Q, P)) or same, "q - p is the surplus; the missing part is p - q"
+        assert not np.allclose(scaled, absolute), "|p - q| has the surplus in it as well"
+        assert np.isclose(got.sum(), 1), (
+            f"the sum is {got.sum():.6f}: divide by the sum of what is missing, without an epsilon"
+        )
+        hint = "close to p = q the residual is not p: only where nothing at all is missing" if P is near else ""
+        hint = "where p = q return p itself" if same else hint
+        hint = hint or ("a token with q = 0 is missing altogether: all of p" if Q is never else "")
+        if not hint and np.allclose(got, right, rtol=0, atol=1e-6):
+            hint = f"off by {abs(got - right).max():.0e}: compute in float64, and add no epsilon"
+        if not hint and np.allclose(got, P):
+            hint = "that is p itself: what is common is in the output already"
+        elif not hint and np.allclose(got, np.minimum(P, Q) / np.minimum(P, Q).sum()):
+            hint = "that is the common part; the residual is what p has beyond it"
+        elif not hint and np.allclose(got, P * (P > Q) / P[P > Q].sum()):
+            hint = "of each token only p - q is missing, not all of p"
+        elif not hint and (got[P <= Q] > 0).any():
+            hint = "where p is at most q nothing is missing: these tokens have probability 0"
+        story = f"p = {P}, q = {Q}: expected {right.round(6)}, got {got.round(6)}"
+        atol = 1e-6 if P is near else 1e-9  # 1 - sum min(p, q) has few digits left where p is close to q
+        assert np.allclose(got, right, rtol=0, atol=atol), f"{hint or 'not the residual'}; {story}"
+    return "right: what is missing, and nothing else"
+
+
+@exercise
+def exercise_3(fn):
+    library = {"rejection", "block", "exact_match", "traversal"} & names_in(fn)
+    assert not library, f"write the rule yourself: {library} comes with the library; if it is your own, rename it"
+    speculative.testing.check_verifier(fn)
+    draft = Draft(np.array([0, 2]), np.array([q, q]))  # king, wolf
+    n_accepted = exact_distribution(lambda rng: fn(draft, np.array([p, p, p]), rng).n_accepted)
+    mean = sum(n * probability for n, probability in n_accepted.items())
+    assert np.isclose(mean, 1.5), (
+        f"exact, but another rule: of the draft tokens king, wolf it accepts {mean:.3f} on average; with min(1, p / q) "
+        "king is always accepted and wolf half the time, 1.5 in all"
+    )
+    return "right: exact, by enumeration, and it accepts as many draft tokens as the rule does"
+
+
+@exercise
+def exercise_4(cls):
+    library = {"SpeculativeSampler", "AutoregressiveSampler", "reference"} & names_in(cls)
+    assert not library, f"write the loop yourself: {library} comes with the library; if it is your own, rename it"
+    n_calls, drafted_for, prompt = [], [], [0]
+
+    class Counting(TableModel):
+        def __call__(self, tokens, n_last=1):
+            n_calls.append(n_last)
+            return TableModel.__call__(self, tokens, n_last)
+
+    class Perfect(speculative.ModelDrafter):
+        def propose(self, tokens, *given, **named):
+            drafted_for.append(tuple(tokens))
+            return super().propose(tokens, *given, **named)
+
+    mine = cls(Counting(small_target.probs), Perfect(small_target, sampling=greedy), K=2, sampling=greedy)
+    ask, where = lambda: mine.generate(prompt, 9, np.random.default_rng(0)), lambda: "for prompt = [0], n_tokens = 9"
+    tokens = speculative.testing.watch.asked(ask, "your sampler", where, (prompt,))
+    alone = speculative.AutoregressiveSampler(small_target, sampling=greedy).generate([0], 9).tokens
+    if tokens is None or not np.array_equal(tokens, alone):
+        speculative.testing.check_sampler(cls)  # says what is wrong
+    assert len({*drafted_for}) == len(drafted_for), (
+        "the drafter is asked about the same text again: propose(tokens, k, rng) continues the text so far, not only "
+        "the prompt"
+    )
+    assert len(n_calls) == 3, (
+        f"{len(n_calls)} calls of the target for 9 tokens. With K = 2 and a drafter that is always right each call "
+        "gives 3 tokens: draft K tokens, ask for k + 1 rows of logits, and use the last one for the bonus"
+    )
+    speculative.testing.check_sampler(cls)
+    return "right: the distribution of the target, in fewer calls"

@@ -5,19 +5,19 @@ import numpy as np
 from speculative import Sampling, Verdict, rejection, residual, sample_token
 
 
-def chance_to_be_kept(p, q):
+def acceptance_probability(p, q):
     """The sum of q(x) min(1, p(x) / q(x)) = min(p(x), q(x)) over all words."""
     return float(np.minimum(p, q).sum())
 
 
 def my_residual(p, q):
-    """If nothing is missing, no guess is ever rejected, and p is as good an answer as any."""
+    """If nothing is missing, no draft token is ever rejected, and p is as good an answer as any."""
     missing = np.maximum(p - q, 0)
     return missing / missing.sum() if missing.any() else p
 
 
 def my_verifier(draft, target_probs, rng):
-    """The first rejection ends the round: the guesses after it were made for a text that no longer exists."""
+    """The first rejection ends the round: those after it were drafted for a text that no longer exists."""
     for i, x in enumerate(draft.tokens):
         p, q = target_probs[i], draft.probs[i]
         if rng.random() * q[x] >= p[x]:

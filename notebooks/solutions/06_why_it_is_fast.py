@@ -4,7 +4,7 @@ import math
 
 
 def my_expected_tokens(alpha, K):
-    """The i-th guess is kept with probability alpha^i; the target's own token always follows: alpha^0."""
+    """The i-th draft token is accepted with probability alpha^i; the target's own token always follows: alpha^0."""
     return float(sum(alpha**i for i in range(K + 1)))
 
 
@@ -14,7 +14,7 @@ def my_best_K(alpha, c, v):
 
 
 def my_alpha(rounds):
-    """A round tested its accepted guesses and, if those were not all, the one that was rejected."""
+    """A round tested its accepted draft tokens and, if those were not all, the one that was rejected."""
     accepted = sum(n for _, n in rounds)
     rejected = sum(n < k for k, n in rounds)
     return accepted / (accepted + rejected) if accepted + rejected else math.nan

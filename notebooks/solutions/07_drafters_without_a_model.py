@@ -3,12 +3,12 @@ import numpy as np
 from speculative import Draft
 
 
-# Exercise 1. The latest earlier occurrence of the last token; a copied token is certain, so the rows are one-hot.
+# Exercise 1. The latest earlier occurrence of the last token; a copied token is deterministic, so the rows are one-hot.
 def copy_after_last(tokens, K, n_vocab):
     earlier = [i for i in range(len(tokens) - 1) if tokens[i] == tokens[-1]]
-    guesses = tokens[earlier[-1] + 1 :][:K] if earlier else []
-    guesses = np.array(guesses, dtype=np.int64)
-    return Draft(guesses, np.eye(n_vocab)[guesses])
+    copied = tokens[earlier[-1] + 1 :][:K] if earlier else []
+    copied = np.array(copied, dtype=np.int64)
+    return Draft(copied, np.eye(n_vocab)[copied])
 
 
 # Exercise 2. A context that was seen often, with few different tokens after it, needs little of the shorter one.
@@ -19,6 +19,6 @@ def mixed(counts, shorter):
     return (counts + n_different * shorter) / (np.sum(counts) + n_different)
 
 
-# Exercise 3. (a) the overlap; (b) p of the guess; (c) p of each guess, weighted with how often it is drawn.
+# Exercise 3. (a) the overlap; (b) p of the draft token; (c) p of each token, weighted with how often it is drawn.
 def acceptances(p, q):
     return np.minimum(p, q).sum(), p[np.argmax(q)], p @ q

@@ -28,10 +28,6 @@ pytestmark = pytest.mark.notebooks
 
 WORDS = 'words = ["king"'
 CELLS = {  # the cells that a check needs, by a part of their text
-    "check_residual": (WORDS,),
-    "check_my_verifier": (WORDS,),
-    "exercise_1": (WORDS, "def speculate("),
-    "check_my_sampler": (WORDS, "small_target = TableModel.random", "as_it_is, greedy ="),
     "n_needed": ("target_size, draft_size =", "exhibit = EXHIBITS", "def distribution_of(make)"),
 }
 
@@ -58,8 +54,6 @@ def graded(check, solution):
     def run(number, name, answer):
         grade = check(number, name, *CELLS.get(name, ()))
         names = grade.__globals__
-        if name == "check_best_K":
-            names.setdefault("best_K", solution("06", "my_best_K"))
         if isinstance(answer, Of):
             answer = answer.make(solution(number, answer.name))
         elif isinstance(answer, Within):
@@ -477,6 +471,15 @@ def verifier(wrong_count=0, first_rejection=True, source=None):
     return my_verifier
 
 
+def by_recursion(draft, target_probs, rng, done=0):
+    if done == len(draft.tokens):
+        return Verdict(done, sample_token(target_probs[done], rng))
+    x, p, q = draft.tokens[done], target_probs[done], draft.probs[done]
+    if rng.random() < min(1, p[x] / q[x]):
+        return by_recursion(draft, target_probs, rng, done + 1)
+    return Verdict(done, int(rng.choice(len(p), p=residual(p, q))))
+
+
 def own_matching(draft, target_probs, rng):
     for i, token in enumerate(draft.tokens):
         drawn = sample_token(target_probs[i], rng)
@@ -533,18 +536,31 @@ def sampler(change):
 
 
 RIGHT += [
-    ("05", "check_residual", Of("my_residual")),
-    ("05", "check_residual",  # the proof's denominator
+    ("05", "exercise_2", Of("my_residual")),
+    ("05", "exercise_2",  # the proof's denominator
      lambda p, q: np.maximum(p - q, 0) / (1 - np.minimum(p, q).sum()) if (p != q).any() else p),
-    ("05", "check_my_verifier", Of("my_verifier")),
-    ("05", "check_my_sampler", Of("MySampler")),
+    ("05", "exercise_2",  # in plain Python
+     lambda p, q: [max(a - b, 0) / s for a, b in zip(p, q)] if (s := sum(max(a - b, 0) for a, b in zip(p, q))) else p),
+    ("05", "exercise_1", lambda p, q: 1 - abs(p - q).sum() / 2),
+    ("05", "exercise_1", lambda p, q: sum(b * min(1, a / b) for a, b in zip(p, q) if b)),
+    ("05", "exercise_3", Of("my_verifier")),
+    ("05", "exercise_3", by_recursion),
+    ("05", "exercise_4", Of("MySampler")),
 ]  # fmt: skip
 WRONG |= {
-    ("05", "check_residual"): [
+    ("05", "exercise_2"): [
         ("close to p = q the residual is not p", lambda p, q: p if np.allclose(p, q) else missing(p, q)),
         ("without an epsilon", lambda p, q: p if (p == q).all() else missing(p, q, 1e-10)),
         ("has the surplus in it", lambda p, q: p if (p == q).all() else abs(p - q) / abs(p - q).sum()),
         ("q - p is the surplus", lambda p, q: p if (p == q).all() else missing(q, p)),
+        ("q - p is the surplus", lambda p, q: np.maximum(q - p, 0)),
+        ("has the surplus in it", lambda p, q: abs(p - q) / 2),
+        ("that is p itself", lambda p, q: p),
+        ("that is the common part", lambda p, q: np.minimum(p, q) / np.minimum(p, q).sum()),
+        ("only p - q is missing", lambda p, q: residual_by(lambda d, p, q: np.where(d > 0, p, 0))(p, q)),
+        ("where p = q return p itself", lambda p, q: missing(p, q) if (p != q).any() else np.full(len(p), 1 / len(p))),
+        ("have probability 0", lambda p, q: np.exp(p - q) / np.exp(p - q).sum()),
+        ("a negative probability|before the sum", lambda p, q: p if (p == q).all() else (p - q) / (p - q).sum()),
         ("return p where the sum is 0", missing),
         ("a token with q = 0 is missing altogether: all of p", residual_by(lambda d, p, q: np.where(q > 0, d, 0))),
         ("only where nothing at all is missing", residual_by(lambda d, p, q: d if d.sum() > 1e-7 else p)),
@@ -553,22 +569,25 @@ WRONG |= {
     ],
     ("05", "exercise_1"): [
         ("weigh with q, not with p", lambda p, q: p @ np.nan_to_num(np.minimum(1, p / q))),
-        ("counts each rejected guess twice", lambda p, q: 1 - abs(p - q).sum()),
+        ("not drafted equally often: weigh with q", lambda p, q: np.nan_to_num(np.minimum(1, p / q)).sum()),
+        ("counts each rejected draft token twice", lambda p, q: 1 - abs(p - q).sum()),
         ("independent draws", lambda p, q: float(p @ q)),
         ("a sum, not a mean", lambda p, q: np.minimum(p, q).mean()),
-        ("the chance to be rejected", lambda p, q: np.maximum(p - q, 0).sum()),
-        ("estimate from random draws", Of("chance_to_be_kept", lambda right: lambda p, q: right(p, q) - 0.005)),
-        (r"it is 0\.600000, not 0\.6002", Of("chance_to_be_kept", lambda right: lambda p, q: right(p, q) + 2e-4)),
+        ("the probability of a rejection", lambda p, q: np.maximum(p - q, 0).sum()),
+        ("accepted with probability p", lambda p, q: q[p >= q].sum()),
+        ("how often each is drafted and accepted", lambda p, q: np.sqrt(p * q).sum()),
+        ("estimate from random draws", Of("acceptance_probability", lambda right: lambda p, q: right(p, q) - 0.005)),
+        (r"it is 0\.600000, not 0\.6002", Of("acceptance_probability", lambda right: lambda p, q: right(p, q) + 2e-4)),
     ],
-    ("05", "check_my_verifier"): [
-        (r"it keeps 0\.000 on average", lambda draft, rows, rng: Verdict(0, sample_token(rows[0], rng))),
+    ("05", "exercise_3"): [
+        (r"it accepts 0\.000 on average", lambda draft, rows, rng: Verdict(0, sample_token(rows[0], rng))),
         ("counts the rejected|n_accepted", verifier(wrong_count=1)),
         ("first rejection", verifier(first_rejection=False)),
         ("np.random|rng", verifier(source=np.random)),
-        ("it keeps 0.* on average", own_matching),
+        ("it accepts 0.* on average", own_matching),
         ("endless loop", until_accepted),
     ],
-    ("05", "check_my_sampler"): [
+    ("05", "exercise_4"): [
         ("returns 3 tokens where 2 were asked for", loop(rest=0)),
         ("calls of the target for 9 tokens", loop(bonus=False)),
         ("continues the text so far", loop(of_the_prompt=True)),
@@ -582,6 +601,11 @@ WRONG |= {
 
 
 # ------------------------------------------------------------------------------------------------ 06 and 07
+
+
+def until_it_does_not_help(alpha, c, v):
+    gains = [sum(alpha**i for i in range(K + 1)) / (K * c + v[K]) for K in range(len(v))]
+    return next((K for K in range(len(v) - 1) if gains[K + 1] <= gains[K]), len(v) - 1)
 
 
 def K_by(time, tokens=lambda alpha, K: sum(alpha**i for i in range(K + 1)), take_off=0):
@@ -604,6 +628,28 @@ class Called:
         return self.fn(*given)
 
 
+def cyclic(tokens, K, n_vocab):
+    earlier = [i for i in range(len(tokens) - 1) if tokens[i] == tokens[-1]]
+    copied = [tokens[(earlier[-1] + 1 + i) % len(tokens)] for i in range(K)] if earlier else []
+    return Draft(np.array(copied, np.int64), np.eye(n_vocab)[np.array(copied, np.int64)])
+
+
+def from_behind(tokens, K, n_vocab):
+    place = next((i for i in reversed(range(len(tokens) - 1)) if tokens[i] == tokens[-1]), len(tokens) - 1)
+    copied = tokens[place + 1 : place + 1 + K]
+    rows = [np.arange(n_vocab) == token for token in copied]
+    return Draft(np.array(copied, int), np.reshape(rows, (len(copied), n_vocab)).astype(float))
+
+
+def mixed_by(formula):
+    return lambda c, s: formula(c, s, c.sum(), np.count_nonzero(c)) if c.any() else s
+
+
+def one_of_three(i, formula):
+    """The solution with another formula for the i-th of the three numbers."""
+    return Of("acceptances", lambda right: lambda p, q: [*right(p, q)[:i], formula(p, q), *right(p, q)[i + 1 :]])
+
+
 def copy(earlier, shift, which=-1):
     def copied(tokens, K, n_vocab):
         found = [i for i in range(len(tokens) - earlier) if tokens[i] == tokens[-1]]
@@ -614,41 +660,108 @@ def copy(earlier, shift, which=-1):
 
 
 RIGHT += [
-    *(
-        ("06", "check_expected_tokens", Of("my_expected_tokens", way))
-        for way in (functools.partial, functools.cache, Called)
+    *(("06", "exercise_1", Of("my_expected_tokens", way)) for way in (functools.partial, functools.cache, Called)),
+    ("06", "exercise_1", recursive),
+    ("06", "exercise_1", lambda alpha, K: np.polyval(np.ones(K + 1), alpha)),
+    ("06", "exercise_2", Of("my_best_K")),
+    (
+        "06",
+        "exercise_2",
+        lambda a, c, v: np.argmax(np.cumsum(a ** np.arange(len(v))) / (np.arange(len(v)) * c + np.array(v))),
     ),
-    ("06", "check_expected_tokens", recursive),
-    ("06", "check_best_K", Of("my_best_K")),
-    ("07", "check_acceptances", Of("acceptances", lambda right: lambda p, q: np.array(right(p, q)))),
+    ("06", "exercise_3", Of("my_alpha")),
+    (
+        "06",
+        "exercise_3",
+        lambda r: np.divide(*np.sum([(n, min(k, n + 1)) for k, n in r] or [(0, 0)], axis=0, dtype=float)),
+    ),
+    ("07", "exercise_1", Of("copy_after_last")),
+    ("07", "exercise_1", from_behind),
+    ("07", "exercise_2", Of("mixed")),
+    (
+        "07",
+        "exercise_2",
+        lambda c, s: [(a + np.sum(c > 0) * b) / (sum(c) + np.sum(c > 0)) if sum(c) else b for a, b in zip(c, s)],
+    ),
+    ("07", "exercise_3", Of("acceptances", lambda right: lambda p, q: np.array(right(p, q)))),
 ]
 WRONG |= {
-    ("06", "check_best_K"): [
+    ("06", "exercise_1"): [
+        ("alpha = 1 must work as well", lambda alpha, K: (1 - alpha ** (K + 1)) / (1 - alpha)),
+        ("own token is missing", lambda alpha, K: sum(alpha**i for i in range(1, K + 1))),
+        ("one power of alpha is missing", lambda alpha, K: sum(alpha**i for i in range(max(K, 1)))),
+        ("one power of alpha too many", lambda alpha, K: sum(alpha**i for i in range(K + 2))),
+        ("never tested", lambda alpha, K: 1 + K * alpha),
+        ("that all are accepted; fewer count", lambda alpha, K: K * alpha**K),
+        ("each power counts once", lambda alpha, K: 1 + K * alpha**K),
+        ("a sum without end", lambda alpha, K: 1 / (1 - alpha) if alpha < 1 else K + 1),
+        ("not the mean", lambda alpha, K: K + 1),
+        ("is a sum missing", lambda alpha, K: alpha ** np.arange(K + 1)),
+        ("estimate from random draws", lambda alpha, K: sum(alpha**i for i in range(K + 1)) - 0.01),
+    ],
+    ("06", "exercise_2"): [
         (r"K \+ 1 tokens: v\[K\]", K_by(lambda K, c, v: K * c + v[K + 1], take_off=1)),
-        (r"drafts K tokens: K \* c|does not pay", K_by(lambda K, c, v: (K + 1) * c + v[K])),
-        (r"drafts K tokens: K \* c|does not pay", K_by(lambda K, c, v: (K + (K > 0)) * c + v[K])),
-        ("each guess costs c", K_by(lambda K, c, v: v[K])),
-        ("each guess costs c", K_by(lambda K, c, v: v[K] + c)),
+        (r"draft tokens costs K \* c|does not pay", K_by(lambda K, c, v: (K + 1) * c + v[K])),
+        (r"draft tokens costs K \* c|does not pay", K_by(lambda K, c, v: (K + (K > 0)) * c + v[K])),
+        ("each draft token costs c", K_by(lambda K, c, v: v[K])),
+        ("each draft token costs c", K_by(lambda K, c, v: v[K] + c)),
         ("and not the speedup",
          lambda a, c, v: max(sum(a**i for i in range(K + 1)) / (K * c + v[K]) for K in range(len(v)))),
         ("not the cost, .* own token is missing",
          K_by(lambda K, c, v: v[K] + K * c, lambda a, K: sum(a**i for i in range(K)) or 1)),
         ("not the cost, .* never tested", K_by(lambda K, c, v: v[K] + K * c, lambda a, K: 1 + K * a)),
+        ("not the cost, .* with alpha", K_by(lambda K, c, v: v[K] + K * c, lambda a, K: 1 + K * a**K)),
+        ("number of tokens in the pass: return K", Of("my_best_K", lambda right: lambda *given: right(*given) + 1)),
+        ("do not subtract",
+         lambda a, c, v: max(range(len(v)), key=lambda K: sum(a**i for i in range(K + 1)) - v[K] - K * c)),
+        ("not the smallest",
+         lambda a, c, v: min(range(len(v)), key=lambda K: sum(a**i for i in range(K + 1)) / (v[K] + K * c))),
+        ("look at all K", until_it_does_not_help),
     ],
-    ("06", "check_alpha"): [
+    ("06", "exercise_3"): [
         ("if nothing was tested the answer is nan", Of("my_alpha", lambda right: lambda r: right(r) if r else 0.0)),
         ("if nothing was tested the answer is nan",
          lambda r: sum(n for _, n in r) / sum(min(k, n + 1) for k, n in r)),
+        ("never tested", lambda r: sum(n for _, n in r) / sum(k for k, _ in r)),
+        ("accepted per round", lambda r: sum(n for _, n in r) / len(r)),
+        ("has no rejection", lambda r: sum(n for _, n in r) / sum(n + 1 for _, n in r)),
+        ("not the mean of the rounds' shares", lambda r: np.mean([n / min(k, n + 1) for k, n in r if k])),
     ],
-    ("07", "check_acceptances"): [
-        (f"expected three numbers.* got {n}",
-         Of("acceptances", lambda right, n=n: lambda p, q: [*right(p, q), 0][:n])) for n in (2, 4)
+    ("07", "exercise_3"): [
+        *((rf"\({'abc'[i]}\) {hint}", one_of_three(i, formula)) for i, hint, formula in [
+            (0, "with the row q", lambda p, q: p @ q),
+            (0, ".* counts each rejected draft token twice", lambda p, q: 1 - abs(p - q).sum()),
+            (1, "takes the most likely token of q", lambda p, q: p.max()),
+            (1, "divides by the row's probability", lambda p, q: min(1, p[q.argmax()] / q.max())),
+            (1, "q.x. is how likely the draft is", lambda p, q: q.max()),
+            (1, "both factors", lambda p, q: (p * q)[q.argmax()]),
+            (2, r"is not \(a\)", lambda p, q: np.minimum(p, q).sum()),
+            (2, r"is not \(b\)", lambda p, q: p[q.argmax()]),
+            (2, ".* weigh the tokens with q", lambda p, q: p.mean()),
+        ]),
+        *((f"expected three numbers.* got {n}",
+           Of("acceptances", lambda right, n=n: lambda p, q: [*right(p, q), 0][:n])) for n in (2, 4)),
     ],
-    ("07", "check_mixed"): [
+    ("07", "exercise_2"): [
         ("not half of each", lambda c, s: (c / c.sum() + s) / 2 if c.any() else s),
         ("that is add-one", lambda c, s: (c + 1) / (c.sum() + len(c)) if c.any() else s),
+        ("0 / 0", lambda c, s: (c + np.count_nonzero(c) * s) / (c.sum() + np.count_nonzero(c))),
+        *((hint, mixed_by(formula)) for hint, formula in [
+            ("the weights are swapped", lambda c, s, n, t: (t * c / n + n * s) / (n + t)),
+            ("counts as t.h. tokens, not as one", lambda c, s, n, t: (c + s) / (n + 1)),
+            ("not the whole vocabulary", lambda c, s, n, t: (c + len(c) * s) / (n + len(c))),
+            ("not only for the unseen ones", lambda c, s, n, t: np.where(c, c, t * s) / (n + t)),
+            (r"divide by c\(h\) \+ t\(h\)", lambda c, s, n, t: c + t * s),
+            ("must keep a probability", lambda c, s, n, t: c / n),
+        ]),
     ],
-    ("07", "check_copy"): [
+    ("07", "exercise_1"): [
+        ("the copy ends where the text ends", cyclic),
+        ("copy up to K tokens", Of("copy_after_last", lambda right: lambda tokens, K, n: right(tokens, min(K, 1), n))),
+        ("there is nothing to copy", Of("copy_after_last", lambda right: lambda tokens, K, n: (
+            right(tokens, K, n) if tokens[-1] in tokens[:-1] else Draft(np.array(tokens[:K]), np.eye(n)[tokens[:K]])))),
+        ("its row is not one-hot", Of("copy_after_last", lambda right: lambda *given: (
+            Draft(tokens := right(*given).tokens, np.full((len(tokens), given[2]), 1 / given[2]))))),
         ("not the first", copy(1, 1, which=0)),
         ("copy what followed the token, not the token itself", copy(1, 0)),
         ("the last one itself does not count", copy(0, 1)),
@@ -1658,17 +1771,17 @@ OF_THE_LIBRARY = [
     ("02", "exercise_3", gpt2np.reference.block),
     ("04", "exercise_1", lambda logits, temperature: speculative.Sampling(temperature)(logits[None])[0]),
     ("04", "exercise_3", speculative.sample_token),
-    ("05", "check_residual", speculative.residual),
-    ("05", "check_my_verifier", speculative.rejection),
-    ("05", "check_my_verifier", lambda *given: speculative.rejection(*given)),
-    ("06", "check_expected_tokens", speculative.theory.expected_tokens),
-    *(("06", "check_best_K", way(lambda alpha, c, v: speculative.theory.best_K(alpha, c, v)))
+    ("05", "exercise_2", speculative.residual),
+    ("05", "exercise_3", speculative.rejection),
+    ("05", "exercise_3", lambda *given: speculative.rejection(*given)),
+    ("06", "exercise_1", speculative.theory.expected_tokens),
+    *(("06", "exercise_2", way(lambda alpha, c, v: speculative.theory.best_K(alpha, c, v)))
       for way in (lambda fn: fn, functools.partial, functools.cache)),
     ("08", "exercise_3", lambda *given: speculative.block(*given)),
-    ("05", "check_my_verifier", lambda *given: next(speculative.rejection(*given) for _ in "1")),
-    ("05", "check_my_sampler", speculative.SpeculativeSampler),
-    ("05", "check_my_sampler", type("MySampler", (speculative.SpeculativeSampler,), {})),
-    ("05", "check_my_sampler", Of("MySampler", delegating)),
+    ("05", "exercise_3", lambda *given: next(speculative.rejection(*given) for _ in "1")),
+    ("05", "exercise_4", speculative.SpeculativeSampler),
+    ("05", "exercise_4", type("MySampler", (speculative.SpeculativeSampler,), {})),
+    ("05", "exercise_4", Of("MySampler", delegating)),
     ("10", "exercise_3", gpt2np.files.crc32c.crc32c),
     ("11", "exercise_3", lambda n, w: speculative.best_tree(n, w)),
     ("12", "exercise_3", type("Recycler", (speculative.Recycling,), {})),
@@ -1677,7 +1790,7 @@ OF_THE_LIBRARY = [
      lambda q, k, rng: [(int(token), row) for token, row in zip(*sample_distinct(q, k, rng))]),
 ]  # fmt: skip
 RETURNS = [
-    ("04", "exercise_2"), ("04", "exercise_3"), ("06", "check_best_K"), ("06", "check_alpha"), ("07", "check_mixed"),
+    ("04", "exercise_2"), ("04", "exercise_3"), ("06", "exercise_2"), ("06", "exercise_3"), ("07", "exercise_2"),
     ("08", "exercise_1"), ("08", "exercise_2"), ("09", "exercise_3"), ("11", "exercise_1"),
     ("11", "exercise_2"), ("11", "exercise_3"), ("12", "exercise_1"), ("12", "exercise_2"),
     ("13", "exercise_1"), ("13", "exercise_2"), ("13", "exercise_3"), ("14", "exercise_1"), ("14", "exercise_2"),
