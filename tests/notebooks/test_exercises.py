@@ -26,11 +26,6 @@ from speculative.probs import sample_distinct
 nbformat = pytest.importorskip("nbformat", reason="pip install -e '.[notebooks]'")
 pytestmark = pytest.mark.notebooks
 
-WORDS = 'words = ["king"'
-CELLS = {  # the cells that a check needs, by a part of their text
-    "n_needed": ("target_size, draft_size =", "exhibit = EXHIBITS", "def distribution_of(make)"),
-}
-
 
 @dataclass(frozen=True)
 class Of:
@@ -40,26 +35,15 @@ class Of:
     make: object = lambda right: right
 
 
-@dataclass(frozen=True)
-class Within:
-    """An answer made of the names in the notebook."""
-
-    make: object
-
-
 @pytest.fixture
 def graded(check, solution):
     """graded(number, name, answer): run a check on an answer."""
 
     def run(number, name, answer):
-        grade = check(number, name, *CELLS.get(name, ()))
-        names = grade.__globals__
         if isinstance(answer, Of):
             answer = answer.make(solution(number, answer.name))
-        elif isinstance(answer, Within):
-            answer = answer.make(names)
         with np.errstate(all="ignore"):
-            grade(answer)
+            check(number, name)(answer)
 
     return run
 
@@ -1015,9 +999,25 @@ def at_least(n, k, share):
     return sum(math.comb(n, i) * share**i * (1 - share) ** (n - i) for i in range(k, n + 1))
 
 
-def test_small_sample_sizes_keep_both_promises(check):
+@pytest.fixture
+def n_needed_cell():
+    notebook = nbformat.read(ROOT / "notebooks" / "09_the_museum.ipynb", as_version=4)
+    [cell] = [cell.source for cell in notebook.cells if "def n_needed(" in cell.source]
+    return cell
+
+
+def running(cell, error, p_texts, distribution):
+    """The names after the cell ran for one exhibit."""
+    names = {"np": np, "math": math, "itertools": itertools, "exhibit": SimpleNamespace(name="some"), "error": error}
+    names |= {"p_texts": p_texts, "distribution": distribution}
+    exec(cell, names)
+    return names
+
+
+def test_small_sample_sizes_keep_both_promises(n_needed_cell):
     """In the museum: one false alarm in 1,000, nine of ten mistakes found, with as few texts as possible."""
-    n_needed = check("09", "n_needed", *CELLS["n_needed"])
+    one, other = np.array([0.5, 0.5]), np.array([0.5 + 1e-9, 0.5 - 1e-9])
+    n_needed = running(n_needed_cell, 1e-9, one, other)["n_needed"]
 
     def found(n, a, b):
         k = next((k for k in range(n + 1) if at_least(n, k, a) <= 1 / 1000), n + 1)
@@ -1028,11 +1028,8 @@ def test_small_sample_sizes_keep_both_promises(check):
         assert found(n, a, b) >= 0.9 and max(found(m, a, b) for m in range(1, n)) < 0.9
 
 
-def test_an_exhibit_that_needs_many_texts_is_not_simulated(cells_of, capsys):
-    [cell] = [cell for cell in cells_of("09") if "def n_needed(" in cell]
-    one, other = np.array([0.5, 0.5]), np.array([0.5 + 1e-9, 0.5 - 1e-9])
-    names = {"np": np, "math": math, "itertools": itertools, "exhibit": SimpleNamespace(name="some"), "error": 1e-9}
-    exec(cell, {**names, "p_texts": one, "distribution": other})
+def test_an_exhibit_that_needs_many_texts_is_not_simulated(n_needed_cell, capsys):
+    running(n_needed_cell, 1e-9, np.array([0.5, 0.5]), np.array([0.5 + 1e-9, 0.5 - 1e-9]))
     assert re.search(r"^some: [\d,]{18,} texts$", capsys.readouterr().out)
 
 
@@ -1071,7 +1068,7 @@ def one_after_the_other(counts, last, drafted):
     return list(itertools.accumulate(drafted, lambda row, token: row + (np.arange(3) == token), initial=counts))
 
 
-def masked(after):
+def with_mask(after):
     """Rejection of a draft that is cut at its first forbidden token, followed by a draw from after(p, q, x)."""
 
     def verify(draft, target_probs, rng):
@@ -1096,7 +1093,7 @@ def cut(tokens, stop):
     [
         (0, lambda sampling, logits, text, drafted: sampling(logits, [*text, *drafted])),
         (1, one_after_the_other),
-        (2, masked(lambda p, q, x: residual(p, q))),
+        (2, with_mask(lambda p, q, x: residual(p, q))),
         (3, lambda tokens, n, stop: [tuple(cut(tokens, stop)), sum(i < n for i, _ in enumerate(cut(tokens, stop)))]),
     ],
 )
@@ -1119,7 +1116,7 @@ def test_engines_repaired_in_another_way(i, answer, check, solution):
         (1, "B: row i counts draft token i", counting(lambda last, drafted, i: drafted[: i + 1])),
         (1, "B: all rows have the counts of the text", counting(lambda last, drafted, i: [])),
         (1, "B: `counts` was written to", added_in_place),
-        (2, "C: a draft token that the mask forbids is cut away", masked(lambda p, q, x: p)),
+        (2, "C: a draft token that the mask forbids is cut away", with_mask(lambda p, q, x: p)),
         (2, "C: a token that the mask forbids is accepted",
          lambda draft, rows, rng: Verdict(len(draft.tokens), sample_token(rows[-1], rng))),
         (2, "C: .* comes with the library", lambda *given: speculative.rejection(*given)),
