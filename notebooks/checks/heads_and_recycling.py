@@ -41,7 +41,7 @@ def exercise_1(fn):
             assert not np.allclose(got, np.cumsum(right)), f"'among the first k': each rank by itself; {story}"
             assert not np.allclose(got, right * len(tokens)), f"counts: divide by the number of places; {story}"
             assert not np.allclose(got, right * 100), f"percent: a share is from 0 to 1; {story}"
-            assert not np.allclose(got, upwards), f"the likeliest token has rank 0; {story}"
+            assert not np.allclose(got, upwards), f"the most likely token has rank 0; {story}"
             assert not np.allclose(got[1:], right[:-1]) or got[0], f"the first choice has rank 0; {story}"
             assert not np.allclose(got * right.sum(), right), f"divide by all places; {story}"
             raise AssertionError(story)
@@ -113,7 +113,7 @@ def exercise_2(fn):
 
 
 class Scripted:
-    """A target with one fixed row for each token: after x, the likeliest are x + 1, x + 2, x + 3."""
+    """A target with one fixed row for each token: after x, the most likely are x + 1, x + 2, x + 3."""
 
     n_vocab, n_ctx = 12, 64
 
@@ -128,7 +128,7 @@ class Scripted:
 
 
 class Changing(Scripted):
-    """In the nth row that it computes, the likeliest after x are x + n, x + n - 1, x + n - 2."""
+    """In the nth row that it computes, the most likely after x are x + n, x + n - 1, x + n - 2."""
 
     n_rows = 0
 
@@ -169,9 +169,9 @@ def exercise_3(cls):
         "two rows, which follow the tokens 6 and 7: row i follows tokens[len(tokens) - n_last + i]. "
         f"Noted: {sorted(noted)}"
     )
-    assert len(noted[6]) == 3, f"n_followers = 3: keep the three likeliest after each token, got {noted[6]}"
+    assert len(noted[6]) == 3, f"n_followers = 3: keep the three most likely after each token, got {noted[6]}"
     in_order = noted[6] == [7, 8, 9] and noted[7] == [8, 9, 10]
-    assert in_order, f"the likeliest follower first: after 6 come [7, 8, 9], got {noted[6]}"
+    assert in_order, f"the most likely follower first: after 6 come [7, 8, 9], got {noted[6]}"
     draft = model.propose([1, 7], 4, None)
     known = [int(x) for x in draft.tokens] == [8, 9]
     assert known, f"after 7 come 8 and 9, whose own followers are not known; got {draft.tokens}"
@@ -191,7 +191,7 @@ def exercise_3(cls):
     model = cls(Shuffled(), shape, n_followers=400)  # so many that argpartition leaves some of them unsorted
     model([5])
     assert [int(y) for y in model.followers[5]] == np.argsort(-Shuffled()([5])[0])[:400].tolist(), (
-        "the likeliest follower first, then the others in order: sort them (argpartition finds them, but does not)"
+        "the most likely follower first, then the others in order: sort them (argpartition finds them, but does not)"
     )
 
     model = cls(Scripted(), ([-1, -1, 0, 1, 2, 3], [0, 1, 0, 0, 0, 0]), n_followers=3)

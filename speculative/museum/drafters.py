@@ -101,7 +101,7 @@ class RowOfTheFirst(Siblings):
         return sample_distinct(Q, 2, rng)[0], [Q, Q]
 
 
-class LikeliestWithSoftRows(Siblings):
+class MostLikelyWithSoftRows(Siblings):
     """The candidates are the k most probable tokens, but are tested as if they were drawn from q.
 
     Seen: https://github.com/apple/ml-recurrent-drafter/issues/6 (beam search), branches in
@@ -173,7 +173,7 @@ TREE_EXHIBITS = {  # name: (drafter, how the grader's message begins)
         RowOfTheFirst(),
         "siblings are drawn without replacement, but the row of a later one",
     ),
-    "likeliest tokens with soft rows": (LikeliestWithSoftRows(), "your drafter takes one token for certain"),
+    "most likely tokens with soft rows": (MostLikelyWithSoftRows(), "your drafter takes one token for certain"),
     "siblings sorted": (Sorted(), "siblings are sorted after they are drawn"),
     "siblings reranked": (Reranked(), "more siblings are drawn than returned"),
     "noise made once per text": (NoiseOncePerText(), "your drafter keeps something between calls"),

@@ -469,7 +469,7 @@ def traversal_with_stale_share(draft, target_probs, rng):
     return draft.verdict(accepted, sample_token(p / p.sum(), rng))
 
 
-I_I_D, DISTINCT, LIKELIEST = "drawn independently", "drawn without replacement", "the likeliest"
+I_I_D, DISTINCT, RANKED = "drawn independently", "drawn without replacement", "the most likely"
 TREE_EXHIBITS = {  # name: (verifier, how the grader's message begins, how siblings are drawn in its toy case, parents)
     "unchanged q for every sibling": (unchanged_row, "every sibling is tested against the row of the first", DISTINCT),
     "residual with the full q": (
@@ -482,7 +482,7 @@ TREE_EXHIBITS = {  # name: (verifier, how the grader's message begins, how sibli
     "duplicates skipped": (duplicates_skipped, "a sibling with a token that was rejected already is skipped", I_I_D),
     "one coin for all siblings": (one_coin, "one uniform number decides on all siblings", DISTINCT),
     "the target's draw for every sibling": (
-        draws_for_each_sibling, "after a match that failed you drew once more", LIKELIEST,
+        draws_for_each_sibling, "after a match that failed you drew once more", RANKED,
     ),
     "duplicates counted twice": (running_sum, "siblings with the same token are counted twice", I_I_D),
     "k-SEQ with rho = 1": (k_seq_with_one, "k-SEQ with rho = 1", I_I_D),
@@ -491,17 +491,17 @@ TREE_EXHIBITS = {  # name: (verifier, how the grader's message begins, how sibli
     ),
     "best of several chains": (paths_apart, "each path is verified on its own and the longest is kept", I_I_D),
     "typical acceptance in a tree": (
-        typical_tree, "your verifier draws nothing from rng, and accepts every draft token above a threshold", LIKELIEST
+        typical_tree, "your verifier draws nothing from rng, and accepts every draft token above a threshold", RANKED
     ),
     "bonus at temperature 1": (
-        bonus_at_temperature_one, "the bonus is drawn at another temperature than its row", LIKELIEST,
+        bonus_at_temperature_one, "the bonus is drawn at another temperature than its row", RANKED,
     ),
     "bonus from the last node": (
-        bonus_of_last_node, "the bonus is drawn from the row of the last node", LIKELIEST,
+        bonus_of_last_node, "the bonus is drawn from the row of the last node", RANKED,
     ),
     "accepted at equality in a tree": (accepts_at_equality, "a token of target probability 0 passes", I_I_D),
     "residual by place in a list": (
-        residual_by_list_index, "your residual subtracts the probabilities of different tokens", LIKELIEST,
+        residual_by_list_index, "your residual subtracts the probabilities of different tokens", RANKED,
     ),
     "traversal with a stale share": (
         traversal_with_stale_share, "in traversal verification each rejected child changes", I_I_D, (-1, 0, 0),

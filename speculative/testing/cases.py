@@ -110,7 +110,7 @@ def random_pair(rng, n_vocab, kind):
     return p / p.sum(), q / q.sum()
 
 
-def one_then_the_likeliest(q, k, rng):
+def one_then_the_most_likely(q, k, rng):
     """Greedy multi-draft: one token drawn from q without its k - 1 most likely, then these, which are certain."""
     rest = q.copy()
     rest[np.argsort(-q, kind="stable")[: k - 1]] = 0
@@ -118,15 +118,15 @@ def one_then_the_likeliest(q, k, rng):
     return drawn + [(int(x), np.eye(len(q))[x]) for x in np.argsort(-q, kind="stable")[: k - 1]]
 
 
-def the_likeliest(q, k, rng):
+def the_most_likely(q, k, rng):
     return [(int(x), np.eye(len(q))[x]) for x in np.argsort(-q, kind="stable")[:k] if q[x] > 0]
 
 
 WAYS = {  # (q [n_vocab], k, rng) -> up to k siblings in order, each (token, the distribution it comes from)
     "drawn independently": lambda q, k, rng: [(sample_token(q, rng), q) for _ in range(k)],
     "drawn without replacement": lambda q, k, rng: list(zip(*sample_distinct(q, k, rng))),
-    "one drawn, then the likeliest": one_then_the_likeliest,
-    "the likeliest": the_likeliest,
+    "one drawn, then the most likely": one_then_the_most_likely,
+    "the most likely": the_most_likely,
 }
 
 

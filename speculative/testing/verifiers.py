@@ -24,7 +24,7 @@ LARGER_TREES = [
     (3, [-1, -1, -1], "random", "drawn independently"),
     (4, [-1, -1, -1], "random", "drawn without replacement"),
     *((2, [-1, 0, 0, -1, 3], "random", way) for way in WAYS),
-    (3, [-1, -1, 0, 0], "zeros in p", "one drawn, then the likeliest"),
+    (3, [-1, -1, 0, 0], "zeros in p", "one drawn, then the most likely"),
 ]
 
 
@@ -35,8 +35,8 @@ def check_verifier(verifier, *, seed=0, trees=None):
     1e-12, for K = 0 to 3 and for distributions that depend on the tokens before: random ones, with zeros, one-hot,
     equal, equal for some tokens, disjoint. A token of target probability 0 must not pass if the uniform number is
     exactly 0, and the arguments must not be modified. A verifier that takes trees is then given some: siblings drawn
-    independently, without replacement, one of them drawn, or the likeliest. Prints a note if the verifier is exact but
-    slower than it could be, and returns a line that says what was checked.
+    independently, without replacement, one of them drawn, or the most likely. Prints a note if the verifier is exact
+    but slower than it could be, and returns a line that says what was checked.
 
     Parameters
     ----------

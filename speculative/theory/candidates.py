@@ -73,7 +73,7 @@ def matched(p, q, k):
     return (p * (1 - (1 - q) ** k)).sum()
 
 
-def likeliest(p, q, k):
+def most_likely(p, q, k):
     """The sum of p over the k most likely tokens of q: the target's own draw is accepted if it is among them."""
     return p[ranked(q)[:k]].sum()
 
@@ -83,7 +83,7 @@ def ranked(q):
     return np.argsort(-q, kind="stable")
 
 
-def drawn_then_likeliest(p, q, k):
+def drawn_then_most_likely(p, q, k):
     """A, the k - 1 most likely tokens, and one drawn from the others, tested first: p(A) + sum min(p, q') outside of A.
 
     q' is q without A, renormalised. Greedy multi-draft (arXiv:2502.18779); for k = 2 SpecHub's (arXiv:2411.05289).
@@ -113,7 +113,7 @@ RULES = {
     "k draws from q, k-SEQ (SpecTr)": k_seq,
     "k draws from q, the optimum": optimum,
     "k different draws, one by one (Sequoia)": without_replacement,
-    "one drawn, then the likeliest (greedy)": drawn_then_likeliest,
-    "the k likeliest": likeliest,
+    "one drawn, then the most likely (greedy)": drawn_then_most_likely,
+    "the k most likely": most_likely,
 }
 P, Q = np.array([0.2, 0.2, 0.4, 0.2]), np.array([0.1, 0.1, 0.1, 0.7])  # a pair on which the rules differ much

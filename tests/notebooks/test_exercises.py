@@ -1472,7 +1472,7 @@ WRONG |= {
     ("12", "exercise_1"): [
         ("each rank by itself", lambda *case: np.cumsum(by_rank(*case))),
         ("divide by the number of places", lambda *case: by_rank(*case) * len(case[0])),
-        ("the likeliest token has rank 0", lambda *case: by_rank(*case, order=1)),
+        ("the most likely token has rank 0", lambda *case: by_rank(*case, order=1)),
         ("the first choice has rank 0", lambda *case: by_rank(*case, shift=1)),
         ("divide by all places", lambda *case: by_rank(*case) / by_rank(*case).sum()),
         ("a share for each", lambda *case: by_rank(*case)[:1]),
@@ -1512,7 +1512,7 @@ WRONG |= {
         ("row i follows tokens", recycler(shift=1)),
         ("row i follows tokens", recycler(keep_all=False)),
         ("pass parents on", recycler(pass_parents=False)),
-        ("the likeliest follower first", recycler(order=1)),
+        ("the most likely follower first", recycler(order=1)),
         ("K = 2 allows two levels", recycler(deeper=5)),
         ("rows are one-hot", recycler(change=soft)),
         ("None: a draft without tokens", recycler(change=lambda draft: draft if len(draft.tokens) else None)),
@@ -1529,7 +1529,7 @@ WRONG |= {
         (r"parents.append\(above\)", "parents.append(parent)", "the parents count the nodes that"),
         ("continue", "break", "the nodes below it are left out, and only these"),
         (r"np.argsort\(-row, kind=\"stable\"\)", "np.argpartition(-row, self.n_followers)", "in order: sort them"),
-        (r"\[: self.n_followers\]", "", "keep the three likeliest"),
+        (r"\[: self.n_followers\]", "", "keep the three most likely"),
     ],
 )
 def test_wrong_lines_of_the_recycler(old, new, message, graded):

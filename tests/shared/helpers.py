@@ -111,14 +111,14 @@ class Uniform:
 ALMOST_ONE = 1 - 2**-53  # the largest number that Generator.random returns
 
 
-def one_then_the_likeliest(q, elder, k):
+def one_then_the_most_likely(q, elder, k):
     """The first of k siblings from q outside of its k - 1 most probable tokens, which are the others."""
     outside = q.copy()
     outside[np.argsort(-q, kind="stable")[: k - 1]] = 0
-    return the_likeliest(q, elder, k) if elder or not outside.any() else outside
+    return the_most_likely(q, elder, k) if elder or not outside.any() else outside
 
 
-def the_likeliest(q, elder, k):
+def the_most_likely(q, elder, k):
     left = SIBLINGS["without"](q, elder, k)
     return np.eye(len(q))[left.argmax()] * left.any()
 
@@ -126,8 +126,8 @@ def the_likeliest(q, elder, k):
 SIBLINGS = {  # (q [n_vocab], the tokens of the elder siblings, the number of siblings) -> the row of the next one
     "iid": lambda q, elder, k: q,
     "without": lambda q, elder, k: np.where(np.isin(np.arange(len(q)), elder), 0, q),
-    "one drawn": one_then_the_likeliest,
-    "top": the_likeliest,
+    "one drawn": one_then_the_most_likely,
+    "top": the_most_likely,
 }
 
 

@@ -58,7 +58,7 @@ def test_a_greedy_tree_has_the_most_probable_tokens(siblings):
 
 
 def test_a_drawn_tree_that_is_pruned_afterwards_is_caught():
-    """The bug that the header warns of: three draws without replacement, of which the two likeliest are kept."""
+    """The bug that the header warns of: three draws without replacement, of which the two most likely are kept."""
 
     class Pruned(TreeDrafter):
         def propose(self, tokens, K, rng):

@@ -30,7 +30,7 @@ ERRORS = {  # by prototypes, for p = (.2, .2, .4, .2), q = (.1, .1, .1, .7) and 
     "best of several chains": 0.1,
     "typical acceptance in a tree": 0.8,
     "the first row for every sibling": 0.1333,
-    "likeliest tokens with soft rows": 0.5143,
+    "most likely tokens with soft rows": 0.5143,
     "siblings sorted": 0.0667,
     "siblings reranked": 0.0833,
 }

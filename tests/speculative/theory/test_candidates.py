@@ -12,11 +12,11 @@ from speculative.theory.candidates import (
     RULES,
     P,
     Q,
-    drawn_then_likeliest,
+    drawn_then_most_likely,
     k_seq,
     k_seq_divisor,
-    likeliest,
     matched,
+    most_likely,
     optimum,
     ranked,
     with_replacement,
@@ -49,14 +49,14 @@ def drawn_without_replacement(q, k, rng):
     return found
 
 
-def one_and_the_likeliest(q, k, rng):
+def one_and_the_most_likely(q, k, rng):
     top = ranked(q)[: k - 1]
     rest = without(q, top)
     found = [(sample_token(rest, rng), rest)] if rest.any() else []
     return found + [(x, np.eye(len(q))[x]) for x in top]
 
 
-def the_likeliest(q, k, rng):
+def the_most_likely(q, k, rng):
     return [(x, np.eye(len(q))[x]) for x in ranked(q)[:k]]
 
 
@@ -88,8 +88,8 @@ def by_k_seq(p, candidates, rng):
 WAYS = {  # the closed form: how candidates are drawn, and the rule
     with_replacement: (drawn, in_turn),
     without_replacement: (drawn_without_replacement, in_turn),
-    drawn_then_likeliest: (one_and_the_likeliest, in_turn),
-    likeliest: (the_likeliest, in_turn),
+    drawn_then_most_likely: (one_and_the_most_likely, in_turn),
+    most_likely: (the_most_likely, in_turn),
     matched: (drawn, by_match),
     k_seq: (drawn, by_k_seq),
 }
@@ -133,7 +133,7 @@ def test_which_rule_accepts_more():
             chain = [rule(p, q, k) for rule in (matched, with_replacement, k_seq, optimum)]
             assert (np.diff(chain) > -1e-12).all()
     for rule in RULES.values():
-        if rule not in (matched, likeliest):
+        if rule not in (matched, most_likely):
             assert abs(rule(P, Q, 1) - overlap(P, Q)) < 1e-12
 
 

@@ -24,9 +24,9 @@ from speculative import (
 )
 from speculative.testing import TableModel, check_verifier
 from speculative.theory.candidates import (
-    drawn_then_likeliest,
-    likeliest,
+    drawn_then_most_likely,
     matched,
+    most_likely,
     with_replacement,
     without_replacement,
 )
@@ -159,10 +159,10 @@ P, Q = np.array([0.2, 0.2, 0.4, 0.2]), np.array([0.1, 0.1, 0.1, 0.7])
 CLOSED_FORMS = {
     ("rejection", "iid"): with_replacement,
     ("rejection", "without"): without_replacement,
-    ("rejection", "one drawn"): drawn_then_likeliest,
-    ("rejection", "top"): likeliest,
+    ("rejection", "one drawn"): drawn_then_most_likely,
+    ("rejection", "top"): most_likely,
     ("exact_match", "iid"): matched,
-    ("exact_match", "top"): likeliest,
+    ("exact_match", "top"): most_likely,
     ("traversal", "iid"): with_replacement,
     ("traversal", "without"): without_replacement,
 }
