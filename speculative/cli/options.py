@@ -29,15 +29,15 @@ HAS_TRANSFORMERS = bool(find_spec("transformers") and find_spec("torch"))
 INSTALLED = STRATEGIES if HAS_TRANSFORMERS else STRATEGIES[:-1]
 WITH_SHAPES = [name for name, kind in DRAFTERS.items() if kind.trees == "any"]
 GROUPS = {  # the headings of the help, each before an option
-    "prompt": "The ten that matter first",
-    "tree": "What is drafted",
-    "top_k": "How tokens are chosen",
-    "prompt_file": "Where a text starts and ends",
+    "prompt": "The ten to know first",
+    "tree": "Drafting",
+    "top_k": "Sampling and verification",
+    "prompt_file": "Prompts, and the end of a text",
     "models_dir": "Downloads",
-    "show": "What is printed",
-    "n_prompts": "What is measured",
-    "sizes": "What bench times",
-    "accelerator": "What batch_table computes with",
+    "show": "Output",
+    "n_prompts": "Measurements",
+    "sizes": "bench",
+    "accelerator": "batch_table",
 }
 
 

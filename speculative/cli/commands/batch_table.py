@@ -114,7 +114,7 @@ alpha   {report["alpha"]:g}; {report["context"]:,} tokens of context in each seq
 {columns.page(rows)}
 
 {where_it_pays(report)}
-{m_star}: with short contexts, a forward pass for so many tokens takes no longer than one for a single token.
+{m_star}: with short contexts, a forward pass over that many tokens takes no longer than over one.
 
 Assumed: a forward pass takes the time to read the weights once and the KV cache of every sequence once, or the time
 to compute, whichever is longer, at the full speed of the data sheet; nothing else takes time or memory. Each draft

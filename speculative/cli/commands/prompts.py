@@ -145,8 +145,8 @@ speedup              {report["with_prefill"]["speedup"]:.2f} ratio of the total 
 mean accepted tokens {found["mean_accepted_tokens"]:.2f} over all calls (Spec-Bench; tokens per call)
 acceptance length    {found["average_AL"]:.2f} mean of the questions' own means (SPEED-Bench)
 calls by length      {"  ".join(f"{length}: {n}" for length, n in found["histogram"].items())}
-joint rate           {shares("joint")}  of the calls brought at least so many tokens
-conditional rate     {shares("conditional")}  of those that brought at least one less
+joint rate           {shares("joint")}  of the calls added at least this many tokens
+conditional rate     {shares("conditional")}  of those that added at least one less
 
 The answers are in {name.name} and {baseline(name).name}. In Spec-Bench's folder, for each of its tasks:
 

@@ -30,7 +30,7 @@ def test_a_command_explains_all_its_options_and_no_other(name):
 
 def test_the_help_starts_with_ten_options_and_lists_the_commands():
     page = run_here("--help").stdout
-    first = page.split("The ten that matter first\n")[1].split("\n\n")[0]
+    first = page.split("The ten to know first\n")[1].split("\n\n")[0]
     assert len(re.findall(r"^--", first, re.M)) == 10 and set(GROUPS) <= ENTRIES.keys()
     assert "The ten" not in run_here("drafters", "--help").stdout
     for command in COMMANDS.values():
