@@ -283,7 +283,7 @@ class Options:
     verifiers: str = entry(lambda: ",".join(RULES), "V,V", Several(Choice(RULES)), "the verifiers of the table")
     tree_drafters: str = entry("model,recycling,heads", "D,D", Several(Choice(WITH_SHAPES)), "its drafters")
     tree_sizes: str = entry("4,8,12,16,24", "N,N", Several(whole(1, MOST_NODES)), "the numbers of nodes")
-    max_depth: int = entry(4, "N", whole(1, 16), "the most levels")
+    max_depth: int = entry(4, "N", whole(1, 16), "the maximum depth of a tree")
     target_sizes: str = entry("tiny-draft,tiny-target", "M,M", Several(), "the targets of the table")
     log: str = entry("", "FILE.txt", Written((".txt", ".log")), "write both texts of every prompt")
     spec_bench: str = entry("", "FILE.jsonl", Written((".jsonl",)),
