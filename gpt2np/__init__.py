@@ -1,6 +1,6 @@
 """GPT-2 from scratch in NumPy: forward pass, KV cache, tokenizer, weight files. Start reading at reference.py."""
 
-from .eagle import Eagle, load_eagle
+from .eagle import Eagle, EagleBlock, load_eagle
 from .early_exit import EarlyExit
 from .files.errors import CheckpointError, DownloadError
 from .files.loading import load
@@ -13,6 +13,7 @@ __all__ = [
     "CheckpointError",
     "DownloadError",
     "Eagle",
+    "EagleBlock",
     "EarlyExit",
     "HParams",
     "Heads",

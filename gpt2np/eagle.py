@@ -20,6 +20,7 @@ Sources: Li et al. (EAGLE), arXiv:2401.15077, section 4.1; DeepSeek-V3, arXiv:24
 """
 
 import threading
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -30,40 +31,65 @@ from .files.params import block_params, check_tensors, linear_params, param_shap
 from .files.safetensors import read_safetensors
 from .kernels.matmul import pack
 from .layers import block, layer_norm, linear
-from .model import GPT2, HParams, packed_block
+from .model import HParams, packed_block
 
 BUNDLED = {"tiny-target": Path(__file__).parent / "tiny" / "tiny-eagle"}
 
 
+@dataclass(frozen=True)
+class EagleBlock:
+    """The parameters of a block, as `load_eagle` reads them; `on(model)` makes it draft.
+
+    `input` {w [2 * n_embd, n_embd], b [n_embd]} and `block`, as in files/params.py, float32; `frequent` [n_vocab]
+    int64, the token ids, the most frequent first.
+    """
+
+    input: dict
+    block: dict
+    frequent: np.ndarray
+
+    @property
+    def n_params(self):
+        n_embd = len(self.input["b"])
+        return 14 * (n_embd + 1) * n_embd
+
+    def on(self, model, n_frequent=0):
+        """This block on its model, see `Eagle`."""
+        return Eagle(model, self, n_frequent)
+
+
 class Eagle:
-    """A language model with the logits of `model`, and a block that drafts its next tokens.
+    """A block that drafts the next tokens of a model's texts.
 
     Parameters
     ----------
     model : GPT2
-        Shared, not copied.
-    params : dict
-        See `load_eagle`.
+        Shared, not copied. Its hidden states come from `GPT2.states`.
+    params : EagleBlock
+        Copies of the matrices are packed, as the model's are.
     n_frequent : int
         Draft these many of the most frequent tokens only, and save the rest of the vocabulary projection; 0: all.
+
+    Raises
+    ------
+    ValueError
+        If the block is another model's, or the model has no hidden states.
     """
 
     def __init__(self, model, params, n_frequent=0):
-        if not isinstance(model, GPT2):
+        if not hasattr(model, "states"):
             raise ValueError(f"expected a GPT2, whose hidden states the block continues, got {model!r:.80}")
         check_fit(params, model.hparams)
         h, strategy = model.hparams, model.params["wte"].T.strategy
         if not 0 <= n_frequent <= h.n_vocab:
             raise ValueError(f"expected n_frequent from 1 to {h.n_vocab}, the number of tokens, or 0, got {n_frequent}")
         self.model, self.n_frequent = model, n_frequent
-        self.hparams, self.params, self.n_vocab, self.n_ctx = h, model.params, h.n_vocab, h.n_ctx
-        self.n_params = 14 * (h.n_embd + 1) * h.n_embd  # of the block and its input
-        of_input, of_block = params["input"], packed_block(params["block"], strategy)
-        self.eagle_params = {**params, "input": {**of_input, "w": pack(of_input["w"], strategy)}, "block": of_block}
-        self.frequent = np.sort(params["frequent"][: n_frequent or None])
-        wte = self.params["wte"]
+        self.n_vocab, self.n_ctx = h.n_vocab, h.n_ctx
+        packed_input = {**params.input, "w": pack(params.input["w"], strategy)}
+        self.params = EagleBlock(packed_input, packed_block(params.block, strategy), params.frequent)
+        self.frequent = np.sort(params.frequent[: n_frequent or None])
+        wte = model.params["wte"]
         self.projection = pack(wte[self.frequent].T, strategy) if n_frequent else wte.T
-        self.seen, self.hidden = TokenTree(), model.hidden[:0]  # the target's last call, and the last rows' states
         self.text = []  # the block has processed these tokens with the target's states, ...
         self.cached = TokenTree()  # ... and the first cache.length of these, which begin with them
         self.cache = KVCache(1, h.n_head, h.n_ctx, h.d_head)
@@ -71,14 +97,8 @@ class Eagle:
         self.lock = threading.RLock()
 
     def __reduce__(self):
-        """A copy has empty caches: another thread may be writing to these."""
-        return type(self), (self.model, self.eagle_params, self.n_frequent)
-
-    def __call__(self, tokens, n_last=1, parents=()):
-        with self.lock, self.model.lock:
-            logits = self.model(tokens, n_last, parents)
-            self.seen, self.hidden = self.model.cached, self.model.hidden
-            return logits
+        """A copy has an empty cache: another thread may be writing to this one."""
+        return type(self), (self.model, self.params, self.n_frequent)
 
     def draft_model(self, n_text):
         """The block as a language model of the tokens that follow a text of n_text tokens."""
@@ -98,7 +118,7 @@ class Eagle:
             target's last call was not about the text without its last token, it is called for the rest.
         """
         wanted = TokenTree(tokens, parents)
-        n_last, n = wanted.check(n_last, self.hparams), len(wanted.tokens)
+        n_last, n = wanted.check(n_last, self.model.hparams), len(wanted.tokens)
         if not (1 <= n_text <= wanted.n_text and n_last <= n - n_text + 1):
             raise ValueError(f"expected rows after a text of 1 to {wanted.n_text} tokens, got {n_last} after {n_text}")
         with self.lock, self.model.lock:
@@ -119,33 +139,27 @@ class Eagle:
         """Process a text; `old` is the one before. The old draft is dropped, since its states were predicted."""
         n, _ = kept_slots(TokenTree(old), len(old), TokenTree(text[:-1]))
         n_known = max(0, min(n, len(old) - 1))  # states that are the target's, not predicted
-        self.states[n_known : len(text) - 1] = self.target_states(text[:-1], n_known)
+        if n_new := len(text) - 1 - n_known:
+            self.states[n_known : len(text) - 1] = layer_norm(self.model.states(text[:-1], n_new), 1, 0)
         self.cache.truncate(n)
         self.cached = TokenTree(text)
         self.run(self.cached, len(text), n_last=1)
-
-    def target_states(self, tokens, n_known):
-        """The target's states of tokens[n_known:], [n, n_embd]: those of its last call, or by a call of the target."""
-        n, slots = kept_slots(self.seen, len(self.seen.tokens), TokenTree(tokens))
-        rows = np.array([*range(n), *slots][n_known:], int) - (len(self.seen.tokens) - len(self.hidden))
-        if len(rows) < len(tokens) - n_known or (rows < 0).any():
-            return layer_norm(self.model.run(tokens, len(tokens) - n_known), 1, 0)
-        return layer_norm(self.hidden[rows], 1, 0)
 
     def run(self, wanted, end, n_last=0):
         """Process the tokens up to slot `end`; the states before them are known. Stores their last n_last (0: all)."""
         begin, wanted = self.cache.length, TokenTree(wanted.tokens[:end], wanted.parents[: max(0, end - wanted.n_text)])
         positions, mask = wanted.positions_and_mask(begin)
-        embeddings = self.params["wte"][wanted.tokens[begin:]] + self.params["wpe"][positions]
+        wte, wpe = self.model.params["wte"], self.model.params["wpe"]
+        embeddings = wte[wanted.tokens[begin:]] + wpe[positions]
         pairs = np.concatenate([self.states[slots_before(wanted, begin)], layer_norm(embeddings, 1, 0)], axis=1)
-        x = linear(pairs, **self.eagle_params["input"])  # [n_new, 2 * n_embd] -> [n_new, n_embd]
-        x = block(x, self.eagle_params["block"], self.hparams.n_head, self.cache.layers[0], mask, n_last)
+        x = linear(pairs, **self.params.input)  # [n_new, 2 * n_embd] -> [n_new, n_embd]
+        x = block(x, self.params.block, self.model.hparams.n_head, self.cache.layers[0], mask, n_last)
         self.states[end - len(x) : end] = layer_norm(x, 1, 0)
         self.cache.length = end
 
     def logits(self, states):
         """[n, n_embd] -> [n, n_vocab]"""
-        last_norm = self.params["ln_f"]
+        last_norm = self.model.params["ln_f"]
         found = (states * last_norm["g"] + last_norm["b"]) @ self.projection
         if not self.n_frequent:
             return found
@@ -154,11 +168,10 @@ class Eagle:
         return logits
 
     def reset(self):
-        """Forget both caches. No result changes."""
+        """Forget the cache. No result changes."""
         with self.lock:
-            self.seen, self.hidden, self.text, self.cached = TokenTree(), self.hidden[:0], [], TokenTree()
+            self.text, self.cached = [], TokenTree()
             self.cache.truncate(0)
-            self.model.reset()
 
 
 class DraftModel:
@@ -184,14 +197,11 @@ def slots_before(tree, begin):
 
 
 def load_eagle(name_or_folder):
-    """The block for "tiny-target", which is bundled, or of a folder with eagle.safetensors.
-
-    A dict: "input" {w [2 * n_embd, n_embd], b [n_embd]} and "block", as in files/params.py, float32; "frequent"
-    [n_vocab] int64, the token ids, the most frequent first.
+    """The `EagleBlock` for "tiny-target", which is bundled, or of a folder with eagle.safetensors.
 
     CheckpointError, a ValueError, for a missing block and a malformed file.
 
-    >>> load_eagle("tiny-target")["input"]["w"].shape
+    >>> load_eagle("tiny-target").input["w"].shape
     (512, 256)
     """
     path = eagle_file(name_or_folder)
@@ -205,7 +215,7 @@ def load_eagle(name_or_folder):
     shapes = {name: shape for name, shape in param_shapes(HParams(1, 1, n, 1, 1)).items() if name.startswith("h.0.")}
     frequent = np.array(tensors.pop("frequent", ()), np.int64)
     check_tensors(tensors, {"input.weight": (2 * n, n), "input.bias": (n,), **shapes}, path)
-    return {"input": linear_params(tensors, "input"), "block": block_params(tensors, "h.0"), "frequent": frequent}
+    return EagleBlock(linear_params(tensors, "input"), block_params(tensors, "h.0"), frequent)
 
 
 def eagle_file(name_or_folder):
@@ -215,9 +225,9 @@ def eagle_file(name_or_folder):
 
 def check_fit(params, hparams):
     """Raise ValueError unless this is a block for a model of this shape."""
-    n, found = hparams.n_embd, (params["input"]["w"].shape, params["block"]["attn"]["c_attn"]["w"].shape)
-    if found != ((2 * n, n), (n, 3 * n)) or sorted(params["frequent"].tolist()) != list(range(hparams.n_vocab)):
+    n, found = hparams.n_embd, (params.input["w"].shape, params.block["attn"]["c_attn"]["w"].shape)
+    if found != ((2 * n, n), (n, 3 * n)) or sorted(params.frequent.tolist()) != list(range(hparams.n_vocab)):
         raise ValueError(
             f"expected a block for a model with n_embd {n} and {hparams.n_vocab} tokens, got one with n_embd "
-            f"{found[0][-1]} and {len(params['frequent'])} tokens: it is another model's"
+            f"{found[0][-1]} and {len(params.frequent)} tokens: it is another model's"
         )

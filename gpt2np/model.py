@@ -146,10 +146,24 @@ class GPT2:
             n_most = n_reusable(wanted, n_last, self.params)
             self.cache.truncate(min(n_prefix, n_most))
             self.cached = wanted  # set before the pass: if that is interrupted, the first cache.length are right
+            self.hidden = self.hidden[:0]
             self.cache.keep(slots[: max(0, n_most - n_prefix)])
             new, (positions, mask) = wanted.tokens[self.cache.length :], wanted.positions_and_mask(self.cache.length)
             self.hidden = hidden_states(new, positions, self.params, self.hparams.n_head, self.cache, mask, n_last)
             return self.hidden
+
+    def states(self, tokens, n_last=1):
+        """The hidden states [n_last, n_embd] float32 of the last of these tokens, after the last block.
+
+        Logits are computed from them. Those of the last call are kept, so a draft that starts from them costs no pass.
+        """
+        with self.lock:
+            n, slots = kept_slots(self.cached, len(self.cached.tokens), TokenTree(tokens))
+            rows = np.array([*range(n), *slots], int)[len(tokens) - n_last :]
+            rows -= len(self.cached.tokens) - len(self.hidden)
+            if len(rows) < n_last or (rows < 0).any():
+                return self.run(tokens, n_last)
+            return self.hidden[rows]
 
     def reset(self):
         """Forget the cache. No result changes; the next call takes as long as the first call of a new model."""

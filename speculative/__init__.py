@@ -7,13 +7,14 @@ from .drafters.eagle import EagleDrafter
 from .drafters.early_exit import EarlyExitDrafter
 from .drafters.forced import ForcedDrafter
 from .drafters.heads import HeadsDrafter
-from .drafters.jacobi import JacobiDrafter, LastRows
+from .drafters.jacobi import JacobiDrafter
 from .drafters.lookahead import LookaheadDrafter
 from .drafters.model import ModelDrafter
 from .drafters.model_tree import TreeDrafter
 from .drafters.ngram import NGramDrafter, NGramModel
 from .drafters.prompt_lookup import PromptLookupDrafter
-from .drafters.recycling import Recycling, RecyclingDrafter
+from .drafters.recycling import RecyclingDrafter
+from .drafters.shapes import Grown, Shape
 from .drafters.suffix import SuffixDrafter
 from .drafters.text import TextDrafter
 from .exact.enumeration import CannotEnumerate, exact_distribution, total_variation
@@ -40,7 +41,6 @@ from .rng import Gumbel
 from .sampler import SpeculativeSampler
 from .shared_tokens import SharedTokensModel
 from .stop import StopText
-from .theory.shapes import best_tree, widths
 from .verifiers.block import block
 from .verifiers.exact_match import exact_match
 from .verifiers.lenient import Lenient
@@ -50,14 +50,14 @@ from .verifiers.typical import Typical
 
 __all__ = [
     "AutoregressiveSampler", "ByPaths", "CannotEnumerate", "CostModel", "Costs", "Draft", "Drafter", "EagleDrafter",
-    "EarlyExitDrafter", "ForcedDrafter", "FrequencyPenalty", "Generation", "Grammar", "Gumbel", "HeadsDrafter",
-    "Heuristic", "JacobiDrafter", "LanguageModel", "LastRows", "Lenient", "LookaheadDrafter", "MinTokens",
+    "EarlyExitDrafter", "ForcedDrafter", "FrequencyPenalty", "Generation", "Grammar", "Grown", "Gumbel", "HeadsDrafter",
+    "Heuristic", "JacobiDrafter", "LanguageModel", "Lenient", "LookaheadDrafter", "MinTokens",
     "ModelDrafter", "NGramDrafter", "NGramModel", "NoRepeatNGram", "NoisyDrafter", "OracleDrafter", "PresencePenalty",
-    "PromptLookupDrafter", "RandomSource", "Recycling", "RecyclingDrafter", "Round", "Sampler", "Sampling",
-    "SharedTokensModel", "SpeculativeSampler", "Stats", "StopText", "SuffixDrafter", "TextDrafter", "Timed",
-    "TreeDrafter", "Typical", "Verdict", "Verifier", "acceptance_probability", "best_tree", "block", "collect",
+    "PromptLookupDrafter", "RandomSource", "RecyclingDrafter", "Round", "Sampler", "Sampling",
+    "Shape", "SharedTokensModel", "SpeculativeSampler", "Stats", "StopText", "SuffixDrafter", "TextDrafter", "Timed",
+    "TreeDrafter", "Typical", "Verdict", "Verifier", "acceptance_probability", "block", "collect",
     "exact_distribution", "exact_match", "measure_costs", "rejection", "residual", "sample_token", "total_variation",
-    "traversal", "widths",
+    "traversal",
 ]  # fmt: skip
 
 

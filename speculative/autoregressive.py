@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from .checks import ask_model, ask_sampling, check_request, check_stop
-from .interfaces import Laps, Round, collect
+from .interfaces import Draft, Laps, Round, Verdict, collect
 from .probs import Sampling, sample_token
 from .rng import as_generator, at_position
 from .stop import until_stop
@@ -36,7 +36,8 @@ class AutoregressiveSampler:
         return self._rounds(tokens, n_tokens, as_generator(rng), check_stop(stop_tokens, stop), stop)
 
     def _rounds(self, tokens, n_tokens, rng, stop_tokens, stop):
-        n_prompt, nothing, no_probs = len(tokens), np.empty(0, np.int64), np.empty((0, self.target.n_vocab))
+        n_prompt = len(tokens)
+        no_draft = Draft(np.empty(0, np.int64), np.empty((0, self.target.n_vocab)))
         for _ in range(n_tokens):
             laps = Laps()
             probs = ask_sampling(self.sampling, ask_model(self.target, tokens), tokens)  # [1, n_vocab]
@@ -44,7 +45,7 @@ class AutoregressiveSampler:
             token = sample_token(probs[0], at_position(rng, len(tokens)))
             tokens.append(token)
             laps.end("verify")
-            yield Round(np.array([token]), nothing, 0, laps.seconds, no_probs, probs)
+            yield Round(np.array([token]), no_draft, Verdict(0, token), probs, laps.seconds)
             if until_stop(tokens[n_prompt:-1], [token], stop_tokens, stop)[1]:
                 return
 

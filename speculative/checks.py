@@ -8,7 +8,6 @@ expensive for every round are left to the graders (testing/).
 
 import inspect
 import operator
-from functools import lru_cache
 
 import numpy as np
 
@@ -86,12 +85,15 @@ def ask_model(model, tokens, n_last=None, parents=(), whose="the target"):
     how = {} if n_last is None else {"n_last": n_last}
     if not is_chain(parents):
         how["parents"] = list(parents)
-        if "parents" not in inspect.signature(model).parameters:
-            raise ValueError(
-                f"the drafter proposed a tree, but {whose} takes chains only: give its call the parameter parents, or "
-                f"use ByPaths(model) for {whose}"
-            )
-    logits = model(list(tokens), **how)
+    try:
+        logits = model(list(tokens), **how)
+    except TypeError as error:
+        if "parents" not in how or "'parents'" not in str(error):
+            raise
+        raise ValueError(
+            f"the drafter proposed a tree, but {whose} takes chains only: give its call the parameter parents, or use "
+            f"ByPaths(model) for {whose}"
+        ) from error
     n_last = n_last or 1
     if (shape := np.shape(logits)) != (n_last, model.n_vocab):
         remedy = "return one row of n_vocab logits for each of the last n_last tokens"
@@ -115,24 +117,13 @@ def ask_sampling(sampling, logits, tokens, parents=()):
     return probs
 
 
-def propose(drafter, tokens, k, rng, sampling):
-    """The drafter's draft for this text; the sampler's sampling is passed if `propose` has a parameter of this name."""
-    how = {"sampling": sampling} if takes_sampling(getattr(drafter.propose, "__func__", drafter.propose)) else {}
-    return drafter.propose(list(tokens), k, rng, **how)
-
-
-@lru_cache  # reading a signature takes as long as a small draft
-def takes_sampling(function):
-    return "sampling" in inspect.signature(function).parameters
-
-
-def ask_drafter(drafter, tokens, k, rng, target, sampling):
+def ask_drafter(drafter, tokens, k, rng, target):
     """A drafter's `Draft` for this text, in arrays of its own; ValueError unless the target can be asked about it.
 
     No path may have more than k tokens, and each token has its distribution. A tree with more tokens than the target's
     context has room for is cut to the first of them.
     """
-    draft, n_vocab = propose(drafter, tokens, k, rng, sampling), target.n_vocab
+    draft, n_vocab = drafter.propose(list(tokens), k, rng), target.n_vocab
     try:
         tokens, probs, room = np.asarray(draft.tokens), np.array(draft.probs, np.float64), target.n_ctx - len(tokens)
         parents = getattr(draft, "parents", None)
@@ -164,6 +155,12 @@ def ask_drafter(drafter, tokens, k, rng, target, sampling):
             )
     # subtle: whether a token is cut off depends on its position in the draft alone, so the rest stays unbiased.
     return Draft(draft.tokens[:room], probs[:room], draft.parents[:room])
+
+
+def show_drafter(drafter, tokens, logits, parents):
+    """Let a drafter that learns from the target observe its answer, in arrays of its own."""
+    if hasattr(drafter, "observe"):
+        drafter.observe(list(tokens), logits.copy(), parents.copy())
 
 
 def checked_parents(parents, n_drafted):
@@ -203,12 +200,12 @@ def ask_verifier(verifier, draft, target_probs, rng):
     on_a_path = all(node in draft.children(above) for above, node in zip((-1, *nodes), nodes))
     if len(nodes) != n_accepted or not on_a_path:
         raise ValueError(
-            f"the verifier accepted {n_accepted} draft tokens, nodes = {nodes}: expected Verdict.nodes to be the "
-            "accepted ones in order, from the text down, each a child of the one before"
+            f"the verifier accepted the draft tokens {nodes}: expected the nodes of one path, in order, from the text "
+            "down, each a child of the one before"
         )
     if not 0 <= next_token < n_vocab:
         raise ValueError(f"the verifier returned next_token {next_token}: expected a token from 0 to {n_vocab - 1}")
-    return Verdict(n_accepted, next_token, nodes)
+    return Verdict(nodes, next_token)
 
 
 def check_parts(drafter, verifier, sampling):

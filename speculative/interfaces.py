@@ -58,10 +58,21 @@ class LanguageModel(Protocol):
         """
 
 
-class Branches:
-    """What Draft and Round have in common: `parents`, an array [n] int64 with the parent of each draft token."""
+@dataclass(frozen=True)
+class Draft:
+    """Draft tokens, and for each one exactly the distribution it was drawn from, after temperature and truncation.
 
-    parents: np.ndarray
+    In a tree that is its distribution given the text, the tokens on its path, and its elder siblings. A row is one-hot
+    where the token is certain.
+    """
+
+    tokens: np.ndarray  # [n] int64: in a chain n <= K, a drafter may propose fewer; in a tree every path is that short
+    probs: np.ndarray = field(repr=False)  # [n, n_vocab] float64
+    parents: np.ndarray = None  # [n] int64, see tree.py; a chain where it is not given
+
+    def __post_init__(self):
+        if self.parents is None:
+            object.__setattr__(self, "parents", chain(len(self.tokens)))
 
     def children(self, node: int = -1) -> list[int]:
         """The draft tokens that directly follow this one, in order; by default those that follow the text."""
@@ -72,54 +83,45 @@ class Branches:
         """The number of draft tokens on the longest path; for a chain, all of them."""
         return depth_of(self.parents.tolist())
 
-
-@dataclass(frozen=True)
-class Draft(Branches):
-    """Draft tokens, and for each one exactly the distribution it was drawn from, after temperature and truncation.
-
-    In a tree that is its distribution given the text, the tokens on its path, and its elder siblings. A row is one-hot
-    where the token is certain.
-    """
-
-    tokens: np.ndarray  # [n] int64: in a chain n <= K, a drafter may propose fewer; in a tree every path is that short
-    probs: np.ndarray  # [n, n_vocab] float64
-    parents: np.ndarray = None  # [n] int64, see tree.py; a chain where it is not given
-
-    def __post_init__(self):
-        if self.parents is None:
-            object.__setattr__(self, "parents", chain(len(self.tokens)))
-
     def copy(self) -> "Draft":
         """The same draft in arrays of its own."""
         return Draft(self.tokens.copy(), self.probs.copy(), self.parents.copy())
 
-    def verdict(self, nodes: Sequence[int], next_token: int) -> "Verdict":
-        """The verdict that accepts these draft tokens, in order, and adds the next one."""
-        return Verdict(len(nodes), next_token, tuple(nodes))
-
 
 @dataclass(frozen=True)
 class Verdict:
-    """A verifier's decision on a draft: the number of its tokens that are accepted, and the token after them."""
+    """A verifier's decision on a draft: which of its tokens are accepted, and the token after them.
 
-    n_accepted: int  # how many draft tokens are accepted
+    `nodes` are the accepted draft tokens, from the text down, also where only their number was given.
+
+    >>> Verdict(2, 7).nodes, Verdict([0, 3], 7).n_accepted
+    ((0, 1), 2)
+    """
+
+    n_accepted: int  # how many: the first ones, of a chain; of a tree, give the nodes themselves, from the text down
     next_token: int  # the token after the accepted ones: a correction, or the bonus if all were accepted
-    nodes: tuple[int, ...] = None  # the accepted ones, from the text down; the first n_accepted where it is not given
+    nodes: tuple[int, ...] = field(init=False, repr=False)
 
     def __post_init__(self):
-        if self.nodes is None:
-            n_accepted = self.n_accepted if hasattr(self.n_accepted, "__index__") else 0  # which the loop refuses
-            object.__setattr__(self, "nodes", tuple(range(n_accepted)))
+        nodes = self.n_accepted
+        if isinstance(nodes, Sequence):
+            object.__setattr__(self, "n_accepted", len(nodes))
+        else:
+            nodes = range(nodes) if hasattr(nodes, "__index__") else ()  # which the loop refuses
+        object.__setattr__(self, "nodes", tuple(nodes))
 
 
 class Drafter(Protocol):
-    """Proposes the next tokens."""
+    """Proposes the next tokens.
+
+    More is optional. A drafter that draws has an attribute `sampling`, by which it draws; None means "as the sampler
+    does", and the sampler then uses a copy with its own. A drafter that learns from the target has a method
+    `observe(tokens, logits, parents)`: after each call of the target it is shown the tokens of the call, the logits
+    [n + 1, n_vocab] and the parents [n] of the draft: row 0 is after the text, row i + 1 after draft token i.
+    """
 
     def propose(self, tokens: Sequence[int], K: int, rng: RandomSource) -> Draft:
-        """At most K tokens to follow `tokens`, or a tree of depth K at most; an empty draft for K = 0.
-
-        A drafter that draws has a fourth parameter, `sampling`: samplers pass their own, for it to draw by.
-        """
+        """At most K tokens to follow `tokens`, or a tree of depth K at most; an empty draft for K = 0."""
 
 
 class Verifier(Protocol):
@@ -143,7 +145,7 @@ def takes_trees(verifier: Verifier) -> bool:
 
 
 class Laps:
-    """A stopwatch for a round: `end(name)` stores in `seconds` the time since the previous lap ended."""
+    """A stopwatch for a round: `end(name)` adds to seconds[name] the time since the previous lap ended."""
 
     def __init__(self):
         self.seconds = {"draft": 0.0, "target": 0.0, "verify": 0.0}
@@ -151,29 +153,40 @@ class Laps:
 
     def end(self, name):
         now = perf_counter()
-        self.seconds[name] = now - self.started
+        self.seconds[name] += now - self.started
         self.started = now
 
 
 @dataclass(frozen=True)
-class Round(Branches):
-    """One call of the target, and the tokens that it added to the text."""
+class Round:
+    """One call of the target: a draft, the verdict on it, and the tokens that they added to the text."""
 
     tokens: np.ndarray  # [n_new] int64: the accepted draft tokens, then one from the target; cut where the text stops
-    drafted: np.ndarray  # [n] int64: the draft tokens
-    n_accepted: int  # how many of them are in `tokens`
+    draft: Draft  # its probs, and ...
+    verdict: Verdict  # on the draft tokens that are in `tokens`
+    target_probs: np.ndarray | None = field(repr=False)  # ... [n + 1, n_vocab] float64: None without keep_probs
     seconds: dict = field(repr=False)  # "draft", "target" and "verify" -> seconds
-    draft_probs: np.ndarray | None = field(repr=False)  # [n, n_vocab] float64, and ...
-    target_probs: np.ndarray | None = field(repr=False)  # ... [n + 1, n_vocab]; None without keep_probs
     uniforms: tuple = field(default=(), repr=False)  # the uniform numbers that the verifier drew, in order
-    parents: np.ndarray = None  # [n] int64, of the draft tokens, and ...
-    nodes: tuple[int, ...] = None  # ... which of them are in `tokens`; a chain where they are not given
 
-    def __post_init__(self):
-        if self.parents is None:
-            object.__setattr__(self, "parents", chain(len(self.drafted)))
-        if self.nodes is None:
-            object.__setattr__(self, "nodes", tuple(range(self.n_accepted)))
+    @property
+    def drafted(self) -> np.ndarray:
+        """[n] int64: the draft tokens."""
+        return self.draft.tokens
+
+    @property
+    def draft_probs(self) -> np.ndarray | None:
+        """[n, n_vocab] float64; None without keep_probs."""
+        return self.draft.probs
+
+    @property
+    def n_accepted(self) -> int:
+        """How many draft tokens are in `tokens`."""
+        return self.verdict.n_accepted
+
+    @property
+    def nodes(self) -> tuple[int, ...]:
+        """Which draft tokens are in `tokens`, from the text down."""
+        return self.verdict.nodes
 
     @property
     def origins(self) -> list[str]:
@@ -181,13 +194,12 @@ class Round(Branches):
         if len(self.drafted) == 0:
             last = "plain"
         else:
-            last = "correction" if self.children(self.nodes[-1] if self.nodes else -1) else "bonus"
+            last = "correction" if self.draft.children(self.nodes[-1] if self.nodes else -1) else "bonus"
         return (["accepted"] * self.n_accepted + [last])[: len(self.tokens)]
 
-    def _repr_html_(self):
-        from .trace.notebook import round_html
-
-        return round_html(self)
+    def without_probs(self) -> "Round":
+        """This round without the rows of probabilities, some megabytes with GPT-2's vocabulary."""
+        return replace(self, draft=replace(self.draft, probs=None), target_probs=None)
 
 
 @dataclass(frozen=True)
@@ -235,30 +247,26 @@ class Generation:
 
     @cached_property
     def stats(self) -> Stats:
-        deepest = max((r.depth for r in self.rounds), default=0)
+        depths = [r.draft.depth for r in self.rounds]
+        deepest = max(depths, default=0)
         return Stats(
             n_tokens=len(self.tokens),
             target_calls=len(self.rounds),
             drafted=sum(len(r.drafted) for r in self.rounds),
             accepted=sum(r.n_accepted for r in self.rounds),
             rejected=sum(r.origins[-1] == "correction" for r in self.rounds),
-            drafted_by_position=[sum(r.depth > i for r in self.rounds) for i in range(deepest)],
+            drafted_by_position=[sum(depth > i for depth in depths) for i in range(deepest)],
             accepted_by_position=[sum(r.n_accepted > i for r in self.rounds) for i in range(deepest)],
             seconds={part: sum(r.seconds[part] for r in self.rounds) for part in ("draft", "target", "verify")},
         )
-
-    def _repr_html_(self):
-        from .trace.notebook import generation_html
-
-        return generation_html(self)
 
 
 def collect(prompt: Sequence[int], rounds: Iterable[Round], keep_probs: bool = False) -> Generation:
     """The `Generation` made of these rounds.
 
-    The rows of probabilities, some megabytes per round with GPT-2's vocabulary, are stored only with keep_probs=True.
+    The rows of probabilities are stored only with keep_probs=True.
     """
-    kept = tuple(r if keep_probs else replace(r, draft_probs=None, target_probs=None) for r in rounds)
+    kept = tuple(r if keep_probs else r.without_probs() for r in rounds)
     tokens = np.concatenate([np.empty(0, np.int64), *(r.tokens for r in kept)])
     return Generation(np.array([*prompt], dtype=np.int64), tokens, kept)
 

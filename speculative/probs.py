@@ -8,6 +8,7 @@ p is the target's distribution and q the draft's.
 import math
 import operator
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass, fields
 from functools import partial
 
@@ -154,6 +155,14 @@ def check(expected, value, is_right):
         right = False
     if not right:
         raise ValueError(f"expected {expected}, got {value!r:.100}")
+
+
+def inheriting(drafter, sampling):
+    """The drafter; of one whose `sampling` is None, a copy that has this one."""
+    if getattr(drafter, "sampling", sampling) is None:
+        drafter = copy(drafter)
+        drafter.sampling = sampling
+    return drafter
 
 
 def sample_token(probs, rng):

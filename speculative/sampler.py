@@ -25,9 +25,10 @@ from .checks import (
     check_parts,
     check_request,
     check_stop,
+    show_drafter,
 )
-from .interfaces import Laps, Round, collect
-from .probs import Sampling
+from .interfaces import Laps, Round, Verdict, collect
+from .probs import Sampling, inheriting
 from .rng import Recorder, as_generator, at_position
 from .stop import until_stop
 from .verifiers.rejection import rejection
@@ -58,7 +59,7 @@ class SpeculativeSampler:
     def __init__(self, target, drafter, *, verifier=rejection, K: int | Callable = 4, sampling: Callable = Sampling()):
         check_parts(drafter, verifier, sampling)
         self.target = target
-        self.drafter = drafter
+        self.drafter = inheriting(drafter, sampling)
         self.verifier = verifier
         self.K = K if callable(K) else check_length(K, 1, "a draft length K")
         self.sampling = sampling
@@ -73,7 +74,7 @@ class SpeculativeSampler:
     def one_round(self, tokens, k, draft_rng, verify_rng, laps):
         """(draft, target_probs, verdict) for these tokens, with at most k draft tokens."""
         # 1. Draft up to k tokens, each with the distribution q it was drawn from.
-        draft = ask_drafter(self.drafter, tokens, k, draft_rng, self.target, self.sampling)
+        draft = ask_drafter(self.drafter, tokens, k, draft_rng, self.target)
         laps.end("draft")
 
         # 2. One call of the target: its distributions p after the text and after each draft token.
@@ -85,6 +86,10 @@ class SpeculativeSampler:
         # 3. and 4. How many draft tokens are accepted, and the token that follows them.
         verdict = ask_verifier(self.verifier, draft, target_probs, verify_rng)
         laps.end("verify")
+
+        # A drafter that learns from the target sees its answer; the time counts as drafting.
+        show_drafter(self.drafter, extended, logits, draft.parents)
+        laps.end("draft")
         return draft, target_probs, verdict
 
     def rounds(self, prompt, n_tokens, rng=None, *, stop_tokens=(), stop=None):
@@ -106,12 +111,9 @@ class SpeculativeSampler:
             # 5. The output: the accepted tokens and the one after them, cut where the text stops.
             new = np.append(draft.tokens[list(verdict.nodes)], verdict.next_token)
             n_kept, stops = until_stop(tokens[n_prompt:], new.tolist(), stop_tokens, stop)
-            new, n_accepted = new[:n_kept], min(verdict.n_accepted, n_kept)
+            new, verdict = new[:n_kept], Verdict(verdict.nodes[:n_kept], verdict.next_token)
             tokens += new.tolist()
-            yield Round(
-                new, draft.tokens, n_accepted, laps.seconds, draft.probs, target_probs, tuple(recorder.uniforms),
-                draft.parents, verdict.nodes[:n_kept],
-            )  # fmt: skip
+            yield Round(new, draft, verdict, target_probs, laps.seconds, tuple(recorder.uniforms))
             if stops:
                 return
 

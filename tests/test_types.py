@@ -14,7 +14,7 @@ import numpy as np
 import gpt2np
 from speculative import (
     AutoregressiveSampler, Draft, Drafter, Gumbel, Heuristic, LanguageModel, ModelDrafter, Sampler, Sampling,
-    SpeculativeSampler, StopText, TreeDrafter, Typical, Verdict, Verifier, best_tree, block, exact_distribution,
+    Shape, SpeculativeSampler, StopText, TreeDrafter, Typical, Verdict, Verifier, block, exact_distribution,
     exact_match, rejection,
 )
 from speculative.testing import TableModel, check_verifier
@@ -36,7 +36,7 @@ def my_verifier(draft: Draft, target_probs: np.ndarray, rng) -> Verdict:
 
 
 sampler: Sampler = SpeculativeSampler(target, drafter, K=Heuristic(1, 8), sampling=sampling, verifier=block)
-SpeculativeSampler(target, TreeDrafter(draft_model, best_tree(4, [0.6, 0.3])), K=2, verifier=exact_match)
+SpeculativeSampler(target, TreeDrafter(draft_model, Shape.best(4, [0.6, 0.3])), K=2, verifier=exact_match)
 generation = SpeculativeSampler(target, drafter, K=4).generate(
     tokenizer.encode("Once"), 10, rng=0, stop_tokens={0}, stop=StopText("x", tokenizer.decode)
 )

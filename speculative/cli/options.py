@@ -13,7 +13,7 @@ from sys import float_info
 
 from gpt2np.files.model_files import SOURCES
 from gpt2np.kernels import matmul
-from speculative import Sampling, StopText, best_tree, widths
+from speculative import Sampling, Shape, StopText
 from speculative.drafters.model_tree import RULES as SIBLINGS
 from speculative.theory.roofline import ACCELERATORS
 
@@ -379,11 +379,13 @@ class Options:
         return n if type(n) is int else 0
 
     def shape(self, weights):
-        """The (parents, ranks) of --tree; None for a chain, and for auto, whose shape is found later."""
+        """The Shape of --tree; None for a chain, and for auto, whose shape is found later."""
         if self.tree in ("", "auto"):
             return None
         numbers = [int(number) for number in self.tree.split(",")]
-        return best_tree(*numbers, weights, self.most_levels) if len(numbers) == 1 else widths(*numbers)
+        if len(numbers) == 1:
+            return Shape.best(numbers[0], weights, self.most_levels)
+        return Shape.widths(*numbers)
 
     def stop_text(self, tokenizer):
         """The `StopText`, or None."""

@@ -17,13 +17,12 @@ import gpt2np
 import speculative
 from gpt2np.eagle import eagle_file
 from gpt2np.heads import heads_file
-from speculative import best_tree, widths
-from speculative.drafters.jacobi import JacobiDrafter, LastRows
+from speculative import Grown, Shape
+from speculative.drafters.jacobi import JacobiDrafter
 from speculative.drafters.lookahead import LookaheadDrafter
 from speculative.drafters.recycling import WEIGHTS as RECYCLED
 from speculative.interfaces import exactness_of, takes_trees
 from speculative.measuring import tree_size
-from speculative.tree import depth_of
 
 from .files import read_text, replacing
 from .inputs import check_vocabularies, draft_name, load, tales
@@ -54,7 +53,7 @@ class Setting:
     target: speculative.LanguageModel  # the context's own, or another with the same logits
     drafter: Callable  # (Sampling) -> Drafter
     about: dict  # for reports: "name", and "parameters" for a draft model
-    tree: Callable = None  # (Sampling, (parents, ranks), ...) -> Drafter; None where --tree cannot give a shape
+    tree: Callable = None  # (Sampling, Shape, ...) -> Drafter; None where --tree cannot give a shape
 
 
 @dataclass(frozen=True)
@@ -125,7 +124,7 @@ def chains_and_trees(context, target, about, chains, trees):
     def drafter(sampling):
         own = options.draft_sampling(sampling)
         if options.grown_nodes and (options.siblings == "top" or own.temperature == 0):
-            return tree(sampling, options.grown_nodes, "top")
+            return tree(sampling, Grown(options.grown_nodes), "top")
         if shape := options.shape(ACCEPTED):
             return tree(sampling, shape)
         return chains(sampling=own, threshold=threshold)
@@ -264,9 +263,9 @@ def eagle(context):
     context.saved.opened("eagle", path)
     if options.frequent > context.target.n_vocab:
         raise ValueError(f"--frequent: {name} has {context.target.n_vocab} tokens, got {options.frequent}")
-    whole = gpt2np.Eagle(context.target, found, options.frequent)
-    about = {"name": "a block on the target's hidden states", "parameters": whole.n_params}
-    return chains_and_trees(context, whole, about, *2 * [partial(speculative.EagleDrafter, whole)])
+    drafter = partial(speculative.EagleDrafter, context.target, found, n_frequent=options.frequent)
+    about = {"name": "a block on the target's hidden states", "parameters": found.n_params}
+    return chains_and_trees(context, context.target, about, chains=drafter, trees=drafter)
 
 
 def has_eagle(context):
@@ -300,29 +299,29 @@ def suffix(context):
 
 
 def jacobi(context):
-    target = LastRows(context.target)
+    n_vocab = context.target.n_vocab
     return Setting(
-        target, lambda sampling: JacobiDrafter(target), {"name": "the target's own rows for these positions"}
+        context.target, lambda sampling: JacobiDrafter(n_vocab), {"name": "the target's own rows for these positions"}
     )
 
 
 def lookahead(context):
     """With the largest W of 5 or less and N of 4 or less that fit into K, see `LookaheadDrafter`."""
-    target, K = LastRows(context.target), context.options.most_levels
+    n_vocab, K = context.target.n_vocab, context.options.most_levels
     N = min(4, 2 + K // 3)
     W = min(5, K + 2 - N)
     return Setting(
-        target, lambda sampling: LookaheadDrafter(target, W, N), {"name": f"a pool of the target's {N}-grams"}
+        context.target, lambda sampling: LookaheadDrafter(n_vocab, W, N), {"name": f"a pool of the target's {N}-grams"}
     )
 
 
 def recycling(context):
-    target, options = speculative.Recycling(context.target), context.options
+    target, options = context.target, context.options
 
     def tree(sampling, shape):
-        return speculative.RecyclingDrafter(target, shape)
+        return speculative.RecyclingDrafter(target.n_vocab, shape)
 
-    shape = options.shape(RECYCLED) or widths(*[1] * max(16, options.most_levels))  # a chain, as long as K
+    shape = options.shape(RECYCLED) or Shape.chain(max(16, options.most_levels))  # as long as K
     about = {"name": "tokens recycled from the target's own rows"}
     return Setting(target, lambda sampling: tree(sampling, shape), about, tree)
 
@@ -334,15 +333,14 @@ def heads(context):
     except ValueError as error:
         raise ValueError(f"--drafter heads: {error}") from None
     context.saved.opened("heads", path)
-    whole = gpt2np.Heads(context.target, found)
-    usual = speculative.HeadsDrafter(whole)
+    weights = speculative.HeadsDrafter(context.target, found).weights()
 
     def tree(sampling, shape):
-        return speculative.HeadsDrafter(whole, shape)
+        return speculative.HeadsDrafter(context.target, found, shape)
 
-    shape = context.options.shape(usual.weights()) or best_tree(HEADS, usual.weights(), context.options.most_levels)
-    about = {"name": f"{whole.n_heads} heads on the target's last hidden state", "parameters": whole.n_params}
-    return Setting(whole, lambda sampling: tree(sampling, shape), about, tree)
+    shape = context.options.shape(weights) or Shape.best(HEADS, weights, context.options.most_levels)
+    about = {"name": f"{found.n_heads} heads on the target's last hidden state", "parameters": found.n_params}
+    return Setting(context.target, lambda sampling: tree(sampling, shape), about, tree)
 
 
 def has_heads(context):
@@ -441,7 +439,7 @@ def drafter_of(options, setting, tokens, sampling, note=at_once):
     if options.tree != "auto":
         return setting.drafter(sampling), None
     found = note("tree", lambda: measured_tree(options, setting, tokens))
-    return setting.tree(sampling, (found["parents"], found["ranks"])), found
+    return setting.tree(sampling, Shape(found["parents"], found["ranks"])), found
 
 
 def measured_tree(options, setting, tokens):
@@ -460,14 +458,14 @@ def measured_tree(options, setting, tokens):
         rule.noise(options.seed),
         rule.verifier,
     )
-    chain = make(widths(*[1] * MOST_NODES))
+    chain = make(Shape.chain(MOST_NODES))
     costs = costs_of(options, setting, chain, tokens, MOST_NODES)
     levels = min(options.most_levels, getattr(chain, "most_levels", MOST_NODES))
     w = tree_size.added(together)
-    (parents, ranks), speedup = tree_size.best_shape(w, costs.c, costs.v, levels)
+    shape, speedup = tree_size.best_shape(w, costs.c, costs.v, levels)
     return {
-        "nodes": len(parents), "levels": depth_of(parents), "expected_speedup": speedup,
-        "c": costs.c, "v": list(costs.v), "acceptance_by_rank": w.tolist(), "parents": parents, "ranks": ranks,
+        "nodes": len(shape), "levels": shape.depth, "expected_speedup": speedup, "c": costs.c, "v": list(costs.v),
+        "acceptance_by_rank": w.tolist(), "parents": list(shape.parents), "ranks": list(shape.ranks),
     }  # fmt: skip
 
 
@@ -476,6 +474,6 @@ def size_of(drafter, options):
     shape, depth, nodes = getattr(drafter, "tree", None), options.most_levels, options.grown_nodes or None
     if not options.tree and not DRAFTERS[options.drafter].branches:
         return {"tree_nodes": None, "tree_depth": None}
-    if isinstance(shape, tuple):
-        nodes, depth = len(shape[0]), min(depth, depth_of(shape[0]))
+    if isinstance(shape, Shape):
+        nodes, depth = len(shape), min(depth, shape.depth)
     return {"tree_nodes": nodes, "tree_depth": depth if nodes else None}

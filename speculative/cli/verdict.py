@@ -19,7 +19,6 @@ import numpy as np
 from speculative import collect
 from speculative.measuring.tree_size import best_shape
 from speculative.theory import best_K, estimate_alpha
-from speculative.tree import depth_of
 
 N_LAPS = 3  # of both samplers, alternating; the first of each is shown
 LAP_SECONDS = 1.0  # of a later lap: where a text takes longer, only its first rounds are generated again
@@ -137,17 +136,17 @@ def suggestion(plain, assisted, stats, most_levels=None):
         return found
     step, counts = median(map(checking, plain)), Counter(len(r.drafted) for r in some)
     size = max(counts, key=lambda n: (counts[n], n))  # the usual one
-    c = median(r.seconds["draft"] / r.depth for r in some) / step
+    c = median(r.seconds["draft"] / r.draft.depth for r in some) / step
     v = max(1.0, median(checking(r) for r in some if len(r.drafted) == size) / step)  # less than 1 is noise
     costs = {"c": c, "v": {str(size + 1): v}}
-    if all(r.depth == len(r.drafted) for r in some):
+    if all(r.draft.depth == len(r.drafted) for r in some):
         alpha, _, _ = estimate_alpha(stats.accepted, stats.rejected)
         K = best_K(alpha, c, 1 + (v - 1) * np.arange(2 * size + 1) / size)
         return found | {"best_K": K, "best_from": {"alpha": alpha, **costs, "most_K": 2 * size}}
     if most_levels:
         w = accepted_by_rank(some)
-        (parents, _), _ = best_shape(w, c, 1 + (v - 1) * np.arange(size + 1) / size, most_levels)
-        tree = {"nodes": len(parents), "levels": depth_of(parents)}
+        shape, _ = best_shape(w, c, 1 + (v - 1) * np.arange(size + 1) / size, most_levels)
+        tree = {"nodes": len(shape), "levels": shape.depth}
         return found | {"best_tree": tree, "best_from": {"acceptance_by_rank": w.tolist(), **costs}}
     return found
 
@@ -157,7 +156,7 @@ def accepted_by_rank(rounds):
     tested, accepted = Counter(), Counter()
     for r in rounds:
         for node, following in zip([-1, *r.nodes], [*r.nodes, None]):
-            children = list(r.children(node))
+            children = r.draft.children(node)
             tested.update(range(len(children)))
             accepted.update([children.index(following)] if following is not None else [])
     return np.array([accepted[rank] / tested[rank] for rank in sorted(tested)])

@@ -34,8 +34,8 @@ class NoisyDrafter(ModelDrafter):
         super().__init__(target, sampling=sampling)
         self.epsilon = epsilon
 
-    def propose(self, tokens, K, rng, sampling=Sampling()):
-        mixed = partial(noisy, self.sampling or sampling, self.epsilon)
+    def propose(self, tokens, K, rng):
+        mixed = partial(noisy, self.sampling or Sampling(), self.epsilon)
         return ModelDrafter(self.model, sampling=mixed).propose(tokens, K, rng)
 
 

@@ -5,48 +5,62 @@ After a given text the block is a language model like any other, so chains are `
 states up to the end of the text, and its own from there on. So it is asked for a new model at each draft.
 
 Heads rank candidates; the block draws, and each draft token depends on those before it, so it helps at any temperature.
-With a number of nodes and siblings="top" the tree grows where the block is sure (EAGLE-2).
+With `Grown(n)` and siblings="top" the tree grows where the block is sure (EAGLE-2).
 Sources: Li et al. (EAGLE), arXiv:2401.15077; Li et al. (EAGLE-2), arXiv:2406.16858, section 4.
 """
 
 from collections.abc import Callable
 from functools import partial
 
-from ..probs import Sampling
 from .model import ModelDrafter
 from .model_tree import TreeDrafter
 
 
 class EagleDrafter:
-    """A chain or a tree of tokens from the target's own block.
+    """A chain or a tree of tokens from a block on the target's hidden states.
 
     Parameters
     ----------
-    target : LanguageModel
-        With a block, such as a gpt2np.Eagle: `draft_model(n_text) -> LanguageModel`, for texts whose first n_text
-        tokens are given. It must also be the sampler's target.
+    model : LanguageModel
+        The target, with hidden states, such as a gpt2np.GPT2.
+    block : gpt2np.EagleBlock, or another object with its method
+        As gpt2np.load_eagle returns it: `on(model, n_frequent)` is asked once, and what it returns for each draft:
+        `draft_model(n_text) -> LanguageModel`, for texts whose first n_text tokens are given.
     tree, siblings
         As in `TreeDrafter`; without a tree, a chain.
+    n_frequent : int
+        Draft these many of the most frequent tokens only; 0: all.
     sampling, threshold
         As in `ModelDrafter`; the threshold is for chains.
     """
 
-    def __init__(self, target, tree=None, *, siblings="without", sampling: Callable | None = None, threshold=0.0):
-        if not hasattr(target, "draft_model"):
+    def __init__(
+        self,
+        model,
+        block,
+        tree=None,
+        *,
+        siblings="without",
+        n_frequent=0,
+        sampling: Callable | None = None,
+        threshold=0.0,
+    ):
+        if not hasattr(block, "on"):
             raise ValueError(
-                f"expected a target with a block that drafts, such as gpt2np.Eagle(model, block), got {target!r:.80}: "
-                "use another drafter, or train a block for it (gpt2np/tiny/train_eagle.py)"
+                f"expected a block that drafts, such as gpt2np.load_eagle returns, got {block!r:.80}: use a different "
+                "drafter, or train a block for this model"
             )
-        self.target, self.tree, self.sampling, self.threshold = target, tree, sampling, threshold
+        self.block, self.tree, self.sampling = block.on(model, n_frequent), tree, sampling
         if tree is None:
-            self.drafter = partial(ModelDrafter, sampling=sampling, threshold=threshold)
+            self.drafter = partial(ModelDrafter, threshold=threshold)
         else:
-            self.drafter = partial(TreeDrafter, tree=tree, siblings=siblings, sampling=sampling)
-        self.depends_on_siblings = getattr(self.drafter(target), "depends_on_siblings", False)
+            self.drafter = partial(TreeDrafter, tree=tree, siblings=siblings)
+        self.depends_on_siblings = getattr(self.drafter(model), "depends_on_siblings", False)
 
     def __repr__(self):
-        return f"EagleDrafter({self.target}, tree={self.tree})"
+        return f"EagleDrafter({self.block.model}, tree={self.tree})"
 
-    def propose(self, tokens, K, rng, sampling=Sampling()):
+    def propose(self, tokens, K, rng):
         """At most K tokens, or a tree of depth K at most."""
-        return self.drafter(self.target.draft_model(len(tokens))).propose(tokens, K, rng, sampling)
+        draft_model = self.block.draft_model(len(tokens))
+        return self.drafter(draft_model, sampling=self.sampling).propose(tokens, K, rng)

@@ -12,9 +12,8 @@ Source: Zheng et al. (SGLang), arXiv:2312.07104, section 4, where forced text is
 
 from collections.abc import Callable
 
-from ..checks import propose
 from ..grammar import Grammar
-from ..probs import Sampling
+from ..probs import inheriting
 from .deterministic import one_hot
 
 
@@ -35,12 +34,30 @@ class ForcedDrafter:
 
     def __init__(self, encode: Callable, n_vocab: int, *, grammar=None, otherwise=None):
         self.encode, self.n_vocab, self.grammar, self.otherwise = encode, n_vocab, grammar, otherwise
+        self._sampling = None
 
-    def propose(self, tokens, K, rng, sampling=Sampling()):
-        processors = self.grammar, *getattr(sampling, "processors", ())
+    @property
+    def sampling(self):
+        """The sampler's own, which may have a grammar among its processors; `otherwise` inherits it."""
+        return self._sampling
+
+    @sampling.setter
+    def sampling(self, sampling):
+        self._sampling = sampling
+        self.otherwise = self.otherwise and inheriting(self.otherwise, sampling)
+
+    def observe(self, tokens, logits, parents):
+        """Hand the target's answer on."""
+        if hasattr(self.otherwise, "observe"):
+            self.otherwise.observe(tokens, logits, parents)
+
+    def propose(self, tokens, K, rng):
+        processors = self.grammar, *getattr(self.sampling, "processors", ())
         grammar = next((processor for processor in processors if isinstance(processor, Grammar)), None)
         forced, ends = grammar.forced(tokens) if grammar else (b"", False)
-        drafted = [*self.encode(forced.decode(errors="ignore")), *[grammar.end] * ends][:K] if forced or ends else []
+        drafted = self.encode(forced.decode(errors="ignore"))[:K] if forced else []
+        if ends and len(drafted) < K:
+            drafted = [*drafted, grammar.end]
         if not drafted and self.otherwise:
-            return propose(self.otherwise, tokens, K, rng, sampling)
+            return self.otherwise.propose(tokens, K, rng)
         return one_hot(drafted, self.n_vocab)

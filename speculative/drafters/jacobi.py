@@ -7,41 +7,29 @@ temperature 0 each call solves at least one equation, and few solve more. A less
 Source: Santilli et al., arXiv:2305.10427, algorithm 1.
 """
 
-from ..by_paths import Wrapper
-from ..checks import ask_model
 from .deterministic import one_hot
 
 
-class LastRows(Wrapper):
-    """A language model with the logits of `model`, which keeps the most probable token of each row of its last call."""
-
-    def __init__(self, model):
-        super().__init__(model)
-        self.tokens, self.best = [], []
-
-    def __call__(self, tokens, n_last=1, parents=()):
-        """Logits [n_last, n_vocab], see `LanguageModel`."""
-        logits = ask_model(self.model, tokens, n_last, parents)
-        self.tokens, self.best = [int(token) for token in tokens], logits.argmax(axis=-1).tolist()
-        return logits
-
-
 class JacobiDrafter:
-    """A chain of the target's most probable tokens for these positions in its last call; the text's last token fills up
-    K.
+    """A chain of the target's most probable tokens for these positions in its last call, filled up to K tokens with the
+    last token of the text.
 
     Parameters
     ----------
-    target : LastRows
-        It must also be the sampler's target.
+    n_vocab : int
     """
 
-    def __init__(self, target):
-        self.target = target
+    def __init__(self, n_vocab):
+        self.n_vocab = n_vocab
+        self.text = []  # that of the target's last call, ...
+        self.best = []  # ... and the most probable token for each position after it
+
+    def observe(self, tokens, logits, parents):
+        self.text = tokens[: len(tokens) - len(parents)]
+        self.best = logits.argmax(axis=-1).tolist()
 
     def propose(self, tokens, K, rng):
-        tokens, last, best = [int(token) for token in tokens], self.target.tokens, self.target.best
-        n_text = len(last) - len(best) + 1  # of the last call, before its draft; best[0] is for the position after it
-        continues = len(tokens) > n_text and tokens[:n_text] == last[:n_text]
-        guesses = best[len(tokens) - n_text :][:K] if continues else []
-        return one_hot([*guesses, *tokens[-1:] * (K - len(guesses))], self.target.n_vocab)
+        tokens, n_text = [int(token) for token in tokens], len(self.text)
+        continues = len(tokens) > n_text and tokens[:n_text] == self.text
+        guesses = self.best[len(tokens) - n_text :][:K] if continues else []
+        return one_hot([*guesses, *tokens[-1:] * (K - len(guesses))], self.n_vocab)

@@ -23,16 +23,16 @@ class LookaheadDrafter:
 
     Parameters
     ----------
-    target : LastRows
-        It must also be the sampler's target, see jacobi.py.
+    n_vocab : int
     W, N, G : int
         The number of columns; the length of the n-grams, 2 or more; the number of candidates.
     """
 
-    def __init__(self, target, W=5, N=4, G=5):
+    def __init__(self, n_vocab, W=5, N=4, G=5):
         if W < 1 or N < 2 or G < 1:
             raise ValueError(f"expected W of 1 or more, N of 2 or more and G of 1 or more, got {W}, {N} and {G}")
-        self.target, self.W, self.N, self.G = target, W, N, G
+        self.n_vocab, self.W, self.N, self.G = n_vocab, W, N, G
+        self.best = []  # the most probable token of each row of the target's last call
         self.tokens = []  # of the previous draft
         self.begin([])
 
@@ -41,20 +41,23 @@ class LookaheadDrafter:
         self.pool, self.tips = {}, None
         self.levels = [[tokens[-1 - c % len(tokens)] for c in range(self.W)]] if tokens else []
 
+    def observe(self, tokens, logits, parents):
+        self.best = logits.argmax(axis=-1).tolist()
+
     def propose(self, tokens, K, rng):
         tokens = [int(token) for token in tokens]
         before, self.tokens = self.tokens, []  # if this is interrupted, the next draft starts again
         if tokens[: len(before)] != before or not 0 < len(before) < len(tokens):
             self.begin(tokens)
-        elif self.tips is not None and len(self.target.best) > max(self.tips) + 1:
-            self.learn([self.target.best[tip + 1] for tip in self.tips])
+        elif self.tips is not None and len(self.best) > max(self.tips) + 1:
+            self.learn([self.best[tip + 1] for tip in self.tips])
         self.tips = None
         found = [sequence[:K] for sequence in reversed(self.pool.get(tokens[-1], []))]
         drafted, parents, _ = merged(found)
         if K >= self.W + len(self.levels) - 1:
             self.tips = self.comb(drafted, parents)
         self.tokens = tokens
-        return one_hot(drafted, self.target.n_vocab, parents)
+        return one_hot(drafted, self.n_vocab, parents)
 
     def comb(self, drafted, parents):
         """Append the comb to the tree; returns the last node of each column."""

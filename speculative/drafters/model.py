@@ -40,12 +40,12 @@ class ModelDrafter:
     def __repr__(self):
         return f"{type(self).__name__}({self.model})"
 
-    def propose(self, tokens, K, rng, sampling=Sampling()):
+    def propose(self, tokens, K, rng):
         """Up to K tokens; fewer if the model's n_ctx is reached, which may be smaller than the target's."""
-        text, drafted, rows, sampling = list(tokens), [], [], self.sampling or sampling
+        text, drafted, rows = list(tokens), [], []
         while len(drafted) < K and len(text) <= self.model.n_ctx:
             logits = ask_model(self.model, text, whose="the draft model")
-            rows.append(ask_sampling(sampling, logits, text)[0])
+            rows.append(ask_sampling(self.sampling or Sampling(), logits, text)[0])
             drafted.append(sample_token(rows[-1], rng))
             text.append(drafted[-1])
             # subtle: the uncertain token stays. If it were dropped, the kept tokens would not be draws from their rows.

@@ -5,8 +5,7 @@ distribution after that node. Each row is the distribution of its token given it
 exact with every rule here, and so is `exact_match`:
 
     without   k draws without replacement: each child from the rest of q, renormalised. The first is accepted as often
-    as in a
-              chain and the others rarely, so the best tree is deep below first children
+              as in a chain and the others rarely, so the best tree is deep below first children
     drawn     the first child is drawn from q outside of its k - 1 most probable tokens, which are the other children.
               One of the k is usually accepted more often than with `without`, if q is close to p; but any may be the
               one, so each needs a subtree
@@ -28,10 +27,10 @@ from ..checks import ask_model, ask_sampling, check_model
 from ..interfaces import Draft
 from ..probs import Sampling, sample_distinct, sample_token
 from ..rng import at_position
-from ..theory.shapes import check_shape
 from ..tree import children
 from .deterministic import merged
 from .ranked import grown_tree, top
+from .shapes import Grown, check_shape
 
 
 def drawn(logits, q, k, rng):
@@ -72,9 +71,9 @@ class TreeDrafter:
     ----------
     model : LanguageModel
         With the target's vocabulary; it takes trees, as gpt2np's models and `ByPaths` do.
-    tree : (parents, ranks), or int
-        The shape, two lists of n int as `best_tree` and `widths` return them; only the parents matter. Or a number of
-        nodes: then the tree of that size with the largest probabilities (at temperature 0.3), with the rule "top".
+    tree : Shape or Grown
+        A shape, of which only the parents matter. Or `Grown(n)`: the n nodes with the largest probabilities (at
+        temperature 0.3), with the rule "top".
     siblings : str
         The rule: "without", "drawn" or "top", see above.
     sampling : Sampling, optional
@@ -84,25 +83,25 @@ class TreeDrafter:
     def __init__(self, model, tree, *, siblings="without", sampling: Callable | None = None):
         if siblings not in RULES:
             raise ValueError(f"expected siblings to be one of {', '.join(RULES)}, got {siblings!r:.40}")
-        self.grown = not hasattr(tree, "__len__")
-        if self.grown and (siblings != "top" or tree < 1):
-            raise ValueError(f"a tree that grows needs 1 node or more and siblings='top', got {tree} and {siblings!r}")
-        self.model, self.tree = check_model(model, "a draft model"), tree if self.grown else check_shape(tree)
+        if isinstance(tree, Grown) and siblings != "top":
+            raise ValueError(f"a tree that grows needs siblings='top', got {siblings!r}")
+        self.model = check_model(model, "a draft model")
+        self.tree = tree if isinstance(tree, Grown) else check_shape(tree, np.inf, "ranks")
         self.rule, self.sampling = RULES[siblings], sampling
         self.depends_on_siblings = self.rule is drawn  # a first child's row, on how many others there are
 
     def __repr__(self):
-        size = f"grown to {self.tree} nodes" if self.grown else f"{len(self.tree[0])} nodes"
+        size = f"grown to {self.tree.n} nodes" if isinstance(self.tree, Grown) else f"{len(self.tree)} nodes"
         return f"TreeDrafter({self.model}, {size}, siblings={self.rule.__name__})"
 
-    def propose(self, tokens, K, rng, sampling=Sampling()):
+    def propose(self, tokens, K, rng):
         """A tree of depth K at most; less if the model's n_ctx is reached, which may be smaller than the target's."""
-        sampling = self.sampling or sampling
+        sampling = self.sampling or Sampling()
         text, n_ctx, n_vocab = [int(token) for token in tokens], self.model.n_ctx, self.model.n_vocab
-        if self.grown:
-            levels = min(K, 1 + (n_ctx - len(text)) // self.tree)
-            return grown_tree(self.tree, levels, lambda paths, n: self.candidates(text, paths, n, sampling), n_vocab)
-        parents, drafted, rows, above = self.tree[0], [], [], []
+        if isinstance(self.tree, Grown):
+            levels = min(K, 1 + (n_ctx - len(text)) // self.tree.n)
+            return grown_tree(self.tree.n, levels, lambda paths, n: self.candidates(text, paths, n, sampling), n_vocab)
+        parents, drafted, rows, above = self.tree.parents, [], [], []
         level = [(-1, -1)]  # of the nodes drafted last, the number in the shape and in the draft; -1 is the text
         for depth in range(K):
             followed = any(children(parents, node) for node, _ in level)

@@ -3,7 +3,7 @@
 Nothing is drawn, so every row is one-hot, and the draft is exact with `exact_match` and with `rejection` at any
 temperature. The two functions differ in the shape:
 
-    fixed_tree    given, for instance by `best_tree` from the acceptance of each rank
+    fixed_tree    given, for instance by `Shape.best` from the acceptance of each rank
     grown_tree    from the candidates' probabilities: it branches where they are unsure, and is deep where they are not
 
 Both go depth by depth, so that a model ranks the candidates after all nodes of one depth at once. Its answers come from
@@ -23,16 +23,15 @@ def fixed_tree(shape, n_levels, most_likely, n_vocab):
 
     Parameters
     ----------
-    shape : (parents, ranks)
-        Two lists of n int, as `best_tree` returns them: a node takes the token of its rank, from 0, among the
-        candidates after its parent.
+    shape : Shape
+        A node takes the token of its rank among the candidates after its parent.
     n_levels : int
         Deeper nodes are left out.
     most_likely : callable
         (paths [n_paths, depth] int, n) -> tokens [n_paths, n] int: the n most probable after the text and each path.
     n_vocab : int
     """
-    parents, ranks = shape
+    parents, ranks = shape.parents, shape.ranks
     tokens, level_of = np.zeros(len(parents), np.int64), depths(parents)
     for level in range(n_levels):
         nodes = [node for node in range(len(parents)) if level_of[node] == level]

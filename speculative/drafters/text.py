@@ -11,8 +11,7 @@ Source: Timor et al., arXiv:2502.05202, section 3 (there SLEM); shared_tokens.py
 import sys
 from math import ceil
 
-from ..checks import propose
-from ..probs import Sampling
+from ..probs import Sampling, inheriting
 from ..shared_tokens import Translation, latest
 from ..tree import path
 from .deterministic import merged, one_hot
@@ -37,7 +36,8 @@ class TextDrafter:
     """
 
     def __init__(self, drafter, of_target, of_draft, *, n_vocab=None, n_ctx=sys.maxsize):
-        self.drafter, self.n_vocab, self.n_ctx = drafter, n_vocab or of_target.n_vocab, n_ctx
+        self.drafter = inheriting(drafter, Sampling(temperature=0))
+        self.n_vocab, self.n_ctx = n_vocab or of_target.n_vocab, n_ctx
         self.to_draft, self.to_target = Translation(of_target, of_draft), Translation(of_draft, of_target)
 
     def __repr__(self):
@@ -46,7 +46,7 @@ class TextDrafter:
     def propose(self, tokens, K, rng):
         text = self.to_draft(tokens) or [self.to_draft.new.end_of_text or 0]
         n = ceil(K * len(text) / len(tokens))
-        draft = propose(self.drafter, latest(text, max(1, self.n_ctx - n)), n, rng, Sampling(temperature=0))
+        draft = self.drafter.propose(latest(text, max(1, self.n_ctx - n)), n, rng)
         leaves = [node for node in range(len(draft.tokens)) if not draft.children(node)]
         paths = [self.to_target(draft.tokens[path(draft.parents, leaf)], is_whole=False)[:K] for leaf in leaves]
         drafted, parents, _ = merged(paths)

@@ -7,7 +7,7 @@ Source: arXiv:2211.17192, corollary 3.6; in form, its table 3.
 
 import numpy as np
 
-from ..checks import propose
+from ..probs import inheriting
 from ..theory.expected import overlap
 from .intervals import mean_overlap
 from .runs import at_once, of_each, own_text, repetition
@@ -30,8 +30,8 @@ def alpha_table(target, drafters, prompts, n_tokens, *, sampling, seed=0, keep=a
         """Along one text, for each drafter: the sum of the overlaps, and the number of positions where it proposes."""
         text, probs = own_text(target, prompt, n_tokens, sampling, seed + i)
         rng, sums, counts = np.random.default_rng(seed + i), [], []
-        for drafter in drafters.values():
-            drafts = [propose(drafter, text[: len(prompt) + n], 1, rng, sampling) for n in range(n_tokens)]
+        for drafter in (inheriting(drafter, sampling) for drafter in drafters.values()):
+            drafts = [drafter.propose(text[: len(prompt) + n], 1, rng) for n in range(n_tokens)]
             if any(len(draft.tokens) > 1 for draft in drafts):
                 raise ValueError("expected drafters of chains, got a tree: use acceptance_table")
             found = [float(overlap(p, draft.probs[0])) for p, draft in zip(probs, drafts) if len(draft.tokens)]

@@ -10,9 +10,8 @@ from statistics import median
 
 import numpy as np
 
-from ..checks import propose
 from ..interfaces import Draft, Drafter
-from ..probs import Sampling
+from ..probs import Sampling, inheriting
 from ..sampler import SpeculativeSampler
 from ..tree import is_chain
 from ..verifiers.rejection import rejection
@@ -35,8 +34,12 @@ class Padded:
     drafter: Drafter
     n_vocab: int
 
-    def propose(self, tokens, K, rng, sampling=Sampling()):
-        draft = propose(self.drafter, tokens, K, rng, sampling)
+    def observe(self, tokens, logits, parents):
+        if hasattr(self.drafter, "observe"):
+            self.drafter.observe(tokens, logits, parents)
+
+    def propose(self, tokens, K, rng):
+        draft = self.drafter.propose(tokens, K, rng)
         if not is_chain(draft.parents):
             raise ValueError("expected a drafter of chains, got a tree: costs are measured for each length of a chain")
         padding = np.zeros(K - len(draft.tokens), np.int64)
@@ -62,6 +65,7 @@ def measure_costs(target, drafter, tokens, *, sampling=Sampling(), verifier=reje
     most : int
         v is measured for 1 .. most + 1 tokens; at least 1.
     """
+    drafter = inheriting(drafter, sampling)
     tokens, rng, drafting = list(tokens), np.random.default_rng(0), []
     if len(tokens) < 2 or most < 1:
         raise ValueError(f"expected 2 tokens or more and most of 1 or more, got {len(tokens)} and {most}")
@@ -69,7 +73,7 @@ def measure_costs(target, drafter, tokens, *, sampling=Sampling(), verifier=reje
     for repeat in range(-1, repeats):  # the first is a warm-up
         for k in range(most + 1):
             target(tokens[:-1])
-            propose(drafter, tokens[:-1], 1, rng, sampling)
+            drafter.propose(tokens[:-1], 1, rng)
             sampler = SpeculativeSampler(target, padded, verifier=verifier, K=lambda history, k=k: k, sampling=sampling)
             seconds = next(sampler.rounds(tokens, k + 1, rng)).seconds
             if repeat >= 0:

@@ -5,7 +5,7 @@ pass of the draft model. With w_b, the probability that the b-th child of a node
 
     (1 + the sum over the nodes of the products of w along their paths) / (v(n + 1) + levels c)
 
-is found by trying all sizes and depths; for each, `best_tree` has the shape. That takes w as the same at every node.
+is found by trying all sizes and depths; for each, `Shape.best` has the shape. That takes w as the same at every node.
 The table of trees puts tokens per call and time side by side, and the fastest tree next to the fastest chain.
 Sources: Chen et al. (Sequoia), arXiv:2402.12374, section 3.3 (the hardware-aware tree optimizer) and its figure of
 tokens per call by tree size; Miao et al. (SpecInfer), arXiv:2305.09781, its table of the width of a tree.
@@ -13,13 +13,13 @@ tokens per call by tree size; Miao et al. (SpecInfer), arXiv:2305.09781, its tab
 
 import numpy as np
 
-from ..checks import propose
+from ..checks import show_drafter
+from ..drafters.shapes import Shape
 from ..interfaces import Draft
-from ..probs import acceptance_probability, residual
+from ..probs import acceptance_probability, inheriting, residual
 from ..rng import as_generator
 from ..sampler import SpeculativeSampler
-from ..theory.shapes import best_tree, tree_tokens, widths
-from ..tree import depth_of
+from ..theory.expected import tree_tokens
 from ..verifiers.rejection import rejection
 from .intervals import ratio
 from .runs import against_alone, at_once, compared, of_each, own_text, under
@@ -48,19 +48,23 @@ def accepted_by_rank(draft: Draft, p):
 def acceptance_by_rank(target, drafter, tokens, n, sampling, rng=0, verifier=rejection):
     """w [n_ranks]: how often the child of each rank is accepted, on average over the last n positions of a text.
 
-    The drafter drafts a tree of one level, `widths(n_ranks)`, or fewer tokens. Of `rejection` each position's
+    The drafter drafts a tree of one level, `Shape.widths(n_ranks)`, or fewer tokens. Of `rejection` each position's
     probabilities are computed, and at temperature 0 of all rules, which then accept the same. Else verdicts are
     counted: one at each position with common random numbers, four without.
     """
+    drafter = inheriting(drafter, sampling)
     rng, ends = as_generator(rng), range(len(tokens) - n, len(tokens))
     if verifier is rejection or getattr(sampling, "temperature", 1) == 0:
-        drafts = ((tokens[:end], propose(drafter, tokens[:end], 1, rng, sampling)) for end in ends)
-        found = [accepted_by_rank(draft, sampling(target(text), text)[0]) for text, draft in drafts]
+        found = []
+        for text in (tokens[:end] for end in ends):
+            draft, logits = drafter.propose(text, 1, rng), target(text)
+            found.append(accepted_by_rank(draft, sampling(logits, text)[0]))
+            show_drafter(drafter, text, logits, draft.parents[:0])
     else:
         sampler = SpeculativeSampler(target, drafter, K=1, sampling=sampling, verifier=verifier)
         times = 1 if hasattr(rng, "at") else N_COUNTED
         rounds = [next(sampler.rounds(tokens[:end], 2, rng)) for end in [*ends] * times]
-        found = [[float(child in round_.nodes) for child in round_.children()] for round_ in rounds]
+        found = [[float(child in round_.nodes) for child in round_.draft.children()] for round_ in rounds]
     w = np.zeros((len(found), max(map(len, found))))
     for row, accepted in zip(w, found):
         row[: len(accepted)] = accepted
@@ -73,10 +77,10 @@ def acceptance_together(make, n_ranks, *where, **how):
     Where a child's row depends on the number of its siblings, as with the rule "drawn" of `TreeDrafter`, each number is
     measured for itself. The further arguments are those of `acceptance_by_rank` from `tokens` on.
     """
-    target, drafter = make(widths(n_ranks))
+    target, drafter = make(Shape.widths(n_ranks))
     if not getattr(drafter, "depends_on_siblings", False):
         return np.cumsum(acceptance_by_rank(target, drafter, *where, **how))
-    return np.array([acceptance_by_rank(*make(widths(k)), *where, **how).sum() for k in range(1, n_ranks + 1)])
+    return np.array([acceptance_by_rank(*make(Shape.widths(k)), *where, **how).sum() for k in range(1, n_ranks + 1)])
 
 
 def added(together):
@@ -89,7 +93,7 @@ def added(together):
 
 
 def best_shape(w, c, v, max_depth=8):
-    """((parents, ranks), speedup): the tree that is expected to save the most time; of 0 nodes where none pays.
+    """(Shape, speedup): the tree that is expected to save the most time; of 0 nodes where none pays.
 
     w is that of `acceptance_by_rank`, c and v are those of `Costs`, c of a level of the draft. A tree has at most
     len(v) - 1 nodes.
@@ -98,18 +102,18 @@ def best_shape(w, c, v, max_depth=8):
     pays.
 
     >>> shape, speedup = best_shape([0.6, 0.2], c=0.1, v=[1] * 5)
-    >>> shape[0], round(speedup, 2)
-    ([-1, -1, 0, 0], 1.9)
+    >>> shape.parents, round(speedup, 2)
+    ((-1, -1, 0, 0), 1.9)
     >>> best_shape([0.6, 0.2], c=0.1, v=range(1, 6))
-    (([], []), 1.0)
+    (Shape(parents=(), ranks=()), 1.0)
     """
-    falling, shapes = np.minimum.accumulate(w), [([], [])]
+    falling = np.minimum.accumulate(w)
+    shapes = [Shape((), ())]
     for depth in range(1, min(max_depth, len(v) - 1) + 1):
-        shapes += [widths(*[1] * depth), *(best_tree(n, falling, depth) for n in range(depth, len(v)))]
+        shapes += [Shape.chain(depth), *(Shape.best(n, falling, depth) for n in range(depth, len(v)))]
 
     def speedup(shape):
-        parents, _ = shape
-        return tree_tokens(parents, w) / (v[len(parents)] + depth_of(parents) * c)
+        return tree_tokens(shape.parents, w) / (v[len(shape)] + shape.depth * c)
 
     best = max(shapes, key=speedup)
     return best, speedup(best)
@@ -121,7 +125,7 @@ def best_shape(w, c, v, max_depth=8):
 def acceptance_table(makers, prompts, n_tokens, *, sampling, seed=0, keep=at_once):
     """w [RANKS] by drafter: how often its b-th candidate for a position is the accepted one, along the target's text.
 
-    `makers` is a dict name -> function ((parents, ranks)) -> (target, drafter).
+    `makers` is a dict name -> function (Shape) -> (target, drafter).
     Parameters not named here are those of every experiment, see __init__.py.
     """
 
@@ -130,7 +134,7 @@ def acceptance_table(makers, prompts, n_tokens, *, sampling, seed=0, keep=at_onc
         rows, text = [], None
         for make in makers.values():
             if text is None:
-                text, _ = own_text(make(widths(RANKS))[0], prompt, n_tokens, sampling, seed + i)
+                text, _ = own_text(make(Shape.widths(RANKS))[0], prompt, n_tokens, sampling, seed + i)
             together = acceptance_together(make, RANKS, text, n_tokens, sampling, seed + i).tolist()
             rows.append((together + [max(together, default=0.0)] * RANKS)[:RANKS])
         return rows
@@ -164,21 +168,21 @@ def tree_table(target, makers, acceptance, prompts, n_tokens, *, sampling, sizes
     rows = []
     for name, make in makers.items():
         w = np.minimum.accumulate(acceptance[name])
-        deepest = min(max_depth, getattr(make(widths(1))[1], "most_levels", max_depth))
-        shapes = {("chain", depth): widths(*[1] * depth) for depth in range(1, deepest + 1)}
-        shapes |= {("tree", n): best_tree(n, w, deepest) for n in sizes}
+        deepest = min(max_depth, getattr(make(Shape.chain(1))[1], "most_levels", max_depth))
+        shapes = {("chain", depth): Shape.chain(depth) for depth in range(1, deepest + 1)}
+        shapes |= {("tree", n): Shape.best(n, w, deepest) for n in sizes}
         samplers = {
             key: SpeculativeSampler(*make(shape), K=max_depth, sampling=sampling) for key, shape in shapes.items()
         }
         part = under(name, keep)
         alone, runs = against_alone(target, samplers, prompts, n_tokens, sampling=sampling, seed=seed, keep=part)
         calls = {key: np.array([run.target_calls for run in some], dtype=float) for key, some in runs.items()}
-        for key, (parents, _) in shapes.items():
-            kind, levels = key[0], depth_of(parents)
+        for key, shape in shapes.items():
+            kind, levels = key[0], shape.depth
             over = ratio(calls["chain", levels], calls[key]) if kind == "tree" else (None, None, None)
             rows.append({
-                "drafter": name, "kind": kind, "nodes": len(parents), "levels": levels,
-                "expected": tree_tokens(parents, w), **compared(alone, runs[key]),
+                "drafter": name, "kind": kind, "nodes": len(shape), "levels": levels,
+                "expected": tree_tokens(shape.parents, w), **compared(alone, runs[key]),
                 **dict(zip(("over_chain", "over_low", "over_high"), over)),
             })  # fmt: skip
     return rows

@@ -5,7 +5,7 @@ from dataclasses import replace
 from ..grammar import Grammar
 from ..interfaces import Verdict, collect
 from ..look_back import FrequencyPenalty
-from ..probs import Sampling, residual, sample_token
+from ..probs import Sampling, inheriting, residual, sample_token
 from ..rng import Recorder
 from ..sampler import SpeculativeSampler
 from ..stop import until_stop
@@ -129,7 +129,7 @@ class OneNoise:
     """
 
     def __init__(self, target, drafter, *, K, sampling):
-        self.drafter = drafter
+        self.drafter = inheriting(drafter, sampling)
         self.generate = SpeculativeSampler(target, self, verifier=self.decide, K=K, sampling=sampling).generate
 
     def propose(self, tokens, K, rng):

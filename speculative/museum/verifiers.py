@@ -270,7 +270,7 @@ class Walk:
                 p = self.bonus(p, target_probs)
             node, row = self.choose(p, [(c, draft.tokens[c], draft.probs[c]) for c in children], rng)
             if node is None:
-                return draft.verdict(accepted, sample_token(row, rng))
+                return Verdict(accepted, sample_token(row, rng))
             accepted.append(node)
 
 
@@ -431,7 +431,7 @@ def paths_apart(draft, target_probs, rng):
         verdict = rejection(chain, target_probs[[0, *(node + 1 for node in path)]], rng)
         if best is None or verdict.n_accepted > len(best[0]):
             best = path[: verdict.n_accepted], verdict.next_token
-    return draft.verdict(*best)
+    return Verdict(*best)
 
 
 @of_trees
@@ -446,7 +446,7 @@ def typical_tree(draft, target_probs, rng):
         threshold = min(0.09, 0.3 * np.exp(-entropy(p)))
         node = next((child for child in draft.children(node) if p[draft.tokens[child]] > threshold), None)
         if node is None:
-            return draft.verdict(accepted, int(p.argmax()))
+            return Verdict(accepted, int(p.argmax()))
         accepted.append(node)
 
 
@@ -466,7 +466,7 @@ def traversal_with_stale_share(draft, target_probs, rng):
         return (above, p) if node < 0 or rng.random() < share else None
 
     accepted, p = visit(-1, 1.0, ())
-    return draft.verdict(accepted, sample_token(p / p.sum(), rng))
+    return Verdict(accepted, sample_token(p / p.sum(), rng))
 
 
 I_I_D, DISTINCT, RANKED = "drawn independently", "drawn without replacement", "the most likely"

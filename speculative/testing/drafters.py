@@ -1,14 +1,11 @@
 """The grader of drafters: each draft token must be drawn from exactly the row that comes with it."""
 
-import inspect
 import itertools
-from functools import partial
-from types import SimpleNamespace
 
 import numpy as np
 
 from ..exact.enumeration import hashable
-from ..probs import Sampling
+from ..probs import Sampling, inheriting
 from ..tree import chain, depth_of, is_chain
 from .cases import Passed, enumerated, same, shortened, show
 from .drafter_hints import mistake_in_a_draft, what_these_rows_are
@@ -24,8 +21,8 @@ def check_drafter(drafter, *, n_vocab=None, seed=0):
     At most K tokens, none for K = 0; for each a row of probabilities that sums to 1; and given that there is an i-th
     token, and the tokens before it, its distribution is row i. This fails also if a token was drawn and then dropped:
     the kept tokens then no longer have the distribution of their row. A draft may be a tree: then no path has more than
-    K tokens, and the tokens before include the elder siblings. A drafter whose propose has the parameter `sampling` is
-    given some: each token must be drawn from its row then as well. Returns a line that says what was checked.
+    K tokens, and the tokens before include the elder siblings. A drafter whose attribute `sampling` is None is given
+    some: each token must be drawn from its row then as well. Returns a line that says what was checked.
 
     Parameters
     ----------
@@ -42,7 +39,7 @@ def check_drafter(drafter, *, n_vocab=None, seed=0):
     if isinstance(drafter, type):
         fail(f"pass a drafter, not its class: check_drafter({drafter.__name__}(...))")
     extra = np.random.default_rng(seed).integers(0, 2, (3, 4)).tolist()
-    samplings = SAMPLINGS if "sampling" in inspect.signature(drafter.propose).parameters else ()
+    samplings = SAMPLINGS if getattr(drafter, "sampling", SAMPLINGS) is None else ()
     questions = [
         *itertools.product([*PROMPTS, *extra], (0, 1, 2), [None]),
         *itertools.product(PROMPTS, [2], samplings),
@@ -62,7 +59,7 @@ def check_drafter(drafter, *, n_vocab=None, seed=0):
 def check_question(drafter, prompt, K, n_vocab, sampling):
     """AssertionError if a token of a draft of up to K is not drawn from its row; with this sampling, unless None."""
     if sampling is not None:
-        drafter = SimpleNamespace(propose=partial(drafter.propose, sampling=sampling))
+        drafter = inheriting(drafter, sampling)
 
     def first_wrong(distribution):
         longest = max(len(tokens) for tokens, *_ in distribution)
@@ -84,7 +81,7 @@ def check_question(drafter, prompt, K, n_vocab, sampling):
         )
     key, got = wrong_draws(distribution, i)[0]
     before, _, row, _ = key
-    told = "" if sampling is None else "with the `sampling` that is passed to propose, "
+    told = "" if sampling is None else "with the `sampling` that samplers fill in, "
     fail(
         told + mistake_in_a_draft(distribution, i, key),
         "",

@@ -78,8 +78,8 @@ def numbers_hint(verifier):
     sure = np.eye(4)
     if ((0,), 1) in decisions(verifier, (0, 1), sure[:2], sure[[1, 1, 1]], [-1, -1]):
         return (
-            "in a tree a verdict says which draft tokens are accepted: Verdict(n_accepted, next_token, nodes), or "
-            "draft.verdict(nodes, next_token); yours only says how many"
+            "in a tree a verdict says which draft tokens are accepted: Verdict(nodes, next_token); yours only says how "
+            "many"
         )
     return None
 

@@ -2,7 +2,7 @@
 
 A tree offers the target k candidates for a token where a chain offers one. p is the target's distribution and q the
 draft's, both [n_vocab] float64; a rule is a way of drawing candidates together with a way of accepting them.
-`tree_tokens` in shapes.py computes the tokens per call from the acceptance of each candidate.
+`tree_tokens` (expected.py) computes the tokens per call from the acceptance of each candidate.
 """
 
 import numpy as np

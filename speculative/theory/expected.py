@@ -147,3 +147,23 @@ def expected_time(acceptance, K, c=0.0, v=None):
             reached *= float(acceptance[i + j])
         times[i] += reached * times[i + k + 1]
     return times[0]
+
+
+def tree_tokens(parents, weights):
+    """Tokens per call of a tree, if the b-th candidate of any node is the accepted one with probability weights[b].
+
+    parents [n] int, with parents[i] < i and -1 for the end of the text. A rank past the end of `weights` has weight 0.
+    Source: Chen et al. (Sequoia), arXiv:2402.12374, section 3.1.
+
+    >>> tree_tokens([-1, 0, 1], [0.5])  # a chain of three, 1 + 1/2 + 1/4 + 1/8
+    1.875
+    >>> tree_tokens([-1, -1, 0], [0.5, 0.25])
+    2.0
+    """
+    n_children = [0] * (len(parents) + 1)  # of the text, and of each node
+    reached = [1.0]  # the probabilities that the text and each node are reached
+    for parent in parents:
+        rank = n_children[parent + 1]
+        n_children[parent + 1] += 1
+        reached.append(reached[parent + 1] * (weights[rank] if rank < len(weights) else 0.0))
+    return float(sum(reached))

@@ -6,8 +6,8 @@
     round_line(trace.rounds[-1])                    a round in a terminal (terminal.py)
     page(trace)                                     one HTML file with everything (html.py)
 
-In a notebook, `Round` and `Generation` display themselves (notebook.py), as text after
-`show_tokens_as(tokenizer.decode)`. How a round becomes a record is in parts.py and record.py.
+After `show_tokens_as(tokenizer.decode)` a notebook displays `Round` and `Generation` as coloured text and tables
+(notebook.py). How a round becomes a record is in parts.py and record.py.
 
 The file is JSON lines. The first line is {"trace": 2, "prompt": [ids], "text": str, "about": {...}}, where "about"
 holds what its author added: names of models, the acceptance rule, the seed; "alone": {"texts": [n], "seconds": [n]} of

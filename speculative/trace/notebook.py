@@ -1,11 +1,12 @@
 """A round and a generation in a notebook: static HTML without scripts, which sites that show notebooks allow.
 
 The text of a token needs a tokenizer, which samplers do not have: `show_tokens_as(tokenizer.decode)` sets it once for
-the session. It affects only the display.
+the session, and from then on a notebook displays rounds and generations this way. It affects only the display.
 """
 
 from html import escape
 
+from ..interfaces import Generation, Round
 from ..tree import depths, is_chain, path
 from .record import Trace, as_ids
 
@@ -25,6 +26,7 @@ def show_tokens_as(function):
     """Show tokens in notebooks by `function`, from a list of token ids to text (str), such as `tokenizer.decode`."""
     global decode
     decode = function
+    Round._repr_html_, Generation._repr_html_ = round_html, generation_html
 
 
 def generation_html(generation):

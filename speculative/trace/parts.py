@@ -18,7 +18,7 @@ def decisions(step):
         reached.pop()  # but the text ended with the last of them
     found = {}
     for node, accepted in zip(reached, [*step.nodes, None]):
-        for child in step.children(node):
+        for child in step.draft.children(node):
             found[child] = "accepted" if child == accepted else "rejected"
             if child == accepted:
                 break
@@ -28,7 +28,7 @@ def decisions(step):
 def drafted_of(step, decode):
     """The records of the draft tokens of a `Round`, without their texts."""
     decided, (deciding, _) = decisions(step), uniforms_of(step)
-    above = {child: node for node in range(-1, len(step.drafted)) for child in step.children(node)}
+    above = {child: node for node in range(-1, len(step.drafted)) for child in step.draft.children(node)}
     index = {node: i for i, node in enumerate([-1, *decided], -1)}
     rows = rows_of(step) if step.target_probs is not None else {}
     records = []
@@ -58,7 +58,7 @@ def rows_of(step):
     rows = {}
     for above in range(-1, len(step.drafted)):
         p = step.target_probs[above + 1]
-        for child in step.children(above):
+        for child in step.draft.children(above):
             rows[child] = p, step.draft_probs[child]
             p = residual(*rows[child])
     return rows
@@ -85,7 +85,7 @@ def uniforms_of(step):
     """
     numbers, decided = flat(step.uniforms), decisions(step)
     tested = {node: decision for node, decision in decided.items() if decision != "dropped"}
-    if step.depth < len(step.drafted) and not explains(step, tested, numbers):
+    if step.draft.depth < len(step.drafted) and not explains(step, tested, numbers):
         return {}, None
     for some in (tested, decided):
         if len(numbers) == len(some) + 1:

@@ -8,6 +8,7 @@ In a tree the draw is compared with every token drafted for that position. It de
 tree will do, however its tokens were chosen: Medusa's, prompt lookup's, the most probable ones.
 """
 
+from ..interfaces import Verdict
 from ..probs import sample_token
 
 
@@ -21,7 +22,7 @@ def exact_match(draft, target_probs, rng):
         own = sample_token(target_probs[node + 1], rng)
         node = next((child for child in draft.children(node) if draft.tokens[child] == own), None)
         if node is None:
-            return draft.verdict(accepted, own)
+            return Verdict(accepted, own)
         accepted.append(node)
 
 

@@ -12,6 +12,7 @@ Source: Leviathan et al., arXiv:2211.17192, algorithm 1 and appendix A.1; Chen e
 Trees: Miao et al. (SpecInfer), arXiv:2305.09781, algorithm 2; Chen et al. (Sequoia), arXiv:2402.12374, algorithm 2.
 """
 
+from ..interfaces import Verdict
 from ..probs import residual, sample_token
 
 
@@ -44,7 +45,7 @@ def rejection(draft, target_probs, rng):
                 break
             p = residual(p, q)
         else:  # no child was accepted, or none was drafted
-            return draft.verdict(accepted, sample_token(p, rng))
+            return Verdict(accepted, sample_token(p, rng))
         node = child
         accepted.append(node)
 

@@ -9,6 +9,7 @@ Source: Weng et al., arXiv:2505.12398.
 
 import numpy as np
 
+from ..interfaces import Verdict
 from ..probs import sample_token
 
 
@@ -29,7 +30,7 @@ def traversal(draft, target_probs, rng):
             below = min(share * p[token] / q[token], 1.0)
             path.append([child, below, target_probs[child + 1], iter(draft.children(child))])
         elif node < 0 or uniforms[node] < share:
-            return draft.verdict([node for node, *_ in path[1:]], sample_token(p, rng))
+            return Verdict([node for node, *_ in path[1:]], sample_token(p, rng))
         else:  # neither the node nor one below it is accepted
             path.pop()
             _, share, p, _ = path[-1]

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..interfaces import Verdict
+
 
 @dataclass(frozen=True)
 class Typical:
@@ -54,7 +56,7 @@ class Typical:
             least = min(self.epsilon, self.delta * np.exp(-entropy(p)))
             paths += [[*path, child] for child in draft.children(node) if p[draft.tokens[child]] > least]
         longest = max(paths, key=len)
-        return draft.verdict(longest, int(np.argmax(target_probs[([-1, *longest])[-1] + 1])))
+        return Verdict(longest, int(np.argmax(target_probs[([-1, *longest])[-1] + 1])))
 
 
 def entropy(p):

@@ -9,10 +9,10 @@ import time
 import numpy as np
 import pytest
 import safetensors.numpy
-from helpers import ROOT, random_eagle, random_gpt2, walk
+from helpers import ROOT, random_eagle, random_gpt2
 
 import gpt2np
-from gpt2np import Eagle, HParams, load_eagle, reference
+from gpt2np import HParams, load_eagle, reference
 from gpt2np.eagle import eagle_file
 from speculative.testing import check_language_model
 from speculative.tree import path
@@ -23,7 +23,7 @@ MODEL = random_gpt2(SHAPE)
 
 
 def eagle_of(shape=SHAPE, n_frequent=0):
-    return Eagle(random_gpt2(shape), random_eagle(shape), n_frequent)
+    return random_eagle(shape).on(random_gpt2(shape), n_frequent)
 
 
 def normed(x):
@@ -34,7 +34,7 @@ def by_definition(tokens, n_text):
     """The logits after `tokens`, of which n_text are the text: the equations in float64, without any cache."""
     params, of_block = random_gpt2(SHAPE).params, random_eagle(SHAPE)
     wide = lambda part: {k: wide(v) if isinstance(v, dict) else np.asarray(v, np.float64) for k, v in part.items()}  # noqa: E731
-    of_block, last_norm = {key: wide(of_block[key]) for key in ("input", "block")}, wide(params["ln_f"])
+    of_block, last_norm = {"input": wide(of_block.input), "block": wide(of_block.block)}, wide(params["ln_f"])
     wte, wpe = np.asarray(params["wte"], np.float64), params["wpe"].astype(np.float64)
     x = wte[tokens[: n_text - 1]] + wpe[: n_text - 1]
     for layer in params["blocks"] if n_text > 1 else ():
@@ -57,16 +57,6 @@ def test_the_block_by_its_definition(n_text):
     assert logits.shape == (len(tokens) - n_text + 1, SHAPE.n_vocab) and logits.dtype == np.float32
     for row, n in zip(logits, range(n_text, len(tokens) + 1)):
         np.testing.assert_allclose(row, by_definition(tokens[:n], n_text), rtol=1e-3, atol=1e-3)
-
-
-def test_its_logits_are_the_models_own_to_the_bit():
-    eagle = eagle_of()
-    check_language_model(eagle)
-    for tokens, n_last in walk(MODEL, 60):
-        assert eagle(tokens, n_last).tobytes() == MODEL(tokens, n_last).tobytes()
-        eagle.draft_logits([*tokens, 3][: SHAPE.n_ctx], len(tokens))  # changes no later result
-    eagle.reset()
-    assert eagle.model.cache.length == eagle.cache.length == len(eagle.hidden) == 0
 
 
 def test_after_a_text_the_block_is_a_language_model():
@@ -111,8 +101,9 @@ def test_a_node_has_the_logits_of_its_path_as_a_chain_and_of_a_fresh_object(n_fr
             assert row.tobytes() == at_once[node + 1].tobytes()
             chain = [*text, *(tokens[i] for i in path(parents, node))]
             fresh.reset()
+            fresh.model.reset()
             assert row.tobytes() == fresh.draft_logits(chain, len(text))[0].tobytes()
-        used([*text, *tokens], len(tokens) + 1, parents)  # the target verifies
+        used.model([*text, *tokens], len(tokens) + 1, parents)  # the target verifies
 
 
 def test_of_the_accepted_tokens_the_states_are_the_targets():
@@ -121,7 +112,7 @@ def test_of_the_accepted_tokens_the_states_are_the_targets():
     for n in range(4):
         used.draft_logits([*text, *drafted[:n]], len(text))
     predicted = used.states[2:6].copy()
-    used([*text, *drafted], n_last=4)
+    used.model([*text, *drafted], n_last=4)
     used.model.run = None  # not to be called
     logits = used.draft_logits([*text, *drafted, 7], 7)
     assert not np.isclose(predicted, used.states[2:6]).all(axis=1).any()
@@ -134,7 +125,7 @@ def test_of_the_accepted_tokens_the_states_are_the_targets():
 def test_only_frequent_tokens_are_drafted():
     full, some, tokens = eagle_of(), eagle_of(n_frequent=5), [1, 2, 3, 4]
     wanted, logits = full.draft_logits(tokens, 3, 2), some.draft_logits(tokens, 3, 2)
-    kept = random_eagle(SHAPE)["frequent"][:5]
+    kept = random_eagle(SHAPE).frequent[:5]
     np.testing.assert_allclose(logits[:, kept], wanted[:, kept], rtol=1e-4, atol=1e-5)
     assert (np.isfinite(logits).sum(axis=1) == 5).all() and np.isfinite(logits[:, kept]).all()
 
@@ -177,10 +168,10 @@ def test_what_does_not_fit_is_refused():
     other = random_eagle(HParams(n_vocab=17, n_ctx=40, n_embd=6, n_head=3, n_layer=1))
     for make, message in (
         (
-            lambda: Eagle(MODEL, other),
+            lambda: other.on(MODEL),
             "expected a block for a model with n_embd 15 and 17 tokens, got one with n_embd 6",
         ),
-        (lambda: Eagle(gpt2np.EarlyExit(MODEL, 1), random_eagle(SHAPE)), "expected a GPT2, whose hidden states"),
+        (lambda: random_eagle(SHAPE).on(gpt2np.EarlyExit(MODEL, 1)), "expected a GPT2, whose hidden states"),
         (lambda: eagle_of(n_frequent=18), "expected n_frequent from 1 to 17, the number of tokens, or 0, got 18"),
         (lambda: eagle_of().draft_logits([1, 2], 0), "expected rows after a text of 1 to 2 tokens, got 1 after 0"),
         (lambda: eagle_of().draft_logits([1, 2], 2, 2), "expected rows after a text of 1 to 2 tokens, got 2 after 2"),
@@ -195,9 +186,9 @@ def test_what_does_not_fit_is_refused():
 
 def test_the_bundled_block():
     target, params = gpt2np.load("tiny-target")[0], load_eagle("tiny-target")
-    assert Eagle(target, params).n_params == 921_088
-    assert params["input"]["w"].shape == (512, 256) and params["input"]["w"].dtype == np.float32
-    assert sorted(params["frequent"].tolist()) == [*range(2048)]
+    assert params.n_params == 921_088 and params.on(target).draft_model(1)([5]).shape == (1, 2048)
+    assert params.input["w"].shape == (512, 256) and params.input["w"].dtype == np.float32
+    assert sorted(params.frequent.tolist()) == [*range(2048)]
     assert eagle_file("tiny-target").stat().st_size < 1.9e6
 
 
@@ -220,7 +211,7 @@ def test_files_that_are_no_block(tmp_path):
             load_eagle(tmp_path)
     safetensors.numpy.save_file({k: v for k, v in tensors.items() if k != "frequent"}, tmp_path / "eagle.safetensors")
     with pytest.raises(ValueError, match="got one with n_embd 256 and 0 tokens"):
-        Eagle(gpt2np.load("tiny-target")[0], load_eagle(tmp_path))
+        load_eagle(tmp_path).on(gpt2np.load("tiny-target")[0])
 
 
 # ------------------------------------------------------------------------------------------------ the card
@@ -244,6 +235,6 @@ def test_the_card_of_the_block():
 
     target, tokenizer = gpt2np.load("tiny-target")
     texts = greedy_texts(target, held_out_prompts(tokenizer, 36)[::4], 64)
-    ranks, _ = along(Eagle(target, load_eagle("tiny-target")), texts, 64)
+    ranks, _ = along(load_eagle("tiny-target").on(target), texts, 64)
     card = json.loads((TINY / "tiny-eagle" / "figures.json").read_text("utf-8"))
     np.testing.assert_allclose((ranks == 0).mean(axis=(0, 1)), card["top_1"], atol=0.08)

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpt2np.model
-from gpt2np import EarlyExit, Heads, HParams, reference
+from gpt2np import EarlyExit, HParams, reference
 from gpt2np.cache import KVCache, TokenTree
 from gpt2np.files.params import build_params
 from gpt2np.kernels import matmul
@@ -250,14 +250,13 @@ def test_n_params_counts_every_parameter():
     assert random_gpt2(SHAPE).n_params == sum(tensor.size for tensor in random_tensors(SHAPE).values())
 
 
-@pytest.mark.parametrize("kind", ["GPT2", "EarlyExit", "Heads"])
+@pytest.mark.parametrize("kind", ["GPT2", "EarlyExit"])
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
 def test_a_copy_starts_with_an_empty_cache(kind, copied, monkeypatch):
     """The cache of the model may be in the middle of a call by another thread."""
     monkeypatch.setattr(matmul, "chosen", ("rows", "rows"))
     model, tokens = random_gpt2(HParams(n_vocab=53, n_ctx=45, n_embd=32, n_head=2, n_layer=2)), [1, 2, 3, 4]
-    head = {"w": np.eye(32, dtype=np.float32), "b": np.zeros(32, np.float32), "accepted": np.ones(1, np.float32)}
-    model = {"GPT2": model, "EarlyExit": EarlyExit(model, 1), "Heads": Heads(model, [head])}[kind]
+    model = {"GPT2": model, "EarlyExit": EarlyExit(model, 1)}[kind]
     expected = model(tokens, n_last=2)
     monkeypatch.setattr(matmul, "chosen", ("eights", "eights"))  # the copy keeps the model's own
     with model.lock:
@@ -310,3 +309,86 @@ def test_reset_waits_for_the_call_in_progress():
             thread.join(0.2)
             assert thread.is_alive()  # it waits for the call in progress
         thread.join()
+
+
+# ------------------------------------------------------------------------------------------------ hidden states
+
+
+def test_the_states_of_the_last_call_are_kept(monkeypatch):
+    """Of the text, and of whatever draft tokens follow it; those of another text take a pass, of what differs."""
+    model, text, draft = random_gpt2(SHAPE), [1, 2, 3, 4], [5, 6, 7]
+    ran, original = [], gpt2np.model.hidden_states
+    monkeypatch.setattr(gpt2np.model, "hidden_states", lambda new, *rest: ran.append(new) or original(new, *rest))
+    model([*text, *draft], n_last=4)
+    ran.clear()
+    for n in range(4):
+        kept = model.states([*text, *draft[:n]], n + 1)
+        assert kept.shape == (n + 1, SHAPE.n_embd) and ran == []
+        assert kept.tobytes() == random_gpt2(SHAPE).states([*text, *draft[:n]], n + 1).tobytes()
+        ran.clear()
+    model.states([1, 2, 9])
+    assert ran == [[9]]
+    model.states([1, 2, 9])
+    assert ran == [[9]]
+
+
+def in_a_tree(rng, n):
+    parents = [int(rng.integers(-1, i)) if i else -1 for i in range(n)]
+    tokens = []
+    for i, parent in enumerate(parents):  # siblings carry different tokens
+        tokens.append((3 + 5 * sum(p == parent for p in parents[:i])) % SHAPE.n_vocab)
+    return tokens, parents
+
+
+def test_the_states_of_a_branch_are_those_of_its_text():
+    model, fresh, rng, text = random_gpt2(SHAPE), random_gpt2(SHAPE), np.random.default_rng(0), [1, 2, 3]
+    for n in range(1, 7):
+        tokens, parents = in_a_tree(rng, n)
+        model([*text, *tokens], n + 1, parents)
+        kept, node, accepted = model.hidden, -1, []
+        while below := [child for child, parent in enumerate(parents) if parent == node]:
+            node = int(rng.choice(below))
+            accepted.append(tokens[node])
+        row = model.states([*text, *accepted])
+        assert model.hidden is kept  # no pass
+        assert row.tobytes() == fresh.states([*text, *accepted]).tobytes()
+        text = [*text, *accepted, 4]
+
+
+def test_an_interrupted_call_leaves_no_states_of_an_earlier_text():
+    model, block = random_gpt2(SHAPE), gpt2np.model.block
+    model([1, 2, 3, 4], n_last=2)
+    for n_done in range(SHAPE.n_layer):
+        calls = iter(range(n_done))
+
+        def interrupted(*arguments, calls=calls):
+            if next(calls, None) is None:
+                raise KeyboardInterrupt
+            return block(*arguments)
+
+        with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(gpt2np.model, "block", interrupted)
+            model([1, 2, 3, 5], n_last=2)
+        assert model.states([1, 2, 3, 5]).tobytes() == random_gpt2(SHAPE).states([1, 2, 3, 5]).tobytes()
+        model([1, 2, 3, 4], n_last=2)
+
+
+def test_threads_may_ask_for_states():
+    model, texts = random_gpt2(SHAPE), ([1, 2, 3], [4, 5, 6, 7])
+    wanted = {text[0]: random_gpt2(SHAPE).states(text).tobytes() for text in texts}
+    found = {}
+
+    def ask(text):
+        found[text[0]] = {model.states(text).tobytes() for _ in range(50)}
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        threads = [threading.Thread(target=ask, args=(text,)) for text in texts]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert found == {first: {state} for first, state in wanted.items()}

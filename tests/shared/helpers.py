@@ -37,22 +37,23 @@ def random_gpt2(hparams, seed=0, scale=0.3):
 
 
 def random_heads(hparams, kind="hydra", n_heads=3):
-    """Heads for a model of this shape, see gpt2np.Heads."""
+    """Heads for a model of this shape."""
     rng, n = np.random.default_rng(0), hparams.n_embd
     normal = lambda *shape: (rng.standard_normal(shape) / np.sqrt(n)).astype(np.float32)  # noqa: E731
     accepted = {"accepted": np.array([0.5, 0.2, 0.1], np.float32)}
     if kind == "medusa":
-        return [{"w": normal(n, n), "b": normal(n), **accepted} for _ in range(n_heads)]
-    return [{"a": normal((i + 1) * n, n), "w": normal((i + 1) * n, n), **accepted} for i in range(1, n_heads + 1)]
+        return gpt2np.Heads([{"w": normal(n, n), "b": normal(n), **accepted} for _ in range(n_heads)])
+    n_in = [(i + 1) * n for i in range(1, n_heads + 1)]
+    return gpt2np.Heads([{"a": normal(m, n), "w": normal(m, n), **accepted} for m in n_in])
 
 
 def random_eagle(hparams, seed=1):
-    """A block for a model of this shape, see gpt2np.load_eagle."""
+    """A block for a model of this shape."""
     n, tensors = hparams.n_embd, random_tensors(hparams, seed)
     rng = np.random.default_rng(seed)
     tensors |= {"input.weight": random_array(2 * n, n, seed=seed) / 2, "input.bias": random_array(n, seed=seed)}
     frequent = rng.permutation(hparams.n_vocab)
-    return {"input": linear_params(tensors, "input"), "block": block_params(tensors, "h.0"), "frequent": frequent}
+    return gpt2np.EagleBlock(linear_params(tensors, "input"), block_params(tensors, "h.0"), frequent)
 
 
 def walk(model, n_steps, seed=0):

@@ -134,8 +134,42 @@ def test_rounds_keep_what_was_drafted(drafter, wrong):
     )
     assert right.tokens.tolist() == other.tokens.tolist()
     for a, b in zip(right.rounds, other.rounds, strict=True):
-        for name in ("drafted", "parents", "draft_probs", "target_probs"):
-            np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
+        np.testing.assert_array_equal(a.target_probs, b.target_probs)
+        for name in ("tokens", "probs", "parents"):
+            np.testing.assert_array_equal(getattr(a.draft, name), getattr(b.draft, name))
+
+
+class Observer(ModelDrafter):
+    """Keeps what it is shown, and writes to it."""
+
+    def observe(self, tokens, logits, parents):
+        self.seen.append((list(tokens), logits.copy(), parents.tolist()))
+        tokens.clear()
+        logits[:], parents[:] = np.nan, 7
+
+
+def test_a_drafter_may_observe_the_target_and_write_to_what_it_sees():
+    drafter = Observer(DRAFT)
+    drafter.seen = []
+    seen, right = (
+        SpeculativeSampler(Lasting(TARGET.probs), one, K=2).generate([0], 8, 0, keep_probs=True)
+        for one in (drafter, ModelDrafter(DRAFT))
+    )
+    assert seen.tokens.tolist() == right.tokens.tolist() and len(drafter.seen) == len(seen.rounds)
+    text = [0]
+    for (tokens, logits, parents), step in zip(drafter.seen, seen.rounds):
+        assert tokens == [*text, *step.drafted.tolist()] and parents == step.draft.parents.tolist()
+        np.testing.assert_array_equal(Sampling()(logits), step.target_probs)
+        text += step.tokens.tolist()
+
+
+class Lasting(TableModel):
+    """Returns the arrays that it keeps."""
+
+    def __call__(self, tokens, n_last=1):
+        logits = super().__call__(tokens, n_last)
+        self.kept = getattr(self, "kept", {})
+        return self.kept.setdefault((tuple(tokens), n_last), logits)
 
 
 # ------------------------------------------------------------------------------------------ what is handed back
@@ -200,8 +234,8 @@ def test_drafts_as_lists_and_in_other_dtypes_are_right():
 
 
 NODES = (
-    "the verifier accepted {} draft tokens, nodes = {}: expected Verdict.nodes to be the accepted ones in order, from "
-    "the text down, each a child of the one before"
+    "the verifier accepted the draft tokens {}: expected the nodes of one path, in order, from the text down, each a "
+    "child of the one before"
 )
 KIND = "the verifier must return Verdict(n_accepted, next_token), two whole numbers; it returned {!r}"
 
@@ -209,14 +243,13 @@ KIND = "the verifier must return Verdict(n_accepted, next_token), two whole numb
 @pytest.mark.parametrize(
     ("verdict", "sentence"),
     [
-        *((wrong, KIND) for wrong in (None, (1, 2), Verdict(1, 1.5), Verdict(1.0, 1), Verdict(1, 1, ("a",)))),
+        *((wrong, KIND) for wrong in (None, (1, 2), Verdict(1, 1.5), Verdict(1.0, 1), Verdict(("a",), 1))),
         (Verdict(-1, 0), "the verifier accepted -1 of 3 draft tokens: expected 0 to 3"),
         (Verdict(4, 0), "the verifier accepted 4 of 3 draft tokens: expected 0 to 3"),
         (Verdict(1, -1), "the verifier returned next_token -1: expected a token from 0 to 4"),
         (Verdict(1, 5), "the verifier returned next_token 5: expected a token from 0 to 4"),
-        (Verdict(2, 0), NODES.format(2, (0, 1))),
-        (Verdict(2, 0, (2,)), NODES.format(2, (2,))),
-        (Verdict(1, 0, (2,)), NODES.format(1, (2,))),
+        (Verdict(2, 0), NODES.format((0, 1))),
+        (Verdict((2,), 0), NODES.format((2,))),
     ],
 )
 def test_a_wrong_verdict(verdict, sentence):

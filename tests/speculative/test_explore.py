@@ -11,10 +11,10 @@ import pytest
 from browser import SCREENS, chromium, pages, violations
 from helpers import ROOT
 
-from speculative import Draft, Verdict, exact_distribution, rejection
+from speculative import Draft, Shape, Verdict, exact_distribution, rejection
 from speculative.museum.verifiers import rejection_with, residual_from_target
 from speculative.probs import residual, sample_token
-from speculative.theory import best_K, expected_tokens, overlap, speedup, tree_tokens, widths
+from speculative.theory import best_K, expected_tokens, overlap, speedup, tree_tokens
 from speculative.theory.candidates import without_replacement
 
 pytestmark = pytest.mark.browser
@@ -155,7 +155,7 @@ def test_trees_are_the_librarys(view):
         numbers = rng.integers(1, 4, size=rng.integers(1, 5)).tolist()
         weights = np.sort(rng.dirichlet(np.ones(5))[:4])[::-1].tolist()
         parents, tokens = view.evaluate("([n, w]) => [treeOf(n), treeTokens(treeOf(n), w)]", [numbers, weights])
-        assert parents == widths(*numbers)[0]
+        assert parents == list(Shape.widths(*numbers).parents)
         np.testing.assert_allclose(tokens, tree_tokens(parents, weights), rtol=0, atol=1e-9)
 
 
@@ -304,7 +304,7 @@ def test_a_tree_follows_its_widths(view):
     row = view.locator("#tree-table tr").nth(1).inner_text()
     assert row.startswith("your tree, 2 deep") and row.split("\t")[1] == "9"
     weights = view.evaluate("childWeights(state.p, state.q, 4)")
-    assert row.split("\t")[2] == f"{tree_tokens(widths(3, 2)[0], weights):.2f}"
+    assert row.split("\t")[2] == f"{tree_tokens(Shape.widths(3, 2).parents, weights):.2f}"
     assert view.locator("#tree circle title").count() == 9
 
 

@@ -18,7 +18,7 @@ def test_the_parents_and_nodes_of_a_chain_are_filled_in():
         assert np.array_equal(getattr(copied, name), getattr(draft, name))
         assert not np.shares_memory(getattr(copied, name), getattr(draft, name))
     rounds = SpeculativeSampler(TARGET, ModelDrafter(DRAFT), verifier=accept(1), K=2).generate([0], 6, 0).rounds
-    assert [(r.parents.tolist(), r.nodes) for r in rounds] == [([-1, 0], (0,)), ([-1, 0], (0,)), ([-1], (0,))]
+    assert [(r.draft.parents.tolist(), r.nodes) for r in rounds] == [([-1, 0], (0,)), ([-1, 0], (0,)), ([-1], (0,))]
 
 
 def accept(*numbers):
@@ -49,14 +49,14 @@ def test_stats_where_nothing_was_drafted():
 def test_rounds_of_trees_are_counted_by_depth():
     sampler = SpeculativeSampler(ByPaths(TARGET), TreeDrafter(DRAFT, [-1, -1, 0, 1], "iid"), K=2)
     generation = sampler.generate([0], 40, 1, keep_probs=True)
-    assert {r.depth for r in generation.rounds} <= {0, 1, 2} and len(generation.tokens) == 40
+    assert {r.draft.depth for r in generation.rounds} <= {0, 1, 2} and len(generation.tokens) == 40
     for r in generation.rounds:
         assert r.tokens[: r.n_accepted].tolist() == r.drafted[list(r.nodes)].tolist() and r.n_accepted == len(r.nodes)
-        assert r.origins[-1] == ("correction" if r.children((-1, *r.nodes)[-1]) else "bonus")
+        assert r.origins[-1] == ("correction" if r.draft.children((-1, *r.nodes)[-1]) else "bonus")
         assert r.target_probs.shape == (len(r.drafted) + 1, 3)
     stats = generation.stats
-    assert any(r.depth == 1 for r in generation.rounds)  # of two nodes
-    assert stats.drafted_by_position == [sum(r.depth > i for r in generation.rounds) for i in range(2)]
+    assert any(r.draft.depth == 1 for r in generation.rounds)  # of two nodes
+    assert stats.drafted_by_position == [sum(r.draft.depth > i for r in generation.rounds) for i in range(2)]
     assert stats.accepted == sum(stats.accepted_by_position)
 
 

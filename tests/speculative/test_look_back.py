@@ -114,7 +114,7 @@ def test_a_greedy_text_is_the_same_with_a_draft(name):
     alone = speculative.AutoregressiveSampler(target, sampling=sampling).generate([1, 2, 3], 40).tokens.tolist()
     free = speculative.AutoregressiveSampler(target, sampling=Sampling(0)).generate([1, 2, 3], 40)
     assert alone != free.tokens.tolist()
-    tree = speculative.TreeDrafter(other, speculative.widths(2, 2))
+    tree = speculative.TreeDrafter(other, speculative.Shape.widths(2, 2))
     for drafter in (ModelDrafter(target), ModelDrafter(other), ModelDrafter(other, sampling=Sampling()), tree):
         found = speculative.SpeculativeSampler(target, drafter, K=3, sampling=sampling).generate([1, 2, 3], 40, 0)
         assert found.tokens.tolist() == alone

@@ -9,7 +9,7 @@ from helpers import TreeDrafter, random_gpt2
 
 import speculative
 from gpt2np import HParams
-from speculative import AutoregressiveSampler, ByPaths, ModelDrafter, Sampling, SpeculativeSampler, widths
+from speculative import AutoregressiveSampler, ByPaths, ModelDrafter, Sampling, Shape, SpeculativeSampler
 from speculative.testing import TableModel
 
 TARGET, DRAFT = TableModel.random(3, seed=1), TableModel.random(3, seed=2)
@@ -52,7 +52,7 @@ def test_greedy_tokens_equal_those_of_the_target_alone(tiny_pair, greedy_texts, 
 def test_greedy_tokens_through_trees_are_the_same_in_fewer_calls(tiny_pair, greedy_texts):
     target, draft, _ = tiny_pair
     calls = []
-    for shape in (widths(1, 1, 1), widths(2, 2, 1)):
+    for shape in (Shape.widths(1, 1, 1), Shape.widths(2, 2, 1)):
         drafter = speculative.TreeDrafter(draft, shape, sampling=GREEDY)
         generation = SpeculativeSampler(target, drafter, K=3, sampling=GREEDY).generate(greedy_texts[0].prompt, 40)
         np.testing.assert_array_equal(generation.tokens, greedy_texts[0].tokens)
@@ -183,4 +183,18 @@ def test_a_function_for_K_gets_depths_and_accepted_numbers(make):
         return 2
 
     rounds = make(K=policy).generate([0], 20, 3).rounds
-    assert histories == [[(r.depth, r.n_accepted) for r in rounds[:i]] for i in range(len(rounds))]
+    assert histories == [[(r.draft.depth, r.n_accepted) for r in rounds[:i]] for i in range(len(rounds))]
+
+
+# ------------------------------------------------------------------------------------------------ inherited
+
+
+@pytest.mark.parametrize("own", [None, Sampling(0.3)])
+def test_a_drafter_without_a_sampling_draws_as_the_sampler_does(own):
+    """Each sampler fills in its own, in a copy: one drafter serves samplers with different samplings."""
+    drafter = ModelDrafter(DRAFT, sampling=own)
+    for sampling in (Sampling(), Sampling(0.5), GREEDY):
+        sampler = SpeculativeSampler(TARGET, drafter, K=1, sampling=sampling)
+        [step, *_] = sampler.rounds([0, 1], 2, 0)
+        np.testing.assert_array_equal(step.draft_probs, (own or sampling)(DRAFT([0, 1])))
+    assert drafter.sampling is own

@@ -12,6 +12,7 @@ from speculative import (
     AutoregressiveSampler,
     ModelDrafter,
     Sampling,
+    Shape,
     SharedTokensModel,
     SpeculativeSampler,
     TextDrafter,
@@ -19,7 +20,6 @@ from speculative import (
     block,
     exact_match,
     rejection,
-    widths,
 )
 from speculative.shared_tokens import Translation, latest, shared_tokens
 from speculative.testing import TableModel, check_language_model
@@ -40,7 +40,7 @@ def test_a_text_drafted_from_shared_tokens_has_the_distribution_of_the_target(ve
 @pytest.mark.parametrize("siblings", ["without", "drawn", "top"])
 def test_trees_of_shared_tokens(siblings):
     """More children than shared tokens that are probable: the others have probability 0, and are certain."""
-    drafter = TreeDrafter(SHARED, widths(5), siblings=siblings)
+    drafter = TreeDrafter(SHARED, Shape.widths(5), siblings=siblings)
     sampler = SpeculativeSampler(speculative.ByPaths(TARGET), drafter, K=1)
     assert error_by_rounds(sampler, 2, PROMPT) < 1e-12
 

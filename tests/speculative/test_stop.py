@@ -9,13 +9,13 @@ from speculative import (
     AutoregressiveSampler,
     ByPaths,
     ModelDrafter,
+    Shape,
     SpeculativeSampler,
     StopText,
     TreeDrafter,
     exact_distribution,
     rejection,
     traversal,
-    widths,
 )
 from speculative.testing import TableModel
 
@@ -24,7 +24,7 @@ LETTERS = ["a", "b", "ab", "\N{SNOWMAN}"]
 SAMPLERS = [
     AutoregressiveSampler(TARGET),
     *(SpeculativeSampler(TARGET, ModelDrafter(OTHER), K=K) for K in (1, 3, 5)),
-    SpeculativeSampler(ByPaths(TARGET), TreeDrafter(ByPaths(OTHER), widths(2, 1)), K=2),
+    SpeculativeSampler(ByPaths(TARGET), TreeDrafter(ByPaths(OTHER), Shape.widths(2, 1)), K=2),
 ]
 
 

@@ -50,7 +50,7 @@ def measure(options, saved):
 
 
 def maker(setting, sampling, **options):
-    """(parents, ranks) -> (target, drafter)"""
+    """Shape -> (target, drafter)"""
     return lambda shape: (setting.target, setting.tree(sampling, shape, **options))
 
 

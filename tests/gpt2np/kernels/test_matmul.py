@@ -120,15 +120,15 @@ for strategy in matmul.STRATEGIES:
         continue
     before, text = of_blas(), [1, 2] * 50
     for model, heads in pairs:
-        model = gpt2np.Heads(gpt2np.GPT2(model.params, model.hparams, strategy), heads)
+        model = gpt2np.GPT2(model.params, model.hparams, strategy)
         model(text)
         for n in (1, 8, 13, 64):
             model([*text, *range(n)], n)
             model([*text, *range(n)], n + 1, [-1] * n)
-            for depth in range(model.n_heads):
-                model.head_logits(text, np.zeros((n, depth), int))
+            for depth in range(1, heads.n_heads + 1):
+                heads.logits(model, np.repeat(model.states(text), n, axis=0), np.zeros((n, depth), int))
         model([3] * 250)
-    eagle = gpt2np.Eagle(gpt2np.GPT2(target.params, target.hparams, strategy), gpt2np.load_eagle("tiny-target"))
+    eagle = gpt2np.load_eagle("tiny-target").on(gpt2np.GPT2(target.params, target.hparams, strategy))
     for n in (1, 8, 64):
         eagle.draft_logits([*text, *range(n)], len(text), n, [-1] * n)
     print(strategy, "sleeps" if of_blas() == before else "WAKES", flush=True)

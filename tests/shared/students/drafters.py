@@ -339,15 +339,13 @@ class OneBuffer(Drafter):
 class ToldTheSampling(Drafter):
     """Samples as the sampler does."""
 
-    def propose(self, tokens, K, rng, sampling=Sampling()):
-        self.sampling = sampling
-        return Drafter.propose(self, tokens, K, rng)
+    sampling = None
 
     def rows(self, tokens):
-        return self.sampling(MODEL(tokens))[0]
+        return (self.sampling or Sampling())(MODEL(tokens))[0]
 
 
-@wrong("with the `sampling` that is passed to propose", "another temperature")
+@wrong("with the `sampling` that samplers fill in", "another temperature")
 class ForgetsTheSampling(ToldTheSampling):
     """Draws with the sampling, and returns rows without it."""
 

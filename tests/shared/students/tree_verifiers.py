@@ -31,7 +31,7 @@ def ten_lines(draft, target_probs, rng):
             nodes, p, below = [*nodes, node], target_probs[node + 1], draft.children(node)
         else:
             p = residual(p, q)
-    return draft.verdict(nodes, sample_token(p, rng))
+    return Verdict(nodes, sample_token(p, rng))
 
 
 @right
@@ -49,7 +49,7 @@ def by_parents(draft, target_probs, rng):
         else:
             p = np.maximum(p - q, 0) / np.maximum(p - q, 0).sum() if (p > q).any() else p
     nodes = path(parents, last)
-    return Verdict(len(nodes), int(rng.choice(len(p), p=p / p.sum())), tuple(nodes))
+    return Verdict(nodes, int(rng.choice(len(p), p=p / p.sum())))
 
 
 @right
@@ -59,7 +59,7 @@ def by_recursion(draft, target_probs, rng, node=-1, above=()):
         if rng.random() * draft.probs[child, draft.tokens[child]] < p[draft.tokens[child]]:
             return by_recursion(draft, target_probs, rng, child, (*above, child))
         p = residual(p, draft.probs[child])
-    return draft.verdict(above, sample_token(p, rng))
+    return Verdict(above, sample_token(p, rng))
 
 
 @right
@@ -69,7 +69,7 @@ def match(draft, target_probs, rng):
         own = sample_token(target_probs[nodes[-1] + 1 if nodes else 0], rng)
         found = [child for child in draft.children(nodes[-1] if nodes else -1) if draft.tokens[child] == own]
         if not found:
-            return draft.verdict(nodes, own)
+            return Verdict(nodes, own)
         nodes.append(found[0])
 
 
@@ -86,7 +86,7 @@ def walk(draft, target_probs, rng, *, row=None, rest=residual, last=None):
         else:
             elder.append(node)
             p = rest(p, q)
-    return draft.verdict(nodes, sample_token(last(p, nodes, target_probs, elder) if last else p, rng))
+    return Verdict(nodes, sample_token(last(p, nodes, target_probs, elder) if last else p, rng))
 
 
 @wrong("in a tree a verdict says which draft tokens are accepted")
@@ -99,8 +99,8 @@ def without_nodes(draft, target_probs, rng):
 def chain_rule(draft, target_probs, rng):
     for i, (x, q) in enumerate(zip(draft.tokens, draft.probs)):
         if not rng.random() * q[x] < target_probs[i, x]:
-            return draft.verdict(range(i), sample_token(residual(target_probs[i], q), rng))
-    return draft.verdict(range(len(draft.tokens)), sample_token(target_probs[-1], rng))
+            return Verdict(range(i), sample_token(residual(target_probs[i], q), rng))
+    return Verdict(range(len(draft.tokens)), sample_token(target_probs[-1], rng))
 
 
 def first_child(draft, target_probs, rng):
@@ -112,7 +112,7 @@ def first_child(draft, target_probs, rng):
             break
         nodes.append(below[0])
         p = target_probs[below[0] + 1]
-    return draft.verdict(nodes, sample_token(p, rng))
+    return Verdict(nodes, sample_token(p, rng))
 
 
 NOTES["the first child"] = first_child, ("accepts the first child of a node or none",)
@@ -151,4 +151,4 @@ def bonus_of_the_call(draft, target_probs, rng):
 @wrong("writes to its arguments")
 def in_place(draft, target_probs, rng):
     draft.probs[:] = 0
-    return draft.verdict([], 0)
+    return Verdict([], 0)

@@ -13,11 +13,10 @@ from helpers import ROOT
 import gpt2np
 from speculative import (
     Costs,
-    Recycling,
     RecyclingDrafter,
     Sampling,
+    Shape,
     SpeculativeSampler,
-    widths,
 )
 from speculative.cli.commands.generate import compared
 from speculative.cli.verdict import lines
@@ -152,8 +151,8 @@ def test_what_a_drafter_learns_while_a_comparison_warms_up_is_not_in_its_counts(
     prompt = "Once upon a time a man who had a daughter, and had a daughter, and a daughter, who was a daughter, and"
     counts = report_of("--prompt", prompt, "--drafter", "recycling", "--n_tokens_to_generate", "30")["speculative"]
     target, tokenizer = gpt2np.load("tiny-target")
-    recycling, tree = Recycling(target), widths(1, 1, 1)
-    sampler = SpeculativeSampler(recycling, RecyclingDrafter(recycling, tree), K=3, sampling=Sampling(0))
+    drafter = RecyclingDrafter(target.n_vocab, Shape.chain(3))
+    sampler = SpeculativeSampler(target, drafter, K=3, sampling=Sampling(0))
     stats = sampler.generate(tokenizer.encode(prompt), 30, 0).stats
     assert (counts["drafted"], counts["accepted"]) == (stats.drafted, stats.accepted)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from command import report_of, run_here
 
-from speculative import Round, theory
+from speculative import Draft, Round, Verdict, theory
 from speculative.cli import verdict
 from speculative.cli.verdict import laps, lines, outcome, suggestion
 from speculative.interfaces import Stats
@@ -12,15 +12,13 @@ from speculative.interfaces import Stats
 FEW = ("--n_tokens_to_generate", "12")
 
 
-def a_round(n_drafted, draft, target, verify=0.0, accepted=1, **of_a_tree):
-    tokens = np.zeros(n_drafted, np.int64)
-    return Round(
-        tokens, tokens, accepted, {"draft": draft, "target": target, "verify": verify}, None, None, **of_a_tree
-    )
+def a_round(n_drafted, draft, target, verify=0.0, accepted=1, parents=None):
+    tokens, seconds = np.zeros(n_drafted, np.int64), {"draft": draft, "target": target, "verify": verify}
+    return Round(tokens, Draft(tokens, None, parents), Verdict(accepted, 0), None, seconds)
 
 
 def suggested(plain, some, most_levels=None):
-    accepted, rejected = sum(r.n_accepted for r in some), sum(r.n_accepted < r.depth for r in some)
+    accepted, rejected = sum(r.n_accepted for r in some), sum(r.n_accepted < r.draft.depth for r in some)
     return suggestion(plain, some, Stats(0, 0, 0, accepted, rejected, [], [], {}), most_levels)
 
 
@@ -63,15 +61,14 @@ def test_a_v_below_one_is_noise():
 
 def test_the_best_tree_follows_from_the_rounds():
     """The second child is accepted in one of four rounds, the first in two: widths pay where nodes are cheap."""
-    of_pairs = {"parents": np.array([-1, -1])}
-    some = [a_round(2, 0.02, 2.04, accepted=n, nodes=nodes, **of_pairs) for n, nodes in
-            [(1, (0,)), (1, (0,)), (1, (1,)), (0, ())]]  # fmt: skip
+    pair = np.array([-1, -1])
+    some = [a_round(2, 0.02, 2.04, accepted=nodes, parents=pair) for nodes in ((0,), (0,), (1,), ())]
     found = suggested(ALONE, some, most_levels=1)
     assert found["best_from"]["acceptance_by_rank"] == [0.5, 0.25] and found["best_K"] is None
     assert found["best_tree"] == {"nodes": 2, "levels": 1}
     line = "best tree     --K 1 --tree 2 (first child accepted 50%, c 0.01, v(3) 1.02)"
     assert verdict.best_line(found) == line
-    dear = [a_round(2, 0.02, 3, accepted=n, nodes=nodes, **of_pairs) for n, nodes in [(1, (0,)), (0, ())]]
+    dear = [a_round(2, 0.02, 3, accepted=nodes, parents=pair) for nodes in ((0,), ())]
     assert suggested(ALONE, dear, most_levels=1)["best_tree"] == {"nodes": 1, "levels": 1}
     assert verdict.as_options({"nodes": 2, "levels": 2}) == "--K 2 --tree 1,1, a chain"
     assert suggested(ALONE, some)["best_tree"] is None  # its shape cannot be chosen

@@ -7,13 +7,14 @@ from helpers import random_eagle, random_gpt2, random_heads
 from toy_tokenizers import OF_DRAFT, OF_TARGET
 
 import speculative
-from gpt2np import Eagle, EarlyExit, Heads, HParams
+from gpt2np import EarlyExit, HParams
 from speculative import (
     ByPaths,
     EagleDrafter,
     EarlyExitDrafter,
     ForcedDrafter,
     Grammar,
+    Grown,
     HeadsDrafter,
     ModelDrafter,
     NGramDrafter,
@@ -21,43 +22,30 @@ from speculative import (
     NoisyDrafter,
     OracleDrafter,
     PromptLookupDrafter,
-    Recycling,
     RecyclingDrafter,
     Sampling,
+    Shape,
     SharedTokensModel,
     SpeculativeSampler,
     SuffixDrafter,
     TextDrafter,
     TreeDrafter,
-    best_tree,
     block,
     exact_match,
     rejection,
     traversal,
-    widths,
 )
-from speculative.drafters.jacobi import JacobiDrafter, LastRows
+from speculative.drafters.jacobi import JacobiDrafter
 from speculative.drafters.lookahead import LookaheadDrafter
 from speculative.drafters.model_tree import RULES
 from speculative.testing import TableModel
 
 TARGET, DRAFT = TableModel.random(3, seed=1), TableModel.random(3, seed=2)
 GPT2 = random_gpt2(HParams(n_vocab=3, n_ctx=16, n_embd=6, n_head=2, n_layer=2), scale=0.6)
-EARLY, HEADS = EarlyExit(GPT2, 1), Heads(GPT2, random_heads(GPT2.hparams, n_heads=2))
-EAGLE, OF_TWO = Eagle(GPT2, random_eagle(GPT2.hparams)), Eagle(GPT2, random_eagle(GPT2.hparams), 2)
+EARLY, HEADS, BLOCK = EarlyExit(GPT2, 1), random_heads(GPT2.hparams, n_heads=2), random_eagle(GPT2.hparams)
 SHARED = SharedTokensModel(DRAFT, OF_TARGET, OF_DRAFT)
 COUNTS = NGramModel.from_tokens([0, 1, 2, 0, 1, 0, 2, 2], n_vocab=3, n=2)
 CORPUS = [0, 1, 0, 2, 1]
-
-
-def around(wrapper, drafter, *arguments, **options):
-    """A target that keeps something of its last call, and its drafter."""
-
-    def make():
-        target = wrapper(ByPaths(TARGET))
-        return target, drafter(target, *arguments, **options)
-
-    return make
 
 
 def of(drafter, target=TARGET):
@@ -74,25 +62,28 @@ CHAINS = {
     "SuffixDrafter": of(SuffixDrafter(3, CORPUS, floor=0.1)),
     "ForcedDrafter": of(ForcedDrafter(lambda text: [*map(int, text)], 3, grammar=AB)),
     "EarlyExitDrafter": lambda: (EARLY, EarlyExitDrafter(EARLY)),
-    "EagleDrafter": lambda: (EAGLE, EagleDrafter(EAGLE)),
-    "EagleDrafter, frequent": lambda: (OF_TWO, EagleDrafter(OF_TWO)),
+    "EagleDrafter": lambda: (GPT2, EagleDrafter(GPT2, BLOCK)),
+    "EagleDrafter, frequent": lambda: (GPT2, EagleDrafter(GPT2, BLOCK, n_frequent=2)),
     "NoisyDrafter": of(NoisyDrafter(TARGET, 0.5)),
     "OracleDrafter": of(OracleDrafter(TARGET)),
-    "JacobiDrafter": around(LastRows, JacobiDrafter),
+    "JacobiDrafter": lambda: (ByPaths(TARGET), JacobiDrafter(3)),
 }
 TREES = {
-    **{f"TreeDrafter {rule}": of(TreeDrafter(ByPaths(DRAFT), widths(2), siblings=rule)) for rule in RULES},
-    "TreeDrafter that grows": of(TreeDrafter(ByPaths(DRAFT), 4, siblings="top")),
-    "TreeDrafter, shared tokens": of(TreeDrafter(SHARED, widths(3))),
-    "TextDrafter, trees": of(TextDrafter(TreeDrafter(ByPaths(DRAFT), 4, siblings="top"), OF_TARGET, OF_DRAFT)),
+    **{f"TreeDrafter {rule}": of(TreeDrafter(ByPaths(DRAFT), Shape.widths(2), siblings=rule)) for rule in RULES},
+    "TreeDrafter that grows": of(TreeDrafter(ByPaths(DRAFT), Grown(4), siblings="top")),
+    "TreeDrafter, shared tokens": of(TreeDrafter(SHARED, Shape.widths(3))),
+    "TextDrafter, trees": of(TextDrafter(TreeDrafter(ByPaths(DRAFT), Grown(4), siblings="top"), OF_TARGET, OF_DRAFT)),
     "PromptLookupDrafter, copies": of(PromptLookupDrafter(3, n_copies=2)),
     "SuffixDrafter, nodes": of(SuffixDrafter(3, CORPUS, n_nodes=3, floor=0.1)),
-    "HeadsDrafter": lambda: (HEADS, HeadsDrafter(HEADS, 3)),
-    "EagleDrafter that grows": lambda: (EAGLE, EagleDrafter(EAGLE, 3, siblings="top")),
-    "EagleDrafter, drawn": lambda: (OF_TWO, EagleDrafter(OF_TWO, widths(2, 1), siblings="drawn")),
-    "EagleDrafter, without": lambda: (EAGLE, EagleDrafter(EAGLE, widths(2, 1))),
-    "RecyclingDrafter": around(lambda target: Recycling(target, n_followers=2), RecyclingDrafter, widths(2, 1)),
-    "LookaheadDrafter": around(LastRows, LookaheadDrafter, W=2, N=2, G=2),
+    "HeadsDrafter": lambda: (GPT2, HeadsDrafter(GPT2, HEADS, Shape.widths(2, 1))),
+    "EagleDrafter that grows": lambda: (GPT2, EagleDrafter(GPT2, BLOCK, Grown(3), siblings="top")),
+    "EagleDrafter, drawn": lambda: (
+        GPT2,
+        EagleDrafter(GPT2, BLOCK, Shape.widths(2, 1), n_frequent=2, siblings="drawn"),
+    ),
+    "EagleDrafter, without": lambda: (GPT2, EagleDrafter(GPT2, BLOCK, Shape.widths(2, 1))),
+    "RecyclingDrafter": lambda: (ByPaths(TARGET), RecyclingDrafter(3, Shape.widths(2, 1), n_followers=2)),
+    "LookaheadDrafter": lambda: (ByPaths(TARGET), LookaheadDrafter(3, W=2, N=2, G=2)),
 }
 
 
@@ -129,7 +120,9 @@ def test_with_every_rule_in_longer_drafts(drafter, verifier):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("siblings", RULES)
-@pytest.mark.parametrize("tree", [widths(2, 1), widths(3), best_tree(4, [0.6, 0.3], 2)], ids=["2,1", "3", "best"])
+@pytest.mark.parametrize(
+    "tree", [Shape.widths(2, 1), Shape.widths(3), Shape.best(4, [0.6, 0.3], 2)], ids=["2,1", "3", "best"]
+)
 def test_a_models_tree_of_every_shape(siblings, tree):
     for sampling in (Sampling(), Sampling(0.6, top_k=2), Sampling(0)):
         assert error(of(TreeDrafter(ByPaths(DRAFT), tree, siblings=siblings, sampling=sampling)), rejection, 2) < 1e-12
@@ -153,6 +146,17 @@ def test_a_text_does_not_depend_on_one_that_ended_after_a_round(drafter):
             yield sampler.generate([0, 1, 2], 8, seed).tokens.tolist()
 
     assert [*texts(used=True)] == [*texts(used=False)]
+
+
+@pytest.mark.parametrize("drafter", ["EagleDrafter", "EagleDrafter that grows", "HeadsDrafter"])
+def test_the_target_makes_one_pass_a_round_and_one_before_the_first(drafter, monkeypatch):
+    """Drafts start from the hidden states that the target kept of its last call."""
+    target, drafter_ = {**CHAINS, **TREES}[drafter]()
+    passes, run = [], target.run
+    monkeypatch.setattr(target, "run", lambda *call: passes.append(call) or run(*call))
+    target.reset()
+    rounds = SpeculativeSampler(target, drafter_, K=2).generate([0, 1, 2], 10, 0).rounds
+    assert len(passes) == len(rounds) + 1
 
 
 @pytest.mark.parametrize("drafter", [PromptLookupDrafter(2048), SuffixDrafter(2048)], ids=["lookup", "suffix"])

@@ -4,43 +4,44 @@ import numpy as np
 import pytest
 from helpers import random_eagle, random_gpt2
 
-from gpt2np import Eagle, HParams, load_eagle
+from gpt2np import GPT2, HParams, load_eagle
 from speculative import (
     AutoregressiveSampler,
     EagleDrafter,
+    Grown,
     Sampling,
+    Shape,
     SpeculativeSampler,
-    best_tree,
     exact_match,
     rejection,
     traversal,
-    widths,
 )
 from speculative.testing import TableModel
 
 SHAPE = HParams(n_vocab=17, n_ctx=40, n_embd=15, n_head=3, n_layer=2)
 GREEDY = Sampling(temperature=0)
-TREES = {"chain": {}, "grown": {"tree": 5, "siblings": "top"}, "without": {"tree": widths(2, 2)}}
-TREES["drawn"] = {"tree": best_tree(6, [0.6, 0.3]), "siblings": "drawn"}
+TREES = {"chain": {}, "grown": {"tree": Grown(5), "siblings": "top"}, "without": {"tree": Shape.widths(2, 2)}}
+TREES["drawn"] = {"tree": Shape.best(6, [0.6, 0.3]), "siblings": "drawn"}
 
 
-def eagle_of(n_frequent=0):
-    return Eagle(random_gpt2(SHAPE), random_eagle(SHAPE), n_frequent)
+def drafter_of(**options):
+    return EagleDrafter(random_gpt2(SHAPE), random_eagle(SHAPE), **options)
 
 
 @pytest.mark.parametrize("kind", TREES)
 def test_greedy_text_is_the_targets_own_and_so_are_its_rows(kind):
-    eagle, rows = eagle_of(n_frequent=9), []
+    rows = []
 
-    class Watched(Eagle):
+    class Watched(GPT2):
         def __call__(self, tokens, n_last=1, parents=()):
             rows.append((tokens, parents, super().__call__(tokens, n_last, parents)))
             return rows[-1][-1]
 
-    watched = Watched(eagle.model, eagle.eagle_params)
-    sampler = SpeculativeSampler(watched, EagleDrafter(watched, **TREES[kind]), K=3, sampling=GREEDY)
-    generation = sampler.generate([1, 2, 3], 36)
     alone = random_gpt2(SHAPE)
+    target = Watched(alone.params, SHAPE)
+    drafter = EagleDrafter(target, random_eagle(SHAPE), n_frequent=9, **TREES[kind])
+    sampler = SpeculativeSampler(target, drafter, K=3, sampling=GREEDY)
+    generation = sampler.generate([1, 2, 3], 36)
     wanted = AutoregressiveSampler(alone, sampling=GREEDY).generate([1, 2, 3], 36)
     np.testing.assert_array_equal(generation.tokens, wanted.tokens)
     for tokens, parents, logits in rows:
@@ -50,35 +51,38 @@ def test_greedy_text_is_the_targets_own_and_so_are_its_rows(kind):
 
 
 def test_a_chain_has_the_rows_of_the_block_and_the_samplers_sampling():
-    eagle, text, sampling = eagle_of(), [1, 2, 3], Sampling(0.7, top_k=5)
-    draft = EagleDrafter(eagle).propose(text, 4, np.random.default_rng(0), sampling)
-    logits = eagle_of().draft_logits([*text, *draft.tokens[:3].tolist()], 3, 4)
+    target, text, sampling = random_gpt2(SHAPE), [1, 2, 3], Sampling(0.7, top_k=5)
+    sampler = SpeculativeSampler(target, EagleDrafter(target, random_eagle(SHAPE)), sampling=sampling)
+    draft = sampler.drafter.propose(text, 4, np.random.default_rng(0))
+    block = random_eagle(SHAPE).on(random_gpt2(SHAPE))
+    logits = block.draft_logits([*text, *draft.tokens[:3].tolist()], 3, 4)
     np.testing.assert_array_equal(draft.probs, sampling(logits))
-    own = EagleDrafter(eagle, sampling=GREEDY).propose(text, 4, np.random.default_rng(0), sampling)
-    assert (own.probs.max(axis=1) == 1).all()
+    own = EagleDrafter(target, random_eagle(SHAPE), sampling=GREEDY)
+    sampler = SpeculativeSampler(target, own, sampling=sampling)
+    assert (sampler.drafter.propose(text, 4, np.random.default_rng(0)).probs.max(axis=1) == 1).all()
 
 
 def test_tokens_that_are_not_drafted_have_probability_0():
-    eagle = eagle_of(n_frequent=3)
-    kept = set(random_eagle(SHAPE)["frequent"][:3].tolist())
+    kept = set(random_eagle(SHAPE).frequent[:3].tolist())
     for options in TREES.values():
-        draft = EagleDrafter(eagle, **options).propose([1, 2, 3], 2, np.random.default_rng(0))
+        draft = drafter_of(n_frequent=3, **options).propose([1, 2, 3], 2, np.random.default_rng(0))
         assert set(draft.tokens.tolist()) <= kept and np.flatnonzero(draft.probs.any(axis=0)).tolist() <= sorted(kept)
 
 
 def test_a_draft_ends_at_the_context_and_at_the_threshold():
-    eagle = eagle_of()
     for n in (38, 39, 40):
-        assert len(EagleDrafter(eagle).propose([1] * n, 5, np.random.default_rng(0)).tokens) == 41 - n
-    assert len(EagleDrafter(eagle, threshold=1).propose([1, 2], 5, np.random.default_rng(0)).tokens) == 1
-    assert len(EagleDrafter(eagle).propose([5], 3, np.random.default_rng(0)).tokens) == 3  # after a single token, too
+        assert len(drafter_of().propose([1] * n, 5, np.random.default_rng(0)).tokens) == 41 - n
+    assert len(drafter_of(threshold=1).propose([1, 2], 5, np.random.default_rng(0)).tokens) == 1
+    assert len(drafter_of().propose([5], 3, np.random.default_rng(0)).tokens) == 3  # after a single token, too
 
 
-def test_a_target_without_a_block_is_refused():
-    with pytest.raises(ValueError, match=r"expected a target with a block that drafts, such as gpt2np\.Eagle"):
-        EagleDrafter(TableModel.random(3))
+def test_what_has_no_block_or_no_states_is_refused():
+    with pytest.raises(ValueError, match=r"expected a block that drafts, such as gpt2np\.load_eagle returns, got GPT2"):
+        EagleDrafter(random_gpt2(SHAPE), random_gpt2(SHAPE))
+    with pytest.raises(ValueError, match="expected a GPT2, whose hidden states the block continues, got <spec"):
+        EagleDrafter(TableModel.random(3), random_eagle(SHAPE))
     with pytest.raises(ValueError, match="expected siblings to be one of"):
-        EagleDrafter(eagle_of(), widths(2), siblings="two")
+        drafter_of(tree=Shape.widths(2), siblings="two")
 
 
 @pytest.mark.parametrize(
@@ -88,9 +92,9 @@ def test_a_target_without_a_block_is_refused():
 def test_the_bundled_block_pays(tiny_pair, options, sampling, verifier, least):
     """One held-out prompt: the target's own text, in fewer calls."""
     target, _, tokenizer = tiny_pair
-    eagle = Eagle(target, load_eagle("tiny-target"))
+    drafter = EagleDrafter(target, load_eagle("tiny-target"), **options)
     prompt = tokenizer.encode("Once upon a time there lived a king who lived in a great forest")
-    sampler = SpeculativeSampler(eagle, EagleDrafter(eagle, **options), verifier=verifier, K=4, sampling=sampling)
+    sampler = SpeculativeSampler(target, drafter, verifier=verifier, K=4, sampling=sampling)
     generation = sampler.generate(prompt, 100, 0)
     if sampling is GREEDY:
         wanted = AutoregressiveSampler(target, sampling=GREEDY).generate(prompt, 100)
@@ -100,7 +104,7 @@ def test_the_bundled_block_pays(tiny_pair, options, sampling, verifier, least):
 
 @pytest.mark.parametrize("siblings", ["without", "drawn"])
 def test_trees_of_drawn_siblings_run_with_traversal(tiny_pair, siblings):
-    eagle = Eagle(tiny_pair[0], load_eagle("tiny-target"), 1024)
-    drafter = EagleDrafter(eagle, widths(2, 2, 1), siblings=siblings)
-    sampler = SpeculativeSampler(eagle, drafter, verifier=traversal, K=3)
+    target, block = tiny_pair[0], load_eagle("tiny-target")
+    drafter = EagleDrafter(target, block, Shape.widths(2, 2, 1), n_frequent=1024, siblings=siblings)
+    sampler = SpeculativeSampler(target, drafter, verifier=traversal, K=3)
     assert sampler.generate([1, 2, 3], 30, 0).stats.tokens_per_target_call > 1.5

@@ -7,6 +7,7 @@ from exactness import error_of, largest_difference
 from speculative import (
     ForcedDrafter,
     Grammar,
+    JacobiDrafter,
     ModelDrafter,
     Sampling,
     SpeculativeSampler,
@@ -15,6 +16,7 @@ from speculative import (
     exact_match,
     rejection,
 )
+from speculative.probs import inheriting
 from speculative.testing import TableModel
 
 VOCABULARY = [b"a", b"b", b"ab", b""]
@@ -36,7 +38,7 @@ FORCED = ForcedDrafter(encode, 4)
 
 
 def drafted(drafter, text, K=9):
-    draft = drafter.propose(text, K, np.random.default_rng(0), SAMPLING)
+    draft = inheriting(drafter, SAMPLING).propose(text, K, np.random.default_rng(0))
     np.testing.assert_array_equal(draft.probs, np.eye(4)[draft.tokens])
     return draft.tokens.tolist()
 
@@ -56,9 +58,16 @@ def test_the_grammar_is_given_or_that_of_the_sampler():
 
 def test_another_drafter_is_asked_where_there_is_a_choice():
     """And is told the sampler's sampling: what it drafts is allowed."""
-    both = ForcedDrafter(encode, 4, otherwise=ModelDrafter(TARGET))
-    draft = both.propose([3, 2], 2, np.random.default_rng(0), SAMPLING)
+    both = inheriting(ForcedDrafter(encode, 4, otherwise=ModelDrafter(TARGET)), SAMPLING)
+    draft = both.propose([3, 2], 2, np.random.default_rng(0))
     assert len(draft.tokens) == 2 and GRAMMAR.state([3, 2, *draft.tokens]) is not None
+
+
+def test_the_other_drafter_observes_the_target():
+    both, without = (ForcedDrafter(encode, 4, otherwise=other) for other in (JacobiDrafter(4), None))
+    for drafter in (both, without):
+        SpeculativeSampler(TARGET, drafter, K=2, sampling=SAMPLING).generate([3], 3, 0)
+    assert len(both.otherwise.text) > 1
 
 
 @pytest.mark.parametrize("otherwise", [None, ModelDrafter(TableModel.random(4, seed=5))])

@@ -3,7 +3,6 @@
 import pytest
 
 from speculative import ByPaths, SpeculativeSampler
-from speculative.drafters.jacobi import LastRows
 from speculative.drafters.lookahead import LookaheadDrafter
 from speculative.testing import TableModel
 
@@ -12,16 +11,17 @@ TARGET = TableModel.random(3, seed=1)
 
 def test_the_comb_and_the_pool_by_hand():
     """W = 2, N = 3: the second call has levels 0 and 1; its answers complete two trigrams."""
-    target = LastRows(ByPaths(TARGET))
-    drafter = LookaheadDrafter(target, W=2, N=3)
+    target = ByPaths(TARGET)
+    drafter = LookaheadDrafter(3, W=2, N=3)
     first = drafter.propose([0, 1], 4, None)
     assert first.tokens.tolist() == [1, 0] and first.parents.tolist() == [-1, 0]
-    target([0, 1, 1, 0], n_last=3)
-    answers = target.best[1:]
+    drafter.observe([0, 1, 1, 0], target([0, 1, 1, 0], n_last=3), [-1, 0])
+    answers = drafter.best[1:]
     second = drafter.propose([0, 1, 2], 4, None)
     assert second.tokens.tolist() == [1, answers[0], 0, answers[1]] and second.parents.tolist() == [-1, 0, 0, 2]
-    target([0, 1, 2, *second.tokens], n_last=5, parents=second.parents.tolist())
-    newest = target.best[2], target.best[4]
+    parents = second.parents.tolist()
+    drafter.observe(None, target([0, 1, 2, *second.tokens], n_last=5, parents=parents), parents)
+    newest = drafter.best[2], drafter.best[4]
     third = drafter.propose([0, 1, 2, 1], 4, None)
     assert drafter.pool == {1: [[answers[0], newest[0]]], 0: [[answers[1], newest[1]]]}
     assert third.tokens.tolist()[:1] == [answers[0]]  # what followed 1 in the pool comes first
@@ -32,7 +32,7 @@ def test_the_comb_and_the_pool_by_hand():
 )
 def test_the_pool_keeps_the_latest_each_once(G, pools):
     """What followed 3 most recently comes first; another text starts with none."""
-    drafter = LookaheadDrafter(LastRows(ByPaths(TableModel.random(9))), W=1, N=2, G=G)
+    drafter = LookaheadDrafter(9, W=1, N=2, G=G)
     for answer, pool in zip((4, 5, 4, 6), pools):
         drafter.levels = [[3]]
         drafter.learn([answer])
@@ -45,10 +45,10 @@ def test_the_pool_keeps_the_latest_each_once(G, pools):
 
 def test_one_that_was_interrupted_starts_again(monkeypatch):
     """Else the answers would be learned twice, and the levels, then one too many, never dropped again."""
-    target = LastRows(ByPaths(TableModel.random(9)))
-    drafter, texts = LookaheadDrafter(target, W=1, N=2, G=2), ([1, 2, 3], [1, 2, 3, 4])
+    target = TableModel.random(9)
+    drafter, texts = LookaheadDrafter(9, W=1, N=2, G=2), ([1, 2, 3], [1, 2, 3, 4])
     drafter.propose(texts[0], 4, None)
-    target([*texts[0], 5], n_last=2)
+    drafter.observe(None, target([*texts[0], 5], n_last=2), [-1])
 
     def interrupted(self, answers):
         self.levels.append(answers)
@@ -57,23 +57,23 @@ def test_one_that_was_interrupted_starts_again(monkeypatch):
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(LookaheadDrafter, "learn", interrupted)
         drafter.propose(texts[1], 4, None)
-    drafts = [some.propose(texts[1], 4, None) for some in (drafter, LookaheadDrafter(target, W=1, N=2, G=2))]
+    drafts = [some.propose(texts[1], 4, None) for some in (drafter, LookaheadDrafter(9, W=1, N=2, G=2))]
     assert drafts[0].tokens.tolist() == drafts[1].tokens.tolist() and len(drafter.levels) == 1
 
 
 def test_the_comb_needs_as_many_levels_as_it_has():
-    drafter = LookaheadDrafter(LastRows(ByPaths(TARGET)), W=2, N=3)
+    drafter = LookaheadDrafter(3, W=2, N=3)
     assert drafter.propose([0, 1], 2, None).tokens.tolist() == [1, 0]
     assert drafter.propose([2, 1], 1, None).tokens.tolist() == []
 
 
 def test_a_comb_cut_off_by_the_context_has_no_answers():
     for seed in range(5):
-        target = LastRows(ByPaths(TableModel.random(3, seed=seed, n_ctx=16)))
-        sampler = SpeculativeSampler(target, LookaheadDrafter(target, W=4, N=3, G=2), K=8)
+        target = ByPaths(TableModel.random(3, seed=seed, n_ctx=16))
+        sampler = SpeculativeSampler(target, LookaheadDrafter(3, W=4, N=3, G=2), K=8)
         assert len(sampler.generate([0, 1], 14, seed).tokens) == 14
 
 
 def test_sizes_out_of_range_are_refused():
     with pytest.raises(ValueError, match="expected W of 1 or more, N of 2 or more and G of 1 or more, got 1, 1 and 5"):
-        LookaheadDrafter(LastRows(ByPaths(TARGET)), W=1, N=1)
+        LookaheadDrafter(3, W=1, N=1)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from speculative import ByPaths, ModelDrafter, NoisyDrafter, Sampling, SpeculativeSampler, TreeDrafter, widths
+from speculative import ByPaths, ModelDrafter, NoisyDrafter, Sampling, Shape, SpeculativeSampler, TreeDrafter
 from speculative.testing import TableModel
 
 TARGET, DRAFT = TableModel.random(3, seed=1), TableModel.random(3, seed=2)
@@ -59,8 +59,8 @@ def test_a_penalty_on_the_draft_looks_at_draft_tokens():
     [
         lambda own: ModelDrafter(DRAFT, sampling=own),
         lambda own: NoisyDrafter(TARGET, 0.3, sampling=own),
-        lambda own: TreeDrafter(ByPaths(DRAFT), widths(2, 1), sampling=own),
-        lambda own: TreeDrafter(ByPaths(DRAFT), widths(2, 1), siblings="drawn", sampling=own),
+        lambda own: TreeDrafter(ByPaths(DRAFT), Shape.widths(2, 1), sampling=own),
+        lambda own: TreeDrafter(ByPaths(DRAFT), Shape.widths(2, 1), siblings="drawn", sampling=own),
     ],
     ids=["chain", "noisy", "tree", "drawn"],
 )
@@ -73,6 +73,6 @@ def test_a_drafter_samples_as_its_sampler_does_unless_it_is_told_otherwise(make,
 
 
 def test_what_is_no_model_is_refused():
-    for make in (ModelDrafter, lambda model: TreeDrafter(model, widths(2)), ByPaths):
+    for make in (ModelDrafter, lambda model: TreeDrafter(model, Shape.widths(2)), ByPaths):
         with pytest.raises(ValueError, match=r"got 'tiny-draft': gpt2np.load\(name\) returns \(model, tokenizer\)"):
             make("tiny-draft")

@@ -8,14 +8,15 @@ from helpers import Clearing, random_gpt2
 from gpt2np import HParams
 from speculative import (
     ByPaths,
+    Grown,
     Gumbel,
     ModelDrafter,
     Sampling,
+    Shape,
     SpeculativeSampler,
     TreeDrafter,
     exact_distribution,
     exact_match,
-    widths,
 )
 from speculative.drafters import model_tree
 from speculative.drafters.model_tree import RULES
@@ -40,7 +41,7 @@ SEED = np.random.default_rng
 )
 def test_the_siblings_by_hand(siblings, wanted):
     """Two of q = (.5, .3, .2)."""
-    drafter = TreeDrafter(ByPaths(TableModel([[0.5, 0.3, 0.2]] * 3)), widths(2), siblings=siblings)
+    drafter = TreeDrafter(ByPaths(TableModel([[0.5, 0.3, 0.2]] * 3)), Shape.widths(2), siblings=siblings)
     found = exact_distribution(lambda rng: drafter.propose([0], 2, rng).tokens)
     assert found == pytest.approx(wanted)
     if siblings == "drawn":
@@ -50,7 +51,7 @@ def test_the_siblings_by_hand(siblings, wanted):
 @pytest.mark.parametrize("siblings", RULES)
 def test_a_greedy_tree_has_the_most_probable_tokens(siblings):
     """At temperature 0 the siblings are ranked by the model's probabilities, though q itself has a single token."""
-    drafter = TreeDrafter(ByPaths(DRAFT), widths(2, 1), siblings=siblings, sampling=GREEDY)
+    drafter = TreeDrafter(ByPaths(DRAFT), Shape.widths(2, 1), siblings=siblings, sampling=GREEDY)
     draft = drafter.propose([0], 2, SEED(0))
     first = np.argsort(-DRAFT([0])[0])[:2]
     wanted = [*first, *(np.argmax(DRAFT([0, token])[0]) for token in first)]
@@ -66,7 +67,7 @@ def test_a_drawn_tree_that_is_pruned_afterwards_is_caught():
             kept = np.argsort(-draft.probs[np.arange(len(draft.tokens)), draft.tokens])[:2]
             return type(draft)(draft.tokens[kept], draft.probs[kept], draft.parents[kept])
 
-    pruned = Pruned(ByPaths(DRAFT), widths(3), siblings="without")
+    pruned = Pruned(ByPaths(DRAFT), Shape.widths(3), siblings="without")
     assert error_of(SpeculativeSampler(ByPaths(TableModel.random(3, seed=1)), pruned, K=2), 2) > 0.001
 
 
@@ -75,7 +76,7 @@ def test_a_drawn_tree_that_is_pruned_afterwards_is_caught():
 
 def test_the_rows_are_those_of_its_sampling_after_the_paths():
     model, text = TableModel.random(20, seed=1), [0, 1]
-    draft = TreeDrafter(ByPaths(model), widths(2, 2), sampling=PENALTY).propose(text, 2, SEED(0))
+    draft = TreeDrafter(ByPaths(model), Shape.widths(2, 2), sampling=PENALTY).propose(text, 2, SEED(0))
     for node in (-1, 0, 1):
         after = [*text, *draft.tokens[path(draft.parents, node)].tolist()]
         np.testing.assert_array_equal(draft.probs[draft.children(node)[0]], PENALTY(model(after), after)[0])
@@ -83,7 +84,7 @@ def test_the_rows_are_those_of_its_sampling_after_the_paths():
 
 def test_what_a_draft_model_does_to_its_list_does_not_reach_the_sampling():
     drafts = [
-        TreeDrafter(model, widths(1, 1), sampling=PENALTY).propose([0, 1], 2, SEED(0))
+        TreeDrafter(model, Shape.widths(1, 1), sampling=PENALTY).propose([0, 1], 2, SEED(0))
         for model in (DRAFT, Clearing(DRAFT.probs))
     ]
     np.testing.assert_array_equal(drafts[0].probs, drafts[1].probs)
@@ -93,7 +94,7 @@ def test_what_a_draft_model_does_to_its_list_does_not_reach_the_sampling():
 def test_with_common_random_numbers_first_children_are_the_targets_own_draws(sampling):
     """The target as its own draft, at every level."""
     target = ByPaths(TableModel.random(5, seed=1))
-    drafter = TreeDrafter(target, widths(2, 2, 1), sampling=sampling)
+    drafter = TreeDrafter(target, Shape.widths(2, 2, 1), sampling=sampling)
     sampler = SpeculativeSampler(target, drafter, verifier=exact_match, K=3, sampling=sampling)
     for seed in range(5):
         stats = sampler.generate([0, 1], 20, Gumbel(seed)).stats
@@ -106,7 +107,7 @@ def test_with_common_random_numbers_first_children_are_the_targets_own_draws(sam
 def test_a_tree_grows_where_its_joint_probability_is_largest(monkeypatch):
     """From 0: .6 .4; after 0 .6 .4, after 1 .1 .9. The products: .6, .4, .36 (0 0), .36 (1 1), .24 (0 1), .04 (1 0)."""
     monkeypatch.setattr(model_tree, "GROWTH", Sampling())
-    drafter = TreeDrafter(ByPaths(TableModel([[0.6, 0.4], [0.1, 0.9]])), 5, siblings="top")
+    drafter = TreeDrafter(ByPaths(TableModel([[0.6, 0.4], [0.1, 0.9]])), Grown(5), siblings="top")
     draft = drafter.propose([0], 2, None)
     nodes = {(int(draft.tokens[i]), int(draft.parents[i])) for i in range(5)}
     assert nodes == {(0, -1), (1, -1), (0, 0), (1, 0), (1, 1)}
@@ -115,7 +116,7 @@ def test_a_tree_grows_where_its_joint_probability_is_largest(monkeypatch):
 def test_how_a_tree_grows_does_not_depend_on_the_sampling():
     """.6 .4 at temperature 0.3 are .79 .21: a chain, and no sibling."""
     for sampling in (Sampling(), GREEDY, Sampling(9.0)):
-        drafter = TreeDrafter(ByPaths(TableModel([[0.6, 0.4]] * 2)), 4, siblings="top", sampling=sampling)
+        drafter = TreeDrafter(ByPaths(TableModel([[0.6, 0.4]] * 2)), Grown(4), siblings="top", sampling=sampling)
         draft = drafter.propose([0], 4, None)
         assert draft.tokens.tolist() == [0] * 4 and draft.parents.tolist() == [-1, 0, 1, 2]
 
@@ -124,18 +125,18 @@ def test_how_a_tree_grows_does_not_depend_on_the_sampling():
 
 
 def test_a_tree_ends_at_K_and_at_the_context():
-    assert depths(TreeDrafter(ByPaths(DRAFT), 9, siblings="top").propose([0], 2, None).parents)[-1] == 1
+    assert depths(TreeDrafter(ByPaths(DRAFT), Grown(9), siblings="top").propose([0], 2, None).parents)[-1] == 1
     short = ByPaths(TableModel.random(3, seed=2, n_ctx=4))
-    for tree in (widths(2, 1, 1), widths(1, 1, 1)):
+    for tree in (Shape.widths(2, 1, 1), Shape.widths(1, 1, 1)):
         drafter = TreeDrafter(short, tree, siblings="top")
         assert len(drafter.propose([0], 0, None).tokens) == 0 == len(drafter.propose([0] * 5, 3, None).tokens)
-        assert 0 < len(drafter.propose([0, 1, 2], 3, None).tokens) < len(tree[0])
+        assert 0 < len(drafter.propose([0, 1, 2], 3, None).tokens) < len(tree)
 
 
 def test_a_tree_that_grows_asks_for_no_more_tokens_than_n_ctx():
     model = random_gpt2(HParams(n_vocab=17, n_ctx=12, n_embd=8, n_head=2, n_layer=1))
     for n, levels in ((13, 0), (12, 1), (8, 1), (7, 2), (4, 2)):
-        draft = TreeDrafter(model, 5, siblings="top").propose([1] * n, 3, None)
+        draft = TreeDrafter(model, Grown(5), siblings="top").propose([1] * n, 3, None)
         assert draft.depth <= levels and bool(levels) == bool(len(draft.tokens))
 
 
@@ -145,7 +146,7 @@ def test_a_chain_is_that_of_a_model_drafter():
     for n in range(3, 9):
         chains = [
             drafter.propose([0] * n, 4, SEED(n)).tokens.tolist()
-            for drafter in (ModelDrafter(model), TreeDrafter(model, widths(1, 1, 1, 1)))
+            for drafter in (ModelDrafter(model), TreeDrafter(model, Shape.widths(1, 1, 1, 1)))
         ]
         assert chains[0] == chains[1] and len(chains[0]) == min(4, max(0, 7 - n))
 
@@ -153,12 +154,16 @@ def test_a_chain_is_that_of_a_model_drafter():
 @pytest.mark.parametrize(
     ("tree", "siblings", "message"),
     [
-        (3, "drawn", "a tree that grows needs 1 node or more and siblings='top', got 3 and 'drawn'"),
-        (0, "top", "a tree that grows needs 1 node or more and siblings='top', got 0 and 'top'"),
-        (widths(2), "best", "expected siblings to be one of without, drawn, top, got 'best'"),
-        (([-1, 5], [0, 0]), "top", r"expected a tree as \(parents, ranks\)"),
+        (Grown(3), "drawn", "a tree that grows needs siblings='top', got 'drawn'"),
+        (Shape.widths(2), "best", "expected siblings to be one of without, drawn, top, got 'best'"),
+        (3, "top", r"expected a tree such as Shape\.best\(8, weights\)"),
     ],
 )
 def test_what_is_no_tree_drafter_is_refused(tree, siblings, message):
     with pytest.raises(ValueError, match=message):
         TreeDrafter(DRAFT, tree, siblings=siblings)
+
+
+def test_a_tree_that_grows_has_a_node():
+    with pytest.raises(ValueError, match="expected a tree of 1 node or more, got 0"):
+        Grown(0)

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from speculative import Shape
 from speculative.drafters.ranked import fixed_tree, grown_tree, largest, top
 
 
@@ -16,7 +17,7 @@ def test_top_and_largest_are_in_order():
 def test_a_fixed_tree_takes_the_ranks_of_its_shape():
     """After each path the tokens are 10 times the last one, plus the rank; node 4 is below the last level."""
     most_likely = lambda paths, n: 10 * np.array([(*path, 0)[len(path) - 1] for path in paths])[:, None] + np.arange(n)  # noqa: E731
-    draft = fixed_tree(([-1, -1, 1, 0, 2], [2, 0, 1, 0, 0]), 2, most_likely, 99)
+    draft = fixed_tree(Shape([-1, -1, 1, 0, 2], [2, 0, 1, 0, 0]), 2, most_likely, 99)
     assert draft.tokens.tolist() == [2, 0, 1, 20] and draft.parents.tolist() == [-1, -1, 1, 0]
 
 

@@ -10,13 +10,13 @@ from speculative import (
     Draft,
     ModelDrafter,
     Sampling,
+    Shape,
     SpeculativeSampler,
     TextDrafter,
     TreeDrafter,
     block,
     exact_match,
     rejection,
-    widths,
 )
 from speculative.testing import TableModel
 
@@ -47,7 +47,7 @@ def test_it_drafts_greedily_unless_told_otherwise():
 
 @pytest.mark.parametrize("own", [None, Sampling()])
 def test_trees_through_the_text(own):
-    drafter = through_the_text(TreeDrafter(ByPaths(DRAFT), widths(2, 1), sampling=own))
+    drafter = through_the_text(TreeDrafter(ByPaths(DRAFT), Shape.widths(2, 1), sampling=own))
     assert error_by_rounds(SpeculativeSampler(ByPaths(TARGET), drafter, K=2), 2, PROMPT) < 1e-12
 
 

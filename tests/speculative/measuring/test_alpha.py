@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from speculative import AutoregressiveSampler, ByPaths, ModelDrafter, PromptLookupDrafter, Sampling, TreeDrafter, widths
+from speculative import AutoregressiveSampler, ByPaths, ModelDrafter, PromptLookupDrafter, Sampling, Shape, TreeDrafter
 from speculative.measuring import alpha_table, repetition
 from speculative.testing import TableModel
 
@@ -51,6 +51,6 @@ def test_each_text_has_a_seed_of_its_own():
 
 
 def test_a_drafter_of_trees_is_refused():
-    tree = TreeDrafter(ByPaths(DRAFT), widths(2))
+    tree = TreeDrafter(ByPaths(DRAFT), Shape.widths(2))
     with pytest.raises(ValueError, match="expected drafters of chains, got a tree: use acceptance_table"):
         alpha_table(TARGET, {"tree": tree}, [[0]], 9, sampling=Sampling())

@@ -5,10 +5,8 @@ import pytest
 from helpers import random_gpt2
 
 from gpt2np import HParams
-from speculative import AutoregressiveSampler, ByPaths, ModelDrafter, SpeculativeSampler, Timed, widths
-from speculative.drafters.jacobi import LastRows
+from speculative import AutoregressiveSampler, ByPaths, ModelDrafter, Shape, SpeculativeSampler, Timed
 from speculative.drafters.model_tree import TreeDrafter
-from speculative.drafters.recycling import Recycling
 from speculative.interfaces import Laps
 from speculative.measuring.clocks import per_token
 from speculative.testing import TableModel, check_language_model
@@ -42,7 +40,7 @@ def test_tokens_are_counted_as_a_model_with_a_cache_runs_them(K):
 def test_the_nodes_of_a_tree_are_counted_as_a_cache_keeps_them():
     """The branch that was accepted is not run again."""
     target = Timed(ByPaths(TARGET))
-    drafter = TreeDrafter(ByPaths(DRAFT), widths(3, 2, 1))
+    drafter = TreeDrafter(ByPaths(DRAFT), Shape.widths(3, 2, 1))
     first, *others = SpeculativeSampler(target, drafter, K=3).generate([0, 1, 2, 0], 60, 0).rounds
     assert any(r.n_accepted > 1 for r in others)
     assert target.prompt_tokens == 4 + len(first.drafted)
@@ -71,7 +69,7 @@ def test_rows_that_are_asked_for_again_are_run_again():
     assert (alone.prompt_tokens, alone.eval_tokens) == (3, 9)
 
 
-@pytest.mark.parametrize("wrap", [ByPaths, Recycling, LastRows, Timed])
+@pytest.mark.parametrize("wrap", [ByPaths, Timed])
 def test_what_is_around_a_model_passes_on_reset_and_refuses_what_the_model_cannot(wrap):
     model = random_gpt2(HParams(5, 16, 16, 1, 1))
     wrapped = Timed(wrap(model))

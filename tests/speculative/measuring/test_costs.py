@@ -10,10 +10,10 @@ from speculative import (
     ModelDrafter,
     PromptLookupDrafter,
     Sampling,
+    Shape,
     TreeDrafter,
     measure_costs,
     rejection,
-    widths,
 )
 from speculative.testing import TableModel
 
@@ -93,7 +93,7 @@ def test_costs_are_measured_with_the_rule_and_the_sampling_in_use():
 
 
 def test_what_cannot_be_measured_is_refused():
-    drafter = TreeDrafter(ByPaths(DRAFT), widths(2))
+    drafter = TreeDrafter(ByPaths(DRAFT), Shape.widths(2))
     with pytest.raises(ValueError, match="expected a drafter of chains, got a tree"):
         measure_costs(ByPaths(TARGET), drafter, [0, 1, 2], most=2, repeats=1)
     for tokens, most in (([1], 1), ([1, 2], 0)):

@@ -5,24 +5,21 @@ import pytest
 
 from speculative import (
     ByPaths,
-    Recycling,
     RecyclingDrafter,
     Sampling,
+    Shape,
     SpeculativeSampler,
     TreeDrafter,
     Typical,
-    best_tree,
     exact_distribution,
     exact_match,
     rejection,
-    widths,
 )
 from speculative.drafters.model_tree import RULES
 from speculative.measuring import acceptance_table, tree_table
 from speculative.measuring.tree_size import acceptance_by_rank, acceptance_together, added, best_shape
 from speculative.testing import TableModel
 from speculative.theory import tree_tokens
-from speculative.tree import depths
 
 TARGET, DRAFT = TableModel.random(5, seed=1, n_ctx=99), TableModel.random(5, seed=4, n_ctx=99)
 MAKERS = {"draft": lambda shape: (ByPaths(TARGET), TreeDrafter(ByPaths(DRAFT), shape))}
@@ -61,7 +58,7 @@ def test_a_chain_of_the_table_is_drafted_to_its_last_level():
 
 
 def test_the_best_shape_by_hand():
-    assert best_shape([0.9], 0.01, [1.0] * 4)[0][0] == [-1, 0, 1]  # as long as the costs allow
+    assert best_shape([0.9], 0.01, [1.0] * 4)[0] == Shape.chain(3)  # as long as the costs allow
     assert best_shape([0.5, 0.1, 0.3], 0.0, [1.0] * 4, max_depth=1)[1] == pytest.approx(1.9)  # w as it was measured
 
 
@@ -70,7 +67,7 @@ def test_the_best_shape_by_hand():
 def test_acceptance_by_rank_is_what_the_loop_accepts(children, verifier, monkeypatch):
     """One place, two siblings: the exact probability that the first, or the second, is accepted."""
     monkeypatch.setattr("speculative.measuring.tree_size.N_COUNTED", 1)
-    target, drafter = ByPaths(TARGET), TreeDrafter(ByPaths(DRAFT), widths(2), siblings=children)
+    target, drafter = ByPaths(TARGET), TreeDrafter(ByPaths(DRAFT), Shape.widths(2), siblings=children)
     sampler = SpeculativeSampler(target, drafter, K=1, verifier=verifier)
     found = exact_distribution(lambda rng: next(sampler.rounds([0, 1], 2, rng)).nodes)
     by_draws = exact_distribution(
@@ -89,32 +86,32 @@ def test_k_children_together_are_accepted_as_often_as_a_tree_of_k(children):
         return target, TreeDrafter(draft, shape, siblings=children)
 
     if children == "without":  # one draw of siblings tells of all numbers of them
-        w = acceptance_by_rank(*planted(widths(3)), *where)
+        w = acceptance_by_rank(*planted(Shape.widths(3)), *where)
         np.testing.assert_allclose(added(acceptance_together(planted, 3, *where)), w, atol=1e-15)
         return
     for seed in range(6):
         together = acceptance_together(planted, 3, *where[:3], seed)
-        wanted = [acceptance_by_rank(*planted(widths(k)), *where[:3], seed).sum() for k in (1, 2, 3)]
+        wanted = [acceptance_by_rank(*planted(Shape.widths(k)), *where[:3], seed).sum() for k in (1, 2, 3)]
         np.testing.assert_allclose(together, wanted, atol=1e-15)
         assert (added(together) >= 0).all() and added(together).sum() == pytest.approx(max(together))
 
 
 def test_the_best_shape_is_the_best_of_all_small_ones():
     w, v = [0.5, 0.25, 0.1], [1, 1.1, 1.2, 1.5, 1.6]
-    shapes = [tree for depth in range(1, 5) for n in range(5) for tree in [best_tree(n, w, depth)] if tree[0]]
-    shapes += [widths(*[1] * n) for n in range(1, 5)]
+    shapes = [tree for depth in range(1, 5) for n in range(5) for tree in [Shape.best(n, w, depth)] if len(tree)]
+    shapes += [Shape.widths(*[1] * n) for n in range(1, 5)]
     for c in (0.01, 0.2, 0.5):
-        speedups = [tree_tokens(s[0], w) / (v[len(s[0])] + c * (max(depths(s[0])) + 1)) for s in shapes]
+        speedups = [tree_tokens(s.parents, w) / (v[len(s)] + c * s.depth) for s in shapes]
         shape, speedup = best_shape(w, c, v)
         assert speedup == pytest.approx(max(1, *speedups))
-        assert speedup == pytest.approx(tree_tokens(shape[0], w) / (v[len(shape[0])] + c * (max(depths(shape[0])) + 1)))
+        assert speedup == pytest.approx(tree_tokens(shape.parents, w) / (v[len(shape)] + c * shape.depth))
 
 
 @pytest.mark.parametrize("verifier", [exact_match, Typical()], ids=["match", "typical"])
 @pytest.mark.parametrize("temperature", [0, 1])
 def test_acceptance_by_rank_of_recycled_tokens(verifier, temperature):
     """It is measured along the text, so the drafter knows more and more of it."""
-    target, text = Recycling(ByPaths(TARGET)), [0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2]
-    drafter, sampling = RecyclingDrafter(target, widths(2)), Sampling(temperature)
+    target, text = ByPaths(TARGET), [0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2]
+    drafter, sampling = RecyclingDrafter(5, Shape.widths(2)), Sampling(temperature)
     w = acceptance_by_rank(target, drafter, text, 9, sampling, 0, verifier)
     assert len(w) == 2 and w.sum() > 0.3

@@ -8,7 +8,7 @@ from students import answers, drafters, told
 from toy_tokenizers import OF_DRAFT, OF_TARGET
 
 import speculative
-from gpt2np import Eagle, EarlyExit, Heads, HParams
+from gpt2np import EarlyExit, HParams
 from speculative import (
     AutoregressiveSampler,
     EagleDrafter,
@@ -17,7 +17,6 @@ from speculative import (
     Grammar,
     HeadsDrafter,
     JacobiDrafter,
-    LastRows,
     LookaheadDrafter,
     ModelDrafter,
     NGramDrafter,
@@ -26,6 +25,7 @@ from speculative import (
     OracleDrafter,
     PromptLookupDrafter,
     Sampling,
+    Shape,
     SharedTokensModel,
     SpeculativeSampler,
     SuffixDrafter,
@@ -63,8 +63,8 @@ def exported():
     model, text = TableModel.random(3), [0, 1, 2, 0, 1, 1, 0]
     table = NGramModel.from_tokens(text, n_vocab=3)
     shape = HParams(n_vocab=3, n_ctx=23, n_embd=15, n_head=3, n_layer=2)
-    whole, heads = EarlyExit(random_gpt2(shape), 1), Heads(random_gpt2(shape), random_heads(shape))
-    eagle = Eagle(random_gpt2(shape), random_eagle(shape))
+    target, heads, block = random_gpt2(shape), random_heads(shape), random_eagle(shape)
+    whole = EarlyExit(target, 1)
     all_options = Sampling(0.7, top_k=2, top_p=0.9, min_p=0.1, repetition_penalty=1.3)
     return {
         "ModelDrafter": [
@@ -74,15 +74,15 @@ def exported():
             ModelDrafter(SharedTokensModel(model, OF_TARGET, OF_DRAFT)),
         ],
         "EagleDrafter": [
-            EagleDrafter(eagle, sampling=all_options),
-            EagleDrafter(eagle, threshold=0.4),
-            EagleDrafter(Eagle(eagle.model, eagle.eagle_params, 2)),
+            EagleDrafter(target, block, sampling=all_options),
+            EagleDrafter(target, block, threshold=0.4),
+            EagleDrafter(target, block, n_frequent=2),
         ],  # trees: test_eagle.py
         "EarlyExitDrafter": [EarlyExitDrafter(whole), EarlyExitDrafter(whole, threshold=0.4)],
         "ForcedDrafter": [ForcedDrafter(lambda text: ["ab".index(letter) for letter in text], 3, grammar=AB)],
-        "HeadsDrafter": [HeadsDrafter(heads, ([-1, 0], [0, 1]))],  # trees: test_heads.py
-        "JacobiDrafter": [JacobiDrafter(LastRows(model))],
-        "LookaheadDrafter": [LookaheadDrafter(LastRows(model), W=1, N=2)],
+        "HeadsDrafter": [HeadsDrafter(target, heads, Shape([-1, 0], [0, 1]))],  # trees: test_heads.py
+        "JacobiDrafter": [JacobiDrafter(3)],
+        "LookaheadDrafter": [LookaheadDrafter(3, W=1, N=2)],
         "NGramDrafter": [NGramDrafter(table), NGramDrafter(table, sampling=all_options, threshold=0.4)],
         "NoisyDrafter": [NoisyDrafter(model, 0.3, sampling=all_options)],
         "OracleDrafter": [OracleDrafter(model)],

@@ -89,7 +89,7 @@ def test_the_accepted_tokens_of_a_chain_are_the_first_ones():
     def last_ones(draft, target_probs, rng):
         verdict = speculative.rejection(draft, target_probs, rng)
         first = len(draft.tokens) - verdict.n_accepted
-        return draft.verdict(range(first, len(draft.tokens)), verdict.next_token)
+        return speculative.Verdict(range(first, len(draft.tokens)), verdict.next_token)
 
     assert told(check_verifier, last_ones).endswith("you returned n_accepted = 1, nodes = (1,)")
 

@@ -30,7 +30,7 @@ def test_the_notebook_shows_rounds_and_generations(generated):
 
 
 def test_a_tree_is_indented_and_every_branch_whole(of_trees):
-    rows = re.findall("<tr>.*?</tr>", of_trees().rounds[0]._repr_html_(), re.S)[1:-1]
+    rows = re.findall("<tr>.*?</tr>", notebook.round_html(of_trees().rounds[0]), re.S)[1:-1]
     assert [row.count("&nbsp;") // 4 for row in rows] == [0, 1, 1, 2, 0, 1]
 
 

@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 
 from speculative import (
+    Draft,
     Lenient,
     PromptLookupDrafter,
     SpeculativeSampler,
     Typical,
+    Verdict,
     block,
     exact_match,
     rejection,
@@ -72,7 +74,9 @@ def test_each_number_is_where_it_decided(generated, verifier, n_tests):
 def test_the_last_number_is_given_only_where_the_count_fits(n_numbers):
     """Of three draft tokens the first is rejected: two numbers (rejection), or four (block)."""
     numbers = tuple(np.arange(n_numbers) / 10)
-    decided, last = uniforms_of(Round(np.array([2]), np.array([0, 1, 0]), 0, {}, None, None, numbers))
+    decided, last = uniforms_of(
+        Round(np.array([2]), Draft(np.array([0, 1, 0]), None), Verdict(0, 2), None, {}, numbers)
+    )
     assert last == (numbers[-1] if n_numbers in (2, 4) else None)
     assert decided == dict(enumerate(numbers[: 3 if n_numbers == 4 else 1]))
 
@@ -103,7 +107,8 @@ def of_one_sibling(number, p, q, accepted):
     target[0], draft[0] = (p, 1 - p, 0), (q, 1 - q, 0)
     tokens, nodes = ([0, 1], (0,)) if accepted else ([2], ())
     numbers = (number, 0.5) if accepted else (number, 0.99, 0.5)
-    return Round(np.array(tokens), np.array([0, 1]), len(nodes), {}, draft, target, numbers, np.array([-1, -1]), nodes)
+    draft = Draft(np.array([0, 1]), draft, np.array([-1, -1]))
+    return Round(np.array(tokens), draft, Verdict(nodes, tokens[-1]), target, {}, numbers)
 
 
 @pytest.mark.parametrize(("number", "explains"), [(0.4, True), (0.6, False)])
@@ -116,7 +121,7 @@ def test_numbers_of_a_tree_are_given_only_where_they_explain_its_decisions(numbe
 def test_without_probabilities_no_number_of_a_tree_is_given(of_trees):
     generation = of_trees(n_tokens=30, keep_probs=False)
     for step, record in zip(generation.rounds, Trace.of(generation).rounds):
-        if step.depth < len(step.drafted):
+        if step.draft.depth < len(step.drafted):
             assert all("p" not in draft and draft["u"] is None for draft in record["drafted"])
 
 

@@ -18,6 +18,7 @@ from speculative import (
     PromptLookupDrafter,
     Sampling,
     SpeculativeSampler,
+    Verdict,
     block,
     exact_match,
     traversal,
@@ -25,6 +26,7 @@ from speculative import (
 from speculative.interfaces import Round
 from speculative.testing import TableModel
 from speculative.trace import Trace, page
+from speculative.trace.notebook import round_html
 from speculative.trace.record import readable
 
 BYTES = [b"a", b" b", b"\xc3", b"\xa9", b"\xf0\x9f", b"\x98\x80", b"!"]
@@ -41,7 +43,8 @@ def words(tokens):
 
 
 def chain(tokens, drafted, n_accepted):
-    return Round(np.array(tokens), np.array(drafted, np.int64), n_accepted, NO_TIME, None, None)
+    draft = Draft(np.array(drafted, np.int64), None)
+    return Round(np.array(tokens), draft, Verdict(n_accepted, tokens[-1]), None, NO_TIME)
 
 
 class Interrupted(Exception):
@@ -135,7 +138,7 @@ def test_a_draft_of_a_thousand_tokens_has_a_trace():
         for verifier in (block, traversal)
     ]
     assert np.array_equal(*(generation.tokens for generation in found))
-    assert len(found[0].rounds[0].drafted) == 1500 and "accepted" in found[0].rounds[0]._repr_html_()
+    assert len(found[0].rounds[0].drafted) == 1500 and "accepted" in round_html(found[0].rounds[0])
 
 
 # ------------------------------------------------------------------------------------------------ the cache
@@ -191,7 +194,8 @@ def test_each_draft_token_has_its_text():
     assert [draft["text"] for draft in record["drafted"]] == [" b", "", "\u00e9"]
     trace = Trace([0], text_of)
     trace.add(chain([4], [], 0))
-    tree = Round(np.array([5, 6]), np.array([5, 1, 0, 2]), 1, NO_TIME, None, None, (), np.array([-1, -1, 0, 0]), (0,))
+    draft = Draft(np.array([5, 1, 0, 2]), None, np.array([-1, -1, 0, 0]))
+    tree = Round(np.array([5, 6]), draft, Verdict((0,), 6), None, NO_TIME)
     record = trace.add(tree)
     texts = {draft["token"]: draft["text"] for draft in record["drafted"]}
     assert texts == {5: "\U0001f600", 1: "\ufffd b", 0: "a", 2: ""} and record["texts"] == ["\U0001f600", "!"]

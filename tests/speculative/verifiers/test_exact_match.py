@@ -19,4 +19,4 @@ def test_the_draw_that_does_not_match_is_the_token_that_is_kept():
 def test_in_a_tree_it_descends_to_the_sibling_that_was_drawn():
     tree = Draft(np.array([0, 1, 2]), NO_PROBS, np.array([-1, -1, 1]))
     rng = Uniform(0.6, 0.9, 0.1, 0.7)
-    assert exact_match(tree, P, rng) == Verdict(2, 0, (1, 2)) and rng.numbers == [0.7]
+    assert exact_match(tree, P, rng) == Verdict((1, 2), 0) and rng.numbers == [0.7]

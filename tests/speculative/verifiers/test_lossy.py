@@ -63,7 +63,7 @@ def test_typical_acceptance_by_hand():
 def test_typical_acceptance_takes_the_first_of_the_longest_paths():
     p = np.array([[0.4, 0.4, 0.2], [0.4, 0.4, 0.2], [0.01, 0.01, 0.98], [1, 0, 0], [0, 1, 0]])
     tree = Draft(np.array([0, 1, 2, 1]), np.full((4, 3), 1 / 3), np.array([-1, -1, 1, 0]))
-    assert Typical()(tree, p, None) == Verdict(2, 1, (0, 3))
+    assert Typical()(tree, p, None) == Verdict((0, 3), 1)
 
 
 def test_typical_acceptance_asks_for_less_where_the_target_is_unsure():

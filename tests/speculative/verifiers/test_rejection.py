@@ -64,6 +64,6 @@ def test_a_rejected_sibling_takes_its_share_from_the_target():
     """q = p for both: the first is accepted, and where it is not, the second is tested against what is left."""
     p = np.array([[0.5, 0.25, 0.25]] * 3)
     tree = Draft(np.array([1, 0]), np.array([[0, 1.0, 0], [0.5, 0, 0.5]]), np.array([-1, -1]))
-    assert rejection(tree, p, Uniform(0.24, 0.0)) == Verdict(1, 0, (0,))
+    assert rejection(tree, p, Uniform(0.24, 0.0)) == Verdict((0,), 0)
     # after token 1 was rejected, p is (2/3, 0, 1/3): token 0 is accepted with min(1, 2/3 / 1/2) = 1
-    assert rejection(tree, p, Uniform(0.25, ALMOST_ONE, 0.99)) == Verdict(1, 2, (1,))
+    assert rejection(tree, p, Uniform(0.25, ALMOST_ONE, 0.99)) == Verdict((1,), 2)

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from speculative import exact_distribution
+from speculative import Shape, TreeDrafter, exact_distribution
+from speculative.testing import TableModel
 from speculative.theory import expected_tokens, tree_tokens
-from speculative.theory.shapes import best_tree, check_shape, of_ranks, widths
 from speculative.tree import depths, path
 
 
@@ -50,7 +50,7 @@ def test_the_best_tree_is_that_of_sequoias_program():
     for _ in range(10):
         weights = sorted(rng.dirichlet(np.ones(4))[:3], reverse=True)
         for n in (1, 2, 5, 9, 14):
-            assert math.isclose(tree_tokens(best_tree(n, weights)[0], weights), sequoias_program(weights, n))
+            assert math.isclose(tree_tokens(Shape.best(n, weights).parents, weights), sequoias_program(weights, n))
 
 
 def best_by_depth(weights, n):
@@ -73,9 +73,9 @@ def test_the_best_tree_for_weights_by_depth_is_the_best_of_all(n):
     random = -np.sort(-rng.dirichlet(np.ones(3), 2)[:, :2], axis=1)
     for weights in (random, np.array([[0.5, 0.4], [0.9, 0.05]])):
         best, value = best_by_depth(weights, n)
-        parents, ranks = best_tree(n, weights)
-        assert value([[ranks[i] for i in path(parents, node)] for node in range(n)]) == pytest.approx(best)
-    assert best_tree(5, [[0.9], [0.8]]) == best_tree(5, [[0.9], [0.8]], 9) == ([-1, 0], [0, 0])  # no more levels
+        shape = Shape.best(n, weights)
+        assert value([[shape.ranks[i] for i in path(shape.parents, node)] for node in range(n)]) == pytest.approx(best)
+    assert Shape.best(5, [[0.9], [0.8]]) == Shape.best(5, [[0.9], [0.8]], 9) == Shape.chain(2)  # no more depths
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_the_best_tree_for_weights_by_depth_is_the_best_of_all(n):
 )
 def test_weights_that_are_refused(weights):
     with pytest.raises(ValueError, match="expected weights of 0 or more that do not increase with the rank"):
-        best_tree(3, weights)
+        Shape.best(3, weights)
 
 
 @settings(max_examples=15, deadline=None, derandomize=True)
@@ -101,19 +101,27 @@ def test_best_tree_is_the_best_of_all(weights, n, max_depth):
         return sum(float(np.prod([weights[rank] for rank in ranks])) for ranks in chosen)
 
     best = max(value(chosen) for chosen in itertools.combinations(nodes, min(n, len(nodes))) if closed(chosen))
-    parents, ranks = best_tree(n, weights, max_depth)
+    shape = Shape.best(n, weights, max_depth)
+    parents, ranks = shape.parents, shape.ranks
     assert depths(parents) == sorted(depths(parents)) and len(parents) == min(n, len(nodes))
     assert value([[ranks[node] for node in path(parents, i)] for i in range(len(parents))]) == pytest.approx(best)
 
 
 def test_widths_and_choices_by_hand():
-    assert widths(2, 1) == ([-1, -1, 0, 1], [0, 1, 0, 0])
-    assert of_ranks([(1,), (0, 0), (0,)]) == ([-1, -1, 0], [0, 1, 0])
+    assert Shape.widths(2, 1) == Shape([-1, -1, 0, 1], [0, 1, 0, 0])
+    assert Shape.of_paths([(1,), (0, 0), (0,)]) == Shape([-1, -1, 0], [0, 1, 0])
+    assert len(Shape.widths(2, 3)) == 8 and Shape.widths(2, 3).depth == 2 and Shape.chain(0) == Shape((), ())
 
 
 @pytest.mark.parametrize(
-    "tree", [[-1, -1, 0], ([-1, -1], [0]), ([-1, 5], [0, 0]), ([0, 0], [0, 1]), ([-1], [-1]), ("a", "b"), (1, 2)]
+    "tree", [([-1, -1], [0]), ([-1, 5], [0, 0]), ([0, 0], [0, 1]), ([-1], [-1]), ("a", "b"), (1, 2), (None, None)]
 )
 def test_shapes_that_are_no_trees_are_refused(tree):
-    with pytest.raises(ValueError, match=r"expected a tree as \(parents, ranks\), two lists of one length"):
-        check_shape(tree)
+    with pytest.raises(ValueError, match="expected the parents and the ranks of a tree, two lists of one length"):
+        Shape(*tree)
+
+
+@pytest.mark.parametrize("tree", [8, ([-1, 0], [0, 0]), [-1, 0], "2,1", None])
+def test_a_drafter_of_trees_wants_a_shape(tree):
+    with pytest.raises(ValueError, match=r"expected a tree such as Shape\.best\(8, weights\) or Shape"):
+        TreeDrafter(TableModel.random(3), tree)
