@@ -35,7 +35,7 @@ class EagleDrafter:
         if not hasattr(target, "draft_model"):
             raise ValueError(
                 f"expected a target with a block that drafts, such as gpt2np.Eagle(model, block), got {target!r:.80}: "
-                "use another drafter, or train a block for it (gpt2np/tiny/train_eagle.py)"
+                "use another drafter, or train a block for it (dev/train/train_eagle.py)"
             )
         self.target, self.tree, self.sampling, self.threshold = target, tree, sampling, threshold
         if tree is None:

@@ -36,7 +36,7 @@ class HeadsDrafter:
         if not hasattr(target, "head_logits"):
             raise ValueError(
                 f"expected a target with heads, such as gpt2np.Heads(model, heads), got {target!r:.80}: "
-                "use another drafter, or train heads for it (gpt2np/tiny/train_heads.py)"
+                "use another drafter, or train heads for it (dev/train/train_heads.py)"
             )
         self.grown = not hasattr(tree, "__len__")
         if self.grown and tree < 1:

@@ -238,9 +238,10 @@ def test_the_table_of_the_card_is_that_of_its_measurements():
 
 
 @pytest.mark.slow
-def test_the_card_of_the_block():
+def test_the_card_of_the_block(monkeypatch):
     """Fewer prompts than figures.json has: about 550 positions, with a standard error of .02."""
-    from gpt2np.tiny.measure_eagle import along, greedy_texts, held_out_prompts
+    monkeypatch.syspath_prepend(ROOT / "dev" / "train")
+    from measure_eagle import along, greedy_texts, held_out_prompts
 
     target, tokenizer = gpt2np.load("tiny-target")
     texts = greedy_texts(target, held_out_prompts(tokenizer, 36)[::4], 64)

@@ -1,4 +1,4 @@
-"""Grow the bundled pair to GPT-2's shapes, with the same text: python docs/grow_pair.py FOLDER [TARGET DRAFT]
+"""Grow the bundled pair to GPT-2's shapes, with the same text: python dev/train/grow_pair.py FOLDER [TARGET DRAFT]
 
 TARGET and DRAFT are 124M, 355M or 774M (355M and 124M by default); FOLDER/TARGET and FOLDER/DRAFT are written in the
 Hugging Face layout. What the grown models compute is what the small ones compute, up to rounding, so that a real text
@@ -172,7 +172,7 @@ def grow_eagle(grown, out):
 
 if __name__ == "__main__":
     if len(sys.argv) not in (2, 4):
-        raise SystemExit("expected: python docs/grow_pair.py FOLDER [TARGET DRAFT]")
+        raise SystemExit("expected: python dev/train/grow_pair.py FOLDER [TARGET DRAFT]")
     folder, target, draft = sys.argv[1:] if len(sys.argv) == 4 else (sys.argv[1], "355M", "124M")
     of_target = grow(BUNDLED / "tiny-target", Path(folder) / target, target)
     grow_heads(of_target, Path(folder) / target)

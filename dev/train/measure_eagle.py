@@ -1,6 +1,6 @@
 """How often the bundled EAGLE block is right, by the number of draft tokens before: the measurements of its card.
 
-    python -m gpt2np.tiny.measure_eagle [--out tiny-eagle/figures.json]
+    python dev/train/measure_eagle.py [--out tiny-eagle/figures.json]
 
 The target continues prompts from the held-out tales, greedily and at temperature 1. At each position the block drafts
 along that text, its path being right: the first draft token follows a hidden state of the target's, the fourth follows
@@ -16,7 +16,7 @@ import numpy as np
 
 from gpt2np.eagle import Eagle, load_eagle
 from gpt2np.files.loading import load
-from gpt2np.tiny.measure_heads import greedy_texts, held_out_prompts
+from measure_heads import greedy_texts, held_out_prompts
 
 DEPTH = 4
 

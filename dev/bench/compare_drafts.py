@@ -1,22 +1,23 @@
 """What the target alone, a draft model, heads and an EAGLE block make of the same texts, in one race:
 
-    python docs/compare_drafts.py [TARGET DRAFT [N_PROMPTS N_TOKENS TEMPERATURE]]
+    python dev/bench/compare_drafts.py [TARGET DRAFT [N_PROMPTS N_TOKENS TEMPERATURE]]
 
-TARGET and DRAFT are tiny-target and tiny-draft, or folders such as those of docs/grow_pair.py, where the target has
-heads.safetensors and eagle.safetensors. There are chains of several lengths and trees of 8 nodes, and the block drafts
-all tokens or the most frequent 8,192, of a small vocabulary half. Where torch and transformers are installed, their
-greedy texts are timed as well, alone and assisted. All take turns on each prompt.
+TARGET and DRAFT are tiny-target and tiny-draft, or folders such as those of dev/train/grow_pair.py, where the target
+has heads.safetensors and eagle.safetensors. There are chains of several lengths and trees of 8 nodes, and the block
+drafts all tokens or the most frequent 8,192, of a small vocabulary half. Where torch and transformers are installed,
+their greedy texts are timed as well, alone and assisted. All take turns on each prompt.
 """
 
+import runpy
 import sys
 from functools import partial
 from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 
 import gpt2np
 from gpt2np.files.loading import find_folder
-from gpt2np.tiny.measure_heads import held_out_prompts
 from speculative import (
     AutoregressiveSampler,
     EagleDrafter,
@@ -30,6 +31,7 @@ from speculative.interfaces import Round
 from speculative.measuring.runs import compared, race, total
 
 LEVELS = 6  # of the block's trees
+MEASURE_HEADS = Path(__file__).parents[1] / "train" / "measure_heads.py"
 HAS_TRANSFORMERS = find_spec("torch") and find_spec("transformers")
 
 
@@ -91,6 +93,7 @@ def samplers_of(target, draft, temperature):
 
 def main(target="tiny-target", draft="tiny-draft", n_prompts=36, n_tokens=64, temperature=0):
     n_prompts, n_tokens, temperature = int(n_prompts), int(n_tokens), float(temperature)
+    held_out_prompts = runpy.run_path(str(MEASURE_HEADS))["held_out_prompts"]
     prompts = held_out_prompts(gpt2np.load(target)[1], n_prompts).tolist()
     greedy = temperature == 0
     runs = race(samplers_of(target, draft, temperature), prompts, n_tokens)

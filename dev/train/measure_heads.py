@@ -1,13 +1,11 @@
 """How often the bundled heads are right: the rank of the target's own next token among the candidates of each head.
 
-    python -m gpt2np.tiny.measure_heads [--out tiny-heads/figures.json]
+    python dev/train/measure_heads.py [--out tiny-heads/figures.json]
 
 The target continues prompts from the held-out tales greedily. At each position, head i gets the hidden state of the
 token i + 1 places before, and, if it is a Hydra head, the i tokens between. The share of positions where its candidate
 of a rank is the target's token is the acceptance of the child of that rank at temperature 0, if the tokens before it
 were accepted; the sum over the first k ranks is the acceptance of k children. Needs no PyTorch.
-
-Here the path through gpt2np ends; it continues with speculative decoding.
 """
 
 import json
@@ -16,11 +14,12 @@ from pathlib import Path
 import fire
 import numpy as np
 
+import gpt2np
 from gpt2np.files.loading import load
 from gpt2np.heads import KINDS, Heads, load_heads
 from gpt2np.tokenizer import END_OF_TEXT
 
-TINY = Path(__file__).parent
+TINY = Path(gpt2np.__file__).parent / "tiny"
 N_RANKS = 10
 
 

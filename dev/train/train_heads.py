@@ -1,7 +1,7 @@
 """Training heads for tiny-target: Hydra's and Medusa's, on text that the target wrote itself.
 
     python -m pip install -e ".[train]"
-    python -m gpt2np.tiny.train_heads FOLDER_OF_TEXT --out OUT_FOLDER
+    python dev/train/train_heads.py FOLDER_OF_TEXT --out OUT_FOLDER
 
 FOLDER_OF_TEXT has the .txt files of tales.py. The target is frozen, so its hidden states are computed once: it
 continues prompts from the training tales, half of them greedily, and every token's hidden state is stored, n_embd
@@ -24,15 +24,16 @@ import transformers
 from safetensors.numpy import save_file
 from tqdm import tqdm
 
+import gpt2np
 from gpt2np.files.loading import load
 from gpt2np.heads import Heads
-from gpt2np.tiny.measure_heads import N_RANKS, accepted, greedy_texts, held_out_prompts
-from gpt2np.tiny.muon import Muon
-from gpt2np.tiny.tales import read_tales, split, tokenize
-from gpt2np.tiny.train import DEVICE
 from gpt2np.tokenizer import Tokenizer
+from measure_heads import N_RANKS, accepted, greedy_texts, held_out_prompts
+from muon import Muon
+from tales import read_tales, split, tokenize
+from train import DEVICE
 
-TINY = Path(__file__).parent
+TINY = Path(gpt2np.__file__).parent / "tiny"
 N_TEXTS = 128  # in a batch
 TEXTS = [(temperature, 64, 128) for temperature in (0, 1.0, 0, 0.5)]  # of the batches in turn, see `target_text`
 N_HEADS = 3

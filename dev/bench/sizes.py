@@ -1,10 +1,12 @@
-"""Milliseconds of a round by the size of the draft, in chains and trees of the bundled pair: `python docs/sizes.py`
+"""Milliseconds of a round by the size of the draft, in chains and trees of the bundled pair:
+
+    python dev/bench/sizes.py [PART]
 
 A round should take a little longer with each size, and never many times as long. That is at risk where a product gets
 large enough for several threads, of this library or of the BLAS. So the table is made with each number of BLAS threads
 (OPENBLAS_NUM_THREADS; "-": its default), while the other cores are free and while one of them is busy. Each row is a
 process of its own; its sizes take turns, and the medians are shown. The last column is the largest quotient of two
-neighbours. An argument such as `heads` limits the table to the rows whose name contains it.
+neighbours. PART, such as `heads`, limits the table to the rows whose name contains it.
 """
 
 import json
