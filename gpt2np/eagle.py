@@ -20,19 +20,17 @@ Sources: Li et al. (EAGLE), arXiv:2401.15077, section 4.1; DeepSeek-V3, arXiv:24
 """
 
 import threading
-from pathlib import Path
 
 import numpy as np
 
 from .cache import KVCache, TokenTree, kept_slots
 from .files.errors import CheckpointError
+from .files.loading import folder_of
 from .files.params import block_params, check_tensors, linear_params, param_shapes
 from .files.safetensors import read_safetensors
 from .kernels.matmul import pack
 from .layers import block, layer_norm, linear
 from .model import GPT2, HParams, packed_block
-
-BUNDLED = {"tiny-target": Path(__file__).parent / "tiny" / "tiny-eagle"}
 
 
 class Eagle:
@@ -210,7 +208,7 @@ def load_eagle(name_or_folder):
 
 def eagle_file(name_or_folder):
     """Where the block of this model is, if it has one."""
-    return BUNDLED.get(name_or_folder, Path(name_or_folder)) / "eagle.safetensors"
+    return folder_of(name_or_folder) / "eagle.safetensors"
 
 
 def check_fit(params, hparams):

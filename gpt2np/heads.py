@@ -17,18 +17,17 @@ Sources: Cai et al. (Medusa), arXiv:2401.10774, section 2.1.1; Ankner et al. (Hy
 import math
 import os
 import threading
-from pathlib import Path
 
 import numpy as np
 
 from .cache import TokenTree, kept_slots
 from .files.errors import CheckpointError
+from .files.loading import folder_of
 from .files.safetensors import read_safetensors
 from .kernels.matmul import pack
 from .layers import layer_norm
 
 KINDS = {"hydra": ("a", "w", "accepted"), "medusa": ("w", "b", "accepted")}  # the arrays of a head
-BUNDLED = {"tiny-target": Path(__file__).parent / "tiny" / "tiny-heads"}
 
 
 class Heads:
@@ -155,7 +154,7 @@ def load_heads(name_or_folder, kind="hydra"):
 
 def heads_file(name_or_folder):
     """Where the heads of this model are, if it has some."""
-    return BUNDLED.get(name_or_folder, Path(name_or_folder)) / "heads.safetensors"
+    return folder_of(name_or_folder) / "heads.safetensors"
 
 
 def check_fit(heads, hparams):

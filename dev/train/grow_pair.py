@@ -123,7 +123,7 @@ def unlikely(model, heads, rng):
 def grow(source, out, size, seed=0):
     """Write the model of the folder `source`, grown to a shape, to the folder `out`; returns its `Grown`."""
     model, _ = gpt2np.load(source)
-    heads = gpt2np.load_heads(source.name) if heads_file(source.name).exists() else []
+    heads = gpt2np.load_heads(source) if heads_file(source).exists() else []
     (n_layer, n_head, n_embd), small, rng = SHAPES[size], model.hparams, np.random.default_rng(seed)
     t = {
         name.removeprefix("transformer."): a.astype(np.float32)

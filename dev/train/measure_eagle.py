@@ -1,6 +1,6 @@
 """How often the bundled EAGLE block is right, by the number of draft tokens before: the measurements of its card.
 
-    python dev/train/measure_eagle.py [--out tiny-eagle/figures.json]
+    python dev/train/measure_eagle.py [--out eagle_figures.json]
 
 The target continues prompts from the held-out tales, greedily and at temperature 1. At each position the block drafts
 along that text, its path being right: the first draft token follows a hidden state of the target's, the fourth follows

@@ -1,6 +1,6 @@
 """How often the bundled heads are right: the rank of the target's own next token among the candidates of each head.
 
-    python dev/train/measure_heads.py [--out tiny-heads/figures.json]
+    python dev/train/measure_heads.py [--out heads_figures.json]
 
 The target continues prompts from the held-out tales greedily. At each position, head i gets the hidden state of the
 token i + 1 places before, and, if it is a Hydra head, the i tokens between. The share of positions where its candidate
