@@ -5,7 +5,7 @@
 
 FOLDER_OF_TEXT has .txt files, see tales.py. The steps are the functions that `main` calls in turn. A step is skipped if
 OUT_FOLDER already has its result, and an interrupted training resumes from its last checkpoint. It runs on an
-accelerator if there is one, otherwise on the CPU. Nothing imports this file at run time.
+accelerator if there is one, otherwise on the CPU.
 
 Muon (muon.py) trains the matrices of the blocks, AdamW everything else; in equal time on two CPU cores this reached a
 lower loss than AdamW alone. The draft learns from the target's distributions, both on the tales and on text that the

@@ -9,7 +9,7 @@ the token, as the target computed it, and the distribution that follows from it.
 continue from its own results: they stay close to what it was trained on, and the fourth draft token is right nearly as
 often as the first. Trained on distributions alone, a block becomes less often right with each token it drafts.
 
-The number of steps matters more than the size of a batch: four texts a step. Nothing imports this file at run time.
+The number of steps matters more than the size of a batch: four texts a step.
 Source: Li et al. (EAGLE), arXiv:2401.15077, section 4.2, with layer-normed hidden states and without noise on them.
 """
 

@@ -7,7 +7,7 @@ FOLDER_OF_TEXT has the .txt files of tales.py. The target is frozen, so its hidd
 continues prompts from the training tales, half of them greedily, and every token's hidden state is stored, n_embd
 numbers in float16. Then the heads learn the target's own distribution i tokens further on (KL divergence), since that
 is what a draft token is accepted by; the text's next token would teach them the author's words, which the target does
-not say. Steps that are done are skipped, as in train.py. Nothing imports this file at run time.
+not say. Steps that are done are skipped, as in train.py.
 
 Sources: Cai et al. (Medusa), arXiv:2401.10774, section 2.2, with self-distillation as in 2.3.2; Ankner et al. (Hydra),
 arXiv:2402.05109, section 3; Muon (muon.py).
