@@ -44,8 +44,6 @@ setup(
             "tiny/*.json",
             "tiny/tiny-target/*",
             "tiny/tiny-draft/*",
-            "tiny/tiny-heads/*",
-            "tiny/tiny-eagle/*",
         ],
         "speculative": ["py.typed", "explore.html", "trace/page.html"],
     },

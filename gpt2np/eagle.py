@@ -13,27 +13,25 @@ target has verified the draft, the true s of the accepted tokens replace their s
 them are computed again. DeepSeek's MTP modules are the same construction.
 
 Here s is kept after u, like the hidden states of heads.py. The block is trained with the model frozen
-(tiny/train_eagle.py). Leaves out: which tokens to propose (speculative/drafters/eagle.py), and EAGLE-3's inputs from
-several layers.
+(dev/train/train_eagle.py). Leaves out: which tokens to propose (speculative/drafters/eagle.py), and EAGLE-3's inputs
+from several layers.
 Sources: Li et al. (EAGLE), arXiv:2401.15077, section 4.1; DeepSeek-V3, arXiv:2412.19437, section 2.2 (MTP); Zhao et al.
 (FR-Spec), arXiv:2502.14856, for the frequent tokens.
 """
 
 import threading
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 from .cache import KVCache, TokenTree, kept_slots
 from .files.errors import CheckpointError
+from .files.loading import folder_of
 from .files.params import block_params, check_tensors, linear_params, param_shapes
 from .files.safetensors import read_safetensors
 from .kernels.matmul import pack
 from .layers import block, layer_norm, linear
 from .model import HParams, packed_block
-
-BUNDLED = {"tiny-target": Path(__file__).parent / "tiny" / "tiny-eagle"}
 
 
 @dataclass(frozen=True)
@@ -208,7 +206,7 @@ def load_eagle(name_or_folder):
     if not path.is_file():
         raise CheckpointError(
             f"{name_or_folder} has no EAGLE block: expected tiny-target, whose block is bundled, or a folder with "
-            "eagle.safetensors, as gpt2np/tiny/train_eagle.py makes it"
+            "eagle.safetensors, as dev/train/train_eagle.py makes it"
         )
     tensors = read_safetensors(path)
     n = tensors["input.bias"].size if "input.bias" in tensors else 0
@@ -220,7 +218,7 @@ def load_eagle(name_or_folder):
 
 def eagle_file(name_or_folder):
     """Where the block of this model is, if it has one."""
-    return BUNDLED.get(name_or_folder, Path(name_or_folder)) / "eagle.safetensors"
+    return folder_of(name_or_folder) / "eagle.safetensors"
 
 
 def check_fit(params, hparams):

@@ -10,23 +10,22 @@ The pass that verifies a draft yields h for every draft token, and the next draf
 one: a whole draft costs a few small products and no pass. But h does not know the token that the model has added since.
 
 Here h is the result of the final norm without its gain and bias; these are applied to y instead. The heads are trained
-with the model frozen (tiny/train_heads.py). Leaves out: which tokens to propose (speculative/drafters/heads.py).
+with the model frozen (dev/train/train_heads.py). Leaves out: which tokens to propose (speculative/drafters/heads.py).
 Sources: Cai et al. (Medusa), arXiv:2401.10774, section 2.1.1; Ankner et al. (Hydra), arXiv:2402.05109, section 3.
 """
 
 import math
 import os
-from pathlib import Path
 
 import numpy as np
 
 from .files.errors import CheckpointError
+from .files.loading import folder_of
 from .files.safetensors import read_safetensors
 from .kernels.matmul import pack, strategy
 from .layers import layer_norm
 
 KINDS = {"hydra": ("a", "w", "accepted"), "medusa": ("w", "b", "accepted")}  # the arrays of a head
-BUNDLED = {"tiny-target": Path(__file__).parent / "tiny" / "tiny-heads"}
 
 
 class Heads:
@@ -116,7 +115,7 @@ def load_heads(name_or_folder, kind="hydra"):
     if not path.is_file():
         raise CheckpointError(
             f"{name_or_folder} has no heads: expected tiny-target, whose heads are bundled, or a folder with "
-            "heads.safetensors, as gpt2np/tiny/train_heads.py makes it"
+            "heads.safetensors, as dev/train/train_heads.py makes it"
         )
     tensors = read_safetensors(path)
     n_heads = sum(name.startswith(f"{kind}.") and name.endswith(".w") for name in tensors)
@@ -134,7 +133,7 @@ def load_heads(name_or_folder, kind="hydra"):
 
 def heads_file(name_or_folder):
     """Where the heads of this model are, if it has some."""
-    return BUNDLED.get(name_or_folder, Path(name_or_folder)) / "heads.safetensors"
+    return folder_of(name_or_folder) / "heads.safetensors"
 
 
 def check_shapes(params):

@@ -7,7 +7,7 @@ Four steps, and `Tokenizer.show_work` returns each of them:
 4. look up   the token id of each merged symbol in the vocabulary.
 Because step 2 covers every byte, no text is unknown: encode, then decode, returns any text unchanged.
 
-Leaves out: learning the merges (see tiny/tales.py), and special tokens other than `<|endoftext|>`.
+Leaves out: learning the merges (see dev/train/tales.py), and special tokens other than `<|endoftext|>`.
 Source: Sennrich et al., arXiv:1508.07909, algorithm 1; bytes as the base: Radford et al., "Language Models are
 Unsupervised Multitask Learners" (2019), section 2.2.
 """

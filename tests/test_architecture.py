@@ -7,8 +7,6 @@ import sys
 from helpers import ROOT
 
 FILES = sorted(p.relative_to(ROOT) for folder in ("gpt2np", "speculative") for p in (ROOT / folder).rglob("*.py"))
-TRAINING = ("train.py", "train_heads.py", "train_eagle.py", "tales.py", "muon.py")
-RUN_TIME = [path for path in FILES if path.name not in TRAINING]
 MODULES = {".".join(path.with_suffix("").parts).removesuffix(".__init__"): path for path in FILES}
 RUN_TIME_DEPENDENCIES = {"numpy", "regex", "requests", "tqdm", "fire"}
 ENGINES = {  # other engines, imported by the functions that need them, or by a module that is imported on request
@@ -51,9 +49,16 @@ def test_only_the_command_line_imports_both_packages():
         assert inside or not any(name.startswith("speculative.cli") for name in names), path
 
 
+def test_nothing_imports_the_scripts():
+    """dev/ has the training of the bundled models, benchmarks and what makes the pages."""
+    scripts = {"dev", *(path.stem for path in (ROOT / "dev").rglob("*.py"))}
+    for path in FILES:
+        assert not {name.split(".")[0] for name in imports(path)} & scripts, path
+
+
 def test_only_the_stated_dependencies():
     """In speculative NumPy alone; in speculative/cli also fire and tqdm, in functions matplotlib and engines."""
-    for path in RUN_TIME:
+    for path in FILES:
         outside = {name.split(".")[0] for name in imports(path)} - set(sys.stdlib_module_names)
         outside -= {path.parts[0], *ENGINES.get(path.as_posix(), set())}
         if in_cli(path):

@@ -92,13 +92,18 @@ def find_folder(name, models_dir, source="hub"):
         raise ValueError(f"unknown source {source!r:.80}: expected {' or '.join(SOURCES)}")
     if not isinstance(name, (str, os.PathLike)):
         raise ValueError(f"unknown model {name!r:.80}: {expected(name)}")
-    if name in BUNDLED:
-        return Path(__file__).parents[1] / "tiny" / name
     if name in SIZES:
         return find_on_disk(name, models_dir) or download_model(name, models_dir / name, source)
-    if not os.path.isdir(name):
+    if name not in BUNDLED and not os.path.isdir(name):
         raise ValueError(f"unknown model {str(name)!r:.80}: {expected(name)}")
-    return Path(name)
+    return folder_of(name)
+
+
+def folder_of(name_or_folder):
+    """The folder of a bundled model, by its name; any other name is the path of a folder."""
+    if name_or_folder in BUNDLED:
+        return Path(__file__).parents[1] / "tiny" / name_or_folder
+    return Path(name_or_folder)
 
 
 def expected(name):

@@ -152,7 +152,7 @@ def worthwhile(size, n_rows):
 
     Products with weights from memory are shared from the first row on. With weights in the cache, a product of the
     bundled models takes a few hundred microseconds at most for a draft of 64 tokens: two threads gain little, and where
-    another program needs the second core they take longer than one (`python docs/sizes.py`).
+    another program needs the second core they take longer than one (`python dev/bench/sizes.py`).
     """
     worth = WORTH if size > CACHED else 10 * WORTH
     return min(cost(size, n_rows) // worth + 1, n_threads(n_rows >= MANY))

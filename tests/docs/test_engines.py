@@ -15,7 +15,7 @@ TABLES = re.findall(r"^```\n\$ python main.py (batch_table.*)\n((?s:.*?))^```$",
 
 @pytest.mark.parametrize(("command", "output"), TABLES)
 def test_a_batch_table_is_that_of_the_command(command, output):
-    """When this fails: python docs/run_blocks.py docs/engines.md batch_table"""
+    """When this fails: python dev/bench/run_blocks.py docs/engines.md batch_table"""
     assert run_here(*command.split()).stdout.strip() == output.strip()
 
 

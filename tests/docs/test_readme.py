@@ -58,7 +58,7 @@ def test_the_output_shown_is_that_of_the_command():
 
 
 def test_the_options_shown_are_those_of_the_command():
-    """When this fails: python docs/run_blocks.py docs/options.md"""
+    """When this fails: python dev/bench/run_blocks.py docs/options.md"""
     shown = [block for block in blocks(PAGES["docs/options.md"]) if block.startswith("$ python main.py ")]
     assert len(shown) == 2
     for block in shown:
@@ -77,7 +77,7 @@ def test_the_python_blocks_run(name):
 @pytest.mark.parametrize("name", PAGES)
 def test_every_file_that_a_page_names_is_there(name):
     page, folder = PAGES[name], (ROOT / name).parent
-    names = re.findall(r"`((?:gpt2np|speculative|tests|notebooks|docs)/[\w/.-]+)`", page)
+    names = re.findall(r"`((?:gpt2np|speculative|tests|notebooks|docs|dev)/[\w/.-]+)`", page)
     links = [link for link in re.findall(r"\]\(([^)#]+)[^)]*\)", page) if not link.startswith("http")]
     assert [path for path in names if not (ROOT / path).exists()] == []
     assert [link for link in links if not (folder / link).exists()] == []

@@ -218,7 +218,7 @@ def test_files_that_are_no_block(tmp_path):
 
 
 def test_the_table_of_the_card_is_that_of_its_measurements():
-    card = json.loads((TINY / "tiny-eagle" / "figures.json").read_text("utf-8"))
+    card = json.loads((TINY / "tiny-target" / "eagle_figures.json").read_text("utf-8"))
     page = (TINY / "README.md").read_text("utf-8")
     assert f"{card['parameters']:,}" in page
     for i in range(4):
@@ -229,12 +229,13 @@ def test_the_table_of_the_card_is_that_of_its_measurements():
 
 
 @pytest.mark.slow
-def test_the_card_of_the_block():
-    """Fewer prompts than figures.json has: about 550 positions, with a standard error of .02."""
-    from gpt2np.tiny.measure_eagle import along, greedy_texts, held_out_prompts
+def test_the_card_of_the_block(monkeypatch):
+    """Fewer prompts than eagle_figures.json has: about 550 positions, with a standard error of .02."""
+    monkeypatch.syspath_prepend(ROOT / "dev" / "train")
+    from measure_eagle import along, greedy_texts, held_out_prompts
 
     target, tokenizer = gpt2np.load("tiny-target")
     texts = greedy_texts(target, held_out_prompts(tokenizer, 36)[::4], 64)
     ranks, _ = along(load_eagle("tiny-target").on(target), texts, 64)
-    card = json.loads((TINY / "tiny-eagle" / "figures.json").read_text("utf-8"))
+    card = json.loads((TINY / "tiny-target" / "eagle_figures.json").read_text("utf-8"))
     np.testing.assert_allclose((ranks == 0).mean(axis=(0, 1)), card["top_1"], atol=0.08)

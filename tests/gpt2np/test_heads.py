@@ -153,7 +153,7 @@ def test_damaged_heads_are_refused(tmp_path, name, damage, message):
 
 def test_the_table_of_the_card_is_that_of_its_measurements():
     card, page = (
-        json.loads((TINY / "tiny-heads" / "figures.json").read_text("utf-8")),
+        json.loads((TINY / "tiny-target" / "heads_figures.json").read_text("utf-8")),
         (TINY / "README.md").read_text("utf-8"),
     )
     for kind in ("hydra", "medusa"):
@@ -166,13 +166,14 @@ def test_the_table_of_the_card_is_that_of_its_measurements():
 
 
 @pytest.mark.slow
-def test_the_card_of_the_heads():
-    """Fewer prompts than figures.json has; the shares are those of about 600 tokens, with a standard error of .02."""
-    from gpt2np.tiny.measure_heads import accepted, greedy_texts, held_out_prompts
+def test_the_card_of_the_heads(monkeypatch):
+    """Fewer prompts than heads_figures.json has: about 600 positions, with a standard error of .02."""
+    monkeypatch.syspath_prepend(ROOT / "dev" / "train")
+    from measure_heads import accepted, greedy_texts, held_out_prompts
 
     target, tokenizer = gpt2np.load("tiny-target")
     texts = greedy_texts(target, held_out_prompts(tokenizer, 36)[::4], 64)
-    card = json.loads((TINY / "tiny-heads" / "figures.json").read_text("utf-8"))
+    card = json.loads((TINY / "tiny-target" / "heads_figures.json").read_text("utf-8"))
     for kind in ("hydra", "medusa"):
         heads = load_heads("tiny-target", kind)
         np.testing.assert_allclose(accepted(target, heads, texts, 64), card[kind]["accepted"], atol=0.08)

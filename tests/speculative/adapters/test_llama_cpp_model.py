@@ -1,7 +1,7 @@
 """Models of llama.cpp: logits that depend on the tokens alone, and greedy text equal to the engine's own.
 
 Most tests have a stand-in for llama_cpp. The group `peers` runs llama-cpp-python on the bundled pair if the variable
-GGUF_FOLDER names the folder that docs/make_gguf.py has written.
+GGUF_FOLDER names the folder that dev/bench/make_gguf.py has written.
 """
 
 import copy
@@ -26,7 +26,7 @@ from speculative.testing import check_language_model
 def test_the_bundled_pair_in_llama_cpp(ways):
     pytest.importorskip("llama_cpp")
     if not (folder := os.environ.get("GGUF_FOLDER")):
-        pytest.skip("GGUF_FOLDER does not name the folder of docs/make_gguf.py")
+        pytest.skip("GGUF_FOLDER does not name the folder of dev/bench/make_gguf.py")
     target, same, draft = (
         LlamaCppModel(Path(folder, f"tiny-{role}.gguf"), n_threads=1) for role in ("target", "target", "draft")
     )

@@ -52,8 +52,8 @@ def test_it_is_small_and_asks_for_nothing():
 
 
 def test_its_data_are_those_of_the_library():
-    """What docs/explore_data.py records now is what the page has; run it where this fails."""
-    script = runpy.run_path(str(ROOT / "docs" / "explore_data.py"))
+    """What dev/pages/explore_data.py records now is what the page has; run it where this fails."""
+    script = runpy.run_path(str(ROOT / "dev" / "pages" / "explore_data.py"))
     in_page = json.loads(script["ELEMENT"].search(PAGE.read_text(encoding="utf-8")).group())
     compare(in_page, json.loads(json.dumps(script["data"]())))
 

@@ -17,6 +17,11 @@ def installed(tmp_path_factory):
     subprocess.run(build, cwd=ROOT, check=True, capture_output=True, timeout=300)
     environment = {**os.environ, "PYTHONPATH": str(folder / "lib"), "PYTHONSAFEPATH": "1"}
     assert sorted(path.name for path in (folder / "lib").iterdir()) == ["gpt2np", "speculative"]
+    bundled, built = (
+        {path.relative_to(root).as_posix() for path in (root / "gpt2np" / "tiny").rglob("*.*") if path.is_file()}
+        for root in (ROOT, folder / "lib")
+    )
+    assert built == bundled
 
     def run(*arguments):
         command = [sys.executable, "-m", "speculative", *arguments]

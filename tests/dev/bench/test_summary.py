@@ -4,13 +4,13 @@ import importlib.util
 
 from helpers import ROOT
 
-SPEC = importlib.util.spec_from_file_location("summary", ROOT / "docs" / "summary.py")
+SPEC = importlib.util.spec_from_file_location("summary", ROOT / "dev" / "bench" / "summary.py")
 summary = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(summary)
 
 
 def test_the_table_is_that_of_the_blocks():
-    """When this fails: python docs/summary.py"""
+    """When this fails: python dev/bench/summary.py"""
     page = (ROOT / "docs" / "measurements.md").read_text(encoding="utf-8")
     assert summary.TABLE.search(page)[0] == summary.table()
 

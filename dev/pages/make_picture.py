@@ -1,6 +1,6 @@
 """Draw docs/method.png, the picture of the README: rejection sampling as one distribution turned into another.
 
-    python docs/make_picture.py
+    python dev/pages/make_picture.py
 
 It needs the extra `notebooks`, for matplotlib. The numbers are those of notebook 05.
 """
@@ -46,7 +46,7 @@ def main():
     handles[1] = plt.Rectangle((0, 0), 1, 1, color=CORRECTED)
     names[1] = "correction: drawn from max(0, p − q), normalised"
     right.legend(handles, names, frameon=False, loc="upper left", fontsize=10, borderaxespad=0)
-    figure.savefig(Path(__file__).with_name("method.png"), facecolor="w")
+    figure.savefig(Path(__file__).parents[2] / "docs" / "method.png", facecolor="w")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The recorded data of speculative/explore.html, made again: python docs/explore_data.py
+"""The recorded data of speculative/explore.html, made again: python dev/pages/explore_data.py
 
 The page computes everything else itself. Recorded are the bundled pair's distributions after one prompt, some of its
 rounds and its text; costs that docs/measurements.md and docs/measurements_avx2.md have measured; and costs that follow
@@ -15,8 +15,9 @@ import gpt2np
 from speculative import AutoregressiveSampler, ModelDrafter, Sampling, SpeculativeSampler
 from speculative.probs import residual
 
-DOCS = Path(__file__).parent
-PAGE = DOCS.parent / "speculative" / "explore.html"
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGE = ROOT / "speculative" / "explore.html"
 ELEMENT = re.compile(r'(?<=<script type="application/json" id="recorded">\n).*?(?=\n</script>)', re.S)
 
 PROMPT = "Once upon a time there lived a"

@@ -1,16 +1,16 @@
-"""The table that opens docs/measurements.md, from the blocks of the two pages: python docs/summary.py
+"""The table that opens docs/measurements.md, from the blocks of the two pages: python dev/bench/summary.py
 
-Run it after docs/run_blocks.py. No number of the table is written by hand; a test compares it with the blocks.
+Run it after dev/bench/run_blocks.py. No number of the table is written by hand; a test compares it with the blocks.
 """
 
 import re
 from pathlib import Path
 
-DOCS = Path(__file__).parent
+DOCS = Path(__file__).parents[2] / "docs"
 PAGES = {"AVX-512": DOCS / "measurements.md", "AVX2": DOCS / "measurements_avx2.md"}
 TABLE = re.compile(r"^\| measured \|.*?(?=\n\n)", re.M | re.S)
 CALIBRATE, PAIR = "python main.py calibrate", "models/grown/355M --draft_model_size models/grown/124M --K 2"
-ENGINES, DRAFTS = "taskset -c 0 python docs/compare_engines.py", "python docs/compare_drafts.py"
+ENGINES, DRAFTS = "taskset -c 0 python dev/bench/compare_engines.py", "python dev/bench/compare_drafts.py"
 BENCH, TREES = "python main.py bench", "tree_table --tree_drafters model,recycling,heads"
 TOKEN = r"355M, random.*?\n{} +\d+ +([\d.]+) ± "  # the milliseconds of one token
 FIVE = r"355M, random.*?\n{} +\d+ +[\d.]+ ± [\d.]+ ms +[\d.]+ +(?:[\d.]+ +){{3}}([\d.]+)"  # V(5) / V(1)

@@ -1,4 +1,4 @@
-"""Grow the bundled pair to GPT-2's shapes, with the same text: python docs/grow_pair.py FOLDER [TARGET DRAFT]
+"""Grow the bundled pair to GPT-2's shapes, with the same text: python dev/train/grow_pair.py FOLDER [TARGET DRAFT]
 
 TARGET and DRAFT are 124M, 355M or 774M (355M and 124M by default); FOLDER/TARGET and FOLDER/DRAFT are written in the
 Hugging Face layout. What the grown models compute is what the small ones compute, up to rounding, so that a real text
@@ -107,15 +107,15 @@ class Grown:
 
 def unlikely(model, heads, rng):
     """A row of wte [n_embd] whose logit is about -60 after any text, also by the heads: least squares over states."""
-    states, drafting = [], heads and gpt2np.Heads(model, heads)
+    states = []
     for tokens in rng.integers(0, model.n_vocab, (24, 128)):
         x = model.params["wte"][tokens] + model.params["wpe"][: len(tokens)]
         for layer in model.params["blocks"]:
             x = block(x, layer, model.hparams.n_head)
         states.append(layer_norm(x, **model.params["ln_f"]))
-        for i in range(1, 1 + len(heads)):
+        for i in range(1, 1 + (heads.n_heads if heads else 0)):
             seen = np.stack([tokens[j : len(tokens) - i + j] for j in range(1, i + 1)], axis=1)
-            states.append(drafting.head_state(i, x[:-i], seen))
+            states.append(heads.replaced(model, x[:-i], seen))
     states = np.concatenate(states)
     return np.linalg.lstsq(states, np.full(len(states), -60, np.float32), rcond=None)[0].astype(np.float32)
 
@@ -123,7 +123,7 @@ def unlikely(model, heads, rng):
 def grow(source, out, size, seed=0):
     """Write the model of the folder `source`, grown to a shape, to the folder `out`; returns its `Grown`."""
     model, _ = gpt2np.load(source)
-    heads = gpt2np.load_heads(source.name) if heads_file(source.name).exists() else []
+    heads = gpt2np.load_heads(source) if heads_file(source).exists() else None
     (n_layer, n_head, n_embd), small, rng = SHAPES[size], model.hparams, np.random.default_rng(seed)
     t = {
         name.removeprefix("transformer."): a.astype(np.float32)
@@ -172,7 +172,7 @@ def grow_eagle(grown, out):
 
 if __name__ == "__main__":
     if len(sys.argv) not in (2, 4):
-        raise SystemExit("expected: python docs/grow_pair.py FOLDER [TARGET DRAFT]")
+        raise SystemExit("expected: python dev/train/grow_pair.py FOLDER [TARGET DRAFT]")
     folder, target, draft = sys.argv[1:] if len(sys.argv) == 4 else (sys.argv[1], "355M", "124M")
     of_target = grow(BUNDLED / "tiny-target", Path(folder) / target, target)
     grow_heads(of_target, Path(folder) / target)

@@ -1,4 +1,4 @@
-"""The site that docs/make_site.py makes: every page, no broken link, and how it looks in a browser."""
+"""The site that dev/pages/make_site.py makes: every page, no broken link, and how it looks in a browser."""
 
 import importlib.util
 import subprocess
@@ -10,7 +10,7 @@ import pytest
 from browser import chromium, pages
 from helpers import ROOT
 
-SPEC = importlib.util.spec_from_file_location("make_site", ROOT / "docs" / "make_site.py")
+SPEC = importlib.util.spec_from_file_location("make_site", ROOT / "dev" / "pages" / "make_site.py")
 make_site = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(make_site)
 NEEDED = "furo", "latex2mathml", "myst_nb", "pdoc", "sphinx"
@@ -22,7 +22,7 @@ def site(tmp_path_factory):
     if missing := [name for name in NEEDED if not find_spec(name)]:
         pytest.skip(f"{', '.join(missing)} not installed: pip install -e '.[docs]'")
     folder = tmp_path_factory.mktemp("site")
-    subprocess.run([sys.executable, ROOT / "docs" / "make_site.py", folder], cwd=ROOT, check=True)
+    subprocess.run([sys.executable, ROOT / "dev" / "pages" / "make_site.py", folder], cwd=ROOT, check=True)
     return folder
 
 

@@ -1,13 +1,14 @@
 """The same pair in three engines, here, in transformers and in llama.cpp:
 
-    python docs/compare_engines.py acceptance [GGUF]
+    python dev/bench/compare_engines.py acceptance [GGUF]
         which rule accepts how much, at temperature 1; no clock
-    python docs/compare_engines.py speed GGUF [TARGET DRAFT [N_TOKENS REPEATS]]
+    python dev/bench/compare_engines.py speed GGUF [TARGET DRAFT [N_TOKENS REPEATS]]
         the times of the same greedy texts, in turn
 
-GGUF is the folder of docs/make_gguf.py; TARGET and DRAFT are tiny-target and tiny-draft, or other folders with a GPT-2,
-whose GGUF files have their names. Needs `pip install xllamacpp`, a llama.cpp server in a wheel; speed needs torch and
-transformers, too. Every engine has as many threads as the process may use cores; on Linux `taskset -c 0` gives it one.
+GGUF is the folder of dev/bench/make_gguf.py; TARGET and DRAFT are tiny-target and tiny-draft, or other folders with a
+GPT-2, whose GGUF files have their names. Needs `pip install xllamacpp`, a llama.cpp server in a wheel; speed needs
+torch and transformers, too. Every engine has as many threads as the process may use cores; on Linux `taskset -c 0`
+gives it one.
 """
 
 import os

@@ -1,7 +1,7 @@
 """Training EAGLE's block for tiny-target, on text that the target wrote itself.
 
     python -m pip install -e ".[train]"
-    python -m gpt2np.tiny.train_eagle FOLDER_OF_TEXT --out OUT_FOLDER
+    python dev/train/train_eagle.py FOLDER_OF_TEXT --out OUT_FOLDER
 
 As in train_heads.py the target is frozen, its hidden states are computed once, and steps that are done are skipped.
 The block sees a token and the hidden state of the token before it, and learns two things at once: the hidden state of
@@ -9,7 +9,7 @@ the token, as the target computed it, and the distribution that follows from it.
 continue from its own results: they stay close to what it was trained on, and the fourth draft token is right nearly as
 often as the first. Trained on distributions alone, a block becomes less often right with each token it drafts.
 
-The number of steps matters more than the size of a batch: four texts a step. Nothing imports this file at run time.
+The number of steps matters more than the size of a batch: four texts a step.
 Source: Li et al. (EAGLE), arXiv:2401.15077, section 4.2, with layer-normed hidden states and without noise on them.
 """
 
@@ -22,10 +22,10 @@ import torch.nn.functional as F
 import transformers
 from safetensors.numpy import save_file
 
-from gpt2np.tiny.tales import read_tales, split, tokenize
-from gpt2np.tiny.train import DEVICE
-from gpt2np.tiny.train_heads import TINY, output_of, train, write_text
 from gpt2np.tokenizer import Tokenizer
+from tales import read_tales, split, tokenize
+from train import DEVICE
+from train_heads import TINY, output_of, train, write_text
 
 # (temperature, n_prompt, n_new) of the batches in turn; one is for later positions, one is the tales themselves
 TEXTS = [(0, 64, 128), (1.0, 64, 128), (0, 64, 128), (0.6, 64, 128)]

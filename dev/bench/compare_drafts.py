@@ -1,35 +1,38 @@
 """What the target alone, a draft model, heads and an EAGLE block make of the same texts, in one race:
 
-    python docs/compare_drafts.py [TARGET DRAFT [N_PROMPTS N_TOKENS TEMPERATURE]]
+    python dev/bench/compare_drafts.py [TARGET DRAFT [N_PROMPTS N_TOKENS TEMPERATURE]]
 
-TARGET and DRAFT are tiny-target and tiny-draft, or folders such as those of docs/grow_pair.py, where the target has
-heads.safetensors and eagle.safetensors. There are chains of several lengths and trees of 8 nodes, and the block drafts
-all tokens or the most frequent 8,192, of a small vocabulary half. Where torch and transformers are installed, their
-greedy texts are timed as well, alone and assisted. All take turns on each prompt.
+TARGET and DRAFT are tiny-target and tiny-draft, or folders such as those of dev/train/grow_pair.py, where the target
+has heads.safetensors and eagle.safetensors. There are chains of several lengths and trees of 8 nodes, and the block
+drafts all tokens or the most frequent 8,192, of a small vocabulary half. Where torch and transformers are installed,
+their greedy texts are timed as well, alone and assisted. All take turns on each prompt.
 """
 
+import runpy
 import sys
 from functools import partial
 from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 
 import gpt2np
 from gpt2np.files.loading import find_folder
-from gpt2np.tiny.measure_heads import held_out_prompts
 from speculative import (
     AutoregressiveSampler,
     EagleDrafter,
+    Grown,
     HeadsDrafter,
     ModelDrafter,
     Sampling,
+    Shape,
     SpeculativeSampler,
-    best_tree,
 )
-from speculative.interfaces import Round
+from speculative.interfaces import Draft, Round, Verdict
 from speculative.measuring.runs import compared, race, total
 
 LEVELS = 6  # of the block's trees
+MEASURE_HEADS = Path(__file__).parents[1] / "train" / "measure_heads.py"
 HAS_TRANSFORMERS = find_spec("torch") and find_spec("transformers")
 
 
@@ -48,7 +51,8 @@ class Transformers:
             pad_token_id=0, eos_token_id=None, **self.options,
         )  # fmt: skip
         new = text[0, len(prompt) :].numpy()
-        yield Round(new, np.empty(0, int), 0, {"draft": 0.0, "target": 0.0, "verify": 0.0}, None, None)
+        seconds = {"draft": 0.0, "target": 0.0, "verify": 0.0}
+        yield Round(new, Draft(np.empty(0, int), None), Verdict(0, new[-1]), None, seconds)
 
 
 def transformers_samplers(target, draft):
@@ -72,25 +76,26 @@ def transformers_samplers(target, draft):
 def samplers_of(target, draft, temperature):
     """dict name -> sampler, the target alone first."""
     (model, _), (small, _), sampling = gpt2np.load(target), gpt2np.load(draft), Sampling(temperature)
-    heads, block = gpt2np.Heads(model, gpt2np.load_heads(target)), gpt2np.load_eagle(target)
+    heads, block = gpt2np.load_heads(target), gpt2np.load_eagle(target)
     n_frequent = 8192 if model.n_vocab > 8192 else model.n_vocab // 2
-    eagle, frequent = gpt2np.Eagle(model, block), gpt2np.Eagle(model, block, n_frequent)
-    speculative = partial(SpeculativeSampler, sampling=sampling)
+    speculative = partial(SpeculativeSampler, model, sampling=sampling)
     samplers = {"alone": AutoregressiveSampler(model, sampling=sampling)}
-    samplers |= {f"draft model, K = {K}": speculative(model, ModelDrafter(small), K=K) for K in (1, 2, 3)}
-    samplers["heads, 8 nodes"] = speculative(heads, HeadsDrafter(heads), K=3)
+    samplers |= {f"draft model, K = {K}": speculative(ModelDrafter(small), K=K) for K in (1, 2, 3)}
+    samplers["heads, 8 nodes"] = speculative(HeadsDrafter(model, heads), K=3)
     if temperature == 0:
-        tree = {"tree": 8, "siblings": "top"}
+        tree = {"tree": Grown(8), "siblings": "top"}
     else:
-        tree = {"tree": best_tree(8, [0.66, 0.17, 0.06, 0.03]), "siblings": "drawn"}
-    for name, whole in (("EAGLE", eagle), (f"EAGLE, {n_frequent} tokens", frequent)):
-        samplers |= {f"{name}, K = {K}": speculative(whole, EagleDrafter(whole), K=K) for K in (2, 3, 4, 5)}
-        samplers[f"{name}, 8 nodes"] = speculative(whole, EagleDrafter(whole, **tree), K=LEVELS)
+        tree = {"tree": Shape.best(8, [0.66, 0.17, 0.06, 0.03]), "siblings": "drawn"}
+    for name, n in (("EAGLE", 0), (f"EAGLE, {n_frequent} tokens", n_frequent)):
+        eagle = partial(EagleDrafter, model, block, n_frequent=n)
+        samplers |= {f"{name}, K = {K}": speculative(eagle(), K=K) for K in (2, 3, 4, 5)}
+        samplers[f"{name}, 8 nodes"] = speculative(eagle(**tree), K=LEVELS)
     return samplers | (transformers_samplers(target, draft) if temperature == 0 and HAS_TRANSFORMERS else {})
 
 
 def main(target="tiny-target", draft="tiny-draft", n_prompts=36, n_tokens=64, temperature=0):
     n_prompts, n_tokens, temperature = int(n_prompts), int(n_tokens), float(temperature)
+    held_out_prompts = runpy.run_path(str(MEASURE_HEADS))["held_out_prompts"]
     prompts = held_out_prompts(gpt2np.load(target)[1], n_prompts).tolist()
     greedy = temperature == 0
     runs = race(samplers_of(target, draft, temperature), prompts, n_tokens)

@@ -1,11 +1,11 @@
 """Training the bundled pair from a folder of plain text: a tokenizer, tiny-target, and tiny-draft distilled from it.
 
     python -m pip install -e ".[train]"
-    python -m gpt2np.tiny.train FOLDER_OF_TEXT --out OUT_FOLDER
+    python dev/train/train.py FOLDER_OF_TEXT --out OUT_FOLDER
 
 FOLDER_OF_TEXT has .txt files, see tales.py. The steps are the functions that `main` calls in turn. A step is skipped if
 OUT_FOLDER already has its result, and an interrupted training resumes from its last checkpoint. It runs on an
-accelerator if there is one, otherwise on the CPU. Nothing imports this file at run time.
+accelerator if there is one, otherwise on the CPU.
 
 Muon (muon.py) trains the matrices of the blocks, AdamW everything else; in equal time on two CPU cores this reached a
 lower loss than AdamW alone. The draft learns from the target's distributions, both on the tales and on text that the
@@ -23,9 +23,9 @@ import torch.nn.functional as F
 import transformers
 from tqdm import tqdm
 
-from gpt2np.tiny.muon import Muon
-from gpt2np.tiny.tales import N_VOCAB, read_tales, split, tokenize, train_tokenizer
 from gpt2np.tokenizer import Tokenizer
+from muon import Muon
+from tales import N_VOCAB, read_tales, split, tokenize, train_tokenizer
 
 N_CTX = 512
 TARGET = {"n_layer": 9, "n_embd": 256, "n_head": 8}

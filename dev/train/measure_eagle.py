@@ -1,6 +1,6 @@
 """How often the bundled EAGLE block is right, by the number of draft tokens before: the measurements of its card.
 
-    python -m gpt2np.tiny.measure_eagle [--out tiny-eagle/figures.json]
+    python dev/train/measure_eagle.py [--out eagle_figures.json]
 
 The target continues prompts from the held-out tales, greedily and at temperature 1. At each position the block drafts
 along that text, its path being right: the first draft token follows a hidden state of the target's, the fourth follows
@@ -14,9 +14,9 @@ from pathlib import Path
 import fire
 import numpy as np
 
-from gpt2np.eagle import Eagle, load_eagle
+from gpt2np.eagle import load_eagle
 from gpt2np.files.loading import load
-from gpt2np.tiny.measure_heads import greedy_texts, held_out_prompts
+from measure_heads import greedy_texts, held_out_prompts
 
 DEPTH = 4
 
@@ -24,10 +24,10 @@ DEPTH = 4
 def main(out="", n_prompts=36, n_tokens=64, folder="tiny-target"):
     """Print the card of the block; with --out, also write it to this file. `folder` has another eagle.safetensors."""
     target, tokenizer = load("tiny-target")
-    eagle, prompts = Eagle(target, load_eagle(folder)), held_out_prompts(tokenizer, n_prompts)
+    eagle, prompts = load_eagle(folder).on(target), held_out_prompts(tokenizer, n_prompts)
     ranks, _ = along(eagle, greedy_texts(target, prompts, n_tokens), n_tokens)
     _, overlaps = along(eagle, drawn_texts(target, prompts, n_tokens), n_tokens)
-    figures = {"n_prompts": n_prompts, "n_tokens": n_tokens, "parameters": eagle.n_params}
+    figures = {"n_prompts": n_prompts, "n_tokens": n_tokens, "parameters": eagle.params.n_params}
     figures |= {f"top_{k}": (ranks < k).mean(axis=(0, 1)).round(4).tolist() for k in (1, 2, 3, 5, 10)}
     card = json.dumps(figures | {"overlap": overlaps.mean(axis=(0, 1)).round(4).tolist()}, indent=1)
     if out:
@@ -52,7 +52,7 @@ def along(eagle, texts, n_tokens):
     """
     ranks, overlaps = [], []
     for text in texts.tolist():
-        p = softmax(eagle(text, n_last=len(text)))  # all hidden states of the text, as well
+        p = softmax(eagle.model(text, n_last=len(text)))  # all hidden states of the text, as well
         for n in range(len(text) - n_tokens, len(text) - DEPTH + 1):
             logits, drafted = eagle.draft_logits(text[: n + DEPTH - 1], n, n_last=DEPTH), text[n : n + DEPTH]
             ranks.append((logits > np.take_along_axis(logits, np.array(drafted)[:, None], -1)).sum(axis=-1))

@@ -1,4 +1,4 @@
-"""The API reference, made of the docstrings: python docs/make_reference.py [FOLDER] (docs/reference).
+"""The API reference, made of the docstrings: python dev/pages/make_reference.py [FOLDER] (docs/reference).
 
 Needs pdoc: python -m pip install -e ".[docs]". Open index.html in the folder afterwards.
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pdoc
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 PACKAGES = ("gpt2np", "speculative")
 NEEDS_TORCH = "speculative.testing.torch_"
 

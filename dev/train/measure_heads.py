@@ -1,13 +1,11 @@
 """How often the bundled heads are right: the rank of the target's own next token among the candidates of each head.
 
-    python -m gpt2np.tiny.measure_heads [--out tiny-heads/figures.json]
+    python dev/train/measure_heads.py [--out heads_figures.json]
 
 The target continues prompts from the held-out tales greedily. At each position, head i gets the hidden state of the
 token i + 1 places before, and, if it is a Hydra head, the i tokens between. The share of positions where its candidate
 of a rank is the target's token is the acceptance of the child of that rank at temperature 0, if the tokens before it
 were accepted; the sum over the first k ranks is the acceptance of k children. Needs no PyTorch.
-
-Here the path through gpt2np ends; it continues with speculative decoding.
 """
 
 import json
@@ -16,11 +14,12 @@ from pathlib import Path
 import fire
 import numpy as np
 
+import gpt2np
 from gpt2np.files.loading import load
-from gpt2np.heads import KINDS, Heads, load_heads
+from gpt2np.heads import KINDS, load_heads
 from gpt2np.tokenizer import END_OF_TEXT
 
-TINY = Path(__file__).parent
+TINY = Path(gpt2np.__file__).parent / "tiny"
 N_RANKS = 10
 
 
@@ -30,8 +29,8 @@ def main(out="", n_prompts=36, n_tokens=64):
     texts = greedy_texts(target, held_out_prompts(tokenizer, n_prompts), n_tokens)
     figures = {"n_prompts": n_prompts, "n_tokens": n_tokens}
     for kind in KINDS:
-        heads = Heads(target, load_heads("tiny-target", kind))
-        shares = accepted(heads, texts, n_tokens)
+        heads = load_heads("tiny-target", kind)
+        shares = accepted(target, heads, texts, n_tokens)
         top = {f"top_{k}": shares[:, :k].sum(axis=-1).round(4).tolist() for k in (1, 2, 3, 5, 10)}
         figures[kind] = {"parameters": heads.n_params, **top, "accepted": shares.round(4).tolist()}
     card = json.dumps(figures, indent=1)
@@ -58,29 +57,24 @@ def greedy_texts(target, prompts, n_tokens):
     return np.array(texts)
 
 
-def ranks(heads, texts, n_tokens):
+def ranks(model, heads, texts, n_tokens):
     """The rank, from 0, of the last n_tokens of each text among each head's candidates [n_heads, n_texts, n_tokens]."""
     found = []
     for text in texts:
-        hidden, n = all_hidden_states(heads.model, text), len(text) - n_tokens
+        states, n = model.states(text, len(text)), len(text) - n_tokens
         of_text = []
         for i in range(1, heads.n_heads + 1):
             places = np.arange(n, len(text))  # of the tokens to propose; head i starts from i + 1 places before
             seen = text[places[:, None] + np.arange(-i, 0)]  # [n_tokens, i]
-            logits = heads.head(i, hidden[places - 1 - i], seen)
+            logits = heads.logits(model, states[places - 1 - i], seen)
             of_text.append((logits > np.take_along_axis(logits, text[places, None], -1)).sum(-1))
         found.append(of_text)
     return np.array(found).transpose(1, 0, 2)
 
 
-def all_hidden_states(model, text):
-    model(text, n_last=len(text))
-    return model.hidden
-
-
-def accepted(heads, texts, n_tokens):
+def accepted(model, heads, texts, n_tokens):
     """How often each head's candidate of each rank is the target's token: [n_heads, N_RANKS] float64."""
-    found = ranks(heads, texts, n_tokens)[..., None] == np.arange(N_RANKS)
+    found = ranks(model, heads, texts, n_tokens)[..., None] == np.arange(N_RANKS)
     return found.mean(axis=(1, 2))
 
 

@@ -1,13 +1,13 @@
 """Training heads for tiny-target: Hydra's and Medusa's, on text that the target wrote itself.
 
     python -m pip install -e ".[train]"
-    python -m gpt2np.tiny.train_heads FOLDER_OF_TEXT --out OUT_FOLDER
+    python dev/train/train_heads.py FOLDER_OF_TEXT --out OUT_FOLDER
 
 FOLDER_OF_TEXT has the .txt files of tales.py. The target is frozen, so its hidden states are computed once: it
 continues prompts from the training tales, half of them greedily, and every token's hidden state is stored, n_embd
 numbers in float16. Then the heads learn the target's own distribution i tokens further on (KL divergence), since that
 is what a draft token is accepted by; the text's next token would teach them the author's words, which the target does
-not say. Steps that are done are skipped, as in train.py. Nothing imports this file at run time.
+not say. Steps that are done are skipped, as in train.py.
 
 Sources: Cai et al. (Medusa), arXiv:2401.10774, section 2.2, with self-distillation as in 2.3.2; Ankner et al. (Hydra),
 arXiv:2402.05109, section 3; Muon (muon.py).
@@ -24,15 +24,16 @@ import transformers
 from safetensors.numpy import save_file
 from tqdm import tqdm
 
+import gpt2np
 from gpt2np.files.loading import load
 from gpt2np.heads import Heads
-from gpt2np.tiny.measure_heads import N_RANKS, accepted, greedy_texts, held_out_prompts
-from gpt2np.tiny.muon import Muon
-from gpt2np.tiny.tales import read_tales, split, tokenize
-from gpt2np.tiny.train import DEVICE
 from gpt2np.tokenizer import Tokenizer
+from measure_heads import N_RANKS, accepted, greedy_texts, held_out_prompts
+from muon import Muon
+from tales import read_tales, split, tokenize
+from train import DEVICE
 
-TINY = Path(__file__).parent
+TINY = Path(gpt2np.__file__).parent / "tiny"
 N_TEXTS = 128  # in a batch
 TEXTS = [(temperature, 64, 128) for temperature in (0, 1.0, 0, 0.5)]  # of the batches in turn, see `target_text`
 N_HEADS = 3
@@ -229,7 +230,7 @@ def save(trained, target, path):
             if kind == "hydra":  # the embeddings' scale in training goes into the weights
                 head |= {name: np.concatenate([w[:n_embd], w[n_embd:] / std]) for name, w in head.items()}
             head["accepted"] = np.zeros(N_RANKS)
-        shares = accepted(Heads(model, heads), texts, 64)
+        shares = accepted(model, Heads(heads), texts, 64)
         for i, head in enumerate(heads):
             head["accepted"] = shares[i]
             tensors |= {f"{kind}.{i + 1}.{name}": value.astype(np.float16) for name, value in head.items()}

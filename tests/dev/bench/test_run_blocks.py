@@ -5,7 +5,7 @@ import importlib.util
 import pytest
 from helpers import ROOT
 
-SPEC = importlib.util.spec_from_file_location("run_blocks", ROOT / "docs" / "run_blocks.py")
+SPEC = importlib.util.spec_from_file_location("run_blocks", ROOT / "dev" / "bench" / "run_blocks.py")
 run_blocks = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(run_blocks)
 PAGE = """# Page

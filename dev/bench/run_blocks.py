@@ -1,4 +1,6 @@
-"""Run the commands of a page and put their output below them: python docs/run_blocks.py docs/measurements.md [TEXT]
+"""Run the commands of a page and put their output below them:
+
+    python dev/bench/run_blocks.py docs/measurements.md [TEXT]
 
 Every fenced block of the page whose first line is `$ COMMAND` is run, in the order of the page, from the root of the
 project, and its other lines are replaced by what the command printed. The page is written after each block. With TEXT,
@@ -17,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"(^```\n\$ )([^\n]+)(\n)(.*?)(^```$)", re.M | re.S)
 
 

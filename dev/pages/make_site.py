@@ -1,4 +1,4 @@
-"""The README, docs, notebooks and API reference as a static site: python docs/make_site.py [FOLDER] (site).
+"""The README, docs, notebooks and API reference as a static site: python dev/pages/make_site.py [FOLDER] (site).
 
 Needs the extra: python -m pip install -e ".[docs]". The site fetches nothing from elsewhere; formulas are MathML, and
 explore.html and a trace are pages of their own. A warning of Sphinx or a broken link ends the script with an error.
@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import unquote, urlsplit
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 CHAPTERS = {  # the navigation; README.md becomes index.md
     "Learn": ["notebooks/README.md", "notebooks/[0-9]*.ipynb"],
     "Docs": ["docs/*.md", "gpt2np/tiny/README.md"],

@@ -1,10 +1,12 @@
-"""Milliseconds of a round by the size of the draft, in chains and trees of the bundled pair: `python docs/sizes.py`
+"""Milliseconds of a round by the size of the draft, in chains and trees of the bundled pair:
+
+    python dev/bench/sizes.py [PART]
 
 A round should take a little longer with each size, and never many times as long. That is at risk where a product gets
 large enough for several threads, of this library or of the BLAS. So the table is made with each number of BLAS threads
 (OPENBLAS_NUM_THREADS; "-": its default), while the other cores are free and while one of them is busy. Each row is a
 process of its own; its sizes take turns, and the medians are shown. The last column is the largest quotient of two
-neighbours. An argument such as `heads` limits the table to the rows whose name contains it.
+neighbours. PART, such as `heads`, limits the table to the rows whose name contains it.
 """
 
 import json
@@ -24,24 +26,24 @@ GREEDY, WEIGHTS = s.Sampling(0), (0.66, 0.17, 0.06, 0.03, 0.02, 0.01)
 
 
 def shape(n):
-    return s.best_tree(n, WEIGHTS)
+    return s.Shape.best(n, WEIGHTS)
+
+
+def heads_drafter(target, heads, n):
+    return s.HeadsDrafter(target, heads, s.Shape.best(n, s.HeadsDrafter(target, heads).weights()))
 
 
 DRAFTERS = {  # (target, n draft tokens) -> drafter
     "model, chain": lambda target, n: s.ModelDrafter(gpt2np.load("tiny-draft")[0]),
     "model, tree": lambda target, n: s.TreeDrafter(gpt2np.load("tiny-draft")[0], shape(n)),
-    "heads, tree": lambda target, n: s.HeadsDrafter(target, n),
-    "recycling, tree": lambda target, n: s.RecyclingDrafter(target, shape(n), keep=True),
+    "heads, tree": lambda target, n: heads_drafter(target, gpt2np.load_heads("tiny-target"), n),
+    "recycling, tree": lambda target, n: s.RecyclingDrafter(target.n_vocab, shape(n), keep=True),
 }
 
 
 def measured(name):
     """Milliseconds of a round of this drafter, for each of SIZES."""
     target, tokenizer = gpt2np.load("tiny-target")
-    if "heads" in name:
-        target = gpt2np.Heads(target, gpt2np.load_heads("tiny-target"))
-    if "recycling" in name:
-        target = s.Recycling(target)
     prompt, times = tokenizer.encode("Once upon a time there was a king"), {n: [] for n in SIZES}
     samplers = {n: s.SpeculativeSampler(target, DRAFTERS[name](target, n), K=n, sampling=GREEDY) for n in SIZES}
     for _ in range(REPEATS):

@@ -1,17 +1,17 @@
-"""The bundled pair as GGUF files, for llama.cpp: python docs/make_gguf.py LLAMA_CPP OUT [FOLDER ...]
+"""The bundled pair as GGUF files, for llama.cpp: python dev/bench/make_gguf.py LLAMA_CPP OUT [FOLDER ...]
 
 LLAMA_CPP is a checkout of https://github.com/ggml-org/llama.cpp, whose convert_hf_to_gguf.py does the work; it needs
 torch and transformers. It asks two things of a GPT-2: `n_ctx` in config.json, which the bundled pair has, and a
 tokenizer that it recognizes by what it makes of a test text. A vocabulary of 2048 tokens is not on its list; it cuts a
 text into words as GPT-2's does, and this script says so. FOLDERs are other GPT-2s with this tokenizer, such as those of
-docs/grow_pair.py. The weights are stored in float32.
+dev/train/grow_pair.py. The weights are stored in float32.
 """
 
 import runpy
 import sys
 from pathlib import Path
 
-BUNDLED = Path(__file__).parent.parent / "gpt2np" / "tiny"
+BUNDLED = Path(__file__).parents[2] / "gpt2np" / "tiny"
 
 
 def convert(llama_cpp, out, folders):

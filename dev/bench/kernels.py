@@ -1,6 +1,6 @@
 """`python main.py bench` with the kernels of several processors and several numbers of threads, as one table:
 
-    python docs/kernels.py SkylakeX,Haswell 1,2 --sizes 355M --repeats 3
+    python dev/bench/kernels.py SkylakeX,Haswell 1,2 --sizes 355M --repeats 3
 
 The first argument lists kernels of OpenBLAS that this processor can run (SkylakeX: AVX-512, Haswell: AVX2), the second
 numbers of threads; the others go to bench. Each pair is a process of its own, since OpenBLAS reads its kernels once.
@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 COUNTS = ("2", "5", "8", "9")  # the numbers of tokens that the table shows
 
 
