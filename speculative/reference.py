@@ -54,12 +54,16 @@ def accept(drafted, q, p, rng):
     return [*drafted, sample(p[-1], rng)]
 
 
-def generate(target, draft_model, tokens, n_tokens, K, rng):
-    """The text, a list: `tokens` and n_tokens more, in rounds of one call of the target each (algorithm 1)."""
-    tokens, n_end, rng = list(tokens), len(tokens) + n_tokens, np.random.default_rng(rng)
+def generate(target, draft_model, tokens, n_tokens, K, rng, draft=draft):
+    """The text, a list: `tokens` and n_tokens more, in rounds of one call of the target each (algorithm 1).
+
+    rng is a seed, or a source of random numbers; `draft` may be replaced by a function with other drafts.
+    """
+    rng = rng if hasattr(rng, "random") else np.random.default_rng(rng)
+    tokens, n_end = list(tokens), len(tokens) + n_tokens
     while len(tokens) < n_end:
         k = min(K, n_end - len(tokens) - 1)  # a round adds up to k + 1 tokens
         drafted, q = draft(draft_model, tokens, k, rng)
-        p = softmax(target([*tokens, *drafted], n_last=k + 1))  # step 2: p after the text and after each draft token
+        p = softmax(target([*tokens, *drafted], n_last=len(drafted) + 1))  # step 2: after the text and each draft token
         tokens += accept(drafted, q, p, rng)
     return tokens

@@ -1,9 +1,13 @@
 """The exact distribution of random code: run it once for every outcome of its random draws.
 
-`exact_distribution(fn)` calls `fn(rng)` many times, with an `ExactGenerator` in place of
-np.random.Generator. A draw from it is not a number but a question that is still open: a uniform u that is compared with
-a number forks the run in two, and a choice among n forks it in n. Each run follows one path through the forks, and the
-path's probability is the product of theirs; the next run takes the next path. The result is exact up to rounding.
+This is reference.py for code of any style. It adds an np.random.Generator that draws arrays, choices, whole numbers and
+waiting times as well, outcomes that are arrays, sums without loss of digits, and refusals: of code that draws from a
+different source, uses a number that is not drawn yet as a value, or has too many paths.
+
+`exact_distribution(fn)` calls `fn(rng)` many times, with an `ExactGenerator` in place of np.random.Generator. A draw
+from it is not a number but a question that is still open: a uniform u that is compared with a number forks the run in
+two, and a choice among n forks it in n. Each run follows one path through the forks, and the path's probability is the
+product of theirs; the next run takes the next path. The result is exact up to rounding.
 
     u = rng.random()
     accept = u * q < p      forks: True with probability min(1, p / q), False with the rest

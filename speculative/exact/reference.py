@@ -1,0 +1,73 @@
+"""The exact distribution of random code on one page: run it once for every possible outcome of its draws.
+
+A random generator is replaced by a source of numbers that are not drawn yet. All that sampling code does with such a
+number u is to compare it: `u * q < p`, or a search in a cumulative sum. A comparison that u does not decide so far is a
+fork: the run goes on with one answer, a later run takes the other, and the probability of a run is the product over its
+forks. When every path has been run, the probabilities of the outcomes are exact, up to rounding.
+
+So this page proves the one on speculative sampling, speculative/reference.py: its text has the target's distribution,
+whatever the draft model. enumeration.py is the same for code of any style: arrays of numbers, `choice`, `integers` and
+other draws, and an error for code that cannot be enumerated; and it adds up rounding errors without loss.
+"""
+
+
+class Uniform:
+    """A number u in [0, 1) that is not drawn yet, times a scale. What is known of u is an interval, [low, high)."""
+
+    def __init__(self, source, scale=1.0, interval=None):
+        self.source, self.scale, self.interval = source, scale, interval or [0.0, 1.0]
+
+    def __mul__(self, number):
+        return Uniform(self.source, self.scale * number, self.interval)  # one u, of which both learn
+
+    def __lt__(self, number):
+        """Whether u * scale < number: a fork, unless the interval says so already."""
+        if number is self:  # np.searchsorted may compare a number with itself
+            return False
+        low, high = self.interval
+        cut = min(max(number / self.scale, low), high)
+        is_below = self.source.fork((cut - low) / (high - low))
+        self.interval[:] = (low, cut) if is_below else (cut, high)
+        return is_below
+
+    def __gt__(self, number):
+        return number is not self and not self < number  # u equals a given number with probability 0
+
+
+class Source:
+    """Stands in for a random generator in one run: it takes these answers, a list of bool, and True at new forks."""
+
+    def __init__(self, answers):
+        self.answers, self.n_forks, self.probability = answers, 0, 1.0
+
+    def random(self):
+        return Uniform(self)
+
+    def fork(self, p):
+        """The answer to a question that is true with probability p; where that is 0 or 1, nothing forks."""
+        if p <= 0 or p >= 1:
+            return p >= 1
+        if self.n_forks == len(self.answers):
+            self.answers.append(True)
+        answer = self.answers[self.n_forks]
+        self.n_forks += 1
+        self.probability *= p if answer else 1 - p
+        return answer
+
+
+def exact_distribution(fn):
+    """The distribution of fn(rng), a dict outcome -> probability, for an fn that only compares what it draws.
+
+    >>> exact_distribution(lambda rng: rng.random() * 4 < 3)
+    {True: 0.75, False: 0.25}
+    """
+    distribution, answers = {}, []
+    while True:
+        source = Source(answers)
+        outcome = fn(source)
+        distribution[outcome] = distribution.get(outcome, 0.0) + source.probability
+        while answers and not answers[-1]:  # a fork that has had both answers; the last other one takes its second
+            answers.pop()
+        if not answers:
+            return distribution
+        answers[-1] = False
