@@ -127,7 +127,10 @@ class Drafter(Protocol):
 class Verifier(Protocol):
     """Decides on a whole draft. A plain function will do.
 
-    It may declare two attributes, `exactness` and `trees`, which `exactness_of` and `takes_trees` return.
+    It may declare attributes: `exactness` and `trees`, which `exactness_of` and `takes_trees` return; and `draws`, the
+    order of its uniform numbers, so that a trace can show which number decided on which draft token: one for each that
+    it tests ("tested"), for each that was drafted ("drafted"), or for each position that it accepts ("positions"), and
+    then one for the token that follows.
     """
 
     def __call__(self, draft: Draft, target_probs: np.ndarray, rng: RandomSource) -> Verdict:
@@ -166,7 +169,8 @@ class Round:
     verdict: Verdict  # on the draft tokens that are in `tokens`
     target_probs: np.ndarray | None = field(repr=False)  # ... [n + 1, n_vocab] float64: None without keep_probs
     seconds: dict = field(repr=False)  # "draft", "target" and "verify" -> seconds
-    uniforms: tuple = field(default=(), repr=False)  # the uniform numbers that the verifier drew, in order
+    uniforms: tuple = field(default=(), repr=False)  # the uniform numbers that the verifier drew, in order, and ...
+    draws: str = field(default="", repr=False)  # ... what they decided on, as it declares, see `Verifier`
 
     @property
     def drafted(self) -> np.ndarray:
@@ -213,7 +217,25 @@ class Stats:
     rejected: int  # rounds that end in a correction
     drafted_by_position: list[int]  # [i]: rounds that drafted an (i + 1)th token (a tree: on some path)
     accepted_by_position: list[int]  # [i]: rounds that accepted it
-    seconds: dict  # "draft", "target" and "verify" -> seconds
+    seconds: dict = field(default_factory=dict)  # "draft", "target" and "verify" -> seconds
+
+    @classmethod
+    def of(cls, rows: Iterable[tuple[int, int, int, int, bool]], seconds: dict | None = None) -> "Stats":
+        """The counts over rounds: of each the tokens added, the tokens drafted, the depth of the draft, the tokens
+        accepted, and whether it ends in a correction."""
+        rows = list(rows)
+        n_tokens, drafted, depths, accepted, rejected = zip(*rows) if rows else ((), (), (), (), ())
+        positions = range(max(depths, default=0))
+        return cls(
+            n_tokens=sum(n_tokens),
+            target_calls=len(rows),
+            drafted=sum(drafted),
+            accepted=sum(accepted),
+            rejected=sum(rejected),
+            drafted_by_position=[sum(depth > i for depth in depths) for i in positions],
+            accepted_by_position=[sum(n > i for n in accepted) for i in positions],
+            seconds=seconds or {},
+        )
 
     @property
     def tokens_per_target_call(self) -> float:
@@ -247,18 +269,12 @@ class Generation:
 
     @cached_property
     def stats(self) -> Stats:
-        depths = [r.draft.depth for r in self.rounds]
-        deepest = max(depths, default=0)
-        return Stats(
-            n_tokens=len(self.tokens),
-            target_calls=len(self.rounds),
-            drafted=sum(len(r.drafted) for r in self.rounds),
-            accepted=sum(r.n_accepted for r in self.rounds),
-            rejected=sum(r.origins[-1] == "correction" for r in self.rounds),
-            drafted_by_position=[sum(depth > i for depth in depths) for i in range(deepest)],
-            accepted_by_position=[sum(r.n_accepted > i for r in self.rounds) for i in range(deepest)],
-            seconds={part: sum(r.seconds[part] for r in self.rounds) for part in ("draft", "target", "verify")},
+        rows = (
+            (len(r.tokens), len(r.drafted), r.draft.depth, r.n_accepted, r.origins[-1] == "correction")
+            for r in self.rounds
         )
+        seconds = {part: sum(r.seconds[part] for r in self.rounds) for part in ("draft", "target", "verify")}
+        return Stats.of(rows, seconds)
 
 
 def collect(prompt: Sequence[int], rounds: Iterable[Round], keep_probs: bool = False) -> Generation:

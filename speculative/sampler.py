@@ -43,9 +43,9 @@ class SpeculativeSampler:
     drafter : Drafter
     verifier : Verifier
     K : int, or callable
-        The draft length, at least 1 (the command line's default is 3); for a tree, its depth. Or a function of the
-        rounds so far, a list of (drafted, accepted), that returns the next K, 0 or more (measuring/draft_length.py);
-        for a tree, `drafted` is its depth.
+        The draft length, at least 1; for a tree, its depth. 3 by default: a pass over four tokens costs hardly more
+        than one (gpt2np/kernels/). Or a function of the rounds so far, a list of (drafted, accepted), that returns the
+        next K, 0 or more (measuring/draft_length.py); for a tree, `drafted` is its depth.
     sampling : Sampling
         For the target, and for a drafter that was given none. Or a function (logits, tokens) -> probs of the same
         shape, with a third parameter `parents` for trees.
@@ -56,7 +56,7 @@ class SpeculativeSampler:
         If K is neither callable nor 1 or more, the drafter has no `propose`, or another part cannot be called.
     """
 
-    def __init__(self, target, drafter, *, verifier=rejection, K: int | Callable = 4, sampling: Callable = Sampling()):
+    def __init__(self, target, drafter, *, verifier=rejection, K: int | Callable = 3, sampling: Callable = Sampling()):
         check_parts(drafter, verifier, sampling)
         self.target = target
         self.drafter = inheriting(drafter, sampling)
@@ -113,7 +113,8 @@ class SpeculativeSampler:
             n_kept, stops = until_stop(tokens[n_prompt:], new.tolist(), stop_tokens, stop)
             new, verdict = new[:n_kept], Verdict(verdict.nodes[:n_kept], verdict.next_token)
             tokens += new.tolist()
-            yield Round(new, draft, verdict, target_probs, laps.seconds, tuple(recorder.uniforms))
+            draws = getattr(self.verifier, "draws", "")
+            yield Round(new, draft, verdict, target_probs, laps.seconds, tuple(recorder.uniforms), draws)
             if stops:
                 return
 

@@ -181,7 +181,7 @@ class Options:
         "124M for 355M and larger)")
     drafter: str = entry("model", "D", Choice(DRAFTERS), "what proposes the draft tokens")
     K: int | str = entry(3, "K", whole(1, words=LENGTHS),
-        "the draft length, the most tokens drafted per target call; in Python, SpeculativeSampler's default is 4\n"
+        "the draft length, the most tokens drafted per target call\n"
         "N: N tokens\n"
         "auto: chosen from costs measured at the start and the acceptance so far, possibly 0; auto depends on timing, "
         "so one seed may give different texts\n"

@@ -17,10 +17,11 @@ end in a decision, such as the sum of two uniforms, has no finite set of paths a
 """
 
 import math
+from copy import copy
 
 import numpy as np
 
-from .sources import Sources
+from .global_generators import changed, global_states
 from .uniform import CannotEnumerate, Uniform
 from .waiting import Waiting
 
@@ -42,9 +43,9 @@ def exact_distribution(fn, *, max_leaves=1_000_000, max_draws=500):
     Raises
     ------
     CannotEnumerate
-        If there are more paths or draws than that, if a continuous draw is used as a value, if fn draws from another
-        source (np.random, the module random, torch, a generator of its own or one that it can reach), or if it draws
-        differently when it is run again on the same path.
+        If there are more paths or draws than that, if a continuous draw is used as a value, if fn draws from a global
+        generator (np.random, the module random, torch), or if it does something else when it is run again on the same
+        path, as code does that draws from a generator of its own.
 
     Examples
     --------
@@ -53,16 +54,16 @@ def exact_distribution(fn, *, max_leaves=1_000_000, max_draws=500):
     >>> exact_distribution(lambda rng: [rng.choice(2, p=[0.5, 0.5]), rng.random() * 4 < 3])
     {(0, True): 0.375, (0, False): 0.125, (1, True): 0.375, (1, False): 0.125}
     """
-    with Sources(fn) as sources:
-        try:
-            distribution, refusal = enumerated(fn, max_leaves, max_draws), None
-        except CannotEnumerate as error:
-            refusal = error
-    source = sources.named(seeded=False)
-    if source and (refusal is None or str(refusal) == NOT_THE_SAME):
+    before, distribution, refusal = global_states(), None, None
+    try:
+        distribution = enumerated(fn, max_leaves, max_draws)
+    except CannotEnumerate as error:
+        refusal = error
+    sources = changed(before, global_states())
+    if sources and (refusal is None or str(refusal) == NOT_THE_SAME):
         raise CannotEnumerate(
-            f"the function draws from {source}, which cannot be enumerated: it must draw everything from the generator "
-            "that it is called with"
+            f"the function draws from {sources[0]}, which cannot be enumerated: it must draw everything from the "
+            "generator that it is called with"
         ) from refusal
     if refusal is not None:
         raise refusal
@@ -71,16 +72,21 @@ def exact_distribution(fn, *, max_leaves=1_000_000, max_draws=500):
 
 def enumerated(fn, max_leaves, max_draws):
     parts, path = {}, []
+    most_probable = 0.0, [], None  # of the paths so far: the probability, the path, its outcome
     rng = ExactGenerator(path, max_draws, max_leaves)
     for _ in range(max_leaves):
         outcome = hashable(fn(rng.from_the_start()))
         if rng.n_asked != len(path):
             raise CannotEnumerate(NOT_THE_SAME)
         parts.setdefault(outcome, []).append(rng.reached())
+        if rng.reached() > most_probable[0]:
+            most_probable = rng.reached(), [copy(fork) for fork in path], outcome
         while path and path[-1].taken == len(path[-1].probs) - 1:
             path.pop()
         if not path:
-            if rng.n_draws == 0 and any(hashable(fn(rng.from_the_start())) != outcome for _ in range(N_AGAIN)):
+            _, path, outcome = most_probable
+            rng = ExactGenerator(path, max_draws, max_leaves)
+            if any(hashable(fn(rng.from_the_start())) != outcome for _ in range(N_AGAIN)):
                 raise CannotEnumerate(NOT_THE_SAME)
             return {outcome: math.fsum(probabilities) for outcome, probabilities in parts.items()}
         path[-1].taken += 1
@@ -110,7 +116,7 @@ NOT_THE_SAME = (
     "the function drew differently when it was run again on the same path: it must depend on its generator alone, "
     "without state from an earlier call or another source of randomness"
 )
-N_AGAIN = 12  # runs of a function that draws nothing, which must then return one outcome
+N_AGAIN = 12  # runs on the most probable path, which must all have one outcome
 
 ENDLESS = (
     "one run has made {n} draws so far: an endless loop, such as `while` until a draw is accepted, has no finite set "

@@ -5,7 +5,6 @@ from functools import partial
 
 import numpy as np
 
-from ..exact.sources import Sources
 from ..tree import path
 from .cases import Passed, shortened
 from .model_hints import (
@@ -19,6 +18,7 @@ from .model_hints import (
     remedy,
     same_logits,
 )
+from .sources import Sources
 from .watch import asked, fail, note
 
 SHAPES = [[-1], [-1, -1], [-1, 0, 0, -1], [-1, -1, 0, 0, 1, 2, 2], [-1, 0, -1, 2, 1, 0, -1, 6, 3]]  # of trees

@@ -2,7 +2,7 @@
 
 from types import FunctionType
 
-from ..exact.sources import codes
+from .sources import codes
 
 
 def names_in(answer):

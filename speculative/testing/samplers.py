@@ -6,12 +6,12 @@ import operator
 import numpy as np
 
 from ..drafters.model import ModelDrafter
-from ..exact.sources import Sources
 from ..interfaces import Draft
 from ..probs import Sampling
 from .cases import TOLERANCE, Passed, enumerated, largest_difference, shortened, show_distributions
 from .look_back import AllTokens, mistake_in_looking_back
 from .sampler_hints import mistake_in_a_text
+from .sources import Sources
 from .table import TableModel
 from .watch import UNKNOWN_SOURCE, Progress, asked, fail, fail_by_source, note
 

@@ -7,7 +7,7 @@
     page(trace)                                     one HTML file with everything (html.py)
 
 After `show_tokens_as(tokenizer.decode)` a notebook displays `Round` and `Generation` as coloured text and tables
-(notebook.py). How a round becomes a record is in parts.py and record.py.
+(notebook.py). How a round becomes a record is in record.py.
 
 The file is JSON lines. The first line is {"trace": 2, "prompt": [ids], "text": str, "about": {...}}, where "about"
 holds what its author added: names of models, the acceptance rule, the seed; "alone": {"texts": [n], "seconds": [n]} of

@@ -7,13 +7,17 @@ token and the few largest. The schema is in __init__.py.
 import json
 from pathlib import Path
 
+import numpy as np
+
+from ..interfaces import Stats
+from ..probs import residual
 from ..theory.expected import estimate_alpha
 from ..tree import depth_of, is_chain, n_kept
-from .parts import drafted_of, flat, next_of
 from .terminal import round_line
 
 VERSION = 2
 HEADER = {"trace", "prompt", "text", "about"}
+N_TOP, N_RESIDUAL = 8, 5  # tokens of p and q, and of the residual, in a record
 RECORD = {"at", "tokens", "texts", "origins", "drafted", "next", "uniforms", "cache", "seconds"}
 
 
@@ -111,22 +115,19 @@ class Trace:
 
 def summary_of(records):
     """See `Trace.summary`."""
-    n_drafted = sum(len(record["drafted"]) for record in records)
-    n_tokens = sum(len(record["tokens"]) for record in records)
-    accepted = [sum(g["decision"] == "accepted" for g in record["drafted"]) for record in records]
-    rejected = sum(record["origins"][-1] == "correction" for record in records)
-    depths = [depth_of([g["parent"] for g in record["drafted"]]) for record in records]
-    reached = [sum(depth > i for depth in depths) for i in range(max(depths, default=0))]
+    rows = []
+    for record in records:
+        depth = depth_of([draft["parent"] for draft in record["drafted"]])
+        n_accepted = sum(draft["decision"] == "accepted" for draft in record["drafted"])
+        is_rejected = record["origins"][-1] == "correction"
+        rows.append((len(record["tokens"]), len(record["drafted"]), depth, n_accepted, is_rejected))
+    stats = Stats.of(rows)
+    names = ("n_tokens", "target_calls", "tokens_per_target_call", "drafted", "accepted", "acceptance")
     return {
-        "n_tokens": n_tokens,
-        "target_calls": len(records),
-        "tokens_per_target_call": n_tokens / len(records) if records else 0.0,
-        "drafted": n_drafted,
-        "accepted": sum(accepted),
-        "acceptance": sum(accepted) / n_drafted if n_drafted else 0.0,
-        "alpha": estimate_alpha(sum(accepted), rejected)[0] if sum(accepted) + rejected else None,
-        "drafted_by_position": reached,
-        "acceptance_by_position": [sum(n > i for n in accepted) / n_rounds for i, n_rounds in enumerate(reached)],
+        **{name: getattr(stats, name) for name in names},
+        "alpha": estimate_alpha(stats.accepted, stats.rejected)[0] if stats.accepted + stats.rejected else None,
+        "drafted_by_position": stats.drafted_by_position,
+        "acceptance_by_position": stats.acceptance_by_position,
     }
 
 
@@ -164,3 +165,105 @@ def readable(token, held_back, decode):
 def as_ids(tokens):
     """The ids themselves, as text."""
     return "".join(f" {token}" for token in tokens)
+
+
+# ------------------------------------------------------------------------------------------------ the parts of a record
+
+
+def decisions(step):
+    """{draft token: "accepted", "rejected" or "dropped"} of a `Round`, in the order of the tests.
+
+    That is, position by position, the siblings up to the accepted one, then the untested rest; in a chain, the order of
+    the draft.
+    """
+    reached = [-1, *step.nodes]  # the text, and each accepted draft token: what follows it was tested
+    if len(step.tokens) == step.n_accepted:
+        reached.pop()  # but the text ended with the last of them
+    found = {}
+    for node, accepted in zip(reached, [*step.nodes, None]):
+        for child in step.draft.children(node):
+            found[child] = "accepted" if child == accepted else "rejected"
+            if child == accepted:
+                break
+    return found | {node: "dropped" for node in range(len(step.drafted)) if node not in found}
+
+
+def drafted_of(step, decode):
+    """The records of the draft tokens of a `Round`, without their texts."""
+    decided = decisions(step)
+    deciding, _ = uniforms_of(step)
+    above = {child: node for node in range(-1, len(step.drafted)) for child in step.draft.children(node)}
+    index = {node: i for i, node in enumerate([-1, *decided], -1)}
+    rows = rows_of(step) if step.target_probs is not None else {}
+    records = []
+    for node, decision in decided.items():
+        token = int(step.drafted[node])
+        record = {
+            "token": token, "text": "", "parent": index[above[node]], "decision": decision, "u": deciding.get(node),
+        }  # fmt: skip
+        if rows:
+            p, q = rows[node]
+            likely, rest = largest(np.maximum(p, q), N_TOP, token), residual(p, q)
+            record |= {
+                "p": float(p[token]), "q": float(q[token]), "overlap": float(np.minimum(p, q).sum()),
+                "top": [[x, decode([x]), float(p[x]), float(q[x])] for x in likely],
+                "residual": [[x, decode([x]), float(rest[x])] for x in largest(rest, N_RESIDUAL)],
+            }  # fmt: skip
+        records.append(record)
+    return records
+
+
+def rows_of(step):
+    """{draft token: (p, q)}: q as it was drawn from, p as rejection sampling tests it.
+
+    For the first child of a node p is the target's distribution, for each further one what the rejection of its elder
+    siblings leaves of it, the residual.
+    """
+    rows = {}
+    for above in range(-1, len(step.drafted)):
+        p = step.target_probs[above + 1]
+        for child in step.draft.children(above):
+            rows[child] = p, step.draft_probs[child]
+            p = residual(*rows[child])
+    return rows
+
+
+def next_of(step, decode):
+    """The record of the token after the accepted ones, or None."""
+    if len(step.tokens) == step.n_accepted:
+        return None
+    token = int(step.tokens[-1])
+    record = {"token": token, "text": decode([token]), "origin": step.origins[-1], "u": uniforms_of(step)[1]}
+    if step.target_probs is not None:
+        p = step.target_probs[[-1, *step.nodes][-1] + 1]
+        record |= {"p": float(p[token]), "top": [[x, decode([x]), float(p[x])] for x in largest(p, N_TOP, token)]}
+    return record
+
+
+def uniforms_of(step):
+    """({draft token: the number that decided on it}, the number that drew the last token or None).
+
+    As the verifier declares it, see `Verifier`: for each draft token that was tested, for each draft token, or for each
+    position; then one for the token that follows. Of a verifier that declares nothing, no number is shown.
+    """
+    numbers, decided = flat(step.uniforms), decisions(step)
+    tested = [node for node, decision in decided.items() if decision != "dropped"]
+    order = {"tested": tested, "drafted": range(len(step.drafted)), "positions": step.nodes}
+    if step.draws not in order or not numbers:
+        return {}, None
+    nodes = list(order[step.draws])
+    return dict(zip(nodes, numbers)), numbers[len(nodes)] if len(numbers) > len(nodes) else None
+
+
+def flat(uniforms):
+    """The numbers [n] as floats; a rule may draw several at once."""
+    return [float(number) for drawn in uniforms for number in np.ravel(drawn)]
+
+
+def largest(values, n, also=None):
+    """The indices of the n largest positive values [n_vocab], largest first, and the index `also` if it is missing."""
+    n = min(n, len(values))
+    candidates = np.argpartition(-values, n - 1)[:n]
+    candidates = candidates[values[candidates] > 0]
+    indices = candidates[np.argsort(-values[candidates], kind="stable")].tolist()
+    return indices if also is None or also in indices else [*indices, also]

@@ -36,3 +36,4 @@ def block(draft, target_probs, rng):
 
 
 block.exactness = "exact"
+block.draws = "drafted"

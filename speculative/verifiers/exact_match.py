@@ -28,3 +28,4 @@ def exact_match(draft, target_probs, rng):
 
 exact_match.exactness = "exact"
 exact_match.trees = True
+exact_match.draws = "positions"

@@ -35,6 +35,7 @@ class Lenient:
 
     l: float = 0.5  # noqa: E741, the paper's letter
     exactness = "LOSSY"
+    draws = "tested"
 
     def __post_init__(self):
         if not 0 < self.l <= 1:

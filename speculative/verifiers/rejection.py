@@ -52,3 +52,4 @@ def rejection(draft, target_probs, rng):
 
 rejection.exactness = "exact"
 rejection.trees = True
+rejection.draws = "tested"

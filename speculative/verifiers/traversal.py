@@ -41,3 +41,4 @@ def traversal(draft, target_probs, rng):
 
 traversal.exactness = "exact"
 traversal.trees = True
+traversal.draws = "drafted"

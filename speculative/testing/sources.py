@@ -1,27 +1,23 @@
 """Sources of random numbers other than the one that is passed in: which of them a piece of code draws from.
 
-Numbers from such a source are not enumerated, and one seed no longer gives one text. `exact_distribution`, the graders
-(testing/) and `TorchDraws` watch for them.
+Numbers from such a source are not enumerated, and one seed no longer gives one text. `exact_distribution` refuses code
+that draws from one; the graders watch where the numbers came from, to name it. While they watch, np.random.default_rng
+is replaced, for the whole process, by a function that calls it and takes note.
 """
 
 import contextlib
-import ctypes
 import functools
 import pickle
 import random
-import sys
 import threading
 import types
 
 import numpy as np
 
+from ..exact.global_generators import changed, global_states
+
 GENERATORS = np.random.Generator, np.random.RandomState, random.Random
-SOURCES = {
-    "np.random": "np.random (the global generator, as in np.random.rand or np.random.choice)",
-    "random": "the module random",
-    "torch": "torch's own generator (as in torch.rand or torch.multinomial)",
-    "captured": "a generator of its own, made before the call",
-}
+CAPTURED = "a generator of its own, made before the call"
 MOST_PARTS = 1000  # that are looked through for generators
 PACKAGE = __name__.split(".")[0]  # whose modules have no generators
 
@@ -47,7 +43,7 @@ class Sources:
         self.captured = generators_in(fn)
 
     def __enter__(self):
-        self.before, self.is_own, self.is_fresh = states(self.captured), False, False
+        self.before, self.is_own, self.is_fresh = self.states(), False, False
         self.thread = threading.get_ident()
         with guard:
             if not watching:
@@ -59,31 +55,16 @@ class Sources:
         with guard:
             watching.remove(self)
             np.random.default_rng = noting if watching else replaced[0]
-        after = states(self.captured)
-        self.changed = [name for name, state in self.before.items() if after[name] != state]
+        self.changed = changed(self.before, self.states())
+
+    def states(self):
+        return {**global_states(), CAPTURED: [state_of(generator) for generator in self.captured]}
 
     def named(self, seeded=True):
         """The other source, or None. `seeded`: a new generator with a seed of its own is also one."""
         if self.is_own if seeded else self.is_fresh:
             return "a generator of its own, np.random.default_rng(...)"
-        return SOURCES[self.changed[0]] if self.changed else None
-
-
-def states(captured=()):
-    """The states of the global generators and of these, dict name -> something to compare."""
-    found = {"np.random": state_of_numpy(), "random": random.getstate()}
-    torch = sys.modules.get("torch")
-    with contextlib.suppress(AttributeError):  # None, or not fully imported
-        found["torch"] = torch.random.get_rng_state().numpy().tobytes()
-    return {**found, "captured": [state_of(generator) for generator in captured]}
-
-
-def state_of_numpy():
-    """The state of np.random, from memory where it is NumPy's own: its get_state() takes a hundred times as long."""
-    generator = np.random.get_bit_generator()
-    if type(generator) is np.random.MT19937:
-        return ctypes.string_at(generator.ctypes.state_address, 625 * 4)  # 624 numbers and a position
-    return pickle.dumps(generator.state)
+        return self.changed[0] if self.changed else None
 
 
 def state_of(generator):

@@ -18,7 +18,7 @@ from speculative import (
 from speculative.interfaces import Round
 from speculative.testing import TableModel
 from speculative.trace import Trace
-from speculative.trace.parts import N_TOP, drafted_of, largest, uniforms_of
+from speculative.trace.record import N_TOP, drafted_of, largest, uniforms_of
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.5])
@@ -58,7 +58,7 @@ def test_a_copied_token_is_certain():
         (rejection, lambda k, n: min(n + 1, k)),
         (Lenient(0.5), lambda k, n: min(n + 1, k)),
         (block, lambda k, n: k),
-        (exact_match, lambda k, n: min(n + 1, k)),  # the draw that differs is the next token's own
+        (exact_match, lambda k, n: n),  # the draw that differs is the next token's own
         (Typical(), lambda k, n: 0),
     ],
 )
@@ -70,15 +70,17 @@ def test_each_number_is_where_it_decided(generated, verifier, n_tests):
         assert [draft["u"] for draft in record["drafted"]] == wanted
 
 
-@pytest.mark.parametrize("n_numbers", range(6))
-def test_the_last_number_is_given_only_where_the_count_fits(n_numbers):
-    """Of three draft tokens the first is rejected: two numbers (rejection), or four (block)."""
-    numbers = tuple(np.arange(n_numbers) / 10)
-    decided, last = uniforms_of(
-        Round(np.array([2]), Draft(np.array([0, 1, 0]), None), Verdict(0, 2), None, {}, numbers)
-    )
-    assert last == (numbers[-1] if n_numbers in (2, 4) else None)
-    assert decided == dict(enumerate(numbers[: 3 if n_numbers == 4 else 1]))
+@pytest.mark.parametrize("draws", ["tested", "drafted", "positions", "", "otherwise"])
+def test_the_numbers_are_those_that_the_verifier_declares(draws):
+    """Of three draft tokens the first is accepted and the second rejected."""
+    numbers = (0.1, 0.2, 0.3, 0.4)
+    draft = Draft(np.array([0, 1, 0]), None)
+    decided, last = uniforms_of(Round(np.array([0, 2]), draft, Verdict(1, 2), None, {}, numbers, draws))
+    assert (decided, last) == {
+        "tested": ({0: 0.1, 1: 0.2}, 0.3),
+        "drafted": ({0: 0.1, 1: 0.2, 2: 0.3}, 0.4),
+        "positions": ({0: 0.1}, 0.2),
+    }.get(draws, ({}, None))
 
 
 # ------------------------------------------------------------------------------------------------ trees
@@ -101,30 +103,6 @@ def test_a_tree_is_recorded_in_the_order_of_its_tests(of_trees, verifier):
                 assert (draft["u"] * draft["q"] < draft["p"]) == (draft["decision"] == "accepted")
 
 
-def of_one_sibling(number, p, q, accepted):
-    """A tree of two siblings of which the first is accepted or not, decided by this number."""
-    target, draft = np.full((3, 3), 1 / 3), np.full((2, 3), 1 / 3)
-    target[0], draft[0] = (p, 1 - p, 0), (q, 1 - q, 0)
-    tokens, nodes = ([0, 1], (0,)) if accepted else ([2], ())
-    numbers = (number, 0.5) if accepted else (number, 0.99, 0.5)
-    draft = Draft(np.array([0, 1]), draft, np.array([-1, -1]))
-    return Round(np.array(tokens), draft, Verdict(nodes, tokens[-1]), target, {}, numbers)
-
-
-@pytest.mark.parametrize(("number", "explains"), [(0.4, True), (0.6, False)])
-def test_numbers_of_a_tree_are_given_only_where_they_explain_its_decisions(number, explains):
-    """p / q is 1/2: a number below that accepts. Another rule may draw as many numbers."""
-    decided, last = uniforms_of(of_one_sibling(number, 0.25, 0.5, accepted=True))
-    assert (decided, last) == (({0: number}, 0.5) if explains else ({}, None))
-
-
-def test_without_probabilities_no_number_of_a_tree_is_given(of_trees):
-    generation = of_trees(n_tokens=30, keep_probs=False)
-    for step, record in zip(generation.rounds, Trace.of(generation).rounds):
-        if step.draft.depth < len(step.drafted):
-            assert all("p" not in draft and draft["u"] is None for draft in record["drafted"])
-
-
 def test_the_draft_token_is_once_among_the_largest():
     values = np.arange(20) / 190
     for also in range(20):
@@ -132,5 +110,6 @@ def test_the_draft_token_is_once_among_the_largest():
         assert found[:N_TOP] == [*range(19, 19 - N_TOP, -1)]
         assert found[N_TOP:] == ([] if also > 19 - N_TOP else [also])
     assert largest(values, 20) == [*range(19, 0, -1)] and largest(values, 20, 0) == [*range(19, -1, -1)]
-    step = of_one_sibling(0.4, 0.25, 0.5, accepted=True)
+    q, p = np.array([[0.5, 0.5, 0], [1 / 3] * 3]), np.array([[0.25, 0.75, 0], [1 / 3] * 3, [1 / 3] * 3])
+    step = Round(np.array([0, 1]), Draft(np.array([0, 1]), q, np.array([-1, -1])), Verdict((0,), 1), p, {})
     assert [[row[0] for row in draft["top"]] for draft in drafted_of(step, str)] == [[1, 0], [1, 0, 2]]

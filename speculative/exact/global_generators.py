@@ -1,0 +1,35 @@
+"""The generators that belong to a whole process: whether a piece of code draws from one of them."""
+
+import ctypes
+import pickle
+import random
+import sys
+
+import numpy as np
+
+
+def global_states():
+    """dict what -> state: of np.random, of the module random and, where it is imported, of torch."""
+    states = {
+        "np.random (the global generator, as in np.random.rand or np.random.choice)": state_of_numpy(),
+        "the module random": random.getstate(),
+    }
+    torch = sys.modules.get("torch")
+    if hasattr(torch, "random"):  # not if it is None, or not fully imported
+        states["torch's own generator (as in torch.rand or torch.multinomial)"] = (
+            torch.get_rng_state().numpy().tobytes()
+        )
+    return states
+
+
+def state_of_numpy():
+    """The state of np.random, from memory where it is NumPy's own: its get_state() takes a hundred times as long."""
+    generator = np.random.get_bit_generator()
+    if type(generator) is np.random.MT19937:
+        return ctypes.string_at(generator.ctypes.state_address, 625 * 4)  # 624 numbers and a position
+    return pickle.dumps(generator.state)
+
+
+def changed(before, after):
+    """The names of the generators that have been drawn from, given the states before and after."""
+    return [name for name, state in before.items() if after[name] != state]
