@@ -10,10 +10,13 @@ from importlib.util import find_spec
 
 import pytest
 from command import run_here
+from exactness import error_of
 from helpers import ROOT
 
 import gpt2np
 import speculative
+from speculative import AutoregressiveSampler, Sampling, SpeculativeSampler
+from speculative.testing import TableModel, check_drafter
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 FOLDERS = (".", "docs", "notebooks", "gpt2np/tiny")
@@ -72,6 +75,20 @@ def test_the_python_blocks_run(name):
     examples = doctest.DocTestParser().get_doctest("\n".join(blocks(PAGES[name], "python")), {}, name, name, 0)
     assert len(examples.examples) > 2
     assert runner.run(examples).failed == 0
+
+
+def test_the_drafter_of_the_guide_is_exact_and_drafts_well(tiny_pair):
+    (block,) = blocks(PAGES["CONTRIBUTING.md"], "python")
+    exec(block, names := {})
+    drafter_of = names["FollowerDrafter"]
+    check_drafter(drafter_of(3))
+    toy = lambda: SpeculativeSampler(TableModel.random(3, seed=1), drafter_of(3), K=2)  # noqa: E731
+    assert error_of(toy(), 3, make=toy) < 1e-12
+    target, _, tokenizer = tiny_pair
+    sampler = SpeculativeSampler(target, drafter_of(target.n_vocab), sampling=Sampling(0))
+    generation = sampler.generate(tokenizer.encode("Once upon a time"), 60)
+    alone = AutoregressiveSampler(target, sampling=Sampling(0)).generate(generation.prompt, 60)
+    assert generation.tokens.tolist() == alone.tokens.tolist() and generation.stats.tokens_per_target_call > 1.1
 
 
 @pytest.mark.parametrize("name", PAGES)
