@@ -12,8 +12,7 @@ import operator
 
 import numpy as np
 
-from .kernels.attention import PIECE, round_up
-from .kernels.memory import aligned_zeros
+from .kernels.layer_cache import LayerCache
 
 
 class KVCache:
@@ -23,9 +22,9 @@ class KVCache:
     system commits the key arrays, which are transposed, at the first token; the value arrays as the text grows.
     """
 
-    def __init__(self, n_layer, n_head, n_ctx, d_head):
+    def __init__(self, n_layer, n_head, n_ctx, d_head, strategy=None):
         self.length = 0
-        self.layers = [LayerCache(self, n_head, n_ctx, d_head) for _ in range(n_layer)]
+        self.layers = [LayerCache(n_head, n_ctx, d_head, strategy, self) for _ in range(n_layer)]
 
     def truncate(self, length):
         """Forget all tokens from slot `length` on."""
@@ -36,33 +35,8 @@ class KVCache:
         n = self.length
         if slots != list(range(n, n + len(slots))):
             for layer in self.layers:
-                layer.keys[..., n : n + len(slots)] = layer.keys[..., slots]
-                layer.values[:, n : n + len(slots)] = layer.values[:, slots]
+                layer.move(slots, n)
         self.length = n + len(slots)  # set last: if the copy is interrupted, the first n are right
-
-
-class LayerCache:
-    """One layer of a KVCache: keys [n_head, d_head, n_columns] and values [n_head, n_columns, d_head + 1], float32.
-
-    They are laid out and padded for kernels/attention.py, for which each row of the values ends in a 1.
-    """
-
-    def __init__(self, cache, n_head, n_ctx, d_head):
-        self.cache = cache
-        n_columns = round_up(n_ctx, PIECE)
-        self.keys = aligned_zeros((n_head, d_head, n_columns))
-        self.values = aligned_zeros((n_head, n_columns, round_up(d_head + 1)))
-
-    def append(self, k, v):
-        """Append k and v [n_head, n_new, d_head]; returns the number of tokens with them.
-
-        The cache's length does not change here: `model.hidden_states` sets it when every layer has appended.
-        """
-        n_past, n_seq, d_head = self.cache.length, self.cache.length + k.shape[1], k.shape[2]
-        self.keys[..., n_past:n_seq] = k.transpose(0, 2, 1)
-        self.values[:, n_past:n_seq, :d_head] = v
-        self.values[:, n_past:n_seq, d_head] = 1
-        return n_seq
 
 
 class TokenTree:

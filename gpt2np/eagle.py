@@ -78,7 +78,7 @@ class Eagle:
         if not hasattr(model, "states"):
             raise ValueError(f"expected a GPT2, whose hidden states the block continues, got {model!r:.80}")
         check_fit(params, model.hparams)
-        h, strategy = model.hparams, model.params["wte"].T.strategy
+        h, strategy = model.hparams, model.strategy
         if not 0 <= n_frequent <= h.n_vocab:
             raise ValueError(f"expected n_frequent from 1 to {h.n_vocab}, the number of tokens, or 0, got {n_frequent}")
         self.model, self.n_frequent = model, n_frequent
@@ -90,7 +90,7 @@ class Eagle:
         self.projection = pack(wte[self.frequent].T, strategy) if n_frequent else wte.T
         self.text = []  # the block has processed these tokens with the target's states, ...
         self.cached = TokenTree()  # ... and the first cache.length of these, which begin with them
-        self.cache = KVCache(1, h.n_head, h.n_ctx, h.d_head)
+        self.cache = KVCache(1, h.n_head, h.n_ctx, h.d_head, strategy)
         self.states = np.zeros((h.n_ctx + 1, h.n_embd), np.float32)  # by slot; states[-1], before the first, stays 0
         self.lock = threading.RLock()
 
@@ -143,8 +143,8 @@ class Eagle:
         self.cached = TokenTree(text)
         self.run(self.cached, len(text), n_last=1)
 
-    def run(self, wanted, end, n_last=0):
-        """Process the tokens up to slot `end`; the states before them are known. Stores their last n_last (0: all)."""
+    def run(self, wanted, end, n_last=None):
+        """Process the tokens up to slot `end`; the states before them are known. Stores the last n_last of theirs."""
         begin, wanted = self.cache.length, TokenTree(wanted.tokens[:end], wanted.parents[: max(0, end - wanted.n_text)])
         positions, mask = wanted.positions_and_mask(begin)
         wte, wpe = self.model.params["wte"], self.model.params["wpe"]

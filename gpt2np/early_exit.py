@@ -29,9 +29,11 @@ class EarlyExit:
         h = model.hparams
         if not 1 <= n_layers < h.n_layer:
             raise ValueError(f"expected an exit after 1 to {h.n_layer - 1} of the {h.n_layer} layers, got {n_layers}")
-        self.model, self.params, self.n_params = model, model.params, model.n_params
-        self.hparams, self.n_vocab, self.n_ctx, self.n_layers = h, h.n_vocab, h.n_ctx, n_layers
-        self.first, self.rest = (KVCache(n, h.n_head, h.n_ctx, h.d_head) for n in (n_layers, h.n_layer - n_layers))
+        self.model, self.n_layers = model, n_layers
+        self.params, self.n_params, self.strategy = model.params, model.n_params, model.strategy
+        self.hparams, self.n_vocab, self.n_ctx = h, h.n_vocab, h.n_ctx
+        self.first = KVCache(n_layers, h.n_head, h.n_ctx, h.d_head, model.strategy)
+        self.rest = KVCache(h.n_layer - n_layers, h.n_head, h.n_ctx, h.d_head, model.strategy)
         self.hidden = np.empty((h.n_ctx, h.n_embd), np.float32)  # the hidden states after the first layers
         self.cached = TokenTree()  # the first first.length of these have been through the first layers
         self.early_exit = FirstLayers(self)
@@ -44,7 +46,7 @@ class EarlyExit:
     def __call__(self, tokens, n_last=1, parents=()):
         with self.lock:
             wanted, n_last = self.run_first(tokens, n_last, parents)
-            self.rest.truncate(n_reusable(wanted, n_last, self.params))
+            self.rest.truncate(n_reusable(wanted, n_last, self.strategy))
             begin, end = self.rest.length, len(wanted.tokens)
             _, mask = wanted.positions_and_mask(begin)
             rest = self.params["blocks"][self.n_layers :]
@@ -57,7 +59,7 @@ class EarlyExit:
         wanted = TokenTree(tokens, parents)
         n_last = wanted.check(n_last, self.hparams)
         n_prefix, slots = kept_slots(self.cached, self.first.length, wanted)
-        slots = slots[: n_reusable(wanted, 0, self.params) - n_prefix]
+        slots = slots[: n_reusable(wanted, 0, self.strategy) - n_prefix]
         of_rest = list(takewhile(lambda slot: slot < self.rest.length, slots))
         self.first.truncate(n_prefix)
         self.rest.truncate(n_prefix)
@@ -94,4 +96,5 @@ class FirstLayers:
     def __call__(self, tokens, n_last=1, parents=()):
         with self.whole.lock:
             wanted, n_last = self.whole.run_first(tokens, n_last, parents)
-            return logits(self.whole.hidden[: len(wanted.tokens)][-n_last:], self.whole.params)
+            n = len(wanted.tokens)
+            return logits(self.whole.hidden[n - n_last : n], self.whole.params)

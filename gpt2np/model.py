@@ -13,11 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from .cache import KVCache, TokenTree, kept_slots, whole_numbers
+from .kernels import matmul
 from .kernels.attention import skips_zeros
-from .kernels.matmul import Embedding, pack, strategy_for
+from .kernels.matmul import Embedding, pack
 from .kernels.memory import keep_freed
 from .kernels.threads import n_threads
-from .layers import block, layer_norm
+from .layers import block, last_rows, layer_norm
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class HParams:
 
 
 def forward(tokens, params, n_head, n_last=None, cache=None, positions=None, mask=None):
-    """Logits [n_last, n_vocab] float32 after each of the last n_last tokens (by default and with 0, after every token).
+    """Logits [n_last, n_vocab] float32 after each of the last n_last tokens, by default after every token.
 
     Parameters
     ----------
@@ -64,11 +65,14 @@ def forward(tokens, params, n_head, n_last=None, cache=None, positions=None, mas
         Without any token (the cache holds no logits), with fewer than n_last, or with more than n_ctx in all;
         IndexError if a token is not in the vocabulary.
     """
-    n_past, n_new, [n_last] = (cache.length if cache else 0), len(tokens), whole_numbers([n_last or 0])
+    n_past = cache.length if cache else 0
+    n_new = len(tokens)
     if not n_new:
         raise ValueError("expected at least one new token, got none: truncate the cache before the last n_last tokens")
-    if not 0 <= n_last <= n_new:
-        raise ValueError(f"expected n_last from 1 to the number of new tokens, {n_new}, or 0 for all, got {n_last}")
+    if n_last is not None:
+        [n_last] = whole_numbers([n_last])
+        if not 1 <= n_last <= n_new:
+            raise ValueError(f"expected n_last from 1 to the number of new tokens, {n_new}, got {n_last}")
     if min(tokens) < 0:  # which would count from the end of a plain array
         raise IndexError(f"expected tokens of 0 or more, got {min(tokens)}")
     if positions is None:
@@ -78,8 +82,8 @@ def forward(tokens, params, n_head, n_last=None, cache=None, positions=None, mas
     return logits(hidden_states(tokens, positions, params, n_head, cache, mask, n_last), params)
 
 
-def hidden_states(tokens, positions, params, n_head, cache=None, mask=None, n_last=0):
-    """The last n_last rows (0: all) of the residual stream after the last block; parameters as in `forward`."""
+def hidden_states(tokens, positions, params, n_head, cache=None, mask=None, n_last=None):
+    """The last n_last rows of the residual stream after the last block; parameters as in `forward`."""
     x = params["wte"][tokens] + params["wpe"][positions]  # [n_new] -> [n_new, n_embd]
     x = through(params["blocks"], x, n_head, cache, mask, n_last)
     if cache:
@@ -87,11 +91,12 @@ def hidden_states(tokens, positions, params, n_head, cache=None, mask=None, n_la
     return x
 
 
-def through(blocks, x, n_head, cache=None, mask=None, n_last=0):
-    """The last n_last rows (0: all) of x [n_new, n_embd] after these blocks; the cache's length is not changed."""
+def through(blocks, x, n_head, cache=None, mask=None, n_last=None):
+    """The last n_last rows of x [n_new, n_embd] after these blocks; the cache's length is not changed."""
     for i, params in enumerate(blocks):
-        x = block(x, params, n_head, cache and cache.layers[i], mask, n_last if i == len(blocks) - 1 else 0)
-    return x[-n_last:]
+        is_last = i == len(blocks) - 1
+        x = block(x, params, n_head, cache and cache.layers[i], mask, n_last if is_last else None)
+    return last_rows(x, n_last)
 
 
 def logits(x, params):
@@ -113,14 +118,15 @@ class GPT2:
         The parameter tree, see files/params.py. The model packs copies of the matrices, and shares the rest.
     hparams : HParams
     strategy : str, optional
-        How to multiply, see kernels/matmul.py; by default the fastest one here.
+        How to multiply, see kernels/matmul.py; by default the fastest one here. The model's `strategy` says which.
     """
 
     def __init__(self, params, hparams, strategy=None):
-        self.params = packed(params, strategy or strategy_for(hparams))
+        self.strategy = strategy or matmul.strategy(hparams.n_ctx, hparams.d_head)
+        self.params = packed(params, self.strategy)
         self.hparams, self.n_params = hparams, hparams.n_params
         self.n_vocab, self.n_ctx = hparams.n_vocab, hparams.n_ctx
-        self.cache = KVCache(hparams.n_layer, hparams.n_head, hparams.n_ctx, hparams.d_head)
+        self.cache = KVCache(hparams.n_layer, hparams.n_head, hparams.n_ctx, hparams.d_head, self.strategy)
         self.cached = TokenTree()  # the first cache.length of these tokens are in the cache
         self.hidden = np.empty((0, hparams.n_embd), np.float32)  # after the last block, of the rows last returned
         self.lock = threading.RLock()
@@ -128,7 +134,7 @@ class GPT2:
 
     def __reduce__(self):
         """A copy has the same strategy, and an empty cache: another thread may be writing to this one."""
-        return type(self), (self.params, self.hparams, self.params["wte"].T.strategy)
+        return type(self), (self.params, self.hparams, self.strategy)
 
     def __repr__(self):
         return f"GPT2({self.hparams}, {self.n_params / 1e6:.1f}M parameters)"
@@ -143,7 +149,7 @@ class GPT2:
         n_last = wanted.check(n_last, self.hparams)
         with self.lock:
             n_prefix, slots = kept_slots(self.cached, self.cache.length, wanted)
-            n_most = n_reusable(wanted, n_last, self.params)
+            n_most = n_reusable(wanted, n_last, self.strategy)
             self.cache.truncate(min(n_prefix, n_most))
             self.cached = wanted  # set before the pass: if that is interrupted, the first cache.length are right
             self.hidden = self.hidden[:0]
@@ -191,11 +197,11 @@ def packed_block(params, strategy):
     return {**params, **parts}
 
 
-def n_reusable(wanted, n_last, params):
+def n_reusable(wanted, n_last, strategy):
     """How many of the wanted tokens need not run if they are cached: not those whose logits are asked for.
 
     If zero weights between others change bits, no token of a tree: an interrupted pass may have overwritten its slot
     (attention.moved_together).
     """
     n = len(wanted.tokens) - n_last
-    return n if not wanted.parents or skips_zeros(params["wte"].T.strategy) else min(n, wanted.n_text)
+    return n if not wanted.parents or skips_zeros(strategy) else min(n, wanted.n_text)
