@@ -88,8 +88,7 @@ class Eagle:
         self.frequent = np.sort(params.frequent[: n_frequent or None])
         wte = model.params["wte"]
         self.projection = pack(wte[self.frequent].T, strategy) if n_frequent else wte.T
-        self.text = []  # the block has processed these tokens with the target's states, ...
-        self.cached = TokenTree()  # ... and the first cache.length of these, which begin with them
+        self.text = []  # the block has processed these tokens with the target's states; cache.tokens begin with them
         self.cache = KVCache(1, h.n_head, h.n_ctx, h.d_head, strategy)
         self.states = np.zeros((h.n_ctx + 1, h.n_embd), np.float32)  # by slot; states[-1], before the first, stays 0
         self.lock = threading.RLock()
@@ -123,11 +122,7 @@ class Eagle:
             text, self.text = self.text, []  # if this is interrupted, no cached state is used again
             if text != wanted.tokens[:n_text]:
                 self.begin(text, wanted.tokens[:n_text])
-            n_prefix, slots = kept_slots(self.cached, self.cache.length, wanted)
-            self.cache.truncate(n_prefix)
-            self.states[n_prefix : n_prefix + len(slots)] = self.states[slots]
-            self.cache.keep(slots)
-            self.cached = wanted
+            self.cache.reuse(wanted, n, self.states)
             while (begin := self.cache.length) < n:  # one depth at a time: a node needs the state of the node above
                 self.run(wanted, next((end for end in range(begin + 1, n) if wanted.parent_slot(end) >= begin), n))
             self.text = wanted.tokens[:n_text]
@@ -139,9 +134,8 @@ class Eagle:
         n_known = max(0, min(n, len(old) - 1))  # states that are the target's, not predicted
         if n_new := len(text) - 1 - n_known:
             self.states[n_known : len(text) - 1] = layer_norm(self.model.states(text[:-1], n_new), 1, 0)
-        self.cache.truncate(n)
-        self.cached = TokenTree(text)
-        self.run(self.cached, len(text), n_last=1)
+        self.cache.reuse(TokenTree(text), n)
+        self.run(self.cache.tokens, len(text), n_last=1)
 
     def run(self, wanted, end, n_last=None):
         """Process the tokens up to slot `end`; the states before them are known. Stores the last n_last of theirs."""
@@ -168,7 +162,7 @@ class Eagle:
     def reset(self):
         """Forget the cache. No result changes."""
         with self.lock:
-            self.text, self.cached = [], TokenTree()
+            self.text = []
             self.cache.truncate(0)
 
 

@@ -6,12 +6,11 @@ Source: Elhoushi et al., LayerSkip, arXiv:2404.16710, section 4.3 (reusing the c
 """
 
 import threading
-from itertools import takewhile
 
 import numpy as np
 
-from .cache import KVCache, TokenTree, kept_slots
-from .model import logits, n_reusable, through
+from .cache import KVCache, TokenTree, n_reusable
+from .model import logits, through
 
 
 class EarlyExit:
@@ -34,8 +33,7 @@ class EarlyExit:
         self.hparams, self.n_vocab, self.n_ctx = h, h.n_vocab, h.n_ctx
         self.first = KVCache(n_layers, h.n_head, h.n_ctx, h.d_head, model.strategy)
         self.rest = KVCache(h.n_layer - n_layers, h.n_head, h.n_ctx, h.d_head, model.strategy)
-        self.hidden = np.empty((h.n_ctx, h.n_embd), np.float32)  # the hidden states after the first layers
-        self.cached = TokenTree()  # the first first.length of these have been through the first layers
+        self.hidden = np.empty((h.n_ctx, h.n_embd), np.float32)  # after the first layers, by the slots of `first`
         self.early_exit = FirstLayers(self)
         self.lock = threading.RLock()
 
@@ -46,7 +44,7 @@ class EarlyExit:
     def __call__(self, tokens, n_last=1, parents=()):
         with self.lock:
             wanted, n_last = self.run_first(tokens, n_last, parents)
-            self.rest.truncate(n_reusable(wanted, n_last, self.strategy))
+            self.rest.reuse(wanted, n_reusable(wanted, n_last, self.strategy))
             begin, end = self.rest.length, len(wanted.tokens)
             _, mask = wanted.positions_and_mask(begin)
             rest = self.params["blocks"][self.n_layers :]
@@ -58,15 +56,7 @@ class EarlyExit:
         """Run the first layers for the tokens that they have not processed; returns all tokens, and n_last (int)."""
         wanted = TokenTree(tokens, parents)
         n_last = wanted.check(n_last, self.hparams)
-        n_prefix, slots = kept_slots(self.cached, self.first.length, wanted)
-        slots = slots[: n_reusable(wanted, 0, self.strategy) - n_prefix]
-        of_rest = list(takewhile(lambda slot: slot < self.rest.length, slots))
-        self.first.truncate(n_prefix)
-        self.rest.truncate(n_prefix)
-        self.cached = wanted
-        self.rest.keep(of_rest)
-        self.hidden[n_prefix : n_prefix + len(slots)] = self.hidden[slots]
-        self.first.keep(slots)
+        self.first.reuse(wanted, n_reusable(wanted, 0, self.strategy), self.hidden)
         begin, end = self.first.length, len(wanted.tokens)
         if begin < end:
             positions, mask = wanted.positions_and_mask(begin)

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .cache import KVCache, TokenTree, kept_slots, whole_numbers
+from .cache import KVCache, TokenTree, kept_slots, n_reusable, whole_numbers
 from .kernels import matmul
-from .kernels.attention import skips_zeros
 from .kernels.matmul import Embedding, pack
 from .kernels.memory import keep_freed
 from .kernels.threads import n_threads
@@ -127,8 +126,7 @@ class GPT2:
         self.hparams, self.n_params = hparams, hparams.n_params
         self.n_vocab, self.n_ctx = hparams.n_vocab, hparams.n_ctx
         self.cache = KVCache(hparams.n_layer, hparams.n_head, hparams.n_ctx, hparams.d_head, self.strategy)
-        self.cached = TokenTree()  # the first cache.length of these tokens are in the cache
-        self.hidden = np.empty((0, hparams.n_embd), np.float32)  # after the last block, of the rows last returned
+        self.hidden = np.empty((0, hparams.n_embd), np.float32)  # after the last block: for the last of cache.tokens
         self.lock = threading.RLock()
         keep_freed()
 
@@ -148,13 +146,10 @@ class GPT2:
         wanted = TokenTree(tokens, parents)
         n_last = wanted.check(n_last, self.hparams)
         with self.lock:
-            n_prefix, slots = kept_slots(self.cached, self.cache.length, wanted)
-            n_most = n_reusable(wanted, n_last, self.strategy)
-            self.cache.truncate(min(n_prefix, n_most))
-            self.cached = wanted  # set before the pass: if that is interrupted, the first cache.length are right
-            self.hidden = self.hidden[:0]
-            self.cache.keep(slots[: max(0, n_most - n_prefix)])
-            new, (positions, mask) = wanted.tokens[self.cache.length :], wanted.positions_and_mask(self.cache.length)
+            self.hidden = self.hidden[:0]  # those of other tokens, if what follows is interrupted
+            self.cache.reuse(wanted, n_reusable(wanted, n_last, self.strategy))
+            new = wanted.tokens[self.cache.length :]
+            positions, mask = wanted.positions_and_mask(self.cache.length)
             self.hidden = hidden_states(new, positions, self.params, self.hparams.n_head, self.cache, mask, n_last)
             return self.hidden
 
@@ -164,9 +159,10 @@ class GPT2:
         Logits are computed from them. Those of the last call are kept, so a draft that starts from them costs no pass.
         """
         with self.lock:
-            n, slots = kept_slots(self.cached, len(self.cached.tokens), TokenTree(tokens))
+            last_run = self.cache.tokens
+            n, slots = kept_slots(last_run, len(last_run.tokens), TokenTree(tokens))
             rows = np.array([*range(n), *slots], int)[len(tokens) - n_last :]
-            rows -= len(self.cached.tokens) - len(self.hidden)
+            rows -= len(last_run.tokens) - len(self.hidden)
             if len(rows) < n_last or (rows < 0).any():
                 return self.run(tokens, n_last)
             return self.hidden[rows]
@@ -195,13 +191,3 @@ def packed_block(params, strategy):
         for part in ("attn", "mlp")
     }
     return {**params, **parts}
-
-
-def n_reusable(wanted, n_last, strategy):
-    """How many of the wanted tokens need not run if they are cached: not those whose logits are asked for.
-
-    If zero weights between others change bits, no token of a tree: an interrupted pass may have overwritten its slot
-    (attention.moved_together).
-    """
-    n = len(wanted.tokens) - n_last
-    return n if not wanted.parents or skips_zeros(strategy) else min(n, wanted.n_text)

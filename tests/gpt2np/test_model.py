@@ -187,6 +187,18 @@ def test_a_call_interrupted_at_any_line_leaves_the_model_right(make, step):
         assert n > 50
 
 
+@STEPS
+def test_an_interrupted_call_leaves_no_hidden_states_of_other_tokens(step):
+    model, fresh = random_gpt2(SHAPE), random_gpt2(SHAPE)
+    expected = fresh.states([1, 2, 7, 8], 2).tobytes()
+    is_interrupted, n = True, 1
+    while is_interrupted:
+        model([1, 2, 3, 4], 2)
+        is_interrupted = interrupted(lambda: model([1, 2, 7, 8], 2), n)
+        assert model.states([1, 2, 7, 8], 2).tobytes() == expected, f"interrupted at line {n}"
+        n += step
+
+
 class Views:
     """Like a tensor: its elements are views of memory that the caller may write to."""
 
@@ -264,7 +276,8 @@ def test_a_copy_starts_with_an_empty_cache(kind, copied, monkeypatch):
     assert other.strategy == other.params["wte"].T.strategy == "rows" and other.lock is not model.lock
     assert kind != "EarlyExit" or other.early_exit.whole is other
     assert kind == "EarlyExit" or len(other.hidden) == 0 < len(model.hidden)
-    assert other.cached.tokens == [] and len(model.cached.tokens) == 4
+    lengths = [m.first.length if kind == "EarlyExit" else m.cache.length for m in (model, other)]
+    assert lengths == [4, 0]
     model([5] * 9)
     assert np.array_equal(other(tokens, n_last=2), expected) and np.array_equal(model(tokens, n_last=2), expected)
 
