@@ -154,8 +154,8 @@ def kept_slots(cached, n_valid, wanted):
 def n_reusable(wanted, n_last, strategy):
     """How many of the wanted tokens need not run if they are cached: not those whose logits are asked for.
 
-    If zero weights between others change bits, no token of a tree: an interrupted pass may have overwritten its slot,
-    see `attention.moved_together`.
+    If zero weights between others change bits, no token of a tree: an interrupted pass may have overwritten its slot
+    (`moved_together` in kernels/attention.py).
     """
     n = len(wanted.tokens) - n_last
     return n if not wanted.parents or skips_zeros(strategy) else min(n, wanted.n_text)

@@ -152,11 +152,11 @@ class Eagle:
     def logits(self, states):
         """[n, n_embd] -> [n, n_vocab]"""
         last_norm = self.model.params["ln_f"]
-        found = (states * last_norm["g"] + last_norm["b"]) @ self.projection
-        if not self.n_frequent:
-            return found
-        logits = np.full((len(states), self.n_vocab), -np.inf, np.float32)
-        logits[:, self.frequent] = found
+        logits = (states * last_norm["g"] + last_norm["b"]) @ self.projection
+        if self.n_frequent:
+            all_logits = np.full((len(states), self.n_vocab), -np.inf, np.float32)
+            all_logits[:, self.frequent] = logits
+            return all_logits
         return logits
 
     def reset(self):
@@ -170,7 +170,8 @@ class DraftModel:
     """A language model of the texts whose first n_text tokens are given, see `Eagle.draft_logits`."""
 
     def __init__(self, eagle, n_text):
-        self.eagle, self.n_text, self.n_vocab, self.n_ctx = eagle, n_text, eagle.n_vocab, eagle.n_ctx
+        self.eagle, self.n_text = eagle, n_text
+        self.n_vocab, self.n_ctx = eagle.n_vocab, eagle.n_ctx
 
     def __call__(self, tokens, n_last=1, parents=()):
         return self.eagle.draft_logits(tokens, self.n_text, n_last, parents)
@@ -217,9 +218,9 @@ def eagle_file(name_or_folder):
 
 def check_fit(params, hparams):
     """Raise ValueError unless this is a block for a model of this shape."""
-    n, found = hparams.n_embd, (params.input["w"].shape, params.block["attn"]["c_attn"]["w"].shape)
-    if found != ((2 * n, n), (n, 3 * n)) or sorted(params.frequent.tolist()) != list(range(hparams.n_vocab)):
+    n, shapes = hparams.n_embd, (params.input["w"].shape, params.block["attn"]["c_attn"]["w"].shape)
+    if shapes != ((2 * n, n), (n, 3 * n)) or sorted(params.frequent.tolist()) != list(range(hparams.n_vocab)):
         raise ValueError(
             f"expected a block for a model with n_embd {n} and {hparams.n_vocab} tokens, got one with n_embd "
-            f"{found[0][-1]} and {len(params.frequent)} tokens: it is another model's"
+            f"{shapes[0][-1]} and {len(params.frequent)} tokens: it is another model's"
         )

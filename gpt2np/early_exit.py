@@ -29,8 +29,9 @@ class EarlyExit:
         if not 1 <= n_layers < h.n_layer:
             raise ValueError(f"expected an exit after 1 to {h.n_layer - 1} of the {h.n_layer} layers, got {n_layers}")
         self.model, self.n_layers = model, n_layers
-        self.params, self.n_params, self.strategy = model.params, model.n_params, model.strategy
-        self.hparams, self.n_vocab, self.n_ctx = h, h.n_vocab, h.n_ctx
+        self.params, self.n_params = model.params, model.n_params
+        self.hparams, self.strategy = h, model.strategy
+        self.n_vocab, self.n_ctx = h.n_vocab, h.n_ctx
         self.first = KVCache(n_layers, h.n_head, h.n_ctx, h.d_head, model.strategy)
         self.rest = KVCache(h.n_layer - n_layers, h.n_head, h.n_ctx, h.d_head, model.strategy)
         self.hidden = np.empty((h.n_ctx, h.n_embd), np.float32)  # after the first layers, by the slots of `first`
@@ -77,7 +78,8 @@ class FirstLayers:
     """The first layers as a language model, with the whole model's final norm and vocabulary projection."""
 
     def __init__(self, whole):
-        self.whole, self.n_vocab, self.n_ctx = whole, whole.n_vocab, whole.n_ctx
+        self.whole = whole
+        self.n_vocab, self.n_ctx = whole.n_vocab, whole.n_ctx
 
     def __reduce__(self):
         """A copy belongs to a copy of the whole."""
@@ -86,5 +88,4 @@ class FirstLayers:
     def __call__(self, tokens, n_last=1, parents=()):
         with self.whole.lock:
             wanted, n_last = self.whole.run_first(tokens, n_last, parents)
-            n = len(wanted.tokens)
-            return logits(self.whole.hidden[n - n_last : n], self.whole.params)
+            return logits(self.whole.hidden[: len(wanted.tokens)][-n_last:], self.whole.params)

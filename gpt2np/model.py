@@ -17,7 +17,7 @@ from .kernels import matmul
 from .kernels.matmul import Embedding, pack
 from .kernels.memory import keep_freed
 from .kernels.threads import n_threads
-from .layers import block, last_rows, layer_norm
+from .layers import block, layer_norm
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,7 @@ def forward(tokens, params, n_head, n_last=None, cache=None, positions=None, mas
         Without any token (the cache holds no logits), with fewer than n_last, or with more than n_ctx in all;
         IndexError if a token is not in the vocabulary.
     """
-    n_past = cache.length if cache else 0
-    n_new = len(tokens)
+    n_past, n_new = cache.length if cache else 0, len(tokens)
     if not n_new:
         raise ValueError("expected at least one new token, got none: truncate the cache before the last n_last tokens")
     if n_last is not None:
@@ -93,9 +92,8 @@ def hidden_states(tokens, positions, params, n_head, cache=None, mask=None, n_la
 def through(blocks, x, n_head, cache=None, mask=None, n_last=None):
     """The last n_last rows of x [n_new, n_embd] after these blocks; the cache's length is not changed."""
     for i, params in enumerate(blocks):
-        is_last = i == len(blocks) - 1
-        x = block(x, params, n_head, cache and cache.layers[i], mask, n_last if is_last else None)
-    return last_rows(x, n_last)
+        x = block(x, params, n_head, cache and cache.layers[i], mask, n_last if i == len(blocks) - 1 else None)
+    return x
 
 
 def logits(x, params):
@@ -175,13 +173,10 @@ class GPT2:
 
 def packed(params, strategy):
     """The parameter tree with the weight matrices, wte included, packed (kernels/matmul.py); the rest is unchanged."""
-
-    def block(params):
-        return packed_block(params, strategy)
-
     with ThreadPoolExecutor(n_threads()) as threads:  # most of the time is the first touch of new memory
         wte = threads.submit(Embedding, params["wte"], strategy)
-        return {**params, "blocks": list(threads.map(block, params["blocks"])), "wte": wte.result()}
+        blocks = threads.map(lambda block: packed_block(block, strategy), params["blocks"])
+        return {**params, "blocks": list(blocks), "wte": wte.result()}
 
 
 def packed_block(params, strategy):

@@ -29,25 +29,18 @@ def product(x, w, strategy):
     """
     n, n_new, n_in = x.shape
     n_out = w.shape[2]
-    max_rows = N_ROWS[strategy]
-    deep, wide = n_in, n_out  # of one piece
     if strategy == "panels":
-        max_rows = max(2, min(max_rows, SMALL // (n_in * n_out) // 2 * 2))
-    else:
-        deep = PIECE if n_in % PIECE == 0 else n_in
-        wide = PIECE if n_out % PIECE == 0 else n_out
-    groups = grouped(x, max_rows)  # -> [n, n_groups, n_rows, n_in]
-    if deep == n_in and wide == n_out:  # one piece
+        groups = grouped(x, max(2, min(N_ROWS[strategy], SMALL // (n_in * n_out) // 2 * 2)))
         return np.matmul(groups, w[:, None], order="C").reshape(n, -1, n_out)[:, :n_new]
-    n_groups, n_rows = groups.shape[1:3]
-    y = np.empty((n, n_in // deep, n_groups, n_rows, n_out), np.float32)
-    np.matmul(  # each [n, n_in // deep, n_groups, n_out // wide, ...]
-        groups.reshape(n, n_groups, n_rows, 1, -1, deep).transpose(0, 4, 1, 3, 2, 5),
+    deep = PIECE if n_in % PIECE == 0 else n_in
+    wide = PIECE if n_out % PIECE == 0 else n_out
+    y = np.empty((n, n_in // deep, n_new, n_out), np.float32)
+    np.matmul(  # each [n, n_in // deep, n_new, n_out // wide, ...]
+        x.reshape(n, n_new, 1, 1, -1, deep).transpose(0, 4, 1, 2, 3, 5),
         w.reshape(n, -1, 1, deep, n_out // wide, wide).swapaxes(3, 4),
-        y.reshape(n, -1, n_groups, n_rows, n_out // wide, wide).swapaxes(3, 4),
+        y.reshape(n, -1, n_new, n_out // wide, 1, wide),
     )
-    y = y[:, 0] if deep == n_in else np.add.reduce(y, axis=1)
-    return y.reshape(n, -1, n_out)[:, :n_new]
+    return y[:, 0] if deep == n_in else np.add.reduce(y, axis=1)
 
 
 def round_up(n, unit=16):
@@ -81,10 +74,7 @@ def triangle(n):
 
 
 def weighted_sums(q, keys, values, mask, strategy):
-    """The sums of attention before the division, [n_head, n_new, d_head + 1], padded.
-
-    q is [n_head, n_new, d_head], keys and values are the first columns of a LayerCache, mask [n_new, at least n_seq].
-    """
+    """The sums of `LayerCache.attend` before the division: [n_head, n_new, d_head + 1], padded; mask [n_new, n_seq]."""
     if len(mask) >= LONG:  # the first half need not look at all columns
         half = len(mask) // 2
         n_seen = 1 + np.flatnonzero((mask[:half] == 0).any(axis=0))[-1]

@@ -1,4 +1,4 @@
-"""The keys and values of one layer, laid out for attention.py: transposed, padded, and with a column of ones."""
+"""The cache of one layer: keys and values laid out for attention.py, and attention over them."""
 
 import numpy as np
 
@@ -10,19 +10,12 @@ from .memory import aligned_zeros
 class LayerCache:
     """Keys [n_head, d_head, n_columns] and values [n_head, n_columns, at least d_head + 1], float32, of n_ctx tokens.
 
-    Parameters
-    ----------
-    n_head, n_ctx, d_head : int
-    strategy : str, optional
-        How to multiply; by default that of a new model of this shape.
-    whole : optional
-        The cache of all layers: its `length` is the number of tokens to which `append` adds; without one that is 0.
+    `whole` is the cache of all layers: its first `length` tokens precede those that `append` adds, without one none do.
     """
 
     def __init__(self, n_head, n_ctx, d_head, strategy=None, whole=None):
         self.strategy = strategy or matmul.strategy(n_ctx, d_head)
-        self.whole = whole
-        self.n_seq = 0
+        self.whole, self.n_seq = whole, 0
         n_columns = round_up(n_ctx, PIECE)
         self.keys = aligned_zeros((n_head, d_head, n_columns))
         self.values = aligned_zeros((n_head, n_columns, round_up(d_head + 1)))
@@ -52,12 +45,12 @@ class LayerCache:
         n_columns = self.keys.shape[2]
         n = padded(self.n_seq, n_columns, self.strategy)
         keys, values = self.keys[..., :n], self.values[:, :n]
+        sums_of = weighted_sums
         if mask is None:
-            mask = triangle(min(n_columns, 1 << (n - 1).bit_length()))  # of few sizes: seldom built
-            sums = weighted_sums(q, keys, values, mask[self.n_seq - n_new : self.n_seq], self.strategy)
-        else:
-            sums_of = weighted_sums if skips_zeros(self.strategy) else moved_together
-            sums = sums_of(q, keys, values, mask[-n_new:], self.strategy)
+            mask = triangle(min(n_columns, 1 << (n - 1).bit_length()))[: self.n_seq]  # of few sizes: rarely built
+        elif not skips_zeros(self.strategy):
+            sums_of = moved_together
+        sums = sums_of(q, keys, values, mask[-n_new:], self.strategy)
         heads = np.empty((n_new, n_head, d_head), np.float32)
         np.divide(sums[..., :d_head], sums[..., d_head, None], out=heads.transpose(1, 0, 2))
         return heads.reshape(n_new, -1)
