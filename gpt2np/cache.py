@@ -5,15 +5,16 @@ one takes 1 + 2 + ... + n token passes without a cache and n with one. Each toke
 order, then those of a token tree. The arrays are allocated once, for the whole context, so appending copies nothing,
 and tokens are forgotten by reducing a length: the slots after it are overwritten later.
 
-No caller ever manages the cache: `kept_slots` compares the cached tokens with those of the next call, text or tree.
+No caller ever manages the cache: `KVCache.reuse` compares the cached tokens with those of the next call, text or tree.
+Leaves out: how attention reads keys and values (kernels/layer_cache.py).
 """
 
 import operator
 
 import numpy as np
 
-from .kernels.attention import PIECE, round_up
-from .kernels.memory import aligned_zeros
+from .kernels.attention import skips_zeros
+from .kernels.layer_cache import LayerCache
 
 
 class KVCache:
@@ -21,48 +22,42 @@ class KVCache:
 
     It has 1.13 times 2 * n_layer * n_ctx * n_embd entries for GPT-2's shapes, because of the padding. The operating
     system commits the key arrays, which are transposed, at the first token; the value arrays as the text grows.
+
+    A model calls `reuse`, runs the tokens that are missing, and then sets `length`. Without a model, `forward` appends
+    to the first `length` tokens, whichever these are.
     """
 
-    def __init__(self, n_layer, n_head, n_ctx, d_head):
+    def __init__(self, n_layer, n_head, n_ctx, d_head, strategy=None):
         self.length = 0
-        self.layers = [LayerCache(self, n_head, n_ctx, d_head) for _ in range(n_layer)]
+        self.tokens = TokenTree()  # of the last `reuse`; the first `length` of them are in the cache
+        self.layers = [LayerCache(n_head, n_ctx, d_head, strategy, self) for _ in range(n_layer)]
 
     def truncate(self, length):
         """Forget all tokens from slot `length` on."""
         self.length = min(self.length, operator.index(length))  # NumPy's integers are not quite ints
 
-    def keep(self, slots):
-        """Append the tokens in these slots, which lie after the length: the branch of a tree that was accepted."""
-        n = self.length
-        if slots != list(range(n, n + len(slots))):
-            for layer in self.layers:
-                layer.keys[..., n : n + len(slots)] = layer.keys[..., slots]
-                layer.values[:, n : n + len(slots)] = layer.values[:, slots]
-        self.length = n + len(slots)  # set last: if the copy is interrupted, the first n are right
+    def reuse(self, wanted, n_most, rows=None):
+        """Keep the tokens that the wanted ones (TokenTree) share with those in the cache, at most n_most.
 
+        Afterwards the first `length` wanted tokens are in the cache. If the text continues along a branch of the last
+        tree, the branch moves next to the text: keys, values, and `rows`, an array with a row for each slot.
 
-class LayerCache:
-    """One layer of a KVCache: keys [n_head, d_head, n_columns] and values [n_head, n_columns, d_head + 1], float32.
-
-    They are laid out and padded for kernels/attention.py, for which each row of the values ends in a 1.
-    """
-
-    def __init__(self, cache, n_head, n_ctx, d_head):
-        self.cache = cache
-        n_columns = round_up(n_ctx, PIECE)
-        self.keys = aligned_zeros((n_head, d_head, n_columns))
-        self.values = aligned_zeros((n_head, n_columns, round_up(d_head + 1)))
-
-    def append(self, k, v):
-        """Append k and v [n_head, n_new, d_head]; returns the number of tokens with them.
-
-        The cache's length does not change here: `model.hidden_states` sets it when every layer has appended.
+        Ctrl-C may come between any two steps, so after each step the first `length` of `tokens` must be in the cache.
+        First the cache shrinks to the tokens that stay where they are: `tokens` and `wanted` both begin with these.
+        Then `tokens` changes, and slots after the length are overwritten. The length grows last, here and after a pass:
+        what half a move or half a pass has written is never read.
         """
-        n_past, n_seq, d_head = self.cache.length, self.cache.length + k.shape[1], k.shape[2]
-        self.keys[..., n_past:n_seq] = k.transpose(0, 2, 1)
-        self.values[:, n_past:n_seq, :d_head] = v
-        self.values[:, n_past:n_seq, d_head] = 1
-        return n_seq
+        n_prefix, slots = kept_slots(self.tokens, self.length, wanted)
+        slots = slots[: max(0, n_most - n_prefix)]
+        self.truncate(min(n_prefix, n_most))
+        self.tokens = wanted
+        begin, end = self.length, self.length + len(slots)
+        if slots != list(range(begin, end)):
+            for layer in self.layers:
+                layer.move(slots, begin)
+            if rows is not None:
+                rows[begin:end] = rows[slots]
+        self.length = end
 
 
 class TokenTree:
@@ -101,7 +96,8 @@ class TokenTree:
 
     def check(self, n_last, hparams):
         """n_last as an int, since NumPy's small integers overflow; ValueError unless a model can run these tokens."""
-        tokens, parents, [n_last] = self.tokens, self.parents, whole_numbers([n_last])
+        tokens, parents = self.tokens, self.parents
+        [n_last] = whole_numbers([n_last])
         if not 1 <= len(tokens) <= hparams.n_ctx:
             raise ValueError(f"expected 1 to n_ctx = {hparams.n_ctx} tokens, got {len(tokens)}")
         if not 1 <= n_last <= len(tokens):
@@ -146,10 +142,20 @@ def kept_slots(cached, n_valid, wanted):
         n = next(i for i in range(n) if cached.tokens[i] != wanted.tokens[i])
     slot_of = {(cached.tokens[slot], cached.parent_slot(slot)): slot for slot in range(n, n_valid)}
     slots = []
-    for slot in range(n, len(wanted.tokens)):
-        parent = wanted.parent_slot(slot)
-        found = slot_of.get((wanted.tokens[slot], parent if parent < n else slots[parent - n]))
-        if found is None:
+    for wanted_slot in range(n, len(wanted.tokens)):
+        parent = wanted.parent_slot(wanted_slot)
+        slot = slot_of.get((wanted.tokens[wanted_slot], parent if parent < n else slots[parent - n]))
+        if slot is None:
             break
-        slots.append(found)
+        slots.append(slot)
     return n, slots
+
+
+def n_reusable(wanted, n_last, strategy):
+    """How many of the wanted tokens need not run if they are cached: not those whose logits are asked for.
+
+    If zero weights between others change bits, no token of a tree: an interrupted pass may have overwritten its slot
+    (`moved_together` in kernels/attention.py).
+    """
+    n = len(wanted.tokens) - n_last
+    return n if not wanted.parents or skips_zeros(strategy) else min(n, wanted.n_text)

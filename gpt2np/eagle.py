@@ -78,7 +78,7 @@ class Eagle:
         if not hasattr(model, "states"):
             raise ValueError(f"expected a GPT2, whose hidden states the block continues, got {model!r:.80}")
         check_fit(params, model.hparams)
-        h, strategy = model.hparams, model.params["wte"].T.strategy
+        h, strategy = model.hparams, model.strategy
         if not 0 <= n_frequent <= h.n_vocab:
             raise ValueError(f"expected n_frequent from 1 to {h.n_vocab}, the number of tokens, or 0, got {n_frequent}")
         self.model, self.n_frequent = model, n_frequent
@@ -88,9 +88,8 @@ class Eagle:
         self.frequent = np.sort(params.frequent[: n_frequent or None])
         wte = model.params["wte"]
         self.projection = pack(wte[self.frequent].T, strategy) if n_frequent else wte.T
-        self.text = []  # the block has processed these tokens with the target's states, ...
-        self.cached = TokenTree()  # ... and the first cache.length of these, which begin with them
-        self.cache = KVCache(1, h.n_head, h.n_ctx, h.d_head)
+        self.text = []  # the block has processed these tokens with the target's states; cache.tokens begin with them
+        self.cache = KVCache(1, h.n_head, h.n_ctx, h.d_head, strategy)
         self.states = np.zeros((h.n_ctx + 1, h.n_embd), np.float32)  # by slot; states[-1], before the first, stays 0
         self.lock = threading.RLock()
 
@@ -123,11 +122,7 @@ class Eagle:
             text, self.text = self.text, []  # if this is interrupted, no cached state is used again
             if text != wanted.tokens[:n_text]:
                 self.begin(text, wanted.tokens[:n_text])
-            n_prefix, slots = kept_slots(self.cached, self.cache.length, wanted)
-            self.cache.truncate(n_prefix)
-            self.states[n_prefix : n_prefix + len(slots)] = self.states[slots]
-            self.cache.keep(slots)
-            self.cached = wanted
+            self.cache.reuse(wanted, n, self.states)
             while (begin := self.cache.length) < n:  # one depth at a time: a node needs the state of the node above
                 self.run(wanted, next((end for end in range(begin + 1, n) if wanted.parent_slot(end) >= begin), n))
             self.text = wanted.tokens[:n_text]
@@ -139,12 +134,11 @@ class Eagle:
         n_known = max(0, min(n, len(old) - 1))  # states that are the target's, not predicted
         if n_new := len(text) - 1 - n_known:
             self.states[n_known : len(text) - 1] = layer_norm(self.model.states(text[:-1], n_new), 1, 0)
-        self.cache.truncate(n)
-        self.cached = TokenTree(text)
-        self.run(self.cached, len(text), n_last=1)
+        self.cache.reuse(TokenTree(text), n)
+        self.run(self.cache.tokens, len(text), n_last=1)
 
-    def run(self, wanted, end, n_last=0):
-        """Process the tokens up to slot `end`; the states before them are known. Stores their last n_last (0: all)."""
+    def run(self, wanted, end, n_last=None):
+        """Process the tokens up to slot `end`; the states before them are known. Stores the last n_last of theirs."""
         begin, wanted = self.cache.length, TokenTree(wanted.tokens[:end], wanted.parents[: max(0, end - wanted.n_text)])
         positions, mask = wanted.positions_and_mask(begin)
         wte, wpe = self.model.params["wte"], self.model.params["wpe"]
@@ -158,17 +152,17 @@ class Eagle:
     def logits(self, states):
         """[n, n_embd] -> [n, n_vocab]"""
         last_norm = self.model.params["ln_f"]
-        found = (states * last_norm["g"] + last_norm["b"]) @ self.projection
-        if not self.n_frequent:
-            return found
-        logits = np.full((len(states), self.n_vocab), -np.inf, np.float32)
-        logits[:, self.frequent] = found
+        logits = (states * last_norm["g"] + last_norm["b"]) @ self.projection
+        if self.n_frequent:
+            all_logits = np.full((len(states), self.n_vocab), -np.inf, np.float32)
+            all_logits[:, self.frequent] = logits
+            return all_logits
         return logits
 
     def reset(self):
         """Forget the cache. No result changes."""
         with self.lock:
-            self.text, self.cached = [], TokenTree()
+            self.text = []
             self.cache.truncate(0)
 
 
@@ -176,7 +170,8 @@ class DraftModel:
     """A language model of the texts whose first n_text tokens are given, see `Eagle.draft_logits`."""
 
     def __init__(self, eagle, n_text):
-        self.eagle, self.n_text, self.n_vocab, self.n_ctx = eagle, n_text, eagle.n_vocab, eagle.n_ctx
+        self.eagle, self.n_text = eagle, n_text
+        self.n_vocab, self.n_ctx = eagle.n_vocab, eagle.n_ctx
 
     def __call__(self, tokens, n_last=1, parents=()):
         return self.eagle.draft_logits(tokens, self.n_text, n_last, parents)
@@ -223,9 +218,9 @@ def eagle_file(name_or_folder):
 
 def check_fit(params, hparams):
     """Raise ValueError unless this is a block for a model of this shape."""
-    n, found = hparams.n_embd, (params.input["w"].shape, params.block["attn"]["c_attn"]["w"].shape)
-    if found != ((2 * n, n), (n, 3 * n)) or sorted(params.frequent.tolist()) != list(range(hparams.n_vocab)):
+    n, shapes = hparams.n_embd, (params.input["w"].shape, params.block["attn"]["c_attn"]["w"].shape)
+    if shapes != ((2 * n, n), (n, 3 * n)) or sorted(params.frequent.tolist()) != list(range(hparams.n_vocab)):
         raise ValueError(
             f"expected a block for a model with n_embd {n} and {hparams.n_vocab} tokens, got one with n_embd "
-            f"{found[0][-1]} and {len(params.frequent)} tokens: it is another model's"
+            f"{shapes[0][-1]} and {len(params.frequent)} tokens: it is another model's"
         )

@@ -6,12 +6,11 @@ Source: Elhoushi et al., LayerSkip, arXiv:2404.16710, section 4.3 (reusing the c
 """
 
 import threading
-from itertools import takewhile
 
 import numpy as np
 
-from .cache import KVCache, TokenTree, kept_slots
-from .model import logits, n_reusable, through
+from .cache import KVCache, TokenTree, n_reusable
+from .model import logits, through
 
 
 class EarlyExit:
@@ -29,11 +28,13 @@ class EarlyExit:
         h = model.hparams
         if not 1 <= n_layers < h.n_layer:
             raise ValueError(f"expected an exit after 1 to {h.n_layer - 1} of the {h.n_layer} layers, got {n_layers}")
-        self.model, self.params, self.n_params = model, model.params, model.n_params
-        self.hparams, self.n_vocab, self.n_ctx, self.n_layers = h, h.n_vocab, h.n_ctx, n_layers
-        self.first, self.rest = (KVCache(n, h.n_head, h.n_ctx, h.d_head) for n in (n_layers, h.n_layer - n_layers))
-        self.hidden = np.empty((h.n_ctx, h.n_embd), np.float32)  # the hidden states after the first layers
-        self.cached = TokenTree()  # the first first.length of these have been through the first layers
+        self.model, self.n_layers = model, n_layers
+        self.params, self.n_params = model.params, model.n_params
+        self.hparams, self.strategy = h, model.strategy
+        self.n_vocab, self.n_ctx = h.n_vocab, h.n_ctx
+        self.first = KVCache(n_layers, h.n_head, h.n_ctx, h.d_head, model.strategy)
+        self.rest = KVCache(h.n_layer - n_layers, h.n_head, h.n_ctx, h.d_head, model.strategy)
+        self.hidden = np.empty((h.n_ctx, h.n_embd), np.float32)  # after the first layers, by the slots of `first`
         self.early_exit = FirstLayers(self)
         self.lock = threading.RLock()
 
@@ -44,7 +45,7 @@ class EarlyExit:
     def __call__(self, tokens, n_last=1, parents=()):
         with self.lock:
             wanted, n_last = self.run_first(tokens, n_last, parents)
-            self.rest.truncate(n_reusable(wanted, n_last, self.params))
+            self.rest.reuse(wanted, n_reusable(wanted, n_last, self.strategy))
             begin, end = self.rest.length, len(wanted.tokens)
             _, mask = wanted.positions_and_mask(begin)
             rest = self.params["blocks"][self.n_layers :]
@@ -56,15 +57,7 @@ class EarlyExit:
         """Run the first layers for the tokens that they have not processed; returns all tokens, and n_last (int)."""
         wanted = TokenTree(tokens, parents)
         n_last = wanted.check(n_last, self.hparams)
-        n_prefix, slots = kept_slots(self.cached, self.first.length, wanted)
-        slots = slots[: n_reusable(wanted, 0, self.params) - n_prefix]
-        of_rest = list(takewhile(lambda slot: slot < self.rest.length, slots))
-        self.first.truncate(n_prefix)
-        self.rest.truncate(n_prefix)
-        self.cached = wanted
-        self.rest.keep(of_rest)
-        self.hidden[n_prefix : n_prefix + len(slots)] = self.hidden[slots]
-        self.first.keep(slots)
+        self.first.reuse(wanted, n_reusable(wanted, 0, self.strategy), self.hidden)
         begin, end = self.first.length, len(wanted.tokens)
         if begin < end:
             positions, mask = wanted.positions_and_mask(begin)
@@ -85,7 +78,8 @@ class FirstLayers:
     """The first layers as a language model, with the whole model's final norm and vocabulary projection."""
 
     def __init__(self, whole):
-        self.whole, self.n_vocab, self.n_ctx = whole, whole.n_vocab, whole.n_ctx
+        self.whole = whole
+        self.n_vocab, self.n_ctx = whole.n_vocab, whole.n_ctx
 
     def __reduce__(self):
         """A copy belongs to a copy of the whole."""

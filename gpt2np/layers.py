@@ -1,15 +1,14 @@
 """reference.py with a cache, in place: the layers that models run. Read the two side by side.
 
-The layers are those of reference.py, in the same order and with the same results up to rounding. There are four
-differences, each marked in the code by its number:
+The layers, their order and their results, up to rounding, are those of reference.py. There are four differences, each
+marked in the code by its number:
 
     1. Cache. x holds only the new tokens, which attend to the cached keys and values as well.
     2. In place. A step overwrites an array that the same function made: at these sizes an extra array costs as much as
        the arithmetic. Arguments are never written to.
     3. Batch-invariant. A row's result is bitwise identical whatever other rows are computed with it: the weights are
        packed and multiplied in pieces, and so is attention's inner loop (kernels/).
-    4. Last rows. For most tokens of a prompt, the last block computes only keys and values: their logits are not
-       needed.
+    4. Last rows. Most tokens of a prompt need no logits: for these, the last block computes only keys and values.
 
 Leaves out: dropout, and everything else that only training needs.
 
@@ -20,10 +19,8 @@ import math
 
 import numpy as np
 
-from .cache import KVCache
-from .kernels.attention import attend
-from .kernels.matmul import strategy_of
-from .kernels.threads import MANY, in_parts
+from .kernels.layer_cache import cache_for
+from .kernels.threads import by_rows
 
 GELU_SCALE = math.sqrt(2 / math.pi)
 
@@ -59,7 +56,12 @@ def linear(x, w, b):
     return y
 
 
-def attention(x, c_attn, c_proj, n_head, cache=None, mask=None, n_last=0):
+def last_rows(x, n_last):
+    """The last n_last rows of x [..., n_new, n], all of them if n_last is None (4.)."""
+    return x if n_last is None else x[..., -n_last:, :]
+
+
+def attention(x, c_attn, c_proj, n_head, cache=None, mask=None, n_last=None):
     """softmax(q k / √d_head + mask) v: the new tokens attend to the cached tokens and to each other.
 
     Parameters
@@ -76,26 +78,23 @@ def attention(x, c_attn, c_proj, n_head, cache=None, mask=None, n_last=0):
     n_last : int, optional
         The result has the last n_last rows; by default, all rows.
     """
-    n_new, n_embd = x.shape
+    n_new = len(x)
     qkv = linear(x, **c_attn)  # [n_new, n_embd] -> [n_new, 3 * n_embd]
     q, k, v = qkv.reshape(n_new, 3, n_head, -1).transpose(1, 2, 0, 3)  # -> 3 of [n_head, n_new, d_head]
-    cache = cache or KVCache(1, n_head, n_new, n_embd // n_head).layers[0]
-    n_seq = cache.append(k, v)  # 1.
-    q = q[:, -n_last:]  # 4. with 0, all of them
-    heads = attend(q, cache.keys, cache.values, n_seq, mask, strategy_of(c_attn["w"], n_embd))  # 3. -> [n_last, n_embd]
+    cache = cache or cache_for(c_attn["w"], n_head, n_new)
+    cache.append(k, v)  # 1.
+    heads = cache.attend(last_rows(q, n_last), mask)  # 3. and 4. -> [n_last, n_embd]
     return linear(heads, **c_proj)
 
 
 def mlp(x, c_fc, c_proj):
     """Two linear layers with a gelu between them, applied to each token separately."""
-    hidden = linear(x, **c_fc)  # [n_new, n_embd] -> [n_new, 4 * n_embd]
-    hidden = in_parts(gelu, (hidden,), hidden, 48 * hidden.shape[1], n_rows=len(x), most=MANY)  # 48 products an entry
-    return linear(hidden, **c_proj)  # -> [n_new, n_embd]
+    return linear(by_rows(gelu, linear(x, **c_fc)), **c_proj)  # [n_new, n_embd] -> [n_new, 4*n_embd] -> [n_new, n_embd]
 
 
-def block(x, params, n_head, cache=None, mask=None, n_last=0):
+def block(x, params, n_head, cache=None, mask=None, n_last=None):
     """A transformer block on the residual stream x [n_new, n_embd]; cache, mask and n_last as in `attention`."""
     normed = layer_norm(x, **params["ln_1"])
-    x = x[-n_last:] + attention(normed, **params["attn"], n_head=n_head, cache=cache, mask=mask, n_last=n_last)
+    x = last_rows(x, n_last) + attention(normed, **params["attn"], n_head=n_head, cache=cache, mask=mask, n_last=n_last)
     x += mlp(layer_norm(x, **params["ln_2"]), **params["mlp"])  # 2. this x was made here
     return x

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .cache import KVCache, TokenTree, kept_slots, whole_numbers
-from .kernels.attention import skips_zeros
-from .kernels.matmul import Embedding, pack, strategy_for
+from .cache import KVCache, TokenTree, kept_slots, n_reusable, whole_numbers
+from .kernels import matmul
+from .kernels.matmul import Embedding, pack
 from .kernels.memory import keep_freed
 from .kernels.threads import n_threads
 from .layers import block, layer_norm
@@ -40,7 +40,7 @@ class HParams:
 
 
 def forward(tokens, params, n_head, n_last=None, cache=None, positions=None, mask=None):
-    """Logits [n_last, n_vocab] float32 after each of the last n_last tokens (by default and with 0, after every token).
+    """Logits [n_last, n_vocab] float32 after each of the last n_last tokens, by default after every token.
 
     Parameters
     ----------
@@ -64,11 +64,13 @@ def forward(tokens, params, n_head, n_last=None, cache=None, positions=None, mas
         Without any token (the cache holds no logits), with fewer than n_last, or with more than n_ctx in all;
         IndexError if a token is not in the vocabulary.
     """
-    n_past, n_new, [n_last] = (cache.length if cache else 0), len(tokens), whole_numbers([n_last or 0])
+    n_past, n_new = cache.length if cache else 0, len(tokens)
     if not n_new:
         raise ValueError("expected at least one new token, got none: truncate the cache before the last n_last tokens")
-    if not 0 <= n_last <= n_new:
-        raise ValueError(f"expected n_last from 1 to the number of new tokens, {n_new}, or 0 for all, got {n_last}")
+    if n_last is not None:
+        [n_last] = whole_numbers([n_last])
+        if not 1 <= n_last <= n_new:
+            raise ValueError(f"expected n_last from 1 to the number of new tokens, {n_new}, got {n_last}")
     if min(tokens) < 0:  # which would count from the end of a plain array
         raise IndexError(f"expected tokens of 0 or more, got {min(tokens)}")
     if positions is None:
@@ -78,8 +80,8 @@ def forward(tokens, params, n_head, n_last=None, cache=None, positions=None, mas
     return logits(hidden_states(tokens, positions, params, n_head, cache, mask, n_last), params)
 
 
-def hidden_states(tokens, positions, params, n_head, cache=None, mask=None, n_last=0):
-    """The last n_last rows (0: all) of the residual stream after the last block; parameters as in `forward`."""
+def hidden_states(tokens, positions, params, n_head, cache=None, mask=None, n_last=None):
+    """The last n_last rows of the residual stream after the last block; parameters as in `forward`."""
     x = params["wte"][tokens] + params["wpe"][positions]  # [n_new] -> [n_new, n_embd]
     x = through(params["blocks"], x, n_head, cache, mask, n_last)
     if cache:
@@ -87,11 +89,11 @@ def hidden_states(tokens, positions, params, n_head, cache=None, mask=None, n_la
     return x
 
 
-def through(blocks, x, n_head, cache=None, mask=None, n_last=0):
-    """The last n_last rows (0: all) of x [n_new, n_embd] after these blocks; the cache's length is not changed."""
+def through(blocks, x, n_head, cache=None, mask=None, n_last=None):
+    """The last n_last rows of x [n_new, n_embd] after these blocks; the cache's length is not changed."""
     for i, params in enumerate(blocks):
-        x = block(x, params, n_head, cache and cache.layers[i], mask, n_last if i == len(blocks) - 1 else 0)
-    return x[-n_last:]
+        x = block(x, params, n_head, cache and cache.layers[i], mask, n_last if i == len(blocks) - 1 else None)
+    return x
 
 
 def logits(x, params):
@@ -113,22 +115,22 @@ class GPT2:
         The parameter tree, see files/params.py. The model packs copies of the matrices, and shares the rest.
     hparams : HParams
     strategy : str, optional
-        How to multiply, see kernels/matmul.py; by default the fastest one here.
+        How to multiply, see kernels/matmul.py; by default the fastest one here. The model's `strategy` says which.
     """
 
     def __init__(self, params, hparams, strategy=None):
-        self.params = packed(params, strategy or strategy_for(hparams))
+        self.strategy = strategy or matmul.strategy(hparams.n_ctx, hparams.d_head)
+        self.params = packed(params, self.strategy)
         self.hparams, self.n_params = hparams, hparams.n_params
         self.n_vocab, self.n_ctx = hparams.n_vocab, hparams.n_ctx
-        self.cache = KVCache(hparams.n_layer, hparams.n_head, hparams.n_ctx, hparams.d_head)
-        self.cached = TokenTree()  # the first cache.length of these tokens are in the cache
-        self.hidden = np.empty((0, hparams.n_embd), np.float32)  # after the last block, of the rows last returned
+        self.cache = KVCache(hparams.n_layer, hparams.n_head, hparams.n_ctx, hparams.d_head, self.strategy)
+        self.hidden = np.empty((0, hparams.n_embd), np.float32)  # after the last block: for the last of cache.tokens
         self.lock = threading.RLock()
         keep_freed()
 
     def __reduce__(self):
         """A copy has the same strategy, and an empty cache: another thread may be writing to this one."""
-        return type(self), (self.params, self.hparams, self.params["wte"].T.strategy)
+        return type(self), (self.params, self.hparams, self.strategy)
 
     def __repr__(self):
         return f"GPT2({self.hparams}, {self.n_params / 1e6:.1f}M parameters)"
@@ -142,13 +144,10 @@ class GPT2:
         wanted = TokenTree(tokens, parents)
         n_last = wanted.check(n_last, self.hparams)
         with self.lock:
-            n_prefix, slots = kept_slots(self.cached, self.cache.length, wanted)
-            n_most = n_reusable(wanted, n_last, self.params)
-            self.cache.truncate(min(n_prefix, n_most))
-            self.cached = wanted  # set before the pass: if that is interrupted, the first cache.length are right
-            self.hidden = self.hidden[:0]
-            self.cache.keep(slots[: max(0, n_most - n_prefix)])
-            new, (positions, mask) = wanted.tokens[self.cache.length :], wanted.positions_and_mask(self.cache.length)
+            self.hidden = self.hidden[:0]  # those of other tokens, if what follows is interrupted
+            self.cache.reuse(wanted, n_reusable(wanted, n_last, self.strategy))
+            new = wanted.tokens[self.cache.length :]
+            positions, mask = wanted.positions_and_mask(self.cache.length)
             self.hidden = hidden_states(new, positions, self.params, self.hparams.n_head, self.cache, mask, n_last)
             return self.hidden
 
@@ -158,9 +157,10 @@ class GPT2:
         Logits are computed from them. Those of the last call are kept, so a draft that starts from them costs no pass.
         """
         with self.lock:
-            n, slots = kept_slots(self.cached, len(self.cached.tokens), TokenTree(tokens))
+            last_run = self.cache.tokens
+            n, slots = kept_slots(last_run, len(last_run.tokens), TokenTree(tokens))
             rows = np.array([*range(n), *slots], int)[len(tokens) - n_last :]
-            rows -= len(self.cached.tokens) - len(self.hidden)
+            rows -= len(last_run.tokens) - len(self.hidden)
             if len(rows) < n_last or (rows < 0).any():
                 return self.run(tokens, n_last)
             return self.hidden[rows]
@@ -173,13 +173,10 @@ class GPT2:
 
 def packed(params, strategy):
     """The parameter tree with the weight matrices, wte included, packed (kernels/matmul.py); the rest is unchanged."""
-
-    def block(params):
-        return packed_block(params, strategy)
-
     with ThreadPoolExecutor(n_threads()) as threads:  # most of the time is the first touch of new memory
         wte = threads.submit(Embedding, params["wte"], strategy)
-        return {**params, "blocks": list(threads.map(block, params["blocks"])), "wte": wte.result()}
+        blocks = threads.map(lambda block: packed_block(block, strategy), params["blocks"])
+        return {**params, "blocks": list(blocks), "wte": wte.result()}
 
 
 def packed_block(params, strategy):
@@ -189,13 +186,3 @@ def packed_block(params, strategy):
         for part in ("attn", "mlp")
     }
     return {**params, **parts}
-
-
-def n_reusable(wanted, n_last, params):
-    """How many of the wanted tokens need not run if they are cached: not those whose logits are asked for.
-
-    If zero weights between others change bits, no token of a tree: an interrupted pass may have overwritten its slot
-    (attention.moved_together).
-    """
-    n = len(wanted.tokens) - n_last
-    return n if not wanted.parents or skips_zeros(params["wte"].T.strategy) else min(n, wanted.n_text)

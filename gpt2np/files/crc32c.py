@@ -1,9 +1,8 @@
 """CRC-32C, the checksum of TensorFlow's files, in NumPy.
 
-The checksum is computed byte by byte, and each step is linear over the field GF(2) of two elements. So long data can be
-cut into many pieces of equal length, which are processed side by side with one array operation per step. Then their
-results are joined: the checksum of a followed by b is that of a, continued over as many zeros as b has bytes, xor that
-of b.
+Each step of the checksum, one for each byte, is linear over the field GF(2). So long data is cut into many pieces of
+equal length, which are processed side by side with one array operation per step. Two results are joined by continuing
+the first over as many zeros as the second piece has bytes; the checksum of both is that xor the second.
 Source: RFC 3720, appendix B.4 (Castagnoli's polynomial); the mask: TensorFlow, lib/hash/crc32c.h.
 """
 
@@ -36,7 +35,8 @@ def crc32c(data):
     padded = np.zeros(4 * n_pieces * n_steps, np.uint8)  # leading zeros change nothing if the state starts at 0
     padded[len(padded) - len(data) :] = data
     words = padded.view("<u4").reshape(n_pieces, n_steps)
-    crcs, (first, last) = np.zeros(n_pieces, np.uint32), step_tables()
+    crcs = np.zeros(n_pieces, np.uint32)
+    first, last = step_tables()
     for step in range(n_steps):
         crcs = crcs ^ words[:, step]
         crcs = first[crcs & 0xFFFF] ^ last[crcs >> 16]
@@ -64,7 +64,7 @@ def bit_by_bit(crcs, n_bits):
 
 @lru_cache(1024)
 def zeros(n_bytes):
-    """What n_bytes of zeros do to a checksum: a matrix over GF(2), as the images [32] uint32 of the single bits."""
+    """The matrix over GF(2) that continues a checksum over n_bytes of zeros: the images [32] uint32 of single bits."""
     bits = 1 << np.arange(32, dtype=np.uint32)
     if n_bytes < 2:
         return bit_by_bit(bits, 8 * n_bytes)

@@ -1,7 +1,6 @@
 """From a model's name or folder to a model and its tokenizer: the one place where the parts of this package meet.
 
-A size such as 124M is looked up on this disk, and downloaded if it is missing. Files that exist are used as they
-are.
+A size such as 124M is looked up on this disk, and downloaded if it is missing. Existing files are used as they are.
 """
 
 import os
@@ -131,8 +130,8 @@ def download_model(size, folder, source):
                     problem = f"{url}: {error}".replace(f"{folder}{os.sep}", "")
                     problem = re.sub(r"[^\s/'\"(]*@", "", problem)  # without user names and passwords
                     raise DownloadError(
-                        f"{problem}; try again (it resumes where it stopped), use --source "
+                        f"{problem}; try again (it resumes where it stopped), use the source "
                         f"{'hub' if source == 'openai' else 'openai'} or a mirror in GPT2NP_MODELS_URL, or put "
-                        f"{', '.join(SOURCES[source])} into {folder} by hand; python main.py needs no download"
+                        f"{', '.join(SOURCES[source])} into {folder} by hand"
                     ) from None
     return folder

@@ -24,28 +24,23 @@ def product(x, w, strategy):
     """x [n, n_new, n_in] @ w [n, n_in, n_out] -> [n, n_new, n_out], for each of the n heads.
 
     Batch-invariant if n_out is a multiple of 16 and 2 * n_in * n_out (two rows) is at most SMALL; also if w gets more
-    rows for which x has zeros. With "rows" and "eights", a sum over tokens is added up from pieces of PIECE tokens, and
-    as many tokens' scores make a piece: all calls have the same shape, whatever the number of tokens.
+    rows for which x has zeros. With "rows", all calls have the same shape, whatever the number of tokens: a sum over
+    tokens is added up from pieces of PIECE tokens, and scores are computed for as many tokens at a time.
     """
     n, n_new, n_in = x.shape
-    n_out, max_rows, deep, wide = w.shape[2], N_ROWS["eights"], n_in, w.shape[2]
+    n_out = w.shape[2]
     if strategy == "panels":
-        max_rows = max(2, min(N_ROWS[strategy], SMALL // (n_in * n_out) // 2 * 2))
-    else:
-        deep = PIECE if n_in % PIECE == 0 else n_in
-        wide = PIECE if n_out % PIECE == 0 else n_out
-    groups = grouped(x, max_rows, strategy)  # -> [n, n_groups, n_rows, n_in]
-    if deep == n_in and wide == n_out:  # one piece
+        groups = grouped(x, max(2, min(N_ROWS[strategy], SMALL // (n_in * n_out) // 2 * 2)))
         return np.matmul(groups, w[:, None], order="C").reshape(n, -1, n_out)[:, :n_new]
-    n_groups, n_rows = groups.shape[1:3]
-    y = np.empty((n, n_in // deep, n_groups, n_rows, n_out), np.float32)
-    np.matmul(  # each [n, n_in // deep, n_groups, n_out // wide, ...]
-        groups.reshape(n, n_groups, n_rows, 1, -1, deep).transpose(0, 4, 1, 3, 2, 5),
+    deep = PIECE if n_in % PIECE == 0 else n_in
+    wide = PIECE if n_out % PIECE == 0 else n_out
+    y = np.empty((n, n_in // deep, n_new, n_out), np.float32)
+    np.matmul(  # each [n, n_in // deep, n_new, n_out // wide, ...]
+        x.reshape(n, n_new, 1, 1, -1, deep).transpose(0, 4, 1, 2, 3, 5),
         w.reshape(n, -1, 1, deep, n_out // wide, wide).swapaxes(3, 4),
-        y.reshape(n, -1, n_groups, n_rows, n_out // wide, wide).swapaxes(3, 4),
+        y.reshape(n, -1, n_new, n_out // wide, 1, wide),
     )
-    y = y[:, 0] if deep == n_in else np.add.reduce(y, axis=1)
-    return y.reshape(n, -1, n_out)[:, :n_new]
+    return y[:, 0] if deep == n_in else np.add.reduce(y, axis=1)
 
 
 def round_up(n, unit=16):
@@ -78,30 +73,8 @@ def triangle(n):
     return mask
 
 
-def attend(q, keys, values, n_seq, mask, strategy):
-    """softmax(q k / √d_head + mask) v for the last n_new of n_seq tokens: [n_new, n_embd], the heads side by side.
-
-    q is [n_head, n_new, d_head]; keys [n_head, d_head, n_columns] and values [n_head, n_columns, at least d_head + 1]
-    are those of a cache with n_seq tokens. The last rows of the mask [.., n_seq] are for the new tokens; with None each
-    attends to itself and to all before it.
-    """
-    n_head, n_new, d_head = q.shape
-    n_columns = keys.shape[2]
-    n = padded(n_seq, n_columns, strategy)
-    keys, values = keys[..., :n], values[:, :n]
-    if mask is None:
-        mask = triangle(min(n_columns, 1 << (n - 1).bit_length()))  # of few sizes: seldom built
-        sums = weighted_sums(q, keys, values, mask[n_seq - n_new : n_seq], strategy)
-    else:
-        sums_of = weighted_sums if skips_zeros(strategy) else moved_together
-        sums = sums_of(q, keys, values, mask[-n_new:], strategy)
-    heads = np.empty((n_new, n_head, d_head), np.float32)
-    np.divide(sums[..., :d_head], sums[..., d_head, None], out=heads.transpose(1, 0, 2))
-    return heads.reshape(n_new, -1)
-
-
 def weighted_sums(q, keys, values, mask, strategy):
-    """The sums of `attend` before the division, [n_head, n_new, d_head + 1], padded; mask [n_new, at least n_seq]."""
+    """The sums of `LayerCache.attend` before the division: [n_head, n_new, d_head + 1], padded; mask [n_new, n_seq]."""
     if len(mask) >= LONG:  # the first half need not look at all columns
         half = len(mask) // 2
         n_seen = 1 + np.flatnonzero((mask[:half] == 0).any(axis=0))[-1]

@@ -8,11 +8,9 @@ rows BLAS first copies all of w into a layout of its own. It also adds up the te
 the number of rows changes: the last bits differ, and sooner or later the greedy text does too.
 
 The remedy is to copy once, when the model is loaded, and to multiply in small pieces that stay in a core's cache. There
-are three strategies, "panels", "rows" and "eights" (panels.py). `strategy` chooses by a probe of this machine and by
-the width of the model: it picks the fastest at generating, alone or with a draft, of those that are batch-invariant
-here. `use`, or GPT2NP_MATMUL=rows in the environment, overrides it, even with a strategy that is not invariant here;
-"rows/eights" names one for small models and one for large ones. A model keeps the strategy that was chosen when it was
-made.
+are two strategies, "panels" and "rows" (panels.py). A short probe of this machine chooses the one that generates text
+faster, "panels" only if it is batch-invariant here. GPT2NP_MATMUL=rows in the environment overrides the probe, and
+`use` overrides both, even with a strategy that is not invariant here. A model keeps its strategy.
 
 One token takes longer than with plain products on many machines (`python main.py bench`): that is the price of batch
 invariance. Leaves out: half precision, because reading float32 is faster in NumPy than converting float16.
@@ -27,14 +25,13 @@ import numpy as np
 
 from .attention import PIECE, padded, product, round_up, skips_zeros
 from .cores import n_threads
-from .panels import BLOCK, SMALL, Panels
+from .panels import N_ROWS, SMALL, Panels
 
-STRATEGIES = tuple(BLOCK)
-LARGE = 512  # n_embd from which a model is large: it does not fit into the cache
+STRATEGIES = tuple(N_ROWS)
 
 
 def pack(w, strategy):
-    """w [n_in, n_out], an array or packed, in the layout of a strategy: a model's is `model.params["wte"].T.strategy`.
+    """w [n_in, n_out], an array or packed, in the layout of a strategy, such as `model.strategy`.
 
     Every matrix that is multiplied while text is generated is packed. A large enough product of an ordinary array wakes
     the BLAS's own threads, which then spin for tens of milliseconds on the cores that the threads of threads.py need.
@@ -56,80 +53,64 @@ class Embedding:
         return self.T.__array__(dtype, copy).T
 
 
-chosen = None  # (name for small models, name for large ones), if `use` has set it
+chosen = None  # the strategy that `use` has set
 
 
-def strategy(n_embd=None):
-    """The strategy for models of this width; without a width, the whole choice as `use` takes it."""
-    if n_embd is None:
-        return "/".join(dict.fromkeys((strategy(0), strategy(LARGE))))
-    if not chosen and (choice := os.environ.get("GPT2NP_MATMUL")):
+def strategy(n_ctx=1, d_head=1):
+    """The strategy of a new model with a context of n_ctx tokens, and heads d_head wide.
+
+    With "panels", two rows of attention over the whole context must be one small product; if they are not, "rows".
+    """
+    if not chosen and (name := os.environ.get("GPT2NP_MATMUL")):
         try:
-            use(choice)
+            use(name)
         except ValueError as error:
             raise ValueError(f"GPT2NP_MATMUL: {error}") from None
-    return chosen[n_embd >= LARGE] if chosen else probe(n_embd >= LARGE)["strategy"]
+    if 2 * round_up(n_ctx, PIECE) * round_up(d_head + 1) > SMALL:
+        return "rows"
+    return chosen or probe()["strategy"]
 
 
-def strategy_of(w, n_embd):
-    """The strategy of a packed matrix; for a plain array, that of a model of this width."""
-    return getattr(w, "strategy", None) or strategy(n_embd)
-
-
-def strategy_for(hparams):
-    """The strategy for a model of this shape: "rows" where all n_ctx tokens are too many for panels' `product`."""
-    name = strategy(hparams.n_embd)
-    largest = 2 * round_up(hparams.n_ctx, PIECE) * round_up(hparams.n_embd // hparams.n_head + 1)
-    return "rows" if name == "panels" and largest > SMALL else name
-
-
-def use(choice=None):
-    """Set the strategy of models made from now on, by one name or "SMALL/LARGE"; without, by the probe. Returns it."""
+def use(name):
+    """Set the strategy of models made from now on."""
     global chosen
-    small, _, large = (choice or "/".join(probe(large)["strategy"] for large in (False, True))).partition("/")
-    for name in (small, large or small):
-        if name not in STRATEGIES:
-            raise ValueError(f"unknown strategy {name!r} for products: expected {', '.join(STRATEGIES)}")
-    chosen = small, large or small
-    return strategy()
+    if name not in STRATEGIES:
+        raise ValueError(f"unknown strategy {name!r} for products: expected {' or '.join(STRATEGIES)}")
+    chosen = name
 
 
 def describe():
     """The strategy in use, the probe's results for each, and the most threads of a product (a dict for JSON)."""
     threads = {"n_threads": n_threads(), "n_threads_for_prompts": n_threads(for_prompts=True)}
-    return {"strategy": strategy(), "probe": probe(), "probe_large": probe(True), **threads}
+    return {"strategy": strategy(), "probe": probe(), **threads}
 
 
-def probe(large=False):
+def probe():
     """For each strategy on this machine: whether it is invariant and skips zeros, its times, and which is the fastest.
 
-    Timed are "rows" and "panels" with a matrix that fits into the cache, on one thread; "rows" and "eights" with one
-    that does not, unless "panels" is invariant.
+    It times "rows", and "panels" if that is invariant, on one thread with a matrix that fits into the cache.
     """
-    found = {name: {"invariant": is_invariant(name), "skips_zeros": skips_zeros(name)} for name in STRATEGIES}
-    if large and found["panels"]["invariant"]:
-        return probe()
-    other, n_out = ("eights", 8192) if large else ("panels", 512)
-    names = ("rows", other) if found[other]["invariant"] else ("rows",)
-    for name, milliseconds in times(names, n_out).items():
-        found[name]["milliseconds"] = milliseconds
-    return {"strategy": min(names, key=lambda name: generating(*found[name]["milliseconds"])), **found}
+    results = {name: {"invariant": is_invariant(name), "skips_zeros": skips_zeros(name)} for name in STRATEGIES}
+    timed = times(("rows", "panels") if results["panels"]["invariant"] else ("rows",))
+    for name, milliseconds in timed.items():
+        results[name]["milliseconds"] = milliseconds
+    return {"strategy": min(timed, key=lambda name: generating(*timed[name])), **results}
 
 
 @lru_cache
-def times(names, n_out):
-    """The times of a matrix [1024, n_out]: dict name -> [milliseconds for one row, for five].
+def times(names):
+    """The times of a matrix [1024, 512]: dict name -> [milliseconds for one row, for five].
 
     Lower quartiles: on a busy machine most runs are disturbed, and a few lucky ones must not change the choice.
     """
-    w, x = np.ones((1024, n_out), np.float32), np.ones((5, 1024), np.float32)
+    w, x = np.ones((1024, 512), np.float32), np.ones((5, 1024), np.float32)
     matrices = {name: pack(w, name) for name in names}
-    found = {(name, n_rows): [] for n_rows in (1, 5) for name in names}
-    for name, n_rows in 24 * list(found):  # alternating, so that a busy moment affects all
+    laps = {(name, n_rows): [] for n_rows in (1, 5) for name in names}
+    for name, n_rows in 24 * list(laps):  # alternating, so that a busy moment affects all
         started = perf_counter()
         x[:n_rows] @ matrices[name]
-        found[name, n_rows].append(1e3 * (perf_counter() - started))
-    return {name: [quantiles(found[name, n_rows])[0] for n_rows in (1, 5)] for name in names}
+        laps[name, n_rows].append(1e3 * (perf_counter() - started))
+    return {name: [quantiles(laps[name, n_rows])[0] for n_rows in (1, 5)] for name in names}
 
 
 def generating(one, five):
@@ -153,13 +134,14 @@ def is_invariant(name):
         for shape in ((12, 1000), (1, 12, 64), (1, 12, 1024), (1, 64, 1024), (1, 1024, 80))
     )
     matrices = [pack(rng.standard_normal((depth, 192), np.float32), name) for depth in (768, 1000)]
-    wholes = [x[:, : w.shape[0]] @ w for w in matrices]
+    products = [x[:, : w.shape[0]] @ w for w in matrices]
     scores = product(q, keys, name)
     for n in range(1, 13):
         n_seen = 80 + 75 * n
-        n_seq, seen = padded(n_seen, 1024, name), np.where(np.arange(1024) < n_seen, weights, np.float32(0))
+        n_seq = padded(n_seen, 1024, name)
+        seen = np.where(np.arange(1024) < n_seen, weights, np.float32(0))
         rows = slice(0, n), slice(n - 1, n)
-        pairs = [(x[some, : w.shape[0]] @ w, whole[some]) for w, whole in zip(matrices, wholes) for some in rows]
+        pairs = [(x[part, : w.shape[0]] @ w, whole[part]) for w, whole in zip(matrices, products) for part in rows]
         pairs.append((product(q[:, :n], keys[..., :n_seq], name), scores[:, :n, :n_seq]))
         pairs.append((product(seen[:, :n, :n_seq], values[:, :n_seq], name), product(seen, values, name)[:, :n]))
         if not all(np.array_equal(part, whole) for part, whole in pairs):

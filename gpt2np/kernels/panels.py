@@ -18,12 +18,6 @@ The strategies differ in the shape of a block, and in the number of rows in one 
                 add the terms in order, whatever the number of rows. Batch-invariant with some kernels only.
     "rows"      one row, and blocks whose longer side is contiguous in memory, as the routine for a single row likes
                 them. Each product is the same call whatever the number of rows: invariant by construction.
-    "eights"    always eight rows, some of them zeros, and blocks half as deep: OpenBLAS shares larger products among
-                threads of its own. Also the same call for any number of rows, if a row's place among the eight does not
-                matter (the probe in matmul.py looks).
-
-With "eights", one row costs eight times the arithmetic; that may pay for a model that does not fit into the cache and
-waits for its weights in any case.
 """
 
 import math
@@ -33,9 +27,9 @@ import numpy as np
 from .memory import aligned_zeros, give_back
 from .threads import divide, worthwhile
 
-BLOCK = {"panels": (1024, 64), "rows": (1024, 64), "eights": (512, 64)}  # most rows and columns of a block
+N_ROWS = {"panels": 12, "rows": 1}  # strategy -> most rows of x in one product
+BLOCK = (1024, 64)  # most rows and columns of a block
 WIDE = (512, 1024)  # the same with "rows" where w has fewer rows than that
-N_ROWS = {"panels": 12, "rows": 1, "eights": 8}  # most rows of x in one product
 DIRECT = 128  # rows; from here on, a copy costs more than a call for each panel
 SMALL = 1_000_000  # multiplications; up to this many, OpenBLAS uses its kernels for small matrices
 SUMS = 65536  # partial sums of a product that stay in a core's cache, next to a block; at least one group's are there
@@ -54,8 +48,9 @@ class Panels:
 
     def __init__(self, w, strategy):
         w = np.asarray(w)
-        self.shape, self.strategy, (n_in, n_out) = w.shape, strategy, w.shape
-        deepest, widest = WIDE if strategy == "rows" and n_in < WIDE[0] else BLOCK[strategy]
+        self.shape, self.strategy = w.shape, strategy
+        n_in, n_out = w.shape
+        deepest, widest = WIDE if strategy == "rows" and n_in < WIDE[0] else BLOCK
         n_panels, n_blocks = -(-n_out // widest), -(-n_in // deepest)
         width = -(-n_out // n_panels)
         width += -width % 16  # the columns of a register
@@ -84,7 +79,7 @@ class Panels:
         n_panels, n_blocks, depth, width = self.blocks.shape
         if n_in < n_blocks * depth:
             x = np.pad(x, ((0, 0), (0, n_blocks * depth - n_in)))
-        groups = grouped(x, N_ROWS[self.strategy], self.strategy)  # -> [n_groups, n_rows, n_in]
+        groups = grouped(x, N_ROWS[self.strategy])  # -> [n_groups, n_rows, n_in]
         n_groups, n_rows, _ = groups.shape
         y = np.empty((n_groups * n_rows, n_panels * width), np.float32)
         out = y.reshape(n_groups, n_rows, n_panels, width).transpose(2, 0, 1, 3)
@@ -95,8 +90,8 @@ class Panels:
         else:
 
             def work(parts):
-                for some in parts:
-                    np.matmul(groups, self.blocks[some], out[some])
+                for panels in parts:
+                    np.matmul(groups, self.blocks[panels], out[panels])
 
             divide(work, n_panels, self.blocks.size, n_new)
         return y[:n_new, :n_out]
@@ -122,16 +117,17 @@ class Panels:
 
         def work(parts):
             scratch = np.empty(most * step * n_sums, np.float32)
-            for some in parts:
+            for panels in parts:
+                blocks = self.blocks[panels, :, None]
                 for bunch in bunches:
-                    rows, panels = x[:, bunch], self.blocks[some, :, None]
+                    rows = x[:, bunch]
                     if direct:
-                        np.matmul(rows, panels, out[some, None, bunch])
+                        np.matmul(rows, blocks, out[panels, None, bunch])
                     else:
-                        shape = len(panels), *rows.shape[:3], width  # [n_some, n_blocks, n_bunch, n_rows, width]
+                        shape = len(blocks), *rows.shape[:3], width  # [len(blocks), n_blocks, n_bunch, n_rows, width]
                         sums = scratch[: math.prod(shape)].reshape(shape)
-                        np.matmul(rows, panels, sums)
-                        np.add.reduce(sums, axis=1, out=out[some, bunch])
+                        np.matmul(rows, blocks, sums)
+                        np.add.reduce(sums, axis=1, out=out[panels, bunch])
 
         divide(work, n_panels, self.blocks.size, n_new, most)
 
@@ -139,8 +135,8 @@ class Panels:
         """The columns of w at these indices, as rows: [...] int -> [..., n_in]; IndexError where w has none."""
         indices = np.asarray(indices)
         if indices.size and not (indices.dtype.kind in "iu" and 0 <= indices.min() <= indices.max() < self.shape[1]):
-            found = f"{indices.min()} to {indices.max()} ({indices.dtype})"
-            raise IndexError(f"expected indices from 0 to {self.shape[1] - 1}, got {found}")
+            got = f"{indices.min()} to {indices.max()} ({indices.dtype})"
+            raise IndexError(f"expected indices from 0 to {self.shape[1] - 1}, got {got}")
         _, n_blocks, depth, width = self.blocks.shape
         panel, column = np.divmod(indices.astype(np.int64), width)
         return self.blocks[panel, :, :, column].reshape(*indices.shape, n_blocks * depth)[..., : self.shape[0]]
@@ -151,19 +147,18 @@ class Panels:
         return w[: self.shape[0], : self.shape[1]].astype(dtype or self.dtype, copy=bool(copy))
 
 
-def grouped(x, max_rows, strategy):
+def grouped(x, max_rows):
     """The rows of x [..., n_new, n_in] in groups of one product each, [..., n_groups, n_rows, n_in], zeros added.
 
-    n_rows is 1 with "rows" and max_rows with "eights"; with "panels" it is even and at most max_rows: of those that are
-    more than half of it, the one that needs the fewest zeros.
+    n_rows is 1 if max_rows is. Otherwise max_rows and n_rows are even: all rows are one group if they fit, and else
+    n_rows is more than half of max_rows and needs the fewest zeros.
     """
-    if strategy == "rows":
+    if max_rows == 1:
         return x[..., None, :]
     *before, n_new, n_in = x.shape
-    n_rows = max_rows
-    if strategy == "panels":
-        few, many = n_new + n_new % 2, range(max_rows, max_rows // 2, -2)
-        n_rows = few if few <= max_rows else min(many, key=lambda n_rows: -n_new % n_rows)
+    n_rows = n_new + n_new % 2
+    if n_rows > max_rows:
+        n_rows = min(range(max_rows, max_rows // 2, -2), key=lambda n_rows: -n_new % n_rows)
     n_groups = -(-n_new // n_rows)
     if n_new < n_groups * n_rows:
         filled = np.zeros((*before, n_groups * n_rows, n_in), np.float32)

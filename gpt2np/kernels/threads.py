@@ -23,13 +23,12 @@ N_ROWS, N_LOOKS = 80, 25_000  # rows of looks at a signal, and looks in a row: t
 
 
 class Signal:
-    """From one thread to another, which waits for it awake for a moment, then asleep. Two in a row may be seen as one.
+    """One thread gives it and another waits for it, awake for a moment, then asleep. Two in a row may be seen as one.
 
-    Waking a thread takes some ten microseconds, on a virtual machine often more than a hundred: too long between two
-    products that take a few hundred. So `wait` first looks again and again whether the signal was given. A loop of
-    Python's would hold the interpreter's lock meanwhile, which the other thread needs. NumPy's loops release it, and
-    that of `logical_or.reduce` ends at the first True: over one byte that is repeated many times, without a copy, it
-    waits until another thread sets this byte.
+    Waking a thread takes some ten microseconds, on a virtual machine often more than a hundred, and a product only a
+    few hundred. So `wait` first looks many times whether the signal was given. A loop in Python would hold the
+    interpreter's lock, which the other thread needs. NumPy's loops release it, and `logical_or.reduce` ends at the
+    first True: over one byte that is repeated many times, without a copy, it waits until another thread sets this byte.
 
         >>> byte = np.zeros(1, bool)
         >>> looks = np.broadcast_to(byte, 1000)  # one byte, seen a thousand times
@@ -37,8 +36,9 @@ class Signal:
         >>> bool(np.logical_or.reduce(looks))  # after the first look
         True
 
-    A last row of looks, at a byte that nobody sets, is a pause of ten or twenty microseconds: the other thread holds
-    the interpreter's lock when it signals, and a thread that asked for it at once would fall asleep after all.
+    The signalling thread holds the interpreter's lock for a moment after it has set the byte. A waiter that asked for
+    it at once would be put to sleep. So the waiter first pauses for 10 to 20 microseconds: it reads one more row, of a
+    byte that is never set.
     """
 
     def __init__(self):
@@ -63,8 +63,7 @@ class Signal:
 class Worker:
     """Another thread, waiting for work. Its signal `go` starts a job; the job's own signal says that it is done.
 
-    `job` is a list, empty or with one job. The thread that takes the job out, this one to do it or the one that put it
-    in to take it back, adds the worker to `idle`.
+    `job` has at most one job. Whoever pops it, the worker to run or the caller to cancel it, adds the worker to `idle`.
     """
 
     def __init__(self):
@@ -78,8 +77,8 @@ class Worker:
             self.go.wait(awake)
             try:
                 work, parts, done, errors, awake = self.job.pop()
-            except IndexError:  # taken back: this thread came too late, so another program may need its core
-                awake = False
+            except IndexError:  # cancelled: this worker woke too late, so its core is probably busy
+                awake = False  # sleep at once next time
                 continue
             try:
                 work(parts)
@@ -118,7 +117,8 @@ def share(work, parts, n):
 
     A thread that has not begun when no part is left, such as one whose core another program has, is not waited for.
     """
-    parts, jobs, errors = iter(parts), [], []
+    parts = iter(parts)
+    jobs, errors = [], []
     try:
         sharing[threading.get_ident()] = n
         awake = sum(sharing.values()) <= len(cpus())  # else a thread that waits would keep another one from its work
@@ -182,8 +182,13 @@ def in_parts(f, arrays, out, size, n_rows, most=None):
         return f(*arrays)
 
     def work(parts):
-        for some in parts:
-            out[some] = f(*(array[some] for array in arrays))
+        for part in parts:
+            out[part] = f(*(array[part] for array in arrays))
 
     divide(work, len(out), size, n_rows, most)
     return out
+
+
+def by_rows(f, x):
+    """f(x), in as many threads as pay, for an f like gelu that treats the entries one by one; x may be overwritten."""
+    return in_parts(f, (x,), x, 48 * x.shape[1], n_rows=len(x), most=MANY)  # an entry costs as much as 48 products

@@ -162,6 +162,8 @@ def load(name, options, saved):
             kept = f"what was fetched so far is in {models_dir / name}, and the same command resumes from there"
             raise KeyboardInterrupt(kept) from None
         raise
+    except gpt2np.DownloadError as error:
+        raise ValueError(f"{error}; the source is --source, and python main.py needs no download") from None
     seconds = perf_counter() - started
     if saved.path:
         names = {file for files in SOURCES.values() for file in files}

@@ -293,7 +293,7 @@ class Options:
     sizes: str = entry("124M,355M", "M,M", Several(),
         "the models to time; a size that is not on disk gets random weights of its shape")
     strategies: str = entry(lambda: ",".join(INSTALLED), "S,S", Several(Choice(STRATEGIES)),
-        "panels, rows, eights, plain, and if it is installed transformers, with whole texts by both libraries as well; "
+        "panels, rows, plain, and if it is installed transformers, with whole texts by both libraries as well; "
         "see gpt2np/kernels/matmul.py")
     rows: int = entry(9, "N", whole(1, 1023), "passes for 1 to N tokens")
     context: int = entry(100, "N", whole(1, 10_000_000), "with N tokens of context before them, in each text")

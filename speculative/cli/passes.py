@@ -100,9 +100,10 @@ def in_order(blocks):
 
 def numpy_runner(model, strategy, past):
     """A function (new tokens, whether the cache is empty) -> seconds of a pass over them."""
-    params = plain(model.params) if strategy == "plain" else packed(model.params, strategy)
     h = model.hparams
-    full, empty = (KVCache(h.n_layer, h.n_head, h.n_ctx, h.d_head) for _ in range(2))
+    params = plain(model.params) if strategy == "plain" else packed(model.params, strategy)
+    in_attention = model.strategy if strategy == "plain" else strategy
+    full, empty = (KVCache(h.n_layer, h.n_head, h.n_ctx, h.d_head, in_attention) for _ in range(2))
     forward(past, params, h.n_head, 1, full)
 
     def run(new, from_empty):

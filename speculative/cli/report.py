@@ -111,7 +111,7 @@ class Saved:
             if self.parts:
                 self.load_average = found["load_average"]
             matmul.use(found["strategy"])  # else it would be chosen again by timing
-        if path:  # otherwise not needed, and the probe for large models may take a moment
+        if path:  # otherwise not needed, and the probe takes a moment
             self.head["strategy"] = matmul.strategy()
         self.is_terminal, self.started = sys.stderr.isatty(), perf_counter()
         self.bar = tqdm(disable=True)  # until the number of parts is known

@@ -39,6 +39,21 @@ def test_what_is_kept_was_computed_for_the_same_path(text, nodes, more, more_nod
         assert path(wanted, len(found)) not in paths
 
 
+def test_a_branch_moves_next_to_the_text():
+    """The text 5, 6 and after it 7, or 8 and then 9; it continues with 8, 9, 4."""
+    cache, rows = KVCache(1, 1, 8, 1), np.arange(8)
+    cache.reuse(TokenTree([5, 6, 7, 8, 9], [-1, -1, 1]), 5, rows)
+    assert cache.length == 0
+    slots = np.arange(5, dtype=np.float32)[None, :, None]
+    cache.layers[0].append(slots, slots)
+    cache.length = 5
+    for n_most, kept in ((4, [0, 1, 3, 4]), (3, [0, 1, 3]), (1, [0]), (9, [0])):
+        cache.reuse(TokenTree([5, 6, 8, 9, 4]), n_most, rows)
+        n = cache.length
+        assert rows[:n].tolist() == kept
+        assert cache.layers[0].keys[0, 0, :n].tolist() == cache.layers[0].values[0, :n, 0].tolist() == kept
+
+
 def test_positions_and_mask_of_a_tree():
     tokens = TokenTree([5, 6, 7, 8, 9], parents=[-1, -1, 1])
     positions, mask = tokens.positions_and_mask(1)

@@ -187,6 +187,18 @@ def test_a_call_interrupted_at_any_line_leaves_the_model_right(make, step):
         assert n > 50
 
 
+@STEPS
+def test_an_interrupted_call_leaves_no_hidden_states_of_other_tokens(step):
+    model, fresh = random_gpt2(SHAPE), random_gpt2(SHAPE)
+    expected = fresh.states([1, 2, 7, 8], 2).tobytes()
+    is_interrupted, n = True, 1
+    while is_interrupted:
+        model([1, 2, 3, 4], 2)
+        is_interrupted = interrupted(lambda: model([1, 2, 7, 8], 2), n)
+        assert model.states([1, 2, 7, 8], 2).tobytes() == expected, f"interrupted at line {n}"
+        n += step
+
+
 class Views:
     """Like a tensor: its elements are views of memory that the caller may write to."""
 
@@ -237,10 +249,10 @@ def test_tokens_that_cannot_be_run_are_refused(tokens, n_last, message):
         random_gpt2(SHAPE)(tokens, n_last)
 
 
-@pytest.mark.parametrize("n_last", [-1, 6])
+@pytest.mark.parametrize("n_last", [-1, 0, 6])
 def test_forward_refuses_a_number_of_rows_that_there_are_not(n_last):
     params = random_gpt2(SHAPE).params
-    with pytest.raises(ValueError, match=rf"n_last from 1 to the number of new tokens, 5, or 0 for all, got {n_last}"):
+    with pytest.raises(ValueError, match=rf"n_last from 1 to the number of new tokens, 5, got {n_last}"):
         forward([1, 2, 3, 4, 5], params, SHAPE.n_head, n_last=n_last)
     with pytest.raises(ValueError, match="expected at least one new token, got none"):
         forward([], params, SHAPE.n_head)
@@ -254,17 +266,18 @@ def test_n_params_counts_every_parameter():
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
 def test_a_copy_starts_with_an_empty_cache(kind, copied, monkeypatch):
     """The cache of the model may be in the middle of a call by another thread."""
-    monkeypatch.setattr(matmul, "chosen", ("rows", "rows"))
+    monkeypatch.setattr(matmul, "chosen", "rows")
     model, tokens = random_gpt2(HParams(n_vocab=53, n_ctx=45, n_embd=32, n_head=2, n_layer=2)), [1, 2, 3, 4]
     model = {"GPT2": model, "EarlyExit": EarlyExit(model, 1)}[kind]
     expected = model(tokens, n_last=2)
-    monkeypatch.setattr(matmul, "chosen", ("eights", "eights"))  # the copy keeps the model's own
+    monkeypatch.setattr(matmul, "chosen", "panels")  # the copy keeps the model's own
     with model.lock:
         other = copied(model)
-    assert other.params["wte"].T.strategy == "rows" and other.lock is not model.lock
+    assert other.strategy == other.params["wte"].T.strategy == "rows" and other.lock is not model.lock
     assert kind != "EarlyExit" or other.early_exit.whole is other
     assert kind == "EarlyExit" or len(other.hidden) == 0 < len(model.hidden)
-    assert other.cached.tokens == [] and len(model.cached.tokens) == 4
+    lengths = [m.first.length if kind == "EarlyExit" else m.cache.length for m in (model, other)]
+    assert lengths == [4, 0]
     model([5] * 9)
     assert np.array_equal(other(tokens, n_last=2), expected) and np.array_equal(model(tokens, n_last=2), expected)
 

@@ -38,7 +38,7 @@ EXPERIMENTS = {  # with small options
     "compare_sizes": FEW,
     "bench": (
         *("--sizes=tiny-draft,tiny-target", "--rows=3", "--context=5", "--prompt_tokens=5", "--repeats=1"),
-        "--strategies=rows,eights",
+        "--strategies=rows,panels",
     ),
 }
 

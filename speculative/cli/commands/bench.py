@@ -87,8 +87,7 @@ def measure_model(size, strategies, options, saved):
     other = {"transformers": transformers_runner}
     n = options.context, options.prompt_tokens, options.repeats
     seconds = times(model, strategies, rows, *n, other=other, progress=bar)
-    own = matmul.strategy(model.hparams.n_embd)
-    own = own if own in strategies else strategies[0]
+    own = model.strategy if model.strategy in strategies else strategies[0]
     return {"name": size, "weights": weights, "strategy": own, **summary(model, seconds)}
 
 
@@ -253,7 +252,7 @@ def table(report):
     blocks.append(f"""\
 c = {report["c"]:.3f}: one token of {names[0]} over one of {names[-1]}
 limit    the fastest time in which all weights were read here: bare matrix-vector products, or a pass for one token
-threads  the most that a product of a few rows uses; panels, rows and eights use one for a small product, and up to
+threads  the most that a product of a few rows uses; panels and rows use one for a small product, and up to
          {chosen["n_threads_for_prompts"]} for a prompt's{sharing}
 """)
     if found := report.get("generation"):

@@ -12,7 +12,6 @@ from json import dumps
 from tqdm import tqdm
 
 import gpt2np
-from gpt2np.kernels import matmul
 from gpt2np.tokenizer import END_OF_TEXT
 from speculative import AutoregressiveSampler, SpeculativeSampler, Timed
 from speculative.checks import check_request
@@ -55,7 +54,7 @@ def run(options, saved):
         "processors": [str(processor) for processor in sampling.processors],
         "draft_temperature": options.draft_temperature,
         "prompt": prompt, "prompt_tokens": len(tokens), "n_tokens": n_tokens, "stop": options.stop,
-        "matmul": matmul.strategy(model.hparams.n_embd), "machine": machine(),
+        "matmul": model.strategy, "machine": machine(),
     }  # fmt: skip
     report = {**about, "auto": "" if "auto" in (options.K, options.tree) else finds_it, "trace": options.trace}
     view = JsonView(report) if options.json is True else TextView(report, tokenizer, stop, stop_tokens, options.show)

@@ -197,7 +197,7 @@ def test_a_wrong_file_in_a_whole_folder_is_named_with_the_remedy(model_server, t
     [
         ("nonsense", r"nonsense/124M/config\.json: the request failed"),
         ("http://127.0.0.1:9", r"http://127\.0\.0\.1:9/124M/config\.json: the connection failed \(.*\); try again"),
-        ("http://127.0.0.1:9/" + "long/" * 6_000, r"^http://127\.0\.0\.1:9/.*python main\.py needs no download$"),
+        ("http://127.0.0.1:9/" + "long/" * 6_000, r"^http://127\.0\.0\.1:9/.* into .*124M by hand$"),
         *[
             (f"{scheme}me:sec@secret@127.0.0.1:9", r"127\.0\.0\.1:9/124M/config\.json: the ")
             for scheme in ("http://", "", "ftp://", "//")
@@ -237,7 +237,8 @@ def test_a_failure_ends_in_one_sentence_with_three_remedies(model_server, tmp_pa
     assert process.returncode == 2 and output == "" and errors.count("\n") == 1
     url = f"{model_server.url}/355M/model.safetensors"
     assert errors.startswith(f"main.py: {url}: the server answered 404 Not Found; try again (it resumes where it")
-    assert "--source openai or a mirror in GPT2NP_MODELS_URL" in errors and "python main.py" in errors
+    assert "use the source openai or a mirror in GPT2NP_MODELS_URL" in errors
+    assert errors.endswith(" by hand; the source is --source, and python main.py needs no download\n")
     assert f"put config.json, vocab.json, merges.txt, model.safetensors into {tmp_path / '355M'} by hand" in errors
 
 

@@ -8,31 +8,29 @@ from helpers import random_array
 
 from gpt2np import reference
 from gpt2np.kernels import threads
-from gpt2np.kernels.attention import attend, padded, product, triangle, weighted_sums
-
-
-def cache_of(n_head, n_columns, d_head):
-    """Keys and values as a cache has them: full, and padded."""
-    values = np.array(random_array(n_head, n_columns, 16 * (d_head // 16 + 1), seed=2))
-    values[..., d_head] = 1
-    return random_array(n_head, d_head, n_columns, seed=1).copy(), values
+from gpt2np.kernels.attention import padded, product, triangle, weighted_sums
+from gpt2np.kernels.layer_cache import LayerCache
 
 
 @pytest.mark.parametrize("has_mask", [False, True])
 def test_attention_by_its_formula(strategy, has_mask):
     """40 tokens, the last 9 of them new; with a mask, those of a tree see some of the others."""
-    q, (keys, values) = random_array(3, 9, 20), cache_of(3, 128, 20)
+    q, k, v = random_array(3, 9, 20), random_array(3, 128, 20, seed=1), random_array(3, 128, 20, seed=2)
+    cache = LayerCache(3, 128, 20, strategy)
+    cache.append(k, v)
+    cache.append(k[:, :40], v[:, :40])  # of tokens that are forgotten, the keys and values are still there
     seen = np.tri(40, dtype=bool)[-9:]
     if has_mask:
         seen &= (random_array(9, 40) > 0) | np.eye(40, dtype=bool)[-9:]
-    scores = np.where(seen, q @ keys[..., :40] / math.sqrt(20), -np.inf)
-    expected = (reference.softmax(scores) @ values[:, :40, :20]).swapaxes(0, 1).reshape(9, 60)
-    before = keys.copy(), values.copy()
+    scores = np.where(seen, q @ k[:, :40].swapaxes(1, 2) / math.sqrt(20), -np.inf)
+    expected = (reference.softmax(scores) @ v[:, :40]).swapaxes(0, 1).reshape(9, 60)
+    before = cache.keys.copy(), cache.values.copy()
     mask = np.where(seen, np.float32(0), np.float32(-np.inf)) if has_mask else None
-    found = attend(q, keys, values, 40, mask, strategy)
+    found = cache.attend(q, mask)
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
-    assert np.array_equal(keys, before[0]) and np.array_equal(values, before[1])  # also where rows were moved together
+    for array, then in zip((cache.keys, cache.values), before):
+        assert np.array_equal(array, then)  # also where rows were moved together
 
 
 def test_triangle():

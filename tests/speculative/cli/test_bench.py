@@ -11,7 +11,7 @@ from gpt2np import HParams
 from speculative.cli.commands.bench import check_room, generation_lines
 from speculative.cli.options import Options
 
-FEW = ("--rows=3", "--context=5", "--prompt_tokens=5", "--repeats=1", "--strategies=panels,rows,eights,plain")
+FEW = ("--rows=3", "--context=5", "--prompt_tokens=5", "--repeats=1", "--strategies=panels,rows,plain")
 
 
 def test_it_measures_each_strategy_and_says_the_same_when_it_is_shown_again(tmp_path):
@@ -21,7 +21,7 @@ def test_it_measures_each_strategy_and_says_the_same_when_it_is_shown_again(tmp_
     draft, target = data["models"]
     assert (draft["name"], target["name"]) == ("tiny-draft", "tiny-target") and draft["weights"] == "trained"
     for model in data["models"]:
-        assert list(model["strategies"]) == ["panels", "rows", "eights", "plain"]
+        assert list(model["strategies"]) == ["panels", "rows", "plain"]
         assert model["bytes"] == 4 * model["parameters"]
         for entry in model["strategies"].values():
             assert list(entry["seconds"]) == ["1", "2", "3", "prompt"] and list(entry["v"]) == ["1", "2", "3"]
@@ -34,7 +34,7 @@ def test_it_measures_each_strategy_and_says_the_same_when_it_is_shown_again(tmp_
     assert data["c"] == seconds[0] / seconds[1] and "generation" not in data
     sharing = f"; sharing costs {1e3 * data['hand_over_seconds']:.2f} ms a product here, up to four times a layer\n"
     assert data["hand_over_seconds"] > 0 and (sharing in result.stdout) == (data["matmul"]["n_threads"] > 1)
-    assert len(re.findall(r"^(panels|rows|eights|plain) +\d+ +\d+\.\d\d ± ", result.stdout, re.M)) == 8
+    assert len(re.findall(r"^(panels|rows|plain) +\d+ +\d+\.\d\d ± ", result.stdout, re.M)) == 6
     assert run_here(*arguments).stdout == result.stdout
 
 
@@ -45,7 +45,7 @@ def test_it_measures_each_strategy_and_says_the_same_when_it_is_shown_again(tmp_
         (("--sizes", ","), "--sizes: expected values separated by commas, got ','"),
         (
             ("--strategies", "panels,fast"),
-            "--strategies: expected one of panels, rows, eights, plain, transformers, got",
+            "--strategies: expected one of panels, rows, plain, transformers, got",
         ),
         (("--rows", "100000"), "--rows: expected a whole number from 1 to 1023, got 100000"),
         (
