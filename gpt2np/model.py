@@ -162,13 +162,14 @@ class GPT2:
             rows = np.array([*range(n), *slots], int)[len(tokens) - n_last :]
             rows -= len(last_run.tokens) - len(self.hidden)
             if len(rows) < n_last or (rows < 0).any():
-                return self.run(tokens, n_last)
+                return self.run(tokens, n_last).copy()
             return self.hidden[rows]
 
     def reset(self):
         """Forget the cache. No result changes; the next call takes as long as the first call of a new model."""
         with self.lock:
             self.cache.truncate(0)
+            self.hidden = self.hidden[:0]
 
 
 def packed(params, strategy):
