@@ -8,7 +8,7 @@ import gpt2np
 import speculative
 from checks import exercise
 from gpt2np.layers import layer_norm
-from speculative import best_tree
+from speculative import Shape
 from speculative.testing.names import names_in
 
 
@@ -50,9 +50,10 @@ def exercise_1(fn):
 
 @functools.cache
 def models():
-    """(target, tokenizer, its Hydra heads)."""
+    """(target, tokenizer, the arrays of its Hydra heads)."""
     target, tokenizer = gpt2np.load("tiny-target")
-    return target, tokenizer, gpt2np.load_heads("tiny-target", "hydra")
+    heads = gpt2np.load_heads("tiny-target", "hydra").params  # packed
+    return target, tokenizer, [{part: np.array(array) for part, array in head.items()} for head in heads]
 
 
 def silu(z):
@@ -61,12 +62,11 @@ def silu(z):
 
 @exercise
 def exercise_2(fn):
-    library = {"hydra", "head_logits", "head_state"} & names_in(fn)
+    library = {"hydra", "load_heads", "logits", "replaced"} & names_in(fn)
     assert not library, f"write it yourself, from head, h and seen: {library} comes with the library"
     (target, tokenizer, heads), rng = models(), np.random.default_rng(0)
     text = tokenizer.encode("Once upon a time there was a king")
-    target(text, n_last=5)
-    h, wte, last_norm = layer_norm(target.hidden, 1, 0), target.params["wte"], target.params["ln_f"]
+    h, wte, last_norm = layer_norm(target.states(text, 5), 1, 0), target.params["wte"], target.params["ln_f"]
     read_off = lambda y: (y * last_norm["g"] + last_norm["b"]) @ wte.T  # noqa: E731
     for i, head in enumerate(heads, 1):
         seen = rng.integers(target.n_vocab, size=(5, i))
@@ -112,106 +112,91 @@ def exercise_2(fn):
     return "right: a head that sees the path"
 
 
-class Scripted:
-    """A target with one fixed row for each token: after x, the most likely are x + 1, x + 2, x + 3."""
-
-    n_vocab, n_ctx = 12, 64
-
-    def __init__(self):
-        self.calls = []
-
-    def __call__(self, tokens, n_last=1, parents=()):
-        self.calls.append(list(parents))
-        row = np.zeros(12)
-        row[[1, 2, 3]] = 3, 2, 1
-        return np.array([np.roll(row, int(x)) for x in list(tokens)[len(tokens) - n_last :]], np.float32)
+SHAPE = Shape([-1, -1, 0, 0, 2], [0, 1, 0, 1, 0])
 
 
-class Changing(Scripted):
-    """In the nth row that it computes, the most likely after x are x + n, x + n - 1, x + n - 2."""
-
-    n_rows = 0
-
-    def __call__(self, tokens, n_last=1, parents=()):
-        rows = []
-        for x in list(tokens)[len(tokens) - n_last :]:
-            self.n_rows += 1
-            rows.append(np.zeros(12, np.float32))
-            rows[-1][[(int(x) + self.n_rows - i) % 12 for i in range(3)]] = 3, 2, 1
-        return np.array(rows)
+def rows_after(tokens, steps=(1, 2, 3)):
+    """Logits [n, 12], a row after each token x, in which x + 1, x + 2, x + 3 are the most likely (or x + steps)."""
+    row = np.zeros(12, np.float32)
+    row[[step % 12 for step in steps]] = 3, 2, 1
+    return np.array([np.roll(row, x) for x in tokens])
 
 
-class Shuffled(Scripted):
-    """2000 different logits after each token, in no order."""
+def show(drafter, text, drafted=(), parents=(), logits=None):
+    """What the sampler does after a call of the target."""
+    tokens = [*text, *drafted]
+    logits = rows_after(tokens[len(text) - 1 :]) if logits is None else logits
+    drafter.observe(tokens, logits, np.array(parents, np.int64))
 
-    n_vocab = 2000
 
-    def __call__(self, tokens, n_last=1, parents=()):
-        row = np.random.default_rng(0).permutation(2000).astype(np.float32)
-        return np.array([np.roll(row, int(x)) for x in list(tokens)[len(tokens) - n_last :]])
+def noted_by(drafter):
+    """Its followers in plain numbers."""
+    return {int(x): [int(y) for y in followers] for x, followers in drafter.followers.items()}
+
+
+def proposed(drafter, tokens, K=4):
+    """(tokens, parents) of its draft, two lists of plain numbers."""
+    draft = drafter.propose(tokens, K, None)
+    return [int(x) for x in draft.tokens], [int(x) for x in draft.parents]
 
 
 @exercise
 def exercise_3(cls):
-    library = {"Recycling", "RecyclingDrafter"} & names_in(cls)
+    library = {"RecyclingDrafter"} & names_in(cls)
     assert not library, f"write it yourself: {library} comes with the library"
-    shape = [-1, -1, 0, 0, 2], [0, 1, 0, 1, 0]
-    model = cls(Scripted(), shape, n_followers=3)
-    empty = model.propose([5], 4, None)
-    assert empty is not None, "propose returned None: a draft without tokens is a Draft, too"
+    drafter = cls(12, SHAPE, n_followers=3)
+    empty = drafter.propose([5], 4, None)
+    assert empty is not None, "propose returned None: a draft without tokens is also a Draft"
     assert hasattr(empty, "tokens"), f"propose returns a speculative.Draft, got {type(empty).__name__}"
     assert len(empty.tokens) == 0, f"nothing is known yet, so nothing can be drafted; got {empty.tokens}"
-    got = model([5, 6, 7], n_last=2)
-    unchanged = got is not None and np.array_equal(got, Scripted()([5, 6, 7], n_last=2))
-    assert unchanged, "return the target's logits unchanged"
-    noted = {int(x): [int(y) for y in found] for x, found in model.followers.items()}
-    assert set(noted) == {6, 7}, (
-        "two rows, which follow the tokens 6 and 7: row i follows tokens[len(tokens) - n_last + i]. "
-        f"Noted: {sorted(noted)}"
-    )
+
+    assert hasattr(drafter, "observe"), "the sampler looks for a method of the name observe(tokens, logits, parents)"
+    show(drafter, [5, 6], [7], [-1])  # a row after 6, and one after 7
+    noted = noted_by(drafter)
+    story = f"the text is 5, 6 and the draft 7: row 0 is after 6 and row 1 after 7. Noted: {noted}"
+    assert set(noted) != {5, 6}, f"row 0 is after the last token of the text, not after its first; {story}"
+    assert set(noted) != {6}, f"the rows after the draft tokens count too, accepted or not; {story}"
+    assert noted.get(7, [0])[0] != 7, f"row 0 is after the text; the row after draft token i is row i + 1; {story}"
+    assert set(noted) != {7}, f"the row after the text counts too, not only those after the draft tokens; {story}"
+    assert set(noted) == {6, 7}, f"n draft tokens have n + 1 rows; {story}"
     assert len(noted[6]) == 3, f"n_followers = 3: keep the three most likely after each token, got {noted[6]}"
     in_order = noted[6] == [7, 8, 9] and noted[7] == [8, 9, 10]
     assert in_order, f"the most likely follower first: after 6 come [7, 8, 9], got {noted[6]}"
-    draft = model.propose([1, 7], 4, None)
-    known = [int(x) for x in draft.tokens] == [8, 9]
-    assert known, f"after 7 come 8 and 9, whose own followers are not known; got {draft.tokens}"
-    is_tree = [int(x) for x in draft.parents] != [-1, 0]
-    assert is_tree, "the draft is a tree: Draft(tokens, probs, parents)"
-    model([7, 8, 9, 9], n_last=4, parents=[-1, -1, 0])
-    assert model.target.calls == [[], [-1, -1, 0]], f"pass parents on to the target, got {model.target.calls}"
-    assert {8, 9} <= {int(x) for x in model.followers}, "note the rows of all nodes, accepted or not"
-    draft = model.propose([1, 7], 4, None)
-    expected_draft = [8, 9, 9, 10, 10], [-1, -1, 0, 0, 2]
-    found = [int(x) for x in draft.tokens], [int(x) for x in draft.parents]
-    assert found == expected_draft, f"after 7 expected tokens and parents {expected_draft}, got {found}"
+    drafted, parents = proposed(drafter, [1, 7])
+    assert drafted == [8, 9], f"after 7 come 8 and 9, whose own followers are not known; got {drafted}"
+    assert parents != [-1, 0], "the draft is a tree: Draft(tokens, probs, parents)"
+    show(drafter, [7], [8, 9, 9], [-1, -1, 0])
+    assert {8, 9} <= set(noted_by(drafter)), "note the rows of all nodes, accepted or not"
+    expected, got = ([8, 9, 9, 10, 10], [-1, -1, 0, 0, 2]), proposed(drafter, [1, 7])
+    assert got == expected, f"after 7 expected tokens and parents {expected}, got {got}"
+    draft = drafter.propose([1, 7], 4, None)
     assert np.array_equal(draft.probs, np.eye(12)[draft.tokens]), "nothing is drawn: rows are one-hot"
-    two = model.propose([1, 7], 2, None)
-    assert len(two.tokens) == 4, f"K = 2 allows two levels, so 4 of the 5 nodes; got {len(two.tokens)}"
+    two, _ = proposed(drafter, [1, 7], K=2)
+    assert len(two) == 4, f"K = 2 allows two levels, so 4 of the 5 nodes; got {len(two)}"
 
-    model = cls(Shuffled(), shape, n_followers=400)  # so many that argpartition leaves some of them unsorted
-    model([5])
-    assert [int(y) for y in model.followers[5]] == np.argsort(-Shuffled()([5])[0])[:400].tolist(), (
+    drafter = cls(2000, SHAPE, n_followers=400)  # so many that argpartition leaves some of them unsorted
+    shuffled = np.random.default_rng(0).permutation(2000).astype(np.float32)
+    show(drafter, [5], logits=shuffled[None].copy())
+    assert noted_by(drafter).get(5) == np.argsort(-shuffled)[:400].tolist(), (
         "the most likely follower first, then the others in order: sort them (argpartition finds them, but does not)"
     )
 
-    model = cls(Scripted(), ([-1, -1, 0, 1, 2, 3], [0, 1, 0, 0, 0, 0]), n_followers=3)
-    for tokens in ([5], [7], [8]):
-        model(tokens)
-    draft = model.propose([5], 4, None)
-    renumbered = [int(x) for x in draft.tokens], [int(x) for x in draft.parents]
-    expected_draft = [6, 7, 8, 9], [-1, -1, 1, 2]
-    assert renumbered == expected_draft, (
+    drafter = cls(12, Shape([-1, -1, 0, 1, 2, 3], [0, 1, 0, 0, 0, 0]), n_followers=3)
+    for token in (5, 7, 8):
+        show(drafter, [token])
+    expected, got = ([6, 7, 8, 9], [-1, -1, 1, 2]), proposed(drafter, [5])
+    assert got == expected, (
         "nothing is known of 6, so the nodes below it are left out, and only these; the parents count the nodes that "
-        "are there: "
-        f"expected tokens and parents {expected_draft}, got {renumbered}"
+        f"are there: expected tokens and parents {expected}, got {got}"
     )
 
-    model = cls(Changing(), shape, n_followers=3)
-    for tokens, latest in ([5, 6, 5], 3), ([5], 4):
-        model(tokens, n_last=len(tokens))
-        found = [int(y) for y in model.followers[5]]
-        right = [(5 + latest - i) % 12 for i in range(3)]
-        assert found == right, f"the latest row of a token counts: after 5 expected {right}, got {found}"
+    drafter = cls(12, SHAPE, n_followers=3)
+    first, second = rows_after([5], (2, 1, 0)), rows_after([5], (3, 2, 1))
+    show(drafter, [5], [6, 5], [-1, 0], np.concatenate([first, rows_after([6]), second]))  # twice in one call
+    for right in ([8, 7, 6], [9, 8, 7]):
+        got = noted_by(drafter)[5]
+        assert got == right, f"the latest row of a token counts: after 5 expected {right}, got {got}"
+        show(drafter, [5], logits=rows_after([5], (4, 3, 2)))
     return f"right: {tokens_per_call(cls):.2f} tokens per call, and the text is the target's own"
 
 
@@ -219,8 +204,8 @@ def tokens_per_call(cls, n_tokens=32):
     """Of the answer on a text at temperature 0, which must be the target's own."""
     target, tokenizer, _ = models()
     prompt, greedy = tokenizer.encode("Once upon a time there was a king who had"), speculative.Sampling(temperature=0)
-    model = cls(target, best_tree(8, (0.4, 0.15, 0.08, 0.05)))
-    found = speculative.SpeculativeSampler(model, model, K=8, sampling=greedy).generate(prompt, n_tokens, 0)
+    drafter = cls(target.n_vocab, Shape.best(8, (0.4, 0.15, 0.08, 0.05)))
+    found = speculative.SpeculativeSampler(target, drafter, K=8, sampling=greedy).generate(prompt, n_tokens, 0)
     right = speculative.AutoregressiveSampler(target, sampling=greedy).generate(prompt, n_tokens, 0)
     assert np.array_equal(found.tokens, right.tokens), "the text is not the target's own at temperature 0"
     return n_tokens / len(found.rounds)

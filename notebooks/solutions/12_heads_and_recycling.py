@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from speculative import Draft
+from speculative.drafters.deterministic import one_hot
 
 
 def accepted_by_rank(logits, tokens, n_ranks):
@@ -19,31 +19,25 @@ def hydra_head(head, h, seen):
 
 
 class Recycler:
-    def __init__(self, target, shape, n_followers=4):
-        self.target, self.n_vocab, self.n_ctx = target, target.n_vocab, target.n_ctx
-        self.parents, self.ranks = shape
-        self.n_followers, self.followers = n_followers, {}
+    def __init__(self, n_vocab, shape, n_followers=4):
+        self.n_vocab, self.shape, self.n_followers = n_vocab, shape, n_followers
+        self.followers = {}
 
-    def __call__(self, tokens, n_last=1, parents=()):
-        """Later rows replace earlier ones."""
-        tree = {"parents": parents} if len(parents) else {}
-        logits = self.target(tokens, n_last=n_last, **tree)
-        for token, row in zip(tokens[len(tokens) - n_last :], logits):
-            self.followers[int(token)] = np.argsort(-row, kind="stable")[: self.n_followers].tolist()
-        return logits
+    def observe(self, tokens, logits, parents):
+        """The last n + 1 tokens have the rows; later rows replace earlier ones."""
+        for token, row in zip(tokens[len(tokens) - len(logits) :], logits):
+            self.followers[token] = np.argsort(-row, kind="stable")[: self.n_followers].tolist()
 
     def propose(self, tokens, K, rng):
-        """`place` has the nodes of the shape that are in the draft: where, on which level, with which token."""
-        drafted, parents, place = [], [], {-1: (-1, 0, int(tokens[-1]))}
-        for node, (parent, rank) in enumerate(zip(self.parents, self.ranks)):
+        """`place` has the nodes of the shape that are in the draft: where, at which depth, with which token."""
+        drafted, parents, place = [], [], {-1: (-1, 0, tokens[-1])}
+        for node, (parent, rank) in enumerate(zip(self.shape.parents, self.shape.ranks)):
             if parent not in place:
                 continue
-            above, level, token = place[parent]
+            above, depth, token = place[parent]
             known = self.followers.get(token, [])
-            if level < K and rank < len(known):
-                place[node] = len(drafted), level + 1, known[rank]
+            if depth < K and rank < len(known):
+                place[node] = len(drafted), depth + 1, known[rank]
                 drafted.append(known[rank])
                 parents.append(above)
-        probs = np.zeros((len(drafted), self.n_vocab))
-        probs[np.arange(len(drafted)), drafted] = 1
-        return Draft(np.array(drafted, np.int64), probs, np.array(parents, np.int64))
+        return one_hot(drafted, self.n_vocab, parents)

@@ -1432,18 +1432,19 @@ def in_parts(head, h, seen):
     return read_off(by_a + silu(by_w))
 
 
-def recycler(*, shift=0, keep_all=True, pass_parents=True, order=-1, deeper=0, change=lambda draft: draft):
+def of_all(tokens, logits, parents):
+    """(token, row) for each row."""
+    return zip(tokens[len(tokens) - len(logits) :], logits)
+
+
+def recycler(*, pairs=of_all, order=-1, deeper=0, change=lambda draft: draft):
     """The solution's class with mistakes."""
 
     def make(right):
         class Recycler(right):
-            def __call__(self, tokens, n_last=1, parents=()):
-                how = {"parents": parents} if pass_parents and len(parents) else {}
-                logits = self.target(tokens, n_last=n_last, **how)
-                end = len(tokens) - shift
-                for token, row in list(zip(tokens[end - n_last : end], logits))[0 if keep_all else -1 :]:
-                    self.followers[int(token)] = np.argsort(order * row, kind="stable")[: self.n_followers].tolist()
-                return logits
+            def observe(self, tokens, logits, parents):
+                for token, row in pairs(tokens, logits, parents):
+                    self.followers[token] = np.argsort(order * row, kind="stable")[: self.n_followers].tolist()
 
             def propose(self, tokens, K, rng):
                 return change(super().propose(tokens, K + deeper, rng))
@@ -1451,6 +1452,22 @@ def recycler(*, shift=0, keep_all=True, pass_parents=True, order=-1, deeper=0, c
         return Recycler
 
     return Of("Recycler", make)
+
+
+def with_a_draft_of_its_own(draft):
+    """Other types, as a student may have them."""
+    return Draft(draft.tokens.astype(np.int32), draft.probs.astype(np.float32), draft.parents)
+
+
+def under_another_name(right):
+    """The method that learns has a different name."""
+
+    class Recycler:
+        def __init__(self, *given, **named):
+            self.right = right(*given, **named)
+            self.followers, self.propose, self.update = self.right.followers, self.right.propose, self.right.observe
+
+    return Recycler
 
 
 def soft(draft):
@@ -1467,6 +1484,7 @@ RIGHT += [
     ("12", "exercise_2", in_parts),
     ("12", "exercise_3", Of("Recycler")),
     ("12", "exercise_3", recycler()),
+    ("12", "exercise_3", recycler(change=with_a_draft_of_its_own)),
 ]
 WRONG |= {
     ("12", "exercise_1"): [
@@ -1509,13 +1527,26 @@ WRONG |= {
         ("that is Medusa's", hydra(y_of=lambda head, x, h: h + silu(x @ head["w"]))),
     ],
     ("12", "exercise_3"): [
-        ("row i follows tokens", recycler(shift=1)),
-        ("row i follows tokens", recycler(keep_all=False)),
-        ("pass parents on", recycler(pass_parents=False)),
+        (
+            "after the last token of the text, not after its first",
+            recycler(pairs=lambda tokens, logits, parents: zip(tokens, logits)),
+        ),
+        (
+            r"the row after draft token i is row i \+ 1",
+            recycler(pairs=lambda tokens, logits, parents: zip(tokens[len(tokens) - len(parents) :], logits)),
+        ),
+        ("the row after the text counts too", recycler(pairs=lambda *given: [*of_all(*given)][1:])),
+        ("the rows after the draft tokens count too", recycler(pairs=lambda *given: [*of_all(*given)][:1])),
+        (r"n draft tokens have n \+ 1 rows", recycler(pairs=lambda *given: [])),
+        (
+            "note the rows of all nodes",
+            recycler(pairs=lambda tokens, logits, parents: [*of_all(tokens, logits, parents)][: 1 + parents[:1].size]),
+        ),
+        ("a method of the name observe", Of("Recycler", under_another_name)),
         ("the most likely follower first", recycler(order=1)),
         ("K = 2 allows two levels", recycler(deeper=5)),
         ("rows are one-hot", recycler(change=soft)),
-        ("None: a draft without tokens", recycler(change=lambda draft: draft if len(draft.tokens) else None)),
+        ("returned None: a draft without tokens", recycler(change=lambda draft: draft if len(draft.tokens) else None)),
         ("the draft is a tree", recycler(change=lambda draft: Draft(draft.tokens, draft.probs))),
     ],
 }
@@ -1524,8 +1555,10 @@ WRONG |= {
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        (r"self.followers\[int\(token\)\] = (.*)", r"self.followers.setdefault(int(token), \1)", "the latest row of a"),
-        (r"(zip\(tokens\[len\(tokens\) - n_last :\], logits\))", r"reversed(list(\1))", "the latest row of a token"),
+        (r"self.followers\[token\] = (.*)", r"self.followers.setdefault(token, \1)", "the latest row of a token"),
+        (r"(zip\(tokens\[len\(tokens\) - len\(logits\) :\], logits\))", r"reversed(list(\1))", "the latest row of a"),
+        (r"tokens\[len\(tokens\) - len\(logits\) :\]", "tokens[-len(parents) - 1 :][1:]", r"is row i \+ 1"),
+        (r"tokens\[-1\]", "tokens[0]", "after 7 come 8 and 9"),
         (r"parents.append\(above\)", "parents.append(parent)", "the parents count the nodes that"),
         ("continue", "break", "the nodes below it are left out, and only these"),
         (r"np.argsort\(-row, kind=\"stable\"\)", "np.argpartition(-row, self.n_followers)", "in order: sort them"),
