@@ -62,7 +62,7 @@ def silu(z):
 
 @exercise
 def exercise_2(fn):
-    library = {"hydra", "load_heads", "logits", "replaced"} & names_in(fn)
+    library = {"hydra", "heads", "load_heads", "logits"} & names_in(fn)
     assert not library, f"write it yourself, from head, h and seen: {library} comes with the library"
     (target, tokenizer, heads), rng = models(), np.random.default_rng(0)
     text = tokenizer.encode("Once upon a time there was a king")
