@@ -45,7 +45,7 @@ setup(
             "tiny/tiny-target/*",
             "tiny/tiny-draft/*",
         ],
-        "speculative": ["py.typed", "explore.html", "trace/page.html"],
+        "speculative": ["py.typed", "pages/*.html"],
     },
     install_requires=["numpy>=2.0", "regex", "requests", "tqdm", "fire"],
     extras_require={

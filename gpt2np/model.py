@@ -3,7 +3,7 @@
 `forward` is the whole network as a function of its parameters, and of an explicit cache if one is given. Samplers call
 `GPT2`: tokens in, logits out. It keeps the prefix that the tokens share with those in its cache, and runs the rest. So
 no caller has to roll back the cache: passing different tokens truncates it.
-Leaves out: text (tokenizer.py), files (files/), and the choice of a token from the logits (speculative/probs.py).
+Leaves out: text (tokenizer.py), files (files/), and the choice of a token from the logits (speculative/logits/).
 """
 
 import threading

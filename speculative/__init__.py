@@ -1,7 +1,6 @@
 """Speculative decoding from scratch in NumPy: one loop, any drafter, any verifier. Start reading at reference.py."""
 
 from .autoregressive import AutoregressiveSampler
-from .by_paths import ByPaths
 from .drafters.dials import NoisyDrafter, OracleDrafter
 from .drafters.eagle import EagleDrafter
 from .drafters.early_exit import EarlyExitDrafter
@@ -18,7 +17,6 @@ from .drafters.shapes import Grown, Shape
 from .drafters.suffix import SuffixDrafter
 from .drafters.text import TextDrafter
 from .exact.enumeration import CannotEnumerate, exact_distribution, total_variation
-from .grammar import Grammar
 from .interfaces import (
     Draft,
     Drafter,
@@ -32,14 +30,16 @@ from .interfaces import (
     Verifier,
     collect,
 )
-from .look_back import FrequencyPenalty, MinTokens, NoRepeatNGram, PresencePenalty
+from .logits.grammar import Grammar
+from .logits.look_back import FrequencyPenalty, MinTokens, NoRepeatNGram, PresencePenalty
+from .logits.probs import Sampling, acceptance_probability, residual, sample_token
 from .measuring.clocks import Timed
 from .measuring.costs import Costs, measure_costs
 from .measuring.draft_length import CostModel, Heuristic
-from .probs import Sampling, acceptance_probability, residual, sample_token
+from .models.by_paths import ByPaths
+from .models.shared_tokens import SharedTokensModel
 from .rng import Gumbel
 from .sampler import SpeculativeSampler
-from .shared_tokens import SharedTokensModel
 from .stop import StopText
 from .verifiers.block import block
 from .verifiers.exact_match import exact_match

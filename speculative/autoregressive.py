@@ -9,7 +9,7 @@ import numpy as np
 
 from .checks import ask_model, ask_sampling, check_request, check_stop
 from .interfaces import Draft, Laps, Round, Verdict, collect
-from .probs import Sampling, sample_token
+from .logits.probs import Sampling, sample_token
 from .rng import as_generator, at_position
 from .stop import until_stop
 

@@ -28,7 +28,7 @@ from .checks import (
     show_drafter,
 )
 from .interfaces import Laps, Round, Verdict, collect
-from .probs import Sampling, inheriting
+from .logits.probs import Sampling, inheriting
 from .rng import Recorder, as_generator, at_position
 from .stop import until_stop
 from .verifiers.rejection import rejection

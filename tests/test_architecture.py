@@ -10,9 +10,9 @@ FILES = sorted(p.relative_to(ROOT) for folder in ("gpt2np", "speculative") for p
 MODULES = {".".join(path.with_suffix("").parts).removesuffix(".__init__"): path for path in FILES}
 RUN_TIME_DEPENDENCIES = {"numpy", "regex", "requests", "tqdm", "fire"}
 ENGINES = {  # other engines, imported by the functions that need them, or by a module that is imported on request
-    "speculative/adapters/transformers_model.py": {"torch"},
-    "speculative/adapters/llama_cpp_model.py": {"llama_cpp"},
-    "speculative/adapters/transformers_tokenizer.py": {"tokenizers"},
+    "speculative/models/transformers_model.py": {"torch"},
+    "speculative/models/llama_cpp_model.py": {"llama_cpp"},
+    "speculative/models/transformers_tokenizer.py": {"tokenizers"},
     "speculative/testing/forms.py": {"torch"},
     "speculative/testing/torch_draws.py": {"torch"},
     "speculative/testing/torch_functions.py": {"torch"},
@@ -79,7 +79,7 @@ def test_no_cycles():
 
 def test_importing_speculative_imports_only_numpy():
     code = (
-        "import sys, speculative.adapters, speculative.testing; "
+        "import sys, speculative.models, speculative.testing; "
         "print(*{name.split('.')[0] for name in sys.modules} - set(sys.stdlib_module_names))"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True).stdout
@@ -95,7 +95,7 @@ def test_the_command_line_imports_no_engine_before_it_needs_one():
 
 
 def test_an_adapter_fits_a_page():
-    for path in (ROOT / "speculative" / "adapters").glob("*_model.py"):
+    for path in (ROOT / "speculative" / "models").glob("*_model.py"):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         for node in ast.walk(tree):  # docstrings do not count
             body = getattr(node, "body", None)

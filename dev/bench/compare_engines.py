@@ -108,7 +108,7 @@ def speed(gguf, target="tiny-target", draft="tiny-draft", n_tokens=N_TOKENS, rep
     import transformers
 
     from gpt2np.files.loading import find_folder
-    from speculative.adapters import TransformersModel
+    from speculative.models import TransformersModel
 
     n_tokens, repeats, greedy = int(n_tokens), int(repeats), Sampling(0)
     (ours, tokenizer), (our_draft, _) = gpt2np.load(target), gpt2np.load(draft)

@@ -1,4 +1,4 @@
-"""The recorded data of speculative/explore.html, made again: python dev/pages/explore_data.py
+"""The recorded data of speculative/pages/explore.html, made again: python dev/pages/explore_data.py
 
 The page computes everything else itself. Recorded are the bundled pair's distributions after one prompt, some of its
 rounds and its text; costs that docs/measurements.md and docs/measurements_avx2.md have measured; and costs that follow
@@ -13,11 +13,11 @@ import numpy as np
 
 import gpt2np
 from speculative import AutoregressiveSampler, ModelDrafter, Sampling, SpeculativeSampler
-from speculative.probs import residual
+from speculative.logits.probs import residual
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-PAGE = ROOT / "speculative" / "explore.html"
+PAGE = ROOT / "speculative" / "pages" / "explore.html"
 ELEMENT = re.compile(r'(?<=<script type="application/json" id="recorded">\n).*?(?=\n</script>)', re.S)
 
 PROMPT = "Once upon a time there lived a"

@@ -48,7 +48,7 @@ def make(folder):
         stage(source)
         Sphinx(source, None, built, Path(parent) / "doctrees", "html", OPTIONS, None, warningiserror=True).build()
         make_reference.make(built / "reference")
-        shutil.copy(ROOT / "speculative" / "explore.html", built)
+        shutil.copy(ROOT / "speculative" / "pages" / "explore.html", built)
         command = "main.py", "--temperature", "0.8", "--n_tokens_to_generate", "60", "--trace", built / "trace.html"
         subprocess.run([sys.executable, *command], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
         if broken := broken_links(built):

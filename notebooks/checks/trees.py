@@ -6,7 +6,7 @@ import numpy as np
 
 from checks import exercise
 from speculative import CannotEnumerate, Shape, exact_distribution, sample_token, tree
-from speculative.probs import residual
+from speculative.logits.probs import residual
 from speculative.testing.names import names_in
 from speculative.theory import tree_tokens
 

@@ -24,8 +24,8 @@ from speculative import (
     PresencePenalty,
     Sampling,
 )
-from speculative.automaton import byte_automaton
 from speculative.checks import check_request
+from speculative.logits.automaton import byte_automaton
 
 from .files import read_text
 from .tables import counted

@@ -7,7 +7,7 @@ q = (1 - epsilon) p + epsilon / n_vocab is 1 - epsilon TV(p, uniform).
 from collections.abc import Callable
 from functools import partial
 
-from ..probs import Sampling
+from ..logits.probs import Sampling
 from .model import ModelDrafter
 
 

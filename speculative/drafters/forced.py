@@ -12,8 +12,8 @@ Source: Zheng et al. (SGLang), arXiv:2312.07104, section 4, where forced text is
 
 from collections.abc import Callable
 
-from ..grammar import Grammar
-from ..probs import inheriting
+from ..logits.grammar import Grammar
+from ..logits.probs import inheriting
 from .deterministic import one_hot
 
 

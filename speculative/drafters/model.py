@@ -12,7 +12,7 @@ import numpy as np
 
 from ..checks import ask_model, ask_sampling, check_model
 from ..interfaces import Draft
-from ..probs import Sampling, sample_token
+from ..logits.probs import Sampling, sample_token
 
 
 class ModelDrafter:

@@ -25,7 +25,7 @@ import numpy as np
 
 from ..checks import ask_model, ask_sampling, check_model
 from ..interfaces import Draft
-from ..probs import Sampling, sample_distinct, sample_token
+from ..logits.probs import Sampling, sample_distinct, sample_token
 from ..rng import at_position
 from ..tree import children
 from .deterministic import merged

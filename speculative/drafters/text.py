@@ -11,8 +11,8 @@ Source: Timor et al., arXiv:2502.05202, section 3 (there SLEM); shared_tokens.py
 import sys
 from math import ceil
 
-from ..probs import Sampling, inheriting
-from ..shared_tokens import Translation, latest
+from ..logits.probs import Sampling, inheriting
+from ..models.shared_tokens import Translation, latest
 from ..tree import path
 from .deterministic import merged, one_hot
 

@@ -7,7 +7,7 @@ Source: arXiv:2211.17192, corollary 3.6; in form, its table 3.
 
 import numpy as np
 
-from ..probs import inheriting
+from ..logits.probs import inheriting
 from ..theory.expected import overlap
 from .intervals import mean_overlap
 from .runs import at_once, of_each, own_text, repetition

@@ -6,8 +6,8 @@ are those that a model with a cache has to compute: the ones after the prefix sh
 
 from time import perf_counter
 
-from ..by_paths import Wrapper
 from ..checks import ask_model
+from ..models.by_paths import Wrapper
 from ..tree import n_kept
 
 

@@ -11,7 +11,7 @@ from statistics import median
 import numpy as np
 
 from ..interfaces import Draft, Drafter
-from ..probs import Sampling, inheriting
+from ..logits.probs import Sampling, inheriting
 from ..sampler import SpeculativeSampler
 from ..tree import is_chain
 from ..verifiers.rejection import rejection

@@ -13,8 +13,8 @@ from time import perf_counter
 import numpy as np
 
 from ..autoregressive import AutoregressiveSampler
-from ..by_paths import Wrapper
 from ..interfaces import Sampler, collect
+from ..models.by_paths import Wrapper
 from ..rng import Gumbel
 from .intervals import ratio
 

@@ -16,7 +16,7 @@ import numpy as np
 from ..checks import show_drafter
 from ..drafters.shapes import Shape
 from ..interfaces import Draft
-from ..probs import acceptance_probability, inheriting, residual
+from ..logits.probs import acceptance_probability, inheriting, residual
 from ..rng import as_generator
 from ..sampler import SpeculativeSampler
 from ..theory.expected import tree_tokens

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..autoregressive import AutoregressiveSampler
-from ..probs import Sampling
+from ..logits.probs import Sampling
 from ..sampler import SpeculativeSampler
 
 MOST_UNITS = {"float32": 64, "float16": 12, "bfloat16": 12}  # of the dtype: more is not rounding

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..interfaces import Draft
-from ..probs import Sampling, sample_distinct, sample_token
+from ..logits.probs import Sampling, sample_distinct, sample_token
 from ..testing.table import TableModel
 
 MODEL = TableModel.random(3, seed=2, n_ctx=12)

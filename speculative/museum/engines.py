@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from ..grammar import Grammar
 from ..interfaces import Verdict, collect
-from ..look_back import FrequencyPenalty
-from ..probs import Sampling, inheriting, residual, sample_token
+from ..logits.grammar import Grammar
+from ..logits.look_back import FrequencyPenalty
+from ..logits.probs import Sampling, inheriting, residual, sample_token
 from ..rng import Recorder
 from ..sampler import SpeculativeSampler
 from ..stop import until_stop

@@ -11,7 +11,7 @@ import numpy as np
 from ..drafters.model import ModelDrafter
 from ..exact.enumeration import exact_distribution
 from ..interfaces import Draft
-from ..probs import Sampling
+from ..logits.probs import Sampling
 from ..sampler import SpeculativeSampler
 from ..testing.cases import Case, same
 from ..testing.table import TableModel

@@ -5,7 +5,7 @@ from functools import partial, update_wrapper
 import numpy as np
 
 from ..interfaces import Draft, Verdict
-from ..probs import residual, sample_token
+from ..logits.probs import residual, sample_token
 from ..theory.candidates import k_seq_divisor
 from ..verifiers.rejection import rejection
 from ..verifiers.typical import entropy

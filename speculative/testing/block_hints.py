@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 
 from ..interfaces import Verdict
-from ..probs import residual, sample_token
+from ..logits.probs import residual, sample_token
 from .cases import decisions, largest_difference
 
 P = np.array([[0.1, 0.3, 0.6], [0.2, 0.3, 0.5], [0.7, 0.1, 0.2], [0.35, 0.4, 0.25]])  # ratios on both sides of 1

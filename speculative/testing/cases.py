@@ -8,7 +8,7 @@ import numpy as np
 
 from ..exact.enumeration import NOT_THE_SAME, THRESHOLDS, CannotEnumerate, ExactGenerator, exact_distribution, hashable
 from ..interfaces import Draft
-from ..probs import sample_distinct, sample_token
+from ..logits.probs import sample_distinct, sample_token
 from ..tree import chain, children, depth_of, is_chain
 from .sources import Sources
 from .watch import UNKNOWN_SOURCE, asked, fail, fail_by_source

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..exact.enumeration import exact_distribution
 from ..interfaces import Draft
-from ..probs import residual
+from ..logits.probs import residual
 from .block_hints import mistake_in_block
 from .cases import Case, decided, decisions, same
 from .drafter_hints import exponent_of

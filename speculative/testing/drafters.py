@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 
 from ..exact.enumeration import hashable
-from ..probs import Sampling, inheriting
+from ..logits.probs import Sampling, inheriting
 from ..tree import chain, depth_of, is_chain
 from .cases import Passed, enumerated, same, shortened, show
 from .drafter_hints import mistake_in_a_draft, what_these_rows_are

@@ -14,7 +14,7 @@ import sys
 from dataclasses import replace
 
 from ..interfaces import Verdict
-from ..probs import sample_token
+from ..logits.probs import sample_token
 from .forms import called, forms
 from .readings import NO_TOKEN, TWICE, Unreadable, of_trials, points, read, readings, trials, unused_count
 from .verifiers import check_verifier

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..drafters.model import ModelDrafter
 from ..exact.enumeration import exact_distribution
-from ..probs import Sampling
+from ..logits.probs import Sampling
 from ..sampler import SpeculativeSampler
 from .cases import TOLERANCE, largest_difference
 

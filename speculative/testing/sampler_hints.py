@@ -4,7 +4,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 
-from ..probs import Sampling, residual
+from ..logits.probs import Sampling, residual
 from .cases import TOLERANCE, largest_difference, same
 from .chain_hints import NEARLY_RIGHT
 

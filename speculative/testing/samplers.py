@@ -7,7 +7,7 @@ import numpy as np
 
 from ..drafters.model import ModelDrafter
 from ..interfaces import Draft
-from ..probs import Sampling
+from ..logits.probs import Sampling
 from .cases import TOLERANCE, Passed, enumerated, largest_difference, shortened, show_distributions
 from .look_back import AllTokens, mistake_in_looking_back
 from .sampler_hints import mistake_in_a_text

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from ..probs import Sampling
+from ..logits.probs import Sampling
 
 
 class TableModel:

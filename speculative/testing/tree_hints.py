@@ -7,7 +7,7 @@ mistakes give the same. A table has for each hint what its mistake leads to.
 
 import numpy as np
 
-from ..probs import residual
+from ..logits.probs import residual
 from ..theory.candidates import k_seq_divisor
 from ..tree import is_chain
 from .cases import decisions, same

@@ -7,7 +7,7 @@ draft's, both [n_vocab] float64; a rule is a way of drawing candidates together 
 
 import numpy as np
 
-from ..probs import residual
+from ..logits.probs import residual
 from .expected import overlap
 
 

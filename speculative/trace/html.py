@@ -8,7 +8,7 @@ import json
 from html import escape
 from pathlib import Path
 
-TEMPLATE = Path(__file__).with_name("page.html")
+TEMPLATE = Path(__file__).parents[1] / "pages" / "trace.html"
 
 
 def page(trace):

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from ..interfaces import Stats
-from ..probs import residual
+from ..logits.probs import residual
 from ..theory.expected import estimate_alpha
 from ..tree import depth_of, is_chain, n_kept
 from .terminal import round_line

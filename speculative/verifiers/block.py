@@ -10,7 +10,7 @@ the probabilities along the draft: theorem 2; among all rules: Thomas and Pal, a
 import numpy as np
 
 from ..interfaces import Verdict
-from ..probs import residual, sample_token
+from ..logits.probs import residual, sample_token
 
 
 def block(draft, target_probs, rng):

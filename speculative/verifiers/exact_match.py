@@ -9,7 +9,7 @@ tree will do, however its tokens were chosen: Medusa's, prompt lookup's, the mos
 """
 
 from ..interfaces import Verdict
-from ..probs import sample_token
+from ..logits.probs import sample_token
 
 
 def exact_match(draft, target_probs, rng):

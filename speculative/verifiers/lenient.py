@@ -6,7 +6,7 @@ Source: Leviathan et al., arXiv:2211.17192, appendix A.5.
 from dataclasses import dataclass
 
 from ..interfaces import Verdict
-from ..probs import residual, sample_token
+from ..logits.probs import residual, sample_token
 
 
 @dataclass(frozen=True)

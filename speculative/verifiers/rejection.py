@@ -13,7 +13,7 @@ Trees: Miao et al. (SpecInfer), arXiv:2305.09781, algorithm 2; Chen et al. (Sequ
 """
 
 from ..interfaces import Verdict
-from ..probs import residual, sample_token
+from ..logits.probs import residual, sample_token
 
 
 def rejection(draft, target_probs, rng):

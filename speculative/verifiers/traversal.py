@@ -10,7 +10,7 @@ Source: Weng et al., arXiv:2505.12398.
 import numpy as np
 
 from ..interfaces import Verdict
-from ..probs import sample_token
+from ..logits.probs import sample_token
 
 
 def traversal(draft, target_probs, rng):

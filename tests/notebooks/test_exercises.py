@@ -21,7 +21,7 @@ import speculative
 import speculative.theory
 from gpt2np.heads import silu
 from speculative import Draft, Sampling, Verdict, residual, sample_token, tree
-from speculative.probs import sample_distinct
+from speculative.logits.probs import sample_distinct
 
 nbformat = pytest.importorskip("nbformat", reason="pip install -e '.[notebooks]'")
 pytestmark = pytest.mark.notebooks

@@ -8,7 +8,7 @@ import speculative
 from ..files import check_file, replacing
 from . import Command
 
-PAGE = Path(speculative.__file__).with_name("explore.html")
+PAGE = Path(speculative.__file__).parent / "pages" / "explore.html"
 
 
 def run(options, saved):

@@ -7,7 +7,7 @@ import pytest
 from command import refusal, run_here
 from helpers import ROOT
 
-PAGE = ROOT / "speculative" / "explore.html"
+PAGE = ROOT / "speculative" / "pages" / "explore.html"
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from speculative import (
     exact_match,
     rejection,
 )
-from speculative.probs import inheriting
+from speculative.logits.probs import inheriting
 from speculative.testing import TableModel
 
 VOCABULARY = [b"a", b"b", b"ab", b""]

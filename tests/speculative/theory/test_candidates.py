@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from speculative import exact_distribution
-from speculative.probs import Sampling, residual, sample_token
+from speculative.logits.probs import Sampling, residual, sample_token
 from speculative.theory import overlap
 from speculative.theory.candidates import (
     RULES,

@@ -22,9 +22,9 @@ from speculative import (
     exact_match,
     rejection,
 )
-from speculative.adapters import TransformersModel
-from speculative.adapters.transformers_model import NO_LIMIT, n_ctx_of
 from speculative.measuring import calibrate
+from speculative.models import TransformersModel
+from speculative.models.transformers_model import NO_LIMIT, n_ctx_of
 from speculative.testing import TableModel, check_language_model
 from speculative.trace import Trace, page
 

@@ -4,8 +4,8 @@ import pytest
 from random_transformers import peer, random_model
 
 from speculative import ModelDrafter, Sampling, SharedTokensModel, SpeculativeSampler, TextDrafter
-from speculative.adapters import TransformersModel, TransformersTokenizer
-from speculative.shared_tokens import Translation
+from speculative.models import TransformersModel, TransformersTokenizer
+from speculative.models.shared_tokens import Translation
 
 TEXT = "the king and the queen went to the forest, and there the old king saw a café; then the queen said: no! " * 9
 OTHER = "def the_king(queen): return forest[queen].said and went  # there is no café in an old forest\n" * 9

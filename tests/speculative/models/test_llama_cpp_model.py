@@ -17,7 +17,7 @@ from helpers import random_gpt2
 
 import gpt2np
 from speculative import AutoregressiveSampler, ByPaths, Sampling
-from speculative.adapters import LlamaCppModel
+from speculative.models import LlamaCppModel
 from speculative.testing import check_language_model
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from speculative import Gumbel, Sampling, acceptance_probability, exact_distribution, residual, sample_token
-from speculative.probs import sample_distinct
+from speculative.logits.probs import sample_distinct
 from speculative.rng import Recorder
 
 LOGITS = np.log([[0.4, 0.3, 0.2, 0.1]])

@@ -21,7 +21,7 @@ from speculative import (
     exact_match,
     rejection,
 )
-from speculative.shared_tokens import Translation, latest, shared_tokens
+from speculative.models.shared_tokens import Translation, latest, shared_tokens
 from speculative.testing import TableModel, check_language_model
 
 TARGET, DRAFT = TableModel.random(6, seed=1), TableModel.random(7, seed=2)

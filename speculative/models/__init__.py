@@ -1,6 +1,6 @@
-"""Other engines' models as language models of this library: longer than gpt2np's, on any device, in any format.
+"""A model seen differently: for trees (by_paths.py), in a different vocabulary (shared_tokens.py), from another engine.
 
-from speculative.adapters import LlamaCppModel, TransformersModel, TransformersTokenizer
+from speculative.models import LlamaCppModel, TransformersModel, TransformersTokenizer
 """
 
 from .llama_cpp_model import LlamaCppModel

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from speculative import AutoregressiveSampler, Grammar, MinTokens, Sampling, exact_distribution
-from speculative.automaton import byte_automaton, utf8
+from speculative.logits.automaton import byte_automaton, utf8
 from speculative.testing import TableModel
 
 ATOMS = (
@@ -75,7 +75,7 @@ def test_ranges_of_characters_are_their_utf8(first, n):
     ],
 )
 def test_other_patterns_are_refused(pattern, words, monkeypatch):
-    monkeypatch.setattr("speculative.automaton.MOST_STATES", 20)
+    monkeypatch.setattr("speculative.logits.automaton.MOST_STATES", 20)
     with pytest.raises(ValueError, match=re.escape(words)):
         Grammar(pattern, [b"a", b"b", b""], end=2, n_prompt=0)
 

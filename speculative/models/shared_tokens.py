@@ -19,14 +19,14 @@ from typing import Protocol
 
 import numpy as np
 
+from ..checks import ask_model, check_model
 from .by_paths import ByPaths
-from .checks import ask_model, check_model
 
 NOT_UTF8 = re.compile("([\udc80-\udcff])")  # what "surrogateescape" decodes such a byte to
 
 
 class Tokenizer(Protocol):
-    """Text to token ids, and each token id to its bytes, as gpt2np.Tokenizer and adapters.TransformersTokenizer."""
+    """Text to token ids, and each token id to its bytes, as gpt2np.Tokenizer and TransformersTokenizer."""
 
     n_vocab: int
     end_of_text: int | None  # the token between two texts, which is not part of either

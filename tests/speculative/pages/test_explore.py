@@ -12,13 +12,13 @@ from browser import SCREENS, chromium, pages, violations
 from helpers import ROOT
 
 from speculative import Draft, Shape, Verdict, exact_distribution, rejection
+from speculative.logits.probs import residual, sample_token
 from speculative.museum.verifiers import rejection_with, residual_from_target
-from speculative.probs import residual, sample_token
 from speculative.theory import best_K, expected_tokens, overlap, speedup, tree_tokens
 from speculative.theory.candidates import without_replacement
 
 pytestmark = pytest.mark.browser
-PAGE, N_SETTINGS = ROOT / "speculative" / "explore.html", 300
+PAGE, N_SETTINGS = ROOT / "speculative" / "pages" / "explore.html", 300
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,8 @@ model must return, and makes every rule for trees usable with table models, n-gr
 
 import numpy as np
 
-from .checks import check_model
-from .tree import texts_of_rows
+from ..checks import check_model
+from ..tree import texts_of_rows
 
 
 class Wrapper:

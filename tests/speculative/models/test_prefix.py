@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from speculative.adapters.prefix import checked_n_vocab, split
+from speculative.models.prefix import checked_n_vocab, split
 
 
 def test_what_is_kept_of_a_cache():

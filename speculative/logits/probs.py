@@ -14,7 +14,7 @@ from functools import partial
 
 import numpy as np
 
-from .tree import texts_of_rows
+from ..tree import texts_of_rows
 
 
 @dataclass(frozen=True)
