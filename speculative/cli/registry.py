@@ -22,7 +22,7 @@ from speculative.drafters.jacobi import JacobiDrafter
 from speculative.drafters.lookahead import LookaheadDrafter
 from speculative.drafters.recycling import WEIGHTS as RECYCLED
 from speculative.interfaces import exactness_of, takes_trees
-from speculative.measuring import tree_size
+from speculative.measuring.best_shape import acceptance_together, added, best_shape
 
 from .files import read_text, replacing
 from .inputs import check_vocabularies, draft_name, load, tales
@@ -449,7 +449,7 @@ def measured_tree(options, setting, tokens):
     text = speculative.AutoregressiveSampler(setting.target, sampling=sampling).generate(start, N_PLACES, options.seed)
     text = [*start, *text.tokens.tolist()]
     make = partial(setting.tree, sampling)
-    together = tree_size.acceptance_together(
+    together = acceptance_together(
         lambda shape: (setting.target, make(shape)),
         8,
         text,
@@ -461,8 +461,8 @@ def measured_tree(options, setting, tokens):
     chain = make(Shape.chain(MOST_NODES))
     costs = costs_of(options, setting, chain, tokens, MOST_NODES)
     levels = min(options.most_levels, getattr(chain, "most_levels", MOST_NODES))
-    w = tree_size.added(together)
-    shape, speedup = tree_size.best_shape(w, costs.c, costs.v, levels)
+    w = added(together)
+    shape, speedup = best_shape(w, costs.c, costs.v, levels)
     return {
         "nodes": len(shape), "levels": shape.depth, "expected_speedup": speedup, "c": costs.c, "v": list(costs.v),
         "acceptance_by_rank": w.tolist(), "parents": list(shape.parents), "ranks": list(shape.ranks),

@@ -17,7 +17,7 @@ from time import perf_counter, process_time
 import numpy as np
 
 from speculative import collect
-from speculative.measuring.tree_size import best_shape
+from speculative.measuring.best_shape import best_shape
 from speculative.theory import best_K, estimate_alpha
 
 N_LAPS = 3  # of both samplers, alternating; the first of each is shown

@@ -1,54 +1,11 @@
-"""Measurements of this machine and these models: clocks, costs, draft lengths and trees from costs, and experiments.
+"""Measurements of this machine and these models: clocks, races, costs, and the K and the tree that follow from them.
 
-The method needs none of it. In use are the clock around a model (clocks.py), the costs of a round (costs.py), the K
-(draft_length.py) and the tree (tree_size.py) that follow from them. The other files are experiments, on runs.py (the
-race) and intervals.py (how far a few prompts can be trusted).
-
-Every experiment takes
-
-    target      LanguageModel
-    prompts     list of sequences of int
-    n_tokens    how many tokens to generate for each prompt
-    sampling    Sampling of the target; a drafter has its own
-    seed        of the first prompt; the next prompt has seed + 1, and so on
-    keep        a function (name, measure) that returns measure(), or what measure() returned earlier
-
-It calls `keep` for each part that takes long. A caller that stores the parts, which are plain numbers, lists and dicts,
-can resume an interrupted experiment.
-
-Drafters come as a dict name -> (target, drafter): each with the target that it runs on, whose logits are those of
-`target`; K and verifier are those of `SpeculativeSampler`.
-
-A row of a table is a dict. `speedup` is over the target alone, with `low` and `high`; `tokens_per_call` has `calls_low`
-and `calls_high`. The intervals are 95 % t intervals over the prompts, and None for a single prompt. `same_texts` of
-`n_texts` equal the target's own. The docstrings describe the other names.
+The method needs none of it. clocks.py is the clock around a model, costs.py has the costs of a round, draft_length.py
+and best_shape.py choose K and the tree by them; audit.py measures how far rows change with the rows beside them. All
+times come from a race (runs.py); intervals.py says how far a few prompts can be trusted.
 """
 
-from .alpha import alpha_table
-from .calibration import Forecast, calibrate, forecast
-from .gamma import fit, gamma_table
 from .intervals import ratio as gain
-from .methods import compare_drafters, method_table, native_and_assisted
 from .runs import Run, SharedNoise, race, repetition, total, under
-from .tree_size import acceptance_table, tree_table
 
-__all__ = [
-    "Forecast",
-    "Run",
-    "SharedNoise",
-    "acceptance_table",
-    "alpha_table",
-    "calibrate",
-    "compare_drafters",
-    "fit",
-    "forecast",
-    "gain",
-    "gamma_table",
-    "method_table",
-    "native_and_assisted",
-    "race",
-    "repetition",
-    "total",
-    "tree_table",
-    "under",
-]
+__all__ = ["Run", "SharedNoise", "gain", "race", "repetition", "total", "under"]

@@ -5,6 +5,7 @@ from itertools import chain, cycle
 
 from speculative import measuring
 
+from .. import experiments
 from ..inputs import prompts_of
 from ..plots import COLOURS, MARKERS, panels, points, sample
 from ..registry import DRAFTERS
@@ -22,7 +23,7 @@ def measure(options, saved):
         last = sorted(DRAFTERS.values(), key=lambda kind: kind.name == "model")  # the draft model below the others
         settings = {row: setting for kind in last for row, setting in kind.rows(context).items()}
         by_temperature = {
-            name: measuring.alpha_table(
+            name: experiments.alpha_table(
                 context.target, {row: setting.drafter(sampling) for row, setting in settings.items()}, some,
                 options.n_tokens_to_generate, sampling=sampling, seed=options.seed,
                 keep=measuring.under(f"{target_name}, {name}", saved.keep),

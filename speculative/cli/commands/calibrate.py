@@ -5,8 +5,7 @@ A sentence claims no more than the intervals do: where they overlap, it says so.
 
 from dataclasses import asdict
 
-from speculative import measuring
-
+from .. import experiments
 from ..inputs import check_prompts, held_out_prompts
 from ..plots import BLUE, ORANGE, break_even, most, one_panel, points, sample
 from ..registry import DRAFTERS
@@ -25,7 +24,7 @@ def measure(options, saved):
     prompts = held_out_prompts(context.tokenizer, options.n_prompts)
     check_prompts(prompts, options.n_tokens_to_generate, context.target)
     saved.expect(len(prompts) + 1)
-    expected, rows = measuring.calibrate(
+    expected, rows = experiments.calibrate(
         setting.target, setting.drafter(options.sampling), prompts, options.n_tokens_to_generate,
         sampling=options.sampling, seed=options.seed, keep=saved.keep,
     )  # fmt: skip

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from speculative import measuring
 
+from .. import experiments
 from ..inputs import draft_name, prompts_of
 from ..plots import BLUE, GREY, beside, in_words, name_bars, one_panel
 from ..registry import DRAFTERS, drafter_entries, fitting
@@ -22,7 +23,7 @@ def measure(options, saved):
         listed = fitting(options.listed("drafters"), context)
         kinds = [kind for kind in listed if kind != "model" or draft_name(options) not in ("", name)]
         entries = drafter_entries(kinds, context)
-        runs, rows = measuring.native_and_assisted(
+        runs, rows = experiments.native_and_assisted(
             context.target, entries, some, options.n_tokens_to_generate, K=options.K,
             keep=measuring.under(name, saved.keep), **rule_arguments(options),
         )  # fmt: skip

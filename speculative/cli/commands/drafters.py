@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 from speculative import NoisyDrafter, OracleDrafter, measuring
 
-from .. import inputs
+from .. import experiments, inputs
 from ..inputs import check_prompts, held_out_prompts, repeating_prompts
 from ..plots import COLOURS, MARKERS, OFFSET, break_even, most, one_panel, points, sample
 from ..registry import DRAFTERS, drafter_entries
@@ -23,7 +23,7 @@ def measure(options, saved):
     saved.expect(3 * n_prompts)
     prompts = {"tales": beginnings, "repeating": repeating_prompts(target, beginnings, saved.keep)}
     rows = {
-        kind: measuring.compare_drafters(
+        kind: experiments.compare_drafters(
             target, entries, some, n_tokens, sampling=options.sampling, seed=options.seed,
             keep=measuring.under(kind, saved.keep),
         )

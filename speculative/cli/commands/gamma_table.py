@@ -7,6 +7,7 @@ from itertools import cycle
 
 from speculative import measuring
 
+from .. import experiments
 from ..inputs import prompts_of
 from ..plots import COLOURS, MARKERS, break_even, most, panels, points, sample
 from ..registry import DRAFTERS
@@ -20,7 +21,7 @@ def measure(options, saved):
     some = prompts_of(options, context.tokenizer, context.target)
     saved.expect(len(some) * len(options.listed("temperatures")))
     for name, sampling in samplings(options).items():
-        found[name] = measuring.gamma_table(
+        found[name] = experiments.gamma_table(
             setting.target, setting.drafter(sampling), some, options.n_tokens_to_generate, sampling=sampling,
             lengths=range(1, options.max_K + 1), seed=options.seed, keep=measuring.under(name, saved.keep),
         )  # fmt: skip

@@ -7,9 +7,7 @@ from dataclasses import asdict
 from itertools import chain, cycle
 from statistics import median
 
-from speculative import measuring
-
-from .. import inputs
+from .. import experiments, inputs
 from ..inputs import KNOWN, check_prompts, dialogue_prompts, held_out_prompts, repeating_prompts
 from ..plots import COLOURS, GREY, MARKERS, OFFSET, break_even, most, one_panel, points, sample
 from ..registry import DRAFTERS, RULES, drafter_entries
@@ -31,7 +29,7 @@ def measure(options, saved):
     saved.expect(n_prompts + len(entries) * (3 * n_prompts + len(known)))
     repeating = repeating_prompts(target, tales, saved.keep)
     rules = [RULES[name] for name in options.listed("verifiers")]
-    rows = measuring.method_table(
+    rows = experiments.method_table(
         target, entries, {rule.name: rule.verifier for rule in rules},
         {"tales": tales, "dialogue": dialogue, "repeating": repeating, "known": known}, n_tokens, K=options.K,
         sampling=options.sampling, shared_noise={rule.name for rule in rules if rule.one_text},

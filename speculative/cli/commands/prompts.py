@@ -7,10 +7,10 @@ from time import time
 
 from gpt2np.files.loading import find_folder
 from gpt2np.files.model_files import SIZES
-from speculative import measuring
-from speculative.measuring.acceptance_length import acceptance_lengths, mean_speedup, spec_bench_answer
 from speculative.measuring.runs import compared, gain_of
 
+from .. import experiments
+from ..experiments.acceptance_length import acceptance_lengths, mean_speedup, spec_bench_answer
 from ..files import replacing
 from ..inputs import questions_of
 from ..plots import BLUE, GREY, beside, in_words, name_bars, one_panel
@@ -34,7 +34,7 @@ def measure(options, saved):
     entries = {"assisted": (setting.target, drafter)}
     K, costs = draft_length(options, setting, drafter, some[0], saved.note)
     how = {"K": K, "keep": saved.keep, "caches": [*caches, setting.target], **rule_arguments(options)}
-    runs, rows = measuring.native_and_assisted(context.target, entries, some, options.n_tokens_to_generate, **how)
+    runs, rows = experiments.native_and_assisted(context.target, entries, some, options.n_tokens_to_generate, **how)
     per_prompt = []
     for question, tokens, native, assisted in zip(questions, some, runs["native"], runs["assisted"]):
         per_prompt.append({

@@ -6,9 +6,9 @@ More tokens per call need not be faster: the table has both, and says whether a 
 from dataclasses import asdict
 from itertools import accumulate, cycle
 
-from speculative import measuring
 from speculative.drafters.model_tree import RULES as SIBLINGS
 
+from .. import experiments
 from ..inputs import prompts_of
 from ..plots import COLOURS, break_even, most, panels, points, sample
 from ..registry import DRAFTERS
@@ -37,8 +37,8 @@ def measure(options, saved):
             by_siblings[f"{kind.name}, {siblings}"] = maker(setting, options.sampling, siblings=siblings)
     common = {"sampling": options.sampling, "seed": options.seed, "keep": saved.keep}
     n_tokens = options.n_tokens_to_generate
-    acceptance = measuring.acceptance_table({**makers, **by_siblings}, some, n_tokens, **common)
-    rows = measuring.tree_table(
+    acceptance = experiments.acceptance_table({**makers, **by_siblings}, some, n_tokens, **common)
+    rows = experiments.tree_table(
         context.target, makers, acceptance, some, n_tokens, max_depth=options.max_depth,
         sizes=[int(n) for n in options.listed("tree_sizes")], **common,
     )  # fmt: skip

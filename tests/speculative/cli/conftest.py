@@ -48,7 +48,7 @@ def small(tmp_path_factory, few_tales):
         path, plot = folder / f"{name}.json", folder / f"{name}.png"
         with pytest.MonkeyPatch.context() as patch:
             make_quick(patch, few_tales)
-            patch.setattr("speculative.measuring.calibration.measure_costs", lambda *_, **options: costs)
+            patch.setattr("speculative.cli.experiments.calibration.measure_costs", lambda *_, **options: costs)
             patch.setattr(gpt2np, "load", load)
             result = run_here(name, *EXPERIMENTS[name], "--json", path, "--plot", plot)
         assert result.returncode == 0, result.stderr

@@ -6,7 +6,8 @@ import math
 import pytest
 
 from speculative import AutoregressiveSampler, ModelDrafter, Sampling, SpeculativeSampler, rejection
-from speculative.measuring import calibrate, gamma_table, method_table, race, repetition, total
+from speculative.cli.experiments import calibrate, gamma_table, method_table
+from speculative.measuring import race, repetition, total
 from speculative.testing import TableModel
 
 TARGET, DRAFT = TableModel.random(5, seed=1, n_ctx=99), TableModel.random(5, seed=4, n_ctx=99)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from speculative import ModelDrafter, Sampling
-from speculative.measuring import fit, gamma_table
-from speculative.measuring.gamma import implied_alpha, theory
+from speculative.cli.experiments import fit, gamma_table
+from speculative.cli.experiments.gamma import implied_alpha, theory
 from speculative.testing import TableModel
 
 TARGET = TableModel.random(5, seed=1, n_ctx=99)

@@ -7,10 +7,10 @@ Source: arXiv:2211.17192, corollary 3.6; in form, its table 3.
 
 import numpy as np
 
-from ..logits.probs import inheriting
-from ..theory.expected import overlap
-from .intervals import mean_overlap
-from .runs import at_once, of_each, own_text, repetition
+from speculative.logits.probs import inheriting
+from speculative.measuring.intervals import mean_overlap
+from speculative.measuring.runs import at_once, of_each, own_text, repetition
+from speculative.theory.expected import overlap
 
 
 def alpha_table(target, drafters, prompts, n_tokens, *, sampling, seed=0, keep=at_once):

@@ -16,7 +16,7 @@ from speculative import (
     exact_match,
     rejection,
 )
-from speculative.measuring import method_table, native_and_assisted
+from speculative.cli.experiments import method_table, native_and_assisted
 from speculative.testing import TableModel
 
 TARGET, DRAFT = TableModel.random(5, seed=1, n_ctx=99), TableModel.random(5, seed=4, n_ctx=99)

@@ -4,11 +4,11 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from ..sampler import SpeculativeSampler
-from ..theory.expected import acceptance_of, expected_time, overlap, speedup
-from .costs import Costs, measure_costs
-from .intervals import mean_overlap
-from .runs import against_alone, at_once, gain_of, of_each, own_text, total
+from speculative.measuring.costs import Costs, measure_costs
+from speculative.measuring.intervals import mean_overlap
+from speculative.measuring.runs import against_alone, at_once, gain_of, of_each, own_text, total
+from speculative.sampler import SpeculativeSampler
+from speculative.theory.expected import acceptance_of, expected_time, overlap, speedup
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from speculative import AutoregressiveSampler, ByPaths, ModelDrafter, PromptLookupDrafter, Sampling, Shape, TreeDrafter
-from speculative.measuring import alpha_table, repetition
+from speculative.cli.experiments import alpha_table
+from speculative.measuring import repetition
 from speculative.testing import TableModel
 
 TARGET, DRAFT = TableModel.random(5, seed=1, n_ctx=99), TableModel.random(5, seed=4, n_ctx=99)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from speculative import ModelDrafter, PromptLookupDrafter, Sampling, SpeculativeSampler
-from speculative.measuring import compare_drafters, methods
+from speculative.cli.experiments import compare_drafters, methods
 from speculative.testing import TableModel
 from speculative.theory import estimate_alpha
 

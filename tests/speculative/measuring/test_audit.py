@@ -6,7 +6,7 @@ import pytest
 import gpt2np
 from gpt2np.model import forward
 from speculative import ModelDrafter
-from speculative.measuring.widths import Recording, first_difference, unit_of, verdict, width_audit
+from speculative.measuring.audit import Recording, first_difference, unit_of, verdict, width_audit
 from speculative.museum.models import Around, NotRolledBack
 from speculative.testing import TableModel
 

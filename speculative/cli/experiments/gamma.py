@@ -12,9 +12,9 @@ import math
 
 import numpy as np
 
-from ..sampler import SpeculativeSampler
-from ..theory.expected import expected_time, expected_tokens
-from .runs import against_alone, at_once, calls_of, gain_of, repetition, total
+from speculative.measuring.runs import against_alone, at_once, calls_of, gain_of, repetition, total
+from speculative.sampler import SpeculativeSampler
+from speculative.theory.expected import expected_time, expected_tokens
 
 
 def gamma_table(target, drafter, prompts, n_tokens, *, sampling, lengths=tuple(range(1, 11)), seed=0, keep=at_once):

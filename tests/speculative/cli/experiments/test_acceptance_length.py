@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from speculative.cli.experiments.acceptance_length import acceptance_lengths, mean_speedup
 from speculative.measuring import Run
-from speculative.measuring.acceptance_length import acceptance_lengths, mean_speedup
 
 
 def test_two_averages_of_the_same_calls():

@@ -15,9 +15,9 @@ from speculative import (
     exact_match,
     rejection,
 )
+from speculative.cli.experiments import acceptance_table, tree_table
 from speculative.drafters.model_tree import RULES
-from speculative.measuring import acceptance_table, tree_table
-from speculative.measuring.tree_size import acceptance_by_rank, acceptance_together, added, best_shape
+from speculative.measuring.best_shape import acceptance_by_rank, acceptance_together, added, best_shape
 from speculative.testing import TableModel
 from speculative.theory import tree_tokens
 
@@ -66,7 +66,7 @@ def test_the_best_shape_by_hand():
 @pytest.mark.parametrize("children", RULES)
 def test_acceptance_by_rank_is_what_the_loop_accepts(children, verifier, monkeypatch):
     """One place, two siblings: the exact probability that the first, or the second, is accepted."""
-    monkeypatch.setattr("speculative.measuring.tree_size.N_COUNTED", 1)
+    monkeypatch.setattr("speculative.measuring.best_shape.N_COUNTED", 1)
     target, drafter = ByPaths(TARGET), TreeDrafter(ByPaths(DRAFT), Shape.widths(2), siblings=children)
     sampler = SpeculativeSampler(target, drafter, K=1, verifier=verifier)
     found = exact_distribution(lambda rng: next(sampler.rounds([0, 1], 2, rng)).nodes)

@@ -8,12 +8,12 @@ Sources, in form: the table of native and assisted seconds in TinyLlama's specul
 
 import numpy as np
 
-from ..autoregressive import AutoregressiveSampler
-from ..interfaces import exactness_of, takes_trees
-from ..sampler import SpeculativeSampler
-from ..verifiers.rejection import rejection
-from .intervals import share
-from .runs import SharedNoise, against_alone, at_once, compared, gain_of, race, total, under
+from speculative.autoregressive import AutoregressiveSampler
+from speculative.interfaces import exactness_of, takes_trees
+from speculative.measuring.intervals import share
+from speculative.measuring.runs import SharedNoise, against_alone, at_once, compared, gain_of, race, total, under
+from speculative.sampler import SpeculativeSampler
+from speculative.verifiers.rejection import rejection
 
 
 def native_and_assisted(
