@@ -9,76 +9,34 @@ in whichever thread: the number of threads changes no bit.
 
 import os
 import threading
-from contextlib import suppress
+from queue import SimpleQueue
 
-import numpy as np
-
-from .cores import cpus, n_threads
+from .cores import n_threads
 
 WORTH = 1_000_000  # the cost, see `cost`, for each thread after the first
 CACHED = 2**19  # weights, 2 MB: that many stay in a core's cache, and another thread pays only at ten times the cost
 LEAST = 500_000  # the least cost of a slice
 MANY = 32  # rows; from here on, arithmetic limits a product, not memory
-N_ROWS, N_LOOKS = 80, 25_000  # rows of looks at a signal, and looks in a row: together about a millisecond
-
-
-class Signal:
-    """One thread gives it and another waits for it, awake for a moment, then asleep. Two in a row may be seen as one.
-
-    Waking a thread takes some ten microseconds, on a virtual machine often more than a hundred, and a product only a
-    few hundred. So `wait` first looks many times whether the signal was given. A loop in Python would hold the
-    interpreter's lock, which the other thread needs. NumPy's loops release it, and `logical_or.reduce` ends at the
-    first True: over one byte that is repeated many times, without a copy, it waits until another thread sets this byte.
-
-        >>> byte = np.zeros(1, bool)
-        >>> looks = np.broadcast_to(byte, 1000)  # one byte, seen a thousand times
-        >>> byte[0] = True
-        >>> bool(np.logical_or.reduce(looks))  # after the first look
-        True
-
-    The signalling thread holds the interpreter's lock for a moment after it has set the byte. A waiter that asked for
-    it at once would be put to sleep. So the waiter first pauses for 10 to 20 microseconds: it reads one more row, of a
-    byte that is never set.
-    """
-
-    def __init__(self):
-        self.lock = threading.Lock()
-        self.lock.acquire()
-        self.given = np.zeros(N_ROWS + 1, bool)  # the last byte is never set
-        self.looks = np.ndarray((N_ROWS + 1, N_LOOKS), bool, self.given, strides=(1, 0))
-
-    def give(self):
-        self.given[:-1] = True
-        with suppress(RuntimeError):  # given before, and not seen yet
-            self.lock.release()
-
-    def wait(self, awake):
-        """Wait for the signal, at first `awake`, which costs a core's time; it can be given again after that."""
-        if awake and not self.given[0]:
-            np.logical_or.reduce(self.looks, axis=1)
-        self.lock.acquire()
-        self.given[:] = False
 
 
 class Worker:
-    """Another thread, waiting for work. Its signal `go` starts a job; the job's own signal says that it is done.
+    """Another thread, waiting for jobs. A job is a list with one entry, (work, parts, done, errors).
 
-    `job` has at most one job. Whoever pops it, the worker to run or the caller to cancel it, adds the worker to `idle`.
+    Whoever pops the entry, the worker to run it or the caller to cancel it, adds the worker to `idle`.
     """
 
     def __init__(self):
-        self.go, self.job = Signal(), []
-        self.pid = os.getpid()
+        self.jobs, self.pid = SimpleQueue(), os.getpid()
         threading.Thread(target=self.work, daemon=True).start()
 
+    def give(self, job):
+        self.jobs.put(job)
+
     def work(self):
-        awake = False
         while True:
-            self.go.wait(awake)
             try:
-                work, parts, done, errors, awake = self.job.pop()
-            except IndexError:  # cancelled: this worker woke too late, so its core is probably busy
-                awake = False  # sleep at once next time
+                work, parts, done, errors = self.jobs.get().pop()
+            except IndexError:  # cancelled: this worker woke too late
                 continue
             try:
                 work(parts)
@@ -86,11 +44,10 @@ class Worker:
                 errors.append(error)
             work = parts = errors = None
             idle.append(self)  # done here: the waiting thread may be interrupted
-            done.give()
+            done.release()
 
 
 idle = []  # workers without a job
-sharing = {}  # thread -> in how many threads its call of `share`, now in progress, computes
 
 
 def free_worker():
@@ -120,24 +77,23 @@ def share(work, parts, n):
     parts = iter(parts)
     jobs, errors = [], []
     try:
-        sharing[threading.get_ident()] = n
-        awake = sum(sharing.values()) <= len(cpus())  # else a thread that waits would keep another one from its work
         for _ in range(n - 1):
+            done = threading.Lock()  # released when the job is done
+            done.acquire()
             try:
-                worker, done = free_worker(), Signal()
+                worker = free_worker()
             except RuntimeError:  # no more threads can be started: those that run do the work
                 break
-            job = worker.job = [(work, parts, done, errors, awake)]  # another call may soon give it another list
+            job = [(work, parts, done, errors)]
             jobs.append((worker, job, done))
-            worker.go.give()
+            worker.give(job)
         work(parts)
         for worker, job, done in jobs:
             if has_begun(worker, job):
-                done.wait(awake)
+                done.acquire()
     finally:
         for worker, job, _ in jobs:  # after an interruption
             has_begun(worker, job)
-        sharing.pop(threading.get_ident(), None)
     if errors:
         raise errors[0]
 

@@ -1,4 +1,4 @@
-"""Work divided among threads: all of it is done once, whatever happens; and no signal between threads is lost."""
+"""Work divided among threads: all of it is done once, whatever happens."""
 
 import subprocess
 import sys
@@ -13,7 +13,6 @@ from systems import needs_safe_fork
 from gpt2np.kernels import threads
 from gpt2np.kernels.attention import weighted_sums
 from gpt2np.kernels.matmul import pack
-from gpt2np.kernels.threads import Signal
 from gpt2np.layers import mlp
 
 
@@ -147,22 +146,42 @@ def test_a_thread_that_comes_too_late_is_not_waited_for(monkeypatch):
     assert threads.idle == [late]
 
 
-@pytest.mark.parametrize("name", ["give", "wait"])
-def test_an_interruption_between_two_threads_loses_none(monkeypatch, name):
-    def interrupted(signal, *arguments):
-        if threading.current_thread() is threading.main_thread():
-            raise KeyboardInterrupt
-        original(signal, *arguments)
+def test_an_interruption_between_two_threads_loses_none(monkeypatch):
+    def interrupted(worker, job):
+        give(worker, job)
+        raise KeyboardInterrupt
 
-    original, met, worker = getattr(Signal, name), threading.Barrier(2), threads.Worker()
+    met, worker, give = threading.Barrier(2), threads.Worker(), threads.Worker.give
     monkeypatch.setattr(threads, "idle", [worker])
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(Signal, name, interrupted)
-        threads.share(lambda parts: met.wait(timeout=60), range(2), 2)
+        patch.setattr(threads.Worker, "give", interrupted)
+        threads.share(list, range(2), 2)
     for _ in range(5000):
         if not threads.idle:
             time.sleep(0.001)
     threads.share(lambda parts: met.wait(timeout=60), range(2), 2)
+    assert threads.idle == [worker]
+
+
+def test_an_interruption_while_waiting_loses_no_worker(monkeypatch):
+    """The worker is in the middle of its job: it finishes, and is idle again."""
+    begun, may_end, worker = threading.Event(), threading.Event(), threads.Worker()
+    monkeypatch.setattr(threads, "idle", [worker])
+
+    def work(parts):
+        if threading.current_thread() is threading.main_thread():
+            begun.wait(timeout=60)
+            raise KeyboardInterrupt
+        begun.set()
+        may_end.wait(timeout=60)
+
+    with pytest.raises(KeyboardInterrupt):
+        threads.share(work, range(2), 2)
+    assert threads.idle == []
+    may_end.set()
+    for _ in range(5000):
+        if not threads.idle:
+            time.sleep(0.001)
     assert threads.idle == [worker]
 
 
@@ -176,105 +195,3 @@ def test_without_another_thread_this_one_does_the_work(n_threads, monkeypatch):
     monkeypatch.setattr(threads, "idle", [])
     monkeypatch.setattr(threading.Thread, "start", refused)
     assert (x @ w).tobytes() == expected.tobytes() and threads.idle == []
-
-
-@pytest.mark.parametrize(("n_cpus", "others"), [(1, {}), (2, {}), (8, {-1: 3, -2: 3}), (8, {-1: 3, -2: 4})])
-def test_more_threads_than_processors_wait_asleep(monkeypatch, n_cpus, others):
-    """Counting those of other calls at the same time."""
-    waits = []
-
-    class Recorded(Signal):
-        def wait(self, awake):
-            waits.append(awake)
-            super().wait(awake)
-
-    monkeypatch.setattr(threads, "idle", [])
-    monkeypatch.setattr(threads, "Signal", Recorded)
-    monkeypatch.setattr(threads, "cpus", lambda: range(n_cpus))
-    monkeypatch.setattr(threads, "sharing", dict(others))
-    met = threading.Barrier(2)
-    for _ in range(3):
-        threads.share(lambda parts: met.wait(timeout=60), range(10), 2)
-    n_asleep = 1 if 2 + sum(others.values()) <= n_cpus else len(waits)  # a new worker waits asleep for its first job
-    assert waits.count(False) == n_asleep and len(waits) >= 6
-    with pytest.raises(ZeroDivisionError):
-        threads.share(lambda parts: 1 // 0, range(10), 2)
-    assert threads.sharing == others
-
-
-# ------------------------------------------------------------------------------------------------ signals
-
-
-@pytest.fixture(params=[True, False], ids=["awake", "asleep"])
-def awake(request):
-    return request.param
-
-
-def test_a_signal_can_come_before_the_wait(awake):
-    signal = Signal()
-    for _ in range(100):
-        signal.give()
-        signal.wait(awake)
-    assert not signal.given.any()
-    assert not signal.lock.acquire(blocking=False)  # the next wait would wait
-
-
-def test_two_threads_take_turns(awake):
-    """Each signal is seen once, and so is what was written before it."""
-    ping, pong, counted = Signal(), Signal(), []
-
-    def other():
-        for i in range(500):
-            ping.wait(awake)
-            counted.append(i)
-            pong.give()
-
-    thread = threading.Thread(target=other)
-    thread.start()
-    for i in range(500):
-        assert len(counted) == i
-        ping.give()
-        pong.wait(awake)
-    thread.join()
-    assert counted == list(range(500))
-
-
-@pytest.mark.parametrize("seconds", [0, 1e-4, 0.01])  # the last is longer than a thread stays awake
-def test_a_thread_that_waits_lets_others_run(awake, seconds):
-    signal, done = Signal(), []
-    thread = threading.Thread(target=lambda: (signal.wait(awake), done.append(True)))
-    thread.start()
-    time.sleep(seconds)
-    assert not done
-    signal.give()
-    thread.join(timeout=60)
-    assert done
-
-
-def test_the_looks_end_with_the_signal():
-    """NumPy does not promise it. The fastest of three times is compared."""
-    signal, seconds = Signal(), {False: [], True: []}
-    for given in 3 * (False, True):
-        signal.given[:-1] = given
-        started = time.perf_counter()
-        np.logical_or.reduce(signal.looks, axis=1)
-        seconds[given].append(time.perf_counter() - started)
-    assert min(seconds[True]) < min(seconds[False]) / 2
-
-
-def test_the_looks_release_the_interpreters_lock():
-    """Otherwise this thread could not set the byte before the last look, seconds later."""
-    byte, started, seen = np.zeros(1, bool), threading.Event(), []
-
-    def look():
-        looks = np.broadcast_to(byte, 10**10)
-        started.set()
-        seen.append(np.logical_or.reduce(looks))
-
-    thread = threading.Thread(target=look)
-    thread.start()
-    started.wait()
-    time.sleep(0.02)
-    byte[0] = True
-    thread.join()
-    assert seen == [True]
