@@ -46,8 +46,7 @@ class PresencePenalty:
         return logits - self.penalty * (counts(tokens[self.n_prompt :], len(logits)) > 0)
 
 
-@dataclass(frozen=True)
-class FrequencyPenalty:
+class FrequencyPenalty(PresencePenalty):
     """Subtracts `penalty` from the logit of each token once for each time that it occurs among the new tokens.
 
     Parameters as in `PresencePenalty`.
@@ -55,12 +54,6 @@ class FrequencyPenalty:
     >>> FrequencyPenalty(1.5, n_prompt=2)(np.zeros(3), [0, 0, 2, 2])
     array([ 0.,  0., -3.])
     """
-
-    penalty: float
-    n_prompt: int
-
-    def __post_init__(self):
-        check("a penalty from -1e100 to 1e100", self.penalty, lambda value: abs(value) <= 1e100)
 
     def __call__(self, logits, tokens):
         return logits - self.penalty * counts(tokens[self.n_prompt :], len(logits))

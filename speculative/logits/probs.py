@@ -109,12 +109,14 @@ class Sampling:
         if self.repetition_penalty == 1 and not self.processors:
             return logits
         if tokens is None:
-            what = "repetition penalty" if self.repetition_penalty != 1 else "logits processor"
-            raise ValueError(f"a {what} looks at the tokens before each row: pass them, sampling(logits, tokens)")
-        processors = [partial(penalised, self.repetition_penalty)] * (self.repetition_penalty != 1)
+            name = "repetition penalty" if self.repetition_penalty != 1 else "logits processor"
+            raise ValueError(f"a {name} looks at the tokens before each row: pass them, sampling(logits, tokens)")
+        processors = self.processors
+        if self.repetition_penalty != 1:
+            processors = (partial(penalised, self.repetition_penalty), *processors)
         rows = []
         for row, text in zip(logits, texts_of_rows(np.asarray(tokens).tolist(), len(logits), parents)):
-            for processor in (*processors, *self.processors):
+            for processor in processors:
                 changed = processor(row.copy(), text.copy())
                 if np.shape(changed) != row.shape:
                     raise ValueError(
@@ -158,7 +160,7 @@ def check(expected, value, is_right):
 
 
 def inheriting(drafter, sampling):
-    """The drafter; of one whose `sampling` is None, a copy that has this one."""
+    """The drafter itself, or a copy with this sampling if its own is None."""
     if getattr(drafter, "sampling", sampling) is None:
         drafter = copy(drafter)
         drafter.sampling = sampling
@@ -199,7 +201,9 @@ def sample_distinct(probs, k, rng):
            [0.   , 0.   , 1.   , 0.   ]]))
     """
     ranked = rng.draw_distinct(probs, k) if hasattr(rng, "draw_distinct") else None
-    k, tokens, rows, left = k if ranked is None else len(ranked), [], [], probs
+    k = k if ranked is None else len(ranked)
+    tokens, rows = [], []
+    left = probs  # without the tokens drawn so far
     while len(tokens) < k and left.any():
         tokens.append(sample_token(left, rng) if ranked is None else ranked[len(tokens)])
         rows.append(left)

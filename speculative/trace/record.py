@@ -38,7 +38,8 @@ class Trace:
     """
 
     def __init__(self, prompt, decode=None, about=None):
-        self.decode, self.about, self.rounds = decode or as_ids, dict(about or {}), []
+        self.decode, self.about = decode or as_ids, dict(about or {})
+        self.rounds = []
         self.prompt = [int(token) for token in prompt]
         self.text = self.decode(self.prompt)
         self._tokens, self._held_back = list(self.prompt), []
@@ -76,7 +77,9 @@ class Trace:
             "seconds": step.seconds,
         }
         # all is known, and nothing is called from here on: an interruption leaves the whole round or nothing of it
-        self._called, self._tokens, self._held_back = called, self._tokens + new, held_back
+        self._called = called
+        self._tokens = self._tokens + new
+        self._held_back = held_back
         self.rounds += [record]
         return record
 
@@ -93,7 +96,7 @@ class Trace:
 
     @classmethod
     def load(cls, path):
-        """Read a file written by `save`; a ValueError names the first line that is wrong. No rounds can be added."""
+        """Read a file written by `save`. A ValueError names the first line that is wrong. No rounds can be added."""
         number = 1
         with open(path, "rb") as file:  # lines end in \n alone, whatever a text contains
             try:
@@ -173,19 +176,18 @@ def as_ids(tokens):
 def decisions(step):
     """{draft token: "accepted", "rejected" or "dropped"} of a `Round`, in the order of the tests.
 
-    That is, position by position, the siblings up to the accepted one, then the untested rest; in a chain, the order of
-    the draft.
+    That is, position by position, the siblings up to the accepted one, then the untested rest; in a chain, draft order.
     """
     reached = [-1, *step.nodes]  # the text, and each accepted draft token: what follows it was tested
     if len(step.tokens) == step.n_accepted:
         reached.pop()  # but the text ended with the last of them
-    found = {}
+    tested = {}
     for node, accepted in zip(reached, [*step.nodes, None]):
         for child in step.draft.children(node):
-            found[child] = "accepted" if child == accepted else "rejected"
+            tested[child] = "accepted" if child == accepted else "rejected"
             if child == accepted:
                 break
-    return found | {node: "dropped" for node in range(len(step.drafted)) if node not in found}
+    return tested | {node: "dropped" for node in range(len(step.drafted)) if node not in tested}
 
 
 def drafted_of(step, decode):
