@@ -71,7 +71,7 @@ class Eagle:
     Raises
     ------
     ValueError
-        If the block is another model's, or the model has no hidden states.
+        If the block was made for a different model, or the model has no hidden states.
     """
 
     def __init__(self, model, params, n_frequent=0):
@@ -192,7 +192,7 @@ def slots_before(tree, begin):
 def load_eagle(name_or_folder):
     """The `EagleBlock` for "tiny-target", which is bundled, or of a folder with eagle.safetensors.
 
-    CheckpointError, a ValueError, for a missing block and a malformed file.
+    A missing block and a malformed file raise a CheckpointError, which is a ValueError.
 
     >>> load_eagle("tiny-target").input["w"].shape
     (512, 256)
