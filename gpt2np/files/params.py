@@ -68,7 +68,6 @@ def build_params(tensors, hparams, source):
     """
     tensors = {name.removeprefix("transformer."): tensor for name, tensor in tensors.items()}
     check_tensors(tensors, param_shapes(hparams), source)
-
     return {
         "wte": matrix(tensors["wte.weight"]),
         "wpe": copied(tensors["wpe.weight"]),

@@ -29,6 +29,9 @@ class Worker:
         self.jobs, self.pid = SimpleQueue(), os.getpid()
         threading.Thread(target=self.work, daemon=True).start()
 
+    def give(self, job):
+        self.jobs.put(job)
+
     def work(self):
         while True:
             try:
@@ -83,7 +86,7 @@ def share(work, parts, n):
                 break
             job = [(work, parts, done, errors)]
             jobs.append((worker, job, done))
-            worker.jobs.put(job)
+            worker.give(job)
         work(parts)
         for worker, job, done in jobs:
             if has_begun(worker, job):
@@ -104,8 +107,8 @@ def worthwhile(size, n_rows):
     """The number of threads that pays for a product of n_rows rows with `size` weights, or for work of its cost.
 
     Products with weights from memory are shared from the first row on. With weights in the cache, a product of the
-    bundled models takes a few hundred microseconds at most for a draft of 64 tokens: two threads gain little, and if a
-    different program needs the second core they take longer than one (`python dev/bench/sizes.py`).
+    bundled models takes a few hundred microseconds at most for a draft of 64 tokens: two threads gain little, and take
+    longer than one if another program needs the second core (`python dev/bench/sizes.py`).
     """
     worth = WORTH if size > CACHED else 10 * WORTH
     return min(cost(size, n_rows) // worth + 1, n_threads(n_rows >= MANY))

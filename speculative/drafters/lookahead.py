@@ -32,8 +32,7 @@ class LookaheadDrafter:
         if W < 1 or N < 2 or G < 1:
             raise ValueError(f"expected W of 1 or more, N of 2 or more and G of 1 or more, got {W}, {N} and {G}")
         self.n_vocab = n_vocab
-        self.W = W
-        self.N = N
+        self.W, self.N = W, N
         self.G = G
         self.best = []  # the most probable token of each row of the target's last call
         self.tokens = []  # of the previous draft

@@ -102,9 +102,8 @@ class TreeDrafter:
         if isinstance(self.tree, Grown):
             levels = min(K, 1 + (n_ctx - len(text)) // self.tree.n)
             return grown_tree(self.tree.n, levels, lambda paths, n: self.candidates(text, paths, n, sampling), n_vocab)
-        parents = self.tree.parents
+        parents, above = self.tree.parents, []  # in the shape; in the draft, which may have fewer nodes
         drafted, rows = [], []
-        above = []  # the parents in the draft, which may have fewer nodes than the shape
         level = [(-1, -1)]  # the nodes drafted last: each one's number in the shape and in the draft; -1 is the text
         for depth in range(K):
             followed = any(children(parents, node) for node, _ in level)

@@ -105,8 +105,6 @@ def total_variation(a, b):
     outcome in common. Where a drafter has distribution a and the target b, 1 - total_variation(a, b) is the acceptance
     rate of rejection sampling (arXiv:2211.17192, section 3.2).
 
-    Examples
-    --------
     >>> total_variation({"a": 0.5, "b": 0.5}, {"a": 0.25, "b": 0.5, "c": 0.25})
     0.25
     """

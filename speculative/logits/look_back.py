@@ -1,8 +1,8 @@
 """Logits processors that look back: penalties for repetition, a ban on repeated n-grams, a minimal length.
 
-Each is a function of the logits of one row and of the tokens before it, for `Sampling(processors=...)`, which hands it
-the text on the row's own path. So every exact verifier stays exact with it: row i of a draft sees the prompt, the
-accepted tokens and the first i draft tokens; no rejected tokens, no siblings. There is no state from call to call.
+Each is a function, without state, of one row's logits and of the tokens before it, for `Sampling(processors=...)`. Row
+i of a draft sees the prompt, the accepted tokens and the first i draft tokens, but no rejected tokens and no siblings.
+So every exact verifier stays exact with it.
 
 The names are those of vLLM (presence_penalty, frequency_penalty, min_tokens) and of Hugging Face's `generate`
 (no_repeat_ngram_size), and so are their meanings: the two penalties and the minimal length count new tokens only,

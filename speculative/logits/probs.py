@@ -48,8 +48,7 @@ class Sampling:
         are all tokens before the row (list of int): penalties, bans (look_back.py), a grammar (grammar.py), or any
         function. Each gets copies. One that would leave no token, all logits -inf, is passed over in that row.
 
-    What looks back, the repetition penalty and the processors, sees the text of a row on its own path (texts_of_rows in
-    tree.py) and nothing else. It is computed from the tokens each time, so that rejected tokens leave no trace.
+    What looks back sees only the text on a row's own path (texts_of_rows in tree.py): rejected tokens leave no trace.
 
     Examples
     --------

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ..drafters.ranked import top
 from ..interfaces import Stats
 from ..logits.probs import residual
 from ..theory.expected import estimate_alpha
@@ -77,9 +78,8 @@ class Trace:
             "seconds": step.seconds,
         }
         # all is known, and nothing is called from here on: an interruption leaves the whole round or nothing of it
-        self._called = called
+        self._called, self._held_back = called, held_back
         self._tokens = self._tokens + new
-        self._held_back = held_back
         self.rounds += [record]
         return record
 
@@ -264,8 +264,5 @@ def flat(uniforms):
 
 def largest(values, n, also=None):
     """The indices of the n largest positive values [n_vocab], largest first, and the index `also` if it is missing."""
-    n = min(n, len(values))
-    candidates = np.argpartition(-values, n - 1)[:n]
-    candidates = candidates[values[candidates] > 0]
-    indices = candidates[np.argsort(-values[candidates], kind="stable")].tolist()
+    indices = [i for i in top(values[None], n)[0].tolist() if values[i] > 0]
     return indices if also is None or also in indices else [*indices, also]
