@@ -187,7 +187,7 @@ def load_eagle(name_or_folder):
     >>> load_eagle("tiny-target").input["w"].shape
     (512, 256)
     """
-    path = folder_of(name_or_folder) / "eagle.safetensors"
+    path = eagle_file(name_or_folder)
     if not path.is_file():
         raise CheckpointError(
             f"{name_or_folder} has no EAGLE block: expected tiny-target, whose block is bundled, or a folder with "
@@ -199,6 +199,11 @@ def load_eagle(name_or_folder):
     frequent = np.array(tensors.pop("frequent", ()), np.int64)
     check_tensors(tensors, {"input.weight": (2 * n, n), "input.bias": (n,), **shapes}, path)
     return EagleBlock(linear_params(tensors, "input"), block_params(tensors, "h.0"), frequent)
+
+
+def eagle_file(name_or_folder):
+    """Where the block of this model is, if it has one."""
+    return folder_of(name_or_folder) / "eagle.safetensors"
 
 
 def check_fit(params, hparams):

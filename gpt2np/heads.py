@@ -111,7 +111,7 @@ def load_heads(name_or_folder, kind="hydra"):
         raise ValueError(f"unknown heads {kind!r:.40}: expected {' or '.join(KINDS)}")
     if not isinstance(name_or_folder, (str, os.PathLike)):
         raise ValueError(f"expected a model's name or folder, such as tiny-target, got {name_or_folder!r:.80}")
-    path = folder_of(name_or_folder) / "heads.safetensors"
+    path = heads_file(name_or_folder)
     if not path.is_file():
         raise CheckpointError(
             f"{name_or_folder} has no heads: expected tiny-target, whose heads are bundled, or a folder with "
@@ -129,6 +129,11 @@ def load_heads(name_or_folder, kind="hydra"):
         return Heads(params)
     except ValueError as error:
         raise CheckpointError(f"{path}: {error}") from None
+
+
+def heads_file(name_or_folder):
+    """Where the heads of this model are, if it has some."""
+    return folder_of(name_or_folder) / "heads.safetensors"
 
 
 def check_shapes(params):

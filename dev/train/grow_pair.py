@@ -24,7 +24,8 @@ import numpy as np
 from safetensors.numpy import load_file, save_file
 
 import gpt2np
-from gpt2np.files.loading import folder_of
+from gpt2np.eagle import eagle_file
+from gpt2np.heads import heads_file
 from gpt2np.reference import block, layer_norm
 
 SHAPES = {"124M": (12, 12, 768), "355M": (24, 16, 1024), "774M": (36, 20, 1280)}  # n_layer, n_head, n_embd
@@ -122,7 +123,7 @@ def unlikely(model, heads, rng):
 def grow(source, out, size, seed=0):
     """Write the model of the folder `source`, grown to a shape, to the folder `out`; returns its `Grown`."""
     model, _ = gpt2np.load(source)
-    heads = gpt2np.load_heads(source) if (folder_of(source) / "heads.safetensors").exists() else None
+    heads = gpt2np.load_heads(source) if heads_file(source).exists() else None
     (n_layer, n_head, n_embd), small, rng = SHAPES[size], model.hparams, np.random.default_rng(seed)
     t = {
         name.removeprefix("transformer."): a.astype(np.float32)
@@ -150,7 +151,7 @@ def grow(source, out, size, seed=0):
 def grow_heads(grown, out):
     """Write the target's heads, grown like the target."""
     large = {}
-    for name, a in load_file(folder_of("tiny-target") / "heads.safetensors").items():
+    for name, a in load_file(heads_file("tiny-target")).items():
         a = a.astype(np.float32)
         matrix_or_bias = grown.side_by_side if a.ndim == 2 else grown.stream
         large[name] = a if name.endswith("accepted") else np.ascontiguousarray(matrix_or_bias(a))
@@ -161,7 +162,7 @@ def grow_eagle(grown, out):
     """Write the target's EAGLE block, grown like the target; the tokens that were added are the least frequent."""
     t = {
         name: a if a.dtype.kind == "i" else a.astype(np.float32)
-        for name, a in load_file(folder_of("tiny-target") / "eagle.safetensors").items()
+        for name, a in load_file(eagle_file("tiny-target")).items()
     }
     large = {"input.weight": grown.side_by_side(t["input.weight"]), "input.bias": grown.stream(t["input.bias"])}
     large |= grown.layer(t, "h.0.")

@@ -13,7 +13,7 @@ from helpers import ROOT, random_eagle, random_gpt2
 
 import gpt2np
 from gpt2np import HParams, load_eagle, reference
-from gpt2np.files.loading import folder_of
+from gpt2np.eagle import eagle_file
 from speculative.testing import check_language_model
 from speculative.tree import path
 
@@ -189,13 +189,13 @@ def test_the_bundled_block():
     assert params.n_params == 921_088 and params.on(target).draft_model(1)([5]).shape == (1, 2048)
     assert params.input["w"].shape == (512, 256) and params.input["w"].dtype == np.float32
     assert sorted(params.frequent.tolist()) == [*range(2048)]
-    assert (folder_of("tiny-target") / "eagle.safetensors").stat().st_size < 1.9e6
+    assert eagle_file("tiny-target").stat().st_size < 1.9e6
 
 
 def test_files_that_are_no_block(tmp_path):
     with pytest.raises(ValueError, match="tiny-draft has no EAGLE block: expected tiny-target, whose block is bundled"):
         load_eagle("tiny-draft")
-    tensors = dict(safetensors.numpy.load_file(folder_of("tiny-target") / "eagle.safetensors"))
+    tensors = dict(safetensors.numpy.load_file(eagle_file("tiny-target")))
     for name, change, message in (
         ("h.0.ln_1.bias", None, r"lacks h\.0\.ln_1\.bias"),
         (

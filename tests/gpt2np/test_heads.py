@@ -9,8 +9,7 @@ from helpers import ROOT, random_gpt2, random_heads
 
 import gpt2np
 from gpt2np import Heads, HParams, load_heads
-from gpt2np.files.loading import folder_of
-from gpt2np.heads import silu
+from gpt2np.heads import heads_file, silu
 
 SHAPE = HParams(n_vocab=17, n_ctx=40, n_embd=15, n_head=3, n_layer=2)
 MODEL = random_gpt2(SHAPE)
@@ -140,7 +139,7 @@ def test_files_that_are_no_heads(tmp_path):
     ],
 )
 def test_damaged_heads_are_refused(tmp_path, name, damage, message):
-    tensors = dict(gpt2np.files.safetensors.read_safetensors(folder_of("tiny-target") / "heads.safetensors"))
+    tensors = dict(gpt2np.files.safetensors.read_safetensors(heads_file("tiny-target")))
     changed = damage(tensors.pop(name, None))
     if changed is not None:
         tensors[name] = changed
