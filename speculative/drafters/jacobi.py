@@ -13,11 +13,7 @@ from .deterministic import one_hot
 class JacobiDrafter:
     """A chain of the target's most probable tokens for these positions in its last call.
 
-    The last token of the text fills it up to K tokens.
-
-    Parameters
-    ----------
-    n_vocab : int
+    The last token of the text fills it up to K tokens. `n_vocab` is the number of tokens of the target's vocabulary.
     """
 
     def __init__(self, n_vocab):

@@ -63,8 +63,7 @@ def grown_tree(n, n_levels, most_likely, n_vocab):
             parents.append(level[row])
             values.append(joint[row, rank])
         level = list(range(begin, len(tokens)))
-    # the n best of all depths. They form a tree: a node is never worth more than its parent or its elder sibling, which
-    # come first among equals
+    # subtle: the n best of all depths form a tree: a parent and an elder sibling are worth no less, and come first
     kept = sorted(np.argsort(-np.array(values), kind="stable")[:n].tolist())
     return one_hot([tokens[node] for node in kept], n_vocab, renumbered(parents, kept))
 

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-ROUNDING = 4e-16  # of u: random() returns multiples of 2 ** -53
+ROUNDING = 4e-16  # of u: random() returns multiples of 2 ** -53, and a cumulative sum may end at 1 - 1e-16
 
 
 class CannotEnumerate(TypeError):
@@ -31,10 +31,7 @@ class Uniform:
         self.rising = rising
 
     def is_below(self, number):
-        """Whether the value is below a number: forks if the interval does not decide it.
-
-        Equality has probability 0, and so has the gap between 1 and a cumulative sum that ends at 1 - 1e-16.
-        """
+        """Whether the value is below a number: forks if the interval does not decide it. Equality has probability 0."""
         if number is self:  # np.searchsorted asks for this
             return False
         threshold, (low, high) = self.inverse(as_number(number)), self.interval

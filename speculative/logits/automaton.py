@@ -228,9 +228,7 @@ def others(ranges):
 
 
 def utf8(first, last):
-    """The code points from first to last in UTF-8: sequences of (first byte, last byte), together all of them.
-
-    Surrogates are left out, as they have no UTF-8.
+    """Sequences of (first byte, last byte): the UTF-8 of the code points from first to last; surrogates have none.
 
     >>> utf8(0x7E, 0x80)
     [[(126, 127)], [(194, 194), (128, 128)]]

@@ -24,13 +24,7 @@ class Wrapper:
 
 
 class ByPaths(Wrapper):
-    """The language model `model`, which now takes trees.
-
-    Parameters
-    ----------
-    model : LanguageModel
-        Called with chains only: once for each row of a tree.
-    """
+    """The LanguageModel `model`, which now takes trees: it is called once for each row of a tree, with chains only."""
 
     def __call__(self, tokens, n_last=1, parents=()):
         """Logits [n_last, n_vocab], see `LanguageModel`. ValueError unless the parents are those of a tree."""

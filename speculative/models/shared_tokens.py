@@ -39,14 +39,10 @@ class Tokenizer(Protocol):
 
 
 class Translation:
-    """A function from token ids of one tokenizer to those of a different one.
+    """A function from token ids of `old`, a Tokenizer, to those of `new`, a different one.
 
     Bytes that are not UTF-8 become tokens of one byte each, as far as there are such tokens. `end_of_text` becomes
     `end_of_text`; without one, and for other tokens without bytes, nothing.
-
-    Parameters
-    ----------
-    old, new : Tokenizer
     """
 
     def __init__(self, old, new):
@@ -85,12 +81,7 @@ def ids_by_bytes(tokenizer):
 
 
 def shared_tokens(of_target, of_draft):
-    """The ids in each vocabulary of the tokens that both have (same bytes, or `end_of_text`): two arrays [n] int64.
-
-    Parameters
-    ----------
-    of_target, of_draft : Tokenizer
-    """
+    """The ids, in each Tokenizer, of the tokens that both have (same bytes, or `end_of_text`): two arrays [n] int64."""
     ids, ends = ids_by_bytes(of_draft), (of_target.end_of_text, of_draft.end_of_text)
     pairs = [(token, ids[utf8]) for utf8, token in ids_by_bytes(of_target).items() if utf8 in ids]
     if None not in ends:
