@@ -71,7 +71,7 @@ class Eagle:
     Raises
     ------
     ValueError
-        If the block is another model's, or the model has no hidden states.
+        If the block was made for a different model, or the model has no hidden states.
     """
 
     def __init__(self, model, params, n_frequent=0):
@@ -143,7 +143,9 @@ class Eagle:
         positions, mask = wanted.positions_and_mask(begin)
         wte, wpe = self.model.params["wte"], self.model.params["wpe"]
         embeddings = wte[wanted.tokens[begin:]] + wpe[positions]
-        pairs = np.concatenate([self.states[slots_before(wanted, begin)], layer_norm(embeddings, 1, 0)], axis=1)
+        # each token with the state of the token it follows: its own does not exist yet, and would reveal the next token
+        before = self.states[[wanted.parent_slot(slot) for slot in range(begin, end)]]
+        pairs = np.concatenate([before, layer_norm(embeddings, 1, 0)], axis=1)
         x = linear(pairs, **self.params.input)  # [n_new, 2 * n_embd] -> [n_new, n_embd]
         x = block(x, self.params.block, self.model.hparams.n_head, self.cache.layers[0], mask, n_last)
         self.states[end - len(x) : end] = layer_norm(x, 1, 0)
@@ -177,22 +179,10 @@ class DraftModel:
         return self.eagle.draft_logits(tokens, self.n_text, n_last, parents)
 
 
-def slots_before(tree, begin):
-    """For each token from slot `begin` on, the slot whose hidden state goes with it: that of the token it follows.
-
-    Its own state would reveal the token to be predicted, and does not exist yet. After the text 5, 6 the draft 7, or 8
-    and then 9; -1 stands for what precedes the first token:
-
-    >>> slots_before(TokenTree([5, 6, 7, 8, 9], parents=[-1, -1, 1]), 0)
-    [-1, 0, 1, 1, 3]
-    """
-    return [tree.parent_slot(slot) for slot in range(begin, len(tree.tokens))]
-
-
 def load_eagle(name_or_folder):
     """The `EagleBlock` for "tiny-target", which is bundled, or of a folder with eagle.safetensors.
 
-    CheckpointError, a ValueError, for a missing block and a malformed file.
+    A missing block and a malformed file raise a CheckpointError, which is a ValueError.
 
     >>> load_eagle("tiny-target").input["w"].shape
     (512, 256)

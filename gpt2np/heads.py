@@ -7,7 +7,7 @@ same h into a prediction of token t + 1 + i, by a vector y that replaces h befor
     Hydra     y = x A + silu(x W), x = (h, e[t+1], .., e[t+i])  also sees the embeddings of the tokens before its own
 
 The pass that verifies a draft yields h for every draft token, and the next draft starts from the h of the last accepted
-one: a whole draft costs a few small products and no pass. But h does not know the token that the model has added since.
+one: a whole draft costs a few small matmuls and no pass. But h does not know the token that the model has added since.
 
 Here h is the result of the final norm without its gain and bias; these are applied to y instead. The heads are trained
 with the model frozen (dev/train/train_heads.py). Leaves out: which tokens to propose (speculative/drafters/heads.py).
@@ -72,8 +72,8 @@ class Heads:
 
     def replaced(self, model, states, seen):
         """y [n, n_embd], which replaces the states before the vocabulary projection; parameters as in `logits`."""
-        head, last_norm, wte = self.params[seen.shape[1] - 1], model.params["ln_f"], model.params["wte"]
-        h = layer_norm(states, 1, 0)
+        head, h = self.params[seen.shape[1] - 1], layer_norm(states, 1, 0)
+        last_norm, wte = model.params["ln_f"], model.params["wte"]
         if "a" in head:  # Hydra
             h_and_e = np.concatenate([h, wte[seen.ravel()].reshape(len(h), -1)], axis=1)  # -> [n, (i + 1) * n_embd]
             y = h_and_e @ head["a"] + silu(h_and_e @ head["w"])
@@ -100,7 +100,7 @@ def load_heads(name_or_folder, kind="hydra"):
     Raises
     ------
     ValueError
-        For an unknown kind; a CheckpointError for missing heads and a malformed file.
+        If the kind is unknown. Missing heads and a malformed file raise a CheckpointError, which is a ValueError.
 
     Examples
     --------

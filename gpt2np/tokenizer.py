@@ -107,7 +107,7 @@ class Tokenizer:
     """
 
     def __init__(self, vocabulary, merges):
-        merges = [tuple(pair) for pair in merges]  # as tokenizer.json has them: lists
+        merges = [tuple(pair) for pair in merges]  # tokenizer.json has lists
         check_vocabulary(vocabulary, symbols_made(merges))
         self.vocabulary = dict(vocabulary)
         self.ranks = {pair: rank for rank, pair in enumerate(merges)}
@@ -140,8 +140,8 @@ class Tokenizer:
         if special and self.end_of_text is not None and END_OF_TEXT in text:
             first, *rest = [self.encode(part) for part in text.split(END_OF_TEXT)]
             return first + [token for part in rest for token in (self.end_of_text, *part)]
-        pieces, cached, any_length = SPLIT.findall(text), self._cached, self._encode_piece
-        return [t for piece in pieces for t in (cached if len(piece) <= LONG_PIECE else any_length)(piece)]
+        short, long = self._cached, self._encode_piece
+        return [token for p in SPLIT.findall(text) for token in (short if len(p) <= LONG_PIECE else long)(p)]
 
     def decode(self, tokens):
         """Text (str) of token ids. Bytes that are not UTF-8 become U+FFFD, and so does an id outside the vocabulary.
@@ -210,21 +210,21 @@ def fully_merged(symbols, ranks):
     """
     symbols = [*symbols, None]  # None marks the end and is in no pair
     before, after = [*range(-1, len(symbols) - 1)], [*range(1, len(symbols) + 1)]
-    places, waiting = {}, []  # rank -> where such pairs start, or did; a heap of the ranks in places
+    starts, waiting = {}, []  # rank -> where such pairs start, or did; a heap of the ranks in starts
 
     def note(i):
-        """Note the place of the pair that starts at i, if it is in the list of merges."""
+        """Note the pair that starts at i, if it is in the list of merges."""
         rank = ranks.get((symbols[i], symbols[after[i]])) if i >= 0 else None
         if rank is not None:
-            if rank not in places:
+            if rank not in starts:
                 heappush(waiting, rank)
-            places.setdefault(rank, []).append(i)
+            starts.setdefault(rank, []).append(i)
 
     for i in range(len(symbols) - 1):
         note(i)
     while waiting:
         rank = heappop(waiting)
-        for i in sorted(places.pop(rank)):
+        for i in sorted(starts.pop(rank)):
             j = after[i]
             if symbols[i] is None or ranks.get((symbols[i], symbols[j])) != rank:
                 continue  # an earlier merge used one of the two
@@ -249,7 +249,7 @@ def parse_merges(text):
 
 
 def symbols_made(merges):
-    """The symbols of the 256 bytes and those that the merges make of them, a set; ValueError if they are not merges."""
+    """The set of the 256 bytes' symbols and of those that the merges make. ValueError if they are not merges."""
     made = set(byte_symbols().values())
     if len(set(merges)) < len(merges):
         raise ValueError("a merge appears twice")

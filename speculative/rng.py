@@ -22,7 +22,7 @@ from .interfaces import RandomSource
 
 
 def as_generator(rng: Any) -> RandomSource:
-    """An np.random.Generator from a seed (None: a fresh one); an object with a method `random` itself."""
+    """An np.random.Generator from a seed (None: a fresh one). An object with a method `random` is returned as it is."""
     if hasattr(rng, "random"):
         return rng
     try:

@@ -70,5 +70,5 @@ class StopText:
 
     def cut(self, text):
         """`text` up to the end of the first occurrence of the stop text."""
-        before, found, _ = text.partition(self.text)
-        return before + found
+        before, stop, _ = text.partition(self.text)
+        return before + stop

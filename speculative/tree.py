@@ -43,11 +43,11 @@ def path(parents, node):
     >>> path([-1, -1, 0, 2], 3)
     [0, 2, 3]
     """
-    found = []
+    nodes = []  # from the last one up
     while node >= 0:
-        found.append(int(node))
+        nodes.append(int(node))
         node = parents[node]
-    return found[::-1]
+    return nodes[::-1]
 
 
 def depths(parents):
@@ -56,10 +56,10 @@ def depths(parents):
     >>> depths([-1, -1, 0, 2])
     [0, 0, 1, 2]
     """
-    found = []
+    depth = []
     for parent in parents:
-        found.append(0 if parent < 0 else found[parent] + 1)
-    return found
+        depth.append(0 if parent < 0 else depth[parent] + 1)
+    return depth
 
 
 def depth_of(parents):

@@ -70,13 +70,13 @@ class TryAgain(Exception):
 
 def fetch(url, part):
     """Try until the part is complete, or until all WAITS have passed without more bytes than ever before."""
-    waits, most = list(WAITS), size_of(part)
+    waits, largest = list(WAITS), size_of(part)
     while True:
         try:
             return fetch_rest(url, part)
         except TryAgain as error:
-            if size_of(part) > most:
-                waits, most = list(WAITS), size_of(part)
+            if size_of(part) > largest:
+                waits, largest = list(WAITS), size_of(part)
             if not waits:
                 raise DownloadError(str(error)) from None
             time.sleep(waits.pop(0))
@@ -188,7 +188,7 @@ def declared_hash(answers):
 
 
 def what_is_wrong(part, declared, check):
-    """Why the download differs from the server's declarations or from what `check` expects, a str; None if it does not.
+    """A str: how the download differs from the server's declarations or from what `check` expects; None if it is right.
 
     Not an exception: its frames would keep the file open, and Windows could not delete it.
     """

@@ -7,18 +7,17 @@ text of these exceptions is always one line of bounded length.
 MAX_MESSAGE = 500  # characters
 
 
-class CheckpointError(ValueError):
+class FileError(ValueError):
+    def __str__(self):
+        return readable(super().__str__())
+
+
+class CheckpointError(FileError):
     """A model file is missing, is malformed, or does not fit the others."""
 
-    def __str__(self):
-        return readable(super().__str__())
 
-
-class DownloadError(ValueError):
+class DownloadError(FileError):
     """A file could not be downloaded."""
-
-    def __str__(self):
-        return readable(super().__str__())
 
 
 def readable(message):

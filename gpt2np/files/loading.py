@@ -39,8 +39,8 @@ def load(name_or_folder, models_dir="models", source="hub"):
     Raises
     ------
     ValueError
-        If there is no such model; CheckpointError, a ValueError, if its files are incomplete or malformed;
-        DownloadError, a ValueError, if it could not be downloaded.
+        If there is no such model. Two kinds of it: CheckpointError if the files are incomplete or malformed, and
+        DownloadError if they could not be downloaded.
 
     Examples
     --------
@@ -59,12 +59,12 @@ def load(name_or_folder, models_dir="models", source="hub"):
             raise
         raise CheckpointError(f"{error}; delete that file, or all of {folder}, and it is downloaded again") from None
     except OSError as error:
-        place = error.filename or name_or_folder
-        raise CheckpointError(f"{place} cannot be read ({error.strerror or error})") from None
+        path = error.filename or name_or_folder
+        raise CheckpointError(f"{path} cannot be read ({error.strerror or error})") from None
 
 
 def read_tokenizer(config, vocabulary, merges):
-    """(HParams, Tokenizer) of three files; CheckpointError if they do not belong together."""
+    """(HParams, Tokenizer) of three files. CheckpointError if they do not belong together."""
     hparams = read_hparams(config) if config.name == "hparams.json" else read_config(config)
     tokenizer = load_tokenizer(vocabulary, merges)
     if tokenizer.n_vocab > hparams.n_vocab:

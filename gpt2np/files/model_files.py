@@ -53,7 +53,7 @@ OTHER_FORMS = {  # what other programs write: the file that is expected instead,
 
 
 def files_of(folder):
-    """("hub" or "openai", the two vocabulary files) of a folder; CheckpointError names the files that are missing."""
+    """("hub" or "openai", the two vocabulary files) of a folder. A CheckpointError names missing files."""
     layout = next((layout for layout, names in WEIGHTS.items() if has(folder, names)), None)
     pair = next((names for names in VOCABULARIES if has(folder, names)), None)
     if layout and pair:
@@ -61,10 +61,10 @@ def files_of(folder):
     source = "openai" if has(folder, ["hparams.json"]) else "hub"
     missing = [name for name in WEIGHTS[source] if not layout and not has(folder, [name])]
     missing += [] if pair else [" with ".join(VOCABULARIES[source == "openai"])]
-    other = [what for name, (instead, what) in OTHER_FORMS.items() if instead in str(missing) and has(folder, [name])]
+    hints = [hint for name, (instead, hint) in OTHER_FORMS.items() if instead in str(missing) and has(folder, [name])]
     raise CheckpointError(
         f"{folder} lacks {' and '.join(missing)}: expected a GPT-2, with the files {', '.join(SOURCES['hub'])} "
-        f"(Hugging Face) or {', '.join(SOURCES['openai'])} (OpenAI){''.join('; ' + what for what in other)}"
+        f"(Hugging Face) or {', '.join(SOURCES['openai'])} (OpenAI){''.join('; ' + hint for hint in hints)}"
     )
 
 
@@ -81,7 +81,7 @@ def find_on_disk(size, models_dir):
 
 
 def cached_on_disk(repository):
-    """The folders in Hugging Face's cache, if any, with the main version of a model; they are read in place."""
+    """The folders in Hugging Face's cache, if any, with the main version of a model; their files are not copied."""
     home = os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface"
     cache = os.path.expanduser(os.environ.get("HF_HUB_CACHE") or Path(home) / "hub")
     for owner in ("openai-community--", ""):  # the second is its older name

@@ -30,8 +30,9 @@ NOT_PARAMETERS = re.compile(r"h\.\d+\.attn\.(bias|masked_bias)|lm_head\.weight")
 
 def param_shapes(hparams):
     """The shape of every parameter: dict name -> tuple, with Hugging Face's names without `transformer.`."""
-    n, norms, linears = hparams.n_embd, ["ln_f"], {}
+    n = hparams.n_embd
     shapes = {"wte.weight": (hparams.n_vocab, n), "wpe.weight": (hparams.n_ctx, n)}
+    norms, linears = ["ln_f"], {}
     for i in range(hparams.n_layer):
         norms += [f"h.{i}.ln_1", f"h.{i}.ln_2"]
         linears |= {
@@ -67,7 +68,6 @@ def build_params(tensors, hparams, source):
     """
     tensors = {name.removeprefix("transformer."): tensor for name, tensor in tensors.items()}
     check_tensors(tensors, param_shapes(hparams), source)
-
     return {
         "wte": matrix(tensors["wte.weight"]),
         "wpe": copied(tensors["wpe.weight"]),
@@ -132,22 +132,22 @@ def hub_name(name):
 
 def check_tensors(tensors, shapes, source):
     """Raise CheckpointError, which names them, if tensors are missing, unexpected, or of the wrong shape or type."""
-    found = {name: tensors[name] for name in shapes if name in tensors}
+    present = {name: tensors[name] for name in shapes if name in tensors}
     problems = {
         "lacks": [name for name in shapes if name not in tensors],
         "has the unexpected": [name for name in tensors if name not in shapes and not NOT_PARAMETERS.fullmatch(name)],
         "has the wrong shape for": [
             f"{name} {list(tensor.shape)} instead of {list(shapes[name])}"
-            for name, tensor in found.items()
+            for name, tensor in present.items()
             if tensor.shape != shapes[name]
         ],
         "has no floating-point values in": [
-            f"{name} ({tensor.dtype})" for name, tensor in found.items() if tensor.dtype.kind != "f"
+            f"{name} ({tensor.dtype})" for name, tensor in present.items() if tensor.dtype.kind != "f"
         ],
     }
     if any(problems.values()):
-        said = " and ".join(f"{what} {shorten(names)}" for what, names in problems.items() if names)
-        raise CheckpointError(f"{source} does not fit its config: it {said}; use the files of one GPT-2 model")
+        listed = " and ".join(f"{problem} {shorten(names)}" for problem, names in problems.items() if names)
+        raise CheckpointError(f"{source} does not fit its config: it {listed}; use the files of one GPT-2 model")
     head = tensors.get("lm_head.weight")
     if head is not None and not np.array_equal(head, tensors["wte.weight"], equal_nan=True):
         raise CheckpointError(
@@ -178,7 +178,7 @@ def checked(path, *numbers):
 
 
 def read_config(path):
-    """HParams of a Hugging Face config.json; CheckpointError if it describes anything but a GPT-2 as supported here."""
+    """HParams of a Hugging Face config.json. CheckpointError if it is not that of a GPT-2 as supported here."""
     config = read_json(path)
     hparams = checked(
         path, *(config.get(name) for name in ("vocab_size", "n_positions", "n_embd", "n_head", "n_layer"))

@@ -13,30 +13,30 @@ def read_json(path):
     return json_object(Path(path).read_bytes(), path)
 
 
-def json_object(data, what):
-    """The dict of a JSON object given as bytes; `what` names them in messages."""
+def json_object(data, source):
+    """The dict of a JSON object given as bytes; `source` names them in messages."""
     try:
         value = json.loads(data.decode("utf-8"))
     except (ValueError, RecursionError) as error:  # RecursionError: nested too deeply
-        raise CheckpointError(f"{what} is not JSON in UTF-8 ({error}); get the file again") from None
+        raise CheckpointError(f"{source} is not JSON in UTF-8 ({error}); get the file again") from None
     if not isinstance(value, dict):
-        raise CheckpointError(f"{what} is not a JSON object; get the file again")
+        raise CheckpointError(f"{source} is not a JSON object; get the file again")
     return value
 
 
 def map_file(path):
     """The bytes of a file [n_bytes] uint8, mapped into memory and read-only."""
-    if not Path(path).stat().st_size:  # of which there is nothing to map
+    if not Path(path).stat().st_size:  # an empty file cannot be mapped
         return np.empty(0, np.uint8)
     return np.asarray(np.memmap(path, mode="r"))  # a plain array: np.memmap is slow in small operations
 
 
-def as_array(data, dtype, shape, what, is_bfloat16=False):
+def as_array(data, dtype, shape, name, is_bfloat16=False):
     """The array of these bytes [n_bytes] uint8: a view, or a copy if they are bfloat16 or not aligned."""
     try:
         array = data.view(dtype).reshape(shape)
     except (ValueError, OverflowError):  # too many dimensions, or an empty array with immense ones
-        raise CheckpointError(f"{what} has the impossible shape {shape!s:.100}; get the file again") from None
+        raise CheckpointError(f"{name} has the impossible shape {shape!s:.100}; get the file again") from None
     if is_bfloat16:  # the upper half of a float32
         return (array.astype(np.uint32) << 16).view(np.float32)
     return array if array.flags.aligned else array.copy()

@@ -23,8 +23,9 @@ MAGIC = 0xDB4775248B80FB57
 class Cursor:
     """A position in bytes of a file; reading past their end raises CheckpointError."""
 
-    def __init__(self, data, path, what):
-        self.data, self.path, self.what, self.position = data, path, what, 0
+    def __init__(self, data, path, part):
+        self.data, self.position = data, 0
+        self.path, self.part = path, part  # for messages: the file, and the part of it that the bytes are
 
     def more(self):
         return self.position < len(self.data)
@@ -32,7 +33,7 @@ class Cursor:
     def take(self, n):
         """The next n bytes."""
         if n > len(self.data) - self.position:
-            raise CheckpointError(f"{self.path}: {self.what} ends at byte {len(self.data)}, in the middle of {n} bytes")
+            raise CheckpointError(f"{self.path}: {self.part} ends at byte {len(self.data)}, in the middle of {n} bytes")
         self.position += n
         return self.data[self.position - n : self.position]
 
@@ -55,8 +56,8 @@ def read_table(path):
     footer = Cursor(data[-48:-8], path, "the footer")
     _, _, offset, length = (footer.varint() for _ in range(4))  # the meta index, then the index
     table = {}
-    for place in read_block(data, offset, length, path).values():
-        cursor = Cursor(place, path, "the index block")
+    for pointer in read_block(data, offset, length, path).values():
+        cursor = Cursor(pointer, path, "the index block")
         table |= read_block(data, cursor.varint(), cursor.varint(), path)
     return table
 
@@ -73,7 +74,7 @@ def read_block(data, offset, length, path):
     cursor = Cursor(content[: length - 4 - 4 * n_restarts], path, f"the block at byte {offset}")
     entries, key = {}, b""
     while cursor.more():
-        n_shared, n_own, n_value = cursor.varint(), cursor.varint(), cursor.varint()
+        n_shared, n_own, n_value = (cursor.varint() for _ in range(3))
         key = key[:n_shared] + cursor.take(n_own)
         entries[key] = cursor.take(n_value)
     return entries

@@ -57,32 +57,32 @@ def read_tf_checkpoint(prefix, *, data_files=None, verify=False):
 
 def read_variable(name, value, shards, index, verify):
     """The array of a variable, from its entry in the index and the bytes of the data files."""
-    what = f"{index}: variable {name!r:.100}"
+    variable = f"{index}: variable {name!r:.100}"
     entry = Message(value, index, f"variable {name!r:.100}")
-    dims = [dim for shape in entry.messages(2) for dim in Message(shape, index, what).messages(2)]
-    shape = [Message(dim, index, what).number(1) for dim in dims]
+    dims = [dim for shape in entry.messages(2) for dim in Message(shape, index, variable).messages(2)]
+    shape = [Message(dim, index, variable).number(1) for dim in dims]
     dtype, shard, begin, size, checksum = (entry.number(field) for field in (1, 3, 4, 5, 6))
     if dtype not in DTYPES:
-        raise CheckpointError(f"{what} is of type {dtype}, expected one of {[*DTYPES]} (types.proto, DataType)")
+        raise CheckpointError(f"{variable} is of type {dtype}, expected one of {[*DTYPES]} (types.proto, DataType)")
     if math.prod(shape) * np.dtype(DTYPES[dtype]).itemsize != size:
-        raise CheckpointError(f"{what} of type {dtype} and shape {shape!s:.100} cannot have {size} bytes")
+        raise CheckpointError(f"{variable} of type {dtype} and shape {shape!s:.100} cannot have {size} bytes")
     if shard >= len(shards) or begin + size > len(shards[shard]):
         raise CheckpointError(
-            f"{what} lies at bytes {begin} to {begin + size} of data file {shard}, but the data files have "
+            f"{variable} lies at bytes {begin} to {begin + size} of data file {shard}, but the data files have "
             f"{[len(shard) for shard in shards]!s:.100} bytes: cut off; get them again"
         )
     data = shards[shard][begin : begin + size]
     if verify and masked_crc32c(data) != checksum:
-        raise CheckpointError(f"{what} does not have its checksum: data file {shard} is damaged; get it again")
-    return as_array(data, DTYPES[dtype], shape, what, is_bfloat16=dtype == BFLOAT16)
+        raise CheckpointError(f"{variable} does not have its checksum: data file {shard} is damaged; get it again")
+    return as_array(data, DTYPES[dtype], shape, variable, is_bfloat16=dtype == BFLOAT16)
 
 
 class Message:
     """The fields of a protocol buffer. One of the wrong kind counts as missing."""
 
-    def __init__(self, data, path, what):
+    def __init__(self, data, path, part):
         self.numbers, self.strings = {}, {}
-        cursor = Cursor(data, path, what)
+        cursor = Cursor(data, path, part)
         while cursor.more():
             field, kind = divmod(cursor.varint(), 8)
             if kind == 0:
@@ -92,7 +92,7 @@ class Message:
             elif kind == 2:
                 self.strings.setdefault(field, []).append(cursor.take(cursor.varint()))
             else:
-                raise CheckpointError(f"{path}: {what} has a field of the unknown kind {kind}; get the file again")
+                raise CheckpointError(f"{path}: {part} has a field of the unknown kind {kind}; get the file again")
 
     def number(self, field):
         """A number; 0 if the field is missing, since protocol buffers leave out zeros."""

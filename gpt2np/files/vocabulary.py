@@ -29,7 +29,7 @@ def read_merges(path):
 
 
 def load_tokenizer(vocabulary_file, merges_file):
-    """The Tokenizer of these files; CheckpointError, which names them, unless they are those of one model."""
+    """The Tokenizer of these files. Unless they are those of one model, a CheckpointError names them."""
     vocabulary, merges = read_vocabulary(vocabulary_file), read_merges(merges_file)
     with naming(f"{vocabulary_file} with {merges_file.name}"):
         return Tokenizer(vocabulary, merges)

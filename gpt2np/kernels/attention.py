@@ -101,11 +101,14 @@ def moved_together(q, keys, values, mask, strategy):
     """`weighted_sums`, row by row; the slots that are written to meanwhile get their contents back."""
     rows = []
     for i, row in enumerate(mask):
+        # the slots that the row sees; they are to become 0, 1, 2, ..., and those before the first gap are already
         seen = np.flatnonzero(row == 0)
         first = np.argmax(np.append(seen, -1) != np.arange(len(seen) + 1))  # of those that have to move
         slots = slice(first, len(seen))
+        # close the gaps: the contents of the slots that are written to are saved first
         saved = keys[..., slots].copy(), values[:, slots].copy()
         keys[..., slots], values[:, slots] = keys[..., seen[slots]], values[:, seen[slots]]
+        # now the row sees a prefix of the cache, as if the path to its node were the text: the same bits
         all_seen = np.zeros((1, len(seen)), np.float32)
         rows.append(weighted_sums(q[:, i : i + 1], keys, values, all_seen, strategy))
         keys[..., slots], values[:, slots] = saved

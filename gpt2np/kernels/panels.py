@@ -100,39 +100,43 @@ class Panels:
         """x [n_blocks, n_groups, n_rows, depth] @ blocks, added up over the blocks in their order, into out.
 
         out is [n_panels, n_groups, n_rows, width]. A product takes some panels and a bunch of groups, as many as leave
-        their partial sums in the cache until they are added up. Many rows and one block need no `sums`: then a product
-        takes a single panel.
+        their partial sums in the cache until they are added up.
         """
         n_blocks, n_groups, n_rows, _ = x.shape
         n_panels, *_, width = out.shape
         n_sums = n_blocks * n_rows * width  # of one panel and one group
-        if n_panels * n_groups * n_sums <= SUMS and worthwhile(self.blocks.size, n_new) == 1:  # nothing to divide
+        # a few tokens and a small matrix: one product on one thread, all its partial sums stay in the cache
+        if n_panels * n_groups * n_sums <= SUMS and worthwhile(self.blocks.size, n_new) == 1:
             sums = np.empty((n_panels, *x.shape[:3], width), np.float32)
             np.add.reduce(np.matmul(x, self.blocks[:, :, None], sums), axis=1, out=out)
             return
-        step = -(-n_groups // -(-n_groups * n_sums // SUMS))  # bunches of about the same size
+        # otherwise bunches of groups, about equally large, each with at most SUMS partial sums of one panel
+        step = -(-n_groups // -(-n_groups * n_sums // SUMS))
         bunches = [slice(i, i + step) for i in range(0, n_groups, step)]
+        # and as many panels at a time as fit beside; but many rows and one block need no partial sums: one panel
         direct = n_blocks == 1 and n_new >= DIRECT
-        most = 1 if direct else max(1, SUMS // (n_sums * step))
+        n_at_a_time = 1 if direct else max(1, SUMS // (n_sums * step))
 
-        def work(parts):
-            scratch = np.empty(most * step * n_sums, np.float32)
+        def work(parts):  # the panels that this thread takes
+            scratch = np.empty(n_at_a_time * step * n_sums, np.float32)
             for panels in parts:
+                # the blocks of these panels stay in the core's cache for all bunches: read from memory once
                 blocks = self.blocks[panels, :, None]
                 for bunch in bunches:
                     rows = x[:, bunch]
                     if direct:
                         np.matmul(rows, blocks, out[panels, None, bunch])
                     else:
+                        # a product for each block, into scratch; then the sum over the blocks, always in their order
                         shape = len(blocks), *rows.shape[:3], width  # [len(blocks), n_blocks, n_bunch, n_rows, width]
                         sums = scratch[: math.prod(shape)].reshape(shape)
                         np.matmul(rows, blocks, sums)
                         np.add.reduce(sums, axis=1, out=out[panels, bunch])
 
-        divide(work, n_panels, self.blocks.size, n_new, most)
+        divide(work, n_panels, self.blocks.size, n_new, n_at_a_time)
 
     def columns(self, indices):
-        """The columns of w at these indices, as rows: [...] int -> [..., n_in]; IndexError where w has none."""
+        """The columns of w at these indices, as rows: [...] int -> [..., n_in]. IndexError where w has none."""
         indices = np.asarray(indices)
         if indices.size and not (indices.dtype.kind in "iu" and 0 <= indices.min() <= indices.max() < self.shape[1]):
             got = f"{indices.min()} to {indices.max()} ({indices.dtype})"

@@ -20,7 +20,7 @@ MANY = 32  # rows; from here on, arithmetic limits a product, not memory
 
 
 class Worker:
-    """Another thread, waiting for jobs. A job is a list with one entry, (work, parts, done, errors).
+    """A thread that waits for jobs. A job is a list with one entry, (work, parts, done, errors).
 
     Whoever pops the entry, the worker to run it or the caller to cancel it, adds the worker to `idle`.
     """
@@ -107,8 +107,8 @@ def worthwhile(size, n_rows):
     """The number of threads that pays for a product of n_rows rows with `size` weights, or for work of its cost.
 
     Products with weights from memory are shared from the first row on. With weights in the cache, a product of the
-    bundled models takes a few hundred microseconds at most for a draft of 64 tokens: two threads gain little, and where
-    another program needs the second core they take longer than one (`python dev/bench/sizes.py`).
+    bundled models takes a few hundred microseconds at most for a draft of 64 tokens: two threads gain little, and take
+    longer than one if another program needs the second core (`python dev/bench/sizes.py`).
     """
     worth = WORTH if size > CACHED else 10 * WORTH
     return min(cost(size, n_rows) // worth + 1, n_threads(n_rows >= MANY))

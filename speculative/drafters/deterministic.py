@@ -12,7 +12,7 @@ from ..interfaces import Draft
 
 
 def one_hot(tokens, n_vocab, parents=None):
-    """A draft of tokens that are certain: one-hot rows; ValueError if one is not in the vocabulary."""
+    """A draft of deterministic tokens: its rows are one-hot. ValueError if a token is not in the vocabulary."""
     tokens = np.array(tokens, dtype=np.int64)
     if (outside := tokens[(tokens < 0) | (tokens >= n_vocab)]).size:
         raise ValueError(
@@ -27,18 +27,19 @@ def one_hot(tokens, n_vocab, parents=None):
 def merged(sequences):
     """The trie of sequences of token ids: (tokens, parents, ends), where ends[i] is the node at which sequence i ends.
 
-    Ordered by depth, and at one depth as the sequences are.
+    Nodes are ordered by depth; within a depth, by the first sequence that has them.
 
     >>> merged([[7, 8], [7, 9, 5], [4]])
     ([7, 4, 8, 9, 5], [-1, -1, 0, 0, 3], [2, 4, 1])
     """
-    tokens, parents, place = [], [], {(): -1}
+    tokens, parents = [], []
+    node_of = {(): -1}  # path -> its node
     sequences = [tuple(map(int, sequence)) for sequence in sequences]
     for depth in range(max(map(len, sequences), default=0)):
         for sequence in sequences:
             path = sequence[: depth + 1]
-            if len(path) > depth and path not in place:
-                place[path] = len(tokens)
+            if len(path) > depth and path not in node_of:
+                node_of[path] = len(tokens)
                 tokens.append(path[-1])
-                parents.append(place[path[:-1]])
-    return tokens, parents, [place[sequence] for sequence in sequences]
+                parents.append(node_of[path[:-1]])
+    return tokens, parents, [node_of[sequence] for sequence in sequences]

@@ -1,8 +1,8 @@
 """Drafting with EAGLE: a block that continues the target's own hidden states (gpt2np/eagle.py).
 
 After a given text the block is a language model like any other, so chains are `ModelDrafter`'s and trees
-`TreeDrafter`'s, and exact for the same reasons. What sets it apart is which texts: its input is the target's hidden
-states up to the end of the text, and its own from there on. So it is asked for a new model at each draft.
+`TreeDrafter`'s, and exact for the same reasons. But its input is the target's hidden states up to the end of the text,
+and its own from there on. So it is asked for a new model at each draft.
 
 Heads rank candidates; the block draws, and each draft token depends on those before it, so it helps at any temperature.
 With `Grown(n)` and siblings="top" the tree grows where the block is sure (EAGLE-2).
@@ -50,7 +50,8 @@ class EagleDrafter:
                 f"expected a block that drafts, such as gpt2np.load_eagle returns, got {block!r:.80}: use a different "
                 "drafter, or train a block for this model"
             )
-        self.block, self.tree, self.sampling = block.on(model, n_frequent), tree, sampling
+        self.block = block.on(model, n_frequent)
+        self.tree, self.sampling = tree, sampling
         if tree is None:
             self.drafter = partial(ModelDrafter, threshold=threshold)
         else:

@@ -18,7 +18,7 @@ from .deterministic import one_hot
 
 
 class ForcedDrafter:
-    """Copies what must follow; drafts nothing, or with another drafter, where there is a choice.
+    """Copies what must follow; where there is a choice, it drafts nothing or asks a different drafter.
 
     Parameters
     ----------
@@ -33,7 +33,8 @@ class ForcedDrafter:
     """
 
     def __init__(self, encode: Callable, n_vocab: int, *, grammar=None, otherwise=None):
-        self.encode, self.n_vocab, self.grammar, self.otherwise = encode, n_vocab, grammar, otherwise
+        self.encode, self.n_vocab = encode, n_vocab
+        self.grammar, self.otherwise = grammar, otherwise
         self._sampling = None
 
     @property

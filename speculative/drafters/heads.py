@@ -1,9 +1,9 @@
 """Drafting with heads on the target's last hidden state: no second model, and no pass of its own.
 
-Heads turn one hidden state into predictions of the next tokens, so a draft costs a few small products and no call of a
-model. Several candidates per position are affordable, and they are needed: heads are right less often than a draft
-model. The draft is a tree of the heads' most probable tokens, none of them drawn: one-hot rows, exact with
-`exact_match` and `rejection` at any temperature.
+Heads turn one hidden state into predictions of the next tokens, so a draft costs a few small matmuls and no call of a
+model. Several candidates per position are cheap, and they are needed: heads are right less often than a draft model.
+The draft is a tree of the heads' most probable tokens, none of them drawn: one-hot rows, exact with `exact_match` and
+`rejection` at any temperature.
 
 Head 1 predicts the token after the text, head 2 the one after that, so a tree is no deeper than there are heads. The
 last hidden state is that of the last token but one: the target has not processed the token that it added last. The
@@ -31,8 +31,7 @@ class HeadsDrafter:
         rank is right; `check(model)`; `logits(model, states [n, n_embd], seen [n, i]) -> [n, n_vocab]` of head i.
     tree : Shape, optional
         By default the best tree of 8 nodes by `accepted`. More nodes yield more tokens per call, and cost time: on the
-        bundled target 3 take the least (the default of `--drafter heads`). Nodes deeper than there are heads are left
-        out.
+        bundled target 3 take the least (the default of `--drafter heads`). Nodes below the last head's are left out.
     """
 
     def __init__(self, model, heads, tree=None):

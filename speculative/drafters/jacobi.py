@@ -11,8 +11,9 @@ from .deterministic import one_hot
 
 
 class JacobiDrafter:
-    """A chain of the target's most probable tokens for these positions in its last call, filled up to K tokens with the
-    last token of the text.
+    """A chain of the target's most probable tokens for these positions in its last call.
+
+    The last token of the text fills it up to K tokens.
 
     Parameters
     ----------

@@ -31,7 +31,9 @@ class LookaheadDrafter:
     def __init__(self, n_vocab, W=5, N=4, G=5):
         if W < 1 or N < 2 or G < 1:
             raise ValueError(f"expected W of 1 or more, N of 2 or more and G of 1 or more, got {W}, {N} and {G}")
-        self.n_vocab, self.W, self.N, self.G = n_vocab, W, N, G
+        self.n_vocab = n_vocab
+        self.W, self.N = W, N
+        self.G = G
         self.best = []  # the most probable token of each row of the target's last call
         self.tokens = []  # of the previous draft
         self.begin([])
@@ -52,8 +54,8 @@ class LookaheadDrafter:
         elif self.tips is not None and len(self.best) > max(self.tips) + 1:
             self.learn([self.best[tip + 1] for tip in self.tips])
         self.tips = None
-        found = [sequence[:K] for sequence in reversed(self.pool.get(tokens[-1], []))]
-        drafted, parents, _ = merged(found)
+        candidates = [sequence[:K] for sequence in reversed(self.pool.get(tokens[-1], []))]
+        drafted, parents, _ = merged(candidates)
         if K >= self.W + len(self.levels) - 1:
             self.tips = self.comb(drafted, parents)
         self.tokens = tokens

@@ -42,7 +42,8 @@ class ModelDrafter:
 
     def propose(self, tokens, K, rng):
         """Up to K tokens; fewer if the model's n_ctx is reached, which may be smaller than the target's."""
-        text, drafted, rows = list(tokens), [], []
+        text = list(tokens)
+        drafted, rows = [], []
         while len(drafted) < K and len(text) <= self.model.n_ctx:
             logits = ask_model(self.model, text, whose="the draft model")
             rows.append(ask_sampling(self.sampling or Sampling(), logits, text)[0])

@@ -65,7 +65,7 @@ def certain(tokens, n_vocab):
 
 
 class TreeDrafter:
-    """A tree of a model's tokens.
+    """Drafts a token tree with one call of a draft model per depth.
 
     Parameters
     ----------
@@ -97,25 +97,27 @@ class TreeDrafter:
     def propose(self, tokens, K, rng):
         """A tree of depth K at most; less if the model's n_ctx is reached, which may be smaller than the target's."""
         sampling = self.sampling or Sampling()
-        text, n_ctx, n_vocab = [int(token) for token in tokens], self.model.n_ctx, self.model.n_vocab
+        text = [int(token) for token in tokens]
+        n_ctx, n_vocab = self.model.n_ctx, self.model.n_vocab
         if isinstance(self.tree, Grown):
             levels = min(K, 1 + (n_ctx - len(text)) // self.tree.n)
             return grown_tree(self.tree.n, levels, lambda paths, n: self.candidates(text, paths, n, sampling), n_vocab)
-        parents, drafted, rows, above = self.tree.parents, [], [], []
-        level = [(-1, -1)]  # of the nodes drafted last, the number in the shape and in the draft; -1 is the text
+        parents, above = self.tree.parents, []  # in the shape; in the draft, which may have fewer nodes
+        drafted, rows = [], []
+        level = [(-1, -1)]  # the nodes drafted last: each one's number in the shape and in the draft; -1 is the text
         for depth in range(K):
             followed = any(children(parents, node) for node, _ in level)
             if not followed or len(text) + len(drafted) > n_ctx:
                 break
             below = []
-            for (node, place), logits, q in zip(level, *self.after(text, drafted, above, len(level), sampling)):
+            for (node, drafted_node), logits, q in zip(level, *self.after(text, drafted, above, len(level), sampling)):
                 wanted = children(parents, node)
-                found = self.rule(logits, q, len(wanted), at_position(rng, len(text) + depth)) if wanted else ()
-                for child, (token, row) in zip(wanted, found):
+                chosen = self.rule(logits, q, len(wanted), at_position(rng, len(text) + depth)) if wanted else ()
+                for child, (token, row) in zip(wanted, chosen):
                     below.append((child, len(drafted)))
                     drafted.append(token)
                     rows.append(row)
-                    above.append(place)
+                    above.append(drafted_node)
             level = below
         probs = np.reshape(rows, (len(rows), n_vocab))
         return Draft(np.array(drafted, dtype=np.int64), probs, np.array(above, dtype=np.int64))
@@ -135,5 +137,5 @@ class TreeDrafter:
         drafted, parents, ends = merged(paths)
         logits, _ = self.after(text, drafted, parents, len(paths), sampling)
         rows = [end - len(drafted) for end in ends]  # the nodes of the last level are the last of all
-        found, probs = top(logits[rows], n), GROWTH(logits[rows])
-        return found, np.take_along_axis(probs, found, -1)
+        tokens, probs = top(logits[rows], n), GROWTH(logits[rows])
+        return tokens, np.take_along_axis(probs, tokens, -1)

@@ -59,8 +59,8 @@ class NGramModel:
             raise ValueError(f"expected token ids in one list, got {tokens.dtype} in {tokens.ndim} dimensions")
         tokens = tokens.astype(np.int64)
         if n < 1 or n_vocab**n >= 2**63:
-            most = int(63 / np.log2(max(n_vocab, 2)))
-            raise ValueError(f"expected n from 1 to {most} for {n_vocab} tokens, so that n-grams fit 64 bits, got {n}")
+            n_max = int(63 / np.log2(max(n_vocab, 2)))
+            raise ValueError(f"expected n from 1 to {n_max} for {n_vocab} tokens, so that n-grams fit 64 bits, got {n}")
         if len(tokens) < n or tokens.min() < 0 or tokens.max() >= n_vocab:
             raise ValueError(
                 f"expected at least {n} tokens from 0 to {n_vocab - 1}, got {len(tokens)} tokens: take a longer text, "
@@ -82,7 +82,7 @@ class NGramModel:
 
     @classmethod
     def load(cls, path):
-        """Read a file written by `save`; ValueError for any other file."""
+        """Read a file written by `save`. Any other file raises ValueError."""
         with open(path, "rb") as whole:
             try:
                 with np.load(whole) as file:

@@ -38,9 +38,9 @@ def fixed_tree(shape, n_levels, most_likely, n_vocab):
         if not nodes:
             break
         above = sorted({parents[node] for node in nodes})
-        found = most_likely(paths_to(above, parents, tokens), 1 + max(ranks[node] for node in nodes))
+        candidates = most_likely(paths_to(above, parents, tokens), 1 + max(ranks[node] for node in nodes))
         for node in nodes:
-            tokens[node] = found[above.index(parents[node]), ranks[node]]
+            tokens[node] = candidates[above.index(parents[node]), ranks[node]]
     kept = [node for node in range(len(parents)) if level_of[node] < n_levels]
     return one_hot(tokens[kept], n_vocab, renumbered(parents, kept))
 
@@ -50,25 +50,29 @@ def grown_tree(n, n_levels, most_likely, n_vocab):
 
     `most_likely` as for `fixed_tree`, but it returns (tokens, their probabilities), two arrays [n_paths, n].
     """
-    tokens, parents, values, level = [], [], [], [-1]  # values: the joint probability of the path to a node
+    tokens, parents = [], []
+    values, level = [], [-1]  # the joint probability of each node's path; the nodes of the last depth, -1 for the text
     for _ in range(n_levels):
-        found, probs = most_likely(paths_to(level, parents, tokens), n)
+        # n candidates after each node of the last depth, and the joint probabilities with the paths to these nodes
+        candidates, probs = most_likely(paths_to(level, parents, tokens), n)
         joint = probs * np.array([values[node] if node >= 0 else 1.0 for node in level])[:, None]
+        # the n best of them are the next depth: the n best of the whole tree cannot have more of this depth
         begin = len(tokens)
         for row, rank in sorted(largest(joint, n)):
-            tokens.append(int(found[row, rank]))
+            tokens.append(int(candidates[row, rank]))
             parents.append(level[row])
             values.append(joint[row, rank])
         level = list(range(begin, len(tokens)))
-    # subtle: a node is never worth more than its parent or its elder sibling, which come first among equals
+    # the n best of all depths. They form a tree: a node is never worth more than its parent or its elder sibling, which
+    # come first among equals
     kept = sorted(np.argsort(-np.array(values), kind="stable")[:n].tolist())
     return one_hot([tokens[node] for node in kept], n_vocab, renumbered(parents, kept))
 
 
 def renumbered(parents, kept):
     """The parents of the remaining nodes, by their indices among them."""
-    place = {node: i for i, node in enumerate(kept)} | {-1: -1}
-    return [place[parents[node]] for node in kept]
+    index = {node: i for i, node in enumerate(kept)} | {-1: -1}
+    return [index[parents[node]] for node in kept]
 
 
 def paths_to(nodes, parents, tokens):
@@ -85,6 +89,6 @@ def largest(values, n):
 def top(scores, n):
     """The indices of the n largest scores in each row, the largest first: [n_rows, n_vocab] -> [n_rows, n]"""
     n = min(n, scores.shape[-1])
-    found = np.argpartition(-scores, n - 1, axis=-1)[:, :n]
-    order = np.argsort(-np.take_along_axis(scores, found, -1), axis=-1, kind="stable")
-    return np.take_along_axis(found, order, -1)
+    unordered = np.argpartition(-scores, n - 1, axis=-1)[:, :n]
+    order = np.argsort(-np.take_along_axis(scores, unordered, -1), axis=-1, kind="stable")
+    return np.take_along_axis(unordered, order, -1)

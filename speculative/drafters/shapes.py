@@ -68,7 +68,7 @@ class Shape:
         >>> Shape.chain(3)
         Shape(parents=(-1, 0, 1), ranks=(0, 0, 0))
         """
-        return cls.widths(*[1] * depth)
+        return cls(range(-1, depth - 1), [0] * depth)
 
     @classmethod
     def widths(cls, *numbers):

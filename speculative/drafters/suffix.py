@@ -21,7 +21,8 @@ class SuffixAutomaton:
     """
 
     def __init__(self, tokens=()):
-        self.following, self.link, self.length, self.count = [{}], [-1], [0], [0]
+        self.following, self.link = [{}], [-1]
+        self.length, self.count = [0], [0]
         self.last, ends = 0, []
         for token in tokens:
             self.append(token)
@@ -58,10 +59,14 @@ class SuffixAutomaton:
     def split(self, state, token):
         """The state of the longest substring of `state`, extended by the token; made if longer ones share its state."""
         shared = self.following[state][token]
-        if self.length[shared] == self.length[state] + 1:
+        if self.length[shared] == self.length[state] + 1:  # it is the longest of its state
             return shared
+        # longer substrings share its state, but it occurs at the end of the text as well, and they do not: it and its
+        # suffixes move to a state of their own, with the same continuations and the same count so far
         clone = self.add(dict(self.following[shared]), self.length[state] + 1, self.count[shared])
+        # the longest suffix that occurs in more positions: for the longer substrings now the clone's
         self.link[clone], self.link[shared] = self.link[shared], clone
+        # `state` and its suffixes, extended by the token, are the substrings that moved
         while state != -1 and self.following[state].get(token) == shared:
             self.following[state][token] = clone
             state = self.link[state]
@@ -83,7 +88,8 @@ class SuffixAutomaton:
 
         A tree of depth `depth` at most, in which a node has at most `width` children, the most frequent ones.
         """
-        tokens, parents, heap = [], [], []
+        tokens, parents = [], []
+        heap = []  # of the continuations that may be drafted next: (-probability, token, node above, state, depth left)
 
         def push(state, node, probability, left):
             counts = {token: self.count[after] for token, after in self.following[state].items()} if left else {}
@@ -115,8 +121,7 @@ class SuffixDrafter:
     factor : float
         A path has at most this many tokens for each token of its match.
     n_nodes : int
-        0 for a chain; otherwise the draft is a tree of at most this many tokens, where the text has gone on in several
-        ways.
+        0 for a chain; otherwise the most tokens of a tree, which branches where the text has gone on in several ways.
     """
 
     LOOK_BACK = 64  # tokens of the text to match with the corpus
@@ -124,18 +129,19 @@ class SuffixDrafter:
     def __init__(self, n_vocab, corpus=(), *, floor=0.3, factor=4.0, n_nodes=0):
         if not 0 <= floor <= 1:
             raise ValueError(f"expected a floor from 0 to 1, got {floor}")
-        self.n_vocab, self.floor, self.factor, self.n_nodes = n_vocab, floor, factor, n_nodes
+        self.n_vocab, self.n_nodes = n_vocab, n_nodes
+        self.floor, self.factor = floor, factor
         self.corpus = SuffixAutomaton(int(token) for token in corpus)
         self.known = SuffixAutomaton(), []  # the last text, and its tokens
 
     def __getstate__(self):
-        """Of a copy: no text, since this one goes on to extend its automaton."""
+        """A copy starts without a text: this one goes on to extend its automaton."""
         return {**vars(self), "known": (SuffixAutomaton(), [])}
 
     def propose(self, tokens, K, rng):
         tokens = [int(token) for token in tokens]
         (text, known), self.known = self.known, (SuffixAutomaton(), [])  # nothing remains if this is interrupted
-        if tokens[: len(known)] != known:  # another text
+        if tokens[: len(known)] != known:  # a different text
             text, known = SuffixAutomaton(tokens), tokens
         for token in tokens[len(known) :]:
             text.extend(token)
@@ -143,7 +149,7 @@ class SuffixDrafter:
         repeated = max(0, text.link[text.last])  # the longest suffix of the text that occurs earlier
         in_text = text, repeated, text.length[repeated]
         in_corpus = self.corpus, *self.corpus.match(tokens[-self.LOOK_BACK :])
-        automaton, state, length = max(in_text, in_corpus, key=lambda found: found[2])
+        automaton, state, length = max(in_text, in_corpus, key=lambda match: match[2])
         levels = min(K, int(self.factor * length))
         n, width = (self.n_nodes, None) if self.n_nodes else (levels, 1)
         drafted, parents = automaton.continuations(state, n, levels, self.floor, width)

@@ -1,6 +1,6 @@
-"""Drafting through the text: the proposal of a drafter with another tokenizer is decoded and encoded again.
+"""Drafting through the text: the proposal of a drafter with a different tokenizer is decoded and encoded again.
 
-The proposal becomes tokens of the target that are certain, with one-hot rows, which are exact whatever they are and
+The proposal becomes deterministic tokens of the target, with one-hot rows, which are exact whatever they are and
 however they were found (deterministic.py). So nothing has to be known of the other drafter: it may draw, branch, or
 have no model. The target's own tokens are never encoded again, only the new text is, alone: how the target divided its
 text is part of the text's distribution.
@@ -21,7 +21,7 @@ class TextDrafter:
     """Proposes in the target's vocabulary what another drafter proposes in its own.
 
     The other drafter is asked for as many tokens as K tokens of the target are in the text so far, and is greedy unless
-    it was given a sampling: any token that it draws by chance, the target would have to draw as well.
+    it was given a sampling: the target would have to draw any token that it draws by chance.
 
     Parameters
     ----------

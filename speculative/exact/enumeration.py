@@ -54,7 +54,8 @@ def exact_distribution(fn, *, max_leaves=1_000_000, max_draws=500):
     >>> exact_distribution(lambda rng: [rng.choice(2, p=[0.5, 0.5]), rng.random() * 4 < 3])
     {(0, True): 0.375, (0, False): 0.125, (1, True): 0.375, (1, False): 0.125}
     """
-    before, distribution, refusal = global_states(), None, None
+    before = global_states()
+    distribution = refusal = None
     try:
         distribution = enumerated(fn, max_leaves, max_draws)
     except CannotEnumerate as error:
@@ -104,8 +105,6 @@ def total_variation(a, b):
     outcome in common. Where a drafter has distribution a and the target b, 1 - total_variation(a, b) is the acceptance
     rate of rejection sampling (arXiv:2211.17192, section 3.2).
 
-    Examples
-    --------
     >>> total_variation({"a": 0.5, "b": 0.5}, {"a": 0.25, "b": 0.5, "c": 0.25})
     0.25
     """
@@ -150,7 +149,8 @@ class ExactGenerator(np.random.Generator):
 
     def __init__(self, path, max_draws=500, max_leaves=1_000_000):
         np.random.Generator.__init__(self, np.random.PCG64(0))
-        self.path, self.max_draws, self.max_leaves = path, max_draws, max_leaves
+        self.path = path
+        self.max_draws, self.max_leaves = max_draws, max_leaves
         self.most_whole = 0  # the most outcomes of a whole number so far
         self.from_the_start()
 
@@ -172,13 +172,14 @@ class ExactGenerator(np.random.Generator):
         return fork.reached * fork.probs[fork.taken]
 
     def drawn(self):
-        """Count a draw; CannotEnumerate if the run looks like an endless loop."""
-        self.n_draws, self.n_questions, self.n_numbers = self.n_draws + 1, 0, 1
+        """Count a draw. CannotEnumerate if the run looks like an endless loop."""
+        self.n_draws += 1
+        self.n_questions, self.n_numbers = 0, 1
         if self.n_draws > self.max_draws or (self.n_draws > FEW_DRAWS and self.reached() < IMPROBABLE):
             raise CannotEnumerate(ENDLESS.format(n=self.n_draws))
 
     def asked(self):
-        """Count a comparison; CannotEnumerate if there are so many that it looks like an endless loop."""
+        """Count a comparison. CannotEnumerate if there are so many that it looks like an endless loop."""
         self.n_questions += 1
         if self.n_questions > MOST_QUESTIONS * self.n_numbers:
             raise CannotEnumerate(
@@ -187,7 +188,7 @@ class ExactGenerator(np.random.Generator):
             )
 
     def cut(self, n):
-        """Note that a number becomes one of n whole numbers by int(); CannotEnumerate if these are too many."""
+        """Note that a number becomes one of n whole numbers by int(). CannotEnumerate if these are too many."""
         self.most_whole = max(self.most_whole, n)
         if n > MOST_WHOLE:
             raise CannotEnumerate(f"int() makes one of {n} whole numbers of a uniform number: {THRESHOLDS}")
@@ -229,8 +230,9 @@ class ExactGenerator(np.random.Generator):
         return self._filled(size, lambda: int(low) + self.whole(n), int)
 
     def whole(self, n):
-        """One of n whole numbers, which are equally probable; CannotEnumerate if those of one run are too many."""
-        self.n_outcomes, self.most_whole = self.n_outcomes * n, max(self.most_whole, n)
+        """One of n whole numbers, which are equally probable. CannotEnumerate if those of one run are too many."""
+        self.n_outcomes *= n
+        self.most_whole = max(self.most_whole, n)
         if self.n_outcomes > self.max_leaves:
             raise CannotEnumerate(
                 f"the whole numbers that are drawn in one run, such as rng.integers({n}), have {self.n_outcomes} "

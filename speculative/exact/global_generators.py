@@ -9,7 +9,7 @@ import numpy as np
 
 
 def global_states():
-    """dict what -> state: of np.random, of the module random and, where it is imported, of torch."""
+    """dict name -> state: of np.random, of the module random and, where it is imported, of torch."""
     states = {
         "np.random (the global generator, as in np.random.rand or np.random.choice)": state_of_numpy(),
         "the module random": random.getstate(),

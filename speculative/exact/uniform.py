@@ -27,11 +27,14 @@ class Uniform:
     def __init__(self, rng, interval=None, value=lambda u: u, inverse=lambda number: number, rising=True):
         self.rng = rng
         self.interval = interval or [0.0, 1.0]  # shared by everything computed from one draw
-        self.value, self.inverse, self.rising = value, inverse, rising  # u -> value, value -> u
+        self.value, self.inverse = value, inverse  # u -> value, value -> u
+        self.rising = rising
 
     def is_below(self, number):
-        """Whether the value is below a number: forks if the interval does not decide it. Equality has probability 0;
-        so has the gap between 1 and a cumulative sum that ends at 1 - 1e-16."""
+        """Whether the value is below a number: forks if the interval does not decide it.
+
+        Equality has probability 0, and so has the gap between 1 and a cumulative sum that ends at 1 - 1e-16.
+        """
         if number is self:  # np.searchsorted asks for this
             return False
         threshold, (low, high) = self.inverse(as_number(number)), self.interval
@@ -107,12 +110,12 @@ class Uniform:
 
     def __int__(self):
         """int(rng.random() * n) forks into 0 .. n - 1."""
-        least, most = sorted(map(self.value, self.interval))
-        self.rng.cut(math.ceil(most) - math.floor(least))
-        for number in range(math.floor(least) + 1, math.ceil(most)):
+        lowest, highest = sorted(map(self.value, self.interval))
+        self.rng.cut(math.ceil(highest) - math.floor(lowest))
+        for number in range(math.floor(lowest) + 1, math.ceil(highest)):
             if self.is_below(number):
                 return math.trunc(number - 0.5)
-        return math.trunc((max(least, math.ceil(most) - 1) + most) / 2)
+        return math.trunc((max(lowest, math.ceil(highest) - 1) + highest) / 2)
 
     def item(self):
         return self
@@ -143,7 +146,7 @@ class Uniform:
 
 
 def as_number(number):
-    """The number as a float; another uniform is refused, as two of them have no finite set of paths."""
+    """The number as a float. A second uniform is refused, as two of them have no finite set of paths."""
     if hasattr(number, "interval"):
         number.as_value()
     return float(number)

@@ -3,7 +3,7 @@
 Of independent exponential times E_i / p_i, the i-th is the smallest with probability p_i / sum p, independently of its
 value. So to compare two of them is a fork, and the smaller one is again such a time, with the sum of both rates. That
 is enough for argmin E / p, for argmax p / E, and for argmax(log p + G) with a Gumbel number G = -log E. Everything else
-is refused, also the use of one E twice, as in Gumbel coupling.
+is refused, including a second use of the same E, as in Gumbel coupling.
 """
 
 import math
@@ -15,7 +15,8 @@ class Waiting:
     """sign * t, sign * log(t) or sign / t, for an exponential time t with a given rate, stored as its logarithm."""
 
     def __init__(self, rng, log_rate=0.0, *, form="t", sign=1, compared=None):
-        self.rng, self.log_rate, self.form, self.sign = rng, log_rate, form, sign  # form: "t", "log t" or "1 / t"
+        self.rng, self.log_rate = rng, log_rate
+        self.form, self.sign = form, sign  # form: "t", "log t" or "1 / t"
         self.is_lost = False  # whether another one was earlier: its time is then no longer exponential
         # shared by everything computed from one draw: the one that was compared
         self.compared = [] if compared is None else compared

@@ -15,7 +15,7 @@ LAST = 0x10FFFF  # the last code point
 KINDS = {"d": [(48, 57)], "w": [(48, 57), (65, 90), (95, 95), (97, 122)], "s": [(9, 13), (32, 32)]}  # as in ASCII
 CONTROL = {"t": 9, "n": 10, "v": 11, "f": 12, "r": 13}
 HEXADECIMAL = {"x": 2, "u": 4, "U": 8}  # digits
-SIGNS = {"*": (0, None), "+": (1, None), "?": (0, 1)}  # the least and the most of a quantifier
+SIGNS = {"*": (0, None), "+": (1, None), "?": (0, 1)}  # at least and at most so many
 QUANTIFIER = re.compile(r"[*+?]|\{(?=[\d,])(\d*)(,?)(\d*)\}")
 SUBSET = (
     "a grammar has characters, ., [...], \\d \\w \\s (ASCII), (...), |, and the quantifiers * + ? {m,n}; it always "
@@ -95,8 +95,8 @@ class Expression:
         self.i += n
         return self.text[self.i - n : self.i]
 
-    def refuse(self, what):
-        raise ValueError(f"expected a grammar without {what}, got {self.text!r:.200}: {SUBSET}")
+    def refuse(self, construct):
+        raise ValueError(f"expected a grammar without {construct}, got {self.text!r:.200}: {SUBSET}")
 
     def too_large(self):
         raise ValueError(f"the grammar {self.text!r:.100} needs more than {MOST_STATES} states: make it simpler")
@@ -129,21 +129,21 @@ class Expression:
         if self.next() in ("?", "+"):
             self.refuse(f"{sign + self.next()!r}")
         if sign in SIGNS:
-            least, most = SIGNS[sign]
+            at_least, at_most = SIGNS[sign]
         else:
             first, comma, last = quantifier.groups()
-            least = int(first or 0)
-            most = int(last) if last else None if comma else least
+            at_least = int(first or 0)
+            at_most = int(last) if last else None if comma else at_least
 
         def build(after):
-            if most is None:
+            if at_most is None:
                 loop = self.state(jumps=[after])
                 self.jumps[loop].append(part(loop))
                 after = loop
             end = after
-            for _ in range((most or least) - least):
+            for _ in range((at_most or at_least) - at_least):
                 after = self.state(jumps=[part(after), end])
-            for _ in range(least):
+            for _ in range(at_least):
                 after = part(after)
             return after
 
@@ -228,8 +228,9 @@ def others(ranges):
 
 
 def utf8(first, last):
-    """The code points from first to last in UTF-8: sequences of (first byte, last byte), which together are all of
-    them. Surrogates are left out, as they have no UTF-8.
+    """The code points from first to last in UTF-8: sequences of (first byte, last byte), together all of them.
+
+    Surrogates are left out, as they have no UTF-8.
 
     >>> utf8(0x7E, 0x80)
     [[(126, 127)], [(194, 194), (128, 128)]]

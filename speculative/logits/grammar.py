@@ -23,9 +23,8 @@ not know how probable it is that a text begun this way will match.
 >>> round(ab / (ab + ba), 3)  # the target itself, if it says one of the two
 0.923
 
-The drafter may have the same mask, and should: a token that the target's mask forbids is never accepted. Sources:
-Willard and Louf, arXiv:2307.09702, for tokens on an automaton; Park et al., arXiv:2405.21047, for a mask's effect on
-the distribution.
+The drafter may have the same mask, and should: a token that the target's mask forbids is never accepted.
+Sources: Willard and Louf, arXiv:2307.09702 (tokens on an automaton); Park et al., arXiv:2405.21047 (a mask's effect).
 """
 
 from collections.abc import Sequence
@@ -64,7 +63,8 @@ class Grammar:
     """
 
     def __init__(self, pattern: str, token_bytes: Sequence[bytes], end: int, n_prompt: int):
-        self.pattern, self.end, self.n_prompt = pattern, end, n_prompt
+        self.pattern = pattern
+        self.end, self.n_prompt = end, n_prompt
         self.steps, self.accepting = byte_automaton(pattern)
         self.tokens, self.after = token_automaton(self.steps, self.accepting, token_bytes, end)
         if not len(self.tokens[0]):
@@ -90,10 +90,10 @@ class Grammar:
         state = 0
         for token in tokens[self.n_prompt :]:
             allowed = self.tokens[state]
-            place = int(np.searchsorted(allowed, token))
-            if place == len(allowed) or allowed[place] != token:
+            index = int(np.searchsorted(allowed, token))
+            if index == len(allowed) or allowed[index] != token:
                 return None
-            state = int(self.after[state][place])
+            state = int(self.after[state][index])
         return state
 
     def forced(self, tokens):

@@ -1,8 +1,8 @@
 """Logits processors that look back: penalties for repetition, a ban on repeated n-grams, a minimal length.
 
-Each is a function of the logits of one row and of the tokens before it, for `Sampling(processors=...)`, which hands it
-the text on the row's own path. So every exact verifier stays exact with it: row i of a draft sees the prompt, the
-accepted tokens and the first i draft tokens; no rejected tokens, no siblings. There is no state from call to call.
+Each is a function, without state, of one row's logits and of the tokens before it, for `Sampling(processors=...)`. Row
+i of a draft sees the prompt, the accepted tokens and the first i draft tokens, but no rejected tokens and no siblings.
+So every exact verifier stays exact with it.
 
 The names are those of vLLM (presence_penalty, frequency_penalty, min_tokens) and of Hugging Face's `generate`
 (no_repeat_ngram_size), and so are their meanings: the two penalties and the minimal length count new tokens only,
@@ -46,8 +46,7 @@ class PresencePenalty:
         return logits - self.penalty * (counts(tokens[self.n_prompt :], len(logits)) > 0)
 
 
-@dataclass(frozen=True)
-class FrequencyPenalty:
+class FrequencyPenalty(PresencePenalty):
     """Subtracts `penalty` from the logit of each token once for each time that it occurs among the new tokens.
 
     Parameters as in `PresencePenalty`.
@@ -55,12 +54,6 @@ class FrequencyPenalty:
     >>> FrequencyPenalty(1.5, n_prompt=2)(np.zeros(3), [0, 0, 2, 2])
     array([ 0.,  0., -3.])
     """
-
-    penalty: float
-    n_prompt: int
-
-    def __post_init__(self):
-        check("a penalty from -1e100 to 1e100", self.penalty, lambda value: abs(value) <= 1e100)
 
     def __call__(self, logits, tokens):
         return logits - self.penalty * counts(tokens[self.n_prompt :], len(logits))

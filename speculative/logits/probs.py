@@ -48,8 +48,7 @@ class Sampling:
         are all tokens before the row (list of int): penalties, bans (look_back.py), a grammar (grammar.py), or any
         function. Each gets copies. One that would leave no token, all logits -inf, is passed over in that row.
 
-    What looks back, the repetition penalty and the processors, sees the text of a row on its own path (texts_of_rows in
-    tree.py) and nothing else. It is computed from the tokens each time, so that rejected tokens leave no trace.
+    What looks back sees only the text on a row's own path (texts_of_rows in tree.py): rejected tokens leave no trace.
 
     Examples
     --------
@@ -109,12 +108,14 @@ class Sampling:
         if self.repetition_penalty == 1 and not self.processors:
             return logits
         if tokens is None:
-            what = "repetition penalty" if self.repetition_penalty != 1 else "logits processor"
-            raise ValueError(f"a {what} looks at the tokens before each row: pass them, sampling(logits, tokens)")
-        processors = [partial(penalised, self.repetition_penalty)] * (self.repetition_penalty != 1)
+            name = "repetition penalty" if self.repetition_penalty != 1 else "logits processor"
+            raise ValueError(f"a {name} looks at the tokens before each row: pass them, sampling(logits, tokens)")
+        processors = self.processors
+        if self.repetition_penalty != 1:
+            processors = (partial(penalised, self.repetition_penalty), *processors)
         rows = []
         for row, text in zip(logits, texts_of_rows(np.asarray(tokens).tolist(), len(logits), parents)):
-            for processor in (*processors, *self.processors):
+            for processor in processors:
                 changed = processor(row.copy(), text.copy())
                 if np.shape(changed) != row.shape:
                     raise ValueError(
@@ -158,7 +159,7 @@ def check(expected, value, is_right):
 
 
 def inheriting(drafter, sampling):
-    """The drafter; of one whose `sampling` is None, a copy that has this one."""
+    """The drafter itself, or a copy with this sampling if its own is None."""
     if getattr(drafter, "sampling", sampling) is None:
         drafter = copy(drafter)
         drafter.sampling = sampling
@@ -199,7 +200,9 @@ def sample_distinct(probs, k, rng):
            [0.   , 0.   , 1.   , 0.   ]]))
     """
     ranked = rng.draw_distinct(probs, k) if hasattr(rng, "draw_distinct") else None
-    k, tokens, rows, left = k if ranked is None else len(ranked), [], [], probs
+    k = k if ranked is None else len(ranked)
+    tokens, rows = [], []
+    left = probs  # without the tokens drawn so far
     while len(tokens) < k and left.any():
         tokens.append(sample_token(left, rng) if ranked is None else ranked[len(tokens)])
         rows.append(left)

@@ -30,43 +30,43 @@ def accepted_by_rank(draft: Draft, p):
     >>> accepted_by_rank(draft, np.array([0.25, 0.75]))
     array([0.5, 0.5])
     """
-    left, found = 1.0, []
+    left, accepted = 1.0, []  # the probability that all children so far are rejected; that each is the accepted one
     for child in draft.children():
         q = draft.probs[child]
         accept = acceptance_probability(p, q, draft.tokens[child])
-        found.append(left * accept)
+        accepted.append(left * accept)
         left *= 1 - accept
         p = residual(p, q)
-    return np.array(found)
+    return np.array(accepted)
 
 
 def acceptance_by_rank(target, drafter, tokens, n, sampling, rng=0, verifier=rejection):
     """w [n_ranks]: how often the child of each rank is accepted, on average over the last n positions of a text.
 
-    The drafter drafts a tree of one level, `Shape.widths(n_ranks)`, or fewer tokens. Of `rejection` each position's
-    probabilities are computed, and at temperature 0 of all rules, which then accept the same. Else verdicts are
+    The drafter drafts a tree of one level, `Shape.widths(n_ranks)`, or fewer tokens. With `rejection`, and with every
+    rule at temperature 0, where all accept the same, each position's probabilities are computed. Otherwise verdicts are
     counted: one at each position with common random numbers, four without.
     """
     drafter = inheriting(drafter, sampling)
     rng, ends = as_generator(rng), range(len(tokens) - n, len(tokens))
     if verifier is rejection or getattr(sampling, "temperature", 1) == 0:
-        found = []
+        rows = []  # of each position, the acceptance of the children there
         for text in (tokens[:end] for end in ends):
             draft, logits = drafter.propose(text, 1, rng), target(text)
-            found.append(accepted_by_rank(draft, sampling(logits, text)[0]))
+            rows.append(accepted_by_rank(draft, sampling(logits, text)[0]))
             show_drafter(drafter, text, logits, draft.parents[:0])
     else:
         sampler = SpeculativeSampler(target, drafter, K=1, sampling=sampling, verifier=verifier)
         times = 1 if hasattr(rng, "at") else N_COUNTED
-        rounds = [next(sampler.rounds(tokens[:end], 2, rng)) for end in [*ends] * times]
-        found = [[float(child in round_.nodes) for child in round_.draft.children()] for round_ in rounds]
-    w = np.zeros((len(found), max(map(len, found))))
-    for row, accepted in zip(w, found):
-        row[: len(accepted)] = accepted
+        rounds = [next(sampler.rounds(tokens[:end], 2, rng)) for _ in range(times) for end in ends]
+        rows = [[float(child in round_.nodes) for child in round_.draft.children()] for round_ in rounds]
+    w = np.zeros((len(rows), max(map(len, rows))))
+    for padded, row in zip(w, rows):
+        padded[: len(row)] = row
     return w.mean(axis=0)
 
 
-def acceptance_together(make, n_ranks, *where, **how):
+def acceptance_together(make, n_ranks, *arguments, **keywords):
     """[n_ranks or fewer]: how often one of 1, 2, ... children is accepted, for (target, drafter) = make(shape).
 
     Where a child's row depends on the number of its siblings, as with the rule "drawn" of `TreeDrafter`, each number is
@@ -74,8 +74,9 @@ def acceptance_together(make, n_ranks, *where, **how):
     """
     target, drafter = make(Shape.widths(n_ranks))
     if not getattr(drafter, "depends_on_siblings", False):
-        return np.cumsum(acceptance_by_rank(target, drafter, *where, **how))
-    return np.array([acceptance_by_rank(*make(Shape.widths(k)), *where, **how).sum() for k in range(1, n_ranks + 1)])
+        return np.cumsum(acceptance_by_rank(target, drafter, *arguments, **keywords))
+    pairs = (make(Shape.widths(k)) for k in range(1, n_ranks + 1))
+    return np.array([acceptance_by_rank(*pair, *arguments, **keywords).sum() for pair in pairs])
 
 
 def added(together):
@@ -90,11 +91,8 @@ def added(together):
 def best_shape(w, c, v, max_depth=8):
     """(Shape, speedup): the tree that is expected to save the most time; of 0 nodes where none pays.
 
-    w is that of `acceptance_by_rank`, c and v are those of `Costs`, c of a level of the draft. A tree has at most
-    len(v) - 1 nodes.
-
-    Where a pass for more tokens costs nothing, the tree is as large as it may be; where each token costs a step, none
-    pays.
+    w is that of `acceptance_by_rank`, c and v are those of `Costs`, c for one depth of the draft. A tree has at most
+    len(v) - 1 nodes: so many where a pass for more tokens costs nothing. Where each token costs a step, none pays.
 
     >>> shape, speedup = best_shape([0.6, 0.2], c=0.1, v=[1] * 5)
     >>> shape.parents, round(speedup, 2)

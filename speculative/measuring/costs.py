@@ -1,8 +1,7 @@
 """The cost of drafting and of verifying on this machine, measured on the loop itself.
 
 A cost includes everything that a round of the loop does: the models, the step from logits to probabilities, drawing and
-deciding. With a small model the last three are a large part of the time, and a prediction without them would promise
-too much.
+deciding. With a small model the last three take much of the time, and a prediction without them promises too much.
 """
 
 from dataclasses import dataclass
@@ -51,8 +50,7 @@ def measure_costs(target, drafter, tokens, *, sampling=Sampling(), verifier=reje
 
     Rounds of the loop are timed with k = 0 to `most` draft tokens, alternating, `repeats` times, and the medians are
     taken. So a machine that slows down slows all of them, and the models evict each other from the processor's cache as
-    they do in use. Each round starts as in a generation: target and drafter have all tokens but the last in their
-    caches.
+    they do in use. As in a generation, the caches of target and drafter have all tokens but the last before each round.
 
     Parameters
     ----------
@@ -66,10 +64,11 @@ def measure_costs(target, drafter, tokens, *, sampling=Sampling(), verifier=reje
         v is measured for 1 .. most + 1 tokens; at least 1.
     """
     drafter = inheriting(drafter, sampling)
-    tokens, rng, drafting = list(tokens), np.random.default_rng(0), []
+    tokens, rng = list(tokens), np.random.default_rng(0)
     if len(tokens) < 2 or most < 1:
         raise ValueError(f"expected 2 tokens or more and most of 1 or more, got {len(tokens)} and {most}")
-    padded, checking = Padded(drafter, target.n_vocab), {k: [] for k in range(most + 1)}
+    padded = Padded(drafter, target.n_vocab)
+    drafting, verifying = [], {k: [] for k in range(most + 1)}  # seconds for a draft token; for k draft tokens
     for repeat in range(-1, repeats):  # the first is a warm-up
         for k in range(most + 1):
             target(tokens[:-1])
@@ -77,9 +76,10 @@ def measure_costs(target, drafter, tokens, *, sampling=Sampling(), verifier=reje
             sampler = SpeculativeSampler(target, padded, verifier=verifier, K=lambda history, k=k: k, sampling=sampling)
             seconds = next(sampler.rounds(tokens, k + 1, rng)).seconds
             if repeat >= 0:
-                checking[k].append(seconds["target"] + seconds["verify"])
-                drafting += [seconds["draft"] / k] if k else []
-    step, *more = (median(times) for times in checking.values())
-    low, high = np.quantile(checking[0], (0.25, 0.75))
+                verifying[k].append(seconds["target"] + seconds["verify"])
+                if k:
+                    drafting.append(seconds["draft"] / k)
+    step, *more = (median(times) for times in verifying.values())
+    low, high = np.quantile(verifying[0], (0.25, 0.75))
     v = (1.0, *(seconds / step for seconds in more))
     return Costs(step, median(drafting) / step, v, float(high - low) / step)

@@ -1,9 +1,8 @@
 """How many tokens to draft next, from the results of the drafts so far.
 
 A draft length is a function of the rounds so far, a list of (drafted, accepted), that returns the next K; or simply a
-number. If it depends on past rounds alone, the output stays exact, because each round is exact for its K. Ending a
-draft early within a round, where the drafter becomes uncertain, is up to the drafter: see `threshold` in
-drafters/model.py.
+number. If it depends on past rounds alone, the output stays exact, because each round is exact for its K. To end a
+draft early, where the drafter becomes uncertain, is up to the drafter: see `threshold` in drafters/model.py.
 """
 
 from dataclasses import dataclass, field
@@ -54,7 +53,7 @@ class CostModel:
     Rounds without a draft say nothing about alpha and do not use up the window.
 
     Where drafting does not pay, a single token is drafted now and then, to see whether it pays by now: at once if
-    nothing was drafted so far or the last draft was accepted, otherwise so seldom that these tests take at most 1/64 of
+    nothing was drafted so far or the last draft was accepted, otherwise so rarely that these tests take at most 1/64 of
     the time, and after at least 16 rounds.
     Source: arXiv:2211.17192, theorem 3.8, with the measured v.
 
@@ -98,8 +97,8 @@ class CostModel:
 def since_the_last_change(rounds):
     """The newest of these rounds (drafted, accepted) that agree on alpha.
 
-    For each split into older and newer rounds, the newer ones in eights, the shares of accepted tokens are compared. If
-    they are more than 3.5 standard errors apart, the text has changed, and only the newer rounds count.
+    For the last 8, 16, 24, ... rounds, compare the acceptance rates of these and of all rounds before them. If they are
+    more than 3.5 standard errors apart, the text has changed: return only the newer rounds.
     """
     for n in range(8, len(rounds), 8):
         (a, j), (b, k) = tested(rounds[-n:]), tested(rounds[:-n])

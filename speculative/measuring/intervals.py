@@ -1,11 +1,11 @@
-"""95 % intervals over prompts: what another choice of prompts, on the same machine, might have given.
+"""95 % intervals over prompts: what a different choice of prompts, on the same machine, might have given.
 
 The prompt is the unit, not the token: the tokens of one text resemble each other, so an interval that counts them as
 independent is too narrow. Speedup, tokens per call and alpha are each a ratio of two sums over the prompts, r = sum(a)
 / sum(b). To first order, log r has the error of the mean of a / mean(a) - b / mean(b), and the interval is Student's t
-with n - 1 degrees of freedom for n prompts. For a share the logit replaces the logarithm, which keeps the
-interval between 0 and 1. In simulations of 3 to 24 prompts the intervals contain the true value in 93 to 97 % of the
-cases. A single prompt has no interval: None.
+with n - 1 degrees of freedom for n prompts. For a share the logit replaces the logarithm, which keeps the interval
+between 0 and 1. In simulations of 3 to 24 prompts the intervals contain the true value in 93 to 97 % of the cases. A
+single prompt has no interval: None.
 """
 
 from functools import lru_cache
@@ -48,8 +48,7 @@ def share(above, below, counted=False):
 
     With counted=True, `above` and `below` are counts, and the interval is at least Wilson's, which takes each of them
     as independent. It matters where all prompts have the same share, such as 1: the spread between them is then 0, and
-    yet such small counts do not show that the share is 1. Overlaps between 0 and 1 make it too wide rather than too
-    narrow.
+    yet such small counts do not show that the share is 1. With overlaps between 0 and 1 it is rather too wide.
 
     >>> [round(number, 2) for number in share(np.array([5, 5]), np.array([5, 5]), counted=True)]
     [1.0, 0.72, 1.0]
@@ -67,8 +66,8 @@ def share(above, below, counted=False):
         factor = float(np.exp(min(half / slope, 500)))
         low, high = odds / (odds + factor), odds / (odds + 1 / factor)
     if counted:
-        _, least, most = estimate_alpha(above.sum(), (below - above).sum())
-        low, high = min(low, least), min(1.0, max(high, most))
+        _, wilson_low, wilson_high = estimate_alpha(above.sum(), (below - above).sum())
+        low, high = min(low, wilson_low), min(1.0, max(high, wilson_high))
     return middle, low, high
 
 

@@ -71,13 +71,13 @@ def of_each(prompts, keep, name, measure):
 def race(samplers, prompts, n_tokens, *, seed=0, keep=at_once, caches=()):
     """Run each sampler (dict name -> Sampler) on each prompt: dict name -> list of Run, one for each prompt.
 
-    `caches` are all models, each with `reset` if it has a cache, of which the prefill is to be timed.
+    `caches` are the models whose prefill is to be timed, all of them; one with a cache has `reset`.
     """
     names = list(samplers)
 
     def lap(i, prompt):
         first, runs = i % len(names), {}
-        for name in names[first:] + names[:first]:  # another one starts on each prompt
+        for name in names[first:] + names[:first]:  # a different one starts on each prompt
             for model in caches:
                 Wrapper(model).reset()
             warm = collect(prompt, samplers[name].rounds(prompt, min(n_tokens, N_WARM), seed + i))  # fills the caches
@@ -85,7 +85,7 @@ def race(samplers, prompts, n_tokens, *, seed=0, keep=at_once, caches=()):
             started = perf_counter()
             generation = collect(prompt, rounds)
             seconds, stats = perf_counter() - started, generation.stats
-            first, again = (sum(some.rounds[0].seconds.values()) for some in (warm, generation))
+            with_prefill, without = (sum(each.rounds[0].seconds.values()) for each in (warm, generation))
             runs[name] = asdict(
                 Run(
                     seconds,
@@ -95,7 +95,7 @@ def race(samplers, prompts, n_tokens, *, seed=0, keep=at_once, caches=()):
                     stats.drafted,
                     stats.accepted,
                     stats.rejected,
-                    max(0.0, first - again) if caches else 0.0,
+                    max(0.0, with_prefill - without) if caches else 0.0,
                 )
             )
         return [runs[name] for name in names]
@@ -115,12 +115,12 @@ def total(runs):
     """The sum of the runs, as one Run."""
     values = {name: [getattr(run, name) for run in runs] for name in Run.__dataclass_fields__}
     joined = {name: list(chain(*values.pop(name))) for name in ("tokens", "lengths")}
-    return Run(**joined, **{name: sum(some) for name, some in values.items()})
+    return Run(**joined, **{name: sum(numbers) for name, numbers in values.items()})
 
 
 def gain_of(alone, runs, prefill=False):
     """The speedup, from two lists of Run, as a dict: speedup, low, high; with prefill in the times, or without."""
-    seconds = (np.array([run.seconds + prefill * run.prefill_seconds for run in some]) for some in (alone, runs))
+    seconds = (np.array([run.seconds + prefill * run.prefill_seconds for run in each]) for each in (alone, runs))
     return dict(zip(("speedup", "low", "high"), ratio(*seconds)))
 
 

@@ -1,4 +1,4 @@
-"""A model seen differently: for trees (by_paths.py), in a different vocabulary (shared_tokens.py), from another engine.
+"""A model seen differently: for trees (by_paths.py), in a different vocabulary (shared_tokens.py), from other engines.
 
 from speculative.models import LlamaCppModel, TransformersModel, TransformersTokenizer
 """

@@ -1,6 +1,6 @@
 """A model in a GGUF file, by llama-cpp-python, as a `LanguageModel`: quantised models on a laptop.
 
-What transformers_model.py does, for llama.cpp, whose cache forgets all tokens from a position on. A recurrent model
+Like transformers_model.py, for llama.cpp, whose cache can forget all tokens from a position on. A recurrent model
 refuses that, and the whole text is run again. Models with a sliding window keep the tokens before it, so that it can
 return (`swa_full`). Leaves out batches and trees.
 """

@@ -3,8 +3,8 @@
 To this library a language model is a function of its tokens (interfaces.py); to an engine it is a cache that grows. So
 an adapter remembers the tokens that are in the engine's cache, compares them with those of the call, removes what is
 not shared, and runs the rest. Samplers, drafters and experiments then work as they are.
-Limitations: no bitwise equality. An engine computes a row among K + 1 rows in another order than alone, so the greedy
-text with a draft is the engine's own except where two logits differ by less than rounding.
+Limitations: no bitwise equality. An engine computes a row among K + 1 rows in a different order than alone, so the
+greedy text with a draft is the engine's own except where two logits differ by less than rounding.
 """
 
 import operator
@@ -27,7 +27,7 @@ def split(cached, tokens, n_last, n_ctx):
 
 
 def checked_n_vocab(n_vocab, n_of_model):
-    """n_vocab, or all of the model's tokens for None; ValueError if the model has fewer."""
+    """n_vocab, or for None the number of the model's tokens. ValueError if the model has fewer."""
     if n_vocab is not None and not 1 <= n_vocab <= n_of_model:
         raise ValueError(f"expected n_vocab from 1 to the model's {n_of_model} tokens, got {n_vocab}")
     return n_vocab or n_of_model

@@ -1,6 +1,6 @@
-"""A draft model with another tokenizer: from token ids to token ids through their bytes, and the tokens that both have.
+"""A draft model with its own tokenizer: from token ids to token ids through their bytes, and the tokens that both have.
 
-Two tokenizers agree only on the text. So a draft of another family can help in two ways, both exact:
+Two tokenizers agree only on the text. So a draft of a different family can help in two ways, both exact:
 
     shared tokens      here: the draft's distribution over the tokens that both vocabularies have, renormalised. It is a
                        language model in the target's vocabulary, which every drafter can use
@@ -20,9 +20,9 @@ from typing import Protocol
 import numpy as np
 
 from ..checks import ask_model, check_model
-from .by_paths import ByPaths
+from .by_paths import ByPaths, Wrapper
 
-NOT_UTF8 = re.compile("([\udc80-\udcff])")  # what "surrogateescape" decodes such a byte to
+NOT_UTF8 = re.compile("([\udc80-\udcff])")  # an invalid byte, as errors="surrogateescape" decodes it
 
 
 class Tokenizer(Protocol):
@@ -32,14 +32,14 @@ class Tokenizer(Protocol):
     end_of_text: int | None  # the token between two texts, which is not part of either
 
     def encode(self, text: str) -> list[int]:
-        """The token ids of a text, without any that mark its beginning or end."""
+        """The token ids of a text, without tokens that mark its beginning or end."""
 
     def bytes_of(self, token: int) -> bytes:
         """The bytes of a token; b"" for a token that stands for no text."""
 
 
 class Translation:
-    """A function from token ids of one tokenizer to those of another.
+    """A function from token ids of one tokenizer to those of a different one.
 
     Bytes that are not UTF-8 become tokens of one byte each, as far as there are such tokens. `end_of_text` becomes
     `end_of_text`; without one, and for other tokens without bytes, nothing.
@@ -50,40 +50,42 @@ class Translation:
     """
 
     def __init__(self, old, new):
-        self.old, self.new, self.ids = old, new, ids_by_bytes(new)
+        self.old, self.new = old, new
+        self.ids = ids_by_bytes(new)
 
     def __call__(self, tokens, is_whole=True):
-        """The ids (list of int): of a whole text, after what its tokenizer puts before each (`start`, if it has one);
-        else (is_whole=False) of new text, without the bytes of a last, incomplete character.
+        """The ids (list of int) of a whole text, after those that its tokenizer puts before each (`start`), if any.
+
+        With is_whole=False, the ids of new text: no `start`, and no bytes of a last, incomplete character.
         """
-        found = list(getattr(self.new, "start", ())) if is_whole else []
-        for is_end, some in groupby(map(int, tokens), lambda token: token == self.old.end_of_text):
+        ids = list(getattr(self.new, "start", ())) if is_whole else []
+        for is_end, run in groupby(map(int, tokens), lambda token: token == self.old.end_of_text):
             if is_end:
-                found += [self.new.end_of_text for _ in some if self.new.end_of_text is not None]
+                ids += [self.new.end_of_text for _ in run if self.new.end_of_text is not None]
             else:
-                found += self.encoded(b"".join(map(self.old.bytes_of, some)), is_whole)
-        return found
+                ids += self.encoded(b"".join(map(self.old.bytes_of, run)), is_whole)
+        return ids
 
     def encoded(self, utf8, is_whole):
         """The token ids (list of int) of bytes."""
         text, _ = utf_8_decode(utf8, "surrogateescape", is_whole)
-        found = []
+        ids = []
         for i, piece in enumerate(NOT_UTF8.split(text)):  # text, byte, text, byte, ..., text
-            if i % 2:
-                found += [self.ids[byte] for byte in [piece.encode("utf-8", "surrogateescape")] if byte in self.ids]
-            elif piece:
-                found += self.new.encode(piece)
-        return found
+            if piece and i % 2 == 0:
+                ids += self.new.encode(piece)
+            elif (byte := piece.encode("utf-8", "surrogateescape")) in self.ids:
+                ids.append(self.ids[byte])
+        return ids
 
 
 def ids_by_bytes(tokenizer):
-    """dict bytes -> token id, of all tokens that stand for text; of several with the same bytes, the last."""
+    """dict bytes -> token id, for all tokens that stand for text: the last of several with the same bytes."""
     tokens = (token for token in range(tokenizer.n_vocab) if token != tokenizer.end_of_text)
     return {utf8: token for token in tokens if (utf8 := tokenizer.bytes_of(token))}
 
 
 def shared_tokens(of_target, of_draft):
-    """The tokens with the same bytes in both vocabularies, and `end_of_text`: their ids in each, two arrays [n] int64.
+    """The ids in each vocabulary of the tokens that both have (same bytes, or `end_of_text`): two arrays [n] int64.
 
     Parameters
     ----------
@@ -91,7 +93,8 @@ def shared_tokens(of_target, of_draft):
     """
     ids, ends = ids_by_bytes(of_draft), (of_target.end_of_text, of_draft.end_of_text)
     pairs = [(token, ids[utf8]) for utf8, token in ids_by_bytes(of_target).items() if utf8 in ids]
-    pairs += [ends] if None not in ends else []
+    if None not in ends:
+        pairs.append(ends)
     return np.array(pairs, dtype=np.int64).reshape(-1, 2).T
 
 
@@ -110,8 +113,7 @@ def latest(tokens, room):
 class SharedTokensModel:
     """A language model in the target's vocabulary: the draft's logits for the tokens that both have, -inf for others.
 
-    It encodes the text with the draft's tokenizer in each call. Of a text that is too long for the draft model, it sees
-    the end.
+    Each call encodes the text with the draft's tokenizer. If it is too long for the draft model, its end is used.
 
     Parameters
     ----------
@@ -138,10 +140,7 @@ class SharedTokensModel:
                 "choose a draft model whose text is written in the same way"
             )
 
-    def reset(self):
-        """Reset the model's cache, if it has one."""
-        if hasattr(self.model, "reset"):
-            self.model.reset()
+    reset = Wrapper.reset
 
     def __call__(self, tokens, n_last=1, parents=()):
         """Logits [n_last, n_vocab], see `LanguageModel`."""

@@ -51,13 +51,14 @@ class TransformersModel:
         self.cache_name = next((name for name in ("past_key_values", "cache_params") if name in names), None)
         if self.cache_name is None or model.config.is_encoder_decoder or not model.can_generate():
             raise ValueError(NO_CACHE.format(type(model).__name__))
-        self.model, self.n_ctx, self.n_vocab = model, n_ctx_of(config), checked_n_vocab(n_vocab, config.vocab_size)
+        self.model, self.n_ctx = model, n_ctx_of(config)
+        self.n_vocab = checked_n_vocab(n_vocab, config.vocab_size)
         self.is_recurrent = model._is_stateful or "linear" in str(getattr(config, "layer_types", ""))
         self.takes = names.keys() & {"logits_to_keep", *(["position_ids"] if self.is_recurrent else [])}
         self.reset()
 
     def __getstate__(self):
-        """Of a copy: no cache, since this one goes on to change it."""
+        """A copy starts without a cache: this one goes on to change it."""
         return {**vars(self), "cache": None, "cached": []}
 
     def reset(self):

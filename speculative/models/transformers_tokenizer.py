@@ -1,4 +1,4 @@
-"""A tokenizer of Hugging Face transformers, for a draft model of another family (shared_tokens.py).
+"""A tokenizer of Hugging Face transformers, for a draft model of a different family (shared_tokens.py).
 
 Two kinds are known: byte-level BPE (GPT-2, Llama 3, Qwen) writes each byte of a token as one visible character, and
 SentencePiece (Llama 2, Mistral, Gemma) a space as "▁" and some single bytes as "<0x0A>".
@@ -8,7 +8,7 @@ from functools import lru_cache
 
 
 class TransformersTokenizer:
-    """What `SharedTokensModel` and `TextDrafter` ask of a tokenizer, see shared_tokens.Tokenizer.
+    """A `shared_tokens.Tokenizer`, for `SharedTokensModel` and `TextDrafter`.
 
     Parameters
     ----------
@@ -18,8 +18,7 @@ class TransformersTokenizer:
     Attributes
     ----------
     start : list of int
-        The tokens it puts before a text, such as Llama's <|begin_of_text|>. A draft model is shown it once, before the
-        text.
+        The tokens it puts before a text, such as Llama's <|begin_of_text|>; a draft model gets them once.
 
     Examples
     --------
@@ -30,10 +29,12 @@ class TransformersTokenizer:
     def __init__(self, tokenizer):
         from tokenizers.pre_tokenizers import ByteLevel
 
-        self.tokenizer, self.n_vocab, self.end_of_text = tokenizer, len(tokenizer), tokenizer.eos_token_id
+        self.tokenizer = tokenizer
+        self.n_vocab, self.end_of_text = len(tokenizer), tokenizer.eos_token_id
         self.start = [token for token in tokenizer("")["input_ids"] if token != self.end_of_text]
         self.byte_level = "ByteLevel" in str(tokenizer.backend_tokenizer.decoder)
-        alphabet = sorted(ByteLevel.alphabet())  # bytes that are visible in Latin-1 are themselves, the others follow
+        # printable Latin-1 characters stand for their own byte; the other bytes follow in order
+        alphabet = sorted(ByteLevel.alphabet())
         others = [byte for byte in range(256) if chr(byte) not in alphabet]
         self.byte_of = dict(zip(alphabet, [*(ord(c) for c in alphabet if ord(c) < 256), *others]))
         self.special = {*tokenizer.all_special_ids}

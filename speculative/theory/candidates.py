@@ -98,8 +98,7 @@ def optimum(p, q, k):
     """min p(H) + 1 - q(H)^k over sets H of tokens: the most that any lossless rule accepts of k draws from q.
 
     A rule sends the probability of each set of candidates to tokens in it, at most p(x) to token x; the largest such
-    flow is the smallest cut. The best H are the first of the tokens sorted by p / q, so it takes one sort
-    (arXiv:2502.18779).
+    flow is the smallest cut. The best H are the first of the tokens sorted by p / q: one sort (arXiv:2502.18779).
     """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         order = np.argsort(np.where(q > 0, p / q, np.inf), kind="stable")

@@ -27,15 +27,15 @@ def expected_tokens(alpha, K):
 
 
 def speedup(alpha, K, c, v=None):
-    """Speedup over plain generation: expected tokens / the cost of a round, K c + v(K + 1) (theorem 3.8, with v = 1).
+    """Speedup over the target alone: expected tokens / the cost of a round, K c + v(K + 1) (theorem 3.8, with v = 1).
 
     >>> round(speedup(0.8, 5, 0), 2)
     3.69
     >>> speedup(np.array([0.6, 0.8]), 5, 0).round(2)
     array([2.38, 3.69])
     """
-    check = 1.0 if v is None else np.asarray(v)[check_K(K)]
-    return plain(expected_tokens(alpha, K) / (np.multiply(K, c) + check))
+    verification = 1.0 if v is None else np.asarray(v)[check_K(K)]
+    return plain(expected_tokens(alpha, K) / (np.multiply(K, c) + verification))
 
 
 def best_K(alpha, c, v=None, most=20):
@@ -49,7 +49,7 @@ def best_K(alpha, c, v=None, most=20):
 
 
 def check_alpha(alpha):
-    """alpha as an array; ValueError unless it is from 0 to 1. NaN means unknown and stays."""
+    """alpha as an array. ValueError unless it is from 0 to 1; NaN means unknown and stays."""
     alpha = np.asarray(alpha, dtype=np.float64)
     if ((alpha < 0) | (alpha > 1)).any():
         raise ValueError(f"expected acceptance probabilities from 0 to 1, got {alpha.min():g} to {alpha.max():g}")
@@ -57,7 +57,7 @@ def check_alpha(alpha):
 
 
 def check_K(K):
-    """K as an array; ValueError unless it holds whole numbers of 0 or more."""
+    """K as an array. ValueError unless it contains only whole numbers of 0 or more."""
     K = np.asarray(K)
     if K.dtype.kind not in "iu" or (K < 0).any():
         raise ValueError(f"expected draft lengths K of 0 or more, whole numbers, got {K!s:.100}")
@@ -114,11 +114,11 @@ def acceptance_of(tokens, target_probs, draft_probs):
 
 
 def expected_time(acceptance, K, c=0.0, v=None):
-    """The expected time to generate a text with drafts of K tokens, in autoregressive steps; target calls if c = 0, v =
-    1.
+    """The expected time to generate a text with drafts of K tokens, in autoregressive steps.
 
-    T(i) is the time from token i on. A round drafts k = min(K, n - i - 1) tokens. The j-th is the first one rejected
-    with probability P(j) = a_i ... a_(i + j - 2) (1 - a_(i + j - 1)), and the round then adds j tokens:
+    With c = 0 and v = 1 that is the number of target calls. T(i) is the time from token i on. A round drafts
+    k = min(K, n - i - 1) tokens. The j-th is the first one rejected with probability
+    P(j) = a_i ... a_(i + j - 2) (1 - a_(i + j - 1)), and the round then adds j tokens:
 
         T(i) = k c + v(k + 1) + sum_j P(j) T(i + j) + a_i ... a_(i + k - 1) T(i + k + 1)
 
@@ -137,7 +137,8 @@ def expected_time(acceptance, K, c=0.0, v=None):
     (2.0, 10.0)
     """
     n = len(acceptance)
-    check_alpha(acceptance), check_K(K)
+    check_alpha(acceptance)
+    check_K(K)
     times = [0.0] * (n + 1)
     for i in range(n - 1, -1, -1):
         k, reached = min(K, n - i - 1), 1.0

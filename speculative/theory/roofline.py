@@ -64,9 +64,9 @@ LLAMA_1B = ModelShape(1.24e9, n_layer=16, n_head=32, n_kv_head=8, d_head=64)  # 
 
 
 def free_tokens(accelerator, n_bytes=2):
-    """m*: up to so many tokens, a pass computes no longer than it reads the weights; n_bytes F / (2 B), without caches.
+    """m* = n_bytes F / (2 B): up to this many tokens, a pass spends less time computing than reading the weights.
 
-    Each token takes 2 operations a weight, and reading a weight of n_bytes takes n_bytes / B.
+    Each token takes 2 operations per weight, and reading a weight takes n_bytes / B. The KV caches are left out.
 
     >>> int(free_tokens(ACCELERATORS["H100"]))
     295

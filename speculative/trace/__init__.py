@@ -9,9 +9,10 @@
 After `show_tokens_as(tokenizer.decode)` a notebook displays `Round` and `Generation` as coloured text and tables
 (notebook.py). How a round becomes a record is in record.py.
 
-The file is JSON lines. The first line is {"trace": 2, "prompt": [ids], "text": str, "about": {...}}, where "about"
-holds what its author added: names of models, the acceptance rule, the seed; "alone": {"texts": [n], "seconds": [n]} of
-the tokens that the target generated alone is shown next to the rounds, as a race. Each further line is a round:
+The file is JSON lines. The first line is {"trace": 2, "prompt": [ids], "text": str, "about": {...}}. In "about" is
+what its author added: names of models, the acceptance rule, the seed. If it has "alone", {"texts": [n], "seconds": [n]}
+of the tokens that the target generated alone, a viewer shows them next to the rounds, as a race. Each further line is a
+round:
 
     "at"        number of tokens before the round, including the prompt
     "tokens"    [n] ids that it added; "texts" [n] the text of each (see below); "origins" [n] "accepted",
@@ -30,8 +31,8 @@ the tokens that the target generated alone is shown next to the rounds, as a rac
     "next"      the token after the accepted ones: "token", "text", "origin", "u", "p", "top" ([id, text, p]);
                 null if the text ended before it
     "uniforms"  all numbers that the rule drew with rng.random(), in order; none with common random numbers
-    "cache"     "reused", "dropped", "computed": how many tokens a target with a cache found in it, removed from it,
-                and computed
+    "cache"     "reused", "dropped", "computed": the numbers of tokens that a target with a cache finds in it, removes
+                from it and computes
     "seconds"   "draft", "target", "verify"
 
 p, q, overlap, top and residual are present if the round kept its probabilities. A token may hold a part of a UTF-8

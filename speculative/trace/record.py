@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ..drafters.ranked import top
 from ..interfaces import Stats
 from ..logits.probs import residual
 from ..theory.expected import estimate_alpha
@@ -38,7 +39,8 @@ class Trace:
     """
 
     def __init__(self, prompt, decode=None, about=None):
-        self.decode, self.about, self.rounds = decode or as_ids, dict(about or {}), []
+        self.decode, self.about = decode or as_ids, dict(about or {})
+        self.rounds = []
         self.prompt = [int(token) for token in prompt]
         self.text = self.decode(self.prompt)
         self._tokens, self._held_back = list(self.prompt), []
@@ -76,7 +78,8 @@ class Trace:
             "seconds": step.seconds,
         }
         # all is known, and nothing is called from here on: an interruption leaves the whole round or nothing of it
-        self._called, self._tokens, self._held_back = called, self._tokens + new, held_back
+        self._called, self._held_back = called, held_back
+        self._tokens = self._tokens + new
         self.rounds += [record]
         return record
 
@@ -93,7 +96,7 @@ class Trace:
 
     @classmethod
     def load(cls, path):
-        """Read a file written by `save`; a ValueError names the first line that is wrong. No rounds can be added."""
+        """Read a file written by `save`. A ValueError names the first line that is wrong. No rounds can be added."""
         number = 1
         with open(path, "rb") as file:  # lines end in \n alone, whatever a text contains
             try:
@@ -173,19 +176,18 @@ def as_ids(tokens):
 def decisions(step):
     """{draft token: "accepted", "rejected" or "dropped"} of a `Round`, in the order of the tests.
 
-    That is, position by position, the siblings up to the accepted one, then the untested rest; in a chain, the order of
-    the draft.
+    That is, position by position, the siblings up to the accepted one, then the untested rest; in a chain, draft order.
     """
     reached = [-1, *step.nodes]  # the text, and each accepted draft token: what follows it was tested
     if len(step.tokens) == step.n_accepted:
         reached.pop()  # but the text ended with the last of them
-    found = {}
+    tested = {}
     for node, accepted in zip(reached, [*step.nodes, None]):
         for child in step.draft.children(node):
-            found[child] = "accepted" if child == accepted else "rejected"
+            tested[child] = "accepted" if child == accepted else "rejected"
             if child == accepted:
                 break
-    return found | {node: "dropped" for node in range(len(step.drafted)) if node not in found}
+    return tested | {node: "dropped" for node in range(len(step.drafted)) if node not in tested}
 
 
 def drafted_of(step, decode):
@@ -262,8 +264,5 @@ def flat(uniforms):
 
 def largest(values, n, also=None):
     """The indices of the n largest positive values [n_vocab], largest first, and the index `also` if it is missing."""
-    n = min(n, len(values))
-    candidates = np.argpartition(-values, n - 1)[:n]
-    candidates = candidates[values[candidates] > 0]
-    indices = candidates[np.argsort(-values[candidates], kind="stable")].tolist()
+    indices = [i for i in top(values[None], n)[0].tolist() if values[i] > 0]
     return indices if also is None or also in indices else [*indices, also]

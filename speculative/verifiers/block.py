@@ -19,7 +19,9 @@ def block(draft, target_probs, rng):
     Parameters and result as in `rejection`. `joint` is the paper's p-hat: the ratio of target to draft probability of
     the whole prefix, capped at 1 in each step.
     """
-    joint, joint_kept, n_accepted, k = 1.0, 1.0, 0, len(draft.tokens)
+    k = len(draft.tokens)
+    n_accepted, joint_kept = 0, 1.0
+    joint = 1.0
     for i, token in enumerate(draft.tokens):
         joint = min(joint * target_probs[i, token] / draft.probs[i, token], 1.0)
         if i + 1 < k:

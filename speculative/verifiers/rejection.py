@@ -21,8 +21,7 @@ def rejection(draft, target_probs, rng):
 
     Draft tokens are tested one by one, with one uniform number u each. In a chain, the first one that fails is replaced
     by a token drawn from norm(max(0, p - q)), and those after it are dropped. In a tree, its next sibling is first
-    tested against that residual. If nothing follows the last accepted token, a bonus token is drawn from the target's
-    row.
+    tested against that residual. If nothing follows the last accepted token, the target's row gives a bonus token.
 
     Parameters
     ----------

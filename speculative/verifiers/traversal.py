@@ -1,9 +1,9 @@
 """Traversal verification: decide on a tree from its leaves to the text, and accept more than from the text down.
 
-Like block verification, which it generalises to trees, it tests every node after all nodes below it, so a
-token with a low ratio p / q can be made up for by those that follow. Exact for the same trees as rejection sampling:
-each row is the distribution of its token given the text, its ancestors and its elder siblings. On a chain it is block
-verification, verdict for verdict.
+Like block verification, which it generalises to trees, it tests every node after all nodes below it, so a token with a
+low ratio p / q can be made up for by those that follow. Exact for the same trees as rejection sampling: each row is the
+distribution of its token given the text, its ancestors and its elder siblings. On a chain it is block verification,
+verdict for verdict.
 Source: Weng et al., arXiv:2505.12398.
 """
 
@@ -16,27 +16,32 @@ from ..logits.probs import sample_token
 def traversal(draft, target_probs, rng):
     """The verdict on a draft, with one uniform number for each draft token and one for the token after them.
 
-    Parameters and result as in `rejection`. A node has a share, the probability with which it may still be accepted (1
-    for the text), and p, the distribution of the token after it, at first the target's. Each child that is not accepted
+    Parameters and result as in `rejection`. A node has a share, the probability with which it may still be accepted, 1
+    for the text, and p, the distribution of the token after it, at first the target's. Each child that is not accepted
     is subtracted: p becomes norm(max(0, share p - q)), and the share falls accordingly.
     """
     uniforms = [rng.random() for _ in draft.tokens]
-    path = [[-1, 1.0, target_probs[0], iter(draft.children(-1))]]  # from the text down: node, share, p, children left
+    # the path from the text down to the current node: [node, share, p, the children that were not visited yet]
+    path = [[-1, 1.0, target_probs[0], iter(draft.children(-1))]]
     while True:
         node, share, p, children = path[-1]
         child = next(children, None)
         if child is not None:
+            # go down first: the child gets its share of its parent's, and is decided on after all nodes below it
             token, q = draft.tokens[child], draft.probs[child]
             below = min(share * p[token] / q[token], 1.0)
             path.append([child, below, target_probs[child + 1], iter(draft.children(child))])
         elif node < 0 or uniforms[node] < share:
+            # no node below this one was accepted, and this one is (the text always is): the path to it is the verdict
             return Verdict([node for node, *_ in path[1:]], sample_token(p, rng))
-        else:  # neither the node nor one below it is accepted
+        else:
+            # nor is this one: go back to its parent, and subtract its q from what the parent has left
             path.pop()
             _, share, p, _ = path[-1]
             rest = np.maximum(share * p - draft.probs[node], 0)
             mass = rest.sum()
-            path[-1][1:3] = mass / (mass + 1 - share) if share < 1 else 1.0, rest / mass if mass > 0 else p
+            path[-1][1] = mass / (mass + 1 - share) if share < 1 else 1.0
+            path[-1][2] = rest / mass if mass > 0 else p
 
 
 traversal.exactness = "exact"

@@ -14,8 +14,8 @@ from ..interfaces import Verdict
 class Typical:
     """LOSSY: accepts a draft token x if p(x) > min(epsilon, delta * exp(-H(p))), H the entropy in nats.
 
-    Of a tree, the longest path on which every token is accepted; of several, the first. The token after the accepted
-    ones is the most probable for the target. Nothing is drawn. At temperature 0 the output is the target's greedy text.
+    In a tree it accepts the longest path of such tokens, the first of several. The token after the accepted ones is the
+    most probable for the target. Nothing is drawn. At temperature 0 the output is the target's greedy text.
 
     Parameters
     ----------
