@@ -33,7 +33,6 @@ from .interfaces import (
 from .logits.grammar import Grammar
 from .logits.look_back import FrequencyPenalty, MinTokens, NoRepeatNGram, PresencePenalty
 from .logits.probs import Sampling, acceptance_probability, residual, sample_token
-from .measuring.clocks import Timed
 from .measuring.costs import Costs, measure_costs
 from .measuring.draft_length import CostModel, Heuristic
 from .models.by_paths import ByPaths
@@ -54,7 +53,7 @@ __all__ = [
     "Heuristic", "JacobiDrafter", "LanguageModel", "Lenient", "LookaheadDrafter", "MinTokens",
     "ModelDrafter", "NGramDrafter", "NGramModel", "NoRepeatNGram", "NoisyDrafter", "OracleDrafter", "PresencePenalty",
     "PromptLookupDrafter", "RandomSource", "RecyclingDrafter", "Round", "Sampler", "Sampling",
-    "Shape", "SharedTokensModel", "SpeculativeSampler", "Stats", "StopText", "SuffixDrafter", "TextDrafter", "Timed",
+    "Shape", "SharedTokensModel", "SpeculativeSampler", "Stats", "StopText", "SuffixDrafter", "TextDrafter",
     "TreeDrafter", "Typical", "Verdict", "Verifier", "acceptance_probability", "block", "collect",
     "exact_distribution", "exact_match", "measure_costs", "rejection", "residual", "sample_token", "total_variation",
     "traversal",

@@ -40,7 +40,7 @@ SpeculativeSampler(target, TreeDrafter(draft_model, Shape.best(4, [0.6, 0.3])), 
 generation = SpeculativeSampler(target, drafter, K=4).generate(
     tokenizer.encode("Once"), 10, rng=0, stop_tokens={0}, stop=StopText("x", tokenizer.decode)
 )
-print(generation.stats.acceptance, generation.rounds[0].parents[0], generation.tokens.tolist())
+print(generation.stats.acceptance, generation.rounds[0].draft.parents[0], generation.tokens.tolist())
 AutoregressiveSampler(target, sampling=Sampling(0)).generate([1, 2], 3, np.random.default_rng(0))
 SpeculativeSampler(TableModel.random(3), drafter, verifier=exact_match).generate([1], 3, Gumbel(1))
 check_verifier(my_verifier)

@@ -13,11 +13,12 @@ from tqdm import tqdm
 
 import gpt2np
 from gpt2np.tokenizer import END_OF_TEXT
-from speculative import AutoregressiveSampler, SpeculativeSampler, Timed
+from speculative import AutoregressiveSampler, SpeculativeSampler
 from speculative.checks import check_request
 from speculative.trace import Trace
 from speculative.trace.terminal import colour, legend, round_line, visible
 
+from ..clocks import Timed
 from ..files import deliver
 from ..inputs import ends_by_itself, load, processors_of, prompt_of, prompt_tokens
 from ..registry import DRAFTERS, RULES, Context, draft_length, drafter_of, size_of

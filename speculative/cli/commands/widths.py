@@ -3,7 +3,7 @@
 from dataclasses import asdict
 
 from speculative import AutoregressiveSampler, ModelDrafter, Sampling
-from speculative.measuring.audit import WIDTHS, first_difference, verdict, width_audit
+from speculative.testing.widths import WIDTHS, first_difference, verdict, width_audit
 
 from ..inputs import check_draft, check_prompts, prompts_of
 from ..options import whole

@@ -6,9 +6,9 @@ are those that a model with a cache has to compute: the ones after the prefix sh
 
 from time import perf_counter
 
-from ..checks import ask_model
-from ..models.by_paths import Wrapper
-from ..tree import n_kept
+from speculative.checks import ask_model
+from speculative.models.by_paths import Wrapper
+from speculative.tree import n_kept
 
 
 class Timed(Wrapper):

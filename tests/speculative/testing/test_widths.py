@@ -6,9 +6,9 @@ import pytest
 import gpt2np
 from gpt2np.model import forward
 from speculative import ModelDrafter
-from speculative.measuring.audit import Recording, first_difference, unit_of, verdict, width_audit
 from speculative.museum.models import Around, NotRolledBack
 from speculative.testing import TableModel
+from speculative.testing.widths import Recording, first_difference, unit_of, verdict, width_audit
 
 WIDTHS, N_PLACES = (2, 4), 5
 

@@ -5,10 +5,10 @@ import pytest
 from helpers import random_gpt2
 
 from gpt2np import HParams
-from speculative import AutoregressiveSampler, ByPaths, ModelDrafter, Shape, SpeculativeSampler, Timed
+from speculative import AutoregressiveSampler, ByPaths, ModelDrafter, Shape, SpeculativeSampler
+from speculative.cli.clocks import Timed, per_token
 from speculative.drafters.model_tree import TreeDrafter
 from speculative.interfaces import Laps
-from speculative.measuring.clocks import per_token
 from speculative.testing import TableModel, check_language_model
 
 TARGET, DRAFT = TableModel.random(3, seed=1), TableModel.random(3, seed=2)
@@ -84,7 +84,7 @@ def test_what_is_around_a_model_passes_on_reset_and_refuses_what_the_model_canno
 
 def test_the_report_reads_as_that_of_llama_cpp(monkeypatch):
     now = iter(range(100))
-    monkeypatch.setattr("speculative.measuring.clocks.perf_counter", lambda: next(now) / 4)
+    monkeypatch.setattr("speculative.cli.clocks.perf_counter", lambda: next(now) / 4)
     target = Timed(TARGET, load_seconds=0.0125)
     assert "0 tokens (   0.00 ms per token,      0.0 tokens per second)" in str(target)
     for tokens in ([0, 1, 2, 0, 1], [0, 1, 2, 0, 1, 2], [0, 1, 2, 0, 1, 2, 2]):
