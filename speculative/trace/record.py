@@ -111,7 +111,7 @@ class Trace:
                     trace.rounds.append(record)
             except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
                 raise ValueError(
-                    f"{path}, line {number}: expected a trace as Trace.save and main.py --trace write it; make it again"
+                    f"{path}, line {number}: expected a trace as Trace.save writes it; make it again"
                 ) from error
         return trace
 
