@@ -6,8 +6,8 @@ fork: the run goes on with one answer, a later run takes the other, and the prob
 forks. When every path has been run, the probabilities of the outcomes are exact, up to rounding.
 
 So this page proves the one on speculative sampling, speculative/reference.py: its text has the target's distribution,
-whatever the draft model. enumeration.py is the same for code of any style: arrays of numbers, `choice`, `integers` and
-other draws, and an error for code that cannot be enumerated; and it adds up rounding errors without loss.
+whatever the draft model. enumeration.py does the same for code of any style: it follows arrays of numbers, `choice`,
+`integers` and other draws, adds up the probabilities without losing digits, and refuses what it cannot follow.
 """
 
 
@@ -66,8 +66,8 @@ def exact_distribution(fn):
         source = Source(answers)
         outcome = fn(source)
         distribution[outcome] = distribution.get(outcome, 0.0) + source.probability
-        while answers and not answers[-1]:  # a fork that has had both answers; the last other one takes its second
+        while answers and not answers[-1]:  # the last forks, as far as they have had both answers
             answers.pop()
         if not answers:
             return distribution
-        answers[-1] = False
+        answers[-1] = False  # the next path: the last fork that has not takes its other answer
