@@ -82,13 +82,13 @@ def ask_model(model, tokens, n_last=None, parents=(), whose="the target"):
 
     n_last is passed on if it is given, and otherwise 1; parents [n] only if they branch.
     """
-    how = {} if n_last is None else {"n_last": n_last}
+    arguments = {} if n_last is None else {"n_last": n_last}
     if not is_chain(parents):
-        how["parents"] = list(parents)
+        arguments["parents"] = list(parents)
     try:
-        logits = model(list(tokens), **how)
+        logits = model(list(tokens), **arguments)
     except TypeError as error:
-        if "parents" not in how or "'parents'" not in str(error):
+        if "parents" not in arguments or "'parents'" not in str(error):
             raise
         raise ValueError(
             f"the drafter proposed a tree, but {whose} takes chains only: give its call the parameter parents, or use "
@@ -123,20 +123,21 @@ def ask_drafter(drafter, tokens, k, rng, target):
     No path may have more than k tokens, and each token has its distribution. A tree with more tokens than the target's
     context has room for is cut to the first of them.
     """
-    draft, n_vocab = drafter.propose(list(tokens), k, rng), target.n_vocab
+    draft = drafter.propose(list(tokens), k, rng)
+    room, n_vocab = target.n_ctx - len(tokens), target.n_vocab
     try:
-        tokens, probs, room = np.asarray(draft.tokens), np.array(draft.probs, np.float64), target.n_ctx - len(tokens)
+        drafted, probs = np.asarray(draft.tokens), np.array(draft.probs, np.float64)
         parents = getattr(draft, "parents", None)
         parents = None if parents is None else np.array(parents)
     except (AttributeError, TypeError, ValueError):
         raise ValueError(f"the drafter must return Draft(tokens, probs); it returned {draft!r:.200}") from None
-    n_drafted = len(tokens) if tokens.ndim == 1 else -1
-    if n_drafted < 0 or (n_drafted and tokens.dtype.kind not in "iu"):
+    n_drafted = len(drafted) if drafted.ndim == 1 else -1
+    if n_drafted < 0 or (n_drafted and drafted.dtype.kind not in "iu"):
         raise ValueError(
             "the drafter must return tokens [k], whole numbers; it returned an array of shape "
-            f"{tokens.shape} and dtype {tokens.dtype}"
+            f"{drafted.shape} and dtype {drafted.dtype}"
         )
-    draft = Draft(tokens.astype(np.int64), probs, parents if parents is None else checked_parents(parents, n_drafted))
+    draft = Draft(drafted.astype(np.int64), probs, parents if parents is None else checked_parents(parents, n_drafted))
     if (depth := draft.depth) > k:
         on_a_path = "" if is_chain(draft.parents) else " on one path of its tree"
         raise ValueError(f"the drafter was asked for at most {k} tokens and proposed {depth}{on_a_path}")
@@ -187,7 +188,8 @@ def ask_verifier(verifier, draft, target_probs, rng):
             "only: use rejection, exact_match or traversal, or set its attribute trees = True if it follows "
             "draft.children"
         )
-    verdict, (n_drafted, n_vocab) = verifier(draft.copy(), target_probs.copy(), rng), draft.probs.shape
+    verdict = verifier(draft.copy(), target_probs.copy(), rng)
+    n_drafted, n_vocab = draft.probs.shape
     try:
         n_accepted, next_token = operator.index(verdict.n_accepted), operator.index(verdict.next_token)
         nodes = tuple(operator.index(node) for node in getattr(verdict, "nodes", range(n_accepted)))

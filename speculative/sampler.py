@@ -98,7 +98,8 @@ class SpeculativeSampler:
         return self._rounds(tokens, int(n_tokens), as_generator(rng), check_stop(stop_tokens, stop), stop)
 
     def _rounds(self, tokens, n_tokens, rng, stop_tokens, stop):
-        n_prompt, n_end, history = len(tokens), len(tokens) + n_tokens, []
+        n_prompt, n_end = len(tokens), len(tokens) + n_tokens
+        history = []  # of each round, the depth of its draft and the number of accepted tokens
         while len(tokens) < n_end:
             # A round adds one token more than it accepts, hence the - 1: it never overshoots. With k = 0 it is an
             # autoregressive step.

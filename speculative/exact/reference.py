@@ -15,7 +15,8 @@ class Uniform:
     """A number u in [0, 1) that is not drawn yet, times a scale. What is known of u is an interval, [low, high)."""
 
     def __init__(self, source, scale=1.0, interval=None):
-        self.source, self.scale, self.interval = source, scale, interval or [0.0, 1.0]
+        self.source, self.scale = source, scale
+        self.interval = interval or [0.0, 1.0]
 
     def __mul__(self, number):
         return Uniform(self.source, self.scale * number, self.interval)  # one u, of which both learn
@@ -38,7 +39,8 @@ class Source:
     """Stands in for a random generator in one run: it takes these answers, a list of bool, and True at new forks."""
 
     def __init__(self, answers):
-        self.answers, self.n_forks, self.probability = answers, 0, 1.0
+        self.answers, self.n_forks = answers, 0
+        self.probability = 1.0
 
     def random(self):
         return Uniform(self)
