@@ -15,7 +15,6 @@ Sources: Cai et al. (Medusa), arXiv:2401.10774, section 2.1.1; Ankner et al. (Hy
 """
 
 import math
-import os
 
 import numpy as np
 
@@ -109,8 +108,6 @@ def load_heads(name_or_folder, kind="hydra"):
     """
     if kind not in tuple(KINDS):
         raise ValueError(f"unknown heads {kind!r:.40}: expected {' or '.join(KINDS)}")
-    if not isinstance(name_or_folder, (str, os.PathLike)):
-        raise ValueError(f"expected a model's name or folder, such as tiny-target, got {name_or_folder!r:.80}")
     path = heads_file(name_or_folder)
     if not path.is_file():
         raise CheckpointError(

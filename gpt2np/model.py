@@ -158,8 +158,10 @@ class GPT2:
         """
         with self.lock:
             last_run = self.cache.tokens
-            n, slots = kept_slots(last_run, len(last_run.tokens), TokenTree(tokens))
-            rows = np.array([*range(n), *slots], int)[len(tokens) - n_last :]
+            wanted = TokenTree(tokens)
+            n_last = wanted.check(n_last, self.hparams)
+            n, slots = kept_slots(last_run, len(last_run.tokens), wanted)
+            rows = np.array([*range(n), *slots], int)[wanted.n_text - n_last :]
             rows -= len(last_run.tokens) - len(self.hidden)
             if len(rows) < n_last or (rows < 0).any():
                 return self.run(tokens, n_last).copy()

@@ -212,7 +212,7 @@ def ask_verifier(verifier, draft, target_probs, rng):
 
 def check_parts(drafter, verifier, sampling):
     """ValueError unless these are a drafter, a verifier and a sampling, as far as their attributes tell."""
-    if not hasattr(drafter, "propose"):
+    if not hasattr(drafter, "propose") or inspect.isclass(drafter):
         raise ValueError(f"expected a drafter, with a method propose, got {drafter!r:.80}: ModelDrafter(model) is one")
     for what, part, example in (("verifier", verifier, "speculative.rejection"), ("sampling", sampling, "Sampling(0)")):
         if not callable(part) or inspect.isclass(part):

@@ -8,7 +8,7 @@ Nothing here computes a probability. Any object with the right call signature wi
     Sampler         prompt -> rounds -> a generation
 
 A draft may branch: a token tree offers the target several tokens for one position (tree.py). A chain is the tree with
-one branch. Whoever writes for chains can leave out `parents` and `nodes`, which are then filled in.
+one branch. Code for chains can leave out `parents` and `nodes`; they are filled in.
 
 Letters as in Leviathan et al., arXiv:2211.17192: p is the target's distribution and q the draft's (the other way round
 in Chen et al., arXiv:2302.01318); but K is the draft length, there gamma, and limits the depth of a tree.
@@ -66,7 +66,7 @@ class Draft:
     where the token is certain.
     """
 
-    tokens: np.ndarray  # [n] int64: in a chain n <= K, a drafter may propose fewer; in a tree every path is that short
+    tokens: np.ndarray  # [n] int64: in a chain n <= K, a drafter may propose fewer; in a tree a path has at most K
     probs: np.ndarray = field(repr=False)  # [n, n_vocab] float64
     parents: np.ndarray = None  # [n] int64, see tree.py; a chain where it is not given
 
@@ -92,32 +92,41 @@ class Draft:
 class Verdict:
     """A verifier's decision on a draft: which of its tokens are accepted, and the token after them.
 
-    `nodes` are the accepted draft tokens, from the text down, also where only their number was given.
-
-    >>> Verdict(2, 7).nodes, Verdict([0, 3], 7).n_accepted
-    ((0, 1), 2)
+    >>> Verdict(2, 7)
+    Verdict(n_accepted=2, next_token=7, nodes=(0, 1))
+    >>> Verdict([0, 3], 7)
+    Verdict(n_accepted=2, next_token=7, nodes=(0, 3))
     """
 
-    n_accepted: int  # how many: the first ones, of a chain; of a tree, give the nodes themselves, from the text down
+    n_accepted: int  # how many; for a tree, pass the accepted draft tokens themselves, a list from the text down
     next_token: int  # the token after the accepted ones: a correction, or the bonus if all were accepted
-    nodes: tuple[int, ...] = field(init=False, repr=False)
+    nodes: tuple[int, ...] = None  # the accepted ones; filled in
 
     def __post_init__(self):
-        nodes = self.n_accepted
-        if isinstance(nodes, Sequence):
+        accepted, nodes = self.n_accepted, self.nodes
+        if isinstance(accepted, np.ndarray) and accepted.ndim:
+            raise ValueError(
+                f"expected a number of accepted draft tokens, or a list of them, got {accepted!r:.60}: int(n) is the "
+                "number, nodes.tolist() the list"
+            )
+        if isinstance(accepted, (list, tuple, range)):
+            nodes = accepted
             object.__setattr__(self, "n_accepted", len(nodes))
-        else:
-            nodes = range(nodes) if hasattr(nodes, "__index__") else ()  # which the loop refuses
+        elif nodes is None:
+            nodes = range(accepted) if hasattr(accepted, "__index__") else ()  # which the loop refuses
         object.__setattr__(self, "nodes", tuple(nodes))
 
 
 class Drafter(Protocol):
     """Proposes the next tokens.
 
-    More is optional. A drafter that draws has an attribute `sampling`, by which it draws; None means "as the sampler
-    does", and the sampler then uses a copy with its own. A drafter that learns from the target has a method
-    `observe(tokens, logits, parents)`: after each call of the target it is shown the tokens of the call, the logits
-    [n + 1, n_vocab] and the parents [n] of the draft: row 0 is after the text, row i + 1 after draft token i.
+    More is optional. A drafter that draws has an attribute `sampling`, the settings that it draws with; None means "as
+    the sampler does", and the sampler then uses a copy of the drafter with its own (`sampler.drafter`).
+
+    A drafter that learns from the target has a method `observe(tokens, logits, parents)`. After each call of the target
+    it is shown the tokens of the call, which are the text and the whole draft, accepted or not; the target's logits
+    [n + 1, n_vocab], row 0 after the text, row i + 1 after draft token i; and the draft's parents [n]. Which draft
+    tokens were accepted shows in the text of the next draft; a text that does not continue the last one is a new one.
     """
 
     def propose(self, tokens: Sequence[int], K: int, rng: RandomSource) -> Draft:

@@ -100,6 +100,8 @@ def find_folder(name, models_dir, source="hub"):
 
 def folder_of(name_or_folder):
     """The folder of a bundled model, by its name; any other name is the path of a folder."""
+    if not isinstance(name_or_folder, (str, os.PathLike)):
+        raise ValueError(f"expected a model's name or folder, such as tiny-target, got {name_or_folder!r:.80}")
     if name_or_folder in BUNDLED:
         return Path(__file__).parents[1] / "tiny" / name_or_folder
     return Path(name_or_folder)

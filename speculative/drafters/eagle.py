@@ -24,8 +24,8 @@ class EagleDrafter:
     model : LanguageModel
         The target, with hidden states, such as a gpt2np.GPT2.
     block : gpt2np.EagleBlock, or another object with its method
-        As gpt2np.load_eagle returns it: `on(model, n_frequent)` is asked once, and what it returns for each draft:
-        `draft_model(n_text) -> LanguageModel`, for texts whose first n_text tokens are given.
+        As gpt2np.load_eagle returns it. `on(model, n_frequent)` is called once; its result is asked at each draft for a
+        `draft_model(n_text) -> LanguageModel`, of texts whose first n_text tokens are given.
     tree, siblings
         As in `TreeDrafter`; without a tree, a chain.
     n_frequent : int

@@ -6,7 +6,7 @@ The draft is a tree of the heads' most probable tokens, none of them drawn: one-
 `rejection` at any temperature.
 
 Head 1 predicts the token after the text, head 2 the one after that, so a tree is no deeper than there are heads. The
-last hidden state is that of the last token but one: the target has not processed the token that it added last. The
+last hidden state is that of the next-to-last token: the target has not processed the token that it added last. The
 model keeps its states of the last call, so only the first draft of a text costs a pass, over the prompt without its
 last token, which the target's cache keeps for the call that follows.
 Sources: Cai et al. (Medusa), arXiv:2401.10774, section 2.3.3; Ankner et al. (Hydra), arXiv:2402.05109.
@@ -30,8 +30,9 @@ class HeadsDrafter:
         As gpt2np.load_heads returns them: `n_heads`; `accepted` [n_heads, n_ranks], how often the candidate of each
         rank is right; `check(model)`; `logits(model, states [n, n_embd], seen [n, i]) -> [n, n_vocab]` of head i.
     tree : Shape, optional
-        By default the best tree of 8 nodes by `accepted`. More nodes yield more tokens per call, and cost time: on the
-        bundled target 3 take the least (the default of `--drafter heads`). Nodes below the last head's are left out.
+        By default the best tree of 8 nodes by `accepted`. More nodes yield more tokens per call, and cost time; on the
+        bundled target a tree of 3 nodes is fastest (the default of `--drafter heads`). Nodes below the last head's are
+        left out.
     """
 
     def __init__(self, model, heads, tree=None):

@@ -3,7 +3,8 @@
 Write a text as a system of equations, each token the argmax after the tokens before it, and solve all of them at once
 by iteration from any start: that is this drafter in the usual loop. A call verifies m draft tokens and returns m + 1
 rows; those after the first wrong token were computed from a wrong text, and are the next draft nevertheless. At
-temperature 0 each call solves at least one equation, and few solve more. A lesson, and the first half of lookahead.py.
+temperature 0 each call solves at least one equation, and few solve more. It is here as a lesson, and as the first half
+of lookahead.py.
 Source: Santilli et al., arXiv:2305.10427, algorithm 1.
 """
 

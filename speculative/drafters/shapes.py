@@ -3,13 +3,14 @@
 Let w_b be the probability that the b-th child of a node is the one accepted, the same at every node. A node is reached
 with the product of the w along its path, and the expected number of tokens per target call is 1 plus the sum of these
 products over all nodes. If w falls with the rank, a node's value is at most that of its parent and of its elder
-sibling; so the n most valuable nodes form a tree, and a heap finds them. Sequoia's dynamic program, for any w, finds
-the same trees then.
+sibling; so the n most valuable nodes form a tree, and a heap finds them. In that case
+Sequoia's dynamic program, which works for any w, finds the same trees.
 Source: Chen et al. (Sequoia), arXiv:2402.12374, section 3.1.
 """
 
 import heapq
 import itertools
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -40,8 +41,8 @@ class Shape:
 
     def __post_init__(self):
         try:
-            parents = tuple(int(parent) for parent in self.parents)
-            ranks = tuple(int(rank) for rank in self.ranks)
+            parents = tuple(operator.index(parent) for parent in self.parents)
+            ranks = tuple(operator.index(rank) for rank in self.ranks)
         except (TypeError, ValueError):
             parents, ranks = (0,), ()
         is_tree = all(-1 <= parent < node for node, parent in enumerate(parents))
@@ -142,8 +143,8 @@ class Grown:
     n: int
 
     def __post_init__(self):
-        if not self.n >= 1:
-            raise ValueError(f"expected a tree of 1 node or more, got {self.n}")
+        if not (hasattr(self.n, "__index__") and self.n >= 1):
+            raise ValueError(f"expected a tree of 1 node or more, a whole number, got {self.n!r:.60}")
 
 
 def check_shape(tree, n_ranks, of_what):

@@ -26,7 +26,7 @@ class TextDrafter:
     Parameters
     ----------
     drafter : Drafter
-        Of the draft's vocabulary.
+        Of the draft's vocabulary. It is not shown the target's answers, which are of another vocabulary.
     of_target, of_draft : Tokenizer
         See shared_tokens.py.
     n_vocab : int, optional

@@ -19,7 +19,13 @@ class Uniform:
         self.interval = interval or [0.0, 1.0]
 
     def __mul__(self, number):
+        if number == 0:
+            return 0.0
+        if not number > 0:
+            raise ValueError(f"expected u times a positive number, got {number}: enumeration.py follows any")
         return Uniform(self.source, self.scale * number, self.interval)  # one u, of which both learn
+
+    __rmul__ = __mul__
 
     def __lt__(self, number):
         """Whether u * scale < number: a fork, unless the interval says so already."""
@@ -47,7 +53,7 @@ class Source:
 
     def fork(self, p):
         """The answer to a question that is true with probability p; where that is 0 or 1, nothing forks."""
-        if p <= 0 or p >= 1:
+        if not 0 < p < 1:
             return p >= 1
         if self.n_forks == len(self.answers):
             self.answers.append(True)

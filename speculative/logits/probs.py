@@ -162,7 +162,7 @@ def inheriting(drafter, sampling):
     """The drafter itself, or a copy with this sampling if its own is None."""
     if getattr(drafter, "sampling", sampling) is None:
         drafter = copy(drafter)
-        drafter.sampling = sampling
+        object.__setattr__(drafter, "sampling", sampling)  # it may be a frozen dataclass
     return drafter
 
 

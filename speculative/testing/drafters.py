@@ -6,9 +6,11 @@ import numpy as np
 
 from ..exact.enumeration import hashable
 from ..logits.probs import Sampling, inheriting
+from ..models.by_paths import ByPaths
 from ..tree import chain, depth_of, is_chain
 from .cases import Passed, enumerated, same, shortened, show
 from .drafter_hints import mistake_in_a_draft, what_these_rows_are
+from .table import TableModel
 from .watch import ONE_SEED, Progress, asked, fail, note
 
 PROMPTS = ([0], [1, 0], [0, 1, 1, 0], [1, 0, 1, 0, 1])
@@ -22,7 +24,8 @@ def check_drafter(drafter, *, n_vocab=None, seed=0):
     token, and the tokens before it, its distribution is row i. This fails also if a token was drawn and then dropped:
     the kept tokens then no longer have the distribution of their row. A draft may be a tree: then no path has more than
     K tokens, and the tokens before include the elder siblings. A drafter whose attribute `sampling` is None is given
-    some: each token must be drawn from its row then as well. Returns a line that says what was checked.
+    some: each token must be drawn from its row then as well. One with a method `observe` is also asked after it was
+    shown an answer of a target. Returns a line that says what was checked.
 
     Parameters
     ----------
@@ -38,17 +41,22 @@ def check_drafter(drafter, *, n_vocab=None, seed=0):
         fail(f"a drafter has a method propose(tokens, K, rng); yours is {shortened(drafter)}")
     if isinstance(drafter, type):
         fail(f"pass a drafter, not its class: check_drafter({drafter.__name__}(...))")
-    extra = np.random.default_rng(seed).integers(0, 2, (3, 4)).tolist()
     samplings = SAMPLINGS if getattr(drafter, "sampling", SAMPLINGS) is None else ()
+    makers = [lambda drafter: drafter, Shown] if hasattr(drafter, "observe") else [lambda drafter: drafter]
+    extra = np.random.default_rng(seed).integers(0, 2, (3, 4)).tolist()
     questions = [
-        *itertools.product([*PROMPTS, *extra], (0, 1, 2), [None]),
-        *itertools.product(PROMPTS, [2], samplings),
+        *itertools.product(makers, [*PROMPTS, *extra], (0, 1, 2), [None]),
+        *itertools.product(makers, PROMPTS, [2], samplings),
     ]
+    n_drafted = 0
     with Progress("check_drafter", len(questions)) as progress:
-        for prompt, K, sampling in questions:
-            check_question(drafter, prompt, K, n_vocab, sampling)
+        for make, prompt, K, sampling in questions:
+            asked_one = make(inheriting(drafter, sampling or Sampling()))
+            n_drafted += check_question(asked_one, prompt, K, n_vocab, sampling)
             progress.step()
-    if not takes_arrays(drafter, n_vocab):
+    if not n_drafted:
+        note("your drafter is right, but proposes nothing for any of the texts: no draft token could be checked")
+    if not takes_arrays(inheriting(drafter, Sampling()), n_vocab):
         note("your drafter is right for a list of tokens, which samplers pass, but not for an array: list(tokens)")
     and_samplings = f", {len(samplings)} samplings among them" if samplings else ""
     return Passed(
@@ -57,9 +65,10 @@ def check_drafter(drafter, *, n_vocab=None, seed=0):
 
 
 def check_question(drafter, prompt, K, n_vocab, sampling):
-    """AssertionError if a token of a draft of up to K is not drawn from its row; with this sampling, unless None."""
-    if sampling is not None:
-        drafter = inheriting(drafter, sampling)
+    """The length of the longest draft. AssertionError if a token of a draft of up to K is not drawn from its row.
+
+    `sampling` is what the drafter inherited, for the message; None for the usual one.
+    """
 
     def first_wrong(distribution):
         longest = max(len(tokens) for tokens, *_ in distribution)
@@ -72,7 +81,7 @@ def check_question(drafter, prompt, K, n_vocab, sampling):
     )
     i = first_wrong(distribution)
     if i is None:
-        return
+        return max(len(tokens) for tokens, *_ in distribution)
     if remembers(drafter, prompt, K, n_vocab):
         fail(
             f"your drafter keeps something between calls, such as random numbers: the same text and the same rng gave "
@@ -90,6 +99,28 @@ def check_question(drafter, prompt, K, n_vocab, sampling):
         f"  token {i + 1} comes with the row        {show(row)}",
         f"  but is drawn from the distribution {show(got)}",
     )
+
+
+class Shown:
+    """A drafter in the second round of a text: it drafted after all tokens but the last, and has seen the answer."""
+
+    def __init__(self, drafter):
+        _, rows, _ = propose(drafter, [0], 0, np.random.default_rng(0), None)
+        self.drafter, self.target = drafter, ByPaths(TableModel.random(rows.shape[1], seed=5))
+
+    def random(self):
+        """The numbers of the first round."""
+        return 0.5
+
+    def propose(self, tokens, K, rng):
+        if len(tokens) > 1:
+            text = [int(token) for token in tokens[:-1]]
+            self.drafter.propose([1 - text[0]], 0, self)  # a different text: nothing remains of earlier calls
+            draft = self.drafter.propose(list(text), 2, self)
+            called = [*text, *draft.tokens.tolist()]
+            logits = self.target(called, len(draft.tokens) + 1, draft.parents.tolist())
+            self.drafter.observe(called, logits, draft.parents)
+        return self.drafter.propose(tokens, K, rng)
 
 
 def wrong_draws(distribution, i):

@@ -1,5 +1,7 @@
 """What drafts, verdicts, rounds and generations say of themselves: filled-in chains, counts, seconds, rows."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from helpers import TreeDrafter
@@ -19,6 +21,14 @@ def test_the_parents_and_nodes_of_a_chain_are_filled_in():
         assert not np.shares_memory(getattr(copied, name), getattr(draft, name))
     rounds = SpeculativeSampler(TARGET, ModelDrafter(DRAFT), verifier=accept(1), K=2).generate([0], 6, 0).rounds
     assert [(r.draft.parents.tolist(), r.nodes) for r in rounds] == [([-1, 0], (0,)), ([-1, 0], (0,)), ([-1], (0,))]
+
+
+def test_a_verdict_has_the_number_and_the_nodes():
+    for verdict in (Verdict([0, 3], 7), Verdict((0, 3), 7), replace(Verdict([0, 3], 1), next_token=7)):
+        assert (verdict.n_accepted, verdict.nodes, verdict.next_token) == (2, (0, 3), 7)
+    assert Verdict(range(2), 7) == Verdict(2, 7) == Verdict(np.int64(2), 7)
+    with pytest.raises(ValueError, match="expected a number of accepted draft tokens, or a list of them, got array"):
+        Verdict(np.array([0, 1]), 7)
 
 
 def accept(*numbers):
@@ -94,5 +104,5 @@ def test_the_seconds_of_a_part_are_those_of_its_calls(monkeypatch, K, drafts):
 
 def test_their_plain_text_form_is_short():
     generation = SpeculativeSampler(TARGET, ModelDrafter(DRAFT)).generate([0], 30, rng=0, keep_probs=True)
-    assert len(repr(generation.rounds[0])) < 160 and len(repr(generation)) < 400
+    assert len(repr(generation.rounds[0])) < 180 and len(repr(generation)) < 400
     assert str(generation.tokens[0]) in repr(generation)

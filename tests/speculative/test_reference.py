@@ -89,6 +89,11 @@ def test_the_pages_distribution_by_hand():
     searched = exact_page.exact_distribution(lambda rng: int(np.searchsorted(cdf, rng.random(), side="right")))
     assert searched == {0: 0.5, 2: 0.25, 3: 0.25}
     assert exact_page.exact_distribution(lambda rng: "always") == {"always": 1.0}
+    for q, p, share in ((0.5, 0.25, 0.5), (0.0, 0.25, 1.0), (0.0, 0.0, 0.0), (0.5, float("nan"), 0.0)):
+        for fn in (lambda rng, q=q, p=p: rng.random() * q < p, lambda rng, q=q, p=p: q * rng.random() < p):
+            assert exact_page.exact_distribution(fn).get(True, 0) == share
+    with pytest.raises(ValueError, match=r"expected u times a positive number, got -1: enumeration\.py follows any"):
+        exact_page.exact_distribution(lambda rng: rng.random() * -1 < -0.5)
 
 
 def test_its_parts_are_those_of_the_library():

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -198,3 +199,16 @@ def test_a_drafter_without_a_sampling_draws_as_the_sampler_does(own):
         [step, *_] = sampler.rounds([0, 1], 2, 0)
         np.testing.assert_array_equal(step.draft_probs, (own or sampling)(DRAFT([0, 1])))
     assert drafter.sampling is own
+
+
+def test_a_drafter_may_be_frozen_and_is_no_class():
+    @dataclass(frozen=True)
+    class Frozen:
+        sampling: object = None
+
+        def propose(self, tokens, K, rng):
+            return ModelDrafter(DRAFT, sampling=self.sampling).propose(tokens, K, rng)
+
+    assert SpeculativeSampler(TARGET, Frozen(), sampling=GREEDY).drafter.sampling == GREEDY
+    with pytest.raises(ValueError, match="expected a drafter, with a method propose, got <class"):
+        SpeculativeSampler(TARGET, Frozen)

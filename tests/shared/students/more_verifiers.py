@@ -201,7 +201,7 @@ WRONG |= {
     "None": (lambda *_: None, (FORM, "you returned None")),
     "a tuple": (returns(lambda v: (v.n_accepted, v.next_token)), (FORM, "you returned (")),
     "an array": (returns(lambda v: np.array([v.n_accepted, v.next_token])), (FORM, "you returned array(")),
-    "floats": (returns(lambda v: Verdict(float(v.n_accepted), v.next_token + 0.3)), (FORM, ".3)")),
+    "floats": (returns(lambda v: Verdict(float(v.n_accepted), v.next_token + 0.3)), (FORM, ".3,")),
     "n_accepted + 0.9": (returns(lambda v: Verdict(v.n_accepted + 0.9, v.next_token)), (FORM, ".9,")),
     "a token of a float": (returns(lambda v: Verdict(v.n_accepted, float(v.next_token))), (FORM,)),
     "a list of tokens": (returns(lambda v: [v.next_token]), (FORM,)),

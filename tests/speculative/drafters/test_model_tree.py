@@ -165,5 +165,5 @@ def test_what_is_no_tree_drafter_is_refused(tree, siblings, message):
 
 
 def test_a_tree_that_grows_has_a_node():
-    with pytest.raises(ValueError, match="expected a tree of 1 node or more, got 0"):
+    with pytest.raises(ValueError, match="expected a tree of 1 node or more, a whole number, got 0"):
         Grown(0)

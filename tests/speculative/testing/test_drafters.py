@@ -2,6 +2,7 @@
 
 import itertools
 
+import numpy as np
 import pytest
 from helpers import random_eagle, random_gpt2, random_heads
 from students import answers, drafters, told
@@ -11,6 +12,7 @@ import speculative
 from gpt2np import EarlyExit, HParams
 from speculative import (
     AutoregressiveSampler,
+    Draft,
     EagleDrafter,
     EarlyExitDrafter,
     ForcedDrafter,
@@ -31,6 +33,7 @@ from speculative import (
     SuffixDrafter,
     TextDrafter,
     exact_distribution,
+    sample_token,
 )
 from speculative.testing import TableModel, check_drafter
 from speculative.testing.cases import largest_difference
@@ -46,7 +49,8 @@ def check(drafter):
 def test_right_ones_pass_in_any_style(answer, words, capsys):
     check(answer)
     said = capsys.readouterr().out
-    assert said == "" or said.startswith("note: your drafter is right for a list of tokens"), said
+    notes = "note: your drafter is right for a list of tokens", "note: your drafter is right, but proposes nothing"
+    assert said == "" or said.startswith(notes), said
 
 
 @pytest.mark.parametrize(("answer", "words"), answers("WRONG", drafters))
@@ -92,6 +96,53 @@ def exported():
         ],
         "SuffixDrafter": [SuffixDrafter(3), SuffixDrafter(3, text, floor=0)],
     }
+
+
+class SoftRows:
+    """Learns the target's last row, and proposes its most probable token with that row."""
+
+    row = None
+
+    def observe(self, tokens, logits, parents):
+        self.row = Sampling()(logits[-1:])[0]
+
+    def propose(self, tokens, K, rng):
+        k = 0 if self.row is None else K
+        row = np.ones(3) / 3 if self.row is None else self.row
+        return Draft(np.full(k, row.argmax()), np.tile(row, (k, 1)))
+
+
+class Nothing:
+    def propose(self, tokens, K, rng):
+        return Draft(np.empty(0, np.int64), np.empty((0, 3)))
+
+
+class ObservesTokens(Nothing):
+    def observe(self, tokens):
+        pass
+
+
+class Inherits(Nothing):
+    """Needs a sampling, which samplers fill in."""
+
+    sampling = None
+
+    def propose(self, tokens, K, rng):
+        row = self.sampling(np.log([[0.5, 0.3, 0.2]]), tokens)[0]
+        return Draft(np.array([sample_token(row, rng) for _ in range(K)], np.int64), np.tile(row, (K, 1)))
+
+
+def test_a_drafter_that_learns_is_shown_a_targets_answers(capsys):
+    assert "your drafter takes one token for certain" in told(check, SoftRows())
+    assert "observe() takes 2 positional arguments" in told(check, ObservesTokens())
+    check(JacobiDrafter(3))
+    assert "proposes nothing" not in capsys.readouterr().out
+    check(Nothing())
+    assert "your drafter is right, but proposes nothing for any of the texts" in capsys.readouterr().out
+
+
+def test_a_drafter_without_a_sampling_is_given_one():
+    check(Inherits())
 
 
 def test_every_exported_drafter_is_looked_at():
