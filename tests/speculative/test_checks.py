@@ -163,6 +163,29 @@ def test_a_drafter_may_observe_the_target_and_write_to_what_it_sees():
         text += step.tokens.tolist()
 
 
+def in_place(logits, tokens, parents=()):
+    """Sampling(0.5), in the array that it is given."""
+    logits /= 0.5
+    return Sampling()(logits)
+
+
+@pytest.mark.parametrize("to", ["target", "drafter"])
+def test_a_sampling_may_write_to_the_logits_it_is_given(to):
+    """Neither a model that returns the arrays it keeps nor a drafter that observes sees the difference."""
+    texts, seen = [], []
+    for sampling in (Sampling(0.5), in_place):
+        drafter = Observer(Lasting(DRAFT.probs), sampling=sampling if to == "drafter" else Sampling())
+        drafter.seen = []
+        sampler = SpeculativeSampler(
+            Lasting(TARGET.probs), drafter, K=2, sampling=sampling if to == "target" else Sampling()
+        )
+        texts.append([sampler.generate([0], 12, seed).tokens.tolist() for seed in (0, 0, 1)])
+        seen.append(drafter.seen)
+    assert texts[0] == texts[1]
+    for right, other in zip(*seen, strict=True):
+        np.testing.assert_array_equal(right[1], other[1])
+
+
 class Lasting(TableModel):
     """Returns the arrays that it keeps."""
 
