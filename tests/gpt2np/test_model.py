@@ -5,6 +5,7 @@ import os
 import pickle
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -83,26 +84,30 @@ def test_positions_and_mask_allow_the_nodes_of_a_tree(n_cached):
             assert row.tobytes() == model([*text, *path])[0].tobytes()
 
 
-def test_threads_share_a_model():
-    """Eight threads with different texts, at the shortest switch interval."""
-    model, rng, wrong = random_gpt2(SHAPE), np.random.default_rng(0), []
-    texts = [rng.integers(0, SHAPE.n_vocab, 12).tolist() for _ in range(8)]
-    expected = [model(text, 3).tobytes() for text in texts]
-
-    def run(text, logits):
-        wrong.extend(1 for n in range(30) if model(text[: 6 + n % 6]) is None or model(text, 3).tobytes() != logits)
-
+def in_threads(function, texts):
+    """function(text) for each text, in as many threads, at the shortest switch interval."""
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
     try:
-        threads = [threading.Thread(target=run, args=pair) for pair in zip(texts, expected)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(len(texts)) as threads:
+            return list(threads.map(function, texts))
     finally:
         sys.setswitchinterval(interval)
-    assert wrong == []
+
+
+def test_threads_share_a_model():
+    model, rng = random_gpt2(SHAPE), np.random.default_rng(0)
+    texts = [rng.integers(0, SHAPE.n_vocab, 12).tolist() for _ in range(8)]
+    expected = [{model(text, 3).tobytes()} for text in texts]
+
+    def run(text):
+        found = set()
+        for n in range(30):
+            model(text[: 6 + n % 6])
+            found.add(model(text, 3).tobytes())
+        return found
+
+    assert in_threads(run, texts) == expected
 
 
 def test_logits_do_not_depend_on_what_was_asked_before():
@@ -388,20 +393,5 @@ def test_an_interrupted_call_leaves_no_states_of_an_earlier_text():
 
 def test_threads_may_ask_for_states():
     model, texts = random_gpt2(SHAPE), ([1, 2, 3], [4, 5, 6, 7])
-    wanted = {text[0]: random_gpt2(SHAPE).states(text).tobytes() for text in texts}
-    found = {}
-
-    def ask(text):
-        found[text[0]] = {model.states(text).tobytes() for _ in range(50)}
-
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    try:
-        threads = [threading.Thread(target=ask, args=(text,)) for text in texts]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        sys.setswitchinterval(interval)
-    assert found == {first: {state} for first, state in wanted.items()}
+    found = in_threads(lambda text: {model.states(text).tobytes() for _ in range(50)}, texts)
+    assert found == [{random_gpt2(SHAPE).states(text).tobytes()} for text in texts]
