@@ -39,7 +39,7 @@ def main(kernels, threads, *arguments):
                     one = f"{1e3 * entry['seconds']['1'][1]:.1f} ms"
                     ratios = "".join(f"{entry['v'][m]:>7.2f}" for m in COUNTS)
                     prompt = f"{entry['seconds']['prompt'][1]:.2f} s" if "prompt" in entry["seconds"] else ""
-                    chosen = f"{name} *" if name == model["strategy"] else name
+                    chosen = f"{name} *" if name == model["chosen"] else name
                     print(f"{core:12}{n:>7}  {chosen:14}{one:>12}   {'':11}{ratios}{prompt:>10}", flush=True)
     print("*  the strategy that the library chose there, for this model")
 

@@ -11,27 +11,30 @@ PAGES = {"AVX-512": DOCS / "measurements.md", "AVX2": DOCS / "measurements_avx2.
 TABLE = re.compile(r"^\| measured \|.*?(?=\n\n)", re.M | re.S)
 CALIBRATE, PAIR = "python main.py calibrate", "models/grown/355M --draft_model_size models/grown/124M --K 2"
 ENGINES, DRAFTS = "taskset -c 0 python dev/bench/compare_engines.py", "python dev/bench/compare_drafts.py"
-BENCH, TREES = "python main.py bench", "tree_table --tree_drafters model,recycling,heads"
-TOKEN = r"355M, random.*?\n{} +\d+ +([\d.]+) ± "  # the milliseconds of one token
-FIVE = r"355M, random.*?\n{} +\d+ +[\d.]+ ± [\d.]+ ms +[\d.]+ +(?:[\d.]+ +){{3}}([\d.]+)"  # V(5) / V(1)
+BENCH, TREES = "python main.py bench", "compare --drafter model,recycling,heads --tree"
+CHOSEN = r"(?:products by '|\n)(\w+)(?='| \*)"  # the strategy, in the words of now or of earlier blocks
+TOKEN = r"355M, random.*?\n{}(?: \*)?(?: +\d+)? +([\d.]+) ± "  # the milliseconds of one token
+FIVE = (
+    r"355M, random.*?\n{}(?: \*)?(?: +\d+)? +[\d.]+ ± [\d.]+(?: ms)? +[\d.]+ +(?:[\d.]+ +){{3}}([\d.]+)"  # V(5) / V(1)
+)
 
 # what was measured; a part of the command of its block; what to read there, in this order; how to write it
 ROWS = [
     ("Speedup of the bundled pair, K = 3 (95 % interval)", CALIBRATE,
-     [r"\n  3 +(?:[\d.]+ +){4}([\d.]+)", r"\n  3 +(?:[\d.]+ +){5}([\d.]+ to [\d.]+)"], "**{0}** ({1})"),
-    ("Its block efficiency (tokens per target call), K = 3", CALIBRATE, [r"\n  3 +[\d.]+ +([\d.]+)"], "{0}"),
+     [r"\n *3 +(?:[\d.]+ +){4}([\d.]+)", r"\n *3 +(?:[\d.]+ +){5}\(?([\d.]+ to [\d.]+)"], "**{0}** ({1})"),
+    ("Its block efficiency (tokens per target call), K = 3", CALIBRATE, [r"\n *3 +[\d.]+ +([\d.]+)"], "{0}"),
     ("Largest error of a predicted speedup, K = 1 to 8", CALIBRATE, [r"at most ([\d.]+)% apart"], "{0}%"),
-    ("Cost of a forward pass for five tokens over one, 355M", BENCH, [r"products by '(\w+)'", FIVE],
+    ("Cost of a forward pass for five tokens over one, 355M", BENCH, [CHOSEN, FIVE],
      '**{1}** ("{0}")'),
     ("The same with plain `x @ w`", BENCH, [FIVE.format("plain")], "{0}"),
     ("The same in transformers", BENCH, [FIVE.format("transformers")], "{0}"),
-    ("One token of 355M, here and with plain `x @ w`", BENCH, [r"products by '(\w+)'", TOKEN, TOKEN.format("plain")],
+    ("One token of 355M, here and with plain `x @ w`", BENCH, [CHOSEN, TOKEN, TOKEN.format("plain")],
      "{1} and {2} ms"),
     ("Speedup of 124M drafting for 355M, grown weights, K = 2", PAIR, [r"\nspeedup +([\d.]+)"], "{0}"),
     ("Speedup of EAGLE and of a draft model for 355M, K = 3", f"{DRAFTS} models/grown/355M",
      [r"EAGLE, K = 3 +[\d.]+ +([\d.]+)", r"draft model, K = 3 +[\d.]+ +([\d.]+)"], "{0} and {1}"),
-    ("Speedup of the fastest tree and the fastest chain, bundled pair", TREES,
-     [r"The fastest tree has \d+ nodes: ([\d.]+)", r"the fastest chain has \d+ nodes: ([\d.]+)"], "{0} and {1}"),
+    ("The fastest of chains (tree 0) and trees, bundled pair", TREES,
+     [r"Fastest of the exact, (.*?), [\d.]+ \(", r"Fastest of the exact, .*?, ([\d.]+) \("], "{0}: {1}"),
     ("Bundled pair with the draft, one core: gpt2np, llama.cpp, transformers", ENGINES,
      [rf"\n{engine} +([\d.]+)" for engine in
       ("gpt2np, with the draft", "llama.cpp, with the draft", "transformers, assisted")],

@@ -4,116 +4,100 @@ import os
 import sys
 from contextlib import contextmanager, suppress
 from functools import cache
-from hashlib import sha256
 from pathlib import Path
 from secrets import token_hex
 from shutil import copymode
-from tempfile import TemporaryFile
 
-STDIN = "-"  # as the name of a file
-WRITTEN = ("ngram_table", "json", "trace", "log", "spec_bench", "plot", "html")  # options that name a file to write
+from speculative.trace import page
+
+
+def say(note):
+    """Print a note on standard error."""
+    print(f"note: {note}", file=sys.stderr, flush=True)
 
 
 def read_text(name, option="corpus"):
     """The text of a UTF-8 file, without the byte order mark that some editors put at its beginning."""
     try:
-        if name == STDIN and option == "prompt_file":
-            return standard_input()
         return (Path(name).read_bytes() if Path(name).is_file() else piped(name)).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise ValueError(f"--{option}: expected a text in UTF-8, and {name} is not one") from None
-    except OSError as error:
-        raise ValueError(f"--{option}: cannot read {name} ({error.strerror}): give a text file") from None
+    except (OSError, ValueError) as error:
+        what = getattr(error, "strerror", None) or error
+        raise ValueError(f"--{option}: cannot read {name} ({what}): give a text file") from None
 
 
-@cache
-def standard_input():
-    """All of standard input, which can be read only once."""
-    if sys.stdin is None:
-        raise ValueError("--prompt_file -: standard input is closed: give a file, or pipe a text into the command")
-    return sys.stdin.buffer.read().decode("utf-8-sig")
+def lines_of(text):
+    """The lines of a text that are not blank; a line ends at a line break alone, not at a form feed or the like."""
+    return [line for line in text.replace("\r", "\n").split("\n") if line.strip()]
 
 
 @cache
 def piped(name):
-    """The bytes of a pipe, which can be read only once."""
-    return Path(name).read_bytes()
+    """The bytes of a pipe, or for "-" of standard input, which can be read only once."""
+    return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
 
 
-def check_file(option, name, suffixes=()):
-    """Raise ValueError unless a file of that name, with one of these suffixes if any, can be written."""
-    path = Path(name)
-    if suffixes and path.suffix not in suffixes:
-        raise ValueError(f"--{option}: expected a name that ends in {' or '.join(suffixes)}, got {str(name)!r}")
+def check_writable(name, suffixes=()):
+    """The name; ValueError unless a file of that name, with one of these suffixes if any, can be written."""
+    path = Path(os.path.realpath(name))  # of a link, what it points to
+    if suffixes and Path(name).suffix not in suffixes:
+        raise ValueError(f"expected a name that ends in {' or '.join(suffixes)}, got {name[:60]!r}")
     try:
         if path.exists() and not path.is_file():
             raise OSError("it is not a regular file")
-        if path.exists():
-            path.open("ab").close()
-            TemporaryFile(dir=path.parent).close()  # a new file takes the place of the old one at once
-        else:
-            new = Path(os.path.realpath(path))  # of a link, what it points to
-            new.open("xb").close()
-            new.unlink()
+        with replacing(name, keep=False):
+            if path.exists():
+                path.open("ab").close()
     except OSError as error:
         raise ValueError(
-            f"--{option}: cannot write {path} ({error.strerror or error}): name a file in a folder that exists "
-            "and that you may write to"
+            f"cannot write {name} ({error.strerror or error}): name a file in a folder that exists and that you may "
+            "write to"
         ) from None
+    return name
 
 
-def check_distinct(names):
-    """Raise ValueError if a file to write is also named by another option: names is a dict option -> name."""
-    found = {}
-    for option, name in names.items():
-        if isinstance(name, str) and name:
-            other = found.setdefault(os.path.realpath(name), option)
-            if other != option and other in WRITTEN:
-                second = "FILE" if option == "file" else f"--{option}"
-                raise ValueError(f"--{other} and {second} name one file, {name}: give the output a name of its own")
+def check_distinct(written, texts):
+    """Raise ValueError if a file to write is also named by another option: both are dicts option -> text."""
+    for option, name in written.items():
+        for other, text in texts.items():
+            if other != option and any(
+                is_one_file(name, part) for part in (text, *text.split(","), text.split(":")[0])
+            ):
+                raise ValueError(f"--{option} and --{other} name one file, {name}: give the output a name of its own")
+
+
+def is_one_file(name, other):
+    with suppress(OSError, ValueError):
+        return bool(other) and (os.path.realpath(name) == os.path.realpath(other) or os.path.samefile(name, other))
+    return False
 
 
 @contextmanager
-def replacing(option, name):
-    """The path of a new file, which replaces the one of that name when it is complete."""
-    path = Path(name).resolve()  # of a link, what it points to
+def replacing(name, keep=True):
+    """The path of a new file, which replaces the one of that name in one step when it is complete."""
+    path = Path(os.path.realpath(name))
     new = path.with_name(f".{token_hex(8)}.part")
     try:
         new.open("x").close()
         if path.exists():
             copymode(path, new)
         yield new
-        os.replace(new, path)
+        if keep:
+            os.replace(new, path)
     except OSError as error:
-        raise OSError(
-            f"--{option}: cannot write {name} ({error.strerror or error}): the previous file is unchanged"
-        ) from error
+        if not keep:
+            raise
+        raise OSError(f"cannot write {name} ({error.strerror or error}): the previous file is unchanged") from error
     finally:
         with suppress(OSError):
             new.unlink()
 
 
-def digest(*paths):
-    """16 digits of the SHA-256 of the files' names and contents. A gigabyte or two take a second."""
-    found = sha256()
-    for path in paths:
-        found.update(path.name.encode())
-        with path.open("rb") as file:
-            while chunk := file.read(1 << 20):
-                found.update(chunk)
-    return found.hexdigest()[:16]
-
-
-def deliver(*steps):
-    """Run every step (functions), also after one of them has raised an OSError; then raise the first such error.
-
-    So a full disk or a closed pipe costs only its own part of the results.
-    """
-    errors = []
-    for step in steps:
-        try:
-            step()
-        except OSError as error:
-            errors.append(error)
-    if errors:
-        raise errors[0]
+def write_trace(trace, name):
+    """Write a trace as a page or as JSON lines, depending on the suffix."""
+    with replacing(name) as path:
+        if name.endswith(".html"):
+            path.write_text(page(trace), encoding="utf-8")
+        else:
+            trace.save(path)

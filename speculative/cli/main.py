@@ -1,167 +1,143 @@
-"""From the words of a command line to a command, its output and an exit code.
+"""From the words of a command line to a command and an exit code; an error is one sentence, and exit code 2.
 
-An error ends in one sentence and exit code 2, an interruption in exit code 130.
-
-python-fire splits the words into options, reads each as the kind of value that its entry in options.py names, and calls
-the command. What it gets wrong for texts is settled before, in `checked`: it would complete nothing, take an unknown
-option, read --noprompt as --prompt False, take an option without a value for True, give -- and - a meaning of their own
-and offer a console.
+python-fire splits the words into the command, --name value, --name=value and --flag; all values arrive as texts. What
+it would do wrong for us is settled here: unknown names are refused before anything runs, and the help is help.py's.
+A module of commands/ is a command: its docstring is the help, OPTIONS are its options, `run(options, report)` runs it.
 """
 
 import contextlib
-import errno
 import os
-import re
 import signal
 import sys
+from importlib import import_module
+from pkgutil import iter_modules
 
 import fire
 
 import gpt2np
 from speculative.trace.terminal import visible
 
-from .commands import find_commands
-from .help import help_on_all, help_text
-from .inputs import either, nearest
-from .options import ENTRIES, FLAGS
-from .streams import interrupt, open_streams
+from . import commands
+from .brought import in_brief, line_of
+from .files import check_distinct
+from .help import page_of, whole_page
+from .models import nearest
+from .options import Written, read
+from .report import Report
 
-AN_OPTION = re.compile(r"--|-[A-Za-z]")  # -1 and - are values
 DEFAULT = "generate"  # the command that needs no word
-MOST = 480  # characters of a message
-
-
-# ------------------------------------------------------------------------------------------------ the process
 
 
 def run():
     """Run the command that the process was started with, and leave with its exit code."""
-    sys.exit(run_safely(sys.argv[1:]))
-
-
-def run_safely(words):
-    """`main`, for streams that may be closed or full, and for Ctrl-C at any moment."""
-    open_streams()
-    try:
-        if signal.getsignal(signal.SIGINT) in (signal.SIG_DFL, signal.default_int_handler):  # else it is ignored
-            signal.signal(signal.SIGINT, interrupt)
-        code = main(words)
-    except KeyboardInterrupt:  # between the commands above
-        code = 130
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # as main.py leaves it during the imports
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:  # a closed stream
+            setattr(sys, name, open(os.devnull, "r+"))  # noqa: SIM115
+    sys.stdout.reconfigure(errors="replace")  # a character that the terminal cannot show becomes a question mark
+    code = main(sys.argv[1:])
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # nothing is left to interrupt
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError):
-            stream.flush()
-    closed = {errno.EPIPE} | ({errno.EINVAL} if sys.platform == "win32" else set())  # the reader has left
-    if (error := sys.stdout.error) and error.errno not in closed and code == 0:
-        say(f"cannot write to standard output ({error.strerror})")
-        code = 2
-    return code
+    try:
+        sys.stdout.flush()
+    except OSError:  # `main` has said so; without this, Python says it once more at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(code)
 
 
 def main(words):
     """Run the command of a command line; returns the exit code."""
     try:
-        answer(words)
+        words = [*words] if words and not words[0].startswith("-") else [DEFAULT, *words]
+        words += ["--", "--separator=\0"]  # else a lone - would separate calls, and -- have options of its own
+        fire.Fire(call, command=words)
         sys.stdout.flush()
     except KeyboardInterrupt as error:
         say(f"interrupted; {str(error) or 'nothing is kept'}")
         return 130
+    except BrokenPipeError:  # the reader has left, as `head` does
+        return 0
     except RecursionError:
         say("a file is nested too deeply to be read: is it the right file?")
         return 2
     except (ValueError, OSError, MemoryError) as error:
-        if error is not getattr(sys.stdout, "error", None):  # which is reported at the end
-            say(str(error) or "not enough memory")
-            return 2
+        say(in_brief(error) if line_of(error) else sentence_on(error))
+        return 2
+    except Exception as error:
+        if not line_of(error):
+            raise
+        say(in_brief(error))  # in a drafter or a verifier of one's own
+        return 2
     return 0
+
+
+@fire.decorators.SetParseFn(str)
+def call(name, *words, **texts):
+    """Run a command with the values of its options, which are texts."""
+    known = sorted(module.name for module in iter_modules(commands.__path__))
+    if "version" in texts:
+        print(f"speculative-decoding-numpy {gpt2np.__version__}")
+        return
+    if name == "help":
+        name, words, texts = [*words, DEFAULT][0], (), {"help": "True"}
+    if name not in known:
+        raise ValueError(f"unknown command {name[:60]!r}: {meant(name, known) or as_prompt(name, words)}")
+    module = import_module(f"{commands.__name__}.{name}")
+    if {"help", "h"} & texts.keys():
+        modules = [import_module(f"{commands.__name__}.{name}") for name in known]
+        print(whole_page(program(), module, modules) if name == DEFAULT else page_of(program(), module), end="")
+        return
+    texts = {in_full(option, module.OPTIONS, name): text for option, text in texts.items()}
+    for word in words:
+        if getattr(module, "WORD", "") in ("", *texts):
+            raise ValueError(
+                f"unexpected {word[:60]!r}: options are --name value, and a text of several words needs quotes"
+            )
+        texts[module.WORD] = word
+    options = read(module.OPTIONS, texts, getattr(module, "LISTS", ()))
+    written = {option for option in texts if isinstance(module.OPTIONS[option].read, Written)}
+    check_distinct({option: texts[option] for option in written if texts[option] != "True"}, texts)
+    with Report(getattr(options, "json", False), name, texts) as report:
+        module.run(options, report)
+
+
+def as_prompt(name, words):
+    """What to do with a first word that is no command."""
+    text = " ".join([name, *words])
+    return f"did you mean --prompt {text[:100]!r}?".replace("'", '"') if words else "see --help for the commands"
+
+
+def in_full(name, options, command):
+    """The name of an option, of which a beginning is enough that no other has."""
+    found = [name] if name in options else [known for known in options if known.startswith(name)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise ValueError(f"--{name} may be {' or '.join(f'--{known}' for known in found)}: write more of it")
+    remedy = meant(name, options, "--") or f"see {command} --help"
+    raise ValueError(f"unknown option --{name[:60]} for {command}: {remedy}")
+
+
+def meant(name, known, hyphens=""):
+    near = nearest(name, known)
+    return f"did you mean {hyphens}{near}?" if near else ""
+
+
+def sentence_on(error):
+    """The message of an exception; one of the system's gets the name of its file."""
+    if getattr(error, "strerror", None):
+        return f"cannot read or write {error.filename or 'standard output'} ({error.strerror})"
+    return str(error) or "not enough memory"
 
 
 def say(message):
     """Print one sentence on one line of standard error."""
     message = visible(message.replace("\n", "\u23ce"))
-    message = message if len(message) <= MOST else message[: MOST - 3] + "..."
+    message = message if len(message) <= 480 else message[:477] + "..."
     with contextlib.suppress(OSError):
         print(f"{os.path.basename(program().split()[-1])}: {message}", file=sys.stderr, flush=True)
 
 
 def program():
     """How the program was started: "python main.py" in a checkout, otherwise the entry point's name."""
-    name = os.path.basename(sys.argv[0])
-    return "python main.py" if name == "main.py" else "speculative-decoding"
-
-
-# ------------------------------------------------------------------------------------------------ the words
-
-
-def answer(words):
-    """Do what the words ask for: print the help or the version, or call a command."""
-    commands = find_commands()
-    if words[:1] == ["help"] or {"--help", "-h"} & set(words):
-        topic = [*words[words[:1] == ["help"] :], "--help"][0]
-        if topic == "all":
-            print(help_on_all(program(), commands), end="")
-        else:
-            command = None if AN_OPTION.match(topic) else command_of(topic, commands)
-            print(help_text(program(), commands, command), end="")
-    elif "--version" in words:
-        print(f"speculative-decoding-numpy {gpt2np.__version__}")
-    elif words and not AN_OPTION.match(words[0]):
-        call(command_of(words[0], commands), words[1:])
-    else:
-        call(commands[DEFAULT], words)
-
-
-def command_of(word, commands):
-    if word in commands:
-        return commands[word]
-    near = nearest(word, commands)
-    remedy = f"did you mean {near}?" if near else f"expected one of {', '.join(commands)}, or options, --name value"
-    raise ValueError(f"unknown command {cut(word)!r}: {remedy}")
-
-
-def call(command, words):
-    """Let fire call the command: it splits --name=value, and the option's entry reads the value."""
-    names = command.options | ({command.word} if command.word else set())
-    readers = {name: ENTRIES[name].metadata["kind"].read for name in names}
-    fire.Fire(fire.decorators.SetParseFns(**readers)(lambda **given: command(**given)), command=checked(words, command))
-
-
-def checked(words, command):
-    """The words as --name=value, names in full; ValueError where that is not what they are."""
-    found = []
-    if command.word and words and not AN_OPTION.match(words[0]):
-        found, words = [f"--{command.word}={words[0]}"], words[1:]
-    elif command.word == "file":
-        raise ValueError(f"{command.name} takes a file: {command.name} {command.example.split()[0]}")
-    while words:
-        word, *words = words
-        option = re.fullmatch(r"--([A-Za-z][\w-]*)(=.*)?", word, re.S)
-        if not option:
-            raise ValueError(
-                f"unexpected {cut(word)!r}: a command comes first, options are --name value, and a text of several "
-                "words needs quotes; see --help"
-            )
-        name, value = in_full(option[1].replace("-", "_"), command), option[2]
-        if value is None and words and not AN_OPTION.match(words[0]):
-            value, *words = [f"={words[0]}", *words[1:]]
-        if value is None and name not in FLAGS:
-            raise ValueError(f"{word} needs a value; write one that starts with a hyphen as {word}='-...'")
-        found.append(f"--{name}{'=True' if value is None else value}")
-    return found
-
-
-def in_full(name, command):
-    """The name of an option of the command, of which a beginning is enough that no other has."""
-    longer = [known for known in sorted(command.options) if known.startswith(name)]
-    if name in command.options or len(longer) == 1:
-        return name if name in command.options else longer[0]
-    if longer:
-        raise ValueError(f"--{name} may be {either([f'--{known}' for known in longer])}: write more of it")
-    near = nearest(name, command.options)
-    remedy = f"did you mean --{near}?" if near else f"see {command.name} --help"
-    raise ValueError(f"unknown option --{cut(name)} for {command.name}: {remedy}")
-
-
-def cut(text):
-    return text if len(text) <= 60 else text[:57] + "..."
+    return "python main.py" if os.path.basename(sys.argv[0]) == "main.py" else "speculative-decoding"

@@ -1,20 +1,15 @@
 """A report in a file: each part of an experiment is written when it is finished, and found there the next time.
 
-The file is a complete JSON object at every moment: each new version replaces the old one in one step. It holds the
-command, the settings, the machine, the version, the strategy, checksums of the files read, notes, the load average, the
-parts, and finally the report. A run resumes only if command, settings, machine, version and checksums agree.
+The file is a complete JSON object at every moment: each new version replaces the old one in one step. A run resumes
+only if the command, its options, the machine, the version and what it was told by `same` agree.
 """
 
 import os
 import platform
-import sys
-from contextlib import suppress
 from functools import cache
 from hashlib import sha256
-from importlib import metadata
 from json import dumps, loads
 from pathlib import Path
-from time import perf_counter
 
 import numpy as np
 from tqdm import tqdm
@@ -24,39 +19,33 @@ import speculative
 from gpt2np.kernels import matmul
 from speculative.trace.terminal import visible
 
-from .files import digest, read_text, replacing
-from .streams import uninterrupted
+from .files import replacing
 
-OUTPUTS = {"json", "plot", "log", "spec_bench", "show", "trace", "timings"}  # not changing the measurements
+OUTPUTS = {
+    "json",
+    "csv",
+    "plot",
+    "plot_size",
+    "by",
+    "best",
+    "trace",
+    "show",
+    "timings",
+}  # not changing the measurements
 REMEDY = "name another file, or delete it"
-OTHERS = {  # other kinds of files
-    "command": "holds a report of {}, expected one of {}",
-    "machine": "was made on {}, and this is {}",
-    "version": "was made by version {}, and this is {}",
-}
 
 
-def settings_of(options, names):
-    """The options `names` as a dict, with checksums of the texts that they name."""
-    settings = {name: getattr(options, name) for name in sorted(names - OUTPUTS)}
-    if settings.get("prompt_file"):
-        settings["prompt_file"] += checksum(read_text(options.prompt_file, "prompt_file"))
-    if settings.get("corpus"):
-        with suppress(ValueError):  # it may not be needed; where it is, the error is raised later
-            settings["corpus"] += checksum(read_text(options.corpus))
-    return settings
+@cache
+def version():
+    """The version of the library, and a checksum of its sources, which also change between releases."""
+    folders = [Path(package.__file__).parent for package in (gpt2np, speculative)]
+    sources = b"".join(path.read_bytes() for folder in folders for path in sorted(folder.rglob("*.py")))
+    return f"{gpt2np.__version__}, sources {sha256(sources).hexdigest()[:8]}"
 
 
-def checksum(text):
-    return " sha256 " + sha256(text.encode()).hexdigest()[:16]
-
-
-def load_average():
-    """How many processes have wanted to run, on average over the last minute; 0.0 where the system does not say."""
-    try:
-        return os.getloadavg()[0]
-    except (AttributeError, OSError):
-        return 0.0
+def seal(*what):
+    """A checksum of what a resumed run relies on."""
+    return sha256(dumps(what, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def machine():
@@ -65,159 +54,119 @@ def machine():
     return f"{about}, GPT2NP_THREADS={threads}" if threads else about
 
 
-@cache
-def library():
-    """The version of the library, and a checksum of its sources, which also change between releases."""
-    folders = [Path(package.__file__).parent for package in (gpt2np, speculative)]
-    return f"{gpt2np.__version__}, sources {digest(*(p for folder in folders for p in sorted(folder.rglob('*.py'))))}"
+def load_average():
+    """How many processes have wanted to run, over the last minute; 0.0 where the system does not say."""
+    return os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
 
 
-def versions_of(engines):
-    """The versions of those of these packages that are installed, in words that can follow "version 1.0"."""
-    found = []
-    for name in engines:
-        with suppress(metadata.PackageNotFoundError):
-            found.append(f", {name} {metadata.version(name)}")
-    return "".join(found)
+def busy(load):
+    """A warning if other programs ran on the machine, else nothing."""
+    return f"BUSY: load average {load:.1f} at the start" if load > (os.cpu_count() or 1) else ""
 
 
-class Saved:
-    """The parts of an experiment, saved in a file if one is named; to be used in a `with` statement.
+class Report:
+    """The parts of an experiment, in a file if one is named; to be used in a `with` statement.
 
     Parameters
     ----------
     path : str or bool
-        A file; True or False keeps the parts nowhere.
+        A file; True or False keeps the parts in memory alone.
     command : str
-    settings : dict
-    engines : sequence of str
-        Other packages that are measured; their versions are part of `version`.
+    texts : dict
+        The options, as they were typed.
 
     Raises
     ------
     ValueError
-        If the file holds anything but this command with these settings, on this machine, by this version.
+        If the file holds anything but this command with these options, on this machine, by this version.
     """
 
-    def __init__(self, path, command, settings, engines=()):
-        self.path = Path(path) if path and path is not True else None
-        version = (library() if self.path else gpt2np.__version__) + versions_of(engines)
-        self.head = {"command": command, "settings": plain(settings), "machine": machine(), "version": version}
-        self.files, self.notes, self.parts, self.n_new, self.is_finished = {}, {}, {}, 0, False
-        self.load_now = self.load_average = load_average()  # at the start; the largest of all runs that measured
+    def __init__(self, path, command, texts):
+        self.path, self.is_printed = Path(path) if isinstance(path, str) else None, path is True
+        self.about = {"command": command, "machine": machine()}
+        self.about |= {f"--{name}": text for name, text in texts.items() if name not in OUTPUTS}
+        self.about |= {"version": version(), "matmul": matmul.strategy()} if path else {}
+        self.found, self.parts, self.bar = {}, {}, tqdm(disable=True)
+        self.load_now, self.load = load_average(), 0.0  # at the start; the largest of the runs that measured
         if self.path and self.path.exists():
-            found = self.read()
-            self.files, self.notes, self.parts = found["files"], found["notes"], found["parts"]
-            if self.parts:
-                self.load_average = found["load_average"]
-            matmul.use(found["strategy"])  # else it would be chosen again by timing
-        if path:  # otherwise not needed, and the probe takes a moment
-            self.head["strategy"] = matmul.strategy()
-        self.is_terminal, self.started = sys.stderr.isatty(), perf_counter()
-        self.bar = tqdm(disable=True)  # until the number of parts is known
+            self.read()
+
+    def read(self):
+        try:
+            old = loads(self.path.read_text(encoding="utf-8"))
+            about, self.found, self.parts, self.load = old["about"], old["found"], old["parts"], old["load_average"]
+            if old["seal"] != seal(about, self.found, self.parts, self.load):
+                raise ValueError("changed by hand, or damaged")
+            matmul.use(about["matmul"])  # else it would be chosen again, by timing
+            self.about["matmul"] = about["matmul"]
+        except (ValueError, KeyError, TypeError, OSError, RecursionError) as error:
+            raise ValueError(f"--json: {self.path} is not a report of this program ({error!r:.60}): {REMEDY}") from None
+        for name in {**about, **self.about}:
+            old, new = (some.get(name, "none") for some in (about, self.about))
+            if old != new:
+                raise ValueError(f"--json: {self.path} was made with {name} {old}, and this is {new}: {REMEDY}")
+
+    @property
+    def busy(self):
+        """Whether the machine was busy, in words, or nothing."""
+        return busy(self.load if self.parts else self.load_now)
+
+    @property
+    def where(self):
+        """The machine, and whether it was busy."""
+        return self.about["machine"] + (f"; {self.busy}" if self.busy else "")
 
     def __enter__(self):
         return self
 
     def __exit__(self, kind, error, traceback):
         self.bar.close()
-        if kind is KeyboardInterrupt and not str(error):
-            raise KeyboardInterrupt(self.what_is_kept()) from None
-
-    def what_is_kept(self):
-        """The end of the sentence "interrupted; ..."."""
-        if self.is_finished:
-            kept = f"the whole report is in {self.path}" if self.path else "--json FILE.json would have kept the report"
-            return f"all was measured, and {kept}"
-        if self.path and self.parts:
-            of_all = f" of {self.bar.total}" if self.bar.total else ""
-            return f"{len(self.parts)}{of_all} parts are in {self.path}, and the same command resumes from there"
-        if self.n_new and not self.path:
-            return "what was measured is lost: --json FILE.json keeps each part as soon as it is finished"
-        return "nothing was finished, so nothing is kept"
+        if kind is KeyboardInterrupt and self.parts and not str(error):
+            self.write()  # the last part may not be there yet
+            n = f"{len(self.parts)} part{'s' * (len(self.parts) != 1)}"
+            kept = f"{n} in {self.path}: the same command resumes from there"
+            lost = "what was measured is lost: --json FILE.json keeps each part as soon as it is finished"
+            raise KeyboardInterrupt(kept if self.path else lost) from None
 
     def expect(self, n_parts):
         """Show a progress bar with this total, on a terminal."""
         done = self.bar.n
         self.bar.close()
-        self.bar = tqdm(total=n_parts, initial=done, unit=" parts", leave=False, disable=not self.is_terminal)
+        self.bar = tqdm(total=n_parts, initial=done, unit=" parts", leave=False, disable=None)
 
-    def read(self):
-        """The contents of the file, if they fit."""
-        try:
-            found = loads(self.path.read_text(encoding="utf-8"))
-            told = {name: found[name] for name in (*self.head, "strategy", "files", "notes", "load_average")}
-            if found["checksum"] != seal(told, found["parts"]):
-                raise ValueError("changed by hand, or damaged")
-        except (ValueError, KeyError, TypeError, RecursionError):
-            raise ValueError(f"--json: {self.path} is not a report that this program wrote: {REMEDY}") from None
-        except OSError as error:
-            raise ValueError(f"--json: cannot read {self.path} ({error.strerror}): {REMEDY}") from None
-        for name, value in self.head["settings"].items():
-            if (other := told["settings"].get(name)) != value and told["command"] == self.head["command"]:
-                raise ValueError(f"--json: {self.path} was made with --{name} {other}, not {value}: {REMEDY}")
-        for name, words in OTHERS.items():
-            if told[name] != self.head[name]:
-                raise ValueError(f"--json: {self.path} {words.format(told[name], self.head[name])}: {REMEDY}")
-        return found
+    def same(self, name, value):
+        """Note what was found, such as the prompts; ValueError if the file was made with another."""
+        if self.found.setdefault(name, value) != value:
+            raise ValueError(f"--json: {self.path} was made with another {name}: {REMEDY}")
 
-    def opened(self, name, *paths):
-        """Record the contents of a model's files or a table; ValueError if parts were measured with other contents."""
-        if self.path:
-            held = digest(*paths)
-            if self.files.setdefault(name, held) != held:
-                raise ValueError(f"--json: {self.path} was made with other contents of {name}: {REMEDY}")
-
-    def note(self, name, find):
-        """What `find` returns, in plain JSON; found out once, so that a run that resumes goes on with the same."""
-        if name not in self.notes:
-            self.notes[name] = plain(find())
-        return self.notes[name]
+    def same_file(self, name):
+        """`same` for the contents of a file."""
+        if self.path and Path(name).is_file():
+            self.same(f"file {name}", sha256(Path(name).read_bytes()).hexdigest()[:16])
 
     def keep(self, name, measure):
         """The part of this name, in plain JSON; measured and written if it is missing."""
         if name not in self.parts:
-            part = plain(measure())
-            self.load_average = max(self.load_average, self.load_now)
-            with uninterrupted():
-                self.write(self.parts | {name: part})
-                self.parts[name] = part
-                self.n_new += 1
-            if not self.is_terminal:  # a log: one line a part
-                count = f"{len(self.parts)} of {self.bar.total}" if self.bar.total else f"{len(self.parts)} parts"
-                print(f"{visible(name)}: {count}, {perf_counter() - self.started:.0f} s", file=sys.stderr, flush=True)
-        self.bar.set_description(visible(name), refresh=False)
+            part = loads(dumps(measure(), allow_nan=False))
+            self.load = max(self.load, self.load_now)
+            self.parts[name] = part
+            self.write()
+        self.bar.set_description(name, refresh=False)
         self.bar.update()
         return self.parts[name]
 
-    def whole(self, report):
-        """The report, with the settings and the load average."""
-        return {**self.head, "load_average": self.load_average, **report}
-
-    def finish(self, report):
-        """Write the whole report."""
-        self.bar.close()
-        with uninterrupted():
-            self.write(self.parts, report)
-            self.is_finished = True
-
-    def write(self, parts, report=None):
+    def write(self, **result):
         """Replace the file by one with everything so far; each part is a line."""
-        if not self.path:
-            return
-        told = {**self.head, "files": self.files, "notes": self.notes, "load_average": self.load_average}
-        top = {**told, "checksum": seal(told, parts), "finished": report is not None, **(report or {})}
-        lines = ",\n".join(f"  {dumps(name)}: {dumps(part)}" for name, part in parts.items())
-        text = dumps(top, indent=1, allow_nan=False)
-        with replacing("json", self.path) as new:
-            new.write_text(f'{text[:-2]},\n "parts": {{\n{lines}\n }}\n}}\n', encoding="utf-8")
+        if self.path:
+            told = {"about": self.about, "found": self.found, "load_average": self.load}
+            told |= {"seal": seal(self.about, self.found, self.parts, self.load), "finished": bool(result)}
+            top = dumps({**told, **result}, indent=1, allow_nan=False)
+            lines = ",\n".join(f"  {dumps(name)}: {dumps(part)}" for name, part in self.parts.items())
+            with replacing(self.path) as new:
+                new.write_text(f'{top[:-2]},\n "parts": {{\n{lines}\n }}\n}}\n', encoding="utf-8")
 
-
-def plain(value):
-    """The value after a round trip through JSON."""
-    return loads(dumps(value, allow_nan=False))
-
-
-def seal(told, parts):
-    """A checksum of everything that a resumed run relies on."""
-    return sha256(dumps([told, parts], sort_keys=True).encode()).hexdigest()[:16]
+    def finish(self, result, page):
+        """Write the whole report; print its page, or with --json alone the report itself. To be called last."""
+        self.bar.close()
+        self.write(**result)
+        print(dumps({**self.about, **result}, indent=1) if self.is_printed else visible(page).removesuffix("\n"))

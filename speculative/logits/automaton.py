@@ -7,10 +7,12 @@ Source: Thompson, "Regular expression search algorithm" (1968).
 """
 
 import re
+import warnings
 
 import numpy as np
 
 MOST_STATES = 20_000
+MOST_IN_SETS = 20 * MOST_STATES  # of the nondeterministic automaton, counted in each state of the deterministic one
 LAST = 0x10FFFF  # the last code point
 KINDS = {"d": [(48, 57)], "w": [(48, 57), (65, 90), (95, 95), (97, 122)], "s": [(9, 13), (32, 32)]}  # as in ASCII
 CONTROL = {"t": 9, "n": 10, "v": 11, "f": 12, "r": 13}
@@ -39,9 +41,11 @@ def byte_automaton(pattern):
     except RecursionError:
         parts.too_large()
     numbers, steps = {start: 0}, []
-    reached = [start]  # the sets of states of the nondeterministic automaton; each is a state of this one
+    reached, n_in_sets = [start], 0  # the sets of states of the nondeterministic automaton; each is a state of this one
     for states in reached:  # grows while it is read
-        after_byte = [set() for _ in range(256)]
+        after_byte, n_in_sets = [set() for _ in range(256)], n_in_sets + len(states)
+        if n_in_sets > MOST_IN_SETS:
+            parts.too_large()
         for state in states:
             for first, last, after in parts.edges[state]:
                 for byte in range(first, last + 1):
@@ -65,7 +69,9 @@ class Expression:
 
     def __init__(self, pattern):
         try:
-            re.compile(pattern)  # what is wrong for Python is wrong here, so below all brackets match
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of what a later Python may read otherwise
+                re.compile(pattern)  # what is wrong for Python is wrong here, so below all brackets match
         except (re.error, RecursionError, OverflowError) as error:
             raise ValueError(f"expected a regular expression, got {pattern!r:.200}: {error}") from None
         self.text, self.i = pattern, 0
@@ -99,7 +105,7 @@ class Expression:
         raise ValueError(f"expected a grammar without {construct}, got {self.text!r:.200}: {SUBSET}")
 
     def too_large(self):
-        raise ValueError(f"the grammar {self.text!r:.100} needs more than {MOST_STATES} states: make it simpler")
+        raise ValueError(f"the grammar {self.text!r:.100} needs too many states: make it simpler")
 
     def whole(self):
         """Alternatives, up to the end of the pattern or of a group."""

@@ -1,10 +1,15 @@
 """Measurements of this machine and these models: races, costs, and the K and the tree that follow from them.
 
 The method needs none of it. costs.py has the costs of a round; draft_length.py and best_shape.py choose K and the tree
-by them. All times of a table come from a race (runs.py); intervals.py says how far a few prompts can be trusted.
+by them, and calibration.py predicts a speedup. All times of a table come from a race (runs.py): the target alone and
+any samplers take turns on one prompt after the other. intervals.py says how far a few prompts can be trusted.
+
+A race and a forecast take `keep`, a function (name, measure) that returns measure(), or what measure() returned
+earlier: a caller that stores the parts, which are plain numbers, lists and dicts, can resume.
 """
 
+from .calibration import Forecast, calibrate, forecast
 from .intervals import ratio as gain
-from .runs import Run, SharedNoise, race, repetition, total, under
+from .runs import Run, compared, race, repetition, total, under
 
-__all__ = ["Run", "SharedNoise", "gain", "race", "repetition", "total", "under"]
+__all__ = ["Forecast", "Run", "calibrate", "compared", "forecast", "gain", "race", "repetition", "total", "under"]

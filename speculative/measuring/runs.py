@@ -13,9 +13,8 @@ from time import perf_counter
 import numpy as np
 
 from ..autoregressive import AutoregressiveSampler
-from ..interfaces import Sampler, collect
+from ..interfaces import collect
 from ..models.by_paths import Wrapper
-from ..rng import Gumbel
 from .intervals import ratio
 
 N_WARM = 4  # tokens generated before the clock starts
@@ -41,16 +40,6 @@ class Run:
     @property
     def tokens_per_call(self):
         return len(self.tokens) / self.target_calls
-
-
-@dataclass(frozen=True)
-class SharedNoise:
-    """A sampler on common random numbers, Gumbel(seed): with the verifier exact_match, one seed gives one text."""
-
-    sampler: Sampler
-
-    def rounds(self, prompt, n_tokens, seed):
-        return self.sampler.rounds(prompt, n_tokens, Gumbel(seed))
 
 
 def at_once(name, measure):
@@ -104,13 +93,6 @@ def race(samplers, prompts, n_tokens, *, seed=0, keep=at_once, caches=()):
     return {name: [Run(**runs[number]) for runs in laps] for number, name in enumerate(names)}
 
 
-def against_alone(target, samplers, prompts, n_tokens, *, sampling, seed, keep):
-    """(the runs of the target alone, those of each of the samplers), from one race."""
-    alone = AutoregressiveSampler(target, sampling=sampling)
-    runs = race({None: alone, **samplers}, prompts, n_tokens, seed=seed, keep=keep)
-    return runs.pop(None), runs
-
-
 def total(runs):
     """The sum of the runs, as one Run."""
     values = {name: [getattr(run, name) for run in runs] for name in Run.__dataclass_fields__}
@@ -119,21 +101,22 @@ def total(runs):
 
 
 def gain_of(alone, runs, prefill=False):
-    """The speedup, from two lists of Run, as a dict: speedup, low, high; with prefill in the times, or without."""
-    seconds = (np.array([run.seconds + prefill * run.prefill_seconds for run in each]) for each in (alone, runs))
-    return dict(zip(("speedup", "low", "high"), ratio(*seconds)))
+    """The speedup, from two lists of Run, as a dict: speedup, low, high; with prefill in the times, or without.
 
-
-def calls_of(runs):
-    """The tokens per target call of a list of Run as a dict: tokens_per_call, calls_low, calls_high."""
-    tokens, calls = np.array([(len(run.tokens), run.target_calls) for run in runs], dtype=float).T
-    return dict(zip(("tokens_per_call", "calls_low", "calls_high"), ratio(tokens, calls)))
+    Times are per token, as a text may end early.
+    """
+    times = (
+        [(run.seconds + prefill * run.prefill_seconds) / len(run.tokens) for run in each] for each in (alone, runs)
+    )
+    return dict(zip(("speedup", "low", "high"), ratio(*map(np.array, times))))
 
 
 def compared(alone, runs):
-    """`calls_of` and `gain_of`, and same_texts of n_texts: how many texts equal the target's own."""
+    """tokens_per_call, calls_low, calls_high; `gain_of`; same_texts of n_texts equal the target's own."""
+    tokens, calls = np.array([(len(run.tokens), run.target_calls) for run in runs], dtype=float).T
     same = sum(a.tokens == b.tokens for a, b in zip(alone, runs))
-    return {**calls_of(runs), **gain_of(alone, runs), "same_texts": same, "n_texts": len(runs)}
+    per_call = dict(zip(("tokens_per_call", "calls_low", "calls_high"), ratio(tokens, calls)))
+    return {**per_call, **gain_of(alone, runs), "same_texts": same, "n_texts": len(runs)}
 
 
 def own_text(target, prompt, n_tokens, sampling, seed):

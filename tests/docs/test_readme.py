@@ -63,13 +63,12 @@ def test_the_output_shown_is_that_of_the_command():
 def test_the_options_shown_are_those_of_the_command():
     """When this fails: python dev/bench/run_blocks.py docs/options.md"""
     shown = [block for block in blocks(PAGES["docs/options.md"]) if block.startswith("$ python main.py ")]
-    assert len(shown) == 2
-    for block in shown:
-        command, _, output = block.partition("\n")
-        assert run_here(*command.split()[3:]).stdout.strip() == output.strip(), command
+    (block,) = shown
+    command, _, output = block.partition("\n")
+    assert run_here(*command.split()[3:]).stdout.strip() == output.strip(), command
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/measurements.md", "docs/engines.md"])
+@pytest.mark.parametrize("name", ["README.md", "docs/measurements.md", "docs/engines.md", "docs/options.md"])
 def test_the_python_blocks_run(name):
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
     examples = doctest.DocTestParser().get_doctest("\n".join(blocks(PAGES[name], "python")), {}, name, name, 0)

@@ -24,24 +24,6 @@ processes = multiprocessing.get_context(START_METHOD)
 if START_METHOD == "forkserver":
     processes.set_forkserver_preload(["speculative.cli.main"])
 
-FEW = ("--n_prompts=3", "--n_tokens_to_generate=4")
-DRAFT = ("--target_model_size=tiny-draft",)
-PAIR = (*DRAFT, "--draft_model_size=tiny-draft")
-EXPERIMENTS = {  # with small options
-    "prompts": PAIR + FEW[1:],
-    "calibrate": (*DRAFT, "--drafter=ngram", "--n_prompts=6", *FEW[1:]),
-    "drafters": (*PAIR, FEW[0], "--n_tokens_to_generate=2", "--exit_layer=1"),
-    "gamma_table": (*PAIR, *FEW, "--max_K=3"),
-    "alpha_table": (*FEW, "--temperatures=1"),
-    "method_table": (*PAIR, *FEW, "--drafters=model,suffix", "--verifiers=rejection,gumbel,typical"),
-    "tree_table": (*PAIR, *FEW, "--tree_sizes=3,5", "--max_depth=2", "--tree_drafters=model,recycling"),
-    "compare_sizes": FEW,
-    "bench": (
-        *("--sizes=tiny-draft,tiny-target", "--rows=3", "--context=5", "--prompt_tokens=5", "--repeats=1"),
-        "--strategies=rows,panels",
-    ),
-}
-
 
 def run_here(*arguments):
     """What the command prints and how it ends, as `subprocess.run` would say it, without a process of its own."""

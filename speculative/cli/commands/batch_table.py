@@ -1,153 +1,130 @@
-"""Draft length by batch size on an accelerator, from an acceptance rate and a data sheet; nothing is measured."""
+"""The best draft length for each batch size on an accelerator, computed from an
+acceptance rate and a data sheet; nothing is measured.
+"""
 
 from dataclasses import asdict, replace
 
 import numpy as np
 
 from speculative.theory import expected_tokens
-from speculative.theory.roofline import (
-    ACCELERATORS,
-    ModelShape,
-    batch_best_K,
-    forward_time,
-    free_tokens,
-    most_texts,
-)
+from speculative.theory.roofline import ACCELERATORS, ModelShape, batch_best_K, forward_time, free_tokens, most_texts
 
-from ..options import Options, shortened
-from ..tables import Columns
-from . import experiment, names
-
-OWN = {"flops": 1e12, "bandwidth": 1e12, "memory": 1e9}  # numbers of a data sheet that may be given, with their units
+from ..options import Choice, Option, number, pick, whole
+from ..page import table
 
 
-def accelerator_of(options):
-    """The accelerator of the options; several count as one."""
-    one = asdict(ACCELERATORS[options.accelerator])
-    for name, unit in OWN.items():
-        given = getattr(options, name)
-        one[name] = options.n_accelerators * (one[name] if given is None else given * unit)
-    return replace(ACCELERATORS[options.accelerator], **one)
-
-
-def models_of(options):
-    """(target, draft model); the second is None if drafts cost nothing."""
-    found = []
-    for name in ("target", "draft"):
-        n_params = 1e9 * getattr(options, f"{name}_params")
-        shape = [int(number) for number in getattr(options, f"{name}_shape").split(",")]
-        found.append(ModelShape(n_params, *shape, n_bytes=options.bytes) if n_params else None)
+def shape(given):
+    """Reads the four numbers of a model's shape."""
+    found = [int(part) if part.isdecimal() else 0 for part in given.split(",")]
+    if len(found) != 4 or not 0 < min(found) <= max(found) <= 100_000:
+        raise ValueError(
+            f"expected layers, heads, KV heads and size of a head, such as 32,32,8,128, got {given[:60]!r}"
+        )
     return found
 
 
-def room_of(options):
-    """The most sequences that fit the memory."""
-    return most_texts(accelerator_of(options), [model for model in models_of(options) if model], options.context)
+# fmt: off
+OPTIONS = {
+    "accelerator": Option("H100", "A", Choice(tuple(ACCELERATORS)),
+        f"{', '.join(ACCELERATORS)}, with the numbers of its data sheet"),
+    "n_accelerators": Option(1, "N", whole(1, 10_000),
+        "the number of accelerators that share each model; communication costs nothing here"),
+    "flops": Option(None, "TFLOPS", number(least=0.001, most=1_000_000),
+        "10^12 operations a second, without sparsity (the accelerator's, in bfloat16)"),
+    "bandwidth": Option(None, "TB/S", number(least=0.001, most=10_000),
+        "10^12 bytes a second from memory (the accelerator's)"),
+    "memory": Option(None, "GB", number(least=0.001, most=1_000_000), "10^9 bytes of memory (the accelerator's)"),
+    "alpha": Option(0.7, "P", number(least=0, most=1),
+        "the acceptance rate: each draft token is accepted with probability P if those before it are; calibrate "
+        "measures it"),
+    "target_params": Option(8.03, "N", number(least=0.001, most=100_000),
+        "10^9 parameters of the target, not a mixture of experts"),
+    "target_shape": Option([32, 32, 8, 128], "L,H,G,D", shape,
+        "layers, heads, KV heads and size of a head of the target, as in its config.json: the default is Llama 3.1 8B"),
+    "draft_params": Option(1.24, "N", number(least=0, most=100_000),
+        "10^9 parameters of the draft model; 0 for a draft that costs nothing, such as prompt lookup"),
+    "draft_shape": Option([16, 32, 8, 64], "L,H,G,D", shape,
+        "the same four of the draft model: the default is Llama 3.2 1B"),
+    "bytes": Option(2, "B", number(least=0.25, most=8), "the size of a weight, and of a number in the KV cache"),
+    "context": Option(1000, "N", whole(1, 10_000_000), "tokens of context in each text"),
+    "batch_sizes": Option("1,2,4,8,16,32,64,128,256,512", "N", whole(1, 100_000),
+        "the numbers of sequences that are generated at once"),
+    "max_K": Option(10, "K", whole(1, 100), "the largest K of the table"),
+    **pick("json"),
+}
+# fmt: on
+LISTS = ("batch_sizes",)
+EXAMPLES = ("", "--accelerator H200 --alpha 0.8 --context 100")
+UNITS = {"flops": 1e12, "bandwidth": 1e12, "memory": 1e9}
 
 
-def four_numbers(options, command):
-    for name in ("target_shape", "draft_shape"):
-        if len(getattr(options, name).split(",")) != 4:
-            raise ValueError(
-                f"--{name}: expected layers, heads, KV heads and size of a head, such as {getattr(Options(), name)}, "
-                f"got {shortened(getattr(options, name))}"
-            )
-
-
-def models_fit(options, command):
-    if not room_of(options):
-        weights = sum(model.weight_bytes for model in models_of(options) if model)
+def run(options, report):
+    given = {name: unit * value for name, unit in UNITS.items() if (value := getattr(options, name)) is not None}
+    chip = replace(ACCELERATORS[options.accelerator], **given)
+    chip = replace(chip, **{name: options.n_accelerators * getattr(chip, name) for name in UNITS})  # as one
+    target = ModelShape(1e9 * options.target_params, *options.target_shape, n_bytes=options.bytes)
+    draft = ModelShape(1e9 * options.draft_params, *options.draft_shape, n_bytes=options.bytes)
+    draft = draft if options.draft_params else None
+    models, sizes = [target, draft] if draft else [target], sorted(options.batch_sizes.values())
+    room = most_texts(chip, models, options.context)
+    if not room:
         raise ValueError(
-            f"{weights / 1e9:,.1f} GB of weights and a sequence of {options.context:,} tokens do not fit "
-            f"{accelerator_of(options).memory / 1e9:,.0f} GB of memory: give more --n_accelerators or fewer --bytes"
+            f"{sum(model.weight_bytes for model in models) / 1e9:,.1f} GB of weights and a sequence of "
+            f"{options.context:,} tokens do not fit {chip.memory / 1e9:,.0f} GB of memory: give more --n_accelerators "
+            "or fewer --bytes"
         )
-
-
-def measure(options, saved):
-    chip, (target, draft), room = accelerator_of(options), models_of(options), room_of(options)
-    sizes = sorted(int(number) for number in options.listed("batch_sizes"))
 
     def best(n):
         return batch_best_K(chip, target, draft, options.alpha, n, options.context, options.max_K)
 
-    def row(n):
+    rows, tried = [], np.arange(1, min(room, sizes[-1]) + 1)
+    for n in sizes:
         (K, speedup), step = best(n), forward_time(chip, target, n, 1, options.context)
         tokens = expected_tokens(options.alpha, K)
-        return {"batch": n, "fits": n <= room, "step": step, "K": K, "tokens_per_call": tokens, "speedup": speedup}
-
-    tried = np.arange(1, min(room, sizes[-1]) + 1)
+        rows.append(
+            {"batch": n, "fits": n <= room, "step": step, "K": K, "tokens_per_call": tokens, "speedup": speedup}
+        )
     pays = tried[best(tried)[0] > 0].tolist()
-    return {
-        **asdict(chip), "accelerator": options.accelerator, "n_accelerators": options.n_accelerators,
-        "given": [name for name in OWN if getattr(options, name) is not None],
-        "target": described(target), "draft": draft and described(draft),
-        "alpha": options.alpha, "context": options.context, "max_K": options.max_K,
-        "free_tokens": free_tokens(chip, options.bytes), "room": room, "tried_up_to": len(tried),
-        "pays_from": pays[0] if pays else None, "pays_up_to": pays[-1] if pays else None,
-        "rows": [row(n) for n in sizes],
-    }  # fmt: skip
+    several = f"{options.n_accelerators} x " if options.n_accelerators > 1 else ""
+    page = f"""\
+{several}{options.accelerator}: {chip.flops / 1e12:,.0f} TFLOPS, {chip.bandwidth / 1e12:,.2f} TB/s, \
+{chip.memory / 1e9:,.0f} GB ({chip.source}{f"; {', '.join(given)}: as given" if given else ""})
+target  {sizes_of(target)}
+draft   {sizes_of(draft) if draft else "costs nothing"}
+alpha   {options.alpha:g}; {options.context:,} tokens of context in each sequence
 
+{table([*map(cells, rows)])}
 
-def described(model):
-    return {"parameters": model.n_params, "weight_bytes": model.weight_bytes, "cache_bytes": model.cache_bytes}
-
-
-def table(report):
-    columns = Columns(
-        ("size", ">6", "{batch}", "batch"),
-        ("step, ms", ">16", lambda row: f"{1000 * row['step']:.2f}", "autoregressive"),
-        ("best K", ">9", "{K}"),
-        ("per call", ">11", "{tokens_per_call:.2f}", "tokens"),
-        ("speedup", ">10", "{speedup:.2f}"),
-    )
-    rows = [row if row["fits"] else [str(row["batch"]), "memory is full", "-", "-", "-"] for row in report["rows"]]
-    m_star = f"m* = {report['free_tokens']:,.0f}"
-    several = f"{report['n_accelerators']} x " if report["n_accelerators"] > 1 else ""
-    given = f"; {', '.join(report['given'])}: as given" if report["given"] else ""
-    return f"""\
-{several}{report["accelerator"]}: {report["flops"] / 1e12:,.0f} TFLOPS, {report["bandwidth"] / 1e12:,.2f} TB/s, \
-{report["memory"] / 1e9:,.0f} GB ({report["source"]}{given})
-target  {sizes_of(report["target"])}
-draft   {sizes_of(report["draft"]) if report["draft"] else "costs nothing"}
-alpha   {report["alpha"]:g}; {report["context"]:,} tokens of context in each sequence
-
-{columns.page(rows)}
-
-{where_it_pays(report)}
-{m_star}: with short contexts, a forward pass over that many tokens takes no longer than over one.
+{where_it_pays(pays, len(tried), room)}
+m* = {free_tokens(chip, options.bytes):,.0f}: with short contexts, a forward pass over that many tokens takes no \
+longer than over one.
 
 Assumed: a forward pass takes the time to read the weights once and the KV cache of every sequence once, or the time
 to compute, whichever is longer, at the full speed of the data sheet; nothing else takes time or memory. Each draft
 token is accepted with probability alpha if those before it are. Measured speedups are lower.
 """
+    report.finish({**asdict(chip), "rows": rows, "room": room, "pays": pays[:1] + pays[-1:]}, page)
+
+
+def cells(row):
+    step = f"{1000 * row['step']:.2f}" if row["fits"] else "memory is full"
+    found = {
+        "best K": str(row["K"]),
+        "tokens per call": f"{row['tokens_per_call']:.2f}",
+        "speedup": f"{row['speedup']:.2f}",
+    }
+    found = found if row["fits"] else dict.fromkeys(found, "-")
+    return {"batch size": str(row["batch"]), "step, ms": step, **found}
 
 
 def sizes_of(model):
-    return (
-        f"{model['parameters'] / 1e9:,.2f} billion parameters, {model['weight_bytes'] / 1e9:,.1f} GB; KV cache "
-        f"{model['cache_bytes'] / 1e3:,.0f} kB a token"
-    )
+    size = f"{model.n_params / 1e9:,.2f} billion parameters, {model.weight_bytes / 1e9:,.1f} GB"
+    return f"{size}; KV cache {model.cache_bytes / 1e3:,.0f} kB a token"
 
 
-def where_it_pays(report):
-    first, last, tried = report["pays_from"], report["pays_up_to"], report["tried_up_to"]
-    if not last:
+def where_it_pays(pays, tried, room):
+    if not pays:
         return f"Speculation pays at no batch size up to {tried}."
-    start = f"from a batch size of {first} " if first > 1 else ""
-    end = f"not at {last + 1}" if last < tried else "the memory is full" if last == report["room"] else "the last tried"
+    last, start = pays[-1], f"from a batch size of {pays[0]} " if pays[0] > 1 else ""
+    end = f"not at {last + 1}" if last < tried else "the memory is full" if last == room else "the last tried"
     return f"Speculation pays {start}up to a batch size of {last} ({end})."
-
-
-COMMAND = experiment(
-    "batch_table",
-    "the best draft length for each batch size on an accelerator, computed from an acceptance rate and a data sheet",
-    measure,
-    table,
-    options=names(
-        "accelerator n_accelerators flops bandwidth memory alpha target_params target_shape draft_params draft_shape "
-        "bytes context batch_sizes max_K json"
-    ),
-    defaults={"context": 1000},
-    checks=(four_numbers, models_fit),
-    example="--accelerator H200 --alpha 0.8 --context 100",
-)

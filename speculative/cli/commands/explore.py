@@ -1,30 +1,30 @@
-"""The page to play with: p, q and u under one's hands. It is one file that needs nothing else."""
+"""A page to play with in a browser: two distributions, one token, a round, mistakes, speed, trees."""
 
+import sys
 import webbrowser
 from pathlib import Path
 
 import speculative
 
-from ..files import check_file, replacing
-from . import Command
+from ..files import check_writable, replacing
+from ..options import Option, Written
 
 PAGE = Path(speculative.__file__).parent / "pages" / "explore.html"
+OPTIONS = {"html": Option("", "FILE.html", Written((".html",)),
+    "write the page to this file and open no browser; without it, explore.html is written and opened")}  # fmt: skip
+EXAMPLES = ("", "--html page.html")
 
 
-def run(options, saved):
-    """Write the page; without --html FILE, to explore.html, and open it."""
-    name = options.html or PAGE.name
-    check_file("html", name)
-    with replacing("html", name) as path:
-        path.write_bytes(PAGE.read_bytes())
+def run(options, report):
+    name, content = options.html or PAGE.name, PAGE.read_bytes()
+    if not options.html and Path(name).exists() and Path(name).read_bytes() != content and not may_overwrite(name):
+        raise ValueError(f"{name} is another file, and stays as it is: name one with --html FILE.html")
+    with replacing(check_writable(name)) as path:
+        path.write_bytes(content)
     opened = not options.html and webbrowser.open(Path(name).resolve().as_uri())
     print(f"{name} is written" + ("" if opened else ": open it in a browser"))
 
 
-COMMAND = Command(
-    "explore",
-    "a page to play with in a browser: two distributions, one token, a round, mistakes, speed, trees",
-    run,
-    {"html"},
-    example="--html page.html",
-)
+def may_overwrite(name):
+    """Ask on a terminal; elsewhere the answer is no."""
+    return sys.stdin.isatty() and input(f"overwrite {name}, which is another file? [y/N] ").strip().lower() == "y"

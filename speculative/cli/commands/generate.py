@@ -1,111 +1,117 @@
-"""The comparison, which runs without a command: both samplers on one prompt, and the difference between them.
-
-Both texts are shown as they are generated. Then both are generated again, in turn, to see how far the times can be
-trusted, see ../verdict.py.
+"""The comparison itself, which needs no name: one text by the target alone, and
+with a draft.
 """
 
 import sys
-from dataclasses import asdict, replace
-from functools import partial
-from json import dumps
+from collections import Counter
+from dataclasses import asdict
+from statistics import median
 
+import numpy as np
 from tqdm import tqdm
 
 import gpt2np
 from gpt2np.tokenizer import END_OF_TEXT
-from speculative import AutoregressiveSampler, SpeculativeSampler
+from speculative import collect
 from speculative.checks import check_request
+from speculative.theory import best_K, estimate_alpha
 from speculative.trace import Trace
 from speculative.trace.terminal import colour, legend, round_line, visible
 
-from ..clocks import Timed
-from ..files import deliver
-from ..inputs import ends_by_itself, load, processors_of, prompt_of, prompt_tokens
-from ..registry import DRAFTERS, RULES, Context, draft_length, drafter_of, size_of
-from ..report import machine
-from ..tables import acceptance_lines, costs_line, counted, drafted, has_colours, pair, tree_line
-from ..verdict import clocked, laps, lines, outcome, suggestion
-from . import DRAFTS, ONE_DRAFTER, SAMPLING, Command, models_are_there, names, write_trace
+from ..drafters import rule_of
+from ..files import write_trace
+from ..models import Models
+from ..options import OF_THE_PROGRAM, pick
+from ..page import acceptance_lines, costs_line, counted, has_colours, pair
+from ..prompts import encoded, in_template, questions_in
+from ..settings import alone, check_together, check_used, pattern_of, with_draft, with_processors
+
+OPTIONS = pick(OF_THE_PROGRAM)
+N_LAPS = 3  # of both samplers, in turn; the first of each is shown
+LONG = 3.0  # seconds of both texts: longer ones are generated once
+SHORT = 0.1  # seconds: shorter texts differ from lap to lap on a quiet machine as well
+APART = 1.3  # a quiet machine's laps differ by less than this factor
 
 
-def run(options, saved):
-    """Run both samplers on one prompt and report."""
-    prompt, n_tokens, drafts = prompt_of(options), options.n_tokens_to_generate, []
-
-    def timed(draft, load_seconds):
-        drafts.append(Timed(draft, load_seconds))
-        return drafts[-1]
-
-    model, tokenizer, load_seconds = load(options.target_model_size, options, saved)
-    setting = DRAFTERS[options.drafter].build(Context(options, saved, model, tokenizer, timed))
-    target, rule = Timed(setting.target, load_seconds), RULES[options.verifier]
-    tokens, stop = prompt_tokens(prompt, tokenizer), options.stop_text(tokenizer)
-    check_request(tokens, n_tokens, model)
-    sampling = replace(options.sampling, processors=processors_of(options, tokenizer, len(tokens)))
-    stop_tokens = {tokenizer.end_of_text} if ends_by_itself(options) else set()
-    drafter, measured_tree = drafter_of(options, setting, tokens, sampling)
-    K, costs = draft_length(options, setting, drafter, tokens)
-    is_tree = options.tree or DRAFTERS[options.drafter].branches
-    finds_it = ("--tree auto" if setting.tree else "") if is_tree else "--K auto"  # the best size, by itself
-    about = {
-        "target": {"name": options.target_model_size, "parameters": model.n_params},
-        "draft": setting.about, "drafter": options.drafter, "K": options.K, "costs": costs,
-        "tree": options.tree, **size_of(drafter, options), "measured_tree": measured_tree,
-        "seed": options.seed, "verifier": rule.name, "exactness": rule.exactness, **asdict(options.sampling),
-        "processors": [str(processor) for processor in sampling.processors],
-        "draft_temperature": options.draft_temperature,
+def run(options, report):
+    check_used(options, [options.drafter], options.tree)
+    check_together(options)
+    models, prompt, rule = Models(options, report), prompt_of(options), rule_of(options)
+    target, tokenizer = models.target()
+    n_tokens, tokens = options.n_tokens_to_generate, encoded(prompt, tokenizer)
+    check_request(tokens, n_tokens, target)
+    assisted, about = with_draft(options, models, tokens)
+    entrants = {"autoregressive": alone(options, models), "speculative": assisted}
+    sampling = {name: value for name, value in asdict(options.sampling).items() if name != "processors"}
+    processors = [str(processor) for processor in with_processors(options, tokenizer, len(tokens)).processors]
+    about |= {
+        "K": options.K, "drafter": options.drafter, "verifier": options.verifier, "exactness": rule.exactness,
+        **sampling, "processors": processors, "draft_temperature": options.draft_temperature, "seed": options.seed,
         "prompt": prompt, "prompt_tokens": len(tokens), "n_tokens": n_tokens, "stop": options.stop,
-        "matmul": model.strategy, "machine": machine(),
+        "matmul": target.strategy, "machine": report.about["machine"],
     }  # fmt: skip
-    report = {**about, "auto": "" if "auto" in (options.K, options.tree) else finds_it, "trace": options.trace}
-    view = JsonView(report) if options.json is True else TextView(report, tokenizer, stop, stop_tokens, options.show)
-    samplers = {
-        "autoregressive": AutoregressiveSampler(target, sampling=sampling),
-        "speculative": SpeculativeSampler(target, drafter, verifier=rule.verifier, K=K, sampling=sampling),
-    }
 
-    def start(sampler):
-        warm_up(sampler, tokens, n_tokens, rule.noise(options.seed), [target, *drafts])
-        return sampler.rounds(tokens, n_tokens, rule.noise(options.seed), stop_tokens=stop_tokens, stop=stop)
+    def start(name):
+        """The rounds of a sampler, after a warm-up.
 
-    generations, seconds = [], []
-    for name, sampler in samplers.items():
-        rounds = start(sampler)
+        The warm-up follows another token than the prompt's first: a drafter that learns from a text would otherwise
+        take the prompt for the same text, and keep what it learned.
+        """
+        sampler = entrants[name].sampler(len(tokens))
+        sampler.generate([(tokens[0] + 1) % target.n_vocab], min(n_tokens, 8), rule.noise(options.seed))
+        for model in models.all():
+            model.reset()
+        return entrants[name].rounds(tokens, n_tokens, options.seed)
+
+    view, generations, found = View(options, about, tokenizer, assisted.ends), {}, {}
+    for name in entrants:
         trace = Trace(tokens, tokenizer.decode, about) if options.trace or options.show == "rounds" else None
-        view.begin(name)
-        generation, times = clocked(tokens, rounds, lambda step, trace=trace: view.see(step, trace and trace.add(step)))
-        generations.append(generation)
-        seconds.append(times)
-        report[name] = measured(generation, sum(times), tokenizer, stop, stop_tokens)
-        report[name]["prefill_seconds"] = sum(model.prompt_seconds for model in (target, *drafts))
-        view.end(report[name])
+        generations[name] = collect(tokens, view.shown(name, start(name), trace))
+        found[name] = measured(generations[name], tokenizer, assisted.ends)
+        view.end(found[name])
         if trace and name == "autoregressive":
             about["alone"] = of_target_alone(trace)
-    draft = drafts[0] if drafts else None
-    report["llama_cpp"] = llama_cpp(len(tokens), generation.stats, target, draft, sum(times))
-    timings = timings_page(target, draft, report) if options.timings else ""
-    report["same_tokens"] = report["autoregressive"]["tokens"] == report["speculative"]["tokens"]
-    report["cut_off"] = bool(options.grammar) and report["speculative"]["tokens"][-1] not in stop_tokens
-    again, later, share = laps([partial(start, sampler) for sampler in samplers.values()], seconds)
-    report |= outcome(*map(sum, seconds), again, share)
-    levels = min(options.most_levels, getattr(drafter, "most_levels", options.most_levels))
-    rounds = [[*first.rounds[1:], *more] for first, more in zip(generations, later)]
-    report |= suggestion(*rounds, generation.stats, levels if is_tree and setting.tree else None)
-    steps = [lambda: saved.finish(report), lambda: view.summary(report, timings)]
+    laps = [[found[name]["seconds"] for name in entrants]]
+    while len(laps) < N_LAPS and sum(laps[0]) < LONG and min(laps[0]) >= SHORT:
+        laps.append([seconds_of(list(start(name))) for name in entrants])
+    found |= verdict(laps, *(generation.rounds for generation in generations.values()))
+    found["same_tokens"] = found["autoregressive"]["tokens"] == found["speculative"]["tokens"]
+    found["llama_cpp"] = llama_cpp(generations["speculative"].rounds, len(tokens))
     if options.trace:
-        steps.append(lambda: write_trace(trace, options.trace))
-    deliver(*steps)
+        write_trace(trace, options.trace)
+    report.finish({**about, **found}, view.summary(found))
 
 
-def warm_up(sampler, tokens, n_tokens, rng, models):
-    """Generate a few tokens before the clock starts, to bring the weights into memory and start the threads.
+def prompt_of(options):
+    """The one prompt of a comparison (str), in its template."""
+    some = [question[0] for question in questions_in(options.prompt_file)] if options.prompt_file else [options.prompt]
+    if len(some) > 1:
+        raise ValueError(
+            f"--prompt_file: {options.prompt_file} has {len(some)} prompts, one per line, and this takes one: give "
+            "one, or use the command `compare`"
+        )
+    return in_template(some[0], options)
 
-    They follow another token than the prompt's first: a drafter that learns from a text, such as `RecyclingDrafter`,
-    would otherwise take a prompt that goes on like these tokens for the same text, and keep what it learned from them.
-    """
-    sampler.generate([(tokens[0] + 1) % sampler.target.n_vocab], min(n_tokens, 8), rng)
-    for model in models:
-        model.reset()
+
+# ------------------------------------------------------------------------------------------------ what was measured
+
+
+def seconds_of(rounds):
+    return sum(sum(r.seconds.values()) for r in rounds)
+
+
+def measured(generation, tokenizer, ends):
+    """One sampler's results as plain numbers and lists."""
+    stats, tokens, seconds = generation.stats, generation.tokens.tolist(), seconds_of(generation.rounds)
+    text = tokenizer.decode(token for token in tokens if token not in ends.get("stop_tokens", ()))
+    counts = ("target_calls", "drafted", "accepted", "rejected", "acceptance", "tokens_per_target_call")
+    counts += ("drafted_by_position", "accepted_by_position", "acceptance_by_position")
+    return {
+        "text": ends["stop"].cut(text) if "stop" in ends else text, "tokens": tokens,
+        "origins": [origin for r in generation.rounds for origin in r.origins],
+        "seconds": seconds, "seconds_by_part": stats.seconds, "tokens_per_second": len(tokens) / seconds,
+        **{name: getattr(stats, name) for name in counts},
+    }  # fmt: skip
 
 
 def of_target_alone(trace):
@@ -116,164 +122,81 @@ def of_target_alone(trace):
     }
 
 
-def measured(generation, seconds, tokenizer, stop, stop_tokens):
-    """One sampler's results as plain numbers and lists."""
-    stats, tokens = generation.stats, generation.tokens.tolist()
-    text = tokenizer.decode(token for token in tokens if token not in stop_tokens)
-    counts = ("target_calls", "drafted", "accepted", "rejected", "acceptance")
-    counts += ("drafted_by_position", "accepted_by_position", "acceptance_by_position")
-    return {
-        "text": stop.cut(text) if stop else text,
-        "tokens": tokens,
-        "origins": [origin for r in generation.rounds for origin in r.origins],
-        "seconds": seconds,
-        "seconds_by_part": stats.seconds,
-        "tokens_per_second": stats.n_tokens / seconds,
-        "tokens_per_target_call": stats.tokens_per_target_call,
-        **{name: getattr(stats, name) for name in counts},
-    }
+def verdict(laps, alone, assisted):
+    """The speedup, whether the times can be relied on, and the best K by the costs and the acceptance of these rounds.
 
-
-# ------------------------------------------------------------------------------------------------ as llama.cpp
-
-
-def llama_cpp(n_prompt, stats, target, draft, seconds):
-    """Counts and times under llama.cpp's names; times in milliseconds. The models are `Timed`; `draft` may be None.
-
-    Encoding is the first call of each model, which processes the prompt; decoding is the rest. A model's sample time is
-    its share of the seconds without its calls. A drafter without a model has a drafting time instead.
+    c and v are medians over the rounds, without the first, which processes the prompt; beyond the usual size of a
+    draft, v is a straight line through v(1) = 1 and the v there, up to twice that size.
     """
-    encoding = target.prompt_seconds + (draft.prompt_seconds if draft else 0)
-    drafting = stats.seconds["draft"]
-    sampling = {"sample time": 1000 * (seconds - drafting - target.seconds)}
+    speedups, found = [before / after for before, after in laps], {"best_K": None, "note": ""}
+    if min(laps[0]) < SHORT:
+        found["note"] = f"texts of less than {SHORT} s are too short to tell: generate more"
+    elif max(max(times) / min(times) for times in zip(*laps)) > APART:
+        found["note"] = "this machine is busy, the same run took different times: measure again"
+    some = [r for r in assisted[1:] if len(r.drafted)]
+    if some and len(alone) > 1 and all(r.draft.depth == len(r.drafted) for r in some):
+        step, sizes = median(seconds_of([r]) for r in alone[1:]), Counter(len(r.drafted) for r in some)
+        size = max(sizes, key=lambda n: (sizes[n], n))
+        c = median(r.seconds["draft"] / len(r.drafted) for r in some) / step
+        v = median(seconds_of([r]) - r.seconds["draft"] for r in some if len(r.drafted) == size) / step
+        v = max(1.0, v)  # less than 1 is noise
+        rejected = sum("correction" in r.origins for r in assisted)
+        alpha, _, _ = estimate_alpha(sum(r.n_accepted for r in assisted), rejected)
+        K = best_K(alpha, c, 1 + (v - 1) * np.arange(2 * size + 1) / size)
+        found |= {"best_K": K, "most_K": 2 * size, "alpha": alpha, "c": c, "v": {str(size + 1): v}}
+    return {"speedup": median(speedups), "speedups": speedups, **found}
+
+
+def llama_cpp(rounds, n_prompt):
+    """Counts, and [tokens, seconds] of each part, under llama.cpp's names. Encoding is the first call."""
+    first, *rest = rounds
+    n, drafted, accepted = (sum(some) for some in zip(*((len(r.tokens), len(r.drafted), r.n_accepted) for r in rounds)))
     return {
-        "encoded": {"tokens": n_prompt, "time": 1000 * encoding},
-        "decoded": {"tokens": stats.n_tokens, "time": 1000 * (seconds - encoding)},
-        "n_draft": len(stats.drafted_by_position),
-        "n_predict": stats.n_tokens,
-        "n_drafted": stats.drafted,
-        "n_accept": stats.accepted,
-        "accept": 100 * stats.acceptance,
-        "target": target.report() | sampling,
-        "draft": draft.report() | {"sample time": 1000 * (drafting - draft.seconds)} if draft else None,
-        "drafting time": None if draft else 1000 * drafting,
-        "total time": 1000 * seconds,
-    }
+        "encoded": [n_prompt, seconds_of([first])], "decoded": [n - len(first.tokens), seconds_of(rest)],
+        "n_draft": max(r.draft.depth for r in rounds), "n_predict": n, "n_drafted": drafted, "n_accept": accepted,
+        "accept": 100 * accepted / max(1, drafted),
+        "target eval": [sum(len(r.drafted) + 1 for r in rest), sum(r.seconds["target"] for r in rest)],
+        "draft eval": [sum(len(r.drafted) for r in rest), sum(r.seconds["draft"] for r in rest)],
+        "sample": [n, sum(r.seconds["verify"] for r in rounds)],
+    }  # fmt: skip
 
 
-def timings_page(target, draft, report):
-    """The lines that llama.cpp prints after a speculative run, and the speedup of this run with and without prefill."""
-    found, samplers, lines = report["llama_cpp"], (report["autoregressive"], report["speculative"]), []
+# ------------------------------------------------------------------------------------------------ in words
+
+
+def verdict_lines(found, K, auto):
+    """A note or the best K, whether the draft paid and what to try, and the speedup."""
+    best, n = found["best_K"], len(found["speedups"])
+    if found["note"]:
+        yield f"note          {found['note']}"
+    elif best is not None:
+        ((m, v),) = found["v"].items()
+        more = " or more" if best == found["most_K"] else " (no draft)" if best == 0 else ""
+        numbers = f"alpha {found['alpha']:.2f} of the tested tokens, c {found['c']:.2f}, v({m}) {v:.2f}"
+        yield f"best K        {best}{more} by this run ({numbers})"
+    if found["speedup"] < 1:
+        what = f"--K {best}, or {auto}" if best and best != K and not found["note"] else auto
+        what = "another --drafter, or a larger target" if best == 0 or K == "auto" else what
+        yield f"verdict       slower than the target alone: try {what}"
+    reach = f" ({n} runs: {min(found['speedups']):.2f} to {max(found['speedups']):.2f})" if n > 1 else ""
+    yield f"speedup       {found['speedup']:.2f}{reach}"
+
+
+def timings_lines(found):
+    """The lines that llama.cpp prints after a speculative run."""
+    counts = found["llama_cpp"]
     for name in ("encoded", "decoded"):
-        n, seconds = found[name]["tokens"], found[name]["time"] / 1000
-        lines.append(f"{name} {n:4} tokens in {seconds:8.3f} seconds, speed: {n / seconds:8.3f} t/s")
-    lines.append(
-        f"n_draft = {found['n_draft']}, n_predict = {found['n_predict']}, n_drafted = {found['n_drafted']}, "
-        f"n_accept = {found['n_accept']}, accept = {found['accept']:.3f}%"
-    )
-    for role, model in {"target": target, "draft": draft}.items():
-        if model:
-            lines += [f"{role:6}  {line}" for line in str(model).splitlines()]
-            lines.append(f"{role:6}  sample time      = {found[role]['sample time']:9.1f} ms")
-    times = (f"{name} = {found[name]:.1f} ms" for name in ("drafting time", "total time") if found[name] is not None)
-    lines.append(", ".join(times))
-    before, after = (sampler["seconds"] for sampler in samplers)
-    decoding, other = (sampler["seconds"] - sampler["prefill_seconds"] for sampler in samplers)
-    lines.append(f"speedup of the runs shown: {before / after:.2f} with prefill, {decoding / other:.2f} without")
-    return "\n".join(lines)
+        n, seconds = counts[name]
+        yield f"{name} {n:4} tokens in {seconds:8.3f} seconds, speed: {n / max(seconds, 1e-9):8.3f} t/s"
+    yield ", ".join(f"{name} = {counts[name]}" for name in ("n_draft", "n_predict", "n_drafted", "n_accept"))
+    yield f"accept = {counts['accept']:.3f}%"
+    for name in ("target eval", "draft eval", "sample"):
+        n, ms = counts[name][0], 1000 * counts[name][1]
+        yield f"{name:11} time = {ms:9.1f} ms / {n:5} tokens ({ms / max(n, 1):7.2f} ms per token)"
+    yield f"total time = {1000 * found['speculative']['seconds']:.1f} ms"
 
 
-# ------------------------------------------------------------------------------------------------ what is printed
-
-
-class JsonView:
-    """One JSON object at the end; a progress bar if standard error is a terminal."""
-
-    def __init__(self, report):
-        self.n_tokens = report["n_tokens"]
-
-    def begin(self, name):
-        self.bar = progress_bar(self.n_tokens, name)
-
-    def see(self, step, record):
-        self.bar.update(len(step.tokens))
-
-    def end(self, result):
-        self.bar.close()
-
-    def summary(self, report, timings):
-        print(dumps(report, indent=1), flush=True)
-
-
-class TextView:
-    """The text as it is generated, coloured by origin on a terminal, then the measurements."""
-
-    def __init__(self, report, tokenizer, stop, stop_tokens, show):
-        self.prompt, self.n_tokens, self.tokenizer, self.stop = report["prompt"], report["n_tokens"], tokenizer, stop
-        self.stop_tokens = stop_tokens
-        self.coloured, self.wanted = has_colours(), show
-        print(visible(pair(report)))
-        own = "" if report["draft_temperature"] is None else f" (of the draft {report['draft_temperature']})"
-        print(f"{drafted(report)}, temperature {report['temperature']}{own}, seed {report['seed']}, ", end="")
-        print(f"verifier {report['verifier']} ({report['exactness']})")
-        if report["measured_tree"]:
-            print(tree_line(report))
-        if report["costs"]:
-            print(f"measured: {costs_line(report['costs'])}")
-
-    def colour(self, text, origin):
-        return colour(visible(text), origin) if self.coloured else visible(text)
-
-    def begin(self, name):
-        self.by_round, self.n_rounds = name == "speculative" and self.wanted == "rounds", 0
-        kinds = legend(self.coloured) if self.by_round else legend(self.coloured, ("accepted", "correction", "bonus"))
-        print(f"\n{name}" + (f" ({kinds})" if self.by_round or (name == "speculative" and self.coloured) else ""))
-        print(self.colour(self.prompt or END_OF_TEXT, "prompt"), end="", flush=True)
-        self.decoder, self.text = gpt2np.StreamDecoder(self.tokenizer), ""
-        self.bar = progress_bar(self.n_tokens, name, hidden=sys.stdout.isatty())  # there the text shows it
-
-    def see(self, step, record):
-        if self.by_round:
-            self.n_rounds += 1
-            print(f"\n{self.n_rounds:4}  {round_line(record, self.coloured)}", end="", flush=True)
-        else:
-            for token, origin in zip(step.tokens.tolist(), step.origins):
-                self.show("" if token in self.stop_tokens else self.decoder.push(token), origin)
-            sys.stdout.flush()
-        self.bar.update(len(step.tokens))
-
-    def show(self, piece, origin):
-        """Print a piece of text, up to the stop text."""
-        shown, self.text = len(self.text), self.text + piece
-        whole = self.stop.cut(self.text) if self.stop else self.text
-        print(self.colour(whole[shown:], origin), end="")
-
-    def end(self, result):
-        self.bar.close()
-        if not self.by_round:
-            self.show(self.decoder.flush(), "plain")
-        speed = f"{result['tokens_per_second']:.1f} tokens per second"
-        print(f"\n{counted(len(result['tokens']), 'token')} in {result['seconds']:.2f} s, {speed}")
-
-    def summary(self, report, timings):
-        ordinary, result = report["autoregressive"], report["speculative"]
-        print()
-        print(*lines(report), sep="\n")
-        print(f"target calls  {result['target_calls']} instead of {len(result['tokens'])}, {acceptance_lines(result)}")
-        if report["exactness"] == "LOSSY":
-            at_zero = "; at temperature 0 it accepts only the target's most probable tokens"
-            changes = "LOSSY: this rule changes the distribution of the text"
-            print(f"output        {changes}{at_zero if report['temperature'] == 0 else ''}")
-        if report["temperature"] == 0 or RULES[report["verifier"]].one_text:
-            print(f"same text     {compared(ordinary['tokens'], result['tokens'])}")
-        if report["cut_off"]:
-            print(f"cut off       --grammar needs more tokens than {self.n_tokens}: give --n_tokens_to_generate")
-        if report["trace"]:
-            print(visible(f"trace         {report['trace']}"))
-        print(f"\n{timings}" if timings else "", end="\n" if timings else "", flush=True)
-
-
-def compared(ordinary, other):
+def same_text(ordinary, other):
     """Whether two lists of tokens are the same, in words."""
     if ordinary == other:
         return f"yes, all {len(ordinary)} tokens" if len(ordinary) != 1 else "yes, the one token"
@@ -281,21 +204,85 @@ def compared(ordinary, other):
     return f"no, they differ from token {n_same + 1} of {len(ordinary)} on"
 
 
-def progress_bar(n_tokens, name, hidden=False):
-    hidden = hidden or not sys.stderr.isatty()
-    return tqdm(total=n_tokens, desc=name, unit=" tokens", leave=False, disable=hidden)
+class View:
+    """The texts as they are generated, coloured by origin on a terminal, then the measurements; nothing with --json."""
 
+    def __init__(self, options, about, tokenizer, ends):
+        self.options, self.about, self.tokenizer = options, about, tokenizer
+        self.stop, self.stop_tokens = ends.get("stop"), ends.get("stop_tokens", ())
+        self.is_shown, self.is_kept = options.json is not True, bool(options.json or options.trace)
+        self.coloured = has_colours()
+        own = "" if options.draft_temperature is None else f" (of the draft {options.draft_temperature})"
+        self.write(visible(pair(about["target"], about["draft"])) + "\n")
+        self.write(f"K = {options.K}{self.tree()}, temperature {options.temperature}{own}, seed {options.seed}, ")
+        self.write(f"verifier {options.verifier} ({about['exactness']})\n")
+        if found := about["measured_tree"]:
+            size = f"{counted(found['nodes'], 'node')}, depth {found['levels']}" if found["nodes"] else "none pays"
+            self.write(f"measured: {size}, expected speedup {found['expected_speedup']:.2f}\n")
+        if about["costs"]:
+            self.write(f"measured: {costs_line(about['costs'])}\n")
+        if options.grammar:
+            is_text = pattern_of(options.grammar) == options.grammar
+            self.write(visible(f"grammar {options.grammar}{' (a pattern, not a file)' * is_text}") + "\n")
 
-LOOK_BACK = names("presence_penalty frequency_penalty no_repeat_ngram_size min_tokens grammar")
-COMMAND = Command(
-    "generate",
-    "the comparison itself, which needs no name",
-    run,
-    DRAFTS
-    | SAMPLING
-    | ONE_DRAFTER
-    | LOOK_BACK
-    | names("prompt prompt_file prompt_template n_tokens_to_generate stop show trace json timings"),
-    checks=(models_are_there,),
-    example="--draft_model_size 124M --target_model_size 355M --K 4",
-)
+    def tree(self):
+        tree = self.options.tree
+        return "" if tree == 0 else f", tree {tree if isinstance(tree, (int, str)) else counted(len(tree), 'node')}"
+
+    def write(self, text, origin="plain"):
+        """Print a text; a reader who has left does not end a run whose results go to a file."""
+        try:
+            if self.is_shown:
+                print(colour(text, origin) if self.coloured else text, end="", flush=True)
+        except OSError:
+            if not self.is_kept:
+                raise
+            self.is_shown = False
+
+    def shown(self, name, rounds, trace):
+        """The rounds, each shown as it comes; its seconds do not count the showing."""
+        second, text, decoder = name == "speculative", "", gpt2np.StreamDecoder(self.tokenizer)
+        by_round = second and self.options.show == "rounds"
+        kinds = legend(self.coloured) if by_round else legend(self.coloured, ("accepted", "correction", "bonus"))
+        self.write(f"\n{name}" + (f" ({kinds})" if by_round or (second and self.coloured) else "") + "\n")
+        self.write(visible(self.about["prompt"] or END_OF_TEXT), "prompt")
+
+        def show(piece, origin):
+            """Print a piece of the text, up to the stop text."""
+            nonlocal text
+            shown, text = len(text), text + piece
+            self.write(visible((self.stop.cut(text) if self.stop else text)[shown:]), origin)
+
+        is_seen = self.is_shown and sys.stdout.isatty()  # there the text itself shows how far it is
+        with tqdm(total=self.about["n_tokens"], unit=" tokens", desc=name, leave=False, disable=is_seen or None) as bar:
+            for number, step in enumerate(rounds, 1):
+                record = trace and trace.add(step)
+                if by_round:
+                    self.write(f"\n{number:4}  {round_line(record, self.coloured)}")
+                for token, origin in zip(step.tokens.tolist(), step.origins) if not by_round else ():
+                    show("" if token in self.stop_tokens else decoder.push(token), origin)
+                bar.update(len(step.tokens))
+                yield step
+        if not by_round:
+            show(decoder.flush(), "plain")
+
+    def end(self, result):
+        speed = f"{result['tokens_per_second']:.1f} tokens per second"
+        self.write(f"\n{counted(len(result['tokens']), 'token')} in {result['seconds']:.2f} s, {speed}\n")
+
+    def summary(self, found):
+        """The lines after both texts."""
+        options, result = self.options, found["speculative"]
+        n, lossy = len(result["tokens"]), self.about["exactness"] == "LOSSY"
+        lines = ["", *verdict_lines(found, options.K, "--tree auto" if options.tree else "--K auto")]
+        lines.append(f"target calls  {result['target_calls']} instead of {n}, {acceptance_lines(result)}")
+        if lossy:
+            greedy = "; at temperature 0 it accepts only the target's most probable tokens" * (options.temperature == 0)
+            lines.append(f"output        LOSSY: this rule changes the distribution of the text{greedy}")
+        if options.temperature == 0 or rule_of(options).one_text:
+            lines.append(f"same text     {same_text(found['autoregressive']['tokens'], result['tokens'])}")
+        if options.grammar and result["tokens"][-1] not in self.stop_tokens:
+            lines.append(f"cut off       --grammar needs more tokens than {n}: give --n_tokens_to_generate")
+        lines += [f"trace         {options.trace}"] if options.trace else []
+        lines += ["", *timings_lines(found)] if options.timings else []
+        return "\n".join(lines) + "\n"

@@ -1,4 +1,4 @@
-"""The museum of bugs: each mistake, the error of its distribution on a toy case, and the check that catches it."""
+"""Mistakes: the error of the distribution, and the check that catches each; museum TEXT shows those about TEXT."""
 
 from functools import partial
 from itertools import groupby
@@ -6,16 +6,13 @@ from textwrap import wrap
 
 from speculative.museum import ENGINE_EXHIBITS, EXHIBITS, TREE_EXHIBITS, caught_by, law_error
 
-from ..files import deliver
-from ..tables import show
-from . import Command
+from ..options import Option, pick
 
-SECTIONS = {
-    "check_verifier": "Verifiers",
-    "check_drafter": "Drafters",
-    "check_sampler": "Samplers",
-    "check_language_model": "Language models",
-}
+OPTIONS = pick("json") | {"only": Option("", "TEXT", str, "the mistakes about TEXT")}
+WORD = "only"
+EXAMPLES = ("", "residual")
+SECTIONS = {"check_verifier": "Verifiers", "check_drafter": "Drafters", "check_sampler": "Samplers",
+            "check_language_model": "Language models"}  # fmt: skip
 HEAD = """\
 error    the largest error of a probability in the exact distribution of the
          text, in a toy case; 0 where the mistake leaves that distribution as it
@@ -24,14 +21,14 @@ check_*  the function of speculative.testing that catches the mistake
 """
 
 
-def run(options, saved):
+def run(options, report):
     everything = {**EXHIBITS, **TREE_EXHIBITS, **ENGINE_EXHIBITS}
     exhibits = {name: exhibit for name, exhibit in everything.items() if has(exhibit, options.only)}
     if not exhibits:
         raise ValueError(f"museum: no mistake is about {options.only!r:.60}: try residual, tree, or no word at all")
-    saved.expect(len(exhibits))
-    rows = [saved.keep(name, partial(entry, exhibit)) for name, exhibit in exhibits.items()]
-    deliver(lambda: saved.finish({"mistakes": rows}), lambda: show(rows, table, options.json is True))
+    report.expect(len(exhibits))
+    rows = [report.keep(name, partial(entry, exhibit)) for name, exhibit in exhibits.items()]
+    report.finish({"mistakes": rows}, page_of(rows))
 
 
 def has(exhibit, text):
@@ -48,36 +45,19 @@ def entry(exhibit):
     """One mistake, in plain numbers and texts."""
     error, message = law_error(exhibit), caught_by(exhibit)
     return {
-        "mistake": exhibit.name,
-        "section": section(exhibit),
-        "law_error": error if error > 1e-12 else 0.0,
-        "check": exhibit.grader.__name__ if message else "NOT CAUGHT",
-        "message": message,
-        "what": exhibit.what,
+        "mistake": exhibit.name, "section": section(exhibit), "law_error": error if error > 1e-12 else 0.0,
+        "check": exhibit.grader.__name__ if message else "NOT CAUGHT", "message": message, "what": exhibit.what,
         "seen": exhibit.seen,
-    }
+    }  # fmt: skip
 
 
-def table(rows):
-    lines = [HEAD]
+def page_of(rows):
+    lines, indent = [HEAD], {"initial_indent": "  ", "subsequent_indent": "  "}
     for name, some in groupby(rows, key=lambda row: row["section"]):
         lines += [f"{name}\n{'=' * len(name)}\n"]
         for row in some:
             lines += [row["mistake"], f"  error {row['law_error']:.2g}, {row['check']}"]
             for text in (row["what"], f"seen: {row['seen']}"):
-                lines += wrap(
-                    text, 80, initial_indent="  ", subsequent_indent="  ", break_long_words=False,
-                    break_on_hyphens=False,
-                )  # fmt: skip
+                lines += wrap(text, 80, break_long_words=False, break_on_hyphens=False, **indent)
             lines += [""]
     return "\n".join(lines)
-
-
-COMMAND = Command(
-    "museum",
-    "mistakes: the error of the distribution, and the check that catches each; museum TEXT shows those about TEXT",
-    run,
-    {"json"},
-    example="residual",
-    word="only",
-)

@@ -1,41 +1,29 @@
-"""Print the rounds of a trace, without a model."""
+"""The rounds in a file of --trace FILE.jsonl, without a model."""
 
 from speculative.trace import Trace
 from speculative.trace.terminal import colour, legend, round_line, visible
 
-from ..files import deliver
-from ..tables import acceptance_lines, counted, has_colours
-from . import Command, write_trace
+from ..files import write_trace
+from ..options import Option, pick
+from ..page import acceptance_lines, counted, has_colours
+
+OPTIONS = pick("trace") | {"file": Option("", "FILE.jsonl", str, "a file of --trace FILE.jsonl")}
+WORD = "file"
+EXAMPLES = ("FILE.jsonl", "t.jsonl --trace t.html")
 
 
-def run(options, saved):
+def run(options, report):
     """Print a trace round by round; with --trace FILE, also write it in another form."""
     try:
         trace = Trace.load(options.file)
     except OSError as error:
-        raise ValueError(
-            f"replay: cannot read {options.file} ({error.strerror}): give a file written by --trace FILE.jsonl"
-        ) from None
-    steps = [lambda: print(page_of(trace))]
+        what = f"cannot read {options.file} ({error.strerror})" if options.file else "which file"
+        raise ValueError(f"replay: {what}? Give one that --trace FILE.jsonl has written") from None
     if options.trace:
-        steps.append(lambda: write_trace(trace, options.trace))
-    deliver(*steps)
-
-
-def page_of(trace):
-    """A trace round by round, and its counts."""
+        write_trace(trace, options.trace)
     coloured, counts, text = has_colours(), trace.summary, visible(trace.text)
-    rounds = [f"{number:4}  {round_line(record, coloured)}" for number, record in enumerate(trace.rounds, 1)]
-    head = [legend(coloured), "", colour(text, "prompt") if coloured else text]
+    print(legend(coloured), "", colour(text, "prompt") if coloured else text, sep="\n")
+    for number, record in enumerate(trace.rounds, 1):
+        print(f"{number:4}  {round_line(record, coloured)}")
     calls = f"target calls  {counts['target_calls']} for {counted(counts['n_tokens'], 'token')}"
-    return "\n".join([*head, *rounds, "", f"{calls}, {acceptance_lines(counts)}"])
-
-
-COMMAND = Command(
-    "replay",
-    "the rounds in a file of --trace FILE.jsonl, without a model",
-    run,
-    {"trace"},
-    example="t.jsonl --trace t.html",
-    word="file",
-)
+    print(f"\n{calls}, {acceptance_lines(counts)}")

@@ -12,8 +12,10 @@ from systems import needs_any_name, needs_links, needs_proc
 
 import gpt2np
 from gpt2np.files.loading import find_folder
-from speculative.cli.inputs import check_prompts, dialogue_prompts, draft_name, nearest, prompts_of
+from speculative.cli.models import Models, nearest
 from speculative.cli.options import Options
+from speculative.cli.prompts import KNOWN, prompts_of
+from speculative.cli.report import Report
 
 FEW = ("--n_tokens_to_generate", "12")
 TINY = ("--target_model_size", "tiny-draft", "--drafter", "prompt_lookup")
@@ -43,7 +45,7 @@ def test_the_nearest_name():
 def test_a_model_that_is_none_is_named_before_anything_is_loaded(name, message, monkeypatch):
     monkeypatch.chdir(ROOT)
     assert refusal("--target_model_size", name).startswith(f"--target_model_size: {message}")
-    assert refusal("alpha_table", "--target_sizes", f"tiny-draft,{name}").startswith(f"--target_sizes: {message}")
+    assert f": {message}" in refusal("compare", "--target_model_size", f"tiny-draft,{name}", "--drafter=ngram")
 
 
 @pytest.mark.parametrize(("config", "is_named"), [('{"model_type": "llama"}', True), ("[]", False), ("{", False)])
@@ -84,7 +86,7 @@ def test_an_unreadable_model_is_named(tmp_path):
     [
         (["--target_model_size=124M"], "there is no smaller model to draft for 124M: choose a larger --target_model"),
         (["calibrate", "--target_model_size=124M"], "there is no smaller model to draft for 124M"),
-        (["method_table", "--target_model_size=124M", "--drafters=model"], "there is no smaller model to draft"),
+        (["compare", "--target_model_size=124M"], "there is no smaller model to draft"),
     ],
 )
 def test_a_target_without_a_smaller_model_is_refused_before_any_weights_are_asked_for(words, message, monkeypatch):
@@ -92,24 +94,12 @@ def test_a_target_without_a_smaller_model_is_refused_before_any_weights_are_aske
     assert refusal(*words).startswith(message)
 
 
-@pytest.mark.parametrize(
-    ("target", "draft"), [("tiny-target", "tiny-draft"), ("tiny-draft", ""), ("124M", "")]
-    + [(size, "124M") for size in ("355M", "774M", "1558M")]
-)  # fmt: skip
-def test_the_draft_model_of_each_size(target, draft):
-    assert draft_name(Options(target_model_size=target)) == draft
-    assert draft_name(Options(target_model_size=target, draft_model_size="355M")) == "355M"
-
-
 @needs_links
-def test_the_draft_model_of_a_folder_is_the_one_with_its_vocabulary(tmp_path):
+def test_the_draft_model_is_the_smallest_with_the_targets_vocabulary(tmp_path):
     linked(tmp_path, "config.json", "vocab.json", "merges.txt", "model.safetensors")
-    assert draft_name(Options(target_model_size=str(tmp_path))) == "tiny-draft"
-    config = json.loads((tmp_path / "config.json").read_text("utf-8"))
-    for n_vocab, draft in ((50257, "124M"), (50258, "")):
-        (tmp_path / "config.json").unlink()
-        (tmp_path / "config.json").write_text(json.dumps({**config, "vocab_size": n_vocab}), encoding="utf-8")
-        assert draft_name(Options(target_model_size=str(tmp_path))) == draft
+    for target, draft in (("tiny-target", ""), (str(tmp_path), ""), ("tiny-draft", "tiny-draft")):
+        options = Options(target_model_size=target, draft_model_size=draft)
+        assert Models(options, Report(False, "", {})).draft(options)[0] == "tiny-draft"
 
 
 def test_a_draft_that_is_no_smaller_than_the_target_is_told_so():
@@ -142,26 +132,29 @@ def test_control_characters_of_texts_and_names_do_not_reach_the_terminal(tmp_pat
 def test_prompts_from_a_file_are_its_lines(tmp_path, tiny_pair):
     target, _, tokenizer = tiny_pair
     options = Options(prompt_file=str(tmp_path / "file"))
-    for text, lines in (("Once upon a time\n\n  there was \n", ["Once upon a time", "  there was "]), ("\r\n", None)):
-        (tmp_path / "file").write_text(text, encoding="utf-8")
-        if lines:
-            assert [tokenizer.decode(tokens) for tokens in prompts_of(options, tokenizer, target)] == lines
+    (tmp_path / "file").write_text("Once upon a time\n\n  there was \n", encoding="utf-8")
+    found = prompts_of(options, target, tokenizer)
+    assert [prompt.text for prompt in found] == ["Once upon a time", "  there was "]
+    assert [tokenizer.decode(prompt.tokens) for prompt in found] == [prompt.text for prompt in found]
+    (tmp_path / "file").write_text("\r\n", encoding="utf-8")
     with pytest.raises(ValueError, match="file is empty: write one prompt per line"):
-        prompts_of(options, tokenizer, target)
+        prompts_of(options, target, tokenizer)
 
 
 def test_the_prompt_from_a_file_or_from_standard_input(tmp_path, monkeypatch):
     (tmp_path / "prompt").write_bytes("\ufeffOnce upon\u2028a time\r\n".encode())  # as Windows writes it
     assert report_of(*TINY, *FEW, "--prompt_file", tmp_path / "prompt")["prompt"] == "Once upon\u2028a time"
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"One\n\nTwo\n")))
-    page = run_here("prompts", "--prompt_file", "-", "--n_tokens_to_generate", "3", "--drafter", "suffix").stdout
-    assert "\nOne  " in page and "\nTwo  " in page and "\nall 2  " in page
+    page = run_here(
+        "compare", "--prompt_file", "-", "--n_tokens_to_generate", "3", "--drafter", "suffix", "--by=prompt"
+    )
+    assert "\n1 One  " in page.stdout and "\n2 Two  " in page.stdout and "\nall  " in page.stdout
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (b"a\nb\n", "prompts has 2 prompts, one per line, and a comparison takes one"),
+        (b"a\nb\n", "prompts has 2 prompts, one per line, and this takes one: give one, or use the command `compare`"),
         (b"\xff\xfe", "prompts is not one"),
         (None, "prompts (No such file or directory): give a text"),
     ],
@@ -177,14 +170,58 @@ def test_an_empty_prompt_starts_from_end_of_text():
     assert "\nspeculative\n<|endoftext|>" in result.stdout and report_of("--prompt", "", *FEW)["prompt_tokens"] == 1
 
 
-def test_places_in_dialogue_have_quotation_marks(tiny_pair):
-    _, _, tokenizer = tiny_pair
-    found = dialogue_prompts(tokenizer, 5)
-    assert len({tuple(tokens) for tokens in found}) == 5
-    assert all(len(tokens) == 32 and tokenizer.decode(tokens).count('"') >= 4 for tokens in found)
+LONG = json.dumps({"question_id": 91, "category": "rag", "prompt": "so long " * 300})
 
 
-def test_prompts_need_room(tiny_pair):
-    message = r"^prompt 2 of 2: prompt has 500 tokens and n_tokens is 20, but n_ctx is 512"
-    with pytest.raises(ValueError, match=message):
-        check_prompts([[0], [0] * 400], 20, tiny_pair[0], n_ahead=100)
+def test_what_is_left_out_of_a_file_of_questions_is_said(tmp_path):
+    lines = [
+        '{"question_id": 81, "category": "qa", "turns": ["Once upon\\na time", "And?"]}',
+        LONG,
+        '{"prompt": "Once"}',
+    ]
+    (tmp_path / "a.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    words = ("compare", "--prompt_file", tmp_path / "a.jsonl", "--n_tokens_to_generate=4", "--by=prompt")
+    result = run_here(*words, "--json")
+    assert result.stderr.splitlines() == [
+        "note: left out: 1 of 3 prompts, too long for n_ctx 512 with 4 new tokens",
+        "note: left out: 1 further turn, which only a model with a chat template can answer",
+    ]
+    assert [row["by"] for row in json.loads(result.stdout)["rows"]] == ["81 Once upon a time", "3 Once", "all"]
+    (tmp_path / "a.jsonl").write_text(LONG, encoding="utf-8")
+    assert "the first prompt: prompt has 601 tokens" in refusal(*words)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["Once", "[]", '{"text": "a"}', '{"turns": []}', '{"turns": "a"}', '{"prompt": 3}', '{"turns": [["a"]]}']
+    + [f'{{"prompt": "a", "question_id": {value}}}' for value in ("NaN", "1e999", "[1]")],
+)
+def test_a_line_that_is_no_question(line, tmp_path):
+    (tmp_path / "a.jsonl").write_text(f'{{"prompt": "a"}}\n{line}\n', encoding="utf-8")
+    message = refusal("compare", "--prompt_file", tmp_path / "a.jsonl")
+    assert message.startswith('--prompt_file: expected {"prompt": TEXT} or {"turns": [TEXT, ...]}, with a whole number')
+    assert f"in line 2 of {tmp_path / 'a.jsonl'}, got {line!r}" in message
+
+
+def test_a_template_around_every_prompt(tmp_path):
+    (tmp_path / "a.txt").write_text("Who?\nWhy?\n", encoding="utf-8")
+    template, options = "A: {prompt}\\nB:", {"n_tokens_to_generate": 2, "prompt_template": "A: {prompt}\nB:"}
+    pair = gpt2np.load("tiny-draft")
+    found = prompts_of(Options(**options, prompt_file=str(tmp_path / "a.txt")), *pair)
+    assert [prompt.text for prompt in found] == ["A: Who?\nB:", "A: Why?\nB:"]
+    found = prompts_of(Options(**options, prompts="known", n_prompts=3), *pair)
+    assert [prompt.text for prompt in found] == [f"A: {prompt}\nB:" for prompt in KNOWN[:3]] and len(KNOWN) == 7
+    assert report_of(*TINY, *FEW, f"--prompt_template={template}", "--prompt", "a\nb")["prompt"] == "A: a\nb\nB:"
+
+
+def test_repeating_prompts_go_on_with_the_targets_own_text(tiny_pair):
+    target, _, tokenizer = tiny_pair
+    plain, longer = (
+        prompts_of(Options(prompts=name, n_prompts=2, n_tokens_to_generate=4), target, tokenizer)
+        for name in ("tales", "repeating")
+    )
+    assert [prompt.tokens for prompt in plain] == [prompt.tokens[:32] for prompt in longer]
+    assert {len(prompt.tokens) for prompt in longer} == {232}
+    assert "prompt 1 of 12: prompt has 32 tokens and n_tokens is 500" in refusal(
+        "compare", "--prompts=repeating", "--n_tokens_to_generate=300"
+    )

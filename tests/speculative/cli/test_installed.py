@@ -36,7 +36,7 @@ def test_the_installed_command_line_does_the_same(installed):
     text = installed("calibrate", "--help").stdout
     assert "    speculative-decoding calibrate\n" in text and "main.py" not in text
     assert installed("explore", "--html", "page.html").stdout == "page.html is written: open it in a browser\n"
-    wrong = installed("gama_table")
+    wrong = installed("calibrat")
     assert wrong.returncode == 2 and wrong.stderr == (
-        "speculative-decoding: unknown command 'gama_table': did you mean gamma_table?\n"
+        "speculative-decoding: unknown command 'calibrat': did you mean calibrate?\n"
     )

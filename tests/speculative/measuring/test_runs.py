@@ -5,9 +5,8 @@ import math
 
 import pytest
 
-from speculative import AutoregressiveSampler, ModelDrafter, Sampling, SpeculativeSampler, rejection
-from speculative.cli.experiments import calibrate, gamma_table, method_table
-from speculative.measuring import race, repetition, total
+from speculative import AutoregressiveSampler, ModelDrafter, Sampling, SpeculativeSampler
+from speculative.measuring import Run, calibrate, compared, race, repetition, total
 from speculative.testing import TableModel
 
 TARGET, DRAFT = TableModel.random(5, seed=1, n_ctx=99), TableModel.random(5, seed=4, n_ctx=99)
@@ -69,6 +68,18 @@ def test_prefill_is_what_the_first_call_takes_longer_with_an_empty_cache(monkeyp
             assert [run.prefill_seconds for run in runs] == [seconds] * len(PROMPTS)
 
 
+def test_speedup_and_calls_by_hand():
+    """Times are per token: the second text ended after half of its tokens."""
+    alone, drafted = (
+        [Run(seconds, 0, [7] * n, [1] * calls, 0, 0, 0) for seconds, n, calls in some]
+        for some in (((4.0, 4, 4), (2.0, 2, 2)), ((2.0, 4, 2), (1.0, 2, 1)))
+    )
+    found = compared(alone, drafted)
+    assert (found["speedup"], found["low"], found["high"]) == (2.0, 2.0, 2.0)
+    assert (found["tokens_per_call"], found["same_texts"], found["n_texts"]) == (2.0, 2, 2)
+    assert compared(alone[:1], drafted[:1])["low"] is None
+
+
 def test_repetition_by_hand():
     assert repetition([1, 2, 3, 4]) == repetition([1, 2, 3]) == repetition([]) == 0
     assert repetition([7] * 9) == pytest.approx(5 / 6)
@@ -84,9 +95,8 @@ class Interrupted(Exception):
 
 EXPERIMENTS = {
     "calibrate": lambda **how: calibrate(TARGET, ModelDrafter(DRAFT), PROMPTS, 8, **how),
-    "gamma": lambda **how: gamma_table(TARGET, ModelDrafter(DRAFT), PROMPTS, 8, **how),
-    "methods": lambda **how: method_table(
-        TARGET, {"draft": (TARGET, ModelDrafter(DRAFT))}, {"rejection": rejection}, {"some": PROMPTS}, 8, K=2, **how
+    "race": lambda sampling, keep: race(
+        {"alone": AutoregressiveSampler(TARGET, sampling=sampling)}, PROMPTS, 8, keep=keep
     ),
 }
 

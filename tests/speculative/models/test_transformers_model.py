@@ -22,7 +22,7 @@ from speculative import (
     exact_match,
     rejection,
 )
-from speculative.cli.experiments import calibrate
+from speculative.measuring import calibrate
 from speculative.models import TransformersModel
 from speculative.models.transformers_model import NO_LIMIT, n_ctx_of
 from speculative.testing import TableModel, check_language_model

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from speculative import ModelDrafter, Sampling, exact_distribution
-from speculative.cli.commands.museum import entry, table
+from speculative.cli.commands.museum import entry, page_of
 from speculative.museum import CONSTRUCTED, ENGINE_EXHIBITS, EXHIBITS, TREE_EXHIBITS, caught_by, law_error
 from speculative.testing import TableModel, check_drafter, check_language_model, check_sampler, check_verifier
 
@@ -92,7 +92,7 @@ def test_one_noise_by_hand():
 def test_the_page_of_the_museum(name):
     """What the command prints of it."""
     exhibit, error = ALL[name], law_error(ALL[name])
-    words = " ".join(table([entry(exhibit)]).split())
+    words = " ".join(page_of([entry(exhibit)]).split())
     shown, check = re.search(rf" {name} error (\S+), (\w+) ", words).groups()
     np.testing.assert_allclose(float(shown), error if error > 1e-12 else 0, rtol=0.06)  # two digits
     assert check == exhibit.grader.__name__ and exhibit.what in words and exhibit.seen in words

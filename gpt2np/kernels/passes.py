@@ -9,10 +9,9 @@ from time import perf_counter, sleep
 
 import numpy as np
 
-from gpt2np.cache import KVCache
-from gpt2np.files.params import build_params, param_shapes
-from gpt2np.kernels.threads import share
-from gpt2np.model import GPT2, forward, packed
+from ..cache import KVCache
+from ..files.params import build_params, param_shapes
+from ..model import GPT2, forward, packed
 
 
 def times(model, strategies, rows, context, prompt, repeats, other=None, progress=iter):
@@ -55,23 +54,6 @@ def times(model, strategies, rows, context, prompt, repeats, other=None, progres
     found = {key: np.quantile(some, (0.25, 0.5, 0.75)).tolist() for key, some in seconds.items()}
     found["limit", 1][0] = min(min(some) for (_, what), some in seconds.items() if what == 1)
     return found
-
-
-def hand_over(n, repeats=300, pause=1e-4):
-    """Seconds (median) that n threads take for a job without work, `pause` seconds after the one before.
-
-    That is the cost of sharing a product, without its arithmetic. The pause is about that between two products.
-    """
-    sleep(0.1)  # threads of BLAS that still spin keep the cores awake
-    seconds = []
-    for _ in range(repeats):
-        started = perf_counter()
-        while perf_counter() < started + pause:
-            pass
-        started = perf_counter()
-        share(list, range(n), n)
-        seconds.append(perf_counter() - started)
-    return float(np.median(seconds))
 
 
 def limit(model):

@@ -4,11 +4,12 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from speculative.measuring.costs import Costs, measure_costs
-from speculative.measuring.intervals import mean_overlap
-from speculative.measuring.runs import against_alone, at_once, gain_of, of_each, own_text, total
-from speculative.sampler import SpeculativeSampler
-from speculative.theory.expected import acceptance_of, expected_time, overlap, speedup
+from ..autoregressive import AutoregressiveSampler
+from ..sampler import SpeculativeSampler
+from ..theory.expected import acceptance_of, expected_time, overlap, speedup
+from .costs import Costs, measure_costs
+from .intervals import mean_overlap
+from .runs import at_once, gain_of, of_each, own_text, race, total
 
 
 @dataclass(frozen=True)
@@ -81,15 +82,15 @@ def calibrate(target, drafter, prompts, n_tokens, *, sampling, most=8, seed=0, k
     n_timed, common = len(prompts) // 3, {"sampling": sampling, "keep": keep}
     expected = forecast(target, drafter, prompts[n_timed:], n_tokens, most=most, seed=seed, **common)
     samplers = {K: SpeculativeSampler(target, drafter, K=K, sampling=sampling) for K in range(1, most + 1)}
-    alone, runs = against_alone(target, samplers, prompts[:n_timed], n_tokens, seed=seed + len(prompts), **common)
-    rows = []
-    for K in samplers:
+    samplers[None] = AutoregressiveSampler(target, sampling=sampling)
+    runs, rows = race(samplers, prompts[:n_timed], n_tokens, seed=seed + len(prompts), keep=keep), []
+    for K in range(1, most + 1):
         rows.append({
             "K": K,
             "expected_tokens_per_call": expected.tokens_per_call[K - 1],
             "tokens_per_call": total(runs[K]).tokens_per_call,
             "speedup_from_alpha": expected.speedup_from_alpha[K - 1],
             "expected_speedup": expected.expected_speedup[K - 1],
-            **gain_of(alone, runs[K]),
+            **gain_of(runs[None], runs[K]),
         })  # fmt: skip
     return expected, rows

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from speculative import AutoregressiveSampler, ModelDrafter, Sampling, SpeculativeSampler
-from speculative.cli.experiments import calibrate, forecast
-from speculative.cli.experiments.calibration import Costs
+from speculative.measuring import calibrate, forecast
+from speculative.measuring.costs import Costs
 from speculative.testing import TableModel
 from speculative.theory import overlap, speedup
 
@@ -25,7 +25,7 @@ def without_measuring(monkeypatch):
         seen.append((list(tokens), sampling))
         return Costs(0.001, 0.1, (1.0,) * 9)
 
-    monkeypatch.setattr("speculative.cli.experiments.calibration.measure_costs", measured)
+    monkeypatch.setattr("speculative.measuring.calibration.measure_costs", measured)
     return seen
 
 

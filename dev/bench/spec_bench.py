@@ -1,0 +1,92 @@
+"""From a report of `compare` to Spec-Bench's files of answers, with the metrics of Spec-Bench and SPEED-Bench:
+
+    python main.py compare --prompt_file question.jsonl --json report.json
+    python dev/bench/spec_bench.py report.json answers.jsonl [SETTING]
+
+Writes the answers of a setting, by its row in the table (1), to answers.jsonl and those of the target alone to
+answers-baseline.jsonl, as Spec-Bench's evaluation/speed.py reads them; neither may exist. Benchmarks give the same
+names to different averages: those here are all computed from one list for each question, of how many tokens each
+target call brought, correction or bonus included. Sources: Spec-Bench (Xia et al., arXiv:2401.07851),
+evaluation/eval.py and speed.py; SPEED-Bench (arXiv:2604.09557) for the rates.
+"""
+
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+from time import time
+
+import numpy as np
+
+import gpt2np
+
+
+def acceptance_lengths(lengths):
+    """dict of metrics, from the number of tokens that each target call brought, a list for each question.
+
+    >>> found = acceptance_lengths([[3, 1], [2, 2, 2, 2]])
+    >>> round(found["mean accepted tokens"], 2), found["average AL"], found["calls by length"]
+    (2.0, 2.0, {1: 1, 2: 4, 3: 1})
+    >>> found["joint rate"], found["conditional rate"]
+    ({2: 0.83, 3: 0.17}, {2: 0.83, 3: 0.2})
+    """
+    calls = [length for some in lengths for length in some]
+    joint = {k: sum(length >= k for length in calls) / len(calls) for k in range(1, max(calls) + 1)}
+    return {
+        "mean accepted tokens": float(np.mean(calls)),  # of all calls (Spec-Bench); tokens per call elsewhere here
+        "average AL": float(np.mean([np.mean(some) for some in lengths])),  # of the questions' own (SPEED-Bench)
+        "calls by length": dict(sorted(Counter(calls).items())),
+        "joint rate": {k: round(share, 2) for k, share in joint.items() if k > 1},  # SPEED-Bench: P(length >= k)
+        "conditional rate": {k: round(share / joint[k - 1], 2) for k, share in joint.items() if k > 1},
+    }
+
+
+def mean_speed(runs):
+    """Spec-Bench's tokens per second: the mean over the questions, prefill included.
+
+    Their ratio is not that of the total times, in which a slow question counts for more.
+    """
+    return float(np.mean([len(run["tokens"]) / (run["seconds"] + run["prefill_seconds"]) for run in runs]))
+
+
+def answers(questions, runs, decode, model_id):
+    """The lines of Spec-Bench's file of answers."""
+    for (question_id, category, _), run in zip(questions, runs):
+        choice = {
+            "index": 0, "turns": [decode(run["tokens"])], "decoding_steps": [len(run["lengths"])],
+            "new_tokens": [len(run["tokens"])], "wall_time": [run["seconds"] + run["prefill_seconds"]],
+            "accept_lengths": run["lengths"],
+        }  # fmt: skip
+        about = {"question_id": question_id, "category": category, "model_id": model_id, "tstamp": time()}
+        yield json.dumps({**about, "answer_id": f"{model_id}, {question_id}", "choices": [choice]})
+
+
+def main(report, path, setting="1"):
+    report, path, n = json.loads(Path(report).read_text("utf-8")), Path(path), int(setting)
+    baseline = path.with_stem(f"{path.stem}-baseline")
+    if existing := [str(file) for file in (path, baseline) if file.exists()]:
+        raise ValueError(f"{' and '.join(existing)} would be overwritten: name another file")
+    if "prompts 2" in report["found"]:
+        raise ValueError("expected a report on one text of the target alone, got one with several: leave out lists")
+    questions, target = report["found"]["prompts 1"], report["rows"][0]["target"]["name"]
+    laps = [report["parts"][f"group 1, prompt {i + 1}"] for i in range(len(questions))]
+    if not 1 <= n < len(laps[0]):
+        raise ValueError(f"expected a row of the table from 1 to {len(laps[0]) - 1}, got {n}")
+    alone, runs = ([lap[i] for lap in laps] for i in (0, n))
+    decode = gpt2np.load(target, report["about"].get("--models_dir", "models"))[1].decode
+    for file, some, name in ((path, runs, f"{target} with a draft"), (baseline, alone, target)):
+        file.write_text("\n".join(answers(questions, some, decode, name)) + "\n", encoding="utf-8")
+    for name, value in acceptance_lengths([run["lengths"] for run in runs]).items():
+        print(f"{name:22}{value:.2f}" if isinstance(value, float) else f"{name:22}{value}")
+    print(f"{'speedup':22}{mean_speed(runs) / mean_speed(alone):.2f} ratio of the mean tokens per second (Spec-Bench)")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) not in (3, 4):
+        raise SystemExit(__doc__)
+    try:
+        main(*sys.argv[1:])
+    except KeyError:
+        raise SystemExit(f"spec_bench.py: {sys.argv[1]} is not a finished report of compare") from None
+    except (ValueError, OSError) as error:
+        raise SystemExit(f"spec_bench.py: {error}") from None

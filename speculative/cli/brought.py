@@ -1,0 +1,125 @@
+"""A drafter or a verifier of one's own, --drafter FILE.py:NAME or --verifier FILE.py:NAME: loaded, then graded.
+
+A verifier is a function, or an object that is called like one: (draft, target_probs, rng) -> Verdict. A drafter is made
+by a class or a function that is called with (target, tokenizer), once for each setting; or it is an object with
+`propose`, which is then shared. speculative.testing grades them before anything is measured: a drafter that can be made
+for any target with one of three tokens. What is LOSSY on purpose says so, `exactness = "LOSSY"`, and is not graded.
+"""
+
+import sys
+import traceback
+from functools import cache
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+from speculative.interfaces import exactness_of
+from speculative.testing import TableModel, check_drafter, check_verifier
+
+from .files import say
+
+
+def file_of(given):
+    """The path in FILE.py:NAME."""
+    return given.rpartition(":")[0]
+
+
+def check_brought(given):
+    """The text FILE.py:NAME; ValueError unless there is something of this name in the file."""
+    brought(given)
+    return given
+
+
+@cache
+def brought(given):
+    """What FILE.py:NAME names."""
+    name = given.rpartition(":")[2]
+    if not given.endswith(f".py:{name}"):
+        raise ValueError(f"expected FILE.py:NAME, got {given[:60]!r}")
+    if not hasattr(module := loaded(file_of(given)), name):
+        raise ValueError(f"{file_of(given)} has no {name[:60]!r}")
+    return getattr(module, name)
+
+
+@cache
+def loaded(file):
+    """The module of a file."""
+    path = Path(file).resolve()
+    if not path.is_file():
+        raise ValueError(f"cannot read {file} (no such file): expected FILE.py:NAME")
+    spec = spec_from_file_location(f"brought_{path.stem}", path)
+    module = sys.modules[spec.name] = module_from_spec(spec)
+    sys.path.append(str(path.parent))  # for what it imports
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise ValueError(f"{file} cannot be imported: {in_brief(error)}") from None
+    return module
+
+
+def line_of(error):
+    """(name of a brought file, line) that an exception comes from, or None."""
+    files = {module.__file__ for name, module in sys.modules.items() if name.startswith("brought_")}
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in files]
+    return (Path(frames[-1].filename).name, frames[-1].lineno) if frames else None
+
+
+def in_brief(error):
+    """An exception and where it comes from, in a few words."""
+    place = " (line {1} of {0})".format(*line_of(error)) if line_of(error) else ""
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}{place}"
+
+
+# ------------------------------------------------------------------------------------------------ graded
+
+
+class SmallTokenizer:
+    """A tokenizer for the small target of the grade: each byte is one of its three tokens."""
+
+    n_vocab, end_of_text = 3, None
+
+    def encode(self, text):
+        return [byte % 3 for byte in text.encode()]
+
+    def decode(self, tokens):
+        return "".join("abc"[token] for token in tokens)
+
+
+@cache
+def graded_verifier(given):
+    """(the verifier, its exactness, "checked" where it says nothing); ValueError with the grader's sentence."""
+    found = brought(given)
+    try:
+        verifier = found() if isinstance(found, type) else found
+    except Exception as error:
+        raise ValueError(f"{given}: its class cannot be called without arguments, {in_brief(error)}") from None
+    if exactness_of(verifier) == "LOSSY":
+        return verifier, "LOSSY"
+    grade(given, check_verifier, verifier, '; if it is meant to be LOSSY, give it exactness = "LOSSY"')
+    return verifier, {"not declared": "checked"}.get(exactness_of(verifier), exactness_of(verifier))
+
+
+@cache
+def graded_drafter(given):
+    """A function (target, tokenizer) -> the drafter; ValueError with the grader's sentence."""
+    found = brought(given)
+    if hasattr(found, "propose") and not isinstance(found, type):
+        return lambda target, tokenizer: found
+    if not callable(found):
+        raise ValueError(f"{given}: expected a drafter, or what makes one from (target, tokenizer), got {found!r:.60}")
+    try:
+        small = found(TableModel.random(3, seed=2, n_ctx=32), SmallTokenizer())
+    except Exception as error:
+        say(f"{given} is not graded: it cannot be made for a target of 3 tokens, {in_brief(error)}")
+    else:
+        grade(given, check_drafter, small)
+    return found
+
+
+def grade(given, check, part, remedy=""):
+    try:
+        check(part)
+    except AssertionError as error:
+        sentence = str(error).splitlines()[0]
+        if error.__cause__ is None or check is check_verifier:
+            raise ValueError(f"{given}: {sentence}{remedy}") from None
+        say(f"{given} is not graded: with a target of 3 tokens, {sentence}")

@@ -1,0 +1,253 @@
+"""The same prompts by the target alone and by each of several settings, in turn:
+speedup, tokens per call, acceptance.
+
+Most options may be lists: --K 1,2,4 or --K 1-8 or --drafter all. Each combination
+is a setting, and a row of the table. Settings that do not work are left out, and
+an option that a drafter does not use does not multiply its rows.
+"""
+
+import csv
+from itertools import product
+from textwrap import shorten
+
+import numpy as np
+
+from speculative.measuring.intervals import share
+from speculative.measuring.runs import compared, gain_of, race, repetition, total, under
+
+from ..drafters import OF_SOME, kind_of, rule_of
+from ..files import replacing, say
+from ..models import Models, described
+from ..options import DRAFTING, ENDS, FILES, LOOK_BACK, PAIR, PLOT, PROMPTS, SAMPLING, Choice, Option, Written, pick
+from ..page import draw, over, table, with_interval
+from ..prompts import prompts_of
+from ..settings import alone, check_together, check_used, with_draft
+
+OPTIONS = pick(PAIR + DRAFTING + SAMPLING + LOOK_BACK + ENDS + PROMPTS + FILES + PLOT, n_tokens_to_generate=64)
+LISTS = [*pick(PAIR + DRAFTING + SAMPLING + LOOK_BACK + "prompts")]
+OPTIONS["by"] = Option("", "B", Choice(("prompt", "category")), "also a row for each prompt, or each category of them")
+OPTIONS["best"] = Option("", "NAME", Choice(LISTS), "of this option show only the fastest value, which looks too good")
+OPTIONS["csv"] = Option("", "FILE.csv", Written((".csv",)), "also write the table, a row for each setting")
+OF_THE_TARGET = [*pick("target_model_size prompts " + SAMPLING + LOOK_BACK + ENDS)]  # what its text alone depends on
+SHOWN = ("drafter", "K", "verifier", "temperature", "n_tokens_to_generate", "prompts")  # above the table, unless in it
+NOT_TIDY = {"setting", "target", "draft", "measured_tree", "costs", "texts", "is_one_text"}  # of a row, for --csv
+EXAMPLES = (
+    "--K 1-10 --temperature 0,1 --plot gamma.png",
+    "--drafter all --K 1,2,4,8 --best K --prompts tales,repeating",
+    "--drafter model,heads --tree 0,4,8,16 --json trees.json",
+    "--target_model_size 355M,774M --drafter model,eagle",
+    "--prompt_file questions.jsonl --by category --csv table.csv",
+    "--drafter mine.py:MyDrafter,ngram --verifier rejection,mine.py:my_rule",
+)
+
+
+def run(options, report):
+    check_used(options, options.drafter, tree=[*options.tree] != ["0"])
+    if 1 in options.n_tokens_to_generate.values():
+        raise ValueError("--n_tokens_to_generate: expected 2 or more, as nothing is drafted for one token, got 1")
+    problems = {}  # sentence -> the label of the setting that it is about
+    rows = measure(settings_of(options, problems), options.by, report, problems)
+    if not rows:
+        raise ValueError(next(iter(problems)))
+    for problem, label in problems.items():
+        say(f"left out {in_words(label) or 'this'}: {problem}")
+    rows = best_of(rows, options.best) if options.best else rows
+    if options.csv:
+        write_csv(rows, options)
+    if options.plot:
+        plot(rows, options, report.busy)
+    report.finish({"rows": rows}, page_of(rows, options, report.where))
+
+
+def settings_of(options, problems):
+    """[(Options, dict axis -> text)] of all combinations that fit; an option without a use has its default."""
+    names = sorted(LISTS, key=lambda name: len(getattr(options, name)))  # the one with the most values changes fastest
+    settings, axes = {}, [name for name in names if len(getattr(options, name)) > 1]
+    for combination in product(*(getattr(options, name).items() for name in names)):
+        texts, values = ({name: pair[i] for name, pair in zip(names, combination)} for i in (0, 1))
+        one = options.but(**values)
+        unused = OF_SOME - {*kind_of(one).options} | (set() if one.tree else {"siblings"})
+        one = one.but(**{name: OPTIONS[name].default for name in unused & {*axes}})
+        label = {name: "" if name in unused else texts[name] for name in axes}
+        _ = one.sampling  # runs its checks
+        try:
+            check_together(one)
+            settings.setdefault(str(label), (one, label))
+        except ValueError as error:
+            problems.setdefault(str(error), label)
+    return [*settings.values()]
+
+
+def measure(settings, by, report, problems):
+    """The rows of all settings: a race for each group of settings with the same texts of the target alone."""
+    groups, rows, models = {}, [], None
+    for setting in settings:
+        own_noise = rule_of(setting[0]).one_text
+        groups.setdefault(str([own_noise, *(getattr(setting[0], name) for name in OF_THE_TARGET)]), []).append(setting)
+    by_target = sorted(groups.values(), key=lambda group: group[0][0].target_model_size)
+    for number, group in enumerate(by_target, 1):
+        first = group[0][0]
+        if not models or models.options.target_model_size != first.target_model_size:
+            models = Models(first, report)  # those of the target before are freed
+        prompts = prompts_of(first, *models.target())
+        report.same(f"prompts {number}", [[prompt.question_id, prompt.category, prompt.text] for prompt in prompts])
+        report.expect(len(prompts) * len(groups))
+        rows += race_of(group, prompts, models, by, under(f"group {number}", report.keep), problems)
+    order = [label for _, label in settings]
+    return sorted(rows, key=lambda row: order.index(row["setting"]))
+
+
+def race_of(group, prompts, models, by, keep, problems):
+    """The rows of a group of settings, from one race with the target alone."""
+    (first, _), tokens, abouts = group[0], [prompt.tokens for prompt in prompts], {}
+    entrants = {None: alone(first, models)}
+    for i, (options, label) in enumerate(group):
+        try:
+            entrants[i], abouts[i] = with_draft(options, models, tokens[0], under(f"setting {i + 1}", keep))
+        except ValueError as error:
+            problems.setdefault(str(error), label)
+    if not abouts:
+        return []
+    runs = race(entrants, tokens, first.n_tokens_to_generate, seed=first.seed, caches=models.all(), keep=keep)
+    parts, decode, rows = parts_of(prompts, by), models.target()[1].decode, []
+    for name, numbers in parts.items():
+        for i, about in abouts.items():
+            options, label = group[i]
+            before, after = ([some[n] for n in numbers] for some in (runs[None], runs[i]))
+            row = {"setting": label, "by": name if by else "", **about, **numbers_of(before, after)}
+            row["exactness"] = rule_of(options).exactness
+            row["is_one_text"] = options.temperature == 0 or rule_of(options).one_text
+            if by == "prompt" and len(numbers) == 1:
+                row["texts"] = [decode(some[0].tokens) for some in (before, after)]
+            rows.append(row)
+    return rows
+
+
+def parts_of(prompts, by):
+    """dict name -> the numbers of its prompts: for each prompt or category, if they are asked for, and for all."""
+    names = [
+        prompt.category if by == "category" else f"{prompt.question_id} {shorten(prompt.text, 30, placeholder='...')}"
+        for prompt in prompts
+    ]
+    parts = {name: [i for i, other in enumerate(names) if other == name] for name in names} if by else {}
+    return parts | {"all": [*range(len(prompts))]}
+
+
+def numbers_of(alone, runs):
+    """What two lists of `Run`s on the same prompts say."""
+    before, after = total(alone), total(runs)
+    accepted, rejected = np.array([(run.accepted, run.rejected) for run in runs]).T
+    step, alpha = before.seconds / len(before.tokens), share(accepted, accepted + rejected, counted=True)
+    return {
+        **compared(alone, runs), "with_prefill": gain_of(alone, runs, prefill=True)["speedup"],
+        **dict(zip(("alpha", "alpha_low", "alpha_high"), alpha)),
+        "c": after.draft_seconds / after.drafted / step if after.drafted else None,
+        "seconds": after.seconds, "alone_seconds": before.seconds,
+        "tokens_per_second": len(after.tokens) / after.seconds, "alone_tokens_per_second": 1 / step,
+        "n_tokens": len(after.tokens), "target_calls": after.target_calls,
+        "drafted": after.drafted, "accepted": after.accepted, "rejected": after.rejected,
+        "repetition": sum(repetition(run.tokens) for run in alone) / len(alone),
+    }  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------------------ what is shown
+
+
+def best_of(rows, axis):
+    """The fastest of the rows that differ in one option."""
+    best = {}
+    for row in rows:
+        key = str((row["by"], {**row["setting"], axis: ""}))
+        best[key] = max(best.get(key, row), row, key=lambda row: row["speedup"])
+    return [*best.values()]
+
+
+def page_of(rows, options, machine):
+    models = {f"{role:8} {described(row[role])}": None for row in rows for role in ("target", "draft")}
+    fixed = {name: next(iter(getattr(options, name))) for name in LISTS if len(getattr(options, name)) == 1}
+    fixed = {name: text for name, text in fixed.items() if name in SHOWN or name in {*options.given} - {*PAIR.split()}}
+    fixed |= {"prompts": options.prompt_file} if options.prompt_file else {}
+    head = [*sorted(models, reverse=True), f"with     {in_words(fixed)}", f"on       {machine}"]
+    notes = f"""\
+speedup   over the target alone, without prefill ({rows[-1]["with_prefill"]:.2f} with it in the last row)
+calls     tokens per call of the target, which is the speedup in calls
+interval  {over(max(row["n_texts"] for row in rows))}
+alpha     accepted / (accepted + rejected) draft tokens; c: the time to draft one over that of an autoregressive step
+tok/s     tokens per second with the draft; same: how many texts are the target's own, where all should be
+"""
+    if any(row["exactness"] == "checked" for row in rows):
+        notes += "checked   check_verifier found no mistake; the rule itself does not say whether it is exact\n"
+    blocks = ["\n".join(head), table([*map(cells, rows)]), "\n".join(fastest(rows)), notes]
+    return "\n\n".join(filter(None, blocks))
+
+
+def in_words(label):
+    return ", ".join(f"{name} {text}" for name, text in label.items() if text)
+
+
+def cells(row):
+    """A row of the table, as texts."""
+    seconds = {"alone, s": f"{row['alone_seconds']:.2f}", "draft, s": f"{row['seconds']:.2f}"}
+    same = f"same {row['same_texts']}/{row['n_texts']}"
+    return {
+        **({"": row["by"]} if row["by"] else {}),
+        **{name: text or "-" for name, text in row["setting"].items()},
+        "speedup": with_interval(row, "speedup"),
+        "calls": with_interval(row, "tokens_per_call", "calls_"),
+        "alpha": "-" if row["alpha"] is None else f"{row['alpha']:.3f}",
+        "c": "-" if row["c"] is None else f"{row['c']:.3f}",
+        **(seconds if row["by"] else {}),
+        "tok/s": f"{row['tokens_per_second']:.1f}",
+        "text": f"{row['exactness']}, {same}" if row["is_one_text"] else row["exactness"],
+    }
+
+
+def fastest(rows):
+    """For each text of the target, which exact setting is the fastest, and whether the intervals tell (lines)."""
+    groups = {}
+    for row in [row for row in rows if row["exactness"] != "LOSSY" and row["by"] in ("", "all")]:
+        group = {name: text for name, text in row["setting"].items() if name in OF_THE_TARGET}
+        groups.setdefault(in_words(group), []).append(row)
+    for name, some in groups.items():
+        best, *others = sorted(some, key=lambda row: -row["speedup"])
+        label = in_words({axis: text for axis, text in best["setting"].items() if axis not in OF_THE_TARGET})
+        what = ": ".join(filter(None, (name, label))) or "with the draft"
+        if others:
+            equal = sum(best["low"] is None or row["high"] >= best["low"] for row in others)
+            told = f"these prompts do not tell it from {equal} of the {len(others)} others"
+            told = told if equal else "its interval is above all others"
+            yield f"Fastest of the exact, {what}, {with_interval(best, 'speedup')}; {told}."
+        if best["speedup"] < 1:
+            yield f"The target alone is faster{f' ({name})' if name else ''}: no setting reaches a speedup of 1."
+
+
+def write_csv(rows, options):
+    """A row for each setting: every option that may be a list, then the numbers."""
+    fixed = {name: next(iter(getattr(options, name))) for name in LISTS if len(getattr(options, name)) == 1}
+    fixed |= {"prompt_file": options.prompt_file}
+    numbers = [name for name in rows[0] if name not in NOT_TIDY]
+    with replacing(options.csv) as path, open(path, "w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(
+            [
+                *fixed,
+                *rows[0]["setting"],
+                *({"low": "speedup_low", "high": "speedup_high"}.get(name, name) for name in numbers),
+            ]
+        )
+        for row in rows:
+            values = [*fixed.values(), *row["setting"].values(), *(row[name] for name in numbers)]
+            writer.writerow(["" if value == "None" else value for value in values])
+
+
+def plot(rows, options, busy):
+    """The speedup in time and in calls by the axis with the most values; a line for each value of the others."""
+    by, axes = bool(rows[0]["by"]), [*rows[0]["setting"]]
+    x = "" if by else max(axes, key=lambda name: len({row["setting"][name] for row in rows}), default="")
+    lines = {}
+    for row in rows:
+        place = row["by"] or row["setting"].get(x, "")
+        rest = {name: text for name, text in row["setting"].items() if name != x}
+        lines.setdefault(in_words(rest), []).append((place or "-", row))
+    panels = {"speedup": "speedup in time", "tokens_per_call": "tokens per target call"}
+    draw(options.plot, x or options.by, panels, lines, options.plot_size, busy)

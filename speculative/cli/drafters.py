@@ -1,0 +1,271 @@
+"""What --drafter and --verifier can be, and what each builds; of --K and --tree what concerns drafters.
+
+To add a drafter or a verifier, write its file and an entry in DRAFTERS or RULES below: options, help and tables follow
+from it. A drafter's entry names a function (options, models) -> (target, drafter, about): the target, or another view
+of it with the same logits; the drafter; and a dict with its "name", and "parameters" for a draft model.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+import gpt2np
+import speculative
+from gpt2np.eagle import eagle_file
+from gpt2np.heads import heads_file
+from speculative import Grown, Shape
+from speculative.drafters.jacobi import JacobiDrafter
+from speculative.drafters.lookahead import LookaheadDrafter
+from speculative.drafters.recycling import WEIGHTS as RECYCLED
+from speculative.interfaces import exactness_of
+
+from .brought import file_of, graded_drafter, graded_verifier
+from .files import read_text
+from .prompts import tales
+
+TOKENIZERS = ("auto", "shared", "text")
+LENGTHS = ("auto", "heuristic", "confidence")  # of --K
+THRESHOLD = 0.4  # of --K confidence: a less probable token ends the draft
+ACCEPTED = (0.66, 0.17, 0.06, 0.03, 0.02, 0.01)  # about how often a model's child of each rank is the accepted one
+HEADS = 3  # nodes of the tree of `heads` without --tree; more cost more time than they save with the bundled target
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A value of --drafter."""
+
+    build: Callable  # (Options, Models) -> (target, drafter, about)
+    help: str  # where its draft tokens come from
+    options: tuple = ()  # the options that it uses, of those that not all drafters use
+    trees: str = ""  # what --tree may be: "any", "grown" (a number of nodes), or nothing, for which "" stands
+    branches: bool = False  # it drafts trees even without --tree
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A value of --verifier."""
+
+    verifier: Callable
+    help: str
+    one_text: bool = False  # one seed gives one text, with and without a draft, at any temperature
+    checked: str = ""  # the exactness, where it is not the verifier's own word
+
+    @property
+    def exactness(self):
+        return self.checked or exactness_of(self.verifier)
+
+    @property
+    def noise(self):
+        """seed -> the random source that it is used with."""
+        return speculative.Gumbel if self.one_text else np.random.default_rng
+
+
+# ------------------------------------------------------------------------------------------------ drafters from models
+
+
+def drawing(options, model):
+    """A drafter of chains or trees that draws from a language model."""
+    return chain_or_tree(options, partial(speculative.ModelDrafter, model), partial(speculative.TreeDrafter, model))
+
+
+def chain_or_tree(options, chain, tree):
+    """chain(sampling=, threshold=), or tree(shape, siblings=, sampling=) with --tree."""
+    own = options.sampling
+    if options.draft_temperature is not None:
+        own = replace(own, temperature=options.draft_temperature)
+    if type(options.tree) is int and options.tree and (own.temperature == 0 or options.siblings == "top"):
+        return tree(Grown(options.tree), siblings="top", sampling=own)
+    if shape := shape_of(options, ACCEPTED):
+        return tree(shape, siblings=options.siblings, sampling=own)
+    return chain(sampling=own, threshold=THRESHOLD if options.K == "confidence" else 0.0)
+
+
+def shape_of(options, weights):
+    """The Shape of --tree; None for a chain, and for auto, whose shape is found later."""
+    if options.tree in (0, "auto"):
+        return None
+    return Shape.best(options.tree, weights, depth(options)) if type(options.tree) is int else options.tree
+
+
+def depth(options):
+    """The most levels of a tree: --K, where it is a number."""
+    return 16 if isinstance(options.K, str) else options.K
+
+
+def draft_model(options, models):
+    (target, of_target), (name, draft, tokenizer), way = models.target(), models.draft(options), options.draft_tokenizer
+    about = {"name": name, "parameters": draft.n_params}
+    if way == "auto" and draft.n_vocab == target.n_vocab and tokenizer.vocabulary == of_target.vocabulary:
+        return target, drawing(options, draft), about
+    make = partial(speculative.SharedTokensModel, draft, of_target, tokenizer, target.n_vocab)
+    shared = models.once(f"shared {name}", make)
+    through_text = way == "text" or (way == "auto" and options.temperature == 0 and options.tree == 0)
+    n = f"{shared.shared.shape[1]} of its {tokenizer.n_vocab} tokens"
+    way = "through the text" if through_text else "from the shared tokens"
+    about["tokenizer"] = f"another tokenizer: {n} are shared with the target; drafts {way}"
+    if not through_text:
+        return target, drawing(options, shared), about
+    own = replace(options.sampling, temperature=options.draft_temperature or 0, processors=())
+    inner = speculative.ModelDrafter(draft, sampling=own, threshold=THRESHOLD if options.K == "confidence" else 0.0)
+    sizes = {"n_vocab": target.n_vocab, "n_ctx": draft.n_ctx}
+    return target, speculative.TextDrafter(inner, of_target, tokenizer, **sizes), about
+
+
+def ngram(options, models):
+    target, tokenizer = models.target()
+
+    def count():
+        try:
+            tokens = tokenizer.encode(text_of(options, models) or tales()[0])
+            return speculative.ByPaths(speculative.NGramModel.from_tokens(tokens, target.n_vocab, options.n_max))
+        except ValueError as error:
+            raise ValueError(f"--n_max and --corpus: {error}") from None
+
+    counted = models.once(f"n-grams {options.n_max} {options.corpus}", count)
+    return target, drawing(options, counted), {"name": f"n-grams up to {options.n_max} tokens"}
+
+
+def text_of(options, models):
+    """The text of --corpus; an empty one without it."""
+    if options.corpus:
+        models.report.same_file(options.corpus)
+    return read_text(options.corpus) if options.corpus else ""
+
+
+def early_exit(options, models):
+    target, n = models.target()[0], options.exit_layer
+    try:
+        whole = models.once(f"the first {n} layers", lambda: gpt2np.EarlyExit(target, n))
+    except ValueError as error:
+        raise ValueError(f"--exit_layer: {error}") from None
+    name = f"the first {n} of the target's {target.hparams.n_layer} layers"
+    return whole, drawing(options, whole.early_exit), {"name": name}
+
+
+def eagle(options, models):
+    target, found = models.target()[0], trained(gpt2np.load_eagle, eagle_file, options, models)
+    if options.frequent > target.n_vocab:
+        raise ValueError(f"--frequent: the target has {target.n_vocab} tokens, got {options.frequent}")
+    about = {"name": "a block on the target's hidden states", "parameters": found.n_params}
+    make = partial(speculative.EagleDrafter, target, found, n_frequent=options.frequent)
+    return target, chain_or_tree(options, make, make), about
+
+
+def heads(options, models):
+    target, found = models.target()[0], trained(gpt2np.load_heads, heads_file, options, models)
+    weights = speculative.HeadsDrafter(target, found).weights()
+    shape = shape_of(options, weights) or Shape.best(HEADS, weights, depth(options))
+    about = {"name": f"{found.n_heads} heads on the target's last hidden state", "parameters": found.n_params}
+    return target, speculative.HeadsDrafter(target, found, shape), about
+
+
+def trained(load, file, options, models):
+    """What was trained for the target, heads or a block."""
+    name = options.target_model_size
+    try:
+        models.report.same_file(file(name))
+        return models.once(str(file(name)), lambda: load(name))
+    except ValueError as error:
+        raise ValueError(f"--drafter {options.drafter}: {error}") from None
+
+
+# ------------------------------------------------------------------------------------------------ others
+
+
+def prompt_lookup(options, models):
+    target = models.target()[0]
+    drafter = speculative.PromptLookupDrafter(target.n_vocab, options.n_max)
+    return target, drafter, {"name": f"prompt lookup of up to {options.n_max} tokens"}
+
+
+def suffix(options, models):
+    target, tokenizer = models.target()
+    tokens = models.once(f"tokens {options.corpus}", lambda: tokenizer.encode(text_of(options, models)))
+    grown = {"n_nodes": options.tree, "floor": 0.05} if options.tree else {}
+    return target, speculative.SuffixDrafter(target.n_vocab, tokens, **grown), {"name": "suffix automaton"}
+
+
+def forced(options, models):
+    target, tokenizer = models.target()
+    drafter = speculative.ForcedDrafter(tokenizer.encode, target.n_vocab)
+    return target, drafter, {"name": "what --grammar leaves no choice about"}
+
+
+def recycling(options, models):
+    target, shape = (
+        models.target()[0],
+        shape_of(options, RECYCLED) or Shape.chain(max(16, depth(options))),
+    )  # as long as K
+    drafter = speculative.RecyclingDrafter(target.n_vocab, shape)
+    return target, drafter, {"name": "tokens recycled from the target's own rows"}
+
+
+def jacobi(options, models):
+    target = models.target()[0]
+    return target, JacobiDrafter(target.n_vocab), {"name": "the target's own rows for these positions"}
+
+
+def lookahead(options, models):
+    """With the largest W of 5 or less and N of 4 or less that fit into K, see `LookaheadDrafter`."""
+    target, K = models.target()[0], depth(options)
+    N = min(4, 2 + K // 3)
+    drafter = LookaheadDrafter(target.n_vocab, min(5, K + 2 - N), N)
+    return target, drafter, {"name": f"a pool of the target's {N}-grams"}
+
+
+def of_ones_own(options, models):
+    """The drafter of --drafter FILE.py:NAME."""
+    (target, tokenizer), name = models.target(), options.drafter
+    models.report.same_file(file_of(name))
+    drafter = graded_drafter(name)(target, tokenizer)
+    if not callable(getattr(drafter, "propose", None)):
+        raise ValueError(f"{name}: a drafter has a method propose(tokens, K, rng); yours is {drafter!r:.60}")
+    return target, drafter, {"name": name}
+
+
+# ------------------------------------------------------------------------------------------------ the entries
+
+
+OF_A_MODEL = ("draft_temperature", "siblings")
+# fmt: off
+DRAFTERS = {
+    "model": Kind(draft_model, "another model, --draft_model_size",
+        ("draft_model_size", "draft_tokenizer", *OF_A_MODEL), trees="any"),
+    "ngram": Kind(ngram, "counts of a text, --corpus", ("corpus", "n_max", *OF_A_MODEL), trees="any"),
+    "prompt_lookup": Kind(prompt_lookup, "copies of the text so far", ("n_max",)),
+    "suffix": Kind(suffix, "copies of the text so far and of --corpus", ("corpus",), trees="grown"),
+    "forced": Kind(forced, "what --grammar leaves no choice about; without it, nothing"),
+    "recycling": Kind(recycling, "the target's logits after the same tokens earlier", trees="any"),
+    "jacobi": Kind(jacobi, "the target's last call, at these positions"),
+    "lookahead": Kind(lookahead, "a tree of n-grams that the target writes while it verifies", branches=True),
+    "early_exit": Kind(early_exit, "the target's own first layers", ("exit_layer", *OF_A_MODEL), trees="any"),
+    "heads": Kind(heads, "a tree from heads on the target's last hidden state (tiny-target has some)",
+        trees="any", branches=True),
+    "eagle": Kind(eagle, "a block that continues the target's own hidden states (tiny-target has one)",
+        ("frequent", *OF_A_MODEL), trees="any"),
+}
+RULES = {
+    "rejection": Rule(speculative.rejection, "rejection sampling: accepts with probability min(1, p / q)"),
+    "block": Rule(speculative.block, "decides on the whole draft at once, on average accepts no less than rejection"),
+    "traversal": Rule(speculative.traversal, "block for trees, on average accepts no less than rejection"),
+    "exact_match": Rule(speculative.exact_match, "accepts a token that equals the target's own draw"),
+    "gumbel": Rule(speculative.exact_match, "exact_match on common random numbers: one seed, one text, draft or not",
+        one_text=True),
+    "lenient": Rule(speculative.Lenient(), "LOSSY: rejection with the draft's probabilities made smaller"),
+    "typical": Rule(speculative.Typical(), "LOSSY: accepts every token that is probable enough for the target"),
+}
+# fmt: on
+OF_SOME = {name for kind in DRAFTERS.values() for name in kind.options}
+
+
+def kind_of(options):
+    return DRAFTERS.get(options.drafter) or Kind(of_ones_own, options.drafter)
+
+
+def rule_of(options):
+    if options.verifier in RULES:
+        return RULES[options.verifier]
+    verifier, exactness = graded_verifier(options.verifier)
+    return Rule(verifier, options.verifier, checked=exactness)

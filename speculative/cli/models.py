@@ -1,0 +1,120 @@
+"""The models that options name: their names, checked before anything is loaded, and the models, each loaded once."""
+
+from difflib import get_close_matches
+from json import loads
+from pathlib import Path
+
+import numpy as np
+
+import gpt2np
+from gpt2np.files.loading import BUNDLED, find_folder
+from gpt2np.files.model_files import SIZES, files_of, find_on_disk
+
+SMALLEST = {2048: "tiny-draft", 50257: "124M"}  # the draft model of each family, by its n_vocab
+
+
+def nearest(name, names):
+    """The most similar of some names, or None; hyphens are underscores, and case does not matter."""
+    same = {known.lower().replace("-", "_"): known for known in names}
+    found = get_close_matches(name.lower().replace("-", "_"), same, 1)
+    return same[found[0]] if found else None
+
+
+def check_model_name(name):
+    """The name; ValueError unless it is that of a model on disk, or of one that can be downloaded."""
+    if name in (*BUNDLED, *SIZES):
+        return name
+    if foreign := another_engines(Path(name)):
+        raise ValueError(f"{name} is {foreign}, and this is GPT-2 in NumPy: see docs/engines.md for others")
+    try:
+        if not Path(name).exists() and (near := nearest(name, [*BUNDLED, *SIZES])):
+            raise ValueError(f"unknown model {name!r:.80}: did you mean {near}?")
+        files_of(find_folder(name, None))
+    except OSError as error:
+        raise ValueError(f"cannot read {error.filename} ({error.strerror}): name a folder that you may read") from None
+    return name
+
+
+def another_engines(path):
+    """What a path is, in words, if it is for another engine: a GGUF file, or the folder of a model of another kind."""
+    if path.suffix == ".gguf":
+        return "a GGUF file"
+    try:
+        kind = loads((path / "config.json").read_text(encoding="utf-8")).get("model_type", "gpt2")
+    except (OSError, ValueError, AttributeError, RecursionError):  # files_of or the loading says what is wrong
+        return None
+    return None if kind == "gpt2" else f"a model of type {kind!r:.40}"
+
+
+class Models:
+    """The models of one target, each loaded once: a function name -> (model, tokenizer).
+
+    Parameters
+    ----------
+    options : Options
+        For target_model_size, models_dir and source.
+    report : Report
+        Is told what each model is, and refuses to go on with another one of the same name.
+    """
+
+    def __init__(self, options, report):
+        self.options, self.report, self.loaded, self.others = options, report, {}, {}
+
+    def __call__(self, name):
+        if name not in self.loaded:
+            model, tokenizer = load(name, self.options)
+            self.report.same(name, np.round(model([0])[0, :4].astype(float), 3).tolist())  # other weights, other logits
+            model.reset()
+            self.loaded[name] = model, tokenizer
+        return self.loaded[name]
+
+    def once(self, key, make):
+        """What else drafters need, made once: counts, heads, another view of the target."""
+        if key not in self.others:
+            self.others[key] = make()
+        return self.others[key]
+
+    def all(self):
+        """Every model that may have a cache."""
+        return [
+            *(model for model, _ in self.loaded.values()),
+            *(x for x in self.others.values() if hasattr(x, "reset")),
+        ]
+
+    def target(self):
+        return self(self.options.target_model_size)
+
+    def draft(self, options):
+        """(name, model, tokenizer) of --draft_model_size, by default the smallest model of the target's family."""
+        name = options.draft_model_size or SMALLEST.get(self.target()[0].n_vocab, "")
+        if not name or (name == options.target_model_size and not options.draft_model_size):
+            raise ValueError(no_smaller(options.target_model_size))
+        return name, *self(name)
+
+
+def load(name, options):
+    """(model, tokenizer) of this name, which may be downloaded."""
+    folder = Path(options.models_dir)
+    to_download = name in SIZES and not find_on_disk(name, folder)
+    try:
+        return gpt2np.load(name, options.models_dir, options.source)
+    except KeyboardInterrupt:
+        if to_download and any(path.stat().st_size for path in (folder / name).rglob("*") if path.is_file()):
+            kept = f"what was fetched so far is in {folder / name}, and the same command resumes from there"
+            raise KeyboardInterrupt(kept) from None
+        raise
+    except gpt2np.DownloadError as error:
+        raise ValueError(f"{error}; the source is --source, and python main.py needs no download") from None
+
+
+def no_smaller(target):
+    return (
+        f"there is no smaller model to draft for {target}: choose a larger --target_model_size, name a draft with "
+        "--draft_model_size, or draft without a model, for example with --drafter ngram"
+    )
+
+
+def described(about):
+    """A model in a report, in words."""
+    size = f", {about['parameters'] / 1e6:.1f} million parameters" if "parameters" in about else ""
+    return about["name"] + size + (f"\n        {about['tokenizer']}" if "tokenizer" in about else "")

@@ -1,0 +1,150 @@
+"""What the tables and the plots of several commands share."""
+
+import os
+import sys
+from itertools import cycle
+from re import fullmatch
+
+from .files import replacing
+from .models import described
+
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#882255", "#999933")
+STYLE = {  # fonts as TrueType, in .pdf files as well; the same file for the same numbers
+    "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "grid.color": "#dddddd",
+    "axes.axisbelow": True, "legend.frameon": False, "savefig.dpi": 200, "svg.hashsalt": "", "pdf.fonttype": 42,
+}  # fmt: skip
+PANEL = (5, 4)  # inches
+BOTH = 6  # inches: in a narrower plot of a given size the first panel is alone
+
+
+def table(rows):
+    """A table of rows (dict heading -> cell): numbers to the right, words to the left.
+
+    >>> print(table([{"drafter": "model", "speedup": "1.43"}, {"drafter": "n", "speedup": "0.9"}]))
+    drafter  speedup
+    model       1.43
+    n            0.9
+    """
+    lines = [list(rows[0]), *(list(row.values()) for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*lines)]
+    right = [all(fullmatch(r"[-+\d.,]*%?", cell) for cell in column[1:]) for column in zip(*lines)]
+    pads = [f"{'>' if is_right else '<'}{width}" for width, is_right in zip(widths, right)]
+    return "\n".join("  ".join(f"{cell:{pad}}" for cell, pad in zip(line, pads)).rstrip() for line in lines)
+
+
+def interval(row, prefix="", digits=2):
+    """The interval of a row in words; the fields are PREFIXlow and PREFIXhigh."""
+    low, high = row[prefix + "low"], row[prefix + "high"]
+    return "-" if low is None else f"{low:.{digits}f} to {high:.{digits}f}"
+
+
+def with_interval(row, what, prefix=""):
+    """A number with its interval: 1.79 (1.55 to 2.06)."""
+    return f"{row[what]:.2f}" + (f" ({interval(row, prefix)})" if row[prefix + "low"] is not None else "")
+
+
+def over(n_prompts):
+    """The meaning of the intervals."""
+    return f"95 %, Student's t over the {n_prompts} prompts" if n_prompts > 1 else "none: there is one prompt"
+
+
+def counted(n, what):
+    return f"{n} {what}{'s' if n != 1 else ''}"
+
+
+def pair(target, draft):
+    """The lines on target and draft."""
+    is_large = draft.get("parameters", 0) >= target.get("parameters", 0) > 0
+    word = "\n        no smaller than the target: no speedup is to be expected" if is_large else ""
+    return f"target  {described(target)}\ndraft   {described(draft)}{word}"
+
+
+def has_colours():
+    """Whether standard output is a terminal that should show colours, see https://no-color.org."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def costs_line(costs):
+    v = " ".join(f"{number:.2f}" for number in costs["v"])
+    return f"an autoregressive step {1000 * costs['step']:.2f} ms, c = {costs['c']:.3f}, v(1..{len(costs['v'])}) = {v}"
+
+
+def acceptance_lines(counts):
+    """The end of the line on target calls, and two lines on draft tokens."""
+    shares = [f"{i}: {share:.0%}" for i, share in enumerate(counts["acceptance_by_position"], 1)]
+    share = f" ({counts['acceptance']:.0%}), all rounds" if counts["drafted"] else ""
+    by_position = "  ".join(shares) + ", of the rounds that drafted this far" if shares else "nothing was drafted"
+    accepted = f"{counts['accepted']} of {counts['drafted']} drafted tokens{share}"
+    levels = sum(counts["drafted_by_position"])
+    if levels < counts["drafted"]:  # a tree: of its nodes, one a level can be accepted
+        n = counts["drafted_by_position"][0]
+        accepted = f"{counts['accepted'] / n:.1f} of {levels / n:.1f} levels of a tree of {counts['drafted'] / n:.1f} "
+        accepted += "nodes, on average"
+    return f"""{counts["tokens_per_target_call"]:.2f} tokens per call
+accepted      {accepted}
+by position   {by_position}"""
+
+
+# ------------------------------------------------------------------------------------------------ a plot
+
+
+def draw(path, x, panels, lines, size=None, busy="", break_even=True):
+    """Write a figure of measurements with their intervals to a file: each panel has all lines. It has no title.
+
+    Parameters
+    ----------
+    x : str
+        The name of the axis.
+    panels : dict name of a number -> label of the y axis
+    lines : dict name -> list of (x, row)
+        A row has the numbers; for what has an interval, also PREFIXlow and PREFIXhigh, see `reach`. x are numbers or
+        names.
+    size : (width, height), optional
+        In inches, of the whole figure.
+    busy : str
+        A warning about the machine.
+    break_even : bool
+        Whether to draw a line at 1.
+    """
+    import matplotlib
+
+    matplotlib.use("agg")  # draws into files, without a window
+    import matplotlib.pyplot as plt
+
+    places = list(dict.fromkeys(place for points in lines.values() for place, _ in points))
+    is_numeric = all(fullmatch(r"\d+(\.\d+)?", str(place)) for place in places)
+    panels = panels if not size or size[0] >= BOTH else dict([*panels.items()][:1])
+    width, height = size or (PANEL[0] * len(panels), PANEL[1] + 0.2 * len(lines) / 3)
+    with plt.rc_context(STYLE | {"font.size": 10 if width >= 4.5 else 8}):
+        figure, axes_of = plt.subplots(1, len(panels), figsize=(width, height), layout="constrained", squeeze=False)
+        for axes, (what, label) in zip(axes_of[0], panels.items()):
+            tops = []
+            for i, ((name, points), colour, marker) in enumerate(zip(lines.items(), cycle(COLOURS), cycle("os^DvP*X"))):
+                beside = 0.7 * (i + 0.5) / len(lines) - 0.35  # of the other lines, at a place with a name
+                at = [float(place) if is_numeric else places.index(place) + beside for place, _ in points]
+                values, ends = [row[what] for _, row in points], [reach(row, what) for _, row in points]
+                look = {"color": colour, "marker": marker, "linestyle": "-" if is_numeric else "none"}
+                axes.errorbar(at, values, [*zip(*ends)], capsize=2, markersize=4, linewidth=1.2, label=name, **look)
+                tops += [min(value + end[1], 1.6 * max(values)) for value, end in zip(values, ends)]
+            if break_even:
+                axes.axhline(1, color="#666666", linewidth=1, linestyle=":")
+            axes.set(xlabel=x, ylabel=label, ylim=(0, 1.05 * max(tops)))
+            if not is_numeric:
+                is_long = sum(map(len, map(str, places))) > 8 * width / len(panels)
+                axes.set_xticks(range(len(places)), places, **({"rotation": 30, "ha": "right"} if is_long else {}))
+                axes.set_xlim(-0.5, len(places) - 0.5)
+        if busy:
+            axes.set_title(busy, loc="right", fontsize=7, color="#d55e00")
+        if len(lines) > 1:
+            n_columns = max(1, int(width / (0.5 + 0.085 * max(map(len, lines)))))
+            figure.legend(*axes.get_legend_handles_labels(), loc="outside lower left", ncols=n_columns)
+        with replacing(path) as new:
+            figure.savefig(new, format=path.rpartition(".")[2])
+        plt.close(figure)
+
+
+def reach(row, what):
+    """How far the interval of a number goes down and up; (0, 0) without one."""
+    prefix = {"tokens_per_call": "calls_", "speedup": ""}.get(what, f"{what}_")
+    low, high = row.get(f"{prefix}low"), row.get(f"{prefix}high")
+    return (0, 0) if low is None else (row[what] - low, high - row[what])

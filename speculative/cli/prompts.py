@@ -1,0 +1,131 @@
+"""The prompts that options name: tales that neither bundled model was trained on, a published list, or a file."""
+
+from dataclasses import dataclass
+from json import loads
+from pathlib import Path
+
+import gpt2np
+from speculative import AutoregressiveSampler, Sampling
+from speculative.checks import check_request
+
+from .files import lines_of, read_text, say
+from .page import counted
+
+# The test prompts, word for word, of a published comparison of assisted with native decoding: mychen76, "Evaluate LLM
+# fast inference via speculative decoding without quantization" (2023), a script over Llama 2 13B and TinyLlama.
+KNOWN = (
+    "Name planets in our solar system",
+    "Give me detailed info about Justin Trudeau.",
+    "Generate a few good titles for a draft of a post [type of transformer models]",
+    "Write a 5-line poem that describes a cat in a creative and original way. Use the following words in your poem: "
+    "cat, fur, tail, independent, and clean.",
+    "Given the text below, generate Q&A from the text provide: [rewrite of minGPT that prioritizes teeth over "
+    "education.]",
+    "Write a highly detailed discussion response, in the structure of an essay, responding to the following prompt: "
+    "Explain the causes of the Inflation and whether expansion played a role in the economic recession. Include "
+    "evidence to support your argument.",
+    "Make a coding challenge for Python with 3 questions and answers",
+)
+TALES = Path(gpt2np.__file__).parent / "tiny" / "held_out.txt"
+PROMPT_LENGTH = 32  # tokens
+N_AHEAD = 200  # so many greedy tokens later the target repeats itself
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A prompt, with what a benchmark says about it."""
+
+    text: str
+    tokens: list
+    question_id: int | str
+    category: str = ""
+
+
+def tales():
+    """The tales in two parts: one to count n-grams in, one to take prompts from."""
+    text = TALES.read_text(encoding="utf-8")
+    return text[: len(text) * 3 // 4], text[len(text) * 3 // 4 :]
+
+
+def prompts_of(options, target, tokenizer):
+    """The `Prompt`s of --prompt_file, or of --prompts, which the target has room to continue."""
+    if options.prompt_file:
+        return from_file(options, target, tokenizer)
+    if options.prompts == "known":
+        some = [encoded(in_template(prompt, options), tokenizer) for prompt in KNOWN[: options.n_prompts]]
+    else:
+        some = held_out(tokenizer, options.n_prompts)
+    room = options.n_tokens_to_generate + N_AHEAD * (options.prompts == "repeating")
+    for i, tokens in enumerate(some, 1):
+        check_room(tokens, room, target, f"prompt {i} of {len(some)}")
+    if options.prompts == "repeating":
+        alone = AutoregressiveSampler(target, sampling=Sampling(temperature=0))
+        some = [[*tokens, *alone.generate(tokens, N_AHEAD).tokens.tolist()] for tokens in some]
+    return [Prompt(tokenizer.decode(tokens), tokens, i) for i, tokens in enumerate(some, 1)]
+
+
+def held_out(tokenizer, n_prompts, length=PROMPT_LENGTH):
+    """Prompts of `length` tokens at places spread over the second part of the tales."""
+    tokens = tokenizer.encode(tales()[1])
+    return [tokens[i * len(tokens) // n_prompts :][:length] for i in range(n_prompts)]
+
+
+def check_room(tokens, n_tokens, target, what):
+    try:
+        check_request(tokens, n_tokens, target)
+    except ValueError as error:
+        raise ValueError(f"{what}: {error}") from None
+
+
+def encoded(prompt, tokenizer):
+    """The prompt's token ids; for an empty prompt `<|endoftext|>`, after which a new text begins."""
+    if prompt:
+        return tokenizer.encode(prompt)
+    if tokenizer.end_of_text is None:
+        raise ValueError("the prompt is empty, and this vocabulary has no <|endoftext|> to start from: give a --prompt")
+    return [tokenizer.end_of_text]
+
+
+def in_template(prompt, options):
+    return options.prompt_template.replace("{prompt}", prompt)
+
+
+def from_file(options, target, tokenizer):
+    """The `Prompt`s of --prompt_file; what is left out is said on standard error."""
+    found, n_turns, n_tokens = [], 0, options.n_tokens_to_generate
+    for prompt, question_id, category, n_more in questions_in(options.prompt_file):
+        text = in_template(prompt, options)
+        found.append(Prompt(text, encoded(text, tokenizer), question_id, category))
+        n_turns += n_more
+    fitting = [prompt for prompt in found if len(prompt.tokens) + n_tokens <= target.n_ctx]
+    if not fitting:
+        check_room(found[0].tokens, n_tokens, target, "the first prompt")
+    if n := len(found) - len(fitting):
+        say(f"left out: {n} of {len(found)} prompts, too long for n_ctx {target.n_ctx} with {n_tokens} new tokens")
+    if n_turns:
+        say(f"left out: {counted(n_turns, 'further turn')}, which only a model with a chat template can answer")
+    return fitting
+
+
+def questions_in(name):
+    """[(prompt, question id, category, number of further turns)]: a prompt a line; in FILE.jsonl an object a line."""
+    lines = lines_of(read_text(name, "prompt_file"))
+    if not lines:
+        raise ValueError(f"--prompt_file: {name} is empty: write one prompt per line")
+    if not name.endswith(".jsonl"):
+        return [(line, number, "", 0) for number, line in enumerate(lines, 1)]
+    questions = []
+    for number, line in enumerate(lines, 1):
+        try:
+            found = loads(line)
+            first, *more = found["turns"] if "turns" in found else [found["prompt"]]
+            question_id = found.get("question_id", number)
+            if type(question_id) not in (int, str) or not isinstance(found.get("turns", []), list):
+                raise TypeError
+            questions.append((first + "", question_id, str(found.get("category", "")), len(more)))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise ValueError(
+                f'--prompt_file: expected {{"prompt": TEXT}} or {{"turns": [TEXT, ...]}}, with a whole number or a '
+                f'text as "question_id" if any, in line {number} of {name}, got {line[:60]!r}'
+            ) from None
+    return questions

@@ -1,0 +1,197 @@
+"""From options to the samplers of a race: what goes together, the logits processors, the sampler with the draft."""
+
+import os
+from dataclasses import asdict
+from functools import lru_cache
+
+import speculative
+from speculative import Shape
+from speculative.interfaces import takes_trees
+from speculative.logits.automaton import Expression
+from speculative.measuring.best_shape import acceptance_together, added, best_shape
+
+from .brought import graded_drafter
+from .drafters import DRAFTERS, OF_SOME, RULES, depth, kind_of, rule_of
+from .files import read_text
+from .models import SMALLEST, no_smaller
+
+MOST_CONFIDENT = 16  # tokens, of --K confidence
+MOST_MEASURED = 16  # nodes of --tree auto
+N_PLACES = 32  # of the target's text, for the acceptance by rank of --tree auto
+LOOK_BACK = ("grammar", "presence_penalty", "frequency_penalty", "no_repeat_ngram_size", "min_tokens")
+
+
+def check_together(options):
+    """Raise ValueError unless --drafter, --verifier, --tree and --K go together; no model is loaded."""
+    kind, rule, tree, what = kind_of(options), rule_of(options), options.tree, f"--drafter {options.drafter}"
+    if options.drafter not in DRAFTERS:
+        graded_drafter(options.drafter)
+    if options.K == "confidence" and "siblings" not in kind.options:
+        raise ValueError(f"--K confidence needs a drafter with probabilities, got {options.drafter}: try auto")
+    if options.drafter == "model" and not options.draft_model_size and options.target_model_size in SMALLEST.values():
+        raise ValueError(no_smaller(options.target_model_size))
+    if options.drafter == "forced" and not options.grammar:
+        raise ValueError("--drafter forced drafts nothing without --grammar")
+    if options.grammar:
+        Expression(pattern_of(options.grammar))
+    if not tree and not kind.branches:
+        return
+    if tree and not kind.trees:
+        raise ValueError(f"--tree is not for {what}")
+    if kind.trees == "grown" and type(tree) is not int:
+        raise ValueError(f"--tree: expected a number of nodes for {what}")
+    if tree and options.drafter == "model" and options.draft_tokenizer == "text":
+        raise ValueError("--tree is for --draft_tokenizer auto or shared, not text")
+    if not takes_trees(rule.verifier):
+        rules = ", ".join(name for name, rule in RULES.items() if takes_trees(rule.verifier))
+        raise ValueError(f"{'--tree' if tree else what} needs a verifier for trees ({rules}), got {options.verifier}")
+    if options.K in ("auto", "confidence"):
+        raise ValueError(f"--K {options.K} chooses the length of a chain: for a tree give a number")
+    if isinstance(tree, Shape) and tree.depth > depth(options):
+        raise ValueError(f"this --tree has {tree.depth} levels: give --K {tree.depth}, the depth limit")
+
+
+def check_used(options, drafters, tree=True):
+    """Raise ValueError for a typed option that has no effect with these drafters, or with the prompts."""
+    unused = {}
+    for name in sorted(OF_SOME):
+        users = [user for user, kind in DRAFTERS.items() if name in kind.options]
+        if not {*users} & {*drafters}:
+            unused[name] = f"--drafter {' or '.join(users)}, not {', '.join(drafters)}"
+    if not tree:
+        unused.setdefault("siblings", "--tree")
+    if options.prompt_file:
+        unused |= dict.fromkeys(("prompt", "prompts", "n_prompts"), "prompts without --prompt_file")
+    for name in options.given:
+        if name in unused:
+            raise ValueError(f"--{name} is for {unused[name]}: leave --{name} out")
+
+
+class Entrant:
+    """What takes part in a race: a sampler with the random numbers of its rule and the ends of its texts.
+
+    Parameters
+    ----------
+    options : Options
+    models : Models
+    build : function (Options) -> Sampler
+        Is given the options with the logits processors for a prompt, which know how long it is.
+    """
+
+    def __init__(self, options, models, build):
+        self.options, self.tokenizer = options, models.target()[1]
+        self.needs_prompt = any(getattr(options, name) for name in LOOK_BACK)
+        self.ends = ends_of(options, self.tokenizer)
+        self.sampler_for = lru_cache(1)(lambda n_prompt: build(with_processors(options, self.tokenizer, n_prompt)))
+
+    def sampler(self, n_prompt):
+        return self.sampler_for(n_prompt if self.needs_prompt else 0)
+
+    def rounds(self, prompt, n_tokens, seed):
+        noise = rule_of(self.options).noise
+        return self.sampler(len(prompt)).rounds(prompt, n_tokens, noise(seed), **self.ends)
+
+
+def ends_of(options, tokenizer):
+    """The keywords of `rounds` that end a text."""
+    if not (options.grammar or options.min_tokens):
+        ends = {}
+    elif tokenizer.end_of_text is None:
+        raise ValueError("--grammar and --min_tokens need a vocabulary with <|endoftext|>, which ends the text")
+    else:
+        ends = {"stop_tokens": {tokenizer.end_of_text}}
+    return ends | ({"stop": speculative.StopText(options.stop, tokenizer.decode)} if options.stop else {})
+
+
+def with_processors(options, tokenizer, n_prompt):
+    """The options with their logits processors, for a prompt of this many tokens; the grammar has the first word."""
+    found = (
+        options.grammar and grammar_of(options.grammar, tokenizer, n_prompt),
+        options.presence_penalty and speculative.PresencePenalty(options.presence_penalty, n_prompt),
+        options.frequency_penalty and speculative.FrequencyPenalty(options.frequency_penalty, n_prompt),
+        options.no_repeat_ngram_size and speculative.NoRepeatNGram(options.no_repeat_ngram_size),
+        options.min_tokens and speculative.MinTokens(options.min_tokens, tokenizer.end_of_text, n_prompt),
+    )
+    return options.but(processors=tuple(filter(None, found)))
+
+
+def pattern_of(grammar):
+    """The pattern of --grammar: the text itself, or if there is such a file, any of the patterns in its lines."""
+    if not os.path.exists(grammar):
+        return grammar
+    lines = [line for line in read_text(grammar, "grammar").replace("\r", "\n").split("\n") if line]
+    if not lines:
+        raise ValueError(f"--grammar: {grammar} is empty: write a pattern per line")
+    try:
+        for line in lines:
+            Expression(line)
+    except ValueError as error:
+        raise ValueError(f"--grammar: {grammar}: {error}") from None
+    return "|".join(f"(?:{line})" for line in lines)
+
+
+def grammar_of(grammar, tokenizer, n_prompt):
+    texts = [tokenizer.bytes_of(token) for token in range(tokenizer.n_vocab)]
+    try:
+        return speculative.Grammar(pattern_of(grammar), texts, tokenizer.end_of_text, n_prompt)
+    except ValueError as error:
+        raise ValueError(f"--grammar: {error}") from None
+
+
+def alone(options, models):
+    """The `Entrant` of the target alone."""
+    target = models.target()[0]
+    return Entrant(options, models, lambda own: speculative.AutoregressiveSampler(target, sampling=own.sampling))
+
+
+def with_draft(options, models, prompt, keep=lambda name, find: find()):
+    """(the `Entrant` with the draft, about: what it is) for prompts like these tokens.
+
+    `keep` is given what is measured, by name, and may return an earlier measurement.
+    """
+    check_together(options)
+    kind, rule, costs, tree = kind_of(options), rule_of(options), None, None
+    own = with_processors(options, models.target()[1], len(prompt))
+    if options.tree == "auto":
+        tree = keep("tree", lambda: measured_tree(own, models, prompt))
+        options, own = (some.but(tree=Shape(tree["parents"], tree["ranks"])) for some in (options, own))
+    target, drafter, about = kind.build(own, models)
+    K = {"heuristic": speculative.Heuristic(), "confidence": MOST_CONFIDENT}.get(options.K, options.K)
+    if K == "auto":
+        costs = keep("costs", lambda: asdict(costs_of(own, target, drafter, prompt, 8)))
+        K = speculative.CostModel(costs["c"], costs["v"])
+
+    def build(own):
+        parts = kind.build(own, models)[:2] if own.processors else (target, drafter)
+        return speculative.SpeculativeSampler(*parts, K=K, verifier=rule.verifier, sampling=own.sampling)
+
+    entrant = Entrant(options, models, build)
+    name = {"name": options.target_model_size, "parameters": models.target()[0].n_params}
+    return entrant, {"target": name, "draft": about, "measured_tree": tree, "costs": costs}
+
+
+def costs_of(options, target, drafter, tokens, most):
+    somewhere = [*tokens, *tokens][: target.n_ctx - most - 1]
+    how = {"sampling": options.sampling, "verifier": rule_of(options).verifier, "most": most}
+    return speculative.measure_costs(target, drafter, somewhere, **how)
+
+
+def measured_tree(options, models, tokens):
+    """The best shape for the acceptance along some text of the target and for the costs, as a dict."""
+    target, sampling, rule = models.target()[0], options.sampling, rule_of(options)
+    start = tokens[: max(1, target.n_ctx - N_PLACES - 1)]
+    text = speculative.AutoregressiveSampler(target, sampling=sampling).generate(start, N_PLACES, options.seed)
+    text = [*start, *text.tokens.tolist()]
+
+    def make(shape):
+        return kind_of(options).build(options.but(tree=shape), models)[:2]
+
+    together = acceptance_together(make, 8, text, N_PLACES, sampling, rule.noise(options.seed), rule.verifier)
+    own_target, chain = make(Shape.chain(MOST_MEASURED))
+    costs, w = costs_of(options, own_target, chain, tokens, MOST_MEASURED), added(together)
+    levels = min(depth(options), getattr(chain, "most_levels", MOST_MEASURED))
+    shape, speedup = best_shape(w, costs.c, costs.v, levels)
+    return {
+        "nodes": len(shape), "levels": shape.depth, "expected_speedup": speedup, "c": costs.c, "v": list(costs.v),
+        "acceptance_by_rank": w.tolist(), "parents": list(shape.parents), "ranks": list(shape.ranks),
+    }  # fmt: skip
