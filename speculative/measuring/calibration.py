@@ -81,8 +81,8 @@ def calibrate(target, drafter, prompts, n_tokens, *, sampling, most=8, seed=0, k
         raise ValueError(f"expected 3 prompts or more, one third of them to measure on, got {len(prompts)}")
     n_timed, common = len(prompts) // 3, {"sampling": sampling, "keep": keep}
     expected = forecast(target, drafter, prompts[n_timed:], n_tokens, most=most, seed=seed, **common)
-    samplers = {K: SpeculativeSampler(target, drafter, K=K, sampling=sampling) for K in range(1, most + 1)}
-    samplers[None] = AutoregressiveSampler(target, sampling=sampling)
+    samplers = {None: AutoregressiveSampler(target, sampling=sampling)}
+    samplers |= {K: SpeculativeSampler(target, drafter, K=K, sampling=sampling) for K in range(1, most + 1)}
     runs, rows = race(samplers, prompts[:n_timed], n_tokens, seed=seed + len(prompts), keep=keep), []
     for K in range(1, most + 1):
         rows.append({
