@@ -11,7 +11,14 @@ import numpy as np
 
 from ..cache import KVCache
 from ..files.params import build_params, param_shapes
-from ..model import GPT2, forward, packed
+from ..model import GPT2, HParams, forward, packed
+
+SHAPES = {
+    "124M": HParams(50257, 1024, 768, 12, 12),
+    "355M": HParams(50257, 1024, 1024, 16, 24),
+    "774M": HParams(50257, 1024, 1280, 20, 36),
+    "1558M": HParams(50257, 1024, 1600, 25, 48),
+}
 
 
 def times(model, strategies, rows, context, prompt, repeats, other=None, progress=iter):

@@ -23,15 +23,16 @@ def file_of(given):
     return given.rpartition(":")[0]
 
 
-def check_brought(given):
-    """The text FILE.py:NAME; ValueError unless there is something of this name in the file."""
-    brought(given)
-    return given
+def files_of(given):
+    """The paths of FILE.py and of what it imports from its folder."""
+    folder = Path(file_of(given)).resolve().parent
+    found = {Path(getattr(module, "__file__", None) or "") for module in list(sys.modules.values())}
+    return sorted(path for path in found if path.suffix == ".py" and path.parent == folder)
 
 
 @cache
 def brought(given):
-    """What FILE.py:NAME names."""
+    """What FILE.py:NAME names; ValueError unless there is something of this name in the file."""
     name = given.rpartition(":")[2]
     if not given.endswith(f".py:{name}"):
         raise ValueError(f"expected FILE.py:NAME, got {given[:60]!r}")

@@ -21,7 +21,7 @@ from speculative.drafters.lookahead import LookaheadDrafter
 from speculative.drafters.recycling import WEIGHTS as RECYCLED
 from speculative.interfaces import exactness_of
 
-from .brought import file_of, graded_drafter, graded_verifier
+from .brought import graded_drafter, graded_verifier
 from .files import read_text
 from .prompts import tales
 
@@ -114,11 +114,11 @@ def draft_model(options, models):
 
 
 def ngram(options, models):
-    target, tokenizer = models.target()
+    (target, tokenizer), text = models.target(), text_of(options, models) or tales()[0]
 
     def count():
         try:
-            tokens = tokenizer.encode(text_of(options, models) or tales()[0])
+            tokens = tokenizer.encode(text)
             return speculative.ByPaths(speculative.NGramModel.from_tokens(tokens, target.n_vocab, options.n_max))
         except ValueError as error:
             raise ValueError(f"--n_max and --corpus: {error}") from None
@@ -129,9 +129,9 @@ def ngram(options, models):
 
 def text_of(options, models):
     """The text of --corpus; an empty one without it."""
-    if options.corpus:
-        models.report.same_file(options.corpus)
-    return read_text(options.corpus) if options.corpus else ""
+    text = read_text(options.corpus) if options.corpus else ""
+    models.report.same_contents(f"--corpus {options.corpus}", text)
+    return text
 
 
 def early_exit(options, models):
@@ -165,8 +165,9 @@ def trained(load, file, options, models):
     """What was trained for the target, heads or a block."""
     name = options.target_model_size
     try:
-        models.report.same_file(file(name))
-        return models.once(str(file(name)), lambda: load(name))
+        found = models.once(str(file(name)), lambda: load(name))
+        models.report.same_contents(str(file(name)), file(name))
+        return found
     except ValueError as error:
         raise ValueError(f"--drafter {options.drafter}: {error}") from None
 
@@ -218,7 +219,6 @@ def lookahead(options, models):
 def of_ones_own(options, models):
     """The drafter of --drafter FILE.py:NAME."""
     (target, tokenizer), name = models.target(), options.drafter
-    models.report.same_file(file_of(name))
     drafter = graded_drafter(name)(target, tokenizer)
     if not callable(getattr(drafter, "propose", None)):
         raise ValueError(f"{name}: a drafter has a method propose(tokens, K, rng); yours is {drafter!r:.60}")

@@ -1,9 +1,11 @@
 """Files named by options: texts to read, and files to write, which are checked before anything is measured."""
 
+import errno
 import os
 import sys
 from contextlib import contextmanager, suppress
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from secrets import token_hex
 from shutil import copymode
@@ -13,7 +15,8 @@ from speculative.trace import page
 
 def say(note):
     """Print a note on standard error."""
-    print(f"note: {note}", file=sys.stderr, flush=True)
+    with suppress(OSError):
+        print(f"note: {note}", file=sys.stderr, flush=True)
 
 
 def read_text(name, option="corpus"):
@@ -25,6 +28,27 @@ def read_text(name, option="corpus"):
     except (OSError, ValueError) as error:
         what = getattr(error, "strerror", None) or error
         raise ValueError(f"--{option}: cannot read {name} ({what}): give a text file") from None
+
+
+def check_readable(name):
+    """The name; ValueError unless there is a file or a pipe of that name."""
+    if not name or (os.path.exists(name) and not os.path.isdir(name)):
+        return name
+    why = os.strerror(errno.EISDIR if os.path.isdir(name) else errno.ENOENT)
+    raise ValueError(f"cannot read {name} ({why}): give a text file")
+
+
+def digest(*contents):
+    """16 digits of the SHA-256 of texts, or of the contents of paths. A gigabyte or two take a second."""
+    found = sha256()
+    for content in contents:
+        if isinstance(content, str):
+            found.update(content.encode(errors="surrogatepass"))
+            continue
+        with content.open("rb") as file:
+            while chunk := file.read(1 << 20):
+                found.update(chunk)
+    return found.hexdigest()[:16]
 
 
 def lines_of(text):
@@ -61,15 +85,19 @@ def check_distinct(written, texts):
     """Raise ValueError if a file to write is also named by another option: both are dicts option -> text."""
     for option, name in written.items():
         for other, text in texts.items():
-            if other != option and any(
-                is_one_file(name, part) for part in (text, *text.split(","), text.split(":")[0])
-            ):
+            parts = [text, *text.split(",")]  # a list, FILE.py:NAME, or a folder with a model
+            parts += [part.rpartition(":")[0] for part in parts]
+            if other not in (option, "models_dir") and any(is_one_file(name, part) for part in parts):
                 raise ValueError(f"--{option} and --{other} name one file, {name}: give the output a name of its own")
 
 
 def is_one_file(name, other):
+    """Whether a file is the other one, or exists in the folder of that name."""
+    other, path = {"-": "/dev/stdin"}.get(other, other), Path(os.path.realpath(name))
     with suppress(OSError, ValueError):
-        return bool(other) and (os.path.realpath(name) == os.path.realpath(other) or os.path.samefile(name, other))
+        if os.path.isdir(other):
+            return path.is_file() and os.path.samefile(path.parent, other)
+        return bool(other) and (path == Path(os.path.realpath(other)) or os.path.samefile(path, other))
     return False
 
 

@@ -30,7 +30,7 @@ def whole_page(program, module, modules):
     lines = [TITLE.format(program=program, command=f"{program} COMMAND --help")]
     lines += options_of(module.OPTIONS, HEADINGS) + ["", "Commands"]
     for other in modules:
-        lines += explained(other.__name__.rpartition(".")[2], first_sentence(other))
+        lines += explained(other.__name__.rpartition(".")[2], " ".join(other.__doc__.split("\n\n")[0].split()))
     return "\n".join([*lines, "", *wrap(NOTE.format(program=program))]) + "\n"
 
 
@@ -52,10 +52,6 @@ def page_of(program, module):
     }.items():
         lines += wrap(f"{words} {' '.join(names)}", subsequent_indent="    ") if names else []
     return "\n".join(lines + [f"See {program} --help for these."] * bool(known)) + "\n"
-
-
-def first_sentence(module):
-    return " ".join(module.__doc__.split("\n\n")[0].split())
 
 
 def options_of(options, headings=(), lists=()):

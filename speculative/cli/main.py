@@ -48,6 +48,8 @@ def run():
 def main(words):
     """Run the command of a command line; returns the exit code."""
     try:
+        if "--" in words:
+            raise ValueError("unexpected '--': options are --name value, and a text of several words needs quotes")
         words = [*words] if words and not words[0].startswith("-") else [DEFAULT, *words]
         words += ["--", "--separator=\0"]  # else a lone - would separate calls, and -- have options of its own
         fire.Fire(call, command=words)

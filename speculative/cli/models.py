@@ -4,11 +4,9 @@ from difflib import get_close_matches
 from json import loads
 from pathlib import Path
 
-import numpy as np
-
 import gpt2np
 from gpt2np.files.loading import BUNDLED, find_folder
-from gpt2np.files.model_files import SIZES, files_of, find_on_disk
+from gpt2np.files.model_files import SIZES, SOURCES, files_of, find_on_disk
 
 SMALLEST = {2048: "tiny-draft", 50257: "124M"}  # the draft model of each family, by its n_vocab
 
@@ -62,10 +60,10 @@ class Models:
 
     def __call__(self, name):
         if name not in self.loaded:
-            model, tokenizer = load(name, self.options)
-            self.report.same(name, np.round(model([0])[0, :4].astype(float), 3).tolist())  # other weights, other logits
-            model.reset()
-            self.loaded[name] = model, tokenizer
+            self.loaded[name] = load(name, self.options)
+            folder = find_folder(name, Path(self.options.models_dir), self.options.source)
+            files = {file for files in SOURCES.values() for file in files}
+            self.report.same_contents(name, *sorted(path for path in folder.iterdir() if path.name in files))
         return self.loaded[name]
 
     def once(self, key, make):

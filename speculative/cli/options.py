@@ -16,9 +16,9 @@ from gpt2np.files.model_files import SOURCES
 from speculative import Sampling, Shape
 from speculative.drafters.model_tree import RULES as SIBLINGS
 
-from .brought import check_brought
+from .brought import brought
 from .drafters import DRAFTERS, LENGTHS, RULES, TOKENIZERS
-from .files import check_writable
+from .files import check_readable, check_writable
 from .models import check_model_name, nearest
 
 MOST_NODES = 256  # of a tree
@@ -72,7 +72,7 @@ class Choice:
         if given in self.names:
             return given
         if self.brings and ".py" in given:
-            return check_brought(given)
+            return brought(given) and given
         if near := nearest(given, self.names):
             raise ValueError(f"there is no {given[:60]!r}: did you mean {near}?")
         of_ones_own = ", or FILE.py:NAME" if self.brings else ""
@@ -185,7 +185,7 @@ SHARED = {
         "shared: only tokens that both vocabularies have\n"
         "text: its text is encoded with the target's tokenizer\n"
         "auto: text at temperature 0, shared above; neither if the draft model has the target's tokenizer"),
-    "corpus": Option("", "FILE", str,
+    "corpus": Option("", "FILE", check_readable,
         "a text for ngram to count (default: tales that neither bundled model was trained on) and for suffix to copy "
         "from, in addition to the text so far (default: nothing)"),
     "n_max": Option(3, "N", whole(1, 1024), "the longest n-gram of ngram, and the longest match of prompt_lookup"),

@@ -124,14 +124,18 @@ def draw(path, x, panels, lines, size=None, busy="", break_even=True):
                 at = [float(place) if is_numeric else places.index(place) + beside for place, _ in points]
                 values, ends = [row[what] for _, row in points], [reach(row, what) for _, row in points]
                 look = {"color": colour, "marker": marker, "linestyle": "-" if is_numeric else "none"}
-                axes.errorbar(at, values, [*zip(*ends)], capsize=2, markersize=4, linewidth=1.2, label=name, **look)
+                axes.errorbar(
+                    at, values, [*zip(*ends)], capsize=2, markersize=4, linewidth=1.2, label=plain(name), **look
+                )
                 tops += [min(value + end[1], 1.6 * max(values)) for value, end in zip(values, ends)]
             if break_even:
                 axes.axhline(1, color="#666666", linewidth=1, linestyle=":")
             axes.set(xlabel=x, ylabel=label, ylim=(0, 1.05 * max(tops)))
             if not is_numeric:
                 is_long = sum(map(len, map(str, places))) > 8 * width / len(panels)
-                axes.set_xticks(range(len(places)), places, **({"rotation": 30, "ha": "right"} if is_long else {}))
+                axes.set_xticks(
+                    range(len(places)), map(plain, places), **({"rotation": 30, "ha": "right"} if is_long else {})
+                )
                 axes.set_xlim(-0.5, len(places) - 0.5)
         if busy:
             axes.set_title(busy, loc="right", fontsize=7, color="#d55e00")
@@ -141,6 +145,11 @@ def draw(path, x, panels, lines, size=None, busy="", break_even=True):
         with replacing(path) as new:
             figure.savefig(new, format=path.rpartition(".")[2])
         plt.close(figure)
+
+
+def plain(name):
+    """A label that is not read as mathematics."""
+    return str(name).replace("$", r"\$")
 
 
 def reach(row, what):

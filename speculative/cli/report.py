@@ -7,7 +7,6 @@ only if the command, its options, the machine, the version and what it was told 
 import os
 import platform
 from functools import cache
-from hashlib import sha256
 from json import dumps, loads
 from pathlib import Path
 
@@ -19,7 +18,7 @@ import speculative
 from gpt2np.kernels import matmul
 from speculative.trace.terminal import visible
 
-from .files import replacing
+from .files import digest, replacing
 
 OUTPUTS = {
     "json",
@@ -39,13 +38,7 @@ REMEDY = "name another file, or delete it"
 def version():
     """The version of the library, and a checksum of its sources, which also change between releases."""
     folders = [Path(package.__file__).parent for package in (gpt2np, speculative)]
-    sources = b"".join(path.read_bytes() for folder in folders for path in sorted(folder.rglob("*.py")))
-    return f"{gpt2np.__version__}, sources {sha256(sources).hexdigest()[:8]}"
-
-
-def seal(*what):
-    """A checksum of what a resumed run relies on."""
-    return sha256(dumps(what, sort_keys=True).encode()).hexdigest()[:16]
+    return f"{gpt2np.__version__}, sources {digest(*(p for folder in folders for p in sorted(folder.rglob('*.py'))))}"
 
 
 def machine():
@@ -57,11 +50,6 @@ def machine():
 def load_average():
     """How many processes have wanted to run, over the last minute; 0.0 where the system does not say."""
     return os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
-
-
-def busy(load):
-    """A warning if other programs ran on the machine, else nothing."""
-    return f"BUSY: load average {load:.1f} at the start" if load > (os.cpu_count() or 1) else ""
 
 
 class Report:
@@ -95,7 +83,7 @@ class Report:
         try:
             old = loads(self.path.read_text(encoding="utf-8"))
             about, self.found, self.parts, self.load = old["about"], old["found"], old["parts"], old["load_average"]
-            if old["seal"] != seal(about, self.found, self.parts, self.load):
+            if old["seal"] != self.seal(about):
                 raise ValueError("changed by hand, or damaged")
             matmul.use(about["matmul"])  # else it would be chosen again, by timing
             self.about["matmul"] = about["matmul"]
@@ -108,8 +96,9 @@ class Report:
 
     @property
     def busy(self):
-        """Whether the machine was busy, in words, or nothing."""
-        return busy(self.load if self.parts else self.load_now)
+        """A warning if other programs ran on the machine, else nothing."""
+        load = self.load if self.parts else self.load_now
+        return f"BUSY: load average {load:.1f} at the start" if load > (os.cpu_count() or 1) else ""
 
     @property
     def where(self):
@@ -139,10 +128,10 @@ class Report:
         if self.found.setdefault(name, value) != value:
             raise ValueError(f"--json: {self.path} was made with another {name}: {REMEDY}")
 
-    def same_file(self, name):
-        """`same` for the contents of a file."""
-        if self.path and Path(name).is_file():
-            self.same(f"file {name}", sha256(Path(name).read_bytes()).hexdigest()[:16])
+    def same_contents(self, name, *contents):
+        """`same` for texts, or for the files of paths; nothing is read where no file keeps the parts."""
+        if self.path:
+            self.same(name, digest(*contents))
 
     def keep(self, name, measure):
         """The part of this name, in plain JSON; measured and written if it is missing."""
@@ -155,11 +144,15 @@ class Report:
         self.bar.update()
         return self.parts[name]
 
+    def seal(self, about):
+        """A checksum of what a resumed run relies on."""
+        return digest(dumps([about, self.found, self.parts, self.load], sort_keys=True))
+
     def write(self, **result):
         """Replace the file by one with everything so far; each part is a line."""
         if self.path:
             told = {"about": self.about, "found": self.found, "load_average": self.load}
-            told |= {"seal": seal(self.about, self.found, self.parts, self.load), "finished": bool(result)}
+            told |= {"seal": self.seal(self.about), "finished": bool(result)}
             top = dumps({**told, **result}, indent=1, allow_nan=False)
             lines = ",\n".join(f"  {dumps(name)}: {dumps(part)}" for name, part in self.parts.items())
             with replacing(self.path) as new:

@@ -10,7 +10,7 @@ from speculative.interfaces import takes_trees
 from speculative.logits.automaton import Expression
 from speculative.measuring.best_shape import acceptance_together, added, best_shape
 
-from .brought import graded_drafter
+from .brought import files_of, graded_drafter
 from .drafters import DRAFTERS, OF_SOME, RULES, depth, kind_of, rule_of
 from .files import read_text
 from .models import SMALLEST, no_smaller
@@ -150,6 +150,9 @@ def with_draft(options, models, prompt, keep=lambda name, find: find()):
     `keep` is given what is measured, by name, and may return an earlier measurement.
     """
     check_together(options)
+    for given in sorted({options.drafter, options.verifier} - {*DRAFTERS, *RULES}):
+        models.report.same_contents(given, *files_of(given))
+    models.report.same_contents("--grammar", pattern_of(options.grammar) if options.grammar else "")
     kind, rule, costs, tree = kind_of(options), rule_of(options), None, None
     own = with_processors(options, models.target()[1], len(prompt))
     if options.tree == "auto":

@@ -5,7 +5,7 @@ the models are given whose caches have to be emptied before it. Since the sample
 that slows down slows all of them. intervals.py says how far the prompts can be trusted.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from time import perf_counter
@@ -75,18 +75,12 @@ def race(samplers, prompts, n_tokens, *, seed=0, keep=at_once, caches=()):
             generation = collect(prompt, rounds)
             seconds, stats = perf_counter() - started, generation.stats
             with_prefill, without = (sum(each.rounds[0].seconds.values()) for each in (warm, generation))
-            runs[name] = asdict(
-                Run(
-                    seconds,
-                    stats.seconds["draft"],
-                    generation.tokens.tolist(),
-                    [len(r.tokens) for r in generation.rounds],
-                    stats.drafted,
-                    stats.accepted,
-                    stats.rejected,
-                    max(0.0, with_prefill - without) if caches else 0.0,
-                )
-            )
+            runs[name] = {
+                "seconds": seconds, "draft_seconds": stats.seconds["draft"], "tokens": generation.tokens.tolist(),
+                "lengths": [len(r.tokens) for r in generation.rounds], "drafted": stats.drafted,
+                "accepted": stats.accepted, "rejected": stats.rejected,
+                "prefill_seconds": max(0.0, with_prefill - without) if caches else 0.0,
+            }  # fmt: skip
         return [runs[name] for name in names]
 
     laps = of_each(prompts, keep, "prompt", lap)
@@ -105,10 +99,9 @@ def gain_of(alone, runs, prefill=False):
 
     Times are per token, as a text may end early.
     """
-    times = (
-        [(run.seconds + prefill * run.prefill_seconds) / len(run.tokens) for run in each] for each in (alone, runs)
-    )
-    return dict(zip(("speedup", "low", "high"), ratio(*map(np.array, times))))
+    per_token = lambda run: (run.seconds + prefill * run.prefill_seconds) / len(run.tokens)  # noqa: E731
+    times = (np.array([*map(per_token, each)]) for each in (alone, runs))
+    return dict(zip(("speedup", "low", "high"), ratio(*times)))
 
 
 def compared(alone, runs):

@@ -1,5 +1,5 @@
-"""Is the installed transformers lossless? The exact distribution of its text with
-a draft (a model, prompt lookup; with top_k and other options) and without one.
+"""Is the installed transformers lossless? The exact distribution of its text with a draft (a model, prompt lookup; with
+top_k and other options) and without one.
 """
 
 from functools import partial

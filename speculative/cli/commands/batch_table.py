@@ -1,5 +1,5 @@
-"""The best draft length for each batch size on an accelerator, computed from an
-acceptance rate and a data sheet; nothing is measured.
+"""The best draft length for each batch size on an accelerator, computed from an acceptance rate and a data sheet;
+nothing is measured.
 """
 
 from dataclasses import asdict, replace

@@ -1,6 +1,4 @@
-"""A forward pass for 1 to 9 tokens, against the memory's limit; plain NumPy and,
-if it is installed, transformers.
-"""
+"""A forward pass for 1 to 9 tokens, against the memory's limit; plain NumPy and, if it is installed, transformers."""
 
 from functools import partial
 from importlib.util import find_spec
@@ -10,18 +8,12 @@ from time import perf_counter
 import gpt2np
 from gpt2np.files.model_files import find_on_disk
 from gpt2np.kernels import matmul
-from gpt2np.kernels.passes import random_model, times
+from gpt2np.kernels.passes import SHAPES, random_model, times
 
 from ..models import check_model_name
 from ..options import PLOT, Choice, Option, pick, whole
 from ..page import draw, table
 
-SHAPES = {
-    "124M": gpt2np.HParams(50257, 1024, 768, 12, 12),
-    "355M": gpt2np.HParams(50257, 1024, 1024, 16, 24),
-    "774M": gpt2np.HParams(50257, 1024, 1280, 20, 36),
-    "1558M": gpt2np.HParams(50257, 1024, 1600, 25, 48),
-}
 ALL = (*matmul.STRATEGIES, "plain", "transformers")
 INSTALLED = ALL if find_spec("transformers") and find_spec("torch") else ALL[:-1]
 # fmt: off
@@ -46,11 +38,9 @@ def run(options, report):
     report.expect(len(sizes))
     models = [report.keep(size, partial(measure, size, strategies, options)) for size in sizes]
     if options.plot:
-        lines = {
-            f"{model['name']}, {name}": [(m, {"v": v}) for m, v in entry["v"].items()]
-            for model in models
-            for name, entry in model["strategies"].items()
-        }
+        lines = {}
+        for model, name, v in [(m["name"], name, s["v"]) for m in models for name, s in m["strategies"].items()]:
+            lines[f"{model}, {name}"] = [(m, {"v": cost}) for m, cost in v.items()]
         panels = {"v": "V(m) / V(1), medians"}
         draw(options.plot, "tokens of the pass, m", panels, lines, options.plot_size, report.busy)
     report.finish({"models": models}, "\n".join([f"{report.where}\n", *map(page_of, models), LEGEND]))
@@ -85,10 +75,7 @@ def transformers_runner(model, strategy, past):
     h = model.hparams
     sizes = {"vocab_size": h.n_vocab, "n_positions": h.n_ctx, "n_embd": h.n_embd, "n_head": h.n_head}
     sizes |= {"n_layer": h.n_layer, "bos_token_id": None, "eos_token_id": None}
-    reference, full = (
-        transformers.GPT2LMHeadModel(transformers.GPT2Config(**sizes)).eval(),
-        transformers.DynamicCache(),
-    )
+    reference, full = transformers.GPT2LMHeadModel(transformers.GPT2Config(**sizes)).eval(), transformers.DynamicCache()
     torch.set_grad_enabled(False)
     reference(torch.tensor([past]), past_key_values=full)
 

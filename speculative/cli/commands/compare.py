@@ -1,9 +1,7 @@
-"""The same prompts by the target alone and by each of several settings, in turn:
-speedup, tokens per call, acceptance.
+"""The same prompts by the target alone and by each of several settings, in turn: speedup, tokens per call, acceptance.
 
-Most options may be lists: --K 1,2,4 or --K 1-8 or --drafter all. Each combination
-is a setting, and a row of the table. Settings that do not work are left out, and
-an option that a drafter does not use does not multiply its rows.
+Most options may be lists: --K 1,2,4 or --K 1-8 or --drafter all. Each combination is a setting, and a row of the table.
+Settings that do not work are left out, and an option that a drafter does not use does not multiply its rows.
 """
 
 import csv
@@ -92,14 +90,15 @@ def measure(settings, by, report, problems):
         prompts = prompts_of(first, *models.target())
         report.same(f"prompts {number}", [[prompt.question_id, prompt.category, prompt.text] for prompt in prompts])
         report.expect(len(prompts) * len(groups))
-        rows += race_of(group, prompts, models, by, under(f"group {number}", report.keep), problems)
+        rows += race_of(group, prompts, models, by, f"group {number}", problems)
     order = [label for _, label in settings]
     return sorted(rows, key=lambda row: order.index(row["setting"]))
 
 
-def race_of(group, prompts, models, by, keep, problems):
-    """The rows of a group of settings, from one race with the target alone."""
+def race_of(group, prompts, models, by, name, problems):
+    """The rows of a group of settings, from one race with the target alone; `name` is that of its parts."""
     (first, _), tokens, abouts = group[0], [prompt.tokens for prompt in prompts], {}
+    keep = under(name, models.report.keep)
     entrants = {None: alone(first, models)}
     for i, (options, label) in enumerate(group):
         try:
@@ -108,6 +107,7 @@ def race_of(group, prompts, models, by, keep, problems):
             problems.setdefault(str(error), label)
     if not abouts:
         return []
+    models.report.same(f"settings of {name}", [group[i][1] for i in abouts])
     runs = race(entrants, tokens, first.n_tokens_to_generate, seed=first.seed, caches=models.all(), keep=keep)
     parts, decode, rows = parts_of(prompts, by), models.target()[1].decode, []
     for name, numbers in parts.items():
@@ -226,7 +226,7 @@ def write_csv(rows, options):
     fixed = {name: next(iter(getattr(options, name))) for name in LISTS if len(getattr(options, name)) == 1}
     fixed |= {"prompt_file": options.prompt_file}
     numbers = [name for name in rows[0] if name not in NOT_TIDY]
-    with replacing(options.csv) as path, open(path, "w", encoding="utf-8", newline="") as file:
+    with replacing(options.csv) as path, open(path, "w", encoding="utf-8", errors="replace", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(
             [

@@ -1,6 +1,4 @@
-"""The comparison itself, which needs no name: one text by the target alone, and
-with a draft.
-"""
+"""The comparison itself, which needs no name: one text by the target alone, and with a draft."""
 
 import sys
 from collections import Counter
@@ -86,10 +84,8 @@ def prompt_of(options):
     """The one prompt of a comparison (str), in its template."""
     some = [question[0] for question in questions_in(options.prompt_file)] if options.prompt_file else [options.prompt]
     if len(some) > 1:
-        raise ValueError(
-            f"--prompt_file: {options.prompt_file} has {len(some)} prompts, one per line, and this takes one: give "
-            "one, or use the command `compare`"
-        )
+        what = f"--prompt_file: {options.prompt_file} has {len(some)} prompts, one per line, and this takes one"
+        raise ValueError(f"{what}: give one, or use the command `compare`")
     return in_template(some[0], options)
 
 
@@ -116,10 +112,8 @@ def measured(generation, tokenizer, ends):
 
 def of_target_alone(trace):
     """The texts and seconds of its tokens, for the race on the page of the other sampler's trace."""
-    return {
-        "texts": [text for record in trace.rounds for text in record["texts"]],
-        "seconds": [sum(record["seconds"].values()) for record in trace.rounds],
-    }
+    texts = [text for record in trace.rounds for text in record["texts"]]
+    return {"texts": texts, "seconds": [sum(record["seconds"].values()) for record in trace.rounds]}
 
 
 def verdict(laps, alone, assisted):

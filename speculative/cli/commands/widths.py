@@ -1,6 +1,5 @@
-"""Rounding or a bug? How much a row of logits changes with the rows that are
-computed with it, and the first token in which a greedy text with a draft differs
-from the one without.
+"""Rounding or a bug? How much a row of logits changes with the rows that are computed with it, and the first token in
+which a greedy text with a draft differs from the one without.
 """
 
 from dataclasses import asdict, replace
@@ -43,14 +42,10 @@ def run(options, report):
     differences = {i: Difference(**one) for i, one in enumerate(found, 1) if one}
     sentence = verdict(audit, next(iter(differences.values()), None))
     cells = [
-        {
-            "rows together": str(w.m),
-            "largest difference": f"{w.largest:.2g}",
-            f"units of {audit.dtype}": f"{w.largest / audit.unit:,.3g}",
-            "another most probable token": f"{w.flips} of {w.n_rows}",
-        }
-        for w in audit.widths
-    ]
+        {"rows together": str(w.m), "largest difference": f"{w.largest:.2g}",
+         f"units of {audit.dtype}": f"{w.largest / audit.unit:,.3g}",
+         "another most probable token": f"{w.flips} of {w.n_rows}"} for w in audit.widths
+    ]  # fmt: skip
     page = f"""\
 {options.target_model_size}, logits in {audit.dtype}: each row among m rows, against the same row alone
 

@@ -233,6 +233,10 @@ def test_a_damaged_round_is_one_sentence(damage, tmp_path):
 PAGE = ROOT / "speculative" / "pages" / "explore.html"
 
 
+def raised(error):
+    raise error
+
+
 @pytest.fixture
 def opened(monkeypatch, tmp_path):
     """The addresses that the browser was asked for; there is one."""
@@ -254,11 +258,11 @@ def test_the_page_is_written_and_opened(opened, tmp_path, monkeypatch):
     assert run_here("explore").stdout == "explore.html is written: open it in a browser\n"
 
 
-@pytest.mark.parametrize("answer", ["", "n", "y", None])
+@pytest.mark.parametrize("answer", ["", "n", "y", None, EOFError])
 def test_a_file_of_ones_own_is_overwritten_only_where_one_says_so(answer, opened, tmp_path, monkeypatch):
     (tmp_path / "explore.html").write_text("precious")
     monkeypatch.setattr(sys.stdin, "isatty", lambda: answer is not None, raising=False)
-    monkeypatch.setattr("builtins.input", lambda question: answer)
+    monkeypatch.setattr("builtins.input", lambda question: raised(answer) if answer is EOFError else answer)
     if answer == "y":
         assert run_here("explore").returncode == 0 and (tmp_path / "explore.html").read_bytes() == PAGE.read_bytes()
     else:

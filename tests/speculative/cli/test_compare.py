@@ -83,6 +83,8 @@ def test_settings_that_do_not_fit_are_left_out_with_a_sentence():
         (["--prompt_file=nowhere"], "--prompt_file: cannot read nowhere (No such file or directory): give a text file"),
         (["--plot=a.gif"], "--plot: expected a name that ends in .png or .pdf or .svg, got 'a.gif'"),
         (["--json=nowhere/a.json"], "--json: cannot write nowhere/a.json (No such file or directory): name a file"),
+        (["--drafter=suffix,model", "--corpus=nowhere"], "--corpus: cannot read nowhere (No such file or directory)"),
+        (["--", "--K=2"], "unexpected '--': options are --name value"),
         (["--target_model_size=124M", "--models_dir=x"], "there is no smaller model to draft for 124M"),
         (["--grammar=a(", "--K=1,2"], "expected a regular expression, got 'a('"),
     ],

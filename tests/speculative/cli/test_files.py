@@ -13,7 +13,7 @@ from systems import needs_any_name, needs_ctrl_c, needs_full_device, needs_links
 
 import gpt2np
 from gpt2np.files.loading import find_folder
-from speculative.cli import report
+from speculative.cli import brought, report
 from speculative.cli.report import Report
 
 FEW = ("--target_model_size=tiny-draft", "--drafter=prompt_lookup", "--n_tokens_to_generate=4")
@@ -42,20 +42,26 @@ def test_a_folder_that_cannot_be_written_is_seen_before_anything_is_measured(tmp
         ["compare", "--drafter=suffix", "--corpus=in.csv,b", "--csv=in.csv"],
         ["--grammar=in.jsonl", "--trace=in.jsonl"], ["--prompt_file=in.jsonl", "--trace=in.jsonl"],
         ["compare", "--json=a.json", "--prompt_file=a.json"], ["replay", "in.jsonl", "--trace", "in.jsonl"],
-        ["compare", "--csv=in.csv", "--prompt_file=link"], ["--json=in.jsonl.json", "--trace=far.jsonl"],
+        ["compare", "--csv=in.csv", "--prompt_file=link"],
+        ["compare", "--csv=link.csv", "--verifier=a.py:right,b.py:right"],
+        ["compare", "--csv=merges.csv", "--draft_model_size=td"], ["--json=in.jsonl.json", "--trace=far.jsonl"],
     ],
     ids=" ".join,
 )  # fmt: skip
 @needs_links
 def test_no_output_takes_the_place_of_an_input(words, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for name in ("in.csv", "in.jsonl", "a.json"):
-        Path(name).write_text("precious\n")
-    Path("link").symlink_to("in.csv")
-    Path("in.jsonl.json").symlink_to("far.jsonl")
+    shutil.copytree(find_folder("tiny-draft", None), "td")
+    for name in ("in.csv", "in.jsonl", "a.json", "b", "a.py", "b.py"):
+        Path(name).write_text("from speculative import rejection as right\n")
+    links = {"link": "in.csv", "in.jsonl.json": "far.jsonl", "link.csv": "b.py", "merges.csv": "td/merges.txt"}
+    for link, name in links.items():
+        Path(link).symlink_to(name)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     assert " name one file, " in refusal(*words) and refusal(*words).endswith("give the output a name of its own")
-    assert all(Path(name).read_text("utf-8") == "precious\n" for name in ("in.csv", "in.jsonl", "a.json"))
-    assert len(list(tmp_path.iterdir())) == 5
+    assert {
+        path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".pyc"
+    } == before
 
 
 @needs_links
@@ -207,11 +213,34 @@ def test_a_report_of_other_weights_or_of_another_text_is_not_continued(tmp_path,
     before = path.read_bytes()
     assert f"a.json was made with another {folder}: name another" in refusal(*words)
     assert path.read_bytes() == before
-    (tmp_path / "tale").write_text("Once upon a time")
-    words = (*FEW[2:], "--drafter=suffix", "--corpus", tmp_path / "tale", "--json", tmp_path / "b.json")
-    assert run_here(*words).returncode == 0
-    (tmp_path / "tale").write_text("Once upon a time there was")
-    assert "b.json was made with another file " in refusal(*words)
+
+
+@pytest.mark.parametrize(
+    ("words", "before", "after"),
+    [
+        (["--drafter=suffix,model", "--corpus={}"], "Once upon", "There was"),
+        (["--prompt_file={}"], "Once upon", "There was"),
+        (["--grammar={}"], "[a-z ]{3,8}", "[0-9]{2,4}"),
+        (["--verifier={}:rule"], "from speculative import rejection as rule", "from speculative import block as rule"),
+        (["--target_model_size=td", "--drafter=heads,ngram"], "heads", ""),
+    ],
+    ids=lambda value: str(value).split("=")[0],
+)
+def test_a_run_whose_files_have_changed_does_not_resume(words, before, after, tmp_path, monkeypatch):
+    """With other contents, or where a setting that worked no longer does."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(find_folder("tiny-target", None), "td")
+    words = ["compare", "--n_tokens_to_generate=4", *(word.format("f.py") for word in words), "--json=r.json"]
+    Path("f.py").write_text(before)
+    assert run_here(*words).returncode == 0 and run_here(*words).returncode == 0
+    if after:
+        Path("f.py").write_text(after)
+        for cached in (brought.loaded, brought.brought, brought.graded_verifier):
+            cached.cache_clear()
+    else:
+        Path("td/heads.safetensors").unlink()
+    result = run_here(*words)
+    assert result.returncode == 2 and "--json: r.json was made with another " in result.stderr
 
 
 def test_the_load_average_is_that_of_the_runs_that_measured(tmp_path, monkeypatch):
