@@ -7,6 +7,7 @@ import numpy as np
 import speculative
 from checks import exercise
 from speculative import Draft, ModelDrafter, SpeculativeSampler, Verdict, exact_distribution, museum, sample_token
+from speculative.mistakes.samplers import Loop
 from speculative.testing import check_drafter, check_sampler, check_verifier
 from speculative.testing.names import names_in
 
@@ -121,14 +122,14 @@ class OtherRows(ModelDrafter):
         return Draft(drafted, np.reshape(rows, (len(drafted), self.model.n_vocab)))
 
 
-class NoBonus(museum.samplers.Loop):
-    def add(self, step):
-        return step.tokens.tolist()[: -1 if step.origins[-1] == "bonus" else None]
+class NoBonus(Loop):
+    def added(self, draft, verdict, k):
+        return super().added(draft, verdict, k)[: -1 if len(draft.tokens) == verdict.n_accepted > 0 else None]
 
 
-class KeepsRejected(museum.samplers.Loop):
-    def add(self, step):
-        return [*step.drafted[: step.n_accepted + 1].tolist(), int(step.tokens[-1])]
+class KeepsRejected(Loop):
+    def added(self, draft, verdict, k):
+        return [*draft.tokens[: verdict.n_accepted + 1].tolist(), int(verdict.next_token)]
 
 
 def without_guess(draft, target_probs, rng):

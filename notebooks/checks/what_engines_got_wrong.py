@@ -7,11 +7,12 @@ import numpy as np
 
 from checks import exercise
 from speculative import Draft, ModelDrafter, Sampling, exact_distribution, rejection
+from speculative.mistakes.samplers import Loop
 from speculative.museum import DRAFT, TARGET
 from speculative.testing import check_verifier
 from speculative.testing.cases import largest_difference
-from speculative.testing.look_back import AllTokens, mistake_in_looking_back
 from speculative.testing.names import names_in
+from speculative.testing.samplers import LOOKING_BACK, AllTokens, Made, Target, mistake_in_a_text
 
 PROMPT, LOOKS_BACK = [0, 1], Sampling(processors=[AllTokens(np.random.default_rng(0))])
 
@@ -46,7 +47,9 @@ def check_rows(fn):
 
     found, wanted = exact_distribution(generated), TARGET.distribution(PROMPT, 3, LOOKS_BACK)
     if largest_difference(found, wanted) > 1e-12:
-        raise AssertionError("A: " + mistake_in_looking_back(found, TARGET, DRAFT, PROMPT, LOOKS_BACK))
+        drafter = ModelDrafter(DRAFT, sampling=Sampling())
+        made = Made(Loop, Target(TARGET, [0]), drafter, 2, LOOKS_BACK, prompt=PROMPT)
+        raise AssertionError("A: " + mistake_in_a_text(found, wanted, made, 3, LOOKING_BACK))
 
 
 def counted(counts, tokens):

@@ -14,11 +14,11 @@ written. An error inside the graded code is reported with the case that caused i
 PyTorch; it is imported on request, as it needs PyTorch.
 """
 
+from ..exact.table import TableModel
 from .drafters import check_drafter
 from .functions import check_function
 from .models import check_language_model
 from .samplers import check_sampler
-from .table import TableModel
 from .verifiers import check_verifier
 
 __all__ = ["TableModel", "check_drafter", "check_function", "check_language_model", "check_sampler", "check_verifier"]

@@ -78,6 +78,11 @@ def show_distributions(distribution, wanted, most=12):
     return ["", "  the distribution of the tokens:", *lines] + (["  ..."] if len(order) > most else [])
 
 
+NEARLY_RIGHT = (
+    "nearly right, off by {:.1g}: compute in float64 throughout, not in float32 (torch's default), and add no epsilon"
+)
+
+
 class Passed(str):
     """The result of a grader: one line that says what it checked."""
 
@@ -195,12 +200,6 @@ class Case:
 
 
 # ------------------------------------------------------------------------------------------------ decisions
-
-
-def decisions(verifier, tokens, draft_probs, target_probs, parents=None):
-    """The distribution of (accepted draft tokens, next token) for this draft."""
-    draft = Draft(np.array(tokens), np.array(draft_probs), parents if parents is None else np.array(parents))
-    return exact_distribution(lambda rng: decided(verifier, draft, np.array(target_probs), rng))
 
 
 def decided(verifier, draft, target_probs, rng):

@@ -1,16 +1,17 @@
 """The grader of drafters: each draft token must be drawn from exactly the row that comes with it."""
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 
 from ..exact.enumeration import hashable
+from ..exact.table import TableModel
 from ..logits.probs import Sampling, inheriting
+from ..mistakes.drafters import IN_CHAINS, IN_TREES, OF_ROWS
 from ..models.by_paths import ByPaths
-from ..tree import chain, depth_of, is_chain
+from ..tree import chain, children, depth_of, is_chain
 from .cases import Passed, enumerated, same, shortened, show
-from .drafter_hints import mistake_in_a_draft, what_these_rows_are
-from .table import TableModel
 from .watch import ONE_SEED, Progress, asked, fail, note
 
 PROMPTS = ([0], [1, 0], [0, 1, 1, 0], [1, 0, 1, 0, 1])
@@ -84,7 +85,7 @@ def check_question(drafter, prompt, K, n_vocab, sampling):
         return max(len(tokens) for tokens, *_ in distribution)
     if remembers(drafter, prompt, K, n_vocab):
         fail(
-            f"your drafter keeps something between calls, such as random numbers: the same text and the same rng gave "
+            "your drafter keeps something between calls, such as random numbers: the same text and the same rng gave "
             f"another draft after a draft for another text; {ONE_SEED}",
             f"  for tokens = {prompt}, K = {K}",
         )
@@ -137,6 +138,50 @@ def draws(distribution, i):
             key = tokens[:i], rows[:i], rows[i], parents[: i + 1]
             weights.setdefault(key, np.zeros(len(rows[i])))[tokens[i]] += share
     return weights
+
+
+def mistake_in_a_draft(distribution, i, key):
+    """The mistake in a sentence: the first entry of the catalogue that tells it is this one.
+
+    `distribution` is {(tokens, rows, parents): probability}; token i is not drawn from its row; `key` is (tokens before
+    it, rows before it, its row, parents up to its own).
+    """
+    in_a_chain = all(is_chain(parents) for _, _, parents in distribution)
+    tokens, rows, row, parents = key[0], key[1], np.array(key[2]), key[3]
+    by_row, same_drafts, reached = {}, {}, 0.0
+    for draft, share in distribution.items():
+        if draft[0][:i] == tokens and draft[1][:i] == rows:
+            reached += share
+            if len(draft[0]) > i and (in_a_chain or draft[2][: i + 1] == parents):
+                by_row.setdefault(draft[1][i], np.zeros(len(row)))[draft[0][i]] += share
+                if draft[1][i] == key[2]:
+                    same_drafts[draft] = share
+    weights = sum(by_row.values()) if in_a_chain else by_row[key[2]]
+    elder = [tokens[node] for node in children(parents, parents[i]) if node < i]
+    rest = np.where(np.isin(np.arange(len(row)), elder), 0, row)
+    seen = SimpleNamespace(
+        got=by_row[key[2]] / by_row[key[2]].sum(), mean=weights / weights.sum(), row=row, i=i, by_row=by_row,
+        first=rows[0] if i else None, drafts=distribution, same=same_drafts,
+        dropped=in_a_chain and weights.sum() < reached * (1 - 1e-9),
+        elder=elder, rest=rest, others=rest / rest.sum() if rest.any() else rest,
+    )  # fmt: skip
+    known = [*(IN_CHAINS if in_a_chain else IN_TREES), *OF_ROWS]
+    return next(mistake.hint.format(told) for mistake in known if (told := mistake.tell(seen)))
+
+
+def what_these_rows_are(rows):
+    """What rows may be of which some are not distributions, for the end of the sentence."""
+    with np.errstate(invalid="ignore"):
+        wrong = [not (row >= 0).all() or not abs(row.sum() - 1) < 1e-6 for row in rows]
+    which = "" if all(wrong) else f" in row {wrong.index(True)}"
+    rows = rows[wrong]
+    if not np.isfinite(rows).all():
+        return f"; yours has NaN or infinity in it{which}: 0 / 0, or log(0)?"
+    if np.allclose(np.exp(rows).sum(axis=1), 1, atol=1e-6):
+        return "; these are logarithms of probabilities: np.exp(row)"
+    if (rows < 0).any():
+        return "; these look like logits: put them through `sampling`, or a softmax"
+    return f"; yours adds up to {rows.sum(axis=1)[0]:.6g}{which}"
 
 
 def remembers(drafter, prompt, K, n_vocab):
@@ -234,8 +279,8 @@ def check_tree(parents, drafted, K, where):
     for node, parent in enumerate(parents.tolist()):
         if not -1 <= parent < node:
             fail(
-                "a node of a tree comes after its parent: parents[i] < i, and -1 for those that follow the text; yours "
-                f"has parents[{node}] = {parent}",
+                "a node of a tree comes after its parent: parents[i] < i, and -1 for those that follow the text; "
+                f"yours has parents[{node}] = {parent}",
                 "  a node that is kept needs its parent, too; where both are equally probable, take the parent first",
                 f"  {where()}, parents = {parents.tolist()}",
             )

@@ -2,63 +2,103 @@
 
     def speculative_decode(target_probs, draft_probs, draft_tokens): -> the tokens of the round
 
-`check_function` finds out how such a function is called (forms.py) and what it returns (readings.py), makes a verifier
-of it, and has `check_verifier` grade that: the same cases, by exact enumeration, and the same hints. Functions in
-PyTorch run in float64, and all random functions of PyTorch, NumPy and Python are enumerated (draws.py). What a function
-leaves out, the bonus, is drawn by the grader.
+`check_function(fn, "target, draft, tokens -> tokens")` calls such a function as the words before the arrow say, reads
+its result as those after it say, makes a verifier of it, and has `check_verifier` grade that: the same cases, by exact
+enumeration, and the same hints. Functions in PyTorch run in float64, and all random functions of PyTorch, NumPy and
+Python are enumerated (draws.py). What a function leaves out, the bonus, is drawn by the grader.
 """
 
 import contextlib
+import inspect
 import io
+import itertools
+import re
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, is_dataclass
 
+import numpy as np
+
+from ..exact.enumeration import CannotEnumerate, exact_distribution
 from ..interfaces import Verdict
 from ..logits.probs import sample_token
-from .forms import called, forms
-from .readings import NO_TOKEN, TWICE, Unreadable, of_trials, points, read, readings, trials, unused_count
+from .draws import Draws, borrowed, globals_of
+from .names import names_in
+from .samplers import check_sampler
 from .verifiers import check_verifier
-from .watch import fail, note, told_error
+from .watch import asked, fail, note, told_error
 
-WEIGHT = 3  # of results that can be read, against those that are right
-FULL = 8.99  # points of a form that fits
-NEVER = 1e-14  # the probability of a path that is there only because of rounding
-SCALARS = (
-    "draft_probs has one number for each draft token: pass the draft's whole rows [K, V], for what replaces a rejected "
-    "token is drawn from max(0, p - q), which needs q of every token"
+AXES = {"target": "K+1,V", "draft": "K,V", "tokens": "K", "uniforms": "K+1", "output": "K+1"}  # the usual ones
+ARGUMENTS = *AXES, "uniform", "bonus", "rng", "K", "B", "V", "temperature", "seed"
+OF_MODELS = "prompt", "target_model", "draft_model", "n_tokens"
+LISTS, NUMBERS = ("tokens", "padded", "accepted", "mask"), ("flag", "count", "length", "token")
+NAMES = {  # role: a regular expression for the names of parameters that are known without a specification
+    "temperature": "temp", "output": "^out", "uniforms": "uniform|coin|^us?$", "rng": "^rng|^gen",
+    "V": "^(n_)?vocab|^V$",
+    "tokens": "token|_ids?$|candidate|drafted|^xs?$", "draft": "draft|proposal|small|assist|^qs?(_|$)",
+    "target": "target|large|big|main|^ps?(_|$)", "K": "^(K|T|gamma)$", "B": "^B$",
+}  # fmt: skip
+USUAL = "tokens", "tokens, count", "count, token", "accepted, token", "accepted, count, token", "token, flag"
+NO_TOKEN = (
+    "no token takes the place of a rejected draft token: a round ends with a token drawn from max(0, p - q), normalised"
 )
+GOES_ON = (
+    "the first rejection ends the round: your function goes on after it, with draft tokens that were drafted for "
+    "another text"
+)
+TWICE = "the rejected draft token stays in the text, and its replacement follows it: the replacement takes its place"
+LATE = "you count the rejected token as accepted; the count is the number of draft tokens before it (i, not i + 1)"
+ALL_THAT_PASS = "you count all draft tokens that pass; the first rejection ends the round"
+COUNTS = {  # how much a count is too large where all pass, where the first is rejected, and where the second is
+    (0, 1, 1): LATE,
+    (1, 1, 1): LATE,
+    (0, 1, 0): ALL_THAT_PASS,
+    (0, 2, 1): ALL_THAT_PASS,
+    (-1, 0, 0): "your count is one too small where all draft tokens are accepted; it is their number K",
+}
+SCALARS = (
+    "draft_probs has one number for each draft token: pass the draft's whole rows [K, V], for what replaces a "
+    "rejected token is drawn from max(0, p - q), which needs q of every token"
+)
+MODELS = (
+    "your function takes models, so it is a sampler: check_sampler(make) grades it, where make(target, drafter, K, "
+    "sampling) returns an object with a method generate(prompt, n_tokens, rng)"
+)
+JAX = "a function of a JAX key cannot be graded: take uniform numbers, u [K + 1], as an argument instead"
+V = 9
+TRIALS = {(7, 5, 6): (2, 6), (8, 5, 6): (0, 8), (7, 8, 6): (1, 8)}  # certain rows of the target, after the draft 7, 5
+NEVER = 1e-14  # the probability of a path that is there only because of rounding
 
 
-def check_function(fn, *, roles=None, returns=None, batch=None, seed=0):
+def check_function(fn, spec=None, *, array=None, seed=0):
     """Raise AssertionError unless the function is exact speculative sampling, whatever its signature.
-
-    It is given K draft tokens, the distributions [K, V] that they were drawn from, and the target's, [K, V] or
-    [K + 1, V]: as lists, arrays or tensors, as probabilities or, where a parameter is called logits or logprobs, as
-    logarithms; with a batch dimension if it needs one; or one draft token with two rows [V]. It returns the tokens of
-    the round, or the number of accepted draft tokens and the token after them, or the like. Both are recognised, by the
-    names of the parameters and by trials; the rest can be told. Prints a note if the function leaves out the bonus.
 
     Parameters
     ----------
     fn : callable
-    roles : tuple of str, or dict, optional
-        The role of each argument, by position, or by name: target, draft, tokens, rng, uniforms, bonus (the token drawn
-        after all draft tokens), output (written to), K, B, V, temperature, seed.
-    returns : str, optional
-        The role of each part of the result, such as "tokens" or "count, token": see readings.py.
-    batch : bool, optional
-        Whether arrays have a batch dimension.
+    spec : str, optional
+        "target, draft, tokens -> tokens": the arguments, by position, and the parts of the result.
+
+        Arguments: target, draft, tokens, rng, uniforms, uniform, bonus (the token drawn after all draft tokens), output
+        (written to), K, B, V, temperature, seed. Axes other than the usual ones follow in brackets: target[K,V] has no
+        row for the bonus, target[B,K+1,V] is a batch (called with B = 1), target[V] is for one draft token. "log
+        target" are logarithms of probabilities, or logits; "list tokens" is a list, whatever the rows are.
+
+        Result: tokens (of the round: the accepted ones and one more), padded (the same, filled up with zeros), accepted
+        (those alone), mask, flag (whether each was accepted, or the only one), count, length (one more), token (the one
+        after them), _ (anything else).
+
+        A function of two models is a sampler: "prompt, target_model, draft_model, n_tokens, K -> text" is graded by
+        `check_sampler`. A model is called with the tokens of a text and returns logits, or probabilities ("probs
+        target_model"), [n, V] for n tokens. The result is the text, or the new tokens, at least n_tokens of them.
+
+        It may be left out for functions in the usual names, such as (target_probs, draft_probs, draft_tokens).
+    array : callable, optional
+        What makes an argument of an array: np.array, torch.tensor or list; by default found from the function's code.
     seed : int
         Varies the distributions.
 
-    Raises
-    ------
-    AssertionError
-        The first line names the mistake; also if the form of the function is not recognised.
-
     Examples
     --------
-    >>> import numpy as np
     >>> def decode(target_probs, draft_probs, draft_tokens, rng):
     ...     for i, x in enumerate(draft_tokens.tolist()):
     ...         p, q = target_probs[i], draft_probs[i]
@@ -66,134 +106,387 @@ def check_function(fn, *, roles=None, returns=None, batch=None, seed=0):
     ...             excess = np.maximum(p - q, 0)
     ...             return [*draft_tokens[:i], rng.choice(len(p), p=excess / excess.sum())]
     ...     return [*draft_tokens, rng.choice(len(p), p=target_probs[-1])]
-    >>> check_function(decode)
+    >>> check_function(decode, "target, draft, tokens, rng -> tokens")
     """
-    form, reading = form_of(fn, roles, returns, batch)
-    printed = io.StringIO()
-    try:
-        with contextlib.redirect_stdout(printed):
-            check_verifier(verifier_of(fn, form, reading), seed=seed, trees=False)
-    except AssertionError as error:
-        first, *rest = in_words_of_functions(str(error)).splitlines()
-        raise told_error(first, *rest, f"  (read as {form.told()}; returns {reading.told()})") from None
-    for line in dict.fromkeys(in_words_of_functions(printed.getvalue()).splitlines()):
-        if line.startswith("note: ") and "wastes the bonus" not in line:
-            print(line)
-    if form.certain or not form.n_more_rows:
-        note(
-            "your function is exact, but gives the bonus away: if all K draft tokens pass, the target's row after them "
-            "gives one more token, for K + 1 rows"
-        )
-
-
-def form_of(fn, roles=None, returns=None, batch=None):
-    """(`Form`, `Reading`) in which the function has the most right results; AssertionError without any."""
     if not callable(fn) or isinstance(fn, type):
         fail(f"pass a function of target_probs, draft_probs and draft_tokens; yours is {fn!r:.80}")
     if "torch" in sys.modules:
         from . import torch_functions  # noqa: F401  imported before random functions are replaced
-    best, first_error = (0.0, 0, None, None, None), None
-    every = list(forms(fn, roles, batch))
-    for form in [*every, *(replace(form, scalars=True) for form in every)]:
-        found, error = trials(fn, form)
-        first_error = first_error or error
-        for i, reading in enumerate(readings(found, returns)):
-            if fits(form, reading):
-                right, readable, passes = points(reading, form, found)
-                usual = preference(form, reading, every[0].logs, passes)
-                score = (right + WEIGHT * readable) * usual
-                if score > 0 and (score, -i) > best[:2]:
-                    best = (score, -i, form, reading, found)
-        if best[0] > FULL:
-            break
-    _, _, form, reading, found = best
-    if form is None:
-        if first_error is not None:
-            raise told_error(*str(first_error).splitlines()) from None
-        fail("what your function returns is not recognised: pass returns=..., such as 'tokens' or 'count, token'")
-    if form.scalars:
-        fail(SCALARS)
-    if hint := unused_count(reading, form, found):
-        fail(hint, f"  (read as {form.told()}; returns {reading.told()})")
-    if is_kept_twice(reading, found[1]):
-        fail(
-            TWICE, "  for the draft tokens [7, 5], where the target is certain of 8 in place of 7, it returns 7, 8, ..."
+    if spec and "target_model" in spec:
+        return check_sampler(sampler_of(fn, parsed(spec, array or array_of(fn))), seed=seed, with_models=True)
+    form, printed = form_of(fn, spec, array or array_of(fn)), io.StringIO()
+    try:
+        with contextlib.redirect_stdout(printed):
+            check_verifier(verifier_of(fn, form), seed=seed, trees=False)
+    except AssertionError as error:
+        first, *rest = str(error).replace("your verifier", "your function").splitlines()
+        raise told_error(
+            first.replace("target_probs[k]", "row K of the target"), *rest, f"  (read as {form})"
+        ) from None
+    for line in dict.fromkeys(printed.getvalue().replace("your verifier", "your function").splitlines()):
+        if line.startswith("note: ") and "wastes the bonus" not in line:
+            print(line)
+    if not (form.bonus or form.one):
+        note(
+            "your function is exact, but gives the bonus away: if all K draft tokens pass, the target's row after "
+            "them gives one more token, for K + 1 rows"
         )
-    if hint := of_trials(reading, form, found):
-        fail(hint, f"  (read as {form.told()}; returns {reading.told()})")
-    return form, reading
 
 
-def fits(form, reading):
-    """Whether results of a function of this form can be read in this way."""
-    if form.certain:
-        return reading.names[0] in ("tokens", "padded")
-    return form.one or not ("flag" in reading.names or reading.names == ("token",))
+# ------------------------------------------------------------------------------------------------ the form
 
 
-def preference(form, reading, logs, passes):
-    """The weight of the points of an unusual form and reading, since a wrong function fits many of them a little."""
-    has_token = {"tokens", "padded", "token"} & {*reading.names}
-    return (
-        (1.0 if has_token else 0.3)
-        * 0.6 ** (max(reading.n_parts, 1) - len(reading.names))  # parts of the result that are left over
-        * (0.9 if not (form.n_more_rows or form.certain or form.one) else 1.0)  # a bonus without its row
-        * (0.5 if not passes and has_token else 1.0)  # all tokens of a draft should pass in some trial
-        * (0.6 if form.logs != logs or form.scalars else 1.0)  # not said by any name
-    )
+@dataclass(frozen=True)
+class Form:
+    """How a function is called, and what it returns."""
+
+    spec: str
+    arguments: tuple  # (role, axes, words before it)
+    results: tuple
+    array: object
+
+    def __post_init__(self):
+        self.__dict__["axes"] = {role: axes for role, axes, _ in self.arguments}
+        self.__dict__["one"] = self.axes.get("target") == "V"
+        self.__dict__["bonus"] = "K+1" in self.axes.get("target", "") or "bonus" in self.axes
+
+    def __str__(self):
+        return self.spec
 
 
-def is_kept_twice(reading, rejected):
-    """Whether the rejected token is returned, and its replacement after it."""
-    if reading.names[0] not in ("tokens", "padded", "accepted") or not rejected:
-        return False
-    if reading.n_parts == 0:
-        return False
-    values = [parts[reading.places[0]][1] for parts in rejected if len(parts) > reading.places[0]]
-    return bool(values) and all(value and tuple(value[:2]) == (7, 8) for value in values)
+def parsed(spec, array):
+    """The Form that a specification says."""
+    before, arrow, after = spec.partition("->")
+    found = re.findall(r"((?:log |list |probs )*)(\w+)(\[[^\]]*\])?\s*(?:,|$)", " ".join(before.split()))
+    batch = re.search(r"target\[B,", spec.replace(" ", ""))
+    arguments = []
+    for words, role, axes in found:
+        axes = axes.strip("[]").replace(" ", "") or AXES.get(role, "")
+        axes = f"B,{axes}" if batch and role in AXES and axes[:1] != "B" else axes
+        arguments.append((role, axes, tuple(words.split())))
+    results = tuple(name.strip() for name in after.split(","))
+    unknown = [name for name, *_ in arguments if name not in (*ARGUMENTS, *OF_MODELS)]
+    unknown += [name for name in results if name not in (*LISTS, *NUMBERS, "text", "_")]
+    if unknown or not arrow or len(found) != len(re.sub(r"\[[^\]]*\]", "", before).split(",")):
+        fail(
+            f"expected a specification such as 'target, draft, tokens -> tokens', got {spec!r:.100}"
+            + "".join(f": {name!r} is unknown" for name in unknown[:1]),
+            f"  arguments: {', '.join(ARGUMENTS)}; results: {', '.join((*LISTS, *NUMBERS))}",
+        )
+    return Form(spec, tuple(arguments), results, array)
 
 
-def verifier_of(fn, form, reading):
+def form_of(fn, spec, array):
+    """The Form in which most certain drafts have the right results; AssertionError if they say what is wrong."""
+    specs = [spec] if spec else guesses(fn)
+    forms = [parsed(one.replace("target", f"target[{rows}]") if "target[" not in one else one, array)
+             for one in specs for rows in ("K+1,V", "K,V", "B,K+1,V")]  # fmt: skip
+    n_right, hint, form = max((tried(fn, form) for form in dict.fromkeys(forms)), key=lambda report: report[0])
+    if form.axes.get("draft") in ("K", "B,K") and n_right > 0:
+        fail(SCALARS)
+    if hint:
+        raise told_error(*hint.splitlines(), f"  (read as {form})")
+    return form
+
+
+def guesses(fn):
+    """Specifications of a function whose parameters have usual names."""
+
+    def role_of(name):
+        return next((role for role, pattern in NAMES.items() if re.search(pattern, name)), None)
+
+    parameters = inspect.signature(fn).parameters.values()
+    if any("model" in p.name for p in parameters):
+        fail(MODELS)
+    if any(p.name == "key" for p in parameters):
+        fail(JAX)
+    needed = [p.name for p in parameters if role_of(p.name) or p.default is p.empty]
+    if missing := [name for name in needed if not role_of(name)]:
+        fail(f"which argument is {missing[0]!r}? Pass a specification, such as 'target, draft, tokens, rng -> tokens'")
+    before = ", ".join("log " * ("log" in name) + role_of(name) for name in needed)
+    yield from (f"{before} -> {after}" for after in USUAL)
+    yield f"{before.replace('target', 'target[V]').replace('draft', 'draft[V]')} -> token, flag"
+    yield from (f"{before.replace('draft', 'draft[K]')} -> {after}" for after in USUAL)
+
+
+def array_of(fn):
+    """What makes its arrays, by what the function calls and by its annotations."""
+    names = {*names_in(fn), *(str(p.annotation) for p in inspect.signature(fn).parameters.values())}
+    torch = any("torch" in name or "Tensor" in name for name in names)
+    torch = torch or any(getattr(value, "__name__", "").startswith("torch") for value in globals_of(fn).values())
+    if torch and not names & {"np", "numpy"}:
+        return sys.modules["torch"].tensor
+    return list if any(re.search(r"[Ll]ist\[", name) for name in names) and "np" not in names else np.array
+
+
+def tried(fn, form):
+    """(how many results of certain drafts are right, a hint or None, the form)."""
+    hints, counts, n_right, passes = [], [], 0, False
+    for rows, (n_wanted, wanted) in TRIALS.items():
+        n_real = 1 if form.one else 2
+        drafted, q, p, errors = [7, 5][:n_real], likely(np.eye(V)[[7, 5]][:n_real]), np.eye(V)[list(rows)], []
+
+        def outcome(rng, drafted=drafted, q=q, p=p, bonus=rows[2], errors=errors):
+            try:
+                return called(fn, form, np.array(drafted), q, p, rng, bonus)
+            except AssertionError as error:
+                errors.append(str(error))
+
+        try:
+            found = exact_distribution(outcome, max_leaves=300)
+        except CannotEnumerate:
+            return 1, None, form  # check_verifier says why
+        if errors:
+            return -9, errors[0], form
+        for parts, share in found.items():
+            try:
+                n, token, count = read(form, parts, [*drafted, *[V - 1] * (not form.bonus)], n_real, V)
+            except Unreadable as error:
+                hints += [str(error)] * (share == 1)
+                continue
+            counts.append(None if count is None else count - n_wanted - (n_wanted == 2 and not form.bonus))
+            is_right, passes = n == min(n_wanted, n_real), passes or n == n_real
+            n_right += share * (is_right + (token == wanted if n < n_real or form.bonus else is_right))
+            if share == 1 and (n_wanted, n, token) == (0, 1, 8) and {"tokens", "padded"} & {*form.results}:
+                hints.append(TWICE)
+    n_right -= 3 * (not passes) + 0.1 * len(hints)  # all tokens of a draft should pass in some trial
+    return n_right, COUNTS.get(tuple(counts)) or (hints or [None])[0], form
+
+
+# ------------------------------------------------------------------------------------------------ calls
+
+
+def likely(one_hot):
+    """Rows in which the certain tokens of the target have 1 / 2: they pass, and no residual is 0."""
+    return (one_hot + np.roll(one_hot, 1, axis=-1)) / 2
+
+
+def called(fn, form, tokens, q, p, rng, bonus=None):
+    """The parts of the result of fn for one draft, in Python's numbers and tuples; AssertionError for an error in it.
+
+    tokens [n] int, q [n, V] and p [n + 1, V] are probabilities. For a function without a bonus, a certain draft token
+    is added: so the length of its result tells whether all that come before it passed.
+    """
+    n_vocab = q.shape[1]
+    if not (form.bonus or form.one):
+        one_hot = np.eye(n_vocab)[-1:]
+        tokens, q, p = (
+            np.append(tokens, n_vocab - 1),
+            np.concatenate([q, likely(one_hot)]),
+            np.concatenate([p[:-1], one_hot]),
+        )
+    n = len(tokens)
+    values = {"target": p, "draft": q, "tokens": tokens, "output": np.full(n + 1, -1), "bonus": np.array([bonus or 0]),
+              "K": n, "B": 1, "V": n_vocab, "temperature": 1.0, "seed": 0, "rng": Draws(rng)}  # fmt: skip
+
+    def made(role, axes, words):
+        if role in ("uniforms", "uniform"):
+            return uniforms([{"B": 1, "K": n, "K+1": n + 1}[axis] for axis in axes.split(",") if axis], form.array, rng)
+        value = values[role]
+        if not isinstance(value, np.ndarray):
+            return value
+        if role == "draft" and axes.endswith("K"):
+            value = value[np.arange(n), tokens]
+        if "log" in words:
+            with np.errstate(divide="ignore"):
+                value = np.log(value)
+        value = value[0] if form.one else value
+        if np.ndim(value) == 0:
+            return int(value)
+        value = np.array(value[None] if axes.startswith("B") else value)
+        return value.tolist() if form.array is list or "list" in words else form.array(value)
+
+    def call():
+        with borrowed(fn, rng, seeded="seed" in form.axes):
+            given = [made(*argument) for argument in form.arguments]
+            before = [plain(value) if is_data(value) else None for value in given]
+            result = fn(*given)
+            if "output" in form.axes and result is None:
+                result = given[[*form.axes].index("output")]
+            elif any(known is not None and plain(value) != known for value, known in zip(given, before)):
+                fail("your function writes to its arguments: work on a copy", f"  {where()}")
+            return parts_of(result, len(form.results))
+
+    def where():
+        return f"for draft tokens {tokens.tolist()}, K = {n}, called as {form}"
+
+    return asked(call, "your function", where)
+
+
+def uniforms(size, array, rng):
+    """Uniform numbers that are not drawn yet."""
+    if "torch" in getattr(array, "__module__", "") or "torch" in repr(array):
+        torch = sys.modules["torch"]
+        return torch.rand(size, dtype=torch.float64)  # answered by rng
+    drawn = rng.random(size or None)
+    return drawn.tolist() if array is list and size else drawn
+
+
+def is_data(value):
+    return hasattr(value, "tolist") and not hasattr(value, "uniforms") and str(getattr(value, "dtype", "")) != "object"
+
+
+def plain(value):
+    """A tensor or array as numbers in tuples, without a batch of one."""
+    value = value.detach().cpu() if hasattr(value, "detach") else value
+    value = value.tolist() if hasattr(value, "tolist") else value
+    if not isinstance(value, (list, tuple)):
+        return value
+    parts = tuple(plain(one) for one in value)
+    return parts[0] if len(parts) == 1 and isinstance(parts[0], tuple) else parts
+
+
+def parts_of(result, n_parts):
+    result = tuple(vars(result).values()) if is_dataclass(result) else result
+    result = tuple(result.values()) if isinstance(result, dict) else result
+    if n_parts == 1:
+        return (plain(result),)
+    if not isinstance(result, tuple) or len(result) != n_parts:
+        fail(f"your function returns {plain(result)!r:.80}, and {n_parts} parts are expected")
+    return tuple(plain(part) for part in result)
+
+
+# ------------------------------------------------------------------------------------------------ results
+
+
+class Unreadable(Exception):
+    """A result that does not fit; its text is the hint."""
+
+
+def read(form, parts, drafted, n_real, n_vocab):
+    """(number of accepted draft tokens, next token or None, count or None); Unreadable if the result does not fit.
+
+    `drafted` are the draft tokens that were handed in, of which the first n_real are not certain.
+    """
+    values = {name: whole(name, part) for name, part in zip(form.results, parts) if name != "_"}
+    token, more = values.get("token"), "length" in values
+    count = values["length"] - 1 if more else values.get("count")
+    if {"tokens", "padded"} & values.keys():
+        n, token = of_tokens(values.get("tokens", values.get("padded")), "padded" in values, drafted, n_real, n_vocab)
+    elif "accepted" in values:
+        accepted = [x for x in values["accepted"] if x >= 0]
+        n = len(accepted)
+        if accepted != drafted[:n]:
+            raise Unreadable(GOES_ON)
+    elif "mask" in values:
+        n = len(list(itertools.takewhile(bool, values["mask"])))
+    else:
+        n = values.get("flag", count if count is not None else int(token == drafted[0]))
+    if not 0 <= n <= len(drafted):
+        raise Unreadable(f"of {n_real} draft tokens your function accepts {n}")
+    if (token is not None and not 0 <= token < n_vocab) or (n and form.one) or n >= n_real < len(drafted):
+        token = None  # none, the draft token itself, or what follows the certain one
+    return min(n, n_real), token, count
+
+
+def whole(name, value):
+    """A part of a result as one number, or as a list of them."""
+    if name in NUMBERS and isinstance(value, tuple):
+        if len(value) > 1:
+            raise Unreadable(f"expected one number for the {name!r} of the result, got {value!r:.60}")
+        value = value[0] if value else None
+    numbers = value if isinstance(value, tuple) else (value,)
+    if any(one is not None and (not np.isscalar(one) or isinstance(one, str) or one != one // 1) for one in numbers):
+        raise Unreadable(f"expected whole numbers for the {name!r} of the result, got {value!r:.60}")
+    if name in LISTS:
+        return [int(one) for one in numbers]
+    return None if value is None else int(value)
+
+
+def of_tokens(tokens, is_padded, drafted, n_real, n_vocab):
+    emitted = list(itertools.takewhile(lambda token: 0 <= token < n_vocab, tokens))
+    if is_padded:
+        other = next((i for i, token in enumerate(emitted) if i >= len(drafted) or token != drafted[i]), len(emitted))
+        if any(emitted[other + 1 :]):
+            raise Unreadable(GOES_ON)
+        emitted = emitted[: other + 1]
+    n = len(emitted) - 1
+    if not emitted:
+        raise Unreadable(NO_TOKEN)
+    if n > n_real:
+        raise Unreadable(f"a round of {n_real} draft tokens has {n_real + 1} tokens at most, yours {n + 1}")
+    if emitted[:n] != drafted[:n]:
+        raise Unreadable(GOES_ON)
+    return n, emitted[n]
+
+
+def verifier_of(fn, form):
     """The function as a verifier."""
 
-    def verifier(draft, target_probs, rng):
+    def verifier(draft, rows, rng):
         K = len(draft.tokens)
-
-        def bonus():
-            return sample_token(target_probs[K], rng)
-
         if K == 0:  # no function is asked for that
-            return Verdict(0, bonus())
-        n, token = (one_by_one if form.one else at_once)(draft.tokens, draft.probs, target_probs, rng, bonus)
-        if n < K and token is None:
-            fail(NO_TOKEN)
-        return Verdict(n, bonus() if token is None else token)
+            return Verdict(0, sample_token(rows[0], rng))
+        if form.one:
+            for i in range(K):
+                n, token = at_once(draft.tokens[i : i + 1], draft.probs[i : i + 1], rows[i : i + 2], rng)
+                if n == 0:
+                    return Verdict(i, token)
+            return Verdict(K, sample_token(rows[K], rng))
+        n, token = at_once(draft.tokens, draft.probs, rows, rng)
+        return Verdict(n, sample_token(rows[K], rng) if token is None else token)
 
-    def at_once(tokens, q, p, rng, bonus):
+    def at_once(tokens, q, p, rng):
         K, n_vocab = q.shape
-        drawn = bonus() if any(role == "bonus" for _, role in form.roles) else None
         try:
-            parts = called(fn, form, tokens, q, p, rng, drawn)
+            parts = called(fn, form, tokens, q, p, rng, sample_token(p[-1], rng) if "bonus" in form.axes else None)
         except AssertionError:
             if hasattr(rng, "reached") and rng.reached() < NEVER:
                 return K, None
             raise
-        drafted = [*tokens.tolist(), n_vocab - 1] if form.certain else tokens.tolist()
+        drafted = [*tokens.tolist(), *[n_vocab - 1] * (not form.bonus and not form.one)]
         try:
-            return read(reading, parts, drafted, K, n_vocab)
+            n, token, count = read(form, parts, drafted, K, n_vocab)
+            if n < K and token is None:
+                raise Unreadable(NO_TOKEN)
+            if count is not None and "token" not in form.results and count != n and not n == K < len(drafted) == count:
+                raise Unreadable(f"your count is {count}, but {n} draft tokens are accepted")
         except Unreadable as error:
-            shown = [value for _, value in parts]
-            fail(str(error), f"  for the draft tokens {tokens.tolist()} it returned {shown}")
-
-    def one_by_one(tokens, q, p, rng, bonus):
-        for i in range(len(tokens)):
-            n, token = at_once(tokens[i : i + 1], q[i : i + 1], p[i : i + 2], rng, bonus)
-            if n == 0:
-                return i, token
-        return len(tokens), None
+            fail(str(error), f"  for the draft tokens {tokens.tolist()} it returned {parts}")
+        return n, token
 
     return verifier
 
 
-def in_words_of_functions(text):
-    return text.replace("your verifier", "your function").replace("target_probs[k]", "row K of the target")
+# ------------------------------------------------------------------------------------------------ as a sampler
+
+
+def sampler_of(fn, form):
+    """A class of samplers whose `generate` calls the function with models that have the sampling in them."""
+
+    class OfModels:
+        def __init__(self, target, drafter, *, K, sampling):
+            self.K, self.models = (
+                K,
+                {"target_model": (target, sampling), "draft_model": (drafter.model, drafter.sampling)},
+            )
+
+        def generate(self, prompt, n_tokens, rng):
+            values = {"prompt": np.array(prompt), "n_tokens": n_tokens, "K": self.K, "rng": Draws(rng), "V": 3, "B": 1,
+                      "temperature": 1.0, "seed": 0}  # fmt: skip
+            with borrowed(fn, rng, seeded="seed" in form.axes):
+                given = [self.argument(role, axes, words, values) for role, axes, words in form.arguments]
+                result = parts_of(fn(*given), len(form.results))[
+                    [*form.results].index("text" if "text" in form.results else "tokens")
+                ]
+            return [*map(int, result)][len(prompt) * ("text" in form.results) :][:n_tokens]
+
+        def argument(self, role, axes, words, values):
+            if role == "prompt":
+                value = values[role][None] if axes.startswith("B") else values[role]
+                return value.tolist() if form.array is list or "list" in words else form.array(value)
+            return self.model(role, words) if role in self.models else values[role]
+
+        def model(self, role, words):
+            model, sampling = self.models[role]
+
+            def called(tokens, *_, **__):
+                tokens = list(np.ravel(plain(tokens)))
+                rows = sampling(model(tokens, n_last=len(tokens)), tokens)
+                with np.errstate(divide="ignore"):
+                    rows = rows if "probs" in words else np.log(rows)
+                return rows.tolist() if form.array is list else form.array(rows)
+
+            return called
+
+    return OfModels

@@ -1,24 +1,17 @@
 """The grader of language models: the logits must depend on the tokens alone, and in a tree on the path alone."""
 
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 
+from ..mistakes.models import BEFORE, IMPRECISE, IN_TREES, ONE_OFF, ROWS, answers, close, gap, same_logits
 from ..tree import path
 from .cases import Passed, shortened
-from .model_hints import (
-    BEFORE,
-    MANY,
-    ONE_OFF,
-    article,
-    mistake_in_a_tree,
-    mistake_in_a_walk,
-    of_shape,
-    remedy,
-    same_logits,
-)
 from .sources import Sources
 from .watch import asked, fail, note
+
+MANY = 40  # nodes of the largest tree, if the context holds them
 
 SHAPES = [[-1], [-1, -1], [-1, 0, 0, -1], [-1, -1, 0, 0, 1, 2, 2], [-1, 0, -1, 2, 1, 0, -1, 6, 3]]  # of trees
 
@@ -139,6 +132,68 @@ def ask(model, tokens, n_last, parents=None, asked_before=False):
     return logits.copy()
 
 
+def article(value):
+    """A type with its article."""
+    module, name = type(value).__module__.split(".")[0], type(value).__name__
+    return "None" if value is None else f"a {name}" if module == "builtins" else f"a {module}.{name}"
+
+
+def remedy(logits):
+    if logits is None:
+        return ["  is a `return` missing?"]
+    if isinstance(logits, tuple):
+        return ["  return only the logits, without anything else that the model returns, such as its cache"]
+    if hasattr(logits, "logits"):
+        return ["  take them out: output.logits[0, -n_last:].float().numpy()"]
+    if hasattr(logits, "numpy"):
+        return ["  make them one: logits.detach().float().numpy()"]
+    return ["  np.array(logits, dtype=np.float32)"]
+
+
+def of_shape(shape, n_tokens, n_last, n_vocab):
+    """What to do about a wrong shape, for the end of the sentence."""
+    if len(shape) == 3 and shape[0] == 1:
+        return ": there is no batch axis, logits[0]"
+    if shape == (n_tokens, n_vocab):
+        return ": return only the last n_last rows, logits[-n_last:]"
+    if shape == (1, n_vocab):
+        return ": one row for each of the last n_last tokens, not only for the last"
+    return ""
+
+
+def mistake_in_a_walk(ask, wrong, sources):
+    """The lines of a failure; `wrong` is (tokens, n_last, i, known, row): row i was different in an earlier call."""
+    tokens, n_last, i, known_row, row = wrong
+    prefix = tokens[: len(tokens) - n_last + i + 1]
+    again = [ask(tokens, n_last) for _ in range(3)]
+    if sources.changed and not all(same_logits(answer, again[0]) for answer in again):
+        return (
+            "your model gives two answers to the same tokens: is it in training mode, with dropout (model.eval()), or "
+            "does it draw random numbers?",
+            "",
+            f"  for tokens = {tokens}, n_last = {n_last}",
+        )
+    other = [1 - min(token, 1) for token in tokens]
+    questions = [(tokens, n_last), (prefix, 1), (tokens[:-1] or tokens, 1), (tokens, n_last), (other, n_last),
+                 (tokens, n_last), (prefix, 1), (tokens[:1], 1), (tokens, n_last)]  # fmt: skip
+    first = {}
+    for (text, n), answer in [*((q, ask(*q)) for q in questions), *(((tokens, n_last), answer) for answer in again)]:
+        known = first.setdefault((tuple(text), n), answer)
+        if not same_logits(known, answer):
+            hint = IMPRECISE.format(gap(known, answer)) if close(known, answer) else BEFORE
+            return hint, "", f"  for the tokens {text} the answer changed"
+    if close(known_row, row):
+        return (IMPRECISE.format(gap(known_row, row)),)
+    n = min(6, len(tokens))
+    rows = ask(tokens, n)
+    alone = np.concatenate([ask(tokens[: len(tokens) - n + i + 1], 1) for i in range(n)])
+    seen = SimpleNamespace(rows=rows, alone=alone, changed=ask([*tokens[:-1], 1 - min(tokens[-1], 1)], n))
+    known = ROWS if n > 1 else ROWS[-2:]
+    hint = next(mistake.hint for mistake in known if mistake.tell(seen))
+    case = f"  for tokens = {tokens}, n_last = {n}: the rows differ from those for n_last = 1, one prefix at a time"
+    return hint.format(gap(seen.rows, alone)), "", case
+
+
 def check_last_token(model):
     """If the last token never matters, but the one before it does, the rows are one off."""
 
@@ -172,7 +227,8 @@ def check_trees(model, seed):
         text = rng.integers(0, min(model.n_vocab, 3), int(rng.integers(1, 6))).tolist()
         nodes = rng.integers(0, min(model.n_vocab, 3), len(parents)).tolist()
         if not is_right(model, text, nodes, parents):
-            hint = mistake_in_a_tree(partial(ask, model), model.n_ctx)
+            seen = answers(partial(ask, model), [0, 1, 1], model.n_ctx)
+            hint = next(mistake.hint for mistake in IN_TREES if mistake.tell(seen))
             fail(hint, "", f"  for the text {text}, draft tokens {nodes}, parents = {parents}")
 
 

@@ -6,25 +6,25 @@ import operator
 import numpy as np
 
 from ..drafters.model import ModelDrafter
+from ..exact.enumeration import CannotEnumerate, exact_distribution
+from ..exact.table import TableModel
 from ..interfaces import Draft
 from ..logits.probs import Sampling
-from .cases import TOLERANCE, Passed, enumerated, largest_difference, shortened, show_distributions
-from .look_back import AllTokens, mistake_in_looking_back
-from .sampler_hints import mistake_in_a_text
+from ..mistakes import batches, verifiers
+from ..mistakes import samplers as catalogue
+from .cases import NEARLY_RIGHT, TOLERANCE, Passed, enumerated, largest_difference, shortened, show_distributions
 from .sources import Sources
-from .table import TableModel
 from .watch import UNKNOWN_SOURCE, Progress, asked, fail, fail_by_source, note
 
 PROMPT = [2, 1]
+SEVERAL = ([2, 1], [0, 1, 0], [1, 2])  # prompts, of a batch
 FEW_PATHS = 150  # for two tokens: then three are enumerated as well
 MOST_CALLS = 400  # of target and drafter together, for at most 10 tokens
-
-
 TEMPERATURES = tuple(Sampling(temperature=temperature) for temperature in (1, 0.5, 0))
 TRUNCATED = Sampling(top_k=2), Sampling(temperature=0.8, top_p=0.6)
 
 
-def check_sampler(make, *, seed=0, target_sampling=None):
+def check_sampler(make, *, seed=0, target_sampling=None, batch=False, with_models=False):
     """Raise AssertionError unless the samplers made by `make` produce the target's distribution.
 
     Checked are the joint distribution of up to three tokens, at three temperatures and with four drafters, with top-k
@@ -42,16 +42,26 @@ def check_sampler(make, *, seed=0, target_sampling=None):
         Passed to `make` in place of the grader's own samplings, with which its drafters still draw: for a target that
         samples in another way than the draft, such as Sampling(top_p=0.7). A sampler in which that is built in is
         graded as check_sampler(lambda target, drafter, K, sampling: Mine(target, drafter, K), target_sampling=...).
+    batch : bool
+        Whether the samplers continue several texts at once: generate(prompts, n_tokens, rng) is then given a list of
+        prompts and a list of numbers, and returns a list of texts. They may not depend on each other, and each has the
+        target's distribution, whatever the lengths of prompts and texts.
+    with_models : bool
+        Whether the samplers take drafters that have a model alone, `drafter.model` and `drafter.sampling`.
     """
     rng = np.random.default_rng(seed)
     target, other = models(rng)
-    draft = ModelDrafter(other)
+    if batch:
+        return check_batches(make, target, other, rng)
+    draft = ModelDrafter(other, sampling=Sampling())
     drafters = {
         "a draft model": lambda sampling: ModelDrafter(other, sampling=sampling),
         "the target as its own draft": lambda sampling: ModelDrafter(target, sampling=sampling),
         "a greedy draft": lambda sampling: ModelDrafter(other, sampling=Sampling(temperature=0)),
         "a drafter that proposes fewer than K tokens": lambda sampling: ShortDrafter(other),
     }
+    if with_models:
+        drafters.popitem()
     for K in (1, 2, 3, 5):
         check_counts(Made(make, target, draft, K))
     cases = [
@@ -63,31 +73,32 @@ def check_sampler(make, *, seed=0, target_sampling=None):
         for draft_sampling, name, K in cases:
             sampling = target_sampling or draft_sampling
             case = f"K = {K}, {sampling}, {name}" + (f" with {draft_sampling}" if target_sampling else "")
-            sampler = Made(make, target, drafters[name](draft_sampling), K, sampling, case)
-            always_accepting = Made(make, target, ModelDrafter(target, sampling=sampling), K, sampling)
-            check_distribution(sampler, always_accepting, other)
+            check_distribution(Made(make, target, drafters[name](draft_sampling), K, sampling, case))
             progress.step()
-    if target_sampling is None:
-        check_looking_back(make, target, other, rng)
+    if target_sampling is None:  # a sampling that is some function of all tokens before a row, as penalties are of some
+        sampling, drafter = Sampling(processors=[AllTokens(rng)]), ModelDrafter(other, sampling=Sampling())
+        made = Made(make, target, drafter, 2, sampling, "K = 2, a sampling that looks back")
+        check_distribution(made, (3,), LOOKING_BACK)
     if takes_stop_tokens(Made(make, target, draft, 1)):
         for seed, K in itertools.product(range(20), (1, 3)):
             check_stop(Made(make, target, draft, K), seed)
     greedy = Sampling(temperature=0)
     note_wasted_calls(Made(make, target, ModelDrafter(target.table, sampling=greedy), 2, greedy))
     return Passed(
-        f"check_sampler: the text has the target's distribution, to {TOLERANCE:g}, in {len(cases)} cases "
-        f"with {len(drafters)} drafters, at several temperatures, with top-k and top-p, and as many tokens as asked for"
+        f"check_sampler: the text has the target's distribution, to {TOLERANCE:g}, in {len(cases)} cases with "
+        f"{len(drafters)} drafters, at several temperatures, with top-k and top-p, and as many tokens as asked for"
     )
 
 
 class Made:
     """A sampler made of these parts, and how to ask it for a text."""
 
-    def __init__(self, make, target, drafter, K, sampling=Sampling(), case=""):
+    def __init__(self, make, target, drafter, K, sampling=Sampling(), case="", prompt=PROMPT):
         def where():
             return f"when it is made as make(target, drafter, K={K}, sampling={sampling})"
 
-        self.target, self.K, self.sampling, self.case = target, K, sampling, case
+        self.target, self.drafter, self.K, self.sampling = target, drafter, K, sampling
+        self.case, self.prompt = case, prompt
         self.sampler = asked(lambda: make(target, drafter, K=K, sampling=sampling), "your sampler", where)
         if not callable(getattr(self.sampler, "generate", None)):
             fail(f"a sampler has a method generate(prompt, n_tokens, rng); yours is {shortened(self.sampler)}")
@@ -114,18 +125,36 @@ class Made:
             hint = f"generate returns tokens, whole numbers in one sequence; yours returns {shortened(tokens)}"
             fail(hint, f"  {where()}")
 
-    def distribution(self, n_tokens):
-        """(the distribution of n_tokens tokens, the target's own, the number of paths)."""
-        wanted, n_paths = self.target.table.distribution(PROMPT, n_tokens, self.sampling), [0]
+    def texts(self, counts, rng, make=None):
+        """The texts of a batch, by this sampler or one that `make` makes."""
+        sampler = make(self.target, self.drafter, K=self.K, sampling=self.sampling) if make else self.sampler
+        rng, self.target.calls[0] = np.random.default_rng(rng), 0
+        prompts = [prompt.copy() for prompt, _ in zip(SEVERAL, counts)]
+
+        def where():
+            return f"for {len(counts)} prompts, n_tokens = {list(counts)}, {self.case or f'K = {self.K}'}"
+
+        texts = asked(lambda: sampler.generate(prompts, list(counts), rng), "your sampler", where, prompts)
+        try:
+            found = tuple(tuple(map(operator.index, getattr(text, "tokens", text))) for text in texts)
+        except TypeError:
+            found = ()
+        if len(found) != len(counts):
+            fail(
+                f"generate returns a list of texts, one for each prompt; yours returns {shortened(texts)}",
+                f"  {where()}",
+            )
+        return found
+
+    def simulated(self, make, n_tokens):
+        """The distribution of n_tokens tokens, made by another sampler of the same parts."""
+        sampler = make(self.target, self.drafter, K=self.K, sampling=self.sampling)
 
         def text(rng):
-            n_paths[0] += 1
-            return self.text(n_tokens, rng)
+            self.target.calls[0] = 0
+            return sampler.generate(self.prompt.copy(), n_tokens, rng).tokens
 
-        def is_right(distribution):
-            return largest_difference(distribution, wanted) <= TOLERANCE
-
-        return enumerated(text, "your sampler", is_right), wanted, n_paths[0]
+        return exact_distribution(text)
 
 
 def check_counts(made):
@@ -149,26 +178,205 @@ def check_counts(made):
             fail(f"your sampler {UNKNOWN_SOURCE}", f"  for K = {K}, n_tokens = {n_tokens} one seed gave two texts")
 
 
-def check_distribution(made, always_accepting, other):
-    for n_tokens in (1, 2, 3):
-        distribution, wanted, n_paths = made.distribution(n_tokens)
-        if largest_difference(distribution, wanted) > TOLERANCE:
-            perfect = {n: always_accepting.distribution(n)[:2] for n in (1, 2, 3)}
-            models = made.target.table, other.table, PROMPT
-            hint = mistake_in_a_text(distribution, wanted, perfect, models, made.sampling, made.case)
+def check_distribution(made, counts=(1, 2, 3), known=None):
+    for n_tokens in counts:
+        wanted, n_paths = made.target.table.distribution(PROMPT, n_tokens, made.sampling), [0]
+
+        def text(rng, n_tokens=n_tokens, n_paths=n_paths):
+            n_paths[0] += 1
+            return made.text(n_tokens, rng)
+
+        def is_right(distribution, wanted=wanted):
+            return largest_difference(distribution, wanted) <= TOLERANCE
+
+        distribution = enumerated(text, "your sampler", is_right)
+        if not is_right(distribution):
+            hint = mistake_in_a_text(distribution, wanted, made, n_tokens, known)
             fail(hint, "", f"  {made.case}, {n_tokens} tokens", *show_distributions(distribution, wanted))
-        if n_tokens == 2 and n_paths > FEW_PATHS:
+        if n_tokens == 2 and n_paths[0] > FEW_PATHS:
             return
 
 
-def check_looking_back(make, target, other, rng):
-    """With a sampling that is some function of all tokens before a row, as penalties and grammars are of some."""
-    sampling, case = Sampling(processors=[AllTokens(rng)]), "K = 2, a sampling that looks back"
-    made = Made(make, target, ModelDrafter(other, sampling=Sampling()), 2, sampling, case)
-    distribution, wanted, _ = made.distribution(3)
-    if largest_difference(distribution, wanted) > TOLERANCE:
-        hint = mistake_in_looking_back(distribution, target.table, other.table, PROMPT, sampling)
-        fail(hint, "", f"  {case}, 3 tokens", *show_distributions(distribution, wanted))
+# ------------------------------------------------------------------------------------------------ several texts at once
+
+
+DRAFTED = {
+    "a draft model": ModelDrafter,
+    "a drafter that proposes fewer than K tokens": lambda other: ShortDrafter(other),
+}
+
+
+def check_batches(make, target, other, rng):
+    """AssertionError unless the joint distribution of the texts is the product of the target's own."""
+    cases = [
+        *itertools.product(DRAFTED, [((2, 2), 1), ((2, 1), 1), ((1, 3), 1), ((2, 1, 2), 1), ((1, 1), 1)], [Sampling()]),
+        *itertools.product(DRAFTED, [((3, 1), 2), ((1, 3), 2)], [Sampling()]),
+        ("a draft model", ((1, 2, 2), 1), Sampling(processors=[AllTokens(rng)])),
+    ]
+    for K, counts in itertools.product((1, 3), ([4], [0, 5], [6, 1, 3], [2, 2, 8])):
+        check_lengths(Made(make, target, ModelDrafter(other), K), counts)
+    with Progress("check_sampler", len(cases)) as progress:
+        for name, (counts, K), sampling in cases:
+            made = Made(make, target, DRAFTED[name](other), K, sampling, case=f"K = {K}, {sampling}, {name}")
+            wanted = product([target.table.distribution(p, n, sampling) for p, n in zip(SEVERAL, counts)])
+
+            def is_right(distribution, wanted=wanted):
+                return largest_difference(distribution, wanted) <= TOLERANCE
+
+            distribution = enumerated(lambda rng, made=made, n=counts: made.texts(n, rng), "your sampler", is_right)
+            if not is_right(distribution):
+                hint = mistake_in_a_batch(distribution, wanted, made, counts)
+                fail(hint, "", f"  {made.case}, {counts} tokens", *show_distributions(distribution, wanted))
+            progress.step()
+    return Passed(
+        f"check_sampler: the texts of a batch are independent and have the target's distribution, to {TOLERANCE:g}, in "
+        f"{len(cases)} cases of two or three texts, with drafts and texts of different lengths"
+    )
+
+
+def check_lengths(made, counts):
+    texts = made.texts(counts, 0)
+    if [len(text) for text in texts] != counts:
+        if sorted(map(len, texts)) == sorted(counts):
+            fail(
+                batches.BATCHES[-1].hint,
+                f"  their lengths are {[len(text) for text in texts]}, asked for were {counts}",
+            )
+        fail(
+            f"your sampler returns texts of {[len(text) for text in texts]} tokens where {counts} were asked for: each "
+            "text has an end of its own, and is left alone once it is there",
+            f"  K = {made.K}, prompts of {[len(prompt) for prompt, _ in zip(SEVERAL, counts)]} tokens",
+        )
+
+
+def product(distributions):
+    """The joint distribution of independent texts."""
+    return {
+        tuple(text for text, _ in texts): float(np.prod([share for _, share in texts]))
+        for texts in itertools.product(*(one.items() for one in distributions))
+    }
+
+
+def alone(distribution, t):
+    """The distribution of text t."""
+    found = {}
+    for texts, share in distribution.items():
+        found[texts[t]] = found.get(texts[t], 0) + share
+    return found
+
+
+def mistake_in_a_batch(distribution, wanted, made, counts):
+    """The mistake in a sentence: one of batches, or one of a single text."""
+    for mistake in batches.BATCHES:
+        for wrong in mistake.variants:
+            simulated = exact_distribution(lambda rng, w=wrong: made.texts(counts, rng, w))
+            if largest_difference(distribution, simulated) <= 1e-9 < largest_difference(simulated, wanted):
+                return mistake.hint
+    wrong = [t for t in range(len(counts)) if largest_difference(alone(distribution, t), alone(wanted, t)) > TOLERANCE]
+    if not wrong:
+        return "each text has the target's distribution, but they depend on each other: do they share random numbers?"
+    if 0 in wrong and (hint := mistake_in_a_text(alone(distribution, 0), alone(wanted, 0), made, counts[0])):
+        return hint
+    return (
+        f"text 0 has the target's distribution, and text {wrong[0]} has not: where do its draft tokens and its rows of "
+        "the target begin, and which number of accepted tokens is its own?"
+    )
+
+
+# ------------------------------------------------------------------------------------------------ the mistake
+
+AROUND = [*catalogue.SAMPLING, *catalogue.LOOPS]
+LOOKING_BACK = catalogue.LOOKING_BACK
+ONE = [*verifiers.WHOLE, *verifiers.BONUS, *verifiers.ACCEPT, *verifiers.REST]
+ONE = [mistake for mistake in ONE if mistake.hint not in (verifiers.EPSILON, verifiers.EPSILON_IN_RESIDUAL)]
+
+
+def mistake_in_a_text(distribution, wanted, made, n_tokens, known=None):
+    """The mistake in a sentence: that of the entry of the catalogue that has this distribution, in the same case."""
+    error = largest_difference(distribution, wanted)
+    if known is None and error < 1e-4:
+        return NEARLY_RIGHT.format(error)
+    if known is None and getattr(made.sampling, "temperature", 1) == 0 and len(distribution) > 1:
+        return (
+            "your sampler draws at temperature 0, where the text is the greedy one: put the logits through `sampling`"
+        )
+    found, right, n = further(distribution, wanted, made, n_tokens)
+    for hint, make in known_samplers(made, known):
+        try:
+            simulated = made.simulated(make, n)
+        except (AssertionError, AttributeError, CannotEnumerate, IndexError, TypeError, ValueError):
+            continue  # it cannot be applied here
+        if largest_difference(found, simulated) <= 1e-9 < largest_difference(simulated, right):
+            return hint
+    return unknown_mistake(distribution, wanted, made, n_tokens, known)
+
+
+def further(distribution, wanted, made, n_tokens):
+    """(distribution, wanted, n_tokens) of three tokens, which tell mistakes apart, if there are not too many paths."""
+    try:
+        found = exact_distribution(lambda rng: made.text(3, rng), max_leaves=3000)
+        return found, made.target.table.distribution(made.prompt, 3, made.sampling), 3
+    except (AssertionError, CannotEnumerate):
+        return distribution, wanted, n_tokens
+
+
+def known_samplers(made, known):
+    """(hint, class of samplers) of the entries that may be wrong here; cases with K = 1 came before those with more."""
+    for mistake in AROUND if known is None else known:
+        yield from ((mistake.hint, make) for make in mistake.variants)
+    inside = ONE if made.K == 1 else [*verifiers.SEVERAL, *verifiers.BLOCK]
+    for mistake in inside if known is None else ():
+        yield from ((mistake.hint, catalogue.loop(verifier=staticmethod(wrong))) for wrong in mistake.variants)
+
+
+def unknown_mistake(distribution, wanted, made, n_tokens, known):
+    """A sentence for what no entry has."""
+    if known is not None:
+        return "your sampler goes wrong with a sampling that looks back, as penalties and grammars do" + catalogue.ROW_I
+    if len(distribution) == 1 and len(wanted) > 1:
+        return "the text does not depend on the generator: draw from the one that is passed, do not seed in the loop"
+    if n_tokens == 1:
+        return (
+            "already the first token does not have the target's distribution: where nothing is drafted it is a draw "
+            "from sampling(target(tokens), tokens)[0]"
+        )
+    if "as its own draft" in made.case:
+        return (
+            "your sampler goes wrong where every draft token is accepted, as it is where draft and target are equal: "
+            "accept x with probability min(1, p(x) / q(x)), and keep all K of them and the bonus"
+        )
+    if "fewer" in made.case:
+        return "your sampler goes wrong where the drafter proposes fewer than K tokens: count the tokens of the draft"
+    n_right = next(n for n in range(n_tokens) if is_off(distribution, wanted, n + 1))
+    if n_right == 0:
+        return (
+            "your sampler goes wrong where a draft token is rejected: accept x with probability min(1, p(x) / q(x)), "
+            "and replace the first rejected one by a draw from max(0, p - q), normalised"
+        )
+    if made.K > 1:
+        return (
+            "right for K = 1, but not for a block of several draft tokens: test draft token i against row i, with a "
+            "uniform number of its own, replace the first rejected one from its own row, and drop those after it"
+        )
+    return (
+        f"the first {n_right} tokens are right and the next is wrong: after a rejection, drop the draft tokens that "
+        "follow it, append its replacement, and start the second round from that text"
+    )
+
+
+def is_off(distribution, wanted, n):
+    return largest_difference(marginal(distribution, n), marginal(wanted, n)) > TOLERANCE
+
+
+def marginal(distribution, n):
+    """The distribution of the first n tokens."""
+    found = {}
+    for tokens, share in distribution.items():
+        found[tokens[:n]] = found.get(tokens[:n], 0) + share
+    return found
+
+
+# ------------------------------------------------------------------------------------------------ stops, notes
 
 
 def takes_stop_tokens(made):
@@ -265,6 +473,22 @@ class ShortDrafter:
         for array in (draft.tokens, draft.probs):
             array.setflags(write=False)
         return Draft(draft.tokens, draft.probs)
+
+
+class AllTokens:
+    """A logits processor that depends on every token before the row and on its place, and sometimes bans a token."""
+
+    def __init__(self, rng):
+        self.weights = rng.normal(size=(64, 3, 3))
+
+    def __repr__(self):
+        return "AllTokens()"
+
+    def __call__(self, logits, tokens):
+        changed = logits + self.weights[np.arange(len(tokens)) % 64, tokens].sum(axis=0)
+        if sum(tokens) % 2:
+            changed[sum(tokens) % 3] = -np.inf
+        return changed
 
 
 def models(rng):

@@ -5,7 +5,6 @@ import time
 import numpy as np
 
 from speculative import Draft, Verdict, rejection, residual, sample_token
-from speculative.museum.verifiers import residual_in_place
 
 from .verifiers import draws, template
 
@@ -275,7 +274,14 @@ def normalises_in_place(draft, target_probs, rng):
     return Verdict(0, sample_token(target_probs[0], rng))
 
 
-WRONG["residual in place"] = residual_in_place, (WRITES,)
+@wrong(WRITES)
+def residual_in_place(draft, target_probs, rng):
+    for i, x in enumerate(draft.tokens):
+        p, q = target_probs[i], draft.probs[i]
+        if not rng.random() * q[x] < p[x]:
+            p -= q
+            return Verdict(i, sample_token(np.maximum(p, 0, out=p), rng))
+    return Verdict(len(draft.tokens), sample_token(target_probs[-1], rng))
 
 
 class Remembers:

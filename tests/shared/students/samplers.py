@@ -163,7 +163,7 @@ WRONG |= {
         variant(rows=lambda s, t, k: Options(0)(s.target(t, n_last=k + 1), t)),
         ("greedy",),
     ),
-    "accepts all": (variant(accept=lambda s, p, q, x, rng: True), ("every draft token is accepted",)),
+    "accepts all": (variant(accept=lambda s, p, q, x, rng: True), ("accept every draft token",)),
     "upside down": (variant(accept=lambda s, p, q, x, rng: rng.random() * p[x] < q[x]), ("upside down",)),
     "replaced from the target": (
         variant(replace=lambda s, p, q, x, rng: sample_token(p, rng)),
@@ -258,7 +258,7 @@ class WithoutTheStopToken(Sampler):
         return tokens[:n]
 
 
-@wrong("right for K = 1, but not for a block", "a uniform number of its own")
+@wrong("one uniform number decides on several draft tokens")
 class OneUniform(Sampler):
     def round(self, text, k, rng):
         self.u = rng.random()
@@ -268,7 +268,7 @@ class OneUniform(Sampler):
         return self.u * q[x] < p[x]
 
 
-@wrong("a rejected one stays in the text")
+@wrong("the rejected draft token stays in the text")
 class AddsToTheRejected(Sampler):
     def round(self, text, k, rng):
         self.rejected = []
@@ -305,7 +305,7 @@ class ReckonsWithK(Sampler):
         return Sampler.rows(self, text, min(self.planned, len(text) - 1))
 
 
-@wrong("your sampler")
+@wrong("each round drafts for the prompt")
 class StartsFromThePrompt(Sampler):
     """Each round drafts for the prompt."""
 

@@ -13,7 +13,7 @@ from helpers import ROOT
 
 from speculative import Draft, Shape, Verdict, exact_distribution, rejection
 from speculative.logits.probs import residual, sample_token
-from speculative.museum.verifiers import rejection_with, residual_from_target
+from speculative.mistakes.verifiers import accepts, replaces
 from speculative.theory import best_K, expected_tokens, overlap, speedup, tree_tokens
 from speculative.theory.candidates import without_replacement
 
@@ -57,7 +57,7 @@ def not_renormalised(draft, target_probs, rng):
         excess[-1] += 1 - excess.sum()
         return excess
 
-    return rejection_with(draft, target_probs, rng, rest=rest)
+    return replaces(rest)(draft, target_probs, rng)
 
 
 def one_uniform(draft, target_probs, rng):
@@ -70,10 +70,10 @@ def one_uniform(draft, target_probs, rng):
 
 RULES = {  # name in the page: (how the draft token is chosen, the verifier)
     "right": (drawn_by, rejection),
-    "from_p": (drawn_by, residual_from_target),
-    "from_q": (drawn_by, lambda *args: rejection_with(*args, rest=lambda p, q: q)),
+    "from_p": (drawn_by, replaces(lambda p, q: p)),
+    "from_q": (drawn_by, replaces(lambda p, q: q)),
     "not_renormalised": (drawn_by, not_renormalised),
-    "wrong_way": (drawn_by, lambda *args: rejection_with(*args, passes=lambda u, p, q: not u * q < p)),
+    "wrong_way": (drawn_by, accepts(lambda p, q: 1 - p / q)),
     "greedy": (greedy_by, rejection),
     "one_uniform": (drawn_by, one_uniform),
 }

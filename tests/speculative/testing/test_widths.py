@@ -6,7 +6,7 @@ import pytest
 import gpt2np
 from gpt2np.model import forward
 from speculative import ModelDrafter
-from speculative.museum.models import Around, NotRolledBack
+from speculative.mistakes.models import Around, not_rolled_back
 from speculative.testing import TableModel
 from speculative.testing.widths import Recording, first_difference, unit_of, verdict, width_audit
 
@@ -73,7 +73,7 @@ def test_the_librarys_models_are_bitwise_identical(pair):
         (RoundedInBfloat16, "bfloat16", "repeat in float32"),
         (PositionsOneOff, "float32", "NOT rounding, a bug; all rows of a block are wrong, from m = 2 on"),
         (BlindBlock, "float32", "NOT rounding, a bug; row 0 is right, the others not"),
-        (NotRolledBack, "float32", "a row alone is wrong as well once tokens were taken back: the cache"),
+        (not_rolled_back(0), "float32", "a row alone is wrong as well once tokens were taken back: the cache"),
     ],
 )
 def test_planted_bugs(pair, model, dtype, words):

@@ -1,0 +1,210 @@
+"""The museum of bugs: the mistakes of the catalogue (mistakes/) that have a name, with what they do to a text.
+
+Each exhibit describes its mistake, has it as running code, and names the grader of `speculative.testing` that catches
+it.
+`seen` links the public projects in which the mistake was found; without such a source it is marked as constructed.
+`law_error` measures how far the output is from the target's distribution on one fixed toy case. Some mistakes do not
+change the distribution, and another check sees them. TREE_EXHIBITS has the mistakes that only trees can have,
+ENGINE_EXHIBITS those of serving engines: penalties and masks of drafts, shared random numbers, counters.
+
+    >>> from speculative.museum import EXHIBITS
+    >>> EXHIBITS["residual from the target"].grader.__name__
+    'check_verifier'
+"""
+
+import ast
+import inspect
+import re
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from . import testing
+from .drafters.model import ModelDrafter
+from .exact.enumeration import exact_distribution
+from .exact.table import TableModel
+from .interfaces import Draft
+from .logits.probs import Sampling
+from .mistakes import CONSTRUCTED, drafters, models, samplers, verifiers
+from .sampler import SpeculativeSampler
+from .testing.cases import Case, largest_difference, same
+from .theory.candidates import P
+from .verifiers.rejection import rejection
+
+TARGET, DRAFT = TableModel.random(3, seed=2, n_ctx=12), TableModel.random(3, seed=102, n_ctx=12)
+SAMPLING, K, PROMPT, N_TOKENS = Sampling(temperature=0.5), 2, [0, 1], 3
+__all__ = [
+    "CONSTRUCTED", "DRAFT", "ENGINE_EXHIBITS", "EXHIBITS", "N_TOKENS", "PROMPT", "SAMPLING", "TARGET", "TREE_EXHIBITS",
+    "Exhibit", "K", "caught_by", "law_error", "sampler_with",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """A mistake in the museum."""
+
+    name: str
+    wrong: Any  # a verifier, a drafter, a class of samplers, or a class that makes a wrong model of a language model
+    what: str  # the mistake, and the right way
+    seen: str  # links to public projects, or CONSTRUCTED
+    grader: Callable  # the check that catches it
+    hint: str  # a regular expression for the beginning of its message
+    options: dict  # of the toy case
+
+    __hash__ = object.__hash__
+
+
+def exhibits(grader, kind, *groups):
+    """{name: (Exhibit, its kind)} of the mistakes that have a name."""
+    return {
+        m.name: (Exhibit(m.name, m.variants[0], m.why or m.hint[0].upper() + m.hint[1:] + ".", m.seen, grader,
+                         re.escape(m.options.get("said", m.hint.split("{")[0])), m.options),
+                 m.options.get("kind", kind))
+        for group in groups for m in group if m.name
+    }  # fmt: skip
+
+
+V, D, S, M = verifiers, drafters, samplers, models
+ALL = {
+    **exhibits(testing.check_verifier, "trees", V.TREES),
+    **exhibits(testing.check_verifier, "chains", V.WHOLE, V.ACCEPT, V.REST, V.BONUS, V.SEVERAL, V.BLOCK, V.OTHERWISE),
+    **exhibits(testing.check_drafter, "chains", D.IN_CHAINS, D.OF_ROWS),
+    **exhibits(testing.check_drafter, "trees", D.IN_TREES, D.OTHERWISE),
+    **exhibits(testing.check_sampler, "chains", S.SAMPLING, S.LOOPS, S.OTHERWISE, S.LOOKING_BACK),
+    **exhibits(testing.check_language_model, "chains", M.ROWS, M.OTHERWISE),
+    **exhibits(testing.check_language_model, "trees", M.IN_TREES, M.OTHERWISE_IN_TREES),
+}
+EXHIBITS, TREE_EXHIBITS, ENGINE_EXHIBITS = (
+    {name: exhibit for name, (exhibit, kind) in ALL.items() if kind == one} for one in ("chains", "trees", "engines")
+)
+
+
+@lru_cache
+def law_error(exhibit):
+    """The largest error in the distribution of the tokens of the exhibit's toy case.
+
+    Computed once per exhibit: some need thousands of paths, and seconds. In chains TARGET drafts with DRAFT; in trees
+    there is one position with two candidates, drawn from q = (.1, .1, .1, .7) where the target has (.2, .2, .4, .2).
+    """
+    return largest_difference(*(in_a_tree if exhibit.name in TREE_EXHIBITS else in_a_chain)(exhibit))
+
+
+def caught_by(exhibit):
+    """The first line of the grader's message about the exhibit; None if it passes."""
+    wrong = exhibit.wrong(TARGET) if exhibit.grader is testing.check_language_model else exhibit.wrong
+    try:
+        exhibit.grader(wrong)
+    except AssertionError as error:
+        return str(error).split("\n")[0]
+    return None
+
+
+def source(exhibit):
+    """The entry of the catalogue as it is written: the right program's part that is exchanged, and for what."""
+    name = exhibit.name.removeprefix("looking back: ")
+    for module in (verifiers, drafters, samplers, models):
+        text = inspect.getsource(module)
+        for node in ast.walk(ast.parse(text)):
+            is_entry = isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("Mistake", "back")
+            parts = (*node.args, *(k.value for k in node.keywords)) if is_entry else ()
+            if name in [getattr(part, "value", None) for part in parts]:
+                return textwrap.dedent(" " * node.col_offset + ast.get_source_segment(text, node))
+    return ""
+
+
+# ------------------------------------------------------------------------------------------------ the toy cases
+
+
+def sampling_of(exhibit):
+    """The target's sampling in the toy case: for mistakes in looking back one that does."""
+    return samplers.MASKED if exhibit.wrong is verifiers.cut_at_forbidden else getattr(exhibit.wrong, "toy", SAMPLING)
+
+
+def sampler_with(exhibit):
+    """A sampler of the toy case of chains with this mistake in it."""
+    drafter, grader, sampling = ModelDrafter(DRAFT, sampling=SAMPLING), exhibit.grader.__name__, sampling_of(exhibit)
+    if grader == "check_sampler":
+        return exhibit.wrong(TARGET, drafter, K=K, sampling=sampling)
+    if getattr(exhibit.wrong, "drafts", False):
+        return SpeculativeSampler(TARGET, ModelDrafter(exhibit.wrong(DRAFT)), K=K, sampling=sampling)
+    target = exhibit.wrong(TARGET) if grader == "check_language_model" else TARGET
+    drafter = exhibit.wrong if grader == "check_drafter" else drafter
+    verifier = exhibit.wrong if grader == "check_verifier" else rejection
+    return SpeculativeSampler(target, drafter, verifier=verifier, K=K, sampling=sampling)
+
+
+def in_a_chain(exhibit):
+    """(the distribution of the tokens with this mistake, the right one), dicts tokens -> probability."""
+
+    def generated(rng):
+        result = sampler_with(exhibit).generate(list(PROMPT), N_TOKENS, rng)
+        return [int(token) for token in getattr(result, "tokens", result)][:N_TOKENS]
+
+    return exact_distribution(generated), TARGET.distribution(PROMPT, N_TOKENS, sampling_of(exhibit))
+
+
+def in_a_tree(exhibit):
+    """The same for the mistakes that only trees can have."""
+    if exhibit.grader is testing.check_verifier:
+        return with_verifier(exhibit.wrong, exhibit.options["way"], exhibit.options.get("parents", (-1, -1)))
+    if exhibit.grader is testing.check_drafter:
+        return with_drafter(exhibit.wrong)
+    return with_model(exhibit.wrong), with_model(models.TreeAttention)
+
+
+def with_verifier(verifier, way, parents):
+    """The first token; the tokens of the first round, continued by the target, if the first is right.
+
+    Everywhere q = Q; p = P after the text, and P turned by some places after a token.
+    """
+    case = Case(len(P), parents, "random", np.random.default_rng(0), way)
+    for tokens in case.p:
+        case.p[tokens], case.q[tokens] = np.roll(P, len(tokens) + sum(tokens)), drafters.Q
+    found, wanted = case.continued(exact_distribution(lambda rng: case.run(verifier, rng))), case.wanted()
+    first = first_token(found)
+    return (found, wanted) if is_right(first) else (first, dict(enumerate(P)))
+
+
+def with_drafter(drafter):
+    """The first token; the first tokens of two rounds if it is right. The target has P everywhere."""
+
+    def generated(rng, n_rounds):
+        tokens = []
+        for _ in range(n_rounds):
+            draft = drafter.propose([0] * (1 + len(tokens)), 1, rng)
+            verdict = rejection(draft, np.tile(P, (len(draft.tokens) + 1, 1)), rng)
+            tokens.append(int([*draft.tokens[list(verdict.nodes)], verdict.next_token][0]))
+        return tokens
+
+    first = first_token(exact_distribution(lambda rng: generated(rng, 1)))
+    if not is_right(first):
+        return first, dict(enumerate(P))
+    both = {(a, b): P[a] * P[b] for a in range(len(P)) for b in range(len(P))}
+    return exact_distribution(lambda rng: generated(rng, 2)), both
+
+
+def first_token(distribution):
+    return {x: sum(share for tokens, share in distribution.items() if tokens[0] == x) for x in range(len(P))}
+
+
+def is_right(first):
+    return same(list(first.values()), P)
+
+
+class Nine:
+    """Nine certain tokens, a tree of three levels."""
+
+    def propose(self, tokens, K, rng):
+        nodes, parents = [0, 1, 2, 0, 1, 2, 0, 1, 2], [-1, -1, -1, 0, 0, 1, 3, 3, 4]
+        kept = slice({0: 0, 1: 3, 2: 6}.get(K))
+        return Draft(np.array(nodes[kept], np.int64), np.eye(3)[nodes[kept]], np.array(parents[kept], np.int64))
+
+
+@lru_cache
+def with_model(make):
+    """Four tokens, drafted by `Nine`."""
+    return exact_distribution(lambda rng: SpeculativeSampler(make(), Nine(), K=3).generate([0, 1], 4, rng).tokens)

@@ -1,0 +1,294 @@
+"""The mistake in a verifier, in a sentence: that of the entry of the catalogue (mistakes/verifiers.py) which decides as
+it does on a few drafts.
+
+The drafts are probes, from one token to trees, with numbers for which no two mistakes agree. Compared are the whole
+decision, and its parts: what is accepted, what replaces a rejected token, and the bonus; so each of several mistakes
+can be named. An entry that is right on the first probes is told apart by later ones.
+"""
+
+import itertools
+from functools import cache, partial
+from typing import NamedTuple
+
+import numpy as np
+
+from ..exact.enumeration import CannotEnumerate, exact_distribution
+from ..interfaces import Draft
+from ..mistakes import verifiers as catalogue
+from ..mistakes.drafters import exponent_of
+from ..tree import chain, children, is_chain
+from ..verifiers.block import block
+from ..verifiers.rejection import rejection
+from .cases import NEARLY_RIGHT, decided
+
+
+class Probe(NamedTuple):
+    """A draft: tokens, rows q, the target's rows, and parents."""
+
+    tokens: tuple
+    q: np.ndarray
+    p: np.ndarray
+    parents: tuple
+
+    def decisions(self, verifier):
+        """dict (accepted draft tokens, next token) -> probability."""
+        draft = Draft(np.array(self.tokens), np.array(self.q), np.array(self.parents))
+        return exact_distribution(lambda rng: decided(verifier, draft, np.array(self.p), rng))
+
+
+def of_chain(tokens, q, p):
+    return Probe(tokens, np.array(q), np.array(p), tuple(chain(len(tokens)).tolist()))
+
+
+def without(row, token):
+    left = np.where(np.arange(len(row)) == token, 0, row)
+    return left / left.sum()
+
+
+P, Q = np.array([0.2, 0.45, 0.05, 0.3]), np.array([0.35, 0.1, 0.4, 0.15])
+AFTER = np.array([[0.1, 0.2, 0.3, 0.4], [0.4, 0.1, 0.2, 0.3], [0.2, 0.5, 0.2, 0.1], [0.35, 0.25, 0.1, 0.3]])
+ROWS = (
+    np.array([[0.1, 0.3, 0.6], [0.2, 0.3, 0.5], [0.7, 0.1, 0.2], [0.35, 0.4, 0.25]]),
+    np.array([[0.5, 0.3, 0.2], [0.9, 0.05, 0.05], [0.25, 0.25, 0.5]]),
+)
+T, S = (
+    np.array([0.35, 0.36, 0.04, 0.25]),
+    np.array([0.15, 0.3, 0.5, 0.05]),
+)  # the target's and the siblings' row of trees
+ONE = [of_chain((x,), [Q], [P, AFTER[x]]) for x in range(4)]
+ZEROS = [of_chain((2,), [[0.5, 0.1, 0.4, 0]], [[0, 0.45, 0.25, 0.3], P])]
+SEVERAL = [
+    of_chain(x, ROWS[1][: len(x)], ROWS[0][: len(x) + 1]) for x in ((0, 0), (0, 2), (2, 0), (0, 1, 0), (2, 0, 2))
+]
+SURE = [Probe((0, 1), np.eye(4)[:2], np.eye(4)[[1, 1, 1]], (-1, -1))]  # the target is sure of the second sibling
+TREES = [
+    Probe((2, 1), np.array([S, without(S, 2)]), np.array([T, *AFTER[:2]]), (-1, -1)),
+    Probe((2, 2), np.array([S, S]), np.array([T, *AFTER[:2]]), (-1, -1)),
+    Probe((1, 2), np.array([S, without(S, 1)]), np.array([T, *AFTER[:2]]), (-1, -1)),
+    Probe((1, 0, 0, 1), np.array([S, AFTER[0][::-1], without(S, 1), AFTER[2]]), np.array([T, *AFTER]), (-1, 0, -1, 2)),
+    Probe((2, 2, 1), np.array([S, S, without(S, 2)]), np.array([T, *AFTER[:3]]), (-1, 0, 0)),
+    Probe((2, 1), np.array([S, S]), np.array([T, *AFTER[:2]]), (-1, -1)),
+]
+TREES_OF = "sure", "trees"
+STAGES = {"one": ONE, "zeros": ZEROS, "several": SEVERAL, "sure": SURE, "trees": TREES}
+
+
+# ------------------------------------------------------------------------------------------------ views
+
+
+def view(decisions, probes, part):
+    """What a part of the decisions is: dict (probe, accepted draft tokens) -> dict outcome -> probability."""
+    found = {}
+    for i, (probe, distribution) in enumerate(zip(probes, decisions)):
+        for (nodes, token), share in distribution.items():
+            if part == "all":
+                found.setdefault(i, {})[nodes, token] = share
+            elif part == "accept":
+                found.setdefault(i, {}).setdefault(nodes, 0.0)
+                found[i][nodes] += share
+            elif bool(children(probe.parents, nodes[-1] if nodes else -1)) == (part == "rest"):
+                found.setdefault((i, nodes), {})[token] = share
+    if part in ("rest", "bonus"):  # given what was accepted
+        found = {key: {x: share / sum(row.values()) for x, share in row.items()} for key, row in found.items()}
+    return found
+
+
+def distance(a, b):
+    """The largest difference, over the cases that both have; 1 if there is none."""
+    both = [(a[key], b[key]) for key in a.keys() & b.keys()]
+    return max((abs(x.get(o, 0) - y.get(o, 0)) for x, y in both for o in x.keys() | y.keys()), default=1.0)
+
+
+@cache
+def known(verifier, stage, part):
+    """The view of an entry, or of a right rule; {} if it cannot be applied."""
+    try:
+        return view([probe.decisions(verifier) for probe in STAGES[stage]], STAGES[stage], part)
+    except (AssertionError, CannotEnumerate, IndexError):
+        return {}
+
+
+@cache
+def entries(stage):
+    """(hint, verifier) of the entries that are wrong on the probes of this stage first."""
+    stages = list(STAGES)
+    earlier = stages[: stages.index(stage)]
+    groups = [catalogue.WHOLE, catalogue.BONUS, catalogue.ACCEPT, catalogue.REST]
+    groups = {"zeros": groups[3:], "several": [catalogue.BLOCK, catalogue.SEVERAL]}.get(stage, groups)
+    groups = [catalogue.TREES] if stage in TREES_OF else groups
+    found = [(mistake.hint, wrong) for group in groups for mistake in group for wrong in mistake.variants]
+    return [
+        (hint, wrong) for hint, wrong in found if stage in TREES_OF or not any(is_wrong(wrong, one) for one in earlier)
+    ]
+
+
+def is_wrong(verifier, stage):
+    return distance(known(verifier, stage, "all"), known(rejection, stage, "all")) > 1e-13
+
+
+def named(verifier, stage, parts=("all", "bonus", "accept", "rest")):
+    """(hint, or None if no entry decides like this verifier; how far each part is from the right rule's)."""
+    probes, errors = STAGES[stage], {}
+    decisions = [probe.decisions(verifier) for probe in probes]
+    for part in parts:
+        found = view(decisions, probes, part)
+        errors[part] = distance(found, known(rejection, stage, part)) if found else 0.0
+        if errors[part] < 1e-13:
+            continue
+        for hint, wrong in entries(stage):
+            if wrong_part(wrong) == part and distance(found, known(wrong, stage, part)) < min(1e-9, errors[part] / 100):
+                return hint, errors
+    told = catalogue.TREES if stage == "trees" else ()
+    return next((mistake.hint for mistake in told if mistake.tell and mistake.tell(decisions)), None), errors
+
+
+def wrong_part(verifier):
+    return getattr(verifier, "part", "all")
+
+
+# ------------------------------------------------------------------------------------------------ the sentence
+
+KINDS = {
+    "zeros in p": "right, but not where the target has a token of probability 0: such a token must never be returned",
+    "zeros in q": "right, but not where the draft has tokens of probability 0: these come only from the residual",
+    "one-hot q": "right, but not where the draft is certain (one-hot rows): accept x with p(x), else draw from the "
+    "rest",
+    "one-hot p": "right, but not where the target is certain (temperature 0, one-hot rows): the text is the greedy one",
+    "one-hot p and q": "right, but not where target and draft are certain (temperature 0, one-hot rows)",
+    "equal": "right, but not where target and draft are equal: every draft token is accepted then, and max(0, p - q) "
+    "is 0 / 0",
+    "tie": "right, but not where p(x) = q(x) for the draft token x: it is accepted then, with probability 1",
+    "disjoint": "right, but not where target and draft have no token in common: nothing is accepted then",
+}
+
+
+def is_exact_on_one(verifier):
+    """Whether it is right for one draft token, by whatever rule."""
+    first, decisions = np.zeros(4), [probe.decisions(verifier) for probe in ONE]
+    for x, found in enumerate(decisions):
+        for (nodes, token), share in found.items():
+            first[x if nodes else token] += Q[x] * share
+    bonus = distance(view(decisions, ONE, "bonus"), known(rejection, "one", "bonus"))
+    return np.allclose(first, P, rtol=0, atol=1e-13) and bonus < 1e-13
+
+
+DRAWS_NOTHING = (
+    "your verifier draws nothing from rng: whether a draft token is accepted must be drawn with rng; here it is "
+    "certain, or comes from another source of randomness (np.random, random, a generator of your own)"
+)
+
+
+def mistake_on_a_chain(verifier, failed):
+    """The mistake in a sentence; `failed` is the case whose distribution is wrong."""
+    if draws_nothing(verifier):
+        hint = named(verifier, "one", ("all", "accept"))[0]
+        return hint if hint and "never accept" not in hint else DRAWS_NOTHING
+    hint, errors = (None, {}) if is_exact_on_one(verifier) else named(verifier, "one")
+    hint = hint or (unknown_on_one_token(verifier, errors) if errors else None) or named(verifier, "zeros")[0]
+    if hint or failed.K == 0 or failed.kind in KINDS:
+        return (
+            hint
+            or KINDS.get(failed.kind if failed.K else None)
+            or ("wrong where nothing is drafted (K = 0): the one token is then drawn from target_probs[0]")
+        )
+    hint, errors = named(verifier, "several")
+    if hint or errors["all"] > 1e-12 < distance_to_block(verifier):
+        if not hint and errors["accept"] < 1e-12 < errors["rest"]:
+            return (
+                "right for K = 1, but in a block the replacement of draft token i is drawn from max(0, p - q) of "
+                "another row than i"
+            )
+        return hint or "right for K = 1, but not for a block of several draft tokens"
+    return of_the_case(verifier, failed)
+
+
+def of_the_case(verifier, case):
+    """The first acceptance in the case that failed that is not rejection sampling's."""
+    for tokens in itertools.product(range(case.n_vocab), repeat=case.K):
+        p, q = (np.array([rows[tokens[:i]] for i in range(case.K + 1)]) for rows in (case.p, case.q))
+        if not all(q[i, x] > 0 for i, x in enumerate(tokens)):
+            continue
+        decisions = of_chain(tokens, q[:-1], p).decisions(verifier)
+        reached = [sum(share for (n, _), share in decisions.items() if len(n) >= i) for i in range(case.K + 1)]
+        for i, x in enumerate(tokens):
+            right = min(1, p[i, x] / q[i, x])
+            if reached[i] and abs(reached[i + 1] / reached[i] - right) > 1e-12:
+                return (
+                    f"a draft token x with p(x) = {p[i, x]:.6g} and q(x) = {q[i, x]:.6g} is accepted with "
+                    f"{reached[i + 1] / reached[i]:.6g}; min(1, p / q) is {right:.6g}"
+                )
+    return "the draft tokens are accepted as they should be, but the token after them has not the right distribution"
+
+
+def distance_to_block(verifier):
+    found = view([probe.decisions(verifier) for probe in SEVERAL], SEVERAL, "all")
+    return distance(found, known(block, "several", "all"))
+
+
+def unknown_on_one_token(verifier, errors):
+    """A sentence for what no entry has; None if it is right."""
+    if errors["all"] < 1e-13:
+        return None
+    if errors["all"] < 2e-3:  # the errors of float16 are smaller
+        if errors["bonus"] == errors["accept"] == 0 or max(errors["bonus"], errors["accept"]) < 1e-13:
+            return (
+                f"your residual is off by {errors['rest']:.1g}: add no epsilon to max(0, p - q), and compute in "
+                "float64, not in float32 (torch's default)"
+            )
+        return NEARLY_RIGHT.format(errors["all"])
+    decisions = [probe.decisions(verifier) for probe in ONE]
+    if errors["bonus"] > 1e-13:
+        return unknown_bonus(view(decisions, ONE, "bonus"))
+    if errors["accept"] < 1e-13:
+        return "what replaces a rejected token is not drawn from max(0, p - q), normalised, of the p and q tested with"
+    accepted = np.array([sum(share for (nodes, _), share in found.items() if nodes) for found in decisions])
+    if np.ptp(accepted) < 1e-9:
+        return (
+            f"every draft token is accepted with the same probability, {accepted[0]:.6g}; it is min(1, p(x) / q(x)), "
+            "of the draft token x"
+        )
+    x = int(np.argmax(abs(accepted - np.minimum(1, P / Q))))
+    return (
+        "what you accept and what you replace by do not add up to the target: min(p, q) + max(0, p - q) = p; with "
+        f"p(x) = {P[x]:g} and q(x) = {Q[x]:g} you accept with {accepted[x]:.4g}, and min(1, p / q) = "
+        f"{min(1, P[x] / Q[x]):.4g}"
+    )
+
+
+def unknown_bonus(rows):
+    rows = {probe: np.array([row.get(x, 0) for x in range(4)]) for (probe, _), row in rows.items()}
+    if all(row.max() == 1 for row in rows.values()):
+        return "the bonus is one token for certain: draw it with rng from the target's last row"
+    powers = {round(exponent_of(row, AFTER[probe]) or 0.0, 6) for probe, row in rows.items()}
+    if len(powers) == 1 and 0.0 not in powers:
+        return (
+            f"the bonus is drawn at another temperature than its row (the row to the power {powers.pop():g}): draw "
+            "from the target's last row as it is, after temperature, top-k and top-p"
+        )
+    return "when all draft tokens are accepted, the bonus is drawn from the target's last row as it is"
+
+
+def draws_nothing(verifier):
+    def decision(probe, rng):
+        decided(verifier, Draft(np.array(probe.tokens), np.array(probe.q)), np.array(probe.p), rng)
+        return rng.n_draws
+
+    return all(exact_distribution(partial(decision, probe)).keys() == {0} for probe in ONE)
+
+
+def mistake_on_a_tree(verifier, failed, passed):
+    """The same on a tree; `passed` are the cases before it."""
+    hint = named(verifier, "sure")[0] or named(verifier, "trees")[0] or named(verifier, "zeros")[0]
+    trees = [other for other in passed if not is_chain(other.parents)]
+    if hint:
+        return hint
+    if failed.K > 1 and all(other.K == 1 for other in trees):
+        return (
+            "right for trees of one level, but not below: after a node is accepted its children meet "
+            "target_probs[node + 1], with new uniform numbers"
+        )
+    before = trees[0].way if trees else "in chains"
+    return (
+        f"right for siblings {before}, but not for siblings {failed.way} ({failed.kind}): row j of draft.probs is the "
+        "distribution of sibling j given its elder siblings"
+    )
