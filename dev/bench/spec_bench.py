@@ -3,7 +3,7 @@
     python main.py compare --prompt_file question.jsonl --json report.json
     python dev/bench/spec_bench.py report.json answers.jsonl [SETTING]
 
-Writes the answers of a setting, by its row in the table (1), to answers.jsonl and those of the target alone to
+Writes the answers of a setting, by its number (1), to answers.jsonl and those of the target alone to
 answers-baseline.jsonl, as Spec-Bench's evaluation/speed.py reads them; neither may exist. Benchmarks give the same
 names to different averages: those here are all computed from one list for each question, of how many tokens each
 target call brought, correction or bonus included. Sources: Spec-Bench (Xia et al., arXiv:2401.07851),
@@ -62,20 +62,25 @@ def answers(questions, runs, decode, model_id):
 
 
 def main(report, path, setting="1"):
+    if not setting.isdecimal():
+        raise ValueError(f"expected the number of a setting, got {setting}")
     report, path, n = json.loads(Path(report).read_text("utf-8")), Path(path), int(setting)
     baseline = path.with_stem(f"{path.stem}-baseline")
     if existing := [str(file) for file in (path, baseline) if file.exists()]:
         raise ValueError(f"{' and '.join(existing)} would be overwritten: name another file")
-    if "prompts 2" in report["found"]:
+    if "prompts of group 2" in report["found"]:
         raise ValueError("expected a report on one text of the target alone, got one with several: leave out lists")
-    questions, target = report["found"]["prompts 1"], report["rows"][0]["target"]["name"]
+    questions, target = report["found"]["prompts of group 1"], report["rows"][0]["target"]["name"]
     laps = [report["parts"][f"group 1, prompt {i + 1}"] for i in range(len(questions))]
     if not 1 <= n < len(laps[0]):
-        raise ValueError(f"expected a row of the table from 1 to {len(laps[0]) - 1}, got {n}")
+        raise ValueError(f"expected a setting from 1 to {len(laps[0]) - 1}, got {n}")
+    label = report["found"]["settings of group 1"][n - 1]
+    label = ", ".join(f"{name} {value}" for name, value in label.items() if value) or "a draft"
     alone, runs = ([lap[i] for lap in laps] for i in (0, n))
     decode = gpt2np.load(target, report["about"].get("--models_dir", "models"))[1].decode
-    for file, some, name in ((path, runs, f"{target} with a draft"), (baseline, alone, target)):
+    for file, some, name in ((path, runs, f"{target} with {label}"), (baseline, alone, target)):
         file.write_text("\n".join(answers(questions, some, decode, name)) + "\n", encoding="utf-8")
+    print(f"{'answers of':22}{target} with {label}")
     for name, value in acceptance_lengths([run["lengths"] for run in runs]).items():
         print(f"{name:22}{value:.2f}" if isinstance(value, float) else f"{name:22}{value}")
     print(f"{'speedup':22}{mean_speed(runs) / mean_speed(alone):.2f} ratio of the mean tokens per second (Spec-Bench)")

@@ -121,6 +121,9 @@ def grade(given, check, part, remedy=""):
         check(part)
     except AssertionError as error:
         sentence = str(error).splitlines()[0]
-        if error.__cause__ is None or check is check_verifier:
+        if error.__cause__ is None:
+            remedy = remedy * (not sentence.startswith(("return ", "n_accepted ", "next_token ")))
             raise ValueError(f"{given}: {sentence}{remedy}") from None
+        if check is check_verifier:
+            raise ValueError(f"{given}: {sentence}") from None
         say(f"{given} is not graded: with a target of 3 tokens, {sentence}")

@@ -21,7 +21,7 @@ from speculative.drafters.lookahead import LookaheadDrafter
 from speculative.drafters.recycling import WEIGHTS as RECYCLED
 from speculative.interfaces import exactness_of
 
-from .brought import graded_drafter, graded_verifier
+from .brought import graded_drafter, graded_verifier, in_brief
 from .files import read_text
 from .prompts import tales
 
@@ -219,7 +219,10 @@ def lookahead(options, models):
 def of_ones_own(options, models):
     """The drafter of --drafter FILE.py:NAME."""
     (target, tokenizer), name = models.target(), options.drafter
-    drafter = graded_drafter(name)(target, tokenizer)
+    try:
+        drafter = graded_drafter(name)(target, tokenizer)
+    except Exception as error:
+        raise ValueError(f"{name}: a drafter is made by {name}(target, tokenizer), {in_brief(error)}") from None
     if not callable(getattr(drafter, "propose", None)):
         raise ValueError(f"{name}: a drafter has a method propose(tokens, K, rng); yours is {drafter!r:.60}")
     return target, drafter, {"name": name}

@@ -2,7 +2,6 @@
 
 import os
 import sys
-from itertools import cycle
 from re import fullmatch
 
 from .files import replacing
@@ -115,32 +114,33 @@ def draw(path, x, panels, lines, size=None, busy="", break_even=True):
     is_numeric = all(fullmatch(r"\d+(\.\d+)?", str(place)) for place in places)
     panels = panels if not size or size[0] >= BOTH else dict([*panels.items()][:1])
     width, height = size or (PANEL[0] * len(panels), PANEL[1] + 0.2 * len(lines) / 3)
-    with plt.rc_context(STYLE | {"font.size": 10 if width >= 4.5 else 8}):
+    font, longest = 10 if width >= 4.5 else 8, max(map(len, lines))
+    with plt.rc_context(STYLE | {"font.size": font, "legend.fontsize": font - 1}):
         figure, axes_of = plt.subplots(1, len(panels), figsize=(width, height), layout="constrained", squeeze=False)
         for axes, (what, label) in zip(axes_of[0], panels.items()):
             tops = []
-            for i, ((name, points), colour, marker) in enumerate(zip(lines.items(), cycle(COLOURS), cycle("os^DvP*X"))):
+            for i, ((name, points), (colour, style)) in enumerate(zip(lines.items(), looks(lines))):
                 beside = 0.7 * (i + 0.5) / len(lines) - 0.35  # of the other lines, at a place with a name
                 at = [float(place) if is_numeric else places.index(place) + beside for place, _ in points]
                 values, ends = [row[what] for _, row in points], [reach(row, what) for _, row in points]
-                look = {"color": colour, "marker": marker, "linestyle": "-" if is_numeric else "none"}
-                axes.errorbar(
-                    at, values, [*zip(*ends)], capsize=2, markersize=4, linewidth=1.2, label=plain(name), **look
-                )
+                look = {"color": COLOURS[colour % 9], "marker": "os^DvP*X"[(colour + style) % 8], "label": plain(name)}
+                look |= {"linestyle": ("-", "--", ":", "-.")[style % 4] if is_numeric else "none", "markersize": 4}
+                axes.errorbar(at, values, [*zip(*ends)], capsize=2, linewidth=1.2, **look)
                 tops += [min(value + end[1], 1.6 * max(values)) for value, end in zip(values, ends)]
             if break_even:
                 axes.axhline(1, color="#666666", linewidth=1, linestyle=":")
             axes.set(xlabel=x, ylabel=label, ylim=(0, 1.05 * max(tops)))
-            if not is_numeric:
+            if is_numeric and len(places) <= 12:
+                axes.set_xticks(sorted(map(float, places)), sorted(map(str, places), key=float))
+            elif not is_numeric:
                 is_long = sum(map(len, map(str, places))) > 8 * width / len(panels)
-                axes.set_xticks(
-                    range(len(places)), map(plain, places), **({"rotation": 30, "ha": "right"} if is_long else {})
-                )
+                turned = {"rotation": 30, "ha": "right"} if is_long else {}
+                axes.set_xticks(range(len(places)), map(plain, places), **turned)
                 axes.set_xlim(-0.5, len(places) - 0.5)
         if busy:
             axes.set_title(busy, loc="right", fontsize=7, color="#d55e00")
         if len(lines) > 1:
-            n_columns = max(1, int(width / (0.5 + 0.085 * max(map(len, lines)))))
+            n_columns = max(1, int(width / (0.4 + 0.0075 * (font - 1) * longest)))
             figure.legend(*axes.get_legend_handles_labels(), loc="outside lower left", ncols=n_columns)
         with replacing(path) as new:
             figure.savefig(new, format=path.rpartition(".")[2])
@@ -150,6 +150,14 @@ def draw(path, x, panels, lines, size=None, busy="", break_even=True):
 def plain(name):
     """A label that is not read as mathematics."""
     return str(name).replace("$", r"\$")
+
+
+def looks(names):
+    """(number of a colour, number of a style) of each line: of "a, b" the colour is a's and the style b's."""
+    parts = [name.rpartition(", ") for name in names]
+    heads, tails = (list(dict.fromkeys(part[i] for part in parts)) for i in (0, 2))
+    has_both = len(heads) > 1 < len(tails)
+    return [(heads.index(a), tails.index(b)) if has_both else (i, 0) for i, (a, _, b) in enumerate(parts)]
 
 
 def reach(row, what):

@@ -126,12 +126,12 @@ class Report:
     def same(self, name, value):
         """Note what was found, such as the prompts; ValueError if the file was made with another."""
         if self.found.setdefault(name, value) != value:
-            raise ValueError(f"--json: {self.path} was made with another {name}: {REMEDY}")
+            raise ValueError(f"--json: {self.path} was made with other {name}: {REMEDY}")
 
     def same_contents(self, name, *contents):
         """`same` for texts, or for the files of paths; nothing is read where no file keeps the parts."""
         if self.path:
-            self.same(name, digest(*contents))
+            self.same(f"contents of {name}", digest(*contents))
 
     def keep(self, name, measure):
         """The part of this name, in plain JSON; measured and written if it is missing."""

@@ -79,6 +79,10 @@ def excess(p, q):
     return np.maximum(p - q, 0)
 
 
+def most_probable(n, row):
+    return np.where(row >= np.sort(row)[-n:][0], row, 0)
+
+
 def one_hot(i, row):
     return np.eye(len(row))[i]
 
@@ -177,6 +181,9 @@ ACCEPT = [
         lambda p, q, e=e: (p + e) / q)]),
 ]  # fmt: skip
 REST = [
+    Mistake("a rejected token is replaced by some of the most probable tokens of the residual alone; draw from all of "
+            "max(0, p - q), normalised", [replaces(lambda p, q, n=n: most_probable(n, residual(p, q)))
+                                          for n in (2, 3, 4, 5, 6)]),
     Mistake("on a rejection you drew from the target; draw from max(0, p - q), normalised", replaces(lambda p, q: p),
             name="residual from the target", why="A rejected token is replaced by a draw from p. But min(p, q) was "
             "accepted already: draw from max(0, p - q).", seen="skip_sample_adjustment in "
@@ -245,6 +252,9 @@ def by_place(p, q):
 
 
 BONUS = [
+    Mistake("the bonus is drawn from some of the most probable tokens of the target's last row: draw from the row as "
+            "it is, after temperature, top-k and top-p",
+            [bonus(lambda s, n=n: most_probable(n, s.row)) for n in (2, 3, 4, 5, 6)]),
     Mistake("you took the most probable token as the bonus; draw it from the target's last row",
             [bonus(lambda s: one_hot(s.row.argmax(), s.row), always=a) for a in (False, True)], name="bonus by argmax",
             seen="https://github.com/shreyansh26/Speculative-Decoding/blob/HEAD/common/verification.py"),
@@ -302,6 +312,8 @@ def up_to_here(s):
 
 
 SEVERAL = [
+    Mistake("later draft tokens are accepted without a test: each one is tested, with min(1, p / q) of its own row",
+            [rule("accept", test=lambda s, share, n=n: len(s.accepted) >= n or s.u < share) for n in (1, 2, 3)]),
     Mistake("one uniform number decides on several draft tokens; draw a new one for each",
             rule("accept", number=first_number), name="one uniform for all draft tokens",
             seen="https://github.com/feifeibear/LLMSpeculativeSampling/pull/19"),

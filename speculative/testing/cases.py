@@ -101,6 +101,8 @@ def shortened(value):
 def random_pair(rng, n_vocab, kind):
     """Two distributions (p, q) [n_vocab]."""
     p, q = rng.dirichlet(np.ones(n_vocab), 2)
+    if kind == "flat":  # all tokens but the last are in the residual, about equally
+        p, q = np.arange(n_vocab) + 9.0, np.append(np.full(n_vocab - 1, 1.0), 30)
     if kind == "equal":
         return p, p
     if kind == "tie":  # equal for every token but two

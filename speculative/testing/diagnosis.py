@@ -60,6 +60,9 @@ ZEROS = [of_chain((2,), [[0.5, 0.1, 0.4, 0]], [[0, 0.45, 0.25, 0.3], P])]
 SEVERAL = [
     of_chain(x, ROWS[1][: len(x)], ROWS[0][: len(x) + 1]) for x in ((0, 0), (0, 2), (2, 0), (0, 1, 0), (2, 0, 2))
 ]
+WIDE = [of_chain((6,), [np.append(np.full(6, 0.05), 0.7)], [np.arange(7, 14) / 70, np.arange(13, 6, -1) / 70])]
+WIDE += [of_chain((0,), [np.full(7, 1 / 7)], [np.arange(7, 14)[::-1] / 70, np.array([3, 9, 4, 20, 6, 18, 10]) / 70])]
+LONG = [of_chain((0, 2, 0, 2), ROWS[1][[0, 2, 0, 2]], ROWS[0][[0, 3, 1, 3, 2]])]
 SURE = [Probe((0, 1), np.eye(4)[:2], np.eye(4)[[1, 1, 1]], (-1, -1))]  # the target is sure of the second sibling
 TREES = [
     Probe((2, 1), np.array([S, without(S, 2)]), np.array([T, *AFTER[:2]]), (-1, -1)),
@@ -70,7 +73,9 @@ TREES = [
     Probe((2, 1), np.array([S, S]), np.array([T, *AFTER[:2]]), (-1, -1)),
 ]
 TREES_OF = "sure", "trees"
-STAGES = {"one": ONE, "zeros": ZEROS, "several": SEVERAL, "sure": SURE, "trees": TREES}
+STAGES = {
+    "one": ONE, "zeros": ZEROS, "several": SEVERAL, "wide": WIDE, "long": LONG, "sure": SURE, "trees": TREES,
+}  # fmt: skip
 
 
 # ------------------------------------------------------------------------------------------------ views
@@ -114,7 +119,8 @@ def entries(stage):
     stages = list(STAGES)
     earlier = stages[: stages.index(stage)]
     groups = [catalogue.WHOLE, catalogue.BONUS, catalogue.ACCEPT, catalogue.REST]
-    groups = {"zeros": groups[3:], "several": [catalogue.BLOCK, catalogue.SEVERAL]}.get(stage, groups)
+    of_several = [catalogue.BLOCK, catalogue.SEVERAL]
+    groups = {"zeros": groups[3:], "several": of_several, "long": of_several}.get(stage, groups)
     groups = [catalogue.TREES] if stage in TREES_OF else groups
     found = [(mistake.hint, wrong) for group in groups for mistake in group for wrong in mistake.variants]
     return [
@@ -199,7 +205,7 @@ def mistake_on_a_chain(verifier, failed):
                 "another row than i"
             )
         return hint or "right for K = 1, but not for a block of several draft tokens"
-    return of_the_case(verifier, failed)
+    return named(verifier, "wide")[0] or named(verifier, "long")[0] or of_the_case(verifier, failed)
 
 
 def of_the_case(verifier, case):

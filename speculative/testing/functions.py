@@ -21,6 +21,7 @@ import numpy as np
 from ..exact.enumeration import CannotEnumerate, exact_distribution
 from ..interfaces import Verdict
 from ..logits.probs import sample_token
+from .cases import Passed
 from .draws import Draws, borrowed, globals_of
 from .names import names_in
 from .samplers import check_sampler
@@ -117,7 +118,7 @@ def check_function(fn, spec=None, *, array=None, seed=0):
     form, printed = form_of(fn, spec, array or array_of(fn)), io.StringIO()
     try:
         with contextlib.redirect_stdout(printed):
-            check_verifier(verifier_of(fn, form), seed=seed, trees=False)
+            passed = check_verifier(verifier_of(fn, form), seed=seed, trees=False)
     except AssertionError as error:
         first, *rest = str(error).replace("your verifier", "your function").splitlines()
         raise told_error(
@@ -131,6 +132,7 @@ def check_function(fn, spec=None, *, array=None, seed=0):
             "your function is exact, but gives the bonus away: if all K draft tokens pass, the target's row after "
             "them gives one more token, for K + 1 rows"
         )
+    return Passed(f"{passed.replace('check_verifier', 'check_function')}; read as {form}")
 
 
 # ------------------------------------------------------------------------------------------------ the form
@@ -276,7 +278,8 @@ def called(fn, form, tokens, q, p, rng, bonus=None):
             np.concatenate([p[:-1], one_hot]),
         )
     n = len(tokens)
-    values = {"target": p, "draft": q, "tokens": tokens, "output": np.full(n + 1, -1), "bonus": np.array([bonus or 0]),
+    values = {"target": p, "draft": q, "tokens": tokens, "output": np.full(n + 1, -1),
+              "bonus": np.array([bonus or 0]) if "B," in form.axes.get("target", "") else bonus or 0,
               "K": n, "B": 1, "V": n_vocab, "temperature": 1.0, "seed": 0, "rng": Draws(rng)}  # fmt: skip
 
     def made(role, axes, words):

@@ -2,6 +2,7 @@
 
 import itertools
 import operator
+from functools import partial
 
 import numpy as np
 
@@ -24,7 +25,9 @@ TEMPERATURES = tuple(Sampling(temperature=temperature) for temperature in (1, 0.
 TRUNCATED = Sampling(top_k=2), Sampling(temperature=0.8, top_p=0.6)
 
 
-def check_sampler(make, *, seed=0, target_sampling=None, batch=False, with_models=False):
+def check_sampler(
+    make, *, seed=0, target_sampling=None, batch=False, with_models=False, tolerance=TOLERANCE, look_back=True
+):
     """Raise AssertionError unless the samplers made by `make` produce the target's distribution.
 
     Checked are the joint distribution of up to three tokens, at three temperatures and with four drafters, with top-k
@@ -48,11 +51,16 @@ def check_sampler(make, *, seed=0, target_sampling=None, batch=False, with_model
         target's distribution, whatever the lengths of prompts and texts.
     with_models : bool
         Whether the samplers take drafters that have a model alone, `drafter.model` and `drafter.sampling`.
+    tolerance : float
+        The largest error of a probability that counts as rounding: 1e-6 for a sampler in float32.
+    look_back : bool
+        Whether the samplers call sampling(logits, tokens), and not sampling(logits) alone.
     """
     rng = np.random.default_rng(seed)
     target, other = models(rng)
     if batch:
-        return check_batches(make, target, other, rng)
+        return check_batches(partial(Made, make, target, tolerance=tolerance), target, other, rng)
+    made = partial(Made, make, target, tolerance=tolerance)
     draft = ModelDrafter(other, sampling=Sampling())
     drafters = {
         "a draft model": lambda sampling: ModelDrafter(other, sampling=sampling),
@@ -63,7 +71,7 @@ def check_sampler(make, *, seed=0, target_sampling=None, batch=False, with_model
     if with_models:
         drafters.popitem()
     for K in (1, 2, 3, 5):
-        check_counts(Made(make, target, draft, K))
+        check_counts(made(draft, K))
     cases = [
         *itertools.product(TEMPERATURES, drafters, (1, 2)),
         (TEMPERATURES[0], "a draft model", 3),
@@ -73,19 +81,20 @@ def check_sampler(make, *, seed=0, target_sampling=None, batch=False, with_model
         for draft_sampling, name, K in cases:
             sampling = target_sampling or draft_sampling
             case = f"K = {K}, {sampling}, {name}" + (f" with {draft_sampling}" if target_sampling else "")
-            check_distribution(Made(make, target, drafters[name](draft_sampling), K, sampling, case))
+            check_distribution(made(drafters[name](draft_sampling), K, sampling, case))
             progress.step()
-    if target_sampling is None:  # a sampling that is some function of all tokens before a row, as penalties are of some
+    if (
+        target_sampling is None and look_back
+    ):  # a sampling that is some function of all tokens before a row, as penalties are of some
         sampling, drafter = Sampling(processors=[AllTokens(rng)]), ModelDrafter(other, sampling=Sampling())
-        made = Made(make, target, drafter, 2, sampling, "K = 2, a sampling that looks back")
-        check_distribution(made, (3,), LOOKING_BACK)
-    if takes_stop_tokens(Made(make, target, draft, 1)):
+        check_distribution(made(drafter, 2, sampling, "K = 2, a sampling that looks back"), (3,), LOOKING_BACK)
+    if takes_stop_tokens(made(draft, 1)):
         for seed, K in itertools.product(range(20), (1, 3)):
-            check_stop(Made(make, target, draft, K), seed)
+            check_stop(made(draft, K), seed)
     greedy = Sampling(temperature=0)
-    note_wasted_calls(Made(make, target, ModelDrafter(target.table, sampling=greedy), 2, greedy))
+    note_wasted_calls(made(ModelDrafter(target.table, sampling=greedy), 2, greedy))
     return Passed(
-        f"check_sampler: the text has the target's distribution, to {TOLERANCE:g}, in {len(cases)} cases with "
+        f"check_sampler: the text has the target's distribution, to {tolerance:g}, in {len(cases)} cases with "
         f"{len(drafters)} drafters, at several temperatures, with top-k and top-p, and as many tokens as asked for"
     )
 
@@ -93,12 +102,12 @@ def check_sampler(make, *, seed=0, target_sampling=None, batch=False, with_model
 class Made:
     """A sampler made of these parts, and how to ask it for a text."""
 
-    def __init__(self, make, target, drafter, K, sampling=Sampling(), case="", prompt=PROMPT):
+    def __init__(self, make, target, drafter, K, sampling=Sampling(), case="", prompt=PROMPT, tolerance=TOLERANCE):
         def where():
             return f"when it is made as make(target, drafter, K={K}, sampling={sampling})"
 
         self.target, self.drafter, self.K, self.sampling = target, drafter, K, sampling
-        self.case, self.prompt = case, prompt
+        self.case, self.prompt, self.tolerance = case, prompt, tolerance
         self.sampler = asked(lambda: make(target, drafter, K=K, sampling=sampling), "your sampler", where)
         if not callable(getattr(self.sampler, "generate", None)):
             fail(f"a sampler has a method generate(prompt, n_tokens, rng); yours is {shortened(self.sampler)}")
@@ -187,7 +196,7 @@ def check_distribution(made, counts=(1, 2, 3), known=None):
             return made.text(n_tokens, rng)
 
         def is_right(distribution, wanted=wanted):
-            return largest_difference(distribution, wanted) <= TOLERANCE
+            return largest_difference(distribution, wanted) <= made.tolerance
 
         distribution = enumerated(text, "your sampler", is_right)
         if not is_right(distribution):
@@ -206,7 +215,7 @@ DRAFTED = {
 }
 
 
-def check_batches(make, target, other, rng):
+def check_batches(made, target, other, rng):
     """AssertionError unless the joint distribution of the texts is the product of the target's own."""
     cases = [
         *itertools.product(DRAFTED, [((2, 2), 1), ((2, 1), 1), ((1, 3), 1), ((2, 1, 2), 1), ((1, 1), 1)], [Sampling()]),
@@ -214,23 +223,23 @@ def check_batches(make, target, other, rng):
         ("a draft model", ((1, 2, 2), 1), Sampling(processors=[AllTokens(rng)])),
     ]
     for K, counts in itertools.product((1, 3), ([4], [0, 5], [6, 1, 3], [2, 2, 8])):
-        check_lengths(Made(make, target, ModelDrafter(other), K), counts)
+        check_lengths(made(ModelDrafter(other), K), counts)
     with Progress("check_sampler", len(cases)) as progress:
         for name, (counts, K), sampling in cases:
-            made = Made(make, target, DRAFTED[name](other), K, sampling, case=f"K = {K}, {sampling}, {name}")
+            one = made(DRAFTED[name](other), K, sampling, case=f"K = {K}, {sampling}, {name}")
             wanted = product([target.table.distribution(p, n, sampling) for p, n in zip(SEVERAL, counts)])
 
-            def is_right(distribution, wanted=wanted):
-                return largest_difference(distribution, wanted) <= TOLERANCE
+            def is_right(distribution, wanted=wanted, made=one):
+                return largest_difference(distribution, wanted) <= made.tolerance
 
-            distribution = enumerated(lambda rng, made=made, n=counts: made.texts(n, rng), "your sampler", is_right)
+            distribution = enumerated(lambda rng, one=one, n=counts: one.texts(n, rng), "your sampler", is_right)
             if not is_right(distribution):
-                hint = mistake_in_a_batch(distribution, wanted, made, counts)
-                fail(hint, "", f"  {made.case}, {counts} tokens", *show_distributions(distribution, wanted))
+                hint = mistake_in_a_batch(distribution, wanted, one, counts)
+                fail(hint, "", f"  {one.case}, {counts} tokens", *show_distributions(distribution, wanted))
             progress.step()
     return Passed(
-        f"check_sampler: the texts of a batch are independent and have the target's distribution, to {TOLERANCE:g}, in "
-        f"{len(cases)} cases of two or three texts, with drafts and texts of different lengths"
+        f"check_sampler: the texts of a batch are independent and have the target's distribution, to "
+        f"{one.tolerance:g}, in {len(cases)} cases of two or three texts, with drafts and texts of different lengths"
     )
 
 

@@ -1,7 +1,7 @@
 """What `TorchDraws` refuses, and functions that people write need: for `check_function`, see draws.py.
 
-float64 by default, torch.searchsorted and torch.log of uniform numbers, uniform_ in place of torch.rand, and a
-torch.Generator, which is ignored.
+float64 by default, torch.searchsorted and torch.log of uniform numbers, uniform_ in place of torch.rand, the argmax of
+probabilities divided by exponential_ numbers, and a torch.Generator, which is ignored.
 """
 
 import math
@@ -29,7 +29,7 @@ class TorchFunctions(TorchFunctionMode):
 
     def __init__(self, rng, maker):
         super().__init__()
-        self.draws, self.maker = TorchDraws(rng), maker
+        self.draws, self.maker, self.rng = TorchDraws(rng), maker, rng
 
     def __enter__(self):
         self.dtype, self.seed = torch.get_default_dtype(), torch.manual_seed
@@ -48,6 +48,12 @@ class TorchFunctions(TorchFunctionMode):
         options = dict(options or {})
         options.pop("generator", None)
         first = arguments[0] if arguments else None
+        if function is torch.Tensor.exponential_:
+            return Exponentials(first.shape, self.rng)
+        if len(arguments) == 2 and isinstance(arguments[1], Exponentials):  # a quotient, whatever its name
+            return Quotient(first, arguments[1])
+        if isinstance(first, Quotient):  # torch.argmax
+            return first.argmax(*arguments[1:], **options)
         if function in LOGS and hasattr(first, "uniforms"):
             return elementwise(log, first)
         if function in SEARCHES and any(hasattr(argument, "uniforms") for argument in arguments):
@@ -57,6 +63,29 @@ class TorchFunctions(TorchFunctionMode):
             low, high = (*arguments[1:], 0.0, 1.0)[:2] if len(arguments) != 2 else (arguments[1], 1.0)
             return torch.rand_like(first) * (high - low) + low
         return function(*arguments, **options)
+
+
+class Exponentials:
+    """Exponential numbers of this shape [..., n]."""
+
+    def __init__(self, shape, rng):
+        self.rows = [rng.exponential(size=shape[-1]) for _ in range(math.prod(shape[:-1]))]
+
+    def __rtruediv__(self, probs):
+        return Quotient(probs, self)
+
+
+class Quotient:
+    """Probabilities [..., n] over exponential numbers, of which only the largest is asked for."""
+
+    def __init__(self, probs, exponentials):
+        self.probs, self.exponentials = probs, exponentials
+
+    def argmax(self, dim=-1, keepdim=False):
+        rows = self.probs.detach().cpu().numpy().reshape(-1, self.probs.shape[-1])
+        drawn = [int(np.argmax(row / some)) for row, some in zip(rows, self.exponentials.rows)]
+        found = torch.tensor(drawn).reshape(self.probs.shape[:-1])
+        return found[..., None] if keepdim else found
 
 
 def log(u):

@@ -15,7 +15,7 @@ SMALL_TREES = [(3, [-1, -1], "random", way) for way in WAYS]
 LARGER = [
     (2, 2, "random"), (3, 2, "random"), (3, 1, "zeros in p"), (3, 1, "zeros in q"), (3, 2, "zeros in p"),
     (3, 2, "one-hot q"), (3, 2, "one-hot p"), (3, 2, "one-hot p and q"), (3, 2, "equal"), (4, 1, "disjoint"),
-    (2, 3, "random"), (2, 3, "zeros in p"), (3, 2, "tie"),
+    (2, 3, "random"), (2, 3, "zeros in p"), (3, 2, "tie"), (8, 1, "flat"), (2, 4, "random"),
 ]  # fmt: skip
 LARGER_TREES = [
     *((3, [-1, -1], kind, "drawn without replacement") for kind in ("zeros in p", "zeros in q", "one-hot p", "equal")),
@@ -31,11 +31,11 @@ def check_verifier(verifier, *, seed=0, trees=None):
     """Raise AssertionError unless the verifier is exact.
 
     The joint distribution of the tokens of a round, continued by the target to K + 1 tokens, must equal the target's to
-    1e-12, for K = 0 to 3 and for distributions that depend on the tokens before: random ones, with zeros, one-hot,
-    equal, equal for some tokens, disjoint. A token of target probability 0 must not pass if the uniform number is
-    exactly 0, and the arguments must not be modified. A verifier that takes trees is then given some: siblings drawn
-    independently, without replacement, one of them drawn, or the most likely. Prints a note if the verifier is exact
-    but slower than it could be, and returns a line that says what was checked.
+    1e-12, for K = 0 to 4 and for distributions that depend on the tokens before: random ones, with zeros, one-hot,
+    equal, equal for some tokens, disjoint, with many tokens in the residual. A token of target probability 0 must not
+    pass if the uniform number is exactly 0, and the arguments must not be modified. A verifier that takes trees is then
+    given some: siblings drawn independently, without replacement, one of them drawn, or the most likely. Prints a note
+    if the verifier is exact but slower than it could be, and returns a line that says what was checked.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def check_verifier(verifier, *, seed=0, trees=None):
     and_trees = f", {len(SMALL_TREES) + len(LARGER_TREES)} of them trees" if trees else ""
     return Passed(
         f"check_verifier: the tokens of a round have the target's distribution, to {TOLERANCE:g}, in {len(shapes)} "
-        f"cases{and_trees}, K = 0 to 3"
+        f"cases{and_trees}, K = 0 to 4"
     )
 
 

@@ -121,8 +121,7 @@ def place(error):
     return [f"  in the line: {own[-1]}"] if own else []
 
 
-PACKAGE = Path(__file__).parent
-NOT_THEIRS = (str(PACKAGE), str(PACKAGE.with_name("exact")), "site-packages")
+NOT_THEIRS = (str(Path(__file__).parents[1]), "site-packages")
 ADVICE = {  # a part of an exception's message: what to do
     "'ExactGenerator' object has no": "rng is an np.random.Generator: use rng.random() and rng.choice(n, p=...)",
     "numpy.object_": "compare the numbers of rng.random() as they are, u * q < p, and do not make a tensor of them",

@@ -6,6 +6,7 @@ Settings that do not work are left out, and an option that a drafter does not us
 
 import csv
 from itertools import product
+from re import fullmatch
 from textwrap import shorten
 
 import numpy as np
@@ -88,7 +89,9 @@ def measure(settings, by, report, problems):
         if not models or models.options.target_model_size != first.target_model_size:
             models = Models(first, report)  # those of the target before are freed
         prompts = prompts_of(first, *models.target())
-        report.same(f"prompts {number}", [[prompt.question_id, prompt.category, prompt.text] for prompt in prompts])
+        report.same(
+            f"prompts of group {number}", [[prompt.question_id, prompt.category, prompt.text] for prompt in prompts]
+        )
         report.expect(len(prompts) * len(groups))
         rows += race_of(group, prompts, models, by, f"group {number}", problems)
     order = [label for _, label in settings]
@@ -125,10 +128,8 @@ def race_of(group, prompts, models, by, name, problems):
 
 def parts_of(prompts, by):
     """dict name -> the numbers of its prompts: for each prompt or category, if they are asked for, and for all."""
-    names = [
-        prompt.category if by == "category" else f"{prompt.question_id} {shorten(prompt.text, 30, placeholder='...')}"
-        for prompt in prompts
-    ]
+    starts = [f"{prompt.question_id} {shorten(prompt.text, 30, placeholder='...')}" for prompt in prompts]
+    names = [prompt.category or "(none)" for prompt in prompts] if by == "category" else starts
     parts = {name: [i for i, other in enumerate(names) if other == name] for name in names} if by else {}
     return parts | {"all": [*range(len(prompts))]}
 
@@ -222,32 +223,32 @@ def fastest(rows):
 
 
 def write_csv(rows, options):
-    """A row for each setting: every option that may be a list, then the numbers."""
+    """A row for each setting: the options that vary, the numbers, the other options that may be lists."""
     fixed = {name: next(iter(getattr(options, name))) for name in LISTS if len(getattr(options, name)) == 1}
-    fixed |= {"prompt_file": options.prompt_file}
+    fixed |= {"prompt_file": options.prompt_file} | ({"prompts": ""} if options.prompt_file else {})
     numbers = [name for name in rows[0] if name not in NOT_TIDY]
     with replacing(options.csv) as path, open(path, "w", encoding="utf-8", errors="replace", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(
-            [
-                *fixed,
-                *rows[0]["setting"],
-                *({"low": "speedup_low", "high": "speedup_high"}.get(name, name) for name in numbers),
-            ]
-        )
+        new = {name: f"speedup_{name}" for name in ("low", "high", "with_prefill")} | {"c": "cost_coefficient"}
+        writer.writerow([*rows[0]["setting"], *(new.get(name, name) for name in numbers), *fixed])
         for row in rows:
-            values = [*fixed.values(), *row["setting"].values(), *(row[name] for name in numbers)]
+            row = row | ({} if row["is_one_text"] else {"same_texts": ""})  # elsewhere they may differ
+            values = [*row["setting"].values(), *(row[name] for name in numbers), *fixed.values()]
             writer.writerow(["" if value == "None" else value for value in values])
 
 
 def plot(rows, options, busy):
-    """The speedup in time and in calls by the axis with the most values; a line for each value of the others."""
+    """The speedup in time and in calls by the axis with the most numbers; a line for each value of the others."""
     by, axes = bool(rows[0]["by"]), [*rows[0]["setting"]]
-    x = "" if by else max(axes, key=lambda name: len({row["setting"][name] for row in rows}), default="")
-    lines = {}
+
+    def worth(name):
+        values = {row["setting"][name] for row in rows}
+        return all(fullmatch(r"[\d.]+", value) for value in values), len(values)
+
+    x, lines = "" if by else max(axes, key=worth, default=""), {}
     for row in rows:
-        place = row["by"] or row["setting"].get(x, "")
-        rest = {name: text for name, text in row["setting"].items() if name != x}
-        lines.setdefault(in_words(rest), []).append((place or "-", row))
+        rest = {name: text for name, text in row["setting"].items() if name != x and text}
+        words = (text if text[:1].isalpha() else f"{name} {text}" for name, text in rest.items())
+        lines.setdefault(", ".join(words), []).append((row["by"] or row["setting"].get(x, "") or "-", row))
     panels = {"speedup": "speedup in time", "tokens_per_call": "tokens per target call"}
     draw(options.plot, x or options.by, panels, lines, options.plot_size, busy)

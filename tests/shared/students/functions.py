@@ -2,6 +2,7 @@
 
 import math
 import random
+from collections import namedtuple
 
 import numpy as np
 
@@ -173,3 +174,35 @@ WRONG |= {
     "|p - q|": (round_of(weights=lambda p, q, x: abs(p - q)), ("|p - q|",)),
     "the row before": (round_of(bonus=lambda p, q: p[-2]), ("bonus from the row of the last draft token",)),
 }
+
+
+def coins(target_probs, draft_probs, draft_tokens, uniforms):
+    for i, x in enumerate(draft_tokens):
+        if uniforms[i] * draft_probs[i][x] >= target_probs[i][x]:
+            cdf = np.cumsum(np.maximum(target_probs[i] - draft_probs[i], 0))
+            return [*draft_tokens[:i], int(np.searchsorted(cdf / cdf[-1], uniforms[-1], side="right"))]
+    return [*draft_tokens, int(np.searchsorted(np.cumsum(target_probs[-1]), uniforms[-1], side="right"))]
+
+
+Result = namedtuple("Result", "tokens n_accepted")
+
+
+def named_result(target_probs, draft_probs, draft_tokens, rng):
+    for i, x in enumerate(draft_tokens):
+        if not rng.random() * draft_probs[i][x] < target_probs[i][x]:
+            excess = np.maximum(target_probs[i] - draft_probs[i], 0)
+            return Result([*draft_tokens[:i], rng.choice(len(excess), p=excess / excess.sum())], i)
+    return Result([*draft_tokens, rng.choice(len(target_probs[-1]), p=target_probs[-1])], len(draft_tokens))
+
+
+def with_a_bonus_token(output_tokens, target_probs, draft_probs, draft_tokens, uniforms, bonus_token_id):
+    for i, x in enumerate(draft_tokens):
+        output_tokens[i] = x
+        if uniforms[i] * draft_probs[i][x] >= target_probs[i][x]:
+            cdf = np.cumsum(np.maximum(target_probs[i] - draft_probs[i], 0))
+            output_tokens[i] = np.searchsorted(cdf / cdf[-1], uniforms[-1], side="right")
+            return
+    output_tokens[len(draft_tokens)] = bonus_token_id
+
+
+RIGHT |= {"coins": coins, "named result": named_result}

@@ -346,3 +346,31 @@ WRONG |= {  # two draws where one would do, and others that look right
     "ends Python": (lambda *_: __import__("sys").exit(1), ("your verifier fails", "SystemExit")),
     "recurses for ever": (lambda *a: WRONG["recurses for ever"][0](*a), ("your verifier fails", "RecursionError")),
 }
+
+
+def most(n, row):
+    return np.where(row >= np.sort(row)[-n:][0], row, 0)
+
+
+def cut_residual(n):
+    return template(lambda p, q, x, rng, *_: rng.random() < p[x] / q[x], lambda p, q, x, rng, *_: sample_token(
+        most(n, residual(p, q)), rng))  # fmt: skip
+
+
+def cut_bonus(n):
+    return template(bonus=lambda d, rows, rng: sample_token(most(n, rows[-1]), rng))
+
+
+def untested_from(n):
+    def verifier(draft, target_probs, rng):
+        for i, x in enumerate(draft.tokens):
+            if i < n and not rng.random() * draft.probs[i, x] < target_probs[i, x]:
+                return Verdict(i, sample_token(residual(target_probs[i], draft.probs[i]), rng))
+        return Verdict(len(draft.tokens), sample_token(target_probs[-1], rng))
+
+    return verifier
+
+
+WRONG |= {f"residual cut to {n}": (cut_residual(n), ("most probable tokens of the residual",)) for n in (2, 3, 5)}
+WRONG |= {f"bonus cut to {n}": (cut_bonus(n), ("most probable tokens of the target's last row",)) for n in (3, 5)}
+WRONG |= {f"untested from {n}": (untested_from(n), ("accepted without a test",)) for n in (1, 3)}

@@ -62,3 +62,18 @@ WRONG |= {
     "from the target": (from_the_target, ("drew from the target",)),
     "float32": (in_float32, ("float32",)),
 }
+
+
+def by_exponentials(target_probs, draft_probs, draft_tokens):
+    """As gpt-fast and vLLM draw: argmax(w / E), with exponential numbers E."""
+    out = []
+    for p, q, x in zip(target_probs, draft_probs, draft_tokens.tolist()):
+        if torch.rand(()) * q[x] >= p[x]:
+            weights = (p - q).clamp(min=0)
+            return [*out, (weights / torch.empty_like(weights).exponential_(1)).argmax().item()]
+        out.append(x)
+    last = target_probs[-1:]
+    return [*out, torch.argmax(last / torch.empty_like(last).exponential_(), dim=-1, keepdim=True).item()]
+
+
+RIGHT |= {"by exponentials": by_exponentials}

@@ -178,7 +178,7 @@ def test_rows_by_category_and_another_view_of_the_same_measurements(tmp_path):
     assert [float(row["speedup"]) for row in table] == [row["speedup"] for row in second["rows"]]
     assert "was made with --K none, and this is 2: name another file" in refusal(*arguments, "--K=2")
     (tmp_path / "q.jsonl").write_text("\n".join(lines[:2]))
-    assert "was made with another prompts 1: name another file" in refusal(*arguments)
+    assert "was made with other prompts of group 1: name another file" in refusal(*arguments)
 
 
 def test_a_table_of_settings_is_tidy(tmp_path):

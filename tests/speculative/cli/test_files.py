@@ -211,7 +211,7 @@ def test_a_report_of_other_weights_or_of_another_text_is_not_continued(tmp_path,
     for name in ("config.json", "model.safetensors"):
         (folder / name).write_bytes((other / name).read_bytes())
     before = path.read_bytes()
-    assert f"a.json was made with another {folder}: name another" in refusal(*words)
+    assert f"a.json was made with other contents of {folder}: name another" in refusal(*words)
     assert path.read_bytes() == before
 
 
@@ -240,7 +240,7 @@ def test_a_run_whose_files_have_changed_does_not_resume(words, before, after, tm
     else:
         Path("td/heads.safetensors").unlink()
     result = run_here(*words)
-    assert result.returncode == 2 and "--json: r.json was made with another " in result.stderr
+    assert result.returncode == 2 and "--json: r.json was made with other " in result.stderr
 
 
 def test_the_load_average_is_that_of_the_runs_that_measured(tmp_path, monkeypatch):

@@ -58,3 +58,15 @@ def test_in_pytorch():
     for function, words in torch_functions.WRONG.values():
         said = told(check_function, function)
         assert all(word in said for word in words), said
+
+
+def test_a_bonus_that_is_passed_in_is_a_number():
+    check_function(functions.with_a_bonus_token, "output, target, draft, tokens, uniforms, bonus -> tokens")
+
+
+def test_success_is_told_in_a_line():
+    said = check_function(functions.coins)
+    assert said.startswith(
+        "check_function: the tokens of a round have the target's distribution, to 1e-12, in 18 cases"
+    )
+    assert said.endswith("; read as target[K+1,V], draft, tokens, uniforms -> tokens")

@@ -43,8 +43,8 @@ def test_exact_but_slow_ones_pass_with_a_note(answer, words, capsys):
 
 def test_success_is_told_in_a_line(capsys):
     wanted = "the tokens of a round have the target's distribution, to 1e-12, in "
-    assert repr(check_verifier(speculative.block)) == f"check_verifier: {wanted}16 cases, K = 0 to 3"
-    assert check_verifier(speculative.rejection) == f"check_verifier: {wanted}32 cases, 16 of them trees, K = 0 to 3"
+    assert repr(check_verifier(speculative.block)) == f"check_verifier: {wanted}18 cases, K = 0 to 4"
+    assert check_verifier(speculative.rejection) == f"check_verifier: {wanted}34 cases, 16 of them trees, K = 0 to 4"
     assert capsys.readouterr().out == ""
 
 
@@ -137,3 +137,18 @@ def test_the_test_cell_of_the_teachers_page(answer, message, monkeypatch):
         with pytest.raises(AssertionError) as error:
             exec(cell, {"my_verifier": answer})
         assert str(error.value).startswith(message)
+
+
+@pytest.mark.parametrize("name", ["residual cut to 2", "residual cut to 3", "bonus cut to 5", "untested from 3"])
+def test_a_cut_correction_or_bonus_is_wrong_for_every_seed(name):
+    for seed in range(8):
+        with pytest.raises(AssertionError):
+            check_verifier(more_verifiers.WRONG[name][0], seed=seed)
+
+
+def test_the_line_shown_is_never_the_librarys():
+    """A verdict that the library refuses, and a row that is not there."""
+    for verifier in (lambda draft, p, rng: speculative.Verdict(np.array([1]), 0), lambda draft, p, rng: p[9, 0]):
+        with pytest.raises(AssertionError) as error:
+            check_verifier(verifier)
+        assert "raise ValueError" not in str(error.value) and "object.__setattr__" not in str(error.value)
