@@ -195,10 +195,8 @@ def forced(options, models):
 
 
 def recycling(options, models):
-    target, shape = (
-        models.target()[0],
-        shape_of(options, RECYCLED) or Shape.chain(max(16, depth(options))),
-    )  # as long as K
+    target = models.target()[0]
+    shape = shape_of(options, RECYCLED) or Shape.chain(max(16, depth(options)))  # as long as K
     drafter = speculative.RecyclingDrafter(target.n_vocab, shape)
     return target, drafter, {"name": "tokens recycled from the target's own rows"}
 

@@ -20,17 +20,7 @@ from speculative.trace.terminal import visible
 
 from .files import digest, replacing
 
-OUTPUTS = {
-    "json",
-    "csv",
-    "plot",
-    "plot_size",
-    "by",
-    "best",
-    "trace",
-    "show",
-    "timings",
-}  # not changing the measurements
+OUTPUTS = ("json", "csv", "plot", "plot_size", "by", "best", "trace", "show", "timings")  # change no measurement
 REMEDY = "name another file, or delete it"
 
 

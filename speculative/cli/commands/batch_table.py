@@ -55,6 +55,7 @@ OPTIONS = {
 # fmt: on
 LISTS = ("batch_sizes",)
 EXAMPLES = ("", "--accelerator H200 --alpha 0.8 --context 100")
+NUMBERS = ("tokens_per_call", "speedup")
 UNITS = {"flops": 1e12, "bandwidth": 1e12, "memory": 1e9}
 
 
@@ -81,9 +82,7 @@ def run(options, report):
     for n in sizes:
         (K, speedup), step = best(n), forward_time(chip, target, n, 1, options.context)
         tokens = expected_tokens(options.alpha, K)
-        rows.append(
-            {"batch": n, "fits": n <= room, "step": step, "K": K, "tokens_per_call": tokens, "speedup": speedup}
-        )
+        rows.append({"batch": n, "fits": n <= room, "step": step, "K": K, **dict(zip(NUMBERS, (tokens, speedup)))})
     pays = tried[best(tried)[0] > 0].tolist()
     several = f"{options.n_accelerators} x " if options.n_accelerators > 1 else ""
     page = f"""\
@@ -108,11 +107,7 @@ token is accepted with probability alpha if those before it are. Measured speedu
 
 def cells(row):
     step = f"{1000 * row['step']:.2f}" if row["fits"] else "memory is full"
-    found = {
-        "best K": str(row["K"]),
-        "tokens per call": f"{row['tokens_per_call']:.2f}",
-        "speedup": f"{row['speedup']:.2f}",
-    }
+    found = {"best K": str(row["K"])} | {name.replace("_", " "): f"{row[name]:.2f}" for name in NUMBERS}
     found = found if row["fits"] else dict.fromkeys(found, "-")
     return {"batch size": str(row["batch"]), "step, ms": step, **found}
 

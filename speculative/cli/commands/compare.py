@@ -89,9 +89,8 @@ def measure(settings, by, report, problems):
         if not models or models.options.target_model_size != first.target_model_size:
             models = Models(first, report)  # those of the target before are freed
         prompts = prompts_of(first, *models.target())
-        report.same(
-            f"prompts of group {number}", [[prompt.question_id, prompt.category, prompt.text] for prompt in prompts]
-        )
+        texts = [[prompt.question_id, prompt.category, prompt.text] for prompt in prompts]
+        report.same(f"prompts of group {number}", texts)
         report.expect(len(prompts) * len(groups))
         rows += race_of(group, prompts, models, by, f"group {number}", problems)
     order = [label for _, label in settings]
