@@ -5,7 +5,8 @@ it.
 `seen` links the public projects in which the mistake was found; without such a source it is marked as constructed.
 `law_error` measures how far the output is from the target's distribution on one fixed toy case. Some mistakes do not
 change the distribution, and another check sees them. TREE_EXHIBITS has the mistakes that only trees can have,
-ENGINE_EXHIBITS those of serving engines: penalties and masks of drafts, shared random numbers, counters.
+ENGINE_EXHIBITS those of serving engines: penalties and masks of drafts, shared random numbers, counters, several texts
+at once.
 
     >>> from speculative.museum import EXHIBITS
     >>> EXHIBITS["residual from the target"].grader.__name__
@@ -29,8 +30,9 @@ from .exact.enumeration import exact_distribution
 from .exact.table import TableModel
 from .interfaces import Draft
 from .logits.probs import Sampling
-from .mistakes import CONSTRUCTED, drafters, models, samplers, verifiers
+from .mistakes import CONSTRUCTED, batches, drafters, models, samplers, verifiers
 from .sampler import SpeculativeSampler
+from .testing.batches import CASES, Loop
 from .testing.cases import Case, largest_difference, same
 from .theory.candidates import P
 from .verifiers.rejection import rejection
@@ -48,7 +50,7 @@ class Exhibit:
     """A mistake in the museum."""
 
     name: str
-    wrong: Any  # a verifier, a drafter, a class of samplers, or a class that makes a wrong model of a language model
+    wrong: Any  # a verifier, a drafter, a class of samplers or of wrong models of a language model, a loop over texts
     what: str  # the mistake, and the right way
     seen: str  # links to public projects, or CONSTRUCTED
     grader: Callable  # the check that catches it
@@ -75,6 +77,7 @@ ALL = {
     **exhibits(testing.check_drafter, "chains", D.IN_CHAINS, D.OF_ROWS),
     **exhibits(testing.check_drafter, "trees", D.IN_TREES, D.OTHERWISE),
     **exhibits(testing.check_sampler, "chains", S.SAMPLING, S.LOOPS, S.OTHERWISE, S.LOOKING_BACK),
+    **exhibits(testing.check_batch, "engines", batches.BATCHES),
     **exhibits(testing.check_language_model, "chains", M.ROWS, M.OTHERWISE),
     **exhibits(testing.check_language_model, "trees", M.IN_TREES, M.OTHERWISE_IN_TREES),
 }
@@ -88,8 +91,11 @@ def law_error(exhibit):
     """The largest error in the distribution of the tokens of the exhibit's toy case.
 
     Computed once per exhibit: some need thousands of paths, and seconds. In chains TARGET drafts with DRAFT; in trees
-    there is one position with two candidates, drawn from q = (.1, .1, .1, .7) where the target has (.2, .2, .4, .2).
+    there is one position with two candidates, drawn from q = (.1, .1, .1, .7) where the target has (.2, .2, .4, .2);
+    several texts at once are two of three and two tokens, with prompts of different lengths.
     """
+    if exhibit.grader is testing.check_batch:
+        return largest_difference(*in_a_batch(exhibit))
     return largest_difference(*(in_a_tree if exhibit.name in TREE_EXHIBITS else in_a_chain)(exhibit))
 
 
@@ -106,7 +112,7 @@ def caught_by(exhibit):
 def source(exhibit):
     """The entry of the catalogue as it is written: the right program's part that is exchanged, and for what."""
     name = exhibit.name.removeprefix("looking back: ")
-    for module in (verifiers, drafters, samplers, models):
+    for module in (verifiers, drafters, samplers, batches, models):
         text = inspect.getsource(module)
         for node in ast.walk(ast.parse(text)):
             is_entry = isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("Mistake", "back")
@@ -145,6 +151,13 @@ def in_a_chain(exhibit):
         return [int(token) for token in getattr(result, "tokens", result)][:N_TOKENS]
 
     return exact_distribution(generated), TARGET.distribution(PROMPT, N_TOKENS, sampling_of(exhibit))
+
+
+def in_a_batch(exhibit):
+    """The joint distributions of two texts."""
+    case = next(case for case in CASES if case.about == "all lengths different")
+    loop = Loop(exhibit.wrong, TableModel.random(2, seed=2), TableModel.random(2, seed=102))
+    return loop.distribution(case), loop.wanted(case)
 
 
 def in_a_tree(exhibit):

@@ -4,6 +4,7 @@
     check_function(fn)              a function of target_probs, draft_probs and draft_tokens, in NumPy or PyTorch
     check_drafter(drafter)          an object with propose(tokens, K, rng)
     check_sampler(make)             a class, or a function, called as make(target, drafter, K=..., sampling=...)
+    check_batch(serve)              a loop over several texts at once, through a model whose cache has slots
     check_language_model(model)     a function of (tokens, n_last), or an object that is called like one
 
 They need only NumPy and take seconds, so they work in a notebook cell, in a test, or in nbgrader or otter. They look at
@@ -15,13 +16,17 @@ PyTorch; it is imported on request, as it needs PyTorch.
 """
 
 from ..exact.table import TableModel
+from .batches import check_batch
 from .drafters import check_drafter
 from .functions import check_function
 from .models import check_language_model
 from .samplers import check_sampler
 from .verifiers import check_verifier
 
-__all__ = ["TableModel", "check_drafter", "check_function", "check_language_model", "check_sampler", "check_verifier"]
+__all__ = [
+    "TableModel", "check_batch", "check_drafter", "check_function", "check_language_model", "check_sampler",
+    "check_verifier",
+]  # fmt: skip
 
 
 def __getattr__(name):

@@ -11,23 +11,20 @@ from ..exact.enumeration import CannotEnumerate, exact_distribution
 from ..exact.table import TableModel
 from ..interfaces import Draft
 from ..logits.probs import Sampling
-from ..mistakes import batches, verifiers
 from ..mistakes import samplers as catalogue
+from ..mistakes import verifiers
 from .cases import NEARLY_RIGHT, TOLERANCE, Passed, enumerated, largest_difference, shortened, show_distributions
 from .sources import Sources
 from .watch import UNKNOWN_SOURCE, Progress, asked, fail, fail_by_source, note
 
 PROMPT = [2, 1]
-SEVERAL = ([2, 1], [0, 1, 0], [1, 2])  # prompts, of a batch
 FEW_PATHS = 150  # for two tokens: then three are enumerated as well
 MOST_CALLS = 400  # of target and drafter together, for at most 10 tokens
 TEMPERATURES = tuple(Sampling(temperature=temperature) for temperature in (1, 0.5, 0))
 TRUNCATED = Sampling(top_k=2), Sampling(temperature=0.8, top_p=0.6)
 
 
-def check_sampler(
-    make, *, seed=0, target_sampling=None, batch=False, with_models=False, tolerance=TOLERANCE, look_back=True
-):
+def check_sampler(make, *, seed=0, target_sampling=None, with_models=False, tolerance=TOLERANCE, look_back=True):
     """Raise AssertionError unless the samplers made by `make` produce the target's distribution.
 
     Checked are the joint distribution of up to three tokens, at three temperatures and with four drafters, with top-k
@@ -45,10 +42,6 @@ def check_sampler(
         Passed to `make` in place of the grader's own samplings, with which its drafters still draw: for a target that
         samples in another way than the draft, such as Sampling(top_p=0.7). A sampler in which that is built in is
         graded as check_sampler(lambda target, drafter, K, sampling: Mine(target, drafter, K), target_sampling=...).
-    batch : bool
-        Whether the samplers continue several texts at once: generate(prompts, n_tokens, rng) is then given a list of
-        prompts and a list of numbers, and returns a list of texts. They may not depend on each other, and each has the
-        target's distribution, whatever the lengths of prompts and texts.
     with_models : bool
         Whether the samplers take drafters that have a model alone, `drafter.model` and `drafter.sampling`.
     tolerance : float
@@ -58,8 +51,6 @@ def check_sampler(
     """
     rng = np.random.default_rng(seed)
     target, other = models(rng)
-    if batch:
-        return check_batches(partial(Made, make, target, tolerance=tolerance), target, other, rng)
     made = partial(Made, make, target, tolerance=tolerance)
     draft = ModelDrafter(other, sampling=Sampling())
     drafters = {
@@ -83,9 +74,7 @@ def check_sampler(
             case = f"K = {K}, {sampling}, {name}" + (f" with {draft_sampling}" if target_sampling else "")
             check_distribution(made(drafters[name](draft_sampling), K, sampling, case))
             progress.step()
-    if (
-        target_sampling is None and look_back
-    ):  # a sampling that is some function of all tokens before a row, as penalties are of some
+    if target_sampling is None and look_back:  # a sampling that is some function of all tokens before a row
         sampling, drafter = Sampling(processors=[AllTokens(rng)]), ModelDrafter(other, sampling=Sampling())
         check_distribution(made(drafter, 2, sampling, "K = 2, a sampling that looks back"), (3,), LOOKING_BACK)
     if takes_stop_tokens(made(draft, 1)):
@@ -133,27 +122,6 @@ class Made:
         except TypeError:
             hint = f"generate returns tokens, whole numbers in one sequence; yours returns {shortened(tokens)}"
             fail(hint, f"  {where()}")
-
-    def texts(self, counts, rng, make=None):
-        """The texts of a batch, by this sampler or one that `make` makes."""
-        sampler = make(self.target, self.drafter, K=self.K, sampling=self.sampling) if make else self.sampler
-        rng, self.target.calls[0] = np.random.default_rng(rng), 0
-        prompts = [prompt.copy() for prompt, _ in zip(SEVERAL, counts)]
-
-        def where():
-            return f"for {len(counts)} prompts, n_tokens = {list(counts)}, {self.case or f'K = {self.K}'}"
-
-        texts = asked(lambda: sampler.generate(prompts, list(counts), rng), "your sampler", where, prompts)
-        try:
-            found = tuple(tuple(map(operator.index, getattr(text, "tokens", text))) for text in texts)
-        except TypeError:
-            found = ()
-        if len(found) != len(counts):
-            fail(
-                f"generate returns a list of texts, one for each prompt; yours returns {shortened(texts)}",
-                f"  {where()}",
-            )
-        return found
 
     def simulated(self, make, n_tokens):
         """The distribution of n_tokens tokens, made by another sampler of the same parts."""
@@ -204,92 +172,6 @@ def check_distribution(made, counts=(1, 2, 3), known=None):
             fail(hint, "", f"  {made.case}, {n_tokens} tokens", *show_distributions(distribution, wanted))
         if n_tokens == 2 and n_paths[0] > FEW_PATHS:
             return
-
-
-# ------------------------------------------------------------------------------------------------ several texts at once
-
-
-DRAFTED = {
-    "a draft model": ModelDrafter,
-    "a drafter that proposes fewer than K tokens": lambda other: ShortDrafter(other),
-}
-
-
-def check_batches(made, target, other, rng):
-    """AssertionError unless the joint distribution of the texts is the product of the target's own."""
-    cases = [
-        *itertools.product(DRAFTED, [((2, 2), 1), ((2, 1), 1), ((1, 3), 1), ((2, 1, 2), 1), ((1, 1), 1)], [Sampling()]),
-        *itertools.product(DRAFTED, [((3, 1), 2), ((1, 3), 2)], [Sampling()]),
-        ("a draft model", ((1, 2, 2), 1), Sampling(processors=[AllTokens(rng)])),
-    ]
-    for K, counts in itertools.product((1, 3), ([4], [0, 5], [6, 1, 3], [2, 2, 8])):
-        check_lengths(made(ModelDrafter(other), K), counts)
-    with Progress("check_sampler", len(cases)) as progress:
-        for name, (counts, K), sampling in cases:
-            one = made(DRAFTED[name](other), K, sampling, case=f"K = {K}, {sampling}, {name}")
-            wanted = product([target.table.distribution(p, n, sampling) for p, n in zip(SEVERAL, counts)])
-
-            def is_right(distribution, wanted=wanted, made=one):
-                return largest_difference(distribution, wanted) <= made.tolerance
-
-            distribution = enumerated(lambda rng, one=one, n=counts: one.texts(n, rng), "your sampler", is_right)
-            if not is_right(distribution):
-                hint = mistake_in_a_batch(distribution, wanted, one, counts)
-                fail(hint, "", f"  {one.case}, {counts} tokens", *show_distributions(distribution, wanted))
-            progress.step()
-    return Passed(
-        f"check_sampler: the texts of a batch are independent and have the target's distribution, to "
-        f"{one.tolerance:g}, in {len(cases)} cases of two or three texts, with drafts and texts of different lengths"
-    )
-
-
-def check_lengths(made, counts):
-    texts = made.texts(counts, 0)
-    if [len(text) for text in texts] != counts:
-        if sorted(map(len, texts)) == sorted(counts):
-            fail(
-                batches.BATCHES[-1].hint,
-                f"  their lengths are {[len(text) for text in texts]}, asked for were {counts}",
-            )
-        fail(
-            f"your sampler returns texts of {[len(text) for text in texts]} tokens where {counts} were asked for: each "
-            "text has an end of its own, and is left alone once it is there",
-            f"  K = {made.K}, prompts of {[len(prompt) for prompt, _ in zip(SEVERAL, counts)]} tokens",
-        )
-
-
-def product(distributions):
-    """The joint distribution of independent texts."""
-    return {
-        tuple(text for text, _ in texts): float(np.prod([share for _, share in texts]))
-        for texts in itertools.product(*(one.items() for one in distributions))
-    }
-
-
-def alone(distribution, t):
-    """The distribution of text t."""
-    found = {}
-    for texts, share in distribution.items():
-        found[texts[t]] = found.get(texts[t], 0) + share
-    return found
-
-
-def mistake_in_a_batch(distribution, wanted, made, counts):
-    """The mistake in a sentence: one of batches, or one of a single text."""
-    for mistake in batches.BATCHES:
-        for wrong in mistake.variants:
-            simulated = exact_distribution(lambda rng, w=wrong: made.texts(counts, rng, w))
-            if largest_difference(distribution, simulated) <= 1e-9 < largest_difference(simulated, wanted):
-                return mistake.hint
-    wrong = [t for t in range(len(counts)) if largest_difference(alone(distribution, t), alone(wanted, t)) > TOLERANCE]
-    if not wrong:
-        return "each text has the target's distribution, but they depend on each other: do they share random numbers?"
-    if 0 in wrong and (hint := mistake_in_a_text(alone(distribution, 0), alone(wanted, 0), made, counts[0])):
-        return hint
-    return (
-        f"text 0 has the target's distribution, and text {wrong[0]} has not: where do its draft tokens and its rows of "
-        "the target begin, and which number of accepted tokens is its own?"
-    )
 
 
 # ------------------------------------------------------------------------------------------------ the mistake
@@ -487,16 +369,16 @@ class ShortDrafter:
 class AllTokens:
     """A logits processor that depends on every token before the row and on its place, and sometimes bans a token."""
 
-    def __init__(self, rng):
-        self.weights = rng.normal(size=(64, 3, 3))
+    def __init__(self, rng, n_vocab=3):
+        self.n_vocab, self.weights = n_vocab, rng.normal(size=(64, n_vocab, n_vocab))
 
     def __repr__(self):
         return "AllTokens()"
 
     def __call__(self, logits, tokens):
         changed = logits + self.weights[np.arange(len(tokens)) % 64, tokens].sum(axis=0)
-        if sum(tokens) % 2:
-            changed[sum(tokens) % 3] = -np.inf
+        if self.n_vocab > 2 and sum(tokens) % 2:
+            changed[sum(tokens) % self.n_vocab] = -np.inf
         return changed
 
 

@@ -1,0 +1,354 @@
+"""The grader of loops over several texts at once: the joint distribution, through a model whose cache has slots."""
+
+import inspect
+import itertools
+import operator
+from dataclasses import dataclass
+from functools import cache, partial
+from zlib import crc32
+
+import numpy as np
+
+from ..drafters.model import ModelDrafter
+from ..exact.enumeration import exact_distribution
+from ..exact.table import TableModel
+from ..logits.probs import Sampling
+from ..mistakes import batches
+from .cases import TOLERANCE, Passed, enumerated, largest_difference, shortened, show_distributions
+from .samplers import AllTokens, Made, ShortDrafter, check_distribution, models
+from .watch import Progress, asked, fail, note, told_error
+
+A, B, SHORT, LONG = [0, 1], [1, 1], [1], [0, 1, 1]  # prompts: two of one length, a shorter and a longer one
+MOST_PASSES = 200  # of a run with at most 20 tokens
+
+
+def check_batch(serve, *, seed=0, tolerance=TOLERANCE):
+    """Raise AssertionError unless a loop over several texts produces the target's distribution for all of them.
+
+    Checked are a single text; the joint distribution of two and three texts, which is the product of the target's, with
+    prompts, drafts and texts of different lengths; their numbers of tokens; stop tokens and a sampling that looks back,
+    if `serve` takes them; the counts, if its result has them. Prints a note if a loop is exact but makes more passes
+    than it needs, and returns a line that says what was checked.
+
+    Parameters
+    ----------
+    serve : callable
+        serve(target, drafter, prompts, n_tokens, rng, K) -> the new tokens of each text, a list of lists. `target` is a
+        `SlotModel`, `drafter` has propose(tokens, K, rng) for one text, prompts and n_tokens are lists. It may take the
+        keywords stop_tokens (a set; a text ends with the first of them) and sampling (logits [n, V], tokens ->
+        probabilities [n, V]; softmax without it), and its result may have the attributes `drafted` and `accepted`, the
+        numbers of draft tokens of all texts.
+    seed : int
+        Varies the models.
+    tolerance : float
+        The largest error of a probability that counts as rounding: 1e-6 for a loop in float32.
+    """
+    rng, keywords = np.random.default_rng(seed), set(inspect.signature(serve).parameters)
+    loop = Loop(serve, *(TableModel(rng.dirichlet([2, 2], size=(2, 2)), SlotModel.n_ctx) for _ in range(2)))
+    cases = [*CASES, *(STOPS if "stop_tokens" in keywords else [])]
+    looks_back = {"sampling": Sampling(processors=[AllTokens(rng, 2)])}
+    cases += [Case("a sampling that looks back", (A, SHORT, B), (1, 3, 2), 1, False, looks_back)] * (
+        "sampling" in keywords
+    )
+    for case in CASES[:-1]:
+        check_lengths(loop, case)
+    check_one_text(serve, rng, tolerance)
+    with Progress("check_batch", len(cases)) as progress:
+        for n, case in enumerate(cases):
+            check_joint(loop, case, cases[n + 1 :], tolerance)
+            progress.step()
+    check_counts(loop, "stop_tokens" in keywords)
+    n_passes, least = passes_together(loop), passes_alone(loop)
+    if n_passes > least + 1e-9:
+        note(
+            f"your loop is exact, but two texts take {n_passes:.3f} passes where {least:.3f} would do, on average: "
+            "one text is held back by the other"
+        )
+    return Passed(
+        f"check_batch: the texts are independent and have the target's distribution, to {tolerance:g}, in {len(cases)} "
+        "cases of two or three texts, with prompts, drafts and texts of different lengths"
+    )
+
+
+@dataclass(frozen=True)
+class Case:
+    """Texts to be generated at once."""
+
+    about: str
+    prompts: tuple
+    n_tokens: tuple
+    K: int
+    short: bool = False  # whether the drafter proposes fewer than K tokens, and none after token 0
+    keywords: dict = None
+
+    __hash__ = object.__hash__
+
+    def __str__(self):
+        drafter = ", a drafter that proposes fewer than K tokens" if self.short else ""
+        return f"{self.about}: prompts {[*self.prompts]}, n_tokens = {[*self.n_tokens]}, K = {self.K}{drafter}"
+
+
+CASES = [
+    Case("prompts of one length", (A, B), (2, 2), 1),
+    Case("prompts of different lengths", (A, SHORT), (2, 2), 1),
+    Case("texts of different lengths", (A, B), (1, 3), 2),
+    Case("texts of different lengths", (A, B), (3, 1), 2),
+    Case("drafts of different lengths", (A, B), (3, 3), 2, True),
+    Case("all lengths different", (SHORT, A), (2, 3), 2, True),
+    Case("three texts", (A, SHORT, LONG), (1, 2, 2), 1),
+]
+HELD = Case("", (A, B), (3, 3), 1)
+STOPS = [Case("a stop token", (A, B), (3, 3), 1, False, {"stop_tokens": {1}})]
+AREAS = {  # where no entry of the catalogue has the distribution: what the first case that goes wrong is about
+    "prompts of one length": "your loop goes wrong where texts accept different numbers of draft tokens: each keeps "
+    "its own accepted tokens, and its next token has its own position and sees its own slots",
+    "prompts of different lengths": "right for prompts of one length, but not for prompts of different lengths: mask "
+    "the padding, and count the positions of each text from its own first token",
+    "texts of different lengths": "your loop goes wrong where a text ends before another: what belongs to a text, its "
+    "slots, its rows and its draft, stays with it",
+    "drafts of different lengths": "your loop goes wrong where drafts have different lengths: padding is no draft "
+    "token, and each text has its rows and its bonus where its own draft ends",
+    "a stop token": "your loop goes wrong with stop tokens: a text ends with the first one, and the others go on",
+    "a sampling that looks back": "your loop goes wrong with a sampling that looks back: the rows of a text are "
+    "sampling(logits, its own tokens and its own draft)",
+}
+
+
+class Loop:
+    """A loop over several texts, with the models of its cases."""
+
+    def __init__(self, serve, table, other):
+        self.serve, self.table, self.other = serve, table, other
+
+    def run(self, case, rng, drafter=None):
+        """(the texts, a tuple of tuples; the result as it was returned; the target; the drafter)."""
+        target, rng = SlotModel(self.table, len(case.prompts)), np.random.default_rng(rng)
+        drafter = Counted(drafter or (ShortDrafter if case.short else ModelDrafter)(self.other))
+        prompts, n_tokens = [prompt.copy() for prompt in case.prompts], [*case.n_tokens]
+
+        def call():
+            return self.serve(target, drafter, prompts, n_tokens, rng, case.K, **case.keywords or {})
+
+        result = asked(call, "your loop", lambda: f"for {case}", [*prompts, n_tokens])
+        try:
+            texts = tuple(tuple(map(operator.index, getattr(text, "tokens", text))) for text in result)
+        except TypeError:
+            texts = ()
+        if len(texts) != len(prompts):
+            hint = f"return a list of texts, one for each prompt, of new tokens; yours is {shortened(result)}"
+            fail(hint, f"  for {case}")
+        return texts, result, target, drafter
+
+    def distribution(self, case):
+        """The joint distribution of the texts."""
+        return exact_distribution(lambda rng: self.run(case, rng)[0])
+
+    def passes(self, case):
+        """The distribution of the number of passes, a dict."""
+        return exact_distribution(lambda rng: self.run(case, rng)[2].n_passes)
+
+    def wanted(self, case):
+        """The product of the target's own distributions, each text cut at its first stop token."""
+        keywords = case.keywords or {}
+        ways = [keywords["sampling"]] if "sampling" in keywords else []
+        stops, own = keywords.get("stop_tokens", ()), []
+        for prompt, n in zip(case.prompts, case.n_tokens):
+            own.append({})
+            for tokens, share in self.table.distribution(prompt, n, *ways).items():
+                end = next((i for i, token in enumerate(tokens, 1) if token in stops), n)
+                own[-1][tokens[:end]] = own[-1].get(tokens[:end], 0) + share
+        return {
+            tuple(text for text, _ in texts): float(np.prod([share for _, share in texts]))
+            for texts in itertools.product(*(one.items() for one in own))
+        }
+
+
+class Counted:
+    """A drafter that counts its draft tokens."""
+
+    def __init__(self, drafter):
+        self.drafter, self.n_drafted = drafter, 0
+
+    def propose(self, tokens, K, rng):
+        draft = self.drafter.propose(tokens, K, rng)
+        self.n_drafted += len(draft.tokens)
+        return draft
+
+
+class Alone:
+    """The loop as a sampler of one text."""
+
+    def __init__(self, serve, target, drafter, *, K, sampling):
+        self.serve, self.target, self.drafter, self.K = serve, target, drafter, K
+
+    def generate(self, prompt, n_tokens, rng):
+        return self.serve(SlotModel(self.target.table, 1), self.drafter, [prompt], [n_tokens], rng, self.K)[0]
+
+
+def check_joint(loop, case, others, tolerance):
+    wanted = loop.wanted(case)
+
+    def is_right(found):
+        return largest_difference(found, wanted) <= tolerance
+
+    found = enumerated(lambda rng: loop.run(case, rng)[0], "your loop", is_right)
+    if not is_right(found):
+        hint = mistake_in_a_batch(loop, case, others, found, wanted)
+        fail(hint, "", f"  {case}", *show_distributions(found, wanted))
+
+
+def mistake_in_a_batch(loop, case, others, found, wanted):
+    """The mistake in a sentence: that of the entry of the catalogue with this distribution, here and in other cases."""
+    entries = [(mistake.hint, wrong) for mistake in batches.BATCHES for wrong in mistake.variants]
+    for one in (CASES[0], case, *others):  # the first is the shortest, and may be right
+        wrong = found if one is case else loop.distribution(one)
+        entries = [(hint, entry) for hint, entry in entries if has(loop, entry, one, wrong)]
+        if not entries or (one is not CASES[0] and len({hint for hint, _ in entries}) == 1):
+            break
+    if entries:
+        return entries[0][0]
+    marginals = [largest_difference(alone(found, t), alone(wanted, t)) for t in range(len(case.prompts))]
+    if max(marginals) <= 1e-9:
+        return "each text has the target's distribution, but they depend on each other: do they share random numbers?"
+    if marginals[0] <= 1e-9 and case.about == CASES[0].about:
+        return (
+            "the first text has the target's distribution, and the second has not: where do its draft tokens and its "
+            "rows begin, and which number of accepted tokens is its own?"
+        )
+    return AREAS.get(case.about, AREAS["texts of different lengths"])
+
+
+def has(loop, entry, case, distribution):
+    """Whether an entry has this distribution, and it is wrong."""
+    try:
+        found = Loop(entry, loop.table, loop.other).distribution(case)
+    except (AssertionError, IndexError, ValueError):
+        return False  # it cannot be applied here
+    return largest_difference(found, distribution) <= 1e-9
+
+
+def alone(distribution, t):
+    """The distribution of text t."""
+    found = {}
+    for texts, share in distribution.items():
+        found[texts[t]] = found.get(texts[t], 0) + share
+    return found
+
+
+def check_one_text(serve, rng, tolerance):
+    """AssertionError unless the loop is right for one text, with three tokens."""
+    target, other = models(rng)
+    drafters = {"one text": ModelDrafter(other), "one text, fewer than K draft tokens": ShortDrafter(other)}
+    try:
+        for (case, drafter), K in itertools.product(drafters.items(), (1, 2)):
+            check_distribution(Made(partial(Alone, serve), target, drafter, K, case=case, tolerance=tolerance))
+    except AssertionError as error:
+        raise told_error(str(error).replace("your sampler", "your loop")) from error.__cause__
+
+
+def check_lengths(loop, case):
+    for seed in range(3):
+        lengths, asked_for = [len(text) for text in loop.run(case, seed)[0]], [*case.n_tokens]
+        if lengths != asked_for:
+            ordered, longer = batches.LENGTHS
+            hint = "your loop returns texts of other lengths than asked for: a text has an end of its own"
+            if sorted(lengths) == sorted(asked_for):
+                hint = ordered.hint
+            elif all(n >= wanted for n, wanted in zip(lengths, asked_for)):
+                hint = longer.hint
+            fail(hint, f"  {lengths} tokens where {asked_for} were asked for", f"  {case}")
+
+
+def passes_together(loop):
+    return sum(n * share for n, share in loop.passes(HELD).items())
+
+
+def passes_alone(loop):
+    """The expected number of passes of the text that takes more, if each goes on as it does alone."""
+    each = [loop.passes(Case("", (p,), (n,), HELD.K)).items() for p, n in zip(HELD.prompts, HELD.n_tokens)]
+    return sum(max(n, m) * share * other for (n, share), (m, other) in itertools.product(*each))
+
+
+def check_counts(loop, takes_stops):
+    """Compare the counts of a result, if it has them, with what the drafter and the target have seen."""
+    drafted, accepted = (mistake.hint for mistake in batches.COUNTS)
+    for seed in range(20):
+        case = CASES[4 + seed % 3]
+        _, result, target, drafter = loop.run(case, seed)
+        if getattr(result, "passes", target.n_passes) != target.n_passes:
+            fail(f"passes is {result.passes}, and the target was called {target.n_passes} times", f"  {case}")
+        if getattr(result, "drafted", drafter.n_drafted) != drafter.n_drafted:
+            fail(drafted, f"  {result.drafted} where the drafter proposed {drafter.n_drafted}", f"  {case}")
+        if takes_stops:  # the draft is the target's own: all of it is accepted
+            case = Case("a stop token", (A, B), (4, 4), 3, False, {"stop_tokens": {1}})
+            texts, result, *_ = loop.run(case, seed, ModelDrafter(loop.table))
+            if (n := getattr(result, "accepted", 0)) > sum(map(len, texts)):
+                fail(accepted, f"  {n} are counted where the texts have {[*map(len, texts)]} tokens", f"  {case}")
+
+
+class SlotModel:
+    """A TableModel behind the interface of an engine: texts in one pass, each with a row of slots in the cache.
+
+    A new token sees the slots of its text up to its own that the mask leaves visible. If these are the tokens of a text
+    at the positions 0, 1, 2, ..., its logits are those of the table for this text; if a slot too many or too few is
+    visible, or a position is another, they are those of another model.
+
+    Attributes
+    ----------
+    n_slots : int
+        How many slots are in use, in every text.
+    n_vocab, n_ctx : int
+    n_passes : int
+    """
+
+    n_ctx = 16
+
+    def __init__(self, table, n_texts):
+        self.table, self.n_vocab, self.slots, self.n_passes = table, table.n_vocab, [[] for _ in range(n_texts)], 0
+
+    @property
+    def n_slots(self):
+        return len(self.slots[0])
+
+    def crop(self, n_slots):
+        """Free the slots from n_slots on, in every text."""
+        self.slots = [slots[: max(0, int(n_slots))] for slots in self.slots]
+
+    def __call__(self, tokens, positions, mask):
+        """Write tokens [B, T] at their positions [B, T] to the next T slots of each text; their logits [B, T, n_vocab].
+
+        mask [B, n_slots + T] says of each slot, the T new ones included, whether it is visible.
+        """
+        tokens, positions, mask = (np.asarray(a, kind) for a, kind in ((tokens, int), (positions, int), (mask, bool)))
+        n, wanted = len(self.slots), (len(self.slots), self.n_slots + np.shape(tokens)[-1])
+        if tokens.ndim != 2 or len(tokens) != n or positions.shape != tokens.shape or mask.shape != wanted:
+            fail(
+                "your loop calls the target as target(tokens [B, T], positions [B, T], mask [B, n_slots + T])",
+                f"  expected shapes for {n} texts: ({n}, T), ({n}, T), ({n}, {self.n_slots} + T), "
+                f"got {tokens.shape}, {positions.shape}, {mask.shape}",
+            )
+        self.n_passes += 1
+        if self.n_passes > MOST_PASSES:
+            fail(f"your loop does not return: an endless loop? After {MOST_PASSES} passes there is no result")
+        rows = []
+        for slots, row, places, visible in zip(self.slots, tokens.tolist(), positions.tolist(), mask.tolist()):
+            slots += zip(places, row)
+            seen = [slot for slot, is_visible in zip(slots, visible) if is_visible]
+            n_before = sum(map(bool, visible[: -len(row)]))
+            for place, is_visible in zip(places, visible[-len(row) :]):
+                n_before += bool(is_visible)
+                rows.append(self.logits(tuple(sorted(seen[:n_before])), place))
+        return np.array(rows).reshape(*tokens.shape, self.n_vocab)
+
+    def logits(self, seen, place):
+        """The row [n_vocab] after the (position, token) of these slots."""
+        if [position for position, _ in seen] == [*range(place + 1)]:
+            return self.table([token for _, token in seen])[0]
+        return np.log(other_row(seen, place, self.n_vocab))
+
+
+@cache
+def other_row(seen, place, n_vocab):
+    """Some row of probabilities that depends on all of these."""
+    numbers = np.array([1 + crc32(repr((seen, place, token)).encode()) for token in range(n_vocab)])
+    return numbers / numbers.sum()
