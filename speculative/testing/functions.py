@@ -18,9 +18,11 @@ from dataclasses import dataclass, is_dataclass
 
 import numpy as np
 
+from ..drafters.model import ModelDrafter
 from ..exact.enumeration import CannotEnumerate, exact_distribution
+from ..exact.table import TableModel
 from ..interfaces import Verdict
-from ..logits.probs import sample_token
+from ..logits.probs import Sampling, sample_token
 from .cases import Passed
 from .draws import Draws, borrowed, globals_of
 from .names import names_in
@@ -38,6 +40,15 @@ NAMES = {  # role: a regular expression for the names of parameters that are kno
     "tokens": "token|_ids?$|candidate|drafted|^xs?$", "draft": "draft|proposal|small|assist|^qs?(_|$)",
     "target": "target|large|big|main|^ps?(_|$)", "K": "^(K|T|gamma)$", "B": "^B$",
 }  # fmt: skip
+MODELS = {  # the same for functions of two models
+    "temperature": "temp",
+    "rng": "^rng|^gen",
+    "K": "^(K|k|gamma|lookahead|draft_len|n_draft)$|speculat|num_assist",
+    "draft_model": "draft|approx|small|assist|^(M|model)_?[qs]$",
+    "target_model": "target|large|big|main|^(M|model)_?[pl]?$",
+    "n_tokens": "^(N|n|T)$|max|num|n_tok|steps|len",
+    "prompt": "prompt|prefix|ids|tokens|context|text|^x$|^seq",
+}
 USUAL = "tokens", "tokens, count", "count, token", "accepted, token", "accepted, count, token", "token, flag"
 NO_TOKEN = (
     "no token takes the place of a rejected draft token: a round ends with a token drawn from max(0, p - q), normalised"
@@ -59,10 +70,6 @@ COUNTS = {  # how much a count is too large where all pass, where the first is r
 SCALARS = (
     "draft_probs has one number for each draft token: pass the draft's whole rows [K, V], for what replaces a "
     "rejected token is drawn from max(0, p - q), which needs q of every token"
-)
-MODELS = (
-    "your function takes models, so it is a sampler: check_sampler(make) grades it, where make(target, drafter, K, "
-    "sampling) returns an object with a method generate(prompt, n_tokens, rng)"
 )
 JAX = "a function of a JAX key cannot be graded: take uniform numbers, u [K + 1], as an argument instead"
 V = 9
@@ -114,8 +121,14 @@ def check_function(fn, spec=None, *, array=None, seed=0):
         fail(f"pass a function of target_probs, draft_probs and draft_tokens; yours is {fn!r:.80}")
     if "torch" in sys.modules:
         from . import torch_functions  # noqa: F401  imported before random functions are replaced
-    if spec and "target_model" in spec:
-        return check_sampler(sampler_of(fn, parsed(spec, array or array_of(fn))), seed=seed, with_models=True)
+    if spec_of_models := spec if "_model" in (spec or "") else spec is None and models_of(fn):
+        form = form_of_models(fn, spec_of_models, array or array_of(fn))
+        try:
+            passed = check_sampler(sampler_of(fn, form), seed=seed, with_models=True)
+        except AssertionError as error:
+            told = str(error).replace("your sampler", "your function").splitlines()
+            raise told_error(*told, f"  (read as {form})") from error.__cause__
+        return Passed(f"{passed.replace('check_sampler', 'check_function')}; read as {form}")
     form, printed = form_of(fn, spec, array or array_of(fn)), io.StringIO()
     try:
         with contextlib.redirect_stdout(printed):
@@ -199,8 +212,6 @@ def guesses(fn):
         return next((role for role, pattern in NAMES.items() if re.search(pattern, name)), None)
 
     parameters = inspect.signature(fn).parameters.values()
-    if any("model" in p.name for p in parameters):
-        fail(MODELS)
     if any(p.name == "key" for p in parameters):
         fail(JAX)
     needed = [p.name for p in parameters if role_of(p.name) or p.default is p.empty]
@@ -452,7 +463,37 @@ def verifier_of(fn, form):
     return verifier
 
 
-# ------------------------------------------------------------------------------------------------ as a sampler
+# ------------------------------------------------------------------------------------------------ of two models
+
+
+def models_of(fn):
+    """The specification, without its result, of a function of two models with usual names; "" for other functions."""
+    names = [p.name for p in inspect.signature(fn).parameters.values() if p.default is p.empty or p.name == "rng"]
+    roles = [next((role for role, pattern in MODELS.items() if re.search(pattern, name)), name) for name in names]
+    return ", ".join(roles) if {"draft_model", "target_model", "prompt"} <= {*roles} else ""
+
+
+def form_of_models(fn, spec, array):
+    """The Form in which the text of a certain target is right, if there is one."""
+    whole = [spec] if "->" in spec else [f"{spec} -> {result}" for result in ("text", "tokens")]
+    specs = [*whole, *(one.replace("prompt", "prompt[B,n]") for one in whole if "prompt[" not in one)]
+    if "probs" not in spec:
+        specs += [re.sub(r"(\w+_model)", r"probs \1", one) for one in specs]
+    forms, tries = [parsed(one, array) for one in specs], []
+    for form in forms:
+        sampler = sampler_of(fn, form)(CYCLE, ModelDrafter(CYCLE, sampling=Sampling()), K=2, sampling=Sampling())
+
+        def text(rng, sampler=sampler, form=form):
+            return asked(lambda: sampler.generate([2, 1], 4, rng), "your function", lambda: f"called as {form}")
+
+        try:
+            tries.append((exact_distribution(text, max_leaves=300).get((2, 0, 1, 2), 0), None))
+        except (AssertionError, CannotEnumerate) as error:
+            tries.append((0, error))
+    best = max(range(len(forms)), key=lambda i: tries[i][0])
+    if all(isinstance(error, AssertionError) for _, error in tries):
+        raise tries[0][1]
+    return forms[best]
 
 
 def sampler_of(fn, form):
@@ -460,20 +501,17 @@ def sampler_of(fn, form):
 
     class OfModels:
         def __init__(self, target, drafter, *, K, sampling):
-            self.K, self.models = (
-                K,
-                {"target_model": (target, sampling), "draft_model": (drafter.model, drafter.sampling)},
-            )
+            self.K, self.drafter = K, drafter
+            self.models = {"target_model": (target, sampling), "draft_model": (drafter.model, drafter.sampling)}
 
         def generate(self, prompt, n_tokens, rng):
             values = {"prompt": np.array(prompt), "n_tokens": n_tokens, "K": self.K, "rng": Draws(rng), "V": 3, "B": 1,
                       "temperature": 1.0, "seed": 0}  # fmt: skip
             with borrowed(fn, rng, seeded="seed" in form.axes):
                 given = [self.argument(role, axes, words, values) for role, axes, words in form.arguments]
-                result = parts_of(fn(*given), len(form.results))[
-                    [*form.results].index("text" if "text" in form.results else "tokens")
-                ]
-            return [*map(int, result)][len(prompt) * ("text" in form.results) :][:n_tokens]
+                parts = dict(zip(form.results, parts_of(fn(*given), len(form.results))))
+            text = [*map(int, np.ravel(parts.get("text", parts.get("tokens", ()))))]
+            return text[len(prompt) * ("text" in parts) :][:n_tokens]
 
         def argument(self, role, axes, words, values):
             if role == "prompt":
@@ -485,12 +523,30 @@ def sampler_of(fn, form):
             model, sampling = self.models[role]
 
             def called(tokens, *_, **__):
-                tokens = list(np.ravel(plain(tokens)))
+                has_batch, tokens = np.ndim(plain_list(tokens)) == 2, [int(token) for token in np.ravel(plain(tokens))]
                 rows = sampling(model(tokens, n_last=len(tokens)), tokens)
                 with np.errstate(divide="ignore"):
                     rows = rows if "probs" in words else np.log(rows)
-                return rows.tolist() if form.array is list else form.array(rows)
+                rows = rows[None] if has_batch else rows
+                return rows.tolist() if form.array is list else with_logits(form.array(rows))
 
             return called
 
     return OfModels
+
+
+CYCLE = TableModel(np.roll(np.eye(3), 1, axis=1))  # 0, 1, 2, 0, 1, ...
+
+
+def plain_list(tokens):
+    return tokens.tolist() if hasattr(tokens, "tolist") else tokens
+
+
+class Rows(np.ndarray):
+    """Rows of a model that are their own attribute `logits`, as those of transformers."""
+
+
+def with_logits(rows):
+    rows = rows.view(Rows) if isinstance(rows, np.ndarray) else rows
+    rows.logits = rows
+    return rows

@@ -51,6 +51,8 @@ def check_sampler(make, *, seed=0, target_sampling=None, with_models=False, tole
     """
     rng = np.random.default_rng(seed)
     target, other = models(rng)
+    if with_models:  # a function of models does not know their n_ctx, and always drafts K tokens
+        target.n_ctx = other.n_ctx = 2 * Target.n_ctx
     made = partial(Made, make, target, tolerance=tolerance)
     draft = ModelDrafter(other, sampling=Sampling())
     drafters = {
