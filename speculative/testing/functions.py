@@ -32,7 +32,7 @@ from .watch import asked, fail, note, told_error
 
 AXES = {"target": "K+1,V", "draft": "K,V", "tokens": "K", "uniforms": "K+1", "output": "K+1"}  # the usual ones
 ARGUMENTS = *AXES, "uniform", "bonus", "rng", "K", "B", "V", "temperature", "seed"
-OF_MODELS = "prompt", "target_model", "draft_model", "n_tokens"
+OF_MODELS = "prompt, target_model, draft_model, n_tokens, K -> text"
 LISTS, NUMBERS = ("tokens", "padded", "accepted", "mask"), ("flag", "count", "length", "token")
 NAMES = {  # role: a regular expression for the names of parameters that are known without a specification
     "temperature": "temp", "output": "^out", "uniforms": "uniform|coin|^us?$", "rng": "^rng|^gen",
@@ -181,7 +181,7 @@ def parsed(spec, array):
         axes = f"B,{axes}" if batch and role in AXES and axes[:1] != "B" else axes
         arguments.append((role, axes, tuple(words.split())))
     results = tuple(name.strip() for name in after.split(","))
-    unknown = [name for name, *_ in arguments if name not in (*ARGUMENTS, *OF_MODELS)]
+    unknown = [name for name, *_ in arguments if name not in (*ARGUMENTS, *MODELS)]
     unknown += [name for name in results if name not in (*LISTS, *NUMBERS, "text", "_")]
     if unknown or not arrow or len(found) != len(re.sub(r"\[[^\]]*\]", "", before).split(",")):
         fail(
@@ -469,8 +469,13 @@ def verifier_of(fn, form):
 def models_of(fn):
     """The specification, without its result, of a function of two models with usual names; "" for other functions."""
     names = [p.name for p in inspect.signature(fn).parameters.values() if p.default is p.empty or p.name == "rng"]
-    roles = [next((role for role, pattern in MODELS.items() if re.search(pattern, name)), name) for name in names]
-    return ", ".join(roles) if {"draft_model", "target_model", "prompt"} <= {*roles} else ""
+    roles = [next((role for role, pattern in MODELS.items() if re.search(pattern, name)), name) for name in names
+             if not re.search("prob|logit|log_?p|draft_tok|dist|^[pq]s?$", name)]  # fmt: skip
+    if len(roles) < len(names):
+        return ""
+    if {"draft_model", "target_model"} <= {*roles} and not {"prompt", "n_tokens"} <= {*roles}:
+        fail(f"which arguments are the prompt and the number of tokens? Pass a specification, such as {OF_MODELS!r}")
+    return ", ".join(roles) if "draft_model" in roles and "target_model" in roles else ""
 
 
 def form_of_models(fn, spec, array):

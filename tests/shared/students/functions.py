@@ -163,7 +163,7 @@ WRONG |= {
     "of drafted alone": (of_drafted_alone, ("one number for each draft token",)),
     "fixed seed": (fixed_seed, ("a fixed seed",)),
     "a JAX key": (of_jax, ("JAX",)),
-    "models": (of_models, ("check_sampler",)),
+    "models": (of_models, ("prompt, target_model, draft_model, n_tokens, K -> text",)),
     "upside down": (round_of(lambda p, q, x, rng: rng.random() < q[x] / p[x]), ("upside down",)),
     "u > ratio": (round_of(lambda p, q, x, rng: rng.random() > p[x] / q[x]), ("other way round",)),
     "p >= q": (round_of(lambda p, q, x, rng: p[x] >= q[x]), ("p(x) >= q(x)",)),

@@ -1,10 +1,11 @@
 """The grader of functions with a signature of their own: right ones pass in any form, and mistakes are named."""
 
 import random
+import re
 
 import numpy as np
 import pytest
-from students import answers, functions, told
+from students import answers, functions, told, two_models
 
 from speculative.testing import check_function
 
@@ -70,3 +71,14 @@ def test_success_is_told_in_a_line():
         "check_function: the tokens of a round have the target's distribution, to 1e-12, in 18 cases"
     )
     assert said.endswith("; read as target[K+1,V], draft, tokens, uniforms -> tokens")
+
+
+@pytest.mark.parametrize("fn", two_models.RIGHT)
+def test_functions_of_two_models_are_graded_as_they_are(fn):
+    assert check_function(fn).startswith("check_function: the text has the target's distribution")
+
+
+@pytest.mark.parametrize("fn", two_models.WRONG)
+def test_mistakes_in_functions_of_two_models_are_named(fn):
+    with pytest.raises(AssertionError, match=re.escape(two_models.WRONG[fn])):
+        check_function(fn)
