@@ -98,7 +98,7 @@ def exercise_2(fn):
         n, right = len(parents), tree.visible(parents)
         got = fn(list(parents), n_text)
         assert got is not None, "nothing came back: is a return missing?"
-        one_length = len({np.size(row) for row in got}) == 1
+        one_length = len({np.shape(row) for row in got}) == 1
         assert one_length, "the rows have different lengths: [n, n_text + n], False for what a node does not see"
         got = np.array(got)
         assert got.shape == (n, n_text + n), f"expected [n, n_text + n] = {(n, n_text + n)}, got {got.shape}"

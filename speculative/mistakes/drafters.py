@@ -143,7 +143,19 @@ def is_sorted(d):
     return bool(shares) and all(len(s) == 2 and close(share, as_a_set(d.row, *s), 1e-9) for s, share in shares.items())
 
 
+def on_average(d):
+    """Whether later tokens have the distribution of their row if what was drafted before is not looked at."""
+    weights = np.zeros(len(d.row))
+    for (tokens, rows, _), share in d.drafts.items():
+        if len(tokens) > d.i and rows[d.i] == tuple(d.row):
+            weights[tokens[d.i]] += share
+    return d.i > 0 and close(weights / weights.sum(), d.row, 1e-9)
+
+
 IN_CHAINS = [
+    Mistake("a draft token is drawn from its row on average, but it depends on the tokens before it in a way that the "
+            "row does not know (a coin for the whole draft?): row i is its distribution given the tokens before it",
+            tell=on_average),
     Mistake("your rows are one off, or all the same (one array, overwritten by each?): row i is the distribution of "
             "draft token i, after the draft tokens before it",
             tell=lambda d: rows_are(d, lambda rows: rows[0] == rows[1])),

@@ -28,6 +28,7 @@ def rule(
     rest=lambda s: residual(s.p, s.q), bonus=lambda s: s.row,
     draw=lambda weights, s: sample_token(weights, s.rng), number=lambda s: s.rng.random(), row=lambda s: s.own,
     order=lambda s, nodes: nodes, verdict=lambda s, token: Verdict(s.accepted, token), always=False,
+    own_row=lambda s: s.rows[s.node + 1],
 ):  # fmt: skip
     """Rejection sampling with these parts, functions of the state s; `part` names the one that is exchanged.
 
@@ -39,7 +40,7 @@ def rule(
     def verifier(draft, rows, rng):
         s = SimpleNamespace(draft=draft, rows=rows, rng=rng, node=-1, accepted=[], k=len(draft.tokens), u=None, q=None)
         while True:
-            s.row = s.p = rows[s.node + 1]
+            s.row = s.p = own_row(s)
             s.below = order(s, draft.children(s.node))
             for i, child in enumerate(s.below):
                 s.i, s.child = i, child
@@ -311,6 +312,10 @@ def up_to_here(s):
     return np.prod([s.rows[i, x] / s.draft.probs[i, x] for i, x in enumerate(s.draft.tokens[: s.child + 1])])
 
 
+def before(s):
+    return s.draft.probs[max(s.child - 1, 0)]
+
+
 SEVERAL = [
     Mistake("later draft tokens are accepted without a test: each one is tested, with min(1, p / q) of its own row",
             [rule("accept", test=lambda s, share, n=n: len(s.accepted) >= n or s.u < share) for n in (1, 2, 3)]),
@@ -322,6 +327,9 @@ SEVERAL = [
              rule(accept=of_the_first_row, rest=lambda s: residual(s.rows[0], s.draft.probs[s.child])),
              rule(accept=lambda s: s.rows[0][s.x] / s.q[s.x], rest=lambda s: residual(s.rows[0], s.q))],
             name="the first row for all"),
+    Mistake("right for K = 1, but later draft tokens are tested with the draft's row before their own: draft token i "
+            "has row i",
+            [rule("accept", accept=lambda s: s.p[s.x] / before(s)[s.x]), rule(row=before)]),
     Mistake("you count all draft tokens that pass; the first rejection ends the round, and what was drafted after it "
             "is dropped", goes_on(sum)),
     Mistake("you keep draft tokens after a rejected one; the first rejection ends the round, and those after it are "
@@ -551,6 +559,9 @@ TREES = [
             "accepted, its siblings are out, and a sibling is tested only after its elder ones were rejected",
             paths_apart,
             name="best of several chains", options={"way": I_I_D}, tell=leaves_an_accepted_node),
+    Mistake("right for chains, but a node of a tree is tested against the target's row of another node at its depth: "
+            "the row after node i is target_probs[i + 1], not target_probs[its depth + 1]",
+            rule(own_row=lambda s: s.rows[len(s.accepted)])),
     Mistake("siblings are tested in another order than they were drawn in (sorted by q?); their order is part of the "
             "distribution: row j is that of sibling j given the siblings before it",
             [sorted_by(value) for value in (

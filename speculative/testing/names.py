@@ -1,16 +1,19 @@
 """The names in an answer's code: graders do not look at them; an exercise may, to refuse the library's own solution."""
 
-from types import FunctionType
+import dis
+from types import FunctionType, ModuleType
 
 from .sources import codes
+
+OWN = ("speculative", "gpt2np")
 
 
 def names_in(answer):
     """The names that a function or a class uses, and its own, nested code included.
 
-    A class has those of its methods and of the classes that it is made from. An imported name counts under its own
-    name, too, as in `from speculative import rejection as r`. Also of a cached or partial function, and of an object
-    that is called.
+    Attributes of modules that are not the library's, as in torch.softmax, do not count. A class has those of its
+    methods and of the classes that it is made from. An imported name counts under its own name, too, as in `from
+    speculative import rejection as r`. Also of a cached or partial function, and of an object that is called.
     """
     while inner := getattr(answer, "__wrapped__", None) or getattr(answer, "func", None):
         answer = inner
@@ -19,6 +22,21 @@ def names_in(answer):
         methods = [getattr(method, "__func__", method) for each in classes for method in vars(each).values()]
         methods = [method for method in methods if hasattr(method, "__code__")]
         return {getattr(answer, "__name__", ""), *(each.__name__ for each in classes)}.union(*map(names_in, methods))
-    names = {name for code in codes(answer.__code__) for name in code.co_names}
+    names = {name for code in codes(answer.__code__) for name in names_of(code, answer.__globals__)}
     meant = (answer.__globals__.get(name) for name in names)
     return {answer.__name__, *names, *(one.__name__ for one in meant if isinstance(one, (type, FunctionType)))}
+
+
+def names_of(code, known):
+    """The names in a code object; not those of attributes of a module of somebody else."""
+    is_foreign = False
+    for step in dis.get_instructions(code):
+        if step.opname.endswith(("_GLOBAL", "_NAME", "_FROM")):
+            value = known.get(step.argval)
+            is_foreign = isinstance(value, ModuleType) and value.__name__.split(".")[0] not in OWN
+            yield step.argval
+        elif step.opname in ("LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR"):
+            if not is_foreign:
+                yield step.argval
+        elif step.opname not in ("CACHE", "PUSH_NULL", "PRECALL"):
+            is_foreign = False

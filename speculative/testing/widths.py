@@ -110,33 +110,35 @@ def width_audit(model, tokens, *, widths=WIDTHS, n_places=24):
     ----------
     model : LanguageModel
     tokens : sequence of int
-        A text, of at least n_places + max(widths) tokens.
+        A text, of at least n_places + max(widths) - 1 tokens.
     widths : sequence of int
         The numbers of rows m.
     n_places : int
-        At how many prefixes of the text.
+        At how many prefixes of the text, spread over it.
 
     Returns
     -------
     Audit
     """
-    tokens, first = list(tokens), len(tokens) - n_places - max(widths) + 1
-    if first < 1:
+    tokens, last = list(tokens), len(tokens) - max(widths) + 1
+    if last < n_places:
         raise ValueError(
-            f"expected at least {n_places + max(widths)} tokens for {n_places} places and {max(widths)} rows, got "
+            f"expected at least {n_places + max(widths) - 1} tokens for {n_places} places and {max(widths)} rows, got "
             f"{len(tokens)}: give a longer text or fewer places"
         )
-    alone = {n: np.array(model(tokens[:n], n_last=1))[0] for n in range(first, len(tokens) + 1)}
+    places = sorted({round(n) for n in np.linspace(last / n_places, last, n_places)})
+    alone = {n: np.array(model(tokens[:n], n_last=1))[0] for n in range(places[0], len(tokens) + 1)}
     found, taken_back = [], 0.0
+    for n in reversed(places):  # the tokens after it were added one by one, and are rejected
+        taken_back = max(taken_back, float(gaps(np.array(model(tokens[:n], n_last=1)), alone[n][None])[0]))
     for m in widths:
         by_row, flips = np.zeros(m), 0
-        for n in range(first, first + n_places):
-            again = np.array(model(tokens[:n], n_last=1))  # the tokens drafted before are rejected
-            taken_back = max(taken_back, float(gaps(again, alone[n][None])[0]))
+        for n in places:
+            model(tokens[:n], n_last=1)
             rows, wanted = np.array(model(tokens[: n + m - 1], n_last=m)), np.array([alone[n + i] for i in range(m)])
             by_row = np.maximum(by_row, gaps(rows, wanted))
             flips += int((rows.argmax(1) != wanted.argmax(1)).sum())
-        found.append(Width(m, float(by_row.max()), by_row.tolist(), flips, n_places * m))
+        found.append(Width(m, float(by_row.max()), by_row.tolist(), flips, len(places) * m))
     every = np.array(list(alone.values()))
     dtype = dtype_of(every)
     return Audit(found, dtype, unit_of(every, dtype), taken_back)

@@ -12,7 +12,7 @@ OPTIONS = pick("json") | {"only": Option("", "TEXT", str, "the mistakes about TE
 WORD = "only"
 EXAMPLES = ("", "residual")
 SECTIONS = {"check_verifier": "Verifiers", "check_drafter": "Drafters", "check_sampler": "Samplers",
-            "check_language_model": "Language models"}  # fmt: skip
+            "check_batch": "Several texts at once", "check_language_model": "Language models"}  # fmt: skip
 HEAD = """\
 error    the largest error of a probability in the exact distribution of the
          text, in a toy case; 0 where the mistake leaves that distribution as it

@@ -351,3 +351,14 @@ class ForgetsTheSampling(ToldTheSampling):
 
     def returned(self, row, tokens, guess):
         return Drafter.rows(self, tokens)
+
+
+@wrong("a coin for the whole draft?")
+class OneCoin:
+    """Draws all tokens from one of two rows, and returns their mean."""
+
+    def propose(self, tokens, K, rng):
+        rows = np.array([[0.8, 0.1, 0.1], [0.3, 0.6, 0.1]])
+        one = rows[int(rng.random() < 0.5)]
+        drafted = np.array([rng.choice(3, p=one) for _ in range(K)], np.int64)
+        return Draft(drafted, np.tile(rows.mean(axis=0), (K, 1)).reshape(K, 3))

@@ -374,3 +374,13 @@ def untested_from(n):
 WRONG |= {f"residual cut to {n}": (cut_residual(n), ("most probable tokens of the residual",)) for n in (2, 3, 5)}
 WRONG |= {f"bonus cut to {n}": (cut_bonus(n), ("most probable tokens of the target's last row",)) for n in (3, 5)}
 WRONG |= {f"untested from {n}": (untested_from(n), ("accepted without a test",)) for n in (1, 3)}
+
+
+def draft_row_before(draft, target_probs, rng):
+    for i, x in enumerate(draft.tokens):
+        if not rng.random() * draft.probs[max(i - 1, 0), x] < target_probs[i, x]:
+            return Verdict(i, sample_token(residual(target_probs[i], draft.probs[i]), rng))
+    return Verdict(len(draft.tokens), sample_token(target_probs[-1], rng))
+
+
+WRONG["draft row before"] = draft_row_before, ("the draft's row before their own",)

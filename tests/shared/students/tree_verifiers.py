@@ -73,7 +73,7 @@ def match(draft, target_probs, rng):
         nodes.append(found[0])
 
 
-def walk(draft, target_probs, rng, *, row=None, rest=residual, last=None):
+def walk(draft, target_probs, rng, *, row=None, rest=residual, last=None, after=None):
     """`ten_lines`, with one of its parts replaced."""
     nodes, p, below = [], target_probs[0], draft.children()
     elder = []
@@ -82,7 +82,8 @@ def walk(draft, target_probs, rng, *, row=None, rest=residual, last=None):
         x, q = draft.tokens[node], draft.probs[node]
         tested = row(draft, target_probs, node, p) if row else p
         if rng.random() * q[x] < tested[x]:
-            nodes, p, below, elder = [*nodes, node], target_probs[node + 1], draft.children(node), []
+            nodes, below, elder = [*nodes, node], draft.children(node), []
+            p = target_probs[after(nodes) if after else node + 1]
         else:
             elder.append(node)
             p = rest(p, q)
@@ -152,3 +153,8 @@ def bonus_of_the_call(draft, target_probs, rng):
 def in_place(draft, target_probs, rng):
     draft.probs[:] = 0
     return Verdict([], 0)
+
+
+@wrong("another node at its depth")
+def rows_by_depth(draft, target_probs, rng):
+    return walk(draft, target_probs, rng, after=len)

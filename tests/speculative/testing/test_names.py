@@ -1,6 +1,7 @@
 """The names in an answer's code, as far as the exercises ask for them."""
 
 import functools
+import math
 
 import pytest
 
@@ -44,3 +45,8 @@ def test_the_librarys_own_is_found_in_any_form(answer):
 def test_other_names_are_not():
     rejections = 0
     assert "rejection" not in names_in(lambda rejection: rejection + rejections)
+
+
+def test_attributes_of_other_modules_are_not():
+    assert "softmax" not in names_in(lambda x: math.softmax(x))
+    assert "softmax" in names_in(lambda x: x.softmax())

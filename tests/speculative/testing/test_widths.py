@@ -99,5 +99,5 @@ def test_a_recording_keeps_the_row_of_each_text():
 
 
 def test_a_text_that_is_too_short():
-    with pytest.raises(ValueError, match="expected at least 33 tokens for 24 places and 9 rows, got 5"):
+    with pytest.raises(ValueError, match="expected at least 32 tokens for 24 places and 9 rows, got 5"):
         width_audit(TableModel.random(3), [0] * 5)
