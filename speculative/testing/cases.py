@@ -1,5 +1,6 @@
 """Shared by the graders: small cases, enumeration with hints on what prevents it, and the wording of failures."""
 
+import contextlib
 import itertools
 import math
 import operator
@@ -35,6 +36,10 @@ def enumerated(fn, what, is_right):
     where = [f"  {refusal.where}"] if hasattr(refusal, "where") else []
     with Sources(fn) as sources_again:
         came_out = {outcome_or_error(fn) for _ in range(N_TIMES if refusal is None else 3)}
+    if sources.named() and not sources_again.named() and len(came_out) == 1:  # np.random.seed(0) for nothing?
+        with contextlib.suppress(CannotEnumerate):
+            if is_right(distribution := exact_distribution(fn, max_leaves=MOST_PATHS)):
+                return distribution
     if source := sources.named() or sources_again.named():
         fail_by_source(what, source, *where)
     if len(came_out) > 1 or str(refusal) == NOT_THE_SAME:
