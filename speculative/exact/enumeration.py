@@ -151,6 +151,7 @@ class ExactGenerator(np.random.Generator):
         np.random.Generator.__init__(self, np.random.PCG64(0))
         self.path = path
         self.max_draws, self.max_leaves = max_draws, max_leaves
+        self.slack = 0.0  # by how much a probability may differ when a path is taken again: rounding, of a cache
         self.most_whole = 0  # the most outcomes of a whole number so far
         self.from_the_start()
 
@@ -202,7 +203,7 @@ class ExactGenerator(np.random.Generator):
         if self.n_asked == len(self.path):
             self.path.append(Fork(probs, self.reached()))
         fork = self.path[self.n_asked]
-        if fork.probs != probs:
+        if fork.probs != probs and not (self.slack and np.allclose(fork.probs, probs, rtol=0, atol=self.slack)):
             raise CannotEnumerate(NOT_THE_SAME)
         self.n_asked += 1
         return possible[fork.taken]

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ..interfaces import Laps, Round, Verdict, collect
+from ..interfaces import Draft, Laps, Round, Verdict, collect
 from ..logits.grammar import Grammar
 from ..logits.look_back import FrequencyPenalty
 from ..logits.probs import Sampling, residual, sample_token
@@ -174,6 +174,15 @@ class FromThePrompt(Loop):
         return Loop.rows(self, self.prompt, drafted)
 
 
+class GreedyWithSoftRows(Loop):
+    def propose(self, text, k, rng):
+        greedy = replace(self.drafter.sampling, temperature=0)
+        draft = type(self.drafter)(self.drafter.model, sampling=greedy).propose(text, k, rng)
+        tokens = [*text, *draft.tokens.tolist()]
+        rows = self.drafter.sampling(self.drafter.model(tokens, n_last=len(draft.tokens) + 1), tokens)[:-1]
+        return Draft(draft.tokens, rows)
+
+
 class SeedsInTheLoop(Loop):
     def verifier(self, draft, rows, rng):
         return rejection(draft, rows, np.random.default_rng(0))
@@ -197,6 +206,8 @@ LOOPS = [
             FromThePrompt),
     Mistake("your sampler goes wrong where the drafter proposes fewer than K tokens: count the tokens of the draft",
             loop(rows=planned, propose=plans)),
+    Mistake("the draft's most probable token is taken, and its row is given as if it had been drawn: draw it, or give "
+            "a one-hot row", GreedyWithSoftRows),
     Mistake("a rejected token is replaced by a draw with the random number that drew the draft token: draw it with a "
             "number of its own", OneNoise, name="one noise for draft and correction", options={"kind": "engines"},
             why="What replaces a rejected token is drawn with the random number that drew the token. It was rejected "

@@ -11,21 +11,23 @@ They need only NumPy and take seconds, so they work in a notebook cell, in a tes
 the result, not at the code: exact distributions by enumeration (exact/) on small cases, which `seed` varies, and a
 few properties that no distribution shows. Any solution with the right distribution passes, in whatever style it is
 written. An error inside the graded code is reported with the case that caused it, and a call that hangs is ended.
-`TableModel` is a language model small enough to enumerate completely. `TorchDraws` enumerates code that is written in
-PyTorch; it is imported on request, as it needs PyTorch.
+`TableModel` is a language model small enough to enumerate completely. `audit_loop` compares a whole loop with its own
+target, tokens in, tokens out. `TorchDraws` enumerates code that is written in PyTorch; it is imported on request, as it
+needs PyTorch.
 """
 
 from ..exact.table import TableModel
 from .batches import check_batch
 from .drafters import check_drafter
 from .functions import check_function
+from .loops import audit_loop
 from .models import check_language_model
 from .samplers import check_sampler
 from .verifiers import check_verifier
 
 __all__ = [
-    "TableModel", "check_batch", "check_drafter", "check_function", "check_language_model", "check_sampler",
-    "check_verifier",
+    "TableModel", "audit_loop", "check_batch", "check_drafter", "check_function", "check_language_model",
+    "check_sampler", "check_verifier",
 ]  # fmt: skip
 
 

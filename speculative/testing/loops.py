@@ -1,0 +1,249 @@
+"""Is a speculative loop of somebody's own lossless? All its texts, against the product of the target's own rows."""
+
+import copy
+import inspect
+import itertools
+import math
+import sys
+from collections import Counter
+from contextlib import nullcontext
+from dataclasses import dataclass
+from time import monotonic
+
+import numpy as np
+
+from ..drafters.model import ModelDrafter
+from ..exact.enumeration import CannotEnumerate, exact_distribution, total_variation
+from ..logits.probs import Sampling
+from ..mistakes import models
+from ..mistakes.samplers import Loop
+from .samplers import AROUND, ONE, marginal, verifiers
+
+EXACT, ROUNDING = 1e-12, 1e-6  # total variation; float32 leaves about 1e-7
+
+
+@dataclass(frozen=True)
+class LoopAudit:
+    """What `audit_loop` found; print it."""
+
+    verdict: str  # exact, rounding (to that of float32), wrong, or unknown: the time was up before anything was wrong
+    distance: float  # total variation of the joint distribution of the texts; a lower bound while covered < 1
+    paths: int
+    covered: float  # the probability of the paths that were taken
+    mistakes: tuple  # sentences, those of the catalogue that have this distribution among them
+    message: str
+
+    def __str__(self):
+        return self.message
+
+
+def audit_loop(generate, target, draft=None, prompt=(0, 1), n_tokens=3, *, K=2, sampling=Sampling(), seconds=60):
+    """A `LoopAudit` of generate(prompt, n_tokens): tokens in, tokens out, in PyTorch or in NumPy.
+
+    The reference is the product of sampling(target(text)), row by row, one text at a time, without mask and cache:
+    never another `generate`, which may have a mistake of its own. Models of random weights with two or three tokens are
+    enough; three new tokens and K = 2 take some hundred paths.
+
+    Parameters
+    ----------
+    generate : callable
+        generate(prompt, n_tokens), or generate(prompt, n_tokens, rng=...), returns the new tokens, with the prompt or
+        without. PyTorch's random numbers are enumerated, see `TorchDraws`; a loop in NumPy draws from rng.
+    target, draft : LanguageModel or module of PyTorch
+        Those of the loop; of a module model(ids [1, n]).logits is used. The draft serves to name a mistake.
+    prompt : list of int, or list of such lists
+        Several prompts are a batch, of any lengths: `generate` is given all of them, and returns a text for each.
+    n_tokens : int
+        The number of new tokens of each text.
+    K : int
+        The draft length of the loop, to name a mistake.
+    sampling : Sampling
+        That of the loop.
+    seconds : float
+        The time for the paths; what was found until then is told.
+    """
+    is_batch, target = np.ndim(prompt[0]) > 0, Rows(target)
+    prompts = [[*map(int, row)] for row in (prompt if is_batch else [prompt])]
+    wanted = [own_distribution(target, row, n_tokens, sampling) for row in prompts]
+    joint = {texts: math.prod(map(dict.get, wanted, texts)) for texts in itertools.product(*wanted)}
+    found, paths, covered = taken(generate, prompts, is_batch, n_tokens, seconds)
+    distance = math.fsum(max(0, share - joint.get(texts, 0)) for texts, share in found.items())  # the least it can be
+    kind = "wrong" if distance > ROUNDING else "unknown" if covered < 1 else "rounding" if distance > EXACT else "exact"
+    lines = [
+        f"{kind}: total variation {'at least ' * (covered < 1)}{distance:.2g}; {paths} paths, {covered:.3g} of all"
+    ]
+    mistakes = []
+    if kind == "wrong" and covered == 1:
+        for i, said in mistakes_in(
+            generate, found, wanted, prompts, is_batch, n_tokens, seconds, (target, draft, K, sampling)
+        ):
+            lines.append(f"text {i}: " * (is_batch and i is not None) + said)
+            mistakes.append(said)
+    return LoopAudit(kind, distance, paths, covered, tuple(mistakes), "\n".join(lines))
+
+
+class Rows:
+    """A causal model as a LanguageModel that remembers: one text at a time, no mask, no cache, in its own precision."""
+
+    n_ctx = 1 << 30
+
+    def __init__(self, model):
+        self.model, self.known = model, {}
+        self.n_vocab = model.n_vocab if hasattr(model, "n_vocab") else model.config.vocab_size
+
+    def __call__(self, tokens, n_last=1):
+        key = tuple(map(int, tokens)), n_last
+        if key not in self.known:
+            self.known[key] = self.model(*key) if hasattr(self.model, "n_vocab") else self.of_a_module(*key)
+        return self.known[key]
+
+    def of_a_module(self, tokens, n_last):
+        import torch
+
+        with torch.no_grad():
+            return self.model(torch.tensor([tokens])).logits[0, -n_last:].double().cpu().numpy()
+
+
+def own_distribution(model, prompt, n_tokens, sampling):
+    """The product of the model's own rows, a dict tokens -> probability."""
+    texts = {(): 1.0}
+    for _ in range(n_tokens):
+        rows = {text: sampling(model([*prompt, *text]), [*prompt, *text])[0].tolist() for text in texts}
+        texts = {(*text, x): share * p for text, share in texts.items() for x, p in enumerate(rows[text]) if p > 0}
+    return texts
+
+
+def taken(generate, prompts, is_batch, n_tokens, seconds):
+    """(dict texts -> probability, the number of paths, the probability that they cover)."""
+    found, paths, end = Counter(), 0, monotonic() + seconds
+    takes_rng, draws = "rng" in inspect.signature(generate).parameters, nullcontext
+    if "torch" in sys.modules and not takes_rng:
+        from .torch_draws import TorchDraws as draws
+
+    def texts(rng):
+        nonlocal paths
+        if monotonic() > end:
+            raise TimeoutError
+        rng.slack = ROUNDING  # a cache that stays between calls rounds differently
+        with draws(rng):
+            result = generate(
+                copy.deepcopy(prompts) if is_batch else [*prompts[0]], n_tokens, **{"rng": rng} if takes_rng else {}
+            )
+        result = result if is_batch else [getattr(result, "tokens", result)]
+        new = [np.asarray(text).reshape(-1).tolist() for text in result]
+        new = tuple(tuple(text[len(p) * (len(text) == len(p) + n_tokens) :]) for text, p in zip(new, prompts))
+        if [*map(len, new)] != [n_tokens] * len(prompts):
+            raise ValueError(f"audit_loop: expected {n_tokens} new tokens for each prompt, got {new}")
+        if math.fsum(found.values()) < 1 - EXACT:  # else the most probable path, again
+            found[new], paths = found[new] + rng.reached(), paths + 1
+        return new
+
+    try:
+        return exact_distribution(texts), paths, 1
+    except TimeoutError:
+        return found, paths, math.fsum(found.values())
+
+
+def same(found, wanted):
+    return total_variation(found, wanted) <= ROUNDING
+
+
+def mistakes_in(generate, found, wanted, prompts, is_batch, n_tokens, seconds, parts):
+    """(number of a text or None, a sentence) for each thing that is wrong."""
+    if len(found) == 1:
+        yield None, "the text is always the same: the loop draws nothing from rng, or from PyTorch"
+        return
+    apart = [Counter() for _ in prompts]
+    for texts, share in found.items():
+        for one, text in zip(apart, texts):
+            one[text] += share
+    wrong = [i for i in range(len(prompts)) if not same(apart[i], wanted[i])]
+    if not wrong:
+        yield None, "each text is right by itself, together they are not: texts share random numbers"
+    for i in wrong:
+        yield i, first_wrong(apart[i], wanted[i])
+        if len(prompts) > 1:
+            alone = taken(generate, prompts[i : i + 1], True, n_tokens, seconds)[0]
+            apart[i] = {texts[0]: share for texts, share in alone.items()}
+            if same(apart[i], wanted[i]):
+                yield i, "right in a batch of its own, so wrong by the other texts: lengths, padding, a common cut"
+                continue
+        names = known_mistakes(apart[i], *parts, prompts[i], n_tokens, monotonic() + seconds)
+        if not names:
+            yield i, f"the catalogue has no mistake with this distribution, with K = {parts[2]}"
+        yield from ((i, f"the same distribution has: {name}") for name in names)
+
+
+def first_wrong(found, wanted):
+    """The first token that is wrong, and after which tokens."""
+    n = next(n for n in itertools.count(1) if not same(marginal(found, n), marginal(wanted, n)))
+    (got, before), (right, due) = ((marginal(which, n), marginal(which, n - 1)) for which in (found, wanted))
+    *start, x = worst = max(got.keys() | right.keys(), key=lambda text: abs(got.get(text, 0) - right.get(text, 0)))
+    shares = [a.get(worst, 0) / (b.get(worst[:-1]) or 1) for a, b in ((got, before), (right, due))]
+    after = f"after {start}, " if start else ""
+    return f"new token {n} is the first wrong one: {after}token {x} has {shares[0]:.4f}, not {shares[1]:.4f}"
+
+
+# ------------------------------------------------------------------------------------------------ names
+
+
+def known_mistakes(found, target, draft, K, sampling, prompt, n_tokens, end):
+    """The sentences of the catalogue that have this distribution with these models."""
+    if draft is None:
+        return []
+    drafter, names = ModelDrafter(Rows(draft), sampling=sampling), {}
+    for hint, make in known_loops():
+        if has(found, make, (target, drafter, K, sampling), prompt, n_tokens, end):
+            names[hint] = None
+    return [*names]
+
+
+ROOMS = (Loop.room, lambda self, n_left, n_text: self.K)  # up to the end, or always K tokens
+
+
+def known_loops():
+    """(hint, room -> class of loops) of the entries."""
+    for mistake in AROUND:
+        for wrong in mistake.variants:
+            yield mistake.hint, lambda room, wrong=wrong: type("Wrong", (wrong,), {"room": room})
+    for mistake in [*ONE, *verifiers.SEVERAL, *verifiers.BLOCK]:
+        for wrong in mistake.variants:
+            steps = {"verifier": staticmethod(wrong)}
+            yield mistake.hint, lambda room, steps=steps: type("Wrong", (Loop,), {"room": room, **steps})
+    for mistake in [*models.ROWS, *models.OTHERWISE]:
+        for wrong in mistake.variants if mistake.name and not getattr(mistake.wrong, "drafts", False) else ():
+            yield mistake.name, lambda room, wrong=wrong: of_model(room, wrong)
+
+
+def of_model(room, wrong):
+    def make(self, target, drafter, *, K, sampling):
+        Loop.__init__(self, wrong(target), drafter, K=K, sampling=sampling)
+
+    return type("Wrong", (Loop,), {"room": room, "__init__": make})
+
+
+def has(wanted, make, parts, prompt, n_tokens, end):
+    """Whether a loop has this distribution: first that of the first token, which takes one round."""
+    (target, drafter, K, sampling), of_one = parts, make(lambda self, *_: min(self.K, n_tokens - 1))
+
+    def texts(make, n, kept):
+        found = Counter()
+
+        def text(rng):
+            tokens = make(target, drafter, K=K, sampling=sampling).generate([*prompt], n, rng).tokens
+            new = tuple(map(int, tokens[:n]))
+            if sum(found.values()) < 1 - ROUNDING:  # else the most probable path, again
+                found[new] += rng.reached()
+            if found[new] > kept.get(new, 0) + ROUNDING or monotonic() > end:
+                raise TimeoutError
+            return new
+
+        return exact_distribution(text)
+
+    try:
+        first = marginal(wanted, 1)
+        if not same(texts(of_one, 1, first), first):
+            return False
+        return any(same(texts(make(room), n_tokens, wanted), wanted) for room in ROOMS)
+    except (TimeoutError, CannotEnumerate, AttributeError, IndexError, TypeError, ValueError):
+        return False  # or it cannot be applied here
