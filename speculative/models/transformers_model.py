@@ -48,7 +48,7 @@ class TransformersModel:
                 "TransformersModel(AutoModelForCausalLM.from_pretrained(name))"
             )
         config, names = model.config.get_text_config(), inspect.signature(model.forward).parameters
-        self.cache_name = next((name for name in ("past_key_values", "cache_params") if name in names), None)
+        self.cache_name = next((name for name in ("past_key_values", "cache", "cache_params") if name in names), None)
         if self.cache_name is None or model.config.is_encoder_decoder or not model.can_generate():
             raise ValueError(NO_CACHE.format(type(model).__name__))
         self.model, self.n_ctx = model, n_ctx_of(config)
