@@ -105,7 +105,7 @@ def sampled_by(change):
 
 
 RIGHT_ROWS = "the rows of the target are sampling(logits, tokens)"
-FIELDS = [f.name for f in fields(Sampling)][1:]
+FIELDS = [f.name for f in fields(Sampling)][1:-1]  # processors are those of LOOKING_BACK
 SAMPLING = [
     *(Mistake(f"your sampler ignores sampling.{name}: do not read single fields of `sampling`, the rows of the target "
               "are sampling(logits, tokens), which applies all of them",

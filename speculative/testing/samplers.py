@@ -21,7 +21,7 @@ PROMPT = [2, 1]
 FEW_PATHS = 150  # for two tokens: then three are enumerated as well
 MOST_CALLS = 400  # of target and drafter together, for at most 10 tokens
 TEMPERATURES = tuple(Sampling(temperature=temperature) for temperature in (1, 0.5, 0))
-TRUNCATED = Sampling(top_k=2), Sampling(temperature=0.8, top_p=0.6)
+OTHERS = Sampling(top_k=2), Sampling(temperature=0.8, top_p=0.6), Sampling(min_p=0.4)
 
 
 def check_sampler(make, *, seed=0, target_sampling=None, with_models=False, tolerance=TOLERANCE, look_back=True):
@@ -68,7 +68,8 @@ def check_sampler(make, *, seed=0, target_sampling=None, with_models=False, tole
     cases = [
         *itertools.product(TEMPERATURES, drafters, (1, 2)),
         (TEMPERATURES[0], "a greedy draft" if with_models else "a draft model", 3),  # fewer paths
-        *((sampling, "a draft model", 2) for sampling in TRUNCATED),
+        *((sampling, "a draft model", 2) for sampling in OTHERS),
+        *([(Sampling(repetition_penalty=1.5), "a draft model", 2)] if look_back and not target_sampling else []),
     ]
     with Progress("check_sampler", len(cases)) as progress:
         for draft_sampling, name, K in cases:

@@ -4,8 +4,8 @@ import itertools
 
 import pytest
 
-from speculative.mistakes import verifiers
-from speculative.testing import diagnosis
+from speculative.mistakes import samplers, verifiers
+from speculative.testing import check_sampler, diagnosis
 
 CHAINS = [stage for stage in diagnosis.STAGES if stage not in diagnosis.TREES_OF]
 TOO_SMALL = 1e-9  # errors below are named by whatever entry has them, such as an epsilon of 1e-15
@@ -30,3 +30,15 @@ def test_every_entry_of_chains_is_wrong_in_a_stage():
     groups = (verifiers.WHOLE, verifiers.ACCEPT, verifiers.REST, verifiers.BONUS, verifiers.BLOCK, verifiers.SEVERAL)
     for mistake in itertools.chain(*groups):
         assert any(error_of(wrong, stage) > 1e-13 for wrong in mistake.variants for stage in CHAINS), mistake.hint
+
+
+LOOPS = [(mistake.hint, wrong) for mistake in [*samplers.SAMPLING, *samplers.LOOPS] for wrong in mistake.variants]
+
+
+@pytest.mark.parametrize(("hint", "wrong"), [
+    pytest.param(*one, id=str(i), marks=[pytest.mark.slow] if i not in (2, 3, 8) else []) for i, one in enumerate(LOOPS)
+])  # fmt: skip
+def test_each_loop_is_named_by_its_grader(hint, wrong):
+    with pytest.raises(AssertionError) as caught:
+        check_sampler(wrong)
+    assert str(caught.value).split("\n")[0] == hint
