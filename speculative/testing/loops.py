@@ -98,8 +98,7 @@ class Rows:
         return self.known[key]
 
     def of_a_module(self, tokens, n_last):
-        import torch
-
+        torch = sys.modules["torch"]
         with torch.no_grad():
             return self.model(torch.tensor([tokens])).logits[0, -n_last:].double().cpu().numpy()
 

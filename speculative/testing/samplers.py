@@ -69,7 +69,6 @@ def check_sampler(make, *, seed=0, target_sampling=None, with_models=False, tole
         *itertools.product(TEMPERATURES, drafters, (1, 2)),
         (TEMPERATURES[0], "a greedy draft" if with_models else "a draft model", 3),  # fewer paths
         *((sampling, "a draft model", 2) for sampling in OTHERS),
-        *([(Sampling(repetition_penalty=1.5), "a draft model", 2)] if look_back and not target_sampling else []),
     ]
     with Progress("check_sampler", len(cases)) as progress:
         for draft_sampling, name, K in cases:
@@ -81,6 +80,8 @@ def check_sampler(make, *, seed=0, target_sampling=None, with_models=False, tole
         sampling = Sampling(processors=[AllTokens(rng)])
         drafter = ModelDrafter(other, sampling=Sampling(temperature=1 - with_models))
         check_distribution(made(drafter, 2, sampling, "K = 2, a sampling that looks back"), (3,), LOOKING_BACK)
+        penalty = Sampling(repetition_penalty=1.5)  # a field of the sampling, which looks back as well
+        check_distribution(made(ModelDrafter(other, sampling=penalty), 2, penalty, f"K = 2, {penalty}"))
     if takes_stop_tokens(made(draft, 1)):
         for seed, K in itertools.product(range(20), (1, 3)):
             check_stop(made(draft, K), seed)
