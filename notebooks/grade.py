@@ -10,6 +10,7 @@ without the cells that its answers do not need; then the checks of this folder r
 import ast
 import csv
 import importlib
+import importlib.util
 import json
 import os
 import re
@@ -71,6 +72,8 @@ def graded(path, module, calls, seconds):
 
 
 def main(number, folder, seconds="300"):
+    if not importlib.util.find_spec("speculative"):
+        raise SystemExit("grade.py: the project is not installed: pip install -e . in its folder")
     [notebook] = FOLDER.glob(f"{number}_*.ipynb")
     calls = re.findall(r'"(check\.exercise_\d\(.+?\))"', notebook.read_text(encoding="utf-8"))
     files = sorted(path for path in Path(folder).iterdir() if path.suffix in (".py", ".ipynb"))

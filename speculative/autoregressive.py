@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .checks import ask_model, ask_sampling, check_request, check_stop
+from .checks import ask_model, ask_sampling, check_model, check_request, check_stop
 from .interfaces import Draft, Laps, Round, Verdict, collect
 from .logits.probs import Sampling, sample_token
 from .rng import as_generator, at_position
@@ -24,7 +24,7 @@ class AutoregressiveSampler:
     """
 
     def __init__(self, target, *, sampling: Callable = Sampling()):
-        self.target = target
+        self.target = check_model(target, "a target")
         self.sampling = sampling
 
     def __repr__(self):

@@ -22,6 +22,7 @@ from .checks import (
     ask_sampling,
     ask_verifier,
     check_length,
+    check_model,
     check_parts,
     check_request,
     check_stop,
@@ -58,7 +59,7 @@ class SpeculativeSampler:
 
     def __init__(self, target, drafter, *, verifier=rejection, K: int | Callable = 3, sampling: Callable = Sampling()):
         check_parts(drafter, verifier, sampling)
-        self.target = target
+        self.target = check_model(target, "a target")
         self.drafter = inheriting(drafter, sampling)
         self.verifier = verifier
         self.K = K if callable(K) else check_length(K, 1, "a draft length K")

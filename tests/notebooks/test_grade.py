@@ -51,3 +51,9 @@ def test_each_file_gets_the_first_line_of_each_check(tmp_path):
     assert table["eve.py"][two] == "SystemExit: 0"
     assert table["eve.py"][three] == "no result after 20 seconds"
     assert all(table["kim.py"][each].startswith("SyntaxError") for each in (one, two, three))
+
+
+def test_without_the_project_it_says_so_once():
+    command = [sys.executable, "-I", "-S", str(ROOT / "notebooks" / "grade.py"), "05", "."]
+    said = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (said.stdout, said.returncode) == ("", 1) and "the project is not installed" in said.stderr

@@ -446,3 +446,10 @@ def test_a_target_with_its_tokenizer():
     assert error_of(lambda: alone((TARGET, "tokenizer"))).endswith(
         "'tokenizer'): gpt2np.load(name) returns (model, tokenizer)"
     )
+
+
+@pytest.mark.parametrize("target", ["355M", None, rejection])
+def test_a_target_that_is_no_model_is_refused_when_the_sampler_is_made(target):
+    drafter = ModelDrafter(DRAFT)
+    for make in (lambda: AutoregressiveSampler(target), lambda: SpeculativeSampler(target, drafter)):
+        assert "expected a target with n_vocab and n_ctx" in error_of(make)
