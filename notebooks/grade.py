@@ -1,91 +1,286 @@
 """Grade a folder of answers to the exercises of a notebook: a table (CSV) with a line for each file.
 
     python notebooks/grade.py 05 answers > marks.csv
-    python notebooks/grade.py 05 answers 600 > marks.csv       at most 600 seconds for each file, not 300
+    python notebooks/grade.py 05 answers 120 > marks.csv                   at most 120 seconds for a cell, not 60
+    python notebooks/grade.py 05 answers --feedback told > marks.csv       and told/NAME.txt, with whole messages
+    python notebooks/grade.py lab/05_speculative_sampling.ipynb answers    the exercises and checks of another folder
 
-The files are students' notebooks, or .py files with the functions. Each runs in a process of its own, a notebook
-without the cells that its answers do not need; then the checks of this folder run. This is no sandbox.
+The files are students' notebooks, or .py files with the functions. Each runs in a process of its own as the student
+ran it, cell after cell, and goes on after a cell that fails; the checks are those beside the notebook, whatever the
+student's file has. Commands to the shell and to pip do nothing. This is no sandbox.
 """
 
+import argparse
 import ast
 import csv
 import importlib
 import importlib.util
+import io
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import tempfile
+import time
+import tokenize
+import traceback
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-FOLDER = Path(__file__).resolve().parent
+from handout import notebook_of, points_of
+
+# ------------------------------------------------------------------------------------------------ what is to be graded
 
 
-def needed(cells, wanted):
-    """The cells that bind a wanted name, and those before them that bind a name which these use, and so on."""
-    kept = []
-    for cell in reversed(cells):
-        nodes = list(ast.walk(ast.parse(cell)))
-        used = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-        bound = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-        bound |= {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)}
-        bound |= {(node.asname or node.name).split(".")[0] for node in nodes if isinstance(node, ast.alias)}
-        if bound & wanted:
-            kept.insert(0, cell)
-            wanted = wanted | used - bound - {node.arg for node in nodes if isinstance(node, ast.arg)}
-    return kept
+def exercises_of(notebook):
+    """(name of the module with the checks, dict "exercise_1" -> the call in the notebook's own cell)."""
+    module, calls = notebook.stem[3:], {}
+    for cell in cells_of(notebook):
+        for node in ast.walk(ast.parse(re.sub(r"(?m)^\s*[%!].*", "", cell))):
+            if isinstance(node, ast.ImportFrom) and node.module == "checks":
+                module = next(alias.name for alias in node.names)
+            if is_check(node):
+                calls[node.func.attr] = ast.unparse(node)
+    return module, calls
 
 
-def grade(path, module, *calls):
-    """Print the first line of what each check says, or of the exception of the answer."""
-    out, sys.stdout = sys.stdout, sys.stderr
-    text, names, said = Path(path).read_text(encoding="utf-8-sig"), {}, {}
+def is_check(node):
+    """Whether this node of a syntax tree is check.exercise_n(...)."""
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and isinstance(node.func.value, ast.Name)
+        and node.func.value.id == "check"
+        and node.func.attr.startswith("exercise_")
+    )
+
+
+def cells_of(path):
+    """The code cells of a notebook, or the statements of a Python file; ValueError if it is neither."""
     try:
-        cells = [text]
-        if path.endswith(".ipynb"):
-            code = [cell for cell in json.loads(text)["cells"] if cell["cell_type"] == "code"]
-            code = ["".join(cell["source"]) for cell in code if "check" not in cell["metadata"].get("tags", ())]
-            code = [re.sub(r"(?m)^\s*[%!].*", "", source) for source in code]  # commands of IPython
-            cells = needed(code, {*re.findall(r"\w+", " ".join(calls))} - {"check"})
-        for cell in cells:
-            exec(cell, names)
-    except BaseException as error:  # sys.exit() as well
-        said = dict.fromkeys(calls, f"{type(error).__name__}: {error}")
-    for call in calls:
+        if path.suffix.lower() == ".py":
+            with tokenize.open(path) as file:
+                return statements(file.read())
+        cells = json.loads(path.read_text(encoding="utf-8-sig"))["cells"]
+        return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    except (OSError, ValueError, SyntaxError, KeyError, TypeError) as error:
+        if isinstance(error, SyntaxError) and error.lineno:
+            raise ValueError(f"SyntaxError: {error}") from error
+        raise ValueError(f"unreadable: {type(error).__name__}: {error}") from error
+
+
+def statements(source):
+    """The parts of a Python file, so that one that fails does not take the others with it."""
+    tree = ast.parse(source)
+    starts = [min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", ()))]) for node in tree.body]
+    lines, starts = io.StringIO(source).readlines(), sorted({*starts})
+    return ["".join(lines[a - 1 : b and b - 1]) for a, b in zip(starts, [*starts[1:], None])]
+
+
+# ------------------------------------------------------------------------------------------------ one file
+
+
+def run(cells, module, calls, skipped, journal):
+    """Run the cells; write to the journal what is begun, and what each check says."""
+    from IPython.core.interactiveshell import InteractiveShell
+    from traitlets.config import Config
+
+    def write(**event):
+        with open(journal, "a", encoding="ascii") as file:
+            file.write(json.dumps(event) + "\n")
+
+    sys.path.insert(0, os.getcwd())  # the folder of the notebook
+    checks, said, broken = importlib.import_module(f"checks.{module}"), {}, {}
+    shell = InteractiveShell(config=Config({"HistoryManager": {"enabled": False}}))
+    shell.system, shell.getoutput = lambda *_: None, lambda *_, **__: []
+    magics, line_magic = shell.magics_manager.magics["cell"], shell.run_line_magic
+    magics |= {name: lambda *_: None for name in magics.keys() & {"!", "bash", "script", "sh", "sx", "system"}}
+
+    def forgiving(*given, **named):
         try:
-            result = said.get(call) or eval(call, names | {"check": importlib.import_module(f"checks.{module}")})
-        except BaseException as error:
-            result = error if isinstance(error, AssertionError) else f"{type(error).__name__}: {error}"
-        print(str(result).strip().split("\n")[0], file=out, flush=True)
+            return line_magic(*given, **named)
+        except Exception:
+            return None
+
+    class Checks:
+        """In the place of `check`: the check beside the notebook, with the notebook's own keywords."""
+
+        def __getattr__(self, name):
+            keywords = {
+                each.arg: ast.literal_eval(each.value) for each in ast.parse(calls[name], mode="eval").body.keywords
+            }
+
+            def graded(*answers, **_):
+                write(at=name)
+                try:
+                    result = getattr(checks, name)(*answers, **keywords)
+                    said[name] = True, str(result)
+                    return result
+                except BaseException as error:  # sys.exit() as well
+                    said[name] = False, told(error, broken)
+                    raise
+
+            return graded if name not in skipped else lambda *_, **__: None
+
+        def missing(self, error):
+            broken[error.name] = told(error, {})
+
+    shell.run_line_magic = forgiving
+    shell.ast_transformers.append(Graded())
+    shell.user_ns["__graded__"] = Checks()
+    for i, cell in enumerate(cells):
+        error = skipped.get(f"cell {i}")
+        if not error:
+            write(at=f"cell {i}")
+            result = shell.run_cell(cell, silent=True)
+            error = result.error_before_exec or result.error_in_exec
+        if error:
+            names = re.findall(r"(?m)^(?:class |def |async def )?(\w+) *(?=[(:=])", cell)
+            broken |= dict.fromkeys(names, error if isinstance(error, str) else told(error, {}))
+    for name in calls.keys() - said.keys() - skipped.keys():  # the student's file has no such call, or it had no answer
+        error = shell.run_cell(calls[name], silent=True).error_in_exec
+        if name not in said:
+            said[name] = False, told(error, broken)
+    write(said=said)
 
 
-def graded(path, module, calls, seconds):
-    """The lines of grade(), in a process of its own."""
-    command = [sys.executable, __file__, "--one", str(path.resolve()), module, *calls]
-    settings = os.environ | {"MPLBACKEND": "Agg", "PYTHONIOENCODING": "utf-8"}
+class Graded(ast.NodeTransformer):
+    """A cell with other checks, and which goes on where a package to be imported is missing."""
+
+    def visit_Module(self, tree):
+        for i, node in enumerate(tree.body):
+            if isinstance(node, ast.Import | ast.ImportFrom) and getattr(node, "module", "") != "__future__":
+                [tree.body[i]] = ast.parse(
+                    "try: pass\nexcept ImportError as _missing: __graded__.missing(_missing)"
+                ).body
+                tree.body[i].body = [node]
+        return ast.fix_missing_locations(self.generic_visit(tree))
+
+    def visit_Call(self, node):
+        if is_check(node):
+            node.func.value.id = "__graded__"
+        return self.generic_visit(node)
+
+
+def told(error, broken):
+    """What a check says in place of "right"; broken: what became of names that have no value."""
+    if isinstance(error, NameError) and error.name in broken:
+        return broken[error.name]
     try:
-        said = subprocess.run(command, capture_output=True, timeout=seconds, cwd=FOLDER, env=settings).stdout
-    except subprocess.TimeoutExpired as error:
-        said = error.stdout or b""
-    return [*said.decode("utf-8").splitlines(), *[f"no result after {seconds:g} seconds"] * len(calls)][: len(calls)]
+        text = str(error)
+    except Exception:
+        text = "(its message cannot be shown)"
+    if isinstance(error, AssertionError):
+        return f"raised: {text}" if text.startswith("right") else text
+    at = [
+        f"line {line}: {source}"
+        for path, line, _, source in traceback.extract_tb(error.__traceback__)
+        if "ipython-input" in path or "ipykernel" in path
+    ]
+    return "\n".join([f"{type(error).__name__}: {text}", *at[-1:]])
 
 
-def main(number, folder, seconds="300"):
-    if not importlib.util.find_spec("speculative"):
-        raise SystemExit("grade.py: the project is not installed: pip install -e . in its folder")
-    [notebook] = FOLDER.glob(f"{number}_*.ipynb")
-    calls = re.findall(r'"(check\.exercise_\d\(.+?\))"', notebook.read_text(encoding="utf-8"))
-    files = sorted(path for path in Path(folder).iterdir() if path.suffix in (".py", ".ipynb"))
+def graded(path, folder, module, calls, seconds):
+    """dict exercise -> (whether it is right, what its check says) of one file."""
+    try:
+        cells = cells_of(path)
+    except ValueError as error:
+        return dict.fromkeys(calls, (False, str(error)))
+    skipped = {}  # what took too long, or ended the process: the others are run again without it
+    with tempfile.TemporaryDirectory() as home:
+        journal = Path(home, "journal")
+        while True:
+            journal.write_text("")
+            ended = watched([cells, module, calls, skipped, str(journal)], folder, home, seconds)
+            events = [json.loads(line) for line in journal.read_text(encoding="ascii").splitlines()]
+            if events and "said" in events[-1]:
+                return {name: (False, text) for name, text in skipped.items()} | events[-1]["said"]
+            at = events[-1]["at"] if events else None
+            if at is None or at in skipped:
+                return dict.fromkeys(calls, (False, f"died: {ended}"))
+            skipped[at] = ended + (f" in {at}, counted from 0" if at.startswith("cell") else "")
+
+
+def watched(request, folder, home, seconds):
+    """Run one file in a process of its own, until it ends or nothing new comes; returns how it ended."""
+    settings = os.environ | {"MPLBACKEND": "Agg", "PAGER": "cat", "TERM": "dumb", "IPYTHONDIR": home}
+    journal, quiet = Path(request[-1]), {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    command = [sys.executable, __file__, "--one"]
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, cwd=folder, env=settings, start_new_session=True, **quiet
+    )
+    with process:
+        process.stdin.write(json.dumps(request).encode())
+        process.stdin.close()
+        size, end = 0, time.monotonic() + seconds
+        while True:
+            try:
+                process.wait(0.1)
+                return f"died: the process ended with {process.returncode}"
+            except subprocess.TimeoutExpired:
+                size, before = journal.stat().st_size, size
+                end = time.monotonic() + seconds if size != before else end
+                if time.monotonic() > end:
+                    (os.killpg if hasattr(os, "killpg") else os.kill)(process.pid, signal.SIGKILL)
+                    return f"slow: no result after {seconds:g} seconds"
+
+
+# ------------------------------------------------------------------------------------------------ the table
+
+
+def cell(value):
+    """A value as a spreadsheet may have it: no formula, no half characters."""
+    text = str(value).encode("utf-8", "replace").decode()
+    return "'" + text if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
+
+
+def short(text):
+    """The first line of a message, and the next one where it ends with a colon."""
+    first, *rest = text.strip().split("\n")
+    return " ".join([first, *rest[: first.endswith(":")]])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("notebook", help="its number, such as 05, or its path")
+    parser.add_argument("folder", type=Path, help="the folder with the answers")
+    parser.add_argument("seconds", type=float, nargs="?", default=60, help="for one cell or check (60)")
+    parser.add_argument("--points", type=Path, help="the points of each exercise, as in points.csv")
+    parser.add_argument("--feedback", type=Path, help="a folder for a text to each student")
+    request = parser.parse_args()
+    for package in ("speculative", "IPython"):
+        if not importlib.util.find_spec(package):
+            parser.error(f"{package} is missing: pip install -e '.[notebooks]' in the project's folder")
+    from tqdm import tqdm
+
+    try:
+        notebook = notebook_of(request.notebook)
+        if not request.folder.is_dir():
+            raise ValueError(f"expected a folder with answers, got {request.folder}")
+        table = request.points or notebook.parent / "points.csv"
+        points = points_of(table, notebook.stem[:2]) if request.points or table.exists() else None
+    except ValueError as error:
+        parser.error(str(error))
+    module, calls = exercises_of(notebook)
+    files = sorted(path for path in request.folder.iterdir() if path.suffix.lower() in (".py", ".ipynb"))
+    sys.stdout.reconfigure(encoding="utf-8")
     table = csv.writer(sys.stdout, lineterminator="\n")
-    table.writerow(["file", "right", *(call.removeprefix("check.") for call in calls)])
+    table.writerow(["file", "right", "points", *(call.removeprefix("check.") for call in calls.values())])
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for path, said in zip(
-            files, pool.map(lambda path: graded(path, notebook.stem[3:], calls, float(seconds)), files)
-        ):
-            table.writerow([path.name, sum(line.startswith("right") for line in said), *said])
+        results = pool.map(lambda path: graded(path, notebook.parent, module, calls, request.seconds), files)
+        for path, said in zip(files, tqdm(results, total=len(files), disable=None)):
+            right = [name for name in calls if said[name][0]]
+            earned = sum(points.get(name, [0])[0] for name in right) if points else len(right)
+            row = [path.name, len(right), f"{earned:g}", *(short(said[name][1]) for name in calls)]
+            table.writerow([*map(cell, row)])
             sys.stdout.flush()
+            if request.feedback:
+                request.feedback.mkdir(parents=True, exist_ok=True)
+                text = "\n\n".join(f"{calls[name].removeprefix('check.')}\n{said[name][1]}" for name in calls)
+                (request.feedback / f"{path.name}.txt").write_text(text + "\n", encoding="utf-8", errors="replace")
 
 
 if __name__ == "__main__":
-    grade(*sys.argv[2:]) if sys.argv[1] == "--one" else main(*sys.argv[1:])
+    run(*json.load(sys.stdin)) if sys.argv[1:] == ["--one"] else main()

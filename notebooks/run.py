@@ -1,7 +1,7 @@
 """Run notebooks: to keep their outputs and figures, or to check them and their exercises.
 
     python notebooks/run.py                         run all of them, in place
-    python notebooks/run.py notebooks/05*.ipynb     run these
+    python notebooks/run.py notebooks/05*.ipynb     run these; they may be in another folder, with their checks
     python notebooks/run.py --check [...]           write nothing; say whether every cell runs, and every check of an
                                                     exercise fails as it is, and passes with the file in solutions/
 
@@ -9,6 +9,7 @@ A cell with the tag "check" checks an exercise; it also has the tag "raises-exce
 The first code cell, with the tag "colab", is the same in all notebooks; keeping the outputs writes it.
 """
 
+import argparse
 import re
 import sys
 from pathlib import Path
@@ -18,19 +19,22 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
 FOLDER = Path(__file__).parent
-URL = re.search(r'^URL = "(.*)"', (FOLDER.parent / "setup.py").read_text(encoding="utf-8"), re.MULTILINE)[1]
+SETUP = FOLDER.parent / "setup.py"
+URL = SETUP.exists() and re.search(r'^URL = "(.*)"', SETUP.read_text(encoding="utf-8"), re.MULTILINE)[1]
 FIRST = f'''from pathlib import Path
 
 if not Path("checks").exists():  # the notebook was opened alone, as in Colab: fetch the project it belongs to
     url = "{URL or "the address of the project's repository"}"
     get_ipython().system(f"git clone -q --depth 1 '{{url}}' project && pip install -q ./project")
+    if not Path("project/notebooks").exists():
+        raise SystemExit(f"cannot clone {{url}}: put its address here, or open the notebook in the project's folder")
     get_ipython().run_line_magic("cd", "-q project/notebooks")'''
 BUSY = "(A busy machine"  # what a cell prints if its times make no sense
 
 
-def run(notebook):
+def run(notebook, folder):
     """Execute the notebook and store its outputs in it; CellExecutionError if a cell fails that is not a check."""
-    NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(FOLDER)}}, record_timing=False).execute()
+    NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(folder)}}, record_timing=False).execute()
 
 
 def is_check(cell):
@@ -52,7 +56,7 @@ def keep(path):
     """Run the notebook and write it with its outputs; ValueError if it says that the machine was busy."""
     notebook = nbformat.read(path, as_version=4)
     put_first(notebook)
-    run(notebook)
+    run(notebook, path.parent)
     if BUSY in "".join(output.get("text", "") for cell in notebook.cells for output in cell.get("outputs", ())):
         raise ValueError(
             "its times were measured on a busy machine, nothing was written: run it while nothing else runs"
@@ -69,11 +73,11 @@ def check(path):
     """ValueError unless the notebook runs, each check fails in it, and passes after the solutions."""
     notebook = nbformat.read(path, as_version=4)
     checks = [cell for cell in notebook.cells if is_check(cell)]
-    solutions = (FOLDER / "solutions" / path.with_suffix(".py").name).read_text(encoding="utf-8")
+    solutions = (path.parent / "solutions" / path.with_suffix(".py").name).read_text(encoding="utf-8")
     solved = [nbformat.v4.new_code_cell(source) for source in (solutions, *(cell.source for cell in checks))]
     notebook.cells += solved
     try:
-        run(notebook)
+        run(notebook, path.parent)
     except CellExecutionError as error:
         raise ValueError(re.sub(r"\033\[[\d;]*m", "", str(error))) from error
     for cell in checks:
@@ -82,12 +86,14 @@ def check(path):
 
 
 def main():
-    arguments = [argument for argument in sys.argv[1:] if argument != "--check"]
-    paths = [Path(argument) for argument in arguments] or sorted(FOLDER.glob("[0-9]*.ipynb"))
-    for path in paths:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("notebooks", nargs="*", type=Path, help="their paths (all of this folder)")
+    parser.add_argument("--check", action="store_true", help="write nothing, and try the solutions as well")
+    request = parser.parse_args()
+    for path in request.notebooks or sorted(FOLDER.glob("[0-9]*.ipynb")):
         print(path.name, flush=True)
         try:
-            (check if "--check" in sys.argv else keep)(path)
+            (check if request.check else keep)(path)
         except (ValueError, CellExecutionError, OSError) as error:
             sys.exit(f"{path.name}: {error}")
 

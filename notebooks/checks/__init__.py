@@ -1,14 +1,18 @@
 """The checks of the notebooks' exercises, one module for each notebook, one function for each exercise.
 
-A cell calls `check.exercise_3(my_verifier)`. The function returns a sentence if the answer is right. If not, it raises
-Wrong, whose message says what was misunderstood; a notebook shows the message without a traceback. An exception of
-the answer itself is not touched: its traceback shows the line. To grade a file of answers, import the module and call
-its functions: they need nothing of the notebook.
+A cell calls `check.exercise_3(my_verifier)`; `check.exercise_3(my_verifier, seed=3)` has other numbers. The function
+returns a sentence if the answer is right. If not, it raises Wrong, whose message says what was misunderstood; a
+notebook shows the message without a traceback. An exception of the answer itself is not touched: its traceback shows
+the line. To grade a file of answers, import the module and call its functions: they need nothing of the notebook.
 """
 
 import functools
 
+import numpy as np
+
 from speculative.testing.names import names_in
+
+asked = {"seed": 0}  # of the check that runs
 
 
 class Wrong(AssertionError):
@@ -32,7 +36,8 @@ def exercise(check):
     """check, a function of one or more answers that uses assert, with its failures as Wrong or Unsolved."""
 
     @functools.wraps(check)
-    def graded(*answers):
+    def graded(*answers, seed=0):
+        asked["seed"] = seed
         try:
             return Right(check(*answers))
         except (AssertionError, NotImplementedError) as error:
@@ -40,6 +45,16 @@ def exercise(check):
             raise (Unsolved(f"not solved yet: {missing}") if missing else Wrong(str(error))) from None
 
     return graded
+
+
+def drawing(n):
+    """A generator of random numbers for a check, another one for each seed=."""
+    return np.random.default_rng([asked["seed"], n] if asked["seed"] else n)
+
+
+def more(make):
+    """Three further cases, make(rng), for a check whose own cases are made by hand; none for seed=0."""
+    return [make(rng) for rng in [drawing(9)] * 3] if asked["seed"] else []
 
 
 def causes(error):

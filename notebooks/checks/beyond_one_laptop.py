@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from checks import exercise
+from checks import exercise, more
 from speculative import ModelDrafter, Sampling, exact_distribution
 from speculative.testing import TableModel
 from speculative.testing.names import names_in
@@ -64,6 +64,7 @@ def verify_batch(tokens, lengths, q, p, rng, mistake=None):
 def exercise_1(fn):
     cases = [(312e12, 2.039e12, 2, 4), (989e12, 3.35e12, 1, 5), (75e9, 10e9, 4, 1), (70e9, 10e9, 2, 7),
              (989e12, 3.35e12, 0.5, 3)]  # fmt: skip
+    cases += more(lambda rng: (*rng.uniform((1e14, 1e12), (1e15, 4e12)).tolist(), 2, int(rng.integers(1, 8))))
     answers = [fn(*case) for case in cases]
     assert all(answer is not None for answer in answers), "nothing came back: is a return missing?"
     assert all(np.ndim(answer) == 0 for answer in answers), f"expected one number, got {answers[0]}"

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 
 import speculative
-from checks import exercise
+from checks import asked, drawing, exercise, more
 from speculative import Draft, exact_distribution
 from speculative.testing import check_drafter
 from speculative.testing.names import names_in
@@ -39,7 +39,7 @@ def exercise_1(fn):
         def propose(self, tokens, K, rng):
             return fn(list(tokens), K, 3)
 
-    check_drafter(Copying(), n_vocab=3)
+    check_drafter(Copying(), n_vocab=3, seed=asked["seed"])
     return "right: each draft token comes with the row it was drawn from"
 
 
@@ -62,7 +62,8 @@ def exercise_2(fn):
     assert not np.isclose(got[0], 1), (
         "a token that was never seen here must keep a probability: mix in the shorter context"
     )
-    for numbers in ([8, 0, 0, 0], [1, 2, 0, 0], [3, 1, 1, 9]):
+    by_hand = [8, 0, 0, 0], [1, 2, 0, 0], [3, 1, 1, 9]
+    for numbers in [*by_hand, *more(lambda rng: [3, *rng.integers(0, 6, 3).tolist()])]:
         given, row, counts = np.array(numbers), shorter.copy(), np.array(numbers)
         c, t = counts.sum(), np.count_nonzero(counts)
         wanted = (counts + t * shorter) / (c + t)
@@ -93,7 +94,7 @@ def exercise_2(fn):
 
 @exercise
 def exercise_3(fn):
-    rng = np.random.default_rng(3)
+    rng = drawing(3)
     for p, q in [rng.dirichlet(np.ones(4), size=2) for _ in range(5)]:
         got = fn(p.copy(), q.copy())
         assert got is not None, "nothing came back: is a return missing?"

@@ -6,7 +6,7 @@ import numpy as np
 
 import gpt2np
 import speculative
-from checks import exercise
+from checks import drawing, exercise
 from gpt2np.layers import layer_norm
 from speculative import Shape
 from speculative.testing.names import names_in
@@ -16,7 +16,7 @@ from speculative.testing.names import names_in
 def exercise_1(fn):
     library = {"ranks_of", "weights_of"} & names_in(fn)
     assert not library, f"write it yourself: {library} is the notebook's"
-    rng = np.random.default_rng(0)
+    rng = drawing(0)
     many = rng.standard_normal((40, 6)), rng.integers(6, size=40), 4
     for scores, tokens, n in many, (np.array([[3.0, 2, 1], [1, 2, 3]]), np.array([0, 1]), 3):
         got = fn(scores.copy(), tokens.copy(), n)
@@ -64,7 +64,7 @@ def silu(z):
 def exercise_2(fn):
     library = {"hydra", "heads", "load_heads", "logits"} & names_in(fn)
     assert not library, f"write it yourself, from head, h and seen: {library} comes with the library"
-    (target, tokenizer, heads), rng = models(), np.random.default_rng(0)
+    (target, tokenizer, heads), rng = models(), drawing(0)
     text = tokenizer.encode("Once upon a time there was a king")
     h, wte, last_norm = layer_norm(target.states(text, 5), 1, 0), target.params["wte"], target.params["ln_f"]
     read_off = lambda y: (y * last_norm["g"] + last_norm["b"]) @ wte.T  # noqa: E731
@@ -175,7 +175,7 @@ def exercise_3(cls):
     assert len(two) == 4, f"K = 2 allows two levels, so 4 of the 5 nodes; got {len(two)}"
 
     drafter = cls(2000, SHAPE, n_followers=400)  # so many that argpartition leaves some of them unsorted
-    shuffled = np.random.default_rng(0).permutation(2000).astype(np.float32)
+    shuffled = drawing(0).permutation(2000).astype(np.float32)
     show(drafter, [5], logits=shuffled[None].copy())
     assert noted_by(drafter).get(5) == np.argsort(-shuffled)[:400].tolist(), (
         "the most likely follower first, then the others in order: sort them (argpartition finds them, but does not)"

@@ -3,7 +3,7 @@
 import numpy as np
 
 import speculative
-from checks import exercise
+from checks import asked, drawing, exercise
 from speculative import Draft, Sampling, exact_distribution, residual, sample_token
 from speculative.testing import TableModel
 from speculative.testing.names import names_in
@@ -22,7 +22,7 @@ def accepted(p, q, rng):
 
 @exercise
 def exercise_1(fn):
-    rng = np.random.default_rng(1)
+    rng = drawing(1)
     pairs = [(p, q), rng.dirichlet(np.ones(5), size=2), (np.array([0.5, 0.5, 0]), np.array([1.0, 0, 0]))]
     for P, Q in pairs:
         with np.errstate(all="ignore"):
@@ -52,7 +52,7 @@ def exercise_1(fn):
 def exercise_2(fn):
     assert "residual" not in names_in(fn), "residual comes with the library: write your own"
     near = p + 1e-9 * np.array([1, -1, 0, 0])  # the residual of near and p is king alone
-    some, never = np.random.default_rng(2).dirichlet(np.ones(6), size=2), np.array([0, 0, 0.5, 0.5])
+    some, never = drawing(2).dirichlet(np.ones(6), size=2), np.array([0, 0, 0.5, 0.5])
     for P, Q in (p, q), (q, p), some, (p, never), (near, p), (p, p):
         given, right, same = np.array([P, Q]), residual(P, Q), P is Q
         with np.errstate(all="ignore"):
@@ -92,7 +92,7 @@ def exercise_2(fn):
 def exercise_3(fn):
     library = {"rejection", "block", "exact_match", "traversal"} & names_in(fn)
     assert not library, f"write the rule yourself: {library} comes with the library; if it is your own, rename it"
-    speculative.testing.check_verifier(fn)
+    speculative.testing.check_verifier(fn, seed=asked["seed"])
     draft = Draft(np.array([0, 2]), np.array([q, q]))  # king, wolf
     n_accepted = exact_distribution(lambda rng: fn(draft, np.array([p, p, p]), rng).n_accepted)
     mean = sum(n * probability for n, probability in n_accepted.items())
@@ -120,11 +120,11 @@ def exercise_4(cls):
             return super().propose(tokens, *given, **named)
 
     mine = cls(Counting(small_target.probs), Perfect(small_target, sampling=greedy), K=2, sampling=greedy)
-    ask, where = lambda: mine.generate(prompt, 9, np.random.default_rng(0)), lambda: "for prompt = [0], n_tokens = 9"
+    ask, where = lambda: mine.generate(prompt, 9, drawing(0)), lambda: "for prompt = [0], n_tokens = 9"
     tokens = speculative.testing.watch.asked(ask, "your sampler", where, (prompt,))
     alone = speculative.AutoregressiveSampler(small_target, sampling=greedy).generate([0], 9).tokens
     if tokens is None or not np.array_equal(tokens, alone):
-        speculative.testing.check_sampler(cls)  # says what is wrong
+        speculative.testing.check_sampler(cls, seed=asked["seed"])  # says what is wrong
     assert len({*drafted_for}) == len(drafted_for), (
         "the drafter is asked about the same text again: propose(tokens, k, rng) continues the text so far, not only "
         "the prompt"
@@ -133,5 +133,5 @@ def exercise_4(cls):
         f"{len(n_calls)} calls of the target for 9 tokens. With K = 2 and a drafter that is always right each call "
         "gives 3 tokens: draft K tokens, ask for k + 1 rows of logits, and use the last one for the bonus"
     )
-    speculative.testing.check_sampler(cls)
+    speculative.testing.check_sampler(cls, seed=asked["seed"])
     return "right: the distribution of the target, in fewer calls"

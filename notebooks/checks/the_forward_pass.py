@@ -6,7 +6,7 @@ from dataclasses import asdict
 import numpy as np
 
 import gpt2np
-from checks import exercise, refuse_library
+from checks import drawing, exercise, refuse_library
 from gpt2np.files.params import param_shapes
 from gpt2np.reference import attention, block, gelu, layer_norm, linear, softmax
 
@@ -29,7 +29,7 @@ def explain(yours, right, mistakes):
 @exercise
 def exercise_1(fn):
     refuse_library(fn, "layer_norm", "reference")
-    rng = np.random.default_rng(0)
+    rng = drawing(0)
     x, g, b = rng.normal(2, 3, (4, 5)).astype(np.float32), *rng.normal(1, 0.5, (2, 5)).astype(np.float32)
     x.setflags(write=False)  # writing to x is an error
     mean, var = x.mean(-1, keepdims=True), x.var(-1, keepdims=True)
@@ -70,7 +70,7 @@ def exercise_1(fn):
 @exercise
 def exercise_2(fn, n_seq=5, n_head=3, d_head=4):
     refuse_library(fn, "attention", "block", "reference")
-    rng, n_embd = np.random.default_rng(1), n_head * d_head
+    rng, n_embd = drawing(1), n_head * d_head
     x, w, b = (rng.standard_normal(shape).astype(np.float32)
                for shape in ((n_seq, n_embd), (n_embd, 3 * n_embd), 3 * n_embd))  # fmt: skip
     qkv = x @ w + b
@@ -135,7 +135,7 @@ def exercise_2(fn, n_seq=5, n_head=3, d_head=4):
 @exercise
 def exercise_3(fn, n_seq=5, n_head=3, d_head=4):
     refuse_library(fn, "block", "attention", "mlp", "reference")
-    rng, n = np.random.default_rng(2), n_head * d_head
+    rng, n = drawing(2), n_head * d_head
 
     def random(*shape):
         return rng.standard_normal(shape).astype(np.float32)

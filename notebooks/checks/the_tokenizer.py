@@ -1,10 +1,11 @@
 """The exercises of notebook 01."""
 
 import functools
+import re
 from itertools import accumulate
 
 import gpt2np
-from checks import exercise, refuse_library
+from checks import exercise, more, refuse_library
 from gpt2np.tokenizer import SPLIT, byte_symbols
 
 TEXT = """The old king had a beautiful daughter. "Didn't she go to the well?" he asked, 12 times...
@@ -14,6 +15,11 @@ Der alte König hatte eine schöne Tochter. Ο γέρος βασιλιάς. 老�
 @functools.cache
 def bundled():
     return gpt2np.load("tiny-target")[1]
+
+
+def joined(text):
+    """A case: the symbols of a text, and a + b joined in it."""
+    return [*text], ("a", "b"), re.findall("ab|.", text), "join the pair everywhere"
 
 
 @exercise
@@ -28,6 +34,7 @@ def exercise_1(fn):
         (["a", "a", "a", "b"], ("a", "a"), ["aa", "a", "b"], "from left to right, each once"),
         (["b", "a"], ("a", "b"), ["b", "a"], "the order of a pair matters"),
         (["a", "bc", "ab", "c"], ("ab", "c"), ["a", "bc", "abc"], "compare whole symbols"),
+        *more(lambda rng: joined("".join(rng.choice([*"abc"], 12)))),
     ]:
         given = list(symbols)
         yours = fn(given, pair)

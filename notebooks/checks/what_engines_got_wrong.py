@@ -5,7 +5,7 @@ import itertools
 
 import numpy as np
 
-from checks import exercise
+from checks import asked, exercise
 from speculative import Draft, ModelDrafter, Sampling, exact_distribution, rejection
 from speculative.mistakes.samplers import Loop
 from speculative.museum import DRAFT, TARGET
@@ -120,7 +120,7 @@ def check_verify(fn):
     library = {"rejection", "block", "exact_match", "traversal"} & names_in(fn)
     assert not library, f"C: repair this one: {library} comes with the library"
     try:
-        check_verifier(fn)
+        check_verifier(fn, seed=asked["seed"])
     except AssertionError as error:
         hint, *story = str(error).split("\n")
         with contextlib.suppress(Exception):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from checks import exercise
+from checks import drawing, exercise, more
 from speculative import theory
 from speculative.testing.names import names_in
 
@@ -10,7 +10,8 @@ from speculative.testing.names import names_in
 @exercise
 def exercise_1(fn):
     assert not {"expected_tokens", "theory"} & names_in(fn), "that is the library's: write your own"
-    for a, k in [(0.6, 3), (0.8, 4), (0.0, 5), (0.5, 0), (1.0, 4)]:
+    cases = [(0.6, 3), (0.8, 4), (0.0, 5), (0.5, 0), (1.0, 4)]
+    for a, k in [*cases, *more(lambda rng: (round(rng.uniform(0.2, 0.9), 2), int(rng.integers(1, 9))))]:
         with np.errstate(all="ignore"):
             try:
                 got = fn(a, k)
@@ -51,6 +52,13 @@ def exercise_2(fn):
         (0.8, 0.05, (1, 2, 2.05, 2.1, 2.1), "look at all K: a later one may help where K = 1 does not"),
         (0.45, 0.5, (1, 1, 1), "a round of K draft tokens costs K * c"),
         (0.6, 0.5, (1, 1, 1), "a round of K draft tokens costs K * c"),
+        *more(
+            lambda rng: (
+                *rng.uniform((0.3, 0), (0.9, 0.3)).round(2).tolist(),
+                (1, *(1 + np.sort(rng.random(5))).round(2).tolist()),
+                "look at all K",
+            )
+        ),
     ]
     answers = [fn(a, cost, prices) for a, cost, prices, _ in cases]
     assert answers[0] is not None, "nothing came back: is a return missing?"
@@ -78,7 +86,7 @@ def exercise_2(fn):
 
 @exercise
 def exercise_3(fn):
-    rng = np.random.default_rng(0)
+    rng = drawing(0)
     accepted = np.cumprod(rng.random((20_000, 4)) < 0.8, axis=1).sum(axis=1).tolist()
     many = [(4, n) for n in accepted]
     cases = (

@@ -1,4 +1,4 @@
-"""A folder of submitted answers becomes a table."""
+"""Handouts, and answers that come back: a table, and a text for each student; marks as the notebook showed them."""
 
 import csv
 import json
@@ -8,52 +8,153 @@ import sys
 import pytest
 from helpers import ROOT
 
+pytest.importorskip("IPython", reason="pip install -e '.[notebooks]'")
 pytestmark = pytest.mark.notebooks
 FOLDER = ROOT / "notebooks"
+NAMES = "most_texts", "audit", "match_batch"
+ONE, TWO, THREE = (f"exercise_{i}({name})" for i, name in enumerate(NAMES, 1))
+SOLUTION = next((FOLDER / "solutions").glob("14_*.py")).read_text(encoding="utf-8")
+RIGHT, UNSOLVED = "right", "not solved yet"
 
 
-def table_of(folder, *arguments):
-    command = [sys.executable, FOLDER / "grade.py", "14", folder, *arguments]
+def notebook(*, before="", after="", **sources):
+    """Notebook 14 with the right answers, or the sources given, as cells; before and after: cells around them."""
+    document = json.loads(next(FOLDER.glob("14_*.ipynb")).read_text(encoding="utf-8"))
+    head, *rest = SOLUTION.split("\n\n\ndef ")
+    answers = {part.split("(")[0]: "def " + part for part in rest} | sources
+
+    def code(source):
+        return {"cell_type": "code", "metadata": {}, "source": source, "outputs": [], "execution_count": None}
+
+    cells = []
+    for cell in document["cells"]:
+        tags, source = cell["metadata"].get("tags", ()), "".join(cell["source"])
+        if "exercise" in tags:
+            name = next(name for name in NAMES if f"def {name}" in source)
+            cells += [code(before)] * (name == "most_texts") + [code(head), code(answers[name])]
+        else:
+            cells += [cell] if cell["cell_type"] == "code" else []
+    return json.dumps({**document, "cells": [*cells, code(after)]})
+
+
+ANSWERS = {  # file: its text, what the three checks begin with
+    "ada.py": (SOLUTION, [RIGHT] * 3),
+    "bob.ipynb": (notebook(), [RIGHT] * 3),
+    "blank.ipynb": (next(FOLDER.glob("14_*.ipynb")).read_text(encoding="utf-8"), [UNSOLVED] * 3),
+    "upper.IPYNB": (notebook(), [RIGHT] * 3),
+    "shell.ipynb": (
+        notebook(before="import os, subprocess\nos.system('echo right: hello')\nsubprocess.run(['echo', 'right'])\n"
+                        "os.write(1, b'\\xff\\n')"), [RIGHT] * 3),
+    "foreign.ipynb": (notebook(before="%%bash\nexit 3", after="np.random?\nfiles = !ls\n%nothing\n!pip install x"),
+                      [RIGHT] * 3),
+    "broken.ipynb": (notebook(audit="def audit(serve:"), [RIGHT, "SyntaxError", RIGHT]),
+    "missing.ipynb": (notebook(before="import no_such_package, sys\nimport numpy as np"), [RIGHT] * 3),
+    "needs.ipynb": (notebook(most_texts="import no_such_package\ndef most_texts(*given):\n    no_such_package"),
+                    ["ModuleNotFoundError", RIGHT, RIGHT]),
+    "later.ipynb": (notebook(after="def most_texts(F, B, b, K): return 0\nfrom checks.beyond_one_laptop import *"),
+                    [RIGHT] * 3),
+    "exits.ipynb": (notebook(before="raise SystemExit", audit="import os\ndef audit(serve): os._exit(3)"),
+                    [RIGHT, "died", RIGHT]),
+    "slow.ipynb": (notebook(before="while True: pass", audit="def audit(serve):\n    while True: pass"),
+                   [RIGHT, "slow: no result after 5 seconds", RIGHT]),
+    "raises.ipynb": (notebook(audit="def audit(serve): raise AssertionError('right: all good')"),
+                     [RIGHT, "raised: right", RIGHT]),
+    "silent.ipynb": (notebook(audit="class Odd(Exception):\n    def __str__(self): raise ValueError\n"
+                                    "def audit(serve): raise Odd"), [RIGHT, "Odd", RIGHT]),
+    "formula.ipynb": (notebook(audit="def audit(serve): raise AssertionError('=HYPERLINK(1)')"),
+                      [RIGHT, "'=HYPERLINK", RIGHT]),
+    "=1+1.py": ("def most_texts(F, B, b, K):\n    print('right')\n    return int(b * F / (2 * B) // K)\n",
+                ["a round of K draft tokens is a pass for K + 1", "NameError", "NameError"]),
+    "eve.py": ("import nothing\n\n" + SOLUTION.replace("def audit", "def other") + "\n\n1 / 0\n",
+               [RIGHT, "NameError", RIGHT]),
+    "kim.py": ("def f(:", ["SyntaxError"] * 3),
+    "latin.py": (b"# \xe9\n", ["unreadable"] * 3),
+    "text.ipynb": ("no JSON", ["unreadable"] * 3),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory):
+    answers, told = tmp_path_factory.mktemp("answers"), tmp_path_factory.mktemp("told")
+    for name, (text, _) in ANSWERS.items():
+        (answers / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    (answers / "folder.py").mkdir()
+    (answers / "notes.txt").write_text("not graded")
+    command = [sys.executable, FOLDER / "grade.py", "14", answers, "5", "--feedback", told]
     result = subprocess.run(command, capture_output=True, text=True, encoding="utf-8")
     assert result.returncode == 0, result.stderr
-    return {row["file"]: row for row in csv.DictReader(result.stdout.splitlines())}
+    return {row["file"].removeprefix("'"): row for row in csv.DictReader(result.stdout.splitlines())}, told
 
 
-def test_each_file_gets_the_first_line_of_each_check(tmp_path):
-    """Answers that print, exit or never end, a helper in a cell of its own, and a file that is no Python."""
-    solution = (FOLDER / "solutions" / "14_beyond_one_laptop.py").read_text(encoding="utf-8")
-    notebook = json.loads((FOLDER / "14_beyond_one_laptop.ipynb").read_text(encoding="utf-8"))
-    [cell] = [cell for cell in notebook["cells"] if "def most_texts" in "".join(cell["source"])]
-    [slow] = [cell for cell in notebook["cells"] if "accepted / drafted" in "".join(cell["source"])]
-    own = {
-        "cell_type": "code",
-        "metadata": {},
-        "source": ["%time\n", "def free(F, B, b):\n", "    return b * F / B / 2"],
-    }
-    cell["source"] = ["def most_texts(F, B, b, K):\n", "    return int(free(F, B, b) // (K + 1))"]
-    slow["source"] = ["raise SystemExit('this cell is not needed')"]
-    notebook["cells"].insert(notebook["cells"].index(cell), own)
-    (tmp_path / "ada.py").write_text(solution, encoding="utf-8")
-    (tmp_path / "bob.ipynb").write_text(json.dumps(notebook), encoding="utf-8")
-    (tmp_path / "eve.py").write_text(
-        "def most_texts(F, B, b, K):\n    print('right: 1')\n    return int(b * F / (2 * B) // K)\n\n"
-        "def audit(verify):\n    raise SystemExit(0)\n\ndef match_batch(*given):\n    while True:\n        pass\n"
-    )
-    (tmp_path / "kim.py").write_text("def f(:")
-    (tmp_path / "notes.txt").write_text("not graded")
-    table = table_of(tmp_path, "20")
-    one, two, three = "exercise_1(most_texts)", "exercise_2(audit)", "exercise_3(match_batch)"
-    assert {name: row["right"] for name, row in table.items()} == {
-        "ada.py": "3", "bob.ipynb": "1", "eve.py": "0", "kim.py": "0"
-    }  # fmt: skip
-    assert table["bob.ipynb"][one].startswith("right: m*") and table["bob.ipynb"][two].startswith("not solved yet")
-    assert table["eve.py"][one].startswith("a round of K draft tokens is a pass for K + 1 tokens")
-    assert table["eve.py"][two] == "SystemExit: 0"
-    assert table["eve.py"][three] == "no result after 20 seconds"
-    assert all(table["kim.py"][each].startswith("SyntaxError") for each in (one, two, three))
+def test_there_is_a_line_for_every_file(graded):
+    assert graded[0].keys() == {*ANSWERS, "folder.py"}
+    assert graded[0]["folder.py"][ONE].startswith("unreadable")
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_each_check_says_what_the_notebook_showed(graded, name):
+    row, wanted = graded[0][name], ANSWERS[name][1]
+    for call, start in zip((ONE, TWO, THREE), wanted):
+        assert row[call].startswith(start), row
+    assert row["right"] == str(wanted.count(RIGHT))
+
+
+def test_each_student_gets_the_whole_messages(graded):
+    said = (graded[1] / "needs.ipynb.txt").read_text(encoding="utf-8")
+    assert ONE in said and "No module named 'no_such_package'" in said and "found: correction drawn from p" in said
 
 
 def test_without_the_project_it_says_so_once():
-    command = [sys.executable, "-I", "-S", str(ROOT / "notebooks" / "grade.py"), "05", "."]
+    command = [sys.executable, "-S", str(FOLDER / "grade.py"), "05", "."]
     said = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (said.stdout, said.returncode) == ("", 1) and "the project is not installed" in said.stderr
+    assert (said.stdout, said.returncode) == ("", 2) and "is missing" in said.stderr
+
+
+def tool(name, *arguments):
+    command = [sys.executable, FOLDER / f"{name}.py", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
+
+
+def test_a_handout_of_other_numbers_is_graded_where_it_lies(tmp_path):
+    lab, answers = tmp_path / "lab", tmp_path / "answers"
+    (tmp_path / "points.csv").write_text("exercise,points,minutes\n14.1,2.5,5\n14.3,1,10\n")
+    made = tool("handout", "14", "--points", tmp_path / "points.csv", "--seed", "3", "--output", lab)
+    assert made.stdout == f"{lab}: 2 exercises, 3.5 points, 15 minutes\n", made.stderr
+    [handed] = lab.glob("*.ipynb")
+    text = handed.read_text(encoding="utf-8")
+    assert "Exercise 1: how many users? (2.5 points, 5 minutes)" in text and "check.exercise_2(audit, seed=3)" in text
+    assert {path.name for path in lab.rglob("*.py")} == {"__init__.py", "beyond_one_laptop.py"}  # no solutions
+    answers.mkdir()
+    (answers / "ada.py").write_text(SOLUTION.replace("int(bytes", "float(bytes").replace("// (K", "/ (K"))
+    [row] = csv.DictReader(tool("grade", handed, answers).stdout.splitlines())
+    assert (row["right"], row["points"]) == ("2", "1") and ", seed=3" in "".join(row)  # exercise 2 is worth nothing
+    assert row["exercise_1(most_texts, seed=3)"].startswith("a whole number of texts, rounded down")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["handout", "99", "--output", "lab"], "expected the number of a notebook, such as 05, or its path, got 99"),
+        (["handout", "05", "--points", "README.md", "--output", "lab"], "expected a table (CSV) with the columns"),
+        (["handout", "05", "--output", ROOT / "docs"], "is not empty: name a new folder"),
+        (["grade", "05"], "the following arguments are required: folder"),
+        (["grade", "05", "nowhere"], "expected a folder with answers, got nowhere"),
+        (["run", "--chek"], "unrecognized arguments: --chek"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_a_sentence(arguments, sentence):
+    said = tool(*arguments)
+    assert said.returncode == 2 and sentence in said.stderr and "Traceback" not in said.stderr
+
+
+@pytest.mark.parametrize(("number", "name", "exercise"), [("05", "my_residual", 2), ("06", "my_best_K", 2)])
+def test_another_seed_has_other_numbers(number, name, exercise, check, solution):
+    asked = {}
+    for seed in (0, 3):
+
+        def answer(*given, seed=seed):
+            asked.setdefault(seed, []).append(repr(given))
+            return solution(number, name)(*given)
+
+        check(number, f"exercise_{exercise}")(answer, seed=seed)
+    assert asked[0] != asked[3]

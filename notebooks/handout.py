@@ -1,0 +1,106 @@
+"""Make a handout for a class: some notebooks without solutions, their checks, and what they need beside the library.
+
+    python notebooks/handout.py 04 05 --output lab
+    python notebooks/handout.py 04 05 --points mine.csv --seed 3 --output lab
+
+Each exercise says its points and minutes, from a table with the columns exercise (as 05.1), points and minutes; without
+--points that of this folder, points.csv. With --seed the checks have other numbers. The folder runs wherever the
+library is installed; `python notebooks/grade.py lab/05_speculative_sampling.ipynb answers` grades what comes back.
+"""
+
+import argparse
+import csv
+import json
+import re
+import shutil
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parent
+TITLE = re.compile(r"^(#+ |\*\*)(Exercise (\d+).*?)(\*\*|$)", re.MULTILINE)
+OUTSIDE = re.compile(r'(?<=")\.\./(?!models)([\w./]+)(?=")')  # a file of the project outside of this folder
+
+
+def notebook_of(name):
+    """The path of a notebook, from its number or its path; ValueError if there is none."""
+    numbered = FOLDER.glob(f"{name.zfill(2)}_*.ipynb") if name.isdigit() else ()
+    path = next(iter(numbered), Path(name)).resolve()
+    if not path.is_file() or path.suffix != ".ipynb":
+        raise ValueError(f"expected the number of a notebook, such as 05, or its path, got {name}")
+    return path
+
+
+def points_of(path, number):
+    """dict "exercise_1" -> (points, minutes) of a notebook, from a table; ValueError if it is not one."""
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            rows = [
+                (row["exercise"].zfill(4), float(row["points"]), float(row["minutes"])) for row in csv.DictReader(file)
+            ]
+    except (OSError, KeyError, ValueError, TypeError) as error:
+        expected = "a table (CSV) with the columns exercise, as 05.1, points and minutes"
+        raise ValueError(f"{path}: expected {expected}, got {type(error).__name__}: {error}") from error
+    return {f"exercise_{name[3:]}": numbers for name, *numbers in rows if name.startswith(f"{number}.")}
+
+
+def handed_out(notebook, points, seed):
+    """The notebook (a dict) with points in its exercises, checks of this seed, and the files of `needed` beside it."""
+    for cell in notebook["cells"]:
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "markdown":
+            source = TITLE.sub(lambda found: with_points(found, points.get(f"exercise_{found[3]}")), source)
+        elif seed and "check" in cell["metadata"].get("tags", ()):
+            source = re.sub(r"(check\.exercise_\d+\(.+)\)", rf"\1, seed={seed})", source)
+        cell["source"] = OUTSIDE.sub(r"files/\1", source).splitlines(keepends=True)
+    return notebook
+
+
+def with_points(found, numbers):
+    if numbers is None:
+        return found[0]
+    points, minutes = numbers
+    return f"{found[1]}{found[2]} ({points:g} point{'s' * (points != 1)}, {minutes:g} minutes){found[4]}"
+
+
+def needed(notebook, folder):
+    """(file, its place in the handout) of the checks and of the files that the code names in quotes."""
+    code = "\n".join("".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code")
+    names = ["checks/__init__.py", *(f"checks/{name}.py" for name in re.findall("from checks import (\\w+)", code))]
+    names += [name for name in re.findall(r'"([\w.]+)"', code) if (folder / name).is_file()]
+    yield from ((folder / name, name) for name in names)
+    for name in OUTSIDE.findall(code):
+        whole = folder.parent / name  # a file, a folder, or what the names of several files begin with
+        files = whole.rglob("*") if whole.is_dir() else whole.parent.glob(f"{whole.name}*")
+        yield from ((file, f"files/{file.relative_to(folder.parent)}") for file in files if file.is_file())
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("notebooks", nargs="+", help="their numbers, such as 04 05, or their paths")
+    parser.add_argument("--points", type=Path, help="a table of points and minutes (points.csv)")
+    parser.add_argument("--seed", type=int, default=0, help="other numbers in the checks")
+    parser.add_argument("--output", type=Path, required=True, help="the folder to make")
+    request = parser.parse_args()
+    try:
+        if request.output.exists() and (not request.output.is_dir() or any(request.output.iterdir())):
+            raise ValueError(f"--output {request.output} exists and is not empty: name a new folder")
+        paths = [notebook_of(name) for name in request.notebooks]
+        points = [points_of(request.points or path.parent / "points.csv", path.stem[:2]) for path in paths]
+    except ValueError as error:
+        parser.error(str(error))
+    rows = []
+    for path, of_this in zip(paths, points):
+        notebook = json.loads(path.read_text(encoding="utf-8"))
+        for file, name in needed(notebook, path.parent):
+            (request.output / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(file, request.output / name)
+        text = json.dumps(handed_out(notebook, of_this, request.seed), indent=1, ensure_ascii=False)
+        (request.output / path.name).write_text(text + "\n", encoding="utf-8")
+        rows += [(f"{path.stem[:2]}.{name[9:]}", *map("{:g}".format, numbers)) for name, numbers in of_this.items()]
+    with open(request.output / "points.csv", "w", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([("exercise", "points", "minutes"), *rows])
+    total = [sum(float(row[i]) for row in rows) for i in (1, 2)]
+    print(f"{request.output}: {len(rows)} exercises, {total[0]:g} points, {total[1]:g} minutes")
+
+
+if __name__ == "__main__":
+    main()
