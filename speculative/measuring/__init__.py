@@ -2,7 +2,8 @@
 
 The method needs none of it. costs.py has the costs of a round; draft_length.py and best_shape.py choose K and the tree
 by them, and calibration.py predicts a speedup. All times of a table come from a race (runs.py): the target alone and
-any samplers take turns on one prompt after the other. intervals.py says how far a few prompts can be trusted.
+any samplers take turns on one prompt after the other. intervals.py says how far a few prompts can be trusted,
+and lossy.py how far a rule that is not exact is from the target.
 
 A race and a forecast take `keep`, a function (name, measure) that returns measure(), or what measure() returned
 earlier: a caller that stores the parts, which are plain numbers, lists and dicts, can resume.
@@ -10,6 +11,10 @@ earlier: a caller that stores the parts, which are plain numbers, lists and dict
 
 from .calibration import Forecast, calibrate, forecast
 from .intervals import ratio as gain
+from .lossy import Loss, lossy_on_text
 from .runs import Run, compared, race, repetition, total, under
 
-__all__ = ["Forecast", "Run", "calibrate", "compared", "forecast", "gain", "race", "repetition", "total", "under"]
+__all__ = [
+    "Forecast", "Loss", "Run", "calibrate", "compared", "forecast", "gain", "lossy_on_text", "race", "repetition",
+    "total", "under",
+]  # fmt: skip

@@ -12,6 +12,7 @@ from textwrap import shorten
 import numpy as np
 
 from speculative.measuring.intervals import share
+from speculative.measuring.lossy import along, check_rule, together
 from speculative.measuring.runs import compared, gain_of, race, repetition, total, under
 
 from ..drafters import OF_SOME, kind_of, rule_of
@@ -28,6 +29,8 @@ OPTIONS["by"] = Option("", "B", Choice(("prompt", "category")), "also a row for 
 OPTIONS["best"] = Option("", "NAME", Choice(LISTS), "of this option show only the fastest value, which looks too good")
 OPTIONS["csv"] = Option("", "FILE.csv", Written((".csv",)), "also write the table, a row for each setting")
 OF_THE_TARGET = [*pick("target_model_size prompts " + SAMPLING + LOOK_BACK + ENDS)]  # what its text alone depends on
+LOSS = {"": "tv", "_low": "low", "_high": "high", "_after": "after"}
+N_PLACES = 16  # of each text, for the loss of a LOSSY rule
 SHOWN = ("drafter", "K", "verifier", "temperature", "n_tokens_to_generate", "prompts")  # above the table, unless in it
 NOT_TIDY = {"setting", "target", "draft", "measured_tree", "costs", "texts", "is_one_text"}  # of a row, for --csv
 EXAMPLES = (
@@ -91,7 +94,7 @@ def measure(settings, by, report, problems):
         prompts = prompts_of(first, *models.target())
         texts = [[prompt.question_id, prompt.category, prompt.text] for prompt in prompts]
         report.same(f"prompts of group {number}", texts)
-        report.expect(len(prompts) * len(groups))
+        report.expect(len(prompts) * (len(groups) + sum(map(is_lossy, group))))
         rows += race_of(group, prompts, models, by, f"group {number}", problems)
     order = [label for _, label in settings]
     return sorted(rows, key=lambda row: order.index(row["setting"]))
@@ -111,6 +114,8 @@ def race_of(group, prompts, models, by, name, problems):
         return []
     models.report.same(f"settings of {name}", [group[i][1] for i in abouts])
     runs = race(entrants, tokens, first.n_tokens_to_generate, seed=first.seed, caches=models.all(), keep=keep)
+    losses = {i: losses_of(entrants[i], tokens, first.seed, under(f"setting {i + 1}", keep))
+              for i in abouts if is_lossy(group[i])}  # fmt: skip
     parts, decode, rows = parts_of(prompts, by), models.target()[1].decode, []
     for name, numbers in parts.items():
         for i, about in abouts.items():
@@ -118,11 +123,33 @@ def race_of(group, prompts, models, by, name, problems):
             before, after = ([some[n] for n in numbers] for some in (runs[None], runs[i]))
             row = {"setting": label, "by": name if by else "", **about, **numbers_of(before, after)}
             row["exactness"] = rule_of(options).exactness
+            loss = together([losses[i][n] for n in numbers]) if i in losses else None
+            row |= {
+                f"loss_{name}".removesuffix("_tv"): loss and getattr(loss, name)
+                for name in ("tv", "low", "high", "after")
+            }
             row["is_one_text"] = options.temperature == 0 or rule_of(options).one_text
             if by == "prompt" and len(numbers) == 1:
                 row["texts"] = [decode(some[0].tokens) for some in (before, after)]
             rows.append(row)
     return rows
+
+
+def is_lossy(setting):
+    """Whether the rule of a setting (Options, label) is LOSSY, and its drafts have no branches."""
+    return rule_of(setting[0]).exactness == "LOSSY" and not setting[0].tree and not kind_of(setting[0]).branches
+
+
+def losses_of(entrant, prompts, seed, keep):
+    """What `along` says of each prompt."""
+
+    def loss(i):
+        sampler = entrant.sampler(len(prompts[i]))
+        check_rule(sampler.verifier)
+        parts = sampler.target, sampler.drafter, sampler.verifier
+        return along(*parts, prompts[i], N_PLACES, sampler.sampling, seed + i)
+
+    return [keep(f"loss {i + 1}", lambda i=i: loss(i)) for i in range(len(prompts))]
 
 
 def parts_of(prompts, by):
@@ -175,9 +202,15 @@ interval  {over(max(row["n_texts"] for row in rows))}
 alpha     accepted / (accepted + rejected) draft tokens; c: the time to draft one over that of an autoregressive step
 tok/s     tokens per second with the draft; same: how many texts are the target's own, where all should be
 """
+    has_loss = any(row["loss"] is not None for row in rows)
+    if has_loss:
+        notes += """\
+loss      of a LOSSY rule along the target's own text: 0.16 says that of 100 tokens at best 16 differ from the target's
+          (total variation); after: the same, of the tokens after an accepted draft token
+"""
     if any(row["exactness"] == "checked" for row in rows):
         notes += "checked   check_verifier found no mistake; the rule itself does not say whether it is exact\n"
-    blocks = ["\n".join(head), table([*map(cells, rows)]), "\n".join(fastest(rows)), notes]
+    blocks = ["\n".join(head), table([cells(row, has_loss) for row in rows]), "\n".join(fastest(rows)), notes]
     return "\n\n".join(filter(None, blocks))
 
 
@@ -185,8 +218,10 @@ def in_words(label):
     return ", ".join(f"{name} {text}" for name, text in label.items() if text)
 
 
-def cells(row):
+def cells(row, has_loss):
     """A row of the table, as texts."""
+    loss = "-" if row["loss"] is None else with_interval(row, "loss", "loss_")
+    loss += f", after {row['loss_after']:.2f}" if row["loss_after"] else ""
     seconds = {"alone, s": f"{row['alone_seconds']:.2f}", "draft, s": f"{row['seconds']:.2f}"}
     same = f"same {row['same_texts']}/{row['n_texts']}"
     return {
@@ -198,6 +233,7 @@ def cells(row):
         "c": "-" if row["c"] is None else f"{row['c']:.3f}",
         **(seconds if row["by"] else {}),
         "tok/s": f"{row['tokens_per_second']:.1f}",
+        **({"loss": loss} if has_loss else {}),
         "text": f"{row['exactness']}, {same}" if row["is_one_text"] else row["exactness"],
     }
 
@@ -225,7 +261,8 @@ def write_csv(rows, options):
     """A row for each setting: the options that vary, the numbers, the other options that may be lists."""
     fixed = {name: next(iter(getattr(options, name))) for name in LISTS if len(getattr(options, name)) == 1}
     fixed |= {"prompt_file": options.prompt_file} | ({"prompts": ""} if options.prompt_file else {})
-    numbers = [name for name in rows[0] if name not in NOT_TIDY]
+    unknown = {name for name in map("loss{}".format, LOSS) if all(row[name] is None for row in rows)}
+    numbers = [name for name in rows[0] if name not in NOT_TIDY | unknown]
     with replacing(options.csv) as path, open(path, "w", encoding="utf-8", errors="replace", newline="") as file:
         writer = csv.writer(file)
         new = {name: f"speedup_{name}" for name in ("low", "high", "with_prefill")} | {"c": "cost_coefficient"}

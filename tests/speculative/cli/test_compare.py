@@ -202,16 +202,18 @@ NUMBERS = {
     "low": 1.25, "high": 1.75, "calls_low": 1.9, "calls_high": 2.1, "tokens_per_call": 2.0, "alpha": 0.7, "c": None,
     "alone_seconds": 3.0, "seconds": 2.0, "tokens_per_second": 50.0, "same_texts": 3, "n_texts": 4,
     "is_one_text": True, "with_prefill": 1.4, "by": "", "exactness": "exact", "target": {"name": "t"},
-    "draft": {"name": "d"},
+    "draft": {"name": "d"}, "loss": None, "loss_after": None,
 }  # fmt: skip
 
 
 def test_the_page_by_hand():
     rows = [{**NUMBERS, "speedup": speedup, "setting": {"K": K}} for K, speedup in (("2", 1.5), ("4", 1.3))]
-    rows.append({**NUMBERS, "speedup": 9.0, "setting": {"K": "8"}, "exactness": "LOSSY"})
+    loss = {"loss": 0.16, "loss_low": 0.15, "loss_high": 0.17, "loss_after": 0.5}
+    rows.append({**NUMBERS, "speedup": 9.0, "setting": {"K": "8"}, "exactness": "LOSSY", **loss})
     lines = words(compare.page_of(rows, read(compare.OPTIONS, {"K": "2,4,8"}, compare.LISTS), "any machine"))
-    assert "2 1.50 (1.25 to 1.75) 2.00 (1.90 to 2.10) 0.700 - 50.0 exact, same 3/4" in lines
-    assert "8 9.00 (1.25 to 1.75) 2.00 (1.90 to 2.10) 0.700 - 50.0 LOSSY, same 3/4" in lines
+    assert "2 1.50 (1.25 to 1.75) 2.00 (1.90 to 2.10) 0.700 - 50.0 - exact, same 3/4" in lines
+    row = "8 9.00 (1.25 to 1.75) 2.00 (1.90 to 2.10) 0.700 - 50.0 0.16 (0.15 to 0.17), after 0.50 LOSSY, same 3/4"
+    assert row in lines
     assert (
         "Fastest of the exact, K 2, 1.50 (1.25 to 1.75); these prompts do not tell it from 1 of the 1 others." in lines
     )
@@ -309,6 +311,7 @@ def test_drafters_and_rules_of_ones_own_are_in_the_table(mine):
     assert [row["exactness"] for row in rows] == ["exact", "checked", "LOSSY"] * 2
     for row, other in zip(rows[:3], rows[3:]):
         assert row["draft"] == {"name": "mine.py:Again"} and row["drafted"] == other["drafted"] > 0
+        assert (row["loss"] is None) == (row["exactness"] != "LOSSY") and row["loss"] != 0
     report = report_of("--drafter=mine.py:Again", "--verifier=mine.py:right", "--n_tokens_to_generate=6")
     assert report["same_tokens"] and report["drafter"] == "mine.py:Again" and report["exactness"] == "checked"
 
