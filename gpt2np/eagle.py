@@ -27,7 +27,7 @@ import numpy as np
 from .cache import KVCache, TokenTree, kept_slots
 from .files.errors import CheckpointError
 from .files.loading import folder_of
-from .files.params import block_params, check_tensors, linear_params, param_shapes
+from .files.params import block_params, check_finite, check_tensors, linear_params, param_shapes
 from .files.safetensors import read_safetensors
 from .kernels.matmul import pack
 from .layers import block, layer_norm, linear
@@ -198,6 +198,7 @@ def load_eagle(name_or_folder):
     shapes = {name: shape for name, shape in param_shapes(HParams(1, 1, n, 1, 1)).items() if name.startswith("h.0.")}
     frequent = np.array(tensors.pop("frequent", ()), np.int64)
     check_tensors(tensors, {"input.weight": (2 * n, n), "input.bias": (n,), **shapes}, path)
+    check_finite(tensors, path)
     return EagleBlock(linear_params(tensors, "input"), block_params(tensors, "h.0"), frequent)
 
 
@@ -209,8 +210,10 @@ def eagle_file(name_or_folder):
 def check_fit(params, hparams):
     """Raise ValueError unless this is a block for a model of this shape."""
     n, shapes = hparams.n_embd, (params.input["w"].shape, params.block["attn"]["c_attn"]["w"].shape)
-    if shapes != ((2 * n, n), (n, 3 * n)) or sorted(params.frequent.tolist()) != list(range(hparams.n_vocab)):
+    if shapes != ((2 * n, n), (n, 3 * n)) or len(params.frequent) != hparams.n_vocab:
         raise ValueError(
             f"expected a block for a model with n_embd {n} and {hparams.n_vocab} tokens, got one with n_embd "
             f"{shapes[0][-1]} and {len(params.frequent)} tokens: it is another model's"
         )
+    if sorted(params.frequent.tolist()) != list(range(hparams.n_vocab)):
+        raise ValueError("expected each token once in the block's `frequent`: its file is damaged; get it again")

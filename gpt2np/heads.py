@@ -20,6 +20,7 @@ import numpy as np
 
 from .files.errors import CheckpointError
 from .files.loading import folder_of
+from .files.params import check_finite
 from .files.safetensors import read_safetensors
 from .kernels.matmul import pack, strategy
 from .layers import layer_norm
@@ -121,6 +122,7 @@ def load_heads(name_or_folder, kind="hydra"):
     names = [{part: f"{kind}.{i}.{part}" for part in KINDS[kind]} for i in range(1, n_heads + 1)]
     if missing := [name for head in names for name in head.values() if name not in tensors]:
         raise CheckpointError(f"{path}: {missing[0]} is missing: these are not whole heads; get the file again")
+    check_finite({name: tensors[name] for head in names for name in head.values()}, path)
     params = [{part: tensors[name].astype(np.float32) for part, name in head.items()} for head in names]
     try:
         return Heads(params)

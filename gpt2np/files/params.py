@@ -66,6 +66,10 @@ def build_params(tensors, hparams, source):
     CheckpointError
         If a tensor is missing or unexpected, or has the wrong shape or type; the message names it.
     """
+    for name in [name for name in tensors if name.startswith("transformer.")]:
+        tensor, short = tensors[name], name.removeprefix("transformer.")
+        if short in tensors and not np.array_equal(tensors[short], tensor):
+            raise CheckpointError(f"{source} has {short} and {name}, with different numbers: remove one of them")
     tensors = {name.removeprefix("transformer."): tensor for name, tensor in tensors.items()}
     check_tensors(tensors, param_shapes(hparams), source)
     return {
@@ -194,3 +198,10 @@ def read_config(path):
                 f"{path}: {key} is {config[key]!r}, but GPT-2 has {values[0]!r}, and only that is supported"
             )
     return hparams
+
+
+def check_finite(tensors, source):
+    """Raise CheckpointError, which names it, if a tensor has a NaN or an infinity."""
+    for name, tensor in tensors.items():
+        if tensor.dtype.kind == "f" and not np.isfinite(tensor).all():
+            raise CheckpointError(f"{source}: {name} has NaN or infinity in it; get the file again")

@@ -7,6 +7,8 @@ import numpy as np
 
 from .errors import CheckpointError
 
+MOST_DIGITS = 40  # of a whole number in JSON
+
 
 def read_json(path):
     """The dict of a JSON object in a file."""
@@ -15,8 +17,16 @@ def read_json(path):
 
 def json_object(data, source):
     """The dict of a JSON object given as bytes; `source` names them in messages."""
+
+    def whole(digits):
+        if len(digits) > MOST_DIGITS:
+            raise CheckpointError(f"{source} has a whole number of {len(digits)} digits; get the file again")
+        return int(digits)
+
     try:
-        value = json.loads(data.decode("utf-8"))
+        value = json.loads(data.decode("utf-8"), parse_int=whole)
+    except CheckpointError:
+        raise
     except (ValueError, RecursionError) as error:  # RecursionError: nested too deeply
         raise CheckpointError(f"{source} is not JSON in UTF-8 ({error}); get the file again") from None
     if not isinstance(value, dict):

@@ -62,6 +62,8 @@ class Grammar:
     (array([  0.,   0.,   0., -inf, -inf, -inf, -inf]), array([-inf, -inf, -inf, -inf,   0., -inf, -inf]))
     """
 
+    never_passed_over = True  # by `Sampling`, where it leaves no token
+
     def __init__(self, pattern: str, token_bytes: Sequence[bytes], end: int, n_prompt: int):
         self.pattern = pattern
         self.end, self.n_prompt = end, n_prompt

@@ -46,7 +46,8 @@ class Sampling:
     processors : sequence of callables
         Logits processors, applied one after the other: (logits [n_vocab], tokens) -> logits [n_vocab], where `tokens`
         are all tokens before the row (list of int): penalties, bans (look_back.py), a grammar (grammar.py), or any
-        function. Each gets copies. One that would leave no token, all logits -inf, is passed over in that row.
+        function. Each gets copies. One that would leave no token, all logits -inf, is passed over in that row; a
+        Grammar is not, and a ValueError says so: it should be the first.
 
     What looks back sees only the text on a row's own path (texts_of_rows in tree.py): rejected tokens leave no trace.
 
@@ -121,7 +122,10 @@ class Sampling:
                     raise ValueError(
                         f"expected a logits processor to return logits of shape {row.shape}, got {np.shape(changed)}"
                     )
-                row = row if np.isneginf(changed).all() else changed
+                leaves_none = np.isneginf(changed).all()
+                if leaves_none and getattr(processor, "never_passed_over", False):
+                    raise ValueError(f"{processor!r:.80} forbids all tokens that are left: put it first")
+                row = row if leaves_none else changed
             rows.append(row)
         return np.array(rows, dtype=np.float64)
 

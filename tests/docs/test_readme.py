@@ -134,3 +134,14 @@ def test_the_workflow_runs_the_test_command_of_the_pages():
     assert f'- {{ python: "{python}", numpy: "=={numpy}.*" }}\n' in workflow
     yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
     assert yaml.safe_load(workflow)["jobs"]["tests"]["steps"]
+
+
+def test_the_citations_are_of_this_version():
+    """Where setup.py knows the address of the repository, the citation does, too."""
+    setup, citation = ((ROOT / name).read_text(encoding="utf-8") for name in ("setup.py", "CITATION.cff"))
+    (entry,) = blocks(README, "bibtex")
+    (version,) = re.findall(r'version="(.*)"', setup)
+    (date,) = re.findall(r"^date-released: (\d{4})-\d\d-\d\d$", citation, re.M)
+    assert f"\nversion: {version}\n" in citation and f"{{{version}}}" in entry and f"{{{date}}}" in entry
+    (url,) = re.findall(r'^URL = "(.*?)"', setup, re.M)
+    assert not url or f"\nrepository-code: {url}\n" in citation

@@ -204,6 +204,7 @@ def test_files_that_are_no_block(tmp_path):
             r"the wrong shape for input\.weight \[3, 3\] instead of \[512, 2",
         ),
         ("input.bias", None, r"lacks input\.bias"),
+        ("input.bias", np.full(256, np.nan, np.float16), r"input\.bias has NaN or infinity in it"),
     ):
         changed = {k: v for k, v in (tensors | {name: change}).items() if v is not None}
         safetensors.numpy.save_file(changed, tmp_path / "eagle.safetensors")
@@ -211,6 +212,9 @@ def test_files_that_are_no_block(tmp_path):
             load_eagle(tmp_path)
     safetensors.numpy.save_file({k: v for k, v in tensors.items() if k != "frequent"}, tmp_path / "eagle.safetensors")
     with pytest.raises(ValueError, match="got one with n_embd 256 and 0 tokens"):
+        load_eagle(tmp_path).on(gpt2np.load("tiny-target")[0])
+    safetensors.numpy.save_file({**tensors, "frequent": 0 * tensors["frequent"]}, tmp_path / "eagle.safetensors")
+    with pytest.raises(ValueError, match="expected each token once in the block's `frequent`"):
         load_eagle(tmp_path).on(gpt2np.load("tiny-target")[0])
 
 

@@ -135,6 +135,7 @@ def test_files_that_are_no_heads(tmp_path):
     ("name", "damage", "message"),
     [
         ("hydra.7.w", lambda w: np.zeros((1, 1), np.float16), r"hydra\.4\.a is missing"),
+        ("hydra.1.a", lambda a: a + np.float16(np.nan), r"hydra\.1\.a has NaN or infinity in it"),
         ("hydra.2.w", lambda w: None, r"hydra\.2\.w is missing: these are not whole heads"),
     ],
 )

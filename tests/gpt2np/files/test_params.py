@@ -59,6 +59,10 @@ def test_float32_matrices_are_used_in_place():
         (lambda t: t.pop("h.1.mlp.c_fc.bias"), r"lacks h\.1\.mlp\.c_fc\.bias; use the files"),
         (lambda t: [t.pop(name) for name in list(t) if name.startswith("h.1.")], r"lacks .* and 8 more"),
         (lambda t: t.update({"h.2.ln_1.bias": t["ln_f.bias"]}), r"has the unexpected h\.2\.ln_1\.bias"),
+        (
+            lambda t: t.update({"transformer.ln_f.bias": t["ln_f.bias"] + 1}),
+            "with different numbers",
+        ),
         (lambda t: t.update({"ln_f.bias": t["ln_f.bias"][1:]}), r"wrong shape for ln_f\.bias \[20\] instead of \[21\]"),
         (
             lambda t: t.update({"h.0.attn.c_attn.weight": t["h.0.attn.c_attn.weight"].T}),

@@ -76,6 +76,7 @@ GOOD = {"x": entry("F32", [2], 0, 8)}
         (b'{"x": \xff}', b"", None, "not JSON"),
         (b"[" * 100_000, b"", None, "not JSON"),
         (b"[]", b"", None, "not a JSON object"),
+        (b'{"x": %s}' % (b"9" * 5000), b"", None, "the header has a whole number of 5000 digits; get the file again"),
         ({"x": 1}, b"", None, "'x' must have exactly dtype, shape and data_offsets"),
         ({"x": {"dtype": "F32", "shape": [2]}}, b"", None, "'x' must have exactly dtype, shape and data_offsets"),
         ({"x": entry("F8_E4M3", [2], 0, 2)}, bytes(2), None, "tensor 'x' is of type 'F8_E4M3', expected one of F64"),

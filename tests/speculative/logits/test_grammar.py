@@ -158,3 +158,9 @@ def test_the_grammar_has_the_last_word_if_it_comes_first():
     grammar = Grammar("a", VOCABULARY, END, 0)
     sampling = Sampling(processors=[grammar, MinTokens(5, END, 0)])
     np.testing.assert_array_equal(sampling(np.zeros((1, 8)), [0]), [np.eye(8)[END]])
+
+
+def test_a_grammar_is_never_passed_over():
+    sampling = Sampling(processors=[MinTokens(5, END, 0), Grammar("a", VOCABULARY, END, 0)])
+    with pytest.raises(ValueError, match=r"Grammar\('a'.* forbids all tokens that are left: put it first"):
+        sampling(np.zeros((1, 8)), [0])
