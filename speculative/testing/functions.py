@@ -19,11 +19,11 @@ from dataclasses import dataclass, is_dataclass
 import numpy as np
 
 from ..drafters.model import ModelDrafter
-from ..exact.enumeration import CannotEnumerate, exact_distribution
+from ..exact.enumeration import CannotEnumerate, exact_distribution, total_variation
 from ..exact.table import TableModel
 from ..interfaces import Verdict
 from ..logits.probs import Sampling, sample_token
-from .cases import Passed
+from .cases import TOLERANCE, Passed
 from .draws import Draws, borrowed, globals_of
 from .names import names_in
 from .samplers import check_sampler
@@ -60,6 +60,14 @@ GOES_ON = (
 TWICE = "the rejected draft token stays in the text, and its replacement follows it: the replacement takes its place"
 LATE = "you count the rejected token as accepted; the count is the number of draft tokens before it (i, not i + 1)"
 ALL_THAT_PASS = "you count all draft tokens that pass; the first rejection ends the round"
+SHARED = (
+    "each text of a batch is right by itself, together they are not: they share random numbers; draw one for each text "
+    "and each draft token"
+)
+BESIDE = (
+    "a batch of one is right, but of two texts the {} has another distribution: is it cut where the other one ends, or "
+    "read from the other one's rows?"
+)
 COUNTS = {  # how much a count is too large where all pass, where the first is rejected, and where the second is
     (0, 1, 1): LATE,
     (1, 1, 1): LATE,
@@ -88,8 +96,8 @@ def check_function(fn, spec=None, *, array=None, seed=0):
 
         Arguments: target, draft, tokens, rng, uniforms, uniform, bonus (the token drawn after all draft tokens), output
         (written to), K, B, V, temperature, seed. Axes other than the usual ones follow in brackets: target[K,V] has no
-        row for the bonus, target[B,K+1,V] is a batch (called with B = 1), target[V] is for one draft token. "log
-        target" are logarithms of probabilities, or logits; "list tokens" is a list, whatever the rows are.
+        row for the bonus, target[B,K+1,V] is a batch (called with one text, and with two), target[V] is for one draft
+        token. "log target" are logarithms of probabilities, or logits; "list tokens" is a list, whatever the rows are.
 
         Result: tokens (of the round: the accepted ones and one more), padded (the same, filled up with zeros), accepted
         (those alone), mask, flag (whether each was accepted, or the only one), count, length (one more), token (the one
@@ -141,6 +149,8 @@ def check_function(fn, spec=None, *, array=None, seed=0):
     for line in dict.fromkeys(printed.getvalue().replace("your verifier", "your function").splitlines()):
         if line.startswith("note: ") and "wastes the bonus" not in line:
             print(line)
+    if any(axes.startswith("B") for axes in form.axes.values()):
+        check_rows(fn, form, np.random.default_rng(seed))
     if not (form.bonus or form.one):
         note(
             "your function is exact, but gives the bonus away: if all K draft tokens pass, the target's row after "
@@ -281,34 +291,49 @@ def called(fn, form, tokens, q, p, rng, bonus=None):
     tokens [n] int, q [n, V] and p [n + 1, V] are probabilities. For a function without a bonus, a certain draft token
     is added: so the length of its result tells whether all that come before it passed.
     """
-    n_vocab = q.shape[1]
+    return called_with(fn, form, [(tokens, q, p, bonus)], rng)
+
+
+def called_with(fn, form, drafts, rng):
+    """As `called`; of several drafts (tokens, q, p, bonus) of one length, which are a batch, a list of such parts."""
+    n_vocab = drafts[0][1].shape[1]
     if not (form.bonus or form.one):
         one_hot = np.eye(n_vocab)[-1:]
-        tokens, q, p = (
-            np.append(tokens, n_vocab - 1),
-            np.concatenate([q, likely(one_hot)]),
-            np.concatenate([p[:-1], one_hot]),
-        )
-    n = len(tokens)
-    values = {"target": p, "draft": q, "tokens": tokens, "output": np.full(n + 1, -1),
-              "bonus": np.array([bonus or 0]) if "B," in form.axes.get("target", "") else bonus or 0,
-              "K": n, "B": 1, "V": n_vocab, "temperature": 1.0, "seed": 0, "rng": Draws(rng)}  # fmt: skip
+        drafts = [
+            (
+                np.append(tokens, n_vocab - 1),
+                np.concatenate([q, likely(one_hot)]),
+                np.concatenate([p[:-1], one_hot]),
+                bonus,
+            )
+            for tokens, q, p, bonus in drafts
+        ]
+    n, n_rows, is_batch = len(drafts[0][0]), len(drafts), "B," in form.axes.get("target", "")
+    arrays = [{"target": p, "draft": q, "tokens": tokens, "output": np.full(n + 1, -1)} for tokens, q, p, _ in drafts]
+    bonuses = [bonus or 0 for *_, bonus in drafts]
+    values = {"bonus": np.array(bonuses) if is_batch else bonuses[0], "K": n, "B": n_rows, "V": n_vocab,
+              "temperature": 1.0, "seed": 0, "rng": Draws(rng)}  # fmt: skip
 
-    def made(role, axes, words):
-        if role in ("uniforms", "uniform"):
-            return uniforms([{"B": 1, "K": n, "K+1": n + 1}[axis] for axis in axes.split(",") if axis], form.array, rng)
-        value = values[role]
-        if not isinstance(value, np.ndarray):
-            return value
+    def array(role, axes, words, i):
+        tokens, value = drafts[i][0], arrays[i][role]
         if role == "draft" and axes.endswith("K"):
             value = value[np.arange(n), tokens]
         if "log" in words:
             with np.errstate(divide="ignore"):
                 value = np.log(value)
-        value = value[0] if form.one else value
+        return value[0] if form.one else value
+
+    def made(role, axes, words):
+        if role in ("uniforms", "uniform"):
+            sizes = {"B": n_rows, "K": n, "K+1": n + 1}
+            return uniforms([sizes[axis] for axis in axes.split(",") if axis], form.array, rng)
+        if role in arrays[0]:
+            value = [array(role, axes, words, i) for i in range(n_rows)]
+            value = np.array(value if axes.startswith("B") else value[0])
+        elif not isinstance(value := values[role], np.ndarray):
+            return value
         if np.ndim(value) == 0:
             return int(value)
-        value = np.array(value[None] if axes.startswith("B") else value)
         return value.tolist() if form.array is list or "list" in words else form.array(value)
 
     def call():
@@ -320,12 +345,22 @@ def called(fn, form, tokens, q, p, rng, bonus=None):
                 result = given[[*form.axes].index("output")]
             elif any(known is not None and plain(value) != known for value, known in zip(given, before)):
                 fail("your function writes to its arguments: work on a copy", f"  {where()}")
-            return parts_of(result, len(form.results))
+            parts = parts_of(result, len(form.results))
+            return parts if n_rows == 1 else rows_of(parts, n_rows)
 
     def where():
-        return f"for draft tokens {tokens.tolist()}, K = {n}, called as {form}"
+        tokens = [draft[0].tolist() for draft in drafts]
+        return f"for draft tokens {tokens if n_rows > 1 else tokens[0]}, K = {n}, called as {form}"
 
     return asked(call, "your function", where)
+
+
+def rows_of(parts, n_rows):
+    """The parts of each row of a batch."""
+    for part in parts:
+        if not isinstance(part, tuple) or len(part) != n_rows:
+            fail(f"for a batch of {n_rows} texts your function returns {part!r:.80}: expected a row for each of them")
+    return [tuple(part[i] for part in parts) for i in range(n_rows)]
 
 
 def uniforms(size, array, rng):
@@ -461,6 +496,58 @@ def verifier_of(fn, form):
         return n, token
 
     return verifier
+
+
+# ------------------------------------------------------------------------------------------------ of a batch
+
+
+def check_rows(fn, form, rng):
+    """Raise AssertionError unless two texts of a batch have their distributions, and independently of each other.
+
+    The rows of p and q are those of their positions, whatever the tokens before; so what a round leaves of the K + 1
+    tokens can be drawn from p.
+    """
+    for K, n_vocab in (1, 3), (2, 2):
+        p, q = rng.dirichlet(np.ones(n_vocab), size=(2, K + 1)), rng.dirichlet(np.ones(n_vocab), size=(2, K))
+
+        def texts(rng, p=p, q=q, K=K, n_vocab=n_vocab):
+            tokens = [np.array([sample_token(row, rng) for row in rows]) for rows in q]
+            bonus = [sample_token(rows[-1], rng) if "bonus" in form.axes else None for rows in p]
+            parts = called_with(fn, form, [*zip(tokens, q, p, bonus)], rng)
+            return [whole_text(form, *each, n_vocab, rng) for each in zip(parts, tokens, p)]
+
+        wanted, alone = [positions(rows) for rows in p], [{}, {}]
+        try:
+            found = exact_distribution(texts)
+        except (AssertionError, CannotEnumerate, Unreadable) as error:
+            note(f"your function is right for one text; for a batch of two: {str(error).splitlines()[0]}")
+            return
+        for pair, share in found.items():
+            for one, text in zip(alone, pair):
+                one[text] = one.get(text, 0) + share
+        where = f"  for two texts with K = {K}, called as {form}"
+        for i, name in enumerate(("first", "second")):
+            if total_variation(alone[i], wanted[i]) > TOLERANCE:
+                fail(BESIDE.format(name), where)
+        together = {(a, b): share * other for a, share in wanted[0].items() for b, other in wanted[1].items()}
+        if total_variation(found, together) > TOLERANCE:
+            fail(SHARED, where)
+
+
+def whole_text(form, parts, tokens, p, n_vocab, rng):
+    """The tokens of a round, and those after them from p: K + 1 in all."""
+    drafted = [*tokens.tolist(), *[n_vocab - 1] * (not form.bonus)]
+    n, token, _ = read(form, parts, drafted, len(tokens), n_vocab)
+    text = [*tokens[:n].tolist(), *([] if token is None else [token])]
+    return [*text, *(sample_token(row, rng) for row in p[len(text) :])]
+
+
+def positions(rows):
+    """The product of the rows, a dict tokens -> probability."""
+    texts = {(): 1.0}
+    for row in rows:
+        texts = {(*text, x): share * chance for text, share in texts.items() for x, chance in enumerate(row.tolist())}
+    return texts
 
 
 # ------------------------------------------------------------------------------------------------ of two models

@@ -7,7 +7,7 @@ import math
 import sys
 from collections import Counter
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import monotonic
 
 import numpy as np
@@ -37,7 +37,9 @@ class LoopAudit:
         return self.message
 
 
-def audit_loop(generate, target, draft=None, prompt=(0, 1), n_tokens=3, *, K=2, sampling=Sampling(), seconds=60):
+def audit_loop(
+    generate, target, draft=None, prompt=(0, 1), n_tokens=3, *, K=2, sampling=Sampling(), seconds=60, certain=None
+):
     """A `LoopAudit` of generate(prompt, n_tokens): tokens in, tokens out, in PyTorch or in NumPy.
 
     The reference is the product of sampling(target(text)), row by row, one text at a time, without mask and cache:
@@ -60,8 +62,13 @@ def audit_loop(generate, target, draft=None, prompt=(0, 1), n_tokens=3, *, K=2, 
     sampling : Sampling
         That of the loop.
     seconds : float
-        The time for the paths; what was found until then is told.
+        The time for the paths; what was found until then is told. It is that of one pair, with `certain`.
+    certain : int, optional
+        For a batch of many texts: a token after which the models give only itself, and which no other text has. Two
+        texts at a time are as given, the others are prompts of this token: the pairs have as many paths as two texts.
     """
+    if certain is not None and len(prompt) > 2:
+        return of_pairs(generate, target, draft, prompt, n_tokens, certain, K=K, sampling=sampling, seconds=seconds)
     is_batch, target = np.ndim(prompt[0]) > 0, Rows(target)
     prompts = [[*map(int, row)] for row in (prompt if is_batch else [prompt])]
     wanted = [own_distribution(target, row, n_tokens, sampling) for row in prompts]
@@ -80,6 +87,21 @@ def audit_loop(generate, target, draft=None, prompt=(0, 1), n_tokens=3, *, K=2, 
             lines.append(f"text {i}: " * (is_batch and i is not None) + said)
             mistakes.append(said)
     return LoopAudit(kind, distance, paths, covered, tuple(mistakes), "\n".join(lines))
+
+
+def of_pairs(generate, target, draft, prompt, n_tokens, certain, **options):
+    """The `LoopAudit` of all pairs of texts, beside texts that are certain: the first that is wrong, or of them all."""
+    audits = []
+    for pair in itertools.combinations(range(len(prompt)), 2):
+        rows = [[*row] if i in pair else [certain] * len(row) for i, row in enumerate(prompt)]
+        audits.append(audit_loop(generate, target, draft, rows, n_tokens, **options))
+        if audits[-1].verdict == "wrong":
+            told = f"{audits[-1]}\nwhere texts {pair[0]} and {pair[1]} are drawn, beside texts that are certain"
+            return replace(audits[-1], message=told)
+    worst = max(audits, key=lambda audit: ("exact", "rounding", "unknown").index(audit.verdict))
+    distance, paths = max(audit.distance for audit in audits), sum(audit.paths for audit in audits)
+    message = f"{worst.verdict}: total variation {distance:.2g} at most, in {len(audits)} pairs of texts; {paths} paths"
+    return LoopAudit(worst.verdict, distance, paths, min(audit.covered for audit in audits), (), message)
 
 
 class Rows:

@@ -378,6 +378,7 @@ class ShortDrafter:
 
     def __init__(self, model):
         self.drafter = ModelDrafter(model)
+        self.model, self.sampling = model, self.drafter.sampling  # for loops that draft with a model alone
 
     def propose(self, tokens, K, rng):
         draft = self.drafter.propose(tokens, min(K, 1 if tokens[-1] else 0), rng)

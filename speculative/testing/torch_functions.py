@@ -52,8 +52,6 @@ class TorchFunctions(TorchFunctionMode):
             return Exponentials(first.shape, self.rng)
         if len(arguments) == 2 and isinstance(arguments[1], Exponentials):  # a quotient, whatever its name
             return Quotient(first, arguments[1])
-        if isinstance(first, Quotient):  # torch.argmax
-            return first.argmax(*arguments[1:], **options)
         if function in LOGS and hasattr(first, "uniforms"):
             return elementwise(log, first)
         if function in SEARCHES and any(hasattr(argument, "uniforms") for argument in arguments):
@@ -80,6 +78,10 @@ class Quotient:
 
     def __init__(self, probs, exponentials):
         self.probs, self.exponentials = probs, exponentials
+
+    @classmethod
+    def __torch_function__(cls, function, types, arguments=(), options=None):  # of torch.argmax
+        return arguments[0].argmax(*arguments[1:], **(options or {}))
 
     def argmax(self, dim=-1, keepdim=False):
         rows = self.probs.detach().cpu().numpy().reshape(-1, self.probs.shape[-1])

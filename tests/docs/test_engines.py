@@ -32,6 +32,7 @@ def test_the_programs_of_the_page_run_one_after_the_other(capsys):
         for name, size in names.items():
             program = program.replace(f'"{name}"', repr(str(find_folder(size, None))))
         exec(program, found)
-    loop, batch, verdict, *_, stats = capsys.readouterr().out.splitlines()
-    assert len(programs) == 5 and all(said.startswith("rounding: ") for said in (loop, batch)) and "rounding" in verdict
+    loop, batch, pairs, verdict, *_, stats = capsys.readouterr().out.splitlines()
+    assert len(programs) == 6 and "rounding" in verdict and "6 pairs of texts" in pairs
+    assert all(said.startswith("rounding: ") for said in (loop, batch, pairs))
     assert stats.startswith("60 tokens in ")

@@ -82,3 +82,38 @@ def test_functions_of_two_models_are_graded_as_they_are(fn):
 def test_mistakes_in_functions_of_two_models_are_named(fn):
     with pytest.raises(AssertionError, match=re.escape(two_models.WRONG[fn])):
         check_function(fn)
+
+
+def batched(numbers=None, cut=len, only_one=False):
+    """A function of a batch: `numbers` of its texts, or cut(lengths) where all of them end."""
+
+    def decode(target_probs, draft_probs, draft_tokens, rng):
+        assert not only_one or len(draft_tokens) == 1
+        K, new = draft_tokens.shape[1], []
+        uniforms = [rng.random() for _ in range(K)] if numbers else None
+        for p, q, drafted in zip(target_probs, draft_probs, draft_tokens):
+            u = uniforms or [rng.random() for _ in range(K)]
+            new.append(next((i for i, x in enumerate(drafted) if u[i] * q[i, x] >= p[i, x]), K))
+        new = [min(new)] * len(new) if cut is min else new
+        texts = np.full((len(new), K + 1), -1)
+        for text, n, p, q, drafted in zip(texts, new, target_probs, draft_probs, draft_tokens):
+            rest = np.maximum(p[n] - q[n], 0) if n < K else p[K]
+            text[: n + 1] = [*drafted[:n], rng.choice(len(rest), p=rest / rest.sum())]
+        return texts
+
+    return decode
+
+
+BATCHED = "target[B,K+1,V], draft, tokens, rng -> tokens"
+
+
+def test_a_batch_is_called_with_two_texts(capsys):
+    check_function(batched(), BATCHED)
+    check_function(batched(only_one=True), BATCHED)
+    assert (
+        "note: your function is right for one text; for a batch of two: your function fails" in capsys.readouterr().out
+    )
+    with pytest.raises(AssertionError, match="each text of a batch is right by itself, together they are not"):
+        check_function(batched(numbers="shared"), BATCHED)
+    with pytest.raises(AssertionError, match="a batch of one is right, but of two texts the first has another"):
+        check_function(batched(cut=min), BATCHED)

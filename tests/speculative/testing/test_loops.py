@@ -126,6 +126,32 @@ def test_batches_tell_shared_numbers_from_texts_that_disturb_each_other():
     assert "text 1: right in a batch of its own, so wrong by the other texts" in str(found)
 
 
+def test_a_large_batch_is_audited_in_pairs():
+    """Token 3 is certain; texts 1 and 3 share their numbers."""
+    rows = np.pad(np.random.default_rng(0).dirichlet(np.ones(3), size=4), ((0, 0), (0, 1)))
+    rows[3] = np.eye(4)[3]
+    target, prompts = TableModel(rows), [[0, 1], [2], [1, 1], [0]]
+
+    def generate(prompts, n_tokens, rng, shared=False):
+        texts, numbers = [], Recorded(rng)
+        for i, prompt in enumerate(prompts):
+            some = {1: numbers, 3: Recorded(rng, numbers.kept)}.get(i, rng) if shared else rng
+            text = list(prompt)
+            for _ in range(n_tokens):
+                text.append(3 if text[-1] == 3 else int(some.choice(3, p=rows[text[-1], :3])))
+            texts.append(text)
+        return texts
+
+    def audited(generate):
+        return audit_loop(generate, target, prompt=prompts, n_tokens=2, certain=3)
+
+    right = audited(generate)
+    assert right.verdict in ("exact", "rounding") and "in 6 pairs of texts" in str(right)
+    found = audited(lambda prompts, n_tokens, rng: generate(prompts, n_tokens, rng, shared=True))
+    assert found.verdict == "wrong" and "share random numbers" in str(found)
+    assert str(found).endswith("where texts 1 and 3 are drawn, beside texts that are certain")
+
+
 def test_in_pytorch():
     torch = pytest.importorskip("torch")
 
