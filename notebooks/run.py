@@ -6,15 +6,18 @@
                                                     exercise fails as it is, and passes with the file in solutions/
 
 A cell with the tag "check" checks an exercise; it also has the tag "raises-exception", so that "Run all" continues.
-The first code cell, with the tag "colab", is the same in all notebooks; keeping the outputs writes it.
+Keeping the outputs also writes two kinds of cells: the first one, with the tag "colab", which is the same in all
+notebooks, and exercises to be written (tag "exercise"), which are their functions in solutions/ without the bodies.
 """
 
 import argparse
+import ast
 import re
 import sys
 from pathlib import Path
 
 import nbformat
+from blank import blank, functions
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
@@ -29,6 +32,7 @@ if not Path("checks").exists():  # the notebook was opened alone, as in Colab: f
     if not Path("project/notebooks").exists():
         raise SystemExit(f"cannot clone {{url}}: put its address here, or open the notebook in the project's folder")
     get_ipython().run_line_magic("cd", "-q project/notebooks")'''
+MORE = "# add what you need"  # the lines after it, in a solution, are the solution's
 BUSY = "(A busy machine"  # what a cell prints if its times make no sense
 
 
@@ -52,10 +56,37 @@ def put_first(notebook):
     notebook.cells.insert(1, cell)
 
 
+def solutions_of(path):
+    return (path.parent / "solutions" / path.with_suffix(".py").name).read_text(encoding="utf-8")
+
+
+def exercise(source, solutions):
+    """The source of an exercise's cell, anew from the solutions; code to be repaired stays as it is."""
+    unsolved = {
+        name: ast.unparse(fn.body[-1])
+        for name, (fn,) in functions(ast.parse(source)).items()
+        if "NotImplementedError" in ast.unparse(fn.body[-1])
+    }
+    if not unsolved:
+        return source
+    whole = blank(solutions.encode(), [*unsolved]).decode()
+    lines = re.sub(rf"(?m)(^ *{MORE}$)(\n.+)+", r"\1", whole).splitlines()
+    tree = ast.parse("\n".join(lines))
+    for name, (fn,) in functions(tree).items():
+        if name in unsolved:
+            lines[fn.body[-1].lineno - 1] = " " * fn.body[-1].col_offset + unsolved[name].replace("'", '"')
+    names = {name.partition(".")[0] for name in unsolved}
+    parts = [lines[node.lineno - 1 : node.end_lineno] for node in tree.body if getattr(node, "name", "") in names]
+    return "\n\n\n".join(map("\n".join, parts))
+
+
 def keep(path):
     """Run the notebook and write it with its outputs; ValueError if it says that the machine was busy."""
     notebook = nbformat.read(path, as_version=4)
     put_first(notebook)
+    for cell in notebook.cells:
+        if "exercise" in cell.metadata.get("tags", ()):
+            cell.source = exercise(cell.source, solutions_of(path))
     run(notebook, path.parent)
     if BUSY in "".join(output.get("text", "") for cell in notebook.cells for output in cell.get("outputs", ())):
         raise ValueError(
@@ -73,7 +104,10 @@ def check(path):
     """ValueError unless the notebook runs, each check fails in it, and passes after the solutions."""
     notebook = nbformat.read(path, as_version=4)
     checks = [cell for cell in notebook.cells if is_check(cell)]
-    solutions = (path.parent / "solutions" / path.with_suffix(".py").name).read_text(encoding="utf-8")
+    solutions = solutions_of(path)
+    for cell in notebook.cells:
+        if "exercise" in cell.metadata.get("tags", ()) and cell.source != exercise(cell.source, solutions):
+            raise ValueError(f"this exercise is another one in solutions/: run it without --check\n{cell.source}")
     solved = [nbformat.v4.new_code_cell(source) for source in (solutions, *(cell.source for cell in checks))]
     notebook.cells += solved
     try:

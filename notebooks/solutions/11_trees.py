@@ -8,7 +8,14 @@ from speculative import sample_token
 
 
 def without_replacement(q, k, rng):
-    """What is left is renormalised before each draw: that is the row, and the draw comes from it."""
+    """k pairs (token, row): k different tokens, each drawn from its row; `sample_token(row, rng)` draws.
+
+    q : [n_vocab] float64; it must not be written to. If it has fewer than k tokens of positive probability, there are
+    fewer pairs.
+
+    The first row is q. Each later one is the distribution that its token was drawn from, given those before it.
+    """
+    # What is left is renormalised before each draw: that is the row, and the draw comes from it.
     left, found = q.copy(), []
     while len(found) < k and left.any():
         row = left / left.sum()
@@ -18,7 +25,12 @@ def without_replacement(q, k, rng):
 
 
 def my_mask(parents, n_text):
-    """A node sees what its parent sees, and itself."""
+    """[n, n_text + n] bool: row i is True where node i attends to: the text, the nodes on its path, and itself.
+
+    parents : list of int, parents[i] < i; -1 stands for the text.
+    n_text : int, the tokens of text; the nodes come after them, in order.
+    """
+    # A node sees what its parent sees, and itself.
     mask = np.zeros((len(parents), n_text + len(parents)), dtype=bool)
     mask[:, :n_text] = True
     for i, parent in enumerate(parents):
@@ -29,7 +41,13 @@ def my_mask(parents, n_text):
 
 
 def most_valuable(n, w):
-    """Each node taken from the heap puts its first child and its next sibling into it."""
+    """A list of n nodes, tuples of ranks from 0, with the largest products of w along the path; in any order.
+
+    w : list of float, w[b] is the value of rank b; not increasing. Nodes have at most len(w) children.
+
+    For n = 4 and w = [0.6, 0.3] they are (0,), (0, 0), (1,), (0, 0, 0): values 0.6, 0.36, 0.3, 0.216.
+    """
+    # Each node taken from the heap puts its first child and its next sibling into it.
     found, heap = [], [(-w[0], (0,))]
     while len(found) < n:
         value, node = heapq.heappop(heap)

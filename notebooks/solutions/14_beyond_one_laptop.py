@@ -7,12 +7,28 @@ from speculative import exact_distribution
 
 
 def most_texts(F, B, bytes_per_weight, K):
-    """m* tokens are free, and each text has K + 1 of them."""
+    """The largest number of texts (int) for which verifying K draft tokens of each, in one forward pass, is still free.
+
+    F : operations a second; a token takes 2 operations for each weight.
+    B : bytes a second.
+    bytes_per_weight : 4, 2, 1 or 0.5.
+    K : draft tokens a round for each text.
+
+    Free: computing takes no longer than reading the weights. (Leave out the KV caches.) For F = 312e12, B = 2.039e12, 2
+    bytes and K = 4 it is 30.
+    """
+    # m* tokens are free, and each text has K + 1 of them.
     return int(bytes_per_weight * F / (2 * B) // (K + 1))
 
 
 def audit(verify):
-    """Two texts, so that one can take the other's rows; three tokens, so that a round has two draft tokens."""
+    """The largest error (float) of the probability of an outcome of serve(verify, ...), over all outcomes.
+
+    verify : a function like verify_batch.
+
+    Below 1e-12 for a correct one, above 1e-6 for one with any mistake.
+    """
+    # Two texts, so that one can take the other's rows; three tokens, so that a round has two draft tokens.
     found = exact_distribution(lambda rng: serve(verify, [[0], [1]], [3, 2], rng))
     first, second = small_target.distribution([0], 3), small_target.distribution([1], 2)
     right = {(a, b): first[a] * second[b] for a in first for b in second}
