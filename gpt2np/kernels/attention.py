@@ -30,7 +30,10 @@ def product(x, w, strategy):
     n, n_new, n_in = x.shape
     n_out = w.shape[2]
     if strategy == "panels":
-        groups = grouped(x, max(2, min(N_ROWS[strategy], SMALL // (n_in * n_out) // 2 * 2)))
+        most = max(2, min(N_ROWS[strategy], SMALL // (n_in * n_out) // 2 * 2))
+        if n_new <= most and n_new % 2 == 0:  # one product for each head
+            return np.matmul(x, w)
+        groups = grouped(x, most)
         return np.matmul(groups, w[:, None], order="C").reshape(n, -1, n_out)[:, :n_new]
     deep = PIECE if n_in % PIECE == 0 else n_in
     wide = PIECE if n_out % PIECE == 0 else n_out
@@ -83,15 +86,19 @@ def weighted_sums(q, keys, values, mask, strategy):
         return np.concatenate([first, weighted_sums(q[:, half:], keys, values, mask[half:], strategy)], axis=1)
 
     def of_heads(q, keys, values):
+        n_head, n_new, d_head = q.shape
+        if strategy == "panels" and n_new % 2:  # a row of zeros, as in both products
+            q, rows = np.zeros((n_head, n_new + 1, d_head), np.float32), q
+            q[:, :n_new] = rows
         scores = product(q, keys, strategy)  # -> [n_head, n_new, n_columns]
-        scores *= 1 / math.sqrt(q.shape[-1])
-        unpadded = scores[..., : mask.shape[1]]
+        scores *= 1 / math.sqrt(d_head)
+        unpadded = scores[:, :n_new, : mask.shape[1]]
         unpadded += mask[:, : scores.shape[2]]
         if mask.shape[1] < scores.shape[2]:  # a tree's mask, unlike the triangle, does not cover the padding
             scores[..., mask.shape[1] :] = -np.inf
         scores -= np.maximum.reduce(scores, axis=-1, keepdims=True)
         weights = np.exp(scores, out=scores)  # the numerator of the softmax
-        return product(weights, values, strategy)
+        return product(weights, values, strategy)[:, :n_new]
 
     sums = np.empty((*q.shape[:2], values.shape[2]), np.float32)
     return in_parts(of_heads, (q, keys, values), sums, keys.size, n_rows=len(mask))

@@ -63,6 +63,8 @@ class Panels:
             part = w[j * depth : (j + 1) * depth, i * width : (i + 1) * width]
             self.blocks[i, j, : len(part), : part.shape[1]] = part.copy("K")  # two copies transpose faster than one
         self.blocks.setflags(write=False)  # np.asarray may return a view of them
+        # [n_panels, n_in, width]: a few rows take one product with it
+        self.whole = self.blocks[:, 0] if strategy == "panels" and (n_blocks, depth) == (1, n_in) else None
         give_back(w)
 
     def __reduce__(self):
@@ -77,6 +79,14 @@ class Panels:
         if not n_new:
             return np.empty((0, n_out), np.float32)
         n_panels, n_blocks, depth, width = self.blocks.shape
+        if self.whole is not None and n_new <= N_ROWS["panels"] and worthwhile(self.blocks.size, n_new) == 1:
+            n_rows = n_new + n_new % 2
+            y = np.empty((n_rows, n_panels, width), np.float32)
+            if n_new < n_rows:
+                x, rows = np.zeros((n_rows, n_in), np.float32), x
+                x[:n_new] = rows
+            np.matmul(x, self.whole, y.swapaxes(0, 1))
+            return y.reshape(n_rows, -1)[:n_new, :n_out]
         if n_in < n_blocks * depth:
             x = np.pad(x, ((0, 0), (0, n_blocks * depth - n_in)))
         groups = grouped(x, N_ROWS[self.strategy])  # -> [n_groups, n_rows, n_in]

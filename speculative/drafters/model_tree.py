@@ -127,15 +127,21 @@ class TreeDrafter:
 
         The logits are those that rank the candidates: after a penalty, where the sampling has one, at temperature 1.
         """
-        tokens = [*text, *drafted]
-        logits = ask_model(self.model, tokens, n, parents, "the draft model")
-        q = ask_sampling(sampling, logits, tokens, parents)
-        return (sampling.adjusted(logits, tokens, parents) if hasattr(sampling, "adjusted") else logits), q
+        logits, ranking = self.ranking(text, drafted, parents, n, sampling)
+        return ranking, ask_sampling(sampling, logits, [*text, *drafted], parents)
+
+    def ranking(self, text, drafted, parents, n, sampling):
+        """(the model's logits, those that rank the candidates), see `after`."""
+        logits = ask_model(self.model, [*text, *drafted], n, parents, "the draft model")
+        adjusted = getattr(sampling, "adjusted", lambda logits, *_: logits)
+        return logits, adjusted(logits, [*text, *drafted], parents)
 
     def candidates(self, text, paths, n, sampling):
         """(tokens, probabilities), both [n_paths, n]: the n most probable after the text and each path."""
         drafted, parents, ends = merged(paths)
-        logits, _ = self.after(text, drafted, parents, len(paths), sampling)
-        rows = [end - len(drafted) for end in ends]  # the nodes of the last level are the last of all
-        tokens, probs = top(logits[rows], n), GROWTH(logits[rows])
-        return tokens, np.take_along_axis(probs, tokens, -1)
+        _, ranking = self.ranking(text, drafted, parents, len(paths), sampling)
+        rows = ranking[[end - len(drafted) for end in ends]]  # the nodes of the last level are the last of all
+        tokens = top(rows, n)
+        sharper = (rows - rows.max(axis=-1, keepdims=True)) / np.float32(GROWTH.temperature)
+        weights = np.exp(sharper)
+        return tokens, np.take_along_axis(weights, tokens, -1) / weights.sum(axis=-1, keepdims=True, dtype=np.float64)

@@ -89,7 +89,7 @@ class Sampling:
         With `parents`, the last len(parents) tokens are a tree, and their rows predict the token after the path.
         ValueError if the largest logit of a row is NaN or infinite, or if what looks back gets no tokens.
         """
-        logits = self.adjusted(logits, tokens, parents)
+        logits = np.asarray(self.adjusted(logits, tokens, parents), dtype=np.float64)
         rows, best = np.arange(len(logits)), np.argmax(logits, axis=-1)  # argmax finds a NaN if there is one
         largest = logits[rows, best]
         if not np.isfinite(largest).all():
@@ -104,10 +104,10 @@ class Sampling:
         return self.truncated(probs) if self.top_k or self.top_p < 1 or self.min_p > 0 else probs
 
     def adjusted(self, logits, tokens=None, parents=()):
-        """The logits [n, n_vocab] float64 after what looks back, before all else: what ranks candidates."""
-        logits = np.asarray(logits, dtype=np.float64)
+        """The logits [n, n_vocab] after what looks back, in float64, or as they are: what ranks candidates."""
         if self.repetition_penalty == 1 and not self.processors:
             return logits
+        logits = np.asarray(logits, dtype=np.float64)
         if tokens is None:
             name = "repetition penalty" if self.repetition_penalty != 1 else "logits processor"
             raise ValueError(f"a {name} looks at the tokens before each row: pass them, sampling(logits, tokens)")
