@@ -4,6 +4,7 @@ from .eagle import Eagle, EagleBlock, load_eagle
 from .early_exit import EarlyExit
 from .files.errors import CheckpointError, DownloadError
 from .files.loading import load
+from .frequent import FrequentTokens
 from .heads import Heads, load_heads
 from .model import GPT2, HParams, forward
 from .tokenizer import StreamDecoder, Tokenizer
@@ -15,6 +16,7 @@ __all__ = [
     "Eagle",
     "EagleBlock",
     "EarlyExit",
+    "FrequentTokens",
     "HParams",
     "Heads",
     "StreamDecoder",

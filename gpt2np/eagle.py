@@ -29,6 +29,7 @@ from .files.errors import CheckpointError
 from .files.loading import folder_of
 from .files.params import block_params, check_finite, check_tensors, linear_params, param_shapes
 from .files.safetensors import read_safetensors
+from .frequent import scattered
 from .kernels.matmul import pack
 from .layers import block, layer_norm, linear
 from .model import HParams, packed_block
@@ -155,11 +156,7 @@ class Eagle:
         """[n, n_embd] -> [n, n_vocab]"""
         last_norm = self.model.params["ln_f"]
         logits = (states * last_norm["g"] + last_norm["b"]) @ self.projection
-        if self.n_frequent:
-            all_logits = np.full((len(states), self.n_vocab), -np.inf, np.float32)
-            all_logits[:, self.frequent] = logits
-            return all_logits
-        return logits
+        return scattered(logits, self.frequent, self.n_vocab) if self.n_frequent else logits
 
     def reset(self):
         """Forget the cache. No result changes."""

@@ -85,7 +85,7 @@ def test_names_of_options(words):
         (["--top_p=-1"], "expected a top_p above 0 and at most 1, got -1"),
         (["--min_p=2"], "expected a min_p from 0 to 1, got 2"),
         (["--repetition_penalty=0"], "expected a repetition_penalty above 0, got 0"),
-        (["--corpus=README.md"], "--corpus is for --drafter ngram or suffix, not model: leave --corpus out"),
+        (["--corpus=README.md"], "--corpus: --drafter model counts --frequent tokens in it: give --frequent N as well"),
         (["--drafter=suffix", "--draft_temperature=0"], "--draft_temperature is for --drafter model or ngram or early"),
         (["--siblings=top"], "--siblings is for --tree: leave --siblings out"),
         (["--prompt=a", "--prompt_file=b"], "--prompt is for prompts without --prompt_file: leave --prompt out"),
