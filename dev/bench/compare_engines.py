@@ -106,6 +106,7 @@ def speed(gguf, target="tiny-target", draft="tiny-draft", n_tokens=N_TOKENS, rep
     """Milliseconds per token of each way to the same greedy text; the ways take turns."""
     import torch
     import transformers
+    import xllamacpp
 
     from gpt2np.files.loading import find_folder
     from speculative.models import TransformersModel
@@ -166,6 +167,7 @@ def speed(gguf, target="tiny-target", draft="tiny-draft", n_tokens=N_TOKENS, rep
         alone = median(times[f"{name.rpartition(',')[0]}, alone"])
         print(f"{name:42}{median(some):13.2f}{min(some):8.2f}{alone / median(some):9.2f}", end="")
         print(f"   {same[name]} of {len(some)}")
+    print(f"\nllama.cpp: float32 weights; {xllamacpp.get_system_info().strip(' |')}")
 
 
 if __name__ == "__main__":
