@@ -30,9 +30,9 @@ class HeadsDrafter:
         As gpt2np.load_heads returns them: `n_heads`; `accepted` [n_heads, n_ranks], how often the candidate of each
         rank is right; `check(model)`; `logits(model, states [n, n_embd], seen [n, i]) -> [n, n_vocab]` of head i.
     tree : Shape, optional
-        By default the best tree of 8 nodes by `accepted`. More nodes yield more tokens per call, and cost time; on the
-        bundled target a tree of 3 nodes is fastest (the default of `--drafter heads`). Nodes below the last head's are
-        left out.
+        By default the best tree of 7 nodes (8 rows) by `accepted`. More nodes yield more tokens per call, and
+        cost time; on the bundled target a tree of 3 nodes is fastest (the default of `--drafter heads`). Nodes below
+        the last head's are left out.
     """
 
     def __init__(self, model, heads, tree=None):
@@ -44,7 +44,7 @@ class HeadsDrafter:
                 "train heads for this model"
             )
         self.model, self.heads = model, heads.check(model)
-        tree = Shape.best(8, self.weights(), heads.n_heads) if tree is None else tree
+        tree = Shape.best(7, self.weights(), heads.n_heads) if tree is None else tree
         self.tree = check_shape(tree, model.n_vocab, "tokens")
         self.most_levels = heads.n_heads
 

@@ -25,7 +25,7 @@ class RecyclingDrafter:
     ----------
     n_vocab : int
     tree : Shape, optional
-        By default the best one of 16 nodes, for as many ranks as there are followers.
+        By default the best one of 11 nodes, 12 rows, for as many ranks as there are followers.
     n_followers : int
         How many to keep for each token: a matrix [n_vocab, n_followers].
     keep : bool
@@ -34,7 +34,7 @@ class RecyclingDrafter:
 
     def __init__(self, n_vocab, tree=None, *, n_followers=8, keep=False):
         n_followers = min(n_followers, n_vocab)
-        tree = Shape.best(16, WEIGHTS[: max(1, n_followers)]) if tree is None else tree
+        tree = Shape.best(11, WEIGHTS[: max(1, n_followers)]) if tree is None else tree
         self.tree = check_shape(tree, n_followers, "followers kept")
         self.n_vocab, self.keep = n_vocab, keep
         self.followers = np.full((n_vocab, n_followers), -1)  # -1: not known yet

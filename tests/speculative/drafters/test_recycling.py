@@ -53,7 +53,7 @@ def test_two_proposals_without_a_call_between_them_are_the_same():
 @pytest.mark.parametrize("n_vocab", [2, 5, 20])
 def test_there_is_a_tree_for_small_vocabularies(n_vocab):
     target, drafter = TableModel.random(n_vocab), RecyclingDrafter(n_vocab)
-    assert len(drafter.tree) == 16 and max(drafter.tree.ranks) < n_vocab
+    assert len(drafter.tree) == 11 and max(drafter.tree.ranks) < n_vocab
     assert len(SpeculativeSampler(ByPaths(target), drafter, K=3).generate([1], 6, 0).tokens) == 6
 
 
