@@ -27,11 +27,9 @@ pytestmark = pytest.mark.slow
 MODULES = {
     module.name: import_module(f"{commands.__name__}.{module.name}") for module in iter_modules(commands.__path__)
 }
-NONSENSE = [
-    *"some nan inf -1 1e999 None [1] True 0x10 1,2 \u0663x \033[31m 2.5 -0 0 Auto model,nothing Model , a a.gif".split(),
-    *"nowhere/a.json /proc/a.json / .. \033/a.json a.py:b .py: - -- é世\u202e 1- 2x {}".split(),
-    *("", "a\nb", "9" * 4400, "x" * 300, "x" * 300 + ".json"),
-]
+TEXTS = """some nan inf -1 1e999 None [1] True 0x10 1,2 \u0663x \033[31m 2.5 -0 0 Auto model,nothing Model , a a.gif
+nowhere/a.json /proc/a.json / .. \033/a.json a.py:b .py: - -- é世\u202e 1- 2x {}"""
+NONSENSE = [*TEXTS.split(), "", "a\nb", "9" * 4400, "x" * 300, "x" * 300 + ".json"]
 NEVER = {
     Choice: {"", "some", "x" * 300, "model,nothing", "\033[31m"},
     Written: {"", "a", "a.gif", "nowhere/a.json", ".."},
