@@ -13,6 +13,7 @@ import shlex
 import sys
 from itertools import count
 from pathlib import Path
+from pkgutil import iter_modules
 from types import SimpleNamespace
 
 import pytest
@@ -20,6 +21,7 @@ from command import refusal, run_here
 from systems import needs_any_name, opening_a_folder, slashes
 
 import gpt2np
+from speculative.cli import commands
 from speculative.cli.commands import audit, bench, widths
 from speculative.cli.report import Report
 from speculative.testing.widths import Audit, Difference, Width
@@ -111,6 +113,10 @@ def made_up(monkeypatch):
 def test_what_a_command_prints(name, golden, by_work, made_up, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     golden(HERE / "pages" / f"{name}.txt", transcript(HERE / "pages" / f"{name}.txt", printed, tmp_path))
+
+
+def test_every_command_has_a_page():
+    assert {module.name for module in iter_modules(commands.__path__)} <= {*PAGES}
 
 
 @needs_any_name
