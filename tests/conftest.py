@@ -31,3 +31,21 @@ def gpt2_vocabulary_files():
 @pytest.fixture(scope="session")
 def gpt2_tokenizer(gpt2_vocabulary_files):
     return gpt2np.Tokenizer.from_files(*gpt2_vocabulary_files)
+
+
+def pytest_addoption(parser):
+    parser.addoption("--update", action="store_true", help="write the golden files again: read the difference")
+
+
+@pytest.fixture
+def golden(request):
+    """golden(path, text): this file must have this text; with --update it becomes it."""
+
+    def compare(path, text):
+        if request.config.getoption("--update"):
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8", newline="\n")
+        kept = path.read_text(encoding="utf-8") if path.exists() else None
+        assert kept == text, f"{path.name} differs: pytest --update, and read the difference"
+
+    return compare

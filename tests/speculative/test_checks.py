@@ -1,5 +1,7 @@
 """The borders of the loop: what is handed out is copied, what comes back is checked, each mistake gets one sentence."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from helpers import Clearing, TreeDrafter
@@ -195,7 +197,7 @@ class Lasting(TableModel):
         return self.kept.setdefault((tuple(tokens), n_last), logits)
 
 
-# ------------------------------------------------------------------------------------------ what is handed back
+# ------------------------------------------------------------------------------------------ what is refused
 
 ROW = np.full((1, 5), 0.2)
 
@@ -205,46 +207,114 @@ def tree(*parents, n=None):
     return Draft(np.zeros(n, np.int64), np.full((n, 5), 0.2), np.array(parents))
 
 
-def no_row(token, probability):
-    return (
-        f"the drafter proposed token {token} with probability {probability} in its row of probs: expected more than 0 "
-        "and at most 1, as the row is the distribution that the token was drawn from"
-    )
+def drafted(draft, target=ByPaths(TARGET), verifier=rejection):
+    return lambda: text(Drafting(lambda tokens, K, rng: draft), verifier, target)
 
 
-@pytest.mark.parametrize(
-    ("draft", "sentence"),
-    [
-        (None, "the drafter must return Draft(tokens, probs); it returned None"),
-        (([1], 0.2), "the drafter must return Draft(tokens, probs); it returned ([1], 0.2)"),
-        (Draft(np.array([1.5]), ROW), "the drafter must return tokens [k], whole numbers; it returned an array of "
-         "shape (1,) and dtype float64"),
-        (Draft(np.array([[1]]), ROW), "the drafter must return tokens [k], whole numbers; it returned an array of "
-         "shape (1, 1) and dtype int64"),
-        (Draft(np.array([5]), ROW), "the drafter proposed token 5: expected 0 to 4"),
-        (Draft(np.array([-1]), ROW), "the drafter proposed token -1: expected 0 to 4"),
-        (Draft(np.array([1]), np.eye(5)[[0]]), no_row(1, 0)),
-        (Draft(np.array([1]), 6 * ROW), no_row(1, 1.2)),
-        (Draft(np.array([1]), -ROW), no_row(1, -0.2)),
-        (Draft(np.array([1]), ROW * np.nan), no_row(1, "nan")),
-        (Draft(np.array([1]), ROW[0]), "expected draft probabilities of shape (1, 5), one row over the target's "
-         "vocabulary for each token, got (5,): draft and target must share one vocabulary"),
-        (Draft(np.array([1]), ROW[:, :4]), "expected draft probabilities of shape (1, 5), one row over the target's "
-         "vocabulary for each token, got (1, 4): draft and target must share one vocabulary"),
-        (Draft(np.zeros(4, int), np.full((4, 5), 0.2)), "the drafter was asked for at most 3 tokens and proposed 4"),
-        (tree(-1, 0, 1, 2, 0), "the drafter was asked for at most 3 tokens and proposed 4 on one path of its tree"),
-        (tree(-1, 1, -1), "the drafter returned 1 as the parent of draft token 1: expected an earlier draft token, or "
-         "-1 for the end of the text"),
-        (tree(-1, -2, -1), "the drafter returned -2 as the parent of draft token 1: expected an earlier draft token, "
-         "or -1 for the end of the text"),
-        (tree(-1, -1, n=3), "the drafter must return one parent for each of its 3 tokens, whole numbers; it returned "
-         "parents of shape (2,) and dtype int64"),
-        (tree(-1, 0.0), "the drafter must return one parent for each of its 2 tokens, whole numbers; it returned "
-         "parents of shape (2,) and dtype float64"),
-    ],
-)  # fmt: skip
-def test_a_wrong_draft(draft, sentence):
-    assert error_of(lambda: text(Drafting(lambda tokens, K, rng: draft), target=ByPaths(TARGET))) == sentence
+def judged(verdict):
+    """On a tree of two tokens after the text, and a third after the first of them."""
+
+    def rule(draft, target_probs, rng):
+        return verdict
+
+    rule.trees = True
+    return drafted(tree(-1, -1, 0), verifier=rule)
+
+
+def modelled(logits, whose):
+    """Of a model that returns something else of the rows after all tokens, where n are asked for."""
+    wrong = Model(lambda tokens, n_last: logits(TARGET(tokens, len(tokens)), n_last))
+    return {
+        "the target alone": lambda: alone(wrong),
+        "the target": lambda: text(target=wrong),
+        "the draft model": lambda: text(ModelDrafter(wrong)),
+    }[whose]
+
+
+def sampled(change, whose):
+    own = lambda logits, tokens: change(Sampling()(logits, tokens))  # noqa: E731
+    return {"alone": lambda: alone(sampling=own), "with a draft": lambda: text(sampling=own)}[whose]
+
+
+SAMPLERS = {
+    "alone": AutoregressiveSampler(TARGET), "with a draft": SpeculativeSampler(TARGET, ModelDrafter(DRAFT)),
+}  # fmt: skip
+
+
+def asked(request, whose):
+    """Before anything runs."""
+    return lambda: SAMPLERS[whose].rounds(**{"prompt": [0], "n_tokens": 3, **request})
+
+
+DRAFTS = {
+    "nothing": None,
+    "a pair": ([1], 0.2),
+    "a fraction": Draft(np.array([1.5]), ROW),
+    "two axes": Draft(np.array([[1]]), ROW),
+    "token 5": Draft(np.array([5]), ROW),
+    "token -1": Draft(np.array([-1]), ROW),
+    "probability 0": Draft(np.array([1]), np.eye(5)[[0]]),
+    "probability 1.2": Draft(np.array([1]), 6 * ROW),
+    "probability -0.2": Draft(np.array([1]), -ROW),
+    "probability nan": Draft(np.array([1]), ROW * np.nan),
+    "one axis of probs": Draft(np.array([1]), ROW[0]),
+    "a column less": Draft(np.array([1]), ROW[:, :4]),
+    "four tokens": Draft(np.zeros(4, int), np.full((4, 5), 0.2)),
+    "four levels": tree(-1, 0, 1, 2, 0),
+    "a parent of its own": tree(-1, 1, -1),
+    "a parent -2": tree(-1, -2, -1),
+    "a parent less": tree(-1, -1, n=3),
+    "a parent 0.0": tree(-1, 0.0),
+}
+VERDICTS = [
+    *(None, (1, 2), Verdict(1, 1.5), Verdict(1.0, 1), Verdict(("a",), 1), Verdict(-1, 0), Verdict(4, 0)),
+    *(Verdict(1, -1), Verdict(1, 5), Verdict(2, 0), Verdict((2,), 0)),
+]
+LOGITS = {
+    "all positions": lambda rows, n: rows,
+    "a batch": lambda rows, n: rows[None],
+    "a column less": lambda rows, n: rows[-n:, :4],
+    "one row without its axis": lambda rows, n: rows[-1],
+    "none": lambda rows, n: None,
+}
+SAMPLINGS = {"half": lambda p: p / 2, "nan": lambda p: p * np.nan, "no axis of rows": lambda p: p[0]}
+REQUESTS = [
+    *({"prompt": wrong} for wrong in ([0.7, 1.2], "Once", 3, [[0, 1]], [], [5, 0], [-1], [0] * 64)),
+    *({"n_tokens": wrong} for wrong in (-1, 2.0, 64)), {"stop": "the"},
+    *({"stop_tokens": wrong} for wrong in (0, "the")), *({"rng": wrong} for wrong in (-1, "seed")),
+]  # fmt: skip
+PARTS = {
+    "drafter": [Model(None), ModelDrafter],
+    "verifier": ["rejection", Verdict],
+    "sampling": [0.7],
+    "K": [0, "auto", 2.5, None],
+}
+TARGETS = ["355M", None, ("a model", "a tokenizer")]
+BOTH, MODELS = ("alone", "with a draft"), ("the target alone", "the target", "the draft model")
+CASES = {
+    **{f"a draft: {name}": drafted(draft) for name, draft in DRAFTS.items()},
+    "a draft: a tree for a rule of chains": drafted(tree(-1, -1), verifier=block),
+    "a draft: a tree for a target of chains": drafted(tree(-1, -1), TARGET),
+    **{f"a verdict: {verdict}": judged(verdict) for verdict in VERDICTS},
+    **{f"logits of {whose}: {name}": modelled(logits, whose) for name, logits in LOGITS.items() for whose in MODELS},
+    **{f"a sampling, {whose}: {name}": sampled(change, whose) for name, change in SAMPLINGS.items() for whose in BOTH},
+    **{f"a request, {whose}: {str(wrong)[:40]}": asked(wrong, whose) for wrong in REQUESTS for whose in BOTH},
+    **{f"a part: {name} {part!r}": lambda given={name: part}: text(**given)
+       for name, some in PARTS.items() for part in some},
+    **{f"a part: K, a function to {K}": lambda K=K: text(K=lambda history: K) for K in (-1, 2.5)},
+    **{f"a target: {part!r}": lambda part=part: AutoregressiveSampler(part) for part in TARGETS},
+    **{f"a target with a draft: {part!r}": lambda part=part: SpeculativeSampler(part, ModelDrafter(DRAFT))
+       for part in TARGETS},
+}  # fmt: skip
+
+
+def test_each_mistake_gets_one_sentence(golden):
+    """checks.txt has them all; `pytest --update` writes it."""
+    lines = [f"{name}\n    {error_of(call)}\n" for name, call in CASES.items()]
+    golden(Path(__file__).with_name("checks.txt"), "\n".join(lines))
+
+
+# ------------------------------------------------------------------------------------------ what is right
 
 
 def test_drafts_as_lists_and_in_other_dtypes_are_right():
@@ -256,36 +326,6 @@ def test_drafts_as_lists_and_in_other_dtypes_are_right():
     assert len(text(rounded)) == 20
 
 
-NODES = (
-    "the verifier accepted the draft tokens {}: expected the nodes of one path, in order, from the text down, each a "
-    "child of the one before"
-)
-KIND = "the verifier must return Verdict(n_accepted, next_token), two whole numbers; it returned {!r}"
-
-
-@pytest.mark.parametrize(
-    ("verdict", "sentence"),
-    [
-        *((wrong, KIND) for wrong in (None, (1, 2), Verdict(1, 1.5), Verdict(1.0, 1), Verdict(("a",), 1))),
-        (Verdict(-1, 0), "the verifier accepted -1 of 3 draft tokens: expected 0 to 3"),
-        (Verdict(4, 0), "the verifier accepted 4 of 3 draft tokens: expected 0 to 3"),
-        (Verdict(1, -1), "the verifier returned next_token -1: expected a token from 0 to 4"),
-        (Verdict(1, 5), "the verifier returned next_token 5: expected a token from 0 to 4"),
-        (Verdict(2, 0), NODES.format((0, 1))),
-        (Verdict((2,), 0), NODES.format((2,))),
-    ],
-)
-def test_a_wrong_verdict(verdict, sentence):
-    """On a tree of two tokens after the text, and a third after the first of them."""
-
-    def rule(draft, target_probs, rng):
-        return verdict
-
-    rule.trees = True
-    drafter = Drafting(lambda tokens, K, rng: tree(-1, -1, 0))
-    assert error_of(lambda: text(drafter, rule, ByPaths(TARGET))) == sentence.format(verdict)
-
-
 def test_numpy_numbers_make_a_verdict():
     def rule(draft, target_probs, rng):
         verdict = rejection(draft, target_probs, rng)
@@ -294,62 +334,9 @@ def test_numpy_numbers_make_a_verdict():
     assert text(verifier=rule) == text()
 
 
-def test_trees_are_for_rules_and_targets_that_take_them():
-    drafter = Drafting(lambda tokens, K, rng: tree(-1, -1))
-    assert error_of(lambda: text(drafter, block, ByPaths(TARGET))) == (
-        "the drafter proposed a tree, but the verifier block takes chains only: use rejection, exact_match or "
-        "traversal, or set its attribute trees = True if it follows draft.children"
-    )
-    assert error_of(lambda: text(drafter)) == (
-        "the drafter proposed a tree, but the target takes chains only: give its call the parameter parents, or use "
-        "ByPaths(model) for the target"
-    )
-    as_a_tree = Drafting(lambda tokens, K, rng: tree(*range(-1, K - 1)))  # a chain, with its parents
+def test_a_chain_with_its_parents_is_no_tree():
+    as_a_tree = Drafting(lambda tokens, K, rng: tree(*range(-1, K - 1)))
     assert len(text(as_a_tree, block)) == 20
-
-
-ONE_ROW = "return one row of n_vocab logits for each of the last n_last tokens"
-TOO_MANY = "these are the logits of more positions than were asked for, return only the last n_last rows"
-
-
-@pytest.mark.parametrize(
-    ("logits", "shape", "remedy"),
-    [
-        (lambda rows, n: rows, "({all}, 5)", TOO_MANY),
-        (lambda rows, n: rows[None], "(1, {all}, 5)", TOO_MANY),
-        (lambda rows, n: rows[-n:, :4], "({n}, 4)", ONE_ROW),
-        (lambda rows, n: rows[-1], "(5,)", ONE_ROW),
-        (lambda rows, n: None, "()", ONE_ROW),
-    ],
-    ids=["all positions", "a batch", "a column less", "no rows", "none"],
-)
-@pytest.mark.parametrize("whose", ["the target alone", "the target", "the draft model"])
-def test_wrong_logits(logits, shape, remedy, whose):
-    wrong = Model(lambda tokens, n_last: logits(TARGET(tokens, len(tokens)), n_last))
-    call, n = {
-        "the target alone": (lambda: alone(wrong), 1),
-        "the target": (lambda: text(target=wrong), 4),
-        "the draft model": (lambda: text(ModelDrafter(wrong)), 1),
-    }[whose]
-    assert error_of(call) == (
-        f"{whose.removesuffix(' alone')} returned logits of shape {shape.format(all=n + 1, n=n)} for n_last = {n}, "
-        f"expected (n_last, n_vocab) = {(n, 5)}: {remedy}"
-    )
-
-
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        (lambda probs: probs / 2, "rows that add up to 1, got 0.5"),
-        (lambda probs: probs * np.nan, "rows that add up to 1, got nan"),
-        (lambda probs: probs[0], "probabilities of shape {}, got (5,)"),
-    ],
-)
-def test_a_sampling_of_ones_own_is_checked(change, sentence):
-    own = lambda logits, tokens: change(Sampling()(logits, tokens))  # noqa: E731
-    expected = f"expected sampling to return {sentence}"
-    assert error_of(lambda: alone(sampling=own)) == expected.format((1, 5))
-    assert error_of(lambda: text(sampling=own)) == expected.format((1, 5))
 
 
 def test_how_far_a_row_may_be_from_1():
@@ -364,56 +351,8 @@ def test_how_far_a_row_may_be_from_1():
                 ask_sampling(lambda logits, tokens, rows=rows: rows, logits, [0])
 
 
-# ------------------------------------------------------------------------------------------ what is asked for
-
-
-@pytest.mark.parametrize(
-    ("K", "sentence"),
-    [
-        (0, "expected a draft length K of 1 or more, got 0"),
-        ("auto", "expected a draft length K of 1 or more, a whole number, got 'auto'"),
-        (2.5, "expected a draft length K of 1 or more, a whole number, got 2.5"),
-        (None, "expected a draft length K of 1 or more, a whole number, got None"),
-        (lambda history: -1, "expected the function K to return a draft length of 0 or more, got -1"),
-        (lambda history: 2.5, "expected the function K to return a draft length of 0 or more, a whole number, got 2.5"),
-    ],
-)  # fmt: skip
-def test_a_wrong_draft_length(K, sentence):
-    assert error_of(lambda: text(K=K)) == sentence
-
-
 def test_right_draft_lengths():
     assert len(text(K=np.int64(2))) == len(text(K=Heuristic())) == len(text(K=lambda history: np.int32(1))) == 20
-
-
-NO_PROMPT = "expected a prompt of token ids, got {!r}: encode the text with the target's tokenizer"
-NO_STOP_TOKENS = "expected stop_tokens to be a collection of token ids, such as [0], got {!r}"
-NO_SEED = "expected a seed of 0 or more, a np.random.Generator, or an object with a method random, got {!r}"
-
-
-@pytest.mark.parametrize(
-    ("request_", "sentence"),
-    [
-        *(({"prompt": wrong}, NO_PROMPT.format(wrong)) for wrong in ([0.7, 1.2], "Once", 3, [[0, 1]])),
-        ({"prompt": []}, "the prompt has no tokens: start from at least one, such as <|endoftext|>"),
-        ({"prompt": [5, 0]}, "expected prompt tokens from 0 to 4, got 0 to 5: encode the text with the target's "
-         "tokenizer"),
-        ({"prompt": [-1]}, "expected prompt tokens from 0 to 4, got -1 to -1: encode the text with the target's "
-         "tokenizer"),
-        ({"n_tokens": -1}, "expected n_tokens of 0 or more, got -1"),
-        ({"n_tokens": 2.0}, "expected n_tokens of 0 or more, a whole number, got 2.0"),
-        ({"n_tokens": 64}, "prompt has 1 tokens and n_tokens is 64, but n_ctx is 64: generate at most 63 or shorten "
-         "the prompt"),
-        ({"prompt": [0] * 64}, "prompt has 64 tokens and n_tokens is 3, but n_ctx is 64: shorten the prompt"),
-        ({"stop": "the"}, "expected stop to be a function of the new tokens, got 'the': for a text, "
-         "stop=StopText(text, tokenizer.decode)"),
-        *(({"stop_tokens": wrong}, NO_STOP_TOKENS.format(wrong)) for wrong in (0, "the")),
-        *(({"rng": wrong}, NO_SEED.format(wrong)) for wrong in (-1, "seed")),
-    ],
-)  # fmt: skip
-@pytest.mark.parametrize("sampler", [AutoregressiveSampler(TARGET), SpeculativeSampler(TARGET, ModelDrafter(DRAFT))])
-def test_a_wrong_request_is_refused_before_anything_runs(request_, sentence, sampler):
-    assert error_of(lambda: sampler.rounds(**{"prompt": [0], "n_tokens": 3, **request_})) == sentence
 
 
 def test_right_requests():
@@ -423,33 +362,3 @@ def test_right_requests():
     assert text(stop=StopText(str(whole[4]), lambda tokens: "".join(map(str, tokens)))) == stopped
     generation = AutoregressiveSampler(TARGET).generate(np.array([0, 1], np.uint8), np.int64(3), np.int64(0))
     assert generation.tokens.tolist() == alone()[:3]
-
-
-@pytest.mark.parametrize(
-    ("parts", "sentence"),
-    [
-        ({"drafter": Model(None)}, "expected a drafter, with a method propose, got <a model>: ModelDrafter(model) is "
-         "one"),
-        ({"verifier": "rejection"}, "expected verifier to be callable and no class, such as speculative.rejection, got "
-         "'rejection'"),
-        ({"verifier": Verdict}, "expected verifier to be callable and no class, such as speculative.rejection, got "
-         "<class 'speculative.interfaces.Verdict'>"),
-        ({"sampling": 0.7}, "expected sampling to be callable and no class, such as Sampling(0), got 0.7"),
-    ],
-)  # fmt: skip
-def test_parts_of_another_kind(parts, sentence):
-    assert error_of(lambda: text(**parts)) == sentence
-
-
-def test_a_target_with_its_tokenizer():
-    """As gpt2np.load returns them."""
-    assert error_of(lambda: alone((TARGET, "tokenizer"))).endswith(
-        "'tokenizer'): gpt2np.load(name) returns (model, tokenizer)"
-    )
-
-
-@pytest.mark.parametrize("target", ["355M", None, rejection])
-def test_a_target_that_is_no_model_is_refused_when_the_sampler_is_made(target):
-    drafter = ModelDrafter(DRAFT)
-    for make in (lambda: AutoregressiveSampler(target), lambda: SpeculativeSampler(target, drafter)):
-        assert "expected a target with n_vocab and n_ctx" in error_of(make)

@@ -27,53 +27,9 @@ pytestmark = pytest.mark.slow
 MODULES = {
     module.name: import_module(f"{commands.__name__}.{module.name}") for module in iter_modules(commands.__path__)
 }
-NONSENSE = (
-    *(
-        "",
-        "some",
-        "nan",
-        "inf",
-        "-1",
-        "1e999",
-        "None",
-        "[1]",
-        "True",
-        "0x10",
-        "1,2",
-        "\u0663x",
-        "\033[31m",
-        "2.5",
-        "-0",
-    ),
-    *(
-        "9" * 4400,
-        "0",
-        "Auto",
-        "model,nothing",
-        "Model",
-        ",",
-        "x" * 300,
-        "a",
-        "a.gif",
-        "nowhere/a.json",
-        "/proc/a.json",
-    ),
-    *(
-        "/",
-        "..",
-        "x" * 300 + ".json",
-        "\033/a.json",
-        "a.py:b",
-        ".py:",
-        "-",
-        "--",
-        "é世\u202e",
-        "a\nb",
-        "1-",
-        "2x",
-        "{}",
-    ),
-)
+TEXTS = """some nan inf -1 1e999 None [1] True 0x10 1,2 \u0663x \033[31m 2.5 -0 0 Auto model,nothing Model , a a.gif
+nowhere/a.json /proc/a.json / .. \033/a.json a.py:b .py: - -- é世\u202e 1- 2x {}"""
+NONSENSE = [*TEXTS.split(), "", "a\nb", "9" * 4400, "x" * 300, "x" * 300 + ".json"]
 NEVER = {
     Choice: {"", "some", "x" * 300, "model,nothing", "\033[31m"},
     Written: {"", "a", "a.gif", "nowhere/a.json", ".."},
@@ -154,15 +110,6 @@ def test_every_drafter_with_every_rule(drafter, rule):
 # ------------------------------------------------------------------------------------------------ interruptions
 
 
-def timeless(value):
-    """A report without what a clock has measured."""
-    if isinstance(value, dict):
-        return {name: timeless(each) for name, each in value.items()}
-    if isinstance(value, list):
-        return [timeless(each) for each in value]
-    return None if isinstance(value, float) else value
-
-
 LONG = {
     "compare": ("--K=1-4", "--drafter=model,ngram", "--n_prompts=12", "--n_tokens_to_generate=24"),
     "calibrate": ("--n_prompts=9", "--n_tokens_to_generate=24"),
@@ -172,7 +119,7 @@ LONG = {
 
 @needs_ctrl_c
 @pytest.mark.parametrize("command", LONG)
-def test_a_run_that_is_interrupted_seven_times_ends_as_an_unbroken_one(command, tmp_path):
+def test_a_run_that_is_interrupted_seven_times_ends_as_an_unbroken_one(command, tmp_path, timeless):
     """At random times: what the sentence says is in the file, and the counts of the end are equal."""
     path, whole, rng = tmp_path / "a.json", tmp_path / "whole.json", random.Random(7)
     assert run_here(command, *LONG[command], "--json", whole).returncode == 0

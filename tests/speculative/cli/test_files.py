@@ -1,9 +1,11 @@
 """Files that options name: what can be written, that nothing else is touched, and reports that resume."""
 
+import io
 import json
 import os
 import shutil
 import signal
+from importlib import import_module
 from pathlib import Path
 from time import sleep
 
@@ -100,15 +102,11 @@ def interrupt_after(n, monkeypatch):
     monkeypatch.setattr(Report, "keep", interrupted)
 
 
-COUNTED = ("setting", "tokens_per_call", "calls_low", "calls_high", "drafted", "accepted", "rejected", "same_texts")
+def told(path, what="parts"):
+    return json.loads(path.read_text("utf-8"))[what]
 
 
-def counts_in(path):
-    found = json.loads(path.read_text("utf-8"))
-    return [[row[name] for name in COUNTED] for row in found["rows"]]
-
-
-def test_an_interrupted_run_resumes_from_its_file(tmp_path, monkeypatch):
+def test_an_interrupted_run_resumes_from_its_file(tmp_path, monkeypatch, timeless):
     path, other = tmp_path / "r.json", tmp_path / "whole.json"
     words = ("compare", "--n_prompts=3", "--n_tokens_to_generate=6", "--K=1,2", "--temperature=0,1")
     with monkeypatch.context() as patch:
@@ -116,12 +114,11 @@ def test_an_interrupted_run_resumes_from_its_file(tmp_path, monkeypatch):
         result = run_here(*words, "--json", path)
     sentence = f"main.py: interrupted; 4 parts in {path}: the same command resumes from there\n"
     assert result.returncode == 130 and result.stderr == sentence and not result.stdout
-    before = json.loads(path.read_text("utf-8"))
-    assert len(before["parts"]) == 4 and before["finished"] is False
+    before = told(path)
+    assert len(before) == 4 and told(path, "finished") is False
     assert run_here(*words, "--json", path).returncode == run_here(*words, "--json", other).returncode == 0
-    after = json.loads(path.read_text("utf-8"))
-    assert after["finished"] is True and after["parts"].items() >= before["parts"].items() and len(after["parts"]) == 6
-    assert counts_in(path) == counts_in(other)
+    assert told(path, "finished") is True and told(path).items() >= before.items() and len(told(path)) == 6
+    assert timeless(told(path)) == timeless(told(other))
     assert sorted(file.name for file in tmp_path.iterdir()) == ["r.json", "whole.json"]
     with monkeypatch.context() as patch:
         interrupt_after(1, patch)
@@ -135,11 +132,11 @@ def test_a_run_that_resumes_goes_on_with_the_tree_and_the_costs_that_it_found(op
     with monkeypatch.context() as patch:
         interrupt_after(1, patch)
         assert run_here(*words).returncode == 130
-    ((name, found),) = json.loads(path.read_text("utf-8"))["parts"].items()
+    ((name, found),) = told(path).items()
     assert name == f"group 1, setting 1, {'tree' if option == 'tree' else 'costs'}"
     monkeypatch.setattr("speculative.measure_costs", lambda *_, **options: 1 / 0)
     assert run_here(*words).returncode == 0
-    assert found in (json.loads(path.read_text("utf-8"))["rows"][0][name] for name in ("measured_tree", "costs"))
+    assert found in (told(path, "rows")[0][name] for name in ("measured_tree", "costs"))
 
 
 @needs_ctrl_c
@@ -150,38 +147,79 @@ def test_the_sentence_at_ctrl_c_is_true(tmp_path):
             sleep(0.02)
         child.send_signal(signal.SIGINT)
         _, errors = child.communicate(timeout=120)
-    n = len(json.loads(path.read_text("utf-8"))["parts"])
+    n = len(told(path))
     parts = f"{n} part{'s' * (n != 1)} in {path}"
     assert child.returncode == 130 and errors == f"main.py: interrupted; {parts}: the same command resumes from there\n"
 
 
-def test_the_file_is_whole_after_every_part(tmp_path):
-    path = tmp_path / "report.json"
+def test_the_file_is_whole_after_every_part_and_replaced_in_one_step(tmp_path, monkeypatch):
+    """Who has the file open reads on in the one from before; an interruption in the middle of a write costs nothing."""
+    path, write = tmp_path / "report.json", Path.write_text
     with Report(str(path), "some", {"seed": "1"}) as found:
         for i in range(3):
+            reader = path.open(encoding="utf-8") if path.exists() else io.StringIO()
+            before = path.read_text("utf-8") if path.exists() else ""
             part = {"seconds": 0.1 * i, "text": 'a "quoted"\nline'}
             assert found.keep(f"part {i}", lambda part=part: part) == part
-            assert json.loads(path.read_text("utf-8"))["parts"].keys() == {f"part {j}" for j in range(i + 1)}
+            assert told(path).keys() == {f"part {j}" for j in range(i + 1)}
+            with reader:
+                assert reader.read() == before != path.read_text("utf-8")
+
+    def interrupted(self, text, **how):
+        write(self, text[: len(text) // 2], **how)
+        raise KeyboardInterrupt
+
+    before = path.read_bytes()
+    monkeypatch.setattr(Path, "write_text", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        found.keep("part 3", lambda: 3)
+    monkeypatch.undo()
+    assert path.read_bytes() == before and [*tmp_path.iterdir()] == [path]
     again = Report(str(path), "some", {"seed": "1"})
     assert again.keep("part 2", lambda: 1 / 0) == found.parts["part 2"]
 
 
+MODULES = {name: import_module(f"speculative.cli.commands.{name}") for name in (
+    "generate", "compare", "calibrate", "bench", "batch_table", "widths", "museum", "audit")}  # fmt: skip
+OUTPUTS = {"json", "csv", "plot", "plot_size", "by", "best", "trace", "show", "timings"}
+VALUES = {
+    "draft_model_size": "tiny-target", "target_model_size": "tiny-draft", "sizes": "tiny-draft", "drafter": "ngram",
+    "verifier": "block", "siblings": "top", "draft_tokenizer": "text", "corpus": "text", "prompt_file": "text",
+    "prompt_template": "a {prompt}", "prompts": "known", "source": "openai", "strategies": "rows", "by": "prompt",
+    "best": "K", "csv": "t.csv", "plot": "t.svg", "plot_size": "2x2", "trace": "t.html", "show": "rounds", "min_p": "1",
+    "timings": "True", "accelerator": "A100", "target_shape": "1,1,1,1", "draft_shape": "1,1,1,1", "alpha": "1",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("command", MODULES)
+def test_a_report_is_resumed_with_the_same_options_alone(command, tmp_path, monkeypatch):
+    """Another value of an option is refused, unless it only says how the measurements are shown."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(MODULES[command], "run", lambda options, report: report.finish({}, ""))
+    Path("text").write_text("Once")
+    assert run_here(command, "--json=a.json").returncode == 0
+    for name in MODULES[command].OPTIONS.keys() - {"json"}:
+        option = f"--{name}={VALUES.get(name, '7')}"
+        if name in OUTPUTS:
+            assert run_here(command, "--json=a.json", option).returncode == 0
+            continue
+        assert run_here(command, "--json=b.json", option).returncode == 0
+        start, value = "--json: {}.json was made with --{} {}, and this is {}: name another", VALUES.get(name, "7")
+        assert refusal(command, "--json=a.json", option).startswith(start.format("a", name, "none", value))
+        assert refusal(command, "--json=b.json").startswith(start.format("b", name, value, "none"))
+        Path("b.json").unlink()
+
+
 @pytest.mark.parametrize(
-    ("command", "texts", "where", "message"),
-    [
-        ("other", {"seed": "1"}, "here", "was made with command some, and this is other: name another file"),
-        ("some", {"seed": "2"}, "here", "was made with --seed 1, and this is 2: name another file"),
-        ("some", {"seed": "1", "K": "3"}, "here", "was made with --K none, and this is 3: name another file"),
-        ("some", {}, "here", "was made with --seed 1, and this is none: name another file"),
-        ("some", {"seed": "1"}, "there", "was made with machine here, and this is there: name another file"),
-    ],
+    ("command", "where", "message"),
+    [("other", "here", "command some, and this is other"), ("some", "there", "machine here, and this is there")],
 )
-def test_a_file_of_something_else_is_refused(tmp_path, monkeypatch, command, texts, where, message):
+def test_a_report_of_another_command_or_machine_is_refused(command, where, message, tmp_path, monkeypatch):
     monkeypatch.setattr(report, "machine", lambda: "here")
     Report(str(tmp_path / "a.json"), "some", {"seed": "1"}).finish({}, "")
     monkeypatch.setattr(report, "machine", lambda: where)
-    with pytest.raises(ValueError, match=message):
-        Report(str(tmp_path / "a.json"), command, texts)
+    with pytest.raises(ValueError, match=f"was made with {message}: name another file"):
+        Report(str(tmp_path / "a.json"), command, {"seed": "1"})
 
 
 @pytest.mark.parametrize(
@@ -201,20 +239,6 @@ def test_a_file_that_is_not_a_report_is_refused_and_left_alone(tmp_path, text):
     assert path.read_bytes() == text
 
 
-def test_a_report_of_other_weights_or_of_another_text_is_not_continued(tmp_path, monkeypatch):
-    monkeypatch.setattr(gpt2np, "load", gpt2np.files.loading.load)
-    folder, path = tmp_path / "m", tmp_path / "a.json"
-    words = (f"--target_model_size={folder}", *FEW[1:], "--json", path)
-    shutil.copytree(find_folder("tiny-draft", None), folder)
-    assert run_here(*words).returncode == 0 and run_here(*words).returncode == 0
-    other = find_folder("tiny-target", None)
-    for name in ("config.json", "model.safetensors"):
-        (folder / name).write_bytes((other / name).read_bytes())
-    before = path.read_bytes()
-    assert f"a.json was made with other contents of {folder}: name another" in refusal(*words)
-    assert path.read_bytes() == before
-
-
 @pytest.mark.parametrize(
     ("words", "before", "after"),
     [
@@ -223,6 +247,7 @@ def test_a_report_of_other_weights_or_of_another_text_is_not_continued(tmp_path,
         (["--grammar={}"], "[a-z ]{3,8}", "[0-9]{2,4}"),
         (["--verifier={}:rule"], "from speculative import rejection as rule", "from speculative import block as rule"),
         (["--target_model_size=td", "--drafter=heads,ngram"], "heads", ""),
+        (["--target_model_size=td", "--drafter=ngram"], "weights", ""),
     ],
     ids=lambda value: str(value).split("=")[0],
 )
@@ -230,6 +255,7 @@ def test_a_run_whose_files_have_changed_does_not_resume(words, before, after, tm
     """With other contents, or where a setting that worked no longer does."""
     monkeypatch.chdir(tmp_path)
     shutil.copytree(find_folder("tiny-target", None), "td")
+    monkeypatch.setattr(gpt2np, "load", gpt2np.files.loading.load)
     words = ["compare", "--n_tokens_to_generate=4", *(word.format("f.py") for word in words), "--json=r.json"]
     Path("f.py").write_text(before)
     assert run_here(*words).returncode == 0 and run_here(*words).returncode == 0
@@ -237,10 +263,15 @@ def test_a_run_whose_files_have_changed_does_not_resume(words, before, after, tm
         Path("f.py").write_text(after)
         for cached in (brought.loaded, brought.brought, brought.graded_verifier):
             cached.cache_clear()
-    else:
+    elif before == "heads":
         Path("td/heads.safetensors").unlink()
+    else:
+        for name in ("config.json", "model.safetensors"):
+            Path("td", name).write_bytes((find_folder("tiny-draft", None) / name).read_bytes())
+    kept = Path("r.json").read_bytes()
     result = run_here(*words)
     assert result.returncode == 2 and "--json: r.json was made with other " in result.stderr
+    assert Path("r.json").read_bytes() == kept
 
 
 def test_the_load_average_is_that_of_the_runs_that_measured(tmp_path, monkeypatch):

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from command import refusal, report_of, run_here
+from command import report_of, run_here
 from helpers import random_tensors
 from safetensors.numpy import load_file, save_file
 
@@ -74,9 +74,3 @@ def test_with_the_targets_own_tokenizer_nothing_is_said():
     assert "tokenizer" not in report_of(*FEW)["draft"]
     both = [report_of(*FEW, *words)["speculative"] for words in ((), ("--draft_tokenizer=shared",))]
     assert both[0]["tokens"] == both[1]["tokens"] and both[0]["accepted"] == both[1]["accepted"]
-
-
-def test_what_does_not_fit():
-    assert refusal("--draft_tokenizer=text", "--tree=4") == "--tree is for --draft_tokenizer auto or shared, not text"
-    assert "--draft_tokenizer is for --drafter model" in refusal("--draft_tokenizer=text", "--drafter=ngram")
-    assert refusal("--draft_tokenizer=none").startswith("--draft_tokenizer: expected one of auto, shared, text")

@@ -241,6 +241,10 @@ def test_a_trace_comes_back_from_its_file(tmp_path, generated, of_trees):
         (lambda lines: [*lines[:2], lines[2][:40], *lines[3:]], 3),
         (lambda lines: [*lines[:3], "null"], 4),
         (lambda lines: [*lines[:3], lines[3].replace('"drafted"', '"guesses"')], 4),
+        *(
+            (lambda lines, wrong=wrong: [*lines[:3], json.dumps(json.loads(lines[3]) | wrong), *lines[4:]], 4)
+            for wrong in ({"drafted": 5}, {"drafted": [{}]}, {"tokens": None}, {"origins": {}}, {"texts": [1]})
+        ),
     ],
 )
 def test_another_file_is_refused_with_its_line(tmp_path, generated, damage, line):

@@ -1,0 +1,127 @@
+r"""Golden files: what each command prints, whole, and all that it refuses.
+
+A file of pages/, and refusals.txt, has `$ command line`s, each followed by what it prints, indented; `> name text`
+writes a file first, `# ` is a comment. To add a case, write its line and run `pytest --update`; read the difference.
+Quotes are as in a shell; \n, \e (escape), \u202e and \\ are one character, and @x@5@ is xxxxx.
+
+The clock shows how much the models have computed, so a page has the same numbers everywhere. What only a machine can
+say (in bench, audit, widths) is made up, each number another one.
+"""
+
+import re
+import shlex
+import sys
+from itertools import count
+from pathlib import Path
+from pkgutil import iter_modules
+from types import SimpleNamespace
+
+import pytest
+from command import refusal, run_here
+from systems import needs_any_name, opening_a_folder, slashes
+
+import gpt2np
+from speculative.cli import commands
+from speculative.cli.commands import audit, bench, widths
+from speculative.cli.report import Report
+from speculative.testing.widths import Audit, Difference, Width
+
+HERE = Path(__file__).parent
+PAGES = sorted(path.stem for path in (HERE / "pages").glob("*.txt"))
+ESCAPES = {"n": "\n", "e": "\033", "u202e": "\u202e", "\\": "\\"}
+
+
+def unescaped(text):
+    text = re.sub("@([^@]+)@([0-9]+)@", lambda found: found[1] * int(found[2]), text)
+    return re.sub(r"\\(n|e|u202e|\\)", lambda found: ESCAPES[found[1]], text)
+
+
+def transcript(path, said, folder):
+    """The text of the file with what the commands print now, as said(*words) tells it."""
+    lines = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if line.startswith("    ") or not line:
+            continue
+        lines += ["", line] if lines and lines[-1].startswith("    ") else [line]
+        name, _, text = line[2:].partition(" ")
+        if line.startswith("> "):
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).write_text(unescaped(text), encoding="utf-8")
+        elif line.startswith("$ "):
+            printed = slashes(said(*(unescaped(word) for word in shlex.split(line[2:]))))
+            printed = printed.replace(opening_a_folder(), "Is a directory").replace("plain, transformers,", "plain,")
+            lines += ["    " + line if line else "" for line in printed.rstrip("\n").splitlines()]
+    return "\n".join(lines) + "\n"
+
+
+def printed(*words):
+    result = run_here(*words)
+    notes = "".join(f"! {line}\n" for line in result.stderr.splitlines())
+    return result.stdout + notes + f"exit code {result.returncode}\n" * (result.returncode != 0)
+
+
+@pytest.fixture
+def by_work(monkeypatch):
+    """The clock that shows how much the models have computed, on a machine without a name."""
+    now, run = [0.0], gpt2np.GPT2.run
+
+    def working(self, tokens, n_last=1, parents=()):
+        n_rows = n_last if self.cache.length else len(tokens)
+        now[0] += self.hparams.n_layer * (16 + n_rows) / 512  # differences are exact, and so are ties
+        return run(self, tokens, n_last, parents)
+
+    monkeypatch.setattr(gpt2np.GPT2, "run", working)
+    for module in ("interfaces", "measuring.runs"):
+        monkeypatch.setattr(f"speculative.{module}.perf_counter", lambda: now[0])
+    monkeypatch.setattr("speculative.cli.report.machine", lambda: "a machine")
+    monkeypatch.setattr("speculative.cli.report.load_average", lambda: 0.0)
+    monkeypatch.setattr("speculative.cli.settings.N_PLACES", 12)
+    monkeypatch.setattr("webbrowser.open", lambda address: True)
+
+
+@pytest.fixture
+def made_up(monkeypatch):
+    """What bench, audit and widths measure, in numbers that are all different."""
+    n = count(1)
+
+    def times(model, strategies, sizes, context, prompt_tokens, repeats, other):
+        keys = [("limit", 1), *((name, m) for name in strategies for m in [*sizes, "prompt"])]
+        return {key: [(i + m) / 1000 for m in (0.1, 0.25, 0.5)] for key, i in zip(keys, n)}
+
+    def entry(name, setting):
+        i = next(n)
+        worst = {"tokens": [0, i], "alone": i / 10_000, "with_draft": i / 5_000}
+        what = ("lossless", "NOT LOSSLESS", "NOT LOSSLESS", "fails")[i % 4]
+        counts = {"n_vocab": 10 + i, "n_tokens": 40 + i, "K": 70 + i, "paths": 100 + i, "outcomes": 1000 + i}
+        more = {"distance": i * 1.1e-7, "impossible": i / 1000 * (i % 4 == 2), "message": f"ValueError: {i}"}
+        return {"setting": name, "verdict": what, "worst": worst, **counts, **more}
+
+    rows = [Width(m, m / 64, [m / 64] * m, m - 1, 20 * m) for m in (2, 3)]
+    different = iter([None, Difference(7, 300, 301, (0.25, 0.125), 0.5), None, None])
+    monkeypatch.setattr(widths, "width_audit", lambda *_, **options: Audit(rows, "float32", 2.0**-20, 0.0))
+    monkeypatch.setattr(widths, "first_difference", lambda *_: next(different))
+    monkeypatch.setattr(bench, "times", times)
+    monkeypatch.setattr(bench, "matmul", SimpleNamespace(strategy=lambda n_embd: "rows"))
+    monkeypatch.setattr(audit, "entry", entry)
+    monkeypatch.setattr(audit, "find_spec", lambda name: True)
+    quiet = SimpleNamespace(set_verbosity_error=lambda: None)
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(__version__="2.0"))
+    monkeypatch.setitem(sys.modules, "transformers", SimpleNamespace(__version__="5.0", logging=quiet))
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_what_a_command_prints(name, golden, by_work, made_up, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    golden(HERE / "pages" / f"{name}.txt", transcript(HERE / "pages" / f"{name}.txt", printed, tmp_path))
+
+
+def test_every_command_has_a_page():
+    assert {module.name for module in iter_modules(commands.__path__)} <= {*PAGES}
+
+
+@needs_any_name
+def test_what_is_refused_in_one_sentence(golden, tmp_path, monkeypatch):
+    """Before anything is measured."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Report, "keep", lambda *_: 1 / 0)
+    golden(HERE / "refusals.txt", transcript(HERE / "refusals.txt", refusal, tmp_path))
