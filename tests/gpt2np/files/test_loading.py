@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 import safetensors.numpy
 from download_faults import a_fault, pick
-from file_server import serve, with_headers
+from file_server import cut_after, serve, with_headers
 from helpers import ROOT, random_tensors
 from model_server import SHAPE, documented, write_model
 from systems import hears_ctrl_c, needs_ctrl_c, needs_links, needs_proc
@@ -47,36 +47,41 @@ def folder(small_model, tmp_path, source):
     return tmp_path / "model"
 
 
+only_hub = pytest.mark.parametrize("source", ["hub"], indirect=True)
+
+
 # ------------------------------------------------------------------------------------------------ folders and names
 
 
-def test_a_folder_is_loaded(folder, tmp_path):
-    model, tokenizer = gpt2np.load(folder)
-    assert model.hparams == SHAPE and tokenizer.decode(tokenizer.encode("Once upon a time")) == "Once upon a time"
-    np.testing.assert_array_equal(model.params["wpe"], random_tensors(SHAPE)["wpe.weight"])
+def test_a_folder_is_loaded_and_the_model_does_not_depend_on_its_file(folder, tmp_path, monkeypatch):
+    """Writing to the file later changes no model; reading from a truncated mapped file would end the process."""
     (tmp_path / "models").mkdir()
     folder.rename(tmp_path / "models" / "124M")
-    again, _ = gpt2np.load("124M", tmp_path / "models")
-    assert again(TOKENS).tobytes() == model(TOKENS).tobytes()
-
-
-def test_a_model_does_not_depend_on_its_file(folder):
-    """Writing to the file later changes no model; reading from a truncated mapped file would end the process."""
-    weights = max(folder.iterdir(), key=lambda path: path.stat().st_size * path.name.startswith("model"))
-    model, _ = gpt2np.load(folder)
-    before = model(TOKENS).copy()
+    monkeypatch.chdir(tmp_path / "models")
+    (model, tokenizer), (again, _), (here, _) = (
+        gpt2np.load(*names) for names in ((tmp_path / "models" / "124M",), ("124M", "."), ("124M", tmp_path / "models"))
+    )
+    assert model.hparams == SHAPE and tokenizer.decode(tokenizer.encode("Once upon a time")) == "Once upon a time"
+    np.testing.assert_array_equal(model.params["wpe"], random_tensors(SHAPE)["wpe.weight"])
+    before = model(TOKENS).tobytes()
+    assert again(TOKENS).tobytes() == here(TOKENS).tobytes() == before
+    weights = max(
+        (tmp_path / "models" / "124M").iterdir(), key=lambda path: path.stat().st_size * path.name.startswith("model")
+    )
     with weights.open("r+b") as file:
         file.write(bytes(weights.stat().st_size))
-    model.reset()
-    np.testing.assert_array_equal(model(TOKENS), before)
-    weights.write_bytes(b"")
-    model.reset()
-    np.testing.assert_array_equal(model(TOKENS), before)
+    for _ in range(2):
+        model.reset()
+        assert model(TOKENS).tobytes() == before
+        weights.write_bytes(b"")
 
 
-@pytest.mark.parametrize("source", ["hub"], indirect=True)
-def test_a_model_may_have_more_tokens_than_its_vocabulary_but_not_fewer(folder):
-    """As one whose embeddings were padded to a round number of rows."""
+@only_hub
+def test_a_model_may_have_more_tokens_than_its_vocabulary_but_not_fewer(folder, monkeypatch):
+    """As one whose embeddings were padded to a round number of rows. And a folder of a model's name is used."""
+    monkeypatch.chdir(folder.parent)
+    folder = folder.rename("gpt2")
+    assert gpt2np.load("gpt2")[0].hparams == SHAPE
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(config | {"vocab_size": 2064}))
     safetensors.numpy.save_file(random_tensors(replace(SHAPE, n_vocab=2064)), folder / "model.safetensors")
@@ -87,42 +92,31 @@ def test_a_model_may_have_more_tokens_than_its_vocabulary_but_not_fewer(folder):
         gpt2np.load(folder)
 
 
-@pytest.mark.parametrize("source", ["hub"], indirect=True)
-def test_a_folder_of_that_name_is_used(folder, monkeypatch):
-    monkeypatch.chdir(folder.parent)
-    folder.rename("gpt2")
-    assert gpt2np.load("gpt2")[0].hparams == SHAPE
+UNKNOWN = {
+    "125M": "expected tiny-target, tiny-draft, 124M",
+    "gpt2": 'write "124M"',
+    "gpt2-medium": 'write "355M"',
+    "openai-community/gpt2-xl": 'write "1558M"',
+    "GPT2-Large": 'write "774M"',
+    "124m": 'write "124M"',
+    124: 'write "124M"',
+    "distilgpt2": r"or a folder with config\.json, vocab\.json, .* of a GPT-2 \(the Hugging Face hub has those",
+    **dict.fromkeys(("", None, ("124M",), b"124M", "x" * 9999, "\0"), "expected tiny-target, .* or a folder with"),
+}
 
 
-@pytest.mark.parametrize(
-    ("name", "remedy"),
-    [
-        ("125M", "expected tiny-target, tiny-draft, 124M"),
-        ("gpt2", 'write "124M"'),
-        ("gpt2-medium", 'write "355M"'),
-        ("openai-community/gpt2-xl", 'write "1558M"'),
-        ("GPT2-Large", 'write "774M"'),
-        ("124m", 'write "124M"'),
-        (124, 'write "124M"'),
-        ("distilgpt2", r"or a folder with config\.json, vocab\.json, .* of a GPT-2 \(the Hugging Face hub has those"),
-        *[(name, "expected tiny-target, .* or a folder with") for name in ("", None, ["124M"], b"124M", "x" * 9999)],
-        ("\0", "expected tiny-target, .* or a folder with"),
-    ],
-)
-def test_an_unknown_name_is_answered_with_what_to_write(tmp_path, name, remedy):
-    with pytest.raises(ValueError, match=f"unknown model .*: .*{remedy}") as caught:
-        gpt2np.load(name, tmp_path)
-    assert len(str(caught.value)) < 400 and list(tmp_path.iterdir()) == []
-
-
-def test_an_unknown_source(tmp_path):
+def test_an_unknown_name_is_answered_with_what_to_write(tmp_path):
+    for name, remedy in [*UNKNOWN.items(), (["124M"], "expected tiny-target, .* or a folder with")]:
+        with pytest.raises(ValueError, match=f"unknown model .*: .*{remedy}") as caught:
+            gpt2np.load(name, tmp_path)
+        assert len(str(caught.value)) < 400 and list(tmp_path.iterdir()) == []
     with pytest.raises(ValueError, match="unknown source 'hg': expected hub or openai"):
         gpt2np.load("124M", tmp_path, source="hg")
 
 
 @needs_links
 @needs_proc
-@pytest.mark.parametrize("source", ["hub"], indirect=True)
+@only_hub
 @pytest.mark.parametrize("name", ["config.json", "merges.txt", "model.safetensors"])
 def test_a_file_that_cannot_be_read(folder, name):
     (folder / name).unlink()
@@ -134,6 +128,10 @@ def test_a_file_that_cannot_be_read(folder, name):
 # ------------------------------------------------------------------------------------------------ from a server
 
 
+def visible(folder):
+    return sorted({path.name for path in folder.iterdir()} - {".lock"})
+
+
 def test_a_size_is_downloaded_once(model_server, tmp_path, source):
     """OpenAI's bucket serves Content-MD5, and an ETag that is no hash."""
     for name in SOURCES[source]:
@@ -143,41 +141,34 @@ def test_a_size_is_downloaded_once(model_server, tmp_path, source):
     np.testing.assert_array_equal(model.params["wpe"], random_tensors(SHAPE)["wpe.weight"])
     assert visible(tmp_path / "124M") == sorted(SOURCES[source])
     gpt2np.load("124M", tmp_path)  # what is there is used, whatever the source
-    assert len(model_server.requests) == len(SOURCES[source])
     (tmp_path / "124M" / list(SOURCES[source])[2]).unlink()
     gpt2np.load("124M", tmp_path, source)
-    assert [path for path, _ in model_server.requests[len(SOURCES[source]) :]] == [f"/124M/{list(SOURCES[source])[2]}"]
+    wanted = [*SOURCES[source], list(SOURCES[source])[2]]
+    assert [path for path, _ in model_server.requests] == [f"/124M/{name}" for name in wanted]
 
 
-def visible(folder):
-    return sorted({path.name for path in folder.iterdir()} - {".lock"})
+DATA = "model.ckpt.data-00000-of-00001"
 
 
 @pytest.mark.parametrize(
-    ("name", "body", "message"),
+    ("name", "damage", "message"),
     [
-        ("config.json", b"<html>", r"124M/config\.json: config\.json\.part is not JSON.*; try again"),
-        ("config.json", b'{"vocab_size": 3}', "expected whole numbers"),
-        ("vocab.json", b'{"error": 404}', r"vocab\.json\.part has no token for some of the 256 bytes"),
-        ("merges.txt", b"<html>log in</html>", r"merges\.txt\.part: the merge .* is not of two symbols"),
-        ("model.safetensors", b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "not a safetensors file"),
+        ("config.json", lambda _: b"<html>", r"124M/config\.json: config\.json\.part is not JSON.*; try again"),
+        ("config.json", lambda _: b'{"vocab_size": 3}', "expected whole numbers"),
+        ("vocab.json", lambda _: b'{"error": 404}', r"vocab\.json\.part has no token for some of the 256 bytes"),
+        ("merges.txt", lambda _: b"<html>log in</html>", r"merges\.txt\.part: the merge .* is not of two symbols"),
+        ("model.safetensors", lambda _: b"version https://git-lfs.github.com/spec/v1\n", "not a safetensors file"),
+        (DATA, lambda whole: whole[:4000] + bytes([whole[4000] ^ 1]) + whole[4001:], "does not have its checksum"),
     ],
 )
-def test_a_file_of_another_kind_is_not_put_in_place(model_server, tmp_path, name, body, message):
-    model_server.files[f"/124M/{name}"] = body
+def test_a_file_of_another_kind_is_not_put_in_place(model_server, tmp_path, name, damage, message):
+    source, whole = "openai" if name == DATA else "hub", model_server.files[f"/124M/{name}"]
+    model_server.files[f"/124M/{name}"] = damage(whole)
     with pytest.raises(DownloadError, match=message):
-        gpt2np.load("124M", tmp_path)
+        gpt2np.load("124M", tmp_path, source)
     assert not [path for path in visible(tmp_path / "124M") if path.startswith(name)]
-
-
-def test_a_tensor_damaged_on_the_way_is_detected_by_its_checksum(model_server, tmp_path):
-    name = "model.ckpt.data-00000-of-00001"
-    whole = model_server.files[f"/124M/{name}"]
-    model_server.files[f"/124M/{name}"] = whole[:4000] + bytes([whole[4000] ^ 1]) + whole[4001:]
-    with pytest.raises(DownloadError, match="does not have its checksum"):
-        gpt2np.load("124M", tmp_path, source="openai")
     model_server.files[f"/124M/{name}"] = whole
-    gpt2np.load("124M", tmp_path, source="openai")
+    gpt2np.load("124M", tmp_path, source)
 
 
 @pytest.mark.parametrize("name", ["config.json", "merges.txt", "model.safetensors"])
@@ -262,15 +253,8 @@ def test_a_killed_download_resumes(model_server, tmp_path):
     """kill -9 when half of the large file is there; the second run asks for the rest, and for nothing it has."""
     weights, killed = "/355M/model.safetensors", threading.Event()
 
-    def half(handler, body):
-        handler.send_response(200)
-        handler.send_header("Content-Length", str(len(body)))
-        handler.send_header("ETag", '"v1"')
-        handler.end_headers()
-        handler.wfile.write(body[: len(body) // 2])
-        handler.close_connection = True
-
-    model_server.faults[weights] = [half, lambda handler, body: killed.wait(20)]
+    n_half = len(model_server.files[weights]) // 2
+    model_server.faults[weights] = [cut_after(n_half, reset=False), lambda handler, body: killed.wait(20)]
     with loading(tmp_path, model_server.url) as process:
         deadline = time.time() + 60
         while [path for path, _ in list(model_server.requests)].count(weights) < 2 and time.time() < deadline:
@@ -281,9 +265,8 @@ def test_a_killed_download_resumes(model_server, tmp_path):
     n_bytes, n_before = (tmp_path / "355M" / "model.safetensors.part").stat().st_size, len(model_server.requests)
     assert n_bytes > 0
     model, _ = gpt2np.load("355M", tmp_path)
-    assert [(path, headers["Range"]) for path, headers in model_server.requests[n_before:]] == [
-        (weights, f"bytes={n_bytes}-")
-    ]
+    asked = [(path, headers["Range"]) for path, headers in model_server.requests[n_before:]]
+    assert asked == [(weights, f"bytes={n_bytes}-")]
     np.testing.assert_array_equal(model.params["wpe"], random_tensors(SHAPE)["wpe.weight"])
 
 
