@@ -43,24 +43,17 @@ def test_bfloat16_is_the_upper_half_of_float32(tmp_path):
     np.testing.assert_array_equal(read, kept.reshape(2, 3))
 
 
-def test_tensors_are_views_of_the_file(tmp_path):
+def test_tensors_are_views_of_the_file_unless_they_are_unaligned(tmp_path):
     path = tmp_path / "file"
     safetensors.numpy.save_file({"a": np.zeros(4, np.float32), "b": np.zeros(4, np.float16)}, path)
     read = read_safetensors(path)
     with path.open("r+b") as file:  # what is written to the file shows in the array: it was mapped, not copied
         file.seek(-24, 2)
         file.write(np.array([1.5], np.float32).tobytes())
-    assert read["a"][0] == 1.5
-    for array in read.values():
-        with pytest.raises(ValueError, match="read-only"):
-            array[0] = 1
-
-
-def test_an_unaligned_tensor_is_copied(tmp_path):
+    assert read["a"][0] == 1.5 and not any(array.flags.writeable for array in read.values())
     header = {"a": entry("I8", [1], 0, 1), "x": entry("F32", [2], 1, 9)}
-    read = read_safetensors(write(tmp_path / "file", header, b"\7" + np.array([1, 2], "<f4").tobytes()))
-    np.testing.assert_array_equal(read["x"], [1, 2])
-    assert read["x"].flags.aligned
+    x = read_safetensors(write(tmp_path / "other", header, b"\7" + np.array([1, 2], "<f4").tobytes()))["x"]
+    assert x.tolist() == [1, 2] and x.flags.aligned
 
 
 GOOD = {"x": entry("F32", [2], 0, 8)}
