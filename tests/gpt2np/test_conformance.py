@@ -2,7 +2,6 @@
 
 import copy
 import functools
-import os
 import pickle
 import sys
 import threading
@@ -11,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers import random_eagle, random_gpt2, random_heads, walk
+from helpers import interrupted, random_eagle, random_gpt2, random_heads, walk
 
 import gpt2np
 from gpt2np import GPT2, EarlyExit, HParams
@@ -199,34 +198,6 @@ def test_reset_waits_for_the_call_in_progress(name):
 
 
 # ------------------------------------------------------------------------------------------------ interruptions
-
-
-class InterruptAt:
-    """Raises KeyboardInterrupt at the nth line that gpt2np runs."""
-
-    def __init__(self, n):
-        self.n_left, self.folder = n, os.path.dirname(gpt2np.__file__)
-
-    def __call__(self, frame, event, argument):
-        if not frame.f_code.co_filename.startswith(self.folder):
-            return None
-        self.n_left -= event == "line"
-        if self.n_left == 0 and event == "line":
-            raise KeyboardInterrupt
-        return self
-
-
-def interrupted(n, call, *arguments):
-    """Whether the call had as many as n lines, and was interrupted."""
-    before = sys.gettrace()
-    sys.settrace(InterruptAt(n))
-    try:
-        call(*arguments)
-    except KeyboardInterrupt:
-        return True
-    finally:
-        sys.settrace(before)
-    return False
 
 
 @every
