@@ -1,5 +1,4 @@
 import json
-import re
 import struct
 
 import numpy as np
@@ -13,7 +12,8 @@ from gpt2np.files.safetensors import read_safetensors
 def write(path, header, data=b"", n_header=None):
     """A file from a header (a dict, or the bytes themselves) and data."""
     raw = header if isinstance(header, bytes) else json.dumps(header).encode()
-    path.write_bytes(struct.pack("<Q", len(raw) if n_header is None else n_header) + raw + data)
+    n_header = len(raw) if n_header is None else n_header
+    path.write_bytes(struct.pack("<Q", n_header) + raw + data)
     return path
 
 
@@ -63,6 +63,7 @@ GOOD = {"x": entry("F32", [2], 0, 8)}
     ("header", "data", "n_header", "message"),
     [
         (GOOD, bytes(8), 1000, "the first 8 bytes say that the header has 1000 bytes, but the file has"),
+        (b"", b"", 2**64 - 1, "not a safetensors file, or cut off; get it again"),
         (GOOD, b"", None, "need 8 bytes of data, the file has 0"),
         (GOOD, bytes(9), None, "need 8 bytes of data, the file has 9"),
         (b"<!DOCTYPE html>", b"", None, "not JSON"),
@@ -96,11 +97,3 @@ def test_a_malformed_file_is_refused(tmp_path, header, data, n_header, message):
         read_safetensors(path)
     assert "broken.safetensors" in str(error.value)
     assert str(error.value).isprintable() and len(str(error.value)) <= 500
-
-
-@pytest.mark.parametrize("n_bytes", [0, 7, 8, 20, 60])
-def test_a_truncated_file_is_refused(tmp_path, n_bytes):
-    whole = write(tmp_path / "file", GOOD, bytes(8)).read_bytes()
-    (tmp_path / "file").write_bytes(whole[:n_bytes])
-    with pytest.raises(CheckpointError, match=re.escape(str(tmp_path / "file"))):
-        read_safetensors(tmp_path / "file")
