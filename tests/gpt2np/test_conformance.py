@@ -18,8 +18,8 @@ from gpt2np.cache import KVCache
 from gpt2np.kernels import matmul
 from speculative.tree import path
 
-SHAPE = HParams(n_vocab=53, n_ctx=29, n_embd=3 * 7, n_head=3, n_layer=2)
-LONG = HParams(n_vocab=53, n_ctx=200, n_embd=3 * 7, n_head=3, n_layer=2)  # more tokens than the largest int8
+SHAPE = HParams(n_vocab=53, n_ctx=29, n_embd=3 * 7, n_head=3, n_layer=3)
+LONG = replace(SHAPE, n_ctx=200)  # more tokens than the largest int8
 
 
 class Member:
@@ -75,14 +75,14 @@ MEMBERS = {  # the first word is the exported name
     "GPT2": Member(new_gpt2, meanwhile=lambda model, *asked: model.states(asked[0])),
     "GPT2 states": Member(new_gpt2, states, lambda model, *asked: model(*asked)),
     "EarlyExit": Member(
-        lambda shape: EarlyExit(new_gpt2(shape), 1),
+        lambda shape: EarlyExit(new_gpt2(shape), 2),
         meanwhile=lambda whole, tokens, *rest: whole.early_exit([*tokens, 3][: whole.n_ctx]),
         plain=new_gpt2,
     ),
     "EarlyExit first": Member(
-        lambda shape: EarlyExit(new_gpt2(shape), 1).early_exit,
+        lambda shape: EarlyExit(new_gpt2(shape), 2).early_exit,
         meanwhile=lambda first, *asked: first.whole(*asked),
-        plain=lambda shape: new_gpt2(shape, 1),
+        plain=lambda shape: new_gpt2(shape, 2),
     ),
     "Heads hydra": of_heads("hydra"),
     "Heads medusa": of_heads("medusa"),

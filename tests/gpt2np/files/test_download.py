@@ -60,30 +60,6 @@ def outcome(server, path):
         return str(error)
 
 
-@pytest.mark.parametrize("n", [25, pytest.param(5000, marks=pytest.mark.slow)])
-def test_no_sequence_of_faults_gives_a_wrong_file(server, tmp_path, n):
-    """And the next call gets the file, whatever is left of the first."""
-    outcomes = []
-    for seed in range(n):
-        rng = np.random.default_rng(seed)
-        path, server.requests = tmp_path / str(seed), []
-        path.mkdir()
-        server.faults["/f"] = [a_fault(rng, "f", BODY, OLD, server) for _ in range(rng.integers(6))]
-        outcomes.append(outcome(server, path / "f"))
-        assert all(headers["Accept-Encoding"] == "identity" for _, headers in server.requests)
-        (path / "f").unlink(missing_ok=True)
-        server.faults["/f"] = lambda handler, body: serve(handler, body, etag='"v2"')
-        second = outcome(server, path / "f")
-        if isinstance(second, str):  # a damaged part was there before: it is deleted now
-            second = outcome(server, path / "f")
-        assert second in (BODY, OLD), f"seed {seed}"
-        assert left_over(path / "f") == []
-    assert min(outcomes.count(BODY), sum(isinstance(one, str) for one in outcomes)) > n / 10
-
-
-# ------------------------------------------------------------------------------------------------ by hand
-
-
 def some_more(handler, body):
     """The next 70,000 bytes, then the end of the connection."""
     start = int((handler.headers.get("Range") or "bytes=0-").removeprefix("bytes=").removesuffix("-"))
@@ -270,3 +246,27 @@ def test_the_hash_is_that_of_the_last_response_that_declares_one():
         {},
     ):
         assert declared_hash([other]) is None
+
+
+# ------------------------------------------------------------------------------------------------ random faults
+
+
+@pytest.mark.parametrize("n", [25, pytest.param(5000, marks=pytest.mark.slow)])
+def test_no_sequence_of_faults_gives_a_wrong_file(server, tmp_path, n):
+    """And the next call gets the file, whatever is left of the first."""
+    outcomes = []
+    for seed in range(n):
+        rng = np.random.default_rng(seed)
+        path, server.requests = tmp_path / str(seed), []
+        path.mkdir()
+        server.faults["/f"] = [a_fault(rng, "f", BODY, OLD, server) for _ in range(rng.integers(6))]
+        outcomes.append(outcome(server, path / "f"))
+        assert all(headers["Accept-Encoding"] == "identity" for _, headers in server.requests)
+        (path / "f").unlink(missing_ok=True)
+        server.faults["/f"] = lambda handler, body: serve(handler, body, etag='"v2"')
+        second = outcome(server, path / "f")
+        if isinstance(second, str):  # a damaged part was there before: it is deleted now
+            second = outcome(server, path / "f")
+        assert second in (BODY, OLD), f"seed {seed}"
+        assert left_over(path / "f") == []
+    assert min(outcomes.count(BODY), sum(isinstance(one, str) for one in outcomes)) > n / 10
