@@ -94,23 +94,19 @@ def test_several_threads_of_a_program(n_threads):
 @needs_safe_fork
 def test_a_forked_process_has_its_own_workers():
     code = """
-import os, numpy as np
+import os, threading, numpy as np
 from gpt2np.kernels import matmul, threads
 threads.WORTH, threads.n_threads = 1, lambda for_prompts: 3
 x, w = np.ones((2, 100), np.float32), matmul.pack(np.ones((100, 200), np.float32), "rows")
-def in_two(parts):
-    met.wait(timeout=60)
-import threading
 met = threading.Barrier(2)
-threads.share(in_two, range(2), 2)
-x @ w
+threads.share(lambda parts: met.wait(timeout=20), range(2), 2)  # two threads, at the same time
 if os.fork() == 0:
-    threads.share(in_two, range(2), 2)
-    os._exit(int((x @ w).sum() == 40000))
+    threads.share(lambda parts: met.wait(timeout=20), range(2), 2)
+    os._exit(7 if (x @ w).sum() == 40000 else 0)
 print(os.wait()[1] >> 8)
 """
     run = subprocess.run([sys.executable, "-W", "ignore", "-c", code], cwd=ROOT, capture_output=True, timeout=200)
-    assert run.stdout.split() == [b"1"], run.stderr
+    assert run.stdout.split() == [b"7"], run.stderr
 
 
 @three
