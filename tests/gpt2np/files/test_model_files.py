@@ -108,5 +108,5 @@ def test_where_the_files_are(monkeypatch):
     assert url_of("355M", "f", "openai") == "https://openaipublic.blob.core.windows.net/gpt-2/models/355M/f"
     monkeypatch.setenv("HF_ENDPOINT", "http://mirror/")
     assert url_of("124M", "f", "hub") == "http://mirror/openai-community/gpt2/resolve/main/f"
-    monkeypatch.setenv("GPT2NP_MODELS_URL", "http://class:8000")
+    monkeypatch.setenv("GPT2NP_MODELS_URL", "http://class:8000/")
     assert url_of("1558M", "f", "hub") == url_of("1558M", "f", "openai") == "http://class:8000/1558M/f"
