@@ -137,7 +137,7 @@ def texts(n):
 def test_the_bits_of_the_path_alone_whatever_was_asked_before(name, strategy):
     member = MEMBERS[name]
     used = member.make(SHAPE)
-    for i, asked in enumerate(texts(16)):
+    for i, asked in enumerate(texts(12)):
         check(name, used, *asked)
         if i % 3:
             member.meanwhile(used, *asked)
@@ -201,7 +201,7 @@ def test_reset_waits_for_the_call_in_progress(name):
 
 
 @every
-@pytest.mark.parametrize("step", [11, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [17, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("before", "during"),
     [
