@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from helpers import ROOT
 
+import gpt2np
 from speculative import AutoregressiveSampler, Sampling
 
 TINY = ROOT / "gpt2np" / "tiny"
@@ -53,6 +54,48 @@ def test_the_losses_are_those_of_the_card(probabilities, held_out):
         loss = -np.log(np.take_along_axis(probs, held_out[:, 1:, None], axis=-1)).mean()
         np.testing.assert_allclose(loss, figures[f"{name}_loss"], atol=0.1)
         assert f"{figures[f'{name}_loss']:.2f}" in (TINY / "README.md").read_text(encoding="utf-8")
+
+
+def cards():
+    """name -> (the measurements of these heads, or of the block, and the columns of their table)"""
+    heads, eagle = (
+        json.loads((TINY / "tiny-target" / f"{n}_figures.json").read_text("utf-8")) for n in ("heads", "eagle")
+    )
+    columns = [f"top_{k}" for k in (1, 2, 3, 5, 10)]
+    return {name: (heads[name], columns) for name in ("hydra", "medusa")} | {"eagle": (eagle, [*columns, "overlap"])}
+
+
+@pytest.mark.parametrize("name", ["hydra", "medusa", "eagle"])
+def test_the_table_of_a_card_is_that_of_its_measurements(name):
+    (card, columns), page = cards()[name], (TINY / "README.md").read_text("utf-8")
+    params = gpt2np.load_eagle("tiny-target") if name == "eagle" else gpt2np.load_heads("tiny-target", name)
+    assert params.n_params == card["parameters"] and f"{card['parameters']:,}" in page
+    for i in range(len(card["top_1"])):
+        assert f"| {i + 1} | {' | '.join(f'{card[column][i]:.3f}' for column in columns)} |" in page
+    if name != "eagle":
+        np.testing.assert_allclose(params.accepted, card["accepted"], atol=0.002)
+    for measure, i, least in {
+        "hydra": [("top_1", 0, 0.55), ("top_3", 0, 0.75)],
+        "medusa": [],
+        "eagle": [("top_1", 0, 0.82), ("top_1", 3, 0.81), ("overlap", 0, 0.77), ("overlap", 3, 0.75)],
+    }[name]:
+        assert card[measure][i] >= least
+
+
+@pytest.mark.slow
+def test_the_cards_of_the_heads_and_of_the_block(tiny_pair, monkeypatch):
+    """Fewer prompts than the files of figures have: about 600 positions, with a standard error of .02."""
+    monkeypatch.syspath_prepend(ROOT / "dev" / "train")
+    from measure_eagle import along
+    from measure_heads import accepted, greedy_texts, held_out_prompts
+
+    target, _, tokenizer = tiny_pair
+    texts = greedy_texts(target, held_out_prompts(tokenizer, 36)[::4], 64)
+    for kind in ("hydra", "medusa"):
+        heads = gpt2np.load_heads("tiny-target", kind)
+        np.testing.assert_allclose(accepted(target, heads, texts, 64), cards()[kind][0]["accepted"], atol=0.08)
+    ranks, _ = along(gpt2np.load_eagle("tiny-target").on(target), texts, 64)
+    np.testing.assert_allclose((ranks == 0).mean(axis=(0, 1)), cards()["eagle"][0]["top_1"], atol=0.08)
 
 
 @pytest.mark.slow

@@ -1,5 +1,7 @@
 """What several test files share."""
 
+import os
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -88,6 +90,34 @@ def intermediates(module, tokens, params, n_head):
         yield f"h.{i}", x
     yield "ln_f", module.layer_norm(x, **params["ln_f"])
     yield "logits", (reference if module is reference else gpt2np).forward(tokens, params, n_head)
+
+
+class InterruptAt:
+    """Raises KeyboardInterrupt at the nth line that gpt2np runs."""
+
+    def __init__(self, n):
+        self.n_left, self.folder = n, os.path.dirname(gpt2np.__file__)
+
+    def __call__(self, frame, event, argument):
+        if not frame.f_code.co_filename.startswith(self.folder):
+            return None
+        self.n_left -= event == "line"
+        if self.n_left == 0 and event == "line":
+            raise KeyboardInterrupt
+        return self
+
+
+def interrupted(n, call, *arguments):
+    """Whether the call had as many as n lines, and was interrupted."""
+    before = sys.gettrace()
+    sys.settrace(InterruptAt(n))
+    try:
+        call(*arguments)
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
 
 
 class Clearing(TableModel):

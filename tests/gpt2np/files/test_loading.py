@@ -1,16 +1,10 @@
-"""Whole models by name: from a folder, and over a server on the loopback address, with faults, kills and company."""
+"""Whole models by name: from a folder, and over a server with faults. Processes: test_processes.py."""
 
 import base64
 import hashlib
 import json
-import os
 import re
 import shutil
-import signal
-import subprocess
-import sys
-import threading
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -18,12 +12,12 @@ import pytest
 import safetensors.numpy
 from download_faults import a_fault, pick
 from file_server import serve, with_headers
-from helpers import ROOT, random_tensors
-from model_server import SHAPE, documented, write_model
-from systems import hears_ctrl_c, needs_ctrl_c, needs_links, needs_proc
+from helpers import random_tensors
+from model_server import SHAPE, write_model
+from systems import needs_links, needs_proc
 
 import gpt2np
-from gpt2np import CheckpointError, DownloadError, HParams
+from gpt2np import CheckpointError, DownloadError
 from gpt2np.files.loading import find_folder
 from gpt2np.files.model_files import SOURCES
 from gpt2np.files.params import openai_names
@@ -47,36 +41,41 @@ def folder(small_model, tmp_path, source):
     return tmp_path / "model"
 
 
+only_hub = pytest.mark.parametrize("source", ["hub"], indirect=True)
+
+
 # ------------------------------------------------------------------------------------------------ folders and names
 
 
-def test_a_folder_is_loaded(folder, tmp_path):
-    model, tokenizer = gpt2np.load(folder)
-    assert model.hparams == SHAPE and tokenizer.decode(tokenizer.encode("Once upon a time")) == "Once upon a time"
-    np.testing.assert_array_equal(model.params["wpe"], random_tensors(SHAPE)["wpe.weight"])
+def test_a_folder_is_loaded_and_the_model_does_not_depend_on_its_file(folder, tmp_path, monkeypatch):
+    """Writing to the file later changes no model; reading from a truncated mapped file would end the process."""
     (tmp_path / "models").mkdir()
     folder.rename(tmp_path / "models" / "124M")
-    again, _ = gpt2np.load("124M", tmp_path / "models")
-    assert again(TOKENS).tobytes() == model(TOKENS).tobytes()
-
-
-def test_a_model_does_not_depend_on_its_file(folder):
-    """Writing to the file later changes no model; reading from a truncated mapped file would end the process."""
-    weights = max(folder.iterdir(), key=lambda path: path.stat().st_size * path.name.startswith("model"))
-    model, _ = gpt2np.load(folder)
-    before = model(TOKENS).copy()
+    monkeypatch.chdir(tmp_path / "models")
+    (model, tokenizer), (again, _), (here, _) = (
+        gpt2np.load(*names) for names in ((tmp_path / "models" / "124M",), ("124M", "."), ("124M", tmp_path / "models"))
+    )
+    assert model.hparams == SHAPE and tokenizer.decode(tokenizer.encode("Once upon a time")) == "Once upon a time"
+    np.testing.assert_array_equal(model.params["wpe"], random_tensors(SHAPE)["wpe.weight"])
+    before = model(TOKENS).tobytes()
+    assert again(TOKENS).tobytes() == here(TOKENS).tobytes() == before
+    weights = max(
+        (tmp_path / "models" / "124M").iterdir(), key=lambda path: path.stat().st_size * path.name.startswith("model")
+    )
     with weights.open("r+b") as file:
         file.write(bytes(weights.stat().st_size))
-    model.reset()
-    np.testing.assert_array_equal(model(TOKENS), before)
-    weights.write_bytes(b"")
-    model.reset()
-    np.testing.assert_array_equal(model(TOKENS), before)
+    for _ in range(2):
+        model.reset()
+        assert model(TOKENS).tobytes() == before
+        weights.write_bytes(b"")
 
 
-@pytest.mark.parametrize("source", ["hub"], indirect=True)
-def test_a_model_may_have_more_tokens_than_its_vocabulary_but_not_fewer(folder):
-    """As one whose embeddings were padded to a round number of rows."""
+@only_hub
+def test_a_model_may_have_more_tokens_than_its_vocabulary_but_not_fewer(folder, monkeypatch):
+    """As one whose embeddings were padded to a round number of rows. And a folder of a model's name is used."""
+    monkeypatch.chdir(folder.parent)
+    folder = folder.rename("gpt2")
+    assert gpt2np.load("gpt2")[0].hparams == SHAPE
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(config | {"vocab_size": 2064}))
     safetensors.numpy.save_file(random_tensors(replace(SHAPE, n_vocab=2064)), folder / "model.safetensors")
@@ -87,42 +86,31 @@ def test_a_model_may_have_more_tokens_than_its_vocabulary_but_not_fewer(folder):
         gpt2np.load(folder)
 
 
-@pytest.mark.parametrize("source", ["hub"], indirect=True)
-def test_a_folder_of_that_name_is_used(folder, monkeypatch):
-    monkeypatch.chdir(folder.parent)
-    folder.rename("gpt2")
-    assert gpt2np.load("gpt2")[0].hparams == SHAPE
+UNKNOWN = {
+    "125M": "expected tiny-target, tiny-draft, 124M",
+    "gpt2": 'write "124M"',
+    "gpt2-medium": 'write "355M"',
+    "openai-community/gpt2-xl": 'write "1558M"',
+    "GPT2-Large": 'write "774M"',
+    "124m": 'write "124M"',
+    124: 'write "124M"',
+    "distilgpt2": r"or a folder with config\.json, vocab\.json, .* of a GPT-2 \(the Hugging Face hub has those",
+    **dict.fromkeys(("", None, ("124M",), b"124M", "x" * 9999, "\0"), "expected tiny-target, .* or a folder with"),
+}
 
 
-@pytest.mark.parametrize(
-    ("name", "remedy"),
-    [
-        ("125M", "expected tiny-target, tiny-draft, 124M"),
-        ("gpt2", 'write "124M"'),
-        ("gpt2-medium", 'write "355M"'),
-        ("openai-community/gpt2-xl", 'write "1558M"'),
-        ("GPT2-Large", 'write "774M"'),
-        ("124m", 'write "124M"'),
-        (124, 'write "124M"'),
-        ("distilgpt2", r"or a folder with config\.json, vocab\.json, .* of a GPT-2 \(the Hugging Face hub has those"),
-        *[(name, "expected tiny-target, .* or a folder with") for name in ("", None, ["124M"], b"124M", "x" * 9999)],
-        ("\0", "expected tiny-target, .* or a folder with"),
-    ],
-)
-def test_an_unknown_name_is_answered_with_what_to_write(tmp_path, name, remedy):
-    with pytest.raises(ValueError, match=f"unknown model .*: .*{remedy}") as caught:
-        gpt2np.load(name, tmp_path)
-    assert len(str(caught.value)) < 400 and list(tmp_path.iterdir()) == []
-
-
-def test_an_unknown_source(tmp_path):
+def test_an_unknown_name_is_answered_with_what_to_write(tmp_path):
+    for name, remedy in [*UNKNOWN.items(), (["124M"], "expected tiny-target, .* or a folder with")]:
+        with pytest.raises(ValueError, match=f"unknown model .*: .*{remedy}") as caught:
+            gpt2np.load(name, tmp_path)
+        assert len(str(caught.value)) < 400 and list(tmp_path.iterdir()) == []
     with pytest.raises(ValueError, match="unknown source 'hg': expected hub or openai"):
         gpt2np.load("124M", tmp_path, source="hg")
 
 
 @needs_links
 @needs_proc
-@pytest.mark.parametrize("source", ["hub"], indirect=True)
+@only_hub
 @pytest.mark.parametrize("name", ["config.json", "merges.txt", "model.safetensors"])
 def test_a_file_that_cannot_be_read(folder, name):
     (folder / name).unlink()
@@ -134,6 +122,10 @@ def test_a_file_that_cannot_be_read(folder, name):
 # ------------------------------------------------------------------------------------------------ from a server
 
 
+def visible(folder):
+    return sorted({path.name for path in folder.iterdir()} - {".lock"})
+
+
 def test_a_size_is_downloaded_once(model_server, tmp_path, source):
     """OpenAI's bucket serves Content-MD5, and an ETag that is no hash."""
     for name in SOURCES[source]:
@@ -143,41 +135,26 @@ def test_a_size_is_downloaded_once(model_server, tmp_path, source):
     np.testing.assert_array_equal(model.params["wpe"], random_tensors(SHAPE)["wpe.weight"])
     assert visible(tmp_path / "124M") == sorted(SOURCES[source])
     gpt2np.load("124M", tmp_path)  # what is there is used, whatever the source
-    assert len(model_server.requests) == len(SOURCES[source])
     (tmp_path / "124M" / list(SOURCES[source])[2]).unlink()
     gpt2np.load("124M", tmp_path, source)
-    assert [path for path, _ in model_server.requests[len(SOURCES[source]) :]] == [f"/124M/{list(SOURCES[source])[2]}"]
+    wanted = [*SOURCES[source], list(SOURCES[source])[2]]
+    assert [path for path, _ in model_server.requests] == [f"/124M/{name}" for name in wanted]
 
 
-def visible(folder):
-    return sorted({path.name for path in folder.iterdir()} - {".lock"})
+DATA = "model.ckpt.data-00000-of-00001"
 
 
-@pytest.mark.parametrize(
-    ("name", "body", "message"),
-    [
-        ("config.json", b"<html>", r"124M/config\.json: config\.json\.part is not JSON.*; try again"),
-        ("config.json", b'{"vocab_size": 3}', "expected whole numbers"),
-        ("vocab.json", b'{"error": 404}', r"vocab\.json\.part has no token for some of the 256 bytes"),
-        ("merges.txt", b"<html>log in</html>", r"merges\.txt\.part: the merge .* is not of two symbols"),
-        ("model.safetensors", b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "not a safetensors file"),
-    ],
-)
-def test_a_file_of_another_kind_is_not_put_in_place(model_server, tmp_path, name, body, message):
-    model_server.files[f"/124M/{name}"] = body
-    with pytest.raises(DownloadError, match=message):
-        gpt2np.load("124M", tmp_path)
-    assert not [path for path in visible(tmp_path / "124M") if path.startswith(name)]
-
-
-def test_a_tensor_damaged_on_the_way_is_detected_by_its_checksum(model_server, tmp_path):
-    name = "model.ckpt.data-00000-of-00001"
+@pytest.mark.parametrize(("source", "name"), [(source, name) for source in SOURCES for name in SOURCES[source]])
+def test_a_file_of_another_kind_is_not_put_in_place(model_server, tmp_path, source, name):
+    """Nor the numbers of a checkpoint with one wrong bit. In what words: the tests of the readers."""
     whole = model_server.files[f"/124M/{name}"]
-    model_server.files[f"/124M/{name}"] = whole[:4000] + bytes([whole[4000] ^ 1]) + whole[4001:]
-    with pytest.raises(DownloadError, match="does not have its checksum"):
-        gpt2np.load("124M", tmp_path, source="openai")
+    wrong = whole[:4000] + bytes([whole[4000] ^ 1]) + whole[4001:] if name == DATA else b'{"error": 404}'
+    model_server.files[f"/124M/{name}"] = wrong
+    with pytest.raises(DownloadError, match=rf"124M/{name}: .*; try again \(it resumes"):
+        gpt2np.load("124M", tmp_path, source)
+    assert not [path for path in visible(tmp_path / "124M") if path.startswith(name)]
     model_server.files[f"/124M/{name}"] = whole
-    gpt2np.load("124M", tmp_path, source="openai")
+    gpt2np.load("124M", tmp_path, source)
 
 
 @pytest.mark.parametrize("name", ["config.json", "merges.txt", "model.safetensors"])
@@ -211,94 +188,6 @@ def test_an_address_where_nothing_is(tmp_path, monkeypatch, hurry, address, mess
         gpt2np.load("124M", tmp_path)
     assert "sec" not in str(caught.value) and len(str(caught.value)) <= 500
     assert visible(tmp_path / "124M") == []
-
-
-# ------------------------------------------------------------------------------------------------ processes
-
-
-def loading(folder, url, **options):
-    code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); import gpt2np; gpt2np.load('355M', sys.argv[1])"
-    environment = {**os.environ, "GPT2NP_MODELS_URL": url, "HF_HOME": "/nowhere"}
-    command = [sys.executable, "-c", code, str(folder)]
-    return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True, **options)
-
-
-def test_the_documented_command_downloads_and_runs(model_server, tmp_path):
-    with documented(tmp_path, model_server.url) as process:
-        output, errors = process.communicate(timeout=60)
-    assert process.returncode == 0 and errors == "" and "target  355M" in output and "same text     yes" in output
-    assert len(model_server.requests) == 8
-
-
-def test_a_failure_ends_in_one_sentence_with_three_remedies(model_server, tmp_path):
-    del model_server.files["/355M/model.safetensors"]
-    with documented(tmp_path, model_server.url) as process:
-        output, errors = process.communicate(timeout=60)
-    assert process.returncode == 2 and output == "" and errors.count("\n") == 1
-    url = f"{model_server.url}/355M/model.safetensors"
-    assert errors.startswith(f"main.py: {url}: the server answered 404 Not Found; try again (it resumes where it")
-    assert "use the source openai or a mirror in GPT2NP_MODELS_URL" in errors
-    assert errors.endswith(" by hand; the source is --source, and python main.py needs no download\n")
-    assert f"put config.json, vocab.json, merges.txt, model.safetensors into {tmp_path / '355M'} by hand" in errors
-
-
-@needs_ctrl_c
-def test_an_interrupted_download_ends_in_one_sentence(model_server, tmp_path):
-    done = threading.Event()
-    model_server.faults["/355M/merges.txt"] = [lambda handler, body: done.wait(20)]
-    with documented(tmp_path, model_server.url, **hears_ctrl_c()) as process:
-        while not any(path == "/355M/merges.txt" for path, _ in list(model_server.requests)):
-            time.sleep(0.02)
-        time.sleep(0.2)
-        process.send_signal(signal.SIGINT)
-        output, errors = process.communicate(timeout=30)
-    done.set()
-    assert process.returncode == 130 and output == ""
-    kept = f"what was fetched so far is in {tmp_path / '355M'}, and the same command resumes from there"
-    assert errors == f"main.py: interrupted; {kept}\n"
-
-
-def test_a_killed_download_resumes(model_server, tmp_path):
-    """kill -9 when half of the large file is there; the second run asks for the rest, and for nothing it has."""
-    weights, killed = "/355M/model.safetensors", threading.Event()
-
-    def half(handler, body):
-        handler.send_response(200)
-        handler.send_header("Content-Length", str(len(body)))
-        handler.send_header("ETag", '"v1"')
-        handler.end_headers()
-        handler.wfile.write(body[: len(body) // 2])
-        handler.close_connection = True
-
-    model_server.faults[weights] = [half, lambda handler, body: killed.wait(20)]
-    with loading(tmp_path, model_server.url) as process:
-        deadline = time.time() + 60
-        while [path for path, _ in list(model_server.requests)].count(weights) < 2 and time.time() < deadline:
-            time.sleep(0.02)
-        process.kill()
-        process.communicate(timeout=30)
-    killed.set()
-    n_bytes, n_before = (tmp_path / "355M" / "model.safetensors.part").stat().st_size, len(model_server.requests)
-    assert n_bytes > 0
-    model, _ = gpt2np.load("355M", tmp_path)
-    assert [(path, headers["Range"]) for path, headers in model_server.requests[n_before:]] == [
-        (weights, f"bytes={n_bytes}-")
-    ]
-    np.testing.assert_array_equal(model.params["wpe"], random_tensors(SHAPE)["wpe.weight"])
-
-
-def test_two_processes_at_once_fetch_each_file_once(model_server, tmp_path):
-    def slow(handler, body):
-        time.sleep(0.3)
-        serve(handler, body)
-
-    for name in SOURCES["hub"]:
-        model_server.faults[f"/355M/{name}"] = [slow]
-    processes = [loading(tmp_path, model_server.url) for _ in range(2)]
-    errors = [process.communicate(timeout=60)[1] for process in processes]
-    assert [process.returncode for process in processes] == [0, 0]
-    assert len(model_server.requests) == 4 and any("another process is downloading" in text for text in errors)
-    assert visible(tmp_path / "355M") == sorted(SOURCES["hub"])
 
 
 # ------------------------------------------------------------------------------------------------ random faults
@@ -377,51 +266,3 @@ def test_no_sequence_of_faults_gives_wrong_weights(server, tmp_path, monkeypatch
     first, second = zip(*outcomes)
     assert min(first.count("loaded"), first.count("DownloadError")) > n / 10
     assert second.count("loaded") > 0.8 * n
-
-
-# ------------------------------------------------------------------------------------------------ the real shapes
-
-
-@needs_proc
-@pytest.mark.slow
-@pytest.mark.parametrize("source", ["hub", "openai"])
-def test_the_documented_command_at_the_real_shapes(server, tmp_path, gpt2_vocabulary_files, source):
-    """Random models of 124M and 355M: download, kill -9 on the way, resume, verify, load, run; and the memory."""
-    shapes = {"124M": HParams(50257, 1024, 768, 12, 12), "355M": HParams(50257, 1024, 1024, 16, 24)}
-    for size, shape in shapes.items():
-        folder = tmp_path / "served" / size
-        folder.mkdir(parents=True)
-        write_model(folder, random_tensors(shape, scale=0.02), shape, gpt2_vocabulary_files)
-        for name in SOURCES[source]:
-            server.files[f"/{size}/{name}"] = np.memmap(folder / name, mode="r")
-    large = list(SOURCES[source])[-1]
-    with documented(tmp_path / "models", server.url, "--source", source) as process:
-        part = tmp_path / "models" / "355M" / f"{large}.part"
-        while not (part.exists() and part.stat().st_size > 3e8):
-            time.sleep(0.01)
-        process.kill()
-        process.communicate()
-    assert part.exists()
-    with documented(tmp_path / "models", server.url, "--source", source) as process:
-        output, errors = process.communicate()
-    assert process.returncode == 0 and errors == "" and "same text     yes" in output
-    assert [r for r in server.ranges() if r] and not part.exists()
-
-    code = f"""if True:
-        import sys, time
-        sys.path.insert(0, {str(ROOT)!r})
-        import gpt2np
-
-        def peak():  # bytes
-            return 1024 * next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
-
-        before = peak()
-        started = time.perf_counter()
-        model, tokenizer = gpt2np.load("355M", {str(tmp_path / "models")!r})
-        seconds = time.perf_counter() - started
-        model([1, 2, 3])
-        print(seconds, (peak() - before) / (4 * model.n_params))"""
-    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    seconds, share = map(float, printed.split())
-    print(f"{source}: loaded in {seconds:.2f} s, peak memory {share:.3f} times the weights")
-    assert 0.9 < share < 1.25

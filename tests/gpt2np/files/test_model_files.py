@@ -1,5 +1,7 @@
 """Which files a folder has, and where a model's files are."""
 
+import re
+
 import pytest
 from systems import needs_links
 
@@ -27,42 +29,37 @@ def test_either_vocabulary_goes_with_either_layout(folder, small_model):
     assert files_of(folder)[0] == "openai"
 
 
-@pytest.mark.parametrize("missing", ["config.json", "merges.txt", "model.safetensors"])
-def test_a_missing_file_is_named(folder, missing):
-    (folder / missing).unlink()
-    with pytest.raises(CheckpointError, match=f" lacks .*{missing}: expected a GPT-2, with the files config"):
-        files_of(folder)
+OTHER_FORMS = {
+    "tokenizer.json": ("merges.txt", "tokenizer.json has both: write its model.vocab as vocab.json, and each of"),
+    "model.safetensors.index.json": ("model.safetensors", "save the model with max_shard_size='100GB'"),
+    "pytorch_model.bin": ("model.safetensors", "save_pretrained of transformers writes model.safetensors"),
+}
 
 
-def test_what_is_missing_of_a_layout_is_named_by_its_own_names(folder):
+def test_missing_files_are_named_by_the_names_of_their_layout_with_what_to_do(folder, small_model):
+    def refusal():
+        with pytest.raises(CheckpointError) as caught:
+            files_of(folder)
+        return str(caught.value)
+
+    for missing in ("config.json", "merges.txt", "model.safetensors"):
+        (folder / missing).unlink()
+        assert re.search(f" lacks .*{missing}: expected a GPT-2, with the files config", refusal())
+        (folder / missing).write_bytes(small_model[missing])
+    for other, (missing, remedy) in OTHER_FORMS.items():
+        (folder / other).write_bytes(b"")
+        (folder / "config.json").unlink()
+        assert remedy not in refusal()  # what it replaces is there
+        (folder / "config.json").write_bytes(small_model["config.json"])
+        (folder / missing).unlink()
+        assert remedy in refusal()
+        (folder / missing).write_bytes(small_model[missing])
+        (folder / other).unlink()
     for name in SOURCES["hub"]:
         (folder / name).unlink()
-    with pytest.raises(CheckpointError, match=r" lacks config\.json and model\.safetensors and vocab\.json with "):
-        files_of(folder)
+    assert " lacks config.json and model.safetensors and vocab.json with merges.txt: " in refusal()
     (folder / "hparams.json").write_text("{}")
-    with pytest.raises(CheckpointError, match=r" lacks model\.ckpt\.index and .* and encoder\.json with vocab\.bpe: "):
-        files_of(folder)
-
-
-@pytest.mark.parametrize(
-    ("missing", "other", "remedy"),
-    [
-        ("merges.txt", "tokenizer.json", "tokenizer.json has both: write its model.vocab as vocab.json, and each of"),
-        ("model.safetensors", "model.safetensors.index.json", "save the model with max_shard_size='100GB'"),
-        ("model.safetensors", "pytorch_model.bin", "save_pretrained of transformers writes model.safetensors"),
-    ],
-)
-def test_files_in_another_form_are_named_with_what_to_do(folder, missing, other, remedy):
-    (folder / other).write_bytes(b"")
-    (folder / "config.json").rename(folder / "config")
-    with pytest.raises(CheckpointError) as caught:
-        files_of(folder)
-    assert remedy not in str(caught.value)  # what it replaces is there
-    (folder / "config").rename(folder / "config.json")
-    (folder / missing).unlink()
-    with pytest.raises(CheckpointError) as caught:
-        files_of(folder)
-    assert remedy in str(caught.value)
+    assert re.search(r" lacks model\.ckpt\.index and .* and encoder\.json with vocab\.bpe: ", refusal())
 
 
 @pytest.fixture
@@ -111,5 +108,5 @@ def test_where_the_files_are(monkeypatch):
     assert url_of("355M", "f", "openai") == "https://openaipublic.blob.core.windows.net/gpt-2/models/355M/f"
     monkeypatch.setenv("HF_ENDPOINT", "http://mirror/")
     assert url_of("124M", "f", "hub") == "http://mirror/openai-community/gpt2/resolve/main/f"
-    monkeypatch.setenv("GPT2NP_MODELS_URL", "http://class:8000")
+    monkeypatch.setenv("GPT2NP_MODELS_URL", "http://class:8000/")
     assert url_of("1558M", "f", "hub") == url_of("1558M", "f", "openai") == "http://class:8000/1558M/f"

@@ -7,13 +7,14 @@ import json
 
 import numpy as np
 import pytest
-import safetensors.numpy
 from helpers import random_tensors
+from model_server import write_model
 from mutants import damaged, damaged_json, dumped, source
-from write_tf import write_checkpoint, write_index
+from write_tf import write_index
 
 import gpt2np
 from gpt2np import CheckpointError, HParams
+from gpt2np.files.model_files import SOURCES
 from gpt2np.files.sstable import read_table
 from gpt2np.tokenizer import byte_symbols
 from speculative import ModelDrafter, NGramModel, SpeculativeSampler
@@ -21,29 +22,27 @@ from speculative.testing import TableModel
 from speculative.trace import Trace, page, round_line
 
 SHAPE = HParams(n_vocab=261, n_ctx=11, n_embd=6, n_head=2, n_layer=2)
-CONFIG = {"model_type": "gpt2", "vocab_size": 261, "n_positions": 11, "n_embd": 6, "n_head": 2, "n_layer": 2}
 MERGES = [("a", "b"), ("c", "d"), ("ab", "cd"), ("Ġ", "a")]
 SYMBOLS = [*byte_symbols().values(), *map("".join, MERGES), "<|endoftext|>"]
 FEW, MANY = 24, 10_000
 
 
-def hub_folder(folder):
-    """A small GPT-2 in the Hugging Face layout."""
-    safetensors.numpy.save_file(random_tensors(SHAPE), folder / "model.safetensors")
-    (folder / "config.json").write_text(json.dumps(CONFIG))
-    (folder / "vocab.json").write_text(json.dumps({symbol: i for i, symbol in enumerate(SYMBOLS)}))
-    (folder / "merges.txt").write_text("\n".join(["#version: 0.2", *map(" ".join, MERGES), ""]), encoding="utf-8")
+def folder_of(source):
+    """Writes a small GPT-2 in the layout of a source."""
+
+    def build(folder):
+        vocabulary, merges = folder / "vocabulary", folder / "merges"
+        vocabulary.write_text(json.dumps({symbol: i for i, symbol in enumerate(SYMBOLS)}))
+        merges.write_text("\n".join(["#version: 0.2", *map(" ".join, MERGES), ""]), encoding="utf-8")
+        write_model(folder, random_tensors(SHAPE), SHAPE, [vocabulary, merges])
+        for path in folder.iterdir():
+            if path.name not in SOURCES[source]:
+                path.unlink()
+
+    return build
 
 
-def openai_folder(folder):
-    """The same in OpenAI's."""
-    hub_folder(folder)
-    for old, new in (("vocab.json", "encoder.json"), ("merges.txt", "vocab.bpe")):
-        (folder / old).rename(folder / new)
-    for name in ("model.safetensors", "config.json"):
-        (folder / name).unlink()
-    write_checkpoint(folder, random_tensors(SHAPE))
-    (folder / "hparams.json").write_text(json.dumps(SHAPE.__dict__))
+hub_folder, openai_folder = folder_of("hub"), folder_of("openai")
 
 
 def table_file(folder):
@@ -172,40 +171,24 @@ CASES = {
 }  # fmt: skip
 
 
-def refused(folder, name, whole, damage, use, seed):
-    """The message that refuses the mutant of this seed, or None if it was read and works."""
-    (folder / name).write_bytes(whole)
-    damage(folder / name, source(seed))
-    try:
-        use(folder)
-    except CheckpointError as error:
-        return str(error)
-    except ValueError as error:
-        assert use is not use_model, f"{name}, {damage.__name__}, seed {seed}: {error!r}"
-        return str(error)
-    return None
-
-
-def check_mutants(folder, case, n):
-    build, use, ways = CASES[case]
-    build(folder)
-    use(folder)
-    whole = {name: (folder / name).read_bytes() for name, _ in ways}
-    messages = []
-    for seed in range(n):
-        name, damage = ways[seed % len(ways)]
-        try:
-            message = refused(folder, name, whole[name], damage, use, seed)
-        except Exception as error:
-            raise AssertionError(f"{case}, {name}, {damage.__name__}, seed {seed}: {error!r:.300}") from error
-        (folder / name).write_bytes(whole[name])
-        messages += [message] if message else []
-    assert len(messages) > n / 4
-    for message in messages:
-        assert len(message) <= 500 and message.isprintable() and str(folder) in message, message[:1000]
-
-
 @pytest.mark.parametrize("n", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("case", CASES)
 def test_a_mutant_is_refused_or_works(tmp_path, case, n):
-    check_mutants(tmp_path, case, n)
+    build, use, ways = CASES[case]
+    refuses = CheckpointError if use is use_model else ValueError
+    build(tmp_path)
+    use(tmp_path)
+    whole, messages = {name: (tmp_path / name).read_bytes() for name, _ in ways}, []
+    for seed in range(n):
+        name, damage = ways[seed % len(ways)]
+        damage(tmp_path / name, source(seed))
+        try:
+            use(tmp_path)
+        except refuses as error:
+            messages.append(str(error))
+        except Exception as error:
+            raise AssertionError(f"{case}, {name}, {damage.__name__}, seed {seed}: {error!r:.300}") from error
+        (tmp_path / name).write_bytes(whole[name])
+    assert len(messages) > n / 4
+    for message in messages:
+        assert len(message) <= 500 and message.isprintable() and str(tmp_path) in message, message[:1000]

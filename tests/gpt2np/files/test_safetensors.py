@@ -1,5 +1,4 @@
 import json
-import re
 import struct
 
 import numpy as np
@@ -13,7 +12,8 @@ from gpt2np.files.safetensors import read_safetensors
 def write(path, header, data=b"", n_header=None):
     """A file from a header (a dict, or the bytes themselves) and data."""
     raw = header if isinstance(header, bytes) else json.dumps(header).encode()
-    path.write_bytes(struct.pack("<Q", len(raw) if n_header is None else n_header) + raw + data)
+    n_header = len(raw) if n_header is None else n_header
+    path.write_bytes(struct.pack("<Q", n_header) + raw + data)
     return path
 
 
@@ -43,24 +43,17 @@ def test_bfloat16_is_the_upper_half_of_float32(tmp_path):
     np.testing.assert_array_equal(read, kept.reshape(2, 3))
 
 
-def test_tensors_are_views_of_the_file(tmp_path):
+def test_tensors_are_views_of_the_file_unless_they_are_unaligned(tmp_path):
     path = tmp_path / "file"
     safetensors.numpy.save_file({"a": np.zeros(4, np.float32), "b": np.zeros(4, np.float16)}, path)
     read = read_safetensors(path)
     with path.open("r+b") as file:  # what is written to the file shows in the array: it was mapped, not copied
         file.seek(-24, 2)
         file.write(np.array([1.5], np.float32).tobytes())
-    assert read["a"][0] == 1.5
-    for array in read.values():
-        with pytest.raises(ValueError, match="read-only"):
-            array[0] = 1
-
-
-def test_an_unaligned_tensor_is_copied(tmp_path):
+    assert read["a"][0] == 1.5 and not any(array.flags.writeable for array in read.values())
     header = {"a": entry("I8", [1], 0, 1), "x": entry("F32", [2], 1, 9)}
-    read = read_safetensors(write(tmp_path / "file", header, b"\7" + np.array([1, 2], "<f4").tobytes()))
-    np.testing.assert_array_equal(read["x"], [1, 2])
-    assert read["x"].flags.aligned
+    x = read_safetensors(write(tmp_path / "other", header, b"\7" + np.array([1, 2], "<f4").tobytes()))["x"]
+    assert x.tolist() == [1, 2] and x.flags.aligned
 
 
 GOOD = {"x": entry("F32", [2], 0, 8)}
@@ -70,6 +63,7 @@ GOOD = {"x": entry("F32", [2], 0, 8)}
     ("header", "data", "n_header", "message"),
     [
         (GOOD, bytes(8), 1000, "the first 8 bytes say that the header has 1000 bytes, but the file has"),
+        (b"", b"", 2**64 - 1, "not a safetensors file, or cut off; get it again"),
         (GOOD, b"", None, "need 8 bytes of data, the file has 0"),
         (GOOD, bytes(9), None, "need 8 bytes of data, the file has 9"),
         (b"<!DOCTYPE html>", b"", None, "not JSON"),
@@ -103,11 +97,3 @@ def test_a_malformed_file_is_refused(tmp_path, header, data, n_header, message):
         read_safetensors(path)
     assert "broken.safetensors" in str(error.value)
     assert str(error.value).isprintable() and len(str(error.value)) <= 500
-
-
-@pytest.mark.parametrize("n_bytes", [0, 7, 8, 20, 60])
-def test_a_truncated_file_is_refused(tmp_path, n_bytes):
-    whole = write(tmp_path / "file", GOOD, bytes(8)).read_bytes()
-    (tmp_path / "file").write_bytes(whole[:n_bytes])
-    with pytest.raises(CheckpointError, match=re.escape(str(tmp_path / "file"))):
-        read_safetensors(tmp_path / "file")

@@ -10,7 +10,7 @@ from write_tf import block, entry, field, varint, with_block, write_index
 
 from gpt2np import CheckpointError
 from gpt2np.files.crc32c import POLYNOMIAL, crc32c
-from gpt2np.files.params import build_params, openai_names, read_hparams
+from gpt2np.files.params import openai_names, read_config, read_hparams
 from gpt2np.files.safetensors import read_safetensors
 from gpt2np.files.tf_checkpoint import read_table, read_tf_checkpoint
 
@@ -32,38 +32,22 @@ def test_an_index_of_several_blocks_and_two_data_files():
 
 
 def test_the_same_model_from_both_formats_is_bitwise_identical():
-    hparams = read_hparams(MODEL.with_name("hparams.json"))
-    ours = build_params(openai_names(read_tf_checkpoint(MODEL, verify=True)), hparams, "tf")
-    theirs = build_params(read_safetensors(ROOT / "tests/golden/model.safetensors"), hparams, "safetensors")
-
-    def leaves(tree):
-        if isinstance(tree, dict):
-            return [leaf for key in sorted(tree) for leaf in leaves(tree[key])]
-        return [leaf for part in tree for leaf in leaves(part)] if isinstance(tree, list) else [tree]
-
-    assert len(leaves(ours)) == len(leaves(theirs)) == 28
-    for a, b in zip(leaves(ours), leaves(theirs)):
-        assert a.shape == b.shape and a.tobytes() == b.tobytes()
-
-
-def test_the_logits_are_those_of_transformers():
-    from gpt2np import forward
-
-    hparams = read_hparams(MODEL.with_name("hparams.json"))
-    params = build_params(openai_names(read_tf_checkpoint(MODEL)), hparams, "tf")
-    golden = np.load(ROOT / "tests/golden/intermediates.npz")
-    logits = forward(golden["tokens"].tolist(), params, hparams.n_head)
-    np.testing.assert_allclose(logits, golden["logits"], rtol=0, atol=2e-6 * np.abs(golden["logits"]).max())
+    """Its logits are those of transformers: ../test_layers.py."""
+    ours = openai_names(read_tf_checkpoint(MODEL, verify=True))
+    theirs = read_safetensors(ROOT / "tests/golden/model.safetensors")
+    assert read_hparams(MODEL.with_name("hparams.json")) == read_config(ROOT / "tests/golden/config.json")
+    ours, theirs = ({k.removeprefix("transformer."): v for k, v in some.items()} for some in (ours, theirs))
+    assert len(ours) == 28 and ours.keys() <= theirs.keys()
+    for name, array in ours.items():
+        assert array.dtype == theirs[name].dtype == np.float32 and array.shape == theirs[name].shape
+        assert array.tobytes() == theirs[name].tobytes(), name
 
 
 def test_tensors_are_views_of_the_file():
-    wte = read_tf_checkpoint(MODEL)["model/wte"]
-    base = wte
+    wte = base = read_tf_checkpoint(MODEL)["model/wte"]
     while base.base is not None and isinstance(base.base, np.ndarray):
         base = base.base
-    assert isinstance(base, np.memmap)
-    with pytest.raises(ValueError, match="read-only"):
-        wte[0] = 1
+    assert isinstance(base, np.memmap) and not wte.flags.writeable
 
 
 # ------------------------------------------------------------------------------------------------ checksums
@@ -78,14 +62,11 @@ def crc_by_bits(data):
     return crc ^ 0xFFFFFFFF
 
 
-@pytest.mark.parametrize("n", [0, 1, 2, 3, 4, 15, 16, 17, 100, 1001, 4095, 4096, 4097, 70_001])
-def test_the_checksum_equals_that_of_the_plain_loop(n):
-    data = np.random.default_rng(n).integers(0, 256, n, dtype=np.uint8)
-    assert crc32c(data) == crc32c(data.tobytes()) == crc_by_bits(data.tolist())
-
-
-def test_the_checksums_of_the_rfc():
+def test_the_checksum_equals_that_of_the_plain_loop_and_those_of_the_rfc():
     """RFC 3720, appendix B.4."""
+    for n in (0, 1, 2, 3, 4, 15, 16, 17, 100, 1001, 4095, 4096, 4097, 70_001):
+        data = np.random.default_rng(n).integers(0, 256, n, dtype=np.uint8)
+        assert crc32c(data) == crc32c(data.tobytes()) == crc_by_bits(data.tolist()), n
     assert crc32c(bytes(32)) == 0x8A9136AA and crc32c(b"\xff" * 32) == 0x62A8AB43
     assert crc32c(bytes(range(32))) == 0x46DD794E and crc32c(bytes(range(31, -1, -1))) == 0x113FDB5C
 
@@ -100,11 +81,6 @@ HEADER = (b"", field(1, 1))
 def checkpoint(tmp_path):
     (tmp_path / "c.data-00000-of-00001").write_bytes(np.array([1.5, -2], "<f4").tobytes())
     return tmp_path / "c"
-
-
-def test_a_checkpoint_made_by_hand(checkpoint):
-    write_index(checkpoint.with_suffix(".index"), [HEADER, (b"x", entry())])
-    np.testing.assert_array_equal(read_tf_checkpoint(checkpoint)["x"], [1.5, -2])
 
 
 @pytest.mark.parametrize(
@@ -136,44 +112,42 @@ def test_a_malformed_entry_is_named(checkpoint, entries, message):
     assert "c.index" in str(error.value)
 
 
-def test_of_a_number_given_twice_the_last_counts(checkpoint):
-    """As protocol buffers have it."""
-    twice = entry(extra=field(1, 3))  # the type: float32, then int32
-    write_index(checkpoint.with_suffix(".index"), [HEADER, (b"x", twice)])
-    read = read_tf_checkpoint(checkpoint)["x"]
-    assert read.tolist() == np.array([1.5, -2], "<f4").view("<i4").tolist() and read.dtype == np.int32
-
-
-def test_fields_of_every_kind_are_passed_over(checkpoint):
-    """As a later version may add them; 15 is the number of none."""
+def test_fields_as_protocol_buffers_have_them(checkpoint):
+    """Of a number given twice the last counts; fields of every kind are passed over, and 15 is the number of none."""
     kinds = {0: varint(2**40), 1: b"\xff" * 8, 2: varint(3) + b"abc", 5: b"\xff" * 4}
     extra = b"".join(varint(15 * 8 + kind) + value for kind, value in kinds.items())
-    write_index(checkpoint.with_suffix(".index"), [HEADER, (b"x", extra + entry(extra=extra))])
-    assert read_tf_checkpoint(checkpoint)["x"].tolist() == [1.5, -2]
+    twice = entry(extra=field(1, 3))  # the type: float32, then int32
+    write_index(checkpoint.with_suffix(".index"), [HEADER, (b"x", extra + entry(extra=extra)), (b"y", twice)])
+    read = read_tf_checkpoint(checkpoint)
+    assert read["x"].tolist() == [1.5, -2]
+    assert read["y"].tolist() == np.array([1.5, -2], "<f4").view("<i4").tolist() and read["y"].dtype == np.int32
 
 
-@pytest.mark.parametrize("at", range(-5, 0))
-def test_a_block_without_its_checksum_is_refused(checkpoint, at):
-    """The type of compression is part of what is checked."""
-    data = bytearray(block([HEADER, (b"x", entry())]))
-    data[at] ^= 1
-    checkpoint.with_suffix(".index").write_bytes(with_block(bytes(data)))
-    with pytest.raises(CheckpointError, match="the block at byte 0 does not have its checksum"):
-        read_tf_checkpoint(checkpoint)
-
-
-def test_compression_is_refused(checkpoint):
-    write_index(checkpoint.with_suffix(".index"), [HEADER], compression=1)
-    with pytest.raises(CheckpointError, match="the block at byte 0 is compressed"):
-        read_tf_checkpoint(checkpoint)
-
-
-def test_a_block_beyond_the_end_is_refused(tmp_path):
+def beyond():
     whole = bytearray(MODEL.with_name("model.ckpt.index").read_bytes())
     whole[-48:-8] = (varint(0) + varint(0) + varint(900) + varint(50)).ljust(40, b"\0")
-    (tmp_path / "beyond.index").write_bytes(whole)
-    with pytest.raises(CheckpointError, match="the block at byte 900 does not have its checksum"):
-        read_table(tmp_path / "beyond.index")
+    return bytes(whole)
+
+
+def flipped(at):
+    data = bytearray(block([HEADER, (b"x", entry())]))
+    data[at] ^= 1
+    return with_block(bytes(data))
+
+
+INDICES = {  # the type of compression is part of what is checked
+    **{f"a bit of the trailer, {at}": (flipped(at), "the block at byte 0 does not have its ch") for at in range(-5, 0)},
+    "compressed": (with_block(block([HEADER], 1)), "the block at byte 0 is compressed"),
+    "a block beyond the end": (beyond(), "the block at byte 900 does not have its checksum"),
+    "nothing": (b"", "c.index"),
+}
+
+
+@pytest.mark.parametrize("case", INDICES)
+def test_a_damaged_block_is_refused(checkpoint, case):
+    checkpoint.with_suffix(".index").write_bytes(INDICES[case][0])
+    with pytest.raises(CheckpointError, match=INDICES[case][1]):
+        read_table(checkpoint.with_suffix(".index"))
 
 
 def test_missing_files_are_named(checkpoint):
@@ -190,14 +164,6 @@ def test_a_wrong_checksum_of_a_tensor_is_detected_on_request(checkpoint):
     assert len(read_tf_checkpoint(checkpoint)) == 1
     with pytest.raises(CheckpointError, match="variable 'x' does not have its checksum"):
         read_tf_checkpoint(checkpoint, verify=True)
-
-
-@pytest.mark.parametrize("n_bytes", [0, 1, 47, 48, 500, 900, 937])
-def test_a_truncated_index_is_refused(tmp_path, n_bytes):
-    path = tmp_path / "cut.index"
-    path.write_bytes(MODEL.with_name("model.ckpt.index").read_bytes()[:n_bytes])
-    with pytest.raises(CheckpointError, match=r"cut\.index"):
-        read_table(path)
 
 
 @pytest.mark.parametrize("n", [40, pytest.param(10_000, marks=pytest.mark.slow)])

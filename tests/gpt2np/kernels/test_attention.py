@@ -4,26 +4,26 @@ import math
 
 import numpy as np
 import pytest
-from helpers import random_array
+from helpers import random_array, random_gpt2
 
-from gpt2np import reference
-from gpt2np.kernels import threads
-from gpt2np.kernels.attention import padded, product, triangle, weighted_sums
+from gpt2np import HParams, reference
+from gpt2np.kernels.attention import LONG, PIECE, padded, product, triangle, weighted_sums
 from gpt2np.kernels.layer_cache import LayerCache
 
 
 @pytest.mark.parametrize("has_mask", [False, True])
-def test_attention_by_its_formula(strategy, has_mask):
-    """40 tokens, the last 9 of them new; with a mask, those of a tree see some of the others."""
-    q, k, v = random_array(3, 9, 20), random_array(3, 128, 20, seed=1), random_array(3, 128, 20, seed=2)
-    cache = LayerCache(3, 128, 20, strategy)
+@pytest.mark.parametrize("n", [40, 128, 130])
+def test_attention_by_its_formula(strategy, has_mask, n):
+    """n tokens, the last 9 of them new; with a mask, those of a tree see some of the others."""
+    q, k, v = random_array(3, 9, 20), random_array(3, 256, 20, seed=1), random_array(3, 256, 20, seed=2)
+    cache = LayerCache(3, 256, 20, strategy)
     cache.append(k, v)
-    cache.append(k[:, :40], v[:, :40])  # of tokens that are forgotten, the keys and values are still there
-    seen = np.tri(40, dtype=bool)[-9:]
+    cache.append(k[:, :n], v[:, :n])  # of tokens that are forgotten, the keys and values are still there
+    seen = np.tri(n, dtype=bool)[-9:]
     if has_mask:
-        seen &= (random_array(9, 40) > 0) | np.eye(40, dtype=bool)[-9:]
-    scores = np.where(seen, q @ k[:, :40].swapaxes(1, 2) / math.sqrt(20), -np.inf)
-    expected = (reference.softmax(scores) @ v[:, :40]).swapaxes(0, 1).reshape(9, 60)
+        seen &= (random_array(9, n) > 0) | np.eye(n, dtype=bool)[-9:]
+    scores = np.where(seen, q @ k[:, :n].swapaxes(1, 2) / math.sqrt(20), -np.inf)
+    expected = (reference.softmax(scores) @ v[:, :n]).swapaxes(0, 1).reshape(9, 60)
     before = cache.keys.copy(), cache.values.copy()
     mask = np.where(seen, np.float32(0), np.float32(-np.inf)) if has_mask else None
     found = cache.attend(q, mask)
@@ -36,8 +36,25 @@ def test_attention_by_its_formula(strategy, has_mask):
 def test_triangle():
     inf = -np.inf
     np.testing.assert_array_equal(triangle(3), [[0, inf, inf], [0, 0, inf], [0, 0, 0]])
-    with pytest.raises(ValueError, match="read-only"):
-        triangle(3)[0, 0] = 1  # it is shared between calls
+    assert not triangle(3).flags.writeable  # it is shared between calls
+
+
+def lengths():
+    """Around one piece, around the length from which on a prompt is taken in halves (two periods of the padding)."""
+    return [*range(PIECE - 2, PIECE + 3), *range(LONG - 2, LONG + 33), *range(2 * LONG - 2, 2 * LONG + 6)]
+
+
+def test_a_prompt_of_any_length_has_the_rows_of_the_reference_and_of_its_end_alone(strategy):
+    """Around the borders where attention changes its way, and modulo the padding."""
+    shape = HParams(n_vocab=31, n_ctx=2 * LONG + 6, n_embd=16, n_head=2, n_layer=1)
+    model, short = random_gpt2(shape), random_gpt2(shape)
+    tokens = np.random.default_rng(0).integers(0, 31, shape.n_ctx).tolist()
+    wanted = reference.forward(tokens, model.params, 2)
+    alone = np.concatenate([short(tokens[:n])[0] for n in range(1, len(tokens) + 1)]).reshape(wanted.shape)
+    np.testing.assert_allclose(alone, wanted, rtol=0, atol=1e-4 * np.abs(wanted).max())
+    for n in lengths():
+        model.reset()
+        assert model(tokens[:n], n).tobytes() == alone[:n].tobytes(), n
 
 
 def test_rows_of_weight_zero_and_more_columns_change_nothing(strategy):
@@ -56,7 +73,7 @@ def test_rows_of_weight_zero_and_more_columns_change_nothing(strategy):
 
 
 @pytest.mark.parametrize("n_threads", [3], indirect=True)
-def test_a_long_prompt_is_taken_in_parts(strategy, n_threads):
+def test_a_long_prompt_is_taken_in_halves_of_which_the_first_looks_at_no_more_than_it_sees(strategy, n_threads):
     q, keys, mask = random_array(2, 400, 16), random_array(2, 16, 512, seed=1), triangle(512)[100:500]
     values = random_array(2, 512, 32, seed=2)
     whole = weighted_sums(q, keys, values, mask, strategy)
@@ -66,13 +83,3 @@ def test_a_long_prompt_is_taken_in_parts(strategy, n_threads):
     values = np.where(np.arange(512)[:, None] < 384, values, np.float32("nan"))  # a weight of 0 does not hide these
     unseen = np.isnan(weighted_sums(q, keys, values, mask, strategy)).any(axis=(0, 2))
     assert not unseen[:200].any() and unseen[200:].all()  # the first half sees 300 tokens
-
-
-@pytest.mark.parametrize("n_threads", [3], indirect=True)
-def test_the_number_of_threads_changes_no_bit(strategy, n_threads, monkeypatch):
-    q, keys, values = random_array(5, 30, 16), random_array(5, 16, 32, seed=1), random_array(5, 32, 32, seed=2)
-    monkeypatch.setattr(threads, "LEAST", 1)
-    found = weighted_sums(q, keys, values, triangle(32)[2:], strategy)
-    assert threads.idle
-    monkeypatch.setattr(threads, "WORTH", 10**18)
-    assert found.tobytes() == weighted_sums(q, keys, values, triangle(32)[2:], strategy).tobytes()

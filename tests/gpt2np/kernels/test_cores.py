@@ -10,28 +10,6 @@ from gpt2np.kernels import cores
 n_threads = cores.n_threads.__wrapped__  # not cached
 
 
-@pytest.fixture
-def system(tmp_path, monkeypatch):
-    """A function that writes files of a system with some CPUs, and gives the number of threads there, for prompts.
-
-    A product of a few rows has the same number, or four.
-    """
-
-    def found(n_cpus, files, cgroup="0::/\n"):
-        for path, text in files.items():
-            (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-            (tmp_path / path).write_text(text)
-        read = cores.read
-        monkeypatch.setattr(cores, "SYSTEM", tmp_path)
-        monkeypatch.setattr(cores, "read", lambda path: cgroup if "proc" in path.parts else read(path))
-        monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(n_cpus)), raising=False)
-        monkeypatch.delenv("GPT2NP_THREADS", raising=False)
-        assert n_threads() == min(4, n_threads(for_prompts=True))
-        return n_threads(for_prompts=True)
-
-    return found
-
-
 def cpu(n, name):
     return f"devices/system/cpu/cpu{n}/{name}"
 
@@ -55,22 +33,27 @@ CASES = {
     "quota of nothing": (4, {"fs/cgroup/cpu.max": "0 100000\n"}, 1),
     "no quota": (4, {"fs/cgroup/cpu.max": "max 100000\n"}, 4),
     "no period": (3, {"fs/cgroup/cpu.max": "100000 0\n"}, 3),
-}
+    "the limit of a group above": (
+        4, {"fs/cgroup/a/cpu.max": "200000 100000\n", "fs/cgroup/a/b/cpu.max": "max 100000\n"}, 2,
+        "3:cpuset:/\n0::/a/b\n",
+    ),
+    **{f"control groups that say nothing, {text!r}": (3, {}, 3, text) for text in ("\n", "0\n", "0:\n", "0::\n", "")},
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(("n_cpus", "files", "expected"), CASES.values(), ids=CASES.keys())
-def test_number_of_threads(system, n_cpus, files, expected):
-    assert system(n_cpus, files) == expected
-
-
-def test_the_limit_of_a_group_above(system):
-    files = {"fs/cgroup/a/cpu.max": "200000 100000\n", "fs/cgroup/a/b/cpu.max": "max 100000\n"}
-    assert system(4, files, cgroup="3:cpuset:/\n0::/a/b\n") == 2
-
-
-@pytest.mark.parametrize("cgroup", ["\n", "0\n", "0:\n", "0::\n", ""])
-def test_lines_of_control_groups_that_say_nothing(system, cgroup):
-    assert system(3, {}, cgroup) == 3
+@pytest.mark.parametrize("case", CASES)
+def test_number_of_threads(tmp_path, monkeypatch, case):
+    """For prompts; a product of a few rows has the same number, or four."""
+    n_cpus, files, expected, *cgroup = CASES[case]
+    for path, text in files.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    read, cgroup = cores.read, (*cgroup, "0::/\n")[0]
+    monkeypatch.setattr(cores, "SYSTEM", tmp_path)
+    monkeypatch.setattr(cores, "read", lambda path: cgroup if "proc" in path.parts else read(path))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(n_cpus)), raising=False)
+    monkeypatch.delenv("GPT2NP_THREADS", raising=False)
+    assert n_threads(for_prompts=True) == expected and n_threads() == min(4, expected)
 
 
 def test_the_environment_decides(monkeypatch):

@@ -18,11 +18,14 @@ from speculative import AutoregressiveSampler, ModelDrafter, Sampling, Speculati
 SHAPE = HParams(n_vocab=53, n_ctx=45, n_embd=3 * 7, n_head=3, n_layer=2)
 
 
-@pytest.mark.parametrize(("shape", "n_steps"), [(SHAPE, 40), (HParams(31, 700, 256, 1, 1), 4)], ids=["small", "wide"])
-def test_logits_are_bitwise_identical_for_any_split_into_calls(strategy, shape, n_steps):
-    """In the wide model, attention's products with 12 rows would be too large for the kernels for small matrices."""
+def test_logits_are_bitwise_identical_for_any_split_into_calls(strategy):
+    """In a wide model: attention's products with 12 rows would be too large for the kernels for small matrices.
+
+    Small models: ../test_conformance.py.
+    """
+    shape = HParams(n_vocab=31, n_ctx=700, n_embd=256, n_head=1, n_layer=1)
     model, other = random_gpt2(shape), random_gpt2(shape)
-    for tokens, n_last in walk(model, n_steps):
+    for tokens, n_last in walk(model, 4):
         assert model(tokens, n_last).tobytes() == one_by_one(other, tokens)[-n_last:].tobytes()
 
 
@@ -39,26 +42,21 @@ def test_on_the_bundled_target(strategy, tiny_pair):
             assert model(tokens[:end], end - begin).tobytes() == logits[begin:end].tobytes(), (begin, end)
 
 
-class Recorder:
-    """A model that remembers the logits it gave after each prefix."""
-
-    def __init__(self, model):
-        self.model, self.n_vocab, self.n_ctx, self.seen = model, model.n_vocab, model.n_ctx, {}
-
-    def __call__(self, tokens, n_last=1):
-        logits = self.model(tokens, n_last=n_last)
-        self.seen |= {tuple(tokens[: len(tokens) - n_last + 1 + i]): row.tobytes() for i, row in enumerate(logits)}
-        return logits
-
-
 def test_the_logits_of_greedy_text_are_those_of_the_target_alone(strategy, tiny_pair):
     target, draft = (GPT2(model.params, model.hparams) for model in tiny_pair[:2])
-    greedy, prompt = Sampling(0), tiny_pair[2].encode("There was once a fisherman who")
-    alone, checked = Recorder(target), Recorder(target)
-    AutoregressiveSampler(alone, sampling=greedy).generate(prompt, 40)
-    SpeculativeSampler(checked, ModelDrafter(draft, sampling=greedy), K=5, sampling=greedy).generate(prompt, 40)
-    assert len(alone.seen) == 40
-    assert {prefix: checked.seen[prefix] for prefix in alone.seen} == alone.seen
+    greedy, prompt, seen = Sampling(0), tiny_pair[2].encode("There was once a fisherman who"), {}
+
+    def recorded(tokens, n_last=1):
+        logits = target(tokens, n_last=n_last)
+        seen.update({tuple(tokens[: len(tokens) - n_last + 1 + i]): row.tobytes() for i, row in enumerate(logits)})
+        return logits
+
+    recorded.n_vocab, recorded.n_ctx = target.n_vocab, target.n_ctx
+    AutoregressiveSampler(recorded, sampling=greedy).generate(prompt, 40)
+    alone, seen = seen, {}
+    SpeculativeSampler(recorded, ModelDrafter(draft, sampling=greedy), K=5, sampling=greedy).generate(prompt, 40)
+    assert len(alone) == 40
+    assert {prefix: seen[prefix] for prefix in alone} == alone
 
 
 OLDER = [pytest.param(name, marks=pytest.mark.slow) for name in ("SkylakeX", "Sandybridge", "Nehalem", "Prescott")]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from helpers import random_array
 
-from gpt2np.kernels import matmul, panels, threads
+from gpt2np.kernels import panels
 from gpt2np.kernels.matmul import Embedding, pack
 
 
@@ -23,57 +23,31 @@ def test_a_row_is_bitwise_identical_among_any_other_rows(strategy, n_in, n_out):
         assert (x[begin:end] @ packed).tobytes() == alone[begin:end].tobytes(), (begin, end)
 
 
-@pytest.mark.parametrize("n_threads", [3], indirect=True)
-def test_the_number_of_threads_and_of_bunches_changes_no_bit(strategy, n_threads, monkeypatch):
-    x, matrices = random_array(30, 2100), [pack(random_array(n_in, 700, seed=1), strategy) for n_in in (300, 2100)]
-
-    def products():
-        return [(x[:n, : w.shape[0]] @ w).tobytes() for w in matrices for n in (1, 5, 30)]
-
-    monkeypatch.setattr(panels, "SUMS", 1000)  # several bunches of rows
-    monkeypatch.setattr(threads, "LEAST", 1)
-    found = products()
-    assert threads.idle
-    monkeypatch.setattr(panels, "SUMS", 65536)
-    monkeypatch.setattr(threads, "WORTH", 10**18)
-    assert found == products()
-
-
 @pytest.mark.parametrize("shape", [(7, 13), (256, 768), (300, 16), (512, 128), (768, 768), (3072, 200)])
 def test_the_longer_side_of_a_block_of_rows_is_contiguous(shape):
     blocks = pack(random_array(*shape), "rows").blocks
     assert blocks.strides[2 + np.argmax(blocks.shape[2:])] == blocks.itemsize and max(blocks.shape[2:]) <= 1024
 
 
-@pytest.mark.parametrize("name", matmul.STRATEGIES)
-@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda packed: pickle.loads(pickle.dumps(packed))])
-def test_a_copy_of_packed_weights_lies_in_memory_as_they_do(name, copied):
-    packed, x = pack(random_array(100, 192), name), random_array(3, 100, seed=1)
-    other = copied(packed)
-    assert np.array_equal(other, packed) and (x @ other).tobytes() == (x @ packed).tobytes()
-    assert other.blocks.strides == packed.blocks.strides and other.blocks.ctypes.data % 64 == 0
-    assert not np.shares_memory(other.blocks, packed.blocks)
-
-
 @pytest.mark.parametrize(("name", "other"), [("panels", "rows"), ("rows", "panels")])
-def test_a_packed_matrix_gives_the_matrix_back_and_can_be_packed_again(name, other):
-    w = random_array(1100, 530)
+def test_a_packed_matrix_gives_the_matrix_back_and_can_be_copied_and_packed_again(name, other):
+    w, x = random_array(1100, 530), random_array(3, 1100, seed=1)
     packed = pack(w, name)
-    assert pack(packed, name) is packed
-    np.testing.assert_array_equal(np.asarray(packed), w)
+    assert pack(packed, name) is packed and np.array(packed).flags.writeable
+    for copied in (copy.copy(packed), copy.deepcopy(packed), pickle.loads(pickle.dumps(packed)), pack(w, name)):
+        np.testing.assert_array_equal(np.asarray(copied), w)
+        assert (x @ copied).tobytes() == (x @ packed).tobytes()
+        assert copied.blocks.strides == packed.blocks.strides and copied.blocks.ctypes.data % 64 == 0
+        assert not np.shares_memory(copied.blocks, packed.blocks)
+        view = np.asarray(copied)
+        assert not (np.shares_memory(view, copied.blocks) and view.flags.writeable)
     wte = Embedding(Embedding(w, other), name)
     assert wte.T.strategy == name and wte.shape == w.shape and wte.T.shape == w.T.shape
     np.testing.assert_array_equal(np.asarray(wte), w)
     for indices in ([3, 1099, 3, 0], [[3], [1099]], 7, []):
         np.testing.assert_array_equal(wte[indices], w[np.array(indices, int)])
-
-
-@pytest.mark.parametrize("name", matmul.STRATEGIES)
-def test_a_view_of_packed_weights_cannot_change_them(name):
-    w = pack(np.ones((256, 64), np.float32), name)
-    view = np.asarray(w)
-    assert not (np.shares_memory(view, w.blocks) and view.flags.writeable)
-    assert np.array(w).flags.writeable
+    view = np.asarray(one := pack(np.ones((256, 64), np.float32), name))  # of one block
+    assert not (np.shares_memory(view, one.blocks) and view.flags.writeable)
 
 
 def test_what_a_packed_matrix_refuses(strategy):

@@ -1,0 +1,293 @@
+"""What holds for everything that gives rows for tokens: the bits of the path alone, whatever happened before."""
+
+import copy
+import functools
+import pickle
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from helpers import interrupted, random_eagle, random_gpt2, random_heads, walk
+
+import gpt2np
+from gpt2np import GPT2, EarlyExit, HParams
+from gpt2np.cache import KVCache
+from gpt2np.kernels import matmul
+from speculative.tree import path
+
+SHAPE = HParams(n_vocab=53, n_ctx=29, n_embd=3 * 7, n_head=3, n_layer=3)
+LONG = replace(SHAPE, n_ctx=200)  # more tokens than the largest int8
+
+
+class Member:
+    """One kind: how it is made and asked for rows, what else is asked of it, and the plain model if there is one."""
+
+    def __init__(self, make, ask=None, meanwhile=lambda used, *asked: None, plain=None):
+        self.make, self.ask, self.meanwhile = make, ask or (lambda used, *asked: used(*asked)), meanwhile
+        self.plain = plain or make
+
+
+@functools.cache
+def original(shape, strategy):
+    return random_gpt2(shape)
+
+
+def new_gpt2(shape, n_layer=None):
+    """With the packed parameters of another one: packing starts threads, which takes longer than a test."""
+    model, first = object.__new__(GPT2), original(shape, matmul.strategy(shape.n_ctx, shape.d_head))
+    shape = replace(shape, n_layer=n_layer or shape.n_layer)
+    vars(model).update(vars(first), hparams=shape, params={**first.params}, lock=threading.RLock())
+    model.params["blocks"] = first.params["blocks"][: shape.n_layer]
+    model.cache = KVCache(shape.n_layer, shape.n_head, shape.n_ctx, shape.d_head, first.strategy)
+    return model
+
+
+def states(model, tokens, n_last=1, parents=()):
+    return model.run(tokens, n_last, parents) if len(parents) else model.states(tokens, n_last)
+
+
+def of_heads(kind):
+    """Head 1 on GPT2's states, after the tokens themselves."""
+    heads = functools.cache(lambda strategy, shape: random_heads(shape, kind))
+
+    def ask(model, tokens, n_last=1, parents=()):
+        rows = states(model, tokens, n_last, parents)
+        seen = [[int(token)] for token in tokens][-int(n_last) :]
+        return heads(model.strategy, model.hparams).logits(model, rows, np.array(seen))
+
+    return Member(new_gpt2, ask, lambda model, *asked: model(*asked))
+
+
+def of_eagle(n_frequent):
+    """All rows but the first are of draft tokens."""
+
+    def ask(eagle, tokens, n_last=1, parents=()):
+        return eagle.draft_model(len(tokens) - int(n_last) + 1)(tokens, n_last, parents)
+
+    make = lambda shape: random_eagle(shape).on(new_gpt2(shape), n_frequent)  # noqa: E731
+    return Member(make, ask, lambda eagle, *asked: eagle.model(*asked))  # the target verifies
+
+
+MEMBERS = {  # the first word is the exported name
+    "GPT2": Member(new_gpt2, meanwhile=lambda model, *asked: model.states(asked[0])),
+    "GPT2 states": Member(new_gpt2, states, lambda model, *asked: model(*asked)),
+    "EarlyExit": Member(
+        lambda shape: EarlyExit(new_gpt2(shape), 2),
+        meanwhile=lambda whole, tokens, *rest: whole.early_exit([*tokens, 3][: whole.n_ctx]),
+        plain=new_gpt2,
+    ),
+    "EarlyExit first": Member(
+        lambda shape: EarlyExit(new_gpt2(shape), 2).early_exit,
+        meanwhile=lambda first, *asked: first.whole(*asked),
+        plain=lambda shape: new_gpt2(shape, 2),
+    ),
+    "Heads hydra": of_heads("hydra"),
+    "Heads medusa": of_heads("medusa"),
+    "Eagle": of_eagle(0),
+    "Eagle frequent": of_eagle(6),
+}
+every = pytest.mark.parametrize("name", MEMBERS)
+
+
+def test_every_exported_class_with_logits_is_in_the_table():
+    classes = {name: vars(getattr(gpt2np, name)) for name in gpt2np.__all__ if isinstance(getattr(gpt2np, name), type)}
+    assert {name for name in classes if {"__call__", "logits"} & set(classes[name])} == {n.split()[0] for n in MEMBERS}
+
+
+@functools.cache
+def alone(name, strategy, shape, tokens, n_text):
+    """The last row of one that was asked for nothing else; of the tokens, n_text are given, the others a draft."""
+    member = MEMBERS[name]
+    used = member.plain(shape)
+    if member.plain is not member.make:
+        return used(list(tokens))[0].tobytes()
+    return member.ask(used, list(tokens), len(tokens) - n_text + 1)[-1].tobytes()
+
+
+def check(name, used, tokens, n_last=1, parents=(), shape=SHAPE):
+    """Each row is that of its path alone, to the bit."""
+    n_text, strategy = len(tokens) - n_last + 1, matmul.strategy(shape.n_ctx, shape.d_head)
+    rows = MEMBERS[name].ask(used, tokens, n_last, parents)
+    assert rows.dtype == np.float32 and len(rows) == n_last
+    for i, row in enumerate(rows, -1):  # the first is of the text
+        after = [tokens[n_text + node] for node in path(parents, i)] if parents else tokens[n_text : n_text + i + 1]
+        wanted = alone(name, strategy, shape, (*tokens[:n_text], *after), n_text)
+        assert row.tobytes() == wanted, (tokens, n_last, parents, i)
+
+
+def texts(n):
+    """(tokens, n_last, parents) of texts that extend, branch and shrink, and of trees that they go along."""
+    rng = np.random.default_rng(0)
+    for tokens, n_last in walk(new_gpt2(SHAPE), n):
+        yield tokens, min(n_last, 6), ()
+        if len(tokens) < SHAPE.n_ctx - 9:
+            parents = [int(rng.integers(-1, i)) if i else -1 for i in range(6)]
+            nodes = rng.permutation(SHAPE.n_vocab)[:6].tolist()  # siblings carry different tokens
+            for n_nodes in (2, 6):  # a tree that grows
+                yield [*tokens, *nodes[:n_nodes]], n_nodes + 1, parents[:n_nodes]
+            along = [*tokens, *(nodes[i] for i in path(parents, int(rng.integers(6))))]
+            yield along, 1, ()
+            yield [*along, 1, 2], 2, ()
+
+
+@every
+def test_the_bits_of_the_path_alone_whatever_was_asked_before(name, strategy):
+    member = MEMBERS[name]
+    used = member.make(SHAPE)
+    for i, asked in enumerate(texts(12)):
+        check(name, used, *asked)
+        if i % 3:
+            member.meanwhile(used, *asked)
+    if hasattr(used, "reset"):
+        used.reset()
+        check(name, used, [1, 2, 3], 2)
+
+
+COPIES = {"copy": copy.copy, "deepcopy": copy.deepcopy, "pickle": lambda used: pickle.loads(pickle.dumps(used))}
+
+
+@every
+@pytest.mark.parametrize("copied", COPIES)
+def test_a_copy_has_the_same_strategy_and_nothing_that_another_thread_may_write_to(name, copied, monkeypatch):
+    monkeypatch.setattr(matmul, "chosen", "rows")
+    used = MEMBERS[name].make(SHAPE)
+    check(name, used, [1, 2, 3, 4, 5, 6], 3, [-1, -1])
+    monkeypatch.setattr(matmul, "chosen", "panels")  # the copy keeps the model's own
+    if name == "EarlyExit first" and copied == "copy":
+        return  # the whole has only this one
+    other = COPIES[copied](used)
+    monkeypatch.setattr(matmul, "chosen", "rows")
+    mine, its = (vars(getattr(one, "whole", one)) for one in (used, other))
+    assert its.get("strategy", "rows") == "rows" and its["lock"] is not mine["lock"]
+    caches = [part for part in its if isinstance(its[part], KVCache)]
+    assert caches and all(its[part] is not mine[part] and its[part].length == 0 for part in caches)
+    for one, tokens in ((other, [1, 2, 3, 7]), (used, [1, 2, 3, 4, 5]), (other, [1, 2, 3, 7, 8]), (used, [9] * 9)):
+        check(name, one, tokens, 2)
+
+
+@every
+def test_threads_share_it(name):
+    """At the shortest switch interval."""
+    used, interval = MEMBERS[name].make(SHAPE), sys.getswitchinterval()
+
+    def ask(first):
+        for n in range(12):
+            check(name, used, [first, *range(3 + n % 6)], 2)
+            MEMBERS[name].meanwhile(used, [first, 5, 6])
+
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(6) as threads:
+            list(threads.map(ask, range(6)))
+    finally:
+        sys.setswitchinterval(interval)
+
+
+@pytest.mark.parametrize("name", ["GPT2", "EarlyExit", "Eagle"])
+def test_reset_waits_for_the_call_in_progress(name):
+    used = MEMBERS[name].make(SHAPE)
+    thread = threading.Thread(target=used.reset)
+    with used.lock:
+        thread.start()
+        thread.join(0.1)
+        assert thread.is_alive()
+    thread.join()
+
+
+# ------------------------------------------------------------------------------------------------ interruptions
+
+
+@every
+@pytest.mark.parametrize("step", [17, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("before", "during"),
+    [
+        (([1, 2, 3, 4, 5], 2), ([1, 2, 7, 8, 9], 2)),
+        (([1, 2, 3, 7, 8], 4, [-1, -1, 1]), ([1, 2, 7, 8, 5, 6], 3, [-1, -1])),  # the branch 7, 8 has to move
+    ],
+    ids=["chain", "tree"],
+)
+def test_interrupted_at_any_line_it_gives_the_right_rows_afterwards(name, before, during, step):
+    used, n, is_interrupted = MEMBERS[name].make(SHAPE), 1, True
+    while is_interrupted:
+        MEMBERS[name].ask(used, *before)
+        is_interrupted = interrupted(n, MEMBERS[name].ask, used, *during)
+        for asked in (before, during) if n % 2 else (during, before):
+            check(name, used, *asked)
+        n += step
+    assert n > 50
+
+
+# ------------------------------------------------------------------------------------------------ arguments
+
+
+REFUSED = {  # arguments -> the sentence
+    "no tokens": (([],), "expected 1 to n_ctx = 29 tokens, got 0"),
+    "too many tokens": (([0] * 30,), "expected 1 to n_ctx = 29 tokens, got 30"),
+    "too many rows": (([1, 2], 3), "expected n_last from 1 to the number of tokens, 2, got 3"),
+    "no rows": (([1, 2], 0), "expected n_last from 1 to the number of tokens, 2, got 0"),
+    "beyond the vocabulary": (([1, 53],), "expected token ids from 0 to 52, got 1 to 53"),
+    "negative": (([-1, 2],), "expected token ids from 0 to 52, got -1 to 2"),
+    "rows in halves": (([1, 2, 3], 1.0), "expected whole numbers as tokens, parents and n_last"),
+    "tokens in halves": (([1.5, 2.5],), "expected whole numbers"),
+    "text": ((["a"],), "expected whole numbers"),
+    "parents in halves": (([1, 2, 3], 1, [-1.0]), "expected whole numbers"),
+    "a tree without a text": (([1, 2], 1, [-1, 0]), r"got \[-1, 0\] for 2 tokens"),
+    "a parent that comes later": (([1, 2, 3], 1, [-1, 1]), "expected parents of a tree .* got"),
+    "a parent before the text": (([1, 2, 3], 1, [-2]), "each -1 or the index of an earlier token of the tree"),
+}
+
+
+@every
+def test_what_cannot_be_run_is_refused_and_changes_nothing(name):
+    used = MEMBERS[name].make(SHAPE)
+    for arguments, message in REFUSED.values():
+        MEMBERS[name].ask(used, [1, 2, 3, 4], 2)
+        with pytest.raises(ValueError, match=message):
+            MEMBERS[name].ask(used, *arguments)
+        check(name, used, [1, 2, 3, 5], 2)
+
+
+class Views:
+    """Like a tensor: its elements are views of memory that the caller may write to."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __len__(self):
+        return len(self.array)
+
+    def __iter__(self):
+        return (self.array[i : i + 1].reshape(()) for i in range(len(self)))
+
+    def tolist(self):
+        return self.array.tolist()
+
+
+@every
+@pytest.mark.parametrize("kind", [np.asarray, np.ndarray.tolist, tuple, Views, lambda array: list(Views(array))])
+def test_tokens_may_come_as_any_sequence_and_be_written_to_after_a_call(name, kind):
+    used, array = MEMBERS[name].make(SHAPE), np.array([1, 2, 3, 4])
+    tokens = kind(array)
+    for wanted in ([1, 2, 3, 4], [4, 3, 2, 1]):
+        array[:] = wanted
+        if isinstance(tokens, list):  # of numbers, or of views of the array
+            tokens[:] = wanted if type(tokens[0]) is int else tokens
+        now = [int(token) for token in tokens]
+        found = MEMBERS[name].ask(used, tokens, 2)
+        assert [int(token) for token in tokens] == now and array.tolist() == wanted
+        new = MEMBERS[name].ask(MEMBERS[name].make(SHAPE), now, 2)
+        assert found.tobytes() == new.tobytes()
+
+
+@every
+def test_numbers_may_be_of_any_integer_type(name):
+    """Those of NumPy keep their size in arithmetic: 150 would not fit int8, and minus 2 is no uint8."""
+    used, tokens = MEMBERS[name].make(LONG), [*range(50)] * 3
+    for n_last in (np.int8(2), np.uint8(2), np.uint64(2), np.array(2, np.uint32)):
+        for end in (150, 9):
+            rows = MEMBERS[name].ask(used, [np.uint8(token) for token in tokens[:end]], n_last)
+            assert rows.tobytes() == MEMBERS[name].ask(MEMBERS[name].make(LONG), tokens[:end], 2).tobytes()
