@@ -1,14 +1,13 @@
 """What holds for all drafters. A new one is tested by its entry in CHAINS or TREES."""
 
 import copy
-import os
 import pickle
-import sys
 
 import numpy as np
 import pytest
 from exactness import error_by_rounds, error_of
 from helpers import random_eagle, random_gpt2, random_heads
+from interruption import interrupted
 from toy_tokenizers import OF_DRAFT, OF_TARGET
 
 import speculative
@@ -210,7 +209,8 @@ def test_a_drafter_that_was_interrupted_starts_again_or_goes_on(name):
     right = [drafts(name, made(name)[1], text), drafts(name, after_a_round(name)[0], text)]
     for n in range(1, 10_000, step):
         drafter, _ = after_a_round(name)
-        was_interrupted = interrupted(lambda some=drafter: next(sampler_of(name, some, K=3).rounds(text, 6, 1)), n)
+        a_round = lambda some=drafter: next(sampler_of(name, some, K=3).rounds(text, 6, 1))  # noqa: E731
+        was_interrupted = interrupted(a_round, n, "speculative/drafters/")
         assert drafts(name, drafter, text) in right, n
         if not was_interrupted:
             return
@@ -228,30 +228,6 @@ def test_a_copy_and_the_original_go_on_with_texts_of_their_own(name, way):
     copied = way(drafter)
     drafts(name, drafter, [*text, 2])
     assert drafts(name, copied, text) in right
-
-
-def interrupted(call, n):
-    """Whether the call ran n lines of drafters; there it is interrupted."""
-    n_left = n
-
-    def trace(frame, event, argument):
-        nonlocal n_left
-        if f"{os.sep}drafters{os.sep}" not in frame.f_code.co_filename or "test" in frame.f_code.co_filename:
-            return None
-        n_left -= event == "line"
-        if n_left == 0 and event == "line":
-            raise KeyboardInterrupt
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        call()
-    except KeyboardInterrupt:
-        return True
-    finally:
-        sys.settrace(before)
-    return False
 
 
 @every
