@@ -58,37 +58,27 @@ def test_the_target_makes_one_pass_a_round_and_one_before_the_first(drafter, mon
     assert len(passes) == len(rounds) + 1
 
 
-PROMPT = "Once upon a time there lived a king who lived in a great forest"
+DRAWN = {"tree": Shape.widths(2, 2, 1), "n_frequent": 1024}
+BUNDLED = [  # options of EAGLE's block, or None for heads; sampling, rule, least tokens per call of the target
+    (None, GREEDY, exact_match, 1.6),
+    ({}, GREEDY, exact_match, 2.6),
+    ({}, Sampling(), rejection, 2.3),
+    (TREES["grown"], GREEDY, exact_match, 3.0),
+    *((DRAWN | {"siblings": way}, Sampling(), traversal, 1.5) for way in ("without", "drawn")),
+]
 
 
-@pytest.mark.parametrize(
-    ("make", "sampling", "verifier", "least"),
-    [
-        (lambda target: HeadsDrafter(target, load_heads("tiny-target")), GREEDY, exact_match, 1.6),
-        (lambda target: EagleDrafter(target, load_eagle("tiny-target")), GREEDY, exact_match, 2.6),
-        (lambda target: EagleDrafter(target, load_eagle("tiny-target")), Sampling(), rejection, 2.3),
-        (lambda target: EagleDrafter(target, load_eagle("tiny-target"), **TREES["grown"]), GREEDY, exact_match, 3.0),
-        *(
-            (
-                lambda target, way=way: EagleDrafter(
-                    target, load_eagle("tiny-target"), Shape.widths(2, 2, 1), n_frequent=1024, siblings=way
-                ),
-                Sampling(),
-                traversal,
-                1.5,
-            )
-            for way in ("without", "drawn")
-        ),
-    ],
-)
-def test_the_bundled_ones_pay(tiny_pair, make, sampling, verifier, least):
+@pytest.mark.parametrize(("options", "sampling", "verifier", "least"), BUNDLED)
+def test_the_bundled_ones_pay(tiny_pair, options, sampling, verifier, least):
     """One held-out prompt: the target's own text, in fewer calls."""
     target, _, tokenizer = tiny_pair
-    prompt, n = tokenizer.encode(PROMPT), 60
-    sampler = SpeculativeSampler(target, make(target), verifier=verifier, K=4, sampling=sampling)
-    generation = sampler.generate(prompt, n, 0)
+    prompt = tokenizer.encode("Once upon a time there lived a king who lived in a great forest")
+    drafter = HeadsDrafter(target, load_heads("tiny-target")) if options is None else None
+    drafter = drafter or EagleDrafter(target, load_eagle("tiny-target"), **options)
+    sampler = SpeculativeSampler(target, drafter, verifier=verifier, K=4, sampling=sampling)
+    generation = sampler.generate(prompt, 60, 0)
     if sampling is GREEDY:
-        wanted = AutoregressiveSampler(target, sampling=GREEDY).generate(prompt, n)
+        wanted = AutoregressiveSampler(target, sampling=GREEDY).generate(prompt, 60)
         np.testing.assert_array_equal(generation.tokens, wanted.tokens)
     assert generation.stats.tokens_per_target_call > least
 

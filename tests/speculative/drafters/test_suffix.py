@@ -68,17 +68,6 @@ def test_drafts_are_those_of_the_definition(corpus, tokens, K, floor, factor):
     assert guesses(drafter, tokens, K) == wanted
 
 
-def test_a_draft_grows_with_its_match_and_ends_where_it_is_unsure():
-    drafter = SuffixDrafter(10, factor=2, floor=0.6)
-    assert guesses(drafter, [1, 2, 3, 4, 5, 6, 7, 1], 9) == [2, 3]  # a match of one token: two draft tokens
-    assert guesses(drafter, [1, 2, 3, 4, 5, 6, 7, 1, 2], 9) == [3, 4, 5, 6]
-    assert guesses(drafter, [1, 2, 3, 9, 1, 2, 4, 8, 1], 9) == [2]  # after 1 2 came 3 and 4, each once: 0.5 < 0.6
-    # after 1 came 2 three times of four, after 1 2 came 3 twice of three: 3/4 and then 1/2 for both
-    assert guesses(drafter, [1, 2, 3, 8, 1, 2, 3, 7, 1, 2, 4, 6, 1, 5, 0, 1], 9) == [2]
-    assert guesses(drafter, [1, 2, 3], 9) == []
-    assert guesses(SuffixDrafter(10, [1, 2, 3, 4]), [7, 1, 2], 9) == [3, 4]  # from the corpus
-
-
 def test_the_tree_branches_where_the_text_did():
     """After 1 came 2 3, 2 4 and 5: two thirds and one third, then a third each. A share equal to the floor is kept."""
     text = [1, 2, 3, 1, 2, 4, 1, 5, 6, 1]
