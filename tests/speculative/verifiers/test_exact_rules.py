@@ -25,13 +25,6 @@ from speculative import (
     traversal,
 )
 from speculative.testing import TableModel, check_verifier
-from speculative.theory.candidates import (
-    drawn_then_most_likely,
-    matched,
-    most_likely,
-    with_replacement,
-    without_replacement,
-)
 
 RULES = {"rejection": rejection, "block": block, "exact_match": exact_match, "traversal": traversal}
 RULES["Lenient(1)"] = Lenient(1)
@@ -145,26 +138,6 @@ def test_every_exported_verifier_says_what_it_is():
             assert verifier.exactness == "LOSSY" and "LOSSY" in repr(verifier) and "LOSSY" in thing.__doc__
             with pytest.raises(AssertionError):
                 check_verifier(verifier)
-
-
-P, Q = np.array([0.2, 0.2, 0.4, 0.2]), np.array([0.1, 0.1, 0.1, 0.7])
-CLOSED_FORMS = {
-    ("rejection", "iid"): with_replacement,
-    ("rejection", "without"): without_replacement,
-    ("rejection", "one drawn"): drawn_then_most_likely,
-    ("rejection", "top"): most_likely,
-    ("exact_match", "iid"): matched,
-    ("exact_match", "top"): most_likely,
-    ("traversal", "iid"): with_replacement,
-    ("traversal", "without"): without_replacement,
-}
-
-
-@pytest.mark.parametrize("method", CLOSED_FORMS, ids=", ".join)
-def test_of_two_candidates_as_much_is_accepted_as_the_closed_form_says(method):
-    drafter = TreeDrafter(TableModel([Q] * 4), [-1, -1], method[1])
-    found = accepted(RULES[method[0]], TableModel([P] * 4), drafter, 1)
-    assert found == pytest.approx(CLOSED_FORMS[method](P, Q, 2), abs=1e-7)  # the logits are float32
 
 
 @pytest.mark.parametrize(("K", "seed"), [(1, 0), (1, 1), (2, 0), (2, 1), (2, 2), (3, 0)])
