@@ -28,7 +28,7 @@ def through_the_text(drafter, **options):
     return TextDrafter(drafter, LARGER_TARGET, LARGER_DRAFT, **options)
 
 
-@pytest.mark.parametrize("own", [None, Sampling(0.9)], ids=["greedy", "drawn"])
+@pytest.mark.parametrize("own", [None, Sampling(0.9, top_k=2)], ids=["greedy", "drawn"])
 @pytest.mark.parametrize("sampling", [Sampling(), Sampling(0.5, top_k=2), Sampling(0)], ids=str)
 def test_a_text_drafted_through_the_text_has_the_distribution_of_the_target(sampling, own):
     drafter = through_the_text(ModelDrafter(DRAFT, sampling=own))

@@ -104,6 +104,8 @@ def test_every_rule_with_every_sampling(rule, sampling, draft):
 def test_every_chain_with_every_sampling(rule, K, chain):
     target, drafter = CHAINS[chain]
     for sampling in (Sampling(), *SAMPLINGS.values()):
+        if sampling is SAMPLINGS["grammar"] and target in (ZEROS, HIGH):
+            continue  # which cannot write what it says
         sampler = SpeculativeSampler(target, drafter, verifier=RULES[rule], K=K, sampling=sampling)
         assert error_of(sampler, 4 if sampling.temperature == 0 else 3) < 1e-12
 

@@ -65,6 +65,7 @@ def test_typical_acceptance_by_hand():
     assert Typical(epsilon=0.5, delta=2)(draft, p, None) == Verdict(1, 0)
     assert Typical(epsilon=0.3, delta=9)(draft, p, None).n_accepted == 1  # a token at the threshold is not typical
     assert Typical(epsilon=0.2999, delta=9)(draft, p, None).n_accepted == 2
+    assert Typical(epsilon=0, delta=0)(draft, p, None).n_accepted == 2  # whatever has a probability
 
 
 def test_typical_acceptance_takes_the_first_of_the_longest_paths():
