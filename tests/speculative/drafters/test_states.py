@@ -111,7 +111,7 @@ def test_the_tree_has_the_most_probable_tokens_of_each_head():
     second = heads.logits(target, np.repeat(state, 2, axis=0), np.array([[3, x] for x in first])).argmax(axis=-1)
     assert draft.tokens.tolist() == [*first, *second]
     assert HeadsDrafter(target, heads, Shape.chain(9)).propose(text, 9, None).depth == heads.n_heads == 3
-    assert len(HeadsDrafter(target, heads).propose([5], 3, None).tokens) == 0
+    assert [len(HeadsDrafter(target, heads).propose(short, 3, None).tokens) for short in ([5], [5, 1])] == [0, 8]
 
 
 def test_more_ranks_were_counted_than_there_are_tokens():
