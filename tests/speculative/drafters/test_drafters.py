@@ -1,14 +1,19 @@
-"""What holds for all drafters: with the exact rules, the text has the target's distribution."""
+"""What holds for all drafters. A new one is tested by its entry in CHAINS or TREES."""
+
+import copy
+import pickle
 
 import numpy as np
 import pytest
-from exactness import error_of
+from exactness import error_by_rounds, error_of
 from helpers import random_eagle, random_gpt2, random_heads
+from interruption import interrupted
 from toy_tokenizers import OF_DRAFT, OF_TARGET
 
 import speculative
 from gpt2np import EarlyExit, HParams
 from speculative import (
+    AutoregressiveSampler,
     ByPaths,
     EagleDrafter,
     EarlyExitDrafter,
@@ -16,6 +21,8 @@ from speculative import (
     Grammar,
     Grown,
     HeadsDrafter,
+    JacobiDrafter,
+    LookaheadDrafter,
     ModelDrafter,
     NGramDrafter,
     NGramModel,
@@ -35,141 +42,214 @@ from speculative import (
     rejection,
     traversal,
 )
-from speculative.drafters.jacobi import JacobiDrafter
-from speculative.drafters.lookahead import LookaheadDrafter
-from speculative.drafters.model_tree import RULES
-from speculative.testing import TableModel
+from speculative.testing import TableModel, check_drafter
 
-TARGET, DRAFT = TableModel.random(3, seed=1), TableModel.random(3, seed=2)
+TARGET, DRAFT = TableModel.random(3, seed=1, n_ctx=16), TableModel.random(3, seed=2)
 GPT2 = random_gpt2(HParams(n_vocab=3, n_ctx=16, n_embd=6, n_head=2, n_layer=2), scale=0.6)
 EARLY, HEADS, BLOCK = EarlyExit(GPT2, 1), random_heads(GPT2.hparams, n_heads=2), random_eagle(GPT2.hparams)
+MEDUSA = random_heads(GPT2.hparams, "medusa", n_heads=2)
 SHARED = SharedTokensModel(DRAFT, OF_TARGET, OF_DRAFT)
 COUNTS = NGramModel.from_tokens([0, 1, 2, 0, 1, 0, 2, 2], n_vocab=3, n=2)
 CORPUS = [0, 1, 0, 2, 1]
-
-
-def of(drafter, target=TARGET):
-    return lambda: (ByPaths(target), drafter)
-
-
 AB = Grammar("01(01)*", [b"0", b"1", b""], end=2, n_prompt=0)
+OPTIONS = Sampling(0.7, top_k=2, top_p=0.9, min_p=0.1, repetition_penalty=1.3)
+GREEDY, TWO_AND_ONE = Sampling(0), Shape.widths(2, 1)
+
+
+def digits(text):
+    return [*map(int, text)]
+
+
+def by_text(drafter):
+    return TextDrafter(drafter, OF_TARGET, OF_DRAFT)
+
+
+# name -> a new drafter for a target; the target is GPT2 for those that need its layers or states
 CHAINS = {
-    "ModelDrafter": of(ModelDrafter(DRAFT, threshold=0.3)),
-    "ModelDrafter, shared tokens": of(ModelDrafter(SHARED)),
-    "TextDrafter": of(TextDrafter(ModelDrafter(DRAFT), OF_TARGET, OF_DRAFT)),
-    "NGramDrafter": of(NGramDrafter(COUNTS)),
-    "PromptLookupDrafter": of(PromptLookupDrafter(3)),
-    "SuffixDrafter": of(SuffixDrafter(3, CORPUS, floor=0.1)),
-    "ForcedDrafter": of(ForcedDrafter(lambda text: [*map(int, text)], 3, grammar=AB)),
-    "EarlyExitDrafter": lambda: (EARLY, EarlyExitDrafter(EARLY)),
-    "EagleDrafter": lambda: (GPT2, EagleDrafter(GPT2, BLOCK)),
-    "EagleDrafter, frequent": lambda: (GPT2, EagleDrafter(GPT2, BLOCK, n_frequent=2)),
-    "NoisyDrafter": of(NoisyDrafter(TARGET, 0.5)),
-    "OracleDrafter": of(OracleDrafter(TARGET)),
-    "JacobiDrafter": lambda: (ByPaths(TARGET), JacobiDrafter(3)),
+    "ModelDrafter": lambda target: ModelDrafter(DRAFT, threshold=0.3),
+    "ModelDrafter, options": lambda target: ModelDrafter(DRAFT, sampling=OPTIONS),
+    "ModelDrafter, shared tokens": lambda target: ModelDrafter(SHARED),
+    "TextDrafter": lambda target: by_text(ModelDrafter(DRAFT)),
+    "TextDrafter, drawn": lambda target: by_text(ModelDrafter(DRAFT, sampling=Sampling(top_k=2))),
+    "NGramDrafter": lambda target: NGramDrafter(COUNTS),
+    "NGramDrafter, options": lambda target: NGramDrafter(COUNTS, sampling=OPTIONS, threshold=0.4),
+    "PromptLookupDrafter": lambda target: PromptLookupDrafter(3),
+    "SuffixDrafter": lambda target: SuffixDrafter(3, CORPUS, floor=0.1),
+    "ForcedDrafter": lambda target: ForcedDrafter(digits, 3, grammar=AB),
+    "ForcedDrafter, otherwise": lambda target: ForcedDrafter(digits, 3, grammar=AB, otherwise=JacobiDrafter(3)),
+    "EarlyExitDrafter": lambda target: EarlyExitDrafter(target),
+    "EarlyExitDrafter, options": lambda target: EarlyExitDrafter(target, sampling=OPTIONS, threshold=0.4),
+    "EagleDrafter": lambda target: EagleDrafter(target, BLOCK),
+    "EagleDrafter, options": lambda target: EagleDrafter(target, BLOCK, sampling=OPTIONS, n_frequent=2, threshold=0.6),
+    "NoisyDrafter": lambda target: NoisyDrafter(target, 0.5),
+    "NoisyDrafter, options": lambda target: NoisyDrafter(target, 0.3, sampling=OPTIONS),
+    "OracleDrafter": lambda target: OracleDrafter(target),
+    "OracleDrafter, options": lambda target: OracleDrafter(target, sampling=OPTIONS),
+    "JacobiDrafter": lambda target: JacobiDrafter(3),
 }
 TREES = {
-    **{f"TreeDrafter {rule}": of(TreeDrafter(ByPaths(DRAFT), Shape.widths(2), siblings=rule)) for rule in RULES},
-    "TreeDrafter that grows": of(TreeDrafter(ByPaths(DRAFT), Grown(4), siblings="top")),
-    "TreeDrafter, shared tokens": of(TreeDrafter(SHARED, Shape.widths(3))),
-    "TextDrafter, trees": of(TextDrafter(TreeDrafter(ByPaths(DRAFT), Grown(4), siblings="top"), OF_TARGET, OF_DRAFT)),
-    "PromptLookupDrafter, copies": of(PromptLookupDrafter(3, n_copies=2)),
-    "SuffixDrafter, nodes": of(SuffixDrafter(3, CORPUS, n_nodes=3, floor=0.1)),
-    "HeadsDrafter": lambda: (GPT2, HeadsDrafter(GPT2, HEADS, Shape.widths(2, 1))),
-    "EagleDrafter that grows": lambda: (GPT2, EagleDrafter(GPT2, BLOCK, Grown(3), siblings="top")),
-    "EagleDrafter, drawn": lambda: (
-        GPT2,
-        EagleDrafter(GPT2, BLOCK, Shape.widths(2, 1), n_frequent=2, siblings="drawn"),
-    ),
-    "EagleDrafter, without": lambda: (GPT2, EagleDrafter(GPT2, BLOCK, Shape.widths(2, 1))),
-    "RecyclingDrafter": lambda: (ByPaths(TARGET), RecyclingDrafter(3, Shape.widths(2, 1), n_followers=2)),
-    "LookaheadDrafter": lambda: (ByPaths(TARGET), LookaheadDrafter(3, W=2, N=2, G=2)),
+    "TreeDrafter without": lambda target: TreeDrafter(ByPaths(DRAFT), Shape.widths(2)),
+    "TreeDrafter drawn": lambda target: TreeDrafter(ByPaths(DRAFT), Shape.widths(2), siblings="drawn"),
+    "TreeDrafter top": lambda target: TreeDrafter(ByPaths(DRAFT), TWO_AND_ONE, siblings="top"),
+    "TreeDrafter that grows": lambda target: TreeDrafter(ByPaths(DRAFT), Grown(4), siblings="top"),
+    "TreeDrafter, options": lambda target: TreeDrafter(ByPaths(DRAFT), TWO_AND_ONE, sampling=OPTIONS),
+    "TreeDrafter, shared tokens": lambda target: TreeDrafter(SHARED, Shape.widths(3)),
+    "TextDrafter, trees": lambda target: by_text(TreeDrafter(ByPaths(DRAFT), Grown(4), siblings="top")),
+    "PromptLookupDrafter, copies": lambda target: PromptLookupDrafter(3, n_copies=2),
+    "SuffixDrafter, nodes": lambda target: SuffixDrafter(3, CORPUS, n_nodes=3, floor=0.1),
+    "HeadsDrafter": lambda target: HeadsDrafter(target, HEADS, TWO_AND_ONE),
+    "HeadsDrafter, medusa": lambda target: HeadsDrafter(target, MEDUSA),
+    "EagleDrafter that grows": lambda target: EagleDrafter(target, BLOCK, Grown(3), siblings="top"),
+    "EagleDrafter, drawn": lambda target: EagleDrafter(target, BLOCK, TWO_AND_ONE, n_frequent=2, siblings="drawn"),
+    "EagleDrafter, without": lambda target: EagleDrafter(target, BLOCK, Shape.widths(2)),
+    "RecyclingDrafter": lambda target: RecyclingDrafter(3, TWO_AND_ONE, n_followers=2),
+    "LookaheadDrafter": lambda target: LookaheadDrafter(3, W=2, N=2, G=2),
+    "LookaheadDrafter, one column": lambda target: LookaheadDrafter(3, W=1, N=2),
 }
+DRAFTERS = {**CHAINS, **TREES}
+every = pytest.mark.parametrize("name", DRAFTERS)
 
 
-def error(make, verifier, n_tokens=3, K=2):
-    """Drafter and target are built again for each text."""
-
-    def sampler():
-        target, drafter = make()
-        return SpeculativeSampler(target, drafter, verifier=verifier, K=K)
-
-    return error_of(sampler(), n_tokens, make=sampler)
+def kind(name):
+    return name.split()[0].rstrip(",")
 
 
-@pytest.mark.parametrize("verifier", [rejection, block])
-@pytest.mark.parametrize("drafter", CHAINS)
-def test_a_text_drafted_in_chains_has_the_distribution_of_the_target(drafter, verifier):
-    assert error(CHAINS[drafter], verifier) < 1e-12
+def target_of(name):
+    return {"EarlyExitDrafter": EARLY, "EagleDrafter": GPT2, "HeadsDrafter": GPT2}.get(kind(name), ByPaths(TARGET))
 
 
-@pytest.mark.parametrize("verifier", [rejection, traversal])
-@pytest.mark.parametrize("drafter", TREES)
-def test_a_text_drafted_in_trees_has_the_distribution_of_the_target(drafter, verifier):
-    assert error(TREES[drafter], verifier) < 1e-12
+def made(name):
+    """(target, a new drafter)"""
+    return target_of(name), DRAFTERS[name](target_of(name))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("verifier", [rejection, exact_match, traversal])
-@pytest.mark.parametrize("drafter", [*CHAINS, *TREES])
-def test_with_every_rule_in_longer_drafts(drafter, verifier):
-    make = {**CHAINS, **TREES}[drafter]
-    assert error(make, verifier, 2, 1) < 1e-12
-    assert error(make, verifier, 3, 3) < 1e-12
+def sampler_of(name, drafter=None, **options):
+    target, new = made(name)
+    return SpeculativeSampler(target, drafter or new, **options)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("siblings", RULES)
-@pytest.mark.parametrize(
-    "tree", [Shape.widths(2, 1), Shape.widths(3), Shape.best(4, [0.6, 0.3], 2)], ids=["2,1", "3", "best"]
-)
-def test_a_models_tree_of_every_shape(siblings, tree):
-    for sampling in (Sampling(), Sampling(0.6, top_k=2), Sampling(0)):
-        assert error(of(TreeDrafter(ByPaths(DRAFT), tree, siblings=siblings, sampling=sampling)), rejection, 2) < 1e-12
+def error(name, verifier, n_tokens=3, K=2):
+    """Of a text's distribution; a drafter that learns is built again for each text."""
+    make = lambda: sampler_of(name, verifier=verifier, K=K)  # noqa: E731
+    learns = hasattr(make().drafter, "observe")
+    return error_of(make(), n_tokens, make=make) if learns else error_by_rounds(make(), n_tokens)
 
 
-def test_every_exported_drafter_is_among_them():
+def test_every_exported_drafter_is_in_the_tables():
     exported = {name for name in speculative.__all__ if name.endswith("Drafter")} - {"Drafter"}
-    assert exported <= {name.partition(" ")[0].rstrip(",") for name in (*CHAINS, *TREES)}
+    assert exported == {*map(kind, DRAFTERS)}
 
 
-@pytest.mark.parametrize("drafter", ["JacobiDrafter", "RecyclingDrafter", "LookaheadDrafter", "SuffixDrafter"])
-def test_a_text_does_not_depend_on_one_that_ended_after_a_round(drafter):
-    """Of the drafters that keep something."""
-
-    def texts(used):
-        for seed in range(10):
-            target, drafter_ = {**CHAINS, **TREES}[drafter]()
-            sampler = SpeculativeSampler(target, drafter_, K=4)
-            if used:
-                next(sampler.rounds([0, 1, 2], 8, 0))
-            yield sampler.generate([0, 1, 2], 8, seed).tokens.tolist()
-
-    assert [*texts(used=True)] == [*texts(used=False)]
+@every
+def test_a_text_has_the_distribution_of_the_target(name):
+    for verifier in (rejection, block if name in CHAINS else traversal):
+        assert error(name, verifier) < 1e-12
 
 
-@pytest.mark.parametrize("drafter", ["EagleDrafter", "EagleDrafter that grows", "HeadsDrafter"])
-def test_the_target_makes_one_pass_a_round_and_one_before_the_first(drafter, monkeypatch):
-    """Drafts start from the hidden states that the target kept of its last call."""
-    target, drafter_ = {**CHAINS, **TREES}[drafter]()
-    passes, run = [], target.run
-    monkeypatch.setattr(target, "run", lambda *call: passes.append(call) or run(*call))
-    target.reset()
-    rounds = SpeculativeSampler(target, drafter_, K=2).generate([0, 1, 2], 10, 0).rounds
-    assert len(passes) == len(rounds) + 1
+@pytest.mark.slow
+@every
+def test_with_every_rule_in_longer_drafts(name):
+    for verifier in (rejection, exact_match, traversal):
+        assert error(name, verifier, 2, 1) < 1e-12
+        assert error(name, verifier, 3, 3) < 1e-12
 
 
-@pytest.mark.parametrize("drafter", [PromptLookupDrafter(2048), SuffixDrafter(2048)], ids=["lookup", "suffix"])
-def test_copying_pays_where_the_text_repeats(drafter):
-    """A target whose text repeats every 20 tokens: after the first period nearly all draft tokens are right."""
+@every
+def test_each_token_is_drawn_from_its_row(name, capsys):
+    """Nothing is drafted for K = 0, no more than K otherwise: all that the grader looks at."""
+    check_drafter(made(name)[1], n_vocab=3)
+    assert "not for an array" not in capsys.readouterr().out
 
-    class Circle:
-        n_vocab, n_ctx = 2048, 512
 
-        def __call__(self, tokens, n_last=1):
-            rows = np.full((n_last, 2048), -np.inf, np.float32)
-            rows[np.arange(n_last), [(token + 1) % 20 for token in tokens[-n_last:]]] = 0
-            return rows
+@every
+def test_a_greedy_text_is_the_targets_own_up_to_the_end_of_its_context(name):
+    """Also after a single token; twice, the second time with a drafter that was used."""
+    sampler = sampler_of(name, K=4, sampling=GREEDY)
+    for prompt in ([2], [0, 1, 2], [2]):
+        wanted = AutoregressiveSampler(target_of(name), sampling=GREEDY).generate(prompt, 16 - len(prompt))
+        assert sampler.generate(prompt, 16 - len(prompt)).tokens.tolist() == wanted.tokens.tolist()
 
-    stats = SpeculativeSampler(Circle(), drafter, K=4, sampling=Sampling(0)).generate([0], 200).stats
-    assert stats.target_calls <= 20 + 180 / 5 + 4 and stats.rejected == 0
+
+@every
+def test_the_rows_of_the_target_are_those_that_it_has_alone(name):
+    hparams, text = GPT2.hparams, [0, 1, 2]
+    alone = {GPT2: random_gpt2(hparams, scale=0.6), EARLY: EarlyExit(random_gpt2(hparams, scale=0.6), 1)}
+    alone = alone.get(target_of(name), ByPaths(TARGET))
+    for r in sampler_of(name).generate(text, 13, 0, keep_probs=True).rounds:
+        called = [*text, *r.drafted.tolist()]
+        wanted = Sampling()(alone(called, len(r.target_probs), r.draft.parents.tolist()))
+        np.testing.assert_array_equal(r.target_probs, wanted)
+        text += r.tokens.tolist()
+
+
+def drafts(name, drafter, text):
+    """The drafts of the rounds in which the text is continued."""
+    rounds = sampler_of(name, drafter, K=3).generate(text, min(6, 16 - len(text)), 1, keep_probs=True).rounds
+    return [(r.drafted.tolist(), r.draft.parents.tolist(), r.draft_probs.tolist()) for r in rounds]
+
+
+def after_a_round(name):
+    """(a drafter after a round of a text, the text to go on with)"""
+    drafter, text = made(name)[1], [0, 1, 2, 0, 1]
+    return drafter, [*text, *next(sampler_of(name, drafter, K=3).rounds(text, 5, 0)).tokens.tolist()]
+
+
+@every
+def test_a_used_drafter_drafts_another_text_as_a_new_one(name):
+    drafter, text = after_a_round(name)
+    for another in ([0, 1, 2, 0, 1], text[:3], [2, 2, *text], [2, 0, 1]):
+        assert drafts(name, drafter, another) == drafts(name, made(name)[1], another)
+
+
+@every
+def test_a_drafter_that_was_interrupted_starts_again_or_goes_on(name):
+    """At every line of a round, if it keeps something between them; otherwise at every 29th."""
+    drafter, text = after_a_round(name)
+    step = 1 if hasattr(drafter, "observe") or hasattr(drafter, "known") else 29
+    right = [drafts(name, made(name)[1], text), drafts(name, after_a_round(name)[0], text)]
+    for n in range(1, 10_000, step):
+        drafter, _ = after_a_round(name)
+        a_round = lambda some=drafter: next(sampler_of(name, some, K=3).rounds(text, 6, 1))  # noqa: E731
+        was_interrupted = interrupted(a_round, n, "speculative/drafters/")
+        assert drafts(name, drafter, text) in right, n
+        if not was_interrupted:
+            return
+
+
+@every
+@pytest.mark.parametrize("way", [copy.copy, copy.deepcopy, lambda drafter: pickle.loads(pickle.dumps(drafter))])
+def test_a_copy_and_the_original_go_on_with_texts_of_their_own(name, way):
+    drafter, text = after_a_round(name)
+    right = [drafts(name, made(name)[1], text), drafts(name, after_a_round(name)[0], text)]
+    copied = way(drafter)
+    if way is not copy.copy or not hasattr(drafter, "observe"):  # else they share what they learned
+        drafts(name, copied, [*text, 2])
+    assert drafts(name, drafter, text) in right
+    copied = way(drafter)
+    drafts(name, drafter, [*text, 2])
+    assert drafts(name, copied, text) in right
+
+
+@every
+def test_a_target_of_another_vocabulary_is_refused(name):
+    with pytest.raises(ValueError, match="share one vocabulary"):
+        SpeculativeSampler(ByPaths(TableModel.random(6)), made(name)[1]).generate([0, 1] * 3, 9, 0)
+
+
+def test_a_drafter_draws_with_the_sampling_that_it_is_given_or_else_with_that_of_its_sampler():
+    with_sampling = {name for name in DRAFTERS if hasattr(made(name)[1], "sampling") and "Forced" not in name}
+    with_options = {name for name in with_sampling if name.endswith(" options")}
+    assert {*map(kind, with_sampling)} == {*map(kind, with_options)}
+    for name in with_sampling:
+        assert made(name)[1].sampling is (OPTIONS if name in with_options else None)
+
+        def drafted(own, sampling, name=name):
+            drafter = made(name)[1]
+            drafter.sampling = own
+            rounds = sampler_of(name, drafter, sampling=sampling).generate([0, 1], 12, 0, keep_probs=True).rounds
+            return [r.draft_probs.tolist() for r in rounds]
+
+        samplings = GREEDY, Sampling(top_k=2), Sampling(0.7, repetition_penalty=2.0)
+        assert all(drafted(None, some) == drafted(some, some) for some in samplings)
+        if "top" not in name and "grows" not in name:
+            assert any(drafted(some, some) != drafted(Sampling(), some) for some in samplings)

@@ -47,34 +47,27 @@ def test_what_must_follow_is_drafted_as_the_tokenizer_has_it():
     assert [drafted(FORCED, [3, *text]) for text in ([], [0], [2], [2, 1], [2, 0], [2, 1, 2], [1])] == [
         [2], [1], [], [2, 3], [1, 2, 3], [3], [],
     ]  # fmt: skip
-    assert drafted(FORCED, [3, 2, 0], K=2) == [1, 2] and drafted(FORCED, [3, 2, 0], K=0) == []
-
-
-def test_the_grammar_is_given_or_that_of_the_sampler():
-    draft = ForcedDrafter(encode, 4, grammar=GRAMMAR).propose([3], 3, None)
-    assert draft.tokens.tolist() == [2]
-    assert FORCED.propose([3], 3, None).tokens.tolist() == []
+    assert drafted(FORCED, [3, 2, 0], K=2) == [1, 2]
+    own = ForcedDrafter(encode, 4, grammar=GRAMMAR)  # without a grammar, it is the sampler's
+    assert own.propose([3], 3, None).tokens.tolist() == [2] and len(FORCED.propose([3], 3, None).tokens) == 0
 
 
 def test_another_drafter_is_asked_where_there_is_a_choice():
-    """And is told the sampler's sampling: what it drafts is allowed."""
+    """And is told the sampler's sampling, so that what it drafts is allowed, and shown the target's answers."""
     both = inheriting(ForcedDrafter(encode, 4, otherwise=ModelDrafter(TARGET)), SAMPLING)
-    draft = both.propose([3, 2], 2, np.random.default_rng(0))
-    assert len(draft.tokens) == 2 and GRAMMAR.state([3, 2, *draft.tokens]) is not None
-
-
-def test_the_other_drafter_observes_the_target():
-    both, without = (ForcedDrafter(encode, 4, otherwise=other) for other in (JacobiDrafter(4), None))
-    for drafter in (both, without):
-        SpeculativeSampler(TARGET, drafter, K=2, sampling=SAMPLING).generate([3], 3, 0)
-    assert len(both.otherwise.text) > 1
+    for seed in range(20):
+        draft = both.propose([3, 2], 2, np.random.default_rng(seed))
+        assert len(draft.tokens) == 2 and GRAMMAR.state([3, 2, *draft.tokens]) is not None
+    learning = ForcedDrafter(encode, 4, otherwise=JacobiDrafter(4))
+    SpeculativeSampler(TARGET, learning, K=2, sampling=SAMPLING).generate([3], 3, 0)
+    assert len(learning.otherwise.text) > 1
 
 
 @pytest.mark.parametrize("otherwise", [None, ModelDrafter(TableModel.random(4, seed=5))])
-@pytest.mark.parametrize("verifier", [rejection, block, exact_match])
-def test_exact(verifier, otherwise):
+def test_a_text_with_the_samplers_grammar_has_the_targets_distribution(otherwise):
     drafter = ForcedDrafter(encode, 4, otherwise=otherwise)
-    assert error_of(SpeculativeSampler(TARGET, drafter, verifier=verifier, K=2, sampling=SAMPLING), 4, (3,)) < 1e-12
+    for verifier in (rejection, block, exact_match):
+        assert error_of(SpeculativeSampler(TARGET, drafter, verifier=verifier, K=2, sampling=SAMPLING), 4, (3,)) < 1e-12
 
 
 def test_forced_text_that_is_not_verified_changes_the_distribution():

@@ -1,10 +1,24 @@
-"""Drafting with a model: a draft ends where the model is unsure or its context ends."""
+"""Drafting with a model: a draft ends where the model is unsure or its context ends; the target with noise."""
+
+import math
 
 import numpy as np
 import pytest
+from helpers import random_eagle, random_gpt2
 
-from speculative import ByPaths, ModelDrafter, NoisyDrafter, Sampling, Shape, SpeculativeSampler, TreeDrafter
+from gpt2np import EarlyExit, HParams
+from speculative import (
+    EagleDrafter,
+    EarlyExitDrafter,
+    ModelDrafter,
+    NoisyDrafter,
+    OracleDrafter,
+    Sampling,
+    SpeculativeSampler,
+    exact_distribution,
+)
 from speculative.testing import TableModel
+from speculative.theory import overlap
 
 TARGET, DRAFT = TableModel.random(3, seed=1), TableModel.random(3, seed=2)
 
@@ -19,8 +33,6 @@ def test_each_token_is_drawn_given_those_before_it():
     assert tokens == [0, 1] and draft.tokens.shape == (3,)
     for i, row in enumerate(draft.probs):
         np.testing.assert_array_equal(row, Sampling()(DRAFT([0, 1, *draft.tokens[:i]]))[0])
-    nothing = ModelDrafter(DRAFT).propose(tokens, 0, np.random.default_rng(0))
-    assert nothing.tokens.shape == (0,) and nothing.probs.shape == (0, 3)
 
 
 def test_a_draft_ends_after_the_first_unsure_token():
@@ -30,8 +42,10 @@ def test_a_draft_ends_after_the_first_unsure_token():
         assert [length(drafter, [0], 2) for drafter in drafters] == [2, 2, 2, 2]
         assert [length(drafter, [2], 3) for drafter in drafters] == [3, 3, 1, 1]
         assert length(drafters[2], [1], 3) == 2  # 2 is sure, what follows it is not, and stays
-    with pytest.raises(ValueError, match="expected a threshold from 0 to 1, got 2"):
-        ModelDrafter(model, threshold=2)
+    gpt2 = random_gpt2(HParams(n_vocab=17, n_ctx=64, n_embd=15, n_head=3, n_layer=2))
+    for threshold, n in ((0.0, 4), (1.0, 1)):
+        assert length(EarlyExitDrafter(EarlyExit(gpt2, 1), threshold=threshold), [1, 2, 3], 4) == n
+        assert length(EagleDrafter(gpt2, random_eagle(gpt2.hparams), threshold=threshold), [1, 2], 4) == n
 
 
 def test_a_model_with_a_shorter_context_drafts_while_it_can():
@@ -46,33 +60,26 @@ def test_a_model_with_a_shorter_context_drafts_while_it_can():
     assert {n for _, n in drafted} >= {0, 3}
 
 
-def test_a_penalty_on_the_draft_looks_at_draft_tokens():
-    model, sampling = TableModel.random(40, seed=1), Sampling(repetition_penalty=3.0)
+@pytest.mark.parametrize("sampling", [Sampling(), Sampling(repetition_penalty=3.0)])
+@pytest.mark.parametrize("kind", [ModelDrafter, OracleDrafter])
+def test_of_the_target_as_its_own_draft_every_token_is_accepted(kind, sampling):
+    """A penalty on the draft looks at draft tokens, too."""
+    model = TableModel.random(40, seed=1)
     for seed in range(5):
-        sampler = SpeculativeSampler(model, ModelDrafter(model), K=4, sampling=sampling)
+        sampler = SpeculativeSampler(model, kind(model), K=4, sampling=sampling)
         assert sampler.generate([0], 20, seed).stats.rejected == 0
 
 
-@pytest.mark.parametrize("sampling", [Sampling(0), Sampling(top_k=2), Sampling(0.7, repetition_penalty=2.0)], ids=str)
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda own: ModelDrafter(DRAFT, sampling=own),
-        lambda own: NoisyDrafter(TARGET, 0.3, sampling=own),
-        lambda own: TreeDrafter(ByPaths(DRAFT), Shape.widths(2, 1), sampling=own),
-        lambda own: TreeDrafter(ByPaths(DRAFT), Shape.widths(2, 1), siblings="drawn", sampling=own),
-    ],
-    ids=["chain", "noisy", "tree", "drawn"],
-)
-def test_a_drafter_samples_as_its_sampler_does_unless_it_is_told_otherwise(make, sampling):
-    def drafts(own):
-        sampler = SpeculativeSampler(ByPaths(TARGET), make(own), K=3, sampling=sampling)
-        return [r.draft_probs.tolist() for r in sampler.generate([0, 1], 12, 0, keep_probs=True).rounds]
-
-    assert drafts(None) == drafts(sampling) != drafts(Sampling())
-
-
-def test_what_is_no_model_is_refused():
-    for make in (ModelDrafter, lambda model: TreeDrafter(model, Shape.widths(2)), ByPaths):
-        with pytest.raises(ValueError, match=r"got 'tiny-draft': gpt2np.load\(name\) returns \(model, tokenizer\)"):
-            make("tiny-draft")
+@pytest.mark.parametrize("sampling", [Sampling(), Sampling(repetition_penalty=2.0)])
+@pytest.mark.parametrize("epsilon", [0, 0.25, 1])
+def test_the_overlap_is_how_often_a_token_of_the_noisy_target_is_accepted(epsilon, sampling):
+    """It is 1 - epsilon TV(p, uniform), also with a sampling that looks back."""
+    target = TableModel.random(4, seed=3)
+    p, drafter = sampling(target([0, 1]), [0, 1])[0], NoisyDrafter(target, epsilon, sampling=sampling)
+    row = drafter.propose([0, 1], 1, np.random.default_rng(0)).probs[0]
+    np.testing.assert_allclose(row, (1 - epsilon) * p + epsilon / 4, rtol=1e-12)
+    alpha = 1 - epsilon * np.maximum(p - 1 / 4, 0).sum()
+    assert math.isclose(overlap(p, row), alpha)
+    sampler = SpeculativeSampler(target, drafter, K=1, sampling=sampling)
+    found = exact_distribution(lambda rng: next(sampler.rounds([0, 1], 2, rng)).n_accepted)
+    assert math.isclose(found[1], alpha, abs_tol=1e-12)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from exactness import error_of
-from helpers import Clearing, random_gpt2
+from helpers import random_gpt2
 
 from gpt2np import HParams
 from speculative import (
@@ -21,7 +21,7 @@ from speculative import (
 from speculative.drafters import model_tree
 from speculative.drafters.model_tree import RULES
 from speculative.testing import TableModel
-from speculative.tree import depths, path
+from speculative.tree import path
 
 DRAFT = TableModel.random(3, seed=2)
 GREEDY, PENALTY = Sampling(temperature=0), Sampling(repetition_penalty=3.0)
@@ -71,23 +71,34 @@ def test_a_drawn_tree_that_is_pruned_afterwards_is_caught():
     assert error_of(SpeculativeSampler(ByPaths(TableModel.random(3, seed=1)), pruned, K=2), 2) > 0.001
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("siblings", RULES)
+@pytest.mark.parametrize("tree", [Shape.widths(2, 1), Shape.widths(3), Shape.best(4, [0.6, 0.3], 2)])
+def test_trees_of_every_shape_are_exact(siblings, tree):
+    for sampling in (Sampling(), Sampling(0.6, top_k=2), GREEDY):
+        drafter = TreeDrafter(ByPaths(DRAFT), tree, siblings=siblings, sampling=sampling)
+        assert error_of(SpeculativeSampler(ByPaths(TableModel.random(3, seed=1)), drafter, K=2), 2) < 1e-12
+
+
 # ------------------------------------------------------------------------------------------------ rows
 
 
+class Clearing(ByPaths):
+    """Empties the list of tokens that it is called with."""
+
+    def __call__(self, tokens, n_last=1, parents=()):
+        logits = super().__call__(tokens, n_last, parents)
+        tokens.clear()
+        return logits
+
+
 def test_the_rows_are_those_of_its_sampling_after_the_paths():
+    """Whatever the model does to its arguments."""
     model, text = TableModel.random(20, seed=1), [0, 1]
-    draft = TreeDrafter(ByPaths(model), Shape.widths(2, 2), sampling=PENALTY).propose(text, 2, SEED(0))
+    draft = TreeDrafter(Clearing(model), Shape.widths(2, 2), sampling=PENALTY).propose(text, 2, SEED(0))
     for node in (-1, 0, 1):
         after = [*text, *draft.tokens[path(draft.parents, node)].tolist()]
         np.testing.assert_array_equal(draft.probs[draft.children(node)[0]], PENALTY(model(after), after)[0])
-
-
-def test_what_a_draft_model_does_to_its_list_does_not_reach_the_sampling():
-    drafts = [
-        TreeDrafter(model, Shape.widths(1, 1), sampling=PENALTY).propose([0, 1], 2, SEED(0))
-        for model in (DRAFT, Clearing(DRAFT.probs))
-    ]
-    np.testing.assert_array_equal(drafts[0].probs, drafts[1].probs)
 
 
 @pytest.mark.parametrize("sampling", [Sampling(), PENALTY])
@@ -124,20 +135,20 @@ def test_how_a_tree_grows_does_not_depend_on_the_sampling():
 # ------------------------------------------------------------------------------------------------ where it ends
 
 
-def test_a_tree_ends_at_K_and_at_the_context():
-    assert depths(TreeDrafter(ByPaths(DRAFT), Grown(9), siblings="top").propose([0], 2, None).parents)[-1] == 1
-    short = ByPaths(TableModel.random(3, seed=2, n_ctx=4))
-    for tree in (Shape.widths(2, 1, 1), Shape.widths(1, 1, 1)):
-        drafter = TreeDrafter(short, tree, siblings="top")
-        assert len(drafter.propose([0], 0, None).tokens) == 0 == len(drafter.propose([0] * 5, 3, None).tokens)
-        assert 0 < len(drafter.propose([0, 1, 2], 3, None).tokens) < len(tree)
-
-
-def test_a_tree_that_grows_asks_for_no_more_tokens_than_n_ctx():
+@pytest.mark.parametrize("tree", [Shape.widths(2, 1, 1), Shape.widths(1, 1, 1), Grown(3)])
+def test_a_tree_ends_at_K_and_at_the_context(tree):
+    """The model is never asked for more than n_ctx tokens: GPT2 refuses."""
     model = random_gpt2(HParams(n_vocab=17, n_ctx=12, n_embd=8, n_head=2, n_layer=1))
-    for n, levels in ((13, 0), (12, 1), (8, 1), (7, 2), (4, 2)):
-        draft = TreeDrafter(model, Grown(5), siblings="top").propose([1] * n, 3, None)
-        assert draft.depth <= levels and bool(levels) == bool(len(draft.tokens))
+    drafter = TreeDrafter(model, tree, siblings="top")
+    n_below = 3 if isinstance(tree, Grown) else 2 if tree.parents[1] < 0 else 1  # tokens of the first level
+    for n in range(1, 14):
+        for K in range(4):
+            draft = drafter.propose([1] * n, K, None)
+            assert draft.depth <= K and bool(len(draft.tokens)) == (K > 0 and n <= 12)
+            if n + n_below > 12:
+                assert draft.depth <= 1
+            elif n < 4:
+                assert draft.depth == K or isinstance(tree, Grown)
 
 
 def test_a_chain_is_that_of_a_model_drafter():
@@ -149,21 +160,3 @@ def test_a_chain_is_that_of_a_model_drafter():
             for drafter in (ModelDrafter(model), TreeDrafter(model, Shape.widths(1, 1, 1, 1)))
         ]
         assert chains[0] == chains[1] and len(chains[0]) == min(4, max(0, 7 - n))
-
-
-@pytest.mark.parametrize(
-    ("tree", "siblings", "message"),
-    [
-        (Grown(3), "drawn", "a tree that grows needs siblings='top', got 'drawn'"),
-        (Shape.widths(2), "best", "expected siblings to be one of without, drawn, top, got 'best'"),
-        (3, "top", r"expected a tree such as Shape\.best\(8, weights\)"),
-    ],
-)
-def test_what_is_no_tree_drafter_is_refused(tree, siblings, message):
-    with pytest.raises(ValueError, match=message):
-        TreeDrafter(DRAFT, tree, siblings=siblings)
-
-
-def test_a_tree_that_grows_has_a_node():
-    with pytest.raises(ValueError, match="expected a tree of 1 node or more, a whole number, got 0"):
-        Grown(0)

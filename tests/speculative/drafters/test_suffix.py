@@ -1,9 +1,5 @@
 """The suffix drafter: its automaton knows every substring, its drafts are those of its definition."""
 
-import copy
-import math
-
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -72,17 +68,6 @@ def test_drafts_are_those_of_the_definition(corpus, tokens, K, floor, factor):
     assert guesses(drafter, tokens, K) == wanted
 
 
-def test_a_draft_grows_with_its_match_and_ends_where_it_is_unsure():
-    drafter = SuffixDrafter(10, factor=2, floor=0.6)
-    assert guesses(drafter, [1, 2, 3, 4, 5, 6, 7, 1], 9) == [2, 3]  # a match of one token: two draft tokens
-    assert guesses(drafter, [1, 2, 3, 4, 5, 6, 7, 1, 2], 9) == [3, 4, 5, 6]
-    assert guesses(drafter, [1, 2, 3, 9, 1, 2, 4, 8, 1], 9) == [2]  # after 1 2 came 3 and 4, each once: 0.5 < 0.6
-    # after 1 came 2 three times of four, after 1 2 came 3 twice of three: 3/4 and then 1/2 for both
-    assert guesses(drafter, [1, 2, 3, 8, 1, 2, 3, 7, 1, 2, 4, 6, 1, 5, 0, 1], 9) == [2]
-    assert guesses(drafter, [1, 2, 3], 9) == []
-    assert guesses(SuffixDrafter(10, [1, 2, 3, 4]), [7, 1, 2], 9) == [3, 4]  # from the corpus
-
-
 def test_the_tree_branches_where_the_text_did():
     """After 1 came 2 3, 2 4 and 5: two thirds and one third, then a third each. A share equal to the floor is kept."""
     text = [1, 2, 3, 1, 2, 4, 1, 5, 6, 1]
@@ -92,34 +77,3 @@ def test_the_tree_branches_where_the_text_did():
     assert guesses(SuffixDrafter(7, n_nodes=9, floor=0.4), text) == [2]
     assert guesses(SuffixDrafter(7, n_nodes=4), [1, 2]) == []
     assert guesses(SuffixDrafter(3, n_nodes=2, floor=0.5), [0, 1, 0, 2, 0], 1) == [1, 2]
-
-
-@pytest.mark.parametrize("floor", [-0.1, 1.5, math.nan])
-def test_a_floor_out_of_range_is_refused(floor):
-    with pytest.raises(ValueError, match=f"expected a floor from 0 to 1, got {floor}"):
-        SuffixDrafter(3, floor=floor)
-
-
-def test_one_that_was_interrupted_drafts_what_a_fresh_one_drafts(monkeypatch):
-    text, drafter, append = [0, 1, 2, 0, 1, 2, 0], SuffixDrafter(3), SuffixAutomaton.append
-    guesses(drafter, text)
-
-    def interrupted(self, token):
-        append(self, token)
-        raise KeyboardInterrupt  # before the new token is counted
-
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(SuffixAutomaton, "append", interrupted)
-        guesses(drafter, [*text, 1])
-    for tokens in ([*text, 1], text):
-        assert guesses(drafter, tokens) == guesses(SuffixDrafter(3), tokens)
-
-
-def test_a_copy_and_the_original_extend_texts_of_their_own():
-    text, drafter = [0, 1, 2, 0, 1, 2, 0], SuffixDrafter(3)
-    guesses(drafter, text)
-    copied = copy.copy(drafter)
-    for some in (drafter, copied, drafter, copied):
-        text = [*text, 1] if some is drafter else text
-        assert guesses(some, text) == guesses(SuffixDrafter(3), text)
-        assert some.known[0].count == SuffixAutomaton(text).count

@@ -4,11 +4,8 @@ import re
 
 import numpy as np
 import pytest
-from helpers import random_gpt2
 
-import speculative
-from gpt2np import HParams
-from speculative import FrequencyPenalty, Grammar, MinTokens, ModelDrafter, NoRepeatNGram, PresencePenalty, Sampling
+from speculative import FrequencyPenalty, MinTokens, NoRepeatNGram, PresencePenalty, Sampling
 
 INF = np.inf
 LOGITS = np.array([1.0, 2.0, 3.0])
@@ -93,28 +90,3 @@ def test_tokens_and_rows_are_asked_for():
         Sampling(processors=[NoRepeatNGram(1)])(LOGITS[None])
     with pytest.raises(ValueError, match=re.escape("logits processor to return logits of shape (3,), got ()")):
         Sampling(processors=[lambda logits, tokens: None])(LOGITS[None], [0])
-
-
-# ------------------------------------------------------------------------------------------------ greedy texts
-
-SHAPE = HParams(n_vocab=29, n_ctx=48, n_embd=12, n_head=2, n_layer=2)
-PROCESSORS = {
-    "presence": PresencePenalty(1, 3),
-    "frequency": FrequencyPenalty(0.5, 3),
-    "n-grams": NoRepeatNGram(2),
-    "minimal length": MinTokens(9, 6, 3),
-    "grammar": Grammar("(ab|[c-f]{1,3})+", [bytes([97 + token]) for token in range(28)], 28, 3),
-}
-
-
-@pytest.mark.parametrize("name", PROCESSORS)
-def test_a_greedy_text_is_the_same_with_a_draft(name):
-    target, other = random_gpt2(SHAPE, 1), random_gpt2(SHAPE, 2)
-    sampling = Sampling(0, processors=[PROCESSORS[name]])
-    alone = speculative.AutoregressiveSampler(target, sampling=sampling).generate([1, 2, 3], 40).tokens.tolist()
-    free = speculative.AutoregressiveSampler(target, sampling=Sampling(0)).generate([1, 2, 3], 40)
-    assert alone != free.tokens.tolist()
-    tree = speculative.TreeDrafter(other, speculative.Shape.widths(2, 2))
-    for drafter in (ModelDrafter(target), ModelDrafter(other), ModelDrafter(other, sampling=Sampling()), tree):
-        found = speculative.SpeculativeSampler(target, drafter, K=3, sampling=sampling).generate([1, 2, 3], 40, 0)
-        assert found.tokens.tolist() == alone

@@ -11,34 +11,76 @@ from hypothesis import strategies as st
 from speculative import Gumbel, Sampling, acceptance_probability, exact_distribution, residual, sample_token
 from speculative.logits.probs import sample_distinct
 from speculative.rng import Recorder
+from speculative.tree import path
 
-LOGITS = np.log([[0.4, 0.3, 0.2, 0.1]])
 weights = st.lists(st.integers(0, 20), min_size=2, max_size=8).filter(any)
-
-
-def probs_of(**options):
-    return Sampling(**options)(LOGITS, [0])[0]
 
 
 def normalised(integers):
     return np.array(integers, float) / sum(integers)
 
 
-# ------------------------------------------------------------------------------------------------ temperature
+# ------------------------------------------------------------------------------------------------ sampling
 
 
-def test_temperature_divides_the_logits():
-    logits = np.array([[0.0, 1.0, 3.0], [5.0, 5.0, -2.0]], np.float32)
-    for temperature in (0.5, 1, 2.0):
-        expected = np.exp(logits.astype(float) / temperature)
-        probs = Sampling(temperature=temperature)(logits)
-        np.testing.assert_allclose(probs, expected / expected.sum(-1, keepdims=True), rtol=1e-14)
-        assert probs.dtype == np.float64
+def by_definition(logits, before, temperature, top_k, top_p, min_p, penalty):
+    """The probabilities of one row: penalty, temperature, top-k, top-p, min-p; of equal tokens the lower first.
+
+    None where a cut is so close to a threshold that rounding decides.
+    """
+    z = [(x / penalty if x > 0 else x * penalty) if token in before else x for token, x in enumerate(logits)]
+    order = sorted(range(len(z)), key=lambda token: (-z[token], token))
+    if temperature == 0:
+        return [float(token == order[0]) for token in range(len(z))]
+    weights = [math.exp((x - max(z)) / temperature) for x in z]
+    kept = order[: top_k or len(z)]
+    reached, total = 0.0, math.fsum(weights[token] for token in kept)
+    for n, token in enumerate(kept):  # the token that crosses top_p stays
+        reached += weights[token] / total
+        if top_p < 1 and abs(reached - top_p) < 1e-9:
+            return None
+        if reached >= top_p and top_p < 1:
+            kept = kept[: n + 1]
+            break
+    if any(abs(weights[token] - min_p) < 1e-9 for token in kept[1:] if weights[token] < 1):
+        return None
+    kept = [token for token in kept if weights[token] >= min_p]  # relative to the most probable, which has weight 1
+    total = math.fsum(weights[token] for token in kept)
+    return [weights[token] / total * (token in kept) for token in range(len(z))]
 
 
-def test_temperature_zero_is_the_first_largest():
-    logits = np.array([[0, 3, 3], [2, 1, 0]], np.float32)
-    np.testing.assert_array_equal(Sampling(temperature=0)(logits), [[0, 1, 0], [1, 0, 0]])
+SETTINGS = st.tuples(
+    st.sampled_from([0, 0.5, 1, 2.0, 3.7]), st.integers(0, 6), st.sampled_from([1, 0.01, 0.41, 0.6, 0.85]),
+    st.sampled_from([0, 0.1, 0.3, 0.51, 1]), st.sampled_from([1, 1.5, 0.7, 3.0]),
+)  # fmt: skip
+
+
+@given(SETTINGS, st.integers(0, 2**32), st.integers(0, 4), st.booleans())
+@settings(deadline=None, derandomize=True, max_examples=300)
+def test_every_row_is_that_of_the_definition_after_the_text_on_its_path(options, seed, n_drafted, is_tree):
+    """Logits with ties, negative ones among them; a draft of some tokens, a chain or a tree."""
+    rng = np.random.default_rng(seed)
+    logits = rng.integers(-3, 4, (n_drafted + 1, 5)).astype(np.float32)
+    tokens = rng.integers(0, 5, 2 + n_drafted).tolist()
+    parents = [int(rng.integers(-1, i)) if is_tree else i - 1 for i in range(n_drafted)]
+    logits.setflags(write=False)
+    rows = Sampling(*options)(logits, tokens, parents) if is_tree else Sampling(*options)(logits, tokens)
+    assert rows.dtype == np.float64
+    for row, node in zip(range(n_drafted + 1), range(-1, n_drafted)):
+        before = [*tokens[:2], *(tokens[2 + i] for i in path(parents, node))]
+        if wanted := by_definition(logits[row].astype(float).tolist(), before, *options):
+            np.testing.assert_allclose(rows[row], wanted, rtol=1e-12, atol=0)
+
+
+def test_at_a_threshold_and_between_equal_tokens():
+    """To reach top_p is enough, so is min_p; also in a row so long that an unstable sort would mix the tokens."""
+    ties = np.tile([0.0, 1.0], 500)[None]
+    np.testing.assert_array_equal(Sampling(top_p=0.5)(np.log([[0.25, 0.5, 0.25]])), [[0, 1, 0]])
+    assert (Sampling(top_p=1.0, min_p=1e-300)(np.array([[0.0, -50.0, -100.0]])) > 0).all()  # too rare for the sum
+    np.testing.assert_array_equal(Sampling(min_p=0.5)(np.log([[0.5, 0.25, 0.25]])), [[0.5, 0.25, 0.25]])
+    np.testing.assert_array_equal(Sampling(min_p=1)(np.zeros((1, 4))), [[0.25] * 4])
+    assert np.flatnonzero(Sampling(top_k=3)(ties)[0]).tolist() == [1, 3, 5]
+    assert np.flatnonzero(Sampling(top_k=502)(ties)[0]).tolist() == sorted([0, 2, *range(1, 1000, 2)])
 
 
 def test_extreme_logits_and_temperatures_stay_exact():
@@ -53,65 +95,6 @@ def test_extreme_logits_and_temperatures_stay_exact():
 def test_logits_that_are_not_numbers_are_refused(temperature, bad):
     with pytest.raises(ValueError, match="expected finite logits, got NaN or infinity: are the model's weights compl"):
         Sampling(temperature=temperature)(np.array([[0, 1], [bad, 2]]))
-
-
-# ------------------------------------------------------------------------------------------------ truncation
-
-
-@pytest.mark.parametrize(
-    ("options", "wanted"),
-    [
-        ({"top_k": 1}, [1]),
-        ({"top_k": 3}, [4, 3, 2]),
-        ({"top_k": 9}, [4, 3, 2, 1]),
-        ({"top_p": 0.01}, [1]),
-        ({"top_p": 0.39}, [1]),
-        ({"top_p": 0.41}, [4, 3]),  # the token that crosses it stays
-        ({"top_p": 0.85}, [4, 3, 2]),
-        ({"min_p": 0.5}, [4, 3, 2]),  # relative to the most probable
-        ({"min_p": 0.51}, [4, 3]),
-        ({"min_p": 1}, [1]),
-        # in this order: temperature, top-k, top-p, min-p; any other gives another row
-        ({"temperature": 0.5}, [16, 9, 4, 1]),
-        ({"temperature": 0.5, "top_p": 0.6}, [16, 9]),  # 16/30 < 0.6 <= 25/30
-        ({"top_k": 2, "top_p": 0.5}, [1]),  # 4/7 reaches 0.5, 0.4 would not
-        ({"temperature": 0.5, "min_p": 0.3}, [16, 9]),  # 4/16 < 0.3 < 9/16
-        ({"temperature": 0, "top_k": 3, "top_p": 0.9, "min_p": 0.1}, [1]),
-    ],
-    ids=str,
-)
-def test_what_is_kept_by_hand(options, wanted):
-    np.testing.assert_allclose(probs_of(**options), normalised([*wanted, 0, 0, 0][:4]))
-
-
-def test_of_equal_tokens_the_lower_ids_stay():
-    """Also in a row so long that an unstable sort would mix them."""
-    equal, ties = np.zeros((1, 4)), np.tile([0.0, 1.0], 500)[None]
-    np.testing.assert_array_equal(Sampling(top_k=2)(equal), [[0.5, 0.5, 0, 0]])
-    np.testing.assert_array_equal(Sampling(top_p=0.6)(equal), [[1 / 3, 1 / 3, 1 / 3, 0]])
-    np.testing.assert_array_equal(Sampling(min_p=1)(equal), [[0.25] * 4])
-    assert np.flatnonzero(Sampling(top_k=3)(ties)[0]).tolist() == [1, 3, 5]
-    assert np.flatnonzero(Sampling(top_k=502)(ties)[0]).tolist() == sorted([0, 2, *range(1, 1000, 2)])
-
-
-def test_to_reach_top_p_is_enough_and_1_keeps_what_is_far_too_rare_for_the_sum():
-    np.testing.assert_array_equal(Sampling(top_p=0.5)(np.log([[0.25, 0.5, 0.25]])), [[0, 1, 0]])
-    assert (Sampling(top_p=1.0, min_p=1e-300)(np.array([[0.0, -50.0, -100.0]])) > 0).all()
-
-
-@given(
-    st.lists(st.floats(-20, 20), min_size=1, max_size=9),
-    st.integers(0, 10), st.floats(0.01, 1), st.floats(0, 1), st.floats(0.1, 4),
-)  # fmt: skip
-@settings(deadline=None, derandomize=True)
-def test_what_is_kept_is_a_distribution_in_the_same_order(logits, top_k, top_p, min_p, temperature):
-    whole = Sampling(temperature)(np.array([logits]))[0]
-    kept = Sampling(temperature, top_k, top_p, min_p)(np.array([logits]))[0]
-    assert abs(kept.sum() - 1) < 1e-12 and kept[np.argmax(whole)] > 0  # probabilities tie where logits nearly do
-    stays = kept > 0
-    np.testing.assert_allclose(kept[stays], whole[stays] / whole[stays].sum(), rtol=1e-9)
-    assert not top_k or stays.sum() <= top_k
-    assert (whole[~stays][:, None] <= whole[stays] + 1e-15).all()
 
 
 @pytest.mark.parametrize(
@@ -132,28 +115,12 @@ def test_options_out_of_range_are_refused(option, wrong, expected):
         assert str(error.value) == f"expected {expected}, got {value!r}"
 
 
-# ------------------------------------------------------------------------------------------------ penalty
-
-
-def test_the_penalty_looks_at_what_is_before_each_row():
+def test_a_penalty_asks_for_tokens_and_stays_finite():
     logits = np.array([[2.0, -2.0, 1.0], [2.0, -2.0, 1.0]])
-    logits.setflags(write=False)
-    rows = Sampling(repetition_penalty=2)(logits, [1, 0])  # row 0 follows token 1, row 1 follows tokens 1 and 0
-    wanted = np.exp([[2.0, -4.0, 1.0], [1.0, -4.0, 1.0]])
-    np.testing.assert_allclose(rows, wanted / wanted.sum(axis=1, keepdims=True))
-    np.testing.assert_array_equal(Sampling(0, repetition_penalty=3)(logits, [1, 0]), [[1, 0, 0], [0, 0, 1]])
     with pytest.raises(ValueError, match=r"looks at the tokens before each row: pass them, sampling\(logits, tokens\)"):
         Sampling(repetition_penalty=2)(logits)
     for widest in (1e-100, 1e100):
         assert np.isfinite(Sampling(repetition_penalty=widest)(logits, [1, 0])).all()
-
-
-def test_in_a_tree_the_penalty_looks_at_the_path():
-    logits = np.log([[0.5, 0.3, 0.2]] * 4)
-    sampling = Sampling(repetition_penalty=1.5)
-    rows = sampling(logits, [2, 0, 1, 1], parents=[-1, -1, 0])
-    for row, text in zip(rows, ([2], [2, 0], [2, 1], [2, 0, 1])):
-        np.testing.assert_array_equal(row, sampling(logits[:1], text)[0])
 
 
 # ------------------------------------------------------------------------------------------------ draws

@@ -3,7 +3,6 @@
 The group `peers` runs transformers with random weights.
 """
 
-import copy
 from types import SimpleNamespace
 
 import numpy as np
@@ -111,17 +110,6 @@ def test_an_interruption_leaves_nothing_wrong(where, monkeypatch):
         with pytest.raises(ZeroDivisionError):
             target([1, 2, 3, 9])
     np.testing.assert_array_equal(target([1, 2, 3, 4, 5, 6, 7]), fresh([1, 2, 3, 4, 5, 6, 7]))
-
-
-@peer
-def test_a_copy_has_a_cache_of_its_own():
-    model = random_model("Llama")
-    target, fresh = TransformersModel(model), TransformersModel(model)
-    target([1, 2, 3, 4])
-    other = copy.copy(target)
-    other([1, 2, 3, 4, 9, 9])
-    np.testing.assert_allclose(target([1, 2, 3, 4, 5]), fresh([1, 2, 3, 4, 5]), atol=2e-5)
-    assert other.model is model
 
 
 @peer

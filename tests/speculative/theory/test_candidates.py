@@ -5,8 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from speculative import exact_distribution
-from speculative.logits.probs import Sampling, residual, sample_token
+from speculative import Draft, Sampling, Verdict, exact_distribution, exact_match, rejection, sample_token, traversal
 from speculative.theory import overlap
 from speculative.theory.candidates import (
     RULES,
@@ -36,79 +35,56 @@ PAIRS |= {
 }
 
 
-def drawn(q, k, rng):
-    """k draws from q, each with its row."""
-    return [(sample_token(q, rng), q) for _ in range(k)]
+def siblings(q, k, way, rng):
+    """A draft of up to k siblings: drawn from q with or without replacement, the most probable, or one drawn before."""
+    certain = list(ranked(q)[: {"top": k, "one drawn": k - 1}.get(way, 0)])
+    row, tokens, rows = (without(q, certain) if certain else q), [], []
+    while len(tokens) < k - len(certain) and row.any():
+        tokens.append(sample_token(row, rng))
+        rows.append(row)
+        row = without(row, tokens[-1]) if way == "without" else row
+    rows = np.reshape([*rows, *np.eye(len(q))[certain]], (-1, len(q)))
+    return Draft(np.array([*tokens, *certain], np.int64), rows, np.full(len(rows), -1))
 
 
-def drawn_without_replacement(q, k, rng):
-    found = []
-    while len(found) < k and q.any():
-        found.append((sample_token(q, rng), q))
-        q = without(q, found[-1][0])
-    return found
-
-
-def one_and_the_most_likely(q, k, rng):
-    top = ranked(q)[: k - 1]
-    rest = without(q, top)
-    found = [(sample_token(rest, rng), rest)] if rest.any() else []
-    return found + [(x, np.eye(len(q))[x]) for x in top]
-
-
-def the_most_likely(q, k, rng):
-    return [(x, np.eye(len(q))[x]) for x in ranked(q)[:k]]
-
-
-def in_turn(p, candidates, rng):
-    """(whether one of the candidates is accepted, the token)."""
-    for x, q in candidates:
-        if rng.random() * q[x] < p[x]:
-            return True, int(x)
-        p = residual(p, q)
-    return False, sample_token(p, rng)
-
-
-def by_match(p, candidates, rng):
-    own = sample_token(p, rng)
-    return own in [x for x, _ in candidates], own
-
-
-def by_k_seq(p, candidates, rng):
-    q, k = candidates[0][1], len(candidates)
+def k_seq_rule(draft, target_probs, rng):
+    p, q, k = target_probs[0], draft.probs[0], len(draft.tokens)
     rho = k_seq_divisor(p, q, k)
-    for x, _ in candidates:
+    for node, x in enumerate(draft.tokens):
         if rng.random() * rho * q[x] < p[x]:
-            return True, int(x)
+            return Verdict([node], 0)
     kept = np.minimum(p / rho, q)
     share = (1 - (1 - kept.sum()) ** k) / kept.sum() if kept.any() else 0.0
-    return False, sample_token(np.maximum(p - kept * share, 0), rng)
+    return Verdict([], sample_token(np.maximum(p - kept * share, 0), rng))
 
 
-WAYS = {  # the closed form: how candidates are drawn, and the rule
-    with_replacement: (drawn, in_turn),
-    without_replacement: (drawn_without_replacement, in_turn),
-    drawn_then_most_likely: (one_and_the_most_likely, in_turn),
-    most_likely: (the_most_likely, in_turn),
-    matched: (drawn, by_match),
-    k_seq: (drawn, by_k_seq),
-}
+WAYS = [  # the closed form, how siblings are drawn, and the rules that accept as many
+    (with_replacement, "iid", [rejection, traversal]),
+    (without_replacement, "without", [rejection, traversal]),
+    (drawn_then_most_likely, "one drawn", [rejection]),
+    (most_likely, "top", [rejection, exact_match]),
+    (matched, "iid", [exact_match]),
+    (k_seq, "iid", [k_seq_rule]),
+]
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])
 @pytest.mark.parametrize("pair", PAIRS)
-@pytest.mark.parametrize("closed_form", WAYS, ids=lambda fn: fn.__name__)
-def test_each_closed_form_is_the_acceptance_of_its_rule_which_is_exact(closed_form, pair, k):
-    (p, q), (candidates, rule) = PAIRS[pair], WAYS[closed_form]
-    distribution = exact_distribution(lambda rng: rule(p, candidates(q, k, rng), rng))
-    tokens = [distribution.get((True, x), 0) + distribution.get((False, x), 0) for x in range(len(p))]
-    np.testing.assert_allclose(tokens, p, rtol=0, atol=1e-12)
-    accepted = sum(share for (is_accepted, _), share in distribution.items() if is_accepted)
-    np.testing.assert_allclose(closed_form(p, q, k), accepted, rtol=0, atol=1e-12)
+@pytest.mark.parametrize(("closed_form", "way", "rules"), WAYS, ids=lambda value: getattr(value, "__name__", None))
+def test_each_closed_form_is_the_acceptance_of_its_rules_which_are_exact(closed_form, way, rules, pair, k):
+    p, q = PAIRS[pair]
 
+    def first_token(rng, rule):
+        draft = siblings(q, k, way, rng)
+        verdict = rule(draft, np.array([p, *[np.eye(len(p))[0]] * k]), rng)
+        return verdict.n_accepted, draft.tokens[verdict.nodes[0]] if verdict.nodes else verdict.next_token
 
-def probability_of_all_in(inside, candidates):
-    return sum(share for drawn, share in candidates.items() if set(drawn) <= set(inside))
+    for rule in rules:
+        distribution = exact_distribution(lambda rng, rule=rule: first_token(rng, rule))
+        tokens = [distribution.get((0, x), 0) + distribution.get((1, x), 0) for x in range(len(p))]
+        np.testing.assert_allclose(tokens, p, rtol=0, atol=1e-12)
+        accepted = sum(share for (n_accepted, _), share in distribution.items() if n_accepted)
+        np.testing.assert_allclose(closed_form(p, q, k), accepted, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])

@@ -1,5 +1,7 @@
 """What the exact rules share: the text has the target's distribution, to 1e-12, whatever the draft."""
 
+import itertools
+
 import numpy as np
 import pytest
 from exactness import accepted, error_by_rounds, error_of
@@ -23,13 +25,6 @@ from speculative import (
     traversal,
 )
 from speculative.testing import TableModel, check_verifier
-from speculative.theory.candidates import (
-    drawn_then_most_likely,
-    matched,
-    most_likely,
-    with_replacement,
-    without_replacement,
-)
 
 RULES = {"rejection": rejection, "block": block, "exact_match": exact_match, "traversal": traversal}
 RULES["Lenient(1)"] = Lenient(1)
@@ -40,10 +35,13 @@ LOW, HIGH = TableModel([[1, 0, 0]] * 3, n_ctx=12), TableModel([[0, 0.5, 0.5]] * 
 
 
 class Short:
-    """One draft token of a model after an odd token, none after an even one, whatever K is."""
+    """At most so many draft tokens of a model after an odd token, none after an even one, whatever K is."""
+
+    def __init__(self, most=1):
+        self.most = most
 
     def propose(self, tokens, K, rng):
-        return ModelDrafter(OTHER).propose(tokens, min(K, tokens[-1] % 2), rng)
+        return ModelDrafter(OTHER).propose(tokens, min(K, self.most, tokens[-1] % 2), rng)
 
 
 CHAINS = {  # target, drafter
@@ -51,11 +49,15 @@ CHAINS = {  # target, drafter
     "top-k": (TARGET, ModelDrafter(OTHER, sampling=Sampling(top_k=2))),
     "one-hot": (TARGET, ModelDrafter(OTHER, sampling=Sampling(0))),
     "shorter than K": (TARGET, Short()),
+    "nothing": (TARGET, Short(0)),
     "q equals p": (TARGET, ModelDrafter(TARGET)),
     "zeros in p": (ZEROS, ModelDrafter(OTHER)),
     "zeros in q": (TARGET, ModelDrafter(ZEROS)),
     "disjoint": (HIGH, ModelDrafter(LOW)),
 }
+SHAPES = {"uneven": [-1, -1, 0], "depth first": [-1, 0, 0, -1], "two by two": [-1, -1, 0, 0, 1, 1]}
+TREES = {f"a tree, {way}": (ByPaths(TARGET), TreeDrafter(OTHER, SHAPES["uneven"], way)) for way in SIBLINGS}
+CASES = [(rule, case) for rule in RULES for case in (*CHAINS, *TREES) if case in CHAINS or rule in OF_TREES]
 SAMPLINGS = {
     "temperature": Sampling(0.7),
     "greedy": Sampling(0),
@@ -70,31 +72,25 @@ DRAFTS = {
     "at temperature 1": ModelDrafter(OTHER, sampling=Sampling()),
     "a tree": TreeDrafter(OTHER, [-1, -1], "without"),
 }
-TREES = {"uneven": [-1, -1, 0], "depth first": [-1, 0, 0, -1], "two by two": [-1, -1, 0, 0, 1, 1]}
 
 
-@pytest.mark.parametrize("chain", CHAINS)
-@pytest.mark.parametrize("rule", RULES)
-def test_chains(rule, chain):
+@pytest.mark.parametrize(("rule", "case"), CASES)
+def test_every_rule_with_every_draft(rule, case):
     """Three tokens in one to three rounds."""
-    target, drafter = CHAINS[chain]
-    assert error_of(SpeculativeSampler(target, drafter, verifier=RULES[rule], K=2), 3) < 1e-12
-
-
-@pytest.mark.parametrize("way", SIBLINGS)
-@pytest.mark.parametrize("rule", OF_TREES)
-def test_trees(rule, way):
-    sampler = SpeculativeSampler(ByPaths(TARGET), TreeDrafter(OTHER, TREES["uneven"], way), verifier=RULES[rule], K=2)
-    assert error_by_rounds(sampler, 3) < 1e-12
-    if way == "top":  # nothing is drawn, so that there are few paths
+    target, drafter = {**CHAINS, **TREES}[case]
+    sampler = SpeculativeSampler(target, drafter, verifier=RULES[rule], K=2)
+    assert (error_by_rounds if case in TREES else error_of)(sampler, 3) < 1e-12
+    if "top" in case:  # nothing is drawn, so that there are few paths
         assert error_of(sampler, 3) < 1e-12
+    if case == "nothing":
+        assert [r.origins for r in sampler.generate([0], 2, 0).rounds] == [["plain"]] * 2
 
 
 @pytest.mark.parametrize("sampling", SAMPLINGS)
 @pytest.mark.parametrize(
     ("rule", "draft"), [(rule, draft) for rule in RULES for draft in DRAFTS if rule in OF_TREES or draft != "a tree"]
 )
-def test_every_sampling(rule, sampling, draft):
+def test_every_rule_with_every_sampling(rule, sampling, draft):
     """Also those that look back, and whatever the draft is drawn with."""
     sampling = SAMPLINGS[sampling]
     sampler = SpeculativeSampler(ByPaths(TARGET), DRAFTS[draft], verifier=RULES[rule], K=2, sampling=sampling)
@@ -108,6 +104,8 @@ def test_every_sampling(rule, sampling, draft):
 def test_every_chain_with_every_sampling(rule, K, chain):
     target, drafter = CHAINS[chain]
     for sampling in (Sampling(), *SAMPLINGS.values()):
+        if sampling is SAMPLINGS["grammar"] and target in (ZEROS, HIGH):
+            continue  # which cannot write what it says
         sampler = SpeculativeSampler(target, drafter, verifier=RULES[rule], K=K, sampling=sampling)
         assert error_of(sampler, 4 if sampling.temperature == 0 else 3) < 1e-12
 
@@ -116,11 +114,11 @@ def test_every_chain_with_every_sampling(rule, K, chain):
 @pytest.mark.parametrize(
     "pair", [(TARGET, OTHER), (ZEROS, OTHER), (TARGET, ZEROS), (ZEROS, ZEROS)], ids=["pp", "zp", "pz", "zz"]
 )
-@pytest.mark.parametrize("parents", TREES)
+@pytest.mark.parametrize("parents", SHAPES)
 @pytest.mark.parametrize("way", SIBLINGS)
 @pytest.mark.parametrize("rule", OF_TREES)
 def test_every_tree_with_every_pair_of_models(rule, way, parents, pair):
-    drafter = TreeDrafter(pair[1], TREES[parents], way)
+    drafter = TreeDrafter(pair[1], SHAPES[parents], way)
     sampler = SpeculativeSampler(ByPaths(pair[0]), drafter, verifier=RULES[rule], K=2)
     assert error_by_rounds(sampler, 3) < 1e-12
     if parents == "uneven" and pair == (TARGET, OTHER):
@@ -142,37 +140,6 @@ def test_every_exported_verifier_says_what_it_is():
             assert verifier.exactness == "LOSSY" and "LOSSY" in repr(verifier) and "LOSSY" in thing.__doc__
             with pytest.raises(AssertionError):
                 check_verifier(verifier)
-
-
-@pytest.mark.parametrize("rule", RULES)
-def test_an_empty_draft_is_a_step_of_the_target(rule):
-    class Nothing:
-        def propose(self, tokens, K, rng):
-            return ModelDrafter(OTHER).propose(tokens, 0, rng)
-
-    sampler = SpeculativeSampler(TARGET, Nothing(), verifier=RULES[rule])
-    assert error_of(sampler, 2) < 1e-12
-    assert [r.origins for r in sampler.generate([0], 2, 0).rounds] == [["plain"]] * 2
-
-
-P, Q = np.array([0.2, 0.2, 0.4, 0.2]), np.array([0.1, 0.1, 0.1, 0.7])
-CLOSED_FORMS = {
-    ("rejection", "iid"): with_replacement,
-    ("rejection", "without"): without_replacement,
-    ("rejection", "one drawn"): drawn_then_most_likely,
-    ("rejection", "top"): most_likely,
-    ("exact_match", "iid"): matched,
-    ("exact_match", "top"): most_likely,
-    ("traversal", "iid"): with_replacement,
-    ("traversal", "without"): without_replacement,
-}
-
-
-@pytest.mark.parametrize("method", CLOSED_FORMS, ids=", ".join)
-def test_of_two_candidates_as_much_is_accepted_as_the_closed_form_says(method):
-    drafter = TreeDrafter(TableModel([Q] * 4), [-1, -1], method[1])
-    found = accepted(RULES[method[0]], TableModel([P] * 4), drafter, 1)
-    assert found == pytest.approx(CLOSED_FORMS[method](P, Q, 2), abs=1e-7)  # the logits are float32
 
 
 @pytest.mark.parametrize(("K", "seed"), [(1, 0), (1, 1), (2, 0), (2, 1), (2, 2), (3, 0)])
@@ -199,3 +166,26 @@ def test_arguments_are_not_written_to_and_a_generator_is_all_that_is_used(rule):
         array.setflags(write=False)
     verdicts = [RULES[rule](draft, target_probs, np.random.default_rng(seed)) for seed in [*range(20)] * 2]
     assert verdicts[:20] == verdicts[20:]
+
+
+def test_traversal_accepts_no_less_of_a_tree_than_rejection():
+    gains = []
+    for seed in range(4):
+        target, draft_model = (TableModel.random(3, seed=seed + some) for some in (10, 20))
+        for parents, how in (([-1, -1, 0, 0], "one drawn"), ([-1, 0], "iid")):
+            drafter = TreeDrafter(draft_model, parents, how)
+            gains.append(accepted(traversal, target, drafter, 2) - accepted(rejection, target, drafter, 2))
+    assert min(gains) > -1e-12 and max(gains) > 1e-3
+
+
+@pytest.mark.parametrize("models", [*itertools.product([TARGET, OTHER, ZEROS], repeat=2)])
+def test_traversal_of_a_chain_is_block_verification(models):
+    """Verdict for verdict, from the same uniform numbers."""
+    target, draft_model = models
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        draft = ModelDrafter(draft_model).propose([0], seed % 5, rng)
+        target_probs = Sampling()(target([0, *draft.tokens], n_last=seed % 5 + 1))
+        sources = [np.random.default_rng(seed) for _ in range(2)]
+        assert block(draft, target_probs, sources[0]) == traversal(draft, target_probs, sources[1])
+        assert sources[0].random() == sources[1].random()

@@ -7,11 +7,14 @@ import pytest
 from exactness import error_of
 
 from speculative import (
+    ByPaths,
     Draft,
     Lenient,
     ModelDrafter,
     Sampling,
+    Shape,
     SpeculativeSampler,
+    TreeDrafter,
     Typical,
     Verdict,
     exact_distribution,
@@ -26,6 +29,13 @@ def test_at_temperature_zero_the_text_is_greedy(verifier, K):
     assert error_of(SpeculativeSampler(target, drafter, verifier=verifier, K=K, sampling=Sampling(0)), 6) == 0
 
 
+def test_typical_acceptance_over_a_tree_has_one_text():
+    drafter = TreeDrafter(ByPaths(TableModel.random(3, seed=2)), Shape.widths(2, 1), siblings="top")
+    sampler = SpeculativeSampler(ByPaths(TableModel.random(3, seed=1)), drafter, verifier=Typical(), K=2)
+    assert len(exact_distribution(lambda rng: sampler.generate([0, 1], 3, rng).tokens)) == 1
+    assert error_of(sampler, 3) > 0.05
+
+
 @pytest.mark.parametrize("l", [0.9, 0.5, 0.1])
 def test_lenience_bounds_every_probability(l):  # noqa: E741
     for seed in range(5):
@@ -37,16 +47,13 @@ def test_lenience_bounds_every_probability(l):  # noqa: E741
             return verdict.n_accepted, token if verdict.n_accepted else verdict.next_token
 
         found = exact_distribution(first)
+        accepted = [found.get((1, token), 0) for token in range(4)]
+        lacking = np.maximum(p - l * q, 0)  # of which the correction is drawn
         for token in range(4):
+            correction = (1 - sum(accepted)) * lacking[token] / (lacking.sum() or 1)
+            assert found.get((0, token), 0) == pytest.approx(correction, abs=1e-12)
             assert found.get((0, token), 0) + found.get((1, token), 0) <= p[token] / l + 1e-12
             assert found.get((1, token), 0) == pytest.approx(min(p[token] / l, q[token]), abs=1e-12)
-
-
-def test_lenience_draws_the_correction_from_what_the_lowered_draft_lacks():
-    p, q = np.array([0.2, 0.3, 0.5]), np.array([0.5, 0.25, 0.25])
-    found = exact_distribution(lambda rng: Lenient(0.5)(Draft(np.array([0]), q[None]), np.array([p, p]), rng))
-    for token, lacking in ((1, 0.3 - 0.125), (2, 0.5 - 0.125)):  # accepted with 0.2 / (0.5 * 0.5)
-        assert found[Verdict(0, token)] == pytest.approx(0.2 * lacking / 0.55)
 
 
 def test_typical_acceptance_by_hand():
@@ -58,12 +65,18 @@ def test_typical_acceptance_by_hand():
     assert Typical(epsilon=0.5, delta=2)(draft, p, None) == Verdict(1, 0)
     assert Typical(epsilon=0.3, delta=9)(draft, p, None).n_accepted == 1  # a token at the threshold is not typical
     assert Typical(epsilon=0.2999, delta=9)(draft, p, None).n_accepted == 2
+    assert Typical(epsilon=0, delta=0)(draft, p, None).n_accepted == 2  # whatever has a probability
 
 
 def test_typical_acceptance_takes_the_first_of_the_longest_paths():
-    p = np.array([[0.4, 0.4, 0.2], [0.4, 0.4, 0.2], [0.01, 0.01, 0.98], [1, 0, 0], [0, 1, 0]])
-    tree = Draft(np.array([0, 1, 2, 1]), np.full((4, 3), 1 / 3), np.array([-1, -1, 1, 0]))
-    assert Typical()(tree, p, None) == Verdict((0, 3), 1)
+    """Token 0 is typical everywhere and token 2 nowhere; the first child is accepted but leads no further."""
+    draft = Draft(np.array([0, 1, 2, 0, 1]), np.eye(3)[[0, 1, 2, 0, 1]], np.array([-1, -1, 0, 1, 3]))
+    p = np.tile([0.6, 0.4, 0.0], (6, 1))
+    assert Typical()(draft, p, None) == Verdict((1, 3, 4), 0)
+    p[4] = [0.0, 0.0, 1.0]  # after node 3: its child is not typical
+    assert Typical()(draft, p, None) == Verdict((1, 3), 2)
+    p[2] = [0.0, 1.0, 0.0]  # after node 1, too: two paths of length 1, of which the first is taken
+    assert Typical()(draft, p, None) == Verdict((0,), 0)
 
 
 def test_typical_acceptance_asks_for_less_where_the_target_is_unsure():
