@@ -212,7 +212,6 @@ WRONG |= {
     ),
     "uniform draft tokens, model's rows": (variant(draw=lambda s, row, rng: int(rng.integers(3))), ("drawn uniformly from all tokens",)),
     "epsilon in the row": (variant(returned=lambda s, row, t, g: (row + 1e-8) / (row + 1e-8).sum()), ("not exactly",)),
-    "K + 1": (variant(propose=lambda s, t, K, rng: Drafter.propose(s, t, K + 1, rng)), ("at most K = 0 tokens",)),
     "one at least": (
         variant(propose=lambda s, t, K, rng: Drafter.propose(s, t, max(K, 1), rng)),
         ("at most K = 0 tokens", "you have 1"),
@@ -289,15 +288,6 @@ class Appends:
             rows.append(Sampling()(MODEL(tokens))[0])
             tokens.append(sample_token(rows[-1], rng))
         return Draft(np.array(tokens[len(tokens) - K :], int), np.reshape(rows, (K, 3)))
-
-
-@wrong("your drafter uses another source of randomness than rng", "keeps something between calls")
-class CountsCalls(Drafter):
-    n = 0
-
-    def rows(self, tokens):
-        self.n += 1
-        return np.roll([0.2, 0.3, 0.5], self.n % 3)
 
 
 @wrong("cannot be enumerated", "an endless loop")

@@ -65,19 +65,9 @@ class NeverForgets(Cached):
         return len(self.seen)
 
 
-class ForgetsOne(Cached):
-    def keep(self, tokens):
-        return max(0, len(self.seen) - 1)
-
-
 class KeepsOneTooMany(Cached):
     def keep(self, tokens):
         return min(Cached.keep(self, tokens) + 1, len(self.seen))
-
-
-class ComparesLengths(Cached):
-    def keep(self, tokens):
-        return min(len(self.seen), len(tokens))
 
 
 class AppendsKeys(Attention):
@@ -124,16 +114,12 @@ RIGHT |= {
 BEFORE = "answer depends on what it was asked before"
 WRONG |= {
     "probabilities": (changed(lambda logits, *_: softmax(logits)), ("probabilities, not logits",)),
-    "probabilities of attention": (changed(lambda l, *_: softmax(l), ATTENTION), ("probabilities, not logits",)),
     "no causal mask": (Attention(causal=False), ("sees those after it", "causal mask")),
     "never forgets": (NeverForgets(), (BEFORE,)),
-    "forgets one": (ForgetsOne(), (BEFORE,)),
     "keeps one too many": (KeepsOneTooMany(), (BEFORE,)),
-    "compares lengths": (ComparesLengths(), (BEFORE,)),
     "keeps the caller's list": (KeepsTheList(), (BEFORE, "a copy")),
     "appends keys": (AppendsKeys(), ("your model",)),
     "rows reversed": (changed(lambda logits, *_: logits[::-1].copy()), ("reverse order",)),
-    "rows reversed, attention": (changed(lambda l, *_: l[::-1].copy(), ATTENTION), ("reverse order",)),
     "the last row again": (changed(lambda logits, t, n: np.repeat(logits[-1:], n, axis=0)), ("all your rows are the same",)),
     "all -inf": (changed(lambda logits, *_: logits * 0 - np.float32(np.inf)), ("infinite",)),
     "inf": (changed(lambda logits, *_: np.where(logits == logits.max(), np.float32(np.inf), logits)), ("infinite",)),

@@ -137,17 +137,12 @@ GENERATOR = np.random.default_rng(1)
 WRONG |= {
     "np.random": (other(np.random.rand, lambda p: int(np.random.choice(3, p=p))), (OTHER, "np.random")),
     "random": (other(random.random, lambda p: random.choices(range(3), p)[0]), (OTHER, "module random")),
-    "np.random to accept": (variant(accept=lambda s, p, q, x, rng: np.random.rand() * q[x] < p[x]), (OTHER, "np.random")),
     "its own generator": (
         other(GENERATOR.random, lambda p: sample_token(p, GENERATOR)),
         (OTHER, "a generator of"),
     ),
     "default_rng()": (
         variant(round=lambda s, text, k, rng: Sampler.round(s, text, k, np.random.default_rng())),
-        (OTHER, "default_rng"),
-    ),
-    "default_rng(0)": (
-        variant(round=lambda s, text, k, rng: Sampler.round(s, text, k, np.random.default_rng(0))),
         (OTHER, "default_rng"),
     ),
     "default_rng(0) for the bonus": (

@@ -4,7 +4,7 @@ import torch
 
 from speculative import Verdict, residual, sample_token
 
-from .verifiers import OTHER, template
+from .wrong_verifiers import ACCEPT, BONUS, OTHER, rule
 
 RIGHT, NOTES, WRONG = {}, {}, {}
 
@@ -42,20 +42,18 @@ def draws_in_torch(draft, target_probs, rng):
     return Verdict(len(draft.tokens), int(torch.multinomial(p[-1], 1)))
 
 
-def bonus_in_torch(draft, rows, rng):
-    return int(torch.multinomial(torch.tensor(rows[-1]), 1))
-
-
 def seeded(draft, rows, rng):
     torch.manual_seed(0)
     return draws_in_torch(draft, rows, rng)
 
 
-def own_generator(draft, rows, rng):
-    generator = torch.Generator().manual_seed(0)
-    return template(lambda p, q, x, *_: torch.rand(1, generator=generator).item() < p[x] / q[x],
-                    lambda p, q, *_: int(torch.multinomial(torch.tensor(residual(p, q)), 1, generator=generator)),
-                    lambda d, r, _: int(torch.multinomial(torch.tensor(r[-1]), 1, generator=generator)))(draft, rows, rng)  # fmt: skip
+def own_generator(draft, target_probs, rng):
+    own = torch.Generator().manual_seed(0)
+    draw = lambda row: int(torch.multinomial(torch.tensor(row), 1, generator=own))  # noqa: E731
+    for i, x in enumerate(draft.tokens):
+        if not torch.rand(1, generator=own).item() < target_probs[i, x] / draft.probs[i, x]:
+            return Verdict(i, draw(residual(target_probs[i], draft.probs[i])))
+    return Verdict(len(draft.tokens), draw(target_probs[-1]))
 
 
 def in_float32(draft, target_probs, rng):
@@ -65,13 +63,6 @@ def in_float32(draft, target_probs, rng):
             r = torch.clamp(p[i] - q[i], min=0)
             return Verdict(i, sample_token((r / r.sum()).double().numpy(), rng))
     return Verdict(len(draft.tokens), sample_token(p[-1].double().numpy(), rng))
-
-
-def ratio_in_float32(draft, target_probs, rng):
-    def accept(p, q, x, rng, *_):
-        return rng.random() < min(1.0, (torch.tensor(p[x]).float() / torch.tensor(q[x]).float()).item())
-
-    return template(accept)(draft, target_probs, rng)
 
 
 def tensor_of_uniforms(draft, target_probs, rng):
@@ -90,13 +81,23 @@ def through_the_back_door(draft, target_probs, rng):
     return Verdict(len(draft.tokens), sample_token(p[-1].numpy(), rng))
 
 
+def changed(*changes):
+    return rule(*changes, kept={"torch": torch})
+
+
 WRONG |= {
     "torch.rand": (draws_in_torch, (OTHER, "torch")),
-    "torch.multinomial for the bonus": (template(bonus=bonus_in_torch), (OTHER, "torch")),
     "torch.manual_seed": (seeded, (OTHER, "torch")),
     "a torch.Generator": (own_generator, ("draws nothing from rng", "another source of randomness")),
     "float32": (in_float32, ("float32",)),
-    "ratio in float32": (ratio_in_float32, ("float32",)),
     "tensor of uniforms": (tensor_of_uniforms, ("your verifier fails", "numpy.object_")),
     "in place": (through_the_back_door, ("writes to its arguments",)),
+    "torch.multinomial for the bonus": (
+        changed(BONUS, "int(torch.multinomial(torch.tensor(target_probs[-1]), 1))"),
+        (OTHER, "torch"),
+    ),
+    "ratio in float32": (
+        changed(ACCEPT, "rng.random() < min(1.0, (torch.tensor(p[x]).float() / torch.tensor(q[x]).float()).item())"),
+        ("float32",),
+    ),
 }

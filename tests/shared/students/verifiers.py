@@ -1,7 +1,5 @@
-"""Verifiers as students write them: RIGHT in many styles, WRONG with the words that the first line must contain."""
+"""Verifiers as students write them: RIGHT in many styles, and NOTES, which are exact and told something."""
 
-import math
-import random
 from fractions import Fraction
 from functools import partial
 from types import SimpleNamespace
@@ -10,21 +8,12 @@ import numpy as np
 
 from speculative import Verdict, block, exact_match, rejection, residual, sample_token
 
-RIGHT, WRONG, NOTES = {}, {}, {}  # name -> verifier, (verifier, words), (verifier, words of the note)
-GENERATOR, SEEDED = np.random.default_rng(), np.random.default_rng(0)
+RIGHT, NOTES = {}, {}  # name -> verifier, (verifier, words of the note)
 
 
 def right(fn):
     RIGHT[fn.__name__] = fn
     return fn
-
-
-def wrong(*words):
-    def register(fn):
-        WRONG[fn.__name__] = fn, words
-        return fn
-
-    return register
 
 
 def note(*words):
@@ -33,27 +22,6 @@ def note(*words):
         return fn
 
     return register
-
-
-def template(accept=None, replace=None, bonus=None):
-    """The rule of rejection with parts exchanged: accept(p, q, x, rng, i, draft, rows), replace and bonus alike."""
-
-    def verifier(draft, rows, rng):
-        for i, x in enumerate(draft.tokens):
-            p, q = rows[i], draft.probs[i]
-            passes = accept(p, q, x, rng, i, draft, rows) if accept else rng.random() * q[x] < p[x]
-            if not passes:
-                return Verdict(
-                    i, replace(p, q, x, rng, i, draft, rows) if replace else sample_token(residual(p, q), rng)
-                )
-        return Verdict(len(draft.tokens), bonus(draft, rows, rng) if bonus else sample_token(rows[-1], rng))
-
-    return verifier
-
-
-def draws(weights):
-    """A replacement drawn from weights(p, q, x)."""
-    return lambda p, q, x, rng, *_: sample_token(weights(p, q, x), rng)
 
 
 RIGHT |= {"the library's": rejection, "block": block, "exact_match": exact_match, "partial": partial(rejection)}
@@ -288,205 +256,3 @@ def first_token_at_zero(draft, target_probs, rng):
             rest = residual(target_probs[i], draft.probs[i])
             return Verdict(i, int(np.searchsorted(rest.cumsum(), rng.random())))
     return Verdict(len(draft.tokens), int(np.searchsorted(target_probs[-1].cumsum(), rng.random())))
-
-
-# ------------------------------------------------------------------------------------------- another random source
-
-OTHER = "another source of randomness than rng"
-
-
-def by_source(random_number, choice):
-    return template(lambda p, q, x, *_: random_number() * q[x] < p[x], lambda p, q, *_: choice(residual(p, q)),
-                    lambda draft, rows, _: choice(rows[-1]))  # fmt: skip
-
-
-def numpys(p):
-    return int(np.random.choice(len(p), p=p))
-
-
-WRONG |= {
-    "np.random for all": (by_source(np.random.rand, numpys), (OTHER, "np.random")),
-    "np.random to accept": (template(lambda p, q, x, *_: np.random.rand() * q[x] < p[x]), (OTHER, "np.random")),
-    "np.random for the bonus": (template(bonus=lambda d, rows, _: numpys(rows[-1])), (OTHER, "np.random")),
-    "np.random to replace": (template(replace=lambda p, q, *_: numpys(residual(p, q))), (OTHER, "np.random")),
-    "np.random.uniform": (template(lambda p, q, x, *_: np.random.uniform() < p[x] / q[x]), (OTHER, "np.random")),
-    "random for all": (
-        by_source(random.random, lambda p: random.choices(range(len(p)), p)[0]),
-        (OTHER, "module random"),
-    ),
-    "random to accept": (template(lambda p, q, x, *_: random.random() * q[x] < p[x]), (OTHER, "module random")),
-    "whole numbers": (
-        template(lambda p, q, x, rng, *_: rng.integers(100) < int(100 * p[x] / q[x])),
-        ("draws one of 100 whole numbers", "rounds p / q"),
-    ),
-    "many whole numbers": (
-        template(lambda p, q, x, rng, *_: int(rng.random() * 10_000) < 10_000 * p[x] / q[x]),
-        ("one of 10000 whole numbers", "rounds p / q"),
-    ),
-    "a generator of the module": (
-        by_source(GENERATOR.random, lambda p: sample_token(p, GENERATOR)),
-        (OTHER, "a generator of"),
-    ),
-    "a seeded generator of the module": (
-        by_source(SEEDED.random, lambda p: sample_token(p, SEEDED)),
-        (OTHER, "a generator of"),
-    ),
-    "default_rng() inside": (
-        lambda draft, rows, rng: rejection(draft, rows, np.random.default_rng()),
-        (OTHER, "default_rng"),
-    ),
-    "default_rng(0) inside": (
-        lambda draft, rows, rng: rejection(draft, rows, np.random.default_rng(0)),
-        (OTHER, "default_rng"),
-    ),
-    "default_rng(0) for the bonus": (
-        template(bonus=lambda d, rows, _: sample_token(rows[-1], np.random.default_rng(0))),
-        (OTHER, "default_rng"),
-    ),
-    "RandomState(0) inside": (
-        lambda draft, rows, rng: rejection(draft, rows, np.random.RandomState(0)),
-        ("draws nothing from rng", "another source of randomness"),
-    ),
-    "seeds np.random": (
-        template(lambda p, q, x, *_: np.random.seed(1) or np.random.rand() * q[x] < p[x]),
-        (OTHER, "np.random"),
-    ),
-}
-
-
-# ------------------------------------------------------------------------------------------- without an end
-
-
-def until_accepted(p, q, x, rng, *_):
-    while True:
-        y = sample_token(q, rng)
-        if rng.random() * q[y] < p[y]:
-            return y
-
-
-def residual_by_rejection(p, q, x, rng, *_):
-    while True:
-        y = sample_token(p, rng)
-        if p[y] > q[y] and rng.random() * p[y] < p[y] - q[y]:
-            return y
-
-
-def coin(p, q, x, rng, *_):
-    n = 0
-    while rng.random() > 0.5:
-        n += 1
-    return n % len(p)
-
-
-def never_changes(draft, rows, rng):
-    u, i = rng.random(), 0
-    while i < len(draft.tokens):
-        if u * draft.probs[i, draft.tokens[i]] < rows[i, draft.tokens[i]]:
-            i += 1
-    return Verdict(i, sample_token(rows[i], rng))
-
-
-LOOP = ("cannot be enumerated", "an endless loop")
-WRONG |= {
-    "draws again until accepted": (template(replace=until_accepted), LOOP),
-    "residual by rejection": (template(replace=residual_by_rejection), LOOP),
-    "a coin until heads": (template(replace=coin), LOOP),
-    "a loop that never draws again": (never_changes, LOOP[1:]),
-}
-
-# ------------------------------------------------------------------------------------------- ratio and acceptance
-
-WRONG |= {
-    "ratio upside down": (template(lambda p, q, x, rng, *_: rng.random() * p[x] < q[x]), ("upside down",)),
-    "accepts all": (lambda d, rows, rng: Verdict(len(d.tokens), sample_token(rows[-1], rng)), ("accept every draft token",)),
-    "p >= q alone": (template(lambda p, q, x, *_: p[x] >= q[x]), ("p(x) >= q(x)",)),
-    "argmax alone": (template(lambda p, q, x, *_: x == p.argmax()), ("most probable token", "temperature 0")),
-    "u > ratio": (template(lambda p, q, x, rng, *_: rng.random() > p[x] / q[x]), ("other way round",)),
-    "p alone": (template(lambda p, q, x, rng, *_: rng.random() < p[x]), ("p(x)", "divide")),
-    "min(p, q)": (template(lambda p, q, x, rng, *_: rng.random() < min(p[x], q[x])), ("min(p(x), q(x))",)),
-    "overlap for all": (
-        template(lambda p, q, x, rng, *_: rng.random() < np.minimum(p, q).sum()),
-        ("same probability", "min(1, p(x) / q(x))"),
-    ),
-    "log ratio against u": (template(lambda p, q, x, rng, *_: rng.random() < np.log(p[x] / q[x])), ("log",)),
-    "square root": (template(lambda p, q, x, rng, *_: rng.random() ** 1 < 2) and template(
-        lambda p, q, x, rng, *_: rng.random() < math.sqrt(p[x] / q[x])), ("do not add up to the target",)),
-    "u <= ratio": (template(lambda p, q, x, rng, *_: rng.random() <= p[x] / q[x]), ("u < p / q, not u <= p / q",)),
-    "row after": (
-        template(lambda p, q, x, rng, i, d, rows: rng.random() * q[x] < rows[i + 1][x]),
-        ("row i of the target",),
-    ),
-    "first row": (
-        template(lambda p, q, x, rng, i, d, rows: rng.random() * d.probs[0][x] < rows[0][x]),
-        ("right for K = 1 alone", "row i"),
-    ),
-    "epsilon 1e-12": (template(lambda p, q, x, rng, *_: rng.random() < p[x] / (q[x] + 1e-12)), ("epsilon",)),
-    "epsilon 1e-10": (template(lambda p, q, x, rng, *_: rng.random() < p[x] / (q[x] + 1e-10)), ("epsilon",)),
-    "epsilon 1e-9": (template(lambda p, q, x, rng, *_: rng.random() < min(1, p[x] / (q[x] + 1e-9))), ("epsilon",)),
-    "epsilon 1e-6": (template(lambda p, q, x, rng, *_: rng.random() < p[x] / (q[x] + 1e-6)), ("epsilon",)),
-    "p > q accepts, p = q rejects": (
-        template(lambda p, q, x, rng, *_: p[x] > q[x] or (p[x] != q[x] and rng.random() * q[x] < p[x])),
-        ("right, but not where p(x) = q(x) for the draft token x",),
-    ),
-    "epsilon in both": (template(lambda p, q, x, rng, *_: rng.random() < (p[x] + 1e-8) / (q[x] + 1e-8)), ("epsilon",)),
-}  # fmt: skip
-
-
-@wrong("p and q")
-def exchanged_throughout(draft, target_probs, rng):
-    for i, x in enumerate(draft.tokens):
-        p, q = draft.probs[i], target_probs[i]
-        if not rng.random() * q[x] < p[x]:
-            return Verdict(i, sample_token(residual(p, q), rng))
-    return Verdict(len(draft.tokens), sample_token(target_probs[-1], rng))
-
-
-@wrong("one uniform number decides on several draft tokens")
-def one_uniform(draft, target_probs, rng):
-    u = rng.random()
-    return template(lambda p, q, x, *_: u * q[x] < p[x])(draft, target_probs, rng)
-
-
-@wrong("also draws", "a new one")
-def uniform_used_again(draft, target_probs, rng):
-    def draw(row, u):
-        return int(np.searchsorted(np.cumsum(row), u, side="right"))
-
-    u = rng.random()
-    for i, x in enumerate(draft.tokens):
-        if not u * draft.probs[i, x] < target_probs[i, x]:
-            return Verdict(i, draw(residual(target_probs[i], draft.probs[i]), u))
-        u = rng.random()
-    return Verdict(len(draft.tokens), draw(target_probs[-1], u))
-
-
-@wrong("also draws", "a new one")
-def uniform_used_again_for_the_bonus(draft, target_probs, rng):
-    u = rng.random()
-    for i, x in enumerate(draft.tokens):
-        u = rng.random()
-        if not u * draft.probs[i, x] < target_probs[i, x]:
-            return Verdict(i, sample_token(residual(target_probs[i], draft.probs[i]), rng))
-    return Verdict(len(draft.tokens), int(np.argmax(np.cumsum(target_probs[-1]) > u)))
-
-
-@wrong("drew once more")
-def matching_drawn_again(draft, target_probs, rng):
-    for i, x in enumerate(draft.tokens):
-        if sample_token(target_probs[i], rng) != x:
-            return Verdict(i, sample_token(target_probs[i], rng))
-    return Verdict(len(draft.tokens), sample_token(target_probs[-1], rng))
-
-
-@wrong("draws nothing from rng", "must be drawn with rng")
-def deterministic(draft, target_probs, rng):
-    return Verdict(0, int(target_probs[0].argmax()))
-
-
-@wrong("most probable token", "temperature 0")
-def greedy(draft, target_probs, rng):
-    best = target_probs.argmax(axis=1)
-    n = 0
-    while n < len(draft.tokens) and draft.tokens[n] == best[n]:
-        n += 1
-    return Verdict(n, int(best[n]))

@@ -7,8 +7,7 @@ import re
 import numpy as np
 import pytest
 from helpers import ROOT
-from students import answers, more_verifiers, told, tree_verifiers, verifiers
-from students.verifiers import template
+from students import answers, told, tree_verifiers, verifiers, wrong_verifiers
 
 import speculative
 from speculative.testing import check_verifier
@@ -53,7 +52,7 @@ def test_siblings_that_are_never_accepted_are_a_note(capsys):
     assert "accepts the first child of a node or none" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("answer", "words"), answers("WRONG", verifiers, more_verifiers))
+@pytest.mark.parametrize(("answer", "words"), answers("WRONG", wrong_verifiers))
 def test_the_mistake_is_named(answer, words):
     said = told(check_verifier, answer)
     assert all(word in said for word in words), said
@@ -78,7 +77,7 @@ def test_in_pytorch():
 
 def test_an_error_comes_with_its_case_and_its_line():
     with pytest.raises(AssertionError) as error:
-        check_verifier(more_verifiers.broadcasts)
+        check_verifier(wrong_verifiers.WRONG["broadcasts"][0])
     assert type(error.value.__cause__) is ValueError
     message = str(error.value)
     assert "draft.probs of shape (1, 2), target_probs of shape (2, 2)" in message
@@ -97,7 +96,7 @@ def test_the_accepted_tokens_of_a_chain_are_the_first_ones():
 def test_a_mistake_that_no_museum_has_is_caught_and_its_distribution_is_shown():
     """Accepts with the square root of the ratio, and draws from the right residual."""
     with pytest.raises(AssertionError) as error:
-        check_verifier(template(lambda p, q, x, rng, *_: rng.random() < np.sqrt(p[x] / q[x])))
+        check_verifier(wrong_verifiers.WRONG["square root"][0])
     message = str(error.value)
     assert message.startswith("what you accept and what you replace by do not add up to the target")
     p, q = (
@@ -122,7 +121,7 @@ def proposed_cell(page):
     [
         (verifiers.plain, None),
         (functools.partial(verifiers.plain), None),
-        (verifiers.WRONG["accepts all"][0], "you accept every draft token"),
+        (wrong_verifiers.WRONG["accepts all"][0], "you accept every draft token"),
         (lambda draft, rows, rng: speculative.rejection(draft, rows, rng), "write the rule yourself: {'rejection'}"),
     ],
 )
@@ -143,7 +142,7 @@ def test_the_test_cell_of_the_teachers_page(answer, message, monkeypatch):
 def test_a_cut_correction_or_bonus_is_wrong_for_every_seed(name):
     for seed in range(8):
         with pytest.raises(AssertionError):
-            check_verifier(more_verifiers.WRONG[name][0], seed=seed)
+            check_verifier(wrong_verifiers.WRONG[name][0], seed=seed)
 
 
 def test_the_line_shown_is_never_the_librarys():
