@@ -7,6 +7,8 @@ the draft is rejected.
 Source: Zhao et al., FR-Spec, arXiv:2502.14856, for EAGLE's head.
 """
 
+from copy import copy
+
 import numpy as np
 
 from .kernels.matmul import pack
@@ -34,14 +36,15 @@ class FrequentTokens:
         if not len(self.tokens) or self.tokens[0] < 0 or self.tokens[-1] >= model.n_vocab:
             raise ValueError(f"expected one token or more, each from 0 to {model.n_vocab - 1}")
         self.n_vocab, self.n_ctx, self.hparams = model.n_vocab, model.n_ctx, model.hparams
-        self.n_params = model.n_params
+        self.n_params, self.lock = model.n_params, model.lock
         self.projection = pack(model.params["wte"][self.tokens].T, model.strategy)
 
     def __reduce__(self):
-        return type(self), (self.model, self.tokens)
+        """A copy has a model with an empty cache: another thread may be writing to this one."""
+        return type(self), (copy(self.model), self.tokens)
 
     def __call__(self, tokens, n_last=1, parents=()):
-        with self.model.lock:
+        with self.lock:
             x = self.model.run(tokens, n_last, parents)
         return scattered(layer_norm(x, **self.model.params["ln_f"]) @ self.projection, self.tokens, self.n_vocab)
 

@@ -6,6 +6,7 @@ import pytest
 from command import report_of
 
 import gpt2np
+from gpt2np.frequent import most_frequent
 from speculative import (
     ByPaths,
     EagleDrafter,
@@ -72,10 +73,17 @@ def encoded(text):
     return gpt2np.load("tiny-target")[1].encode(text)
 
 
+def of_frequent(text):
+    tokens = most_frequent(encoded(text), 50, 2048)
+    return target(), ModelDrafter(gpt2np.FrequentTokens(draft(), tokens), sampling=Sampling(1))
+
+
 CASES = {  # (drafter, option) -> [(options, () -> (target, drafter))]
     ("model", "draft_model_size"): [
         ({"draft_model_size": "tiny-target"}, lambda: (target(), ModelDrafter(target(), sampling=Sampling(1))))
     ],
+    ("model", "frequent"): [({"frequent": 50}, lambda: of_frequent(tales()[0]))],
+    ("model", "corpus"): [({"frequent": 50, "corpus": True}, lambda: of_frequent(CORPUS))],
     ("ngram", "corpus"): [({"corpus": True}, lambda: (target(), ModelDrafter(counted(CORPUS), sampling=Sampling(1))))],
     ("ngram", "n_max"): [
         ({"n_max": 2}, lambda: (target(), ModelDrafter(counted(tales()[0], 2), sampling=Sampling(1))))
