@@ -21,7 +21,7 @@ OUTSIDE = re.compile(r'(?<=")\.\./(?!models)([\w./]+)(?=")')  # a file of the pr
 
 
 def notebook_of(name):
-    """The path of a notebook, from its number or its path; ValueError if there is none."""
+    """The path of a notebook, from its number or its path; ValueError if there is no such notebook."""
     numbered = FOLDER.glob(f"{name.zfill(2)}_*.ipynb") if name.isdigit() else ()
     path = next(iter(numbered), Path(name)).resolve()
     if not path.is_file() or path.suffix != ".ipynb":

@@ -61,7 +61,7 @@ def solutions_of(path):
 
 
 def exercise(source, solutions):
-    """The source of an exercise's cell, anew from the solutions; code to be repaired stays as it is."""
+    """The source of an exercise's cell, made from the solutions; code to be repaired stays as it is."""
     unsolved = {
         name: ast.unparse(fn.body[-1])
         for name, (fn,) in functions(ast.parse(source)).items()

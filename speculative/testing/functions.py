@@ -65,8 +65,8 @@ SHARED = (
     "and each draft token"
 )
 BESIDE = (
-    "a batch of one is right, but of two texts the {} has another distribution: is it cut where the other one ends, or "
-    "read from the other one's rows?"
+    "a batch of one is right, but of two texts the {} has a different distribution: is it cut where the other one "
+    "ends, or read from the other one's rows?"
 )
 COUNTS = {  # how much a count is too large where all pass, where the first is rejected, and where the second is
     (0, 1, 1): LATE,

@@ -44,7 +44,7 @@ def audit_loop(
 
     The reference is the product of sampling(target(text)), row by row, one text at a time, without mask and cache:
     never another `generate`, which may have a mistake of its own. Models of random weights with two or three tokens are
-    enough; three new tokens and K = 2 take some hundred paths.
+    enough; three new tokens and K = 2 take a few hundred paths.
 
     Parameters
     ----------

@@ -139,7 +139,7 @@ def test_the_workflow_runs_the_test_command_of_the_pages():
 def test_the_citations_are_of_this_version():
     """Where setup.py knows the address of the repository, the citation does, too."""
     setup, citation = ((ROOT / name).read_text(encoding="utf-8") for name in ("setup.py", "CITATION.cff"))
-    (entry,) = blocks(README, "bibtex")
+    (entry,) = re.findall(r"`(@software\{.*?)`", README)
     (version,) = re.findall(r'version="(.*)"', setup)
     (date,) = re.findall(r"^date-released: (\d{4})-\d\d-\d\d$", citation, re.M)
     assert f"\nversion: {version}\n" in citation and f"{{{version}}}" in entry and f"{{{date}}}" in entry

@@ -127,7 +127,7 @@ def test_a_handout_of_other_numbers_is_graded_where_it_lies(tmp_path):
     answers.mkdir()
     (answers / "ada.py").write_text(SOLUTION.replace("int(bytes", "float(bytes").replace("// (K", "/ (K"))
     [row] = csv.DictReader(tool("grade", handed, answers).stdout.splitlines())
-    assert (row["right"], row["points"]) == ("2", "1") and ", seed=3" in "".join(row)  # exercise 2 is worth nothing
+    assert (row["right"], row["points"]) == ("2", "1") and ", seed=3" in "".join(row)  # exercise 2 has no points
     assert row["exercise_1(most_texts, seed=3)"].startswith("a whole number of texts, rounded down")
 
 

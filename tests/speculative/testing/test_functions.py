@@ -115,5 +115,5 @@ def test_a_batch_is_called_with_two_texts(capsys):
     )
     with pytest.raises(AssertionError, match="each text of a batch is right by itself, together they are not"):
         check_function(batched(numbers="shared"), BATCHED)
-    with pytest.raises(AssertionError, match="a batch of one is right, but of two texts the first has another"):
+    with pytest.raises(AssertionError, match="a batch of one is right, but of two texts the first has a different"):
         check_function(batched(cut=min), BATCHED)
