@@ -32,6 +32,10 @@ class KVCache:
         self.tokens = TokenTree()  # of the last `reuse`; the first `length` of them are in the cache
         self.layers = [LayerCache(n_head, n_ctx, d_head, strategy, self) for _ in range(n_layer)]
 
+    def ran(self, n_new):
+        """Count n_new tokens that a pass has appended in every layer."""
+        self.length += n_new
+
     def truncate(self, length):
         """Forget all tokens from slot `length` on."""
         self.length = min(self.length, operator.index(length))  # NumPy's integers are not quite ints

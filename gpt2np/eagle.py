@@ -136,10 +136,10 @@ class Eagle:
         if n_new := len(text) - 1 - n_known:
             self.states[n_known : len(text) - 1] = layer_norm(self.model.states(text[:-1], n_new), 1, 0)
         self.cache.reuse(TokenTree(text), n)
-        self.run(self.cache.tokens, len(text), n_last=1)
+        self.run(self.cache.tokens, len(text), last=slice(-1, None))
 
-    def run(self, wanted, end, n_last=None):
-        """Process the tokens up to slot `end`; the states before them are known. Stores the last n_last of theirs."""
+    def run(self, wanted, end, last=None):
+        """Process the tokens up to slot `end`; the states before them are known. Stores those of the rows `last`."""
         begin, wanted = self.cache.length, TokenTree(wanted.tokens[:end], wanted.parents[: max(0, end - wanted.n_text)])
         positions, mask = wanted.positions_and_mask(begin)
         wte, wpe = self.model.params["wte"], self.model.params["wpe"]
@@ -148,7 +148,7 @@ class Eagle:
         before = self.states[[wanted.parent_slot(slot) for slot in range(begin, end)]]
         pairs = np.concatenate([before, layer_norm(embeddings, 1, 0)], axis=1)
         x = linear(pairs, **self.params.input)  # [n_new, 2 * n_embd] -> [n_new, n_embd]
-        x = block(x, self.params.block, self.model.hparams.n_head, self.cache.layers[0], mask, n_last)
+        x = block(x, self.params.block, self.model.hparams.n_head, self.cache.layers[0], mask, last)
         self.states[end - len(x) : end] = layer_norm(x, 1, 0)
         self.cache.length = end
 

@@ -49,7 +49,7 @@ class EarlyExit:
             begin, end = self.rest.length, len(wanted.tokens)
             _, mask = wanted.positions_and_mask(begin)
             rest = self.params["blocks"][self.n_layers :]
-            x = through(rest, self.hidden[begin:end], self.hparams.n_head, self.rest, mask, n_last)
+            x = through(rest, self.hidden[begin:end], self.hparams.n_head, self.rest, mask, slice(-n_last, None))
             self.rest.length = end
             return logits(x, self.params)
 

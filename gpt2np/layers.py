@@ -56,12 +56,12 @@ def linear(x, w, b):
     return y
 
 
-def last_rows(x, n_last):
-    """The last n_last rows of x [..., n_new, n], all of them if n_last is None (4.)."""
-    return x if n_last is None else x[..., -n_last:, :]
+def last_rows(x, last):
+    """The rows `last` of x [..., n_new, n], a slice or an array of int; all of them if it is None (4.)."""
+    return x if last is None else x[..., last, :]
 
 
-def attention(x, c_attn, c_proj, n_head, cache=None, mask=None, n_last=None):
+def attention(x, c_attn, c_proj, n_head, cache=None, mask=None, last=None):
     """softmax(q k / √d_head + mask) v: the new tokens attend to the cached tokens and to each other.
 
     Parameters
@@ -75,15 +75,15 @@ def attention(x, c_attn, c_proj, n_head, cache=None, mask=None, n_last=None):
     mask : array [n_new, n_seq] float32, optional
         Added to the scores: 0 where a new token attends to the token in that slot of the cache, -inf elsewhere. By
         default a token attends to its own slot and to all slots before it.
-    n_last : int, optional
-        The result has the last n_last rows; by default, all rows.
+    last : slice or array of int, optional
+        The rows of the result, such as slice(-n_last, None); by default, all rows.
     """
     n_new = len(x)
     qkv = linear(x, **c_attn)  # [n_new, n_embd] -> [n_new, 3 * n_embd]
     q, k, v = qkv.reshape(n_new, 3, n_head, -1).transpose(1, 2, 0, 3)  # -> 3 of [n_head, n_new, d_head]
     cache = cache or cache_for(c_attn["w"], n_head, n_new)
     cache.append(k, v)  # 1.
-    heads = cache.attend(last_rows(q, n_last), mask)  # 3. and 4. -> [n_last, n_embd]
+    heads = cache.attend(last_rows(q, last), mask)  # 3. and 4. -> [n_last, n_embd]
     return linear(heads, **c_proj)
 
 
@@ -92,9 +92,9 @@ def mlp(x, c_fc, c_proj):
     return linear(by_rows(gelu, linear(x, **c_fc)), **c_proj)  # [n_new, n_embd] -> [n_new, 4*n_embd] -> [n_new, n_embd]
 
 
-def block(x, params, n_head, cache=None, mask=None, n_last=None):
-    """A transformer block on the residual stream x [n_new, n_embd]; cache, mask and n_last as in `attention`."""
+def block(x, params, n_head, cache=None, mask=None, last=None):
+    """A transformer block on the residual stream x [n_new, n_embd]; cache, mask and last as in `attention`."""
     normed = layer_norm(x, **params["ln_1"])
-    x = last_rows(x, n_last) + attention(normed, **params["attn"], n_head=n_head, cache=cache, mask=mask, n_last=n_last)
+    x = last_rows(x, last) + attention(normed, **params["attn"], n_head=n_head, cache=cache, mask=mask, last=last)
     x += mlp(layer_norm(x, **params["ln_2"]), **params["mlp"])  # 2. this x was made here
     return x

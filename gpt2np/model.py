@@ -18,6 +18,7 @@ from .kernels.matmul import Embedding, pack
 from .kernels.memory import keep_freed
 from .kernels.threads import n_threads
 from .layers import block, layer_norm
+from .side_by_side import Caches, caches_side_by_side
 
 
 @dataclass(frozen=True)
@@ -77,22 +78,23 @@ def forward(tokens, params, n_head, n_last=None, cache=None, positions=None, mas
         positions = slice(n_past, n_past + n_new)
         if n_past + n_new > len(params["wpe"]):
             raise ValueError(f"expected at most n_ctx = {len(params['wpe'])} tokens, got {n_past + n_new}")
-    return logits(hidden_states(tokens, positions, params, n_head, cache, mask, n_last), params)
+    last = None if n_last is None else slice(-n_last, None)
+    return logits(hidden_states(tokens, positions, params, n_head, cache, mask, last), params)
 
 
-def hidden_states(tokens, positions, params, n_head, cache=None, mask=None, n_last=None):
-    """The last n_last rows of the residual stream after the last block; parameters as in `forward`."""
+def hidden_states(tokens, positions, params, n_head, cache=None, mask=None, last=None):
+    """The rows `last` of the residual stream after the last block, a slice or an array; the rest as in `forward`."""
     x = params["wte"][tokens] + params["wpe"][positions]  # [n_new] -> [n_new, n_embd]
-    x = through(params["blocks"], x, n_head, cache, mask, n_last)
+    x = through(params["blocks"], x, n_head, cache, mask, last)
     if cache:
-        cache.length += len(tokens)
+        cache.ran(len(tokens))
     return x
 
 
-def through(blocks, x, n_head, cache=None, mask=None, n_last=None):
-    """The last n_last rows of x [n_new, n_embd] after these blocks; the cache's length is not changed."""
+def through(blocks, x, n_head, cache=None, mask=None, last=None):
+    """The rows `last` of x [n_new, n_embd] after these blocks; the cache's length is not changed."""
     for i, params in enumerate(blocks):
-        x = block(x, params, n_head, cache and cache.layers[i], mask, n_last if i == len(blocks) - 1 else None)
+        x = block(x, params, n_head, cache and cache.layers[i], mask, last if i == len(blocks) - 1 else None)
     return x
 
 
@@ -116,14 +118,17 @@ class GPT2:
     hparams : HParams
     strategy : str, optional
         How to multiply, see kernels/matmul.py; by default the fastest one here. The model's `strategy` says which.
+    cache : KVCache, optional
+        By default a new one, with room for n_ctx tokens.
     """
 
-    def __init__(self, params, hparams, strategy=None):
+    def __init__(self, params, hparams, strategy=None, cache=None):
         self.strategy = strategy or matmul.strategy(hparams.n_ctx, hparams.d_head)
         self.params = packed(params, self.strategy)
         self.hparams, self.n_params = hparams, hparams.n_params
         self.n_vocab, self.n_ctx = hparams.n_vocab, hparams.n_ctx
-        self.cache = KVCache(hparams.n_layer, hparams.n_head, hparams.n_ctx, hparams.d_head, self.strategy)
+        h = hparams
+        self.cache = cache or KVCache(h.n_layer, h.n_head, h.n_ctx, h.d_head, self.strategy)
         self.hidden = np.empty((0, hparams.n_embd), np.float32)  # after the last block: for the last of cache.tokens
         self.lock = threading.RLock()
         keep_freed()
@@ -141,15 +146,19 @@ class GPT2:
 
     def run(self, tokens, n_last=1, parents=()):
         """The hidden states [n_last, n_embd] after the last block, from which the logits are computed."""
+        with self.lock:
+            new, positions, mask, n_last = self.begin(tokens, n_last, parents)
+            last = slice(-n_last, None)
+            self.hidden = hidden_states(new, positions, self.params, self.hparams.n_head, self.cache, mask, last)
+            return self.hidden
+
+    def begin(self, tokens, n_last, parents):
+        """What has to run once the cache has kept what it can: (tokens, positions, mask, n_last), see `forward`."""
         wanted = TokenTree(tokens, parents)
         n_last = wanted.check(n_last, self.hparams)
-        with self.lock:
-            self.hidden = self.hidden[:0]  # those of other tokens, if what follows is interrupted
-            self.cache.reuse(wanted, n_reusable(wanted, n_last, self.strategy))
-            new = wanted.tokens[self.cache.length :]
-            positions, mask = wanted.positions_and_mask(self.cache.length)
-            self.hidden = hidden_states(new, positions, self.params, self.hparams.n_head, self.cache, mask, n_last)
-            return self.hidden
+        self.hidden = self.hidden[:0]  # those of other tokens, if what follows is interrupted
+        self.cache.reuse(wanted, n_reusable(wanted, n_last, self.strategy))
+        return wanted.tokens[self.cache.length :], *wanted.positions_and_mask(self.cache.length), n_last
 
     def states(self, tokens, n_last=1):
         """The hidden states [n_last, n_embd] float32 of the last of these tokens, after the last block.
@@ -172,6 +181,51 @@ class GPT2:
         with self.lock:
             self.cache.truncate(0)
             self.hidden = self.hidden[:0]
+
+    def lanes(self, n):
+        """n `Lane`s with these parameters, for as many texts at once."""
+        caches = caches_side_by_side(n, self.hparams, self.strategy)
+        return [Lane(self.params, self.hparams, self.strategy, cache) for cache in caches]
+
+
+class Lane(GPT2):
+    """One of several models that share their parameters, each for a text of its own: `together` is a pass for all.
+
+    `ask` answers a call, (lane, tokens, n_last, parents). By default it does so at once; what generates several texts
+    puts a function in its place that waits for the others (speculative/together.py).
+    """
+
+    def __reduce__(self):
+        """A copy is a model by itself."""
+        return GPT2, (self.params, self.hparams, self.strategy)
+
+    def __call__(self, tokens, n_last=1, parents=()):
+        return self.ask((self, tokens, n_last, parents))
+
+    def ask(self, call):
+        [answer] = self.together([call])
+        return answer
+
+    @staticmethod
+    def together(calls):
+        """The logits [n_last, n_vocab] of each of these calls of lanes of one model, in one pass.
+
+        Bitwise those of a `GPT2` that is called alone.
+        """
+        begun = [(lane, *lane.begin(tokens, n_last, parents)) for lane, tokens, n_last, parents in calls]
+        caches = Caches(
+            [(lane.cache, len(new), mask, n_last) for lane, new, _, mask, n_last in begun], begun[0][0].strategy
+        )
+        begun = [begun[i] for i in caches.order]
+        new = [token for _, tokens, *_ in begun for token in tokens]
+        positions = np.concatenate([np.r_[positions] for _, _, positions, _, _ in begun])
+        params, h = begun[0][0].params, begun[0][0].hparams
+        hidden = hidden_states(new, positions, params, h.n_head, caches, last=caches.last)
+        ends = np.cumsum([n_last for *_, n_last in begun])[:-1]
+        for (lane, *_), rows in zip(begun, np.split(hidden, ends)):
+            lane.hidden = rows
+        rows = np.split(logits(hidden, params), ends)
+        return [rows[caches.order.index(i)] for i in range(len(calls))]
 
 
 def packed(params, strategy):

@@ -77,31 +77,36 @@ def triangle(n):
 
 
 def weighted_sums(q, keys, values, mask, strategy):
-    """The sums of `LayerCache.attend` before the division: [n_head, n_new, d_head + 1], padded; mask [n_new, n_seq]."""
-    if len(mask) >= LONG:  # the first half need not look at all columns
+    """The sums of `LayerCache.attend` before the division: [n_head, n_new, d_head + 1], padded.
+
+    The mask is [n_new, n_seq], or [n_head, n_new, n_seq] for few new tokens.
+    """
+    own = [mask] if mask.ndim == 3 else []
+    if not own and len(mask) >= LONG:  # the first half need not look at all columns
         half = len(mask) // 2
         n_seen = 1 + np.flatnonzero((mask[:half] == 0).any(axis=0))[-1]
         n = padded(n_seen, keys.shape[2], strategy)
         first = weighted_sums(q[:, :half], keys[..., :n], values[:, :n], mask[:half], strategy)
         return np.concatenate([first, weighted_sums(q[:, half:], keys, values, mask[half:], strategy)], axis=1)
 
-    def of_heads(q, keys, values):
+    def of_heads(q, keys, values, mask=mask):
         n_head, n_new, d_head = q.shape
         if strategy == "panels" and n_new % 2:  # a row of zeros, as in both products
             q, rows = np.zeros((n_head, n_new + 1, d_head), np.float32), q
             q[:, :n_new] = rows
         scores = product(q, keys, strategy)  # -> [n_head, n_new, n_columns]
         scores *= 1 / math.sqrt(d_head)
-        unpadded = scores[:, :n_new, : mask.shape[1]]
-        unpadded += mask[:, : scores.shape[2]]
-        if mask.shape[1] < scores.shape[2]:  # a tree's mask, unlike the triangle, does not cover the padding
-            scores[..., mask.shape[1] :] = -np.inf
+        n_seq = mask.shape[-1]
+        unpadded = scores[:, :n_new, :n_seq]
+        unpadded += mask[..., : scores.shape[2]]
+        if n_seq < scores.shape[2]:  # a tree's mask, unlike the triangle, does not cover the padding
+            scores[..., n_seq:] = -np.inf
         scores -= np.maximum.reduce(scores, axis=-1, keepdims=True)
         weights = np.exp(scores, out=scores)  # the numerator of the softmax
         return product(weights, values, strategy)[:, :n_new]
 
     sums = np.empty((*q.shape[:2], values.shape[2]), np.float32)
-    return in_parts(of_heads, (q, keys, values), sums, keys.size, n_rows=len(mask))
+    return in_parts(of_heads, (q, keys, values, *own), sums, keys.size, n_rows=mask.shape[-2])
 
 
 def moved_together(q, keys, values, mask, strategy):
