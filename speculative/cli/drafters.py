@@ -16,7 +16,7 @@ import speculative
 from gpt2np.eagle import eagle_file
 from gpt2np.frequent import most_frequent
 from gpt2np.heads import heads_file
-from speculative import Grown, Shape
+from speculative import Draft, Grown, Shape
 from speculative.drafters.jacobi import JacobiDrafter
 from speculative.drafters.lookahead import LookaheadDrafter
 from speculative.drafters.recycling import WEIGHTS as RECYCLED
@@ -134,12 +134,12 @@ def ngram(options, models):
     def count():
         try:
             tokens = tokenizer.encode(text)
-            return speculative.ByPaths(speculative.NGramModel.from_tokens(tokens, target.n_vocab, options.n_max))
+            return speculative.NGramModel.from_tokens(tokens, target.n_vocab, options.n_max)
         except ValueError as error:
             raise ValueError(f"--n_max and --corpus: {error}") from None
 
     counted = models.once(f"n-grams {options.n_max} {options.corpus}", count)
-    return target, drawing(options, counted), {"name": f"n-grams up to {options.n_max} tokens"}
+    return target, drawing(options, speculative.ByPaths(counted)), {"name": f"n-grams up to {options.n_max} tokens"}
 
 
 def text_of(options, models):
@@ -241,6 +241,21 @@ def of_ones_own(options, models):
     return target, drafter, {"name": name}
 
 
+class Nothing:
+    """A drafter that proposes no token."""
+
+    def __init__(self, n_vocab):
+        self.draft = Draft(np.empty(0, np.int64), np.empty((0, n_vocab)))
+
+    def propose(self, tokens, K, rng):
+        return self.draft
+
+
+def none(options, models):
+    target = models.target()[0]
+    return target, Nothing(target.n_vocab), {"name": "none"}
+
+
 # ------------------------------------------------------------------------------------------------ the entries
 
 
@@ -261,6 +276,7 @@ DRAFTERS = {
         trees="any", branches=True),
     "eagle": Kind(eagle, "a block that continues the target's own hidden states (tiny-target has one)",
         ("frequent", *OF_A_MODEL), trees="any"),
+    "none": Kind(none, "nothing: the target alone"),
 }
 RULES = {
     "rejection": Rule(speculative.rejection, "rejection sampling: accepts with probability min(1, p / q)"),

@@ -89,6 +89,25 @@ class Models:
             raise ValueError(no_smaller(options.target_model_size))
         return name, *self(name)
 
+    def names_for(self, options):
+        """The names of the models that call each other with these options, the target first."""
+        return [self.options.target_model_size, *([self.draft(options)[0]] if options.drafter == "model" else [])]
+
+
+class OfLanes(Models):
+    """The models of one text of several: lanes (dict name -> lane) in their place, the rest as in `models`."""
+
+    def __init__(self, models, lanes):
+        super().__init__(models.options, models.report)
+        self.models, self.loaded = models, {name: (lane, models(name)[1]) for name, lane in lanes.items()}
+
+    def once(self, key, make):
+        """Shared by the texts, unless it has a cache."""
+        shared = self.models.others
+        if key in shared and not hasattr(shared[key], "reset"):
+            return shared[key]
+        return super().once(key, make)
+
 
 def load(name, options):
     """(model, tokenizer) of this name, which may be downloaded."""

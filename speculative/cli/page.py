@@ -42,9 +42,9 @@ def with_interval(row, what, prefix=""):
     return f"{row[what]:.2f}" + (f" ({interval(row, prefix)})" if row[prefix + "low"] is not None else "")
 
 
-def over(n_prompts):
+def over(n, what="prompts"):
     """The meaning of the intervals."""
-    return f"95 %, Student's t over the {n_prompts} prompts" if n_prompts > 1 else "none: there is one prompt"
+    return f"95 %, Student's t over the {n} {what}" if n > 1 else "none: there is one prompt"
 
 
 def counted(n, what):

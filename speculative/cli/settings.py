@@ -5,15 +5,16 @@ from dataclasses import asdict
 from functools import lru_cache
 
 import speculative
-from speculative import Shape
+from speculative import AutoregressiveSampler, Shape
 from speculative.interfaces import takes_trees
 from speculative.logits.automaton import Expression
 from speculative.measuring.best_shape import acceptance_together, added, best_shape
+from speculative.together import as_they_end
 
 from .brought import files_of, graded_drafter
 from .drafters import DRAFTERS, OF_SOME, RULES, depth, kind_of, rule_of
 from .files import read_text
-from .models import SMALLEST, no_smaller
+from .models import SMALLEST, OfLanes, no_smaller
 
 MOST_CONFIDENT = 16  # tokens, of --K confidence
 MOST_MEASURED = 16  # nodes of --tree auto
@@ -74,15 +75,15 @@ class Entrant:
     ----------
     options : Options
     models : Models
-    build : function (Options) -> Sampler
+    build : function (Options, Models) -> Sampler
         Is given the options with the logits processors for a prompt, which know how long it is.
     """
 
     def __init__(self, options, models, build):
-        self.options, self.tokenizer = options, models.target()[1]
+        self.options, self.models, self.build, self.tokenizer = options, models, build, models.target()[1]
         self.needs_prompt = any(getattr(options, name) for name in LOOK_BACK)
         self.ends = ends_of(options, self.tokenizer)
-        self.sampler_for = lru_cache(1)(lambda n_prompt: build(with_processors(options, self.tokenizer, n_prompt)))
+        self.sampler_for = lru_cache(1)(lambda n: build(with_processors(options, self.tokenizer, n), models))
 
     def sampler(self, n_prompt):
         return self.sampler_for(n_prompt if self.needs_prompt else 0)
@@ -90,6 +91,19 @@ class Entrant:
     def rounds(self, prompt, n_tokens, seed):
         noise = rule_of(self.options).noise
         return self.sampler(len(prompt)).rounds(prompt, n_tokens, noise(seed), **self.ends)
+
+    def as_they_end(self, prompts, n_tokens, seeds, n_lanes, watch=lambda i, step: None):
+        """(i, Generation) of each prompt, as soon as its text ends; n_lanes texts at once, each as it is alone."""
+        names = self.models.names_for(self.options)
+
+        def make(*lanes):
+            return Entrant(self.options, OfLanes(self.models, dict(zip(names, lanes))), self.build)
+
+        models = [self.models(name)[0] for name in names]
+        for i, result in as_they_end(make, models, prompts, n_tokens, seeds, n_lanes=n_lanes, watch=watch):
+            if isinstance(result, BaseException):
+                raise result
+            yield i, result
 
 
 def ends_of(options, tokenizer):
@@ -101,6 +115,12 @@ def ends_of(options, tokenizer):
     else:
         ends = {"stop_tokens": {tokenizer.end_of_text}}
     return ends | ({"stop": speculative.StopText(options.stop, tokenizer.decode)} if options.stop else {})
+
+
+def decoded(tokens, tokenizer, ends):
+    """The text of tokens, without what ended it."""
+    text = tokenizer.decode(token for token in tokens if token not in ends.get("stop_tokens", ()))
+    return ends["stop"].cut(text) if "stop" in ends else text
 
 
 def with_processors(options, tokenizer, n_prompt):
@@ -140,8 +160,7 @@ def grammar_of(grammar, tokenizer, n_prompt):
 
 def alone(options, models):
     """The `Entrant` of the target alone."""
-    target = models.target()[0]
-    return Entrant(options, models, lambda own: speculative.AutoregressiveSampler(target, sampling=own.sampling))
+    return Entrant(options, models, lambda own, some: AutoregressiveSampler(some.target()[0], sampling=own.sampling))
 
 
 def with_draft(options, models, prompt, keep=lambda name, find: find()):
@@ -164,8 +183,8 @@ def with_draft(options, models, prompt, keep=lambda name, find: find()):
         costs = keep("costs", lambda: asdict(costs_of(own, target, drafter, prompt, 8)))
         K = speculative.CostModel(costs["c"], costs["v"])
 
-    def build(own):
-        parts = kind.build(own, models)[:2] if own.processors else (target, drafter)
+    def build(own, some):
+        parts = (target, drafter) if some is models and not own.processors else kind.build(own, some)[:2]
         return speculative.SpeculativeSampler(*parts, K=K, verifier=rule.verifier, sampling=own.sampling)
 
     entrant = Entrant(options, models, build)
@@ -183,7 +202,7 @@ def measured_tree(options, models, tokens):
     """The best shape for the acceptance along some text of the target and for the costs, as a dict."""
     target, sampling, rule = models.target()[0], options.sampling, rule_of(options)
     start = tokens[: max(1, target.n_ctx - N_PLACES - 1)]
-    text = speculative.AutoregressiveSampler(target, sampling=sampling).generate(start, N_PLACES, options.seed)
+    text = AutoregressiveSampler(target, sampling=sampling).generate(start, N_PLACES, options.seed)
     text = [*start, *text.tokens.tolist()]
 
     def make(shape):

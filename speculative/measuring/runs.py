@@ -5,7 +5,7 @@ the models are given whose caches have to be emptied before it. Since the sample
 that slows down slows all of them. intervals.py says how far the prompts can be trusted.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from time import perf_counter
@@ -18,6 +18,7 @@ from ..models.by_paths import Wrapper
 from .intervals import ratio
 
 N_WARM = 4  # tokens generated before the clock starts
+N_LAPS = 5  # over all texts, where several are generated at once
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,33 @@ def race(samplers, prompts, n_tokens, *, seed=0, keep=at_once, caches=()):
 
     laps = of_each(prompts, keep, "prompt", lap)
     return {name: [Run(**runs[number]) for runs in laps] for number, name in enumerate(names)}
+
+
+def race_together(generate, n_texts, *, keep=at_once):
+    """Let each function (dict name -> function) generate all texts, N_LAPS times: dict name -> list of Run, one a lap.
+
+    A function yields (i, Generation) as the texts end. Everything counts: prompts, and lanes that are not all in use
+    at the end. What drafting takes is not told apart, as a pass serves several texts.
+    """
+    names = list(generate)
+
+    def lap(i, _):
+        runs, first = {}, i % len(names)
+        for name in names[first:] + names[:first]:
+            started = perf_counter()
+            ended = dict(generate[name]())
+            seconds, texts = perf_counter() - started, [ended[i] for i in range(n_texts)]
+            stats = collect([], chain(*(text.rounds for text in texts))).stats
+            runs[name] = {
+                "seconds": seconds, "draft_seconds": 0.0, "tokens": [text.tokens.tolist() for text in texts],
+                "lengths": [len(r.tokens) for text in texts for r in text.rounds], "drafted": stats.drafted,
+                "accepted": stats.accepted, "rejected": stats.rejected,
+            }  # fmt: skip
+        return [runs[name] for name in names]
+
+    laps = of_each(range(N_LAPS), keep, "lap", lap)
+    runs = {name: [Run(**runs[number]) for runs in laps] for number, name in enumerate(names)}
+    return {name: [replace(run, tokens=[*chain(*run.tokens)]) for run in some] for name, some in runs.items()}
 
 
 def total(runs):

@@ -5,6 +5,7 @@ Settings that do not work are left out, and an option that a drafter does not us
 """
 
 import csv
+from functools import partial
 from itertools import product
 from re import fullmatch
 from textwrap import shorten
@@ -13,22 +14,43 @@ import numpy as np
 
 from speculative.measuring.intervals import share
 from speculative.measuring.lossy import along, check_rule, together
-from speculative.measuring.runs import compared, gain_of, race, repetition, total, under
+from speculative.measuring.runs import N_LAPS, compared, gain_of, race, race_together, repetition, total, under
 
 from ..drafters import OF_SOME, kind_of, rule_of
 from ..files import replacing, say
 from ..models import Models, described
-from ..options import DRAFTING, ENDS, FILES, LOOK_BACK, PAIR, PLOT, PROMPTS, SAMPLING, Choice, Option, Written, pick
+from ..options import (
+    DRAFTING,
+    ENDS,
+    FILES,
+    LOOK_BACK,
+    PAIR,
+    PLOT,
+    PROMPTS,
+    SAMPLING,
+    Choice,
+    Option,
+    Written,
+    pick,
+    whole,
+)
 from ..page import draw, over, table, with_interval
 from ..prompts import prompts_of
 from ..settings import alone, check_together, check_used, with_draft
 
 OPTIONS = pick(PAIR + DRAFTING + SAMPLING + LOOK_BACK + ENDS + PROMPTS + FILES + PLOT, n_tokens_to_generate=64)
-LISTS = [*pick(PAIR + DRAFTING + SAMPLING + LOOK_BACK + "prompts")]
+OPTIONS["n_lanes"] = Option(
+    0, "N", whole(0, 1024), "N texts at once, also of the target alone; the times count the prompts. 0: one by one"
+)
+LISTS = [*pick(PAIR + DRAFTING + SAMPLING + LOOK_BACK + "prompts"), "n_lanes"]
 OPTIONS["by"] = Option("", "B", Choice(("prompt", "category")), "also a row for each prompt, or each category of them")
 OPTIONS["best"] = Option("", "NAME", Choice(LISTS), "of this option show only the fastest value, which looks too good")
 OPTIONS["csv"] = Option("", "FILE.csv", Written((".csv",)), "also write the table, a row for each setting")
-OF_THE_TARGET = [*pick("target_model_size prompts " + SAMPLING + LOOK_BACK + ENDS)]  # what its text alone depends on
+# what the text of the target alone depends on, and its time
+OF_THE_TARGET = [*pick("target_model_size prompts " + SAMPLING + LOOK_BACK + ENDS), "n_lanes"]
+    *pick("target_model_size prompts " + SAMPLING + LOOK_BACK + ENDS),
+    "n_lanes",
+]  # what its text alone depends on
 LOSS = {"": "tv", "_low": "low", "_high": "high", "_after": "after"}
 N_PLACES = 16  # of each text, for the loss of a LOSSY rule
 SHOWN = ("drafter", "K", "verifier", "temperature", "n_tokens_to_generate", "prompts")  # above the table, unless in it
@@ -39,6 +61,7 @@ EXAMPLES = (
     "--drafter model,heads --tree 0,4,8,16 --json trees.json",
     "--target_model_size 355M,774M --drafter model,eagle",
     "--prompt_file questions.jsonl --by category --csv table.csv",
+    "--n_lanes 1,2,4,8,16,32 --n_prompts 32 --K 1,3 --plot lanes.png",
     "--drafter mine.py:MyDrafter,ngram --verifier rejection,mine.py:my_rule",
 )
 
@@ -47,6 +70,11 @@ def run(options, report):
     check_used(options, options.drafter, tree=[*options.tree] != ["0"])
     if 1 in options.n_tokens_to_generate.values():
         raise ValueError("--n_tokens_to_generate: expected 2 or more, as nothing is drafted for one token, got 1")
+    lanes = max(options.n_lanes.values())
+    if lanes and options.by:
+        raise ValueError("--by tells prompts apart, which are generated together with --n_lanes: leave one of them out")
+    if lanes > options.n_prompts and not options.prompt_file:
+        raise ValueError(f"--n_lanes {lanes} needs as many prompts: give --n_prompts {lanes}")
     problems = {}  # sentence -> the label of the setting that it is about
     rows = measure(settings_of(options, problems), options.by, report, problems)
     if not rows:
@@ -94,7 +122,8 @@ def measure(settings, by, report, problems):
         prompts = prompts_of(first, *models.target())
         texts = [[prompt.question_id, prompt.category, prompt.text] for prompt in prompts]
         report.same(f"prompts of group {number}", texts)
-        report.expect(len(prompts) * (len(groups) + sum(map(is_lossy, group))))
+        n_parts = sum(N_LAPS if some[0][0].n_lanes else len(prompts) for some in groups.values())
+        report.expect(n_parts + len(prompts) * sum(map(is_lossy, group)))
         rows += race_of(group, prompts, models, by, f"group {number}", problems)
     order = [label for _, label in settings]
     return sorted(rows, key=lambda row: order.index(row["setting"]))
@@ -113,17 +142,24 @@ def race_of(group, prompts, models, by, name, problems):
     if not abouts:
         return []
     models.report.same(f"settings of {name}", [group[i][1] for i in abouts])
-    runs = race(entrants, tokens, first.n_tokens_to_generate, seed=first.seed, caches=models.all(), keep=keep)
-    losses = {i: losses_of(entrants[i], tokens, first.seed, under(f"setting {i + 1}", keep))
+    n_tokens, seed = first.n_tokens_to_generate, first.seed
+    if n_lanes := first.n_lanes:
+        seeds = [seed + i for i in range(len(tokens))]
+        each = {i: partial(entrants[i].as_they_end, tokens, n_tokens, seeds, n_lanes) for i in entrants}
+        runs = race_together(each, len(tokens), keep=keep)
+    else:
+        runs = race(entrants, tokens, n_tokens, seed=seed, caches=models.all(), keep=keep)
+    losses = {i: losses_of(entrants[i], tokens, seed, under(f"setting {i + 1}", keep))
               for i in abouts if is_lossy(group[i])}  # fmt: skip
-    parts, decode, rows = parts_of(prompts, by), models.target()[1].decode, []
+    parts = {"all": range(len(runs[None]))} if n_lanes else parts_of(prompts, by)
+    decode, rows = models.target()[1].decode, []
     for name, numbers in parts.items():
         for i, about in abouts.items():
             options, label = group[i]
             before, after = ([some[n] for n in numbers] for some in (runs[None], runs[i]))
             row = {"setting": label, "by": name if by else "", **about, **numbers_of(before, after)}
             row["exactness"] = rule_of(options).exactness
-            loss = together([losses[i][n] for n in numbers]) if i in losses else None
+            loss = together(losses[i] if n_lanes else [losses[i][n] for n in numbers]) if i in losses else None
             row |= {
                 f"loss_{name}".removesuffix("_tv"): loss and getattr(loss, name)
                 for name in ("tv", "low", "high", "after")
@@ -168,7 +204,7 @@ def numbers_of(alone, runs):
     return {
         **compared(alone, runs), "with_prefill": gain_of(alone, runs, prefill=True)["speedup"],
         **dict(zip(("alpha", "alpha_low", "alpha_high"), alpha)),
-        "c": after.draft_seconds / after.drafted / step if after.drafted else None,
+        "c": after.draft_seconds / after.drafted / step if after.draft_seconds and after.drafted else None,
         "seconds": after.seconds, "alone_seconds": before.seconds,
         "tokens_per_second": len(after.tokens) / after.seconds, "alone_tokens_per_second": 1 / step,
         "n_tokens": len(after.tokens), "target_calls": after.target_calls,
@@ -196,9 +232,9 @@ def page_of(rows, options, machine):
     fixed |= {"prompts": options.prompt_file} if options.prompt_file else {}
     head = [*sorted(models, reverse=True), f"with     {in_words(fixed)}", f"on       {machine}"]
     notes = f"""\
-speedup   over the target alone, without prefill ({rows[-1]["with_prefill"]:.2f} with it in the last row)
-calls     tokens per call of the target, which is the speedup in calls
-interval  {over(max(row["n_texts"] for row in rows))}
+speedup   over the target alone, {counted_times(options, rows)}
+calls     tokens of a text per call of the target, which is the speedup in calls
+interval  {over(max(row["n_texts"] for row in rows), "laps over all prompts" if has_lanes(options) else "prompts")}
 alpha     accepted / (accepted + rejected) draft tokens; c: the time to draft one over that of an autoregressive step
 tok/s     tokens per second with the draft; same: how many texts are the target's own, where all should be
 """
@@ -212,6 +248,16 @@ loss      of a LOSSY rule along the target's own text: 0.16 says that of 100 tok
         notes += "checked   check_verifier found no mistake; the rule itself does not say whether it is exact\n"
     blocks = ["\n".join(head), table([cells(row, has_loss) for row in rows]), "\n".join(fastest(rows)), notes]
     return "\n\n".join(filter(None, blocks))
+
+
+def has_lanes(options):
+    return bool(max(options.n_lanes.values()))
+
+
+def counted_times(options, rows):
+    if has_lanes(options):
+        return "which also generates --n_lanes texts at once; the times count the prompts"
+    return f"without prefill ({rows[-1]['with_prefill']:.2f} with it in the last row)"
 
 
 def in_words(label):

@@ -19,12 +19,19 @@ from speculative.trace.terminal import colour, legend, round_line, visible
 from ..drafters import rule_of
 from ..files import write_trace
 from ..models import Models
-from ..options import OF_THE_PROGRAM, pick
+from ..options import OF_THE_PROGRAM, Option, Written, pick, whole
 from ..page import acceptance_lines, costs_line, counted, has_colours, pair
 from ..prompts import encoded, in_template, questions_in
-from ..settings import alone, check_together, check_used, pattern_of, with_draft, with_processors
+from ..settings import alone, check_together, check_used, decoded, pattern_of, with_draft, with_processors
+from ..texts import write_texts
 
 OPTIONS = pick(OF_THE_PROGRAM)
+OPTIONS["output"] = Option(
+    "", "FILE.jsonl", Written((".jsonl",)),
+    "write the text of each prompt in --prompt_file, with the draft, and compare nothing; after an interruption the "
+    "same command resumes",
+)  # fmt: skip
+OPTIONS["n_lanes"] = Option(8, "N", whole(1, 1024), "with --output: the most texts at once, each as it is alone")
 N_LAPS = 3  # of both samplers, in turn; the first of each is shown
 LONG = 3.0  # seconds of both texts: longer ones are generated once
 SHORT = 0.1  # seconds: shorter texts differ from lap to lap on a quiet machine as well
@@ -34,6 +41,10 @@ APART = 1.3  # a quiet machine's laps differ by less than this factor
 def run(options, report):
     check_used(options, [options.drafter], options.tree)
     check_together(options)
+    if options.output and options.prompt_file:
+        return write_texts(options, report)
+    for name in {"output", "n_lanes"} & {*options.given}:
+        raise ValueError(f"--{name} is for many prompts: give --output and --prompt_file")
     models, prompt, rule = Models(options, report), prompt_of(options), rule_of(options)
     target, tokenizer = models.target()
     n_tokens, tokens = options.n_tokens_to_generate, encoded(prompt, tokenizer)
@@ -85,7 +96,7 @@ def prompt_of(options):
     some = [question[0] for question in questions_in(options.prompt_file)] if options.prompt_file else [options.prompt]
     if len(some) > 1:
         what = f"--prompt_file: {options.prompt_file} has {len(some)} prompts, one per line, and this takes one"
-        raise ValueError(f"{what}: give one, or use the command `compare`")
+        raise ValueError(f"{what}: give one, write the texts of all with --output, or compare them with `compare`")
     return in_template(some[0], options)
 
 
@@ -99,11 +110,10 @@ def seconds_of(rounds):
 def measured(generation, tokenizer, ends):
     """One sampler's results as plain numbers and lists."""
     stats, tokens, seconds = generation.stats, generation.tokens.tolist(), seconds_of(generation.rounds)
-    text = tokenizer.decode(token for token in tokens if token not in ends.get("stop_tokens", ()))
     counts = ("target_calls", "drafted", "accepted", "rejected", "acceptance", "tokens_per_target_call")
     counts += ("drafted_by_position", "accepted_by_position", "acceptance_by_position")
     return {
-        "text": ends["stop"].cut(text) if "stop" in ends else text, "tokens": tokens,
+        "text": decoded(tokens, tokenizer, ends), "tokens": tokens,
         "origins": [origin for r in generation.rounds for origin in r.origins],
         "seconds": seconds, "seconds_by_part": stats.seconds, "tokens_per_second": len(tokens) / seconds,
         **{name: getattr(stats, name) for name in counts},

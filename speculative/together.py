@@ -1,0 +1,196 @@
+"""Many texts at once: each has a sampler as it is, and their calls of a model become one pass.
+
+Verifying K + 1 tokens of one text costs little more than one token, because a pass reads every weight once. The same
+holds for the tokens of several texts. Here each text has a sampler, a drafter and a verifier of its own, which run in a
+thread of its own with lanes as their models (gpt2np/model.py): a call of a lane hands over to the next text and waits.
+When all texts wait, one pass answers their calls of one model, the draft model's first, so that all texts meet again at
+the target. A text that ends makes room for the next prompt.
+
+Threads serve as coroutines here, which samplers need not know about: one runs at a time, in an order that depends on
+the texts alone, so nothing needs a lock and the same seeds give the same draws. Each text draws from a source of its
+own. So it is the text that it would be alone, to the bit, and the texts are independent. lockstep.py is the idea
+in 25 lines, for a draft model and no other drafter.
+"""
+
+import threading
+from collections.abc import Iterable
+from contextvars import copy_context
+from itertools import pairwise
+
+from .interfaces import collect
+from .models.by_paths import Wrapper
+
+
+def generate_together(make, models, prompts, n_tokens, rngs, *, n_lanes=8, **options):
+    """The `Generation` of each prompt, or the exception that ended it: a list in the order of the prompts.
+
+    Parameters
+    ----------
+    make : callable
+        make(target, ...) -> a Sampler, from a lane of each of the models. Called for each text, so that no drafter
+        learns from another text. A model that it does not take from here is right, and slow: the texts take turns on
+        its cache.
+    models : sequence of LanguageModel
+        The target first. Those with `lanes`, such as a gpt2np.GPT2, answer the calls of all texts in one pass; others
+        answer them one by one.
+    prompts : sequence of sequences of int
+    n_tokens : int, or a sequence with one for each prompt
+    rngs : sequence
+        For each prompt a seed or a source, as `Sampler.generate` takes it.
+    n_lanes : int
+        The most texts at once.
+    options
+        `stop_tokens` and `stop`, as in `Sampler.generate`.
+
+    Examples
+    --------
+    >>> from speculative import AutoregressiveSampler
+    >>> from speculative.exact.table import TableModel
+    >>> texts = generate_together(AutoregressiveSampler, [TableModel.random(3)], [[0], [1, 2]], 4, rngs=[0, 1])
+    >>> [len(text.tokens) for text in texts]
+    [4, 4]
+    """
+    results = dict(as_they_end(make, models, prompts, n_tokens, rngs, n_lanes=n_lanes, **options))
+    return [results[i] for i in range(len(prompts))]
+
+
+def as_they_end(make, models, prompts, n_tokens, rngs, *, n_lanes=8, watch=lambda i, step: None, **options):
+    """(i, result) of each prompt number i, as soon as its text ends; the rest as in `generate_together`.
+
+    watch : callable
+        watch(i, round) is called after each round of text i.
+    """
+    n_tokens = n_tokens if isinstance(n_tokens, Iterable) else [n_tokens] * len(prompts)
+    waiting, n = list(enumerate(zip(prompts, n_tokens, rngs, strict=True))), min(n_lanes, len(prompts))
+    if n_lanes < 1:
+        raise ValueError(f"expected n_lanes, the most texts at once, of 1 or more, got {n_lanes}")
+    lanes = [lanes_of(model, n) for model in models]
+    free, running = list(zip(*lanes)), {}  # the lanes of a text; i -> (its thread, its lanes)
+    try:
+        while waiting or running:
+            while waiting and free:
+                (i, request), own = waiting.pop(0), free.pop(0)
+                running[i] = Text(rounds_of(make, own, i, watch, request, options), own), own
+            let_run([text for text, _ in running.values() if not text.call])
+            ended = [i for i, (text, _) in running.items() if text.has_ended]
+            for i in ended:
+                text, own = running.pop(i)
+                free.append(own)
+                yield i, text.result
+            if not ended or not waiting:  # otherwise new texts come first, and join this pass
+                answer([text for text, _ in running.values()], lanes)
+    finally:
+        for text, _ in running.values():
+            text.end()
+
+
+def rounds_of(make, lanes, i, watch, request, options):
+    """What the thread of text i does."""
+    prompt, n_tokens, rng = request
+
+    def watched(rounds):
+        for step in rounds:
+            watch(i, step)
+            yield step
+
+    return lambda: collect(prompt, watched(make(*lanes).rounds(prompt, n_tokens, rng, **options)))
+
+
+def answer(texts, lanes):
+    """Answer the calls of one model: of those that a text waits for, the one that is the farthest from the target."""
+    for of_model in reversed(lanes):
+        asking = [text for text in texts if text.call[0] in of_model]
+        if asking:
+            for text, rows in zip(asking, answers_to([text.call for text in asking])):
+                text.call, text.answer = None, rows
+            return
+
+
+def answers_to(calls):
+    """The results of these calls of lanes of one model, or the exceptions that they raise."""
+    try:
+        return calls[0][0].together(calls)
+    except Exception as error:  # of one of them: the others get their answers
+        return [error] if len(calls) == 1 else [found for call in calls for found in answers_to([call])]
+
+
+class Text(threading.Thread):
+    """A job in a thread, which waits at each call of a lane until it gets the answer and its turn."""
+
+    def __init__(self, job, lanes):
+        super().__init__(daemon=True)
+        self.job, self.context = job, copy_context()  # such as np.errstate
+        self.turn, self.after = locked(), None  # `after`: the lock of whoever is next
+        self.call = self.answer = self.result = None
+        self.has_ended = self.is_given_up = False
+        for lane in lanes:
+            lane.ask = self.ask
+        self.start()
+
+    def run(self):
+        self.turn.acquire()
+        try:
+            if not self.is_given_up:
+                self.result = self.context.run(self.job)
+        except BaseException as error:  # the result of this text: the others go on
+            self.result = error
+        self.has_ended = True
+        if not self.is_given_up:
+            self.after.release()
+
+    def ask(self, call):
+        """The answer to a call, (lane, tokens, n_last, parents); called in this thread."""
+        if not self.is_given_up:
+            self.call = call
+            self.after.release()
+            self.turn.acquire()
+        if self.is_given_up:
+            raise GivenUp
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+    def end(self):
+        """Give up this text, after an interruption; it ends when it next asks a model."""
+        self.is_given_up = True
+        if self.turn.locked():
+            self.turn.release()
+
+
+class GivenUp(BaseException):
+    """Raised in the texts that are given up; no Exception, so that no sampler handles it."""
+
+
+def locked():
+    lock = threading.Lock()
+    lock.acquire()
+    return lock
+
+
+def let_run(texts):
+    """Let each of these texts run until it waits or ends, one after the other."""
+    done = locked()
+    for text, after in pairwise([*texts, None]):
+        text.after = after.turn if after else done
+    if texts:
+        texts[0].turn.release()
+        while not done.acquire(timeout=0.5):  # now and then, an exception that another thread has set can be raised
+            pass
+
+
+def lanes_of(model, n):
+    return model.lanes(n) if hasattr(model, "lanes") else [OneByOne(model) for _ in range(n)]
+
+
+class OneByOne(Wrapper):
+    """A lane of a model that has none."""
+
+    def __call__(self, tokens, n_last=1, parents=()):
+        return self.ask((self, tokens, n_last, parents))
+
+    @staticmethod
+    def together(calls):
+        rows = []
+        for lane, tokens, n_last, parents in calls:
+            rows.append(lane.model(tokens, n_last, parents) if len(parents) else lane.model(tokens, n_last))
+        return rows
