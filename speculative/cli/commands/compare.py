@@ -48,9 +48,6 @@ OPTIONS["best"] = Option("", "NAME", Choice(LISTS), "of this option show only th
 OPTIONS["csv"] = Option("", "FILE.csv", Written((".csv",)), "also write the table, a row for each setting")
 # what the text of the target alone depends on, and its time
 OF_THE_TARGET = [*pick("target_model_size prompts " + SAMPLING + LOOK_BACK + ENDS), "n_lanes"]
-    *pick("target_model_size prompts " + SAMPLING + LOOK_BACK + ENDS),
-    "n_lanes",
-]  # what its text alone depends on
 LOSS = {"": "tv", "_low": "low", "_high": "high", "_after": "after"}
 N_PLACES = 16  # of each text, for the loss of a LOSSY rule
 SHOWN = ("drafter", "K", "verifier", "temperature", "n_tokens_to_generate", "prompts")  # above the table, unless in it
