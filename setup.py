@@ -64,6 +64,7 @@ setup(
         "train": ["torch", "transformers", "tokenizers"],
         "peers": ["torch", "transformers", "pyright"],
         "browser": ["playwright"],
+        "cluster": ["ray[data]"],
         "docs": [
             "pdoc~=16.0",
             "sphinx>=8.1,<10",

@@ -40,6 +40,7 @@ from .models.shared_tokens import SharedTokensModel
 from .rng import Gumbel
 from .sampler import SpeculativeSampler
 from .stop import StopText
+from .together import generate_together
 from .verifiers.block import block
 from .verifiers.exact_match import exact_match
 from .verifiers.lenient import Lenient
@@ -55,8 +56,8 @@ __all__ = [
     "PromptLookupDrafter", "RandomSource", "RecyclingDrafter", "Round", "Sampler", "Sampling",
     "Shape", "SharedTokensModel", "SpeculativeSampler", "Stats", "StopText", "SuffixDrafter", "TextDrafter",
     "TreeDrafter", "Typical", "Verdict", "Verifier", "acceptance_probability", "block", "collect",
-    "exact_distribution", "exact_match", "measure_costs", "rejection", "residual", "sample_token", "total_variation",
-    "traversal",
+    "exact_distribution", "exact_match", "generate_together", "measure_costs", "rejection", "residual", "sample_token",
+    "total_variation", "traversal",
 ]  # fmt: skip
 
 
