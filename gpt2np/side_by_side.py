@@ -41,7 +41,10 @@ class Room:
 
     def empty(self, n_columns):
         n, n_head, d_head = self.shape
-        return aligned_zeros((*self.shape, n_columns)), aligned_zeros((n, n_head, n_columns, round_up(d_head + 1)))
+        try:
+            return aligned_zeros((*self.shape, n_columns)), aligned_zeros((n, n_head, n_columns, round_up(d_head + 1)))
+        except MemoryError:
+            raise MemoryError(f"the caches of {n} texts at once do not fit into the memory: take fewer lanes") from None
 
     def fit(self, n_seq):
         """Make room for texts of n_seq tokens, at least twice as much as before if there is less."""

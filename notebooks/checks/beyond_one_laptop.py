@@ -4,7 +4,8 @@ import numpy as np
 
 from checks import exercise, more
 from speculative import ModelDrafter, Sampling, exact_distribution
-from speculative.testing import TableModel
+from speculative.mistakes.batches import batch
+from speculative.testing import TableModel, check_batch
 from speculative.testing.names import names_in
 
 small_target, small_draft = TableModel.random(2, n_back=1, seed=0), TableModel.random(2, n_back=1, seed=1)
@@ -157,3 +158,15 @@ def exercise_3(fn):
         "compared with its own draft tokens?"
     )
     return "right: exact for both texts, and each is compared with its own draft tokens"
+
+
+@exercise
+def exercise_4(fn):
+    found = fn(np.arange(4), np.array([True, True, True, False]), 0, 3, 2)
+    assert np.shape(found) == (4,), f"expected an array of 4 for 4 columns, got {found!r:.60}"
+
+    def of_columns(self, *arguments):
+        return np.asarray(fn(*arguments), bool)
+
+    check_batch(batch(stays=of_columns))
+    return "right: exact for texts of all lengths, beside others"

@@ -48,3 +48,16 @@ def match_batch(tokens, lengths, q, p, rng):
         new.append(kept)
         first += length
     return new
+
+
+def stays(columns, is_visible, first, n, n_kept):
+    """Which of the new columns of one text stay visible [width], bool.
+
+    columns : [width] int, the numbers of the new columns, 0, 1, 2, ...
+    is_visible : [width] bool, the columns that the pass itself could see: those with tokens of this text.
+    first : the column of its first new token.
+    n : how many new tokens it had.
+    n_kept : how many of them are in the text after the round.
+    """
+    # What was rejected lies behind the tokens that are kept.
+    return is_visible & (columns < first + n_kept)
