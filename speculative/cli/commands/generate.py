@@ -83,7 +83,7 @@ def run(options, report):
     laps = [[found[name]["seconds"] for name in entrants]]
     while len(laps) < N_LAPS and sum(laps[0]) < LONG and min(laps[0]) >= SHORT:
         laps.append([seconds_of(list(start(name))) for name in entrants])
-    found |= verdict(laps, *(generation.rounds for generation in generations.values()))
+    found |= verdict(laps, *(generation.rounds for generation in generations.values()), target.strategy)
     found["same_tokens"] = found["autoregressive"]["tokens"] == found["speculative"]["tokens"]
     found["llama_cpp"] = llama_cpp(generations["speculative"].rounds, len(tokens))
     if options.trace:
@@ -126,11 +126,12 @@ def of_target_alone(trace):
     return {"texts": texts, "seconds": [sum(record["seconds"].values()) for record in trace.rounds]}
 
 
-def verdict(laps, alone, assisted):
+def verdict(laps, alone, assisted, strategy=""):
     """The speedup, whether the times can be relied on, and the best K by the costs and the acceptance of these rounds.
 
-    c and v are medians over the rounds, without the first, which processes the prompt; beyond the usual size of a
-    draft, v is a straight line through v(1) = 1 and the v there, up to twice that size.
+    c and v are medians over the rounds, without the first, which processes the prompt. v is measured for the usual size
+    of a draft. With "panels" it is about the same for every four rows, and nothing is known beyond the last of these;
+    else it is a straight line through v(1) = 1, up to twice that size.
     """
     speedups, found = [before / after for before, after in laps], {"best_K": None, "note": ""}
     if min(laps[0]) < SHORT:
@@ -146,8 +147,13 @@ def verdict(laps, alone, assisted):
         v = max(1.0, v)  # less than 1 is noise
         rejected = sum("correction" in r.origins for r in assisted)
         alpha, _, _ = estimate_alpha(sum(r.n_accepted for r in assisted), rejected)
-        K = best_K(alpha, c, 1 + (v - 1) * np.arange(2 * size + 1) / size)
-        found |= {"best_K": K, "most_K": 2 * size, "alpha": alpha, "c": c, "v": {str(size + 1): v}}
+        m, fours = np.arange(1, 2 * size + 2), -(-(size + 1) // 4)
+        along = (m - 1) / size
+        if strategy == "panels":
+            m = np.arange(1, 4 * fours + 1)
+            along = np.where(m == 1, 0, -(-m // 4) / fours)
+        K = best_K(alpha, c, 1 + (v - 1) * along)
+        found |= {"best_K": K, "most_K": int(m[-1]) - 1, "alpha": alpha, "c": c, "v": {str(size + 1): v}}
     return {"speedup": median(speedups), "speedups": speedups, **found}
 
 
