@@ -7,12 +7,14 @@
 
 GGUF is the folder of dev/bench/make_gguf.py; TARGET and DRAFT are tiny-target and tiny-draft, or other folders with a
 GPT-2, whose GGUF files have their names. Needs `pip install xllamacpp`, a llama.cpp server in a wheel; speed needs
-torch and transformers, too. Every engine has as many threads as the process may use cores; on Linux `taskset -c 0`
+torch and transformers, too. llama-cpp-python, if it is installed, is another build of llama.cpp, for this processor
+with CMAKE_ARGS="-DGGML_NATIVE=ON" pip install --no-binary llama-cpp-python llama-cpp-python. Every engine has as many threads as the process may use cores; on Linux `taskset -c 0`
 gives it one.
 """
 
 import os
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -152,6 +154,18 @@ def speed(gguf, target="tiny-target", draft="tiny-draft", n_tokens=N_TOKENS, rep
         "llama.cpp, alone": llama_cpp(files[0]),
         "llama.cpp, with the draft": llama_cpp(*files),
     }
+    system_info = {"llama.cpp": xllamacpp.get_system_info()}
+    if find_spec("llama_cpp"):
+        import llama_cpp
+
+        from speculative.models import LlamaCppModel
+
+        other = [LlamaCppModel(file, n_ctx=512, n_threads=N_CORES, n_threads_batch=N_CORES) for file in files]
+        ways |= {
+            "our loop over llama-cpp-python, alone": here(other[0]),
+            "our loop over llama-cpp-python, with the draft": here(*other),
+        }
+        system_info["llama-cpp-python"] = llama_cpp.llama_print_system_info().decode()
     times, same = {name: [] for name in ways}, dict.fromkeys(ways, 0)
     texts = prompts(tokenizer, 3)
     for i, prompt in enumerate([texts[0], *texts * repeats]):  # the first is to warm up
@@ -162,12 +176,14 @@ def speed(gguf, target="tiny-target", draft="tiny-draft", n_tokens=N_TOKENS, rep
             times[name] += [1000 * (perf_counter() - started) / n_tokens] * (i > 0)
             same[name] += (found[name] == found["gpt2np, alone"]) * (i > 0)
     print(f"{target} with {draft}, greedy, K = {K}, {n_tokens} tokens, cores: {N_CORES}\n")
-    print(f"{'':42}{'ms per token':>13}{'least':>8}{'speedup':>9}   same text")
+    print(f"{'':48}{'ms per token':>13}{'least':>8}{'speedup':>9}   same text")
     for name, some in times.items():
         alone = median(times[f"{name.rpartition(',')[0]}, alone"])
-        print(f"{name:42}{median(some):13.2f}{min(some):8.2f}{alone / median(some):9.2f}", end="")
+        print(f"{name:48}{median(some):13.2f}{min(some):8.2f}{alone / median(some):9.2f}", end="")
         print(f"   {same[name]} of {len(some)}")
-    print(f"\nllama.cpp: float32 weights; {xllamacpp.get_system_info().strip(' |')}")
+    print("\nllama.cpp: float32 weights")
+    for build, told in system_info.items():
+        print(f"{build}: {told.strip().strip('|').strip()}")
 
 
 if __name__ == "__main__":
