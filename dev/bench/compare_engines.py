@@ -7,9 +7,12 @@
 
 GGUF is the folder of dev/bench/make_gguf.py; TARGET and DRAFT are tiny-target and tiny-draft, or other folders with a
 GPT-2, whose GGUF files have their names. Needs `pip install xllamacpp`, a llama.cpp server in a wheel; speed needs
-torch and transformers, too. llama-cpp-python, if it is installed, is another build of llama.cpp, for this processor
-with CMAKE_ARGS="-DGGML_NATIVE=ON" pip install --no-binary llama-cpp-python llama-cpp-python. Every engine has as many threads as the process may use cores; on Linux `taskset -c 0`
-gives it one.
+torch and transformers, too. If llama-cpp-python is installed, it is compared as well; this builds it for the processor
+of the machine, which takes some twenty minutes:
+
+    CMAKE_ARGS="-DGGML_NATIVE=ON" pip install --no-binary llama-cpp-python llama-cpp-python
+
+Every engine has as many threads as the process may use cores; on Linux `taskset -c 0` gives it one.
 """
 
 import os
