@@ -9,36 +9,44 @@ from pathlib import Path
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = {"AVX-512": DOCS / "measurements.md", "AVX2": DOCS / "measurements_avx2.md"}
 TABLE = re.compile(r"^\| measured \|.*?(?=\n\n)", re.M | re.S)
-CALIBRATE, PAIR = "python main.py calibrate", "models/grown/355M --draft_model_size models/grown/124M --K 2"
-ENGINES, DRAFTS = "taskset -c 0 python dev/bench/compare_engines.py", "python dev/bench/compare_drafts.py"
+CALIBRATE, LENGTHS = "python main.py calibrate", "compare --K 1-8"
+PAIR = "models/grown/355M --draft_model_size models/grown/124M --drafter model,eagle,heads"
+ONE, TWO = (f"taskset -c {cores} python dev/bench/compare_engines.py speed models/gguf" for cores in ("0", "0,1"))
 BENCH, TREES = "python main.py bench", "compare --drafter model,recycling,heads --tree"
+LANES = "compare --n_lanes"
 CHOSEN = r"(?:products by '|\n)(\w+)(?='| \*)"  # the strategy, in the words of now or of earlier blocks
 TOKEN = r"355M, random.*?\n{}(?: \*)?(?: +\d+)? +([\d.]+) ± "  # the milliseconds of one token
 FIVE = (
     r"355M, random.*?\n{}(?: \*)?(?: +\d+)? +[\d.]+ ± [\d.]+(?: ms)? +[\d.]+ +(?:[\d.]+ +){{3}}([\d.]+)"  # V(5) / V(1)
 )
+GAIN = r"([\d.]+ \([\d.]+ to [\d.]+\))"  # a number with its interval
+ENGINES = "gpt2np", "llama.cpp"
+ONE_TEXT = "python main.py --target_model_size models/grown/355M"
 
-# what was measured; a part of the command of its block; what to read there, in this order; how to write it
+# what was measured; then for one block or several, of which the first that the page has counts: a part of its command,
+# what to read there in this order, how to write it
 ROWS = [
-    ("Speedup of the bundled pair, K = 3 (95 % interval)", CALIBRATE,
-     [r"\n *3 +(?:[\d.]+ +){4}([\d.]+)", r"\n *3 +(?:[\d.]+ +){5}\(?([\d.]+ to [\d.]+)"], "**{0}** ({1})"),
-    ("Its block efficiency (tokens per target call), K = 3", CALIBRATE, [r"\n *3 +[\d.]+ +([\d.]+)"], "{0}"),
-    ("Largest error of a predicted speedup, K = 1 to 8", CALIBRATE, [r"at most ([\d.]+)% apart"], "{0}%"),
-    ("Cost of a forward pass for five tokens over one, 355M", BENCH, [CHOSEN, FIVE],
-     '**{1}** ("{0}")'),
-    ("The same with plain `x @ w`", BENCH, [FIVE.format("plain")], "{0}"),
-    ("The same in transformers", BENCH, [FIVE.format("transformers")], "{0}"),
-    ("One token of 355M, here and with plain `x @ w`", BENCH, [CHOSEN, TOKEN, TOKEN.format("plain")],
-     "{1} and {2} ms"),
-    ("Speedup of 124M drafting for 355M, grown weights, K = 2", PAIR, [r"\nspeedup +([\d.]+)"], "{0}"),
-    ("Speedup of EAGLE and of a draft model for 355M, K = 3", f"{DRAFTS} models/grown/355M",
-     [r"EAGLE, K = 3 +[\d.]+ +([\d.]+)", r"draft model, K = 3 +[\d.]+ +([\d.]+)"], "{0} and {1}"),
-    ("The fastest of chains (tree 0) and trees, bundled pair", TREES,
-     [r"Fastest of the exact, (.*?), [\d.]+ \(", r"Fastest of the exact, .*?, ([\d.]+) \("], "{0}: {1}"),
-    ("Bundled pair with the draft, one core: gpt2np, llama.cpp, transformers", ENGINES,
-     [rf"\n{engine} +([\d.]+)" for engine in
-      ("gpt2np, with the draft", "llama.cpp, with the draft", "transformers, assisted")],
-     "{0}, {1}, {2} ms a token"),
+    ("Speedup of the bundled pair, K = 3 (95 % interval)",
+     (LENGTHS, [rf"\n *3 +{GAIN}"], "**{0}**"),
+     (CALIBRATE, [r"\n *3 +(?:[\d.]+ +){4}([\d.]+)", r"\n *3 +(?:[\d.]+ +){5}([\d.]+ to [\d.]+)"], "**{0} ({1})**")),
+    ("Its block efficiency (tokens per target call), K = 3",
+     (LENGTHS, [rf"\n *3 +[\d.]+ \(.*?\) +{GAIN}"], "{0}"), (CALIBRATE, [r"\n *3 +[\d.]+ +([\d.]+)"], "{0}")),
+    ("Largest error of a predicted speedup, K = 1 to 8", (CALIBRATE, [r"at most ([\d.]+)% apart"], "{0}%")),
+    ("Cost of a forward pass for five tokens over one, 355M", (BENCH, [CHOSEN, FIVE], '**{1}** ("{0}")')),
+    ("The same with plain `x @ w`", (BENCH, [FIVE.format("plain")], "{0}")),
+    ("The same in transformers", (BENCH, [FIVE.format("transformers")], "{0}")),
+    ("One token of 355M, here and with plain `x @ w`",
+     (BENCH, [CHOSEN, TOKEN, TOKEN.format("plain")], "{1} and {2} ms")),
+    ("Speedup of 124M drafting for 355M, grown weights, K = 2",
+     (PAIR, [rf"\nmodel +2 +{GAIN}"], "{0}"), (ONE_TEXT, [r"\nspeedup +([\d.]+)"], "{0} (one prompt)")),
+    ("Speedup of an EAGLE block for 355M, K = 3", (PAIR, [rf"\neagle +3 +{GAIN}"], "{0}")),
+    ("The fastest of chains (tree 0) and trees, bundled pair",
+     (TREES, [r"Fastest of the exact, (.*?), [\d.]+ \(", r"Fastest of the exact, .*?, ([\d.]+) \("], "{0}: {1}")),
+    ("32 texts at once over one by one, tokens a second without a draft",
+     (LANES, [r"\n1 +32 .*?- +([\d.]+)", r"\n1 +1 .*?- +([\d.]+)"], "{0}, {1}")),
+    *((f"Bundled pair, {cores}, alone and with the draft: here, llama.cpp",
+       (block, [rf"\n{engine}, {how} +([\d.]+)" for engine in ENGINES for how in ("alone", "with the draft")],
+        "{0} and {1}, {2} and {3} ms a token")) for cores, block in (("one core", ONE), ("two cores", TWO))),
 ]  # fmt: skip
 
 
@@ -47,22 +55,24 @@ def blocks(page):
     return dict(re.findall(r"^```\n\$ ([^\n]+)\n(.*?)^```$", page.read_text(encoding="utf-8"), re.M | re.S))
 
 
-def cell(page, part, patterns, form):
+def cell(page, *ways):
     """A cell of the table, and the command of its block; None, None if the page has no such block."""
-    for command, output in blocks(page).items():
-        if part in command:
-            found = []
-            for pattern in patterns:  # one with {} is about the strategy that was found before
-                found.append(re.search(pattern.format(*found) if "{}" in pattern else pattern, output, re.S)[1])
-            return form.format(*found), command
+    for part, patterns, form in ways:
+        for command, output in blocks(page).items():
+            if part in command:
+                found = []
+                for pattern in patterns:  # one with {} is about the strategy that was found before
+                    pattern = pattern.format(*found) if "{}" in pattern else pattern
+                    found.append(re.search(pattern, output, re.S)[1])
+                return form.format(*found), command
     return None, None
 
 
 def table():
     """The lines of the table."""
     lines = [f"| measured | {' | '.join(PAGES)} | command |", "|---" * (len(PAGES) + 2) + "|"]
-    for claim, part, patterns, form in ROWS:
-        cells = [cell(page, part, patterns, form) for page in PAGES.values()]
+    for claim, *ways in ROWS:
+        cells = [cell(page, *ways) for page in PAGES.values()]
         command = re.sub(" --.*", " ...", cells[0][1])
         lines.append(" | ".join([f"| {claim}", *(text or "not measured" for text, _ in cells), f"`{command}` |"]))
     return "\n".join(lines)

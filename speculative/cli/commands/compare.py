@@ -275,6 +275,7 @@ def cells(row, has_loss):
         "alpha": "-" if row["alpha"] is None else f"{row['alpha']:.3f}",
         "c": "-" if row["c"] is None else f"{row['c']:.3f}",
         **(seconds if row["by"] else {}),
+        **({"alone, tok/s": f"{row['alone_tokens_per_second']:.1f}"} if row["setting"].get("n_lanes") else {}),
         "tok/s": f"{row['tokens_per_second']:.1f}",
         **({"loss": loss} if has_loss else {}),
         "text": f"{row['exactness']}, {same}" if row["is_one_text"] else row["exactness"],

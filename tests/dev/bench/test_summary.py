@@ -18,6 +18,6 @@ def test_the_table_is_that_of_the_blocks():
 def test_a_number_is_read_from_its_block(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("```\n$ one --x\nby 'rows'\nrows 1.5\nplain 2\n```\n\n```\n$ two\nplain 3\n```\n", encoding="utf-8")
-    assert summary.cell(page, "one", [r"by '(\w+)'", r"{} ([\d.]+)"], "{1} ({0})") == ("1.5 (rows)", "one --x")
-    assert summary.cell(page, "two", [r"plain ([\d.]+)"], "{0}") == ("3", "two")
-    assert summary.cell(page, "three", ["(.)"], "{0}") == (None, None)
+    assert summary.cell(page, ("one", [r"by '(\w+)'", r"{} ([\d.]+)"], "{1} ({0})")) == ("1.5 (rows)", "one --x")
+    assert summary.cell(page, ("three", ["(.)"], "{0}"), ("two", [r"plain ([\d.]+)"], "{0}")) == ("3", "two")
+    assert summary.cell(page, ("three", ["(.)"], "{0}")) == (None, None)
