@@ -5,29 +5,18 @@ import pytest
 from helpers import random_eagle, random_gpt2, random_heads
 
 import gpt2np
+import speculative as sp
 from gpt2np import EarlyExit, HParams, load_eagle, load_heads
-from speculative import (
-    AutoregressiveSampler,
-    EagleDrafter,
-    EarlyExitDrafter,
-    Grown,
-    HeadsDrafter,
-    Sampling,
-    Shape,
-    SpeculativeSampler,
-    exact_match,
-    rejection,
-    traversal,
-)
+from speculative import Sampling, Shape, exact_match, rejection, traversal
 
 SHAPE = HParams(n_vocab=17, n_ctx=40, n_embd=15, n_head=3, n_layer=3)
 GREEDY, SEED = Sampling(temperature=0), np.random.default_rng
-TREES = {"chain": {}, "grown": {"tree": Grown(5), "siblings": "top"}, "without": {"tree": Shape.widths(2, 2)}}
+TREES = {"chain": {}, "grown": {"tree": sp.Grown(5), "siblings": "top"}, "without": {"tree": Shape.widths(2, 2)}}
 TREES["drawn"] = {"tree": Shape.best(6, [0.6, 0.3]), "siblings": "drawn"}
 
 
 def eagle(target, **options):
-    return EagleDrafter(target, random_eagle(SHAPE), **options)
+    return sp.EagleDrafter(target, random_eagle(SHAPE), **options)
 
 
 # ------------------------------------------------------------------------------------------------ what a draft costs
@@ -37,7 +26,7 @@ def test_the_first_layers_run_each_committed_token_once(monkeypatch):
     run, block = [], gpt2np.model.block
     monkeypatch.setattr(gpt2np.model, "block", lambda x, *arguments: run.append(len(x)) or block(x, *arguments))
     whole = EarlyExit(random_gpt2(SHAPE), 1)
-    stats = SpeculativeSampler(whole, EarlyExitDrafter(whole), K=3, sampling=GREEDY).generate([1, 2, 3], 37).stats
+    stats = sp.SpeculativeSampler(whole, sp.EarlyExitDrafter(whole), K=3, sampling=GREEDY).generate([1, 2, 3], 37).stats
     dropped = stats.drafted - stats.accepted  # draft tokens that were computed in vain
     assert sum(run) == 3 * (3 + 37 - 1 + dropped)  # in 3 layers; the last token is never run
 
@@ -46,10 +35,10 @@ def test_the_first_layers_run_each_committed_token_once(monkeypatch):
 def test_the_target_makes_one_pass_a_round_and_one_before_the_first(name, monkeypatch):
     """Drafts start from the hidden states that the target kept of its last call."""
     target, passes = random_gpt2(SHAPE), []
-    drafter = eagle(target, **TREES[name]) if name in TREES else HeadsDrafter(target, random_heads(SHAPE, name))
+    drafter = eagle(target, **TREES[name]) if name in TREES else sp.HeadsDrafter(target, random_heads(SHAPE, name))
     run = target.run
     monkeypatch.setattr(target, "run", lambda *call: passes.append(call) or run(*call))
-    rounds = SpeculativeSampler(target, drafter, K=4).generate([0, 1, 2], 10, 0).rounds
+    rounds = sp.SpeculativeSampler(target, drafter, K=4).generate([0, 1, 2], 10, 0).rounds
     assert len(passes) == len(rounds) + 1
 
 
@@ -67,13 +56,15 @@ BUNDLED = {  # what drafts -> options of EAGLE's block, or None for heads; rule,
 def test_the_bundled_ones_pay(tiny_pair, name):
     """One held-out prompt; greedy, the target's own text."""
     (target, _, tokenizer), (options, verifier, least) = tiny_pair, BUNDLED[name]
-    prompt, sampling = tokenizer.encode("Once upon a time there lived a king who lived in a"), Sampling()
-    drafter = HeadsDrafter(target, load_heads("tiny-target")) if options is None else None
-    drafter = drafter or EagleDrafter(target, load_eagle("tiny-target"), **options)
+    prompt = tokenizer.encode("Once upon a time there lived a king who lived in a")
+    drafter = sp.HeadsDrafter(target, load_heads("tiny-target")) if options is None else None
+    drafter = drafter or sp.EagleDrafter(target, load_eagle("tiny-target"), **options)
     sampling = GREEDY if verifier is exact_match else Sampling()
-    generation = SpeculativeSampler(target, drafter, verifier=verifier, K=4, sampling=sampling).generate(prompt, 40, 0)
+    generation = sp.SpeculativeSampler(target, drafter, verifier=verifier, K=4, sampling=sampling).generate(
+        prompt, 40, 0
+    )
     if sampling is GREEDY:
-        wanted = AutoregressiveSampler(target, sampling=GREEDY).generate(prompt, 40)
+        wanted = sp.AutoregressiveSampler(target, sampling=GREEDY).generate(prompt, 40)
         np.testing.assert_array_equal(generation.tokens, wanted.tokens)
     assert generation.stats.tokens_per_target_call > least
 
@@ -84,19 +75,19 @@ def test_the_bundled_ones_pay(tiny_pair, name):
 def test_the_tree_has_the_most_probable_tokens_of_each_head():
     """No deeper than there are heads, and nothing after one token, which has no state yet."""
     target, heads, text = random_gpt2(SHAPE), random_heads(SHAPE), [1, 2, 3]
-    draft = HeadsDrafter(target, heads, Shape.widths(2, 1)).propose(text, 3, None)
+    draft = sp.HeadsDrafter(target, heads, Shape.widths(2, 1)).propose(text, 3, None)
     assert draft.parents.tolist() == [-1, -1, 0, 1]
     state = target.states(text[:-1])
     first = np.argsort(-heads.logits(target, state, np.array([[3]]))[0])[:2]
     second = heads.logits(target, np.repeat(state, 2, axis=0), np.array([[3, x] for x in first])).argmax(axis=-1)
     assert draft.tokens.tolist() == [*first, *second]
-    assert HeadsDrafter(target, heads, Shape.chain(9)).propose(text, 9, None).depth == heads.n_heads == 3
-    assert [len(HeadsDrafter(target, heads).propose(short, 3, None).tokens) for short in ([5], [5, 1])] == [0, 7]
+    assert sp.HeadsDrafter(target, heads, Shape.chain(9)).propose(text, 9, None).depth == heads.n_heads == 3
+    assert [len(sp.HeadsDrafter(target, heads).propose(short, 3, None).tokens) for short in ([5], [5, 1])] == [0, 7]
 
 
 def test_more_ranks_were_counted_than_there_are_tokens():
     shape = HParams(n_vocab=2, n_ctx=40, n_embd=15, n_head=3, n_layer=2)
-    draft = HeadsDrafter(random_gpt2(shape), random_heads(shape)).propose([0, 1, 0], 3, None)
+    draft = sp.HeadsDrafter(random_gpt2(shape), random_heads(shape)).propose([0, 1, 0], 3, None)
     assert len(draft.tokens) == 7 and set(draft.tokens.tolist()) == {0, 1}
 
 
