@@ -42,13 +42,11 @@ def test_the_target_makes_one_pass_a_round_and_one_before_the_first(name, monkey
     assert len(passes) == len(rounds) + 1
 
 
-DRAWN = {"tree": Shape.widths(2, 2, 1), "n_frequent": 1024}
 BUNDLED = {  # what drafts -> options of EAGLE's block, or None for heads; rule, least tokens per call of the target
     "heads": (None, exact_match, 1.6),
     "a chain": ({}, rejection, 2.3),
     "a grown tree": (TREES["grown"], exact_match, 3.0),
-    "a tree without": (DRAWN | {"siblings": "without"}, traversal, 1.5),
-    "a tree drawn": (DRAWN | {"siblings": "drawn"}, traversal, 1.5),
+    "a drawn tree": ({"tree": Shape.widths(2, 2, 1), "n_frequent": 1024, "siblings": "drawn"}, traversal, 1.5),
 }
 
 
