@@ -92,6 +92,7 @@ def test_it_agrees_with_real_draws():
         (lambda rng: rng.integers(1, 2, endpoint=True), {1: 0.5, 2: 0.5}),
         (lambda rng: rng.integers(2, size=2), {(0, 0): 0.25, (0, 1): 0.25, (1, 0): 0.25, (1, 1): 0.25}),
         (lambda rng: rng.integers(0, 2, None, np.int64), {0: 0.5, 1: 0.5}),
+        (lambda rng: rng.integers(0, size=0), {(): 1.0}),
         (lambda rng: rng.choice(["a", "b"]), {"a": 0.5, "b": 0.5}),
         (lambda rng: int(rng.choice([1, 2], None, True, [0.25, 0.75], 0, False)), {1: 0.25, 2: 0.75}),
         (lambda rng: rng.binomial(1, 0.25), {0: 0.75, 1: 0.25}),

@@ -21,6 +21,7 @@ CDF = np.cumsum(P)
         lambda rng, p, q: q * rng.random() < p,
         lambda rng, p, q: np.float64(q) * rng.random() < np.float64(p),
         lambda rng, p, q: p > rng.random() * q,
+        lambda rng, p, q: rng.random() / p < 1 / q,
         lambda rng, p, q: np.float64(p) >= rng.random() * q,
         lambda rng, p, q: p / q - rng.random() > 0,
         lambda rng, p, q: 1 - rng.random() < p / q,
