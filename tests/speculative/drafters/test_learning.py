@@ -6,36 +6,38 @@ import pytest
 from speculative import ByPaths, JacobiDrafter, LookaheadDrafter, RecyclingDrafter, Shape, SpeculativeSampler
 from speculative.testing import TableModel
 
-TARGET = TableModel.random(3, seed=1)
+TARGET = ByPaths(TableModel.random(3, seed=1))
+
+
+def tokens_of(drafter, text, K):
+    return drafter.propose(text, K, None).tokens.tolist()
 
 
 def test_the_next_jacobi_draft_is_the_rows_after_the_rejected_tokens():
     drafter = JacobiDrafter(3)
-    assert drafter.propose([0, 1], 3, None).tokens.tolist() == [1, 1, 1]  # filled up with the text's last
-    drafter.observe([0, 1, 1, 1, 1], TARGET([0, 1, 1, 1, 1], n_last=4), [-1, 0, 1])
-    best = TARGET([0, 1, 1, 1, 1], n_last=4).argmax(axis=-1).tolist()
-    assert drafter.propose([0, 1, best[0]], 3, None).tokens.tolist() == best[1:]
-    for another in ([2, 2], [2, 1, 2]):
-        assert drafter.propose(another, 2, None).tokens.tolist() == [2, 2]
+    assert tokens_of(drafter, [0, 1], 3) == [1, 1, 1]  # filled up with the text's last
+    rows = TARGET([0, 1, 1, 1, 1], n_last=4)
+    drafter.observe([0, 1, 1, 1, 1], rows, [-1, 0, 1])
+    best = rows.argmax(axis=-1).tolist()
+    assert tokens_of(drafter, [0, 1, best[0]], 3) == best[1:]
+    assert tokens_of(drafter, [2, 2], 2) == tokens_of(drafter, [2, 1, 2], 2) == [2, 2]
 
 
 def test_the_comb_and_the_pool_by_hand():
     """W = 2, N = 3: the second call has levels 0 and 1; its answers complete two trigrams."""
-    target = ByPaths(TARGET)
     drafter = LookaheadDrafter(3, W=2, N=3)
-    assert drafter.propose([2, 1], 1, None).tokens.tolist() == []  # the comb needs as many levels as it has
+    assert tokens_of(drafter, [2, 1], 1) == []  # the comb needs as many levels as it has
     first = drafter.propose([0, 1], 2, None)
     assert first.tokens.tolist() == [1, 0] and first.parents.tolist() == [-1, 0]
-    drafter.observe([0, 1, 1, 0], target([0, 1, 1, 0], n_last=3), [-1, 0])
+    drafter.observe([0, 1, 1, 0], TARGET([0, 1, 1, 0], n_last=3), [-1, 0])
     answers = drafter.best[1:]
     second = drafter.propose([0, 1, 2], 4, None)
-    assert second.tokens.tolist() == [1, answers[0], 0, answers[1]] and second.parents.tolist() == [-1, 0, 0, 2]
     parents = second.parents.tolist()
-    drafter.observe(None, target([0, 1, 2, *second.tokens], n_last=5, parents=parents), parents)
+    assert second.tokens.tolist() == [1, answers[0], 0, answers[1]] and parents == [-1, 0, 0, 2]
+    drafter.observe(None, TARGET([0, 1, 2, *second.tokens], n_last=5, parents=parents), parents)
     newest = drafter.best[2], drafter.best[4]
-    third = drafter.propose([0, 1, 2, 1], 4, None)
+    assert tokens_of(drafter, [0, 1, 2, 1], 4)[:1] == [answers[0]]  # what followed 1 in the pool comes first
     assert drafter.pool == {1: [[answers[0], newest[0]]], 0: [[answers[1], newest[1]]]}
-    assert third.tokens.tolist()[:1] == [answers[0]]  # what followed 1 in the pool comes first
 
 
 @pytest.mark.parametrize(
@@ -49,7 +51,7 @@ def test_the_pool_keeps_the_latest_each_once(G, pools):
         drafter.learn([answer])
         assert drafter.pool == {3: pool}
     drafter.tokens = [0]
-    assert drafter.propose([0, 3], 1, None).tokens.tolist()[:2] == [pools[-1][1][0], pools[-1][0][0]]
+    assert tokens_of(drafter, [0, 3], 1)[:2] == [pools[-1][1][0], pools[-1][0][0]]
     drafter.propose([5, 3], 1, None)
     assert drafter.pool == {}
 
@@ -63,27 +65,23 @@ def test_a_comb_cut_off_by_the_context_has_no_answers():
 
 def test_the_latest_followers_of_each_token_are_kept():
     drafter, tokens = RecyclingDrafter(3, Shape.widths(2), n_followers=2), [0, 1, 2, 0]
-    rows = ByPaths(TARGET)(tokens, n_last=3, parents=[-1, -1])  # after 1, after 2, and after the sibling 0
+    rows = TARGET(tokens, n_last=3, parents=[-1, -1])  # after 1, after 2, and after the sibling 0
     drafter.observe(tokens, rows, [-1, -1])
-    for token, row in zip((1, 2, 0), rows):
-        assert drafter.followers[token].tolist() == np.argsort(-row)[:2].tolist()
-    first = drafter.propose([0, 1, 2], 2, None)  # two proposals without a call between them are the same
-    assert len(first.tokens) and drafter.propose([0, 1, 2], 2, None).tokens.tolist() == first.tokens.tolist()
+    assert drafter.followers[[1, 2, 0]].tolist() == np.argsort(-rows)[:, :2].tolist()
+    assert tokens_of(drafter, [0, 1, 2], 2) == tokens_of(drafter, [0, 1, 2], 2) != []  # no call between them
 
 
 def test_the_tree_of_followers_by_hand():
-    drafter = RecyclingDrafter(3, Shape.widths(2, 2), n_followers=2)
-    assert drafter.propose([0], 2, None).tokens.tolist() == []
-    drafter.followers[:] = [[1, 2], [2, 0], [-1, -1]]
-    draft = drafter.propose([0], 2, None)
+    new, kept = (RecyclingDrafter(3, Shape.widths(2, 2), n_followers=2, keep=keep) for keep in (False, True))
+    assert tokens_of(new, [0], 2) == []
+    for drafter in (new, kept):
+        drafter.followers[:] = [[1, 2], [2, 0], [-1, -1]]
+    draft = new.propose([0], 2, None)
     assert draft.tokens.tolist() == [1, 2, 2, 0] and draft.parents.tolist() == [-1, -1, 0, 0]
-    drafter.text = [0]
-    assert drafter.propose([0, 0], 1, None).tokens.tolist() == [1, 2]
-    kept = RecyclingDrafter(3, Shape.widths(2, 2), n_followers=2, keep=True)
-    kept.followers[:] = drafter.followers
-    kept.text = [0]
-    assert kept.propose([1, 2, 0], 1, None).tokens.tolist() == [1, 2] == kept.propose([0], 1, None).tokens.tolist()
-    assert drafter.propose([1, 0], 1, None).tokens.tolist() == []  # another text: what was learned is forgotten
+    for drafter, followers in ((new, []), (kept, [1, 2])):
+        drafter.text = [0]
+        assert tokens_of(drafter, [0, 0], 1) == [1, 2]
+        assert tokens_of(drafter, [1, 0], 1) == followers  # another text: what was learned is forgotten, or kept
 
 
 def test_what_follows_a_node_left_out_is_left_out():
@@ -99,6 +97,5 @@ def test_what_follows_a_node_left_out_is_left_out():
 
 @pytest.mark.parametrize("n_vocab", [2, 5, 20])
 def test_there_is_a_tree_of_followers_for_small_vocabularies(n_vocab):
-    target, drafter = TableModel.random(n_vocab), RecyclingDrafter(n_vocab)
-    assert len(drafter.tree) == 11 and max(drafter.tree.ranks) < n_vocab
-    assert len(SpeculativeSampler(ByPaths(target), drafter, K=3).generate([1], 6, 0).tokens) == 6
+    tree = RecyclingDrafter(n_vocab).tree
+    assert len(tree) == 11 and max(tree.ranks) < n_vocab

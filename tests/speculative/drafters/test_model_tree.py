@@ -2,33 +2,17 @@
 
 import numpy as np
 import pytest
-from exactness import error_of
 from helpers import random_gpt2
 
+import speculative as sp
 from gpt2np import HParams
-from speculative import (
-    ByPaths,
-    Grown,
-    Gumbel,
-    ModelDrafter,
-    Sampling,
-    Shape,
-    SpeculativeSampler,
-    TreeDrafter,
-    exact_distribution,
-    exact_match,
-)
+from speculative import Sampling, Shape
 from speculative.drafters import model_tree
-from speculative.drafters.model_tree import RULES
 from speculative.testing import TableModel
 from speculative.tree import path
 
-DRAFT = TableModel.random(3, seed=2)
 GREEDY, PENALTY = Sampling(temperature=0), Sampling(repetition_penalty=3.0)
 SEED = np.random.default_rng
-
-
-# ------------------------------------------------------------------------------------------------ siblings
 
 
 @pytest.mark.parametrize(
@@ -41,106 +25,70 @@ SEED = np.random.default_rng
 )
 def test_the_siblings_by_hand(siblings, wanted):
     """Two of q = (.5, .3, .2)."""
-    drafter = TreeDrafter(ByPaths(TableModel([[0.5, 0.3, 0.2]] * 3)), Shape.widths(2), siblings=siblings)
-    found = exact_distribution(lambda rng: drafter.propose([0], 2, rng).tokens)
+    drafter = sp.TreeDrafter(sp.ByPaths(TableModel([[0.5, 0.3, 0.2]] * 3)), Shape.widths(2), siblings=siblings)
+    found = sp.exact_distribution(lambda rng: drafter.propose([0], 2, rng).tokens)
     assert found == pytest.approx(wanted)
     if siblings == "drawn":
         np.testing.assert_allclose(drafter.propose([0], 2, SEED(0)).probs, [[0, 0.6, 0.4], [1, 0, 0]])
 
 
-@pytest.mark.parametrize("siblings", RULES)
+@pytest.mark.parametrize("siblings", model_tree.RULES)
 def test_a_greedy_tree_has_the_most_probable_tokens(siblings):
     """At temperature 0 the siblings are ranked by the model's probabilities, though q itself has a single token."""
-    drafter = TreeDrafter(ByPaths(DRAFT), Shape.widths(2, 1), siblings=siblings, sampling=GREEDY)
+    model = TableModel.random(3, seed=2)
+    drafter = sp.TreeDrafter(sp.ByPaths(model), Shape.widths(2, 1), siblings=siblings, sampling=GREEDY)
     draft = drafter.propose([0], 2, SEED(0))
-    first = np.argsort(-DRAFT([0])[0])[:2]
-    wanted = [*first, *(np.argmax(DRAFT([0, token])[0]) for token in first)]
+    first = np.argsort(-model([0])[0])[:2]
+    wanted = [*first, *(np.argmax(model([0, token])[0]) for token in first)]
     assert draft.tokens.tolist() == wanted and draft.parents.tolist() == [-1, -1, 0, 1]
 
 
-def test_a_drawn_tree_that_is_pruned_afterwards_is_caught():
-    """The bug that the header warns of: three draws without replacement, of which the two most likely are kept."""
-
-    class Pruned(TreeDrafter):
-        def propose(self, tokens, K, rng):
-            draft = super().propose(tokens, K, rng)
-            kept = np.argsort(-draft.probs[np.arange(len(draft.tokens)), draft.tokens])[:2]
-            return type(draft)(draft.tokens[kept], draft.probs[kept], draft.parents[kept])
-
-    pruned = Pruned(ByPaths(DRAFT), Shape.widths(3), siblings="without")
-    assert error_of(SpeculativeSampler(ByPaths(TableModel.random(3, seed=1)), pruned, K=2), 2) > 0.001
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("siblings", RULES)
-@pytest.mark.parametrize("tree", [Shape.widths(2, 1), Shape.widths(3), Shape.best(4, [0.6, 0.3], 2)])
-def test_trees_of_every_shape_are_exact(siblings, tree):
-    for sampling in (Sampling(), Sampling(0.6, top_k=2), GREEDY):
-        drafter = TreeDrafter(ByPaths(DRAFT), tree, siblings=siblings, sampling=sampling)
-        assert error_of(SpeculativeSampler(ByPaths(TableModel.random(3, seed=1)), drafter, K=2), 2) < 1e-12
-
-
-# ------------------------------------------------------------------------------------------------ rows
-
-
-class Clearing(ByPaths):
-    """Empties the list of tokens that it is called with."""
-
-    def __call__(self, tokens, n_last=1, parents=()):
-        logits = super().__call__(tokens, n_last, parents)
-        tokens.clear()
-        return logits
-
-
 def test_the_rows_are_those_of_its_sampling_after_the_paths():
-    """Whatever the model does to its arguments."""
     model, text = TableModel.random(20, seed=1), [0, 1]
-    draft = TreeDrafter(Clearing(model), Shape.widths(2, 2), sampling=PENALTY).propose(text, 2, SEED(0))
+    draft = sp.TreeDrafter(sp.ByPaths(model), Shape.widths(2, 2), sampling=PENALTY).propose(text, 2, SEED(0))
     for node in (-1, 0, 1):
         after = [*text, *draft.tokens[path(draft.parents, node)].tolist()]
         np.testing.assert_array_equal(draft.probs[draft.children(node)[0]], PENALTY(model(after), after)[0])
 
 
-@pytest.mark.parametrize("sampling", [Sampling(), PENALTY])
+@pytest.mark.parametrize("sampling", [Sampling(), PENALTY], ids=["plain", "penalty"])
 def test_with_common_random_numbers_first_children_are_the_targets_own_draws(sampling):
     """The target as its own draft, at every level."""
-    target = ByPaths(TableModel.random(5, seed=1))
-    drafter = TreeDrafter(target, Shape.widths(2, 2, 1), sampling=sampling)
-    sampler = SpeculativeSampler(target, drafter, verifier=exact_match, K=3, sampling=sampling)
+    target = sp.ByPaths(TableModel.random(5, seed=1))
+    drafter = sp.TreeDrafter(target, Shape.widths(2, 2, 1), sampling=sampling)
+    sampler = sp.SpeculativeSampler(target, drafter, verifier=sp.exact_match, K=3, sampling=sampling)
     for seed in range(5):
-        stats = sampler.generate([0, 1], 20, Gumbel(seed)).stats
+        stats = sampler.generate([0, 1], 20, sp.Gumbel(seed)).stats
         assert stats.target_calls == 5 and stats.accepted == 15
-
-
-# ------------------------------------------------------------------------------------------------ growing
 
 
 def test_a_tree_grows_where_its_joint_probability_is_largest(monkeypatch):
     """From 0: .6 .4; after 0 .6 .4, after 1 .1 .9. The products: .6, .4, .36 (0 0), .36 (1 1), .24 (0 1), .04 (1 0)."""
     monkeypatch.setattr(model_tree, "GROWTH", Sampling())
-    drafter = TreeDrafter(ByPaths(TableModel([[0.6, 0.4], [0.1, 0.9]])), Grown(5), siblings="top")
+    drafter = sp.TreeDrafter(sp.ByPaths(TableModel([[0.6, 0.4], [0.1, 0.9]])), sp.Grown(5), siblings="top")
     draft = drafter.propose([0], 2, None)
-    nodes = {(int(draft.tokens[i]), int(draft.parents[i])) for i in range(5)}
-    assert nodes == {(0, -1), (1, -1), (0, 0), (1, 0), (1, 1)}
+    nodes = {*zip(draft.tokens.tolist(), draft.parents.tolist())}
+    assert len(draft.tokens) == 5 and nodes == {(0, -1), (1, -1), (0, 0), (1, 0), (1, 1)}
 
 
-def test_how_a_tree_grows_does_not_depend_on_the_sampling():
+@pytest.mark.parametrize("sampling", [Sampling(), GREEDY, Sampling(9.0)], ids=["1", "greedy", "9"])
+def test_how_a_tree_grows_does_not_depend_on_the_sampling(sampling):
     """.6 .4 at temperature 0.3 are .79 .21: a chain, and no sibling."""
-    for sampling in (Sampling(), GREEDY, Sampling(9.0)):
-        drafter = TreeDrafter(ByPaths(TableModel([[0.6, 0.4]] * 2)), Grown(4), siblings="top", sampling=sampling)
-        draft = drafter.propose([0], 4, None)
-        assert draft.tokens.tolist() == [0] * 4 and draft.parents.tolist() == [-1, 0, 1, 2]
+    drafter = sp.TreeDrafter(sp.ByPaths(TableModel([[0.6, 0.4]] * 2)), sp.Grown(4), siblings="top", sampling=sampling)
+    draft = drafter.propose([0], 4, None)
+    assert draft.tokens.tolist() == [0] * 4 and draft.parents.tolist() == [-1, 0, 1, 2]
 
 
-# ------------------------------------------------------------------------------------------------ where it ends
-
-
-@pytest.mark.parametrize("tree", [Shape.widths(2, 1, 1), Shape.widths(1, 1, 1), Grown(3)])
-def test_a_tree_ends_at_K_and_at_the_context(tree):
-    """The model is never asked for more than n_ctx tokens: GPT2 refuses."""
-    model = random_gpt2(HParams(n_vocab=17, n_ctx=12, n_embd=8, n_head=2, n_layer=1))
-    drafter = TreeDrafter(model, tree, siblings="top")
-    n_below = 3 if isinstance(tree, Grown) else 2 if tree.parents[1] < 0 else 1  # tokens of the first level
+@pytest.mark.parametrize(
+    ("tree", "n_below"),
+    [(Shape.widths(2, 1, 1), 2), (Shape.chain(3), 1), (sp.Grown(3), 3)],
+    ids=["tree", "chain", "grown"],
+)
+def test_a_tree_ends_at_K_and_at_the_context(tree, n_below):
+    """The model is never asked for more than n_ctx tokens, which GPT2 refuses; n_below are those of the first depth."""
+    drafter = sp.TreeDrafter(
+        random_gpt2(HParams(n_vocab=17, n_ctx=12, n_embd=8, n_head=2, n_layer=1)), tree, siblings="top"
+    )
     for n in range(1, 14):
         for K in range(4):
             draft = drafter.propose([1] * n, K, None)
@@ -148,15 +96,13 @@ def test_a_tree_ends_at_K_and_at_the_context(tree):
             if n + n_below > 12:
                 assert draft.depth <= 1
             elif n < 4:
-                assert draft.depth == K or isinstance(tree, Grown)
+                assert draft.depth == K or isinstance(tree, sp.Grown)
 
 
 def test_a_chain_is_that_of_a_model_drafter():
     """Of a model that takes no trees; it ends where that one does."""
     model = TableModel.random(3, seed=2, n_ctx=6)
     for n in range(3, 9):
-        chains = [
-            drafter.propose([0] * n, 4, SEED(n)).tokens.tolist()
-            for drafter in (ModelDrafter(model), TreeDrafter(model, Shape.widths(1, 1, 1, 1)))
-        ]
+        drafters = sp.ModelDrafter(model), sp.TreeDrafter(model, Shape.chain(4))
+        chains = [drafter.propose([0] * n, 4, SEED(n)).tokens.tolist() for drafter in drafters]
         assert chains[0] == chains[1] and len(chains[0]) == min(4, max(0, 7 - n))

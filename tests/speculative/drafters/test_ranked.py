@@ -1,33 +1,26 @@
-"""Drafts in which nothing is drawn: one-hot rows, tries, and trees of the most probable tokens."""
+"""Drafts in which nothing is drawn: tries, the largest scores, and trees of the most probable tokens."""
 
 import itertools
 import math
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from speculative import Shape
-from speculative.drafters.deterministic import merged, one_hot
-from speculative.drafters.ranked import fixed_tree, grown_tree, largest, top
+from speculative.drafters.deterministic import merged
+from speculative.drafters.ranked import FEW, fixed_tree, grown_tree, top
 from speculative.tree import depths, path
 
 properties = settings(deadline=None, derandomize=True, max_examples=50)
-paths = st.lists(st.integers(0, 2), max_size=4)
-
-
-def test_rows_are_one_hot():
-    draft = one_hot([2, 0], 3)
-    assert draft.tokens.tolist() == [2, 0] and draft.probs.tolist() == [[0, 0, 1], [1, 0, 0]]
-    assert draft.parents.tolist() == [-1, 0] and one_hot([2, 0], 3, [-1, -1]).parents.tolist() == [-1, -1]
-    assert one_hot([], 3).probs.shape == (0, 3)
 
 
 def path_of(tokens, parents, node):
-    return [tokens[i] for i in path(parents, node)]
+    return tuple(tokens[i] for i in path(parents, node))
 
 
-@given(st.lists(paths, max_size=6))
+@given(st.lists(st.lists(st.integers(0, 2), max_size=4).map(tuple), max_size=6))
 @properties
 def test_equal_prefixes_are_shared(sequences):
     """Every prefix is one node; nodes by depth, and within a depth by the first sequence that has them."""
@@ -35,15 +28,24 @@ def test_equal_prefixes_are_shared(sequences):
     found = [path_of(tokens, parents, node) for node in range(len(tokens))]
     assert [path_of(tokens, parents, end) for end in ends] == sequences
     prefixes = [sequence[:n] for n in range(1, 5) for sequence in sequences if len(sequence) >= n]
-    assert found == [prefix for i, prefix in enumerate(prefixes) if prefix not in prefixes[:i]]
+    assert found == [*dict.fromkeys(prefixes)]
 
 
-def test_top_and_largest_are_in_order():
-    scores = np.random.default_rng(0).standard_normal((3, 20))
-    np.testing.assert_array_equal(top(scores, 5), np.argsort(-scores, axis=-1)[:, :5])
-    assert top(scores, 99).shape == (3, 20)
-    ties = np.tile([0.0, 1.0], (5, 40))  # of equal values the first are the largest
-    assert largest(ties, 60) == [(i, j) for i in range(2) for j in range(1, 80, 2)][:60]
+@given(st.integers(0, 2**32 - 1), st.integers(1, FEW), st.sampled_from([np.float32, np.float64]))
+@properties
+def test_the_largest_scores_in_order_and_of_equals_the_first(seed, n, dtype):
+    rng = np.random.default_rng(seed)
+    scores = rng.integers(-3, 3, (3, 40)).astype(dtype)
+    scores[rng.random(scores.shape) < rng.random()] = -np.inf  # perhaps fewer than n are finite
+    before, wanted = scores.copy(), np.argsort(-scores, axis=-1, kind="stable")[:, :n]
+    np.testing.assert_array_equal(top(scores, n), wanted)
+    np.testing.assert_array_equal(scores, before)
+
+
+@pytest.mark.parametrize("n", [FEW + 1, 60, 99])
+def test_many_of_the_largest(n):
+    scores = np.random.default_rng(0).standard_normal((3, 80))
+    np.testing.assert_array_equal(top(scores, n), np.argsort(-scores, axis=-1)[:, :n])
 
 
 def digits(above, n):
@@ -56,13 +58,11 @@ def digits(above, n):
 def test_a_fixed_tree_takes_the_ranks_of_its_shape_after_each_path(nodes, n_levels):
     """A shape in any order; nodes below the last level are left out."""
     shape = Shape([above % (node + 1) - 1 for node, (above, _) in enumerate(nodes)], [rank for _, rank in nodes])
-    draft = fixed_tree(shape, n_levels, digits, 10_000_000)
+    draft = fixed_tree(shape, n_levels, digits, 10_000)
     by_rank = [path_of(shape.ranks, shape.parents, node) for node in range(len(shape))]
-    kept = [ranks for ranks in by_rank if len(ranks) <= n_levels]
-    assert draft.tokens.tolist() == [int("".join(str(rank + 1) for rank in ranks)) for ranks in kept]
-    levels = depths(shape.parents)
-    renumbered = {-1: -1} | {node: i for i, node in enumerate(n for n in range(len(shape)) if levels[n] < n_levels)}
-    assert draft.parents.tolist() == [renumbered[shape.parents[node]] for node in [*renumbered][1:]]
+    kept = [node for node in range(len(shape)) if len(by_rank[node]) <= n_levels]
+    assert draft.tokens.tolist() == [int("".join(str(rank + 1) for rank in by_rank[node])) for node in kept]
+    assert draft.parents.tolist() == [[-1, *kept].index(shape.parents[node]) - 1 for node in kept]
 
 
 @given(st.integers(1, 6), st.integers(1, 3), st.integers(0, 99))
@@ -80,8 +80,8 @@ def test_a_grown_tree_has_the_paths_of_the_largest_joint_probability(n, n_levels
     draft = grown_tree(n, n_levels, most_likely, 3)
     every = [some for depth in range(1, n_levels + 1) for some in itertools.product(range(3), repeat=depth)]
     every.sort(key=lambda some: -math.prod(row(some[:i])[token] for i, token in enumerate(some)))
-    found = [tuple(path_of(draft.tokens.tolist(), draft.parents.tolist(), node)) for node in range(len(draft.tokens))]
-    assert {*found} == {*every[:n]} and depths(draft.parents) == sorted(depths(draft.parents))
+    found = {path_of(draft.tokens.tolist(), draft.parents.tolist(), node) for node in range(len(draft.tokens))}
+    assert found == {*every[:n]} and depths(draft.parents) == sorted(depths(draft.parents))
     assert (draft.probs.argmax(-1) == draft.tokens).all() and (draft.probs.sum(-1) == 1).all()
 
 

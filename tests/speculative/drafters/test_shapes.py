@@ -31,26 +31,6 @@ def test_tokens_of_a_tree_by_enumeration():
     assert math.isclose(tree_tokens([-1, 0, 1, 2], [0.8]), expected_tokens(0.8, 4))
 
 
-def sequoias_program(weights, n_nodes):
-    """The most expected tokens of a tree of this many nodes, for weights in any order (arXiv:2402.12374, section 3)."""
-    best = {1: [1.0]}  # nodes, the text included -> [value with b children of the text, or -inf]
-    for m in range(2, n_nodes + 2):
-        row = [-math.inf]
-        for b, weight in enumerate(weights, 1):
-            values = [best[y][b - 1] + weight * max(best[m - y]) for y in range(1, m) if len(best[y]) >= b]
-            row.append(max(values, default=-math.inf))
-        best[m] = row
-    return max(best[n_nodes + 1])
-
-
-def test_the_best_tree_is_that_of_sequoias_program():
-    rng = np.random.default_rng(0)
-    for _ in range(10):
-        weights = sorted(rng.dirichlet(np.ones(4))[:3], reverse=True)
-        for n in (1, 2, 5, 9, 14):
-            assert math.isclose(tree_tokens(Shape.best(n, weights).parents, weights), sequoias_program(weights, n))
-
-
 falling = st.lists(st.floats(0.01, 1), min_size=2, max_size=2).map(lambda weights: sorted(weights, reverse=True))
 
 
@@ -81,3 +61,4 @@ def test_widths_and_choices_by_hand():
     assert Shape.of_paths([(1,), (0, 0), (0,)]) == Shape([-1, -1, 0], [0, 1, 0])
     assert len(Shape.widths(2, 3)) == 8 and Shape.widths(2, 3).depth == 2 and Shape.chain(0) == Shape((), ())
     assert Shape.best(5, [[0.9], [0.8]]) == Shape.best(5, [[0.9], [0.8]], 9) == Shape.chain(2)  # no more depths
+    assert Shape.best(9, [0.9]) == Shape.chain(9) and Shape.best(3, [0.3, 0.2, 0.1]) == Shape.widths(3)

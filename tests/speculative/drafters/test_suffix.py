@@ -18,29 +18,22 @@ def places(tokens, part):
     return sum(tokens[i : i + len(part)] == part for i in range(len(tokens) - len(part) + 1))
 
 
-@given(texts, st.integers(0, 30))
+@given(texts, st.integers(0, 30), texts)
 @settings(deadline=None, derandomize=True)
-def test_the_automaton_knows_every_substring_and_how_often_it_occurs(tokens, n_at_once):
-    automaton = SuffixAutomaton(tokens[:n_at_once])
+def test_the_automaton_knows_every_substring_how_often_it_occurs_and_the_longest_match(tokens, n_at_once, other):
+    automaton, n = SuffixAutomaton(tokens[:n_at_once]), len(tokens)
     for token in tokens[n_at_once:]:
         automaton.extend(token)
-    n = len(tokens)
-    substrings = {tuple(tokens[i:j]) for i in range(n) for j in range(i + 1, n + 1)}
     found, pending = {}, [((), 0)]
     while pending:  # every path from the start is a substring, and no substring is missing
         part, state = pending.pop()
         found[part] = automaton.count[state]
         pending += [((*part, token), after) for token, after in automaton.following[state].items()]
-    assert found.keys() - {()} == substrings
+    substrings = {tuple(tokens[i:j]) for i in range(n) for j in range(i + 1, n + 1)}
+    assert found.keys() - {()} == substrings and len(automaton.link) <= max(1, 2 * n)
     assert all(found[part] == places(tokens, list(part)) for part in substrings)
-    assert len(automaton.link) <= max(1, 2 * n)
-
-
-@given(texts, texts)
-@settings(deadline=None, derandomize=True)
-def test_the_match_is_the_longest_suffix_that_occurs_in_the_text(corpus, tokens):
-    _, length = SuffixAutomaton(corpus).match(tokens)
-    assert length == max(n for n in range(len(tokens) + 1) if n == 0 or places(corpus, tokens[len(tokens) - n :]))
+    _, length = automaton.match(other)
+    assert length == max(n for n in range(len(other) + 1) if n == 0 or places(tokens, other[len(other) - n :]))
 
 
 def by_definition(corpus, tokens, K, floor, factor):

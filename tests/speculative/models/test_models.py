@@ -77,3 +77,9 @@ def test_an_interruption_leaves_nothing_wrong(name):
             assert_rows(model, MODELS[name](), text)
         if not was_interrupted:
             return
+
+
+@pytest.mark.parametrize("parents", [[0], [-2], [-1] * 4, [-1, 1], [1, 0]])
+def test_what_is_no_tree_is_refused(parents):
+    with pytest.raises(ValueError, match="expected parents of a tree after at least one token of text"):
+        MODELS["ByPaths of a table"]()([1, 2, 3, 4], 3, parents)

@@ -7,27 +7,12 @@ import pytest
 from exactness import accepted, error_by_rounds, error_of
 from helpers import SIBLINGS, TreeDrafter
 
-import speculative
-from speculative import (
-    ByPaths,
-    FrequencyPenalty,
-    Grammar,
-    Lenient,
-    MinTokens,
-    ModelDrafter,
-    NoRepeatNGram,
-    PresencePenalty,
-    Sampling,
-    SpeculativeSampler,
-    block,
-    exact_match,
-    rejection,
-    traversal,
-)
+import speculative as sp
+from speculative import ModelDrafter, Sampling, SpeculativeSampler, block, exact_match, rejection, traversal
 from speculative.testing import TableModel, check_verifier
 
-RULES = {"rejection": rejection, "block": block, "exact_match": exact_match, "traversal": traversal}
-RULES["Lenient(1)"] = Lenient(1)
+EXACT = {"rejection": rejection, "block": block, "exact_match": exact_match, "traversal": traversal}
+RULES = EXACT | {"Lenient(1)": sp.Lenient(1)}
 OF_TREES = ["rejection", "exact_match", "traversal"]
 TARGET, OTHER = TableModel.random(3, seed=1, n_ctx=12), TableModel.random(3, seed=2, n_ctx=12)
 ZEROS = TableModel([[0.5, 0, 0.5], [0.25, 0.75, 0], [0, 0, 1]], n_ctx=12)
@@ -56,16 +41,16 @@ CHAINS = {  # target, drafter
     "disjoint": (HIGH, ModelDrafter(LOW)),
 }
 SHAPES = {"uneven": [-1, -1, 0], "depth first": [-1, 0, 0, -1], "two by two": [-1, -1, 0, 0, 1, 1]}
-TREES = {f"a tree, {way}": (ByPaths(TARGET), TreeDrafter(OTHER, SHAPES["uneven"], way)) for way in SIBLINGS}
+TREES = {f"a tree, {way}": (sp.ByPaths(TARGET), TreeDrafter(OTHER, SHAPES["uneven"], way)) for way in SIBLINGS}
 CASES = [(rule, case) for rule in RULES for case in (*CHAINS, *TREES) if case in CHAINS or rule in OF_TREES]
 SAMPLINGS = {
     "temperature": Sampling(0.7),
     "greedy": Sampling(0),
     "truncated": Sampling(0.8, top_k=3, top_p=0.9, min_p=0.1),
     "looking back": Sampling(repetition_penalty=1.7),
-    "penalties": Sampling(processors=[PresencePenalty(0.7, n_prompt=2), FrequencyPenalty(1, n_prompt=2)]),
-    "bans": Sampling(processors=[NoRepeatNGram(2), MinTokens(2, end=2, n_prompt=2)]),
-    "grammar": Sampling(processors=[Grammar("ab(ab|b)*", [b"a", b"b", b"ab"], end=2, n_prompt=2)]),
+    "penalties": Sampling(processors=[sp.PresencePenalty(0.7, n_prompt=2), sp.FrequencyPenalty(1, n_prompt=2)]),
+    "bans": Sampling(processors=[sp.NoRepeatNGram(2), sp.MinTokens(2, end=2, n_prompt=2)]),
+    "grammar": Sampling(processors=[sp.Grammar("ab(ab|b)*", [b"a", b"b", b"ab"], end=2, n_prompt=2)]),
 }
 DRAFTS = {
     "as the sampler": ModelDrafter(OTHER),
@@ -76,24 +61,28 @@ DRAFTS = {
 
 @pytest.mark.parametrize(("rule", "case"), CASES)
 def test_every_rule_with_every_draft(rule, case):
-    """Three tokens in one to three rounds."""
+    """Three tokens in one to three rounds; those together where there are few paths, and for a model."""
     target, drafter = {**CHAINS, **TREES}[case]
     sampler = SpeculativeSampler(target, drafter, verifier=RULES[rule], K=2)
-    assert (error_by_rounds if case in TREES else error_of)(sampler, 3) < 1e-12
-    if "top" in case:  # nothing is drawn, so that there are few paths
-        assert error_of(sampler, 3) < 1e-12
+    together = case in ("another model", "one-hot", "shorter than K", "nothing", "a tree, top")
+    assert (error_of if together else error_by_rounds)(sampler, 3) < 1e-12
     if case == "nothing":
         assert [r.origins for r in sampler.generate([0], 2, 0).rounds] == [["plain"]] * 2
 
 
 @pytest.mark.parametrize("sampling", SAMPLINGS)
 @pytest.mark.parametrize(
-    ("rule", "draft"), [(rule, draft) for rule in RULES for draft in DRAFTS if rule in OF_TREES or draft != "a tree"]
+    ("rule", "draft"),
+    [
+        *((rule, "as the sampler") for rule in EXACT),
+        *((rule, "at temperature 1") for rule in ("rejection", "block")),
+        *((rule, "a tree") for rule in OF_TREES),
+    ],
 )
 def test_every_rule_with_every_sampling(rule, sampling, draft):
     """Also those that look back, and whatever the draft is drawn with."""
     sampling = SAMPLINGS[sampling]
-    sampler = SpeculativeSampler(ByPaths(TARGET), DRAFTS[draft], verifier=RULES[rule], K=2, sampling=sampling)
+    sampler = SpeculativeSampler(sp.ByPaths(TARGET), DRAFTS[draft], verifier=RULES[rule], K=2, sampling=sampling)
     assert error_by_rounds(sampler, 3) < 1e-12
 
 
@@ -119,7 +108,7 @@ def test_every_chain_with_every_sampling(rule, K, chain):
 @pytest.mark.parametrize("rule", OF_TREES)
 def test_every_tree_with_every_pair_of_models(rule, way, parents, pair):
     drafter = TreeDrafter(pair[1], SHAPES[parents], way)
-    sampler = SpeculativeSampler(ByPaths(pair[0]), drafter, verifier=RULES[rule], K=2)
+    sampler = SpeculativeSampler(sp.ByPaths(pair[0]), drafter, verifier=RULES[rule], K=2)
     assert error_by_rounds(sampler, 3) < 1e-12
     if parents == "uneven" and pair == (TARGET, OTHER):
         assert error_of(sampler, 3) < 1e-12
@@ -130,19 +119,18 @@ def test_every_tree_with_every_pair_of_models(rule, way, parents, pair):
 
 def test_every_exported_verifier_says_what_it_is():
     """What has an `exactness` is a verifier; one that is exact passes the grader, one that is LOSSY does not."""
-    found = {name: thing for name in speculative.__all__ if hasattr(thing := getattr(speculative, name), "exactness")}
-    assert found.keys() == {"rejection", "exact_match", "block", "traversal", "Lenient", "Typical"}
-    for thing in [*found.values(), Lenient(1)]:
-        verifier = thing() if isinstance(thing, type) else thing
-        if verifier.exactness == "exact" or verifier == Lenient(1):
-            check_verifier(verifier)
-        else:
-            assert verifier.exactness == "LOSSY" and "LOSSY" in repr(verifier) and "LOSSY" in thing.__doc__
-            with pytest.raises(AssertionError):
-                check_verifier(verifier)
+    found = {name for name in sp.__all__ if hasattr(getattr(sp, name), "exactness")}
+    assert found == {*EXACT, "Lenient", "Typical"}
+    for verifier in RULES.values():
+        assert verifier.exactness == "exact" or verifier == sp.Lenient(1)
+        check_verifier(verifier)
+    for kind in (sp.Lenient, sp.Typical):
+        assert kind().exactness == "LOSSY" and "LOSSY" in repr(kind()) and "LOSSY" in kind.__doc__
+        with pytest.raises(AssertionError):
+            check_verifier(kind())
 
 
-@pytest.mark.parametrize(("K", "seed"), [(1, 0), (1, 1), (2, 0), (2, 1), (2, 2), (3, 0)])
+@pytest.mark.parametrize(("K", "seed"), [(1, 0), (2, 0), (2, 1), (3, 0)])
 def test_block_accepts_most_of_a_chain_and_exact_match_least(K, seed):
     """Rejection accepts the overlaps of p and q, summed over prefixes. Block verification is traversal."""
     target, draft = (TableModel.random(3, seed=seed + some) for some in (10, 20))
@@ -170,7 +158,7 @@ def test_arguments_are_not_written_to_and_a_generator_is_all_that_is_used(rule):
 
 def test_traversal_accepts_no_less_of_a_tree_than_rejection():
     gains = []
-    for seed in range(4):
+    for seed in range(3):
         target, draft_model = (TableModel.random(3, seed=seed + some) for some in (10, 20))
         for parents, how in (([-1, -1, 0, 0], "one drawn"), ([-1, 0], "iid")):
             drafter = TreeDrafter(draft_model, parents, how)
@@ -178,13 +166,11 @@ def test_traversal_accepts_no_less_of_a_tree_than_rejection():
     assert min(gains) > -1e-12 and max(gains) > 1e-3
 
 
-@pytest.mark.parametrize("models", [*itertools.product([TARGET, OTHER, ZEROS], repeat=2)])
-def test_traversal_of_a_chain_is_block_verification(models):
+@pytest.mark.parametrize(("target", "draft_model"), [*itertools.product([TARGET, OTHER, ZEROS], repeat=2)])
+def test_traversal_of_a_chain_is_block_verification(target, draft_model):
     """Verdict for verdict, from the same uniform numbers."""
-    target, draft_model = models
     for seed in range(60):
-        rng = np.random.default_rng(seed)
-        draft = ModelDrafter(draft_model).propose([0], seed % 5, rng)
+        draft = ModelDrafter(draft_model).propose([0], seed % 5, np.random.default_rng(seed))
         target_probs = Sampling()(target([0, *draft.tokens], n_last=seed % 5 + 1))
         sources = [np.random.default_rng(seed) for _ in range(2)]
         assert block(draft, target_probs, sources[0]) == traversal(draft, target_probs, sources[1])

@@ -6,33 +6,22 @@ import numpy as np
 import pytest
 from exactness import error_of
 
-from speculative import (
-    ByPaths,
-    Draft,
-    Lenient,
-    ModelDrafter,
-    Sampling,
-    Shape,
-    SpeculativeSampler,
-    TreeDrafter,
-    Typical,
-    Verdict,
-    exact_distribution,
-)
+import speculative as sp
+from speculative import Draft, Lenient, Sampling, SpeculativeSampler, Typical, Verdict
 from speculative.testing import TableModel
 
 
 @pytest.mark.parametrize("verifier", [Lenient(0.3), Typical()])
 @pytest.mark.parametrize("K", [1, 3])
 def test_at_temperature_zero_the_text_is_greedy(verifier, K):
-    target, drafter = TableModel.random(3, seed=1), ModelDrafter(TableModel.random(3, seed=2), sampling=Sampling(0))
+    target, drafter = TableModel.random(3, seed=1), sp.ModelDrafter(TableModel.random(3, seed=2), sampling=Sampling(0))
     assert error_of(SpeculativeSampler(target, drafter, verifier=verifier, K=K, sampling=Sampling(0)), 6) == 0
 
 
 def test_typical_acceptance_over_a_tree_has_one_text():
-    drafter = TreeDrafter(ByPaths(TableModel.random(3, seed=2)), Shape.widths(2, 1), siblings="top")
-    sampler = SpeculativeSampler(ByPaths(TableModel.random(3, seed=1)), drafter, verifier=Typical(), K=2)
-    assert len(exact_distribution(lambda rng: sampler.generate([0, 1], 3, rng).tokens)) == 1
+    drafter = sp.TreeDrafter(sp.ByPaths(TableModel.random(3, seed=2)), sp.Shape.widths(2, 1), siblings="top")
+    sampler = SpeculativeSampler(sp.ByPaths(TableModel.random(3, seed=1)), drafter, verifier=Typical(), K=2)
+    assert len(sp.exact_distribution(lambda rng: sampler.generate([0, 1], 3, rng).tokens)) == 1
     assert error_of(sampler, 3) > 0.05
 
 
@@ -46,26 +35,35 @@ def test_lenience_bounds_every_probability(l):  # noqa: E741
             verdict = Lenient(l)(Draft(np.array([token]), q[None]), np.array([p, p]), rng)
             return verdict.n_accepted, token if verdict.n_accepted else verdict.next_token
 
-        found = exact_distribution(first)
-        accepted = [found.get((1, token), 0) for token in range(4)]
+        found = sp.exact_distribution(first)
+        corrected, accepted = ([found.get((n, token), 0) for token in range(4)] for n in (0, 1))
+        assert accepted == pytest.approx(np.minimum(p / l, q), abs=1e-12)
         lacking = np.maximum(p - l * q, 0)  # of which the correction is drawn
-        for token in range(4):
-            correction = (1 - sum(accepted)) * lacking[token] / (lacking.sum() or 1)
-            assert found.get((0, token), 0) == pytest.approx(correction, abs=1e-12)
-            assert found.get((0, token), 0) + found.get((1, token), 0) <= p[token] / l + 1e-12
-            assert found.get((1, token), 0) == pytest.approx(min(p[token] / l, q[token]), abs=1e-12)
+        assert corrected == pytest.approx((1 - sum(accepted)) * lacking / (lacking.sum() or 1), abs=1e-12)
+        assert (np.add(corrected, accepted) <= p / l + 1e-12).all()
 
 
-def test_typical_acceptance_by_hand():
-    p = np.array([[0.9, 0.06, 0.04], [0.4, 0.3, 0.3], [0.1, 0.2, 0.7]])
-    rows = np.full((2, 3), 1 / 3)
-    assert Typical()(Draft(np.array([1, 2]), rows), p, None) == Verdict(0, 0)  # 0.06 < min(0.09, 0.3 exp(-0.39))
-    draft = Draft(np.array([0, 2]), rows)  # 0.9 and 0.3 > min(0.09, 0.3 exp(-1.09))
-    assert Typical()(draft, p, None) == Verdict(2, 2)
-    assert Typical(epsilon=0.5, delta=2)(draft, p, None) == Verdict(1, 0)
-    assert Typical(epsilon=0.3, delta=9)(draft, p, None).n_accepted == 1  # a token at the threshold is not typical
-    assert Typical(epsilon=0.2999, delta=9)(draft, p, None).n_accepted == 2
-    assert Typical(epsilon=0, delta=0)(draft, p, None).n_accepted == 2  # whatever has a probability
+ROWS = np.array([[0.9, 0.06, 0.04], [0.4, 0.3, 0.3], [0.1, 0.2, 0.7]])
+UNSURE = np.full((2, 20), 1 / 20)
+
+
+@pytest.mark.parametrize(
+    ("verifier", "tokens", "rows", "verdict"),
+    [
+        (Typical(), [1, 2], ROWS, Verdict(0, 0)),  # 0.06 < min(0.09, 0.3 exp(-0.39))
+        (Typical(), [0, 2], ROWS, Verdict(2, 2)),  # 0.9 and 0.3 > min(0.09, 0.3 exp(-1.09))
+        (Typical(epsilon=0.5, delta=2), [0, 2], ROWS, Verdict(1, 0)),
+        (Typical(epsilon=0.3, delta=9), [0, 2], ROWS, Verdict(1, 0)),  # a token at the threshold is not typical
+        (Typical(epsilon=0.2999, delta=9), [0, 2], ROWS, Verdict(2, 2)),
+        (Typical(epsilon=0, delta=0), [0, 2], ROWS, Verdict(2, 2)),  # whatever has a probability
+        (Typical(), [7], UNSURE, Verdict(1, 0)),  # 1/20 > 0.3 exp(-log 20), though 1/20 < epsilon
+        (Typical(delta=2), [7], UNSURE, Verdict(0, 0)),
+    ],
+)
+def test_typical_acceptance_by_hand(verifier, tokens, rows, verdict):
+    """It asks for less where the target is unsure."""
+    q = np.full((len(tokens), rows.shape[1]), 1 / rows.shape[1])
+    assert verifier(Draft(np.array(tokens), q), rows, None) == verdict
 
 
 def test_typical_acceptance_takes_the_first_of_the_longest_paths():
@@ -79,21 +77,17 @@ def test_typical_acceptance_takes_the_first_of_the_longest_paths():
     assert Typical()(draft, p, None) == Verdict((0,), 0)
 
 
-def test_typical_acceptance_asks_for_less_where_the_target_is_unsure():
-    """Of 20 equally likely tokens each passes: 1/20 > 0.3 exp(-log 20), though 1/20 < epsilon."""
-    p = np.full((2, 20), 1 / 20)
-    assert Typical()(Draft(np.array([7]), p[:1]), p, None).n_accepted == 1
-    assert Typical(delta=2)(Draft(np.array([7]), p[:1]), p, None).n_accepted == 0
+REFUSED = [
+    *((Lenient, {"l": bad}, "a lenience l above 0 and at most 1") for bad in (0, 1.1, math.nan)),
+    *(
+        (Typical, {name: bad}, "epsilon and delta of 0 or more")
+        for name in ("epsilon", "delta")
+        for bad in (-1, math.nan)
+    ),
+]
 
 
-@pytest.mark.parametrize(
-    ("rule", "options", "sentence"),
-    [
-        *((Lenient, {"l": l}, "a lenience l above 0 and at most 1, got") for l in (0, 1.1, math.nan)),  # noqa: E741
-        *((Typical, {name: bad}, "epsilon and delta of 0 or more, got") for name in ("epsilon", "delta")
-          for bad in (-1, math.nan)),
-    ],
-)  # fmt: skip
-def test_options_out_of_range_are_refused(rule, options, sentence):
-    with pytest.raises(ValueError, match=f"expected {sentence}"):
+@pytest.mark.parametrize(("rule", "options", "wanted"), REFUSED)
+def test_options_out_of_range_are_refused(rule, options, wanted):
+    with pytest.raises(ValueError, match=f"expected {wanted}, got"):
         rule(**options)

@@ -5,7 +5,7 @@ import pytest
 from exactness import accepted
 from helpers import ALMOST_ONE, Uniform
 
-from speculative import Draft, ModelDrafter, Verdict, block, exact_match, rejection, residual
+from speculative import Draft, ModelDrafter, Verdict, block, exact_match, rejection
 from speculative.testing import TableModel
 
 P = np.array([4, 2, 1, 1, 0]) / 8
@@ -30,22 +30,16 @@ def test_a_draft_token_is_accepted_below_p_over_q_and_not_at_it():
         assert rejection(draft(x), rows(1), Uniform(ALMOST_ONE, 0.5)).n_accepted == 1
 
 
-def test_the_first_rejected_draft_token_ends_the_block_and_the_next_is_drawn_from_the_residual():
-    n = 1000
-    assert rejection(draft(0, 2, 0), rows(3), Uniform(0.5, 0.3, 0.0)) == Verdict(1, 0)
-    replaced = [rejection(draft(0, 2, 0), rows(3), Uniform(0.5, 0.3, (i + 0.5) / n)).next_token for i in range(n)]
-    np.testing.assert_allclose(np.bincount(replaced, minlength=5) / n, residual(P, Q), atol=1e-3)
-
-
 def test_one_uniform_for_each_test_and_one_for_the_token_after_them():
-    """Which comes from the last row if all were accepted."""
+    """Which comes from the last row if all were accepted, otherwise from the residual."""
     for tokens, uniforms, verdict, n_left in (
+        ((0, 2, 0), (0.5, 0.3, 0.0, 9), Verdict(1, 0), 1),  # the first rejected one ends the draft
         ((0, 1), (0.0, 0.0, 0.49, 9), Verdict(2, 2), 1),
         ((0, 1), (0.0, 0.0, 0.51, 9), Verdict(2, 4), 1),
         ((2, 1), (0.9, 0.0, 9, 9), Verdict(0, 0), 2),
     ):
         rng = Uniform(*uniforms)
-        assert rejection(draft(*tokens), rows(2), rng) == verdict and len(rng.numbers) == n_left
+        assert rejection(draft(*tokens), rows(len(tokens)), rng) == verdict and len(rng.numbers) == n_left
 
 
 def test_a_rejected_sibling_takes_its_share_from_the_target():
