@@ -43,10 +43,6 @@ def in_place(draft_tokens, draft_probs, target_probs, uniform_samples, output, B
 RIGHT |= {"decode": decode, "vectorised": vectorised, "in place": in_place}
 
 
-def accepts_all(target_probs, draft_probs, draft_tokens):
-    return draft_tokens.tolist()
-
-
 def from_the_target(target_probs, draft_probs, draft_tokens):
     out = decode(target_probs, draft_probs, draft_tokens)
     rejected = out[-1] != draft_tokens[len(out) - 1]
@@ -58,7 +54,6 @@ def in_float32(target_probs, draft_probs, draft_tokens):
 
 
 WRONG |= {
-    "accepts all": (accepts_all, ("accept every draft token",)),
     "from the target": (from_the_target, ("drew from the target",)),
     "float32": (in_float32, ("float32",)),
 }

@@ -12,9 +12,11 @@ def sample(p):
     return np.random.choice(np.arange(p.shape[-1]), p=p)
 
 
-def speculative_sampling(
-    x, draft_model, target_model, N, K, softmax=softmax, replaces=lambda p, q: np.maximum(p - q, 0)
-):
+def residual(p, q):
+    return np.maximum(p - q, 0)
+
+
+def speculative_sampling(x, draft_model, target_model, N, K, softmax=softmax, residual=residual):
     """All rows are computed again at each step, and the last round may overshoot."""
     n, end = len(x), len(x) + N
     while n < end:
@@ -28,7 +30,7 @@ def speculative_sampling(
                 x = np.append(x, token)
                 n += 1
             else:
-                rest = replaces(p[n - 1], q[n - 1])
+                rest = residual(p[n - 1], q[n - 1])
                 x = np.append(x, sample(rest / rest.sum()))
                 n += 1
                 break
@@ -62,12 +64,12 @@ def new_tokens_alone(prefix, target_model, draft_model, n_tokens, k, rng):
 
 
 def residual_from_the_target(x, draft_model, target_model, N, K):
-    return speculative_sampling(x, draft_model, target_model, N, K, replaces=lambda p, q: p)
+    return speculative_sampling(x, draft_model, target_model, N, K, residual=lambda p, q: p)
 
 
-def residual_of_the_draft(x, draft_model, target_model, N, K):
-    return speculative_sampling(x, draft_model, target_model, N, K, replaces=lambda p, q: q)
-
-
-RIGHT = [speculative_sampling, of_probabilities, new_tokens_alone]
-WRONG = {residual_from_the_target: "on a rejection you drew from the target;", residual_of_the_draft: "on a rejection"}
+RIGHT = {  # function -> how it is read
+    speculative_sampling: "prompt, draft_model, target_model, n_tokens, K -> text",
+    of_probabilities: "prompt, probs draft_model, probs target_model, n_tokens, K -> text",
+    new_tokens_alone: "prompt, target_model, draft_model, n_tokens, K, rng -> tokens",
+}
+WRONG = {residual_from_the_target: "on a rejection you drew from the target;"}
