@@ -60,7 +60,6 @@ OTHER = "your sampler uses another source of randomness than rng"
 
 RIGHT = {"decorated": Decorated} | {name: changed(*changes) for name, changes in {
     "lists alone": ("list(prompt)", "[] + prompt"),
-    "always K, cut at the end": (ROOM, "self.K, ", RESULT, f"{RESULT}[:n_tokens]"),
     "never all K": (ROOM, f"1, {ROOM}"),
     "arrays": (ADD, "text += [np.int64(token) for token in new]", RESULT, "return np.array(text[len(prompt) :], int)"),
 }.items()}  # fmt: skip

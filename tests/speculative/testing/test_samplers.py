@@ -7,7 +7,6 @@ import speculative
 from speculative import Sampling, SpeculativeSampler
 from speculative.testing import check_sampler, watch
 
-
 NOTED = {"never all K": "calls the target 5 times", "lists alone": "for a prompt that is a list, but not for an array"}
 
 
