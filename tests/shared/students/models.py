@@ -5,42 +5,16 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from speculative.mistakes import models as catalogue
 from speculative.testing import TableModel
 from students.edits import edited
 
 TABLE = TableModel.random(3, seed=3)
 
 
-class Attention:
-    """One head of attention, with random weights and a cache of rows."""
-
-    n_vocab, n_ctx = 5, 128
-
-    def __init__(self):
-        rng = np.random.default_rng(0)
-        self.wte, self.wpe = (rng.standard_normal((n, 8)) for n in (self.n_vocab, self.n_ctx))
-        self.q, self.k, self.v = (rng.standard_normal((8, 8)) for _ in range(3))
-        self.seen, self.rows = [], np.empty((0, 5), np.float32)
-
-    def logits(self, tokens):
-        x = self.wte[np.asarray(tokens)] + self.wpe[: len(tokens)]
-        scores = (x @ self.q) @ (x @ self.k).T / np.sqrt(x.shape[1])
-        scores = np.where(np.tri(len(x), dtype=bool), scores, -np.inf)
-        weights = np.exp(scores - scores.max(axis=1, keepdims=True))
-        x = x + weights / weights.sum(axis=1, keepdims=True) @ (x @ self.v)
-        return (x @ self.wte.T).astype(np.float32)
-
-    def __call__(self, tokens, n_last=1):
-        n = 0
-        while n < min(len(tokens) - 1, len(self.seen)) and tokens[n] == self.seen[n]:
-            n += 1
-        self.rows = np.concatenate([self.rows[:n], self.logits(tokens)[n:]])
-        self.seen = list(tokens)
-        return self.rows[-n_last:]
-
-
 def edit(*changes):
-    return edited(inspect.getsource(Attention), "Attention", *changes, kept=globals())()
+    """A model with a cache, attention to all tokens, and a mistake."""
+    return edited(inspect.getsource(catalogue.TreeAttention), "TreeAttention", *changes, kept=vars(catalogue))()
 
 
 def changed(change, model=TABLE):
@@ -60,8 +34,9 @@ def softmax(logits):
     return e / e.sum(axis=-1, keepdims=True)
 
 
-ATTENTION, INF = Attention(), np.float32(np.inf)
-ALONE = "self.logits(tokens)[n:]", "self.logits(tokens[n:])"  # the new tokens alone, at positions from 0
+ATTENTION, INF = catalogue.TreeAttention(), np.float32(np.inf)
+KEPT, LOGITS = "self.keep(tokens[:n_text])", "(x @ self.to_logits)"
+FORGETS = KEPT, "min(len(self.text), n - 1)"
 RIGHT = {
     "a cache": ATTENTION,
     "a table with zeros": TableModel([[0.5, 0.5, 0], [0, 1, 0], [0.2, 0.3, 0.5]]),
@@ -72,11 +47,12 @@ BEFORE = "answer depends on what it was asked before"
 NO_N_LAST = type("Model", (), {"n_vocab": 3, "n_ctx": 9, "__call__": lambda self, tokens: TABLE(tokens)})
 WRONG = {name: (wrong, tuple(hint.split(" ... "))) for name, (wrong, hint) in {
     "probabilities": (changed(lambda l, *_: softmax(l)), "probabilities, not logits"),
-    "no causal mask": (edit("np.tri(len(x), dtype=bool)", "True", "self.seen = list(tokens)", ""),
+    "no causal mask": (edit("np.tril(np.ones((n, n), dtype=bool))", "np.ones((n, n), bool)"),
                        "sees those after it ... causal mask"),
-    "keeps the caller's list": (edit("list(tokens)", "tokens"), f"{BEFORE} ... a copy"),
-    "positions from zero": (edit(*ALONE), BEFORE),
-    "small logits": (edit(*ALONE, "self.rows[-n_last:]", "self.rows[-n_last:] * np.float32(1e-3)"), BEFORE),
+    "keeps the caller's list": (edit("[int(token) for token in tokens]", "tokens", "tokens[:n_text],", "tokens,",
+                                     KEPT, f"min({KEPT}, n - 1)"), f"{BEFORE} ... a copy"),
+    "never forgets": (edit(*FORGETS), BEFORE),
+    "small logits": (edit(*FORGETS, LOGITS, f"({LOGITS} / 1000)"), BEFORE),
     "rows reversed": (changed(lambda l, *_: l[::-1].copy()), "reverse order"),
     "the last row again": (changed(lambda l, t, n: np.repeat(l[-1:], n, axis=0)), "all your rows are the same"),
     "rows one earlier": (changed(lambda l, t, n: ATTENTION(t, n + 1)[:-1] if len(t) > n else l, ATTENTION),
@@ -97,7 +73,7 @@ WRONG = {name: (wrong, tuple(hint.split(" ... "))) for name, (wrong, hint) in {
                "imprecise ... bfloat16"),
     "n_last matters": (changed(lambda l, t, n: l + np.float32(n) * l**2), "the number of rows asked for"),
     "no n_vocab": (lambda tokens, n_last=1: TABLE(tokens, n_last), "an attribute n_vocab"),
-    "the class": (Attention, "not its class"),
+    "the class": (TableModel, "not its class"),
     "no call": (SimpleNamespace(n_vocab=3, n_ctx=9), "cannot be called"),
     "fails": (changed(lambda l, t, n: l[len(t) + 5]), "your model fails for tokens = [0, 1, 0, 1], n_last = 1: Index"),
     "no n_last": (NO_N_LAST(), "your model fails ... n_last"),

@@ -4,50 +4,28 @@ import numpy as np
 import pytest
 from students import told
 
-from speculative import Sampling, rejection
 from speculative.mistakes import batches as catalogue
 from speculative.mistakes.batches import Batch, batch
+from speculative.museum import EXHIBITS
 from speculative.testing import batches, check_batch
 from speculative.testing.batches import CASES, Case, Loop, SlotModel, TableModel, largest_difference
 
-softmax = Sampling()
 WRONG = [(mistake.hint, wrong) for mistake in catalogue.BATCHES for wrong in mistake.variants]
 
 
-def in_two_phases(target, drafter, prompts, n_tokens, rng, K):
-    """A right loop in another style: the prompts in a pass of their own, padded on the left; lists; no crop."""
-    longest, n = max(map(len, prompts)), len(prompts)
-    tokens = [[0] * (longest - len(prompt)) + prompt for prompt in prompts]
-    mask = [[False] * (longest - len(prompt)) + [True] * len(prompt) for prompt in prompts]
-    positions = [[max(0, column - longest + len(prompt)) for column in range(longest)] for prompt in prompts]
-    rows = target(tokens, positions, mask)[:, -1]
-    texts = [[int(rng.choice(target.n_vocab, p=softmax(rows[i : i + 1])[0]))] if n_tokens[i] else [] for i in range(n)]
-    while any(len(text) < end for text, end in zip(texts, n_tokens)):
-        drafts = [
-            drafter.propose([*prompts[i], *texts[i]], max(0, min(K, n_tokens[i] - len(texts[i]) - 1)), rng)
-            for i in range(n)
-        ]
-        fed = [[*texts[i][-1:], *drafts[i].tokens.tolist()] for i in range(n)]
-        width = max(map(len, fed))
-        padded = [some + [0] * (width - len(some)) for some in fed]
-        begin = [len(prompts[i]) + len(texts[i]) - 1 for i in range(n)]
-        columns = [[True] * len(some) + [False] * (width - len(some)) for some in fed]
-        logits = target(padded, [[b + c for c in range(width)] for b in begin], [m + c for m, c in zip(mask, columns)])
-        for i in range(n):
-            n_accepted = 0
-            if len(texts[i]) < n_tokens[i]:
-                verdict = rejection(drafts[i], softmax(logits[i, : len(fed[i])]), rng)
-                n_accepted = verdict.n_accepted
-                texts[i] += [*drafts[i].tokens[:n_accepted].tolist(), int(verdict.next_token)]
-            mask[i] += [True] * (1 + n_accepted) + [False] * (width - 1 - n_accepted)
-    return texts
+def without_options(target, drafter, prompts, n_tokens, rng, K):
+    """A right loop that pads on the left, takes no stop tokens and no sampling, and returns arrays without counts."""
+    return [np.array(text) for text in batch(first=catalogue.left)(target, drafter, prompts, n_tokens, rng, K)]
 
 
-@pytest.mark.parametrize("serve", [in_two_phases, Batch(), catalogue.SLOW], ids=["two phases", "catalogue", "slow"])
-def test_right_loops_pass_with_a_note_if_a_text_is_held_back_by_the_other(serve, capsys):
-    assert check_batch(serve).startswith("check_batch: the texts are independent")
+RIGHT = {"without options": without_options, "catalogue": Batch(), "held back": catalogue.SLOW}
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_right_loops_pass_with_a_note_if_a_text_is_held_back_by_the_other(name, capsys):
+    assert check_batch(RIGHT[name]).startswith("check_batch: the texts are independent")
     said = capsys.readouterr().out
-    assert ("passes where" in said) == (said != "") == (serve is catalogue.SLOW)
+    assert ("passes where" in said) == (said != "") == (name == "held back")
 
 
 @pytest.mark.parametrize(("hint", "wrong"), WRONG, ids=map(str, range(len(WRONG))))
@@ -60,14 +38,9 @@ def test_each_mistake_is_named_and_is_none_for_a_single_text(hint, wrong, monkey
 
 
 def test_a_mistake_of_a_single_text_is_named_as_such():
-    def from_p(draft, p, rng):
-        verdict = rejection(draft, p, rng)
-        if verdict.n_accepted == len(draft.tokens):
-            return verdict
-        return type(verdict)(verdict.n_accepted, rng.choice(p.shape[1], p=p[verdict.n_accepted]))
-
-    from_target = batch(verify=lambda self, drafts, rows, rng: [from_p(d, p, rng) for d, p in zip(drafts, rows)])
-    assert "draw from max(0, p - q)" in told(check_batch, from_target)
+    from_p = EXHIBITS["residual from the target"].wrong
+    wrong = batch(verify=lambda self, drafts, rows, rng: [from_p(draft, p, rng) for draft, p in zip(drafts, rows)])
+    assert "draw from max(0, p - q)" in told(check_batch, wrong)
 
 
 def test_a_mistake_that_no_entry_has_is_placed(simulated_once):

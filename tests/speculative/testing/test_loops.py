@@ -77,7 +77,7 @@ def test_the_wrong_number_of_tokens():
 
 
 def drawn(target, sharing=()):
-    """A loop over several texts without a draft; the texts `sharing` are drawn with the numbers of the first of them."""
+    """A loop over several texts without a draft; the texts `sharing` are drawn with the numbers of one of them."""
 
     def generate(prompts, n_tokens, rng):
         texts, shared = [], []
