@@ -69,18 +69,6 @@ def in_lists(p: list[float], q: list[float], x: list[int]):
     return x[:n] + random.choices(range(len(weights)), weights=weights)
 
 
-def coins(target_probs, draft_probs, draft_tokens, uniforms):
-    for i, (p, q, x) in enumerate(zip(target_probs, draft_probs, draft_tokens)):
-        if uniforms[i] * q[x] >= p[x]:
-            return [*draft_tokens[:i], int(np.searchsorted(np.cumsum(rest(p, q)), uniforms[-1], side="right"))]
-    return [*draft_tokens, int(np.searchsorted(np.cumsum(target_probs[-1]), uniforms[-1], side="right"))]
-
-
-def with_a_bonus_token(output_tokens, target_probs, draft_probs, draft_tokens, uniforms, bonus_token_id):
-    new = coins(target_probs, draft_probs, draft_tokens, uniforms)
-    output_tokens[: len(new)] = [*new[: len(draft_tokens)], *[bonus_token_id] * (len(new) > len(draft_tokens))]
-
-
 Result = namedtuple("Result", "tokens n_accepted")
 
 
@@ -91,12 +79,22 @@ def changed(*changes):
 ARGUMENTS, TEST, TOKEN = "draft_tokens, rng):", "rng.random() < p[x] / q[x]", "int(rng.choice(len(p), p=rest(p, q)))"
 REJECTED, LAST = f"return [*out, {TOKEN}]", "return [*out, int(rng.choice(len(p), p=target_probs[-1]))]"
 COUNTED = REJECTED, f"return [*out, {TOKEN}], len(out)", LAST, f"{LAST}, len(out)"
-RIGHT = {f.__name__: f for f in (index_and_token, from_logits, padded_batch, one_token, in_lists, coins)} | {
+INVERSE = "int(np.searchsorted(np.cumsum({}), uniforms[-1], side='right'))"
+coins = changed(ARGUMENTS, "draft_tokens, uniforms):", TEST, "uniforms[len(out)] < p[x] / q[x]",
+                TOKEN, INVERSE.format("rest(p, q)"), LAST, f"return [*out, {INVERSE.format('target_probs[-1]')}]")  # fmt: skip
+RIGHT = {f.__name__: f for f in (index_and_token, from_logits, padded_batch, one_token, in_lists)} | {
+    "coins": coins,
     "without a bonus": changed(LAST, "return out"),
     "with a count": changed(*COUNTED),
     "a named result": changed(REJECTED, f"return Result([*out, {TOKEN}], len(out))",
                               LAST, f"{LAST.replace('[*', 'Result([*')}, len(out))"),
 }  # fmt: skip
+
+
+def with_a_bonus_token(output_tokens, target_probs, draft_probs, draft_tokens, uniforms, bonus_token_id):
+    new = coins(target_probs, draft_probs, draft_tokens, uniforms)
+    output_tokens[: len(new)] = [*new[: len(draft_tokens)], *[bonus_token_id] * (len(new) > len(draft_tokens))]
+
 
 WRONG = {name: (changed(*changes), tuple(hint.split(" ... "))) for name, (hint, *changes) in {
     "accepts all": ("accept every draft token", TEST, "True", LAST, "return out"),

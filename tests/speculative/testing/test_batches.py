@@ -8,7 +8,7 @@ from speculative.mistakes import batches as catalogue
 from speculative.mistakes.batches import Batch, batch
 from speculative.museum import EXHIBITS
 from speculative.testing import batches, check_batch
-from speculative.testing.batches import CASES, Case, Loop, SlotModel, TableModel, largest_difference
+from speculative.testing.batches import Case, Loop, SlotModel, TableModel, largest_difference
 
 WRONG = [(mistake.hint, wrong) for mistake in catalogue.BATCHES for wrong in mistake.variants]
 
@@ -53,6 +53,9 @@ def test_a_mistake_that_no_entry_has_is_placed(simulated_once):
     assert "depend on each other" in told(check_batch, depends)
 
 
+FIRST = "prompts of one length: prompts [[0, 1], [1, 1]], n_tokens = [2, 2], K = 1"
+
+
 def endless(target, drafter, prompts, n_tokens, rng, K):
     n = len(prompts)
     while True:
@@ -66,7 +69,7 @@ def endless(target, drafter, prompts, n_tokens, rng, K):
         (lambda target, drafter, prompts, n_tokens, rng, K: [[0.5] for _ in prompts], "return a list of texts"),
         (lambda target, drafter, prompts, n_tokens, rng, K: target(prompts, prompts, [[1]]), "target(tokens [B, T]"),
         (lambda target, drafter, prompts, n_tokens, rng, K: [n_tokens.pop(), [0]], "writes to its arguments"),
-        (lambda target, drafter, prompts, n_tokens, rng, K: 1 / 0, "ZeroDivisionError"),
+        (lambda target, drafter, prompts, n_tokens, rng, K: 1 / 0, f"fails for {FIRST}: ZeroDivisionError"),
         (endless, "endless loop"),
     ],
 )
@@ -84,7 +87,3 @@ def test_slots_seen_rightly_are_the_table():
     assert np.array_equal(rows[0], table([2, 1, 1])) and np.array_equal(rows[1], table([0, 1]))
     rows = model([[1], [1]], [[2], [1]], [[1, 1, 1, 1], [0, 1, 0, 1]])  # a slot too many; the same as before
     assert not np.allclose(rows[0], table([2, 1, 1, 1])) and np.array_equal(rows[1], table([0, 1]))
-
-
-def test_cases_say_what_they_are():
-    assert str(CASES[0]) == "prompts of one length: prompts [[0, 1], [1, 1]], n_tokens = [2, 2], K = 1"
