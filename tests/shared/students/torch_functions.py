@@ -1,8 +1,10 @@
 """Functions in PyTorch with signatures of their own; the first form is the commonest exercise."""
 
+import inspect
+
 import torch
 
-RIGHT, WRONG = {}, {}
+from students.edits import edited
 
 
 def decode(target_probs, draft_probs, draft_tokens):
@@ -40,30 +42,6 @@ def in_place(draft_tokens, draft_probs, target_probs, uniform_samples, output, B
             break
 
 
-RIGHT |= {"decode": decode, "vectorised": vectorised, "in place": in_place}
-
-
-def accepts_all(target_probs, draft_probs, draft_tokens):
-    return draft_tokens.tolist()
-
-
-def from_the_target(target_probs, draft_probs, draft_tokens):
-    out = decode(target_probs, draft_probs, draft_tokens)
-    rejected = out[-1] != draft_tokens[len(out) - 1]
-    return [*out[:-1], torch.multinomial(target_probs[len(out) - 1], 1).item()] if rejected else out
-
-
-def in_float32(target_probs, draft_probs, draft_tokens):
-    return decode(target_probs.float(), draft_probs.float(), draft_tokens)
-
-
-WRONG |= {
-    "accepts all": (accepts_all, ("accept every draft token",)),
-    "from the target": (from_the_target, ("drew from the target",)),
-    "float32": (in_float32, ("float32",)),
-}
-
-
 def by_exponentials(target_probs, draft_probs, draft_tokens):
     """As gpt-fast and vLLM draw: argmax(w / E), with exponential numbers E."""
     out = []
@@ -76,4 +54,12 @@ def by_exponentials(target_probs, draft_probs, draft_tokens):
     return [*out, torch.argmax(last / torch.empty_like(last).exponential_(), dim=-1, keepdim=True).item()]
 
 
-RIGHT |= {"by exponentials": by_exponentials}
+def changed(*changes):
+    return edited(inspect.getsource(decode), "decode", *changes, kept=globals())
+
+
+RIGHT = {f.__name__: f for f in (decode, vectorised, in_place, by_exponentials)}
+WRONG = {
+    "from the target": (changed("target_probs[i] - draft_probs[i]", "target_probs[i]"), ("drew from the target",)),
+    "float32": (changed("out = []", "out, target_probs = [], target_probs.float()"), ("float32",)),
+}

@@ -1,6 +1,10 @@
 """Functions of two models, as public code writes speculative sampling: none knows what check_sampler asks for."""
 
+import inspect
+
 import numpy as np
+
+from students.edits import edited
 
 
 def softmax(x):
@@ -12,23 +16,20 @@ def sample(p):
     return np.random.choice(np.arange(p.shape[-1]), p=p)
 
 
-def speculative_sampling(
-    x, draft_model, target_model, N, K, softmax=softmax, replaces=lambda p, q: np.maximum(p - q, 0)
-):
-    """All rows are computed again at each step, and the last round may overshoot."""
+def decode(x, draft_model, target_model, N, K):
+    # all rows are computed again at each step, and the last round may overshoot
     n, end = len(x), len(x) + N
     while n < end:
         drafted = list(x)
         for _ in range(K):
             drafted.append(sample(softmax(draft_model(drafted))[-1]))
         q, p = softmax(draft_model(drafted)), softmax(target_model(drafted))
-        for _ in range(K):
-            token = drafted[n]
+        for token in drafted[n:]:
             if np.random.random() < min(1, p[n - 1][token] / q[n - 1][token]):
                 x = np.append(x, token)
                 n += 1
             else:
-                rest = replaces(p[n - 1], q[n - 1])
+                rest = np.maximum(p[n - 1] - q[n - 1], 0)
                 x = np.append(x, sample(rest / rest.sum()))
                 n += 1
                 break
@@ -38,36 +39,20 @@ def speculative_sampling(
     return x
 
 
-def of_probabilities(prompt, draft_model, target_model, max_new_tokens, gamma):
-    return speculative_sampling(prompt, draft_model, target_model, max_new_tokens, gamma, softmax=lambda p: p)
+def changed(*changes, **others):
+    return edited(inspect.getsource(decode), "decode", *changes, kept=globals() | others)
 
 
-def new_tokens_alone(prefix, target_model, draft_model, n_tokens, k, rng):
-    out = []
-    while len(out) < n_tokens:
-        drafted, rows = [], []
-        for _ in range(min(k, n_tokens - len(out) - 1)):
-            rows.append(softmax(draft_model([*prefix, *out, *drafted]))[-1])
-            drafted.append(int(rng.choice(3, p=rows[-1])))
-        p = softmax(target_model([*prefix, *out, *drafted]))[-len(drafted) - 1 :]
-        for i, token in enumerate(drafted):
-            if rng.random() * rows[i][token] >= p[i][token]:
-                rest = np.maximum(p[i] - rows[i], 0)
-                out.append(int(rng.choice(3, p=rest / rest.sum())))
-                break
-            out.append(token)
-        else:
-            out.append(int(rng.choice(3, p=p[-1])))
-    return out
-
-
-def residual_from_the_target(x, draft_model, target_model, N, K):
-    return speculative_sampling(x, draft_model, target_model, N, K, replaces=lambda p, q: p)
-
-
-def residual_of_the_draft(x, draft_model, target_model, N, K):
-    return speculative_sampling(x, draft_model, target_model, N, K, replaces=lambda p, q: q)
-
-
-RIGHT = [speculative_sampling, of_probabilities, new_tokens_alone]
-WRONG = {residual_from_the_target: "on a rejection you drew from the target;", residual_of_the_draft: "on a rejection"}
+SIGNATURE, LOGITS = "x, draft_model, target_model, N, K", "prompt, draft_model, target_model, n_tokens, K -> text"
+RIGHT = {  # name -> (function, how it is read)
+    "of logits": (decode, LOGITS),
+    "of probabilities": (changed(softmax=lambda p: p), LOGITS.replace("draft", "probs draft").replace(", t", ", probs t")),
+    "the new tokens alone": (changed(SIGNATURE, "x, target_model, draft_model, n_tokens, k, rng", "+ N", "+ n_tokens",
+                                     "range(K)", "range(min(k, end - n - 1))", "np.random.random()", "rng.random()",
+                                     "return x", "return x[end - n_tokens :]"),
+                             "prompt, target_model, draft_model, n_tokens, K, rng -> tokens"),
+}  # fmt: skip
+WRONG = {
+    "residual from the target": (changed("np.maximum(p[n - 1] - q[n - 1], 0)", "p[n - 1]"),
+                                 ("on a rejection you drew from the target;", f"  (read as {LOGITS})")),
+}  # fmt: skip

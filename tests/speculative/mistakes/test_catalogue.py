@@ -3,6 +3,7 @@
 import itertools
 
 import pytest
+from students import told
 
 from speculative.mistakes import samplers, verifiers
 from speculative.testing import check_sampler, diagnosis
@@ -36,9 +37,8 @@ LOOPS = [(mistake.hint, wrong) for mistake in [*samplers.SAMPLING, *samplers.LOO
 
 
 @pytest.mark.parametrize(("hint", "wrong"), [
-    pytest.param(*one, id=str(i), marks=[pytest.mark.slow] if i not in (2, 3, 8) else []) for i, one in enumerate(LOOPS)
+    pytest.param(*one, id=str(i), marks=[pytest.mark.slow] if i not in (2, 3) else []) for i, one in enumerate(LOOPS)
 ])  # fmt: skip
 def test_each_loop_is_named_by_its_grader(hint, wrong):
-    with pytest.raises(AssertionError) as caught:
-        check_sampler(wrong)
-    assert str(caught.value).split("\n")[0] == hint
+    """By default two of the options that no student ignores in tests/shared/students."""
+    assert told(check_sampler, wrong) == hint

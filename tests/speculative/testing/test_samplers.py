@@ -7,18 +7,16 @@ import speculative
 from speculative import Sampling, SpeculativeSampler
 from speculative.testing import check_sampler, watch
 
-LONG = {  # a second each
-    "ignores sampling", "temperature twice", "epsilon", "StopsAtTheEndOfABlock", "WithoutTheStopToken",
-    "ReplacesInALoop",
-}  # fmt: skip
+NOTED = {"never all K": "calls the target 5 times", "lists alone": "for a prompt that is a list, but not for an array"}
 
 
-@pytest.mark.parametrize(("answer", "words"), answers("RIGHT", samplers, quick=("decorated",)))
-def test_right_ones_pass(answer, words, capsys, monkeypatch):
+@pytest.mark.parametrize("name", samplers.RIGHT)
+def test_right_ones_pass(name, capsys, monkeypatch, few_cases):
     monkeypatch.setattr(watch, "QUIET", 60.0)  # no progress, however slow the machine is
-    check_sampler(answer)
+    check_sampler(samplers.RIGHT[name])
     said = capsys.readouterr()
-    assert said.err == "" and (said.out == "" or said.out.startswith("note: ")), said
+    noted = NOTED.get(name, "")
+    assert said.err == "" and said.out.count("note: ") == (noted != "") and noted in said.out, said
 
 
 def test_the_librarys_own_pass(capsys):
@@ -29,28 +27,26 @@ def test_the_librarys_own_pass(capsys):
     assert capsys.readouterr().out == ""  # the other one is among NOTES, "one at a time"
 
 
-@pytest.mark.parametrize(("answer", "words"), answers("NOTES", samplers, quick=("one at a time",)))
-def test_exact_but_slow_ones_pass_with_a_note(answer, words, capsys):
+@pytest.mark.parametrize(("answer", "words"), answers("NOTES", samplers))
+def test_exact_but_slow_ones_pass_with_a_note(answer, words, capsys, few_cases):
     check_sampler(answer)
     said = capsys.readouterr().out
     assert said.startswith("note: ") and all(word in said for word in words), said
 
 
-@pytest.mark.parametrize(("answer", "words"), answers("WRONG", samplers, quick=samplers.WRONG.keys() - LONG))
-def test_the_mistake_is_named(answer, words, monkeypatch):
-    monkeypatch.setattr(watch, "PATIENCE", 0.5)
+@pytest.mark.parametrize(("answer", "words"), answers("WRONG", samplers))
+def test_the_mistake_is_named(answer, words, request, simulated_once):
+    if "stop" in words[0]:  # looked for after all cases
+        request.getfixturevalue("few_cases")
     said = told(check_sampler, answer)
     assert all(word in said for word in words), said
 
 
-def test_a_target_that_samples_in_another_way_than_the_draft():
+def test_a_target_that_samples_in_another_way_than_the_draft(few_cases):
     """Top-p in the target only; the sampler is told the target's sampling, or has it built in."""
     top_p = Sampling(top_p=0.6)
     check_sampler(SpeculativeSampler, target_sampling=top_p)
-
-    def built_in(target, drafter, K, sampling):
-        return SpeculativeSampler(target, drafter, K=K, sampling=top_p)
-
-    check_sampler(built_in, target_sampling=top_p)
-    hint = told(lambda make: check_sampler(make, target_sampling=top_p), samplers.ReadsTheTemperature)
+    check_sampler(lambda target, drafter, K, sampling: SpeculativeSampler(target, drafter, K=K, sampling=top_p),
+                  target_sampling=top_p)  # fmt: skip
+    hint = told(lambda make: check_sampler(make, target_sampling=top_p), samplers.WRONG["the temperature alone"][0])
     assert hint.startswith("your sampler ignores sampling.top_p")

@@ -1,0 +1,40 @@
+"""Fixtures that make grading faster."""
+
+import pytest
+
+from speculative.testing import batches, samplers, verifiers
+
+
+@pytest.fixture
+def few_cases(monkeypatch):
+    """Graders with a part of their cases, for what the others do not concern."""
+    monkeypatch.setattr(samplers, "TEMPERATURES", samplers.TEMPERATURES[:1])
+    monkeypatch.setattr(samplers, "OTHERS", ())
+    monkeypatch.setattr(verifiers, "LARGER", verifiers.LARGER[:5])
+
+
+KNOWN = {}  # what was computed, by what it depends on
+
+
+@pytest.fixture
+def simulated_once(monkeypatch):
+    """The entries of the catalogues are simulated once for all wrong answers, not once for each."""
+
+    def remember(owner, name, key):
+        computed = getattr(owner, name)
+
+        def known(self, *given):
+            asked = key(self, *given)
+            if asked not in KNOWN:
+                KNOWN[asked] = computed(self, *given)
+            return KNOWN[asked]
+
+        monkeypatch.setattr(owner, name, known)
+
+    def of_a_sampler(made, make, n_tokens):
+        entry = make.verifier if make.__qualname__ == "Loop" and "verifier" in vars(make) else make
+        parts = made.K, repr(made.sampling), made.case, made.overshoots, made.target.table.probs.tobytes()
+        return entry, n_tokens, *parts
+
+    remember(samplers.Made, "simulated", of_a_sampler)
+    remember(batches.Loop, "distribution", lambda loop, case: (loop.serve, str(case), loop.table.probs.tobytes()))
