@@ -1,6 +1,6 @@
 """The checks of the exercises: other ways to be right pass, and every sentence that they can say is said to a mistake.
 
-The answers are in students/exercises: most mistakes are edits of the solutions.
+Most answers are edits of the solutions, in students/exercises.
 """
 
 import ast
@@ -11,21 +11,28 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from students.exercises import FOLDER, early, late, solution, styles
-from students.exercises.styles import Called, without_replacement_from_the_library
+from helpers import ROOT
+from students.edits import edited, read_edits
 
 import gpt2np
 import gpt2np.files.crc32c
 import gpt2np.reference
 import speculative
 import speculative.theory
+from gpt2np.heads import silu
 from speculative import rejection, tree
 from speculative.logits.probs import sample_distinct
 
 pytest.importorskip("nbformat", reason="pip install -e '.[notebooks]'")
 pytestmark = pytest.mark.notebooks
+FOLDER = ROOT / "notebooks"
+EDITS = []  # of (number, exercise, hint, (name, *changes))
+for file in sorted((ROOT / "tests" / "shared" / "students" / "exercises").glob("*.txt")):
+    for call, hint, changes in read_edits(file):
+        exercise, name = re.fullmatch(r"exercise_(\d)\((\w+)\)", call).groups()
+        EDITS.append((file.stem[:2], int(exercise), hint, (name, *changes)))
+SOLUTIONS = [*dict.fromkeys((number, i, (name,)) for number, i, _, (name, *_) in EDITS)]
 FOUR = ["rows_of_a_round", "counts_of_a_round", "verify_masked", "end_of_round"]  # are checked together
-EDITS = early.WRONG | late.WRONG
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +40,21 @@ def checks_can_be_imported(monkeypatch):
     monkeypatch.syspath_prepend(FOLDER)
 
 
-def graded(number, i, answer):
+@functools.cache
+def of_notebook_12():
+    """Names that its solutions take from it."""
+    params = gpt2np.load("tiny-target")[0].params
+    read_off = lambda y: (y * params["ln_f"]["g"] + params["ln_f"]["b"]) @ params["wte"].T  # noqa: E731
+    return {"wte": params["wte"], "silu": silu, "read_off": read_off}
+
+
+def solution(number, name, *changes):
+    [path] = (FOLDER / "solutions").glob(f"{number}_*.py")
+    kept = {"np": np} | (of_notebook_12() if number == "12" else {})
+    return edited(path.read_text(encoding="utf-8"), name, *changes, kept=kept)
+
+
+def graded(number, i, answer, **options):
     """Check an answer: a function, a class, or (the name of a solution, changes)."""
     [path] = FOLDER.glob(f"{number}_*.ipynb")
     check = getattr(importlib.import_module(f"checks.{path.stem[3:]}"), f"exercise_{i}")
@@ -41,7 +62,7 @@ def graded(number, i, answer):
     made = solution(number, name, *changes) if isinstance(answer, tuple) else answer
     answers = [made if name == one else solution(number, one) for one in FOUR] if name in FOUR else [made]
     with np.errstate(all="ignore"):
-        return check(*answers)
+        return check(*answers, **options)
 
 
 @functools.cache
@@ -52,93 +73,58 @@ def refused(number, i, answer):
     return str(error.value)
 
 
-HEADER = "path.write_bytes(len(head).to_bytes(8, "
-IN_PLACE_OF_0 = "np.finfo(np.float32).min"
+class Called:
+    """An object that is called, in place of a function."""
+
+    def __init__(self, fn):
+        self.fn = fn
+
+    def __call__(self, *given):
+        return self.fn(*given)
+
+
+class Tensor:
+    """Refuses, as PyTorch's do, to be subtracted from an array and, if it requires grad, to become one."""
+
+    __array_priority__ = 1000
+
+    def __init__(self, values, requires_grad=False):
+        self.values, self.requires_grad = values, requires_grad
+
+    def __array__(self, dtype=None, copy=None):
+        if self.requires_grad:
+            raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+        return self.values
+
+    def __rsub__(self, array):
+        raise TypeError("unsupported operand type(s)")
+
+
+class Delegating(solution("05", "MySampler")):
+    def generate(self, prompt, n_tokens, rng):
+        inside = speculative.SpeculativeSampler(self.target, self.drafter, K=self.K, sampling=self.sampling)
+        return inside.generate(prompt, n_tokens, rng).tokens.tolist()
+
+
+def by_the_library(draft, target_probs, rng):
+    return rejection(draft, target_probs, rng)
+
+
+def without_replacement_from_the_library(q, k, rng):  # as in notebook 11
+    return list(zip(*sample_distinct(q, k, rng)))
+
+
+def nothing(*_):
+    """An answer without a return."""
+
+
+by_the_library.fills = "verify_masked"
+expected_tokens, match_gradient = solution("06", "my_expected_tokens"), solution("13", "match_gradient")
 RIGHT = [
-    ("01", 1, ("merge", "return merged", "return tuple(merged)")),
-    ("01", 1, styles.in_one_go),
-    ("01", 2, ("encode_piece", "return [", "return __import__('numpy').array([", "symbols]", "symbols])")),
-    ("01", 3, styles.Incrementally),
-    ("02", 1, ("my_layer_norm", "centred = x", "x = x.astype(float); centred = x", "eps) + b", "eps) + b.tolist()")),
-    ("02", 2, styles.split_into_three),
-    ("02", 2, ("my_head", "-np.inf", IN_PLACE_OF_0)),
-    ("02", 4, ("my_count", "return (", "return 1.0 * (")),
-    ("03", 1, ("n_that_stay", "return n", "return np.int64(n)")),
-    ("03", 2, ("attend", "-np.inf", "-1e9")),
-    ("03", 3, ("CachedModel", "self.tokens = tokens", "self.tokens = tuple(tokens)", "n = n", "n = np.int64(1) * n")),
-    ("04", 1, ("my_probs", "return p / p.sum()", "return (p / p.sum()).tolist()")),
-    ("04", 2, ("my_top_p", "order = ", "order = len(probs) - 1 - ", "(-probs,", "(-probs[::-1],")),  # of a tie the last
-    ("04", 3, styles.in_place),
-    ("04", 3, ("my_draw", "return int(", "return np.array(")),
-    ("05", 1, lambda p, q: 1 - abs(p - q).sum() / 2),
-    ("05", 1, lambda p, q: sum(b * min(1, a / b) for a, b in zip(p, q) if b)),
-    ("05", 2, lambda p, q: np.maximum(p - q, 0) / (1 - np.minimum(p, q).sum()) if (p != q).any() else p),
-    ("05", 2, lambda p, q: [max(a - b, 0) / s for a, b in zip(p, q)] if (s := sum(np.maximum(p - q, 0))) else p),
-    ("05", 3, styles.by_recursion),
-    *(("06", 1, way(solution("06", "my_expected_tokens"))) for way in (functools.partial, functools.cache, Called)),
-    ("06", 1, styles.recursive),
-    ("06", 1, lambda alpha, K: np.polyval(np.ones(K + 1), alpha)),
-    ("06", 2, lambda a, c, v: np.argmax(np.cumsum(a ** np.arange(len(v))) / (np.arange(len(v)) * c + np.array(v)))),
-    ("06", 3, lambda r: np.divide(*np.sum([(n, min(k, n + 1)) for k, n in r] or [(0, 0)], axis=0, dtype=float))),
-    ("07", 1, styles.from_behind),
-    ("07", 2, lambda c, s: [(a + np.sum(c > 0) * b) / (sum(c) + np.sum(c > 0)) if sum(c) else b for a, b in zip(c, s)]),
-    ("07", 3, lambda p, q: np.array(solution("07", "acceptances")(p, q))),
-    ("08", 1, lambda E, p: int(np.argmax(np.log(p) - np.log(E)))),
-    ("08", 1, lambda E, p: min((e / x, i) for i, (e, x) in enumerate(zip(E, p)) if x > 0)[1]),
-    ("08", 2, styles.lenient),
-    ("08", 3, styles.by_arrays),
-    ("09", 1, styles.own_matching),
-    ("09", 1, styles.coin_with_p),
-    ("10", 1, ("write_safetensors", HEADER, "head += b'   '; " + HEADER)),  # the header's length may be rounded up
-    ("10", 2, ("read_varint", "return value | data[position] << shift, position + 1",
-               "return [value | data[position] << shift, position + 1]")),
-    ("10", 3, ("my_crc32c", "return register ^ 0xFFFFFFFF", "return np.uint32(register ^ 0xFFFFFFFF)")),
-    ("11", 1, lambda q, k, rng: (pair for pair in solution("11", "without_replacement")(q, k, rng))),
-    ("11", 1, ("without_replacement", "rng), row))", "rng), row.tolist()))")),
-    ("11", 1, styles.drawn_recursively),
-    ("11", 2, styles.mask_in_lists),
-    ("11", 3, styles.grown),
-    ("11", 3, lambda n, w: (list(node) for node in reversed(styles.grown(n, w)))),
-    ("11", 3, lambda n, w: {np.array(node).tobytes(): np.array(node) for node in styles.grown(n, w)}.values()),
-    ("12", 1, ("accepted_by_rank", "return np.array(", "return list(")),
-    ("12", 1, lambda logits, tokens, n: (np.argsort(-logits)[:, :n] == tokens[:, None]).mean(axis=0)),
-    ("12", 1, styles.among_the_first),
-    ("12", 2, styles.in_parts),
-    ("12", 3, ("Recycler", late.TREE, f"type(d := {late.TREE})(np.int32(d.tokens), np.float32(d.probs), d.parents)")),
-    ("13", 1, lambda p, q: 1 - abs(p - q).sum(axis=1).mean() / 2),
-    ("13", 1, lambda p, q: sum(min(a, b) for rows in zip(p, q) for a, b in zip(*rows)) / len(p)),
-    ("13", 2, styles.in_a_loop),
-    ("13", 3, styles.by_jacobians),
-    ("13", 3, lambda z, p: styles.Tensor(styles.by_jacobians(z, p))),
-    ("14", 1, functools.partial(lambda F, B, b, K: max(n for n in range(1000) if 2 * n * (K + 1) / F <= b / B))),
-    ("14", 1, lambda F, B, b, K: np.floor((b / B) / (2 * (K + 1) / F))),
-    ("14", 2, ("audit", late.BOTH, "[[1], [1]], [3, 3]", "small_target.distribution([0], 3)",
-               "small_target.distribution([1], 3)", "([1], 2)", "([1], 3)")),
-    ("14", 2, ("audit", "return max(", "return sum(")),
-    ("15", 1, ("rows_of_a_round", "return np.array(", "return sampling(logits, [*text, *drafted]); np.array(")),
-    ("15", 1, styles.one_after_the_other),
-    ("15", 1, styles.cut_at_the_first_forbidden),
-    ("15", 1, styles.cut_and_counted),
-    ("15", 2, ("rounding_or_bug", "D_high < D_low / 1000", "D_high < 1e-4")),
-]  # fmt: skip
-WRONG = [
-    *((number, i, hint, (name, *changes)) for (number, i, name), some in EDITS.items() for hint, *changes in some),
-    ("01", 1, "compare whole symbols",
-     lambda symbols, pair: " ".join(symbols).replace(" ".join(pair), "".join(pair)).split()),
-    ("01", 2, "longest entry of the vocabulary", styles.longest_first),
-    ("05", 2, "q - p is the surplus", lambda p, q: np.maximum(q - p, 0)),
-    ("05", 2, "has the surplus in it", lambda p, q: abs(p - q) / 2),
-    ("05", 3, "first rejection", styles.goes_on_after_a_rejection),
-    ("05", 3, r"it accepts 0.* on average", styles.own_matching),
-    ("05", 3, "endless loop", styles.until_accepted),
-    ("08", 3, "exact, but it accepts no more", styles.by_recursion),
-    ("07", 3, "expected three numbers.* got 4", lambda p, q: [1, 1, 1, 1]),
-    ("13", 3, "detach", lambda z, p: styles.Tensor(styles.by_jacobians(z, p), requires_grad=True)),
-    ("14", 2, "draw no samples", styles.by_drawing),
-    ("14", 3, "is another rule", lambda *given: speculative.exact_match(*given)),
-]  # fmt: skip
-
-
+    *((number, i, answer) for number, i, hint, answer in EDITS if hint.startswith("right: ")),
+    *(("06", 1, wrapped(expected_tokens)) for wrapped in (functools.partial, functools.cache, Called)),
+    ("13", 3, lambda z, p: Tensor(match_gradient(z, p))),
+]
 OF_THE_LIBRARY = [
     ("01", 1, gpt2np.tokenizer.merge_pair),
     ("01", 3, gpt2np.StreamDecoder),
@@ -150,7 +136,7 @@ OF_THE_LIBRARY = [
     ("05", 2, speculative.residual),
     ("05", 3, speculative.rejection),
     ("05", 4, type("MySampler", (speculative.SpeculativeSampler,), {})),
-    ("05", 4, styles.Delegating),
+    ("05", 4, Delegating),
     ("06", 1, speculative.theory.expected_tokens),
     ("06", 2, functools.partial(lambda alpha, c, v: speculative.theory.best_K(alpha, c, v))),
     ("08", 3, lambda *given: speculative.block(*given)),
@@ -161,25 +147,26 @@ OF_THE_LIBRARY = [
     ("11", 3, lambda n, w: speculative.Shape.best(n, w)),
     ("12", 2, lambda head, h, seen: gpt2np.load_heads("tiny-target").logits(gpt2np.load("tiny-target")[0], h, seen)),
     ("12", 3, type("Recycler", (speculative.RecyclingDrafter,), {})),
-    ("15", 1, styles.fills("verify_masked")(lambda *given: rejection(*given))),
+    ("15", 1, by_the_library),
 ]
 RETURNS = "01-1 04-2 04-3 05-2 06-2 06-3 07-2 08-1 08-2 09-3 11-1 11-2 11-3 12-1 12-2 13-1 13-2 13-3 14-1 14-2 15-2"
-
-
-def nothing(*_):
-    """An answer without a return."""
+WRONG = [
+    *(one for one in EDITS if not one[2].startswith("right: ")),
+    ("08", 3, "exact, but it accepts no more", solution("05", "my_verifier")),
+    ("13", 3, "detach", lambda z, p: Tensor(match_gradient(z, p), requires_grad=True)),
+    ("14", 3, "is another rule", lambda *given: speculative.exact_match(*given)),
+    *((number, i, "comes with the library|the library's", answer) for number, i, answer in OF_THE_LIBRARY),
+    *((one[:2], int(one[3]), "is a return missing", nothing) for one in RETURNS.split()),
+]
 
 
 def name_of(value):
-    return str(value) if isinstance(value, (str, int)) else ""
+    if isinstance(value, (int, str)):
+        return str(value)
+    return value[0] if isinstance(value, tuple) else getattr(value, "__name__", type(value).__name__)
 
 
-@pytest.mark.parametrize(("number", "i", "name"), EDITS, ids=name_of)
-def test_the_solution_is_right(number, i, name):
-    graded(number, i, (name,))
-
-
-@pytest.mark.parametrize(("number", "i", "answer"), RIGHT, ids=name_of)
+@pytest.mark.parametrize(("number", "i", "answer"), SOLUTIONS + RIGHT, ids=name_of)
 def test_a_right_answer_passes_in_any_form(number, i, answer):
     graded(number, i, answer)
 
@@ -190,29 +177,11 @@ def test_a_wrong_answer_is_told_its_mistake(number, i, hint, answer):
     assert re.search(hint, said), said
 
 
-@pytest.mark.parametrize(("number", "i", "answer"), OF_THE_LIBRARY, ids=name_of)
-def test_the_library_is_no_answer(number, i, answer):
-    said = refused(number, i, answer)
-    assert re.search(r"comes with the library|the library's", said), said
-
-
-@pytest.mark.parametrize("exercise", RETURNS.split())
-def test_an_answer_without_a_return_is_told_so(exercise):
-    number, i = exercise.split("-")
-    assert "is a return missing" in refused(number, int(i), nothing)
-
-
-def literal(part):
-    return re.escape(str(part.value)).replace(r"\ ", " ") if isinstance(part, ast.Constant) else ""
-
-
 def sentences(node):
     """Patterns of the sentences in a piece of code, but not of those that are returned or encoded."""
     if isinstance(node, (ast.Constant, ast.JoinedStr)):
         parts = node.values if isinstance(node, ast.JoinedStr) else [node]
-        pattern = ".*".join(
-            re.escape(str(part.value)) if isinstance(part, ast.Constant) else "" for part in parts if part
-        )
+        pattern = ".*".join(re.escape(str(part.value)) if isinstance(part, ast.Constant) else "" for part in parts)
         return {pattern} if pattern.count(" ") > 3 else set()
     silent = isinstance(node, (ast.Return, ast.Expr)) or "encode" == getattr(getattr(node, "func", 0), "attr", "")
     silent |= isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and node.col_offset == 0
@@ -220,12 +189,20 @@ def sentences(node):
 
 
 def test_every_sentence_of_the_checks_is_said_to_an_answer_or_listed():
-    asked = [(number, i, answer) for number, i, *_, answer in [*WRONG, *OF_THE_LIBRARY]]
-    asked += [(number, int(i), nothing) for number, i in (exercise.split("-") for exercise in RETURNS.split())]
-    said = "\n".join(refused(*one) for one in asked)
+    said = "\n".join(refused(number, i, answer) for number, i, _, answer in WRONG)
     listed = Path(__file__).with_name("never_said.txt").read_text(encoding="utf-8").splitlines()
     unheard = []
-    for styles.path in sorted((FOLDER / "checks").glob("[a-z]*.py")):
-        patterns = sentences(ast.parse(styles.path.read_text(encoding="utf-8")))
-        unheard += sorted(f"{styles.path.stem}: {pattern}" for pattern in patterns if not re.search(pattern, said))
+    for path in sorted((FOLDER / "checks").glob("[a-z]*.py")):
+        patterns = sentences(ast.parse(path.read_text(encoding="utf-8")))
+        unheard += sorted(f"{path.stem}: {pattern}" for pattern in patterns if not re.search(pattern, said))
     assert listed == [line.replace("\n", "|") for line in unheard]
+
+
+@pytest.mark.parametrize(("number", "i", "name"), [("05", 2, "my_residual"), ("06", 2, "my_best_K")])
+def test_another_seed_has_other_numbers(number, i, name):
+    asked = {0: [], 3: []}
+    for seed, given in asked.items():
+        graded(
+            number, i, lambda *args, given=given: given.append(repr(args)) or solution(number, name)(*args), seed=seed
+        )
+    assert asked[0] != asked[3]

@@ -145,16 +145,3 @@ def test_a_handout_of_other_numbers_is_graded_where_it_lies(tmp_path):
 def test_what_cannot_be_done_is_said_in_a_sentence(arguments, sentence):
     said = tool(*arguments)
     assert said.returncode == 2 and sentence in said.stderr and "Traceback" not in said.stderr
-
-
-@pytest.mark.parametrize(("number", "name", "exercise"), [("05", "my_residual", 2), ("06", "my_best_K", 2)])
-def test_another_seed_has_other_numbers(number, name, exercise, check, solution):
-    asked = {}
-    for seed in (0, 3):
-
-        def answer(*given, seed=seed):
-            asked.setdefault(seed, []).append(repr(given))
-            return solution(number, name)(*given)
-
-        check(number, f"exercise_{exercise}")(answer, seed=seed)
-    assert asked[0] != asked[3]
