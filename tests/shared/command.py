@@ -72,6 +72,15 @@ def report_of(*arguments):
     return json.loads(result.stdout)
 
 
+def timeless(value):
+    """A report without what a clock has measured."""
+    if isinstance(value, dict):
+        return {name: timeless(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [timeless(each) for each in value]
+    return None if isinstance(value, float) else value
+
+
 def refused(result):
     """The one sentence of a command that was refused."""
     assert result.returncode == 2 and result.stdout == "" and "Traceback" not in result.stderr, result

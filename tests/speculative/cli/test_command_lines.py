@@ -14,7 +14,7 @@ from subprocess import CompletedProcess
 from time import sleep
 
 import pytest
-from command import process, refused, run_here
+from command import process, refused, run_here, timeless
 from systems import needs_ctrl_c
 
 from speculative.cli import commands
@@ -119,7 +119,7 @@ LONG = {
 
 @needs_ctrl_c
 @pytest.mark.parametrize("command", LONG)
-def test_a_run_that_is_interrupted_seven_times_ends_as_an_unbroken_one(command, tmp_path, timeless):
+def test_a_run_that_is_interrupted_seven_times_ends_as_an_unbroken_one(command, tmp_path):
     """At random times: what the sentence says is in the file, and the counts of the end are equal."""
     path, whole, rng = tmp_path / "a.json", tmp_path / "whole.json", random.Random(7)
     assert run_here(command, *LONG[command], "--json", whole).returncode == 0
