@@ -8,7 +8,7 @@ from command import run_here
 
 SMALL = ("--n_tokens_to_generate=4", "--target_model_size=tiny-draft")
 COMPARE = ("compare", *SMALL, "--n_prompts=2", "--drafter=ngram,prompt_lookup", "--K=1,2,5")
-BENCH = "bench --sizes=tiny-draft --rows=3 --context=5 --prompt_tokens=5 --repeats=1 --strategies=rows,plain".split()
+BENCH = ("bench", "--sizes=tiny-draft", "--rows=3", "--context=5", "--prompt_tokens=5", "--strategies=rows,plain")
 
 
 def numbers(report, *names):
