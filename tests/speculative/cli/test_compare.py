@@ -1,10 +1,10 @@
-"""`compare`: lists as axes, the settings that fit, the numbers of the table, drafters of one's own.
+"""`compare`: lists as axes, the settings that fit, the numbers of the table.
 
-Its pages, the table as CSV and the report are in pages/compare.txt.
+Its pages, the table as CSV, the report, and drafters and rules of one's own are in pages/compare.txt.
 """
 
 import pytest
-from command import report_of, run_here
+from command import report_of
 
 import gpt2np
 from speculative import AutoregressiveSampler, ModelDrafter, PresencePenalty, Sampling, SpeculativeSampler
@@ -59,56 +59,3 @@ def test_the_numbers_are_those_of_the_samplers():
         assert row["alpha"] == row["accepted"] / (row["accepted"] + row["rejected"])
         assert row["low"] < row["speedup"] < row["high"]
         assert row["speedup"] == pytest.approx(row["alone_seconds"] / row["seconds"])
-
-
-# ------------------------------------------------------------------------------------------------ of one's own
-
-MINE = '''
-import numpy as np
-from speculative import Draft, Verdict, residual, sample_token
-
-class Again:
-    """Drafts the last token again."""
-    def __init__(self, target, tokenizer):
-        self.n_vocab = target.n_vocab
-    def propose(self, tokens, K, rng):
-        probs = np.zeros((K, self.n_vocab))
-        probs[:, tokens[-1]] = 1
-        return Draft(np.full(K, tokens[-1]), probs)
-
-class Crashes(Again):
-    def propose(self, tokens, K, rng):
-        return {}[len(tokens)]
-
-ready = Again(type("Target", (), {"n_vocab": 2048}), None)
-
-def rule(from_p):
-    def verify(draft, p, rng):
-        for i, token in enumerate(draft.tokens):
-            if rng.random() * draft.probs[i, token] >= p[i, token]:
-                return Verdict(i, sample_token(p[i] if from_p else residual(p[i], draft.probs[i]), rng))
-        return Verdict(len(draft.tokens), sample_token(p[-1], rng))
-    verify.trees = False
-    return verify
-
-right, on_purpose = rule(False), rule(True)
-on_purpose.exactness = "LOSSY"
-'''
-
-
-def test_drafters_and_rules_of_ones_own(tmp_path, monkeypatch):
-    """They are in the table; an error in one names its line."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.py").write_text(MINE, encoding="utf-8")
-    arguments = ("--drafter=mine.py:Again,mine.py:ready", "--verifier=rejection,mine.py:right,mine.py:on_purpose")
-    rows = rows_of("--target_model_size=tiny-draft", "--temperature=1", *arguments)
-    assert [row["exactness"] for row in rows] == ["exact", "checked", "LOSSY"] * 2
-    for row, other in zip(rows[:3], rows[3:]):
-        assert row["draft"] == {"name": "mine.py:Again"} and row["drafted"] == other["drafted"] > 0
-        assert (row["loss"] is None) == (row["exactness"] != "LOSSY") and row["loss"] != 0
-    report = report_of("--drafter=mine.py:Again", "--verifier=mine.py:right", "--n_tokens_to_generate=6")
-    assert report["same_tokens"] and report["drafter"] == "mine.py:Again" and report["exactness"] == "checked"
-    result = run_here("--drafter=mine.py:Crashes", "--n_tokens_to_generate=4")
-    note, sentence = result.stderr.splitlines()
-    assert note.startswith("note: mine.py:Crashes is not graded: with a target of 3 tokens, your drafter fails")
-    assert result.returncode == 2 and sentence == "main.py: KeyError: 1 (line 16 of mine.py)"
