@@ -15,17 +15,15 @@ from speculative.cli.drafters import DRAFTERS, RULES
 FEW = ("--n_tokens_to_generate", "12")
 
 
-@pytest.mark.parametrize("drafter", [name for name in DRAFTERS if name != "forced"])
-def test_every_drafter_gives_the_targets_text(drafter):
-    data = report_of("--drafter", drafter, *FEW)
-    assert data["same_tokens"] is True and data["drafter"] == drafter and len(data["speculative"]["tokens"]) == 12
-    assert ("parameters" in data["draft"]) == (drafter in ("model", "heads", "eagle"))
-
-
-@pytest.mark.parametrize("verifier", RULES)
-def test_every_verifier_gives_the_greedy_text_at_temperature_0(verifier):
-    data = report_of("--verifier", verifier, *FEW)
-    assert data["same_tokens"] is True and data["exactness"] == RULES[verifier].exactness
+@pytest.mark.parametrize(
+    ("option", "name"),
+    [*(("drafter", name) for name in DRAFTERS if name != "forced"), *(("verifier", name) for name in RULES)],
+)
+def test_every_drafter_and_every_rule_gives_the_targets_greedy_text(option, name):
+    data = report_of(f"--{option}={name}", *FEW)
+    assert data["same_tokens"] is True and data[option] == name and len(data["speculative"]["tokens"]) == 12
+    assert ("parameters" in data["draft"]) == (data["drafter"] in ("model", "heads", "eagle"))
+    assert data["exactness"] == RULES[data["verifier"]].exactness
 
 
 def test_where_two_texts_differ():

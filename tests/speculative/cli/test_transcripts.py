@@ -128,7 +128,16 @@ def test_every_command_has_a_page():
 
 @needs_any_name
 def test_what_is_refused_in_one_sentence(golden, tmp_path, monkeypatch):
-    """Before anything is measured."""
+    """Before anything is measured, or any file written."""
+
+    def contents():
+        return {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".pyc"}
+
+    def refused(*words):
+        before, sentence = contents(), refusal(*words)
+        assert contents() == before, words
+        return sentence
+
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(Report, "keep", lambda *_: 1 / 0)
-    golden(HERE / "refusals.txt", transcript(HERE / "refusals.txt", refusal, tmp_path))
+    golden(HERE / "refusals.txt", transcript(HERE / "refusals.txt", refused, tmp_path))

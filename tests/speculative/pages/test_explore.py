@@ -285,17 +285,13 @@ def test_a_tree_follows_its_widths(view):
 
 
 @pytest.mark.parametrize("screen", SCREENS)
-def test_it_fits_the_screen(opened, screen, tmp_path):
+def test_it_fits_the_screen_and_axe_finds_nothing(opened, screen, tmp_path):
     view = opened(screen)
     for preset in range(view.locator("#presets button").count()):
         view.evaluate("choose", preset)
         assert view.evaluate("document.documentElement.scrollWidth <= innerWidth"), preset
     view.locator("#rules [value=greedy]").check()
     assert len(view.screenshot(full_page=True, path=tmp_path / "page.png")) > 50_000
-
-
-@pytest.mark.parametrize("screen", SCREENS)
-def test_axe_finds_nothing(opened, screen):
     assert violations(opened(screen)) == []
 
 
