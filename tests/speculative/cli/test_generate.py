@@ -108,7 +108,7 @@ def test_the_best_K_follows_from_the_rounds(draft, v, accepted, best):
 
 def test_the_best_K_goes_by_the_usual_draft_length_and_the_whole_verification():
     plain = [a_round(0, 0, 1.5, 0.5)] * 6
-    some = [a_round(1, 0, 9)] + [a_round(2, 0.4, 2, 1)] * 3 + [a_round(5, 1, 8)] * 2 + [a_round(1, 0.2, 7)] * 2
+    some = [a_round(1, 0, 9)] + [a_round(2, 0.4, 2, 1)] * 3 + [a_round(5, 3, 8)] * 2 + [a_round(1, 0.2, 7)] * 2
     found = verdict(TIMES, plain, some)
     assert (found["v"], found["most_K"], found["c"]) == ({"3": 1.5}, 4, pytest.approx(0.1))
     assert verdict(TIMES, ALONE, [a_round(2, 1.2, 1)] * 6)["v"] == {"3": 1.0}  # below one is noise

@@ -11,17 +11,12 @@ from systems import needs_any_name, needs_links, needs_proc
 
 import gpt2np
 from gpt2np.files.loading import find_folder
-from speculative.cli.models import Models, nearest
+from speculative.cli.models import Models
 from speculative.cli.options import Options
 from speculative.cli.prompts import KNOWN, prompts_of
 from speculative.cli.report import Report
 
 TINY = ("--target_model_size=tiny-draft", "--drafter=prompt_lookup", "--n_tokens_to_generate=12")
-
-
-def test_the_nearest_name():
-    names = ("tiny-target", "tiny-draft", "124M")
-    assert [nearest(name, names) for name in ("tiny_target", "Tiny-Draf", "125M", "x")] == [*names, None]
 
 
 # ------------------------------------------------------------------------------------------------ models
@@ -33,12 +28,6 @@ def linked(folder, *names):
     for name in ("config.json", "model.safetensors", *names):
         (folder / name).symlink_to(source / name)
     return json.loads((source / "vocab.json").read_text(encoding="utf-8"))
-
-
-def test_no_weights_are_asked_for_where_a_target_has_no_smaller_model(monkeypatch):
-    monkeypatch.setattr(gpt2np, "load", None)
-    for words in ([], ["calibrate"], ["compare"]):
-        assert refusal(*words, "--target_model_size=124M").startswith("there is no smaller model")
 
 
 @needs_proc
