@@ -13,7 +13,6 @@ ENGINES = {  # other engines, imported by the functions that need them, or by a 
     "speculative/models/transformers_model.py": {"torch"},
     "speculative/models/llama_cpp_model.py": {"llama_cpp"},
     "speculative/models/transformers_tokenizer.py": {"tokenizers"},
-    "speculative/testing/forms.py": {"torch"},
     "speculative/testing/torch_draws.py": {"torch"},
     "speculative/testing/torch_functions.py": {"torch"},
     "speculative/testing/transformers_audit.py": {"torch", "transformers"},
@@ -34,38 +33,22 @@ def imports(path):
     return found
 
 
-def in_cli(path):
-    return path.parts[:2] == ("speculative", "cli")
+def test_who_imports_whom():
+    """gpt2np never imports speculative; of speculative only speculative/cli imports gpt2np, and is imported by none.
 
-
-def test_only_the_command_line_imports_both_packages():
-    """gpt2np never imports speculative; of speculative only speculative/cli imports gpt2np, and is imported by none."""
-    for path in FILES:
-        names = imports(path)
-        packages, own = {name.split(".")[0] for name in names}, path.parts[0]
-        assert own == "speculative" or "speculative" not in packages, path
-        assert own == "gpt2np" or "gpt2np" not in packages or in_cli(path), path
-        inside = in_cli(path) or path.as_posix() == "speculative/__main__.py"
-        assert inside or not any(name.startswith("speculative.cli") for name in names), path
-
-
-def test_nothing_imports_the_scripts():
-    """dev/ has the training of the bundled models, benchmarks and what makes the pages."""
+    speculative needs NumPy alone; speculative/cli also fire and tqdm, in functions matplotlib and engines. Nothing
+    imports the scripts in dev/.
+    """
     scripts = {"dev", *(path.stem for path in (ROOT / "dev").rglob("*.py"))}
     for path in FILES:
-        assert not {name.split(".")[0] for name in imports(path)} & scripts, path
-
-
-def test_only_the_stated_dependencies():
-    """In speculative NumPy alone; in speculative/cli also fire and tqdm, in functions matplotlib and engines."""
-    for path in FILES:
-        outside = {name.split(".")[0] for name in imports(path)} - set(sys.stdlib_module_names)
-        outside -= {path.parts[0], *ENGINES.get(path.as_posix(), set())}
-        if in_cli(path):
+        names, in_cli = imports(path), path.parts[:2] == ("speculative", "cli")
+        packages, own = {name.split(".")[0] for name in names}, path.parts[0]
+        allowed = {"numpy"} if own == "speculative" else RUN_TIME_DEPENDENCIES
+        if in_cli:
             allowed = {"numpy", "fire", "tqdm", "gpt2np", "matplotlib", "torch", "transformers"}
-        else:
-            allowed = {"numpy"} if path.parts[0] == "speculative" else RUN_TIME_DEPENDENCIES
-        assert outside <= allowed, path
+        assert packages - {own} - set(sys.stdlib_module_names) - ENGINES.get(path.as_posix(), set()) <= allowed, path
+        assert in_cli or path.as_posix() == "speculative/__main__.py" or not any("speculative.cli" in n for n in names)
+        assert not packages & scripts, path
 
 
 def test_no_cycles():
@@ -77,21 +60,18 @@ def test_no_cycles():
     assert not pending
 
 
-def test_importing_speculative_imports_only_numpy():
-    code = (
-        "import sys, speculative.models, speculative.testing; "
-        "print(*{name.split('.')[0] for name in sys.modules} - set(sys.stdlib_module_names))"
-    )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True).stdout
-    outside = {name for name in found.split() if not name.startswith(("_", "sitecustomize"))}
-    assert outside - {"speculative", "numpy", "cython_runtime"} == set(), outside  # the last comes with np.random
-
-
-def test_the_command_line_imports_no_engine_before_it_needs_one():
-    code = "import sys; from speculative.cli.commands import bench, compare, generate; import speculative.cli.main; "
-    code += "print({'matplotlib', 'torch'} & {*sys.modules})"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True).stdout
-    assert found == "set()\n"
+def test_no_import_brings_more_than_it_needs():
+    """Of speculative NumPy alone; of the command line no engine."""
+    for statement, allowed in {
+        "import speculative.models, speculative.testing": {"speculative", "numpy"},
+        "import speculative.cli.main; from speculative.cli.commands import bench, compare, generate": {
+            *("speculative", "gpt2np", "numpy", "regex", "tqdm", "fire", "termcolor"),
+        },
+    }.items():
+        code = f"{statement}; import sys; print(*{{name.split('.')[0] for name in sys.modules}})"
+        found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
+        outside = {name for name in found.stdout.split() if not name.startswith(("_", "sitecustomize"))}
+        assert outside - set(sys.stdlib_module_names) - {"cython_runtime"} <= allowed  # it comes with np.random
 
 
 def test_an_adapter_fits_a_page():

@@ -1,28 +1,17 @@
-"""`python main.py ...` in this process, which is fast, and as a process of its own, forked from one that has already
-imported it; spawned where a fork is not safe, see systems.py. What depends on the start of a process (a terminal, its
-environment) is tested with `python main.py` itself.
-"""
+"""`python main.py ...` in this process, which is fast, and as a process of its own, for what depends on its start."""
 
 import contextlib
 import io
 import json
-import multiprocessing
 import os
 import subprocess
 import sys
-from pathlib import Path
 from subprocess import CompletedProcess
-from tempfile import TemporaryDirectory
 
 from helpers import ROOT
-from systems import START_METHOD, hears_ctrl_c
+from systems import hears_ctrl_c
 
 from speculative.cli.main import main
-from speculative.cli.main import run as run_as_a_program
-
-processes = multiprocessing.get_context(START_METHOD)
-if START_METHOD == "forkserver":
-    processes.set_forkserver_preload(["speculative.cli.main"])
 
 
 def run_here(*arguments):
@@ -34,29 +23,6 @@ def run_here(*arguments):
             return CompletedProcess(arguments, main(arguments), out.getvalue(), err.getvalue())
         finally:
             sys.argv = argv
-
-
-def run(*arguments, cwd="."):
-    """The same, as a process."""
-    arguments = [os.fsdecode(argument) for argument in arguments]
-    with TemporaryDirectory() as folder:
-        written = [Path(folder) / name for name in ("out", "err")]
-        process = processes.Process(target=started, args=(arguments, os.path.abspath(cwd), *written))
-        process.start()
-        process.join(timeout=120)
-        assert process.exitcode is not None, f"main.py {arguments} is still running"
-        return CompletedProcess(arguments, process.exitcode, *(path.read_text(encoding="utf-8") for path in written))
-
-
-def started(arguments, folder, *written):
-    for number, path in enumerate(written, 1):
-        with open(path, "wb") as file:
-            os.dup2(file.fileno(), number)
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(encoding="utf-8")
-    os.chdir(folder)
-    sys.argv = ["main.py", *arguments]
-    run_as_a_program()
 
 
 def process(*arguments, **options):
@@ -72,6 +38,15 @@ def report_of(*arguments):
     return json.loads(result.stdout)
 
 
+def timeless(value):
+    """A report without what a clock has measured."""
+    if isinstance(value, dict):
+        return {name: timeless(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [timeless(each) for each in value]
+    return None if isinstance(value, float) else value
+
+
 def refused(result):
     """The one sentence of a command that was refused."""
     assert result.returncode == 2 and result.stdout == "" and "Traceback" not in result.stderr, result
@@ -82,8 +57,3 @@ def refused(result):
 def refusal(*arguments):
     """The same, of a command that is run here."""
     return refused(run_here(*arguments))
-
-
-def words(page):
-    """The lines of a page, each with single spaces."""
-    return [" ".join(line.split()) for line in page.splitlines()]

@@ -1,6 +1,5 @@
 """What not every system has. A test that needs it is skipped elsewhere, and says why."""
 
-import multiprocessing
 import os
 import shutil
 import signal
@@ -44,16 +43,12 @@ def slashes(text):
 
 needs_links = needs("symbolic links", has_links())
 needs_any_name = needs("control characters and 255 characters in names", os.name != "nt")
-needs_any_bytes = needs("arguments of any bytes", os.name != "nt")
 needs_shell = needs("bash and what it can do to a process", HAS_FORK and shutil.which("bash"))
 needs_ctrl_c = needs("Ctrl-C for another process", HAS_FORK)  # elsewhere it reaches a whole console, with these tests
 needs_full_device = needs("/dev/full, a device without room", os.name != "nt" and os.path.exists("/dev/full"))
 needs_proc = needs("/proc", os.name != "nt" and os.path.exists("/proc/self/mem"))  # Wine shows the host's
 # Accelerate, which NumPy calls while it is imported on macOS, may crash in a forked process
 needs_safe_fork = needs("a fork after NumPy was imported", HAS_FORK and sys.platform != "darwin")
-START_METHOD = "spawn"
-if "forkserver" in multiprocessing.get_all_start_methods() and sys.platform != "darwin":
-    START_METHOD = "forkserver"
 
 
 def hears_ctrl_c():

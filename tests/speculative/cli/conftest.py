@@ -1,10 +1,11 @@
-"""Models that are loaded once, for the tests of the commands."""
+"""Models that are loaded once, and measurements that are quick, for the tests of the commands."""
 
 from functools import lru_cache
 
 import pytest
 
 import gpt2np
+from speculative import measure_costs
 from speculative.cli import brought
 
 load = lru_cache(gpt2np.load)
@@ -17,21 +18,15 @@ def load_once(monkeypatch):
 
 
 @pytest.fixture(autouse=True)
+def measure_little(monkeypatch):
+    """Costs once, the loss of a rule and the acceptance by rank at a few places: see tests/speculative/measuring."""
+    monkeypatch.setitem(measure_costs.__kwdefaults__, "repeats", 1)
+    monkeypatch.setattr("speculative.cli.settings.N_PLACES", 12)
+    monkeypatch.setattr("speculative.cli.commands.compare.N_PLACES", 4)
+
+
+@pytest.fixture(autouse=True)
 def import_again():
     """A file of the same name in another folder is another file."""
     for cached in (brought.loaded, brought.brought, brought.graded_verifier, brought.graded_drafter):
         cached.cache_clear()
-
-
-@pytest.fixture(scope="session")
-def timeless():
-    """A function: a report without what a clock has measured."""
-
-    def without(value):
-        if isinstance(value, dict):
-            return {name: without(each) for name, each in value.items()}
-        if isinstance(value, list):
-            return [without(each) for each in value]
-        return None if isinstance(value, float) else value
-
-    return without

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import shutil
 import signal
 from importlib import import_module
@@ -10,7 +11,7 @@ from pathlib import Path
 from time import sleep
 
 import pytest
-from command import process, refusal, run_here
+from command import process, refusal, run_here, timeless
 from systems import needs_any_name, needs_ctrl_c, needs_full_device, needs_links, needs_proc
 
 import gpt2np
@@ -18,58 +19,57 @@ from gpt2np.files.loading import find_folder
 from speculative.cli import brought, report
 from speculative.cli.report import Report
 
-FEW = ("--target_model_size=tiny-draft", "--drafter=prompt_lookup", "--n_tokens_to_generate=4")
+SMALL, NGRAM = "--target_model_size=tiny-draft", "--drafter=ngram"
+FEW = (SMALL, "--drafter=prompt_lookup", "--n_tokens_to_generate=4")
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
 
 
 @needs_proc
 @needs_full_device
 @needs_links
-def test_a_folder_that_cannot_be_written_is_seen_before_anything_is_measured(tmp_path):
+def test_a_folder_that_cannot_be_written_is_seen_before_anything_is_measured():
+    Path("full.json").symlink_to("/dev/full")
+    Path("b.json").mkdir()
+    for name in ("full.json", "b.json"):
+        assert f"--json: cannot write {name} (it is not a regular file): name a" in refusal(*FEW, "--json", name)
     assert "--json: cannot write /proc/self/a.json (" in refusal(*FEW, "--json", "/proc/self/a.json")
     assert "--plot: cannot write /proc/a.png (" in refusal("compare", "--plot", "/proc/a.png")
-    (tmp_path / "full.json").symlink_to("/dev/full")
-    assert "full.json (it is not a regular file): name a" in refusal(*FEW, "--json", tmp_path / "full.json")
-    (tmp_path / "b.json").mkdir()
-    assert "b.json (it is not a regular file): name a" in refusal(*FEW, "--json", tmp_path / "b.json")
-    (tmp_path / "closed").mkdir(mode=0o555)
-    if os.access(tmp_path / "closed", os.W_OK):
+    Path("closed").mkdir(mode=0o555)
+    if os.access("closed", os.W_OK):
         pytest.skip("this user may write into every folder")
-    assert "closed/a.json (Permission denied)" in refusal(*FEW, "--json", tmp_path / "closed" / "a.json")
+    assert "closed/a.json (Permission denied)" in refusal(*FEW, "--json", "closed/a.json")
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["compare", "--prompt_file=in.csv", "--csv=./in.csv"],
-        ["compare", "--drafter=suffix", "--corpus=in.csv,b", "--csv=in.csv"],
-        ["--grammar=in.jsonl", "--trace=in.jsonl"], ["--prompt_file=in.jsonl", "--trace=in.jsonl"],
-        ["compare", "--json=a.json", "--prompt_file=a.json"], ["replay", "in.jsonl", "--trace", "in.jsonl"],
-        ["compare", "--csv=in.csv", "--prompt_file=link"],
-        ["compare", "--csv=link.csv", "--verifier=a.py:right,b.py:right"],
-        ["compare", "--csv=merges.csv", "--draft_model_size=td"], ["--json=in.jsonl.json", "--trace=far.jsonl"],
-    ],
-    ids=" ".join,
-)  # fmt: skip
+def contents():
+    return {path: path.read_bytes() for path in Path().rglob("*") if path.is_file() and path.suffix != ".pyc"}
+
+
 @needs_links
-def test_no_output_takes_the_place_of_an_input(words, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_no_output_takes_the_place_of_an_input_behind_a_link():
     shutil.copytree(find_folder("tiny-draft", None), "td")
-    for name in ("in.csv", "in.jsonl", "a.json", "b", "a.py", "b.py"):
+    for name in ("in.csv", "a.py", "b.py"):
         Path(name).write_text("from speculative import rejection as right\n")
     links = {"link": "in.csv", "in.jsonl.json": "far.jsonl", "link.csv": "b.py", "merges.csv": "td/merges.txt"}
     for link, name in links.items():
         Path(link).symlink_to(name)
-    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    assert " name one file, " in refusal(*words) and refusal(*words).endswith("give the output a name of its own")
-    assert {
-        path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".pyc"
-    } == before
+    before = contents()
+    for line in (
+        "compare --csv=in.csv --prompt_file=link",
+        "compare --csv=link.csv --verifier=a.py:right,b.py:right",
+        "compare --csv=merges.csv --draft_model_size=td",
+        "--json=in.jsonl.json --trace=far.jsonl",
+    ):
+        assert re.search(" name one file, .*give the output a name of its own$", refusal(*line.split()))
+        assert contents() == before
 
 
 @needs_links
-def test_a_new_file_takes_nothing_else_along(tmp_path, monkeypatch):
+def test_a_new_file_takes_nothing_else_along():
     """Another file with a similar name, a link to the file, and who may read it."""
-    monkeypatch.chdir(tmp_path)
     Path("t.html.part").write_text("precious")
     Path("far.html").write_text("old")
     Path("far.html").chmod(0o600)
@@ -77,21 +77,25 @@ def test_a_new_file_takes_nothing_else_along(tmp_path, monkeypatch):
     assert run_here(*FEW, "--trace", "t.html").returncode == 0
     assert Path("t.html.part").read_text("utf-8") == "precious" and Path("t.html").is_symlink()
     assert "<html" in Path("far.html").read_text("utf-8") and Path("far.html").stat().st_mode & 0o777 == 0o600
-    assert len(list(tmp_path.iterdir())) == 3
+    assert len(list(Path().iterdir())) == 3
 
 
 @needs_any_name
-def test_a_name_as_long_as_a_name_can_be(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_name_as_long_as_a_name_can_be():
     name = 250 * "a" + ".json"
-    assert run_here(*FEW, "--json", name).returncode == 0 and json.loads(Path(name).read_text("utf-8"))["finished"]
+    assert run_here(*FEW, "--json", name).returncode == 0 and told(name, "finished")
     assert "File name too long" in refusal(*FEW, "--json", "a" + name)
 
 
 # ------------------------------------------------------------------------------------------------ reports
 
 
-def interrupt_after(n, monkeypatch):
+def told(path, what="parts"):
+    return json.loads(Path(path).read_text("utf-8"))[what]
+
+
+def interrupted_after(n, words, monkeypatch):
+    """The result of a command that is interrupted after n parts."""
     keep = Report.keep
 
     def interrupted(self, name, measure):
@@ -99,50 +103,42 @@ def interrupt_after(n, monkeypatch):
             raise KeyboardInterrupt
         return keep(self, name, measure)
 
-    monkeypatch.setattr(Report, "keep", interrupted)
-
-
-def told(path, what="parts"):
-    return json.loads(path.read_text("utf-8"))[what]
-
-
-def test_an_interrupted_run_resumes_from_its_file(tmp_path, monkeypatch, timeless):
-    path, other = tmp_path / "r.json", tmp_path / "whole.json"
-    words = ("compare", "--n_prompts=3", "--n_tokens_to_generate=6", "--K=1,2", "--temperature=0,1")
     with monkeypatch.context() as patch:
-        interrupt_after(4, patch)
-        result = run_here(*words, "--json", path)
-    sentence = f"main.py: interrupted; 4 parts in {path}: the same command resumes from there\n"
-    assert result.returncode == 130 and result.stderr == sentence and not result.stdout
-    before = told(path)
-    assert len(before) == 4 and told(path, "finished") is False
-    assert run_here(*words, "--json", path).returncode == run_here(*words, "--json", other).returncode == 0
-    assert told(path, "finished") is True and told(path).items() >= before.items() and len(told(path)) == 6
-    assert timeless(told(path)) == timeless(told(other))
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["r.json", "whole.json"]
-    with monkeypatch.context() as patch:
-        interrupt_after(1, patch)
-        assert "what was measured is lost: --json FILE.json keeps each part" in run_here(*words).stderr
+        patch.setattr(Report, "keep", interrupted)
+        result = run_here(*words)
+    assert result.returncode == 130 and not result.stdout
+    return result
 
 
-@pytest.mark.parametrize("option", ["tree", "K"])
-def test_a_run_that_resumes_goes_on_with_the_tree_and_the_costs_that_it_found(option, tmp_path, monkeypatch):
-    path = tmp_path / "a.json"
-    words = ("compare", "--n_prompts=2", "--n_tokens_to_generate=4", f"--{option}=auto", "--json", path)
-    with monkeypatch.context() as patch:
-        interrupt_after(1, patch)
-        assert run_here(*words).returncode == 130
-    ((name, found),) = told(path).items()
-    assert name == f"group 1, setting 1, {'tree' if option == 'tree' else 'costs'}"
+def test_an_interrupted_run_resumes_from_its_file(monkeypatch):
+    few = ("compare", SMALL, NGRAM, "--n_prompts=3", "--n_tokens_to_generate=6", "--temperature=0,1")
+    result = interrupted_after(4, [*few, "--json=r.json"], monkeypatch)
+    assert result.stderr == "main.py: interrupted; 4 parts in r.json: the same command resumes from there\n"
+    before = told("r.json")
+    assert len(before) == 4 and told("r.json", "finished") is False
+    for name in ("r.json", "whole.json"):
+        assert run_here(*few, "--json", name).returncode == 0
+    assert told("r.json", "finished") is True and told("r.json").items() >= before.items() and len(told("r.json")) == 6
+    assert timeless(told("r.json")) == timeless(told("whole.json"))
+    assert sorted(os.listdir()) == ["r.json", "whole.json"]
+    result = interrupted_after(1, few, monkeypatch)
+    assert "what was measured is lost: --json FILE.json keeps each part" in result.stderr
+
+
+@pytest.mark.parametrize(("option", "part", "name"), [("tree", "tree", "measured_tree"), ("K", "costs", "costs")])
+def test_a_run_that_resumes_goes_on_with_the_tree_and_the_costs_that_it_found(option, part, name, monkeypatch):
+    words = ("compare", SMALL, NGRAM, "--n_prompts=2", "--n_tokens_to_generate=4", f"--{option}=auto", "--json=a.json")
+    interrupted_after(1, words, monkeypatch)
+    found = told("a.json")
+    assert [*found] == [f"group 1, setting 1, {part}"]
     monkeypatch.setattr("speculative.measure_costs", lambda *_, **options: 1 / 0)
-    assert run_here(*words).returncode == 0
-    assert found in (told(path, "rows")[0][name] for name in ("measured_tree", "costs"))
+    assert run_here(*words).returncode == 0 and [told("a.json", "rows")[0][name]] == [*found.values()]
 
 
 @needs_ctrl_c
 def test_the_sentence_at_ctrl_c_is_true(tmp_path):
     path = tmp_path / "a.json"
-    with process("compare", "--K=1-8", "--json", path) as child:
+    with process("compare", SMALL, NGRAM, "--K=1-8", "--json", path) as child:
         while not path.exists() or not path.stat().st_size:
             sleep(0.02)
         child.send_signal(signal.SIGINT)
@@ -152,9 +148,9 @@ def test_the_sentence_at_ctrl_c_is_true(tmp_path):
     assert child.returncode == 130 and errors == f"main.py: interrupted; {parts}: the same command resumes from there\n"
 
 
-def test_the_file_is_whole_after_every_part_and_replaced_in_one_step(tmp_path, monkeypatch):
+def test_the_file_is_whole_after_every_part_and_replaced_in_one_step(monkeypatch):
     """Who has the file open reads on in the one from before; an interruption in the middle of a write costs nothing."""
-    path, write = tmp_path / "report.json", Path.write_text
+    path, write = Path("report.json"), Path.write_text
     with Report(str(path), "some", {"seed": "1"}) as found:
         for i in range(3):
             reader = path.open(encoding="utf-8") if path.exists() else io.StringIO()
@@ -170,17 +166,15 @@ def test_the_file_is_whole_after_every_part_and_replaced_in_one_step(tmp_path, m
         raise KeyboardInterrupt
 
     before = path.read_bytes()
-    monkeypatch.setattr(Path, "write_text", interrupted)
-    with pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Path, "write_text", interrupted)
         found.keep("part 3", lambda: 3)
-    monkeypatch.undo()
-    assert path.read_bytes() == before and [*tmp_path.iterdir()] == [path]
+    assert contents() == {path: before} and os.listdir() == ["report.json"]
     again = Report(str(path), "some", {"seed": "1"})
     assert again.keep("part 2", lambda: 1 / 0) == found.parts["part 2"]
 
 
-MODULES = {name: import_module(f"speculative.cli.commands.{name}") for name in (
-    "generate", "compare", "calibrate", "bench", "batch_table", "widths", "museum", "audit")}  # fmt: skip
+COMMANDS = ("generate", "compare", "calibrate", "bench", "batch_table", "widths", "museum", "audit")
 OUTPUTS = {"json", "csv", "plot", "plot_size", "by", "best", "trace", "show", "timings"}
 VALUES = {
     "draft_model_size": "tiny-target", "target_model_size": "tiny-draft", "sizes": "tiny-draft", "drafter": "ngram",
@@ -191,72 +185,70 @@ VALUES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("command", MODULES)
-def test_a_report_is_resumed_with_the_same_options_alone(command, tmp_path, monkeypatch):
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_report_is_resumed_by_the_same_command_with_the_same_options_here_alone(command, monkeypatch):
     """Another value of an option is refused, unless it only says how the measurements are shown."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(MODULES[command], "run", lambda options, report: report.finish({}, ""))
+    module = import_module(f"speculative.cli.commands.{command}")
+    monkeypatch.setattr(module, "run", lambda options, report: report.finish({}, ""))
+    monkeypatch.setattr(report, "machine", lambda: "here")
     Path("text").write_text("Once")
     assert run_here(command, "--json=a.json").returncode == 0
-    for name in MODULES[command].OPTIONS.keys() - {"json"}:
-        option = f"--{name}={VALUES.get(name, '7')}"
+    start = "--json: {}.json was made with {} {}, and this is {}: name another file"
+    for name in module.OPTIONS.keys() - {"json"}:
+        value = VALUES.get(name, "7")
+        option = f"--{name}={value}"
         if name in OUTPUTS:
             assert run_here(command, "--json=a.json", option).returncode == 0
             continue
         assert run_here(command, "--json=b.json", option).returncode == 0
-        start, value = "--json: {}.json was made with --{} {}, and this is {}: name another", VALUES.get(name, "7")
-        assert refusal(command, "--json=a.json", option).startswith(start.format("a", name, "none", value))
-        assert refusal(command, "--json=b.json").startswith(start.format("b", name, value, "none"))
+        assert refusal(command, "--json=a.json", option).startswith(start.format("a", f"--{name}", "none", value))
+        assert refusal(command, "--json=b.json").startswith(start.format("b", f"--{name}", value, "none"))
         Path("b.json").unlink()
+    other = next(name for name in COMMANDS if name != command)
+    assert refusal(other, "--json=a.json").startswith(start.format("a", "command", command, other))
+    monkeypatch.setattr(report, "machine", lambda: "there")
+    assert refusal(command, "--json=a.json").startswith(start.format("a", "machine", "here", "there"))
 
 
 @pytest.mark.parametrize(
-    ("command", "where", "message"),
-    [("other", "here", "command some, and this is other"), ("some", "there", "machine here, and this is there")],
+    ("old", "new"),
+    [
+        *((b".*", text) for text in (b"", b"{}", b"no JSON", b"\xff\xfe", b"[" * 100_000, b"[1]")),
+        (b"--seed", b"--feed"),
+        (b'"a": 1', b'"a": 2'),
+    ],
+    ids=lambda text: str(text[:9]),
 )
-def test_a_report_of_another_command_or_machine_is_refused(command, where, message, tmp_path, monkeypatch):
-    monkeypatch.setattr(report, "machine", lambda: "here")
-    Report(str(tmp_path / "a.json"), "some", {"seed": "1"}).finish({}, "")
-    monkeypatch.setattr(report, "machine", lambda: where)
-    with pytest.raises(ValueError, match=f"was made with {message}: name another file"):
-        Report(str(tmp_path / "a.json"), command, {"seed": "1"})
-
-
-@pytest.mark.parametrize(
-    "text", [b"", b"{}", b"no JSON", b"\xff\xfe", b"[" * 100_000, b'"seed": "1"', b'"parts": {"a": 2}', b"[1]"]
-)
-def test_a_file_that_is_not_a_report_is_refused_and_left_alone(tmp_path, text):
+def test_a_file_that_is_not_a_report_is_refused_and_left_alone(old, new):
     """Also one that was changed by hand."""
-    path = tmp_path / "a.json"
-    if text.startswith(b'"'):
-        Report(str(path), "some", {"seed": "2"}).keep("a", lambda: 1)
-        name = text.split(b":")[0]
-        before = path.read_bytes()
-        text = before.replace(b'"a": 1', b'"a": 2') if name == b'"parts"' else before.replace(b"--seed", b"--feed")
-    path.write_bytes(text)
+    path = Path("a.json")
+    Report(str(path), "some", {"seed": "2"}).keep("a", lambda: 1)
+    path.write_bytes(re.sub(old, lambda found: new, path.read_bytes(), count=1, flags=re.S))
+    text = path.read_bytes()
     with pytest.raises(ValueError, match=r"a.json is not a report of this program .*: name another file, or delete it"):
         Report(str(path), "some", {"seed": "2"})
     assert path.read_bytes() == text
 
 
 @pytest.mark.parametrize(
-    ("words", "before", "after"),
+    ("line", "before", "after"),
     [
-        (["--drafter=suffix,model", "--corpus={}"], "Once upon", "There was"),
-        (["--prompt_file={}"], "Once upon", "There was"),
-        (["--grammar={}"], "[a-z ]{3,8}", "[0-9]{2,4}"),
-        (["--verifier={}:rule"], "from speculative import rejection as rule", "from speculative import block as rule"),
-        (["--target_model_size=td", "--drafter=heads,ngram"], "heads", ""),
-        (["--target_model_size=td", "--drafter=ngram"], "weights", ""),
+        (f"{SMALL} --n_prompts=1 --drafter=suffix,ngram --corpus=f.py", "Once upon", "There was"),
+        (f"{SMALL} {NGRAM} --prompt_file=f.py", "Once upon", "There was"),
+        (f"{SMALL} --n_prompts=1 {NGRAM} --grammar=f.py", "[a-z ]{3,8}", "[0-9]{2,4}"),
+        (f"{SMALL} --n_prompts=1 {NGRAM} --verifier=f.py:rule", "from speculative import rejection as rule",
+         "from speculative import block as rule"),
+        ("--target_model_size=td --n_prompts=1 --drafter=heads,ngram", "heads", ""),
+        ("--target_model_size=td --n_prompts=1 --drafter=ngram", "weights", ""),
     ],
-    ids=lambda value: str(value).split("=")[0],
-)
-def test_a_run_whose_files_have_changed_does_not_resume(words, before, after, tmp_path, monkeypatch):
+    ids=["corpus", "prompts", "grammar", "rule", "heads", "weights"],
+)  # fmt: skip
+def test_a_run_whose_files_have_changed_does_not_resume(line, before, after, monkeypatch):
     """With other contents, or where a setting that worked no longer does."""
-    monkeypatch.chdir(tmp_path)
-    shutil.copytree(find_folder("tiny-target", None), "td")
-    monkeypatch.setattr(gpt2np, "load", gpt2np.files.loading.load)
-    words = ["compare", "--n_tokens_to_generate=4", *(word.format("f.py") for word in words), "--json=r.json"]
+    if not after:
+        shutil.copytree(find_folder("tiny-target", None), "td")
+        monkeypatch.setattr(gpt2np, "load", gpt2np.files.loading.load)
+    words = ["compare", "--n_tokens_to_generate=4", "--json=r.json", *line.split()]
     Path("f.py").write_text(before)
     assert run_here(*words).returncode == 0 and run_here(*words).returncode == 0
     if after:
@@ -267,18 +259,17 @@ def test_a_run_whose_files_have_changed_does_not_resume(words, before, after, tm
         Path("td/heads.safetensors").unlink()
     else:
         for name in ("config.json", "model.safetensors"):
-            Path("td", name).write_bytes((find_folder("tiny-draft", None) / name).read_bytes())
+            shutil.copy(find_folder("tiny-draft", None) / name, "td")
     kept = Path("r.json").read_bytes()
-    result = run_here(*words)
-    assert result.returncode == 2 and "--json: r.json was made with other " in result.stderr
-    assert Path("r.json").read_bytes() == kept
+    assert "--json: r.json was made with other " in run_here(*words).stderr
+    assert run_here(*words).returncode == 2 and Path("r.json").read_bytes() == kept
 
 
-def test_the_load_average_is_that_of_the_runs_that_measured(tmp_path, monkeypatch):
-    found, path = [], tmp_path / "a.json"
+def test_the_load_average_is_that_of_the_runs_that_measured(monkeypatch):
+    found = []
     for load, name in ((1.0, "one"), (9.0, "two"), (0.5, "three"), (99.0, "three")):
         monkeypatch.setattr(report, "load_average", lambda load=load: load)
-        saved = Report(str(path), "some", {})
+        saved = Report("a.json", "some", {})
         saved.keep(name, lambda: 1)
-        found.append((saved.load, json.loads(path.read_text("utf-8"))["load_average"]))
+        found.append((saved.load, told("a.json", "load_average")))
     assert found == [(1, 1), (9, 9), (9, 9), (9, 9)]

@@ -1,14 +1,11 @@
-"""The comparison of one text: its numbers, its verdict, its colours. What it prints is in pages/generate.txt."""
+"""The comparison of one text: its verdict, its colours. What it prints and reports is in pages/generate.txt."""
 
-import os
+import io
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
-from command import report_of
-from helpers import ROOT
+from command import report_of, run_here
 
 import gpt2np
 from speculative import Costs, Draft, RecyclingDrafter, Round, Sampling, Shape, SpeculativeSampler, Verdict, theory
@@ -18,48 +15,19 @@ from speculative.cli.drafters import DRAFTERS, RULES
 FEW = ("--n_tokens_to_generate", "12")
 
 
-def test_the_numbers_of_the_report_fit_together():
-    data = report_of("--n_tokens_to_generate=40")
-    alone, result = data["autoregressive"], data["speculative"]
-    assert data["same_tokens"] is True and alone["tokens"] == result["tokens"] and len(result["tokens"]) == 40
-    assert alone["target_calls"] == 40 and alone["drafted"] == 0 and set(alone["origins"]) == {"plain"}
-    assert result["accepted"] == result["origins"].count("accepted") == sum(result["accepted_by_position"])
-    assert result["target_calls"] == 40 - result["accepted"] and len(result["drafted_by_position"]) == 3
-    assert result["drafted"] == sum(result["drafted_by_position"])
-    assert data["alpha"] == result["accepted"] / (result["accepted"] + result["rejected"])
-    assert data["speedup"] == np.median(data["speedups"]) and data["matmul"] in ("panels", "rows")
-    assert data["speedups"][0] == pytest.approx(alone["seconds"] / result["seconds"])
-    assert sum(result["seconds_by_part"].values()) <= result["seconds"]
-    assert result["tokens_per_second"] == 40 / result["seconds"] and data["prompt_tokens"] == 14
-    assert (data["K"], data["exactness"], data["target"]["name"]) == (3, "exact", "tiny-target")
-    counts = data["llama_cpp"]
-    assert (counts["n_predict"], counts["n_drafted"], counts["n_accept"]) == (40, result["drafted"], result["accepted"])
-    assert counts["encoded"][1] + counts["decoded"][1] == pytest.approx(result["seconds"])
-    assert counts["target eval"][0] == counts["draft eval"][0] + result["target_calls"] - 1
-
-
-def test_the_text_of_the_report_ends_with_the_stop_text():
-    """Also in the middle of a token."""
-    text = report_of("--n_tokens_to_generate=30")["autoregressive"]["text"]
-    data = report_of("--n_tokens_to_generate=30", "--stop", text[41:44], "--drafter=prompt_lookup")
-    assert data["autoregressive"]["text"] == data["speculative"]["text"] == text[: text.index(text[41:44]) + 3]
+@pytest.mark.parametrize(
+    ("option", "name"),
+    [*(("drafter", name) for name in DRAFTERS if name != "forced"), *(("verifier", name) for name in RULES)],
+)
+def test_every_drafter_and_every_rule_gives_the_targets_greedy_text(option, name):
+    data = report_of(f"--{option}={name}", *FEW)
+    assert data["same_tokens"] is True and data[option] == name and len(data["speculative"]["tokens"]) == 12
+    assert ("parameters" in data["draft"]) == (data["drafter"] in ("model", "heads", "eagle"))
+    assert data["exactness"] == RULES[data["verifier"]].exactness
 
 
 def test_where_two_texts_differ():
     assert same_text([5, 6, 7], [5, 7, 7]) == "no, they differ from token 2 of 3 on"
-
-
-@pytest.mark.parametrize("drafter", [name for name in DRAFTERS if name != "forced"])
-def test_every_drafter_gives_the_targets_text(drafter):
-    data = report_of("--drafter", drafter, *FEW)
-    assert data["same_tokens"] is True and data["drafter"] == drafter and len(data["speculative"]["tokens"]) == 12
-    assert ("parameters" in data["draft"]) == (drafter in ("model", "heads", "eagle"))
-
-
-@pytest.mark.parametrize("verifier", RULES)
-def test_every_verifier_gives_the_greedy_text_at_temperature_0(verifier):
-    data = report_of("--verifier", verifier, *FEW)
-    assert data["same_tokens"] is True and data["exactness"] == RULES[verifier].exactness
 
 
 def test_what_a_drafter_learns_while_a_comparison_warms_up_is_not_in_its_counts():
@@ -76,32 +44,33 @@ def test_what_a_drafter_learns_while_a_comparison_warms_up_is_not_in_its_counts(
 # ------------------------------------------------------------------------------------------------ measured trees
 
 
-AUTO = ("--n_tokens_to_generate=4", "--tree=auto")
-
-
 @pytest.fixture
-def cheap(monkeypatch):
-    """Trees that cost little: a draft token 0.001, and each further token of a pass nothing."""
+def measured_tree(monkeypatch):
+    """The tree of these options where trees cost little: a draft token 0.001, and each further token nothing."""
     monkeypatch.setattr("speculative.measure_costs", lambda *_, **options: Costs(0.001, 0.001, (1,) * 17))
-    monkeypatch.setattr("speculative.cli.settings.N_PLACES", 12)
+
+    def report(*words):
+        report = report_of("--n_tokens_to_generate=4", "--tree=auto", *words)
+        return report["measured_tree"], report
+
+    return report
 
 
 @pytest.mark.parametrize(("words", "levels"), [(["--drafter=heads", "--K=8"], 3), (["--K=2"], 2)])
-def test_a_measured_tree_has_no_more_levels_than_there_are_heads_or_K_allows(words, levels, cheap):
-    report = report_of(*AUTO, *words)
-    found = report["measured_tree"]
+def test_a_measured_tree_has_no_more_levels_than_there_are_heads_or_K_allows(words, levels, measured_tree):
+    found, report = measured_tree(*words)
     assert found["levels"] == levels and 1 < found["nodes"] == len(found["parents"]) <= 16
     assert len(found["acceptance_by_rank"]) <= 8 and report["same_tokens"]
     assert 0 < report["speculative"]["drafted"] <= found["nodes"] * report["speculative"]["target_calls"]
 
 
-def test_the_best_tree_is_that_of_the_rule(cheap):
+def test_the_best_tree_is_that_of_the_rule(measured_tree):
     """A draft that is drawn rarely equals the target's own draw, so exact_match accepts less than rejection."""
-    first = {
-        rule: report_of(*AUTO, "--temperature=1", "--verifier", rule)["measured_tree"]["acceptance_by_rank"][0]
+    rejection, exact_match, gumbel = (
+        measured_tree("--temperature=1", "--verifier", rule)[0]["acceptance_by_rank"][0]
         for rule in ("rejection", "exact_match", "gumbel")
-    }
-    assert first["exact_match"] < 0.5 < min(first["rejection"], first["gumbel"])
+    )
+    assert exact_match < 0.5 < min(rejection, gumbel)
 
 
 # ------------------------------------------------------------------------------------------------ the verdict
@@ -139,9 +108,9 @@ def test_the_best_K_follows_from_the_rounds(draft, v, accepted, best):
 
 def test_the_best_K_goes_by_the_usual_draft_length_and_the_whole_verification():
     plain = [a_round(0, 0, 1.5, 0.5)] * 6
-    some = [a_round(1, 0, 9)] + [a_round(2, 0.4, 2, 1)] * 3 + [a_round(5, 1, 8)] * 2 + [a_round(1, 0.2, 7)] * 2
+    some = [a_round(1, 0, 9)] + [a_round(2, 0.4, 2, 1)] * 3 + [a_round(5, 3, 8)] * 2 + [a_round(1, 0.2, 7)] * 2
     found = verdict(TIMES, plain, some)
-    assert (found["v"], found["most_K"]) == ({"3": 1.5}, 4) and found["c"] == pytest.approx(0.1)
+    assert (found["v"], found["most_K"], found["c"]) == ({"3": 1.5}, 4, pytest.approx(0.1))
     assert verdict(TIMES, ALONE, [a_round(2, 1.2, 1)] * 6)["v"] == {"3": 1.0}  # below one is noise
 
 
@@ -161,47 +130,52 @@ def test_the_speedup_is_the_median_of_the_laps_and_a_busy_machine_is_said():
     ],
 )  # fmt: skip
 def test_what_to_try_where_a_draft_does_not_pay(best, K, note, what):
-    found = {"note": note, "best_K": best, "alpha": 0.5, "c": 0.1, "v": {"4": 1.5}, "most_K": 6, "speedup": 0.8,
-             "speedups": [0.7, 0.8, 0.9]}  # fmt: skip
-    lines = [*verdict_lines(found, K, "--K auto")]
+    found = {"note": note, "best_K": best, "alpha": 0.5, "c": 0.1, "v": {"4": 1.5}, "most_K": 6, "speedup": 0.8}
+    found["speedups"] = [0.7, 0.8, 0.9]
+    first, *lines = verdict_lines(found, K, "--K auto")
     slower = f"verdict       slower than the target alone: try {what}"
-    assert lines[1:] == [slower, "speedup       0.80 (3 runs: 0.70 to 0.90)"]
-    assert lines[0].startswith("note          it is busy" if note else "best K        ")
+    assert lines == [slower, "speedup       0.80 (3 runs: 0.70 to 0.90)"]
+    assert first.startswith("note          it is busy" if note else "best K        ")
     assert len([*verdict_lines(found | {"speedup": 1.0}, K, "--K auto")]) == 2
 
 
 # ------------------------------------------------------------------------------------------------ the terminal
 
 
-def terminal(*arguments):
-    """What `python main.py` writes to a terminal, and the part on the second text."""
-    pty = pytest.importorskip("pty", reason="this system has no pseudo-terminals")
-    main_end, process_end = pty.openpty()
-    command, environment = [sys.executable, ROOT / "main.py", *arguments], {**os.environ, "TERM": "xterm"}
-    with subprocess.Popen(command, stdout=process_end, stderr=process_end, env=environment):
-        os.close(process_end)
-        written = b""
-        try:
-            while chunk := os.read(main_end, 4096):
-                written += chunk
-        except OSError:  # the other end is closed
-            pass
-    os.close(main_end)
-    output = written.decode().replace("\r\n", "\n")
-    return output, output.split("\nspeculative (")[1]
+@pytest.fixture
+def terminal(monkeypatch):
+    """A function: what a command writes to a terminal, and the part on the second text."""
+
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    def written(*arguments):
+        result = run_here(*arguments)
+        assert result.stderr == ""  # no progress bar in the text
+        return result.stdout, result.stdout.split("\nspeculative")[1]
+
+    monkeypatch.setattr(io, "StringIO", Terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    return written
 
 
-def test_on_a_terminal_the_text_is_coloured_by_origin():
-    data = report_of("--temperature", "1", *FEW)
+def test_on_a_terminal_the_text_is_coloured_by_origin(terminal, monkeypatch):
+    data = report_of("--temperature", "1", *FEW)["speculative"]
     output, second = terminal("--temperature", "1", *FEW)
     colours = {"accepted": "32", "correction": "31", "bonus": "34"}
     painted = re.findall(r"\033\[(3[124])m", second.split("\n", 1)[1])
-    expected = [colours[origin] for origin in data["speculative"]["origins"] if origin != "plain"]
+    expected = [colours[origin] for origin in data["origins"] if origin != "plain"]
     assert painted == expected and set(expected) >= {"31", "32"}
-    assert re.sub(r"\033\[\d+m", "", output).count(data["speculative"]["text"]) == 1
+    assert re.sub(r"\033\[\d+m", "", output).count(data["text"]) == 1
+    for name, value in (("NO_COLOR", "1"), ("TERM", "dumb")):
+        with monkeypatch.context() as patch:
+            patch.setenv(name, value)
+            assert "\033" not in terminal(*FEW)[0]
 
 
-def test_the_rounds_on_a_terminal():
+def test_the_rounds_on_a_terminal(terminal):
     output, second = terminal("--show", "rounds", "--temperature", "1", *FEW)
     assert "accepted\033[0m, \033[9;31mrejected\033[0m, \033[31mcorrection" in output
     rounds = re.findall(r"^ +\d+  (\d)/(\d) accepted  \|(.*)$", second, re.M)

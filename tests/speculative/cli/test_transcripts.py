@@ -1,11 +1,11 @@
 r"""Golden files: what each command prints, whole, and all that it refuses.
 
 A file of pages/, and refusals.txt, has `$ command line`s, each followed by what it prints, indented; `> name text`
-writes a file first, `# ` is a comment. To add a case, write its line and run `pytest --update`; read the difference.
-Quotes are as in a shell; \n, \e (escape), \u202e and \\ are one character, and @x@5@ is xxxxx.
+writes a file first, `< name` shows one, `# ` is a comment. To add a case, write its line and run `pytest --update`;
+read the difference. Quotes are as in a shell; \n, \e (escape), \u202e and \\ are one character, and @x@5@ is xxxxx.
 
-The clock shows how much the models have computed, so a page has the same numbers everywhere. What only a machine can
-say (in bench, audit, widths) is made up, each number another one.
+The clock shows how much the models have computed, so a page has the same numbers everywhere, in reports with six
+digits. What only a machine can say (in bench, audit, widths) is made up, and its numbers all differ.
 """
 
 import re
@@ -39,6 +39,13 @@ def unescaped(text):
 def transcript(path, said, folder):
     """The text of the file with what the commands print now, as said(*words) tells it."""
     lines = []
+
+    def show(text):
+        text = re.sub(r"\d+\.\d{5,}(e-\d+)?", lambda found: f"{round(float(found[0]), 9):.6g}", slashes(text))
+        text = re.sub(r'"matmul": "\w+"', '"matmul": "chosen here"', text)
+        text = text.replace(opening_a_folder(), "Is a directory").replace("plain, transformers,", "plain,")
+        lines.extend("    " + line if line else "" for line in text.rstrip("\n").splitlines())
+
     for line in path.read_text(encoding="utf-8").splitlines():
         if line.startswith("    ") or not line:
             continue
@@ -48,9 +55,9 @@ def transcript(path, said, folder):
             (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).write_text(unescaped(text), encoding="utf-8")
         elif line.startswith("$ "):
-            printed = slashes(said(*(unescaped(word) for word in shlex.split(line[2:]))))
-            printed = printed.replace(opening_a_folder(), "Is a directory").replace("plain, transformers,", "plain,")
-            lines += ["    " + line if line else "" for line in printed.rstrip("\n").splitlines()]
+            show(said(*(unescaped(word) for word in shlex.split(line[2:]))))
+        elif line.startswith("< "):
+            show((folder / name).read_text(encoding="utf-8"))
     return "\n".join(lines) + "\n"
 
 
@@ -75,7 +82,7 @@ def by_work(monkeypatch):
         monkeypatch.setattr(f"speculative.{module}.perf_counter", lambda: now[0])
     monkeypatch.setattr("speculative.cli.report.machine", lambda: "a machine")
     monkeypatch.setattr("speculative.cli.report.load_average", lambda: 0.0)
-    monkeypatch.setattr("speculative.cli.settings.N_PLACES", 12)
+    monkeypatch.setattr("speculative.cli.report.version", lambda: "a version")
     monkeypatch.setattr("webbrowser.open", lambda address: True)
 
 
@@ -121,7 +128,16 @@ def test_every_command_has_a_page():
 
 @needs_any_name
 def test_what_is_refused_in_one_sentence(golden, tmp_path, monkeypatch):
-    """Before anything is measured."""
+    """Before anything is measured, or any file written."""
+
+    def contents():
+        return {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".pyc"}
+
+    def refused(*words):
+        before, sentence = contents(), refusal(*words)
+        assert contents() == before, words
+        return sentence
+
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(Report, "keep", lambda *_: 1 / 0)
-    golden(HERE / "refusals.txt", transcript(HERE / "refusals.txt", refusal, tmp_path))
+    golden(HERE / "refusals.txt", transcript(HERE / "refusals.txt", refused, tmp_path))

@@ -2,34 +2,33 @@
 
 import re
 import sys
-from types import ModuleType
+from importlib import import_module
+from types import ModuleType, SimpleNamespace
 
 import pytest
-from command import refusal, report_of, run, run_here
-from systems import needs_any_bytes
+from command import refusal, report_of, run_here
 
 import gpt2np
 import speculative
 from speculative.cli import commands
 from speculative.cli.commands import compare, generate
 from speculative.cli.drafters import DRAFTERS, RULES
-from speculative.cli.main import main
 from speculative.cli.options import SHARED, Choice, Option, Written, flag, inches, number, tree, whole
 
 NAMES = ["audit", "batch_table", "bench", "calibrate", "compare", "explore", "generate", "museum", "replay", "widths"]
 
 
 @pytest.mark.parametrize(
-    "words",
+    "line",
     [
-        ("--n-tokens-to-generate", "3", "--json"),
-        ("--n_tokens_to_generate=3", "--json", "--timings=False"),
-        ("--n_t", "3", "--js"),  # the beginning of a name that no other name has
-        ("generate", "--n_t", "3", "--json", "True"),
+        "--n-tokens-to-generate 3 --json",
+        "--n_tokens_to_generate=3 --json --timings=False",
+        "--n_t 3 --js",  # the beginning of a name that no other name has
+        "generate --n_t 3 --json True",
     ],
 )
-def test_names_of_options(words):
-    assert run_here(*words).stdout.count('"n_tokens": 3') == 1
+def test_names_of_options(line):
+    assert run_here(*line.split()).stdout.count('"n_tokens": 3') == 1
 
 
 @pytest.mark.parametrize(("message", "end"), [("", "nothing is kept"), ("half is in a.json", "half is in a.json")])
@@ -49,16 +48,14 @@ def test_the_version_is_one():
         _ = speculative.__versions__
 
 
-@needs_any_bytes
-def test_a_prompt_of_bytes_that_are_no_text():
-    result = run("--prompt", b"caf\xe9", "--n_tokens_to_generate=3")
-    assert result.returncode == 0 and result.stderr == "" and re.search("^same text", result.stdout, re.M)
-
-
 def test_a_text_stays_a_text():
-    for prompt in ("2010-10-10", "1e3", "[1, 2]", "None", "{}", "'quoted'", "a,b", "--K 4", "=", "a\nb", "-"):
-        report = report_of(f"--prompt={prompt}", "--n_tokens_to_generate=1", "--stop=1e3")
+    """Also bytes that are no text, which arrive as surrogates; they can be printed."""
+    texts = ("2010-10-10", "1e3", "[1, 2]", "None", "{}", "'quoted'", "a,b", "--K 4", "=", "a\nb", "-", "caf\udce9")
+    few = ("--n_tokens_to_generate=1", "--target_model_size=tiny-draft", "--drafter=suffix")
+    for prompt in texts:
+        report = report_of(f"--prompt={prompt}", "--stop=1e3", *few)
         assert (report["prompt"], report["stop"]) == (prompt, "1e3")
+    assert b"\nsame text" in run_here(f"--prompt={prompt}", *few).stdout.encode("utf-8")
 
 
 @pytest.mark.parametrize(
@@ -74,11 +71,12 @@ def test_the_value_of_a_text(read, text, value):
     assert read(text) == value and type(read(text)) is type(value)
 
 
-def test_plots_need_matplotlib(monkeypatch):
-    monkeypatch.setattr("speculative.cli.options.find_spec", lambda name: None)
-    assert refusal("compare", "--plot", "a.png") == (
-        "--plot: a plot needs matplotlib, which is not installed: pip install matplotlib"
-    )
+def test_what_needs_a_package_says_so(monkeypatch):
+    for module in ("options", "commands.audit"):
+        monkeypatch.setattr(f"speculative.cli.{module}.find_spec", lambda name: None)
+    need = "--plot: a plot needs matplotlib, which is not installed: pip install matplotlib"
+    assert refusal("compare", "--plot", "a.png") == need
+    assert refusal("audit").startswith("audit needs PyTorch and transformers, which are missing: ")
 
 
 # ------------------------------------------------------------------------------------------------ help
@@ -87,13 +85,12 @@ def test_plots_need_matplotlib(monkeypatch):
 @pytest.mark.parametrize("name", NAMES)
 def test_the_page_of_a_command(name):
     """Each option is explained, or named where the page of the program explains it; with its default; in 80 columns."""
-    page = run_here(name, "--help").stdout
-    module = sys.modules[f"speculative.cli.commands.{name}"]
+    page, options = run_here(name, "--help").stdout, import_module(f"speculative.cli.commands.{name}").OPTIONS
     shown = dict(re.findall(r"^--(\w+)((?: .*)?(?:\n +.*)*)", page, re.M))
     also = set(re.findall(r"--(\w+)", page.partition("Also takes")[2].partition("\nSee")[0]))
-    assert shown.keys() | also == module.OPTIONS.keys() and also <= generate.OPTIONS.keys()
+    assert shown.keys() | also == options.keys() and also <= generate.OPTIONS.keys()
     for option, text in shown.items():
-        default = module.OPTIONS[option].default
+        default = options[option].default
         assert default in ("", None) or default is False or f"({default})" in " ".join(text.split())
     assert name == "compare" or max(map(len, page.splitlines())) <= 80
     assert run_here("help", name).stdout == page
@@ -111,13 +108,6 @@ def test_the_page_of_the_program_lists_commands_drafters_and_rules():
         assert run_here(*words).stdout == page
 
 
-def test_the_program_is_called_as_it_was_started(monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["speculative-decoding"])
-    assert main(["replay", "--help"]) == 0
-    text = capsys.readouterr().out
-    assert "    speculative-decoding replay FILE.jsonl\n" in text and "main.py" not in text
-
-
 def test_every_example_is_a_command_line(monkeypatch):
     """Of compare: its options can be read; the measuring itself is test_compare.py's."""
     monkeypatch.setattr("speculative.cli.options.brought", lambda given: given)
@@ -132,18 +122,18 @@ def test_every_example_is_a_command_line(monkeypatch):
 
 def test_a_command_is_a_file(monkeypatch):
     """As in CONTRIBUTING.md: a module in the folder is in the help, and runs; an option is an entry."""
-    module = ModuleType("speculative.cli.commands.count", "How many prompts there are.")
-    shout = Option("hi", "TEXT", Choice(("hi", "ho")), "what to shout")
-    module.OPTIONS = {"shout": shout, "n_prompts": SHARED["n_prompts"], "json": SHARED["json"]}
 
     def run(options, report):
         n = report.keep("n", lambda: options.n_prompts)
         report.finish({"n": n}, f"{options.shout.upper()} {n} prompts on {report.where}\n")
 
+    module = ModuleType("speculative.cli.commands.count", "How many prompts there are.")
+    shout = Option("hi", "TEXT", Choice(("hi", "ho")), "what to shout")
+    module.OPTIONS = {"shout": shout, "n_prompts": SHARED["n_prompts"], "json": SHARED["json"]}
     module.run = run
-    found = [type("Found", (), {"name": name}) for name in (*NAMES, "count")]
     monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.setattr(commands, "count", module, raising=False)
+    found = [SimpleNamespace(name=name) for name in (*NAMES, "count")]
     monkeypatch.setattr("speculative.cli.main.iter_modules", lambda path: found)
     assert run_here("count").stdout.startswith("HI 12 prompts on ")
     assert run_here("count", "--n_prompts=7", "--sh", "ho").stdout.startswith("HO 7 prompts on ")

@@ -5,11 +5,12 @@ Its functions get random settings and are held to `exact_distribution`, which ru
 """
 
 import re
+from functools import partial
 
 import numpy as np
 import pytest
 from browser import SCREENS, chromium, pages, violations
-from helpers import ROOT
+from helpers import ROOT, Uniform
 
 from speculative import Draft, Shape, Verdict, exact_distribution, rejection
 from speculative.logits.probs import residual, sample_token
@@ -38,15 +39,7 @@ def view(opened):
     return opened()
 
 
-# ------------------------------------------------------------------------------------------------ the rules, in Python
-
-
-def drawn_by(q, rng):
-    return sample_token(q, rng)
-
-
-def greedy_by(q, rng):
-    return int(q.argmax())
+# ------------------------------------------------------------------------------------------------ the numbers
 
 
 def not_renormalised(draft, target_probs, rng):
@@ -68,34 +61,34 @@ def one_uniform(draft, target_probs, rng):
     return Verdict(0, next((y for y in range(len(p) - 1) if u < cdf[y]), len(p) - 1))
 
 
-RULES = {  # name in the page: (how the draft token is chosen, the verifier)
-    "right": (drawn_by, rejection),
-    "from_p": (drawn_by, replaces(lambda p, q: p)),
-    "from_q": (drawn_by, replaces(lambda p, q: q)),
-    "not_renormalised": (drawn_by, not_renormalised),
-    "wrong_way": (drawn_by, accepts(lambda p, q: 1 - p / q)),
-    "greedy": (greedy_by, rejection),
-    "one_uniform": (drawn_by, one_uniform),
+RULES = {  # name in the page -> the verifier; of "greedy" the draft token is the most probable one
+    "right": rejection,
+    "from_p": replaces(lambda p, q: p),
+    "from_q": replaces(lambda p, q: q),
+    "not_renormalised": not_renormalised,
+    "wrong_way": accepts(lambda p, q: 1 - p / q),
+    "greedy": rejection,
+    "one_uniform": one_uniform,
 }
 
 
-def output(rule, p, q):
+def emitted(rule, p, q, rng):
+    """The first token: a draft token, tested and corrected."""
+    x = int(q.argmax()) if rule == "greedy" else sample_token(q, rng)
+    verdict = RULES[rule](Draft([x], q[None]), np.array([p, np.eye(len(p))[0]]), rng)
+    return x if verdict.n_accepted else verdict.next_token
+
+
+def output(rule, p, q, numbers):
     """The exact distribution of the first token [n_vocab]."""
-    choose, verifier = RULES[rule]
-
-    def first(rng):
-        x = choose(q, rng)
-        verdict = verifier(Draft([x], q[None]), np.array([p, np.eye(len(p))[0]]), rng)
-        return x if verdict.n_accepted else verdict.next_token
-
-    found = exact_distribution(first)
+    found = exact_distribution(lambda rng: emitted(rule, p, q, rng))
     return [found.get(x, 0.0) for x in range(len(p))]
 
 
-def pairs(n):
-    """n pairs of p and q, of 2 to 10 tokens; some have zeros, or are one-hot, or equal."""
+def pairs():
+    """p, q of 2 to 10 tokens, and three uniform numbers; some have zeros, or are one-hot, or equal."""
     rng = np.random.default_rng(0)
-    for i in range(n):
+    for i in range(N_SETTINGS):
         size = int(rng.integers(2, 11))
         p, q = rng.dirichlet(np.full(size, 0.7), size=2)
         if i % 5 == 1:
@@ -106,74 +99,54 @@ def pairs(n):
             q = np.eye(size)[int(rng.integers(size))]
         if i % 50 == 4:
             q = p
-        yield p / p.sum(), q / q.sum()
+        yield p / p.sum(), q / q.sum(), rng.random(3)
 
 
-# ------------------------------------------------------------------------------------------------ the numbers
-
-
-def test_every_rule_has_the_librarys_exact_distribution(view):
-    assert set(view.evaluate("Object.keys(RULES)")) == RULES.keys()
-    settings = list(pairs(N_SETTINGS))
-    given = [[p.tolist(), q.tolist()] for p, q in settings]
-    found = view.evaluate("all => all.map(([p, q]) => Object.entries(RULES).map(([n, r]) => [n, r[2](p, q)]))", given)
-    for (p, q), by_rule in zip(settings, found):
-        for rule, out in by_rule:
-            np.testing.assert_allclose(out, output(rule, p, q), rtol=0, atol=1e-9, err_msg=rule)
-        np.testing.assert_allclose(dict(by_rule)["right"], p, rtol=0, atol=1e-12)
-
-
-def test_overlap_residual_and_candidates_are_the_librarys(view):
-    settings = list(pairs(N_SETTINGS))
-    given = [[p.tolist(), q.tolist()] for p, q in settings]
-    found = view.evaluate(
-        "all => all.map(([p, q]) => [overlap(p, q), residual(p, q), [1, 2, 3].map(k => acceptedOf(p, q, k))])", given
-    )
-    for (p, q), (alpha, rest, accepted) in zip(settings, found):
-        np.testing.assert_allclose(alpha, overlap(p, q), rtol=0, atol=1e-9)
-        np.testing.assert_allclose(rest, residual(p, q), rtol=0, atol=1e-9)
-        np.testing.assert_allclose(accepted, [without_replacement(p, q, k) for k in (1, 2, 3)], rtol=0, atol=1e-9)
-
-
-def test_speedups_and_the_best_length_are_the_librarys(view):
+def costs():
+    """alpha, K, c, v."""
     rng = np.random.default_rng(1)
     for _ in range(N_SETTINGS):
-        alpha, c, n = float(rng.random()), float(rng.random() / 2), int(rng.integers(2, 14))
-        v = [1.0, *(1 + np.cumsum(rng.random(n) / 3)).tolist()]
-        K = int(rng.integers(0, len(v)))
-        found = view.evaluate(
-            "([a, K, c, v]) => [expectedTokens(a, K), speedup(a, K, c, v), bestK(a, c, v, v.length - 1)]",
-            [alpha, K, c, v],
-        )
-        expected = [expected_tokens(alpha, K), speedup(alpha, K, c, v), best_K(alpha, c, v)]
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
+        v = [1.0, *(1 + np.cumsum(rng.random(rng.integers(2, 14)) / 3))]
+        yield rng.random(), int(rng.integers(0, len(v))), rng.random() / 2, np.array(v)
 
 
-def test_trees_are_the_librarys(view):
+def trees():
+    """The numbers of children, and the weights of a child."""
     rng = np.random.default_rng(2)
     for _ in range(N_SETTINGS):
-        numbers = rng.integers(1, 4, size=rng.integers(1, 5)).tolist()
-        weights = np.sort(rng.dirichlet(np.ones(5))[:4])[::-1].tolist()
-        parents, tokens = view.evaluate("([n, w]) => [treeOf(n), treeTokens(treeOf(n), w)]", [numbers, weights])
-        assert parents == list(Shape.widths(*numbers).parents)
-        np.testing.assert_allclose(tokens, tree_tokens(parents, weights), rtol=0, atol=1e-9)
+        yield rng.integers(1, 4, size=rng.integers(1, 5)), np.sort(rng.dirichlet(np.ones(5))[:4])[::-1]
 
 
-def test_a_draw_is_that_of_three_uniform_numbers(view):
-    """The page draws a token, tests it and corrects it as `rejection` does with the same numbers."""
-    rng = np.random.default_rng(3)
+NUMBERS = {  # in the page, for settings -> in the library
+    "overlap(p, q)": (pairs, lambda p, q, u: overlap(p, q)),
+    "residual(p, q)": (pairs, lambda p, q, u: residual(p, q)),
+    "[1, 2, 3].map(k => acceptedOf(p, q, k))": (
+        pairs, lambda p, q, u: [without_replacement(p, q, k) for k in (1, 2, 3)],
+    ),
+    "emitted(p, q, ...u)": (pairs, lambda p, q, u: emitted("right", p, q, Uniform(*u))),
+    **{f"RULES.{rule}[2](p, q)": (pairs, partial(output, rule)) for rule in RULES},
+    "expectedTokens(a, K)": (costs, lambda alpha, K, c, v: expected_tokens(alpha, K)),
+    "speedup(a, K, c, v)": (costs, speedup),
+    "bestK(a, c, v, v.length - 1)": (costs, lambda alpha, K, c, v: best_K(alpha, c, v)),
+    "treeOf(n)": (trees, lambda numbers, weights: Shape.widths(*numbers.tolist()).parents),
+    "treeTokens(treeOf(n), w)": (trees, lambda numbers, weights: tree_tokens(Shape.widths(*numbers).parents, weights)),
+}  # fmt: skip
+ARGUMENTS = {pairs: "[p, q, u]", costs: "[a, K, c, v]", trees: "[n, w]"}
 
-    class Given:
-        def __init__(self, numbers):
-            self.random = iter(numbers).__next__
 
-    for p, q in pairs(N_SETTINGS):
-        numbers = rng.random(3).tolist()
-        source = Given(numbers)
-        x = sample_token(q, source)
-        verdict = rejection(Draft([x], q[None]), np.array([p, p]), source)
-        expected = x if verdict.n_accepted else verdict.next_token
-        assert view.evaluate("([p, q, n]) => emitted(p, q, ...n)", [p.tolist(), q.tolist(), numbers]) == expected
+@pytest.mark.parametrize("expression", NUMBERS)
+def test_the_numbers_are_the_librarys(view, expression):
+    settings, function = NUMBERS[expression]
+    given = [[np.asarray(value).tolist() for value in setting] for setting in settings()]
+    found = view.evaluate(f"all => all.map(({ARGUMENTS[settings]}) => {expression})", given)
+    for number, setting in zip(found, settings()):
+        np.testing.assert_allclose(number, function(*setting), rtol=0, atol=1e-12)
+
+
+def test_every_rule_of_the_page_is_among_them_and_the_right_one_is_exact(view):
+    assert set(view.evaluate("Object.keys(RULES)")) == RULES.keys()
+    for p, q, numbers in pairs():
+        np.testing.assert_allclose(output("right", p, q, numbers), p, rtol=0, atol=1e-12)
 
 
 # ------------------------------------------------------------------------------------------------ the hand
@@ -312,17 +285,13 @@ def test_a_tree_follows_its_widths(view):
 
 
 @pytest.mark.parametrize("screen", SCREENS)
-def test_it_fits_the_screen(opened, screen, tmp_path):
+def test_it_fits_the_screen_and_axe_finds_nothing(opened, screen, tmp_path):
     view = opened(screen)
     for preset in range(view.locator("#presets button").count()):
         view.evaluate("choose", preset)
         assert view.evaluate("document.documentElement.scrollWidth <= innerWidth"), preset
     view.locator("#rules [value=greedy]").check()
     assert len(view.screenshot(full_page=True, path=tmp_path / "page.png")) > 50_000
-
-
-@pytest.mark.parametrize("screen", SCREENS)
-def test_axe_finds_nothing(opened, screen):
     assert violations(opened(screen)) == []
 
 

@@ -28,6 +28,12 @@ def trace(generated):
 
 
 @pytest.fixture
+def tree(of_trees):
+    """A trace of drafts that branch."""
+    return lambda **how: Trace.of(of_trees(**{"n_tokens": 40} | how), about={"verifier": "rejection"})
+
+
+@pytest.fixture
 def opened(browser, tmp_path):
     """A function that opens the page of a trace."""
     with pages(browser) as show:
@@ -133,24 +139,20 @@ def test_it_plays_and_follows_the_keys(opened, trace):
     assert int(view.locator("#slider").input_value()) == stopped + 1
 
 
-def test_draft_tokens_that_were_not_kept_can_be_left_out(opened, trace):
+def test_draft_tokens_that_were_not_kept_can_be_left_out_and_a_small_number_has_two_digits(opened, trace):
     view = opened(trace)
     assert view.locator(".round .rejected:visible").count() > 0
     view.locator("#unaccepted").uncheck()
     assert view.locator(".round .rejected:visible, .round .dropped:visible").count() == 0
-
-
-def test_a_small_number_has_two_digits(opened, trace):
     values = {"null": "", "0": "0.000", "0.5": "0.500", "0.0006": "0.001", "0.00012": "1.2e-4", "1": "1.000"}
-    view = opened(trace)
     assert {value: view.evaluate(f"figure({value})") for value in values} == values
 
 
 # ------------------------------------------------------------------------------------------------ other traces
 
 
-def test_a_tree_is_drawn_as_a_tree(opened, of_trees):
-    trace = Trace.of(of_trees(n_tokens=40), about={"verifier": "rejection"})
+def test_a_tree_is_drawn_as_a_tree(opened, tree):
+    trace = tree()
     view, record = opened(trace), trace.rounds[0]
     view.locator("#stream .round").first.locator(".token:visible").last.click()
     assert "accepted of 6 nodes, depth 3" in view.locator("#panel h2").inner_text()
@@ -178,9 +180,9 @@ def test_a_tree_is_drawn_as_a_tree(opened, of_trees):
     assert "".join(shown) == "".join(text for r in trace.rounds for text in r["texts"])
 
 
-def test_no_outcome_shows_before_it_happens(opened, trace, of_trees):
+def test_no_outcome_shows_before_it_happens(opened, trace, tree):
     """While a round is stepped through, what is not decided yet has no p, no u and no colour of a decision."""
-    for some in trace, Trace.of(of_trees(n_tokens=40), about={"verifier": "rejection"}):
+    for some in trace, tree():
         view, drafted = opened(some), some.rounds[0]["drafted"]
         n_tested = sum(draft["decision"] != "dropped" for draft in drafted)
         view.locator("#first").click()
@@ -211,10 +213,11 @@ def test_keys_go_from_token_to_token(opened, trace):
 
 
 def test_on_a_phone_the_player_is_on_the_first_screen(opened, trace):
-    box = opened(trace, "phone").locator("#play").bounding_box()
+    view = opened(trace, "phone")
+    box = view.locator("#play").bounding_box()
     assert 0 < box["y"] and box["y"] + box["height"] < 844
     centre = [box["x"] + box["width"] / 2, box["y"] + box["height"] / 2]
-    assert opened(trace, "phone").evaluate("([x, y]) => document.elementFromPoint(x, y).id", centre) == "play"
+    assert view.evaluate("([x, y]) => document.elementFromPoint(x, y).id", centre) == "play"
 
 
 @pytest.mark.parametrize("temperature", [0, 1])
@@ -246,8 +249,8 @@ def test_both_samplers_race_at_the_speed_at_which_they_ran(opened, trace):
 
 
 @pytest.mark.parametrize("screen", SCREENS)
-def test_axe_finds_nothing(opened, trace, of_trees, screen):
-    for some in trace, Trace.of(of_trees(n_tokens=20), about={"verifier": "rejection"}):
+def test_axe_finds_nothing(opened, trace, tree, screen):
+    for some in trace, tree(n_tokens=20):
         view = opened(some, screen)
         view.locator("#back").click()
         view.locator("#back").click()
@@ -257,8 +260,8 @@ def test_axe_finds_nothing(opened, trace, of_trees, screen):
         assert violations(view) == []
 
 
-def test_the_bonus_of_a_tree_does_not_say_that_all_of_it_was_accepted(opened, of_trees):
-    trace = Trace.of(of_trees(parents=(-1, -1, 0), n_tokens=40), about={"verifier": "rejection"})
+def test_the_bonus_of_a_tree_does_not_say_that_all_of_it_was_accepted(opened, tree):
+    trace = tree(parents=(-1, -1, 0))
     of_bonus = (i for i, r in enumerate(trace.rounds) if r["origins"][-1] == "bonus")
     number = next(i for i in of_bonus if len(trace.rounds[i]["drafted"]) >= len(trace.rounds[i]["tokens"]))
     view = opened(trace)

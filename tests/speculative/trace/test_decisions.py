@@ -3,36 +3,30 @@
 import numpy as np
 import pytest
 
-from speculative import (
-    Draft,
-    Lenient,
-    PromptLookupDrafter,
-    SpeculativeSampler,
-    Typical,
-    Verdict,
-    block,
-    exact_match,
-    rejection,
-    residual,
-)
-from speculative.interfaces import Round
+from speculative import Lenient, PromptLookupDrafter, SpeculativeSampler, Typical, block, exact_match, rejection
+from speculative.interfaces import Draft, Round, Verdict
+from speculative.logits.probs import residual
 from speculative.testing import TableModel
 from speculative.trace import Trace
-from speculative.trace.record import N_TOP, drafted_of, largest, uniforms_of
+from speculative.trace.record import N_TOP, drafted_of, largest
 
 
-@pytest.mark.parametrize("temperature", [1.0, 0.5])
-def test_the_decisions_follow_from_the_numbers(generated, temperature):
+@pytest.mark.parametrize(
+    "how",
+    [{"temperature": 0.5}, {}, "a tree", {"K": 5, "stop_tokens": [4], "rng": 23}],
+    ids=["cold", "warm", "tree", "ends in mid block"],
+)
+def test_the_decisions_follow_from_the_numbers(generated, of_trees, how):
     """Those of rejection sampling can be recomputed from the records, without a model."""
-    seen = set()
-    for record in Trace.of(generated(temperature=temperature, n_tokens=60)).rounds:
+    seen, generation = set(), of_trees() if how == "a tree" else generated(**how, n_tokens=60)
+    for step, record in zip(generation.rounds, Trace.of(generation).rounds):
         for draft in record["drafted"]:
             seen.add(draft["decision"])
             assert (draft["u"] is None) == (draft["decision"] == "dropped")
             if draft["u"] is not None:
                 assert (draft["u"] * draft["q"] < draft["p"]) == (draft["decision"] == "accepted")
-        assert record["next"]["u"] == record["uniforms"][-1]
-    assert seen == {"accepted", "rejected", "dropped"}
+        assert (record["next"] is None) == (len(step.tokens) == step.n_accepted)
+    assert seen == {"accepted", "rejected", "dropped"} and (record["next"] is None) == ("stop_tokens" in how)
 
 
 def test_the_probabilities_are_those_of_the_round(generated):
@@ -59,28 +53,15 @@ def test_a_copied_token_is_certain():
         (Lenient(0.5), lambda k, n: min(n + 1, k)),
         (block, lambda k, n: k),
         (exact_match, lambda k, n: n),  # the draw that differs is the next token's own
-        (Typical(), lambda k, n: 0),
+        (Typical(), None),  # declares nothing
     ],
 )
-def test_each_number_is_where_it_decided(generated, verifier, n_tests):
+def test_each_number_is_where_it_decided_and_the_next_draws_the_token_that_follows(generated, verifier, n_tests):
     generation = generated(verifier, n_tokens=60)
     for step, record in zip(generation.rounds, Trace.of(generation).rounds):
-        n = n_tests(len(step.drafted), step.n_accepted)
-        wanted = [*step.uniforms[:n], *[None] * (len(step.drafted) - n)]
-        assert [draft["u"] for draft in record["drafted"]] == wanted
-
-
-@pytest.mark.parametrize("draws", ["tested", "drafted", "positions", "", "otherwise"])
-def test_the_numbers_are_those_that_the_verifier_declares(draws):
-    """Of three draft tokens the first is accepted and the second rejected."""
-    numbers = (0.1, 0.2, 0.3, 0.4)
-    draft = Draft(np.array([0, 1, 0]), None)
-    decided, last = uniforms_of(Round(np.array([0, 2]), draft, Verdict(1, 2), None, {}, numbers, draws))
-    assert (decided, last) == {
-        "tested": ({0: 0.1, 1: 0.2}, 0.3),
-        "drafted": ({0: 0.1, 1: 0.2, 2: 0.3}, 0.4),
-        "positions": ({0: 0.1}, 0.2),
-    }.get(draws, ({}, None))
+        k, n = len(step.drafted), n_tests(len(step.drafted), step.n_accepted) if n_tests else 0
+        assert [draft["u"] for draft in record["drafted"]] == [*step.uniforms[:n], *[None] * (k - n)]
+        assert record["next"]["u"] == (step.uniforms[n] if n_tests else None)
 
 
 # ------------------------------------------------------------------------------------------------ trees
@@ -97,10 +78,7 @@ def test_a_tree_is_recorded_in_the_order_of_its_tests(of_trees, verifier):
         assert sorted(draft["token"] for draft in drafted) == sorted(step.drafted.tolist())
         tested = [draft for draft in drafted if draft["decision"] != "dropped"]
         assert tested == drafted[: len(tested)]
-        if verifier is rejection:
-            assert [draft["u"] for draft in tested] == list(step.uniforms[:-1])
-            for draft in tested:
-                assert (draft["u"] * draft["q"] < draft["p"]) == (draft["decision"] == "accepted")
+        assert verifier is exact_match or [draft["u"] for draft in tested] == list(step.uniforms[:-1])
 
 
 def test_the_draft_token_is_once_among_the_largest():

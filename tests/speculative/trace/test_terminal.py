@@ -7,13 +7,15 @@ from speculative.trace.terminal import legend, piece, visible
 
 
 def test_a_round_as_a_line():
-    decisions = {" so": "accepted", "\nx": "rejected", " y": "dropped"}
     drafted = [
-        {"text": text, "decision": decision, "parent": i - 1} for i, (text, decision) in enumerate(decisions.items())
+        {"text": " so", "decision": "accepted", "parent": -1},
+        {"text": "\nx", "decision": "rejected", "parent": 0},
+        {"text": " y", "decision": "dropped", "parent": 1},
     ]
     record = {"drafted": drafted, "texts": [" so", " sad"], "next": {"text": " sad", "origin": "correction"}}
     assert round_line(record) == "1/3 accepted  | so|~\u23cex~|~ y~|[ sad]"
     coloured = round_line(record, coloured=True)
+    assert round_line(record | {"next": None}) == "1/3 accepted  | so|~\u23cex~|~ y~"  # the text ended
     assert "\033[32m so\033[0m|\033[9;31m\u23cex\033[0m|\033[2;9m y\033[0m|\033[31m sad\033[0m" in coloured
 
 
@@ -25,11 +27,6 @@ def test_of_a_tree_the_tested_siblings_are_shown(of_trees):
             places = len({draft["parent"] for draft in record["drafted"][:n_tested]})
             assert line.startswith(f"{step.n_accepted}/{len(record['drafted'])} accepted")
             assert line.count("~") == 2 * (n_tested - step.n_accepted) and line.count("|") == places + 1
-
-
-def test_a_line_of_a_text_that_ended(generated):
-    last = Trace.of(generated(stop_tokens=[4], K=5, rng=3)).rounds[-1]
-    assert round_line(last | {"next": None}).startswith(f"{len(last['tokens']) - 1}/{len(last['drafted'])} accepted")
 
 
 @pytest.mark.parametrize("coloured", [False, True])
