@@ -4,15 +4,7 @@ import itertools
 
 import pytest
 
-from speculative import (
-    AutoregressiveSampler,
-    ByPaths,
-    ModelDrafter,
-    Shape,
-    SpeculativeSampler,
-    StopText,
-    TreeDrafter,
-)
+from speculative import AutoregressiveSampler, ByPaths, ModelDrafter, Shape, SpeculativeSampler, StopText, TreeDrafter
 from speculative.testing import TableModel
 
 TARGET, OTHER = TableModel.random(4, seed=1, n_ctx=20), TableModel.random(4, seed=2, n_ctx=20)
