@@ -25,9 +25,3 @@ def test_a_prompt_is_any_sequence_of_numbers(kind):
     generation = sampler.generate(kind([1, 2, 1]), np.int64(3))
     assert generation.prompt.tolist() == [1, 2, 1] and generation.prompt.dtype == np.int64
     assert generation.tokens.tolist() == sampler.generate([1, 2, 1], 3).tokens.tolist()
-
-
-def test_one_call_and_one_round_a_token():
-    rounds = AutoregressiveSampler(TARGET).generate([0], 5, 0, keep_probs=True).rounds
-    assert [r.origins for r in rounds] == [["plain"]] * 5
-    assert all(r.target_probs.shape == (1, 3) and r.draft_probs.shape == (0, 3) for r in rounds)

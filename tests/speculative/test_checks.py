@@ -1,5 +1,6 @@
 """The borders of the loop: what is handed out is copied, what comes back is checked, each mistake gets one sentence."""
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -123,44 +124,13 @@ def test_a_drafter_is_shown_the_text_with_the_draft_and_the_targets_logits(kind)
 
 # ------------------------------------------------------------------------------------------ what is refused
 
-ROW = np.full((1, 5), 0.2)
+TREES, ROW = ByPaths(TARGET), np.full((1, 5), 0.2)
+SPECULATIVE = SpeculativeSampler(TARGET, ModelDrafter(DRAFT))
 
 
 def tree(*parents, n=None):
     n = len(parents) if n is None else n
     return Draft(np.zeros(n, np.int64), np.full((n, 5), 0.2), np.array(parents))
-
-
-def drafted(draft, target=ByPaths(TARGET), verifier=rejection):
-    return lambda: text(Drafting(lambda tokens, K, rng: draft), verifier, target)
-
-
-def judged(verdict):
-    """On a tree of two tokens after the text, and a third after the first of them."""
-    return drafted(tree(-1, -1, 0), verifier=Destroying(lambda draft, target_probs, rng: verdict))
-
-
-def modelled(logits, whose):
-    """Of a model that returns something else of the rows after all tokens, where n are asked for."""
-    wrong = lambda tokens, n_last=1: logits(TARGET(tokens, len(tokens)), n_last)  # noqa: E731
-    wrong.n_vocab, wrong.n_ctx = 5, 64
-    return {
-        "the target alone": lambda: alone(wrong),
-        "the target": lambda: text(target=wrong),
-        "the draft model": lambda: text(ModelDrafter(wrong)),
-    }[whose]
-
-
-def sampled(change, whose):
-    call = {"alone": alone, "with a draft": text}[whose]
-    return lambda: call(sampling=lambda logits, tokens: change(Sampling()(logits, tokens)))
-
-
-def asked(request, whose):
-    """Before anything runs."""
-    given, alone = {"prompt": [0], "n_tokens": 3, **request}, AutoregressiveSampler(TARGET)
-    sampler = {"alone": alone, "with a draft": SpeculativeSampler(TARGET, ModelDrafter(DRAFT))}[whose]
-    return lambda: sampler.rounds(**given)
 
 
 DRAFTS = {
@@ -200,36 +170,52 @@ REQUESTS = [
     *({"n_tokens": wrong} for wrong in (-1, 2.0, 64)), {"stop": "the"},
     *({"stop_tokens": wrong} for wrong in (0, "the")), *({"rng": wrong} for wrong in (-1, "seed")),
 ]  # fmt: skip
-PARTS = {
-    **{"drafter": ["a model", ModelDrafter], "verifier": ["rejection", Verdict]},
-    **{"sampling": [0.7], "K": [0, "auto", 2.5, None]},
-}
+PARTS = [
+    *(("drafter", "a model"), ("drafter", ModelDrafter), ("verifier", "rejection"), ("verifier", Verdict)),
+    *(("sampling", 0.7), ("K", 0), ("K", "auto"), ("K", 2.5), ("K", None)),
+]
 TARGETS = ["355M", None, ("a model", "a tokenizer")]
-BOTH, MODELS = ("alone", "with a draft"), ("the target alone", "the target", "the draft model")
-CASES = {
-    **{f"a draft: {name}": drafted(draft) for name, draft in DRAFTS.items()},
-    "a draft: a tree for a rule of chains": drafted(tree(-1, -1), verifier=block),
-    "a draft: a tree for a target of chains": drafted(tree(-1, -1), TARGET),
-    **{f"a verdict: {verdict}": judged(verdict) for verdict in VERDICTS},
-    **{f"logits of {whose}: {name}": modelled(logits, whose) for name, logits in LOGITS.items() for whose in MODELS},
-    **{f"a sampling, {whose}: {name}": sampled(change, whose) for name, change in SAMPLINGS.items() for whose in BOTH},
-    **{f"a request, {whose}: {str(wrong)[:40]}": asked(wrong, whose) for wrong in REQUESTS for whose in BOTH},
-    **{f"a part: {name} {part!r}": lambda given={name: part}: text(**given)
-       for name, some in PARTS.items() for part in some},
-    **{f"a part: K, a function to {K}": lambda K=K: text(K=lambda history: K) for K in (-1, 2.5)},
-    **{f"a target: {part!r}": lambda part=part: AutoregressiveSampler(part) for part in TARGETS},
-    **{f"a target with a draft: {part!r}": lambda part=part: SpeculativeSampler(part, ModelDrafter(DRAFT))
-       for part in TARGETS},
-}  # fmt: skip
 
 
 def test_each_mistake_gets_one_sentence(golden):
     """checks.txt has them all; `pytest --update` writes it."""
-    lines = []
-    for name, call in CASES.items():
+    lines, both = [], {"alone": alone, "with a draft": text}
+
+    def add(name, call, *given, **named):
         with pytest.raises(ValueError) as error:
-            call()
+            call(*given, **named)
         lines.append(f"{name}\n    {error.value}\n")
+
+    def proposing(draft):
+        return Drafting(lambda tokens, K, rng: draft)
+
+    for name, draft in DRAFTS.items():
+        add(f"a draft: {name}", text, proposing(draft), target=TREES)
+    add("a draft: a tree for a rule of chains", text, proposing(tree(-1, -1)), block, TREES)
+    add("a draft: a tree for a target of chains", text, proposing(tree(-1, -1)))
+    for verdict in VERDICTS:  # on two tokens after the text, and a third after the first of them
+        rule = Destroying(lambda draft, target_probs, rng, verdict=verdict: verdict)
+        add(f"a verdict: {verdict}", text, proposing(tree(-1, -1, 0)), rule, TREES)
+    for name, logits in LOGITS.items():  # of the rows after all tokens, where n are asked for
+        wrong = Destroying(lambda tokens, n_last=1, logits=logits: logits(TARGET(tokens, len(tokens)), n_last))
+        add(f"logits of the target alone: {name}", alone, wrong)
+        add(f"logits of the target: {name}", text, target=wrong)
+        add(f"logits of the draft model: {name}", text, ModelDrafter(wrong))
+    for (name, change), whose in itertools.product(SAMPLINGS.items(), both):
+        wrong = lambda logits, tokens, change=change: change(Sampling()(logits, tokens))  # noqa: E731
+        add(f"a sampling, {whose}: {name}", both[whose], sampling=wrong)
+    for request in REQUESTS:  # before anything runs
+        for whose, sampler in (("alone", AutoregressiveSampler(TARGET)), ("with a draft", SPECULATIVE)):
+            name = f"a request, {whose}: {str(request)[:40]}"
+            add(name, sampler.rounds, **{"prompt": [0], "n_tokens": 3, **request})
+    for name, value in PARTS:
+        add(f"a part: {name} {value!r}", text, **{name: value})
+    for K in (-1, 2.5):
+        add(f"a part: K, a function to {K}", text, K=lambda history, K=K: K)
+    for target in TARGETS:
+        add(f"a target: {target!r}", AutoregressiveSampler, target)
+    for target in TARGETS:
+        add(f"a target with a draft: {target!r}", SpeculativeSampler, target, ModelDrafter(DRAFT))
     golden(Path(__file__).with_name("checks.txt"), "\n".join(lines))
 
 

@@ -43,7 +43,9 @@ def test_stats_are_counted_from_the_rounds():
 
 
 def test_stats_where_nothing_was_drafted():
-    stats = AutoregressiveSampler(TARGET).generate([0], 3, 0).stats
+    generation = AutoregressiveSampler(TARGET).generate([0], 3, 0, keep_probs=True)
+    rounds, stats = generation.rounds, generation.stats
+    assert [(r.origins, r.target_probs.shape, r.draft_probs.shape) for r in rounds] == [(["plain"], (1, 3), (0, 3))] * 3
     assert (stats.drafted, stats.acceptance, stats.acceptance_by_position, stats.rejected) == (0, 0.0, [], 0)
     assert stats.tokens_per_target_call == 1
     nothing = SpeculativeSampler(TARGET, ModelDrafter(DRAFT)).generate([0], 0)
