@@ -33,8 +33,7 @@ chain_or_tree = pytest.mark.parametrize("make", [chain_sampler, tree_sampler])
 
 
 def test_greedy_tokens_equal_those_of_the_target_alone(tiny_pair):
-    """Through chains and trees of the bundled pair; a tree needs fewer calls than a chain as deep. Where one model is both,
-    every draft token is accepted."""
+    """Through chains and trees, which need fewer calls; with one model as both, every draft token is accepted."""
     target, draft, tokenizer = tiny_pair
     alone, n_calls = AutoregressiveSampler(target, sampling=GREEDY), np.zeros(4)
     drafters = [speculative.TreeDrafter(draft, Shape.widths(*widths)) for widths in ((1, 1, 1), (2, 2, 1))]
