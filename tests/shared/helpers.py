@@ -1,9 +1,8 @@
 """What several test files share."""
 
-import os
-import sys
 from pathlib import Path
 
+import interruption
 import numpy as np
 
 import gpt2np
@@ -92,32 +91,9 @@ def intermediates(module, tokens, params, n_head):
     yield "logits", (reference if module is reference else gpt2np).forward(tokens, params, n_head)
 
 
-class InterruptAt:
-    """Raises KeyboardInterrupt at the nth line that gpt2np runs."""
-
-    def __init__(self, n):
-        self.n_left, self.folder = n, os.path.dirname(gpt2np.__file__)
-
-    def __call__(self, frame, event, argument):
-        if not frame.f_code.co_filename.startswith(self.folder):
-            return None
-        self.n_left -= event == "line"
-        if self.n_left == 0 and event == "line":
-            raise KeyboardInterrupt
-        return self
-
-
 def interrupted(n, call, *arguments):
-    """Whether the call had as many as n lines, and was interrupted."""
-    before = sys.gettrace()
-    sys.settrace(InterruptAt(n))
-    try:
-        call(*arguments)
-    except KeyboardInterrupt:
-        return True
-    finally:
-        sys.settrace(before)
-    return False
+    """Whether the call had as many as n lines of gpt2np, and was interrupted."""
+    return interruption.interrupted(lambda: call(*arguments), n, Path(gpt2np.__file__).parent.as_posix() + "/")
 
 
 class Clearing(TableModel):
@@ -142,21 +118,24 @@ class Uniform:
 ALMOST_ONE = 1 - 2**-53  # the largest number that Generator.random returns
 
 
-def one_then_the_most_likely(q, elder, k):
-    """The first of k siblings from q outside of its k - 1 most probable tokens, which are the others."""
-    outside = q.copy()
-    outside[np.argsort(-q, kind="stable")[: k - 1]] = 0
-    return the_most_likely(q, elder, k) if elder or not outside.any() else outside
+def without(q, elder, k):
+    return np.where(np.isin(np.arange(len(q)), elder), 0, q)
 
 
 def the_most_likely(q, elder, k):
-    left = SIBLINGS["without"](q, elder, k)
+    left = without(q, elder, k)
     return np.eye(len(q))[left.argmax()] * left.any()
+
+
+def one_then_the_most_likely(q, elder, k):
+    """The first of k siblings from q outside of its k - 1 most probable tokens, which are the others."""
+    outside = without(q, np.argsort(-q, kind="stable")[: k - 1], k)
+    return the_most_likely(q, elder, k) if elder or not outside.any() else outside
 
 
 SIBLINGS = {  # (q [n_vocab], the tokens of the elder siblings, the number of siblings) -> the row of the next one
     "iid": lambda q, elder, k: q,
-    "without": lambda q, elder, k: np.where(np.isin(np.arange(len(q)), elder), 0, q),
+    "without": without,
     "one drawn": one_then_the_most_likely,
     "top": the_most_likely,
 }
@@ -172,7 +151,7 @@ class TreeDrafter:
         drafted, rows = {}, {}  # of the nodes that the tree has: not those without a token that is left, or below them
         for node, parent in enumerate(self.parents):
             above, siblings = path(self.parents, parent), children(self.parents, parent)
-            if len(above) >= K or not all(other in drafted for other in above):
+            if len(above) >= K or not drafted.keys() >= {*above}:
                 continue
             text = [*tokens, *(drafted[other] for other in above)]
             elder = [drafted[other] for other in siblings if other in drafted]

@@ -8,6 +8,7 @@ NASTY = (
     -1e999, float("nan"), "", "a", "Ġ", "\x1b[2J\x07", "\u202e\u2028", "\ud83d", "x" * 10_000, [], [0], [[]], {},
     {"a": 1}, [0] * 100, [2**62] * 9, {"toString": 1}, "F32", "correction", "gpt2",
 )  # fmt: skip
+WORDS = b'" { } , - NaN 1e999 \xef\xbb\xbf \xed\xa0\x80 \\ud800 \x1b[2J'.split() + [b"\n", b" "]
 
 
 def damaged(data, rng):
@@ -15,8 +16,7 @@ def damaged(data, rng):
     data = bytearray(data)
     for _ in range(rng.choice([1, 1, 1, 2, 4])):
         at, to = sorted(rng.randrange(len(data) + 1) for _ in range(2))
-        short = min(to, at + rng.choice([1, 2, 4, 9, 50]))
-        other = rng.randrange(len(data) + 1)
+        short, other = min(to, at + rng.choice([1, 2, 4, 9, 50])), rng.randrange(len(data) + 1)
         match rng.choice(["byte", "bit", "bit", "cut", "drop", "repeat", "big", "swap", "insert", "zero", "text"]):
             case "byte":
                 data[at : at + 1] = bytes([rng.randrange(256)])
@@ -37,10 +37,8 @@ def damaged(data, rng):
             case "zero":
                 data[at:short] = bytes(short - at)
             case "text":
-                words = [b'"', b"[" * rng.choice([1, 2000]), b"{", b"}", b",", b"-", b"9" * rng.choice([1, 30, 5000]),
-                         b"NaN", b"1e999", b"\n", b" ", b"\xef\xbb\xbf", b"\xed\xa0\x80", b"\\ud800",
-                         b"\x1b[2J"]  # fmt: skip
-                data[at:at] = rng.choice(words)
+                many = b"[" * rng.choice([1, 2000]), b"9" * rng.choice([1, 30, 5000])
+                data[at:at] = rng.choice([*many, *WORDS])
         if not data:
             break
     return bytes(data)

@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers import TreeDrafter
 
-from speculative import AutoregressiveSampler, ByPaths, Draft, ModelDrafter, Sampling, SpeculativeSampler, Verdict
+from speculative import AutoregressiveSampler, Draft, ModelDrafter, Sampling, SpeculativeSampler, Verdict
 from speculative.testing import TableModel
 
 TARGET, DRAFT = TableModel.random(3, seed=1), TableModel.random(3, seed=2)
@@ -15,12 +14,9 @@ TARGET, DRAFT = TableModel.random(3, seed=1), TableModel.random(3, seed=2)
 def test_the_parents_and_nodes_of_a_chain_are_filled_in():
     draft, verdict = Draft(np.array([5, 6]), np.eye(7)[5:]), Verdict(2, 0)
     assert draft.parents.tolist() == [-1, 0] and draft.parents.dtype == np.int64 and verdict.nodes == (0, 1)
-    copied = draft.copy()
     for name in ("tokens", "probs", "parents"):
-        assert np.array_equal(getattr(copied, name), getattr(draft, name))
-        assert not np.shares_memory(getattr(copied, name), getattr(draft, name))
-    rounds = SpeculativeSampler(TARGET, ModelDrafter(DRAFT), verifier=accept(1), K=2).generate([0], 6, 0).rounds
-    assert [(r.draft.parents.tolist(), r.nodes) for r in rounds] == [([-1, 0], (0,)), ([-1, 0], (0,)), ([-1], (0,))]
+        array, copied = getattr(draft, name), getattr(draft.copy(), name)
+        assert np.array_equal(array, copied) and not np.shares_memory(array, copied)
 
 
 def test_a_verdict_has_the_number_and_the_nodes():
@@ -31,42 +27,40 @@ def test_a_verdict_has_the_number_and_the_nodes():
         Verdict(np.array([0, 1]), 7)
 
 
-def accept(*numbers):
-    """A verifier that accepts these numbers of draft tokens in turn, and adds token 0."""
-    rounds = iter(range(100))
-    return lambda draft, target_probs, rng: Verdict(min(numbers[next(rounds) % len(numbers)], len(draft.tokens)), 0)
-
-
 def test_stats_are_counted_from_the_rounds():
-    generation = SpeculativeSampler(TARGET, ModelDrafter(DRAFT), verifier=accept(2, 0, 3, 0), K=3).generate([0], 10, 0)
-    stats = generation.stats
-    assert (stats.n_tokens, stats.target_calls, stats.drafted, stats.accepted) == (10, 5, 10, 5)
+    """Of a verifier that accepts 2, 0, 3, 0 and 0 draft tokens; the last round has none."""
+    accepted = iter([2, 0, 3, 0, 0])
+    rule = lambda draft, target_probs, rng: Verdict(next(accepted), 0)  # noqa: E731
+    generation = SpeculativeSampler(TARGET, ModelDrafter(DRAFT), verifier=rule).generate([0], 10, 0)
+    rounds, stats = generation.rounds, generation.stats
+    assert [r.origins[-1] for r in rounds] == ["correction", "correction", "bonus", "correction", "plain"]
+    assert [r.draft.parents.tolist() for r in rounds] == [[-1, 0, 1]] * 3 + [[-1], []]
+    assert (stats.n_tokens, stats.target_calls, stats.drafted, stats.accepted, stats.rejected) == (10, 5, 10, 5, 3)
     assert stats.drafted_by_position == [4, 3, 3] and stats.accepted_by_position == [2, 2, 1]
     assert stats.acceptance_by_position == [0.5, 2 / 3, 1 / 3]
-    assert stats.tokens_per_target_call == 2 and stats.acceptance == 0.5 and stats.rejected == 3
-    assert [r.origins[-1] for r in generation.rounds] == ["correction", "correction", "bonus", "correction", "plain"]
+    assert stats.tokens_per_target_call == 2 and stats.acceptance == 0.5
     assert str(stats) == "10 tokens in 5 calls of the target, 2.00 per call; 5 of 10 draft tokens accepted (50%)"
 
 
 def test_stats_where_nothing_was_drafted():
-    stats = AutoregressiveSampler(TARGET).generate([0], 3, 0).stats
-    assert (stats.drafted, stats.acceptance, stats.acceptance_by_position) == (0, 0.0, [])
+    generation = AutoregressiveSampler(TARGET).generate([0], 3, 0, keep_probs=True)
+    rounds, stats = generation.rounds, generation.stats
+    assert [(r.origins, r.target_probs.shape, r.draft_probs.shape) for r in rounds] == [(["plain"], (1, 3), (0, 3))] * 3
+    assert (stats.drafted, stats.acceptance, stats.acceptance_by_position, stats.rejected) == (0, 0.0, [], 0)
     assert stats.tokens_per_target_call == 1
     nothing = SpeculativeSampler(TARGET, ModelDrafter(DRAFT)).generate([0], 0)
     assert nothing.stats.tokens_per_target_call == 0 and nothing.tokens.dtype == np.int64
 
 
-def test_rounds_of_trees_are_counted_by_depth():
-    sampler = SpeculativeSampler(ByPaths(TARGET), TreeDrafter(DRAFT, [-1, -1, 0, 1], "iid"), K=2)
-    generation = sampler.generate([0], 40, 1, keep_probs=True)
-    assert {r.draft.depth for r in generation.rounds} <= {0, 1, 2} and len(generation.tokens) == 40
+def test_rounds_of_trees_are_counted_by_depth(of_trees):
+    generation = of_trees(n_tokens=58)  # the last round is cut
     for r in generation.rounds:
         assert r.tokens[: r.n_accepted].tolist() == r.drafted[list(r.nodes)].tolist() and r.n_accepted == len(r.nodes)
         assert r.origins[-1] == ("correction" if r.draft.children((-1, *r.nodes)[-1]) else "bonus")
         assert r.target_probs.shape == (len(r.drafted) + 1, 3)
-    stats = generation.stats
-    assert any(r.draft.depth == 1 for r in generation.rounds)  # of two nodes
-    assert stats.drafted_by_position == [sum(r.draft.depth > i for r in generation.rounds) for i in range(2)]
+    depths, stats = [r.draft.depth for r in generation.rounds], generation.stats
+    assert stats.drafted > sum(depths) and depths[-1] == 1 and max(depths) == 3
+    assert stats.drafted_by_position == [sum(depth > i for depth in depths) for i in range(3)]
     assert stats.accepted == sum(stats.accepted_by_position)
 
 
@@ -76,13 +70,15 @@ def test_the_rows_of_a_round_are_the_models_own():
     tokens = generation.prompt.tolist()
     for r in generation.rounds:
         drafted = r.drafted.tolist()
-        for i, row in enumerate(r.target_probs):
-            np.testing.assert_array_equal(row, Sampling()(TARGET(tokens + drafted[:i]))[0])
-        for i, row in enumerate(r.draft_probs):
-            np.testing.assert_array_equal(row, Sampling()(DRAFT(tokens + drafted[:i]))[0])
+        for model, rows in ((TARGET, r.target_probs), (DRAFT, r.draft_probs)):
+            for i, row in enumerate(rows):
+                np.testing.assert_array_equal(row, Sampling()(model(tokens + drafted[:i]))[0])
         assert r.tokens[:-1].tolist() == drafted[: r.n_accepted]
         tokens += r.tokens.tolist()
-    assert sampler.generate([0, 1], 20, 4).rounds[0].target_probs is None
+    without = sampler.generate([0, 1], 20, 4).rounds[0]
+    assert without.target_probs is None and without.draft_probs is None
+    assert len(repr(generation.rounds[0])) < 180 and len(repr(generation)) < 400
+    assert str(generation.tokens[0]) in repr(generation)
 
 
 @pytest.mark.parametrize(("K", "drafts"), [(None, 0), (1, 3)])
@@ -100,9 +96,3 @@ def test_the_seconds_of_a_part_are_those_of_its_calls(monkeypatch, K, drafts):
     sampler = SpeculativeSampler(target, ModelDrafter(target), K=K) if K else AutoregressiveSampler(target)
     stats = sampler.generate([0], 6, 0).stats
     assert stats.seconds == {"draft": drafts, "target": stats.target_calls, "verify": 0}
-
-
-def test_their_plain_text_form_is_short():
-    generation = SpeculativeSampler(TARGET, ModelDrafter(DRAFT)).generate([0], 30, rng=0, keep_probs=True)
-    assert len(repr(generation.rounds[0])) < 180 and len(repr(generation)) < 400
-    assert str(generation.tokens[0]) in repr(generation)

@@ -15,28 +15,20 @@ PARENTS = st.lists(st.integers(0, 100), max_size=12).map(
 @given(PARENTS)
 @settings(deadline=None, derandomize=True)
 def test_all_of_it_follows_from_the_paths(parents):
-    paths = [path(parents, node) for node in range(len(parents))]
-    draft = Draft(np.zeros(len(parents), int), np.ones((len(parents), 1)), np.array(parents, np.int64))
+    n, paths = len(parents), [path(parents, node) for node in range(len(parents))]
+    draft = Draft(np.zeros(n, int), np.ones((n, 1)), np.array(parents, np.int64))
     assert depths(parents) == [len(nodes) - 1 for nodes in paths]
     assert depth_of(parents) == draft.depth == max(map(len, paths), default=0)
     assert [np.flatnonzero(row).tolist() for row in visible(parents)] == paths
-    for node in range(-1, len(parents)):
+    for node in range(-1, n):
         below = [child for child, nodes in enumerate(paths) if ([-1, *nodes])[-2] == node]
         assert children(parents, node) == draft.children(node) == below
-    tokens = [10, 11, *range(len(parents))]
     texts = [[10, 11, *nodes] for nodes in [[], *paths]]
-    assert texts_of_rows(tokens, len(texts), parents) == texts and texts_of_rows(tokens, 1, parents) == texts[-1:]
-    assert is_chain(parents) == all(nodes == list(range(node + 1)) for node, nodes in enumerate(paths))
-
-
-def test_a_chain_has_one_branch():
-    for n in range(4):
-        assert chain(n).tolist() == list(range(-1, n - 1)) and chain(n).dtype == np.int64 and is_chain(chain(n))
-
-
-def test_the_texts_of_a_chain_are_prefixes():
-    tokens = (4, 5, 6)
-    assert texts_of_rows(tokens, 3) == [[4], [4, 5], [4, 5, 6]] == texts_of_rows(tokens, 3, [-1, 0])
+    tokens = (10, 11, *range(n))
+    assert texts_of_rows(tokens, n + 1, parents) == texts and texts_of_rows(tokens, 1, parents) == texts[-1:]
+    assert texts_of_rows(tokens, n + 1) == [[*tokens[: 2 + i]] for i in range(n + 1)]
+    assert is_chain(parents) == (parents == chain(n).tolist()) and chain(n).dtype == np.int64
+    assert is_chain(chain(n)) and [path(chain(n), node) for node in range(n)] == [[*range(i + 1)] for i in range(n)]
 
 
 @given(*[st.lists(st.integers(0, 1), max_size=6)] * 2)

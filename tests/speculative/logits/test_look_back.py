@@ -34,38 +34,44 @@ def test_each_by_hand(processor, text, wanted):
     np.testing.assert_array_equal(processor(LOGITS, text), wanted)
 
 
-def test_wrong_parameters_are_refused():
-    for make in (lambda: PresencePenalty(INF, 0), lambda: FrequencyPenalty("1", 0), lambda: FrequencyPenalty(1e101, 0)):
-        with pytest.raises(ValueError, match="expected a penalty from -1e100 to 1e100, got"):
-            make()
-    with pytest.raises(ValueError, match="expected an n-gram size of 1 or more, got 0"):
-        NoRepeatNGram(0)
+REFUSED = [
+    (lambda: PresencePenalty(INF, 0), "expected a penalty from -1e100 to 1e100, got inf"),
+    (lambda: FrequencyPenalty("1", 0), "expected a penalty from -1e100 to 1e100, got '1'"),
+    (lambda: FrequencyPenalty(1e101, 0), "expected a penalty from -1e100 to 1e100, got 1e+101"),
+    (lambda: NoRepeatNGram(0), "expected an n-gram size of 1 or more, got 0"),
+    (lambda: Sampling(processors=[NoRepeatNGram(1)])(LOGITS[None]), "a logits processor looks at the tokens before"),
+    (lambda: Sampling(processors=[lambda *_: None])(LOGITS[None], [0]), "return logits of shape (3,), got ()"),
+]
+
+
+def test_what_is_refused():
+    for wrong, words in REFUSED:
+        with pytest.raises(ValueError, match=re.escape(words)):
+            wrong()
 
 
 # ------------------------------------------------------------------------------------------------ in Sampling
 
 
-class Seen:
-    """Records what it is called with."""
+@pytest.mark.parametrize(
+    ("parents", "wanted"),
+    [
+        ((), [(9, 8), (9, 8, 7), (9, 8, 7, 6), (9, 8, 7, 6, 5)]),
+        ([-1, -1, 0], [(9, 8), (9, 8, 7), (9, 8, 6), (9, 8, 7, 5)]),
+    ],
+)
+def test_each_row_gets_the_text_on_its_path(parents, wanted):
+    """And copies, so that writing to them harms nobody."""
+    seen = []
 
-    def __init__(self):
-        self.texts = []
-
-    def __call__(self, logits, tokens):
-        self.texts.append(tuple(tokens))
+    def writing(logits, tokens):
+        seen.append(tuple(tokens))
         tokens.clear()
-        logits[:] = 0  # copies: neither harms anybody
+        logits[:] = 0
         return LOGITS
 
-
-@pytest.mark.parametrize("parents", [(), [-1, -1, 0]])
-def test_each_row_gets_the_text_on_its_path(parents):
-    first, second = Seen(), Seen()
-    rows = Sampling(processors=[first, second])(np.tile(LOGITS, (4, 1)), [9, 8, 7, 6, 5], parents)
-    wanted = (
-        [(9, 8), (9, 8, 7), (9, 8, 6), (9, 8, 7, 5)] if len(parents) else [(9, 8, 7, 6, 5)[: i + 2] for i in range(4)]
-    )
-    assert first.texts == second.texts == wanted
+    rows = Sampling(processors=[writing, writing])(np.tile(LOGITS, (4, 1)), [9, 8, 7, 6, 5], parents)
+    assert seen[::2] == seen[1::2] == wanted
     np.testing.assert_array_equal(rows, np.tile(Sampling()(LOGITS[None]), (4, 1)))
 
 
@@ -81,12 +87,3 @@ def test_a_processor_that_would_leave_no_token_is_passed_over():
     np.testing.assert_array_equal(Sampling(processors=[only_0, not_0])(LOGITS[None], [1]), [[1, 0, 0]])
     assert Sampling(processors=[not_0, only_0])(LOGITS[None], [1])[0, 0] == 0
     assert (Sampling(processors=[NoRepeatNGram(1)])(LOGITS[None], [0, 1, 2]) > 0).all()
-
-
-def test_tokens_and_rows_are_asked_for():
-    with pytest.raises(
-        ValueError, match=re.escape("a logits processor looks at the tokens before each row: pass them")
-    ):
-        Sampling(processors=[NoRepeatNGram(1)])(LOGITS[None])
-    with pytest.raises(ValueError, match=re.escape("logits processor to return logits of shape (3,), got ()")):
-        Sampling(processors=[lambda logits, tokens: None])(LOGITS[None], [0])

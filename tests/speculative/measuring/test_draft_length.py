@@ -1,5 +1,6 @@
 """Draft lengths: what they choose, and that the text keeps its distribution whatever they choose."""
 
+import itertools
 import math
 import random
 
@@ -16,11 +17,9 @@ CHEAP = {"c": 0.1, "v": (1, 1.05, 1.1, 1.15, 1.2)}
 
 def test_the_heuristic_schedule_by_hand():
     """Two more after a whole acceptance, one less otherwise, from 1 to `most`; rounds without a draft say nothing."""
-    history, chosen = [], []
-    for drafted, accepted in [(3, 3), (5, 5), (6, 2), (5, 4), (4, 0), (3, 0), (2, 0), (1, 0), (1, 0), (0, 0), (1, 1)]:
-        chosen.append(Heuristic(first=3, most=6)(history))
-        history.append((drafted, accepted))
-    assert [*chosen, Heuristic(3, 6)(history)] == [3, 5, 6, 5, 4, 3, 2, 1, 1, 1, 1, 3]
+    rounds = [(3, 3), (5, 5), (6, 2), (5, 4), (4, 0), (3, 0), (2, 0), (1, 0), (1, 0), (0, 0), (1, 1)]
+    chosen = [Heuristic(first=3, most=6)(rounds[:n]) for n in range(len(rounds) + 1)]
+    assert chosen == [3, 5, 6, 5, 4, 3, 2, 1, 1, 1, 1, 3]
     assert Heuristic(first=20, most=16)([]) == Heuristic()([(4, 4)] * 20) == 16
     for options in ({"first": 0}, {"most": 0}):
         with pytest.raises(ValueError, match="expected first and most of 1 or more"):
@@ -79,82 +78,46 @@ def test_a_change_of_the_text_is_noticed():
 
 # ------------------------------------------------------------------------------------------------ a simulated clock
 
+
+def regret(parts, c, v, n_texts):
+    """(the time of CostModel over that of the best K of each part (alpha, n), less one; whether drafting pays)."""
+    alphas, own = [alpha for alpha, n in parts for _ in range(n)], 0
+    for seed in range(n_texts):
+        draws, history, n = random.Random(seed), [], 0
+        while n < len(alphas):
+            k, accepted = min(CostModel(c, v)(history), len(alphas) - n - 1), 0
+            while accepted < k and draws.random() < alphas[n + accepted]:
+                accepted += 1
+            history.append((k, accepted))
+            n, own = n + accepted + 1, own + (k * c + v[k]) / n_texts
+    best = sum(min(expected_time([alpha] * n, K, c, v) for K in range(9)) for alpha, n in parts)
+    return own / best - 1, best < len(alphas)
+
+
 ALPHAS, COSTS = (0, 0.05, 0.15, 0.3, 0.5, 0.7, 0.9, 0.95), (0.05, 0.1, 0.2, 0.3, 0.45, 0.6)
+FLAT, RISING = (1.0,) * 9, tuple(1 + 0.1 * k for k in range(9))
+TEXTS = [([(alpha, n)], times) for alpha in ALPHAS for n, times in ((2000, 4), (120, 100))]
+TEXTS.append(([(0.05, 300), (0.8, 300)] * 4, 4))
+EVERY = pytest.param(list(itertools.product(TEXTS, COSTS, (FLAT, RISING))), marks=pytest.mark.slow)
+SOME = [(([(alpha, 500)], 2), 0.3, FLAT) for alpha in (0, 0.15)] + [((TEXTS[-1][0], 1), 0.1, FLAT)]
 
 
-def simulated_time(choose, alpha, c, v, n_tokens, seed):
-    """The time of a text in steps, where each draft token is accepted with probability `alpha(place)`."""
-    draws, history, n, time = random.Random(seed), [], 0, 0.0
-    while n < n_tokens:
-        k, accepted = min(choose(history), n_tokens - n - 1), 0
-        while accepted < k and draws.random() < alpha(n + accepted):
-            accepted += 1
-        history.append((k, accepted))
-        n, time = n + accepted + 1, time + k * c + v[k]
-    return time
-
-
-def regret(alpha, c, v, n_tokens, n_texts):
-    """(regret in %, best K): the time of CostModel over that of the best fixed K from 0 to 8, less one."""
-    times = [expected_time([alpha] * n_tokens, K, c, v) for K in range(9)]
-    own = [simulated_time(CostModel(c, v), lambda place: alpha, c, v, n_tokens, seed) for seed in range(n_texts)]
-    return 100 * (sum(own) / n_texts / min(times) - 1), times.index(min(times))
-
-
-def test_where_drafting_does_not_pay_the_cost_model_loses_little():
-    """One column of the table of the slow test below."""
-    for alpha in (0, 0.15):
-        loss, K = regret(alpha, 0.3, (1.0,) * 9, 500, 2)
-        assert K == 0 and loss <= 3
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("n_tokens", [2000, 120])
-@pytest.mark.parametrize("slope", [0.0, 0.1])
-def test_the_regret_of_the_cost_model(slope, n_tokens):
-    """At most 3 % where drafting does not pay, 4 % where it does; pytest -s prints the table. The draws are seeded."""
-    v, found = tuple(1 + slope * k for k in range(9)), {}
-    print(f"\nregret, %, and the best fixed K; v(m) = 1 + {slope} (m - 1), {n_tokens} tokens")
-    print("alpha" + "".join(f"{f'c = {c}':>12}" for c in COSTS))
-    for alpha in ALPHAS:
-        found |= {(alpha, c): regret(alpha, c, v, n_tokens, 4 if n_tokens > 500 else 100) for c in COSTS}
-        print(f"{alpha:5}" + "".join(f"{found[alpha, c][0]:8.1f} [{found[alpha, c][1]}]" for c in COSTS))
-    assert all(loss <= (4 if K else 3) for loss, K in found.values())
-
-
-@pytest.mark.slow
-def test_the_cost_model_in_a_text_that_changes():
-    """alpha is 0.05 and 0.8 by turns, for 300 tokens each; compared with the best K of each part. -s prints the row."""
-    v, losses = (1.0,) * 9, []
-    for c in COSTS:
-        best = sum(min(expected_time([alpha] * 300, K, c, v) for K in range(9)) for alpha in (0.05, 0.8)) * 4
-        changing = lambda place: (0.05, 0.8)[place // 300 % 2]  # noqa: E731
-        own = [simulated_time(CostModel(c, v), changing, c, v, 2400, seed) for seed in range(4)]
-        losses.append(100 * (sum(own) / 4 / best - 1))
-    print("\nregret, %, in a text that changes: " + ", ".join(f"{x:.1f} (c = {c})" for x, c in zip(losses, COSTS)))
-    assert max(losses) <= 8
+@pytest.mark.parametrize("cases", [SOME, EVERY], ids=["some", "every"])
+def test_the_regret_of_the_cost_model(cases):
+    """At most 3 % where drafting does not pay, 4 % where it does, 8 % in a text that changes. The draws are seeded."""
+    for (parts, n_texts), c, v in cases:
+        loss, pays = regret(parts, c, v, n_texts)
+        assert loss <= (0.08 if len(parts) > 1 else 0.04 if pays else 0.03), (parts, c, v)
 
 
 # ------------------------------------------------------------------------------------------------ in the loop
 
 
-@pytest.mark.parametrize("length", [Heuristic(2, 3), CostModel(0.1, (1, 1.1, 1.2, 1.3), window=2)], ids=["h", "c"])
+@pytest.mark.parametrize("length", [Heuristic(2, 3), CostModel(0.4, (1, 1.1, 1.2), 0.6, window=2)], ids=["h", "c"])
 def test_the_text_has_the_distribution_of_the_target(length):
-    """K depends on the outcomes of the rounds before, 0 included."""
+    """K depends on the outcomes of the rounds before, and may be 0: for CostModel after a rejection."""
+    assert length([]) > 0 and length([(1, 0)]) == isinstance(length, Heuristic)
+    sampling = Sampling(0.6, repetition_penalty=1.5)
     target, other = (TableModel.random(2, seed=seed) for seed in (1, 2))
-    for sampling in (Sampling(), Sampling(0.6, repetition_penalty=1.5)):
-        sampler = SpeculativeSampler(target, ModelDrafter(other), K=length, sampling=sampling)
-        assert error_of(sampler, 5) < 1e-12
-
-
-def test_a_length_of_0_is_a_plain_step():
-    target, asked, histories = TableModel.random(3), iter([0, 2, 0, 0, 1]), []
-
-    def length(history):
-        histories.append(list(history))
-        return next(asked)
-
-    generation = SpeculativeSampler(target, ModelDrafter(target), K=length).generate([0], 8, 0)
-    assert [len(r.drafted) for r in generation.rounds] == [0, 2, 0, 0, 1]
-    assert [r.origins[-1] for r in generation.rounds] == ["plain", "bonus", "plain", "plain", "bonus"]
-    assert histories[-1] == [(0, 0), (2, 2), (0, 0), (0, 0)]
+    sampler = SpeculativeSampler(target, ModelDrafter(other), K=length, sampling=sampling)
+    assert error_of(sampler, 4) < 1e-12
