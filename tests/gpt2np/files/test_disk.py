@@ -1,12 +1,8 @@
-"""Downloads and the disk: no room, a file in the way, a lock, an open file."""
+"""Downloads and the disk: no room, a file in the way, an open file. Locks: test_processes.py."""
 
 import os
-import threading
-import time
 
-import fake_msvcrt
 import pytest
-from file_server import fetch
 from systems import needs_full_device, needs_links
 
 from gpt2np import CheckpointError, DownloadError
@@ -17,35 +13,13 @@ from gpt2np.files import download
 @needs_links
 def test_a_disk_that_cannot_be_written(server, tmp_path, monkeypatch):
     (tmp_path / "f.part").symlink_to("/dev/full")  # every write to it fails as on a full disk
+    (tmp_path / "file").write_text("in the way of a folder")
     monkeypatch.setattr(download, "forget", lambda part: None)
     message = r"124M cannot be written \(No space left on device\)"
     with pytest.raises(DownloadError, match=message), download.disk_errors(tmp_path / "124M"):
-        fetch(server, tmp_path / "f")
-    (tmp_path / "file").write_text("in the way of a folder")
+        download.download_file(f"{server.url}/f", tmp_path / "f", lambda path: None)
     with pytest.raises(DownloadError, match="124M cannot be written"), download.disk_errors(tmp_path / "124M"):
         (tmp_path / "file" / "124M").mkdir(parents=True)
-
-
-def test_one_download_at_a_time_also_on_windows(tmp_path, capsys, monkeypatch):
-    """Two processes, on this system: test_processes.py."""
-    monkeypatch.setattr(download, "fcntl", None)
-    monkeypatch.setattr(download, "msvcrt", fake_msvcrt, raising=False)
-    order, said = [], ""
-
-    def second():
-        with download.one_at_a_time(tmp_path):
-            order.append("second")
-
-    thread = threading.Thread(target=second)
-    with download.one_at_a_time(tmp_path):
-        thread.start()
-        while "waiting" not in said and thread.is_alive():
-            said += capsys.readouterr().err
-            time.sleep(0.01)
-        order.append("first")
-    thread.join()
-    assert order == ["first", "second"]
-    assert f"another process is downloading into {tmp_path}: waiting for it" in said
 
 
 def test_a_damaged_file_that_its_check_holds_open_can_be_deleted(server, tmp_path, monkeypatch):
@@ -66,4 +40,4 @@ def test_a_damaged_file_that_its_check_holds_open_can_be_deleted(server, tmp_pat
     unlink = os.unlink
     monkeypatch.setattr(os, "unlink", lambda *path, **options: unlink(*path, **options) if not opened else 1 / 0)
     with pytest.raises(DownloadError, match="damaged"):
-        fetch(server, tmp_path / "f", check)
+        download.download_file(f"{server.url}/f", tmp_path / "f", check)
