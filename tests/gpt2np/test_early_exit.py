@@ -32,9 +32,3 @@ def test_nothing_is_computed_twice(monkeypatch):
 def test_a_copy_of_the_first_layers_is_that_of_its_whole(copied):
     other = copied(EarlyExit(random_gpt2(SHAPE), 1).early_exit)
     assert other.whole.early_exit is other
-
-
-@pytest.mark.parametrize("n_layers", [0, 5])
-def test_an_exit_outside_the_model_is_refused(n_layers):
-    with pytest.raises(ValueError, match=f"expected an exit after 1 to 4 of the 5 layers, got {n_layers}"):
-        EarlyExit(random_gpt2(SHAPE), n_layers)

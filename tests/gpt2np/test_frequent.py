@@ -39,9 +39,3 @@ def test_the_most_frequent_tokens_and_of_equals_the_first():
     found = most_frequent(text, 12, 12).tolist()
     assert sorted(found) == [*range(12)]
     assert found == sorted(range(12), key=lambda token: (-text.count(token), token))
-
-
-@pytest.mark.parametrize("tokens", [[], [4], [-1, 0]])
-def test_tokens_that_are_none_are_refused(tokens):
-    with pytest.raises(ValueError, match="expected one token or more, each from 0 to 3"):
-        FrequentTokens(random_gpt2(SHAPE), tokens)

@@ -2,14 +2,13 @@
 
 import numpy as np
 import pytest
-from helpers import random_gpt2, random_tensors
+from helpers import in_float64, random_gpt2, random_tensors
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpt2np.model
 from gpt2np import HParams, reference
 from gpt2np.cache import KVCache, TokenTree
-from gpt2np.files.params import build_params
 from gpt2np.kernels import matmul
 from gpt2np.model import forward
 
@@ -22,12 +21,6 @@ def uncached(model, tokens, n_last):
 
 def rounding(model, tokens, n_last):
     """The largest error of the reference in float32: with a few columns, layer norm may magnify an error a lot."""
-
-    def in_float64(part):
-        if isinstance(part, dict):
-            return {key: in_float64(value) for key, value in part.items()}
-        return [in_float64(value) for value in part] if isinstance(part, list) else np.asarray(part).astype(np.float64)
-
     exact = reference.forward(tokens, in_float64(model.params), model.hparams.n_head)[-n_last:]
     assert exact.dtype == np.float64
     return np.abs(uncached(model, tokens, n_last) - exact).max()
@@ -103,22 +96,8 @@ def test_only_new_tokens_are_run_and_the_states_of_the_last_call_are_kept(monkey
     assert ran[7:] == [[9, 4, 5, 6, 7]]
 
 
-@pytest.mark.parametrize("packed", [True, False])
-def test_what_forward_refuses(packed):
-    """Also where the cache is padded to more columns, and one position would be taken for several tokens."""
-    h = HParams(n_vocab=53, n_ctx=45, n_embd=32, n_head=2, n_layer=1)
-    params = random_gpt2(h).params if packed else build_params(random_tensors(h), h, "random")
-    full = KVCache(1, 2, 45, 16)
-    forward([1] * 44, params, 2, 1, full)
-    for tokens, n_last, cache, error, message in (
-        *[([1] * 5, n, None, ValueError, f"n_last from 1 to the number of new tokens, 5, got {n}") for n in (-1, 0, 6)],
-        ([], 1, None, ValueError, "expected at least one new token, got none"),
-        ([1] * 46, 1, None, ValueError, "expected at most n_ctx = 45 tokens, got 46"),
-        *[([1] * n, 1, full, ValueError, f"expected at most n_ctx = 45 tokens, got {44 + n}") for n in (2, 5)],
-        *[([5, token], 1, None, IndexError, "got -1|to 53|index 53 is out") for token in (-1, 53)],
-    ):
-        with pytest.raises(error, match=message):
-            forward(tokens, params, 2, n_last, cache)
-    rows = forward([1] * 5, params, 2, 2)
+def test_n_last_of_forward_may_be_of_any_integer_type():
+    params = random_gpt2(SHAPE).params
+    rows = forward([1] * 5, params, 3, 2)
     for n_last in (np.int8(2), np.uint8(2), np.array(2, np.uint32)):
-        assert forward([1] * 5, params, 2, n_last).tobytes() == rows.tobytes()
+        assert forward([1] * 5, params, 3, n_last).tobytes() == rows.tobytes()

@@ -20,9 +20,7 @@ CASES = {
     "more than four": (6, {}, 6),
     "at most sixteen": (64, {}, 16),
     "two threads on a core": (
-        4,
-        {cpu(i, "topology/thread_siblings_list"): f"{i % 2},{i % 2 + 2}\n" for i in range(4)},
-        2,
+        4, {cpu(i, "topology/thread_siblings_list"): f"{i % 2},{i % 2 + 2}\n" for i in range(4)}, 2,
     ),
     "Intel's two kinds": (12, {"devices/cpu_core/cpus": "0-2\n", "devices/cpu_atom/cpus": "3-11\n"}, 3),
     "pinned to the slow kind": (3, {"devices/cpu_core/cpus": "8-11\n"}, 3),
@@ -67,9 +65,6 @@ def test_the_environment_decides(monkeypatch):
 
 
 def test_a_system_that_does_not_tell_the_affinity(monkeypatch):
-    def refused(pid):
-        raise PermissionError
-
-    monkeypatch.setattr(os, "sched_getaffinity", refused, raising=False)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: os.stat("/does not exist"), raising=False)
     monkeypatch.setattr(os, "cpu_count", lambda: None)
     assert cores.fast_cores() == 1
