@@ -14,8 +14,8 @@ from gpt2np.eagle import eagle_file
 SHAPE = HParams(n_vocab=17, n_ctx=40, n_embd=15, n_head=3, n_layer=2)
 
 
-def eagle_of(shape=SHAPE, n_frequent=0):
-    return random_eagle(shape).on(random_gpt2(shape), n_frequent)
+def new_eagle(n_frequent=0):
+    return random_eagle(SHAPE).on(random_gpt2(SHAPE), n_frequent)
 
 
 def normed(x):
@@ -40,18 +40,18 @@ def by_definition(tokens, n_text):
 @pytest.mark.parametrize("n_text", [1, 2, 5, 8])
 def test_the_block_by_its_definition(n_text):
     tokens = [5, 1, 4, 2, 3, 9, 16, 0]
-    logits = eagle_of().draft_logits(tokens, n_text, n_last=len(tokens) - n_text + 1)
+    logits = new_eagle().draft_logits(tokens, n_text, n_last=len(tokens) - n_text + 1)
     assert logits.shape == (len(tokens) - n_text + 1, SHAPE.n_vocab) and logits.dtype == np.float32
     for row, n in zip(logits, range(n_text, len(tokens) + 1)):
         np.testing.assert_allclose(row, by_definition(tokens[:n], n_text), rtol=1e-3, atol=1e-3)
-    some, kept = eagle_of(n_frequent=5).draft_logits(tokens, n_text, len(logits)), random_eagle(SHAPE).frequent[:5]
+    some, kept = new_eagle(n_frequent=5).draft_logits(tokens, n_text, len(logits)), random_eagle(SHAPE).frequent[:5]
     np.testing.assert_allclose(some[:, kept], logits[:, kept], rtol=1e-4, atol=1e-5)
     assert (np.isfinite(some).sum(axis=1) == 5).all() and np.isfinite(some[:, kept]).all()
 
 
 def test_of_the_accepted_tokens_the_states_are_the_targets():
     """Their keys were computed from predicted states, and are computed again; the target need not be called."""
-    used, text, drafted = eagle_of(), [1, 2, 3], [4, 5, 6]
+    used, text, drafted = new_eagle(), [1, 2, 3], [4, 5, 6]
     for n in range(4):
         used.draft_logits([*text, *drafted[:n]], len(text))
     predicted = used.states[2:6].copy()
@@ -61,7 +61,7 @@ def test_of_the_accepted_tokens_the_states_are_the_targets():
     assert not np.isclose(predicted, used.states[2:6]).all(axis=1).any()
     target = random_gpt2(SHAPE)
     np.testing.assert_allclose(used.states[:6], normed(target.run([*text, *drafted], 6)), rtol=1e-4, atol=1e-5)
-    assert logits.tobytes() == eagle_of().draft_logits([*text, *drafted, 7], 7).tobytes()
+    assert logits.tobytes() == new_eagle().draft_logits([*text, *drafted, 7], 7).tobytes()
     assert logits.tobytes() != used.draft_logits([*text, *drafted, 7], 3).tobytes()  # had they been drafted
 
 

@@ -1,9 +1,5 @@
 """A model with an early exit: what it does not compute twice. Its rows: test_conformance.py."""
 
-import copy
-import pickle
-
-import pytest
 from helpers import random_gpt2
 
 import gpt2np
@@ -26,9 +22,3 @@ def test_nothing_is_computed_twice(monkeypatch):
     run.clear()
     whole([1, 2, 3, 4, 5, 6, 7, 16], n_last=1)  # a correction: the rest of the draft is kept
     assert run == [1, 1, 1, 1, 1]
-
-
-@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda part: pickle.loads(pickle.dumps(part))])
-def test_a_copy_of_the_first_layers_is_that_of_its_whole(copied):
-    other = copied(EarlyExit(random_gpt2(SHAPE), 1).early_exit)
-    assert other.whole.early_exit is other

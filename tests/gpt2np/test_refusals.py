@@ -1,11 +1,13 @@
 """Arguments and files that do not fit: refusals.txt has calls of what is here, and their sentences."""
 
+import os
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 import safetensors.numpy
-from helpers import random_eagle, random_gpt2, random_heads, random_tensors
+from helpers import random_array, random_eagle, random_gpt2, random_heads, random_tensors
 from refusals import answered
 
 import gpt2np
@@ -13,10 +15,13 @@ from gpt2np import EagleBlock, HParams
 from gpt2np.cache import KVCache
 from gpt2np.eagle import eagle_file
 from gpt2np.files.params import build_params
+from gpt2np.kernels import matmul
+from gpt2np.kernels.cores import n_threads
 from gpt2np.tokenizer import byte_symbols
 
 SHAPE = HParams(n_vocab=17, n_ctx=45, n_embd=15, n_head=3, n_layer=2)
 MODEL, BLOCK, HEADS = random_gpt2(SHAPE), random_eagle(SHAPE), random_heads(SHAPE)
+WEIGHTS, N_THREADS = matmul.pack(random_array(7, 20), "rows"), n_threads.__wrapped__
 BYTES = {symbol: i for i, symbol in enumerate(byte_symbols().values())}
 
 
@@ -32,6 +37,11 @@ def forward(tokens, n_last=1, n_past=0):
         errors.append(error.value)
     assert type(errors[0]) is type(errors[1])
     raise errors[1]
+
+
+def with_environment(call, **variables):
+    with patch.dict(os.environ, variables), patch.object(matmul, "chosen", None):
+        call()
 
 
 def ones(*shape):

@@ -1,7 +1,6 @@
 """The number of threads: of the cores, the limits of a container, and GPT2NP_THREADS."""
 
 import os
-import re
 
 import pytest
 
@@ -57,11 +56,6 @@ def test_number_of_threads(tmp_path, monkeypatch, case):
 def test_the_environment_decides(monkeypatch):
     monkeypatch.setenv("GPT2NP_THREADS", "7")
     assert n_threads() == n_threads(for_prompts=True) == 7
-    for text in ("0", "two", "-1", "1.5", "9999", "9" * 5000):
-        monkeypatch.setenv("GPT2NP_THREADS", text)
-        message = re.escape(f"GPT2NP_THREADS: expected a number of threads from 1 to 1024, got {text!r:.40}")
-        with pytest.raises(ValueError, match=f"^{message}$"):
-            n_threads()
 
 
 def test_a_system_that_does_not_tell_the_affinity(monkeypatch):
