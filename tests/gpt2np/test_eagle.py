@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 from helpers import in_float64, random_eagle, random_gpt2
 
-import gpt2np
-from gpt2np import HParams, load_eagle, reference
-from gpt2np.eagle import eagle_file
+from gpt2np import HParams, reference
 
 SHAPE = HParams(n_vocab=17, n_ctx=40, n_embd=15, n_head=3, n_layer=2)
 
@@ -63,11 +61,3 @@ def test_of_the_accepted_tokens_the_states_are_the_targets():
     np.testing.assert_allclose(used.states[:6], normed(target.run([*text, *drafted], 6)), rtol=1e-4, atol=1e-5)
     assert logits.tobytes() == new_eagle().draft_logits([*text, *drafted, 7], 7).tobytes()
     assert logits.tobytes() != used.draft_logits([*text, *drafted, 7], 3).tobytes()  # had they been drafted
-
-
-def test_the_bundled_block():
-    target, params = gpt2np.load("tiny-target")[0], load_eagle("tiny-target")
-    assert params.n_params == 921_088 and params.on(target).draft_model(1)([5]).shape == (1, 2048)
-    assert params.input["w"].shape == (512, 256) and params.input["w"].dtype == np.float32
-    assert sorted(params.frequent.tolist()) == [*range(2048)]
-    assert eagle_file("tiny-target").stat().st_size < 1.9e6

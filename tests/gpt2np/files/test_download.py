@@ -1,13 +1,17 @@
-"""One file over a real server on the loopback address: the file, or one sentence, and never a wrong file."""
+"""One file over a real server on the loopback address: the file, or one sentence, and never a wrong file.
+
+Random sequences of faults: test_loading.py; locks: test_processes.py.
+"""
 
 import hashlib
 import json
+import os
 import re
 import time
 
 import numpy as np
 import pytest
-from download_faults import HEADERS, RANGES, a_fault, hashes
+from download_faults import HEADERS, RANGES, hashes
 from file_server import (
     BODY,
     answer,
@@ -21,6 +25,7 @@ from file_server import (
     status,
     with_headers,
 )
+from systems import needs_full_device, needs_links
 
 from gpt2np import CheckpointError, DownloadError
 from gpt2np.files import download
@@ -136,6 +141,7 @@ def test_a_fault_and_what_is_asked_for(server, tmp_path, case):
     assert found == BODY if expected is BODY else re.search(expected, str(found)), str(found)[:200]
     assert ranges is None or server.ranges() == ranges or len(server.ranges()) == ranges
     for _, headers in server.requests:
+        assert headers["Accept-Encoding"] == "identity"
         if headers.get("Range"):
             assert headers.get("If-Range") in ([None] if "hash alone" in case else ['"v0"', '"v1"'])
     server.faults.clear()
@@ -188,20 +194,38 @@ def test_the_hash_is_that_of_the_last_response_that_declares_one():
         assert declared_hash([other]) is None
 
 
-@pytest.mark.parametrize("n", [25, pytest.param(5000, marks=pytest.mark.slow)])
-def test_no_sequence_of_faults_gives_a_wrong_file(server, tmp_path, n):
-    """And the next call gets the file, whatever is left of the first."""
-    outcomes = []
-    for seed in range(n):
-        rng = np.random.default_rng(seed)
-        path, server.requests = tmp_path / str(seed) / "f", []
-        path.parent.mkdir()
-        server.faults["/f"] = [a_fault(rng, "f", BODY, OLD, server) for _ in range(rng.integers(6))]
-        outcomes.append(outcome(server, path))
-        assert all(headers["Accept-Encoding"] == "identity" for _, headers in server.requests)
-        path.unlink(missing_ok=True)
-        server.faults["/f"] = with_headers(etag='"v2"')
-        found = [outcome(server, path) for _ in range(2)]  # if a damaged part was there before, the first deletes it
-        assert found[1] in (BODY, OLD) and names_in(path.parent) == ["f"], f"seed {seed}"
-        assert isinstance(found[0], str) or found[0] == found[1]
-    assert min(outcomes.count(BODY), sum(isinstance(one, str) for one in outcomes)) > n / 10
+# ------------------------------------------------------------------------------------------------ the disk
+
+
+@needs_full_device
+@needs_links
+def test_a_disk_that_cannot_be_written(server, tmp_path, monkeypatch):
+    (tmp_path / "f.part").symlink_to("/dev/full")  # every write to it fails as on a full disk
+    (tmp_path / "file").write_text("in the way of a folder")
+    monkeypatch.setattr(download, "forget", lambda part: None)
+    message = r"124M cannot be written \(No space left on device\)"
+    with pytest.raises(DownloadError, match=message), download.disk_errors(tmp_path / "124M"):
+        download_file(f"{server.url}/f", tmp_path / "f", lambda path: None)
+    with pytest.raises(DownloadError, match="124M cannot be written"), download.disk_errors(tmp_path / "124M"):
+        (tmp_path / "file" / "124M").mkdir(parents=True)
+
+
+def test_a_damaged_file_that_its_check_holds_open_can_be_deleted(server, tmp_path, monkeypatch):
+    """As on Windows: an open file cannot be deleted, and the frames of a traceback may hold one."""
+    opened = []
+
+    class Held:
+        def __init__(self):
+            opened.append("one")
+
+        def __del__(self):
+            opened.clear()
+
+    def check(path):
+        held = Held()
+        raise CheckpointError(f"damaged: {held}")
+
+    unlink = os.unlink
+    monkeypatch.setattr(os, "unlink", lambda *path, **options: unlink(*path, **options) if not opened else 1 / 0)
+    with pytest.raises(DownloadError, match="damaged"):
+        download_file(f"{server.url}/f", tmp_path / "f", check)

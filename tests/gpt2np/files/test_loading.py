@@ -18,8 +18,7 @@ from systems import needs_links, needs_proc
 
 import gpt2np
 from gpt2np import CheckpointError, DownloadError
-from gpt2np.files.loading import read_params
-from gpt2np.files.model_files import SOURCES, WEIGHTS
+from gpt2np.files.model_files import SOURCES
 
 TOKENS = [1, 2, 3, 4, 5]
 DATA = "model.ckpt.data-00000-of-00001"
@@ -147,20 +146,16 @@ def test_an_address_where_nothing_is(tmp_path, monkeypatch, hurry, address):
 # ------------------------------------------------------------------------------------------------ random faults
 
 
-def outcome(folder, source):
+def outcome(folder, source, *versions):
     """The outcome of a load, "loaded" or the kind of error; the assertions are what must never happen."""
     try:
-        _, tokenizer = gpt2np.load("124M", folder, source)
+        gpt2np.load("124M", folder, source)
     except (DownloadError, CheckpointError) as error:
         assert str(error).isprintable() and len(str(error)) <= 500
         return type(error).__name__
-    params = read_params(SHAPE, folder / "124M" / WEIGHTS[source][1])
-    found = [params["wte"].tobytes(), params["blocks"][1]["mlp"]["c_proj"]["w"].tobytes()]
-    wanted = [random_tensors(SHAPE, seed) for seed in range(2)]
-    assert found in [[some[name].tobytes() for name in ("wte.weight", "h.1.mlp.c_proj.weight")] for some in wanted]
-    text = "Once upon a time, the end. 1 \u00e9"
-    assert tokenizer.encode(text) == gpt2np.load("tiny-target")[1].encode(text)
-    assert names_in(folder / "124M") == sorted(SOURCES[source])
+    found = {path.name: path.read_bytes() for path in (folder / "124M").iterdir() if path.name != ".lock"}
+    assert found.keys() == SOURCES[source].keys()
+    assert all(content in (version[name] for version in versions) for name, content in found.items())
     return "loaded"
 
 
@@ -172,24 +167,24 @@ def one_scenario(rng, server, folder, old, new):
         n_faults = int(rng.integers(6)) if name.startswith("model") or rng.random() < 0.3 else 0
         server.files[f"/124M/{name}"] = old[name]
         server.faults[f"/124M/{name}"] = [a_fault(rng, name, old[name], other, server) for _ in range(n_faults)]
-    first = outcome(folder, source)
+    first = outcome(folder, source, old, new)
     for name in SOURCES[source]:
         server.files[f"/124M/{name}"] = new[name]
         server.faults[f"/124M/{name}"] = with_headers(etag='"v2"')
     for note in folder.rglob("*.part.json"):
         if rng.random() < 0.2:
             note.write_text(pick(rng, "[", "null", '{"etag": '))
-    second = outcome(folder, source)
+    second = outcome(folder, source, old, new)
     if second == "DownloadError":  # a damaged file was there before: it is deleted now
-        second = outcome(folder, source)
+        second = outcome(folder, source, old, new)
     if second != "loaded":  # a file that fits only some others is in place: as the sentence says, all is deleted
         shutil.rmtree(folder / "124M")
-        assert outcome(folder, source) == "loaded"
+        assert outcome(folder, source, old, new) == "loaded"
     return first, second
 
 
-@pytest.mark.parametrize("n", [8, pytest.param(1000, marks=pytest.mark.slow)])
-def test_no_sequence_of_faults_gives_wrong_weights(server, tmp_path, monkeypatch, small_models, n):
+@pytest.mark.parametrize("n", [12, pytest.param(1000, marks=pytest.mark.slow)])
+def test_no_sequence_of_faults_gives_a_wrong_file(server, tmp_path, monkeypatch, small_models, n):
     monkeypatch.setenv("GPT2NP_MODELS_URL", server.url)
     outcomes = []
     for seed in range(n):
