@@ -7,7 +7,7 @@ import pytest
 from helpers import random_array, random_gpt2
 
 from gpt2np import HParams, reference
-from gpt2np.kernels.attention import LONG, PIECE, padded, product, triangle, weighted_sums
+from gpt2np.kernels.attention import LONG, PIECE, triangle, weighted_sums
 from gpt2np.kernels.layer_cache import LayerCache
 
 
@@ -42,21 +42,6 @@ def test_a_prompt_of_any_length_has_the_rows_of_the_reference_and_of_its_end_alo
     for n in (*range(PIECE - 2, PIECE + 3), *range(LONG - 2, LONG + 33), *range(2 * LONG - 2, 2 * LONG + 6)):
         model.reset()
         assert model(tokens[:n], n).tobytes() == alone[:n].tobytes(), n
-
-
-def test_rows_of_weight_zero_and_more_columns_change_nothing(strategy):
-    """A row that sees n tokens, computed among rows that see more."""
-    q, keys = random_array(2, 9, 40), random_array(2, 40, 1024, seed=1)
-    values = random_array(2, 1024, 48, seed=2)
-    scores = product(q, keys, strategy)
-    for n_seen in (1, 15, 16, 17, 100, 400, 528, 1000):
-        weights = np.where(np.arange(1024) < n_seen, np.abs(scores), 0)
-        heads = product(weights, values, strategy)
-        for n_rows in (1, 2, 5, 9):
-            n = padded(n_seen, 1024, strategy)
-            assert product(q[:, :n_rows], keys[..., :n], strategy).tobytes() == scores[:, :n_rows, :n].tobytes()
-            found = product(weights[:, :n_rows, :n], values[:, :n], strategy)
-            assert found.tobytes() == heads[:, :n_rows].tobytes()
 
 
 @pytest.mark.parametrize("n_threads", [3], indirect=True)
