@@ -14,8 +14,9 @@ from gpt2np.tokenizer import byte_symbols, fully_merged, merge_steps
 # Python's own tables know these characters, so that both libraries put them in the same class.
 CHARACTERS = st.characters(exclude_categories=("Cs", "Cn"))
 WORDS = """
-    's 't 're 've 'm 'll 'd 'S 'LL '' don't O'Reilly's 3.14 1,000 2010-10-10 ½ ² Ⅷ ٣٤٥ १२३ Grüße, żółć İI ıI Привет, мир!
-    שלום مرحبا हिन्दी में ไทย 한국어 日本語 中文。 e\u0301 a\u0308\u0323 ﬁ Ｆｕｌｌ 😀👍🏽👩‍👩‍👧🏳️‍🌈🇩🇪 ☃️✈⌘ <b>&amp;</b> {'a': [x**2]} <|endoftext|>
+    's 't 're 've 'm 'll 'd 'S 'LL '' don't O'Reilly's 3.14 1,000 2010-10-10 ½ ² Ⅷ ٣٤٥ १२३ Grüße, żółć İI ıI Привет,
+    мир! שלום مرحبا हिन्दी में ไทย 한국어 日本語 中文。 e\u0301 a\u0308\u0323 ﬁ Ｆｕｌｌ 😀👍🏽👩‍👩‍👧🏳️‍🌈🇩🇪 ☃️✈⌘
+    <b>&amp;</b> {'a': [x**2]} <|endoftext|>
 """
 SIGNS = " \n\t'seT0a\u00a0\u2003\u200b\u2028\u2029\u3000\x00\x01\x0b\x1c\x7f\x85é"
 PIECES = [*WORDS.split(), *SIGNS, "\r\n", "x" * 500, " " * 300, "\n" * 50, "!?" * 100]

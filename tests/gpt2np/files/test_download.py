@@ -8,23 +8,14 @@ import json
 import os
 import re
 import time
+from pathlib import Path
 
+import download_faults
 import numpy as np
 import pytest
-from download_faults import HEADERS, RANGES, hashes
-from file_server import (
-    BODY,
-    answer,
-    closing,
-    cut_after,
-    names_in,
-    partial,
-    redirect,
-    send,
-    start_of,
-    status,
-    with_headers,
-)
+from download_faults import hashes
+from file_server import BODY, answer, closing, cut_after, names_in, redirect, send, start_of, status, with_headers
+from refusals import answered
 from systems import needs_full_device, needs_links
 
 from gpt2np import CheckpointError, DownloadError
@@ -34,7 +25,6 @@ from gpt2np.files.download import Declared, declared_hash, download_file, read_d
 pytestmark = pytest.mark.usefixtures("hurry")
 OLD = bytes(reversed(BODY))  # the version of which 200,000 bytes are there already
 HASHES, SHA256 = hashes(BODY), hashlib.sha256(BODY).hexdigest()
-REST = "bytes=200000-"
 
 
 def a_version(path):
@@ -75,79 +65,33 @@ def part(content=OLD[:200_000], **note):
     return content, json.dumps({"etag": '"v0"', "size": len(BODY), "hash": None} | note).encode()
 
 
-FROM_OLD = {  # with 200,000 bytes of the old version: the first response, after which the download starts over
-    "ignores If-Range, and says so": partial(BODY, etag='"v1"'),
-    "does not say which version": partial(BODY, etag=None),
-    "says a weaker validator": partial(BODY, etag='W/"v0"'),
-    "has another total": partial(BODY + b"more", etag='"v0"'),
-    **{f"says {range}": partial(BODY, etag='"v0"', range=range) for range in RANGES if range != RANGES[0]},
-    "has a shorter file by now": status(416),
-}
-DATED = {"Last_Modified": "Thu, 01 Jan 1970 00:00:01 GMT"}  # no promise that the rest fits
-FAILS = "^the connection failed"
-WRONG_HASH = r"^the file does not have the hash \(\w+\) that the server declares$"
-CASES = {  # what is there before, the faults, the ranges that are asked for (or how many), the file or the sentence
-    "nothing goes wrong": (None, [], [None], BODY),
-    "progress: attempts are not counted": (None, [some_more] * 9, 5, BODY),
-    "no progress: fewer bytes than before": (
-        None, [cut_after(n, etag=None, reset=False) for n in (290_000, *[200_000] * 9)], 4, FAILS,
-    ),
-    "ranges that end early": (None, [cut_after(100_000), *[a_range_that_ends_early] * 5], None, BODY),
-    "no ranges": (None, [cut_after(200_000), answer(BODY)], 2, BODY),
-    "complete already": (part(BODY), [], [], BODY),
-    "the file has changed": (part(), [], [REST], BODY),
-    "a hash alone": (part(BODY[:200_000], etag=None, hash=["sha256", SHA256]), [], [REST], BODY),
-    "a hash alone, of a changed file": (part(etag=None, hash=["sha256", SHA256]), [], [REST], WRONG_HASH),
-    **{f"a damaged note {note}": ((b"something else", note), [], [None], BODY)
-       for note in (b"", b"[]", b"{", b'{"size": 3, "more": 1}', b"\xff")},
-    **{f"old, and the server {why}": (part(), [fault], [REST, None], BODY) for why, fault in FROM_OLD.items()},
-    **{f"the validator {etag}": (None, [cut_after(200_000, etag, False, **DATED)], [None, None], BODY)
-       for etag in (None, 'W/"v1"', "v1", '"\xe9"')},
-    **{f"a part that was not asked for, {range}": (None, [partial(BODY, start=100, range=range)], [None] * 2, BODY)
-       for range in (*RANGES, "rubbish")},
-    **{name: (None, [with_headers(**declared)], [None], BODY) for name, declared in HASHES.items()},
-    **{f"wrong {name}": (None, [with_headers(BODY[:-1] + b"?", **declared)], [None], WRONG_HASH)
-       for name, declared in HASHES.items()},
-    **{f"nothing declared, {headers}": (None, [with_headers(**headers)], [None], BODY) for headers in HEADERS},
-    "no length": (None, [closing(answer(BODY, Content_Length=None))], [None], BODY),
-    "a length that is too small": (None, [answer(BODY[:-5])], [None], "not the body"),
-    "a length that is too large": (
-        None, closing(answer(BODY, length=len(BODY) + 5)), None,
-        r"5 more expected|ended after 300000 of 300005|IncompleteRead",
-    ),
-    "another size": (
-        None, [with_headers(X_Linked_Size="1000")], [None], "the file has 300000 bytes, and the server declares 1000",
-    ),
-    **{f"{n}, permanent": (None, [status(n)], [None], f"^the server answered {n}") for n in (403, 404, 410)},
-    **{f"{n}, again": (None, [status(n)] * 9, [None] * 4, f"^the server answered {n}") for n in (408, 429, 500, 503)},
-    **{f"redirect to {url}": (None, redirect(url), None, r"^the (request|connection) failed \(")
-       for url in ("http://[::1", "http://..", "file:///etc/passwd", "http://127.0.0.1:99999/", "/f")},
-    "a web page": (
-        None, with_headers(Content_Type="text/html; charset=utf-8"), [None],
-        "the server sent a web page instead of the file",
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_a_fault_and_what_is_asked_for(server, tmp_path, case):
-    """And without the fault, the next call gets the file."""
-    before, server.faults["/f"], ranges, expected = CASES[case]
+def test_what_is_asked_for_and_the_file_or_the_sentence(server, tmp_path, golden):
+    """In downloads.txt, which `pytest --update` writes; and without the fault, the next call gets the file."""
     path = tmp_path / "f"
-    if before:
+
+    def get(*faults, always=None, before=()):
+        server.requests, server.faults["/f"] = [], always or [*faults]
+        path.unlink(missing_ok=True)
         for name, content in zip(("f.part", "f.part.json"), before):
             (tmp_path / name).write_bytes(content)
-    found = outcome(server, path)
-    assert found == BODY if expected is BODY else re.search(expected, str(found)), str(found)[:200]
-    assert ranges is None or server.ranges() == ranges or len(server.ranges()) == ranges
-    for _, headers in server.requests:
-        assert headers["Accept-Encoding"] == "identity"
-        if headers.get("Range"):
-            assert headers.get("If-Range") in ([None] if "hash alone" in case else ['"v0"', '"v1"'])
-    server.faults.clear()
-    asked = [*server.requests]
-    assert outcome(server, path) == BODY and names_in(tmp_path) == ["f"]
-    assert found != BODY or server.requests == asked  # what is there is not fetched again
+        found, asked = outcome(server, path), [headers for _, headers in server.requests]
+        assert all(headers["Accept-Encoding"] == "identity" for headers in asked)
+        server.faults.clear()
+        assert outcome(server, path) == BODY and names_in(tmp_path) == ["f"]
+        assert found != BODY or len(server.requests) == len(asked)  # what is there is not fetched again
+        ranges = [f"the rest, if {headers.get('If-Range')}" if "Range" in headers else "all" for headers in asked]
+        return f"{'; '.join(ranges) or 'nothing'} -> {'the file' if found == BODY else found}"
+
+    data = Path(__file__).with_name("downloads.txt")
+    golden(data, answered(data, {**vars(download_faults), **globals(), **locals()}))
+
+
+def test_a_length_that_is_too_large_and_redirects_without_an_end(server, tmp_path):
+    server.faults["/f"] = closing(answer(BODY, length=len(BODY) + 5))
+    assert re.search("5 more expected|ended after 300000 of 300005|IncompleteRead", outcome(server, tmp_path / "f"))
+    for url in ("http://[::1", "http://..", "file:///etc/passwd", "http://127.0.0.1:99999/", "/f"):
+        server.faults["/f"] = redirect(url)
+        assert re.match(r"the (request|connection) failed \(", outcome(server, tmp_path / "g")), url
 
 
 @pytest.mark.parametrize("reset", [True, False])
