@@ -109,11 +109,11 @@ def test_an_interrupted_download_resumes_where_it_stopped_also_in_a_later_call(s
 def test_a_server_that_stops_in_the_middle_or_does_not_answer(server, tmp_path, monkeypatch):
     def stalls(handler, body):
         send(handler, body[:100_000], length=len(body))
-        time.sleep(0.3)
+        time.sleep(1)
 
-    monkeypatch.setattr(download, "TIMEOUT", (2, 0.05))
     server.faults["/f"] = [stalls]
     assert outcome(server, tmp_path / "f") == BODY and server.ranges()[-1] is not None
+    monkeypatch.setattr(download, "TIMEOUT", (2, 0.05))
     server.faults["/f"] = [lambda *_: time.sleep(0.3)] * 4
     assert re.fullmatch(r"the connection failed \(.*timed out.*", outcome(server, tmp_path / "g"))
 
