@@ -23,7 +23,7 @@ def path(tokens, slot):
     return [*path(tokens, tokens.parent_slot(slot)), tokens.tokens[slot]] if slot >= 0 else []
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=150, deadline=None, derandomize=True)
 @given(TEXTS, NODES, TEXTS, NODES, st.integers(0, 10), st.integers(0, 10), st.integers(0, 14))
 def test_what_is_kept_was_computed_for_the_same_path(text, nodes, more, more_nodes, branch, n_missing, n_most):
     """And the next token, if there is one, was not: of texts that continue along a branch of what is cached."""

@@ -1,9 +1,5 @@
 """A model with an early exit: what it does not compute twice. Its rows: test_conformance.py."""
 
-import copy
-import pickle
-
-import pytest
 from helpers import random_gpt2
 
 import gpt2np
@@ -26,15 +22,3 @@ def test_nothing_is_computed_twice(monkeypatch):
     run.clear()
     whole([1, 2, 3, 4, 5, 6, 7, 16], n_last=1)  # a correction: the rest of the draft is kept
     assert run == [1, 1, 1, 1, 1]
-
-
-@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda part: pickle.loads(pickle.dumps(part))])
-def test_a_copy_of_the_first_layers_is_that_of_its_whole(copied):
-    other = copied(EarlyExit(random_gpt2(SHAPE), 1).early_exit)
-    assert other.whole.early_exit is other
-
-
-@pytest.mark.parametrize("n_layers", [0, 5])
-def test_an_exit_outside_the_model_is_refused(n_layers):
-    with pytest.raises(ValueError, match=f"expected an exit after 1 to 4 of the 5 layers, got {n_layers}"):
-        EarlyExit(random_gpt2(SHAPE), n_layers)

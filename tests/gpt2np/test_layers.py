@@ -14,11 +14,10 @@ from gpt2np.layers import block, gelu, layer_norm, mlp
 SHAPE = HParams(n_vocab=53, n_ctx=29, n_embd=3 * 7, n_head=3, n_layer=2)
 
 
-@pytest.fixture(params=[reference, layers], ids=["reference", "layers"])
-def module(request):
-    return request.param
+each_module = pytest.mark.parametrize("module", [reference, layers], ids=["reference", "layers"])
 
 
+@each_module
 def test_every_intermediate_equals_that_of_transformers(module):
     """In the order of the pass, so that the first one that differs is named."""
     folder = ROOT / "tests" / "golden"
@@ -34,6 +33,7 @@ def test_every_intermediate_equals_that_of_transformers(module):
         np.testing.assert_allclose(array, golden[name], rtol=0, atol=2e-6 * scale, err_msg=f"first differing: {name}")
 
 
+@each_module
 def test_layers_by_their_formulas(module):
     """Also where no model gets."""
     x = np.linspace(-30, 30, 601, dtype=np.float32)

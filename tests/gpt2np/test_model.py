@@ -2,15 +2,13 @@
 
 import numpy as np
 import pytest
-from helpers import random_gpt2, random_tensors
+from helpers import in_float64, random_gpt2, random_tensors
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpt2np.model
 from gpt2np import HParams, reference
 from gpt2np.cache import KVCache, TokenTree
-from gpt2np.files.params import build_params
-from gpt2np.kernels import matmul
 from gpt2np.model import forward
 
 SHAPE = HParams(n_vocab=53, n_ctx=29, n_embd=3 * 7, n_head=3, n_layer=2)
@@ -22,12 +20,6 @@ def uncached(model, tokens, n_last):
 
 def rounding(model, tokens, n_last):
     """The largest error of the reference in float32: with a few columns, layer norm may magnify an error a lot."""
-
-    def in_float64(part):
-        if isinstance(part, dict):
-            return {key: in_float64(value) for key, value in part.items()}
-        return [in_float64(value) for value in part] if isinstance(part, list) else np.asarray(part).astype(np.float64)
-
     exact = reference.forward(tokens, in_float64(model.params), model.hparams.n_head)[-n_last:]
     assert exact.dtype == np.float64
     return np.abs(uncached(model, tokens, n_last) - exact).max()
@@ -38,7 +30,7 @@ def assert_close(logits, expected, error=0):
     np.testing.assert_allclose(logits, expected, rtol=0, atol=1e-4 * np.abs(expected).max() + 4 * error)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @given(st.data())
 def test_the_fast_pass_equals_the_reference(data):
     """Any shape, any split of a text into cached and new tokens, any number of rows; with an explicit cache as well."""
@@ -72,18 +64,15 @@ def test_the_fast_pass_equals_the_reference_on_the_bundled_pair(tiny_pair):
 
 @pytest.mark.parametrize("n_cached", [0, 5])
 def test_positions_and_mask_allow_the_nodes_of_a_tree(n_cached):
-    """Every node's row is that of the text and the node's own path, whatever branches are computed with it."""
+    """Every node's row is that of the text and the node's own path; its bits: test_conformance.py."""
     model, text, nodes = random_gpt2(SHAPE), [3, 1, 4, 1, 5, 9], [7, 8, 7, 10, 11, 2, 7]
-    paths = [], [7], [8], [7, 7], [7, 10], [8, 11], [7, 10, 2], [7, 10, 2, 7]
     positions, mask = TokenTree([*text, *nodes], [-1, -1, 0, 0, 1, 3, 5]).positions_and_mask(n_cached)
     cache = KVCache(SHAPE.n_layer, SHAPE.n_head, SHAPE.n_ctx, SHAPE.d_head)
     if n_cached:
         forward(text[:n_cached], model.params, SHAPE.n_head, cache=cache)
     logits = forward([*text, *nodes][n_cached:], model.params, SHAPE.n_head, 8, cache, positions, mask)
-    for row, path in zip(logits, paths):
+    for row, path in zip(logits, ([], [7], [8], [7, 7], [7, 10], [8, 11], [7, 10, 2], [7, 10, 2, 7])):
         assert_close(row, uncached(model, [*text, *path], 1)[0])
-        if matmul.strategy() == "panels":  # adds in one order, so that columns of weight 0 change nothing
-            assert row.tobytes() == model([*text, *path])[0].tobytes()
 
 
 def test_only_new_tokens_are_run_and_the_states_of_the_last_call_are_kept(monkeypatch):
@@ -103,22 +92,8 @@ def test_only_new_tokens_are_run_and_the_states_of_the_last_call_are_kept(monkey
     assert ran[7:] == [[9, 4, 5, 6, 7]]
 
 
-@pytest.mark.parametrize("packed", [True, False])
-def test_what_forward_refuses(packed):
-    """Also where the cache is padded to more columns, and one position would be taken for several tokens."""
-    h = HParams(n_vocab=53, n_ctx=45, n_embd=32, n_head=2, n_layer=1)
-    params = random_gpt2(h).params if packed else build_params(random_tensors(h), h, "random")
-    full = KVCache(1, 2, 45, 16)
-    forward([1] * 44, params, 2, 1, full)
-    for tokens, n_last, cache, error, message in (
-        *[([1] * 5, n, None, ValueError, f"n_last from 1 to the number of new tokens, 5, got {n}") for n in (-1, 0, 6)],
-        ([], 1, None, ValueError, "expected at least one new token, got none"),
-        ([1] * 46, 1, None, ValueError, "expected at most n_ctx = 45 tokens, got 46"),
-        *[([1] * n, 1, full, ValueError, f"expected at most n_ctx = 45 tokens, got {44 + n}") for n in (2, 5)],
-        *[([5, token], 1, None, IndexError, "got -1|to 53|index 53 is out") for token in (-1, 53)],
-    ):
-        with pytest.raises(error, match=message):
-            forward(tokens, params, 2, n_last, cache)
-    rows = forward([1] * 5, params, 2, 2)
+def test_n_last_of_forward_may_be_of_any_integer_type():
+    params = random_gpt2(SHAPE).params
+    rows = forward([1] * 5, params, 3, 2)
     for n_last in (np.int8(2), np.uint8(2), np.array(2, np.uint32)):
-        assert forward([1] * 5, params, 2, n_last).tobytes() == rows.tobytes()
+        assert forward([1] * 5, params, 3, n_last).tobytes() == rows.tobytes()

@@ -13,73 +13,70 @@ from speculative import AutoregressiveSampler, Sampling
 TINY = ROOT / "gpt2np" / "tiny"
 
 
-@pytest.fixture(scope="module")
-def held_out(tiny_pair):
-    """[10, 513]: windows, spread over the tales that neither model was trained on."""
-    text = "<|endoftext|>" + (TINY / "held_out.txt").read_text(encoding="utf-8").replace("\n\n", "<|endoftext|>")
-    tokens = tiny_pair[2].encode(text, special=True)
-    windows = np.array(tokens[: len(tokens) // 513 * 513]).reshape(-1, 513)
-    return windows[:: len(windows) // 10][:10]
+def read(name):
+    return json.loads((TINY / name).read_text(encoding="utf-8"))
 
 
-@pytest.fixture(scope="module")
-def probabilities(tiny_pair, held_out):
-    """For target and draft, [10, 512, n_vocab] at temperature 1."""
-    return [np.array([Sampling()(model(tokens[:-1], n_last=512)) for tokens in held_out]) for model in tiny_pair[:2]]
-
-
-def test_sizes(tiny_pair):
+def test_sizes_and_files(tiny_pair):
     target, draft, tokenizer = tiny_pair
     assert target.n_params <= 8e6 and target.hparams.n_layer >= 8
     assert draft.n_params <= 1e6 and draft.hparams.n_layer <= 2
-    assert tokenizer.n_vocab == target.n_vocab == draft.n_vocab == 2048 and target.n_ctx == draft.n_ctx == 512
-    assert tokenizer.end_of_text == 2047
-    sizes = [path.stat().st_size for path in TINY.rglob("*") if path.is_file()]
-    assert sum(sizes) <= 22.5e6  # the wheel, which is compressed, has less than 21 MB
+    assert tokenizer.n_vocab == target.n_vocab == draft.n_vocab == 2048 and tokenizer.end_of_text == 2047
+    sizes = {path.name: path.stat().st_size for path in TINY.rglob("*") if path.is_file()}
+    assert sum(path.stat().st_size for path in TINY.rglob("*") if path.is_file()) <= 22.5e6  # the wheel is compressed
+    assert sizes["eagle.safetensors"] < 1.9e6
+    model = {"config.json", "merges.txt", "model.safetensors", "vocab.json"}
+    more = {"heads.safetensors", "heads_figures.json", "eagle.safetensors", "eagle_figures.json"}
+    for name, files in (("tiny-target", model | more), ("tiny-draft", model)):
+        assert {path.name for path in (TINY / name).iterdir()} == files
+        config = read(f"{name}/config.json")
+        assert config["model_type"] == "gpt2" and config["n_ctx"] == config["n_positions"] == 512
 
 
-def test_draft_and_target_agree_on_held_out_text(probabilities):
-    """Mean overlap sum min(p, q), which is the expected acceptance of a drafted token."""
-    p, q = probabilities
+def test_the_losses_and_the_overlap_on_held_out_tales_are_those_of_the_card(tiny_pair):
+    """Of three windows in places that are like the whole; sum min(p, q) is the acceptance rate of a drafted token."""
+    text = "<|endoftext|>" + (TINY / "held_out.txt").read_text(encoding="utf-8").replace("\n\n", "<|endoftext|>")
+    tokens = tiny_pair[2].encode(text, special=True)
+    windows = np.array(tokens[: len(tokens) // 513 * 513]).reshape(-1, 513)[36::54][:3]
+    p, q = (np.array([Sampling()(model(text[:-1], n_last=512)) for text in windows]) for model in tiny_pair[:2])
+    card, page = read("figures.json"), (TINY / "README.md").read_text(encoding="utf-8")
     overlap = np.minimum(p, q).sum(axis=-1).mean()
-    figures = json.loads((TINY / "figures.json").read_text("utf-8"))
     assert overlap > 0.70
-    np.testing.assert_allclose(overlap, figures["overlap"], atol=0.02)
-    np.testing.assert_allclose((p.argmax(-1) == q.argmax(-1)).mean(), figures["same_greedy_token"], atol=0.03)
+    np.testing.assert_allclose(overlap, card["overlap"], atol=0.02)
+    np.testing.assert_allclose((p.argmax(-1) == q.argmax(-1)).mean(), card["same_greedy_token"], atol=0.03)
+    for name, probs in (("target", p), ("draft", q)):
+        loss = -np.log(np.take_along_axis(probs, windows[:, 1:, None], axis=-1)).mean()
+        np.testing.assert_allclose(loss, card[f"{name}_loss"], atol=0.1)
+        assert f"{card[f'{name}_loss']:.2f}" in page
 
 
-def test_the_losses_are_those_of_the_card(probabilities, held_out):
-    figures = json.loads((TINY / "figures.json").read_text("utf-8"))
-    for name, probs in zip(("target", "draft"), probabilities):
-        loss = -np.log(np.take_along_axis(probs, held_out[:, 1:, None], axis=-1)).mean()
-        np.testing.assert_allclose(loss, figures[f"{name}_loss"], atol=0.1)
-        assert f"{figures[f'{name}_loss']:.2f}" in (TINY / "README.md").read_text(encoding="utf-8")
+def card_of(name):
+    """The measurements of heads, or of the block."""
+    return read("tiny-target/eagle_figures.json") if name == "eagle" else read("tiny-target/heads_figures.json")[name]
 
 
-def cards():
-    """name -> (the measurements of these heads, or of the block, and the columns of their table)"""
-    heads, eagle = (
-        json.loads((TINY / "tiny-target" / f"{n}_figures.json").read_text("utf-8")) for n in ("heads", "eagle")
-    )
-    columns = [f"top_{k}" for k in (1, 2, 3, 5, 10)]
-    return {name: (heads[name], columns) for name in ("hydra", "medusa")} | {"eagle": (eagle, [*columns, "overlap"])}
-
-
-@pytest.mark.parametrize("name", ["hydra", "medusa", "eagle"])
-def test_the_table_of_a_card_is_that_of_its_measurements(name):
-    (card, columns), page = cards()[name], (TINY / "README.md").read_text("utf-8")
-    params = gpt2np.load_eagle("tiny-target") if name == "eagle" else gpt2np.load_heads("tiny-target", name)
-    assert params.n_params == card["parameters"] and f"{card['parameters']:,}" in page
+@pytest.mark.parametrize(
+    ("name", "n_params", "least"),
+    [
+        ("hydra", 1_179_648, [("top_1", 0, 0.55), ("top_3", 0, 0.75)]),
+        ("medusa", 197_376, []),
+        ("eagle", 921_088, [("top_1", 0, 0.82), ("top_1", 3, 0.81), ("overlap", 0, 0.77), ("overlap", 3, 0.75)]),
+    ],
+)
+def test_the_table_of_a_card_is_that_of_its_measurements(tiny_pair, name, n_params, least):
+    card, page, columns = card_of(name), (TINY / "README.md").read_text("utf-8"), [f"top_{k}" for k in (1, 2, 3, 5, 10)]
+    if name == "eagle":
+        params, columns = gpt2np.load_eagle("tiny-target"), [*columns, "overlap"]
+        assert params.on(tiny_pair[0]).draft_model(1)([5]).shape == (1, 2048)
+        assert params.input["w"].dtype == np.float32 and sorted(params.frequent.tolist()) == [*range(2048)]
+    else:
+        params = gpt2np.load_heads("tiny-target", name).check(tiny_pair[0])
+        assert params.n_heads == 3 and params.accepted.shape == (3, 10) and params.accepted.dtype == np.float32
+        np.testing.assert_allclose(params.accepted, card["accepted"], atol=0.002)
+    assert params.n_params == card["parameters"] == n_params and f"{n_params:,}" in page
     for i in range(len(card["top_1"])):
         assert f"| {i + 1} | {' | '.join(f'{card[column][i]:.3f}' for column in columns)} |" in page
-    if name != "eagle":
-        np.testing.assert_allclose(params.accepted, card["accepted"], atol=0.002)
-    for measure, i, least in {
-        "hydra": [("top_1", 0, 0.55), ("top_3", 0, 0.75)],
-        "medusa": [],
-        "eagle": [("top_1", 0, 0.82), ("top_1", 3, 0.81), ("overlap", 0, 0.77), ("overlap", 3, 0.75)],
-    }[name]:
-        assert card[measure][i] >= least
+    assert all(card[measure][i] >= least for measure, i, least in least)
 
 
 @pytest.mark.slow
@@ -93,9 +90,9 @@ def test_the_cards_of_the_heads_and_of_the_block(tiny_pair, monkeypatch):
     texts = greedy_texts(target, held_out_prompts(tokenizer, 36)[::4], 64)
     for kind in ("hydra", "medusa"):
         heads = gpt2np.load_heads("tiny-target", kind)
-        np.testing.assert_allclose(accepted(target, heads, texts, 64), cards()[kind][0]["accepted"], atol=0.08)
+        np.testing.assert_allclose(accepted(target, heads, texts, 64), card_of(kind)["accepted"], atol=0.08)
     ranks, _ = along(gpt2np.load_eagle("tiny-target").on(target), texts, 64)
-    np.testing.assert_allclose((ranks == 0).mean(axis=(0, 1)), cards()["eagle"][0]["top_1"], atol=0.08)
+    np.testing.assert_allclose((ranks == 0).mean(axis=(0, 1)), card_of("eagle")["top_1"], atol=0.08)
 
 
 @pytest.mark.slow
@@ -111,15 +108,3 @@ def test_dialogue_closes_its_quotes(tiny_pair):
         ending = tokenizer.decode(sampler.generate(prompt, 120, seed, stop_tokens=stop).tokens.tolist())
         closed.append('"' in ending)
     assert len(closed) == 12 and sum(closed) >= 11, sum(closed)
-
-
-def test_the_files_are_those_of_a_hugging_face_folder():
-    model, heads, eagle = (
-        {"config.json", "merges.txt", "model.safetensors", "vocab.json"},
-        {"heads.safetensors", "heads_figures.json"},
-        {"eagle.safetensors", "eagle_figures.json"},
-    )
-    for name, files in (("tiny-target", model | heads | eagle), ("tiny-draft", model)):
-        assert {p.name for p in (TINY / name).iterdir()} == files
-        config = json.loads((TINY / name / "config.json").read_text(encoding="utf-8"))
-        assert config["model_type"] == "gpt2" and config["n_ctx"] == config["n_positions"] == 512

@@ -9,56 +9,48 @@ import time
 import numpy as np
 import pytest
 
-from gpt2np import CheckpointError
 from gpt2np.files import download
-from gpt2np.files.download import download_file
 
 BODY = np.random.default_rng(0).bytes(300_000)
 
 
-class Server:
-    """Serves `files` (path -> bytes), with ranges and an ETag; `faults` (path -> functions) come first, in turn.
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
 
-    A fault that is a function, not a list, never ends.
-    """
+    def do_GET(self):
+        self.server.requests.append((self.path, dict(self.headers)))
+        faults = self.server.faults.get(self.path, [])
+        fault = faults if callable(faults) else faults.pop(0) if faults else serve
+        fault(self, self.server.files.get(self.path))
+
+    def log_message(self, *_):
+        pass
+
+
+class Server(http.server.ThreadingHTTPServer):
+    """Serves `files` (path -> bytes); of `faults` (path -> functions), a list is worked off, a function never ends."""
+
+    daemon_threads = True
 
     def __init__(self):
-        self.files, self.faults, self.requests = {}, {}, []
-        outer = self
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.files, self.faults, self.requests = {"/f": BODY}, {}, []
+        self.url = f"http://127.0.0.1:{self.server_port}"
+        threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_GET(self):
-                outer.requests.append((self.path, dict(self.headers)))
-                faults = outer.faults.get(self.path, [])
-                fault = faults if callable(faults) else faults.pop(0) if faults else serve
-                fault(self, outer.files.get(self.path))
-
-            def log_message(self, *_):
-                pass
-
-        self.http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.http.daemon_threads = True
-        self.http.handle_error = lambda *_: None  # a client that has gone
-        threading.Thread(target=self.http.serve_forever, args=(0.01,), daemon=True).start()
-        self.url = f"http://127.0.0.1:{self.http.server_port}"
-
-    def close(self):
-        self.http.shutdown()
-        self.http.server_close()
+    def handle_error(self, *_):
+        """A client that has gone."""
 
     def ranges(self):
         return [headers.get("Range") for _, headers in self.requests]
 
 
 def send(handler, body, status=200, length=None, etag='"v1"', **headers):
+    headers = {"Content_Length": len(body) if length is None else length, "ETag": etag} | headers
     handler.send_response(status)
-    handler.send_header("Content-Length", str(len(body) if length is None else length))
-    if etag:
-        handler.send_header("ETag", etag)
     for name, value in headers.items():
-        handler.send_header(name.replace("_", "-"), value)
+        if value is not None:
+            handler.send_header(name.replace("_", "-"), str(value))
     handler.end_headers()
     try:
         handler.wfile.write(body)
@@ -66,40 +58,49 @@ def send(handler, body, status=200, length=None, etag='"v1"', **headers):
         handler.close_connection = True
 
 
+def start_of(handler):
+    """The first byte that is asked for."""
+    return int(handler.headers.get("Range", "0").removeprefix("bytes=").removesuffix("-"))
+
+
 def serve(handler, body, etag='"v1"', **headers):
     """An ordinary response, full or partial."""
+    start = start_of(handler)
     if body is None:
-        return send(handler, b"no such file", 404)
-    asked, condition = handler.headers.get("Range"), handler.headers.get("If-Range")
-    if not asked or (condition and condition != etag):
-        return send(handler, body, etag=etag, **headers)
-    start = int(asked.removeprefix("bytes=").removesuffix("-"))
-    if start >= len(body):
-        return send(handler, b"", 416, etag=etag, Content_Range=f"bytes */{len(body)}")
-    part = f"bytes {start}-{len(body) - 1}/{len(body)}"
-    return send(handler, body[start:], 206, etag=etag, Content_Range=part, **headers)
+        send(handler, b"no such file", 404)
+    elif not start or handler.headers.get("If-Range", etag) != etag:
+        send(handler, body, etag=etag, **headers)
+    elif start >= len(body):
+        send(handler, b"", 416, etag=etag, Content_Range=f"bytes */{len(body)}")
+    else:
+        partial(body, etag=etag, **headers)(handler, body)
 
 
-def with_headers(**headers):
-    return lambda handler, body: serve(handler, body, **headers)
+def with_headers(content=None, **headers):
+    """An ordinary response, of other content if that is given."""
+    return lambda handler, body: serve(handler, body if content is None else content, **headers)
+
+
+def answer(body, status=200, **how):
+    """The same whatever is asked for."""
+    return lambda handler, _: send(handler, body, status, **how)
 
 
 def status(code):
-    return lambda handler, body: send(handler, b"an error", code)
+    return answer(b"an error", code)
 
 
-def end_with_reset(handler):
-    """When the connection is closed, an RST instead of a FIN."""
-    handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+def redirect(url, status=302, **headers):
+    return answer(b"", status, etag=None, Location=url, **headers)
 
 
-def cut_after(n_bytes, etag='"v1"', reset=True):
-    """Begins an ordinary response and breaks the connection."""
+def cut_after(n_bytes, etag='"v1"', reset=True, **headers):
+    """Begins an ordinary response and breaks the connection, with an RST or a FIN."""
 
     def fault(handler, body):
-        send(handler, body[:n_bytes], length=len(body), etag=etag)
+        send(handler, body[:n_bytes], length=len(body), etag=etag, **headers)
         if reset:
-            end_with_reset(handler)
+            handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         time.sleep(0.02)
         handler.close_connection = True
 
@@ -116,32 +117,23 @@ def closing(fault):
     return both
 
 
-def ignores_ranges(handler, body):
-    send(handler, body)
-
-
-def partial(body, status=206, etag='"v1"', *, start=0, range="bytes {start}-{last}/{n}"):
+def partial(body, status=206, etag='"v1"', *, start=0, range="bytes {start}-{last}/{n}", **headers):
     """The rest of `body`, from byte `start` on where no range was asked for, under a Content-Range of any kind."""
 
     def fault(handler, _):
-        asked = handler.headers.get("Range")
-        first = int(asked.removeprefix("bytes=").removesuffix("-")) if asked else start
-        headers = {"Content_Range": range.format(start=first, last=len(body) - 1, n=len(body))} if range else {}
-        send(handler, body[first:], status, etag=etag, **headers)
+        first = start_of(handler) or start
+        found = range and range.format(start=first, last=len(body) - 1, n=len(body))
+        send(handler, body[first:], status, etag=etag, Content_Range=found, **headers)
 
     return fault
-
-
-def redirect(url, code=302, **headers):
-    return lambda handler, body: send(handler, b"", code, etag=None, Location=url, **headers)
 
 
 @pytest.fixture
 def server(hurry):
     server = Server()
-    server.files["/f"] = BODY
     yield server
-    server.close()
+    server.shutdown()
+    server.server_close()
 
 
 @pytest.fixture
@@ -149,20 +141,10 @@ def hurry(monkeypatch, tmp_path):
     """Short waits, and no trace of the environment's own settings."""
     monkeypatch.setattr(download, "WAITS", (0.01, 0.01, 0.01))
     monkeypatch.setattr(download, "TIMEOUT", (2, 0.5))
-    for name in ("GPT2NP_MODELS_URL", "HF_ENDPOINT", "HF_HUB_CACHE", "HF_HOME"):
+    for name in ("GPT2NP_MODELS_URL", "HF_ENDPOINT", "HF_HUB_CACHE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HF_HOME", str(tmp_path / "no cache"))
 
 
-def fetch(server, path, check=lambda path: None):
-    download_file(f"{server.url}/f", path, check)
-    return path.read_bytes()
-
-
-def left_over(path):
-    return sorted(p.name for p in path.parent.iterdir() if p != path)
-
-
-def is_body(path):
-    if path.read_bytes() != BODY:
-        raise CheckpointError("not the body")
+def names_in(folder):
+    return sorted({path.name for path in folder.rglob("*")} - {".lock"})

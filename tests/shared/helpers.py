@@ -57,6 +57,13 @@ def random_eagle(hparams, seed=1):
     return gpt2np.EagleBlock(linear_params(tensors, "input"), block_params(tensors, "h.0"), frequent)
 
 
+def in_float64(part):
+    """A parameter tree in float64."""
+    if isinstance(part, dict):
+        return {key: in_float64(value) for key, value in part.items()}
+    return [in_float64(value) for value in part] if isinstance(part, list) else np.asarray(part).astype(np.float64)
+
+
 def walk(model, n_steps, seed=0):
     """Yields (tokens, n_last) that extend, branch and shrink."""
     rng, tokens = np.random.default_rng(seed), [1]

@@ -1,56 +1,49 @@
-"""The server of file_server.py with whole models, and the documented command that fetches them."""
+"""The server of file_server.py with whole models."""
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 import safetensors.numpy
-from helpers import ROOT, random_tensors
+from helpers import random_tensors
 from write_tf import write_checkpoint
 
 from gpt2np import HParams
 from gpt2np.files.loading import find_folder
+from gpt2np.files.model_files import SOURCES
 
 SHAPE = HParams(n_vocab=2048, n_ctx=64, n_embd=3 * 7, n_head=3, n_layer=2)
 
 
-def write_model(folder, tensors, hparams, vocabulary_files):
-    """The files of both sources, in one folder."""
-    h = hparams
+def write_model(folder, tensors, hparams, vocabulary, source):
+    """The files of a source; `vocabulary` is the contents of its two."""
+    h, names = hparams, list(SOURCES[source])
     config = {"model_type": "gpt2", "vocab_size": h.n_vocab, "n_positions": h.n_ctx}
     config |= {"n_embd": h.n_embd, "n_head": h.n_head, "n_layer": h.n_layer}
-    (folder / "config.json").write_text(json.dumps(config))
-    (folder / "hparams.json").write_text(json.dumps(vars(hparams)))
-    for names in (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe")):
-        for name, path in zip(names, vocabulary_files):
-            (folder / name).write_bytes(path.read_bytes())
-    safetensors.numpy.save_file(tensors, folder / "model.safetensors")
-    write_checkpoint(folder, tensors)
+    (folder / names[0]).write_text(json.dumps(config if source == "hub" else vars(hparams)))
+    for name, content in zip(names[1:3], vocabulary):
+        (folder / name).write_bytes(content)
+    if source == "hub":
+        safetensors.numpy.save_file(tensors, folder / "model.safetensors")
+    else:
+        write_checkpoint(folder, tensors)
 
 
 @pytest.fixture(scope="session")
-def small_model(tmp_path_factory):
-    """The files of a small random model, dict name -> bytes."""
-    folder, bundled = tmp_path_factory.mktemp("small"), find_folder("tiny-target", None)
-    write_model(folder, random_tensors(SHAPE), SHAPE, [bundled / "vocab.json", bundled / "merges.txt"])
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
+def small_models(tmp_path_factory):
+    """The files of two models that differ only in their weights, each a dict name -> bytes for both sources."""
+    bundled, models = find_folder("tiny-target", None), []
+    vocabulary = [(bundled / name).read_bytes() for name in ("vocab.json", "merges.txt")]
+    for seed in range(2):
+        folder = tmp_path_factory.mktemp("small")
+        for source in SOURCES:
+            write_model(folder, random_tensors(SHAPE, seed), SHAPE, vocabulary, source)
+        models.append({path.name: path.read_bytes() for path in folder.iterdir()})
+    return models
 
 
 @pytest.fixture
-def model_server(server, small_model, monkeypatch):
+def model_server(server, small_models, monkeypatch):
     for size in ("124M", "355M"):
-        for name, body in small_model.items():
-            server.files[f"/{size}/{name}"] = body
+        server.files |= {f"/{size}/{name}": body for name, body in small_models[0].items()}
     monkeypatch.setenv("GPT2NP_MODELS_URL", server.url + "/")
     return server
-
-
-def documented(folder, url, *more, **options):
-    """The documented command, as a process."""
-    pair = ("--draft_model_size", "124M", "--target_model_size", "355M", "--K", "4")
-    arguments = [sys.executable, ROOT / "main.py", *pair, "--models_dir", folder, "--n_tokens_to_generate", "5", *more]
-    environment = {**os.environ, "GPT2NP_MODELS_URL": url, "HF_HOME": "/nowhere"}
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen(arguments, env=environment, **pipes, **options)

@@ -9,11 +9,7 @@ from gpt2np.files.sstable import MAGIC
 
 
 def varint(number):
-    out = b""
-    while number >= 128:
-        out += bytes([number % 128 + 128])
-        number //= 128
-    return out + bytes([number])
+    return bytes([number]) if number < 128 else bytes([number % 128 + 128]) + varint(number // 128)
 
 
 def block(entries, compression=0):
@@ -23,17 +19,9 @@ def block(entries, compression=0):
     return content + struct.pack("<I", masked_crc32c(content))
 
 
-def write_index(path, entries, compression=0):
-    path.write_bytes(with_block(block(entries, compression)))
-
-
 def with_block(data):
     """A table with this one block of data."""
-    return with_index(data, block([(b"\xff", varint(0) + varint(len(data) - 5))]))
-
-
-def with_index(data, index):
-    """A table with this data and this block that says where its blocks are."""
+    index = block([(b"\xff", varint(0) + varint(len(data) - 5))])
     footer = varint(0) + varint(0) + varint(len(data)) + varint(len(index) - 5)
     return data + index + footer.ljust(40, b"\0") + struct.pack("<Q", MAGIC)
 
@@ -51,12 +39,9 @@ def entry(dtype=1, shape=(2,), shard=0, offset=0, size=8, extra=b""):
 
 def openai_name(name):
     """model/h0/attn/c_attn/w for h.0.attn.c_attn.weight"""
-    *path, leaf = name.split(".")
-    if path[0] == "h":
-        path[:2] = [f"h{path[1]}"]
-    if path in (["wte"], ["wpe"]):
-        return f"model/{path[0]}"
-    return "/".join(["model", *path, "b" if leaf == "bias" else "g" if path[-1].startswith("ln_") else "w"])
+    *path, leaf = name.replace("h.", "h").split(".")
+    leaf = {"wte": "", "wpe": "", "bias": "/b"}.get(path[-1] if leaf == "weight" else leaf, "/w")
+    return f"model/{'/'.join(path)}{'/g' if leaf == '/w' and 'ln_' in name else leaf}"
 
 
 def write_checkpoint(folder, tensors):
@@ -70,4 +55,4 @@ def write_checkpoint(folder, tensors):
             entries.append((name.encode(), entry(shape=shape, offset=offset, size=raw.size, extra=checksum)))
             data.write(raw)
             offset += raw.size
-    write_index(folder / "model.ckpt.index", entries)
+    (folder / "model.ckpt.index").write_bytes(with_block(block(entries)))

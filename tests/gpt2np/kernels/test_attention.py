@@ -7,7 +7,7 @@ import pytest
 from helpers import random_array, random_gpt2
 
 from gpt2np import HParams, reference
-from gpt2np.kernels.attention import LONG, PIECE, padded, product, triangle, weighted_sums
+from gpt2np.kernels.attention import LONG, PIECE, triangle, weighted_sums
 from gpt2np.kernels.layer_cache import LayerCache
 
 
@@ -24,52 +24,24 @@ def test_attention_by_its_formula(strategy, has_mask, n):
         seen &= (random_array(9, n) > 0) | np.eye(n, dtype=bool)[-9:]
     scores = np.where(seen, q @ k[:, :n].swapaxes(1, 2) / math.sqrt(20), -np.inf)
     expected = (reference.softmax(scores) @ v[:, :n]).swapaxes(0, 1).reshape(9, 60)
-    before = cache.keys.copy(), cache.values.copy()
-    mask = np.where(seen, np.float32(0), np.float32(-np.inf)) if has_mask else None
-    found = cache.attend(q, mask)
-    assert found.dtype == np.float32
+    keys, values = cache.keys.copy(), cache.values.copy()
+    found = cache.attend(q, np.where(seen, np.float32(0), np.float32(-np.inf)) if has_mask else None)
+    assert found.dtype == np.float32 and not triangle(n).flags.writeable  # it is shared between calls
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
-    for array, then in zip((cache.keys, cache.values), before):
-        assert np.array_equal(array, then)  # also where rows were moved together
-
-
-def test_triangle():
-    inf = -np.inf
-    np.testing.assert_array_equal(triangle(3), [[0, inf, inf], [0, 0, inf], [0, 0, 0]])
-    assert not triangle(3).flags.writeable  # it is shared between calls
-
-
-def lengths():
-    """Around one piece, around the length from which on a prompt is taken in halves (two periods of the padding)."""
-    return [*range(PIECE - 2, PIECE + 3), *range(LONG - 2, LONG + 33), *range(2 * LONG - 2, 2 * LONG + 6)]
+    assert np.array_equal(cache.keys, keys) and np.array_equal(cache.values, values)  # also where rows were moved
 
 
 def test_a_prompt_of_any_length_has_the_rows_of_the_reference_and_of_its_end_alone(strategy):
-    """Around the borders where attention changes its way, and modulo the padding."""
+    """Around a piece, around the length from which on it is halved (two periods of the padding), and twice that."""
     shape = HParams(n_vocab=31, n_ctx=2 * LONG + 6, n_embd=16, n_head=2, n_layer=1)
     model, short = random_gpt2(shape), random_gpt2(shape)
     tokens = np.random.default_rng(0).integers(0, 31, shape.n_ctx).tolist()
     wanted = reference.forward(tokens, model.params, 2)
     alone = np.concatenate([short(tokens[:n])[0] for n in range(1, len(tokens) + 1)]).reshape(wanted.shape)
     np.testing.assert_allclose(alone, wanted, rtol=0, atol=1e-4 * np.abs(wanted).max())
-    for n in lengths():
+    for n in (*range(PIECE - 2, PIECE + 3), *range(LONG - 2, LONG + 33), *range(2 * LONG - 2, 2 * LONG + 6)):
         model.reset()
         assert model(tokens[:n], n).tobytes() == alone[:n].tobytes(), n
-
-
-def test_rows_of_weight_zero_and_more_columns_change_nothing(strategy):
-    """A row that sees n tokens, computed among rows that see more."""
-    q, keys = random_array(2, 9, 40), random_array(2, 40, 1024, seed=1)
-    values = random_array(2, 1024, 48, seed=2)
-    scores = product(q, keys, strategy)
-    for n_seen in (1, 15, 16, 17, 100, 400, 528, 1000):
-        weights = np.where(np.arange(1024) < n_seen, np.abs(scores), 0)
-        heads = product(weights, values, strategy)
-        for n_rows in (1, 2, 5, 9):
-            n = padded(n_seen, 1024, strategy)
-            assert product(q[:, :n_rows], keys[..., :n], strategy).tobytes() == scores[:, :n_rows, :n].tobytes()
-            found = product(weights[:, :n_rows, :n], values[:, :n], strategy)
-            assert found.tobytes() == heads[:, :n_rows].tobytes()
 
 
 @pytest.mark.parametrize("n_threads", [3], indirect=True)

@@ -13,7 +13,6 @@ from systems import needs_proc
 
 from gpt2np import GPT2, HParams
 from gpt2np.kernels import matmul
-from speculative import AutoregressiveSampler, ModelDrafter, Sampling, SpeculativeSampler
 
 SHAPE = HParams(n_vocab=53, n_ctx=45, n_embd=3 * 7, n_head=3, n_layer=2)
 
@@ -33,30 +32,13 @@ def test_on_the_bundled_target(strategy, tiny_pair):
     """A text token by token, in one call, and cut at random places."""
     rng, model = np.random.default_rng(3), GPT2(tiny_pair[0].params, tiny_pair[0].hparams)
     assert model.strategy == model.params["wte"].T.strategy == strategy
-    tokens = rng.integers(0, model.n_vocab, 80).tolist()
+    tokens = rng.integers(0, model.n_vocab, 50).tolist()
     logits = one_by_one(model, tokens)
-    for n_cuts in (0, 3, 20):
+    for n_cuts in (0, 2, 12):
         model.reset()
-        cuts = [0, *sorted(rng.choice(range(1, 80), n_cuts, replace=False).tolist()), 80]
+        cuts = [0, *sorted(rng.choice(range(1, 50), n_cuts, replace=False).tolist()), 50]
         for begin, end in itertools.pairwise(cuts):
             assert model(tokens[:end], end - begin).tobytes() == logits[begin:end].tobytes(), (begin, end)
-
-
-def test_the_logits_of_greedy_text_are_those_of_the_target_alone(strategy, tiny_pair):
-    target, draft = (GPT2(model.params, model.hparams) for model in tiny_pair[:2])
-    greedy, prompt, seen = Sampling(0), tiny_pair[2].encode("There was once a fisherman who"), {}
-
-    def recorded(tokens, n_last=1):
-        logits = target(tokens, n_last=n_last)
-        seen.update({tuple(tokens[: len(tokens) - n_last + 1 + i]): row.tobytes() for i, row in enumerate(logits)})
-        return logits
-
-    recorded.n_vocab, recorded.n_ctx = target.n_vocab, target.n_ctx
-    AutoregressiveSampler(recorded, sampling=greedy).generate(prompt, 40)
-    alone, seen = seen, {}
-    SpeculativeSampler(recorded, ModelDrafter(draft, sampling=greedy), K=5, sampling=greedy).generate(prompt, 40)
-    assert len(alone) == 40
-    assert {prefix: seen[prefix] for prefix in alone} == alone
 
 
 OLDER = [pytest.param(name, marks=pytest.mark.slow) for name in ("SkylakeX", "Sandybridge", "Nehalem", "Prescott")]
@@ -72,14 +54,14 @@ from helpers import one_by_one, random_gpt2, walk
 from gpt2np import HParams
 from gpt2np.kernels import matmul
 model, other = (random_gpt2(HParams(211, 100, 96, 3, 2)) for _ in range(2))
-for tokens, n_last in walk(model, 12):
+for tokens, n_last in walk(model, 6):
     assert model(tokens, n_last).tobytes() == one_by_one(other, tokens)[-n_last:].tobytes(), len(tokens)
 print(json.dumps(matmul.describe()))
 """
     found = np.show_config(mode="dicts")["SIMD Extensions"]["found"]
     if kernels == "SkylakeX" and not {"X86_V4", "AVX512_SKX"} & set(found):
         pytest.skip("this processor has no AVX-512")
-    environment = {k: v for k, v in os.environ.items() if k != "GPT2NP_MATMUL"} | {"OPENBLAS_CORETYPE": kernels}
+    environment = os.environ | {"OPENBLAS_CORETYPE": kernels, "GPT2NP_MATMUL": ""}
     run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     found = json.loads(run.stdout)
@@ -98,7 +80,7 @@ def of_blas():  # the processor's time of its threads, after they have fallen as
     before = None
     while before != (now := [file.read_text().split()[0] for file in others]):
         before = now
-        time.sleep(0.2)
+        time.sleep(0.1)
     return now
 
 before, large = of_blas(), np.ones((1000, 1000), np.float32)
@@ -120,14 +102,14 @@ for strategy in matmul.STRATEGIES:
     for model, heads in pairs:
         model = gpt2np.GPT2(model.params, model.hparams, strategy)
         model(text)
-        for n in (1, 8, 13, 64):
+        for n in (1, 13, 64):
             model([*text, *range(n)], n)
             model([*text, *range(n)], n + 1, [-1] * n)
             for depth in range(1, heads.n_heads + 1):
                 heads.logits(model, np.repeat(model.states(text), n, axis=0), np.zeros((n, depth), int))
         model([3] * 250)
     eagle = gpt2np.load_eagle("tiny-target").on(gpt2np.GPT2(target.params, target.hparams, strategy))
-    for n in (1, 8, 64):
+    for n in (1, 64):
         eagle.draft_logits([*text, *range(n)], len(text), n, [-1] * n)
     print(strategy, "sleeps" if of_blas() == before else "WAKES", flush=True)
 """
@@ -147,7 +129,7 @@ def test_no_product_wakes_the_threads_of_the_blas(kernels):
 
 def test_a_few_lucky_runs_do_not_change_the_choice(monkeypatch):
     """Beside other work, times vary by factors: rows take 2 ms here and panels 4, but for three of their runs."""
-    clock, runs = [0.0], {"rows": 0, "panels": 0}
+    runs = []
 
     class Timed:
         __array_ufunc__ = None
@@ -156,14 +138,14 @@ def test_a_few_lucky_runs_do_not_change_the_choice(monkeypatch):
             self.name = name
 
         def __rmatmul__(self, x):
-            runs[self.name] += 1
-            clock[0] += {"rows": 0.002, "panels": 0.001 if runs["panels"] in (5, 17, 37) else 0.004}[self.name]
+            n_panels = len(runs) - runs.count(0.002)
+            runs.append(0.002 if self.name == "rows" else 0.001 if n_panels in (4, 16, 36) else 0.004)
 
     monkeypatch.setattr(matmul, "pack", Timed)
-    monkeypatch.setattr(matmul, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(matmul, "perf_counter", lambda: sum(runs))
     found = matmul.times.__wrapped__(("rows", "panels"))
     assert found == {name: [pytest.approx(n)] * 2 for name, n in (("rows", 2), ("panels", 4))}
-    assert runs == {"rows": 48, "panels": 48}
+    assert len(runs) == 96 and runs.count(0.001) == 3
 
 
 def test_a_strategy_can_be_named(monkeypatch):
@@ -173,13 +155,6 @@ def test_a_strategy_can_be_named(monkeypatch):
     matmul.use("panels")  # overrides it
     assert matmul.strategy() == random_gpt2(SHAPE).strategy == "panels"
     assert GPT2(random_gpt2(SHAPE).params, SHAPE, "rows").strategy == "rows"
-    with pytest.raises(ValueError, match=r"^unknown strategy 'fast' for products: expected panels or rows"):
-        matmul.use("fast")
-    assert matmul.strategy() == "panels"
-    monkeypatch.setattr(matmul, "chosen", None)
-    monkeypatch.setenv("GPT2NP_MATMUL", "fast")
-    with pytest.raises(ValueError, match=r"^GPT2NP_MATMUL: unknown strategy 'fast'"):
-        matmul.strategy()
 
 
 def test_a_context_too_long_for_panels_has_rows(monkeypatch):

@@ -2,7 +2,6 @@
 
 import copy
 import pickle
-import re
 
 import numpy as np
 import pytest
@@ -19,6 +18,7 @@ def test_a_row_is_bitwise_identical_among_any_other_rows(strategy, n_in, n_out):
     alone = np.concatenate([x[i : i + 1] @ packed for i in range(len(x))])
     assert alone.dtype == np.float32 and alone.shape == (40, n_out)
     np.testing.assert_allclose(alone, x.astype(float) @ w, rtol=1e-4, atol=1e-5 * n_in)
+    assert (x[:0] @ packed).shape == (0, n_out)
     for begin, end in [(i, i + n) for n in range(2, 14) for i in (0, 3)] + [(5, 40), (0, 40), (0, 25)]:
         assert (x[begin:end] @ packed).tobytes() == alone[begin:end].tobytes(), (begin, end)
 
@@ -48,17 +48,6 @@ def test_a_packed_matrix_gives_the_matrix_back_and_can_be_copied_and_packed_agai
         np.testing.assert_array_equal(wte[indices], w[np.array(indices, int)])
     view = np.asarray(one := pack(np.ones((256, 64), np.float32), name))  # of one block
     assert not (np.shares_memory(view, one.blocks) and view.flags.writeable)
-
-
-def test_what_a_packed_matrix_refuses(strategy):
-    w = pack(random_array(7, 20), strategy)
-    assert (np.empty((0, 7), np.float32) @ w).shape == (0, 20)
-    for x, shape in ((random_array(7), "[7]"), (random_array(2, 8), "[2, 8]")):
-        with pytest.raises(ValueError, match=re.escape(f"expected x of shape [n_new, 7], got {shape}")):
-            x @ w
-    for indices, found in (([3, 20], "3 to 20 (int64)"), ([-1], "-1 to -1"), ([1.9, 1.2], "1.2 to 1.9 (float64)")):
-        with pytest.raises(IndexError, match=re.escape(f"expected indices from 0 to 19, got {found}")):
-            w.columns(indices)
 
 
 @pytest.mark.parametrize("max_rows", [2, 6, 10, 12])

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -17,12 +18,18 @@ from gpt2np.layers import mlp
 three = pytest.mark.parametrize("n_threads", [3], indirect=True)
 
 
+@pytest.fixture
+def shared(monkeypatch):
+    """The number of threads of each call of `share`."""
+    numbers, share = [], threads.share
+    monkeypatch.setattr(threads, "share", lambda work, parts, n: numbers.append(n) or share(work, parts, n))
+    return numbers
+
+
 @pytest.mark.parametrize(("n_rows", "n_expected"), [(31, 2), (32, 5)])
-def test_a_prompt_may_use_more_threads(monkeypatch, n_rows, n_expected):
+def test_a_prompt_may_use_more_threads(monkeypatch, shared, n_rows, n_expected):
     monkeypatch.setattr(threads, "n_threads", lambda for_prompts: 5 if for_prompts else 2)
     monkeypatch.setattr(threads, "WORTH", 1)
-    shared = []
-    monkeypatch.setattr(threads, "share", lambda work, parts, n: shared.append(n) or work(iter(parts)))
     x, q, keys = random_array(n_rows, 100), random_array(2, n_rows, 16), random_array(2, 16, 32)
     x @ pack(random_array(100, 700), "panels")
     weighted_sums(q, keys, random_array(2, 32, 32), np.zeros((n_rows, 32), np.float32), "panels")
@@ -41,7 +48,7 @@ def test_products_of_a_small_model_stay_on_one_thread(monkeypatch):
 
 
 @three
-def test_the_number_of_threads_and_how_work_is_cut_change_no_bit(strategy, n_threads, monkeypatch):
+def test_the_number_of_threads_and_how_work_is_cut_change_no_bit(strategy, n_threads, monkeypatch, shared):
     x, matrices = random_array(30, 2100), [pack(random_array(n_in, 700, seed=1), strategy) for n_in in (300, 2100)]
     q, keys, values = random_array(5, 30, 16), random_array(5, 16, 32, seed=1), random_array(5, 32, 32, seed=2)
 
@@ -49,8 +56,6 @@ def test_the_number_of_threads_and_how_work_is_cut_change_no_bit(strategy, n_thr
         products = [(x[:n, : w.shape[0]] @ w).tobytes() for w in matrices for n in (1, 5, 30)]
         return [*products, weighted_sums(q, keys, values, triangle(32)[2:], strategy).tobytes()]
 
-    shared, share = [], threads.share
-    monkeypatch.setattr(threads, "share", lambda work, parts, n: shared.append(n) or share(work, parts, n))
     monkeypatch.setattr(threads, "LEAST", 1)
     found = []
     for n_sums in (1000, 65536):  # several bunches of rows, or one
@@ -77,32 +82,32 @@ def test_each_part_is_done_once_and_an_error_in_another_thread_is_raised_here():
             threads.share(work, range(4), 2)
 
 
+@pytest.fixture
+def product(n_threads):
+    """A product in three threads, and its result."""
+    x, w = random_array(3, 200), pack(random_array(200, 500), "panels")
+    return x, w, x @ w
+
+
 @three
-def test_several_threads_of_a_program(n_threads):
-    """Each uses workers of its own."""
-    xs, w, wrong = [random_array(3, 200, seed=seed) for seed in range(4)], pack(random_array(200, 500), "rows"), []
-    expected = [x @ w for x in xs]
-
-    def run(x, result):
-        wrong.extend(1 for _ in range(200) if (x @ w).tobytes() != result.tobytes())
-
-    callers = [threading.Thread(target=run, args=pair) for pair in zip(xs, expected)]
-    _ = [caller.start() for caller in callers], [caller.join() for caller in callers]
-    assert wrong == []
+def test_several_threads_of_a_program_use_workers_of_their_own(product):
+    x, w, _ = product
+    xs = [x, x + 1, x + 2, x + 3]
+    expected = [{(x @ w).tobytes()} for x in xs]
+    with ThreadPoolExecutor(4) as callers:
+        assert [*callers.map(lambda x: {(x @ w).tobytes() for _ in range(200)}, xs)] == expected
 
 
 @needs_safe_fork
 def test_a_forked_process_has_its_own_workers():
     code = """
-import os, threading, numpy as np
-from gpt2np.kernels import matmul, threads
-threads.WORTH, threads.n_threads = 1, lambda for_prompts: 3
-x, w = np.ones((2, 100), np.float32), matmul.pack(np.ones((100, 200), np.float32), "rows")
+import os, threading
+from gpt2np.kernels import threads
 met = threading.Barrier(2)
 threads.share(lambda parts: met.wait(timeout=20), range(2), 2)  # two threads, at the same time
 if os.fork() == 0:
     threads.share(lambda parts: met.wait(timeout=20), range(2), 2)
-    os._exit(7 if (x @ w).sum() == 40000 else 0)
+    os._exit(7)
 print(os.wait()[1] >> 8)
 """
     run = subprocess.run([sys.executable, "-W", "ignore", "-c", code], cwd=ROOT, capture_output=True, timeout=200)
@@ -110,9 +115,9 @@ print(os.wait()[1] >> 8)
 
 
 @three
-def test_an_interrupted_product_leaves_the_next_right(n_threads, monkeypatch):
-    x, w, matmul_of_numpy = random_array(3, 200), pack(random_array(200, 500), "panels"), np.matmul
-    expected, n_before, n_interrupted = x @ w, threading.active_count(), 0
+def test_an_interrupted_product_leaves_the_next_right(product, monkeypatch):
+    (x, w, expected), matmul_of_numpy = product, np.matmul
+    n_before, n_interrupted = threading.active_count(), 0
 
     def interrupted(*arguments):
         if threading.current_thread() is threading.main_thread():
@@ -132,12 +137,11 @@ def test_an_interrupted_product_leaves_the_next_right(n_threads, monkeypatch):
 
 
 @three
-def test_without_another_thread_this_one_does_the_work(n_threads, monkeypatch):
+def test_without_another_thread_this_one_does_the_work(product, monkeypatch):
     def refused(thread):
         raise RuntimeError("can't start new thread")
 
-    x, w = random_array(3, 200), pack(random_array(200, 500), "panels")
-    expected = x @ w
+    x, w, expected = product
     monkeypatch.setattr(threads, "idle", [])
     monkeypatch.setattr(threading.Thread, "start", refused)
     assert (x @ w).tobytes() == expected.tobytes()
