@@ -81,9 +81,13 @@ REJECTED, LAST = f"return [*out, {TOKEN}]", "return [*out, int(rng.choice(len(p)
 COUNTED = REJECTED, f"return [*out, {TOKEN}], len(out)", LAST, f"{LAST}, len(out)"
 INVERSE = "int(np.searchsorted(np.cumsum({}), uniforms[-1], side='right'))"
 coins = changed(ARGUMENTS, "draft_tokens, uniforms):", TEST, "uniforms[len(out)] < p[x] / q[x]",
-                TOKEN, INVERSE.format("rest(p, q)"), LAST, f"return [*out, {INVERSE.format('target_probs[-1]')}]")  # fmt: skip
+                TOKEN, INVERSE.format("rest(p, q)"),
+                LAST, f"return [*out, {INVERSE.format('target_probs[-1]')}]")  # fmt: skip
 RIGHT = {f.__name__: f for f in (index_and_token, from_logits, padded_batch, one_token, in_lists)} | {
     "coins": coins,
+    "of log-probabilities": changed("decode(target_probs, draft_probs", "decode(target_log_p, draft_log_q",
+                                    "zip(target_probs, draft_probs", "zip(np.exp(target_log_p), np.exp(draft_log_q)",
+                                    "p=target_probs[-1]", "p=np.exp(target_log_p[-1])"),
     "without a bonus": changed(LAST, "return out"),
     "with a count": changed(*COUNTED),
     "a named result": changed(REJECTED, f"return Result([*out, {TOKEN}], len(out))",

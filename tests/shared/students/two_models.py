@@ -46,7 +46,8 @@ def changed(*changes, **others):
 SIGNATURE, LOGITS = "x, draft_model, target_model, N, K", "prompt, draft_model, target_model, n_tokens, K -> text"
 RIGHT = {  # name -> (function, how it is read)
     "of logits": (decode, LOGITS),
-    "of probabilities": (changed(softmax=lambda p: p), LOGITS.replace("draft", "probs draft").replace(", t", ", probs t")),
+    "of probabilities": (changed(softmax=lambda p: p),
+                         "prompt, probs draft_model, probs target_model, n_tokens, K -> text"),
     "the new tokens alone": (changed(SIGNATURE, "x, target_model, draft_model, n_tokens, k, rng", "+ N", "+ n_tokens",
                                      "range(K)", "range(min(k, end - n - 1))", "np.random.random()", "rng.random()",
                                      "return x", "return x[end - n_tokens :]"),
