@@ -112,7 +112,7 @@ REFUSED = {
     "sort": lambda: torch.rand(3).sort(),
     "== and": lambda: bool(torch.rand(1) == 0.5),
     "and !=": lambda: bool(torch.rand(1) != 0.5),
-    "== and != need": lambda: bool(torch.eq(torch.rand(1), 0.5)),
+    "eq": lambda: bool(torch.eq(torch.rand(1), 0.5)),
 }
 
 
