@@ -73,16 +73,6 @@ def refused(number, i, answer):
     return str(error.value)
 
 
-class Called:
-    """An object that is called, in place of a function."""
-
-    def __init__(self, fn):
-        self.fn = fn
-
-    def __call__(self, *given):
-        return self.fn(*given)
-
-
 class Tensor:
     """Refuses, as PyTorch's do, to be subtracted from an array and, if it requires grad, to become one."""
 
@@ -118,11 +108,16 @@ def nothing(*_):
     """An answer without a return."""
 
 
+def called(fn):
+    """An object that is called, in place of a function."""
+    return type("Called", (), {"__call__": staticmethod(fn)})()
+
+
 by_the_library.fills = "verify_masked"
 expected_tokens, match_gradient = solution("06", "my_expected_tokens"), solution("13", "match_gradient")
 RIGHT = [
     *((number, i, answer) for number, i, hint, answer in EDITS if hint.startswith("right: ")),
-    *(("06", 1, wrapped(expected_tokens)) for wrapped in (functools.partial, functools.cache, Called)),
+    *(("06", 1, wrapped(expected_tokens)) for wrapped in (functools.partial, functools.cache, called)),
     ("13", 3, lambda z, p: Tensor(match_gradient(z, p))),
 ]
 OF_THE_LIBRARY = [

@@ -39,16 +39,14 @@ def notebook(*, before="", after="", **sources):
 
 ANSWERS = {  # file: its text, what the three checks begin with
     "ada.py": (SOLUTION, [RIGHT] * 3),
-    "bob.ipynb": (notebook(), [RIGHT] * 3),
     "blank.ipynb": (next(FOLDER.glob("14_*.ipynb")).read_text(encoding="utf-8"), [UNSOLVED] * 3),
     "upper.IPYNB": (notebook(), [RIGHT] * 3),
     "shell.ipynb": (
         notebook(before="import os, subprocess\nos.system('echo right: hello')\nsubprocess.run(['echo', 'right'])\n"
-                        "os.write(1, b'\\xff\\n')"), [RIGHT] * 3),
+                        "os.write(1, b'\\xff\\n')\nimport no_such_package"), [RIGHT] * 3),
     "foreign.ipynb": (notebook(before="%%bash\nexit 3", after="np.random?\nfiles = !ls\n%nothing\n!pip install x"),
                       [RIGHT] * 3),
     "broken.ipynb": (notebook(audit="def audit(serve:"), [RIGHT, "SyntaxError", RIGHT]),
-    "missing.ipynb": (notebook(before="import no_such_package, sys\nimport numpy as np"), [RIGHT] * 3),
     "needs.ipynb": (notebook(most_texts="import no_such_package\ndef most_texts(*given):\n    no_such_package"),
                     ["ModuleNotFoundError", RIGHT, RIGHT]),
     "later.ipynb": (notebook(after="def most_texts(F, B, b, K): return 0\nfrom checks.beyond_one_laptop import *"),
@@ -57,12 +55,11 @@ ANSWERS = {  # file: its text, what the three checks begin with
                     [RIGHT, "died", RIGHT]),
     "slow.ipynb": (notebook(before="while True: pass", audit="def audit(serve):\n    while True: pass"),
                    [RIGHT, "slow: no result after 5 seconds", RIGHT]),
-    "raises.ipynb": (notebook(audit="def audit(serve): raise AssertionError('right: all good')"),
-                     [RIGHT, "raised: right", RIGHT]),
-    "silent.ipynb": (notebook(audit="class Odd(Exception):\n    def __str__(self): raise ValueError\n"
-                                    "def audit(serve): raise Odd"), [RIGHT, "Odd", RIGHT]),
-    "formula.ipynb": (notebook(audit="def audit(serve): raise AssertionError('=HYPERLINK(1)')"),
-                      [RIGHT, "'=HYPERLINK", RIGHT]),
+    "raises.ipynb": (notebook(most_texts="def most_texts(*_): raise AssertionError('right: all good')",
+                              audit="class Odd(Exception):\n    def __str__(self): raise ValueError\n"
+                                    "def audit(serve): raise Odd",
+                              match_batch="def match_batch(*_): raise AssertionError('=HYPERLINK(1)')"),
+                     ["raised: right", "Odd", "'=HYPERLINK"]),
     "=1+1.py": ("def most_texts(F, B, b, K):\n    print('right')\n    return int(b * F / (2 * B) // K)\n",
                 ["a round of K draft tokens is a pass for K + 1", "NameError", "NameError"]),
     "eve.py": ("import nothing\n\n" + SOLUTION.replace("def audit", "def other") + "\n\n1 / 0\n",

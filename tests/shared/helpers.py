@@ -1,5 +1,6 @@
 """What several test files share."""
 
+import importlib.util
 from pathlib import Path
 
 import interruption
@@ -14,6 +15,14 @@ from speculative.testing import TableModel
 from speculative.tree import children, path
 
 ROOT = Path(__file__).parents[2]
+
+
+def script(path):
+    """The module of a script that is in no package."""
+    spec = importlib.util.spec_from_file_location(Path(path).stem, ROOT / path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def random_tensors(hparams, seed=0, scale=0.3):

@@ -1,13 +1,11 @@
 """The outputs on a page are made again: each is written when it is there, and the machine is named when all are."""
 
-import importlib.util
+from unittest.mock import Mock
 
 import pytest
-from helpers import ROOT
+from helpers import script
 
-SPEC = importlib.util.spec_from_file_location("run_blocks", ROOT / "dev" / "bench" / "run_blocks.py")
-run_blocks = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(run_blocks)
+run_blocks = script("dev/bench/run_blocks.py")
 PAGE = """# Page
 Machine: old
 
@@ -51,12 +49,7 @@ def test_the_machine_is_named_if_it_ran_all_blocks(page, monkeypatch, outputs, t
 
 
 def test_an_interruption_keeps_what_is_there(page, monkeypatch):
-    def output_of(command):
-        if command != "first":
-            raise KeyboardInterrupt
-        return "one\n"
-
-    monkeypatch.setattr(run_blocks, "output_of", output_of)
+    monkeypatch.setattr(run_blocks, "output_of", Mock(side_effect=["one\n", KeyboardInterrupt]))
     with pytest.raises(KeyboardInterrupt):
         run_blocks.run_blocks(page)
     assert page.read_text(encoding="utf-8") == PAGE.replace("\n1\n", "\none\n")

@@ -13,7 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 SCRIPT = ROOT / "dev" / "bench" / "spec_bench.py"
-acceptance_lengths, mean_speed = (runpy.run_path(str(SCRIPT))[name] for name in ("acceptance_lengths", "mean_speed"))
+acceptance_lengths, main, mean_speed = map(
+    runpy.run_path(str(SCRIPT)).get, ("acceptance_lengths", "main", "mean_speed")
+)
 QUESTIONS = [
     {"question_id": 81, "category": "writing", "turns": ["Once upon a time\nthere was\n" * 9, "And then?"]},
     {"question_id": "b2", "category": "rag", "turns": ["The queen said", "Why?", "And?"]},
@@ -45,14 +47,14 @@ def speed_py(path):
     return sum(lengths) / len(lengths), sum(speeds) / len(speeds)
 
 
-def test_the_answers_are_those_that_spec_bench_reads(tmp_path):
+def test_the_answers_are_those_that_spec_bench_reads(tmp_path, capsys):
     (tmp_path / "q.jsonl").write_text("\n".join(map(json.dumps, QUESTIONS)), encoding="utf-8")
     words = ("--prompt_file", tmp_path / "q.jsonl", "--n_tokens_to_generate=16", "--json", tmp_path / "r.json")
     result = run_here("compare", *words, "--by=prompt")
     assert "note: left out: 3 further turns, which only a model with a chat template" in result.stderr
     rows = [row for row in json.loads((tmp_path / "r.json").read_text("utf-8"))["rows"] if row["by"] != "all"]
-    command = [sys.executable, SCRIPT, tmp_path / "r.json", tmp_path / "a.jsonl"]
-    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    main(tmp_path / "r.json", tmp_path / "a.jsonl")
+    said = capsys.readouterr().out
     files = tmp_path / "a.jsonl", tmp_path / "a-baseline.jsonl"
     for i, path in enumerate(files):
         lines = path.read_text("utf-8").splitlines()
@@ -67,10 +69,9 @@ def test_the_answers_are_those_that_spec_bench_reads(tmp_path):
     assert set(choice["accept_lengths"]) == {1}
     (accepted, speed), (_, alone) = map(speed_py, files)
     assert (
-        f"mean accepted tokens  {accepted:.2f}\n" in run.stdout
-        and f"speedup               {speed / alone:.2f} ratio" in run.stdout
+        f"mean accepted tokens  {accepted:.2f}\n" in said and f"speedup               {speed / alone:.2f} ratio" in said
     )
+    command = [sys.executable, SCRIPT, tmp_path / "r.json", tmp_path / "a.jsonl"]
     again = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert again.returncode == 1 and again.stderr == (
-        f"spec_bench.py: {files[0]} and {files[1]} would be overwritten: name another file\n"
-    )
+    refusal = f"spec_bench.py: {files[0]} and {files[1]} would be overwritten: name another file\n"
+    assert again.returncode == 1 and again.stderr == refusal

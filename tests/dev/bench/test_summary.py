@@ -1,12 +1,8 @@
 """The table that opens docs/measurements.md has the numbers of the blocks."""
 
-import importlib.util
+from helpers import ROOT, script
 
-from helpers import ROOT
-
-SPEC = importlib.util.spec_from_file_location("summary", ROOT / "dev" / "bench" / "summary.py")
-summary = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(summary)
+summary = script("dev/bench/summary.py")
 
 
 def test_the_table_is_that_of_the_blocks():

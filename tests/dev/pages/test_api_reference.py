@@ -1,17 +1,14 @@
 """The API reference that dev/pages/make_reference.py makes: every module, and no link that leads nowhere."""
 
-import importlib.util
 import subprocess
 import sys
 from importlib.util import find_spec
 
 import pytest
-from helpers import ROOT
+from helpers import ROOT, script
 
 pytest.importorskip("pdoc", reason="pdoc is not installed: pip install -e '.[docs]'")
-SPEC = importlib.util.spec_from_file_location("make_site", ROOT / "dev" / "pages" / "make_site.py")
-make_site = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(make_site)
+make_site = script("dev/pages/make_site.py")
 
 
 @pytest.mark.slow

@@ -71,9 +71,6 @@ class Counts:
         self.accepted.append(verdict.n_accepted)
         return verdict
 
-    def method(self, draft, target_probs, rng):
-        return self(draft, target_probs, rng)
-
 
 class EverySecondTime:
     n = 0
@@ -90,7 +87,7 @@ RIGHT = {
     "block": block,
     "partial": partial(rejection),
     "object": Counts(),
-    "method": Counts().method,
+    "method": Counts().__call__,
     "vectorised": vectorised,
     "tree": tree,
     "recursive": recursive,

@@ -1,6 +1,7 @@
 """The grader of verifiers: right answers pass in any style, and the mistakes in wrong ones are named."""
 
 import re
+from contextlib import nullcontext
 from functools import partial
 
 import numpy as np
@@ -50,9 +51,7 @@ def test_a_right_one_passes_for_any_seed(name, capsys):
 def test_an_exact_but_slow_one_passes_with_a_note(of, hint, changes, capsys):
     grade(verifier(of, *changes), of)
     said = capsys.readouterr().out
-    assert said.startswith("note: ") and said.count("note: ") == 1 and re.search(hint.removeprefix("note: "), said), (
-        said
-    )
+    assert said.count("note: ") == 1 and re.match(hint.replace(" ", ".*", 1), said), said
 
 
 def test_success_is_told_in_a_line(capsys):
@@ -125,8 +124,8 @@ def test_a_mistake_that_no_museum_has_is_caught_and_its_distribution_is_shown():
     [
         (verifiers.rule, None),
         (partial(verifiers.rule), None),
-        (verifier("rule", ACCEPT, "True"), "you accept every draft token"),
-        (verifiers.wrapped, "write the rule yourself: {'rejection'}"),
+        (verifier("rule", ACCEPT, "True"), "^you accept every draft token"),
+        (verifiers.wrapped, "^write the rule yourself: {'rejection'}"),
     ],
 )
 def test_the_test_cell_of_the_teachers_page(answer, message, monkeypatch):
@@ -135,12 +134,8 @@ def test_the_test_cell_of_the_teachers_page(answer, message, monkeypatch):
     monkeypatch.setattr(module, "check_verifier", lambda *_: None)  # as a student may have done
     page = (ROOT / "notebooks" / "README.md").read_text(encoding="utf-8")
     cell = page.split("This is a test cell:\n\n```python\n")[1].split("```")[0]
-    if message is None:
+    with pytest.raises(AssertionError, match=message) if message else nullcontext():
         exec(cell, {"my_verifier": answer})
-    else:
-        with pytest.raises(AssertionError) as error:
-            exec(cell, {"my_verifier": answer})
-        assert str(error.value).startswith(message)
 
 
 @pytest.mark.parametrize(
