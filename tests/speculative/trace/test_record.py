@@ -191,7 +191,7 @@ def test_a_trace_comes_back_from_its_file(tmp_path, generated, of_trees):
         assert page(back) == page(trace)
 
 
-WRONG = ({"drafted": 5}, {"drafted": [{}]}, {"tokens": None}, {"origins": {}}, {"texts": [1]})
+WRONG = ({"drafted": 5}, {"drafted": [{}]}, {"tokens": None}, {"origins": {}}, {"texts": [1]}, {"at": float("inf")})
 
 
 @pytest.mark.parametrize(
