@@ -10,12 +10,13 @@ from random_transformers import peer
 from gpt2np.files.loading import find_folder
 
 PAGE = (ROOT / "docs" / "engines.md").read_text(encoding="utf-8")
-TABLES = re.findall(r"^```\n\$ python main.py (batch_table.*)\n((?s:.*?))^```$", PAGE, re.M)
+SERVING = (ROOT / "docs" / "serving.md").read_text(encoding="utf-8")
+TABLES = re.findall(r"^```\n\$ python main.py (batch_table.*)\n((?s:.*?))^```$", SERVING, re.M)
 
 
 @pytest.mark.parametrize(("command", "output"), TABLES)
 def test_a_batch_table_is_that_of_the_command(command, output):
-    """When this fails: python dev/bench/run_blocks.py docs/engines.md batch_table"""
+    """When this fails: python dev/bench/run_blocks.py docs/serving.md batch_table"""
     assert len(TABLES) == 2 and run_here(*command.split()).stdout.strip() == output.strip()
 
 

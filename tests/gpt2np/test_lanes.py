@@ -48,7 +48,7 @@ def check_schedule(model, n_lanes, n_calls, seed=0):
 
 @pytest.mark.parametrize("strategy", matmul.STRATEGIES)
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("n_threads", [1, 2, pytest.param(5, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_threads", [2, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 5))])
 def test_every_call_has_the_bits_of_a_lone_model(shape, strategy, n_threads, monkeypatch):
     monkeypatch.setattr(matmul, "chosen", strategy)
     monkeypatch.setattr(threads, "n_threads", lambda *_: n_threads)

@@ -156,6 +156,7 @@ def race_of(group, prompts, models, by, name, problems):
             before, after = ([some[n] for n in numbers] for some in (runs[None], runs[i]))
             row = {"setting": label, "by": name if by else "", **about, **numbers_of(before, after)}
             row["exactness"] = rule_of(options).exactness
+            row |= {"c": None} if n_lanes else {}  # a pass serves several texts
             loss = together(losses[i] if n_lanes else [losses[i][n] for n in numbers]) if i in losses else None
             row |= {
                 f"loss_{name}".removesuffix("_tv"): loss and getattr(loss, name)
@@ -201,7 +202,7 @@ def numbers_of(alone, runs):
     return {
         **compared(alone, runs), "with_prefill": gain_of(alone, runs, prefill=True)["speedup"],
         **dict(zip(("alpha", "alpha_low", "alpha_high"), alpha)),
-        "c": after.draft_seconds / after.drafted / step if after.draft_seconds and after.drafted else None,
+        "c": after.draft_seconds / after.drafted / step if after.drafted else None,
         "seconds": after.seconds, "alone_seconds": before.seconds,
         "tokens_per_second": len(after.tokens) / after.seconds, "alone_tokens_per_second": 1 / step,
         "n_tokens": len(after.tokens), "target_calls": after.target_calls,
@@ -230,7 +231,7 @@ def page_of(rows, options, machine):
     head = [*sorted(models, reverse=True), f"with     {in_words(fixed)}", f"on       {machine}"]
     notes = f"""\
 speedup   over the target alone, {counted_times(options, rows)}
-calls     tokens of a text per call of the target, which is the speedup in calls
+calls     tokens {"of a text " * has_lanes(options)}per call of the target, which is the speedup in calls
 interval  {over(max(row["n_texts"] for row in rows), "laps over all prompts" if has_lanes(options) else "prompts")}
 alpha     accepted / (accepted + rejected) draft tokens; c: the time to draft one over that of an autoregressive step
 tok/s     tokens per second with the draft; same: how many texts are the target's own, where all should be

@@ -181,7 +181,8 @@ VALUES = {
     "verifier": "block", "siblings": "top", "draft_tokenizer": "text", "corpus": "text", "prompt_file": "text",
     "prompt_template": "a {prompt}", "prompts": "known", "source": "openai", "strategies": "rows", "by": "prompt",
     "best": "K", "csv": "t.csv", "plot": "t.svg", "plot_size": "2x2", "trace": "t.html", "show": "rounds", "min_p": "1",
-    "timings": "True", "accelerator": "A100", "target_shape": "1,1,1,1", "draft_shape": "1,1,1,1", "alpha": "1",
+    "timings": "True", "output": "t.jsonl", "accelerator": "A100", "target_shape": "1,1,1,1",
+    "draft_shape": "1,1,1,1", "alpha": "1",
 }  # fmt: skip
 
 
