@@ -11,7 +11,7 @@ PAGES = {"AVX-512": DOCS / "measurements.md", "AVX2": DOCS / "measurements_avx2.
 TABLE = re.compile(r"^\| measured \|.*?(?=\n\n)", re.M | re.S)
 CALIBRATE, LENGTHS = "python main.py calibrate", "compare --K 1-8"
 PAIR = "models/grown/355M --draft_model_size models/grown/124M --drafter model,eagle,heads"
-ONE, TWO = (f"taskset -c {cores} python dev/bench/compare_engines.py speed models/gguf" for cores in ("0", "0,1"))
+ENGINES = "taskset -c 0 python dev/bench/compare_engines.py speed models/gguf"
 BENCH, TREES = "python main.py bench", "compare --drafter model,recycling,heads --tree"
 LANES = "compare --n_lanes"
 CHOSEN = r"(?:products by '|\n)(\w+)(?='| \*)"  # the strategy, in the words of now or of earlier blocks
@@ -20,7 +20,6 @@ FIVE = (
     r"355M, random.*?\n{}(?: \*)?(?: +\d+)? +[\d.]+ ± [\d.]+(?: ms)? +[\d.]+ +(?:[\d.]+ +){{3}}([\d.]+)"  # V(5) / V(1)
 )
 GAIN = r"([\d.]+ \([\d.]+ to [\d.]+\))"  # a number with its interval
-ENGINES = "gpt2np", "llama.cpp"
 ONE_TEXT = "python main.py --target_model_size models/grown/355M"
 
 # what was measured; then for one block or several, of which the first that the page has counts: a part of its command,
@@ -44,9 +43,13 @@ ROWS = [
      (TREES, [r"Fastest of the exact, (.*?), [\d.]+ \(", r"Fastest of the exact, .*?, ([\d.]+) \("], "{0}: {1}")),
     ("32 texts at once over one by one, tokens a second without a draft",
      (LANES, [r"\n1 +32 .*?- +([\d.]+)", r"\n1 +1 .*?- +([\d.]+)"], "{0}, {1}")),
-    *((f"Bundled pair, {cores}, alone and with the draft: here, llama.cpp",
-       (block, [rf"\n{engine}, {how} +([\d.]+)" for engine in ENGINES for how in ("alone", "with the draft")],
-        "{0} and {1}, {2} and {3} ms a token")) for cores, block in (("one core", ONE), ("two cores", TWO))),
+    ("Bundled pair, one core, alone and with the draft: here, llama.cpp",
+     (ENGINES, [rf"\n{engine}, {how} +([\d.]+)" for engine in ("gpt2np", "llama.cpp")
+                for how in ("alone", "with the draft")],
+      "{0} and {1}, {2} and {3} ms a token")),
+    ("The same by llama.cpp built for the processor, in this project's loop",
+     (ENGINES, [rf"\nour loop over llama-cpp-python, {how} +([\d.]+)" for how in ("alone", "with the draft")],
+      "{0} and {1} ms a token")),
 ]  # fmt: skip
 
 
@@ -63,8 +66,10 @@ def cell(page, *ways):
                 found = []
                 for pattern in patterns:  # one with {} is about the strategy that was found before
                     pattern = pattern.format(*found) if "{}" in pattern else pattern
-                    found.append(re.search(pattern, output, re.S)[1])
-                return form.format(*found), command
+                    match = re.search(pattern, output, re.S)
+                    found.append(match[1] if match else "")
+                if all(found):
+                    return form.format(*found), command
     return None, None
 
 

@@ -1,5 +1,7 @@
 """The table that opens docs/measurements.md has the numbers of the blocks."""
 
+import re
+
 from helpers import ROOT, script
 
 summary = script("dev/bench/summary.py")
@@ -9,6 +11,12 @@ def test_the_table_is_that_of_the_blocks():
     """When this fails: python dev/bench/summary.py"""
     page = (ROOT / "docs" / "measurements.md").read_text(encoding="utf-8")
     assert summary.TABLE.search(page)[0] == summary.table()
+
+
+def test_the_intervals_in_the_readme_are_those_of_the_table():
+    """A speedup has one source; when this fails: copy the number from the table of docs/measurements.md."""
+    shown = re.findall(summary.GAIN, (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert len(shown) > 3 and {*shown} <= {*re.findall(summary.GAIN, summary.table())}
 
 
 def test_a_number_is_read_from_its_block(tmp_path):
