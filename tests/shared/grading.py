@@ -2,7 +2,7 @@
 
 import pytest
 
-from speculative.testing import batches, samplers, verifiers
+from speculative.testing import batches, functions, samplers, verifiers
 
 
 @pytest.fixture
@@ -11,6 +11,12 @@ def few_cases(monkeypatch):
     monkeypatch.setattr(samplers, "TEMPERATURES", samplers.TEMPERATURES[:1])
     monkeypatch.setattr(samplers, "OTHERS", ())
     monkeypatch.setattr(verifiers, "LARGER", verifiers.LARGER[:5])
+
+
+@pytest.fixture
+def few_forms(monkeypatch):
+    """check_function with the commonest results alone, where it must guess the form."""
+    monkeypatch.setattr(functions, "USUAL", functions.USUAL[:2])
 
 
 KNOWN = {}  # what was computed, by what it depends on

@@ -38,10 +38,10 @@ def changed(*changes):
 
 
 class Decorated(Sampler):
-    """Takes no stop tokens, which its signature does not tell."""
+    """Takes no stop tokens, which its signature does not tell, and returns an array."""
 
     def generate(self, *given, **options):
-        return Sampler.generate(self, *given, **options)
+        return np.array(Sampler.generate(self, *given, **options), np.int64)
 
 
 ROOM, ASK, ROWS = (
@@ -61,7 +61,6 @@ OTHER = "your sampler uses another source of randomness than rng"
 RIGHT = {"decorated": Decorated} | {name: changed(*changes) for name, changes in {
     "lists alone": ("list(prompt)", "[] + prompt"),
     "never all K": (ROOM, f"1, {ROOM}"),
-    "arrays": (ADD, "text += [np.int64(token) for token in new]", RESULT, "return np.array(text[len(prompt) :], int)"),
 }.items()}  # fmt: skip
 NOTES = {
     "one at a time": (lambda target, drafter, K, sampling: AutoregressiveSampler(target, sampling=sampling),
@@ -111,8 +110,6 @@ WRONG = {name: (changed(*changes), tuple(hint.split(" ... "))) for name, (hint, 
     "with the prompt": ("tokens where 0 were asked for ... the new tokens alone, without the prompt",
                         RESULT, "return text"),
     "never ends": ("does not return: an endless loop? After 400 calls", ADD, "pass"),
-    "until the end of the block": ("misses a stop token in the middle of a block", *STOPS, ADD,
-                                   f"{ADD}\n            if text[-1] in stop_tokens: break"),
     "without the stop token": ("leaves the stop token out", *STOPS, RESULT,
                                """new = text[len(prompt) :]
         return new[: next((i for i, x in enumerate(new) if x in stop_tokens), n_tokens)]"""),

@@ -44,16 +44,17 @@ def changed(*changes, **others):
 
 
 SIGNATURE, LOGITS = "x, draft_model, target_model, N, K", "prompt, draft_model, target_model, n_tokens, K -> text"
+PROBS, FROM_P = {"softmax": lambda p: p}, ("np.maximum(p[n - 1] - q[n - 1], 0)", "p[n - 1]")
+OF_PROBS = "prompt, probs draft_model, probs target_model, n_tokens, K -> text"
 RIGHT = {  # name -> (function, how it is read)
     "of logits": (decode, LOGITS),
-    "of probabilities": (changed(softmax=lambda p: p),
-                         "prompt, probs draft_model, probs target_model, n_tokens, K -> text"),
+    "of probabilities": (changed(**PROBS), OF_PROBS),
     "the new tokens alone": (changed(SIGNATURE, "x, target_model, draft_model, n_tokens, k, rng", "+ N", "+ n_tokens",
                                      "range(K)", "range(min(k, end - n - 1))", "np.random.random()", "rng.random()",
                                      "return x", "return x[end - n_tokens :]"),
                              "prompt, target_model, draft_model, n_tokens, K, rng -> tokens"),
 }  # fmt: skip
 WRONG = {
-    "residual from the target": (changed("np.maximum(p[n - 1] - q[n - 1], 0)", "p[n - 1]"),
-                                 ("on a rejection you drew from the target;", f"  (read as {LOGITS})")),
+    "residual from the target": (changed(*FROM_P, **PROBS), ("on a rejection you drew from the target;",
+                                                             f"  (read as {OF_PROBS})")),
 }  # fmt: skip

@@ -50,7 +50,7 @@ def by_default(names):
     return [pytest.param(name, marks=[] if name in names else [pytest.mark.slow]) for name in ALL]
 
 
-@pytest.mark.parametrize("name", by_default(ALL.keys() - LONG | {"looking back: ignored", "place among the running"}))
+@pytest.mark.parametrize("name", by_default(ALL.keys() - LONG))
 def test_every_mistake_is_caught_with_a_hint_that_names_it(name, request):
     if "stop token" in name:  # looked for after all cases
         request.getfixturevalue("few_cases")

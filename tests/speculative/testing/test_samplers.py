@@ -43,9 +43,7 @@ def test_the_mistake_is_named(answer, words, request, simulated_once):
 
 
 def test_a_target_that_samples_in_another_way_than_the_draft(few_cases):
-    """Top-p in the target only; the sampler is told the target's sampling, or has it built in."""
     top_p = Sampling(top_p=0.6)
-    check_sampler(SpeculativeSampler, target_sampling=top_p)
     check_sampler(lambda target, drafter, K, sampling: SpeculativeSampler(target, drafter, K=K, sampling=top_p),
                   target_sampling=top_p)  # fmt: skip
     hint = told(lambda make: check_sampler(make, target_sampling=top_p), samplers.WRONG["the temperature alone"][0])
