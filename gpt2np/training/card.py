@@ -11,6 +11,7 @@ import numpy as np
 from ..eagle import load_eagle
 from ..files.loading import load
 from ..heads import load_heads
+from ..parallel import load_block
 
 DEPTH = 4
 RANKS = (1, 2, 3, 5, 10)
@@ -33,9 +34,9 @@ def rows_of(kind, target, folder):
     if kind == "draft":
         draft = load(folder)[0]
         return lambda text, n: draft(text, n_last=len(text) - n + 1), DEPTH, draft.n_params
-    block = load_eagle(folder)
-    eagle = block.on(target)
-    return lambda text, n: eagle.draft_logits(text, n, n_last=len(text) - n + 1), DEPTH, block.n_params
+    params = {"eagle": load_eagle, "block": load_block}[kind](folder)
+    block = params.on(target)
+    return lambda text, n: block.draft_logits(text, n, n_last=len(text) - n + 1), DEPTH, params.n_params
 
 
 def along(rows, depth, target, texts, n_new, step=1):

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from ..files.model_files import WEIGHTS, files_of
-from ..files.safetensors import write_safetensors
+from ..files.safetensors import read_safetensors, write_safetensors
 
 OF_PYTORCH = "pytorch_model.bin"
 
@@ -59,6 +59,12 @@ def prepare(output, source, kind, name):
             shutil.copyfile(path, output / file)
     if is_draft:
         (output / "config.json").write_text(json.dumps(config_of(kind.own), indent=1) + "\n", encoding="utf-8")
+
+
+def eagle_of(*folders):
+    """The tensors of the first EAGLE block in these folders, or None."""
+    found = [folder / "eagle.safetensors" for folder in folders if (folder / "eagle.safetensors").is_file()]
+    return read_safetensors(found[0]) if found else None
 
 
 def config_of(hparams):

@@ -4,8 +4,8 @@ A kind has parameters, under the names of its file, and predictions. The target'
 them its distribution at each position; that is what a kind learns, since a draft token is accepted by it. The author's
 next word would teach it what the target does not say. All else is common (loop.py).
 Sources: Li et al. (EAGLE), arXiv:2401.15077, section 4.2, with layer-normed states and no noise on them; Ankner et al.
-(Hydra), arXiv:2402.05109, section 3; Cai et al. (Medusa), arXiv:2401.10774, section 2.2; Zhou et al. (DistillSpec),
-arXiv:2310.08461, for the draft.
+(Hydra), arXiv:2402.05109, section 3; Cai et al. (Medusa), arXiv:2401.10774, section 2.2; DFlash, arXiv:2602.06036, and
+DSpark, arXiv:2607.05147, for the parallel block; Zhou et al. (DistillSpec), arXiv:2310.08461, for the draft.
 """
 
 import math
@@ -33,8 +33,9 @@ class Kind:
     n_slots = 1  # rows that belong together
     first = 0  # the first position that can be predicted
 
-    def __init__(self, target, shape=None):
-        self.target, self.hparams, self.shape = target, target.hparams, shape
+    def __init__(self, target, shape=None, eagle=None):
+        """`shape` is that of a draft, `eagle` an EAGLE block's tensors, from which a parallel block starts."""
+        self.target, self.hparams, self.shape, self.eagle = target, target.hparams, shape, eagle
         self.params = {name: p.to(DEVICE).requires_grad_() for name, p in self.new(self.hparams.n_embd).items()}
 
     def rows(self, n, begin, step):
@@ -46,7 +47,7 @@ class Kind:
 
     def by_muon(self, name):
         """Whether a matrix's updates are made orthogonal: not those of tables, whose rows are looked up."""
-        return self.params[name].ndim == 2 and name not in ("wte.weight", "wpe.weight")
+        return self.params[name].ndim == 2 and name.split(".")[0] not in ("wte", "wpe", "mask", "markov")
 
     def tensors(self, accepted, counts):
         """What its file has; the shares of ranks (loop.py) and the counts of tokens are those of the text."""
@@ -79,6 +80,50 @@ class EagleBlock(Kind):
 
     def tensors(self, accepted, counts):
         return super().tensors(accepted, counts) | {"frequent": np.argsort(-counts, kind="stable")}
+
+
+class ParallelBlock(EagleBlock):
+    """See gpt2np/parallel.py. After an anchor come slots, which attend to the text before it and to earlier slots.
+
+    Each learns the target's distribution of its token, the earlier ones with more weight, since a token counts only if
+    those before it were accepted. The table sees the text's own token before. The start is an EAGLE block, if the
+    target has one, so that the first slot is right at once.
+    """
+
+    file, n_slots, first, rank = "block.safetensors", 8, 1, 32
+    weights = tuple(np.exp(-np.arange(8) / 3) / np.exp(-np.arange(8) / 3).sum())
+
+    def new(self, n):
+        params = super().new(n)
+        if self.eagle:
+            params, self.rate = {name: torch.from_numpy(np.array(self.eagle[name], np.float32)) for name in params}, 0.008
+        wte = self.target.params["wte.weight"].cpu()
+        params["mask"] = wte.mean(0) + 0.02 * torch.randn(self.n_slots - 1, n)
+        table = {"markov.w1": 0.1 * torch.randn(len(wte), self.rank), "markov.w2": torch.zeros(self.rank, len(wte))}
+        return params | table
+
+    def rows(self, n, begin, step):
+        """Those of the slots [n_anchors * n_slots], after anchors so far apart that there are n / step in all."""
+        anchors = torch.arange(max(begin, self.first), n + 1 - self.n_slots, step * self.n_slots)
+        return (anchors[:, None] + torch.arange(self.n_slots)).flatten()
+
+    def of_depth(self, j):
+        return slice(j, None, self.n_slots)
+
+    def predictions(self, tokens, hidden, rows):
+        n, at = hidden.shape[1], rows.view(-1, self.n_slots)  # [n_anchors, n_slots]
+        (wte, wpe), before = self.target.embeddings(n), F.pad(hidden[:, :-1], (0, 0, 1, 0))
+        context = self.pairs(before, wte[tokens[:, :n]] + wpe)
+        masks = (self.params["mask"] + wpe[at[:, 1:]]).expand(len(tokens), -1, -1, -1)
+        slots = self.pairs(before[:, at[:, :1]].expand_as(masks), masks)
+        slots = torch.cat([context[:, at[:, :1]], slots], 2).flatten(1, 2)
+        i, anchor = torch.arange(len(rows)), at[:, 0].repeat_interleave(self.n_slots)
+        own = (i[:, None] // self.n_slots == i // self.n_slots) & (i <= i[:, None])
+        seen = torch.cat([torch.arange(n) < anchor[:, None], own], 1).to(DEVICE)
+        found = normed(block(slots, self.params, "h.0", self.hparams.n_head, context, seen))
+        z = [self.target.logits(found[:, self.of_depth(j)]) for j in range(self.n_slots)]
+        after = [self.params["markov.w1"][tokens[:, at[:, j]]] @ self.params["markov.w2"] for j in range(1, self.n_slots)]
+        return [z[0], *(a + b for a, b in zip(z[1:], after))], []
 
 
 class Heads(Kind):
@@ -163,4 +208,4 @@ def fresh(shapes, out):
     return params | {n: (out if "c_proj" in n else 0.02) * torch.randn(shapes[n]) for n in matrices}
 
 
-KINDS = {"eagle": EagleBlock, "heads": Heads, "medusa": Medusa, "draft": Draft}
+KINDS = {"eagle": EagleBlock, "block": ParallelBlock, "heads": Heads, "medusa": Medusa, "draft": Draft}

@@ -1,8 +1,8 @@
-"""Train a drafter for a GPT-2 of your own: EAGLE's block, heads, or a smaller GPT-2. The target writes its own text,
+"""Train a drafter for a GPT-2 of your own: EAGLE's block, a parallel block, heads, or a smaller GPT-2. The target writes its own text,
 and the drafter learns the target's distributions on it.
 
 Needs PyTorch (pip install "speculative-decoding-numpy[train]"). Ctrl-C saves; the same command goes on from there. The
-folder of --output is then a --target_model_size that --drafter eagle or heads finds its file in; a draft is for
+folder of --output is then a --target_model_size that --drafter KIND finds its file in; a draft is for
 --draft_model_size. KIND_figures.json there says how often it is right.
 """
 
@@ -28,7 +28,7 @@ from ..models import Models, check_model_name
 from ..options import SHARED, Choice, Option, number, pick, whole
 from ..report import machine
 
-KINDS = ("eagle", "heads", "medusa", "draft")
+KINDS = ("eagle", "block", "heads", "medusa", "draft")
 MINUTES = 20.0
 N_LANES = 32
 STRIDE = 4  # between the positions of the card
@@ -66,6 +66,7 @@ OPTIONS = {
     "kind": Option("eagle", "KIND", Choice(KINDS),
         "what to train\n"
         "eagle: a block that continues the target's hidden states, for any temperature\n"
+        "block: a block that drafts all tokens in one pass; it starts from the eagle of the target, if there is one\n"
         "heads: Hydra's heads, small layers that rank candidates, for temperature 0\n"
         "medusa: Medusa's heads, for load_heads in Python\n"
         "draft: a small GPT-2 with the target's vocabulary, for --draft_model_size"),
@@ -116,7 +117,8 @@ def run(options, report):
     source = find_folder(options.target_model_size, Path(options.models_dir), options.source)
     torch.manual_seed(options.seed)
     use_fastest_threads(model.hparams.n_embd)
-    kind = kinds.KINDS[options.kind](network.Target(source, model.hparams), options.shape or quarter(model.hparams))
+    shape, eagle = options.shape or quarter(model.hparams), folder.eagle_of(output, source)
+    kind = kinds.KINDS[options.kind](network.Target(source, model.hparams), shape, eagle)
     stream = tokens_of(options, tokenizer)
     minutes = MINUTES if options.minutes is None and not options.tokens else options.minutes or 0
 
