@@ -6,7 +6,7 @@ import pickle
 import numpy as np
 import pytest
 from exactness import error_by_rounds, error_of
-from helpers import random_eagle, random_gpt2, random_heads
+from helpers import random_eagle, random_gpt2, random_heads, random_parallel
 from interruption import interrupted
 from toy_tokenizers import OF_DRAFT, OF_TARGET
 
@@ -14,6 +14,7 @@ import speculative
 from gpt2np import EarlyExit, HParams
 from speculative import (
     AutoregressiveSampler,
+    BlockDrafter,
     ByPaths,
     EagleDrafter,
     EarlyExitDrafter,
@@ -47,6 +48,7 @@ from speculative.testing import TableModel, check_drafter
 TARGET, DRAFT = TableModel.random(3, seed=1, n_ctx=16), TableModel.random(3, seed=2)
 GPT2 = random_gpt2(HParams(n_vocab=3, n_ctx=16, n_embd=6, n_head=2, n_layer=2), scale=0.6)
 EARLY, HEADS, BLOCK = EarlyExit(GPT2, 1), random_heads(GPT2.hparams, n_heads=2), random_eagle(GPT2.hparams)
+PARALLEL = random_parallel(GPT2.hparams)
 MEDUSA = random_heads(GPT2.hparams, "medusa", n_heads=2)
 SHARED = SharedTokensModel(DRAFT, OF_TARGET, OF_DRAFT)
 COUNTS = NGramModel.from_tokens([0, 1, 2, 0, 1, 0, 2, 2], n_vocab=3, n=2)
@@ -81,6 +83,8 @@ CHAINS = {
     "EarlyExitDrafter, options": lambda target: EarlyExitDrafter(target, sampling=OPTIONS, threshold=0.4),
     "EagleDrafter": lambda target: EagleDrafter(target, BLOCK),
     "EagleDrafter, options": lambda target: EagleDrafter(target, BLOCK, sampling=OPTIONS, n_frequent=2, threshold=0.6),
+    "BlockDrafter": lambda target: BlockDrafter(target, PARALLEL),
+    "BlockDrafter, options": lambda target: BlockDrafter(target, PARALLEL, sampling=OPTIONS, threshold=0.6),
     "NoisyDrafter": lambda target: NoisyDrafter(target, 0.5),
     "NoisyDrafter, options": lambda target: NoisyDrafter(target, 0.3, sampling=OPTIONS),
     "OracleDrafter": lambda target: OracleDrafter(target),
@@ -102,6 +106,9 @@ TREES = {
     "EagleDrafter that grows": lambda target: EagleDrafter(target, BLOCK, Grown(3), siblings="top"),
     "EagleDrafter, drawn": lambda target: EagleDrafter(target, BLOCK, TWO_AND_ONE, n_frequent=2, siblings="drawn"),
     "EagleDrafter, without": lambda target: EagleDrafter(target, BLOCK, Shape.widths(2)),
+    "BlockDrafter that grows": lambda target: BlockDrafter(target, PARALLEL, Grown(3), siblings="top"),
+    "BlockDrafter, drawn": lambda target: BlockDrafter(target, PARALLEL, TWO_AND_ONE, n_frequent=2, siblings="drawn"),
+    "BlockDrafter, without": lambda target: BlockDrafter(target, PARALLEL, Shape.widths(2)),
     "RecyclingDrafter": lambda target: RecyclingDrafter(3, TWO_AND_ONE, n_followers=2),
     "LookaheadDrafter": lambda target: LookaheadDrafter(3, W=2, N=2, G=2),
     "LookaheadDrafter, one column": lambda target: LookaheadDrafter(3, W=1, N=2),
@@ -115,7 +122,8 @@ def kind(name):
 
 
 def target_of(name):
-    return {"EarlyExitDrafter": EARLY, "EagleDrafter": GPT2, "HeadsDrafter": GPT2}.get(kind(name), ByPaths(TARGET))
+    of_states = dict.fromkeys(("EagleDrafter", "HeadsDrafter", "BlockDrafter"), GPT2)
+    return {"EarlyExitDrafter": EARLY, **of_states}.get(kind(name), ByPaths(TARGET))
 
 
 def made(name):
