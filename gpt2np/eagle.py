@@ -12,9 +12,8 @@ from there on s' replaces s. So each draft token costs one small block, which at
 target has verified the draft, the true s of the accepted tokens replace their s', and the block's keys and values for
 them are computed again. DeepSeek's MTP modules are the same construction.
 
-Here s is kept after u, like the hidden states of heads.py. The block is trained with the model frozen
-(dev/train/train_eagle.py). Leaves out: which tokens to propose (speculative/drafters/eagle.py), and EAGLE-3's inputs
-from several layers.
+Here s is kept after u, like the hidden states of heads.py. The block is trained with the model frozen (gpt2np/training/).
+Leaves out: which tokens to propose (speculative/drafters/eagle.py), and EAGLE-3's inputs from several layers.
 Sources: Li et al. (EAGLE), arXiv:2401.15077, section 4.1; DeepSeek-V3, arXiv:2412.19437, section 2.2 (MTP); Zhao et al.
 (FR-Spec), arXiv:2502.14856, for the frequent tokens.
 """
@@ -202,7 +201,7 @@ def load_eagle(name_or_folder):
     if not path.is_file():
         raise CheckpointError(
             f"{name_or_folder} has no EAGLE block: expected tiny-target, whose block is bundled, or a folder with "
-            "eagle.safetensors, as dev/train/train_eagle.py makes it"
+            f"eagle.safetensors; python main.py train --target_model_size {name_or_folder} --kind eagle makes one"
         )
     return EagleBlock(*read_block(path)[0])
 

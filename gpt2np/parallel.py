@@ -100,7 +100,7 @@ def load_block(name_or_folder):
     if not path.is_file():
         raise CheckpointError(
             f"{name_or_folder} has no parallel block: expected tiny-target, whose block is bundled, or a folder with "
-            "block.safetensors, as dev/train/train_block.py makes it"
+            f"block.safetensors; python main.py train --target_model_size {name_or_folder} --kind block makes one"
         )
 
     names = ("mask", "markov.w1", "markov.w2")

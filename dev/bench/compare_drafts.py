@@ -8,11 +8,9 @@ drafts all tokens or the most frequent 8,192, of a small vocabulary half. Where 
 their greedy texts are timed as well, alone and assisted. All take turns on each prompt.
 """
 
-import runpy
 import sys
 from functools import partial
 from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
 
@@ -28,11 +26,11 @@ from speculative import (
     Shape,
     SpeculativeSampler,
 )
+from speculative.cli.prompts import held_out
 from speculative.interfaces import Draft, Round, Verdict
 from speculative.measuring.runs import compared, race, total
 
 LEVELS = 6  # of the block's trees
-MEASURE_HEADS = Path(__file__).parents[1] / "train" / "measure_heads.py"
 HAS_TRANSFORMERS = find_spec("torch") and find_spec("transformers")
 
 
@@ -95,8 +93,7 @@ def samplers_of(target, draft, temperature):
 
 def main(target="tiny-target", draft="tiny-draft", n_prompts=36, n_tokens=64, temperature=0):
     n_prompts, n_tokens, temperature = int(n_prompts), int(n_tokens), float(temperature)
-    held_out_prompts = runpy.run_path(str(MEASURE_HEADS))["held_out_prompts"]
-    prompts = held_out_prompts(gpt2np.load(target)[1], n_prompts).tolist()
+    prompts = held_out(gpt2np.load(target)[1], n_prompts, 64)
     greedy = temperature == 0
     runs = race(samplers_of(target, draft, temperature), prompts, n_tokens)
     print(f"{target} with {draft}, temperature {temperature:g}, {n_prompts} prompts, {n_tokens} tokens each\n")

@@ -69,14 +69,3 @@ def measured(kind, target, folder, greedy, drawn, n_new, step=1):
         _, overlaps = along(rows, depth, target, drawn, n_new, step)
         figures["overlap"] = overlaps.mean(axis=(0, 1)).round(4).tolist()
     return figures
-
-
-def shares_of_ranks(ranks, n_ranks=10):
-    """How often the candidate of each rank is the text's token, by depth: [depth, n_ranks]."""
-    return (ranks[..., None] == np.arange(n_ranks)).mean(axis=(0, 1))
-
-
-def held_out_prompts(tokens, n_prompts, length=64):
-    """Prompts [n_prompts, length], spread evenly over a text's tokens [n]."""
-    starts = np.linspace(0, len(tokens) - length, n_prompts).astype(int)
-    return np.array([tokens[start : start + length] for start in starts])

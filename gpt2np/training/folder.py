@@ -52,7 +52,9 @@ def prepare(output, source, kind, name):
     mark.parent.mkdir(parents=True, exist_ok=True)
     mark.write_text(json.dumps(me), encoding="utf-8")
     layout, vocabulary_files = files_of(source)
-    copies = list(zip(vocabulary_files, ("vocab.json", "merges.txt") if is_draft else [p.name for p in vocabulary_files]))
+    copies = list(
+        zip(vocabulary_files, ("vocab.json", "merges.txt") if is_draft else [p.name for p in vocabulary_files])
+    )
     copies += [] if is_draft else [(source / file, file) for file in WEIGHTS[layout]]
     for path, file in copies:
         if not same and not (output / file).exists():

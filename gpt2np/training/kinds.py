@@ -96,7 +96,10 @@ class ParallelBlock(EagleBlock):
     def new(self, n):
         params = super().new(n)
         if self.eagle:
-            params, self.rate = {name: torch.from_numpy(np.array(self.eagle[name], np.float32)) for name in params}, 0.008
+            params, self.rate = (
+                {name: torch.from_numpy(np.array(self.eagle[name], np.float32)) for name in params},
+                0.008,
+            )
         wte = self.target.params["wte.weight"].cpu()
         params["mask"] = wte.mean(0) + 0.02 * torch.randn(self.n_slots - 1, n)
         table = {"markov.w1": 0.1 * torch.randn(len(wte), self.rank), "markov.w2": torch.zeros(self.rank, len(wte))}
@@ -122,7 +125,9 @@ class ParallelBlock(EagleBlock):
         seen = torch.cat([torch.arange(n) < anchor[:, None], own], 1).to(DEVICE)
         found = normed(block(slots, self.params, "h.0", self.hparams.n_head, context, seen))
         z = [self.target.logits(found[:, self.of_depth(j)]) for j in range(self.n_slots)]
-        after = [self.params["markov.w1"][tokens[:, at[:, j]]] @ self.params["markov.w2"] for j in range(1, self.n_slots)]
+        after = [
+            self.params["markov.w1"][tokens[:, at[:, j]]] @ self.params["markov.w2"] for j in range(1, self.n_slots)
+        ]
         return [z[0], *(a + b for a, b in zip(z[1:], after))], []
 
 

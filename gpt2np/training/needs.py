@@ -30,7 +30,9 @@ class Needs:
                 f"about {gigabytes(self.disk)} of text would be stored in {folder}, which has room for "
                 f"{gigabytes(free)}: give fewer --minutes or --tokens, or an --output on another disk"
             )
-        if hasattr(os, "sysconf") and self.memory > (all_of_it := os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")):
+        if hasattr(os, "sysconf") and self.memory > (
+            all_of_it := os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        ):
             raise ValueError(
                 f"about {gigabytes(self.memory)} of memory are needed, and this machine has {gigabytes(all_of_it)}: "
                 "train for a smaller target"
@@ -62,7 +64,7 @@ def needs_of(kind, minutes, tokens, n_texts=N_TEXTS):
 
 
 def use_fastest_threads(n_embd):
-    """Give PyTorch as many threads as are fastest now: on a busy machine several wait for each other most of the time."""
+    """Give PyTorch as many threads as are fastest now: on a busy machine several mostly wait for each other."""
     most, seconds = torch.get_num_threads(), {}
     for n in {1, max(1, most // 2), most}:
         torch.set_num_threads(n)

@@ -1,8 +1,8 @@
 """The text to learn from: batches that the target writes itself, with its hidden states, in files.
 
-A prompt is a piece of the texts that were given, at any place; the target goes on from there. So it meets what it will
-meet as a draft: its own words. Of eight batches three are greedy, two at temperature 1 and one at .6, one goes up to the
-last position, and one is the texts as they are. Tokens are int32: GPT-2's have numbers up to 50256.
+A prompt is a piece of the texts that were given, at any place, and the target continues it: a drafter will meet the
+target's own words. Of eight batches three are greedy, two at temperature 1 and one at .6, one goes up to the last
+position, and one is the texts as they are. Tokens are int32: GPT-2's have numbers up to 50256.
 """
 
 import numpy as np

@@ -1,5 +1,5 @@
-"""Train a drafter for a GPT-2 of your own: EAGLE's block, a parallel block, heads, or a smaller GPT-2. The target writes its own text,
-and the drafter learns the target's distributions on it.
+"""Train a drafter for a GPT-2 of your own: EAGLE's block, a parallel block, heads, or a smaller GPT-2. The target
+writes its own text, and the drafter learns the target's distributions on it.
 
 Needs PyTorch (pip install "speculative-decoding-numpy[train]"). Ctrl-C saves; the same command goes on from there. The
 folder of --output is then a --target_model_size that --drafter KIND finds its file in; a draft is for
@@ -8,7 +8,6 @@ folder of --output is then a --target_model_size that --drafter KIND finds its f
 
 import json
 import os
-import platform
 import signal
 import sys
 from contextlib import contextmanager
@@ -20,7 +19,6 @@ import numpy as np
 from tqdm import tqdm
 
 from gpt2np.files.loading import find_folder
-from gpt2np.files.model_files import SIZES
 from speculative import AutoregressiveSampler, Sampling, generate_together
 
 from ..files import check_readable, digest, read_text, replacing, say
@@ -76,10 +74,12 @@ OPTIONS = {
     "minutes": Option(None, "N", number(least=0.01, most=100_000),
         f"how long to train, text included ({MINUTES:g} without --tokens)"),
     "tokens": Option(0, "N", whole(0, 10**12),
-        "how many tokens to train on, instead of a time or in addition; 0 means no limit. One seed then gives one result"),
+        "how many tokens to train on, instead of a time or in addition; 0 means no limit. With --tokens alone one seed "
+        "gives one result"),
     "output": Option("", "FOLDER", str,
         "where the drafter goes (the folder of the target; beside it for a draft; MODEL-KIND for a model with a name)"),
-    "shape": Option(None, "L,E,H", shape, "of a draft: layers, width, heads (a quarter, half and half of the target's)"),
+    "shape": Option(None, "L,E,H", shape,
+        "of a draft: layers, width, heads (a quarter, half and half of the target's)"),
     **pick("seed models_dir source json"),
 }
 # fmt: on
@@ -171,7 +171,7 @@ def tokens_of(options, tokenizer):
         paths += sorted(Path(given).glob("*.txt")) if os.path.isdir(given) else [given]
     for path in tqdm(paths, desc="tokenize", unit=" files", leave=False, disable=None):
         stream += [] if tokenizer.end_of_text is None else [tokenizer.end_of_text]
-        stream += tokenizer.encode(read_text(str(path), "text"))
+        stream += tokenizer.encode(read_text(str(path), "text"), special=True)
     return np.array(stream, np.int32)
 
 
@@ -227,14 +227,14 @@ def page_of(found, options, output):
         "medusa": f"gpt2np.load_heads({str(output)!r}, 'medusa')",
     }.get(options.kind, f"python main.py --target_model_size {output} --drafter {options.kind}")
     return f"""\
-{options.kind} for {target}: {training['steps']} steps, {training['tokens_seen'] / 1e6:.2f} million tokens, of \
-{training['tokens_of_text'] / 1e6:.2f} million that the target wrote, {training['seconds'] / 60:.1f} minutes
+{options.kind} for {target}: {training["steps"]} steps, {training["tokens_seen"] / 1e6:.2f} million tokens, of \
+{training["tokens_of_text"] / 1e6:.2f} million that the target wrote, {training["seconds"] / 60:.1f} minutes
 
-How often it is right, by the draft tokens before, on {found['n_texts']} held-out texts:
-   greedy{'  at temperature 1' * ('overlap' in found)}
+How often it is right, by the draft tokens before, on {found["n_texts"]} held-out texts:
+   greedy{"  at temperature 1" * ("overlap" in found)}
 {chr(10).join(rows)}
-{found['tokens_per_call']:.2f} tokens per call of the target, expected at temperature 0 and K = 3
+{found["tokens_per_call"]:.2f} tokens per call of the target, expected at temperature 0 and K = 3
 
 {use}
-{output / 'training'} has text and checkpoint, for more minutes and other kinds; else delete it.
+{output / "training"} has text and checkpoint, for more minutes and other kinds; else delete it.
 """
