@@ -12,7 +12,7 @@ from there on s' replaces s. So each draft token costs one small block, which at
 target has verified the draft, the true s of the accepted tokens replace their s', and the block's keys and values for
 them are computed again. DeepSeek's MTP modules are the same construction.
 
-Here s is kept after u, like the hidden states of heads.py. The block is trained with the model frozen (gpt2np/training/).
+Here s is kept after u, like the hidden states of heads.py. The block is trained with the model frozen (training/).
 Leaves out: which tokens to propose (speculative/drafters/eagle.py), and EAGLE-3's inputs from several layers.
 Sources: Li et al. (EAGLE), arXiv:2401.15077, section 4.1; DeepSeek-V3, arXiv:2412.19437, section 2.2 (MTP); Zhao et al.
 (FR-Spec), arXiv:2502.14856, for the frequent tokens.

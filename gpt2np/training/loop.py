@@ -46,11 +46,12 @@ class Training:
         If the text is too short, the context too short for prompts, or the checkpoint another training's.
     """
 
-    def __init__(self, kind, write, stream, folder, minutes=20.0, tokens=0, seed=0, n_texts=N_TEXTS):
+    def __init__(self, kind, write, stream, folder, minutes=20.0, tokens=0, seed=0, n_texts=None):
         self.kind, self.target, self.seed, h = kind, kind.target, seed, kind.hparams
         if h.n_ctx < LEAST_CTX:
             raise ValueError(f"expected n_positions of {LEAST_CTX} or more, for a prompt and some text, got {h.n_ctx}")
         training, held_out = split(stream, h.n_ctx)
+        n_texts = n_texts or N_TEXTS
         self.text = OwnText(folder, self.target, write, training, n_texts, seed)
         self.held_out = OwnText(folder, self.target, write, held_out, n_texts, seed, "held_out")
         self.seconds, self.tokens = 60 * minutes, tokens

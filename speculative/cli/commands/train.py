@@ -92,14 +92,12 @@ EXAMPLES = (
 
 
 def run(options, report):
-    if not find_spec("torch"):
-        raise ValueError(
-            'training needs PyTorch, which is missing: pip install torch, or "speculative-decoding-numpy[train]"'
-        )
-    if None in options.text:
+    if "text" not in options.given:
         raise ValueError("--text: which text? Give plain text of the kind that you will generate, a file or a folder")
     if options.shape and options.kind != "draft":
         raise ValueError(f"--shape is for --kind draft, and this is --kind {options.kind}")
+    if not find_spec("torch"):
+        raise ValueError("train needs PyTorch, which is missing: pip install torch")
     import torch
 
     from gpt2np.training import card, folder, kinds, loop, network

@@ -1,4 +1,4 @@
-"""A training learns from the right tokens and states, goes on where it was stopped, and makes the drafter that is used."""
+"""A training learns from the right tokens, goes on where it was stopped, and makes the drafter that is used."""
 
 import json
 import shutil
@@ -151,7 +151,7 @@ def test_stopped_in_the_middle_it_ends_at_the_same_place(name, small, tmp_path):
 
 def test_another_trainings_checkpoint_is_refused(small, tmp_path):
     training("eagle", small, tmp_path, tokens=200).run()
-    with pytest.raises(ValueError, match="is of another training .* delete it, or choose another --output"):
+    with pytest.raises(ValueError, match=r"is of another training .* delete it, or choose another --output"):
         training("eagle", small, tmp_path, seed=3)
 
 
