@@ -67,10 +67,12 @@ class Training:
             self.restore(torch.load(self.checkpoint, map_location=DEVICE, weights_only=True))
 
     def restore(self, saved):
-        if saved["about"] != self.about():
+        old, new = saved["about"], self.about()
+        if differences := [
+            f"{name} {old.get(name)}, here {new.get(name)}" for name in new if old.get(name) != new[name]
+        ]:
             raise ValueError(
-                f"{self.checkpoint} is of another training ({saved['about']}, here {self.about()}): delete it, or "
-                "choose another --output"
+                f"{self.checkpoint} is of another training ({differences[0]}): delete it, or choose another --output"
             )
         for p, old in zip(self.kind.params.values(), saved["params"]):
             p.data.copy_(old)

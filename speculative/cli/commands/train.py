@@ -1,9 +1,9 @@
 """Train a drafter for a GPT-2 of your own: EAGLE's block, a parallel block, heads, or a smaller GPT-2. The target
 writes its own text, and the drafter learns the target's distributions on it.
 
-Needs PyTorch (pip install "speculative-decoding-numpy[train]"). Ctrl-C saves; the same command goes on from there. The
-folder of --output is then a --target_model_size that --drafter KIND finds its file in; a draft is for
---draft_model_size. KIND_figures.json there says how often it is right.
+Needs PyTorch (pip install "speculative-decoding-numpy[train]"). Ctrl-C saves, and the same command goes on from there.
+The drafter goes into FOLDER, where --drafter KIND finds it, with the file KIND_figures.json, which says how often it is
+right.
 """
 
 import json
@@ -87,7 +87,7 @@ OPTIONS["target_model_size"] = replace(SHARED["target_model_size"], read=target_
 LISTS = ("text",)
 EXAMPLES = (
     "--target_model_size MY_GPT2 --text BOOKS --minutes 30",
-    "--target_model_size 124M --kind draft --text BOOKS --output MY_DRAFT",
+    "--kind draft --text BOOKS --output MY_DRAFT",
 )
 
 
