@@ -120,6 +120,8 @@ RIGHT = [
     ("15", 1, styles.cut_at_the_first_forbidden),
     ("15", 1, styles.cut_and_counted),
     ("15", 2, ("rounding_or_bug", "D_high < D_low / 1000", "D_high < 1e-4")),
+    ("16", 1, ("kl_gradient", "return e", "return e.copy()")),
+    ("16", 2, ("drafted", "return tokens", "return np.array(tokens)")),
 ]  # fmt: skip
 WRONG = [
     *((number, i, hint, (name, *changes)) for (number, i, name), some in EDITS.items() for hint, *changes in some),
@@ -163,7 +165,9 @@ OF_THE_LIBRARY = [
     ("12", 3, type("Recycler", (speculative.RecyclingDrafter,), {})),
     ("15", 1, styles.fills("verify_masked")(lambda *given: rejection(*given))),
 ]
-RETURNS = "01-1 04-2 04-3 05-2 06-2 06-3 07-2 08-1 08-2 09-3 11-1 11-2 11-3 12-1 12-2 13-1 13-2 13-3 14-1 14-2 15-2"
+RETURNS = (
+    "01-1 04-2 04-3 05-2 06-2 06-3 07-2 08-1 08-2 09-3 11-1 11-2 11-3 12-1 12-2 13-1 13-2 13-3 14-1 14-2 15-2 16-1 16-2"
+)
 
 
 def nothing(*_):

@@ -2,8 +2,7 @@
 writes its own text, and the drafter learns the target's distributions on it.
 
 Needs PyTorch (pip install "speculative-decoding-numpy[train]"). Ctrl-C saves, and the same command goes on from there.
-The drafter goes into FOLDER, where --drafter KIND finds it, with the file KIND_figures.json, which says how often it is
-right.
+The drafter goes into FOLDER, with the file KIND_figures.json, which says how often it is right.
 """
 
 import json

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -102,7 +103,7 @@ def test_what_is_trained_is_the_drafter_that_is_used(name, small, tmp_path):
     if name == "draft":
         (tmp_path / "config.json").write_text(json.dumps(folder.config_of(kind.own)))
     depths = np.zeros((len(kind.weights), loop.N_RANKS))
-    folder.save(kind, tmp_path, kind.tensors(depths, np.arange(SMALL.n_vocab)), card_writer)
+    folder.save(kind, tmp_path, kind.tensors(depths, np.arange(SMALL.n_vocab)), nullcontext)
     rows, depth, _ = card.rows_of(name, target, tmp_path)
     n = 20
     found = rows(tokens[0, : n + depth - 1].tolist(), n)
@@ -116,19 +117,6 @@ def test_what_is_trained_is_the_drafter_that_is_used(name, small, tmp_path):
     else:
         predicted = [z[0] for z in predicted[:depth]]
     np.testing.assert_allclose(found[: len(predicted)], predicted, atol=2e-2 if name == "heads" else 2e-3)
-
-
-class card_writer:
-    """As `replacing`, without the replacing."""
-
-    def __init__(self, path):
-        self.path = path
-
-    def __enter__(self):
-        return self.path
-
-    def __exit__(self, *_):
-        pass
 
 
 @pytest.mark.parametrize("name", kinds.KINDS)

@@ -1,4 +1,4 @@
-"""Wrong answers to the exercises of notebooks 08 to 15: (the hint, what is edited in the solution)."""
+"""Wrong answers to the exercises of notebooks 08 to 16: (the hint, what is edited in the solution)."""
 
 DRAW = "int(possible[np.argmin(np.asarray(noise)[possible] / np.asarray(probs)[possible])])"
 LENIENT = "kept + (1 - kept.sum()) * residual(p, lenience * q), kept.sum()"
@@ -30,6 +30,7 @@ OTHER_ROWS = r"where do those of the second text start\?|with its own draft toke
 ROWS, DRAFTED = "p[first + text : first + text + length + 1]", "tokens[first : first + length]"
 LOOKING, COUNTING = "[*text, *drafted[:i]]", "np.bincount(drafted[:i], minlength=len(counts))"
 MASKED, CUT = "for i, x in enumerate(draft.tokens):", "min(n_accepted, len(tokens))"
+KL, NEXT = "e / e.sum(axis=1, keepdims=True) - p", "(row + w1[tokens[-1]] @ w2).argmax()"
 DIFFERENCE = "abs(model(tokens[:n], n_last=m) - alone[n - m : n])"
 
 WRONG = {
@@ -375,5 +376,24 @@ WRONG = {
         ("is judged 'bug', not 'identical'", 'return "identical"', 'return "bug"'),
         ('expected "identical"', 'return "identical"', 'return "same"'),
         ("three things", 'return "identical", D_low, D_high', 'return "identical"'),
+    ],
+    ("16", 1, "kl_gradient"): [
+        ("the other way round", KL, "p - e / e.sum(axis=1, keepdims=True)"),
+        ("no mean over them", KL, f"({KL}) / len(p)"),
+        ("the gradient by q", KL, "-p / (e / e.sum(axis=1, keepdims=True))"),
+        ("each row's softmax", KL, "e / e.sum() - p"),
+        (r"gradient of KL\(q", KL, "(q := e / e.sum(axis=1, keepdims=True)) * (np.log(q / p) - "
+         "(q * np.log(q / p)).sum(1, keepdims=True))"),
+        (r"exp\(1000\) is infinite", "np.exp(z - z.max(axis=1, keepdims=True))", "np.exp(z)"),
+        ("expected shape", KL, f"({KL}).sum(axis=1)"),
+        ("in the first row, got", KL, "0 * p"),
+    ],
+    ("16", 2, "drafted"): [
+        ("these are the marginals", NEXT, "row.argmax()"),
+        ("the first slot saw the last token", "rows[0].argmax()", "(rows[0] + w1[last] @ w2).argmax()"),
+        ("not the last one of the text", "w1[tokens[-1]]", "w1[last]"),
+        ("with its own row of the table", "w1[tokens[-1]]", "w1[int(rows[len(tokens) - 1].argmax())]"),
+        ("expected 1 tokens, one for each row, got 0", "return tokens", "return tokens[1:]"),
+        (r"expected \[.*\], got", NEXT, "(row - w1[tokens[-1]] @ w2).argmax()"),
     ],
 }  # fmt: skip
