@@ -5,6 +5,7 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from ..files.model_files import WEIGHTS, files_of
@@ -80,5 +81,9 @@ def config_of(hparams):
 
 def save(kind, output, tensors, replacing):
     """Write the drafter's file; heads of the other kind stay in it. replacing(path) as in speculative/cli/files.py."""
-    with replacing(Path(output) / kind.file) as new:
+    path = Path(output) / kind.file
+    if path.exists() and hasattr(kind, "prefix"):
+        old = {name: np.array(t) for name, t in read_safetensors(path).items() if not name.startswith(kind.prefix)}
+        tensors = old | tensors
+    with replacing(path) as new:
         write_safetensors(new, tensors)

@@ -1,66 +1,46 @@
-"""What a training will need, said before it starts: memory, disk, and how far a budget of time goes on this machine."""
+"""What a training will need, said before it starts: memory, disk, and how far a budget of time goes on this machine.
+
+All of it is rough: from shapes, and from the speed of a matmul.
+"""
 
 import os
 import shutil
 import time
-from dataclasses import dataclass
 
 import torch
 
 from .loop import LARGE_VOCABULARY, N_TEXTS, tokens_a_step
 
 REACHED = 0.4  # of the speed of a large matmul, in a step
-LIKE_BUNDLED = 3_000_000  # tokens, that the bundled block was trained on
+LIKE_BUNDLED = 3_000_000  # tokens that the bundled EAGLE block was trained on
 
 
-@dataclass(frozen=True)
-class Needs:
-    """Bytes of memory and on disk, tokens trained on, and seconds for a million tokens; all of them rough."""
-
-    memory: float
-    disk: float
-    tokens: float
-    seconds_a_million: float
-
-    def check(self, folder):
-        """Raise ValueError if this machine has less memory, or less room in this folder."""
-        free = shutil.disk_usage(folder).free
-        if self.disk > free:
-            raise ValueError(
-                f"about {gigabytes(self.disk)} of text would be stored in {folder}, which has room for "
-                f"{gigabytes(free)}: give fewer --minutes or --tokens, or an --output on another disk"
-            )
-        if hasattr(os, "sysconf") and self.memory > (
-            all_of_it := os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        ):
-            raise ValueError(
-                f"about {gigabytes(self.memory)} of memory are needed, and this machine has {gigabytes(all_of_it)}: "
-                "train for a smaller target"
-            )
-
-    def __str__(self):
-        return (
-            f"about {gigabytes(self.memory)} of memory and {gigabytes(self.disk)} on disk; about "
-            f"{self.tokens / 1e6:.2g} million tokens in this time (the bundled EAGLE block was trained on 3 million, "
-            f"which take about {LIKE_BUNDLED * self.seconds_a_million / 6e7:.0f} minutes here)"
-        )
-
-
-def needs_of(kind, minutes, tokens, n_texts=N_TEXTS):
-    """The `Needs` of training a kind with this budget, from its shapes and the speed of a matmul on this machine."""
-    h, n_own = kind.hparams, sum(p.numel() for p in kind.params.values())
-    speed = REACHED * matmul_speed(h.n_embd)  # multiplications a second
+def check_needs(kind, minutes, tokens, folder):
+    """A sentence on the needs of a training with this budget; ValueError if this machine, or the disk, has less."""
+    h, n_own, n_rows = kind.hparams, sum(p.numel() for p in kind.params.values()), tokens_a_step(kind.hparams)
     every = 4 if h.n_vocab > LARGE_VOCABULARY else 1
-    n_in_blocks = h.n_params - (h.n_vocab + h.n_ctx) * h.n_embd
-    a_step = 3 * n_own + (1 + 2 * len(kind.weights)) * h.n_vocab * h.n_embd / every  # for a token, with its gradient
-    optimizer = 30 * n_own * h.n_embd / tokens_a_step(h)  # five iterations of three products, see muon.py
-    of_text = 2 * n_in_blocks + h.n_vocab * h.n_embd  # written, and its hidden states
-    seconds = (a_step + optimizer + of_text / 4) / speed
+    # multiplications for a token: in a step, with its gradient; in Muon, five iterations of three products; in its text
+    in_step = 3 * n_own + (1 + 2 * len(kind.weights)) * h.n_vocab * h.n_embd / every
+    in_text = 2 * (h.n_params - (h.n_vocab + h.n_ctx) * h.n_embd) + h.n_vocab * h.n_embd
+    count = in_step + 30 * n_own * h.n_embd / n_rows + in_text / 4
+    seconds = count / (REACHED * 768 * 4 * h.n_embd**2 / min(times_of_matmul(h.n_embd)))
     seen = min(60 * minutes / seconds if minutes else 1e30, tokens or 1e30)
-    row = 4 * h.n_vocab * tokens_a_step(h) / every
-    lanes = 16 * n_texts * min(192, h.n_ctx) * h.n_layer * h.n_embd
-    memory = 8 * h.n_params + 16 * n_own + (4 + 2 * len(kind.weights)) * row + lanes + 4e8
-    return Needs(memory, seen / 4 * (2 * h.n_embd + 4) + 16 * n_own, seen, 1e6 * seconds)
+    rows, caches = 4 * h.n_vocab * n_rows / every, 16 * N_TEXTS * min(192, h.n_ctx) * h.n_layer * h.n_embd
+    memory = 8 * h.n_params + 16 * n_own + (4 + 2 * len(kind.weights)) * rows + caches + 4e8
+    disk = seen / 4 * (2 * h.n_embd + 4) + 16 * n_own
+    free = shutil.disk_usage(folder).free
+    if disk > free:
+        raise ValueError(
+            f"about {in_gb(disk)} would be written to {folder}, which has room for {in_gb(free)}: give fewer --minutes "
+            "or --tokens, or an --output on another disk"
+        )
+    if hasattr(os, "sysconf") and memory > (here := os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")):
+        raise ValueError(f"about {in_gb(memory)} of memory are needed, of {in_gb(here)} here: choose a smaller target")
+    return (
+        f"about {in_gb(memory)} of memory and {in_gb(disk)} on disk; about {seen / 1e6:.2g} million tokens in this "
+        "budget (the bundled EAGLE block was trained on 3 million, which take about "
+        f"{LIKE_BUNDLED * seconds / 60:.0f} minutes here)"
+    )
 
 
 def use_fastest_threads(n_embd):
@@ -73,11 +53,6 @@ def use_fastest_threads(n_embd):
     torch.set_num_threads(min(seconds, key=seconds.get))
 
 
-def matmul_speed(n_embd):
-    """Multiplications a second in a matmul of a typical shape, at its fastest."""
-    return 768 * 4 * n_embd**2 / min(times_of_matmul(n_embd))
-
-
 def times_of_matmul(n_embd):
     """The seconds of each of the matmuls of a quarter of a second."""
     a, b, times, began = torch.ones(768, n_embd), torch.ones(n_embd, 4 * n_embd), [], time.perf_counter()
@@ -87,5 +62,5 @@ def times_of_matmul(n_embd):
     return times
 
 
-def gigabytes(n_bytes):
+def in_gb(n_bytes):
     return f"{n_bytes / 1e9:.2g} GB"

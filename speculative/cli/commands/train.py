@@ -100,7 +100,7 @@ def run(options, report):
     import torch
 
     from gpt2np.training import card, folder, kinds, loop, network
-    from gpt2np.training.needs import needs_of, use_fastest_threads
+    from gpt2np.training.needs import check_needs, use_fastest_threads
     from gpt2np.training.text import lengths
 
     name, named = options.target_model_size, options.output
@@ -126,8 +126,8 @@ def run(options, report):
         )  # fmt: skip
         return [[*prompt, *text.tokens.tolist()] for prompt, text in zip(prompts.tolist(), texts)]
 
-    needs = needs_of(kind, minutes, options.tokens)
-    needs.check(next(path for path in (output, *output.parents) if path.exists()))
+    place = next(path for path in (output, *output.parents) if path.exists())
+    needs = check_needs(kind, minutes, options.tokens, place)
     folder.prepare(output, source, kind, options.kind)
     training = loop.Training(kind, write, stream, output / "training", minutes, options.tokens, options.seed)
     n_own = sum(p.numel() for p in kind.params.values())

@@ -10,6 +10,7 @@ from command import process, refusal, run_here
 from helpers import ROOT
 from systems import needs_ctrl_c
 
+import gpt2np
 from speculative.cli.commands import train
 from speculative.cli.drafters import DRAFTERS
 
@@ -62,6 +63,12 @@ def test_a_draft_has_a_folder_of_its_own(mine):
     assert page.returncode == 0 and "same text     yes" in page.stdout
     with pytest.raises(AssertionError):  # it is no target for this drafter's folder
         trained(TINY / "tiny-target", "--output", out)
+
+
+def test_both_kinds_of_heads_are_in_one_file(mine):
+    trained(mine, "--kind", "heads")
+    trained(mine, "--kind", "medusa")
+    assert [gpt2np.load_heads(mine, kind).n_heads for kind in ("hydra", "medusa")] == [3, 3]
 
 
 def test_a_bundled_model_is_copied(tmp_path, monkeypatch):
