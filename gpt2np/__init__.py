@@ -7,6 +7,7 @@ from .files.loading import load
 from .frequent import FrequentTokens
 from .heads import Heads, load_heads
 from .model import GPT2, HParams, forward
+from .parallel import ParallelBlock, ParallelEagle, load_block
 from .tokenizer import StreamDecoder, Tokenizer
 
 __all__ = [
@@ -19,10 +20,13 @@ __all__ = [
     "FrequentTokens",
     "HParams",
     "Heads",
+    "ParallelBlock",
+    "ParallelEagle",
     "StreamDecoder",
     "Tokenizer",
     "forward",
     "load",
+    "load_block",
     "load_eagle",
     "load_heads",
 ]

@@ -12,15 +12,14 @@ from there on s' replaces s. So each draft token costs one small block, which at
 target has verified the draft, the true s of the accepted tokens replace their s', and the block's keys and values for
 them are computed again. DeepSeek's MTP modules are the same construction.
 
-Here s is kept after u, like the hidden states of heads.py. The block is trained with the model frozen
-(dev/train/train_eagle.py). Leaves out: which tokens to propose (speculative/drafters/eagle.py), and EAGLE-3's inputs
-from several layers.
+Here s is kept after u, like the hidden states of heads.py. The block is trained with the model frozen (training/).
+Leaves out: which tokens to propose (speculative/drafters/eagle.py), and EAGLE-3's inputs from several layers.
 Sources: Li et al. (EAGLE), arXiv:2401.15077, section 4.1; DeepSeek-V3, arXiv:2412.19437, section 2.2 (MTP); Zhao et al.
 (FR-Spec), arXiv:2502.14856, for the frequent tokens.
 """
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -85,7 +84,7 @@ class Eagle:
         self.model, self.n_frequent = model, n_frequent
         self.n_vocab, self.n_ctx = h.n_vocab, h.n_ctx
         packed_input = {**params.input, "w": pack(params.input["w"], strategy)}
-        self.params = EagleBlock(packed_input, packed_block(params.block, strategy), params.frequent)
+        self.params = replace(params, input=packed_input, block=packed_block(params.block, strategy))
         self.frequent = np.sort(params.frequent[: n_frequent or None])
         wte = model.params["wte"]
         self.projection = pack(wte[self.frequent].T, strategy) if n_frequent else wte.T
@@ -115,28 +114,37 @@ class Eagle:
             The first n_text tokens are the text, the others the draft: n_last is at most one more than these. If the
             target's last call was not about the text without its last token, it is called for the rest.
         """
-        wanted = TokenTree(tokens, parents)
-        n_last, n = wanted.check(n_last, self.model.hparams), len(wanted.tokens)
-        if not (1 <= n_text <= wanted.n_text and n_last <= n - n_text + 1):
-            raise ValueError(f"expected rows after a text of 1 to {wanted.n_text} tokens, got {n_last} after {n_text}")
+        wanted, n_last = self.checked(tokens, n_text, n_last, parents)
+        n = len(wanted.tokens)
         with self.lock, self.model.lock:
             text, self.text = self.text, []  # if this is interrupted, no cached state is used again
             if text != wanted.tokens[:n_text]:
                 self.begin(text, wanted.tokens[:n_text])
+                self.run(self.cache.tokens, n_text, last=slice(-1, None))
             self.cache.reuse(wanted, n, self.states)
             while (begin := self.cache.length) < n:  # one depth at a time: a node needs the state of the node above
                 self.run(wanted, next((end for end in range(begin + 1, n) if wanted.parent_slot(end) >= begin), n))
             self.text = wanted.tokens[:n_text]
             return self.logits(self.states[n - n_last : n])
 
+    def checked(self, tokens, n_text, n_last, parents):
+        """(TokenTree, n_last) of arguments of `draft_logits`; ValueError if they do not fit."""
+        wanted = TokenTree(tokens, parents)
+        n_last, n_drafted = wanted.check(n_last, self.model.hparams), len(wanted.tokens) - n_text
+        if not (1 <= n_text <= wanted.n_text and n_last <= n_drafted + 1):
+            raise ValueError(f"expected rows after a text of 1 to {wanted.n_text} tokens, got {n_last} after {n_text}")
+        return wanted, n_last
+
     def begin(self, old, text):
-        """Process a text; `old` is the one before. The old draft is dropped, since its states were predicted."""
+        """Keep what a text shares with `old`, the one before, and get the target's states for the rest of it.
+
+        The old draft is dropped, since its states were predicted; the text's last token is still to be processed.
+        """
         n, _ = kept_slots(TokenTree(old), len(old), TokenTree(text[:-1]))
         n_known = max(0, min(n, len(old) - 1))  # states that are the target's, not predicted
         if n_new := len(text) - 1 - n_known:
             self.states[n_known : len(text) - 1] = layer_norm(self.model.states(text[:-1], n_new), 1, 0)
         self.cache.reuse(TokenTree(text), n)
-        self.run(self.cache.tokens, len(text), last=slice(-1, None))
 
     def run(self, wanted, end, last=None):
         """Process the tokens up to slot `end`; the states before them are known. Stores those of the rows `last`."""
@@ -146,11 +154,16 @@ class Eagle:
         embeddings = wte[wanted.tokens[begin:]] + wpe[positions]
         # each token with the state of the token it follows: its own does not exist yet, and would reveal the next token
         before = self.states[[wanted.parent_slot(slot) for slot in range(begin, end)]]
+        states = self.through(before, embeddings, mask, last)
+        self.states[end - len(states) : end] = states
+        self.cache.length = end
+
+    def through(self, before, embeddings, mask=None, last=None):
+        """The states s' [n_last, n_embd] of new tokens with these embeddings, and states `before` them."""
         pairs = np.concatenate([before, layer_norm(embeddings, 1, 0)], axis=1)
         x = linear(pairs, **self.params.input)  # [n_new, 2 * n_embd] -> [n_new, n_embd]
         x = block(x, self.params.block, self.model.hparams.n_head, self.cache.layers[0], mask, last)
-        self.states[end - len(x) : end] = layer_norm(x, 1, 0)
-        self.cache.length = end
+        return layer_norm(x, 1, 0)
 
     def logits(self, states):
         """[n, n_embd] -> [n, n_vocab]"""
@@ -168,12 +181,12 @@ class Eagle:
 class DraftModel:
     """A language model of the texts whose first n_text tokens are given, see `Eagle.draft_logits`."""
 
-    def __init__(self, eagle, n_text):
-        self.eagle, self.n_text = eagle, n_text
+    def __init__(self, eagle, n_text, **options):
+        self.eagle, self.n_text, self.options = eagle, n_text, options
         self.n_vocab, self.n_ctx = eagle.n_vocab, eagle.n_ctx
 
     def __call__(self, tokens, n_last=1, parents=()):
-        return self.eagle.draft_logits(tokens, self.n_text, n_last, parents)
+        return self.eagle.draft_logits(tokens, self.n_text, n_last, parents, **self.options)
 
 
 def load_eagle(name_or_folder):
@@ -188,15 +201,21 @@ def load_eagle(name_or_folder):
     if not path.is_file():
         raise CheckpointError(
             f"{name_or_folder} has no EAGLE block: expected tiny-target, whose block is bundled, or a folder with "
-            "eagle.safetensors, as dev/train/train_eagle.py makes it"
+            f"eagle.safetensors; python main.py train --target_model_size {name_or_folder} --kind eagle makes one"
         )
+    return EagleBlock(*read_block(path)[0])
+
+
+def read_block(path, further=lambda tensors, n_embd: {}):
+    """(the fields of an `EagleBlock`, all tensors) of a file; `further` returns the shapes of its other tensors."""
     tensors = read_safetensors(path)
     n = tensors["input.bias"].size if "input.bias" in tensors else 0
-    shapes = {name: shape for name, shape in param_shapes(HParams(1, 1, n, 1, 1)).items() if name.startswith("h.0.")}
     frequent = np.array(tensors.pop("frequent", ()), np.int64)
-    check_tensors(tensors, {"input.weight": (2 * n, n), "input.bias": (n,), **shapes}, path)
+    shapes = {name: shape for name, shape in param_shapes(HParams(1, 1, n, 1, 1)).items() if name.startswith("h.0.")}
+    shapes |= {"input.weight": (2 * n, n), "input.bias": (n,), **further(tensors, n)}
+    check_tensors(tensors, shapes, path)
     check_finite(tensors, path)
-    return EagleBlock(linear_params(tensors, "input"), block_params(tensors, "h.0"), frequent)
+    return (linear_params(tensors, "input"), block_params(tensors, "h.0"), frequent), tensors
 
 
 def eagle_file(name_or_folder):

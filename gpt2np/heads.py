@@ -10,7 +10,7 @@ The pass that verifies a draft yields h for every draft token, and the next draf
 one: a whole draft costs a few small matmuls and no pass. But h does not know the token that the model has added since.
 
 Here h is the result of the final norm without its gain and bias; these are applied to y instead. The heads are trained
-with the model frozen (dev/train/train_heads.py). Leaves out: which tokens to propose (speculative/drafters/heads.py).
+with the model frozen (training/). Leaves out: which tokens to propose (speculative/drafters/heads.py).
 Sources: Cai et al. (Medusa), arXiv:2401.10774, section 2.1.1; Ankner et al. (Hydra), arXiv:2402.05109, section 3.
 """
 
@@ -113,7 +113,7 @@ def load_heads(name_or_folder, kind="hydra"):
     if not path.is_file():
         raise CheckpointError(
             f"{name_or_folder} has no heads: expected tiny-target, whose heads are bundled, or a folder with "
-            "heads.safetensors, as dev/train/train_heads.py makes it"
+            f"heads.safetensors; python main.py train --target_model_size {name_or_folder} --kind heads makes one"
         )
     tensors = read_safetensors(path)
     n_heads = sum(name.startswith(f"{kind}.") and name.endswith(".w") for name in tensors)

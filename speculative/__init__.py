@@ -1,6 +1,7 @@
 """Speculative decoding from scratch in NumPy: one loop, any drafter, any verifier. Start reading at reference.py."""
 
 from .autoregressive import AutoregressiveSampler
+from .drafters.block import BlockDrafter
 from .drafters.dials import NoisyDrafter, OracleDrafter
 from .drafters.eagle import EagleDrafter
 from .drafters.early_exit import EarlyExitDrafter
@@ -49,7 +50,8 @@ from .verifiers.traversal import traversal
 from .verifiers.typical import Typical
 
 __all__ = [
-    "AutoregressiveSampler", "ByPaths", "CannotEnumerate", "CostModel", "Costs", "Draft", "Drafter", "EagleDrafter",
+    "AutoregressiveSampler", "BlockDrafter", "ByPaths", "CannotEnumerate", "CostModel", "Costs", "Draft", "Drafter",
+    "EagleDrafter",
     "EarlyExitDrafter", "ForcedDrafter", "FrequencyPenalty", "Generation", "Grammar", "Grown", "Gumbel", "HeadsDrafter",
     "Heuristic", "JacobiDrafter", "LanguageModel", "Lenient", "LookaheadDrafter", "MinTokens",
     "ModelDrafter", "NGramDrafter", "NGramModel", "NoRepeatNGram", "NoisyDrafter", "OracleDrafter", "PresencePenalty",

@@ -16,6 +16,10 @@ ENGINES = {  # other engines, imported by the functions that need them, or by a 
     "speculative/testing/torch_draws.py": {"torch"},
     "speculative/testing/torch_functions.py": {"torch"},
     "speculative/testing/transformers_audit.py": {"torch", "transformers"},
+    **{
+        f"gpt2np/training/{name}.py": {"torch"}
+        for name in ("folder", "kinds", "loop", "muon", "needs", "network", "text")
+    },
 }
 
 

@@ -1,4 +1,4 @@
-"""Training the bundled pair from a folder of plain text: a tokenizer, tiny-target, and tiny-draft distilled from it.
+"""Training tiny-target from a folder of plain text, and its tokenizer; its drafters: `python main.py train`.
 
     python -m pip install -e ".[train]"
     python dev/train/train.py FOLDER_OF_TEXT --out OUT_FOLDER
@@ -8,8 +8,7 @@ OUT_FOLDER already has its result, and an interrupted training resumes from its 
 accelerator if there is one, otherwise on the CPU.
 
 Muon (muon.py) trains the matrices of the blocks, AdamW everything else; in equal time on two CPU cores this reached a
-lower loss than AdamW alone. The draft learns from the target's distributions, both on the tales and on text that the
-target wrote, as in DistillSpec, arXiv:2310.08461.
+lower loss than AdamW alone.
 """
 
 import json
@@ -23,32 +22,30 @@ import torch.nn.functional as F
 import transformers
 from tqdm import tqdm
 
-from gpt2np.tokenizer import Tokenizer
-from muon import Muon
+from gpt2np.tokenizer import END_OF_TEXT, Tokenizer
+from gpt2np.training.muon import Muon
 from tales import N_VOCAB, read_tales, split, tokenize, train_tokenizer
 
 N_CTX = 512
 TARGET = {"n_layer": 9, "n_embd": 256, "n_head": 8}
-DRAFT = {"n_layer": 2, "n_embd": 128, "n_head": 4}
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def main(corpus, out="tiny", target_tokens=16_000_000, draft_tokens=12_000_000, seed=0):
+def main(corpus, out="tiny", target_tokens=16_000_000, seed=0):
     """All steps, from the folder `corpus` to the folder `out`."""
     out = Path(out)
-    folders = out / "tiny-target", out / "tiny-draft"
+    folder = out / "tiny-target"
     tales = read_tales(corpus)
     training, held_out = split(tales, seed)
-    for folder in folders:
-        if not (folder / "merges.txt").exists():
-            train_tokenizer(tales, folder)
-    tokenizer = Tokenizer.from_files(folders[0] / "vocab.json", folders[0] / "merges.txt")
+    if not (folder / "merges.txt").exists():
+        train_tokenizer(tales, folder)
+    tokenizer = Tokenizer.from_files(folder / "vocab.json", folder / "merges.txt")
     (out / "held_out.txt").write_text("\n\n".join(held_out) + "\n", encoding="utf-8")
+    (out / "training.txt").write_text(END_OF_TEXT.join(training), encoding="utf-8")  # for the drafters
     stream = tokenize(training, tokenizer)
-    target = train_target(stream, folders[0], int(target_tokens), seed)
-    draft = train_draft(target, stream, folders[1], int(draft_tokens), seed)
-    figures = {"target_tokens": int(target_tokens), "draft_tokens": int(draft_tokens), "seed": seed}
-    figures |= {"training_tokens": len(stream), **measure(target, draft, tokenize(held_out, tokenizer))}
+    target = train_target(stream, folder, int(target_tokens), seed)
+    figures = {"target_tokens": int(target_tokens), "seed": seed, "training_tokens": len(stream)}
+    figures |= measure(target, tokenize(held_out, tokenizer))
     (out / "figures.json").write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
     print(json.dumps(figures, indent=1))
 
@@ -56,9 +53,9 @@ def main(corpus, out="tiny", target_tokens=16_000_000, draft_tokens=12_000_000, 
 # ------------------------------------------------------------------------------------------------ models
 
 
-def new_model(shape, dropout):
+def new_model():
     config = transformers.GPT2Config(
-        vocab_size=N_VOCAB, n_positions=N_CTX, **shape, resid_pdrop=dropout, embd_pdrop=dropout, attn_pdrop=0.0,
+        vocab_size=N_VOCAB, n_positions=N_CTX, **TARGET, resid_pdrop=0.1, embd_pdrop=0.1, attn_pdrop=0.0,
         activation_function="gelu_pytorch_tanh", bos_token_id=N_VOCAB - 1, eos_token_id=N_VOCAB - 1,
     )  # fmt: skip
     return transformers.GPT2LMHeadModel(config).to(DEVICE)
@@ -77,44 +74,10 @@ def train_target(stream, folder, n_tokens, seed):
     """tiny-target, trained on the tales."""
     if not (folder / "model.safetensors").exists():
         torch.manual_seed(seed)
-        model = new_model(TARGET, dropout=0.1)
-        train(model, next_token_loss, stream, n_tokens, folder / "checkpoint.pt", seed, "target")
+        model = new_model()
+        train(model, stream, n_tokens, folder / "checkpoint.pt", seed)
         save_model(model, folder)
     return transformers.GPT2LMHeadModel.from_pretrained(folder, dtype=torch.float32).to(DEVICE).eval()
-
-
-def train_draft(target, stream, folder, n_tokens, seed):
-    """tiny-draft, distilled from the target on the tales and on text that the target wrote."""
-    if not (folder / "model.safetensors").exists():
-        own = folder / "target_text.pt"
-        if not own.exists():
-            torch.save(target_text(target, stream, len(stream) // 4, seed), own)
-        torch.manual_seed(seed)
-        model = new_model(DRAFT, dropout=0.0)
-        loss = distillation_loss(target)
-        both = torch.cat([stream, torch.load(own)])
-        train(model, loss, both, n_tokens, folder / "checkpoint.pt", seed, "draft")
-        save_model(model, folder)
-        own.unlink()
-    return transformers.GPT2LMHeadModel.from_pretrained(folder, dtype=torch.float32).to(DEVICE).eval()
-
-
-def target_text(target, stream, n_tokens, seed):
-    """About n_tokens in which the target continues prompts of 32 tokens; half is greedy, half at temperature 1."""
-    torch.manual_seed(seed)
-    texts = []
-    n_new, n_batch = 224, 64
-    for i in tqdm(range(max(2, n_tokens // (n_new * n_batch))), desc="the target's own text", unit=" batches"):
-        starts = torch.randint(0, len(stream) - 32, (n_batch,)).tolist()
-        prompts = torch.stack([stream[s : s + 32] for s in starts]).to(DEVICE)
-        sampled = {"do_sample": True, "top_k": 0} if i % 2 else {"do_sample": False}
-        with torch.no_grad():
-            text = target.generate(
-                prompts, attention_mask=torch.ones_like(prompts), min_new_tokens=n_new, max_new_tokens=n_new,
-                pad_token_id=N_VOCAB - 1, **sampled,
-            )  # fmt: skip
-        texts.append(text.flatten().cpu())
-    return torch.cat(texts)
 
 
 # ------------------------------------------------------------------------------------------------ training
@@ -135,11 +98,8 @@ def batches(stream, n_tokens, rng):
         done += n * n_seq
 
 
-def train(model, loss_of, stream, n_tokens, checkpoint, seed, name):
-    """Train on n_tokens tokens; the learning rates rise over 50 steps and fall linearly after 30 % of the training.
-
-    `loss_of(model, tokens, positions, share)` returns the loss of a batch; `share` is the fraction done.
-    """
+def train(model, stream, n_tokens, checkpoint, seed):
+    """Train on n_tokens tokens; the learning rates rise over 50 steps and fall linearly after 30 % of the training."""
     in_blocks = [".h." in name and p.ndim == 2 for name, p in model.named_parameters()]
     matrices, others = (
         [p for p, is_in in zip(model.parameters(), in_blocks) if is_in == which] for which in (True, False)
@@ -150,7 +110,7 @@ def train(model, loss_of, stream, n_tokens, checkpoint, seed, name):
     n_done = load_checkpoint(checkpoint, parts)
     model.train()
     saved = time.time()
-    bar = tqdm(total=n_tokens, desc=name, unit=" tokens", unit_scale=True, mininterval=5, smoothing=0.05)
+    bar = tqdm(total=n_tokens, desc="target", unit=" tokens", unit_scale=True, mininterval=5, smoothing=0.05)
     for step, (tokens, positions, share) in enumerate(batches(stream, n_tokens, np.random.default_rng(seed))):
         bar.update(tokens[:, 1:].numel())
         if step < n_done:
@@ -158,7 +118,7 @@ def train(model, loss_of, stream, n_tokens, checkpoint, seed, name):
         for optimizer, rate in optimizers.items():
             optimizer.param_groups[0]["lr"] = rate * min(1, (step + 1) / 50) * min(1, (1 - share) / 0.7)
         with torch.autocast(DEVICE, torch.bfloat16, enabled=DEVICE == "cuda"):
-            loss = loss_of(model, tokens, positions, share)
+            loss = next_token_loss(model, tokens, positions)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(others, 1.0)
         for optimizer in optimizers:
@@ -184,43 +144,18 @@ def load_checkpoint(checkpoint, parts):
     return state["step"]
 
 
-def logits_of(model, tokens, positions):
-    return model(input_ids=tokens[:, :-1], position_ids=positions[None], use_cache=False).logits.flatten(0, 1).float()
-
-
-def next_token_loss(model, tokens, positions, share=None):
+def next_token_loss(model, tokens, positions):
     """Mean cross-entropy in nats per token."""
-    return F.cross_entropy(logits_of(model, tokens, positions), tokens[:, 1:].flatten())
-
-
-def distillation_loss(target):
-    """The loss of a draft for this target: first KL(p || q), gradually the rejection rate 1 - sum min(p, q) instead."""
-
-    def loss_of(model, tokens, positions, share):
-        with torch.no_grad():
-            log_p = F.log_softmax(logits_of(target, tokens, positions), -1)
-        log_q = F.log_softmax(logits_of(model, tokens, positions), -1)
-        kl = F.kl_div(log_q, log_p, log_target=True, reduction="batchmean")
-        rejected = 1 - torch.minimum(log_p, log_q).exp().sum(-1).mean()
-        return (1 - share) * kl + share * rejected
-
-    return loss_of
+    logits = model(input_ids=tokens[:, :-1], position_ids=positions[None], use_cache=False).logits
+    return F.cross_entropy(logits.flatten(0, 1).float(), tokens[:, 1:].flatten())
 
 
 @torch.no_grad()
-def measure(target, draft, stream):
-    """The losses of both models (nats per token) and their agreement on held-out text, in windows of 512 tokens."""
-    windows = stream[: len(stream) // (N_CTX + 1) * (N_CTX + 1)].view(-1, N_CTX + 1)
-    sums, positions = torch.zeros(4), torch.arange(N_CTX, device=DEVICE)
-    for tokens in tqdm(windows.to(DEVICE).split(4), desc="held-out text", unit=" batches"):
-        p, q = (logits_of(model, tokens, positions) for model in (target, draft))
-        following = tokens[:, 1:].flatten()
-        sums += torch.stack([
-            F.cross_entropy(p, following, reduction="sum"), F.cross_entropy(q, following, reduction="sum"),
-            torch.minimum(p.softmax(-1), q.softmax(-1)).sum(), (p.argmax(-1) == q.argmax(-1)).sum(),
-        ]).cpu()  # fmt: skip
-    names = ("target_loss", "draft_loss", "overlap", "same_greedy_token")
-    return {"held_out_tokens": windows.numel(), **dict(zip(names, (sums / (len(windows) * N_CTX)).tolist()))}
+def measure(target, stream):
+    """The loss on held-out text in nats per token, in windows of 512 tokens."""
+    windows = stream[: len(stream) // (N_CTX + 1) * (N_CTX + 1)].view(-1, N_CTX + 1).to(DEVICE)
+    losses = [next_token_loss(target, tokens, torch.arange(N_CTX, device=DEVICE)).item() for tokens in windows.split(1)]
+    return {"held_out_tokens": windows.numel(), "target_loss": float(np.mean(losses))}
 
 
 if __name__ == "__main__":

@@ -77,9 +77,14 @@ def read_tokenizer(config, vocabulary, merges):
 
 def read_params(hparams, weights):
     """The parameter tree of model.safetensors, or of model.ckpt.index with its data."""
+    return build_params(read_tensors(weights), hparams, weights)
+
+
+def read_tensors(weights):
+    """The tensors of such a file, with Hugging Face's names."""
     if weights.suffix == ".safetensors":
-        return build_params(read_safetensors(weights), hparams, weights)
-    return build_params(openai_names(read_tf_checkpoint(weights.with_suffix(""))), hparams, weights)
+        return read_safetensors(weights)
+    return openai_names(read_tf_checkpoint(weights.with_suffix("")))
 
 
 # ------------------------------------------------------------------------------------------------ from a name to files

@@ -1,4 +1,4 @@
-"""Reading a .safetensors file: a JSON header, then the raw data.
+"""Reading and writing a .safetensors file: a JSON header, then the raw data.
 
     8 bytes         N, the length of the header: unsigned, little-endian
     N bytes         the header: {"name": {"dtype": "F32", "shape": [2048, 256], "data_offsets": [begin, end]}, ...}
@@ -11,6 +11,7 @@ is a read-only view of the file, and the operating system loads a page when it i
 Source: https://github.com/huggingface/safetensors, section "Format".
 """
 
+import json
 import math
 
 import numpy as np
@@ -47,6 +48,22 @@ def read_safetensors(path):
         return as_array(data[begin:end], DTYPES[dtype], shape, f"{path}: tensor {name!r}", is_bfloat16=dtype == "BF16")
 
     return {name: tensor(name, **entry) for name, entry in header.items()}
+
+
+def write_safetensors(path, tensors):
+    """Write a file with these tensors, a dict name -> array of one of the types above (BF16 excepted)."""
+    names, header, end = {kind: name for name, kind in DTYPES.items()}, {"__metadata__": {"format": "pt"}}, 0
+    arrays = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
+    for name, array in arrays.items():
+        kind = array.dtype.newbyteorder("<").str.replace("|", "")
+        begin, end = end, end + array.nbytes
+        header[name] = {"dtype": names[kind], "shape": list(array.shape), "data_offsets": [begin, end]}
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)  # the data begins at a multiple of 8
+    with open(path, "wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        for array in arrays.values():
+            file.write(array.astype(array.dtype.newbyteorder("<")).tobytes())
 
 
 def parse_header(path, header):

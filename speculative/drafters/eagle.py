@@ -59,7 +59,7 @@ class EagleDrafter:
         self.depends_on_siblings = getattr(self.drafter(model), "depends_on_siblings", False)
 
     def __repr__(self):
-        return f"EagleDrafter({self.block.model}, tree={self.tree})"
+        return f"{type(self).__name__}({self.block.model}, tree={self.tree})"
 
     def propose(self, tokens, K, rng):
         """At most K tokens, or a tree of depth K at most."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from helpers import interrupted, random_eagle, random_gpt2, random_heads, walk
+from helpers import interrupted, random_eagle, random_gpt2, random_heads, random_parallel, walk
 
 import gpt2np
 from gpt2np import GPT2, EarlyExit, FrequentTokens, HParams
@@ -69,13 +69,13 @@ def of_heads(kind):
     return Member(new_gpt2, ask)
 
 
-def of_eagle(n_frequent):
+def of_eagle(n_frequent, random_block=random_eagle):
     """All rows but the first are of draft tokens."""
 
     def ask(eagle, tokens, n_last=1, parents=()):
         return eagle.draft_model(len(tokens) - int(n_last) + 1)(tokens, n_last, parents)
 
-    make = lambda shape: random_eagle(shape).on(new_gpt2(shape), n_frequent)  # noqa: E731
+    make = lambda shape: random_block(shape).on(new_gpt2(shape), n_frequent)  # noqa: E731
     return Member(make, ask, lambda eagle, *asked: eagle.model(*asked))  # the target verifies
 
 
@@ -100,13 +100,17 @@ MEMBERS = {  # the first word is the exported name
     "Heads medusa": of_heads("medusa"),
     "Eagle": of_eagle(0),
     "Eagle frequent": of_eagle(6),
+    "ParallelEagle": of_eagle(0, random_parallel),
+    "ParallelEagle frequent": of_eagle(6, random_parallel),
 }
 every = pytest.mark.parametrize("name", MEMBERS)
 
 
 def test_every_exported_class_with_logits_is_in_the_table():
-    classes = {name: vars(getattr(gpt2np, name)) for name in gpt2np.__all__ if isinstance(getattr(gpt2np, name), type)}
-    assert {name for name in classes if {"__call__", "logits"} & set(classes[name])} == {n.split()[0] for n in MEMBERS}
+    classes = {name: getattr(gpt2np, name) for name in gpt2np.__all__ if isinstance(getattr(gpt2np, name), type)}
+    assert {name for name in classes if {"__call__", "logits"} & {*dir(classes[name])}} == {
+        n.split()[0] for n in MEMBERS
+    }
 
 
 @functools.cache

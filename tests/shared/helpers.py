@@ -73,6 +73,14 @@ def in_float64(part):
     return [in_float64(value) for value in part] if isinstance(part, list) else np.asarray(part).astype(np.float64)
 
 
+def random_parallel(hparams, seed=1, n_slots=8, rank=2):
+    """A parallel block for a model of this shape, with the layer of `random_eagle`."""
+    n, n_vocab = hparams.n_embd, hparams.n_vocab
+    of_eagle, mask = vars(random_eagle(hparams, seed)), random_array(n_slots - 1, n, seed=seed)
+    w1, w2 = random_array(n_vocab, rank, seed=seed), random_array(rank, n_vocab, seed=seed + 1)
+    return gpt2np.ParallelBlock(**of_eagle, mask=mask, w1=w1, w2=w2)
+
+
 def walk(model, n_steps, seed=0):
     """Yields (tokens, n_last) that extend, branch and shrink."""
     rng, tokens = np.random.default_rng(seed), [1]

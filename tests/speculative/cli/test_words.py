@@ -15,7 +15,19 @@ from speculative.cli.commands import compare, generate
 from speculative.cli.drafters import DRAFTERS, RULES
 from speculative.cli.options import SHARED, Choice, Option, Written, flag, inches, number, tree, whole
 
-NAMES = ["audit", "batch_table", "bench", "calibrate", "compare", "explore", "generate", "museum", "replay", "widths"]
+NAMES = [
+    "audit",
+    "batch_table",
+    "bench",
+    "calibrate",
+    "compare",
+    "explore",
+    "generate",
+    "museum",
+    "replay",
+    "train",
+    "widths",
+]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pickle
 
 import pytest
 from exactness import error_by_rounds, error_of
-from helpers import random_eagle, random_gpt2, random_heads
+from helpers import random_eagle, random_gpt2, random_heads, random_parallel
 from interruption import interrupted
 from toy_tokenizers import OF_DRAFT, OF_TARGET
 
@@ -18,6 +18,7 @@ from speculative.testing import drafters as grader
 TARGET, DRAFT = TableModel.random(3, seed=1, n_ctx=16), TableModel.random(3, seed=2)
 GPT2 = random_gpt2(HParams(n_vocab=3, n_ctx=16, n_embd=6, n_head=2, n_layer=2), scale=0.6)
 EARLY, HEADS, BLOCK = EarlyExit(GPT2, 1), random_heads(GPT2.hparams, n_heads=2), random_eagle(GPT2.hparams)
+PARALLEL = random_parallel(GPT2.hparams)
 MEDUSA = random_heads(GPT2.hparams, "medusa", n_heads=2)
 PATHS, SHARED = sp.ByPaths(DRAFT), sp.SharedTokensModel(DRAFT, OF_TARGET, OF_DRAFT)
 COUNTS = sp.NGramModel.from_tokens([0, 1, 2, 0, 1, 0, 2, 2], n_vocab=3, n=2)
@@ -54,6 +55,8 @@ CHAINS = {
     "EagleDrafter, options": lambda target: sp.EagleDrafter(
         target, BLOCK, sampling=OPTIONS, n_frequent=2, threshold=0.6
     ),
+    "BlockDrafter": lambda target: sp.BlockDrafter(target, PARALLEL),
+    "BlockDrafter, options": lambda target: sp.BlockDrafter(target, PARALLEL, sampling=OPTIONS, threshold=0.6),
     "NoisyDrafter": lambda target: sp.NoisyDrafter(target, 0.5),
     "NoisyDrafter, options": lambda target: sp.NoisyDrafter(target, 0.3, sampling=OPTIONS),
     "OracleDrafter": lambda target: sp.OracleDrafter(target),
@@ -78,6 +81,11 @@ TREES = {
     "RecyclingDrafter": lambda target: sp.RecyclingDrafter(3, TWO_AND_ONE, n_followers=2),
     "LookaheadDrafter": lambda target: sp.LookaheadDrafter(3, W=2, N=2, G=2),
     "LookaheadDrafter, one column": lambda target: sp.LookaheadDrafter(3, W=1, N=2),
+    "BlockDrafter that grows": lambda target: sp.BlockDrafter(target, PARALLEL, sp.Grown(3), siblings="top"),
+    "BlockDrafter, drawn": lambda target: sp.BlockDrafter(
+        target, PARALLEL, TWO_AND_ONE, n_frequent=2, siblings="drawn"
+    ),
+    "BlockDrafter, without": lambda target: sp.BlockDrafter(target, PARALLEL, Shape.widths(2)),
 }
 DRAFTERS = {**CHAINS, **TREES}
 every = pytest.mark.parametrize("name", DRAFTERS)
@@ -88,7 +96,8 @@ def kind(name):
 
 
 def target_of(name):
-    return {"EarlyExitDrafter": EARLY, "EagleDrafter": GPT2, "HeadsDrafter": GPT2}.get(kind(name), sp.ByPaths(TARGET))
+    of_states = dict.fromkeys(("EagleDrafter", "HeadsDrafter", "BlockDrafter"), GPT2)
+    return {"EarlyExitDrafter": EARLY, **of_states}.get(kind(name), sp.ByPaths(TARGET))
 
 
 def new(name):

@@ -1,0 +1,118 @@
+"""A parallel block: EAGLE's block (eagle.py) with mask tokens, which drafts K tokens in one pass instead of K.
+
+EAGLE needs a pass for each draft token, because a row needs the token and the state before it. Here the rows of the
+text x[0] .. x[t] are EAGLE's, and after them, in the same pass, come K - 1 slots for tokens that are not drawn yet: a
+learned vector mask[j] takes the place of the embedding, and the target's last state that of the state before.
+
+    z[t + j] = (u(s[t-1]), u(mask[j] + wpe[t + j])) W + b                    j = 1, .., K - 1
+    s'[t], .., s'[t + K - 1] = the last rows of Block(z[0], .., z[t + K - 1])
+    logits for token t + 1 + j = ln_f(s'[t + j]) wte.T + W1[x[t + j]] W2     the last term for j > 0 alone
+
+All but the last term is known before any token is drawn. By itself it gives K marginal distributions, and independent
+draws from these are not a text: where "of course" and "no problem" are both likely, so is "of problem". W1 [n_vocab,
+rank] and W2 [rank, n_vocab] are a table of which token follows which, cut to a low rank. The row of the token just
+drawn is added before the next one is drawn, left to right, and the sum gives the q that the verifier needs. So a token
+depends on the one before it, but on no earlier draft token.
+
+Slots attend to the text and to earlier slots, so a draft of K tokens begins with the one of K - 1. Leaves out: DFlash's
+slots that attend to later ones as well, and its states of several layers; DSpark's confidence in each slot.
+Sources: DFlash, arXiv:2602.06036, for the block; DSpark, arXiv:2607.05147, for W1 and W2 (there: Markov head).
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from .eagle import DraftModel, Eagle, EagleBlock, read_block
+from .files.errors import CheckpointError
+from .files.loading import folder_of
+from .files.params import matrix
+from .kernels.matmul import pack
+
+
+@dataclass(frozen=True)
+class ParallelBlock(EagleBlock):
+    """The parameters of a parallel block, as `load_block` reads them; `on(model)` makes it draft.
+
+    Those of an `EagleBlock`, and `mask` [n_slots - 1, n_embd], `w1` [n_vocab, rank], `w2` [rank, n_vocab], float32.
+    """
+
+    mask: np.ndarray
+    w1: np.ndarray
+    w2: np.ndarray
+
+    @property
+    def n_params(self):
+        return super().n_params + self.mask.size + 2 * self.w1.size
+
+    def on(self, model, n_frequent=0):
+        """This block on its model, see `ParallelEagle`."""
+        return ParallelEagle(model, self, n_frequent)
+
+
+class ParallelEagle(Eagle):
+    """A block that drafts up to n_slots tokens of a model's texts in one pass; parameters and errors as of `Eagle`."""
+
+    def __init__(self, model, params, n_frequent=0):
+        super().__init__(model, params, n_frequent)
+        n_vocab, rank = self.n_vocab, params.w2.shape[0]  # which may be packed, as that of a copy is
+        wanted = [(len(params.mask), model.hparams.n_embd), (n_vocab, rank), (rank, n_vocab)]
+        if (shapes := [params.mask.shape, params.w1.shape, params.w2.shape]) != wanted:
+            raise ValueError(f"expected mask, w1 and w2 of shapes {wanted}, got {shapes}: the block is another model's")
+        self.n_slots = len(params.mask) + 1
+        self.params = replace(self.params, w2=pack(params.w2, model.strategy))
+        self.slots = np.empty((0, self.n_vocab), np.float32)  # the logits of the last pass, without the table's term
+
+    def draft_model(self, n_text, K=None):
+        """As `Eagle.draft_model`; the first call runs K slots, by default all, and the others need no pass."""
+        return DraftModel(self, n_text, K=K)
+
+    def draft_logits(self, tokens, n_text, n_last=1, parents=(), K=None):
+        """As `Eagle.draft_logits`, for up to n_slots tokens in a row; one pass of K slots or more serves them all."""
+        wanted, n_last = self.checked(tokens, n_text, n_last, parents)
+        text, before = wanted.tokens[:n_text], wanted.tokens[-n_last:]
+        depths = np.r_[wanted.positions_and_mask(len(wanted.tokens) - n_last)[0]] - (n_text - 1)
+        if (n := depths.max() + 1) > self.n_slots:
+            raise ValueError(f"expected a draft of at most {self.n_slots} tokens, one for each slot, got {n}")
+        with self.lock, self.model.lock:
+            if self.text != text or len(self.slots) < n:
+                self.run_slots(text, min(max(n, K or self.n_slots), self.n_slots, self.n_ctx + 1 - n_text))
+            return self.slots[depths] + (self.params.w1[before] * (depths > 0)[:, None]) @ self.params.w2
+
+    def run_slots(self, text, n):
+        """Process a text and n slots, of which the first has the text's last token."""
+        old, self.text = self.text, []  # if this is interrupted, no cached state is used again
+        self.begin(old, text)
+        begin, last = self.cache.length, len(text) - 1
+        rows = np.concatenate([self.model.params["wte"][text[begin:]], self.params.mask[: n - 1]])
+        before = self.states[np.minimum(np.arange(begin, last + n), last) - 1]
+        states = self.through(before, rows + self.model.params["wpe"][begin : last + n], last=slice(-n, None))
+        self.slots = self.logits(states)
+        self.cache.length, self.text = len(text), text  # the next pass overwrites the slots after these
+
+
+def load_block(name_or_folder):
+    """The `ParallelBlock` for "tiny-target", which is bundled, or of a folder with block.safetensors.
+
+    A missing block and a malformed file raise a CheckpointError, which is a ValueError.
+    """
+    path = block_file(name_or_folder)
+    if not path.is_file():
+        raise CheckpointError(
+            f"{name_or_folder} has no parallel block: expected tiny-target, whose block is bundled, or a folder with "
+            f"block.safetensors; python main.py train --target_model_size {name_or_folder} --kind block makes one"
+        )
+
+    names = ("mask", "markov.w1", "markov.w2")
+
+    def further(tensors, n_embd):
+        n_masks, n_vocab, rank = ((*np.shape(tensors.get(name, ())), 0)[0] for name in names)
+        return dict(zip(names, ((n_masks, n_embd), (n_vocab, rank), (rank, n_vocab))))
+
+    fields, tensors = read_block(path, further)
+    return ParallelBlock(*fields, *(matrix(tensors[name]) for name in names))
+
+
+def block_file(name_or_folder):
+    """Where the parallel block of this model is, if it has one."""
+    return folder_of(name_or_folder) / "block.safetensors"

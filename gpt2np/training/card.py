@@ -1,0 +1,71 @@
+"""How often a drafter of a target is right, by the number of draft tokens before: the measurements of its card.
+
+Along texts that the target has written, not by drafting: at each position the drafter is asked for the tokens that
+follow, the path being right. For greedy text the share of positions where the target's token is among the drafter's k
+most probable ones; at temperature 1 the mean of sum min(p, q), the probability that a draft token is accepted. These
+are the drafters as they are used, in NumPy.
+"""
+
+import numpy as np
+
+from ..eagle import load_eagle
+from ..files.loading import load
+from ..heads import load_heads
+from ..parallel import load_block
+
+DEPTH = 4
+RANKS = (1, 2, 3, 5, 10)
+
+
+def rows_of(kind, target, folder):
+    """(rows, depth, n_params) of a kind of drafter in a folder.
+
+    rows(text [n + depth - 1], n) -> logits [depth, n_vocab] of the drafter after the text's first n, n + 1, .. tokens.
+    """
+    if kind in ("heads", "medusa"):
+        heads = load_heads(folder, "hydra" if kind == "heads" else kind)
+
+        def rows(text, n):
+            state = target.states(text[: n - 1])  # head j proposes the j-th token after n
+            seen = [np.array([text[n - 1 : n - 1 + j]]) for j in range(1, heads.n_heads + 1)]
+            return np.concatenate([heads.logits(target, state, tokens) for tokens in seen])
+
+        return rows, heads.n_heads, heads.n_params
+    if kind == "draft":
+        draft = load(folder)[0]
+        return lambda text, n: draft(text, n_last=len(text) - n + 1), DEPTH, draft.n_params
+    params = {"eagle": load_eagle, "block": load_block}[kind](folder)
+    block = params.on(target)
+    return lambda text, n: block.draft_logits(text, n, n_last=len(text) - n + 1), DEPTH, params.n_params
+
+
+def along(rows, depth, target, texts, n_new, step=1):
+    """Ranks, from 0, of a text's own tokens, and overlaps: [n_texts, n_positions, depth] each.
+
+    The positions are every step-th of the last n_new; the values of one are for the tokens from it on.
+    """
+    ranks, overlaps = [], []
+    for text in np.asarray(texts).tolist():
+        p = softmax(target(text, n_last=len(text)))  # all hidden states of the text, as well
+        for n in range(len(text) - n_new, len(text) - depth + 1, step):
+            logits, drafted = rows(text[: n + depth - 1], n), np.array(text[n : n + depth])
+            ranks.append((logits > np.take_along_axis(logits, drafted[:, None], -1)).sum(axis=-1))
+            overlaps.append(np.minimum(p[n - 1 : n + depth - 1], softmax(logits)).sum(axis=-1))
+    return np.reshape(ranks, (len(texts), -1, depth)), np.reshape(overlaps, (len(texts), -1, depth))
+
+
+def softmax(logits):
+    weights = np.exp(logits.astype(np.float64) - logits.max(axis=-1, keepdims=True))
+    return weights / weights.sum(axis=-1, keepdims=True)
+
+
+def measured(kind, target, folder, greedy, drawn, n_new, step=1):
+    """The measurements by depth, from greedy text and from text at temperature 1: dict, for a card in JSON."""
+    rows, depth, n_params = rows_of(kind, target, folder)
+    ranks, _ = along(rows, depth, target, greedy, n_new, step)
+    figures = {"n_texts": len(greedy), "n_tokens": n_new, "parameters": n_params}
+    figures |= {f"top_{k}": (ranks < k).mean(axis=(0, 1)).round(4).tolist() for k in RANKS}
+    if kind not in ("heads", "medusa"):  # which draw nothing
+        _, overlaps = along(rows, depth, target, drawn, n_new, step)
+        figures["overlap"] = overlaps.mean(axis=(0, 1)).round(4).tolist()
+    return figures

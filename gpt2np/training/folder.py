@@ -1,0 +1,89 @@
+"""The folder that a training writes to: a model's, with the drafter beside the model, or a draft model's own."""
+
+import filecmp
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from ..files.model_files import WEIGHTS, files_of
+from ..files.safetensors import read_safetensors, write_safetensors
+
+OF_PYTORCH = "pytorch_model.bin"
+
+
+def is_of_pytorch(folder):
+    """Whether a folder has a model in PyTorch's format alone."""
+    return (folder / OF_PYTORCH).is_file() and not (folder / "model.safetensors").exists()
+
+
+def from_pytorch(folder, output):
+    """Make `output` the folder of the same model in safetensors; ValueError if that file cannot be read."""
+    try:
+        tensors = torch.load(folder / OF_PYTORCH, map_location="cpu", weights_only=True)
+        tensors = {name: tensor.numpy() for name, tensor in tensors.items() if "masked_bias" not in name}
+    except Exception as error:  # of many types
+        raise ValueError(f"{folder / OF_PYTORCH} cannot be read ({str(error).splitlines()[0]:.80})") from None
+    output.mkdir(parents=True, exist_ok=True)
+    for name in ("config.json", "vocab.json", "merges.txt"):
+        if folder.resolve() != output.resolve():
+            shutil.copyfile(folder / name, output / name)
+    write_safetensors(output / "model.safetensors", tensors)
+
+
+def prepare(output, source, kind, name):
+    """Make `output` the folder for this kind of drafter of the model in `source`.
+
+    ValueError if it has a different model, or what a different training has left; nothing is written then.
+    """
+    is_draft, same = name == "draft", output.resolve() == source.resolve()
+    mark, weights = output / "training" / "target.json", output / "model.safetensors"
+    me = {"draft": is_draft, "target": str(kind.hparams), "sum": kind.target.params["wte.weight"].double().sum().item()}
+    if mark.exists():
+        known = json.loads(mark.read_text(encoding="utf-8")) == me
+    elif is_draft:
+        known = not weights.exists()
+    else:
+        of_source = source / WEIGHTS[files_of(source)[0]][1]
+        known = same or not weights.exists() or filecmp.cmp(weights, of_source, shallow=False)
+    if not known or (same and is_draft):
+        raise ValueError(f"{output} has a different model, or the training for one: choose another --output")
+    mark.parent.mkdir(parents=True, exist_ok=True)
+    mark.write_text(json.dumps(me), encoding="utf-8")
+    layout, vocabulary_files = files_of(source)
+    copies = list(
+        zip(vocabulary_files, ("vocab.json", "merges.txt") if is_draft else [p.name for p in vocabulary_files])
+    )
+    copies += [] if is_draft else [(source / file, file) for file in WEIGHTS[layout]]
+    for path, file in copies:
+        if not same and not (output / file).exists():
+            shutil.copyfile(path, output / file)
+    if is_draft:
+        (output / "config.json").write_text(json.dumps(config_of(kind.own), indent=1) + "\n", encoding="utf-8")
+
+
+def eagle_of(*folders):
+    """The tensors of the first EAGLE block in these folders, or None."""
+    found = [folder / "eagle.safetensors" for folder in folders if (folder / "eagle.safetensors").is_file()]
+    return read_safetensors(found[0]) if found else None
+
+
+def config_of(hparams):
+    """A GPT-2's config.json, as `transformers` reads it as well."""
+    h, end = hparams, hparams.n_vocab - 1
+    shape = {"vocab_size": h.n_vocab, "n_positions": h.n_ctx, "n_ctx": h.n_ctx, "n_embd": h.n_embd}
+    shape |= {"n_head": h.n_head, "n_layer": h.n_layer}
+    about = {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "activation_function": "gelu_new"}
+    return {**about, **shape, "bos_token_id": end, "eos_token_id": end}
+
+
+def save(kind, output, tensors, replacing):
+    """Write the drafter's file; heads of the other kind stay in it. replacing(path) as in speculative/cli/files.py."""
+    path = Path(output) / kind.file
+    if path.exists() and hasattr(kind, "prefix"):
+        old = {name: np.array(t) for name, t in read_safetensors(path).items() if not name.startswith(kind.prefix)}
+        tensors = old | tensors
+    with replacing(path) as new:
+        write_safetensors(new, tensors)

@@ -1,0 +1,216 @@
+"""What can be trained for a target: EAGLE's block, a parallel block, Hydra's or Medusa's heads, a smaller GPT-2.
+
+A kind has parameters, under the names of its file, and predictions. The target's states of a text are known, and with
+them its distribution at each position; that is what a kind learns, since a draft token is accepted by it. The author's
+next word would teach it what the target does not say. All else is common (loop.py).
+Sources: Li et al. (EAGLE), arXiv:2401.15077, section 4.2, with layer-normed states and no noise on them; Ankner et al.
+(Hydra), arXiv:2402.05109, section 3; Cai et al. (Medusa), arXiv:2401.10774, section 2.2; DFlash, arXiv:2602.06036, and
+DSpark, arXiv:2607.05147, for the parallel block; Zhou et al. (DistillSpec), arXiv:2310.08461, for the draft.
+"""
+
+import math
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from ..files.params import param_shapes
+from ..model import HParams
+from .network import DEVICE, block, logits, normed, states
+
+
+class Kind:
+    """`predictions(tokens [n_texts, n + 1], hidden [n_texts, n, n_embd], rows)` -> (logits by depth, further losses).
+
+    `rows` are positions of the target's states, whose distributions are predicted, see `rows`. Depth j's logits
+    [n_texts, .., n_vocab] are about those of them that `of_depth(j)` selects.
+    """
+
+    file = "heads.safetensors"
+    weights = (1.0,)  # of the losses by distributions, for each depth
+    rate, decay = 0.02, 0.0  # of the matrices: learning rate and weight decay
+    mixes = False  # from KL to the rejection rate, as the training goes on
+    n_slots = 1  # rows that belong together
+    first = 0  # the first position that can be predicted
+
+    def __init__(self, target, shape=None, eagle=None):
+        """`shape` is that of a draft, `eagle` an EAGLE block's tensors, from which a parallel block starts."""
+        self.target, self.hparams, self.shape, self.eagle = target, target.hparams, shape, eagle
+        self.params = {name: p.to(DEVICE).requires_grad_() for name, p in self.new(self.hparams.n_embd).items()}
+
+    def rows(self, n, begin, step):
+        """Every step-th of n positions."""
+        return torch.arange(max(begin, self.first), n, step)
+
+    def of_depth(self, j):
+        return slice(None)
+
+    def by_muon(self, name):
+        """Whether a matrix's updates are made orthogonal: not those of tables, whose rows are looked up."""
+        return self.params[name].ndim == 2 and name.split(".")[0] not in ("wte", "wpe", "mask", "markov")
+
+    def tensors(self, accepted, counts):
+        """What its file has; the shares of ranks (loop.py) and the counts of tokens are those of the text."""
+        return {name: p.detach().cpu().numpy().astype(np.float16) for name, p in self.params.items()}
+
+
+class EagleBlock(Kind):
+    """See gpt2np/eagle.py. It learns the states as well as the distributions, so it can continue from its own states.
+
+    They stay close to what it was trained on, and the fourth draft token is right nearly as often as the first.
+    """
+
+    file, weights = "eagle.safetensors", (0.1,)
+
+    def new(self, n):
+        of_block = {name: shape for name, shape in param_shapes(HParams(1, 1, n, 1, 1)).items() if name[:2] == "h."}
+        params = {"input.weight": torch.cat([torch.eye(n), 0.02 * torch.randn(n, n)]), "input.bias": torch.zeros(n)}
+        return params | fresh(of_block, out=0)  # so at the start it repeats the state that it is given
+
+    def pairs(self, before, embeddings):
+        pair = torch.cat([before, normed(embeddings)], -1)
+        return pair @ self.params["input.weight"] + self.params["input.bias"]
+
+    def predictions(self, tokens, hidden, rows):
+        n = hidden.shape[1]
+        wte, wpe = self.target.embeddings(n)
+        before = F.pad(hidden[:, :-1], (0, 0, 1, 0))  # of the token before; zeros for the first
+        found = normed(block(self.pairs(before, wte[tokens[:, :n]] + wpe), self.params, "h.0", self.hparams.n_head))
+        return [self.target.logits(found[:, rows])], [F.smooth_l1_loss(found, hidden)]
+
+    def tensors(self, accepted, counts):
+        return super().tensors(accepted, counts) | {"frequent": np.argsort(-counts, kind="stable")}
+
+
+class ParallelBlock(EagleBlock):
+    """See gpt2np/parallel.py. After an anchor come slots, which attend to the text before it and to earlier slots.
+
+    Each learns the target's distribution of its token, the earlier ones with more weight, since a token counts only if
+    those before it were accepted. The table sees the text's own token before. The start is an EAGLE block, if the
+    target has one, so that the first slot is right at once.
+    """
+
+    file, n_slots, first, rank = "block.safetensors", 8, 1, 32
+    weights = tuple(np.exp(-np.arange(8) / 3) / np.exp(-np.arange(8) / 3).sum())
+
+    def new(self, n):
+        params = super().new(n)
+        if self.eagle:
+            params, self.rate = (
+                {name: torch.from_numpy(np.array(self.eagle[name], np.float32)) for name in params},
+                0.008,
+            )
+        wte = self.target.params["wte.weight"].cpu()
+        params["mask"] = wte.mean(0) + 0.02 * torch.randn(self.n_slots - 1, n)
+        table = {"markov.w1": 0.1 * torch.randn(len(wte), self.rank), "markov.w2": torch.zeros(self.rank, len(wte))}
+        return params | table
+
+    def rows(self, n, begin, step):
+        """Those of the slots [n_anchors * n_slots], after anchors so far apart that there are n / step in all."""
+        anchors = torch.arange(max(begin, self.first), n + 1 - self.n_slots, step * self.n_slots)
+        return (anchors[:, None] + torch.arange(self.n_slots)).flatten()
+
+    def of_depth(self, j):
+        return slice(j, None, self.n_slots)
+
+    def predictions(self, tokens, hidden, rows):
+        n, at = hidden.shape[1], rows.view(-1, self.n_slots)  # [n_anchors, n_slots]
+        (wte, wpe), before = self.target.embeddings(n), F.pad(hidden[:, :-1], (0, 0, 1, 0))
+        context = self.pairs(before, wte[tokens[:, :n]] + wpe)
+        masks = (self.params["mask"] + wpe[at[:, 1:]]).expand(len(tokens), -1, -1, -1)
+        slots = self.pairs(before[:, at[:, :1]].expand_as(masks), masks)
+        slots = torch.cat([context[:, at[:, :1]], slots], 2).flatten(1, 2)
+        i, anchor = torch.arange(len(rows)), at[:, 0].repeat_interleave(self.n_slots)
+        own = (i[:, None] // self.n_slots == i // self.n_slots) & (i <= i[:, None])
+        seen = torch.cat([torch.arange(n) < anchor[:, None], own], 1).to(DEVICE)
+        found = normed(block(slots, self.params, "h.0", self.hparams.n_head, context, seen))
+        z = [self.target.logits(found[:, self.of_depth(j)]) for j in range(self.n_slots)]
+        after = [
+            self.params["markov.w1"][tokens[:, at[:, j]]] @ self.params["markov.w2"] for j in range(1, self.n_slots)
+        ]
+        return [z[0], *(a + b for a, b in zip(z[1:], after))], []
+
+
+class Heads(Kind):
+    """Hydra's heads, see gpt2np/heads.py. At the start a head repeats the hidden state."""
+
+    prefix, weights, first = "hydra", (1.0,) * 3, 3
+
+    def new(self, n):
+        heads = [self.head(i, n) for i in range(1, len(self.weights) + 1)]
+        return {f"{self.prefix}.{i}.{part}": p for i, head in enumerate(heads, 1) for part, p in head.items()}
+
+    @staticmethod
+    def head(i, n):
+        return {"a": torch.eye((i + 1) * n, n), "w": 0.02 * torch.randn((i + 1) * n, n)}
+
+    def replaced(self, i, h, embeddings):
+        """y [.., n_embd], in the place of h, from the embeddings of the i tokens that follow."""
+        a, w = (self.params[f"{self.prefix}.{i}.{part}"] for part in "aw")
+        x = torch.cat([h, *embeddings], -1)
+        return x @ a + F.silu(x @ w)
+
+    def predictions(self, tokens, hidden, rows):
+        wte, found = self.target.embeddings(0)[0], []
+        e = wte[tokens] / wte.std()
+        for i in range(1, len(self.weights) + 1):
+            embeddings = [e[:, rows - i + j] for j in range(1, i + 1)]
+            found.append(self.target.logits(self.replaced(i, hidden[:, rows - i], embeddings)))
+        return found, []
+
+    def tensors(self, accepted, counts):
+        shares = {f"{self.prefix}.{i}.accepted": np.float16(share) for i, share in enumerate(accepted, 1)}
+        return self.unscaled(super().tensors(accepted, counts)) | shares
+
+    def unscaled(self, tensors):
+        """The embeddings' scale in training goes into the weights."""
+        n, std = self.hparams.n_embd, np.float16(self.target.embeddings(0)[0].std().item())
+        return {name: np.concatenate([w[:n], w[n:] / std]) for name, w in tensors.items()}
+
+
+class Medusa(Heads):
+    """Heads that see the hidden state alone."""
+
+    prefix = "medusa"
+
+    @staticmethod
+    def head(i, n):
+        return {"w": torch.zeros(n, n), "b": torch.zeros(n)}
+
+    def replaced(self, i, h, embeddings):
+        w, b = (self.params[f"{self.prefix}.{i}.{part}"] for part in "wb")
+        return h + F.silu(h @ w + b)
+
+    def unscaled(self, tensors):
+        return tensors
+
+
+class Draft(Kind):
+    """A GPT-2 of another shape; as wide as the target it starts as some of the target's blocks, else at random."""
+
+    file, decay, mixes = "model.safetensors", 0.1, True
+
+    def new(self, n_target):
+        n_layer, n_embd, n_head = self.shape
+        self.own = HParams(self.hparams.n_vocab, self.hparams.n_ctx, n_embd, n_head, n_layer)
+        params = fresh(param_shapes(self.own), out=0.02 / math.sqrt(2 * n_layer))
+        if n_embd == n_target and n_layer <= self.hparams.n_layer:  # the first, the last and some between
+            kept = np.linspace(0, self.hparams.n_layer - 1, n_layer).round().astype(int)
+            given = {f"h.{i}.": f"h.{j}." for i, j in enumerate(kept)}
+            for name in params:
+                block = name[: name.find(".", 2) + 1] if name[:2] == "h." else ""
+                params[name] = self.target.params[given.get(block, "") + name.removeprefix(block)].clone()
+        return params
+
+    def predictions(self, tokens, hidden, rows):
+        return [logits(states(tokens[:, :-1], self.params, self.own)[:, rows], self.params)], []
+
+
+def fresh(shapes, out):
+    """New parameters of a GPT-2; those matrices whose results are added to the residual stream have deviation `out`."""
+    params = {name: torch.full(shape, float(name.endswith("weight"))) for name, shape in shapes.items()}
+    matrices = [name for name, shape in shapes.items() if len(shape) == 2]
+    return params | {n: (out if "c_proj" in n else 0.02) * torch.randn(shapes[n]) for n in matrices}
+
+
+KINDS = {"eagle": EagleBlock, "block": ParallelBlock, "heads": Heads, "medusa": Medusa, "draft": Draft}

@@ -1,0 +1,192 @@
+"""The training of a drafter: text, steps, a look at held-out text and a checkpoint, until the budget is used.
+
+A step is on about 768 tokens. In the first half of the budget the target writes a new token for each two that were
+trained on, so that there is a drafter after a minute, and a token is seen about four times in all. The learning rates
+rise over 50 steps, and fall linearly after 30 % of the budget.
+
+All random choices of a step depend on its number, and which batches of text there are on the tokens seen. So with a
+budget of tokens a training that was interrupted ends with the same parameters, to the bit, as one that was not. With a
+budget of minutes it ends at the same learning rate; no two runs do the same number of steps in the same time.
+"""
+
+import time
+
+import numpy as np
+import torch
+
+from .muon import Muon
+from .network import DEVICE
+from .text import LEAST_CTX, OwnText, lengths, split, tensors_of
+
+N_TEXTS = 32  # of 192 tokens, in a batch of text
+LARGE_VOCABULARY = 8192  # from which on the distributions are compared at every fourth position only
+N_RANKS = 10
+CHAIN = 3  # draft tokens, for the expected tokens per call
+CHECK_SECONDS = 30  # between two checks, or more where they take long
+
+
+class Training:
+    """A kind of drafter in training.
+
+    Parameters
+    ----------
+    kind : Kind
+    write : callable
+        See `OwnText`.
+    stream : array [n] int32
+        The tokens of the texts.
+    folder : Path
+        Gets the text and the checkpoint, from which a further training goes on.
+    minutes, tokens : float, int
+        The budget, whichever is used first; 0: no limit of this kind.
+
+    Raises
+    ------
+    ValueError
+        If the text is too short, the context too short for prompts, or the checkpoint another training's.
+    """
+
+    def __init__(self, kind, write, stream, folder, minutes=20.0, tokens=0, seed=0, n_texts=None):
+        self.kind, self.target, self.seed, h = kind, kind.target, seed, kind.hparams
+        if h.n_ctx < LEAST_CTX:
+            raise ValueError(f"expected n_positions of {LEAST_CTX} or more, for a prompt and some text, got {h.n_ctx}")
+        training, held_out = split(stream, h.n_ctx)
+        n_texts = n_texts or N_TEXTS
+        self.text = OwnText(folder, self.target, write, training, n_texts, seed)
+        self.held_out = OwnText(folder, self.target, write, held_out, n_texts, seed, "held_out")
+        self.seconds, self.tokens = 60 * minutes, tokens
+        of_muon = [name for name in kind.params if kind.by_muon(name)]
+        others = [p for name, p in kind.params.items() if name not in of_muon]
+        self.optimizers = {Muon([kind.params[name] for name in of_muon], lr=0, weight_decay=kind.decay): kind.rate}
+        if others:
+            self.optimizers[torch.optim.AdamW(others, lr=0, betas=(0.9, 0.95), weight_decay=0)] = 3e-3
+        self.progress = {"seconds": 0.0, "steps": 0, "tokens_seen": 0, "tokens_of_text": 0, "batches": 0, "checks": []}
+        self.progress["threads"] = torch.get_num_threads()
+        self.checkpoint = folder / f"{type(kind).__name__.lower()}.pt"
+        if self.checkpoint.exists():
+            self.restore(torch.load(self.checkpoint, map_location=DEVICE, weights_only=True))
+
+    def restore(self, saved):
+        old, new = saved["about"], self.about()
+        if differences := [
+            f"{name} {old.get(name)}, here {new.get(name)}" for name in new if old.get(name) != new[name]
+        ]:
+            raise ValueError(
+                f"{self.checkpoint} is of another training ({differences[0]}): delete it, or choose another --output"
+            )
+        for p, old in zip(self.kind.params.values(), saved["params"]):
+            p.data.copy_(old)
+        for optimizer, old in zip(self.optimizers, saved["optimizers"]):
+            optimizer.load_state_dict(old)
+        self.progress = saved["progress"]
+        torch.set_num_threads(self.progress["threads"])  # with others the last bits are different ones
+
+    def save_checkpoint(self):
+        saved = {"about": self.about(), "params": [p.detach() for p in self.kind.params.values()]}
+        saved |= {"progress": self.progress, "optimizers": [optimizer.state_dict() for optimizer in self.optimizers]}
+        new = self.checkpoint.with_suffix(".new")
+        torch.save(saved, new)
+        new.replace(self.checkpoint)
+
+    def about(self):
+        shapes = {name: list(p.shape) for name, p in self.kind.params.items()}
+        return {"seed": self.seed, "texts": self.text.n_texts, "prompts": digest(self.text.stream), **shapes}
+
+    @property
+    def share(self):
+        """The part of the budget that is used."""
+        done, budget = self.progress, ((self.seconds, "seconds"), (self.tokens, "tokens_seen"))
+        return min(1.0, max(done[name] / most for most, name in budget if most))
+
+    def run(self, stopped=lambda: False, show=lambda share, note: None):
+        """Train until the budget is used, or stopped() is true.
+
+        show(share of the budget, text) is called after each step. The checkpoint is up to date at the end.
+        """
+        done, rejected, note, checked, wait = self.progress, 1.0, "", time.time(), CHECK_SECONDS
+        began = checked - done["seconds"]
+        while self.share < 1 and not stopped():
+            if not done["batches"] or (self.share < 0.5 and 2 * done["tokens_of_text"] < done["tokens_seen"]):
+                done["tokens_of_text"] += self.text.batch(done["batches"])[0].size
+                done["batches"] += 1
+            else:
+                rejected += 0.02 * (self.step() - rejected)
+            done["seconds"] = time.time() - began
+            if time.time() - checked > wait or self.share == 1:
+                asked, tokens_per_call = time.time(), expected(self.ranks()[:, 0])
+                done["checks"].append([done["tokens_seen"], round(tokens_per_call, 3)])
+                note, checked = f", {tokens_per_call:.2f} tokens per call on held-out text", time.time()
+                wait = max(CHECK_SECONDS, 20 * (checked - asked))
+                self.save_checkpoint()
+            show(self.share, f"loss {rejected:.3f}, {done['tokens_seen'] / 1e6:.2f}M tokens{note}")
+        self.save_checkpoint()
+
+    def step(self):
+        """Learn from some texts of one batch; returns the mean rejection rate of the predictions."""
+        kind, done, share = self.kind, self.progress, self.share
+        rng = np.random.default_rng([self.seed, done["steps"], 1])
+        batch = self.text.batch(rng.integers(done["batches"]))
+        n_texts = max(1, round(tokens_a_step(kind.hparams) / batch[0].shape[1]))
+        tokens, hidden = tensors_of(batch, np.sort(rng.permutation(len(batch[0]))[:n_texts]))
+        every = 4 if kind.hparams.n_vocab > LARGE_VOCABULARY else 1
+        rows = kind.rows(hidden.shape[1], int(rng.integers(every * kind.n_slots)), every)
+        for optimizer, rate in self.optimizers.items():
+            optimizer.param_groups[0]["lr"] = rate * min(1, (done["steps"] + 1) / 50, (1 - share) / 0.7)
+        p, gradients, rejected = self.target.logits(hidden[:, rows]).softmax(-1), [], []
+        found, losses = kind.predictions(tokens, hidden, rows)
+        for j, logits in enumerate(found):
+            q = logits.detach().softmax(-1)
+            gradient, rate = gradient_of(p[:, kind.of_depth(j)], q, share if kind.mixes else 0)
+            gradients.append(kind.weights[j] * gradient)
+            rejected.append(rate)
+        torch.autograd.backward([*found, *losses], [*gradients, *(None for _ in losses)])
+        for optimizer in self.optimizers:
+            optimizer.step()
+            optimizer.zero_grad()
+        done["steps"] += 1
+        done["tokens_seen"] += hidden[..., 0].numel()
+        return np.mean(rejected)
+
+    @torch.no_grad()
+    def ranks(self):
+        """How often the token of rank 0, 1, .. at each depth is the target's own in held-out greedy text.
+
+        [n_depths, N_RANKS], the tokens before being right. For EAGLE's block the first depth alone.
+        """
+        batch, shares = self.held_out.batch(0), []
+        for i in range(len(batch[0])):
+            tokens, hidden = tensors_of(batch, [i])
+            n = hidden.shape[1]
+            rows = self.kind.rows(n, n - lengths(self.kind.hparams.n_ctx)[1], 1)
+            wanted = tokens[:, rows + 1, None]
+            found = enumerate(self.kind.predictions(tokens, hidden, rows)[0])
+            ranks = [(z > z.gather(-1, wanted[:, self.kind.of_depth(j)])).sum(-1).cpu().numpy() for j, z in found]
+            shares.append((np.array(ranks).reshape(len(ranks), 1, -1) == np.arange(N_RANKS)[:, None]).mean(-1))
+        return np.mean(shares, axis=0)
+
+
+def gradient_of(p, q, share):
+    """(the gradient of (1 - share) KL(p || q) + share (1 - sum min(p, q)) by the logits of q, the second mean).
+
+    p, q [.., n_vocab]; the mean is over the positions.
+    """
+    gradient = (q - p) * (1 - share)
+    if share:
+        kept = q * (q < p)
+        gradient += share * (q * kept.sum(-1, keepdim=True) - kept)
+    return gradient / q[..., 0].numel(), (p - q).abs().sum(-1).mean().item() / 2
+
+
+def expected(accepted):
+    """The tokens per call at temperature 0 of a chain of CHAIN tokens that are right so often, by depth."""
+    rates = accepted[:CHAIN] if len(accepted) > 1 else np.full(CHAIN, accepted[0])
+    return float(1 + np.cumprod(rates).sum())
+
+
+def tokens_a_step(hparams):
+    """More for a wide model, where the optimizer costs as much as some hundred tokens."""
+    return 768 * max(1, hparams.n_embd // 256)
+
+
+def digest(stream):
+    return int(np.bitwise_xor.reduce(stream.astype(np.int64) * (np.arange(len(stream)) + 1))) if len(stream) else 0

@@ -1,0 +1,75 @@
+"""GPT-2 in PyTorch, as far as training needs it: hidden states and logits of whole texts, without a cache.
+
+As layers.py, but of tensors with a name each, as in a file of Hugging Face's (files/params.py), and of several texts at
+once. A hidden state is kept after the last norm without its gain and bias, as heads.py and eagle.py use it.
+"""
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from ..files.loading import read_tensors
+from ..files.model_files import WEIGHTS, files_of
+from ..files.params import param_shapes
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+class Target:
+    """The parameters of a model's folder, which stay as they are: dict name -> tensor float32."""
+
+    def __init__(self, folder, hparams):
+        tensors = read_tensors(folder / WEIGHTS[files_of(folder)[0]][1])
+        tensors = {name.removeprefix("transformer."): tensor for name, tensor in tensors.items()}
+        self.params = {
+            name: torch.from_numpy(np.array(tensors[name], np.float32)).to(DEVICE) for name in param_shapes(hparams)
+        }
+        self.hparams = hparams
+
+    def embeddings(self, n):
+        """(of all tokens [n_vocab, n_embd], of the first n positions [n, n_embd])"""
+        return self.params["wte.weight"], self.params["wpe.weight"][:n]
+
+    @torch.no_grad()
+    def states(self, tokens):
+        return states(tokens, self.params, self.hparams)
+
+    def logits(self, states):
+        return logits(states, self.params)
+
+
+def states(tokens, params, hparams):
+    """The hidden states [n_texts, n, n_embd] of tokens [n_texts, n]."""
+    x = F.embedding(tokens, params["wte.weight"]) + params["wpe.weight"][: tokens.shape[1]]
+    for i in range(hparams.n_layer):
+        x = block(x, params, f"h.{i}", hparams.n_head)
+    return normed(x)
+
+
+def block(x, params, name, n_head, context=None, mask=None):
+    """The block of this name: [n_texts, n, n_embd] -> [n_texts, n, n_embd], each row with those before it.
+
+    With rows `context` [n_texts, m, n_embd], mask [n, m + n] says which of these and of x a row of x attends to.
+    """
+
+    def linear(x, part):
+        return x @ params[f"{name}.{part}.weight"] + params[f"{name}.{part}.bias"]
+
+    def norm(x, part):
+        return normed(x, params[f"{name}.{part}.weight"], params[f"{name}.{part}.bias"])
+
+    seen = x if context is None else torch.cat([context, x], 1)
+    q, k, v = linear(norm(seen, "ln_1"), "attn.c_attn").unflatten(-1, (3, n_head, -1)).permute(2, 0, 3, 1, 4)
+    q = q[:, :, -x.shape[1] :]
+    heads = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=mask is None)
+    x = x + linear(heads.transpose(1, 2).flatten(2), "attn.c_proj")
+    return x + linear(F.gelu(linear(norm(x, "ln_2"), "mlp.c_fc"), approximate="tanh"), "mlp.c_proj")
+
+
+def normed(x, g=None, b=None):
+    return F.layer_norm(x, x.shape[-1:], g, b)
+
+
+def logits(states, params):
+    """The last norm's gain and bias, and the vocabulary projection: [.., n_embd] -> [.., n_vocab]"""
+    return F.linear(states * params["ln_f.weight"] + params["ln_f.bias"], params["wte.weight"])

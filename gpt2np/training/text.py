@@ -1,0 +1,79 @@
+"""The text to learn from: batches that the target writes itself, with its hidden states, in files.
+
+A prompt is a piece of the texts that were given, at any place, and the target continues it: a drafter will meet the
+target's own words. Of eight batches three are greedy, two at temperature 1 and one at .6, one goes up to the last
+position, and one is the texts as they are. Tokens are int32: GPT-2's have numbers up to 50256.
+"""
+
+import numpy as np
+import torch
+
+from .network import DEVICE
+
+TEMPERATURES = (0, 1.0, 0, 0.6, 0, 1.0, 1.0, 1.0)  # of the batches in turn
+LAST_POSITIONS, AS_GIVEN = 6, 7  # of these
+LEAST_CTX = 32
+
+
+def lengths(n_ctx, i=0):
+    """(tokens of the prompt, tokens that the target adds) in batch i."""
+    n_prompt, n_new = (64, 128) if n_ctx >= 192 else (n_ctx // 3, n_ctx - n_ctx // 3)
+    if i % 8 == LAST_POSITIONS:
+        return n_ctx - n_new, n_new
+    return (n_prompt + n_new, 0) if i % 8 == AS_GIVEN else (n_prompt, n_new)
+
+
+def split(stream, n_ctx):
+    """(tokens to train on, held-out tokens) of a stream of tokens; ValueError if it is too short for prompts."""
+    n_held_out, least = max(len(stream) // 20, n_ctx + 1), 4 * (n_ctx + 1)
+    if len(stream) < least:
+        raise ValueError(f"expected {least} tokens of text or more, for different prompts, got {len(stream)}: add text")
+    return stream[:-n_held_out], stream[-n_held_out:]
+
+
+class OwnText:
+    """Batches of text in a folder, written when they are first asked for.
+
+    Parameters
+    ----------
+    target : Target
+    write : callable
+        write(prompts [n_texts, n], n_new, temperature, seeds [n_texts]) -> tokens [n_texts, n + n_new], by the target.
+    stream : array [n] int32
+        Tokens to take prompts from; `n_texts` of them in a batch, of 192 tokens each or as many longer ones as have as
+        many tokens.
+    """
+
+    def __init__(self, folder, target, write, stream, n_texts, seed, name="text"):
+        self.folder, self.target, self.write, self.stream = folder, target, write, stream
+        self.n_texts, self.seed, self.name = n_texts, seed, name
+
+    def path(self, i):
+        return self.folder / f"{self.name}_{i:05d}.npy"
+
+    def batch(self, i):
+        """(tokens [n_texts, n] int32, hidden states [n_texts, n - 1, n_embd] float16), memory-mapped."""
+        path = self.path(i)
+        if not path.exists():  # the tokens' file appears last, when both are complete
+            tokens = self.written(i)
+            some = torch.from_numpy(tokens[:, :-1].astype(np.int64)).to(DEVICE).split(4)
+            hidden = [self.target.states(tokens).half().cpu() for tokens in some]
+            np.save(path.with_suffix(".states.npy"), torch.cat(hidden).numpy())
+            np.save(path.with_suffix(".new.npy"), tokens)
+            path.with_suffix(".new.npy").replace(path)
+        return np.load(path, mmap_mode="r"), np.load(path.with_suffix(".states.npy"), mmap_mode="r")
+
+    def written(self, i):
+        (n_prompt, n_new), rng = lengths(self.target.hparams.n_ctx, i), np.random.default_rng([self.seed, i])
+        n_texts = max(1, self.n_texts * 192 // max(192, n_prompt + n_new))
+        starts = rng.integers(0, len(self.stream) - n_prompt, n_texts)
+        prompts, seeds = np.array([self.stream[s : s + n_prompt] for s in starts]), rng.integers(1 << 31, size=n_texts)
+        if not n_new:
+            return prompts
+        return np.array(self.write(prompts, n_new, TEMPERATURES[i % 8], seeds.tolist()), np.int32)
+
+
+def tensors_of(batch, rows=slice(None)):
+    """(tokens int64, hidden states float32) of these texts of a batch, as tensors."""
+    tokens, hidden = (array[rows] for array in batch)
+    return torch.from_numpy(tokens.astype(np.int64)).to(DEVICE), torch.from_numpy(hidden.astype(np.float32)).to(DEVICE)

@@ -1,0 +1,24 @@
+"""Drafting a block of tokens in one pass: EAGLE's block with mask tokens (gpt2np/parallel.py).
+
+A draft of K tokens costs one pass instead of K. The rows of that pass are K marginals: each token's distribution
+averaged over what the ones before it might be. The table of the previous token makes a text of them, as far as one
+token of memory can. So tokens are still drawn left to right, each from the row with the token before it, and that row
+is the q which the verifier is given. Acceptance falls with depth, where EAGLE's stays the same.
+Sources: DFlash, arXiv:2602.06036; DSpark, arXiv:2607.05147.
+"""
+
+from .eagle import EagleDrafter
+
+
+class BlockDrafter(EagleDrafter):
+    """A chain or a tree from a parallel block; parameters as of `EagleDrafter`.
+
+    `block` is a gpt2np.ParallelBlock, as gpt2np.load_block returns it, or another object whose `on(model, n_frequent)`
+    has `n_slots`, the largest depth of a draft, and `draft_model(n_text, K)`, which is told the depth of this one.
+    """
+
+    def propose(self, tokens, K, rng):
+        """At most K tokens, or a tree of depth K at most; no deeper than the block has slots."""
+        K = min(K, self.block.n_slots)
+        draft_model = self.block.draft_model(len(tokens), K)
+        return self.drafter(draft_model, sampling=self.sampling).propose(tokens, K, rng)

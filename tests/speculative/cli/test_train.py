@@ -1,0 +1,116 @@
+"""train, from the command to a drafter that --drafter finds. The training itself: tests/gpt2np/training."""
+
+import json
+import shutil
+import signal
+from time import sleep, time
+
+import pytest
+from command import process, refusal, run_here
+from helpers import ROOT
+from systems import needs_ctrl_c
+
+import gpt2np
+from speculative.cli.commands import train
+from speculative.cli.drafters import DRAFTERS
+
+pytestmark = pytest.mark.peers
+TINY, TALES = ROOT / "gpt2np" / "tiny", ROOT / "gpt2np" / "tiny" / "held_out.txt"
+
+
+@pytest.fixture(autouse=True)
+def small_batches(monkeypatch):
+    pytest.importorskip("torch", reason="pip install -e '.[train]'")
+    monkeypatch.setattr("gpt2np.training.loop.N_TEXTS", 4)
+
+
+@pytest.fixture
+def mine(tmp_path):
+    """A folder with a GPT-2, and nothing else."""
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    for name in ("config.json", "vocab.json", "merges.txt", "model.safetensors"):
+        shutil.copy(TINY / "tiny-draft" / name, folder / name)
+    return folder
+
+
+def trained(folder, *words):
+    result = run_here("train", "--target_model_size", folder, "--text", TALES, "--tokens", "2000", *words)
+    assert result.returncode == 0 and "Traceback" not in result.stderr, result
+    return result
+
+
+@pytest.mark.parametrize("kind", [kind for kind in train.KINDS if kind in DRAFTERS])
+def test_the_drafter_is_found_beside_its_target(kind, mine):
+    message = refusal("--target_model_size", mine, "--drafter", kind)
+    assert f"python main.py train --target_model_size {mine} --kind {kind}" in message
+    result = trained(mine, "--kind", kind)
+    assert f"main.py --target_model_size {mine} --drafter {kind}" in result.stdout and "GB of memory" in result.stderr
+    page = run_here("--target_model_size", mine, "--drafter", kind, "--n_tokens_to_generate", "8")
+    assert page.returncode == 0 and "same text     yes" in page.stdout
+    card = json.loads((mine / f"{kind}_figures.json").read_text("utf-8"))
+    assert card["training"]["tokens_seen"] >= 2000 and len(card["top_1"]) == (3 if kind == "heads" else 4)
+    assert f"--text {TALES}" in card["command"] and card["text"]["tokens"] > 80_000
+    assert "going on after" in trained(mine, "--kind", kind, "--tokens", "3000").stderr
+
+
+def test_a_draft_has_a_folder_of_its_own(mine):
+    assert "train needs" not in trained(mine, "--kind", "draft", "--shape", "1,64,2").stderr
+    out = mine.with_name("mine-draft")
+    assert json.loads((out / "config.json").read_text("utf-8"))["n_embd"] == 64
+    small = ("--draft_model_size", out, "--n_tokens_to_generate", "8")
+    page = run_here("--target_model_size", mine, *small)
+    assert page.returncode == 0 and "same text     yes" in page.stdout
+    with pytest.raises(AssertionError):  # it is no target for this drafter's folder
+        trained(TINY / "tiny-target", "--output", out)
+
+
+def test_both_kinds_of_heads_are_in_one_file(mine):
+    trained(mine, "--kind", "heads")
+    trained(mine, "--kind", "medusa")
+    assert [gpt2np.load_heads(mine, kind).n_heads for kind in ("hydra", "medusa")] == [3, 3]
+
+
+def test_a_bundled_model_is_copied(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    trained("tiny-draft", "--kind", "medusa")
+    names = {path.name for path in (tmp_path / "tiny-draft-medusa").iterdir()}
+    model = {"config.json", "vocab.json", "merges.txt", "model.safetensors"}
+    assert names == model | {"heads.safetensors", "medusa_figures.json", "training"}
+    assert not (TINY / "tiny-draft" / "training").exists()
+
+
+def test_what_cannot_work_is_refused_in_a_sentence(mine, tmp_path, monkeypatch):
+    (tmp_path / "a.txt").write_text("too short", encoding="utf-8")
+    words = ("train", "--target_model_size", mine, "--text")
+    assert "expected 2052 tokens of text or more" in refusal(*words, tmp_path / "a.txt")
+    other = tmp_path / "other"
+    shutil.copytree(TINY / "tiny-target", other)
+    assert "has a different model" in last_line(*words, TALES, "--output", other)
+    monkeypatch.setattr("shutil.disk_usage", lambda path: type("usage", (), {"free": 10**3}))
+    assert "which has room for 1e-06 GB: give fewer" in refusal(*words, TALES)
+    monkeypatch.setattr(train, "find_spec", lambda name: None)
+    assert refusal(*words, TALES) == "train needs PyTorch, which is missing: pip install torch"
+
+
+def last_line(*words):
+    result = run_here(*words)
+    assert result.returncode == 2 and "Traceback" not in result.stderr
+    return result.stderr.splitlines()[-1]
+
+
+@needs_ctrl_c
+def test_ctrl_c_leaves_a_drafter_and_the_same_command_goes_on(mine):
+    words = ("train", "--target_model_size", mine, "--text", TALES, "--tokens", "24000")
+    with process(*words) as child:
+        checkpoint, began = mine / "training" / "text_00000.npy", time()
+        while not checkpoint.exists() and time() - began < 100:
+            sleep(0.2)
+        sleep(3)
+        child.send_signal(signal.SIGINT)
+        _, errors = child.communicate(timeout=120)
+    assert child.returncode == 130 and "the drafter so far is in" in errors and "Traceback" not in errors
+    assert (mine / "eagle.safetensors").exists()
+    with process(*words) as child:
+        page, errors = child.communicate(timeout=300)
+    assert child.returncode == 0 and "going on after" in errors and "tokens per call" in page
