@@ -18,7 +18,7 @@ from .muon import Muon
 from .network import DEVICE
 from .text import LEAST_CTX, OwnText, lengths, split, tensors_of
 
-N_TEXTS = 32  # of 192 tokens, in a batch of text
+N_TEXTS = 64  # of 192 tokens, in a batch of text
 LARGE_VOCABULARY = 8192  # from which on the distributions are compared at every fourth position only
 N_RANKS = 10
 CHAIN = 3  # draft tokens, for the expected tokens per call
@@ -105,6 +105,7 @@ class Training:
         """
         done, rejected, note, checked, wait = self.progress, 1.0, "", time.time(), CHECK_SECONDS
         began = checked - done["seconds"]
+        self.held_out.batch(0)
         while self.share < 1 and not stopped():
             if not done["batches"] or (self.share < 0.5 and 2 * done["tokens_of_text"] < done["tokens_seen"]):
                 done["tokens_of_text"] += self.text.batch(done["batches"])[0].size

@@ -27,7 +27,7 @@ from ..report import machine
 
 KINDS = ("eagle", "block", "heads", "medusa", "draft")
 MINUTES = 20.0
-N_LANES = 32
+MOST_CACHE = 1e9  # bytes of keys and values of the texts that are written at once
 STRIDE = 4  # between the positions of the card
 
 
@@ -119,10 +119,13 @@ def run(options, report):
     stream = tokens_of(options, tokenizer)
     minutes = MINUTES if options.minutes is None and not options.tokens else options.minutes or 0
 
+    h = model.hparams
+    n_lanes = max(1, int(MOST_CACHE / (8 * 192 * h.n_layer * h.n_embd)))
+
     def write(prompts, n_new, temperature, seeds):
         texts = generate_together(
             lambda lane: AutoregressiveSampler(lane, sampling=Sampling(temperature)),
-            [model], prompts.tolist(), n_new, seeds, n_lanes=N_LANES,
+            [model], prompts.tolist(), n_new, seeds, n_lanes=n_lanes,
         )  # fmt: skip
         return [[*prompt, *text.tokens.tolist()] for prompt, text in zip(prompts.tolist(), texts)]
 
