@@ -15,7 +15,7 @@ def check(monkeypatch):
 
     def loaded(number, name):
         [path] = FOLDER.glob(f"{number}_*.ipynb")
-        return getattr(importlib.import_module(f"checks.{path.stem[3:]}"), name)
+        return getattr(importlib.import_module(f"checks.{path.stem.partition('_')[2]}"), name)
 
     return loaded
 

@@ -36,7 +36,7 @@ def checks_can_be_imported(monkeypatch):
 def graded(number, i, answer):
     """Check an answer: a function, a class, or (the name of a solution, changes)."""
     [path] = FOLDER.glob(f"{number}_*.ipynb")
-    check = getattr(importlib.import_module(f"checks.{path.stem[3:]}"), f"exercise_{i}")
+    check = getattr(importlib.import_module(f"checks.{path.stem.partition('_')[2]}"), f"exercise_{i}")
     name, *changes = answer if isinstance(answer, tuple) else [getattr(answer, "fills", "")]
     made = solution(number, name, *changes) if isinstance(answer, tuple) else answer
     answers = [made if name == one else solution(number, one) for one in FOUR] if name in FOUR else [made]
@@ -70,11 +70,11 @@ RIGHT = [
     ("04", 2, ("my_top_p", "order = ", "order = len(probs) - 1 - ", "(-probs,", "(-probs[::-1],")),  # of a tie the last
     ("04", 3, styles.in_place),
     ("04", 3, ("my_draw", "return int(", "return np.array(")),
-    ("05", 1, lambda p, q: 1 - abs(p - q).sum() / 2),
-    ("05", 1, lambda p, q: sum(b * min(1, a / b) for a, b in zip(p, q) if b)),
-    ("05", 2, lambda p, q: np.maximum(p - q, 0) / (1 - np.minimum(p, q).sum()) if (p != q).any() else p),
-    ("05", 2, lambda p, q: [max(a - b, 0) / s for a, b in zip(p, q)] if (s := sum(np.maximum(p - q, 0))) else p),
-    ("05", 3, styles.by_recursion),
+    ("05b", 1, lambda p, q: 1 - abs(p - q).sum() / 2),
+    ("05b", 1, lambda p, q: sum(b * min(1, a / b) for a, b in zip(p, q) if b)),
+    ("05b", 2, lambda p, q: np.maximum(p - q, 0) / (1 - np.minimum(p, q).sum()) if (p != q).any() else p),
+    ("05b", 2, lambda p, q: [max(a - b, 0) / s for a, b in zip(p, q)] if (s := sum(np.maximum(p - q, 0))) else p),
+    ("05b", 3, styles.by_recursion),
     *(("06", 1, way(solution("06", "my_expected_tokens"))) for way in (functools.partial, functools.cache, Called)),
     ("06", 1, styles.recursive),
     ("06", 1, lambda alpha, K: np.polyval(np.ones(K + 1), alpha)),
@@ -126,11 +126,11 @@ WRONG = [
     ("01", 1, "compare whole symbols",
      lambda symbols, pair: " ".join(symbols).replace(" ".join(pair), "".join(pair)).split()),
     ("01", 2, "longest entry of the vocabulary", styles.longest_first),
-    ("05", 2, "q - p is the surplus", lambda p, q: np.maximum(q - p, 0)),
-    ("05", 2, "has the surplus in it", lambda p, q: abs(p - q) / 2),
-    ("05", 3, "first rejection", styles.goes_on_after_a_rejection),
-    ("05", 3, r"it accepts 0.* on average", styles.own_matching),
-    ("05", 3, "endless loop", styles.until_accepted),
+    ("05b", 2, "q - p is the surplus", lambda p, q: np.maximum(q - p, 0)),
+    ("05b", 2, "has the surplus in it", lambda p, q: abs(p - q) / 2),
+    ("05b", 3, "first rejection", styles.goes_on_after_a_rejection),
+    ("05b", 3, r"it accepts 0.* on average", styles.own_matching),
+    ("05b", 3, "endless loop", styles.until_accepted),
     ("08", 3, "exact, but it accepts no more", styles.by_recursion),
     ("07", 3, "expected three numbers.* got 4", lambda p, q: [1, 1, 1, 1]),
     ("13", 3, "detach", lambda z, p: styles.Tensor(styles.by_jacobians(z, p), requires_grad=True)),
@@ -147,10 +147,10 @@ OF_THE_LIBRARY = [
     ("02", 3, gpt2np.reference.block),
     ("04", 1, lambda logits, temperature: speculative.Sampling(temperature)(logits[None])[0]),
     ("04", 3, speculative.sample_token),
-    ("05", 2, speculative.residual),
-    ("05", 3, speculative.rejection),
-    ("05", 4, type("MySampler", (speculative.SpeculativeSampler,), {})),
-    ("05", 4, styles.Delegating),
+    ("05b", 2, speculative.residual),
+    ("05b", 3, speculative.rejection),
+    ("05b", 4, type("MySampler", (speculative.SpeculativeSampler,), {})),
+    ("05b", 4, styles.Delegating),
     ("06", 1, speculative.theory.expected_tokens),
     ("06", 2, functools.partial(lambda alpha, c, v: speculative.theory.best_K(alpha, c, v))),
     ("08", 3, lambda *given: speculative.block(*given)),
@@ -163,7 +163,7 @@ OF_THE_LIBRARY = [
     ("12", 3, type("Recycler", (speculative.RecyclingDrafter,), {})),
     ("15", 1, styles.fills("verify_masked")(lambda *given: rejection(*given))),
 ]
-RETURNS = "01-1 04-2 04-3 05-2 06-2 06-3 07-2 08-1 08-2 09-3 11-1 11-2 11-3 12-1 12-2 13-1 13-2 13-3 14-1 14-2 15-2"
+RETURNS = "01-1 04-2 04-3 05b-2 06-2 06-3 07-2 08-1 08-2 09-3 11-1 11-2 11-3 12-1 12-2 13-1 13-2 13-3 14-1 14-2 15-2"
 
 
 def nothing(*_):

@@ -192,7 +192,7 @@ WRONG = {
         ("drew a token of probability 0: look|the upper end", 'side="right"', 'side="left"'),
         ("the last possible is|beyond the last sum", "last))", "len(probs)))", "u * ends[-1]", "u"),
     ],
-    ("05", 1, "acceptance_probability"): [
+    ("05b", 1, "acceptance_probability"): [
         ("weigh with q, not with p", SUM, "p @ np.nan_to_num(np.minimum(1, p / q))"),
         ("not drafted equally often: weigh with q", SUM, "np.nan_to_num(np.minimum(1, p / q)).sum()"),
         ("counts each rejected draft token twice", SUM, "1 - abs(p - q).sum()"),
@@ -205,7 +205,7 @@ WRONG = {
         (r"it is 0\.600000, not 0\.6002", SUM, f"{SUM} + 2e-4"),
         ("estimate from random draws", SUM, f"{SUM} - 0.005"),
     ],
-    ("05", 2, "my_residual"): [
+    ("05b", 2, "my_residual"): [
         ("close to p = q the residual is not p", "missing.any()", "not np.allclose(p, q)"),
         ("without an epsilon", "missing.sum()", "(missing.sum() + 1e-10)"),
         ("has the surplus in it", "np.maximum(p - q, 0)", "abs(p - q)"),
@@ -225,13 +225,13 @@ WRONG = {
         ("p or q was written to", "missing = np.maximum(p - q, 0)",
          "missing = p; missing -= q; missing[missing < 0] = 0"),
     ],
-    ("05", 3, "my_verifier"): [
+    ("05b", 3, "my_verifier"): [
         (r"it accepts 0\.000 on average", "for i, x in enumerate(draft.tokens):",
          "return Verdict(0, sample_token(target_probs[0], rng))\n    for i, x in enumerate(draft.tokens):"),
         ("counts the rejected|n_accepted", "return Verdict(i,", "return Verdict(i + 1,"),
         ("np.random|rng", "rng.random()", "np.random.random()"),
     ],
-    ("05", 4, "MySampler"): [
+    ("05b", 4, "MySampler"): [
         ("returns 3 tokens where 2 were asked for", "len(tokens) - 1, self", "len(tokens), self"),
         ("calls of the target for 9 tokens", "verdict.next_token]",
          "*[verdict.next_token][: verdict.n_accepted < len(draft.tokens) or not k]]"),

@@ -247,7 +247,7 @@ def cut_and_counted(tokens, n, stop):
     return [tuple(tokens), sum(i < n for i, _ in enumerate(tokens))]
 
 
-class Delegating(solution("05", "MySampler")):
+class Delegating(solution("05b", "MySampler")):
     def generate(self, prompt, n_tokens, rng):
         inside = speculative.SpeculativeSampler(self.target, self.drafter, K=self.K, sampling=self.sampling)
         return inside.generate(prompt, n_tokens, rng).tokens.tolist()
