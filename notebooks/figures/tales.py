@@ -87,6 +87,7 @@ def releases():
 
 def show(heads, rows):
     """Display a table."""
-    lines = [("th", heads), *(("td", row) for row in rows)]
-    html = "".join(f"<tr>{''.join(f'<{tag}>{cell}</{tag}>' for cell in line)}</tr>" for tag, line in lines)
+    html = ""
+    for tag, line in [("th", heads), *(("td", row) for row in rows)]:
+        html += "<tr>" + "".join(f'<{tag} style="padding-right: 1.5em">{cell}</{tag}>' for cell in line) + "</tr>"
     display(HTML(f"<table>{html}</table>"))
