@@ -1,9 +1,9 @@
 """Grade a folder of answers to the exercises of a notebook: a table (CSV) with a line for each file.
 
-    python notebooks/grade.py 05 answers > marks.csv
-    python notebooks/grade.py 05 answers 120 > marks.csv                   at most 120 seconds for a cell, not 60
-    python notebooks/grade.py 05 answers --feedback told > marks.csv       and told/NAME.txt, with whole messages
-    python notebooks/grade.py lab/05_speculative_sampling.ipynb answers    the exercises and checks of another folder
+    python notebooks/grade.py 05b answers > marks.csv
+    python notebooks/grade.py 05b answers 120 > marks.csv                   at most 120 seconds for a cell, not 60
+    python notebooks/grade.py 05b answers --feedback told > marks.csv       and told/NAME.txt, with whole messages
+    python notebooks/grade.py lab/05b_speculative_sampling.ipynb answers   the exercises and checks of another folder
 
 The files are students' notebooks, or .py files with the functions. Each runs in a process of its own as the student
 ran it, cell after cell, and goes on after a cell that fails; the checks are those beside the notebook, whatever the
@@ -29,14 +29,14 @@ import traceback
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from handout import notebook_of, points_of
+from handout import notebook_of, number_of, points_of
 
 # ------------------------------------------------------------------------------------------------ what is to be graded
 
 
 def exercises_of(notebook):
     """(name of the module with the checks, dict "exercise_1" -> the call in the notebook's own cell)."""
-    module, calls = notebook.stem[3:], {}
+    module, calls = notebook.stem.partition("_")[2], {}
     for cell in cells_of(notebook):
         for node in ast.walk(ast.parse(re.sub(r"(?m)^\s*[%!].*", "", cell))):
             if isinstance(node, ast.ImportFrom) and node.module == "checks":
@@ -244,7 +244,7 @@ def short(text):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("notebook", help="its number, such as 05, or its path")
+    parser.add_argument("notebook", help="its number, such as 05b, or its path")
     parser.add_argument("folder", type=Path, help="the folder with the answers")
     parser.add_argument("seconds", type=float, nargs="?", default=60, help="for one cell or check (60)")
     parser.add_argument("--points", type=Path, help="the points of each exercise, as in points.csv")
@@ -260,10 +260,12 @@ def main():
         if not request.folder.is_dir():
             raise ValueError(f"expected a folder with answers, got {request.folder}")
         table = request.points or notebook.parent / "points.csv"
-        points = points_of(table, notebook.stem[:2]) if request.points or table.exists() else None
+        points = points_of(table, number_of(notebook)) if request.points or table.exists() else None
     except ValueError as error:
         parser.error(str(error))
     module, calls = exercises_of(notebook)
+    if not calls:
+        parser.error(f"{notebook.name} has no exercises: expected a notebook with exercises, such as 05b")
     files = sorted(path for path in request.folder.iterdir() if path.suffix.lower() in (".py", ".ipynb"))
     sys.stdout.reconfigure(encoding="utf-8")
     table = csv.writer(sys.stdout, lineterminator="\n")

@@ -1,11 +1,11 @@
 """Make a handout for a class: some notebooks without solutions, their checks, and what they need beside the library.
 
-    python notebooks/handout.py 04 05 --output lab
-    python notebooks/handout.py 04 05 --points mine.csv --seed 3 --output lab
+    python notebooks/handout.py 04 05b --output lab
+    python notebooks/handout.py 04 05b --points mine.csv --seed 3 --output lab
 
-Each exercise says its points and minutes, from a table with the columns exercise (as 05.1), points and minutes; without
+Each exercise says its points and minutes, from a table with the columns exercise (as 06.1), points and minutes; without
 --points that of this folder, points.csv. With --seed the checks have other numbers. The folder runs wherever the
-library is installed; `python notebooks/grade.py lab/05_speculative_sampling.ipynb answers` grades what comes back.
+library is installed; `python notebooks/grade.py lab/05b_speculative_sampling.ipynb answers` grades what comes back.
 """
 
 import argparse
@@ -22,11 +22,17 @@ OUTSIDE = re.compile(r'(?<=")\.\./(?!models)([\w./]+)(?=")')  # a file of the pr
 
 def notebook_of(name):
     """The path of a notebook, from its number or its path; ValueError if there is no such notebook."""
-    numbered = FOLDER.glob(f"{name.zfill(2)}_*.ipynb") if name.isdigit() else ()
+    number = re.fullmatch(r"(\d+)([a-z]?)", name)
+    numbered = FOLDER.glob(f"{number[1].zfill(2)}{number[2]}_*.ipynb") if number else ()
     path = next(iter(numbered), Path(name)).resolve()
     if not path.is_file() or path.suffix != ".ipynb":
         raise ValueError(f"expected the number of a notebook, such as 05, or its path, got {name}")
     return path
+
+
+def number_of(notebook):
+    """The number of a notebook as its name has it, such as 06 or 05b."""
+    return notebook.stem.partition("_")[0]
 
 
 def points_of(path, number):
@@ -34,12 +40,13 @@ def points_of(path, number):
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
             rows = [
-                (row["exercise"].zfill(4), float(row["points"]), float(row["minutes"])) for row in csv.DictReader(file)
+                (row["exercise"].partition("."), float(row["points"]), float(row["minutes"]))
+                for row in csv.DictReader(file)
             ]
     except (OSError, KeyError, ValueError, TypeError) as error:
-        expected = "a table (CSV) with the columns exercise, as 05.1, points and minutes"
+        expected = "a table (CSV) with the columns exercise, as 06.1, points and minutes"
         raise ValueError(f"{path}: expected {expected}, got {type(error).__name__}: {error}") from error
-    return {f"exercise_{name[3:]}": numbers for name, *numbers in rows if name.startswith(f"{number}.")}
+    return {f"exercise_{i}": numbers for (of, _, i), *numbers in rows if of.lstrip("0") == number.lstrip("0")}
 
 
 def handed_out(notebook, points, seed):
@@ -62,9 +69,12 @@ def with_points(found, numbers):
 
 
 def needed(notebook, folder):
-    """(file, its place in the handout) of the checks and of the files that the code names in quotes."""
+    """(file, its place in the handout) of the checks, the figures, and the files that the code names in quotes."""
     code = "\n".join("".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code")
     names = ["checks/__init__.py", *(f"checks/{name}.py" for name in re.findall("from checks import (\\w+)", code))]
+    if "from figures" in code:
+        names += [f"figures/{file.name}" for file in (folder / "figures").iterdir() if file.is_file()]
+        names.append("figures.mplstyle")
     names += [name for name in re.findall(r'"([\w.]+)"', code) if (folder / name).is_file()]
     yield from ((folder / name, name) for name in names)
     for name in OUTSIDE.findall(code):
@@ -84,7 +94,7 @@ def main():
         if request.output.exists() and (not request.output.is_dir() or any(request.output.iterdir())):
             raise ValueError(f"--output {request.output} exists and is not empty: name a new folder")
         paths = [notebook_of(name) for name in request.notebooks]
-        points = [points_of(request.points or path.parent / "points.csv", path.stem[:2]) for path in paths]
+        points = [points_of(request.points or path.parent / "points.csv", number_of(path)) for path in paths]
     except ValueError as error:
         parser.error(str(error))
     rows = []
@@ -95,7 +105,7 @@ def main():
             shutil.copy(file, request.output / name)
         text = json.dumps(handed_out(notebook, of_this, request.seed), indent=1, ensure_ascii=False)
         (request.output / path.name).write_text(text + "\n", encoding="utf-8")
-        rows += [(f"{path.stem[:2]}.{name[9:]}", *map("{:g}".format, numbers)) for name, numbers in of_this.items()]
+        rows += [(f"{number_of(path)}.{name[9:]}", *map("{:g}".format, numbers)) for name, numbers in of_this.items()]
     with open(request.output / "points.csv", "w", encoding="utf-8", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows([("exercise", "points", "minutes"), *rows])
     total = [sum(float(row[i]) for row in rows) for i in (1, 2)]

@@ -38,7 +38,8 @@ BUSY = "(A busy machine"  # what a cell prints if its times make no sense
 
 def run(notebook, folder):
     """Execute the notebook and store its outputs in it; CellExecutionError if a cell fails that is not a check."""
-    NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(folder)}}, record_timing=False).execute()
+    options = {"timeout": 600, "record_timing": False, "coalesce_streams": True}
+    NotebookClient(notebook, resources={"metadata": {"path": str(folder)}}, **options).execute()
 
 
 def is_check(cell):
@@ -57,7 +58,8 @@ def put_first(notebook):
 
 
 def solutions_of(path):
-    return (path.parent / "solutions" / path.with_suffix(".py").name).read_text(encoding="utf-8")
+    file = path.parent / "solutions" / path.with_suffix(".py").name
+    return file.read_text(encoding="utf-8") if file.exists() else ""  # a notebook without exercises
 
 
 def exercise(source, solutions):

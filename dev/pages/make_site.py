@@ -20,6 +20,16 @@ CHAPTERS = {  # the navigation; README.md becomes index.md
     "Docs": ["docs/*.md", "gpt2np/tiny/README.md"],
     "Project": ["CONTRIBUTING.md", "CHANGELOG.md"],
 }
+PACKAGES = "gpt2np", "speculative"  # in the API reference
+PART = re.compile(r"<!-- explore ([\w ]+) -->")  # sections of explore.html, shown at this place of a page
+FRAME = """<iframe src="{up}explore.html?sections={sections}" title="Sections of the page Play" loading="lazy"
+style="width: 100%; height: 40rem; border: 0"></iframe>
+<script>
+addEventListener("message", ({{source, data}}) => {{  // its height, from the page in the frame
+  for (const frame of document.querySelectorAll("iframe"))
+    if (frame.contentWindow === source && data.height) frame.style.height = `${{data.height}}px`;
+}});
+</script>"""
 ELSEWHERE = {"explore.html": "Play", "trace.html": "A trace", "reference/index.html": "API reference"}
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!\w+:)([^)#\s]+)\)|`((?:gpt2np|speculative)/[\w/]+\.py)`")
 OPTIONS = {
@@ -72,22 +82,26 @@ def stage(source):
 
 
 def on_site(text, path):
-    """The text of a page or notebook: modules link to their page of the API reference, folders are not linked."""
+    """The text of a page or notebook: modules link to the API reference, what is not on the site is not linked."""
 
     def changed(match):
         words, target, named = match.groups()
         there = ROOT / (named or (path.parent / target))
-        if there.suffix == ".py" and (there.parent / "__init__.py").exists():
+        if there.suffix == ".py" and there.resolve().relative_to(ROOT).parts[0] in PACKAGES:
             page = there.resolve().relative_to(ROOT).with_suffix(".html").as_posix().replace("/__init__.html", ".html")
             return f'<a href="{"../" * len(path.parent.parts)}reference/{page}">{words or f"<code>{named}</code>"}</a>'
-        return words if words and there.is_dir() else match[0]
+        return words if words and (there.is_dir() or there.suffix in (".py", ".csv")) else match[0]
+
+    def framed(match):
+        up = "../" * len(path.parent.parts)
+        return FRAME.format(up=up, sections=match[1].replace(" ", "+"))
 
     if path.suffix == ".md":
         return LINK.sub(changed, re.sub(r'<a id="([\w-]+)"></a>', r"(\1)=", text))  # the anchor in the words of MyST
     notebook = json.loads(text)
     for cell in notebook["cells"]:
         if cell["cell_type"] == "markdown":
-            cell["source"] = LINK.sub(changed, "".join(cell["source"]))
+            cell["source"] = PART.sub(framed, LINK.sub(changed, "".join(cell["source"])))
         elif "colab" in cell["metadata"].get("tags", ()):
             cell["metadata"]["tags"].append("remove-cell")
     return json.dumps(notebook)

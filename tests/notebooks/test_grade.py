@@ -102,7 +102,7 @@ def test_each_student_gets_the_whole_messages(graded):
 
 
 def test_without_the_project_it_says_so_once():
-    command = [sys.executable, "-S", str(FOLDER / "grade.py"), "05", "."]
+    command = [sys.executable, "-S", str(FOLDER / "grade.py"), "05b", "."]
     said = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (said.stdout, said.returncode) == ("", 2) and "is missing" in said.stderr
 
@@ -132,10 +132,10 @@ def test_a_handout_of_other_numbers_is_graded_where_it_lies(tmp_path):
     ("arguments", "sentence"),
     [
         (["handout", "99", "--output", "lab"], "expected the number of a notebook, such as 05, or its path, got 99"),
-        (["handout", "05", "--points", "README.md", "--output", "lab"], "expected a table (CSV) with the columns"),
-        (["handout", "05", "--output", ROOT / "docs"], "is not empty: name a new folder"),
-        (["grade", "05"], "the following arguments are required: folder"),
-        (["grade", "05", "nowhere"], "expected a folder with answers, got nowhere"),
+        (["handout", "05b", "--points", "README.md", "--output", "lab"], "expected a table (CSV) with the columns"),
+        (["handout", "05b", "--output", ROOT / "docs"], "is not empty: name a new folder"),
+        (["grade", "05b"], "the following arguments are required: folder"),
+        (["grade", "05b", "nowhere"], "expected a folder with answers, got nowhere"),
         (["run", "--chek"], "unrecognized arguments: --chek"),
     ],
 )

@@ -11,7 +11,12 @@ from helpers import ROOT, script
 
 make_site = script("dev/pages/make_site.py")
 NEEDED = "furo", "latex2mathml", "myst_nb", "pdoc", "sphinx"
-LOOKED_AT = "index.html", "docs/measurements.html", "docs/options.html", "notebooks/05_speculative_sampling.html"
+LOOKED_AT = (
+    "index.html",
+    "docs/measurements.html",
+    "docs/options.html",
+    "notebooks/05_why_speculative_sampling_is_exact.html",
+)
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +48,7 @@ def test_it_fits_the_screen_and_fetches_nothing(site, screen):
             view = show(site / name, screen)
             assert view.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
             assert view.evaluate("[...document.images].every(image => image.complete && image.naturalWidth)"), name
-        view = show(site / "notebooks/05_speculative_sampling.html", screen)
+        view = show(site / "notebooks/05_why_speculative_sampling_is_exact.html", screen)
         assert view.locator("math").first.bounding_box()["width"] > 10
 
 

@@ -1,4 +1,4 @@
-"""The exercises of notebook 05."""
+"""The exercises of notebook 05b."""
 
 import numpy as np
 

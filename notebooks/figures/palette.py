@@ -1,0 +1,45 @@
+"""One look for p, q and what becomes of a token: the same in every figure that shows them.
+
+The colours differ by their lightness as well, for any kind of colour vision and in print, and each has a pattern of its
+own, so that no part is told by its colour alone. A legend names the part; `ink` is readable on it.
+"""
+
+from typing import NamedTuple
+
+from matplotlib.patches import Patch
+
+
+class Look(NamedTuple):
+    colour: str
+    hatch: str
+    ink: str
+
+
+P = Look("#14508f", "", "white")  # the target's distribution
+Q = Look("#f0b83c", "//", "black")  # the draft's; the part of it that is rejected
+ACCEPTED = Look("#14866d", "", "white")
+CORRECTED = Look("#b23a12", "..", "white")
+BONUS = Look("#c987c4", "xx", "black")
+
+
+def box(axis, left, bottom, width, height, look, text="", size=12):
+    """A rectangle that looks so, with a text in its middle."""
+    style = {"color": look.colour, "hatch": look.hatch, "edgecolor": "white", "linewidth": 1.2}
+    axis.bar(left, height, width, bottom, align="edge", **style)
+    behind = {"facecolor": look.colour, "edgecolor": "none", "pad": 1.5} if look.hatch else None
+    if text:
+        place = left + width / 2, bottom + height / 2
+        axis.text(*place, text, color=look.ink, size=size, ha="center", va="center", bbox=behind)
+
+
+def legend(axis, parts, **place):
+    """Name the parts: a dict name -> look."""
+    marks = [Patch(facecolor=look.colour, hatch=look.hatch, edgecolor="white") for look in parts.values()]
+    axis.legend(marks, [*parts], borderaxespad=0, **place)
+
+
+def plain(axis):
+    """No frame, no grid, no ticks: the numbers are in the boxes."""
+    axis.spines[["top", "left", "right"]].set_visible(False)
+    axis.tick_params(left=False, labelleft=False, bottom=False)
+    axis.grid(visible=False)
