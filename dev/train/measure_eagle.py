@@ -1,11 +1,12 @@
-"""How often the bundled EAGLE block is right, by the number of draft tokens before: the measurements of its card.
+"""How often a bundled block is right, by the number of draft tokens before: the measurements of its card.
 
-    python dev/train/measure_eagle.py [--out eagle_figures.json]
+    python dev/train/measure_eagle.py [--kind eagle|block] [--out eagle_figures.json]
 
 The target continues prompts from the held-out tales, greedily and at temperature 1. At each position the block drafts
-along that text, its path being right: the first draft token follows a hidden state of the target's, the fourth follows
-three that the block predicted. For greedy text the share of positions where the target's token is among the block's k
-most probable ones; at temperature 1 the mean of the sum of min(p, q), the probability that a draft token is accepted.
+along that text, its path being right: the first draft token follows a hidden state of the target's. The fourth follows
+three that EAGLE's block predicted; the parallel block sees the third token instead. For greedy text the share of
+positions where the target's token is among the block's k most probable ones; at temperature 1 the mean of the sum of
+min(p, q), the probability that a draft token is accepted.
 """
 
 import json
@@ -16,18 +17,20 @@ import numpy as np
 
 from gpt2np.eagle import load_eagle
 from gpt2np.files.loading import load
+from gpt2np.parallel import load_block
 from measure_heads import greedy_texts, held_out_prompts
 
 DEPTH = 4
 
 
-def main(out="", n_prompts=36, n_tokens=64, folder="tiny-target"):
-    """Print the card of the block; with --out, also write it to this file. `folder` has another eagle.safetensors."""
+def main(out="", n_prompts=36, n_tokens=64, folder="tiny-target", kind="eagle"):
+    """Print the card of the block; with --out, also write it to this file. `folder` has another one's file."""
     target, tokenizer = load("tiny-target")
-    eagle, prompts = load_eagle(folder).on(target), held_out_prompts(tokenizer, n_prompts)
+    params, prompts = {"eagle": load_eagle, "block": load_block}[kind](folder), held_out_prompts(tokenizer, n_prompts)
+    eagle = params.on(target)
     ranks, _ = along(eagle, greedy_texts(target, prompts, n_tokens), n_tokens)
     _, overlaps = along(eagle, drawn_texts(target, prompts, n_tokens), n_tokens)
-    figures = {"n_prompts": n_prompts, "n_tokens": n_tokens, "parameters": eagle.params.n_params}
+    figures = {"n_prompts": n_prompts, "n_tokens": n_tokens, "parameters": params.n_params}
     figures |= {f"top_{k}": (ranks < k).mean(axis=(0, 1)).round(4).tolist() for k in (1, 2, 3, 5, 10)}
     card = json.dumps(figures | {"overlap": overlaps.mean(axis=(0, 1)).round(4).tolist()}, indent=1)
     if out:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from functools import partial
 
 import numpy as np
 import pytest
@@ -58,26 +59,27 @@ def test_the_losses_are_those_of_the_card(probabilities, held_out):
 
 def cards():
     """name -> (the measurements of these heads, or of the block, and the columns of their table)"""
-    heads, eagle = (
-        json.loads((TINY / "tiny-target" / f"{n}_figures.json").read_text("utf-8")) for n in ("heads", "eagle")
-    )
-    columns = [f"top_{k}" for k in (1, 2, 3, 5, 10)]
-    return {name: (heads[name], columns) for name in ("hydra", "medusa")} | {"eagle": (eagle, [*columns, "overlap"])}
+    read = lambda name: json.loads((TINY / "tiny-target" / f"{name}_figures.json").read_text("utf-8"))  # noqa: E731
+    columns, heads = [f"top_{k}" for k in (1, 2, 3, 5, 10)], read("heads")
+    blocks = {name: (read(name), [*columns, "overlap"]) for name in ("eagle", "block")}
+    return {name: (heads[name], columns) for name in ("hydra", "medusa")} | blocks
 
 
-@pytest.mark.parametrize("name", ["hydra", "medusa", "eagle"])
+@pytest.mark.parametrize("name", ["hydra", "medusa", "eagle", "block"])
 def test_the_table_of_a_card_is_that_of_its_measurements(name):
     (card, columns), page = cards()[name], (TINY / "README.md").read_text("utf-8")
-    params = gpt2np.load_eagle("tiny-target") if name == "eagle" else gpt2np.load_heads("tiny-target", name)
+    load = {"eagle": gpt2np.load_eagle, "block": gpt2np.load_block}.get(name, partial(gpt2np.load_heads, kind=name))
+    params = load("tiny-target")
     assert params.n_params == card["parameters"] and f"{card['parameters']:,}" in page
     for i in range(len(card["top_1"])):
         assert f"| {i + 1} | {' | '.join(f'{card[column][i]:.3f}' for column in columns)} |" in page
-    if name != "eagle":
+    if name in ("hydra", "medusa"):
         np.testing.assert_allclose(params.accepted, card["accepted"], atol=0.002)
     for measure, i, least in {
         "hydra": [("top_1", 0, 0.55), ("top_3", 0, 0.75)],
         "medusa": [],
         "eagle": [("top_1", 0, 0.82), ("top_1", 3, 0.81), ("overlap", 0, 0.77), ("overlap", 3, 0.75)],
+        "block": [("top_1", 0, 0.8), ("top_1", 1, 0.76), ("top_1", 2, 0.7)],
     }[name]:
         assert card[measure][i] >= least
 
@@ -94,8 +96,9 @@ def test_the_cards_of_the_heads_and_of_the_block(tiny_pair, monkeypatch):
     for kind in ("hydra", "medusa"):
         heads = gpt2np.load_heads("tiny-target", kind)
         np.testing.assert_allclose(accepted(target, heads, texts, 64), cards()[kind][0]["accepted"], atol=0.08)
-    ranks, _ = along(gpt2np.load_eagle("tiny-target").on(target), texts, 64)
-    np.testing.assert_allclose((ranks == 0).mean(axis=(0, 1)), cards()["eagle"][0]["top_1"], atol=0.08)
+    for name, params in (("eagle", gpt2np.load_eagle("tiny-target")), ("block", gpt2np.load_block("tiny-target"))):
+        ranks, _ = along(params.on(target), texts, 64)
+        np.testing.assert_allclose((ranks == 0).mean(axis=(0, 1)), cards()[name][0]["top_1"], atol=0.08)
 
 
 @pytest.mark.slow
@@ -114,12 +117,13 @@ def test_dialogue_closes_its_quotes(tiny_pair):
 
 
 def test_the_files_are_those_of_a_hugging_face_folder():
-    model, heads, eagle = (
+    model, *of_target = (
         {"config.json", "merges.txt", "model.safetensors", "vocab.json"},
         {"heads.safetensors", "heads_figures.json"},
         {"eagle.safetensors", "eagle_figures.json"},
+        {"block.safetensors", "block_figures.json"},
     )
-    for name, files in (("tiny-target", model | heads | eagle), ("tiny-draft", model)):
+    for name, files in (("tiny-target", model.union(*of_target)), ("tiny-draft", model)):
         assert {p.name for p in (TINY / name).iterdir()} == files
         config = json.loads((TINY / name / "config.json").read_text(encoding="utf-8"))
         assert config["model_type"] == "gpt2" and config["n_ctx"] == config["n_positions"] == 512

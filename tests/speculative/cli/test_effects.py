@@ -8,6 +8,7 @@ from command import report_of
 import gpt2np
 from gpt2np.frequent import most_frequent
 from speculative import (
+    BlockDrafter,
     ByPaths,
     EagleDrafter,
     Grown,
@@ -43,9 +44,10 @@ def counted(text, n=3):
 
 def drawing(name, n=2, frequent=0):
     """(target, what makes a chain, what makes a tree) of a drafter that draws from a model."""
-    if name == "eagle":
-        block = gpt2np.load_eagle("tiny-target")
-        make = lambda *shape, **how: EagleDrafter(target(), block, *shape, n_frequent=frequent, **how)  # noqa: E731
+    if name in ("eagle", "block"):
+        drafter, load = {"eagle": (EagleDrafter, "load_eagle"), "block": (BlockDrafter, "load_block")}[name]
+        params = getattr(gpt2np, load)("tiny-target")
+        make = lambda *shape, **how: drafter(target(), params, *shape, n_frequent=frequent, **how)  # noqa: E731
         return target(), make, make
     whole = gpt2np.EarlyExit(target(), n) if name == "early_exit" else target()
     model = {"model": draft, "ngram": lambda: counted(tales()[0]), "early_exit": lambda: whole.early_exit}[name]()
@@ -98,10 +100,11 @@ CASES = {  # (drafter, option) -> [(options, () -> (target, drafter))]
     ("heads", "tree"): [({"tree": 5}, lambda: heads(5)), ({"tree": WIDTHS}, lambda: heads(WIDTHS))],
     ("early_exit", "exit_layer"): [({"exit_layer": 1}, lambda: chain("early_exit", n=1))],
     ("eagle", "frequent"): [({"frequent": 50}, lambda: chain("eagle", frequent=50))],
+    ("block", "frequent"): [({"frequent": 50}, lambda: chain("block", frequent=50))],
     ("lookahead", "K"): [({"K": K}, lambda W=W, N=N: (target(), LookaheadDrafter(2048, W, N)))
                          for K, W, N in ((1, 1, 2), (7, 5, 4), (20, 5, 4))],
 }  # fmt: skip
-for name in ("model", "ngram", "early_exit", "eagle"):
+for name in ("model", "ngram", "early_exit", "eagle", "block"):
     CASES |= {
         (name, "draft_temperature"): [({"draft_temperature": 0}, lambda name=name: chain(name, 0))],
         (name, "K"): [({"K": "confidence"}, lambda name=name: chain(name, threshold=0.4))],

@@ -53,7 +53,7 @@ def test_where_two_texts_differ():
 def test_every_drafter_gives_the_targets_text(drafter):
     data = report_of("--drafter", drafter, *FEW)
     assert data["same_tokens"] is True and data["drafter"] == drafter and len(data["speculative"]["tokens"]) == 12
-    assert ("parameters" in data["draft"]) == (drafter in ("model", "heads", "eagle"))
+    assert ("parameters" in data["draft"]) == (drafter in ("model", "heads", "eagle", "block"))
 
 
 @pytest.mark.parametrize("verifier", RULES)

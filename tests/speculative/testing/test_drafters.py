@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from helpers import random_eagle, random_gpt2, random_heads
+from helpers import random_eagle, random_gpt2, random_heads, random_parallel
 from students import answers, drafters, told
 from toy_tokenizers import OF_DRAFT, OF_TARGET
 
@@ -12,6 +12,7 @@ import speculative
 from gpt2np import EarlyExit, HParams
 from speculative import (
     AutoregressiveSampler,
+    BlockDrafter,
     Draft,
     EagleDrafter,
     EarlyExitDrafter,
@@ -82,6 +83,7 @@ def exported():
             EagleDrafter(target, block, threshold=0.4),
             EagleDrafter(target, block, n_frequent=2),
         ],  # trees: test_eagle.py
+        "BlockDrafter": [BlockDrafter(target, random_parallel(shape), sampling=all_options)],
         "EarlyExitDrafter": [EarlyExitDrafter(whole), EarlyExitDrafter(whole, threshold=0.4)],
         "ForcedDrafter": [ForcedDrafter(lambda text: ["ab".index(letter) for letter in text], 3, grammar=AB)],
         "HeadsDrafter": [HeadsDrafter(target, heads, Shape([-1, 0], [0, 1]))],  # trees: test_heads.py
