@@ -26,7 +26,7 @@ import numpy as np
 from .cache import KVCache, TokenTree, kept_slots
 from .files.errors import CheckpointError
 from .files.loading import folder_of
-from .files.params import block_params, check_finite, check_tensors, linear_params, param_shapes
+from .files.params import block_params, check_finite, check_tensors, linear_params, matrix, param_shapes
 from .files.safetensors import read_safetensors
 from .frequent import scattered
 from .kernels.matmul import pack
@@ -197,25 +197,25 @@ def load_eagle(name_or_folder):
     >>> load_eagle("tiny-target").input["w"].shape
     (512, 256)
     """
-    path = eagle_file(name_or_folder)
+    return EagleBlock(*read_block(name_or_folder, "EAGLE", eagle_file(name_or_folder)))
+
+
+def read_block(name, kind, path, further=lambda tensors, n_embd: {}):
+    """The fields of a block from a file: those of an `EagleBlock`, and the tensors whose shapes `further` returns."""
     if not path.is_file():
         raise CheckpointError(
-            f"{name_or_folder} has no EAGLE block: expected tiny-target, whose block is bundled, or a folder with "
-            f"eagle.safetensors; python main.py train --target_model_size {name_or_folder} --kind eagle makes one"
+            f"{name} has no {kind} block: expected tiny-target, whose block is bundled, or a folder with {path.name}; "
+            f"python main.py train --target_model_size {name} --kind {path.stem} makes one"
         )
-    return EagleBlock(*read_block(path)[0])
-
-
-def read_block(path, further=lambda tensors, n_embd: {}):
-    """(the fields of an `EagleBlock`, all tensors) of a file; `further` returns the shapes of its other tensors."""
     tensors = read_safetensors(path)
     n = tensors["input.bias"].size if "input.bias" in tensors else 0
     frequent = np.array(tensors.pop("frequent", ()), np.int64)
     shapes = {name: shape for name, shape in param_shapes(HParams(1, 1, n, 1, 1)).items() if name.startswith("h.0.")}
-    shapes |= {"input.weight": (2 * n, n), "input.bias": (n,), **further(tensors, n)}
-    check_tensors(tensors, shapes, path)
+    others = further({"frequent": frequent, **tensors}, n)
+    check_tensors(tensors, {"input.weight": (2 * n, n), "input.bias": (n,), **shapes, **others}, path)
     check_finite(tensors, path)
-    return (linear_params(tensors, "input"), block_params(tensors, "h.0"), frequent), tensors
+    others = (matrix(tensors[name]) for name in others)
+    return linear_params(tensors, "input"), block_params(tensors, "h.0"), frequent, *others
 
 
 def eagle_file(name_or_folder):

@@ -24,9 +24,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .eagle import DraftModel, Eagle, EagleBlock, read_block
-from .files.errors import CheckpointError
 from .files.loading import folder_of
-from .files.params import matrix
 from .kernels.matmul import pack
 
 
@@ -55,10 +53,6 @@ class ParallelEagle(Eagle):
 
     def __init__(self, model, params, n_frequent=0):
         super().__init__(model, params, n_frequent)
-        n_vocab, rank = self.n_vocab, params.w2.shape[0]  # which may be packed, as that of a copy is
-        wanted = [(len(params.mask), model.hparams.n_embd), (n_vocab, rank), (rank, n_vocab)]
-        if (shapes := [params.mask.shape, params.w1.shape, params.w2.shape]) != wanted:
-            raise ValueError(f"expected mask, w1 and w2 of shapes {wanted}, got {shapes}: the block is another model's")
         self.n_slots = len(params.mask) + 1
         self.params = replace(self.params, w2=pack(params.w2, model.strategy))
         self.slots = np.empty((0, self.n_vocab), np.float32)  # the logits of the last pass, without the table's term
@@ -96,21 +90,13 @@ def load_block(name_or_folder):
 
     A missing block and a malformed file raise a CheckpointError, which is a ValueError.
     """
-    path = block_file(name_or_folder)
-    if not path.is_file():
-        raise CheckpointError(
-            f"{name_or_folder} has no parallel block: expected tiny-target, whose block is bundled, or a folder with "
-            f"block.safetensors; python main.py train --target_model_size {name_or_folder} --kind block makes one"
-        )
-
-    names = ("mask", "markov.w1", "markov.w2")
 
     def further(tensors, n_embd):
-        n_masks, n_vocab, rank = ((*np.shape(tensors.get(name, ())), 0)[0] for name in names)
-        return dict(zip(names, ((n_masks, n_embd), (n_vocab, rank), (rank, n_vocab))))
+        lengths = ((*np.shape(tensors.get(name, ())), 0)[0] for name in ("mask", "frequent", "markov.w2"))
+        n_masks, n_vocab, rank = lengths
+        return {"mask": (n_masks, n_embd), "markov.w1": (n_vocab, rank), "markov.w2": (rank, n_vocab)}
 
-    fields, tensors = read_block(path, further)
-    return ParallelBlock(*fields, *(matrix(tensors[name]) for name in names))
+    return ParallelBlock(*read_block(name_or_folder, "parallel", block_file(name_or_folder), further))
 
 
 def block_file(name_or_folder):

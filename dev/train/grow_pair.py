@@ -9,7 +9,7 @@ can be generated at the real cost of those shapes where their own weights are no
 - further layers add zeros to the residual stream; their other weights are random, and cost what weights cost;
 - the vocabulary is filled up to 50257 tokens whose logits are far below all others.
 
-The target's heads and its EAGLE block grow along with it, into the same folder.
+The target's heads and blocks grow along with it, into the same folder.
 
 Needs the package safetensors, which the tests need as well: python -m pip install -e ".[test]".
 """
@@ -26,6 +26,7 @@ from safetensors.numpy import load_file, save_file
 import gpt2np
 from gpt2np.eagle import eagle_file
 from gpt2np.heads import heads_file
+from gpt2np.parallel import block_file
 from gpt2np.reference import block, layer_norm
 
 SHAPES = {"124M": (12, 12, 768), "355M": (24, 16, 1024), "774M": (36, 20, 1280)}  # n_layer, n_head, n_embd
@@ -158,16 +159,16 @@ def grow_heads(grown, out):
     save_file(large, out / "heads.safetensors")
 
 
-def grow_eagle(grown, out):
-    """Write the target's EAGLE block, grown like the target; the tokens that were added are the least frequent."""
-    t = {
-        name: a if a.dtype.kind == "i" else a.astype(np.float32)
-        for name, a in load_file(eagle_file("tiny-target")).items()
-    }
+def grow_block(grown, path, out):
+    """Write this block of the target, grown like the target; the tokens that were added are the least frequent."""
+    t = {name: a if a.dtype.kind == "i" else a.astype(np.float32) for name, a in load_file(path).items()}
     large = {"input.weight": grown.side_by_side(t["input.weight"]), "input.bias": grown.stream(t["input.bias"])}
     large |= grown.layer(t, "h.0.")
     large["frequent"] = np.append(t["frequent"], np.arange(len(t["frequent"]), N_VOCAB))
-    save_file({name: np.ascontiguousarray(a) for name, a in large.items()}, out / "eagle.safetensors")
+    if "mask" in t:
+        w1, w2 = grown.fill(t["markov.w1"], N_VOCAB), grown.fill(t["markov.w2"].T, N_VOCAB).T
+        large |= {"mask": grown.stream(t["mask"]), "markov.w1": w1, "markov.w2": w2}
+    save_file({name: np.ascontiguousarray(a) for name, a in large.items()}, out / path.name)
 
 
 if __name__ == "__main__":
@@ -176,5 +177,6 @@ if __name__ == "__main__":
     folder, target, draft = sys.argv[1:] if len(sys.argv) == 4 else (sys.argv[1], "355M", "124M")
     of_target = grow(BUNDLED / "tiny-target", Path(folder) / target, target)
     grow_heads(of_target, Path(folder) / target)
-    grow_eagle(of_target, Path(folder) / target)
+    for path in (eagle_file("tiny-target"), block_file("tiny-target")):
+        grow_block(of_target, path, Path(folder) / target)
     grow(BUNDLED / "tiny-draft", Path(folder) / draft, draft)

@@ -16,6 +16,7 @@ import speculative
 from gpt2np.eagle import eagle_file
 from gpt2np.frequent import most_frequent
 from gpt2np.heads import heads_file
+from gpt2np.parallel import block_file
 from speculative import Draft, Grown, Shape
 from speculative.drafters.jacobi import JacobiDrafter
 from speculative.drafters.lookahead import LookaheadDrafter
@@ -160,12 +161,22 @@ def early_exit(options, models):
 
 
 def eagle(options, models):
-    target, found = models.target()[0], trained(gpt2np.load_eagle, eagle_file, options, models)
+    found = trained(gpt2np.load_eagle, eagle_file, options, models)
+    return on_states(options, models, speculative.EagleDrafter, found, "a block on the target's hidden states")
+
+
+def block(options, models):
+    found = trained(gpt2np.load_block, block_file, options, models)
+    return on_states(options, models, speculative.BlockDrafter, found, "a parallel block on the target's hidden states")
+
+
+def on_states(options, models, drafter, found, name):
+    """A drafter of chains or trees from a block on the target's hidden states."""
+    target = models.target()[0]
     if options.frequent > target.n_vocab:
         raise ValueError(f"--frequent: the target has {target.n_vocab} tokens, got {options.frequent}")
-    about = {"name": "a block on the target's hidden states", "parameters": found.n_params}
-    make = partial(speculative.EagleDrafter, target, found, n_frequent=options.frequent)
-    return target, chain_or_tree(options, make, make), about
+    make = partial(drafter, target, found, n_frequent=options.frequent)
+    return target, chain_or_tree(options, make, make), {"name": name, "parameters": found.n_params}
 
 
 def heads(options, models):
@@ -275,6 +286,8 @@ DRAFTERS = {
     "heads": Kind(heads, "a tree from heads on the target's last hidden state (tiny-target has some)",
         trees="any", branches=True),
     "eagle": Kind(eagle, "a block that continues the target's own hidden states (tiny-target has one)",
+        ("frequent", *OF_A_MODEL), trees="any"),
+    "block": Kind(block, "all tokens in one pass, from the target's own hidden states (tiny-target has weights)",
         ("frequent", *OF_A_MODEL), trees="any"),
     "none": Kind(none, "nothing: the target alone"),
 }

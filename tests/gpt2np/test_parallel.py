@@ -7,10 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import safetensors.numpy
 from helpers import random_gpt2, random_parallel
 
 import gpt2np
 from gpt2np import HParams, load_block, reference
+from gpt2np.parallel import block_file
 
 SHAPE = HParams(n_vocab=17, n_ctx=40, n_embd=15, n_head=3, n_layer=2)
 TOKENS = [5, 1, 4, 2, 3, 9, 16, 0]
@@ -84,27 +86,40 @@ def test_a_draft_token_depends_on_the_one_before_it_alone():
 # ------------------------------------------------------------------------------------------------ files
 
 
+def test_the_bundled_block():
+    target, params = gpt2np.load("tiny-target")[0], load_block("tiny-target")
+    assert params.n_params == 1_053_952 and params.on(target).draft_model(1, 2)([5]).shape == (1, 2048)
+    assert params.mask.shape == (7, 256) and {a.dtype.name for a in (params.mask, params.w1, params.w2)} == {"float32"}
+    assert block_file("tiny-target").stat().st_size < 2.2e6
+
+
+def test_what_does_not_fit_is_refused():
+    with pytest.raises(ValueError, match="expected a draft of at most 8 tokens, one for each slot, got 9"):
+        parallel_of().draft_logits([1] * 10, 2)
+    with pytest.raises(ValueError, match="tiny-draft has no parallel block: expected tiny-target"):
+        load_block("tiny-draft")
+
+
 @pytest.mark.parametrize(
-    ("call", "message"),
+    ("name", "change", "message"),
     [
+        ("mask", None, "lacks mask"),
+        ("mask", np.zeros((7, 255), np.float16), r"wrong shape for mask \[7, 255\] instead of \[7, 256\]"),
+        ("markov.w1", np.zeros((2048, 31), np.float16), r"for markov.w1 \[2048, 31\] instead of \[2048, 32\]"),
         (
-            lambda: parallel_of(mask=np.zeros((7, 6), np.float32)),
-            r"of shapes \[\(7, 15\), .* got \[\(7, 6\), .* model's",
+            "markov.w2",
+            None,
+            r"lacks markov.w2 and .* for markov.w1 \[2048, 32\] instead of \[2048, 0\]",
         ),
-        (
-            lambda: parallel_of(w1=np.zeros((16, 2), np.float32)),
-            r"\(17, 2\), \(2, 17\)\], got .*\(16, 2\), \(2, 17\)\]",
-        ),
-        (
-            lambda: parallel_of().draft_logits([1] * 10, 2),
-            "expected a draft of at most 8 tokens, one for each slot, got 9",
-        ),
-        (
-            lambda: load_block("tiny-draft"),
-            "tiny-draft has no parallel block: expected tiny-target, whose block is bund",
-        ),
+        ("markov.w2", np.full((32, 2048), np.inf, np.float16), "markov.w2 has NaN or infinity in it"),
+        ("mask", np.float16(1), r"wrong shape for mask \[\] instead of \[0, 256\]"),
+        ("frequent", None, r"wrong shape for markov.w1 \[2048, 32\] instead of \[0, 32\]"),
+        ("input.bias", None, "lacks input.bias"),
     ],
 )
-def test_what_does_not_fit_is_refused(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
+def test_damaged_files_of_a_block_are_refused(tmp_path, name, change, message):
+    tensors = dict(safetensors.numpy.load_file(block_file("tiny-target")))
+    changed = {k: np.asarray(v) for k, v in (tensors | {name: change}).items() if v is not None}
+    safetensors.numpy.save_file(changed, tmp_path / "block.safetensors")
+    with pytest.raises(gpt2np.CheckpointError, match=message):
+        load_block(tmp_path)
