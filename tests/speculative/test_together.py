@@ -1,6 +1,7 @@
 """Several texts at once: each as it is alone, all of them independent, and none hurt by another."""
 
 import _thread
+import signal
 import threading
 from time import monotonic
 
@@ -191,7 +192,7 @@ def test_an_exception_is_the_result_of_its_text(tiny_pair):
 @pytest.mark.parametrize("where", ["in a pass", "between two texts"])
 def test_an_interruption_ends_all_texts(tiny_pair, where):
     target, draft, _ = tiny_pair
-    before = threading.active_count()
+    before, handler = threading.active_count(), signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def interrupt(calls):
         raise KeyboardInterrupt
@@ -214,6 +215,7 @@ def test_an_interruption_ends_all_texts(tiny_pair, where):
     with pytest.MonkeyPatch.context() as monkey, pytest.raises(KeyboardInterrupt):
         for _ in as_they_end(make, [target, draft], [[1], [2], [3]], 400, range(3), watch=watch):
             pass
+    signal.signal(signal.SIGINT, handler)  # which ignores it, where the tests run in the background
     while threading.active_count() > before and monotonic() - started < 1.5:
         pass
     assert threading.active_count() <= before and monotonic() - started < 1.5
