@@ -42,6 +42,13 @@ addEventListener("message", ({{source, data}}) => {{  // its height, from the pa
 </script>"""
 ON_SITE = re.compile(r'<span data-site="([^"]+)">(.*?)</span>')  # in explore.html: what is a link on the site alone
 ELSEWHERE = {"explore.html": "Play", "trace.html": "A trace", "reference/index.html": "API reference"}
+MENDED = {  # in the pages of Sphinx, for screen readers
+    'class="caption" role="heading"': 'class="caption" role="heading" aria-level="2"',
+    '<aside class="announcement-content">': '<aside class="announcement-content" aria-label="Other pages">',
+    '<aside class="sidebar-drawer">': '<aside class="sidebar-drawer" aria-label="All pages">',
+    '<summary aria-label="Toggle hidden content">': "<summary>",
+    '<th class="head"><p></p></th>': "<td></td>",
+}
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!\w+:)([^)#\s]+)\)|`((?:gpt2np|speculative)/[\w/]+\.py)`")
 OPTIONS = {
     "project": "Speculative decoding in NumPy",
@@ -70,6 +77,8 @@ def make(folder):
         source, built = Path(parent) / "source", Path(parent) / "site"
         stage(source)
         Sphinx(source, None, built, Path(parent) / "doctrees", "html", OPTIONS, None, warningiserror=True).build()
+        for page in built.rglob("*.html"):
+            write(page, mended(page.read_text(encoding="utf-8")))
         make_reference.make(built / "reference")
         explore = (ROOT / "speculative" / "pages" / "explore.html").read_text(encoding="utf-8")
         write(built / "explore.html", ON_SITE.sub(r'<a href="\1">\2</a>', explore))
@@ -79,6 +88,12 @@ def make(folder):
             raise ValueError("\n".join(["expected links that lead somewhere, got", *broken]))
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(built, folder)
+
+
+def mended(page):
+    for theirs, ours in MENDED.items():
+        page = page.replace(theirs, ours)
+    return page
 
 
 def stage(source):

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from browser import chromium, pages
+from browser import chromium, pages, violations
 from helpers import ROOT, script
 
 make_site = script("dev/pages/make_site.py")
@@ -48,6 +48,15 @@ def test_it_fits_the_screen_and_fetches_nothing(site, screen):
             view.close()
         view = show(site / "notebooks/05_why_speculative_sampling_is_exact.html", screen)
         assert view.locator("math").first.bounding_box()["width"] > 10
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("screen", ["wide", "dark phone"])
+def test_axe_finds_nothing(site, screen):
+    with chromium() as browser, pages(browser) as show:
+        for name in "index.html", f"{make_site.EXACT}.html", "notebooks/06_why_it_is_fast.html", "docs/options.html":
+            found = violations(show(site / name, screen))
+            assert [line for line in found if not line.startswith("scrollable-region-focusable")] == [], name
 
 
 FINE = "other.html", "../a/other.html#there", "other%2Ehtml", "#here", "#", "image.png", "https://example.org/x#y"
