@@ -11,12 +11,6 @@ from helpers import ROOT, script
 
 make_site = script("dev/pages/make_site.py")
 NEEDED = "furo", "latex2mathml", "myst_nb", "pdoc", "sphinx"
-LOOKED_AT = (
-    "index.html",
-    "docs/measurements.html",
-    "docs/options.html",
-    "notebooks/05_why_speculative_sampling_is_exact.html",
-)
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +29,8 @@ def test_it_has_every_page(site):
     expected = {path.relative_to(ROOT).with_suffix(".html").as_posix() for path in sources}
     found = {path.relative_to(site).as_posix() for path in site.rglob("*.html")}
     assert expected | {"index.html", "search.html"} | make_site.ELSEWHERE.keys() <= found
+    explore = (site / "explore.html").read_text(encoding="utf-8")
+    assert f'href="{make_site.EXACT}.html"' in explore and "data-site" not in explore
     for notebook in ROOT.glob("notebooks/0[5-9]*.ipynb"):
         page = (site / "notebooks" / notebook.name).with_suffix(".html").read_text(encoding="utf-8")
         assert "<math" in page and "_images/" in page and "get_ipython" not in page
@@ -44,10 +40,12 @@ def test_it_has_every_page(site):
 @pytest.mark.parametrize("screen", ["wide", "phone"])
 def test_it_fits_the_screen_and_fetches_nothing(site, screen):
     with chromium() as browser, pages(browser) as show:
-        for name in (*LOOKED_AT, *make_site.ELSEWHERE):
+        found = {path.relative_to(site).as_posix() for path in site.rglob("*.html")}
+        for name in {name for name in found if not name.startswith("reference/")} | make_site.ELSEWHERE.keys():
             view = show(site / name, screen)
             assert view.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
             assert view.evaluate("[...document.images].every(image => image.complete && image.naturalWidth)"), name
+            view.close()
         view = show(site / "notebooks/05_why_speculative_sampling_is_exact.html", screen)
         assert view.locator("math").first.bounding_box()["width"] > 10
 
