@@ -14,17 +14,18 @@ import sys
 from html import escape
 from pathlib import Path
 
+from speculative import pages
 from speculative.trace import Trace
 
 DOCS = Path(__file__).parents[2] / "docs"
 WIDTH, LEFT, LETTER, LINE = 880, 24, 13, 34  # pixels; LETTER is the width of a letter in whatever font the reader has
 COLUMNS = (WIDTH - 2 * LEFT) // LETTER
 RACE, PERIOD = 8, 14  # seconds until the target alone is done, and until the race starts again
-LOOKS = {  # background and text as in notebooks/figures/palette.py, and a mark that needs no colour
-    "guess": ("#f0b83c", "black", "font-style:italic"),
-    "accepted": ("#14866d", "white", ""),
-    "correction": ("#b23a12", "white", "text-decoration:underline;font-weight:700"),
-    "bonus": ("#c987c4", "black", "text-decoration:underline dotted"),
+LOOKS = {  # background, text, and a mark that needs no colour
+    "guess": (pages.Q.light, "black", "font-style:italic"),
+    "accepted": (pages.ACCEPTED.light, "white", ""),
+    "correction": (pages.CORRECTED.light, "white", "text-decoration:underline;font-weight:700"),
+    "bonus": (pages.BONUS.light, "black", "text-decoration:underline dotted"),
 }
 NAMES = {"guess": "guess", "accepted": "accepted", "correction": "corrected", "bonus": "bonus"}
 STYLE = [
