@@ -19,6 +19,13 @@ def test_the_intervals_in_the_readme_are_those_of_the_table():
     assert len(shown) > 3 and {*shown} <= {*re.findall(summary.GAIN, summary.table())}
 
 
+def test_the_numbers_in_choosing_are_those_of_the_measurements():
+    """When this fails: copy the number from docs/measurements.md, or leave it out."""
+    choosing, page = ((ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in ("choosing", "measurements"))
+    shown = re.findall(r"\d+\.\d+(?: \(.*?\))?", choosing)
+    assert len(shown) > 10 and [number for number in shown if number not in page] == []
+
+
 def test_a_number_is_read_from_its_block(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("```\n$ one --x\nby 'rows'\nrows 1.5\nplain 2\n```\n\n```\n$ two\nplain 3\n```\n", encoding="utf-8")
