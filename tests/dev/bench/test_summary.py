@@ -21,7 +21,8 @@ def test_the_intervals_in_the_readme_are_those_of_the_table():
 
 def test_the_numbers_in_choosing_are_those_of_the_measurements():
     """When this fails: copy the number from docs/measurements.md, or leave it out."""
-    choosing, page = ((ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in ("choosing", "measurements"))
+    pages = (ROOT / "docs" / name for name in ("choosing.md", "measurements.md"))
+    choosing, page = (path.read_text(encoding="utf-8") for path in pages)
     shown = re.findall(r"\d+\.\d+(?: \(.*?\))?", choosing)
     assert len(shown) > 10 and [number for number in shown if number not in page] == []
 
