@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit
 ROOT = Path(__file__).parents[2]
 CHAPTERS = {  # the navigation; README.md becomes index.md
     "Learn": ["notebooks/README.md", "notebooks/[0-9]*.ipynb"],
-    "Docs": ["docs/*.md", "gpt2np/tiny/README.md"],
+    "Docs": ["docs/*.md", "docs/raw/*.md", "gpt2np/tiny/README.md"],
     "Project": ["CONTRIBUTING.md", "CHANGELOG.md"],
 }
 PACKAGES = "gpt2np", "speculative"  # in the API reference
