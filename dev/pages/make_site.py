@@ -18,8 +18,8 @@ from urllib.parse import unquote, urlsplit
 ROOT = Path(__file__).parents[2]
 CHAPTERS = {  # the navigation; README.md becomes index.md
     "Learn": ["notebooks/README.md", "notebooks/[0-9]*.ipynb"],
-    "Docs": ["docs/*.md", "gpt2np/tiny/README.md"],
-    "Teach": ["docs/*/*.md", "notebooks/*/*.md"],
+    "Docs": ["docs/*.md", "docs/raw/*.md", "gpt2np/tiny/README.md"],
+    "Teach": ["docs/teaching/*.md", "notebooks/teaching/*.md"],
     "Project": ["CONTRIBUTING.md", "CHANGELOG.md"],
 }
 PICTURES = "docs/**/*.png", "docs/**/*.svg", "notebooks/*/*.png", "notebooks/*/*.svg"

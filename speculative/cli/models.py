@@ -23,7 +23,7 @@ def check_model_name(name):
     if name in (*BUNDLED, *SIZES):
         return name
     if foreign := another_engines(Path(name)):
-        raise ValueError(f"{name} is {foreign}, and this is GPT-2 in NumPy: see docs/engines.md for others")
+        raise ValueError(f"{name} is {foreign}, and this is GPT-2 in NumPy: see docs/adapters.md for others")
     try:
         if not Path(name).exists() and (near := nearest(name, [*BUNDLED, *SIZES])):
             raise ValueError(f"unknown model {name!r:.80}: did you mean {near}?")

@@ -83,8 +83,8 @@ def test_a_broken_link_is_found(tmp_path, link):
         ),
         ("README.md", "`speculative/exact/__init__.py`", "reference/speculative/exact.html"),
         ("notebooks/README.md", "[solutions](solutions)", "solutions"),
-        ("README.md", "[a](docs/engines.md) ![b](docs/explore.png)", "[a](docs/engines.md) ![b](docs/explore.png)"),
-        ("README.md", "[a](docs/engines.md#x), [b](https://x.org)", "[a](docs/engines.md#x), [b](https://x.org)"),
+        ("README.md", "[a](docs/audit.md) ![b](docs/explore.png)", "[a](docs/audit.md) ![b](docs/explore.png)"),
+        ("README.md", "[a](docs/audit.md#x), [b](https://x.org)", "[a](docs/audit.md#x), [b](https://x.org)"),
     ],
 )
 def test_links_to_modules_become_links_to_the_reference(page, text, expected):
