@@ -113,7 +113,7 @@ def total_variation(a, b):
 
 NOT_THE_SAME = (
     "the function drew differently when it was run again on the same path: it must depend on its generator alone, "
-    "without state from an earlier call or another source of randomness"
+    "without state from an earlier call or a different source of randomness"
 )
 N_AGAIN = 12  # runs on the most probable path, which must all have one outcome
 
