@@ -19,6 +19,19 @@ def test_the_intervals_in_the_readme_are_those_of_the_table():
     assert len(shown) > 3 and {*shown} <= {*re.findall(summary.GAIN, summary.table())}
 
 
+def test_the_results_in_the_readme_are_those_of_the_table():
+    """Rounded, perhaps. Its first column says what was measured, its last one how."""
+    (results,) = re.findall(
+        r"^\| \| AVX-512 .*?(?=\n\n)", (ROOT / "README.md").read_text(encoding="utf-8"), re.M | re.S
+    )
+    cells = " ".join(cell for row in results.splitlines()[2:] for cell in row.split("|")[2:4])
+    shown, measured = (re.findall(r"(?<![\w.-])\d+(?:\.\d+)?", text) for text in (cells, summary.table()))
+    assert len(shown) > 20
+    for number in shown:
+        digits = len(number.partition(".")[2])
+        assert float(number) in {round(float(one), digits) for one in measured}, number
+
+
 def test_a_number_is_read_from_its_block(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("```\n$ one --x\nby 'rows'\nrows 1.5\nplain 2\n```\n\n```\n$ two\nplain 3\n```\n", encoding="utf-8")
