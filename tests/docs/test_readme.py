@@ -137,4 +137,4 @@ def test_the_citations_are_of_this_version():
     (date,) = re.findall(r"^date-released: (\d{4})-\d\d-\d\d$", citation, re.M)
     assert f"\nversion: {version}\n" in citation and f"{{{version}}}" in entry and f"{{{date}}}" in entry
     (url,) = re.findall(r'^URL = "(.*?)"', setup, re.M)
-    assert not url or f"\nrepository-code: {url}\n" in citation and f"git clone {url}" in README
+    assert not url or (f"\nrepository-code: {url}\n" in citation and f"git clone {url}" in README)
