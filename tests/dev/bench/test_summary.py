@@ -23,8 +23,6 @@ def test_the_results_in_the_readme_are_those_of_the_table():
     """Rounded, perhaps. Its first column says what was measured, its last one how."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     (results,) = re.findall(r"^\| \| AVX-512 .*?(?=\n\n)", readme, re.M | re.S)
-        r"^\| \| AVX-512 .*?(?=\n\n)", (ROOT / "README.md").read_text(encoding="utf-8"), re.M | re.S
-    )
     cells = " ".join(cell for row in results.splitlines()[2:] for cell in row.split("|")[2:4])
     shown, measured = (re.findall(r"(?<![\w.-])\d+(?:\.\d+)?", text) for text in (cells, summary.table()))
     assert len(shown) > 20
