@@ -1,0 +1,127 @@
+"""What a lecturer is given agrees with the notebooks: the table of exercises, and the lab."""
+
+import csv
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+from helpers import ROOT
+
+FOLDER = ROOT / "notebooks"
+TEACHING = FOLDER / "teaching"
+README = (FOLDER / "README.md").read_text(encoding="utf-8")
+LAB = "python notebooks/handout.py 05b.1 05b.2 05b.3 06.1 06.2 --output lab"
+
+
+def script(name):
+    spec = importlib.util.spec_from_file_location(name, TEACHING / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def tool(name, *arguments):
+    command = [sys.executable, FOLDER / f"{name}.py", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
+
+
+def rows():
+    with open(FOLDER / "points.csv", encoding="utf-8", newline="") as file:
+        return {row["exercise"]: row for row in csv.DictReader(file)}
+
+
+def test_the_table_has_every_exercise_and_the_page_is_made_from_it():
+    checked = [
+        f"{path.stem.partition('_')[0]}.{i}"
+        for path in sorted(FOLDER.glob("[0-9]*.ipynb"))
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]
+        if "check" in cell["metadata"].get("tags", ())
+        for i in re.findall(r"check\.exercise_(\d+)\(", "".join(cell["source"]))
+    ]
+    assert sorted(checked) == sorted(rows())
+    assert {row["difficulty"] for row in rows().values()} == {"easy", "medium", "hard"}
+    page = script("exercises").page(FOLDER / "points.csv", FOLDER.glob("[0-9]*.ipynb"))
+    assert (TEACHING / "exercises.md").read_text(encoding="utf-8") == page, "run notebooks/teaching/exercises.py"
+
+
+def test_the_timetable_of_the_lab_has_the_five_exercises_and_their_minutes():
+    lab = README.partition("## A lab of two hours")[2].partition("\n## ")[0]
+    assert LAB in lab
+    numbers = LAB.split()[2:-2]
+    for notebook in ("05b", "06"):
+        of_it = [name for name in numbers if name.startswith(notebook)]
+        [(start, end)] = re.findall(rf"(?m)^\| (\d+)–(\d+) \| {notebook}, exercises 1 (?:to|and) {len(of_it)}", lab)
+        assert int(end) - int(start) >= sum(int(rows()[name]["minutes"]) for name in of_it)
+
+
+@pytest.mark.notebooks
+def test_the_lab_is_handed_out_handed_in_and_graded(tmp_path):
+    pytest.importorskip("IPython", reason="pip install -e '.[notebooks]'")
+    lab, answers = tmp_path / "lab", tmp_path / "answers"
+    made = tool("handout", *LAB.split()[2:-1], lab)
+    assert made.stdout == f"{lab}: 5 exercises, 7 points, 65 minutes\n", made.stderr
+    first, second = (next(FOLDER.glob(f"solutions/{number}_*")).read_text(encoding="utf-8") for number in ("05b", "06"))
+    (answers / "ada").mkdir(parents=True)  # a folder with two files
+    (answers / "ada" / "a.py").write_text(second, encoding="utf-8")
+    (answers / "ada" / "b.py").write_text(first, encoding="utf-8")
+    wrong = (
+        first.replace("return missing / missing.sum()", "return p"),
+        second.replace("range(len(v))", "range(1, len(v))"),
+    )
+    (answers / "ben.py").write_text("".join(wrong), encoding="utf-8")
+    (answers / "cem.py").write_text(first.partition("def my_residual")[0], encoding="utf-8")
+    (answers / ".ipynb_checkpoints").mkdir()
+    (answers / ".ipynb_checkpoints" / "cem.py").write_text(first, encoding="utf-8")
+    marks = [*csv.DictReader(tool("grade", lab, answers, "--feedback", tmp_path / "told").stdout.splitlines())]
+    assert [(row["file"], row["points"]) for row in marks] == [("ada", "7"), ("ben.py", "5"), ("cem.py", "1")]
+    assert marks[1]["05b.exercise_2(my_residual)"].startswith("that is p itself")
+    assert marks[2]["06.exercise_1(my_expected_tokens)"].startswith("not handed in: no file has an answer to 06_")
+    told = (tmp_path / "told" / "ben.py.txt").read_text(encoding="utf-8")
+    assert "06.exercise_2(my_best_K)\na draft with alpha < c does not pay" in told
+
+
+def test_an_exercise_that_does_not_exist_is_named():
+    said = tool("handout", "05b.9", "--output", "lab")
+    assert said.returncode == 2 and "it has no 05b.9: name exercises it lists" in said.stderr
+
+
+@pytest.mark.parametrize(
+    ("url", "exit_code", "said"),
+    [
+        ("", 0, "write the address of the project in this cell"),
+        ("there", 1, "cannot install the project"),
+        ("nowhere", 128, "cannot clone nowhere: check the address"),
+        ("there", 0, None),
+    ],
+)
+def test_a_notebook_that_is_alone_fetches_the_project_or_says_why_not(url, exit_code, said, tmp_path, monkeypatch):
+    pytest.importorskip("nbclient", reason="pip install -e '.[notebooks]'")
+    monkeypatch.syspath_prepend(FOLDER)
+    import run
+
+    commands = []
+
+    class Shell:
+        user_ns = {"_exit_code": exit_code}  # noqa: RUF012
+
+        def system(self, command):
+            commands.append(command)
+            if "'there'" in command:
+                (tmp_path / "project" / "notebooks").mkdir(parents=True)
+
+        def run_line_magic(self, *magic):
+            commands.append(magic)
+
+    monkeypatch.chdir(tmp_path)
+    cell = re.sub('url = "[^"]*"', f'url = "{url}"', run.FIRST)
+    assert f'url = "{run.URL}"' in run.FIRST and max(map(len, run.FIRST.splitlines())) <= 120
+    if said:
+        with pytest.raises(SystemExit, match=said):
+            exec(cell, {"get_ipython": Shell})
+        assert len(commands) == bool(url)
+    else:
+        exec(cell, {"get_ipython": Shell})
+        assert commands[1] == ("cd", "-q project/notebooks")
