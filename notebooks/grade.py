@@ -73,8 +73,10 @@ def cells_of(path):
 
 
 def files_of(entry):
-    """The answers of a student: a file, or those in a folder."""
-    files = [entry, *entry.rglob("*")] if entry.is_dir() else [entry]
+    """The answers of a student: a file, or those in a folder; a folder named like a file is one to be complained of."""
+    if entry.suffix.lower() in (".py", ".ipynb") and not entry.name.startswith("."):
+        return [entry]
+    files = [entry, *entry.rglob("*")] if entry.is_dir() else []
     hidden = [path for path in files if path.name.startswith(".")]  # such as .ipynb_checkpoints
     kept = [path for path in files if path.suffix.lower() in (".py", ".ipynb") and path.is_file()]
     return sorted(path for path in kept if not {path, *path.parents} & {*hidden})
@@ -83,7 +85,8 @@ def files_of(entry):
 def answering(files, calls):
     """The file of a student that defines most of what these calls check; None if none defines any of it."""
     names = "|".join({node.id for call in calls.values() for node in ast.walk(ast.parse(call)) if is_name(node)})
-    defined = [len({*re.findall(rf"(?:def|class) ({names})\b", path.read_text("utf-8", "ignore"))}) for path in files]
+    texts = [path.read_text("utf-8", "ignore") if path.is_file() else "" for path in files]
+    defined = [len({*re.findall(rf"(?:def|class) ({names})\b", text)}) for text in texts]
     return files[defined.index(max(defined))] if any(defined) else None
 
 

@@ -3,10 +3,12 @@
 import csv
 import importlib.util
 import json
+import os
 import re
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from helpers import ROOT
 
@@ -125,3 +127,54 @@ def test_a_notebook_that_is_alone_fetches_the_project_or_says_why_not(url, exit_
     else:
         exec(cell, {"get_ipython": Shell})
         assert commands[1] == ("cd", "-q project/notebooks")
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_answers_of_an_exam_are_those_of_arithmetic(seed):
+    exam = script("exam")
+    numbers = exam.numbers_of(seed)
+    p, q, alpha, K, c, v = (numbers[name] for name in ("p", "q", "alpha", "K", "c", "v"))
+    too_often, best = int((q - p).argmax()), int((p - q).argmax())
+    missing, per_call = np.maximum(0, p - q), (1 - alpha ** (K + 1)) / (1 - alpha)
+    accepted = np.minimum(p, q)
+    tested = [n + (n < 4) for _, n in numbers["log"]]
+    (letter, *found), n_line = exam.questions(numbers)[-1][1], numbers["change"]
+    by_hand = [
+        [p[too_often]],
+        [accepted.sum()],
+        missing / missing.sum(),
+        [(q - p)[too_often] * missing[best] / missing.sum()],
+        [q[best] * p[too_often]],
+        [accepted.sum() * (1 - accepted.sum())],
+        [per_call],
+        [per_call / (K * c + v)],
+        [sum(n for _, n in numbers["log"]) / sum(tested)],
+    ]
+    for (question, answer), expected in zip(exam.questions(numbers), by_hand):
+        np.testing.assert_allclose(answer, expected, rtol=1e-12, atol=1e-12, err_msg=question)
+    rejected = q - accepted
+    wrong = {
+        exam.WRONG[0]: lambda: (
+            q * np.minimum(1, q / p) + (1 - (q * np.minimum(1, q / p)).sum()) * missing / missing.sum()
+        ),
+        exam.WRONG[1]: lambda: accepted + rejected.sum() * p,
+        exam.WRONG[2]: lambda: accepted + rejected,  # all of it is of one word
+        exam.WRONG[3]: lambda: accepted + rejected.sum() * np.eye(3)[best],
+    }[n_line]()
+    np.testing.assert_allclose(found, wrong, atol=1e-12)
+    assert abs(wrong - p).max() > 0.01
+    for change in numbers["changes"]:
+        if change != numbers["change"]:
+            result = exam.one_token(p, q, change)
+            np.testing.assert_allclose([result[x] for x in range(3)], p, atol=1e-12)
+    assert "abcd".index(letter) == numbers["changes"].index(numbers["change"])
+
+
+def test_two_seeds_are_two_exams_and_one_seed_is_one(tmp_path):
+    exam = script("exam")
+    assert exam.written(1) == exam.written(1) != exam.written(2)
+    command = [sys.executable, TEACHING / "exam.py", "--seed", "1", "--output", tmp_path]
+    subprocess.run(command, check=True, capture_output=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    assert (tmp_path / "exam_1.md").read_text(encoding="utf-8") == exam.written(1)[0]
+    assert "Answers" not in exam.written(1)[0]
+    assert (tmp_path / "answers_1.md").read_text(encoding="utf-8") == exam.written(1)[1]
