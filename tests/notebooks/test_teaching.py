@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 from helpers import ROOT
 
+import speculative
+
 FOLDER = ROOT / "notebooks"
 TEACHING = FOLDER / "teaching"
 README = (FOLDER / "README.md").read_text(encoding="utf-8")
@@ -178,3 +180,64 @@ def test_two_seeds_are_two_exams_and_one_seed_is_one(tmp_path):
     assert (tmp_path / "exam_1.md").read_text(encoding="utf-8") == exam.written(1)[0]
     assert "Answers" not in exam.written(1)[0]
     assert (tmp_path / "answers_1.md").read_text(encoding="utf-8") == exam.written(1)[1]
+
+
+SLIDES = (TEACHING / "slides.md").read_text(encoding="utf-8")
+MEASURED = "".join((ROOT / "docs" / f"measurements{name}.md").read_text(encoding="utf-8") for name in ("", "_avx2"))
+
+
+def test_the_numbers_on_the_slides_are_measured():
+    found = re.findall(r"\d\.\d\d \(\d\.\d\d to \d\.\d\d\)", SLIDES)
+    assert len(found) > 15
+    for number in [*found, "1.419 GB", "28.8 GB/s", "49.30 ms", "**1.49**"]:
+        assert number.strip("*") in SLIDES and number in MEASURED, f"{number}: measured again? change the slide"
+    for row in re.findall(r"(?m)^\| .*", SLIDES):  # two numbers of one rule, in one line of the page
+        numbers = re.findall(r"\d\.\d\d \(\d\.\d\d to \d\.\d\d\)", row)
+        assert any(all(number in line for number in numbers) for line in MEASURED.splitlines()), row
+
+
+def test_the_code_and_the_arithmetic_on_the_slides_are_the_projects():
+    first, second, third = re.findall(r"(?ms)^```python\n(.*?)^```", SLIDES)
+    library = (ROOT / "speculative" / "reference.py").read_text(encoding="utf-8")
+    assert re.sub(r'\n    """.*?"""', "", library, flags=re.DOTALL).count(first) == 1
+    page = json.loads(next(FOLDER.glob("05_*.ipynb")).read_text(encoding="utf-8"))
+    assert any(second in "".join(cell["source"]) for cell in page["cells"])
+    exec(third, {"my_verifier": speculative.rejection})
+    p, q = (
+        [float(x) for x in re.search(rf"{name} \|([\d. |]+)\|", SLIDES)[1].split("|")]
+        for name in ("target, p", "draft model, q")
+    )
+    p, q = np.array(p), np.array(q)
+    np.testing.assert_allclose(np.minimum(1, p / q), [1, 1, 1 / 2, 1 / 3])
+    np.testing.assert_allclose(np.maximum(0, p - q) / np.maximum(0, p - q).sum(), [3 / 4, 1 / 4, 0, 0], atol=1e-15)
+    assert (0.7 ** np.arange(4)).sum().round(2) == 2.53  # the row of the H100, with K = 3
+    row = r"(?m)^ +%d +[\d.]+ +%d +2.53|^ +%d +[\d.]+ +%d +1.00"
+    assert re.search(row % (1, 3, 512, 0), (ROOT / "docs" / "serving.md").read_text(encoding="utf-8"))
+
+
+def test_each_slide_has_notes_and_the_page_needs_nothing_else():
+    slides = SLIDES.split("\n---\n")
+    assert 18 <= len(slides) <= 22 and all(slide.count("\n> ") == 1 for slide in slides)
+    page = script("slides").page(SLIDES, TEACHING)
+    assert page.count("<section") == page.count("<aside>") == len(slides)
+    assert not re.search(r'(src|href)="(?!data:|https://arxiv)', page) and "```" not in page and "**" not in page
+    assert "<th></th><th>king</th>" in page and "\n\ncheck_verifier(my_verifier)" in page
+
+
+@pytest.mark.browser
+def test_each_slide_fits_its_page(tmp_path):
+    from browser import chromium
+
+    (tmp_path / "slides.html").write_text(script("slides").page(SLIDES, TEACHING), encoding="utf-8")
+    with chromium() as browser:
+        view = browser.new_page(viewport={"width": 1280, "height": 720})
+        view.goto((tmp_path / "slides.html").as_uri())
+        room = """[...document.querySelectorAll("section")].map(slide => slide.getBoundingClientRect().bottom
+            - Math.max(...[...slide.children].map(child => child.getBoundingClientRect().bottom)))"""
+        assert min(view.evaluate(room)) > 30
+        heights = view.evaluate('[...document.querySelectorAll("img")].map(img => img.getBoundingClientRect().height)')
+        assert min(heights) > 300
+        for notes in 1, 2:
+            pdf = view.pdf(prefer_css_page_size=True, print_background=True)
+            assert len(re.findall(rb"/Type /Page\b", pdf)) == notes * len(SLIDES.split("\n---\n"))
+            view.keyboard.press("n")
