@@ -29,7 +29,7 @@ def one_round(rng):
 
 def curves(lines, xlabel, ylabel):
     """Curves over K, a dict name -> values for K = 0, 1, ...; each is named at its end."""
-    _, axis = plt.subplots(figsize=(4.8, 3.2))
+    _, axis = plt.subplots(figsize=(7, 3))
     for i, (name, values) in enumerate(lines.items()):
         axis.plot(values, "o-", color=f"C{i}", markersize=4)
         axis.text(len(values) - 0.8, values[-1], name, color=f"C{i}", va="center", size=12)

@@ -32,7 +32,7 @@ h1 { margin-top: 14%; font-size: 230% }
 p, ul, ol, table, pre { margin: .5em 0 }
 li { margin: .25em 0 }
 img { flex: 1 1 0; min-height: 0; margin: .4em 0; object-fit: contain }
-pre { padding: .7em 1em; background: #f3f3f3; font-size: 78%; line-height: 1.35; overflow: hidden }
+pre { padding: .7em 1em; background: #f3f3f3; font-size: 68%; line-height: 1.35; overflow: hidden }
 code { font-family: ui-monospace, monospace; font-size: 92% }
 table { border-collapse: collapse; margin: .6em auto; font-size: 82% }
 td, th { padding: .25em .8em; border-bottom: 1px solid #bbb; text-align: left }

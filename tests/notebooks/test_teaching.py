@@ -237,6 +237,8 @@ def test_each_slide_fits_its_page(tmp_path):
         assert min(view.evaluate(room)) > 30
         heights = view.evaluate('[...document.querySelectorAll("img")].map(img => img.getBoundingClientRect().height)')
         assert min(heights) > 300
+        wide = '[...document.querySelectorAll("section, pre")].map(each => each.scrollWidth - each.clientWidth)'
+        assert max(view.evaluate(wide)) <= 0
         for notes in 1, 2:
             pdf = view.pdf(prefer_css_page_size=True, print_background=True)
             assert len(re.findall(rb"/Type /Page\b", pdf)) == notes * len(SLIDES.split("\n---\n"))
