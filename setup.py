@@ -6,6 +6,7 @@ from setuptools import find_packages, setup
 URL = ""  # of the repository, once it has one: then the links and the picture of the README become absolute
 README = Path(__file__).with_name("README.md").read_text(encoding="utf-8")
 if URL:
+    README = README.replace("docs/race.svg", "docs/race.png")  # package indexes may not show an SVG
     README = re.sub(r"(!\[[^\]]*\]\()(?!https?:)", rf"\1{URL}/raw/main/", README)
     README = re.sub(r"(?<!!)(\[[^\]]*\]\()(?!https?:|#)", rf"\1{URL}/blob/main/", README)
 

@@ -116,10 +116,22 @@ class GPT2:
     params : dict
         The parameter tree, see files/params.py. The model packs copies of the matrices, and shares the rest.
     hparams : HParams
+        The sizes: n_vocab, n_ctx, n_embd, n_head, n_layer.
     strategy : str, optional
-        How to multiply, see kernels/matmul.py; by default the fastest one here. The model's `strategy` says which.
+        How to multiply matrices, see kernels/matmul.py; by default the fastest on this machine. It is kept in the
+        attribute `strategy`.
     cache : KVCache, optional
         By default a new one, with room for n_ctx tokens.
+
+    Examples
+    --------
+    >>> from gpt2np import load
+    >>> model, tokenizer = load("tiny-target")
+    >>> tokens = tokenizer.encode("Once upon a time there lived a")
+    >>> model(tokens, n_last=2).shape  # the logits after each of the last two tokens
+    (2, 2048)
+    >>> tokenizer.decode([model(tokens)[0].argmax()])
+    ' man'
     """
 
     def __init__(self, params, hparams, strategy=None, cache=None):

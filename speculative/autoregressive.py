@@ -1,6 +1,6 @@
 """Ordinary generation: one call of the target for every token.
 
-Speculative sampling has the same distribution, faster.
+Speculative sampling draws from the same distribution, faster.
 """
 
 from collections.abc import Callable
@@ -15,12 +15,22 @@ from .stop import until_stop
 
 
 class AutoregressiveSampler:
-    """Draws each token from the target's distribution given all tokens before it.
+    """Samples each token from the target's distribution given all tokens before it.
 
     Parameters
     ----------
     target : LanguageModel
+        Called once per token: target(tokens) -> logits [1, n_vocab].
     sampling : Sampling
+        Turns these logits into probabilities: temperature, top-k and so on.
+
+    Examples
+    --------
+    >>> from speculative import AutoregressiveSampler, Sampling
+    >>> from speculative.testing import TableModel
+    >>> target = TableModel([[0.25, 0.75], [0.6, 0.4]])  # after token 0, token 1 is more likely; after 1, token 0
+    >>> AutoregressiveSampler(target, sampling=Sampling(temperature=0)).generate([0], 5).tokens
+    array([1, 0, 1, 0, 1])
     """
 
     def __init__(self, target, *, sampling: Callable = Sampling()):
@@ -31,7 +41,7 @@ class AutoregressiveSampler:
         return f"AutoregressiveSampler({self.target}, sampling={self.sampling})"
 
     def rounds(self, prompt, n_tokens, rng=None, *, stop_tokens=(), stop=None):
-        """One `Round` per token; see `generate` for the parameters."""
+        """An iterator with one `Round` per token; see `generate` for the parameters."""
         tokens = check_request(prompt, n_tokens, self.target)
         return self._rounds(tokens, n_tokens, as_generator(rng), check_stop(stop_tokens, stop), stop)
 
@@ -50,19 +60,20 @@ class AutoregressiveSampler:
                 return
 
     def generate(self, prompt, n_tokens, rng=None, *, stop_tokens=(), stop=None, keep_probs=False):
-        """A `Generation` of exactly n_tokens new tokens, or of fewer if it stops early.
+        """A `Generation` with exactly n_tokens new tokens, or with fewer if it stops early.
 
         Parameters
         ----------
         prompt : sequence of int
             Token ids, at least one.
         n_tokens : int
+            How many tokens to generate.
         rng : int, RandomSource, or None
-            A seed; a source, such as an np.random.Generator, which is used unchanged; or None for a fresh seed.
+            A seed; a source, such as an np.random.Generator, which is used as it is; or None for a fresh seed.
         stop_tokens : collection of int
-            The text ends with the first stop token, which is part of it.
+            The output ends with the first stop token and includes it.
         stop : callable, optional
-            The text ends with the first token for which stop(new tokens up to and including it) is true; see stop.py.
+            The output ends with the first token for which stop(new tokens up to and including it) is true; see stop.py.
         keep_probs : bool
             Keep the probabilities p and q in the rounds.
 

@@ -1,9 +1,9 @@
-"""The borders of the loop: its calls of models, samplings, drafters and verifiers, and the request that starts it.
+"""The boundary of the loop: its calls of models, samplings, drafters and verifiers, and the request that starts it.
 
-Each `ask_*` hands out copies, which may be written to, and checks the result, so that the code between them is only the
-method. Without the checks a mistake in somebody's code would produce a text that looks like any other. A check takes
-microseconds; its message says whose result is wrong, what was expected and what was returned. Checks that are too
-expensive for every round are left to the graders (testing/).
+Each `ask_*` passes copies, which may be written to, and checks the result, so that the loop itself contains only the
+method. Without the checks a mistake in a user's code would produce a text that looks like any other. A check takes
+microseconds. Its message names the culprit, the expected value and the one returned. Checks that are too expensive for
+every round are left to the graders (testing/).
 """
 
 import inspect
@@ -16,7 +16,7 @@ from .tree import is_chain
 
 
 def check_model(model, what):
-    """The model; ValueError unless it is a language model, as far as its attributes tell."""
+    """The model; ValueError unless it has the attributes of a language model."""
     if not (hasattr(model, "n_vocab") and hasattr(model, "n_ctx")):
         raise ValueError(
             f"expected {what} with n_vocab and n_ctx, got {model!r:.80}: gpt2np.load(name) returns (model, tokenizer)"
@@ -80,7 +80,7 @@ def check_length(n, least, what):
 def ask_model(model, tokens, n_last=None, parents=(), whose="the target"):
     """The logits [n_last, n_vocab] of a language model; ValueError unless they have this shape.
 
-    n_last is passed on if it is given, and otherwise 1; parents [n] only if they branch.
+    Without n_last the model's default of 1 is used; parents [n] are passed only if they branch.
     """
     arguments = {} if n_last is None else {"n_last": n_last}
     if not is_chain(parents):
@@ -118,10 +118,10 @@ def ask_sampling(sampling, logits, tokens, parents=()):
 
 
 def ask_drafter(drafter, tokens, k, rng, target):
-    """A drafter's `Draft` for this text, in arrays of its own; ValueError unless the target can be asked about it.
+    """A copy of a drafter's `Draft` for this text; ValueError unless the target can be asked about it.
 
-    No path may have more than k tokens, and each token has its distribution. A tree with more tokens than the target's
-    context has room for is cut to the first of them.
+    No path may have more than k tokens, and each token needs its distribution. A tree that does not fit the target's
+    context is cut to its first tokens.
     """
     draft = drafter.propose(list(tokens), k, rng)
     room, n_vocab = target.n_ctx - len(tokens), target.n_vocab
@@ -159,7 +159,7 @@ def ask_drafter(drafter, tokens, k, rng, target):
 
 
 def show_drafter(drafter, tokens, logits, parents):
-    """Let a drafter that learns from the target observe its answer, in arrays of its own."""
+    """Pass a copy of the target's answer to a drafter that learns from it."""
     if hasattr(drafter, "observe"):
         drafter.observe(list(tokens), logits.copy(), parents.copy())
 
@@ -211,7 +211,7 @@ def ask_verifier(verifier, draft, target_probs, rng):
 
 
 def check_parts(drafter, verifier, sampling):
-    """ValueError unless these are a drafter, a verifier and a sampling, as far as their attributes tell."""
+    """ValueError unless these have the attributes of a drafter, a verifier and a sampling."""
     if not hasattr(drafter, "propose") or inspect.isclass(drafter):
         raise ValueError(f"expected a drafter, with a method propose, got {drafter!r:.80}: ModelDrafter(model) is one")
     for what, part, example in (("verifier", verifier, "speculative.rejection"), ("sampling", sampling, "Sampling(0)")):

@@ -3,15 +3,15 @@
 Nothing here computes a probability. Any object with the right call signature will do; there is no base class:
 
     LanguageModel   tokens -> logits
-    Drafter         tokens -> a few draft tokens, each with the distribution it was drawn from
+    Drafter         tokens -> a few draft tokens, each with the distribution it was sampled from
     Verifier        the draft and the target's distributions -> how many tokens to accept, and the token after them
     Sampler         prompt -> rounds -> a generation
 
 A draft may branch: a token tree offers the target several tokens for one position (tree.py). A chain is the tree with
 one branch. Code for chains can leave out `parents` and `nodes`; they are filled in.
 
-Letters as in Leviathan et al., arXiv:2211.17192: p is the target's distribution and q the draft's (the other way round
-in Chen et al., arXiv:2302.01318); but K is the draft length, there gamma, and limits the depth of a tree.
+Letters as in Leviathan et al., arXiv:2211.17192: p is the target's distribution and q the draft's (swapped in Chen et
+al., arXiv:2302.01318). Only the draft length, their gamma, is called K here; for a tree it limits the depth.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,9 +28,9 @@ from .tree import chain, children, depth_of
 class RandomSource(Protocol):
     """A source of random numbers, passed down as `rng`. np.random.Generator is one.
 
-    More methods are optional; `Gumbel` (rng.py) has them: `draw(probs) -> token`, for a source that draws tokens in its
-    own way, `draw_distinct(probs, k) -> tokens`, for siblings in a tree, and `at(position) -> source`, for a source
-    whose numbers belong to positions of the text.
+    Three more methods are optional; `Gumbel` (rng.py) has them all. `draw(probs) -> token` samples a token in the
+    source's own way, and `draw_distinct(probs, k) -> tokens` the siblings in a tree. `at(position) -> source` is for a
+    source whose numbers belong to positions of the text.
     """
 
     def random(self) -> float:
@@ -46,7 +46,7 @@ class LanguageModel(Protocol):
 
     @property
     def n_ctx(self) -> int:
-        """The number of tokens that a text may have."""
+        """The largest number of tokens in a text."""
 
     def __call__(self, tokens: Sequence[int], n_last: int = 1, parents: Sequence[int] = ()) -> np.ndarray:
         """Logits [n_last, n_vocab] float32: row i predicts the token after tokens[len(tokens) - n_last + i].
@@ -54,16 +54,16 @@ class LanguageModel(Protocol):
         With `parents`, the last len(parents) tokens are a tree that follows the rest, see tree.py; the row of a node
         predicts the token after the path to that node. With n_last = len(parents) + 1, the first row is the one after
         the text. Samplers pass `parents` only for drafts that branch, so a model without it serves every chain;
-        `ByPaths` lends it to any model.
+        `ByPaths` adds it to any model.
         """
 
 
 @dataclass(frozen=True)
 class Draft:
-    """Draft tokens, and for each one exactly the distribution it was drawn from, after temperature and truncation.
+    """Draft tokens, and for each one exactly the distribution it was sampled from, after temperature and truncation.
 
-    In a tree that is its distribution given the text, the tokens on its path, and its elder siblings. A row is one-hot
-    where the token is certain.
+    In a tree that is its distribution given the text, the tokens on its path, and its elder siblings. The row of a
+    deterministic token is one-hot.
     """
 
     tokens: np.ndarray  # [n] int64: in a chain n <= K, a drafter may propose fewer; in a tree a path has at most K
@@ -98,7 +98,7 @@ class Verdict:
     Verdict(n_accepted=2, next_token=7, nodes=(0, 3))
     """
 
-    n_accepted: int  # how many; for a tree, pass the accepted draft tokens themselves, a list from the text down
+    n_accepted: int  # a number; for a tree, pass a list of the accepted draft tokens, from the text down
     next_token: int  # the token after the accepted ones: a correction, or the bonus if all were accepted
     nodes: tuple[int, ...] = None  # the accepted ones; filled in
 
@@ -120,13 +120,14 @@ class Verdict:
 class Drafter(Protocol):
     """Proposes the next tokens.
 
-    More is optional. A drafter that draws has an attribute `sampling`, the settings that it draws with; None means "as
-    the sampler does", and the sampler then uses a copy of the drafter with its own (`sampler.drafter`).
+    More is optional. A drafter that samples has an attribute `sampling`, its settings. None means "as the sampler
+    does": the sampler then uses a copy of the drafter with its own settings (`sampler.drafter`).
 
     A drafter that learns from the target has a method `observe(tokens, logits, parents)`. After each call of the target
-    it is shown the tokens of the call, which are the text and the whole draft, accepted or not; the target's logits
-    [n + 1, n_vocab], row 0 after the text, row i + 1 after draft token i; and the draft's parents [n]. Which draft
-    tokens were accepted shows in the text of the next draft; a text that does not continue the last one is a new one.
+    it is shown the tokens of the call (the text and the whole draft, accepted or not), the target's logits [n + 1,
+    n_vocab] (row 0 after the text, row i + 1 after draft token i) and the draft's parents [n]. The next call of
+    `propose` shows which draft tokens were accepted: they are in its text. A text that does not continue the last one
+    is a new one.
     """
 
     def propose(self, tokens: Sequence[int], K: int, rng: RandomSource) -> Draft:
@@ -152,7 +153,7 @@ def exactness_of(verifier: Verifier) -> str:
 
 
 def takes_trees(verifier: Verifier) -> bool:
-    """Whether a verifier declares, in its attribute `trees`, that it takes drafts that branch."""
+    """Whether a verifier declares, in its attribute `trees`, that it supports drafts that branch."""
     return bool(getattr(verifier, "trees", False))
 
 
@@ -173,7 +174,7 @@ class Laps:
 class Round:
     """One call of the target: a draft, the verdict on it, and the tokens that they added to the text."""
 
-    tokens: np.ndarray  # [n_new] int64: the accepted draft tokens, then one from the target; cut where the text stops
+    tokens: np.ndarray  # [n_new] int64: the accepted draft tokens, then one from the target; cut at a stop
     draft: Draft  # its probs, and ...
     verdict: Verdict  # on the draft tokens that are in `tokens`
     target_probs: np.ndarray | None = field(repr=False)  # ... [n + 1, n_vocab] float64: None without keep_probs
@@ -211,13 +212,13 @@ class Round:
         return (["accepted"] * self.n_accepted + [last])[: len(self.tokens)]
 
     def without_probs(self) -> "Round":
-        """This round without the rows of probabilities, some megabytes with GPT-2's vocabulary."""
+        """This round without the probabilities, which take a few megabytes with GPT-2's vocabulary."""
         return replace(self, draft=replace(self.draft, probs=None), target_probs=None)
 
 
 @dataclass(frozen=True)
 class Stats:
-    """Counts over the rounds of a generation; of several, `collect(prompt, [*a.rounds, *b.rounds]).stats`."""
+    """Counts over the rounds of a generation. For several: `collect(prompt, [*a.rounds, *b.rounds]).stats`."""
 
     n_tokens: int
     target_calls: int
@@ -230,8 +231,8 @@ class Stats:
 
     @classmethod
     def of(cls, rows: Iterable[tuple[int, int, int, int, bool]], seconds: dict | None = None) -> "Stats":
-        """The counts over rounds: of each the tokens added, the tokens drafted, the depth of the draft, the tokens
-        accepted, and whether it ends in a correction."""
+        """The counts over rounds. A row is (tokens added, tokens drafted, depth of the draft, tokens accepted, whether
+        the round ends in a correction)."""
         rows = list(rows)
         n_tokens, drafted, depths, accepted, rejected = zip(*rows) if rows else ((), (), (), (), ())
         positions = range(max(depths, default=0))
@@ -287,7 +288,7 @@ class Generation:
 
 
 def collect(prompt: Sequence[int], rounds: Iterable[Round], keep_probs: bool = False) -> Generation:
-    """The `Generation` made of these rounds.
+    """These rounds as a `Generation`.
 
     The rows of probabilities are stored only with keep_probs=True.
     """

@@ -1,7 +1,7 @@
 """reference.py for several texts: the rounds of all in step, one call of each model for all of them.
 
-Texts accept different numbers of tokens, so each has its own length and its own end: nothing here has one shape for
-all. together.py does the same with any drafter and verifier, and lets the next prompt in where a text has ended.
+Texts accept different numbers of tokens, so each has its own length and its own end: there is no rectangular batch.
+together.py does the same with any drafter and verifier, and starts the next prompt as soon as a text ends.
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ from .reference import accept, sample, softmax
 
 
 def generate(target, draft_model, texts, n_tokens, K, rngs):
-    """The texts, lists: `texts` and n_tokens more of each. Each is `reference.generate` of its prompt and generator.
+    """The texts (lists), each continued by n_tokens; each equals `reference.generate` with its prompt and generator.
 
     The models have lanes (gpt2np/model.py): the lanes of one model answer several calls in one pass.
     """

@@ -1,10 +1,10 @@
-"""The museum of bugs: the mistakes of the catalogue (mistakes/) that have a name, with what they do to a text.
+"""The museum of bugs: the named mistakes of the catalogue (mistakes/), with their effect on the output.
 
-Each exhibit describes its mistake, has it as running code, and names the grader of `speculative.testing` that catches
+Each exhibit describes a mistake, contains it as running code, and names the grader of `speculative.testing` that finds
 it.
 `seen` links the public projects in which the mistake was found; without such a source it is marked as constructed.
-`law_error` measures how far the output is from the target's distribution on one fixed toy case. Some mistakes do not
-change the distribution, and another check sees them. TREE_EXHIBITS has the mistakes that only trees can have,
+`law_error` measures how far the output is from the target's distribution on one fixed toy case. Some mistakes leave the
+distribution unchanged, and a different check sees them. TREE_EXHIBITS contains the mistakes that only trees can have,
 ENGINE_EXHIBITS those of serving engines: penalties and masks of drafts, shared random numbers, counters, several texts
 at once.
 
@@ -110,7 +110,7 @@ def caught_by(exhibit):
 
 
 def source(exhibit):
-    """The entry of the catalogue as it is written: the right program's part that is exchanged, and for what."""
+    """The source of the catalogue's entry: which part of the right program is exchanged, and for what."""
     name = exhibit.name.removeprefix("looking back: ")
     for module in (verifiers, drafters, samplers, batches, models):
         text = inspect.getsource(module)
@@ -126,7 +126,7 @@ def source(exhibit):
 
 
 def sampling_of(exhibit):
-    """The target's sampling in the toy case: for mistakes in looking back one that does."""
+    """The target's sampling in the toy case: a history-dependent one for mistakes about history."""
     return samplers.MASKED if exhibit.wrong is verifiers.cut_at_forbidden else getattr(exhibit.wrong, "toy", SAMPLING)
 
 
@@ -161,7 +161,7 @@ def in_a_batch(exhibit):
 
 
 def in_a_tree(exhibit):
-    """The same for the mistakes that only trees can have."""
+    """The same for mistakes that only trees can have."""
     if exhibit.grader is testing.check_verifier:
         return with_verifier(exhibit.wrong, exhibit.options["way"], exhibit.options.get("parents", (-1, -1)))
     if exhibit.grader is testing.check_drafter:
@@ -172,7 +172,7 @@ def in_a_tree(exhibit):
 def with_verifier(verifier, way, parents):
     """The first token; the tokens of the first round, continued by the target, if the first is right.
 
-    Everywhere q = Q; p = P after the text, and P turned by some places after a token.
+    Everywhere q = Q; p = P after the text, and P rotated by a few positions after a token.
     """
     case = Case(len(P), parents, "random", np.random.default_rng(0), way)
     for tokens in case.p:
@@ -209,7 +209,7 @@ def is_right(first):
 
 
 class Nine:
-    """Nine certain tokens, a tree of three levels."""
+    """Nine deterministic tokens, a tree of depth 3."""
 
     def propose(self, tokens, K, rng):
         nodes, parents = [0, 1, 2, 0, 1, 2, 0, 1, 2], [-1, -1, -1, 0, 0, 1, 3, 3, 4]

@@ -1,13 +1,13 @@
 """Speculative sampling as the papers write it: every formula once, chains, no checks, no classes. Start here.
 
 A small draft model proposes K tokens. One call of the target gives its distributions at all K positions and after the
-last, and rejection sampling keeps a prefix of the proposal and adds one token. The text has exactly the distribution
-that the target alone would give it, for any draft model: min(p, q) + max(0, p - q) = p, token by token.
+last, and rejection sampling keeps a prefix of the proposal and adds one token. For any draft model the text is
+distributed exactly as if the target had sampled alone: min(p, q) + max(0, p - q) = p, token by token.
 
 A language model is a function of token ids, model(tokens, n_last=1), that returns logits [n_last, n_vocab]: row i
-predicts the token after tokens[len(tokens) - n_last + i]. p is the target's distribution and q the draft's (Chen et
-al. have it the other way round). For the same seed, `SpeculativeSampler` (sampler.py) generates the same text; around
-these lines it puts interchangeable drafters and verifiers, trees, temperature and truncation, stops, limits and checks.
+predicts the token after tokens[len(tokens) - n_last + i]. p is the target's distribution and q the draft's (swapped in
+Chen et al.). For the same seed, `SpeculativeSampler` (sampler.py) generates the same text; it adds interchangeable
+drafters and verifiers, trees, temperature and truncation, stops, limits and checks.
 
 Source: Leviathan et al., arXiv:2211.17192, algorithm 1 and section 2.3; Chen et al., arXiv:2302.01318, algorithm 2.
 """
@@ -22,7 +22,7 @@ def softmax(logits):
 
 
 def sample(probs, rng):
-    """A token drawn from probs [n_vocab] with one uniform number, by inverting the cumulative distribution."""
+    """A token sampled from probs [n_vocab] with one uniform number, by inverting the cumulative distribution."""
     cdf = np.cumsum(probs)
     return int(np.searchsorted(cdf, rng.random() * cdf[-1], side="right"))
 
@@ -34,7 +34,8 @@ def residual(p, q):
 
 
 def draft(draft_model, tokens, K, rng):
-    """Step 1: K draft tokens, each drawn from the draft model given those before it, and the rows q they came from."""
+    """Step 1: K draft tokens, each sampled from the draft model given those before it, and the rows q they came
+    from."""
     drafted, q = [], []
     for _ in range(K):
         q.append(softmax(draft_model([*tokens, *drafted])[0]))
@@ -43,7 +44,7 @@ def draft(draft_model, tokens, K, rng):
 
 
 def accept(drafted, q, p, rng):
-    """Steps 3 and 4: the draft tokens that are accepted, and one token of the target's after them.
+    """Steps 3 and 4: the accepted draft tokens, and one token from the target after them.
 
     A draft token x is accepted with probability min(1, p(x) / q(x)). The first that is not is replaced by a correction,
     and those after it are dropped. If all are accepted, a bonus token is drawn from the last row of p [K + 1, n_vocab].

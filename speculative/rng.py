@@ -1,4 +1,4 @@
-"""The random source from which samplers, drafters and verifiers draw, and two sources besides NumPy's generator.
+"""The source of random numbers for samplers, drafters and verifiers, and two sources besides NumPy's generator.
 
 The loop and the library's own drafters and verifiers call only the methods of a `RandomSource` (interfaces.py), so an
 object with these methods can record, replay or enumerate (exact/) the draws of a sampler.
@@ -34,7 +34,7 @@ def as_generator(rng: Any) -> RandomSource:
 
 
 def at_position(rng: RandomSource, position: int) -> RandomSource:
-    """The source for tokens from this position of the text on: `rng` itself, unless its numbers belong to positions."""
+    """The source for tokens at this position and after: `rng` itself, unless its numbers belong to positions."""
     return rng.at(position) if hasattr(rng, "at") else rng
 
 
@@ -67,7 +67,7 @@ class Gumbel:
     Raises
     ------
     ValueError
-        If the seed is negative; also by `random()`, since a rule that needs uniform numbers is not for this source.
+        If the seed is negative. `random()` raises it as well: a rule that needs uniform numbers cannot use this source.
 
     Examples
     --------

@@ -1,15 +1,15 @@
 """Speculative sampling: one loop for all methods. A method is a drafter and a verifier passed to it.
 
 A cheap drafter proposes K tokens. One call of the target gives its distributions at all K positions and after the last.
-The verifier accepts a prefix of the draft and adds one more token. With an exact verifier the tokens have the
-distribution that the target alone would give them, and each call of the target adds 1 to K + 1 tokens.
+The verifier accepts a prefix of the draft and adds one more token. With an exact verifier the output is distributed
+exactly as if the target had sampled alone, and each call of the target adds 1 to K + 1 tokens.
 
 `one_round` is the method, as in reference.py; `_rounds` is the loop around it, with limits, stops and timing. The draft
-may be a tree; then the same call gives the distributions after each of its paths (tree.py).
+may be a tree. The same call then returns the distributions after each of its paths (tree.py).
 
-Source: Leviathan et al., arXiv:2211.17192, algorithm 1; Chen et al., arXiv:2302.01318, algorithm 2 (with p and q the
-other way round). The steps are numbered as in Leviathan's algorithm. Not here: how to draft (drafters/), how to decide
-(verifiers/), and the KV cache: a model that has one compares the tokens it is given with those in the cache.
+Source: Leviathan et al., arXiv:2211.17192, algorithm 1; Chen et al., arXiv:2302.01318, algorithm 2 (with p and q
+swapped). The steps are numbered as in Leviathan's algorithm. Not here: how to draft (drafters/), how to decide
+(verifiers/), and the KV cache, which is the model's own affair: it reuses the prefix that a call shares with the last.
 """
 
 from collections.abc import Callable
@@ -36,13 +36,16 @@ from .verifiers.rejection import rejection
 
 
 class SpeculativeSampler:
-    """Draws tokens by drafting and verifying.
+    """Generates tokens by drafting and verifying: the target's distribution, in fewer calls of the target.
 
     Parameters
     ----------
     target : LanguageModel
+        The model whose distribution the output follows: target(tokens, n_last) -> logits [n_last, n_vocab].
     drafter : Drafter
+        Proposes the draft tokens, such as `ModelDrafter(draft_model)`.
     verifier : Verifier
+        The acceptance rule. The default, `rejection`, is exact.
     K : int, or callable
         The draft length, at least 1; for a tree, its depth. 3 by default: a pass over four tokens costs hardly more
         than one (gpt2np/kernels/). Or a function of the rounds so far, a list of (drafted, accepted), that returns the
@@ -55,6 +58,16 @@ class SpeculativeSampler:
     ------
     ValueError
         If K is neither callable nor 1 or more, the drafter has no `propose`, or another part cannot be called.
+
+    Examples
+    --------
+    >>> from speculative import ModelDrafter, SpeculativeSampler, exact_distribution
+    >>> from speculative.testing import TableModel
+    >>> target = TableModel([[0.25, 0.75], [0.5, 0.5]])  # one row for each previous token
+    >>> sampler = SpeculativeSampler(target, ModelDrafter(TableModel([[0.9, 0.1], [0.9, 0.1]])), K=2)
+    >>> distribution = exact_distribution(lambda rng: sampler.generate([0], 2, rng).tokens)
+    >>> round(distribution[1, 0], 6)  # the target's own, 0.75 * 0.5, whatever the draft
+    0.375
     """
 
     def __init__(self, target, drafter, *, verifier=rejection, K: int | Callable = 3, sampling: Callable = Sampling()):
@@ -74,11 +87,11 @@ class SpeculativeSampler:
 
     def one_round(self, tokens, k, draft_rng, verify_rng, laps):
         """(draft, target_probs, verdict) for these tokens, with at most k draft tokens."""
-        # 1. Draft up to k tokens, each with the distribution q it was drawn from.
+        # 1. Draft up to k tokens, each with the distribution q it was sampled from.
         draft = ask_drafter(self.drafter, tokens, k, draft_rng, self.target)
         laps.end("draft")
 
-        # 2. One call of the target: its distributions p after the text and after each draft token.
+        # 2. One call of the target: its distributions p after the prefix and after each draft token.
         extended = [*tokens, *draft.tokens.tolist()]
         logits = ask_model(self.target, extended, len(draft.tokens) + 1, draft.parents)
         target_probs = ask_sampling(self.sampling, logits, extended, draft.parents)  # [n + 1, n_vocab]
@@ -88,21 +101,21 @@ class SpeculativeSampler:
         verdict = ask_verifier(self.verifier, draft, target_probs, verify_rng)
         laps.end("verify")
 
-        # A drafter that learns from the target sees its answer; the time counts as drafting.
+        # A drafter that learns from the target is shown the target's logits; the time counts as drafting.
         show_drafter(self.drafter, extended, logits, draft.parents)
         laps.end("draft")
         return draft, target_probs, verdict
 
     def rounds(self, prompt, n_tokens, rng=None, *, stop_tokens=(), stop=None):
-        """One `Round` for each call of the target; see `generate` for the parameters."""
+        """An iterator with one `Round` for each call of the target; see `generate` for the parameters."""
         tokens = check_request(prompt, n_tokens, self.target)
         return self._rounds(tokens, int(n_tokens), as_generator(rng), check_stop(stop_tokens, stop), stop)
 
     def _rounds(self, tokens, n_tokens, rng, stop_tokens, stop):
         n_prompt, n_end = len(tokens), len(tokens) + n_tokens
-        history = []  # of each round, the depth of its draft and the number of accepted tokens
+        history = []  # for each round, the depth of its draft and the number of accepted tokens
         while len(tokens) < n_end:
-            # A round adds one token more than it accepts, hence the - 1: it never overshoots. With k = 0 it is an
+            # A round adds one more token than it accepts: the - 1 keeps it within n_tokens. With k = 0 it is an
             # autoregressive step.
             laps, n = Laps(), len(tokens)
             k = min(self.draft_length(history), n_end - n - 1)
@@ -110,7 +123,7 @@ class SpeculativeSampler:
             draft, target_probs, verdict = self.one_round(tokens, k, at_position(rng, n), recorder, laps)
             history.append((draft.depth, verdict.n_accepted))
 
-            # 5. The output: the accepted tokens and the one after them, cut where the text stops.
+            # 5. The output: the accepted tokens and the next one, cut at a stop.
             new = np.append(draft.tokens[list(verdict.nodes)], verdict.next_token)
             n_kept, stops = until_stop(tokens[n_prompt:], new.tolist(), stop_tokens, stop)
             new, verdict = new[:n_kept], Verdict(verdict.nodes[:n_kept], verdict.next_token)

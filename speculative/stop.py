@@ -1,7 +1,7 @@
-"""Stopping early: at a stop token or a stop text, also in the middle of a block of tokens.
+"""Stopping early: at a stop token or a stop text, which may be in the middle of a round.
 
-A round may add several tokens. The text ends with the first of them that completes a stop; those after it are not
-emitted, whether they were accepted or not.
+A round may add several tokens. The text ends with the first of them that completes a stop. Later tokens are not
+emitted, even if they were accepted.
 """
 
 import re
@@ -37,7 +37,7 @@ def until_stop(generated, new, stop_tokens, stop):
 class StopText:
     """Ends a text as soon as it contains `text`; to be passed as `stop`.
 
-    The token that completes `text` is part of the output, and may contain more than its end: `cut` removes the rest.
+    The token that completes `text` is part of the output, and may continue past its end: `cut` removes the rest.
 
     Parameters
     ----------

@@ -1,15 +1,15 @@
-"""Many texts at once: each has a sampler as it is, and their calls of a model become one pass.
+"""Many texts at once: each has an ordinary sampler, and their calls of a model are combined into one pass.
 
 Verifying K + 1 tokens of one text costs little more than one token, because a pass reads every weight once. The same
-holds for the tokens of several texts. Here each text has a sampler, a drafter and a verifier of its own, which run in a
-thread of its own with lanes as their models (gpt2np/model.py): a call of a lane hands over to the next text and waits.
-When all texts wait, one pass answers their calls of one model, the draft model's first, so that all texts meet again at
-the target. A text that ends makes room for the next prompt.
+holds for the tokens of several texts. Here each text has its own sampler, drafter and verifier, which run in their own
+thread with lanes as their models (gpt2np/model.py): a call of a lane hands over to the next text and waits. When all
+texts wait, one pass answers their calls of one model. The draft model comes first, so that all texts reach the target
+together. When a text ends, the next prompt takes its lane.
 
 Threads serve as coroutines here, which samplers need not know about: one runs at a time, in an order that depends on
-the texts alone, so nothing needs a lock and the same seeds give the same draws. Each text draws from a source of its
-own. So it is the text that it would be alone, to the bit, and the texts are independent. lockstep.py is the idea
-in 25 lines, for a draft model and no other drafter.
+the texts alone, so nothing needs a lock and the same seeds give the same draws. Each text has its own source of random
+numbers. So each text is bitwise identical to the one generated alone, and the texts are independent. lockstep.py is the
+idea in 25 lines, for a draft model only.
 """
 
 import threading
@@ -28,8 +28,8 @@ def generate_together(make, models, prompts, n_tokens, rngs, *, n_lanes=8, **opt
     ----------
     make : callable
         make(target, ...) -> a Sampler, from a lane of each of the models. Called for each text, so that no drafter
-        learns from another text. A model that it does not take from here is right, and slow: the texts take turns on
-        its cache.
+        learns from a different text. Results stay right with a model that is not passed in here, but it is slow: the
+        texts take turns on its cache.
     models : sequence of LanguageModel
         The target first. Those with `lanes`, such as a gpt2np.GPT2, answer the calls of all texts in one pass; others
         answer them one by one.
@@ -55,7 +55,7 @@ def generate_together(make, models, prompts, n_tokens, rngs, *, n_lanes=8, **opt
 
 
 def as_they_end(make, models, prompts, n_tokens, rngs, *, n_lanes=8, watch=lambda i, step: None, **options):
-    """(i, result) of each prompt number i, as soon as its text ends; the rest as in `generate_together`.
+    """(i, result) for prompt number i, as soon as its text ends; the rest as in `generate_together`.
 
     watch : callable
         watch(i, round) is called after each round of text i.
@@ -85,7 +85,7 @@ def as_they_end(make, models, prompts, n_tokens, rngs, *, n_lanes=8, watch=lambd
 
 
 def rounds_of(make, lanes, i, watch, request, options):
-    """What the thread of text i does."""
+    """The job of the thread of text i."""
     prompt, n_tokens, rng = request
 
     def watched(rounds):
@@ -97,7 +97,7 @@ def rounds_of(make, lanes, i, watch, request, options):
 
 
 def answer(texts, lanes):
-    """Answer the calls of one model: of those that a text waits for, the one that is the farthest from the target."""
+    """Answer the calls of one model: the last in the list (the target is first) that a text waits for."""
     for of_model in reversed(lanes):
         asking = [text for text in texts if text.call[0] in of_model]
         if asking:
@@ -110,7 +110,7 @@ def answers_to(calls):
     """The results of these calls of lanes of one model, or the exceptions that they raise."""
     try:
         return calls[0][0].together(calls)
-    except Exception as error:  # of one of them: the others get their answers
+    except Exception as error:  # one of them fails: the others get their answers
         return [error] if len(calls) == 1 else [found for call in calls for found in answers_to([call])]
 
 

@@ -1,9 +1,9 @@
-"""The arithmetic of token trees: a draft with alternatives for one position, of which the target accepts a path.
+"""The arithmetic of token trees: a draft may offer alternatives for a position, and the target accepts one path.
 
 A tree of n draft tokens, its nodes, is a list `parents` of n whole numbers: parents[i] < i is the node that node i
-follows, and -1 stands for the end of the text, the tree's root. A chain is parents[i] = i - 1. Nodes that follow the
-same node are siblings, in the order of their indices. Everything else follows from that list: a node's depth, the
-path to it, and the nodes it may attend to.
+follows, and -1 is the root of the tree, the end of the text. A chain is parents[i] = i - 1. Nodes that follow the same
+node are siblings, in the order of their indices. Everything else follows from that list: a node's depth, the path to
+it, and the nodes it may attend to.
 Source: Miao et al. (SpecInfer), arXiv:2305.09781.
 """
 
@@ -29,7 +29,7 @@ def is_chain(parents):
 
 
 def children(parents, node=-1):
-    """The nodes that follow this one, in order; by default those that follow the text.
+    """The nodes that directly follow this one, in order; by default those that follow the text.
 
     >>> children([-1, -1, 0, 0], 0)
     [2, 3]
@@ -75,7 +75,7 @@ def texts_of_rows(tokens, n_rows, parents=()):
     """The text before each of the last n_rows rows, a list of lists of tokens; in a tree it is the path to the node.
 
     Without `parents`, row i follows tokens[: len(tokens) - n_rows + 1 + i]; with them, the last len(parents) tokens are
-    a tree. What a row may depend on is its text: neither rejected draft tokens of earlier rounds nor siblings.
+    a tree. A row may depend only on its text, not on siblings or on rejected draft tokens of earlier rounds.
 
     >>> texts_of_rows([5, 6, 7], 2)
     [[5, 6], [5, 6, 7]]
@@ -111,7 +111,7 @@ def n_common(a, b):
 
 
 def n_kept(previous, parents, tokens, new_parents=()):
-    """How many of `tokens` a cache has after a call with `previous`; the last len(parents) tokens of each are a tree.
+    """How many of `tokens` a cache holds after a call with `previous`; the last len(parents) tokens of each are a tree.
 
     >>> n_kept([5, 6, 7, 8], [-1, -1, 1], [5, 8, 9])  # the text 5, then 6 or 7, and 8 after 7: none begins with 8
     1

@@ -1,6 +1,6 @@
 """Run the commands of a page and put their output below them:
 
-    python dev/bench/run_blocks.py docs/measurements.md [TEXT]
+    python dev/bench/run_blocks.py docs/raw/avx512.md [TEXT]
 
 Every fenced block of the page whose first line is `$ COMMAND` is run, in the order of the page, from the root of the
 project, and its other lines are replaced by what the command printed. The page is written after each block. With TEXT,

@@ -1,8 +1,8 @@
 """The recorded data of speculative/pages/explore.html, made again: python dev/pages/explore_data.py
 
 The page computes everything else itself. Recorded are the bundled pair's distributions after one prompt, some of its
-rounds and its text; costs that docs/measurements.md and docs/measurements_avx2.md have measured; and costs that follow
-from the data sheet of an accelerator, as in notebook 14.
+rounds and its text; the measured costs in docs/raw; and costs that follow from the data sheet of an accelerator, as in
+notebook 14.
 """
 
 import json
@@ -102,8 +102,8 @@ def greedy_text(target, tokenizer):
 def measured_costs():
     """alpha, c and V(1), V(2), ... of the measurements on two machines; alpha is None where it was not measured."""
     pages = {
-        "AVX-512": (DOCS / "measurements.md").read_text(encoding="utf-8"),
-        "no AVX-512": (DOCS / "measurements_avx2.md").read_text(encoding="utf-8"),
+        "AVX-512": (DOCS / "raw" / "avx512.md").read_text(encoding="utf-8"),
+        "no AVX-512": (DOCS / "raw" / "avx2.md").read_text(encoding="utf-8"),
     }
     found = []
     for machine, page in pages.items():

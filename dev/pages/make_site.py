@@ -4,6 +4,7 @@ Needs the extra: python -m pip install -e ".[docs]". The site fetches nothing fr
 explore.html and a trace are pages of their own. A warning of Sphinx or a broken link ends the script with an error.
 """
 
+import ast
 import json
 import re
 import shutil
@@ -17,10 +18,19 @@ from urllib.parse import unquote, urlsplit
 ROOT = Path(__file__).parents[2]
 CHAPTERS = {  # the navigation; README.md becomes index.md
     "Learn": ["notebooks/README.md", "notebooks/[0-9]*.ipynb"],
-    "Docs": ["docs/*.md", "gpt2np/tiny/README.md"],
+    "Docs": ["docs/*.md", "docs/raw/*.md", "gpt2np/tiny/README.md"],
+    "Teach": ["docs/teaching/*.md", "notebooks/teaching/*.md"],
     "Project": ["CONTRIBUTING.md", "CHANGELOG.md"],
 }
+PICTURES = "docs/**/*.png", "docs/**/*.svg", "notebooks/*/*.png", "notebooks/*/*.svg"
+COPIED = ".md", ".ipynb", ".png", ".svg", ".cff", ""  # the endings of the files that are on the site
 PACKAGES = "gpt2np", "speculative"  # in the API reference
+DRAWING = re.compile(r"plt|fig|figures|ax(is|es)?")  # names in the statements that draw a figure
+EXACT = "notebooks/05_why_speculative_sampling_is_exact"  # the page to which others link
+ABOUT_EXACT = (
+    "Speculative sampling writes every text with exactly the probability that the target alone gives it: "
+    "a picture, a rule of three steps, a proof of three lines, and a computation that finds a bug."
+)
 PART = re.compile(r"<!-- explore ([\w ]+) -->")  # sections of explore.html, shown at this place of a page
 FRAME = """<iframe src="{up}explore.html?sections={sections}" title="Sections of the page Play" loading="lazy"
 style="width: 100%; height: 40rem; border: 0"></iframe>
@@ -30,7 +40,15 @@ addEventListener("message", ({{source, data}}) => {{  // its height, from the pa
     if (frame.contentWindow === source && data.height) frame.style.height = `${{data.height}}px`;
 }});
 </script>"""
+ON_SITE = re.compile(r'<span data-site="([^"]+)">(.*?)</span>')  # in explore.html: what is a link on the site alone
 ELSEWHERE = {"explore.html": "Play", "trace.html": "A trace", "reference/index.html": "API reference"}
+MENDED = {  # in the pages of Sphinx, for screen readers
+    'class="caption" role="heading"': 'class="caption" role="heading" aria-level="2"',
+    '<aside class="announcement-content">': '<aside class="announcement-content" aria-label="Other pages">',
+    '<aside class="sidebar-drawer">': '<aside class="sidebar-drawer" aria-label="All pages">',
+    '<summary aria-label="Toggle hidden content">': "<summary>",
+    '<th class="head"><p></p></th>': "<td></td>",
+}
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!\w+:)([^)#\s]+)\)|`((?:gpt2np|speculative)/[\w/]+\.py)`")
 OPTIONS = {
     "project": "Speculative decoding in NumPy",
@@ -45,6 +63,8 @@ OPTIONS = {
     "myst_heading_anchors": 4,
     "myst_enable_extensions": ["dollarmath", "amsmath"],
     "nb_execution_mode": "off",
+    "nb_code_prompt_show": "Show the code",
+    "nb_code_prompt_hide": "Hide the code",
 }
 
 
@@ -57,8 +77,11 @@ def make(folder):
         source, built = Path(parent) / "source", Path(parent) / "site"
         stage(source)
         Sphinx(source, None, built, Path(parent) / "doctrees", "html", OPTIONS, None, warningiserror=True).build()
+        for page in built.rglob("*.html"):
+            write(page, mended(page.read_text(encoding="utf-8")))
         make_reference.make(built / "reference")
-        shutil.copy(ROOT / "speculative" / "pages" / "explore.html", built)
+        explore = (ROOT / "speculative" / "pages" / "explore.html").read_text(encoding="utf-8")
+        write(built / "explore.html", ON_SITE.sub(r'<a href="\1">\2</a>', explore))
         command = "main.py", "--temperature", "0.8", "--n_tokens_to_generate", "60", "--trace", built / "trace.html"
         subprocess.run([sys.executable, *command], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
         if broken := broken_links(built):
@@ -67,17 +90,27 @@ def make(folder):
         shutil.copytree(built, folder)
 
 
+def mended(page):
+    for theirs, ours in MENDED.items():
+        page = page.replace(theirs, ours)
+    return page
+
+
 def stage(source):
     """Copy what Sphinx reads, with links as they are on the site."""
     toctrees = ""
     for caption, patterns in CHAPTERS.items():
         found = [path.relative_to(ROOT) for pattern in patterns for path in sorted(ROOT.glob(pattern))]
         names = "\n".join(path.with_suffix("").as_posix() for path in found)
+        if not found:
+            continue
         toctrees += f"\n```{{toctree}}\n:hidden:\n:caption: {caption}\n{names}\n```\n"
         for path in found:
             write(source / path, on_site((ROOT / path).read_text(encoding="utf-8"), path))
     write(source / "index.md", on_site((ROOT / "README.md").read_text(encoding="utf-8"), Path("README.md")) + toctrees)
-    for path in [*ROOT.glob("docs/*.png"), ROOT / "LICENSE", ROOT / "CITATION.cff"]:
+    pictures = [path for pattern in PICTURES for path in ROOT.glob(pattern)]
+    for path in [*pictures, ROOT / "LICENSE", ROOT / "CITATION.cff"]:
+        (source / path.relative_to(ROOT)).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, source / path.relative_to(ROOT))
 
 
@@ -90,7 +123,8 @@ def on_site(text, path):
         if there.suffix == ".py" and there.resolve().relative_to(ROOT).parts[0] in PACKAGES:
             page = there.resolve().relative_to(ROOT).with_suffix(".html").as_posix().replace("/__init__.html", ".html")
             return f'<a href="{"../" * len(path.parent.parts)}reference/{page}">{words or f"<code>{named}</code>"}</a>'
-        return words if words and (there.is_dir() or there.suffix in (".py", ".csv")) else match[0]
+        is_elsewhere = there.is_dir() or (there.exists() and there.suffix not in COPIED)
+        return words if words and is_elsewhere else match[0]
 
     def framed(match):
         up = "../" * len(path.parent.parts)
@@ -104,7 +138,28 @@ def on_site(text, path):
             cell["source"] = PART.sub(framed, LINK.sub(changed, "".join(cell["source"])))
         elif "colab" in cell["metadata"].get("tags", ()):
             cell["metadata"]["tags"].append("remove-cell")
+        elif only_draws(cell):
+            cell["metadata"].setdefault("tags", []).append("hide-input")
     return json.dumps(notebook)
+
+
+def only_draws(cell):
+    """Whether half of the lines above a figure, and more than three, draw it: the page shows them on a click."""
+    try:
+        statements = ast.parse("".join(cell["source"])).body
+    except SyntaxError:  # of IPython
+        return False
+
+    def lines(of):
+        return sum(statement.end_lineno - statement.lineno + 1 for statement in of)
+
+    def draws(statement):
+        return any(isinstance(node, ast.Name) and DRAWING.fullmatch(node.id) for node in ast.walk(statement))
+
+    defines = ast.FunctionDef, ast.ClassDef
+    drawing = lines(statement for statement in statements if draws(statement) and not isinstance(statement, defines))
+    has_figure = any("image/png" in output.get("data", ()) for output in cell["outputs"])
+    return has_figure and drawing > 3 and 2 * drawing >= lines(statements)
 
 
 def write(path, text):
@@ -128,6 +183,8 @@ def setup(app):
     def bar(app, name, template, context, doctree):
         links = [f'<a href="{context["pathto"](page, 1)}">{words}</a>' for page, words in ELSEWHERE.items()]
         context["theme_announcement"] = " · ".join(links)
+        if name == EXACT:
+            context["metatags"] += f'<meta name="description" property="og:description" content="{ABOUT_EXACT}">'
 
     app.add_html_math_renderer("mathml", renderer("inline"), renderer("block"))
     app.connect("html-page-context", bar)

@@ -22,15 +22,18 @@ def greedy(text, k, rng):
 
 
 def serve(verify, prompts, n_tokens, rng, K=2, propose=drawn):
-    """A small engine: continues each prompt by as many tokens as n_tokens says, all of them in the same steps."""
+    """A small engine: continues each prompt by its number of tokens, all in the same steps."""
     texts = [list(prompt) for prompt in prompts]
     ends = [len(prompt) + n for prompt, n in zip(prompts, n_tokens)]
     while any(len(text) < end for text, end in zip(texts, ends)):
         running = [i for i, text in enumerate(texts) if len(text) < ends[i]]
         drafts = [propose(texts[i], min(K, ends[i] - len(texts[i]) - 1), rng) for i in running]
-        lengths = [len(draft.tokens) for draft in drafts]
-        logits = [small_target([*texts[i], *d.tokens], n_last=len(d.tokens) + 1) for i, d in zip(running, drafts)]
-        p, q = Sampling()(np.concatenate(logits)), np.concatenate([draft.probs for draft in drafts])
+        lengths, logits = [len(draft.tokens) for draft in drafts], []
+        for i, draft in zip(running, drafts):
+            tokens = [*texts[i], *draft.tokens]
+            logits.append(small_target(tokens, n_last=len(draft.tokens) + 1))
+        p = Sampling()(np.concatenate(logits))
+        q = np.concatenate([draft.probs for draft in drafts])
         new = verify(np.concatenate([draft.tokens for draft in drafts]), lengths, q, p, rng)
         for i, tokens in zip(running, new):
             texts[i] += tokens

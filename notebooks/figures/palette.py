@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 from matplotlib.patches import Patch
 
+from speculative import pages
+
 
 class Look(NamedTuple):
     colour: str
@@ -15,11 +17,11 @@ class Look(NamedTuple):
     ink: str
 
 
-P = Look("#14508f", "", "white")  # the target's distribution
-Q = Look("#f0b83c", "//", "black")  # the draft's; the part of it that is rejected
-ACCEPTED = Look("#14866d", "", "white")
-CORRECTED = Look("#b23a12", "..", "white")
-BONUS = Look("#c987c4", "xx", "black")
+P = Look(pages.P.light, "", "white")  # the target's distribution
+Q = Look(pages.Q.light, "//", "black")  # the draft's; the part of it that is rejected
+ACCEPTED = Look(pages.ACCEPTED.light, "", "white")
+CORRECTED = Look(pages.CORRECTED.light, "..", "white")
+BONUS = Look(pages.BONUS.light, "xx", "black")
 
 
 def box(axis, left, bottom, width, height, look, text="", size=12):

@@ -1,6 +1,7 @@
 """The tales of notebook 05, by the two bundled models with a draft, right or wrong, and by the target alone."""
 
 import json
+from datetime import date
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -75,14 +76,25 @@ def first_word():
 
 
 def releases():
-    """Show what `main.py audit --json` recorded of some releases of transformers; dict version -> total variation."""
-    rows = json.loads((Path(__file__).parent / "audit.json").read_text(encoding="utf-8"))
-    versions = [row["engine"].partition(",")[0].split()[1] for row in rows]  # "transformers 4.40.2, PyTorch 2.13.0"
-    show(
-        ("transformers", "paths", "error"),
-        [(version, row["paths"], f"{row['distance']:.8f}") for version, row in zip(versions, rows)],
-    )
-    return {version: row["distance"] for version, row in zip(versions, rows)}
+    """Show some releases of transformers with their dates and the errors that `main.py audit --json` recorded.
+
+    Returns a dict version -> total variation, and the days from the first package with the two quoted lines to the
+    first one after it without them.
+    """
+    audit, packages = map(recorded, ("audit.json", "transformers.json"))
+    dates = {version: date.fromisoformat(day) for version, day in packages["date"].items()}
+    errors, rows = {}, []
+    for row in audit:
+        version = row["engine"].partition(",")[0].split()[1]  # "transformers 4.40.2, PyTorch 2.13.0"
+        errors[version] = row["distance"]
+        rows.append((version, f"{dates[version]:%d %B %Y}", row["paths"], f"{row['distance']:.8f}"))
+    show(("transformers", "date", "paths", "error"), rows)
+    first, last = packages["with_lines"][0], packages["with_lines"][-1]
+    return errors, (min(day for day in dates.values() if day > dates[last]) - dates[first]).days
+
+
+def recorded(name):
+    return json.loads((Path(__file__).parent / name).read_text(encoding="utf-8"))
 
 
 def show(heads, rows):

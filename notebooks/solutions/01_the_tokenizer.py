@@ -64,7 +64,8 @@ def encode_piece(piece, ranks, vocabulary):
 class MyStreamDecoder:
     """Decodes tokens one by one and never shows half a character.
 
-    The strings returned by all calls of `push`, joined, are the text, as soon as its last character is complete.
+    The strings returned by all calls of `push`, joined, are the text, as soon as its last
+    character is complete.
     """
 
     def __init__(self, bytes_of):

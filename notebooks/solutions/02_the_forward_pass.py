@@ -8,7 +8,7 @@ from gpt2np.reference import gelu, layer_norm, linear, softmax
 
 
 def my_layer_norm(x, g, b, eps=1e-5):
-    """Each row of x normalised to mean 0 and variance 1, then scaled by g and shifted by b.
+    """Each row of x normalised to mean 0 and variance 1, scaled by g and shifted by b.
 
     Parameters
     ----------
@@ -49,7 +49,8 @@ def my_head(x, w, b, head, n_head):
     Returns
     -------
     array [n_seq, d_head]
-        Row i is the sum of the values of tokens 0 to i, weighted by the softmax of q_i · k_j / √d_head.
+        Row i is the sum of the values of tokens 0 to i, weighted by the softmax of
+        q_i · k_j / √d_head.
     """
     # Three slices of width d_head, n_embd columns apart; then the equation, with the causal mask.
     n_seq, n_embd = x.shape
@@ -68,8 +69,9 @@ def my_block(x, params, n_head):
     x : float32 array [n_seq, n_embd]
         The residual stream. Must not be written to.
     params : dict
-        params["ln_1"] and params["ln_2"] go to layer_norm(x, **...), params["attn"]["c_attn"],
-        params["attn"]["c_proj"], params["mlp"]["c_fc"] and params["mlp"]["c_proj"] to linear(x, **...).
+        params["ln_1"] and params["ln_2"] are for layer_norm(x, **...).
+        params["attn"]["c_attn"], params["attn"]["c_proj"], params["mlp"]["c_fc"] and
+        params["mlp"]["c_proj"] are for linear(x, **...).
     n_head : int
 
     Returns
@@ -90,9 +92,10 @@ def my_block(x, params, n_head):
 def my_count(n_vocab, n_ctx, n_embd, n_head, n_layer):
     """The number of parameters of a GPT-2 of this shape, int.
 
-    wte, wpe, ln_f, and in each layer ln_1, c_attn, c_proj, ln_2, c_fc and the MLP's c_proj. A layer
-    norm has a scale and a shift; a linear layer has a weight for each pair of input and output, and a
-    shift for each output. The logits use wte again and need no parameters of their own.
+    wte, wpe, ln_f, and in each layer ln_1, c_attn, c_proj, ln_2, c_fc and the MLP's
+    c_proj. A layer norm has a scale and a shift. A linear layer has a weight for each
+    pair of input and output, and a shift for each output. The logits use wte again and
+    need no parameters of their own.
     """
     # Weights of a layer: 3 + 1 in attention and 4 + 4 in the MLP, times n_embd²; shifts: 3 + 1 + 4 + 1, norms: 4 more.
     return (n_vocab + n_ctx + 2) * n_embd + n_layer * (12 * n_embd**2 + 13 * n_embd)

@@ -19,8 +19,8 @@ def n_that_stay(cached, tokens, n_last):
     tokens : list of int
         The whole sequence of the call.
     n_last : int
-        The call must return the logits of the last n_last tokens. Logits are not cached, so these tokens
-        have to be run in any case.
+        The call must return the logits of the last n_last tokens. Logits are not cached,
+        so these tokens have to be run in any case.
 
     Examples
     --------
@@ -49,8 +49,8 @@ def attend(q, k, v):
     Returns
     -------
     array [n_new, d_head]
-        Each new token's sum of the values of all tokens up to itself, weighted by the softmax of
-        q · k / √d_head.
+        Each new token's sum of the values of all tokens up to itself, weighted by the
+        softmax of q · k / √d_head.
     """
     # The new token in row i is at position n_past + i, so the diagonal of the mask moves n_past columns to the right.
     n_new, n_seq = len(q), len(k)
@@ -60,7 +60,7 @@ def attend(q, k, v):
 
 
 class CachedModel:
-    """A language model whose logits depend on the tokens alone, and which runs only the new ones.
+    """A language model that runs only the new tokens; its logits depend on all of them.
 
     Attributes
     ----------
@@ -68,20 +68,22 @@ class CachedModel:
         For `gpt2np.forward(new_tokens, params, n_head, n_last, cache)`.
     n_vocab, n_ctx : int
     cache : KVCache
-        `cache.length` tokens are in it; `forward` appends, `cache.truncate(length)` forgets.
+        It contains `cache.length` tokens: `forward` appends, `cache.truncate` forgets.
     """
 
     def __init__(self, params, hparams):
         self.params, self.hparams = params, hparams
         self.n_vocab, self.n_ctx = hparams.n_vocab, hparams.n_ctx
-        self.cache = KVCache(hparams.n_layer, hparams.n_head, hparams.n_ctx, hparams.d_head)
+        h = hparams
+        self.cache = KVCache(h.n_layer, h.n_head, h.n_ctx, h.d_head)
         # add what you need
         self.tokens = []  # those in the cache
 
     def __call__(self, tokens, n_last=1):
         """Logits [n_last, n_vocab] float32, of the last n_last tokens.
 
-        `tokens` is the whole sequence, a list or an array. It belongs to the caller, who may change it later.
+        `tokens` is the whole sequence, a list or an array. It belongs to the caller, who
+        may change it later.
         """
         # Compare, truncate, run the rest: no other code ever truncates the cache. The list is a copy of the caller's.
         tokens = [int(token) for token in tokens]

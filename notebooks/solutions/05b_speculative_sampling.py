@@ -17,11 +17,12 @@ def acceptance_probability(p, q):
 
 
 def my_residual(p, q):
-    """The distribution that replaces a rejected draft token: (p - q)+ renormalised, [n_vocab] float64.
+    """The distribution of the correction: (p - q)+ renormalised, [n_vocab] float64.
 
     p, q : arrays [n_vocab] float64, each with sum 1; they must not be written to.
 
-    Where p - q is nowhere positive, p = q, and a rejection has probability 0: return p itself, not NaN.
+    Where p - q is nowhere positive, p = q, and a rejection has probability 0: return p
+    itself, not NaN.
 
     For p = (0.4, 0.3, 0.2, 0.1) and q = (0.1, 0.2, 0.4, 0.3) it is (0.75, 0.25, 0, 0).
     """
@@ -31,15 +32,15 @@ def my_residual(p, q):
 
 
 def my_verifier(draft, target_probs, rng):
-    """Test the draft tokens in turn; accept those before the first rejected one, and add one token.
+    """Test the draft tokens in turn, accept those before a rejection, and add one token.
 
     draft.tokens : [k] int64, the draft tokens; k may be 0.
-    draft.probs : [k, n_vocab] float64, q: row i is the distribution that draft token i was drawn from.
-    target_probs : [k + 1, n_vocab] float64, p before each draft token, and after the last.
+    draft.probs : [k, n_vocab] float64, q: draft token i was sampled from row i.
+    target_probs : [k + 1, n_vocab] float64, p before each draft token, and after all.
     rng : rng.random() is a uniform number from [0, 1).
 
-    Returns speculative.Verdict(n_accepted, next_token): how many draft tokens are accepted, from the first on, and
-    the token after them: the correction, or the bonus if all are accepted.
+    Returns speculative.Verdict(n_accepted, next_token): how many are accepted,
+    and the token after them, which is the correction, or the bonus if all are accepted.
     """
     # The first rejection ends the round: those after it were drafted for a text that no longer exists.
     for i, x in enumerate(draft.tokens):
@@ -50,7 +51,7 @@ def my_verifier(draft, target_probs, rng):
 
 
 class MySampler:
-    """Speculative sampling: the text of the target, with several tokens for each of its calls."""
+    """Speculative sampling: the target's distribution, several tokens per target call."""
 
     def __init__(self, target, drafter, K=4, sampling=Sampling()):
         self.target, self.drafter, self.K, self.sampling = target, drafter, K, sampling
@@ -58,9 +59,9 @@ class MySampler:
     def generate(self, prompt, n_tokens, rng):
         """The new tokens: a list of int, n_tokens of them.
 
-        self.drafter.propose(tokens, k, rng) returns a Draft of at most k tokens; k may be 0.
-        self.target(tokens, n_last=n) returns the logits [n, n_vocab] after each of the last n tokens;
-            it takes at most self.target.n_ctx tokens.
+        self.drafter.propose(tokens, k, rng) returns a Draft of at most k >= 0 tokens.
+        self.target(tokens, n_last=n) returns the logits [n, n_vocab] after each of the
+            last n tokens; it takes at most self.target.n_ctx tokens.
         self.sampling(logits, tokens) turns them into probabilities [n, n_vocab].
         """
         # A round adds 1 to k + 1 tokens, so with k < the number of missing tokens it never adds too many.

@@ -5,7 +5,7 @@ from speculative import Verdict, residual, sample_token
 
 # Exercise 1. Only tokens of positive probability take part; the smallest ratio wins.
 def draw_with(noise, probs):
-    """The token id (int) at a position in the text, drawn with the random numbers of that position.
+    """The token id (int) at a position, drawn with the random numbers of that position.
 
     noise : [n_vocab] float64, independent exponential numbers, all above 0.
     probs : [n_vocab] float64, with sum 1; some may be 0, and such a token is never drawn.
@@ -18,12 +18,14 @@ def draw_with(noise, probs):
 
 # Exercise 2. min(q, p / l) is kept; the rest of the mass is filled in from max(0, p - l q), normalised.
 def distribution_by_hand(p, q, lenience):
-    """The distribution [n_vocab] of a token under Lenient(lenience), and how often the draft token is accepted.
+    """The distribution under Lenient(lenience), and how often a draft token is accepted.
 
-    p, q : [n_vocab] float64, the distributions of target and draft; they differ and are nowhere 0.
+    p, q : [n_vocab] float64, the distributions of target and draft; they differ and are
+        nowhere 0.
     lenience : float, the l above, 0 < l <= 1. With l = 1 the distribution is p.
 
-    Returns (distribution, accepted). For p = (0.5, 0.5), q = (0.75, 0.25), l = 0.8: (0.625, 0.375) and 0.875.
+    Returns (distribution [n_vocab], accepted). For p = (0.5, 0.5), q = (0.75, 0.25) and
+    l = 0.8 they are (0.625, 0.375) and 0.875.
     """
     kept = np.minimum(q, p / lenience)
     return kept + (1 - kept.sum()) * residual(p, lenience * q), kept.sum()
@@ -33,12 +35,13 @@ def distribution_by_hand(p, q, lenience):
 def my_block(draft, target_probs, rng):
     """Accept the longest prefix of the draft that passes, and add one token.
 
-    draft.tokens : [k] int64, the draft tokens; k may be 0. draft.probs : [k, n_vocab] float64, q.
-    target_probs : [k + 1, n_vocab] float64, p before each draft token, and after the last.
+    draft.tokens : [k] int64, the draft tokens; k may be 0.
+    draft.probs : [k, n_vocab] float64, q.
+    target_probs : [k + 1, n_vocab] float64, p before each draft token and after the last.
     rng : rng.random() is a uniform number from [0, 1).
 
-    Returns speculative.Verdict(n_accepted, next_token). Use speculative.residual(a, b), which is
-    max(0, a - b) normalised, and speculative.sample_token(probs, rng).
+    Returns speculative.Verdict(n_accepted, next_token). Use speculative.residual(a, b),
+    which is max(0, a - b) normalised, and speculative.sample_token(probs, rng).
     """
     k, longest, ratio_there, ratio = len(draft.tokens), 0, 1.0, 1.0
     for i, token in enumerate(draft.tokens, 1):

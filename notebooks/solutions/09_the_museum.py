@@ -28,7 +28,7 @@ def propose_while_sure(model, tokens, K, rng, floor=0.3):
 # Exercise 3. Any q will do if the guess was drawn from it (a, e), any K that depends on earlier rounds only (g), and a
 # bonus thrown away can be drawn in the next round (b). The others change the distribution.
 def seen_by():
-    """dict "a" .. "g" -> "check_verifier", "check_drafter", "check_sampler", or "none"."""
+    """dict "a" .. "g" -> "check_verifier", "check_drafter", "check_sampler" or "none"."""
     return {
         "a": "none",
         "b": "none",

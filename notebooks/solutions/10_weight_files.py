@@ -12,11 +12,13 @@ def write_safetensors(path, tensors):
     ----------
     path : Path
     tensors : dict str -> array
-        Of the types float32 ("F32"), float16 ("F16") and int64 ("I64"), of any shape, including (). An
-        array may be transposed: in the file its rows still follow one another.
+        Of the types float32 ("F32"), float16 ("F16") and int64 ("I64"), of any shape,
+        including (). An array may be transposed: in the file its rows still follow one
+        another.
 
     The file: 8 bytes with the length of the header, little-endian; the header in JSON,
-    {name: {"dtype": ..., "shape": [...], "data_offsets": [begin, end]}}; the tensors end to end.
+    {name: {"dtype": ..., "shape": [...], "data_offsets": [begin, end]}}; the tensors end
+    to end.
     """
     # First all data, to know the offsets; tobytes() goes row by row, whatever the order of the array in memory.
     names = {"float32": "F32", "float16": "F16", "int64": "I64"}
@@ -44,8 +46,8 @@ def read_varint(data, position):
     Returns
     -------
     (int, int)
-        The number has 7 bits in each byte, the lowest first; a byte of 128 or more says that another
-        one follows.
+        The number has 7 bits in each byte, the lowest first. A byte of 128 or more says
+        that one more follows.
 
     Examples
     --------
@@ -64,9 +66,10 @@ def read_varint(data, position):
 def my_crc32c(data):
     """CRC-32C of bytes, int.
 
-    The register has 32 bits, all of them 1 at the start. For each byte: xor it into the lowest 8 bits;
-    then, 8 times, shift the register right by one bit, and if the bit shifted out was 1, xor the
-    register with the polynomial 0x82F63B78. At the end, flip all 32 bits.
+    The register has 32 bits, all of them 1 at the start. For each byte: xor it into the
+    lowest 8 bits; then, 8 times, shift the register right by one bit, and if the bit
+    shifted out was 1, xor the register with the polynomial 0x82F63B78. At the end, flip
+    all 32 bits.
 
     Examples
     --------

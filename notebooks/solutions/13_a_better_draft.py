@@ -4,18 +4,21 @@ import numpy as np
 
 
 def my_alpha(p, q):
-    """The probability that a draft token is accepted, averaged over the positions (float).
+    """The probability that a draft token is accepted, a mean over the positions (float).
 
-    p, q : arrays [n, n_vocab] float64: row i is the target's and the draft's distribution at position i.
+    p, q : arrays [n, n_vocab] float64: row i is the target's and the draft's distribution
+        at position i.
 
-    For p = [(0.5, 0.5), (1, 0)] and q = [(0.5, 0.5), (0, 1)] it is 0.5: always at the first, never at the second.
+    For p = [(0.5, 0.5), (1, 0)] and q = [(0.5, 0.5), (0, 1)] it is 0.5: always at the
+    first, never at the second.
     """
     # What both distributions have at each position, then the mean over the positions.
     return float(np.minimum(p, q).sum(axis=1).mean())
 
 
 def bigram_from_rows(last, p, n_vocab):
-    """The table [n_vocab, n_vocab] float64: row a is the mean of the rows p[i] of all contexts i with last[i] == a.
+    """The table [n_vocab, n_vocab] float64: row a is the mean of the rows p[i] of all
+    contexts i with last[i] == a.
 
     last : [n] int, the last token of each context.
     p : [n, n_vocab], the target's distribution after each context.
@@ -31,7 +34,7 @@ def bigram_from_rows(last, p, n_vocab):
 
 
 def match_gradient(z, p):
-    """The gradient of 1 - sum(p * q) by z, for each row; q = softmax(z). Returns [n, n_vocab].
+    """[n, n_vocab]: the gradient of 1 - sum(p * q) by z, for each row; q = softmax(z).
 
     z, p : arrays [n, n_vocab] float64; each row is a context of its own.
     """

@@ -7,22 +7,23 @@ from speculative import exact_distribution
 
 
 def most_texts(F, B, bytes_per_weight, K):
-    """The largest number of texts (int) for which verifying K draft tokens of each, in one forward pass, is still free.
+    """The largest number of sequences (texts, int) for which a forward pass that verifies
+    K draft tokens of each is still free.
 
     F : operations a second; a token takes 2 operations for each weight.
     B : bytes a second.
     bytes_per_weight : 4, 2, 1 or 0.5.
-    K : draft tokens a round for each text.
+    K : draft tokens per round for each sequence.
 
-    Free: computing takes no longer than reading the weights. (Leave out the KV caches.) For F = 312e12, B = 2.039e12, 2
-    bytes and K = 4 it is 30.
+    Free: computing takes no longer than reading the weights. (Leave out the KV caches.)
+    For F = 312e12, B = 2.039e12, 2 bytes and K = 4 it is 30.
     """
     # m* tokens are free, and each text has K + 1 of them.
     return int(bytes_per_weight * F / (2 * B) // (K + 1))
 
 
 def audit(verify):
-    """The largest error (float) of the probability of an outcome of serve(verify, ...), over all outcomes.
+    """The largest error (float) of the probability of an outcome of serve(verify, ...).
 
     verify : a function like verify_batch.
 
@@ -51,13 +52,14 @@ def match_batch(tokens, lengths, q, p, rng):
 
 
 def stays(columns, is_visible, first, n, n_kept):
-    """Which of the new columns of one text stay visible [width], bool.
+    """Which of the new columns of one sequence stay visible [width], bool.
 
     columns : [width] int, the numbers of the new columns, 0, 1, 2, ...
-    is_visible : [width] bool, the columns that the pass itself could see: those with tokens of this text.
+    is_visible : [width] bool, the columns that the pass could see: those with tokens of
+        this sequence.
     first : the column of its first new token.
     n : how many new tokens it had.
-    n_kept : how many of them are in the text after the round.
+    n_kept : how many of them are in the sequence after the round.
     """
     # What was rejected lies behind the tokens that are kept.
     return is_visible & (columns < first + n_kept)

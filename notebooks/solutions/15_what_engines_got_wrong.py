@@ -28,16 +28,18 @@ def end_of_round(tokens, n_accepted, stop):
     return tokens, min(n_accepted, len(tokens))
 
 
-# Exercise 2. The deciding test needs no threshold of units: from bfloat16 to float32, rounding shrinks 65,536-fold.
+# Exercise 2. The deciding test needs no threshold in ulps: from bfloat16 to float32, rounding shrinks 65,536-fold.
 def rounding_or_bug(low, high, tokens):
     """("identical", "rounding" or "bug", D of low, D of high).
 
-    low, high : one engine in bfloat16 and in float32. model(tokens[:n], n_last=m) is the logits [m, n_vocab] after the
-        prefixes of n - m + 1, ..., n tokens; with n_last=1, the default, of the last alone.
+    low, high : one engine in bfloat16 and in float32. model(tokens[:n], n_last=m) is the
+        logits [m, n_vocab] after the prefixes of n - m + 1, ..., n tokens; with n_last=1,
+        the default, of the last alone.
     tokens : list of int.
 
-    D is the largest absolute difference of a logit, over m = 2, 3, 4, all n from m to len(tokens), and all m rows,
-    between the row among m and the row of the same prefix alone. "identical" means that D is 0 for low.
+    D is the largest absolute difference of a logit, over m = 2, 3, 4, all n from m to
+    len(tokens), and all m rows, between the row among m and the row of the same prefix
+    alone. "identical" means that D is 0 for low.
     """
 
     def largest(model):

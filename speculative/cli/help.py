@@ -41,6 +41,7 @@ def page_of(program, module):
     examples = [f"    {program} {name} {example}".rstrip() for example in getattr(module, "EXAMPLES", ("",))]
     lists, known = getattr(module, "LISTS", ()), [name for name in module.OPTIONS if name in OF_THE_PROGRAM]
     own = {name: option for name, option in module.OPTIONS.items() if name not in known}
+    own = dict(sorted(own.items(), key=lambda item: item[0] in SHARED))  # this command's before those of several
     lines = [text, "", *examples, "", *options_of(own, lists=lists), "" * bool(own)]
     changed = {
         name: module.OPTIONS[name].default for name in known if module.OPTIONS[name].default != SHARED[name].default

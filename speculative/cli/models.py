@@ -23,7 +23,7 @@ def check_model_name(name):
     if name in (*BUNDLED, *SIZES):
         return name
     if foreign := another_engines(Path(name)):
-        raise ValueError(f"{name} is {foreign}, and this is GPT-2 in NumPy: see docs/engines.md for others")
+        raise ValueError(f"{name} is {foreign}, and this is GPT-2 in NumPy: see docs/adapters.md for others")
     try:
         if not Path(name).exists() and (near := nearest(name, [*BUNDLED, *SIZES])):
             raise ValueError(f"unknown model {name!r:.80}: did you mean {near}?")
@@ -52,7 +52,7 @@ class Models:
     options : Options
         For target_model_size, models_dir and source.
     report : Report
-        Is told what each model is, and refuses to go on with another one of the same name.
+        It records what each model is, and refuses to resume with a different one of the same name.
     """
 
     def __init__(self, options, report):
@@ -121,7 +121,12 @@ def load(name, options):
             raise KeyboardInterrupt(kept) from None
         raise
     except gpt2np.DownloadError as error:
-        raise ValueError(f"{error}; the source is --source, and python main.py needs no download") from None
+        problem = str(error).partition("; try again")[0]  # the rest is for Python, see docs/models.md
+        other = "hub" if options.source == "openai" else "openai"
+        raise ValueError(
+            f"tiny-target and tiny-draft need no download; {name} does: {problem}; try again, or --source {other}: see "
+            "docs/models.md"
+        ) from None
 
 
 def no_smaller(target):

@@ -1,9 +1,9 @@
 """Drafting a block of tokens in one pass: EAGLE's block with mask tokens (gpt2np/parallel.py).
 
 A draft of K tokens costs one pass instead of K. The rows of that pass are K marginals: each token's distribution
-averaged over what the ones before it might be. The table of the previous token makes a text of them, as far as one
-token of memory can. So tokens are still drawn left to right, each from the row with the token before it, and that row
-is the q which the verifier is given. Acceptance falls with depth, where EAGLE's stays the same.
+averaged over the possible tokens before it. A table indexed by the previous token makes them depend on each other, as
+far as one token of memory can. So tokens are still sampled from left to right, each from its row corrected for the
+token before it, and that row is the verifier's q. Acceptance falls with depth, while EAGLE's stays the same.
 Sources: DFlash, arXiv:2602.06036; DSpark, arXiv:2607.05147.
 """
 
@@ -11,14 +11,14 @@ from .eagle import EagleDrafter
 
 
 class BlockDrafter(EagleDrafter):
-    """A chain or a tree from a parallel block; parameters as of `EagleDrafter`.
+    """A chain or a tree from a parallel block; parameters as in `EagleDrafter`.
 
     `block` is a gpt2np.ParallelBlock, as gpt2np.load_block returns it, or another object whose `on(model, n_frequent)`
     has `n_slots`, the largest depth of a draft, and `draft_model(n_text, K)`, which is told the depth of this one.
     """
 
     def propose(self, tokens, K, rng):
-        """At most K tokens, or a tree of depth K at most; no deeper than the block has slots."""
+        """At most K tokens, or a tree of depth K at most; never deeper than the block's n_slots."""
         K = min(K, self.block.n_slots)
         draft_model = self.block.draft_model(len(tokens), K)
         return self.drafter(draft_model, sampling=self.sampling).propose(tokens, K, rng)

@@ -1,8 +1,8 @@
-"""Drafts in which nothing is drawn: one-hot rows, and several continuations as one tree.
+"""Drafts in which nothing is sampled: one-hot rows, and several continuations as one tree.
 
-A drafter that copies, from the text, from a pool of n-grams or from a corpus, finds several continuations, and a chain
-can be only one of them. A trie holds them all, and shares their common prefixes. Since every token is certain and
-siblings differ, `rejection` and `exact_match` are exact; the order of the continuations is the order of the tests.
+A drafter that copies from the text, from a pool of n-grams or from a corpus may find several continuations, and a chain
+can be only one of them. A trie contains them all, and shares their common prefixes. Since every token is deterministic
+and siblings differ, `rejection` and `exact_match` are exact; the order of the continuations is the order of the tests.
 Source: Yang et al., arXiv:2304.04487 (copies); Miao et al. (SpecInfer), arXiv:2305.09781, section 3 (merging them).
 """
 
@@ -27,7 +27,7 @@ def one_hot(tokens, n_vocab, parents=None):
 def merged(sequences):
     """The trie of sequences of token ids: (tokens, parents, ends), where ends[i] is the node at which sequence i ends.
 
-    Nodes are ordered by depth; within a depth, by the first sequence that has them.
+    Nodes are ordered by depth; within a depth, by the first sequence that contains them.
 
     >>> merged([[7, 8], [7, 9, 5], [4]])
     ([7, 4, 8, 9, 5], [-1, -1, 0, 0, 3], [2, 4, 1])

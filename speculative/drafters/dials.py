@@ -1,4 +1,4 @@
-"""Drafters of a known quality, for lessons: the target itself, and the target with a chosen amount of noise.
+"""Drafters of known quality, for lessons: the target itself, and the target with a chosen amount of noise.
 
 With NoisyDrafter(target, epsilon) a share of about epsilon of the draft tokens is rejected: the overlap of p with
 q = (1 - epsilon) p + epsilon / n_vocab is 1 - epsilon TV(p, uniform).
@@ -23,7 +23,7 @@ class NoisyDrafter(ModelDrafter):
     ----------
     target : LanguageModel
     epsilon : float
-        From 0, the target itself, to 1, uniform draws.
+        From 0, the target itself, to 1, uniform sampling.
     sampling : Sampling, optional
         By default the sampler's own.
     """

@@ -2,10 +2,10 @@
 
 After a given text the block is a language model like any other, so chains are `ModelDrafter`'s and trees
 `TreeDrafter`'s, and exact for the same reasons. But its input is the target's hidden states up to the end of the text,
-and its own from there on. So it is asked for a new model at each draft.
+and its own after that. So each draft asks it for a new model.
 
-Heads rank candidates; the block draws, and each draft token depends on those before it, so it helps at any temperature.
-With `Grown(n)` and siblings="top" the tree grows where the block is sure (EAGLE-2).
+Heads rank candidates. The block samples, and each draft token depends on those before it, so it helps at any
+temperature. With `Grown(n)` and siblings="top" the tree grows where the block is confident (EAGLE-2).
 Sources: Li et al. (EAGLE), arXiv:2401.15077; Li et al. (EAGLE-2), arXiv:2406.16858, section 4.
 """
 
@@ -24,14 +24,14 @@ class EagleDrafter:
     model : LanguageModel
         The target, with hidden states, such as a gpt2np.GPT2.
     block : gpt2np.EagleBlock, or another object with its method
-        As gpt2np.load_eagle returns it. `on(model, n_frequent)` is called once; its result is asked at each draft for a
-        `draft_model(n_text) -> LanguageModel`, of texts whose first n_text tokens are given.
+        As gpt2np.load_eagle returns it. `on(model, n_frequent)` is called once. Each draft then calls its result's
+        `draft_model(n_text) -> LanguageModel`, for texts whose first n_text tokens are given.
     tree, siblings
         As in `TreeDrafter`; without a tree, a chain.
     n_frequent : int
-        Draft these many of the most frequent tokens only; 0: all.
+        Draft only this many of the most frequent tokens; 0 means all.
     sampling, threshold
-        As in `ModelDrafter`; the threshold is for chains.
+        As in `ModelDrafter`; the threshold applies only to chains.
     """
 
     def __init__(

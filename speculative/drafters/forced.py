@@ -1,9 +1,9 @@
 """Drafting the text that a grammar forces, without a model: after `{` perhaps `"name": "`.
 
-The bytes that must follow are found on the grammar's automaton and encoded as the tokenizer does it. Such a draft is a
-guess nevertheless: the text is forced, but not the tokens it is made of, and the target gives some probability to other
-ways to cut the same text. So it is verified like any other, and exact with every exact rule. To append forced text to
-the output unverified ("jump forward") saves the call of the target, and changes the distribution.
+The grammar's automaton says which bytes must follow, and the tokenizer encodes them. Such a draft is still a guess: the
+text is forced, but its division into tokens is not, and the target gives some probability to other ways of cutting the
+same text. So it is verified like any other, and exact with every exact rule. Appending forced text to the output
+unverified ("jump forward") saves the target call, but changes the distribution.
 
 A draft model with the same grammar in its sampling accepts more, as it also drafts where there is a choice. This one is
 for targets without a draft model.
@@ -18,7 +18,7 @@ from .deterministic import one_hot
 
 
 class ForcedDrafter:
-    """Copies what must follow; where there is a choice, it drafts nothing or asks a different drafter.
+    """Drafts the forced text; where there is a choice, it drafts nothing or asks a different drafter.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class ForcedDrafter:
         self.otherwise = self.otherwise and inheriting(self.otherwise, sampling)
 
     def observe(self, tokens, logits, parents):
-        """Hand the target's answer on."""
+        """Pass the target's answer on."""
         if hasattr(self.otherwise, "observe"):
             self.otherwise.observe(tokens, logits, parents)
 

@@ -2,12 +2,12 @@
 
 Heads turn one hidden state into predictions of the next tokens, so a draft costs a few small matmuls and no call of a
 model. Several candidates per position are cheap, and they are needed: heads are right less often than a draft model.
-The draft is a tree of the heads' most probable tokens, none of them drawn: one-hot rows, exact with `exact_match` and
-`rejection` at any temperature.
+The draft is a tree of the heads' most probable tokens. They are deterministic (one-hot rows), so `exact_match` and
+`rejection` are exact at any temperature.
 
-Head 1 predicts the token after the text, head 2 the one after that, so a tree is no deeper than there are heads. The
-last hidden state is that of the next-to-last token: the target has not processed the token that it added last. The
-model keeps its states of the last call, so only the first draft of a text costs a pass, over the prompt without its
+Head 1 predicts the token after the text, head 2 the one after that, so a tree is at most as deep as the number of
+heads. The last hidden state is that of the next-to-last token: the target has not processed the token it added last.
+The model keeps its states of the last call, so only the first draft of a text costs a pass, over the prompt without its
 last token, which the target's cache keeps for the call that follows.
 Sources: Cai et al. (Medusa), arXiv:2401.10774, section 2.3.3; Ankner et al. (Hydra), arXiv:2402.05109.
 """
@@ -62,5 +62,5 @@ class HeadsDrafter:
         return fixed_tree(self.tree, n_levels, most_likely, self.model.n_vocab)
 
     def weights(self):
-        """`accepted`, at most n_vocab ranks, without the increases that are chance."""
+        """`accepted`, at most n_vocab ranks, without the increases due to chance."""
         return np.minimum.accumulate(self.heads.accepted[:, : self.model.n_vocab], axis=-1)

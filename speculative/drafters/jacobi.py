@@ -1,10 +1,10 @@
-"""Jacobi decoding: the target's own rows after its last, rejected draft are the next draft.
+"""Jacobi decoding: the target's most probable tokens over its last, rejected draft are the next draft.
 
 Write a text as a system of equations, each token the argmax after the tokens before it, and solve all of them at once
 by iteration from any start: that is this drafter in the usual loop. A call verifies m draft tokens and returns m + 1
-rows; those after the first wrong token were computed from a wrong text, and are the next draft nevertheless. At
-temperature 0 each call solves at least one equation, and few solve more. It is here as a lesson, and as the first half
-of lookahead.py.
+rows. Those after the first wrong token were computed from a wrong prefix, but still serve as the next draft. At
+temperature 0 each call solves at least one equation, and few solve more. It is included as a lesson, and as the first
+half of lookahead.py.
 Source: Santilli et al., arXiv:2305.10427, algorithm 1.
 """
 
@@ -14,12 +14,12 @@ from .deterministic import one_hot
 class JacobiDrafter:
     """A chain of the target's most probable tokens for these positions in its last call.
 
-    The last token of the text fills it up to K tokens. `n_vocab` is the number of tokens of the target's vocabulary.
+    It is padded to K tokens with the last token of the text. `n_vocab` is the size of the target's vocabulary.
     """
 
     def __init__(self, n_vocab):
         self.n_vocab = n_vocab
-        self.text = []  # that of the target's last call, ...
+        self.text = []  # the text of the target's last call, ...
         self.best = []  # ... and the most probable token for each position after it
 
     def observe(self, tokens, logits, parents):

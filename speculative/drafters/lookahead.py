@@ -3,13 +3,13 @@
 Each draft is a tree of two parts:
 
     candidates   what followed the text's last token in the pool: up to G sequences of N - 1 tokens
-    comb         W columns of Jacobi iterations. Level 0 is a chain after the text, and from its node c hangs the tooth
-                 of column c: level 1, level 2, ..., each token the target's answer to the column above, a call earlier
+    comb         W columns of Jacobi iterations. Row 0 is a chain after the text, and from its node c hangs the tooth
+                 of column c: row 1, row 2, ..., each token the target's answer to the row above, one call earlier
 
-The comb is an ordinary token tree: its tooth sees level 0 up to its own column. After the call the answer after the tip
-of each tooth completes an n-gram, which goes into the pool; the oldest level is dropped, and the answers are the newest
-one. The cost is in the comb, W (N - 1) rows in each call, and it only fills the pool. With the defaults a draft has 15
-rows for the comb and up to 15 for candidates; one of token recycling (recycling.py) has 16 in all.
+The comb is an ordinary token tree: a tooth sees row 0 up to its own column. After the call, the target's answer at the
+tip of each tooth completes an n-gram, which goes into the pool. The oldest row is dropped, and the answers become the
+newest. The comb is the main cost, W (N - 1) nodes in each call, and only fills the pool. With the defaults a draft has
+15 nodes for the comb and up to 15 for candidates; a draft of token recycling (recycling.py) has 16 in all.
 
 All tokens are functions of the text so far: one-hot rows, exact with `rejection` and `exact_match`.
 Source: Fu et al., arXiv:2402.02057, algorithm 2; with a tree here for the paper's mask of two branches.
@@ -25,7 +25,7 @@ class LookaheadDrafter:
     ----------
     n_vocab : int
     W, N, G : int
-        The number of columns; the length of the n-grams, 2 or more; the number of candidates.
+        The number of columns; the length of the n-grams, at least 2; the number of candidates.
     """
 
     def __init__(self, n_vocab, W=5, N=4, G=5):
@@ -34,12 +34,12 @@ class LookaheadDrafter:
         self.n_vocab = n_vocab
         self.W, self.N = W, N
         self.G = G
-        self.best = []  # the most probable token of each row of the target's last call
+        self.best = []  # the most probable token at each position of the target's last call
         self.tokens = []  # of the previous draft
         self.begin([])
 
     def begin(self, tokens):
-        """Start a text: one level of tokens from the prompt, an empty pool."""
+        """Start a text: one row of tokens from the prompt, an empty pool."""
         self.pool, self.tips = {}, None
         self.levels = [[tokens[-1 - c % len(tokens)] for c in range(self.W)]] if tokens else []
 
@@ -74,7 +74,7 @@ class LookaheadDrafter:
         return tips
 
     def learn(self, answers):
-        """The target's answers after the tips: each completes an n-gram, and together they are the newest level."""
+        """The target's answers after the tips: each completes an n-gram, and together they are the newest row."""
         self.levels.append(answers)
         if len(self.levels) == self.N:
             for first, *rest in zip(*self.levels):

@@ -1,9 +1,9 @@
 """Drafting with a smaller language model, the original method.
 
-Every drafter that draws a chain is this one with another model or another sampling: see ngram.py, early_exit.py and
-dials.py. model_tree.py draws trees.
-Sources: arXiv:2211.17192, algorithm 1, step 1. The threshold: Zhang et al., Draft & Verify, arXiv:2309.08168; the
-uncertain token stays in the draft there as well, as it must.
+Every drafter that samples a chain is this one with a different model or sampling: see ngram.py, early_exit.py and
+dials.py. model_tree.py drafts trees.
+Sources: arXiv:2211.17192, algorithm 1, step 1. The threshold: Zhang et al., Draft & Verify, arXiv:2309.08168. They also
+keep the low-confidence token in the draft, as an exact method must.
 """
 
 from collections.abc import Callable
@@ -16,18 +16,27 @@ from ..logits.probs import Sampling, sample_token
 
 
 class ModelDrafter:
-    """Draws each token from `model`, given the text and the draft tokens before it.
+    """Samples each draft token from `model`, given the prefix and the draft tokens before it.
 
     Parameters
     ----------
     model : LanguageModel
-        With the target's vocabulary.
+        The draft model, with the target's vocabulary.
     sampling : Sampling, optional
-        By default the sampler's own, which accepts the most tokens. Any other will do: the distribution of the output
-        does not depend on it.
+        By default the sampler's own, with which the most tokens are accepted. The distribution of the output is the
+        same with any other.
     threshold : float
         The draft ends after the first token whose probability is below this (at temperature 1, whatever `sampling` is).
-        From 0, where the draft never ends early, to 1, where it ends after the first token that is not certain.
+        At 0 the draft never ends early; at 1 it ends after the first token whose probability is below 1.
+
+    Examples
+    --------
+    >>> from speculative import ModelDrafter, Sampling
+    >>> from speculative.testing import TableModel
+    >>> draft_model = TableModel([[0.25, 0.75], [0.6, 0.4]])  # one row for each previous token
+    >>> draft = ModelDrafter(draft_model, sampling=Sampling(0)).propose([0], 3, np.random.default_rng(0))
+    >>> draft.tokens  # greedy: 1 after 0, 0 after 1
+    array([1, 0, 1])
     """
 
     def __init__(self, model, *, sampling: Callable | None = None, threshold=0.0):
@@ -41,7 +50,7 @@ class ModelDrafter:
         return f"{type(self).__name__}({self.model})"
 
     def propose(self, tokens, K, rng):
-        """Up to K tokens; fewer if the model's n_ctx is reached, which may be smaller than the target's."""
+        """Up to K tokens; fewer where the model's n_ctx ends the draft, which may be smaller than the target's."""
         text = list(tokens)
         drafted, rows = [], []
         while len(drafted) < K and len(text) <= self.model.n_ctx:
@@ -49,7 +58,7 @@ class ModelDrafter:
             rows.append(ask_sampling(self.sampling or Sampling(), logits, text)[0])
             drafted.append(sample_token(rows[-1], rng))
             text.append(drafted[-1])
-            # subtle: the uncertain token stays. If it were dropped, the kept tokens would not be draws from their rows.
+            # subtle: the low-confidence token stays. Without it the kept tokens would no longer be samples from q.
             if self.threshold and Sampling()(logits)[0, drafted[-1]] < self.threshold:
                 break
         return Draft(np.array(drafted, dtype=np.int64), np.reshape(rows, (len(rows), self.model.n_vocab)))

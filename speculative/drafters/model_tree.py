@@ -1,8 +1,8 @@
 """Drafting a tree with a model: several candidates for a position, and one call of the model for each depth.
 
-A rule chooses a node's children, (logits, q, k, rng) -> up to k pairs (token, row), where q is the draft's
-distribution after that node. Each row is the distribution of its token given its elder siblings, so `rejection` is
-exact with every rule here, and so is `exact_match`:
+A rule chooses a node's children, (logits, q, k, rng) -> up to k pairs (token, row), where q is the draft's distribution
+after that node. Each row is the distribution of its token given its elder siblings, so `rejection` and `exact_match`
+are exact with every rule here:
 
     without   k draws without replacement: each child from the rest of q, renormalised. The first is accepted as often
               as in a chain and the others rarely, so the best tree is deep below first children
@@ -12,9 +12,9 @@ exact with every rule here, and so is `exact_match`:
     top       the k most probable tokens, none of them drawn: good at temperature 0, where all three are the same, and
               poor at 1
 
-A child that was drawn is never dropped afterwards, however improbable: the tokens that remain would not be draws from
-their rows. So a tree of drawn tokens must have its shape fixed in advance; only one of `top` may grow where the draft
-is sure. The model is called once for each depth; the cost of a call hardly depends on its number of nodes.
+A sampled child is never dropped afterwards, however improbable: the remaining tokens would no longer follow their rows.
+So a tree of sampled tokens must have its shape fixed in advance. Only a tree of `top` may grow where the draft is
+confident. The model is called once for each depth; the cost of a call hardly depends on its number of nodes.
 Sources: Hu et al., arXiv:2502.18779 (drawn); Chen et al. (Sequoia), arXiv:2402.12374, algorithm 2, and RSD,
 arXiv:2402.14160 (without); Li et al. (EAGLE-2), arXiv:2406.16858, section 4 (growing).
 """
@@ -44,7 +44,7 @@ def drawn(logits, q, k, rng):
 
 
 def without(logits, q, k, rng):
-    """Draws without replacement; where q is used up, the most probable of the other tokens."""
+    """Sampled without replacement; where q is used up, the most probable of the other tokens."""
     tokens, rows = sample_distinct(q, k, rng)
     others = [token for token in top(logits[None], k)[0] if token not in tokens]
     return [*zip(tokens.tolist(), rows), *certain(others[: k - len(tokens)], len(q))]
@@ -60,7 +60,7 @@ GROWTH = Sampling(temperature=0.3)  # at temperature 0 the first token is right 
 
 
 def certain(tokens, n_vocab):
-    """Tokens that are not drawn, with one-hot rows."""
+    """Deterministic tokens, with one-hot rows."""
     return [(int(token), np.eye(1, n_vocab, token)[0]) for token in tokens]
 
 
@@ -70,7 +70,7 @@ class TreeDrafter:
     Parameters
     ----------
     model : LanguageModel
-        With the target's vocabulary; it takes trees, as gpt2np's models and `ByPaths` do.
+        With the target's vocabulary. It must support trees, as gpt2np's models and `ByPaths` do.
     tree : Shape or Grown
         A shape, of which only the parents matter. Or `Grown(n)`: the n nodes with the largest probabilities (at
         temperature 0.3), with the rule "top".
@@ -95,7 +95,7 @@ class TreeDrafter:
         return f"TreeDrafter({self.model}, {size}, siblings={self.rule.__name__})"
 
     def propose(self, tokens, K, rng):
-        """A tree of depth K at most; less if the model's n_ctx is reached, which may be smaller than the target's."""
+        """A tree of depth K at most, less near the model's n_ctx, which may be smaller than the target's."""
         sampling = self.sampling or Sampling()
         text = [int(token) for token in tokens]
         n_ctx, n_vocab = self.model.n_ctx, self.model.n_vocab
@@ -104,7 +104,7 @@ class TreeDrafter:
             return grown_tree(self.tree.n, levels, lambda paths, n: self.candidates(text, paths, n, sampling), n_vocab)
         parents, above = self.tree.parents, []  # in the shape; in the draft, which may have fewer nodes
         drafted, rows = [], []
-        level = [(-1, -1)]  # the nodes drafted last: each one's number in the shape and in the draft; -1 is the text
+        level = [(-1, -1)]  # the nodes of the last depth: each one's index in shape and draft; -1 is the text
         for depth in range(K):
             followed = any(children(parents, node) for node, _ in level)
             if not followed or len(text) + len(drafted) > n_ctx:
@@ -140,7 +140,7 @@ class TreeDrafter:
         """(tokens, probabilities), both [n_paths, n]: the n most probable after the text and each path."""
         drafted, parents, ends = merged(paths)
         _, ranking = self.ranking(text, drafted, parents, len(paths), sampling)
-        rows = ranking[[end - len(drafted) for end in ends]]  # the nodes of the last level are the last of all
+        rows = ranking[[end - len(drafted) for end in ends]]  # the nodes of the last depth are the last of all
         tokens = top(rows, n)
         sharper = (rows - rows.max(axis=-1, keepdims=True)) / np.float32(GROWTH.temperature)
         weights = np.exp(sharper)

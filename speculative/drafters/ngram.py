@@ -2,8 +2,8 @@
 
 The counts make a language model with proper distributions, so speculative sampling applies to it without changes. The
 orders are interpolated as by Witten and Bell: for a context seen c times, followed by t different tokens, its own
-counts have the weight c / (c + t) and the shorter context has the rest; the shortest is the uniform distribution. So no
-token has probability 0.
+counts get the weight c / (c + t), and the shorter context gets the rest; the shortest is the uniform distribution. So
+no token has probability 0.
 Source: Witten and Bell, "The zero-frequency problem", IEEE Transactions on Information Theory 37 (1991), method C;
 bigrams as drafts: arXiv:2211.17192, sections 3.6 and 4.2.
 """
@@ -22,13 +22,13 @@ class NGramDrafter(ModelDrafter):
 
 
 class NGramModel:
-    """A language model made of n-gram counts.
+    """A language model from n-gram counts.
 
     Parameters
     ----------
     counts : list of (codes, counts)
-        For each length 1 .. n two arrays [n_grams] int64: the n-grams that occur, sorted, each as one number in base
-        n_vocab, and how often each occurs. `from_tokens` makes them.
+        For each length 1 .. n two arrays [n_grams] int64: the n-grams that occur, sorted, each encoded as one number in
+        base n_vocab, and how often each occurs. `from_tokens` returns them.
     n_vocab : int
 
     Examples
@@ -50,7 +50,7 @@ class NGramModel:
 
     @classmethod
     def from_tokens(cls, tokens, n_vocab, n=3):
-        """Count the n-grams up to length n (3: trigrams) in token ids [n_tokens]. Millions take some seconds.
+        """Count the n-grams up to length n (3: trigrams) in token ids [n_tokens]. Millions take a few seconds.
 
         ValueError if there are fewer than n of them, one is not in the vocabulary, or n-grams do not fit 64 bits.
         """

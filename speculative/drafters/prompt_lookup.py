@@ -12,12 +12,12 @@ class PromptLookupDrafter:
     """Copies the tokens that followed an earlier occurrence of the last few tokens.
 
     It looks for the last n_max tokens, then for fewer, down to one; the longest match wins. Among several matches of
-    that length the nearest with K tokens after it is copied, and if no match has that many, the first, which has the
-    most tokens after it. Each draft token is certain, so its row is one-hot.
+    that length it copies the nearest with K tokens after it. If none has that many, it copies the first, which has the
+    most tokens after it. Draft tokens are deterministic, so their rows are one-hot.
 
-    Others choose among the matches differently: Hugging Face and vLLM take the first in the text, Saxena the first with
-    K tokens after it, llama.cpp's ngram-simple the nearest. The first is often out of date, and the copy of the nearest
-    is cut short by the end of the text where a text repeats itself with a period of less than K tokens.
+    Others choose differently among the matches: Hugging Face and vLLM take the first in the text, Saxena the first with
+    K tokens after it, llama.cpp's ngram-simple the nearest. The first is often out of date. In a text that repeats
+    itself with a period of less than K tokens, the copy of the nearest is cut short by the end of the text.
 
     Parameters
     ----------

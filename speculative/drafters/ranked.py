@@ -1,13 +1,13 @@
 """Trees of ranked candidates: a node's children are the most probable tokens after its path.
 
-Nothing is drawn, so every row is one-hot, and the draft is exact with `exact_match` and with `rejection` at any
+Nothing is sampled, so every row is one-hot, and the draft is exact with `exact_match` and with `rejection` at any
 temperature. The two functions differ in the shape:
 
     fixed_tree    given, for instance by `Shape.best` from the acceptance of each rank
-    grown_tree    from the candidates' probabilities: it branches where they are unsure, and is deep where they are not
+    grown_tree    from the candidates' probabilities: wide where they are uncertain, deep where they are not
 
 Both go depth by depth, so that a model ranks the candidates after all nodes of one depth at once. Its answers come from
-`most_likely`, the only difference between the drafters that use this file.
+`most_likely`. The drafters that use this file differ only in that function.
 Source: Cai et al. (Medusa), arXiv:2401.10774, section 2.3.3, for fixed trees; Li et al. (EAGLE-2), arXiv:2406.16858,
 section 4, for grown ones.
 """
@@ -65,7 +65,7 @@ def grown_tree(n, n_levels, most_likely, n_vocab):
             parents.append(level[row])
             values.append(joint[row, rank])
         level = list(range(begin, len(tokens)))
-    # subtle: the n best of all depths form a tree: a parent and an elder sibling are worth no less, and come first
+    # subtle: the n best of all depths form a tree: no node beats its parent or an elder sibling, and these come first
     kept = sorted(np.argsort(-np.array(values), kind="stable")[:n].tolist())
     return one_hot([tokens[node] for node in kept], n_vocab, renumbered(parents, kept))
 
@@ -88,7 +88,7 @@ def largest(values, n):
 
 
 def top(scores, n):
-    """The indices of the n largest scores in each row, in order, ties too: [n_rows, n_vocab] -> [n_rows, n]
+    """The indices of the n largest scores in each row, sorted, ties by index: [n_rows, n_vocab] -> [n_rows, n]
 
     >>> top(np.array([[0.5, 2.0, 0.5, -np.inf]]), 4)
     array([[1, 0, 2, 3]])

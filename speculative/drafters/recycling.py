@@ -1,9 +1,9 @@
-"""Token recycling: the target's logits after other tokens are not thrown away, but draft the next tree.
+"""Token recycling: the logits of earlier target calls draft the next tree.
 
 Each row of the target's logits says which tokens are likely after a token, whether that token was accepted or not. A
 matrix keeps, for each token of the vocabulary, the most probable followers in the latest row after it. The draft is a
 tree of fixed shape: the child of rank r takes the r-th follower of its parent's token. It needs no model and no
-training, and drafting costs almost nothing; so it pays where a call with some more rows costs little more.
+training, and drafting costs almost nothing. So it pays where a few more rows add little to the cost of a call.
 
 The rows are one-hot, so the draft is exact with `rejection` and `exact_match`, at any temperature.
 Source: Luo et al., arXiv:2408.08696.
@@ -19,7 +19,7 @@ WEIGHTS = (0.4, 0.15, 0.08, 0.05, 0.03, 0.02, 0.015, 0.01)  # roughly how often 
 
 
 class RecyclingDrafter:
-    """A tree of followers; a node whose parent's followers are not known yet is left out.
+    """A tree of followers. A node is left out while its parent's followers are unknown.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class RecyclingDrafter:
     n_followers : int
         How many to keep for each token: a matrix [n_vocab, n_followers].
     keep : bool
-        Whether a new text starts with the followers learned from the texts before it; otherwise with none.
+        Whether a new text starts with the followers learned from earlier texts, or with none.
     """
 
     def __init__(self, n_vocab, tree=None, *, n_followers=8, keep=False):
@@ -38,7 +38,7 @@ class RecyclingDrafter:
         self.tree = check_shape(tree, n_followers, "followers kept")
         self.n_vocab, self.keep = n_vocab, keep
         self.followers = np.full((n_vocab, n_followers), -1)  # -1: not known yet
-        self.text = []  # that of the target's last call
+        self.text = []  # the text of the target's last call
 
     def observe(self, tokens, logits, parents):
         """Keep the most probable followers of the token before each row."""

@@ -3,7 +3,7 @@
 Let w_b be the probability that the b-th child of a node is the one accepted, the same at every node. A node is reached
 with the product of the w along its path, and the expected number of tokens per target call is 1 plus the sum of these
 products over all nodes. If w falls with the rank, a node's value is at most that of its parent and of its elder
-sibling; so the n most valuable nodes form a tree, and a heap finds them. In that case
+sibling. So the n most valuable nodes form a tree, and a heap finds them. In that case
 Sequoia's dynamic program, which works for any w, finds the same trees.
 Source: Chen et al. (Sequoia), arXiv:2402.12374, section 3.1.
 """
@@ -73,7 +73,7 @@ class Shape:
 
     @classmethod
     def widths(cls, *numbers):
-        """The tree in which each node of a depth has the given number of children.
+        """The tree in which every node at a depth has that depth's number of children.
 
         >>> Shape.widths(2, 1)
         Shape(parents=(-1, -1, 0, 1), ranks=(0, 1, 0, 0))
@@ -137,7 +137,7 @@ class Shape:
 class Grown:
     """A tree that takes a different shape at each draft: the n nodes with the largest probabilities.
 
-    Only trees in which nothing is drawn can grow: a drawn token that is dropped afterwards makes the others wrong.
+    Only trees without sampled tokens can grow: dropping a sampled token afterwards would bias the others.
     """
 
     n: int

@@ -1,9 +1,9 @@
 """Drafting by copying, with counts: the most frequent continuation of the longest suffix that occurs elsewhere.
 
-A suffix automaton stores every substring of the text and how often it occurs. A whole text takes time in proportion to
-its length; one more token takes a few steps, or, to count, one for each of its suffixes that occurs elsewhere as well.
-From the longest suffix of the text that occurs elsewhere, the draft follows the most frequent next token, again and
-again, until the estimated probability of the whole draft falls below a floor or the draft is too long for its match.
+A suffix automaton stores every substring of the text and how often it occurs. Building it takes time linear in the
+length of the text. One more token takes a few steps; with counting, one for each suffix that occurs elsewhere as well.
+From the longest suffix of the text that occurs elsewhere, the draft repeatedly follows the most frequent next token,
+until the estimated probability of the whole draft falls below a floor or the draft is too long for its match.
 Sources: Oliaro et al., SuffixDecoding, arXiv:2411.04975; the automaton: Blumer et al., "The smallest automaton
 recognizing the subwords of a text" (1985).
 """
@@ -109,19 +109,19 @@ class SuffixAutomaton:
 
 
 class SuffixDrafter:
-    """Copies from the text itself and from a corpus, if one is given. Each draft token is certain: its row is one-hot.
+    """Copies from the text itself and from a corpus, if one is given. Draft tokens are deterministic: rows are one-hot.
 
     Parameters
     ----------
     n_vocab : int
     corpus : sequence of int
-        More token ids to copy from; 100,000 take about a second, whatever they are.
+        More token ids to copy from. Any 100,000 of them take about a second.
     floor : float
         A path ends before its estimated joint probability falls below this.
     factor : float
         A path has at most this many tokens for each token of its match.
     n_nodes : int
-        0 for a chain; otherwise the most tokens of a tree, which branches where the text has gone on in several ways.
+        0 for a chain; otherwise the most nodes of a tree, which branches where the match has several continuations.
     """
 
     LOOK_BACK = 64  # tokens of the text to match with the corpus

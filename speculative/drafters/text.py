@@ -1,11 +1,12 @@
 """Drafting through the text: the proposal of a drafter with a different tokenizer is decoded and encoded again.
 
 The proposal becomes deterministic tokens of the target, with one-hot rows, which are exact whatever they are and
-however they were found (deterministic.py). So nothing has to be known of the other drafter: it may draw, branch, or
-have no model. The target's own tokens are never encoded again, only the new text is, alone: how the target divided its
-text is part of the text's distribution.
-The last token may be wrong because the text goes on; it stays, since it costs one row of the target's pass.
-Source: Timor et al., arXiv:2502.05202, section 3 (there SLEM); shared_tokens.py is the other way.
+however they were found (deterministic.py). So nothing has to be known about the other drafter: it may sample, branch,
+or have no model. Only the new text is encoded; the target's own tokens are kept, because how the target divided its
+text is part of the distribution.
+The last token may be wrong, because more text would tokenize differently; it stays because it costs only one row of the
+target's pass.
+Source: Timor et al., arXiv:2502.05202, section 3 (there called SLEM); shared_tokens.py is the alternative.
 """
 
 import sys
@@ -18,21 +19,22 @@ from .deterministic import merged, one_hot
 
 
 class TextDrafter:
-    """Proposes in the target's vocabulary what another drafter proposes in its own.
+    """Translates the proposals of a drafter with its own vocabulary into the target's.
 
-    The other drafter is asked for as many tokens as K tokens of the target are in the text so far, and is greedy unless
-    it was given a sampling: the target would have to draw any token that it draws by chance.
+    The other drafter is asked for as many of its tokens as K target tokens correspond to in the text so far. It is
+    greedy unless it was given a sampling: for a sampled draft token to be accepted, the target would have to sample it
+    as well.
 
     Parameters
     ----------
     drafter : Drafter
-        Of the draft's vocabulary. It is not shown the target's answers, which are of another vocabulary.
+        In the draft's vocabulary. It is not shown the target's answers, which are in a different vocabulary.
     of_target, of_draft : Tokenizer
         See shared_tokens.py.
     n_vocab : int, optional
         The target's n_vocab; by default as many tokens as its tokenizer has.
     n_ctx : int
-        The most tokens of a text for the other drafter, which sees the end of a longer one.
+        The longest text for the other drafter, in its tokens; of a longer one it sees the end.
     """
 
     def __init__(self, drafter, of_target, of_draft, *, n_vocab=None, n_ctx=sys.maxsize):

@@ -1,8 +1,8 @@
 """The exact distribution of random code: run it once for every outcome of its random draws.
 
 This is reference.py for code of any style. It adds an np.random.Generator that draws arrays, choices, whole numbers and
-waiting times as well, outcomes that are arrays, sums without loss of digits, and refusals: of code that draws from a
-different source, uses a number that is not drawn yet as a value, or has too many paths.
+waiting times as well, outcomes that are arrays, and sums without loss of digits. It refuses code that draws from a
+different source, that uses a number not yet drawn as a value, or that has too many paths.
 
 `exact_distribution(fn)` calls `fn(rng)` many times, with an `ExactGenerator` in place of np.random.Generator. A draw
 from it is not a number but a question that is still open: a uniform u that is compared with a number forks the run in
@@ -113,7 +113,7 @@ def total_variation(a, b):
 
 NOT_THE_SAME = (
     "the function drew differently when it was run again on the same path: it must depend on its generator alone, "
-    "without state from an earlier call or another source of randomness"
+    "without state from an earlier call or a different source of randomness"
 )
 N_AGAIN = 12  # runs on the most probable path, which must all have one outcome
 

@@ -1,8 +1,8 @@
-"""A uniform number that has not been drawn yet: what `exact_distribution` returns for rng.random().
+"""A uniform number that has not been drawn yet, returned by rng.random() under `exact_distribution`.
 
-It represents an increasing or decreasing function of some u in [0, 1). Adding or multiplying by a number, and the
-logarithm, give such a function again. A comparison with a number asks where u lies, and forks. Whatever needs the
-number itself is refused.
+It represents an increasing or decreasing function of some u in [0, 1). Adding a number, multiplying by one and taking
+the logarithm return such a function again. A comparison with a number asks where u lies, and forks. Any operation that
+needs the number itself is refused.
 """
 
 import math

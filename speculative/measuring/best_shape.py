@@ -43,7 +43,7 @@ def accepted_by_rank(draft: Draft, p):
 def acceptance_by_rank(target, drafter, tokens, n, sampling, rng=0, verifier=rejection):
     """w [n_ranks]: how often the child of each rank is accepted, on average over the last n positions of a text.
 
-    The drafter drafts a tree of one level, `Shape.widths(n_ranks)`, or fewer tokens. With `rejection`, and with every
+    The drafter drafts a tree of depth 1, `Shape.widths(n_ranks)`, or fewer tokens. With `rejection`, and with every
     rule at temperature 0, where all accept the same, each position's probabilities are computed. Otherwise verdicts are
     counted: one at each position with common random numbers, four without.
     """

@@ -1,8 +1,8 @@
 """Mistakes in loops over several texts at once, through a model whose cache has slots.
 
-Texts accept different numbers of draft tokens, so a slot is another position in each text, and some slots are nobody's:
-padding, and what was rejected. Engines verify the draft tokens of all texts in flat arrays, one text after the other,
-where a text of k draft tokens has k + 1 rows of the target. With a single text, each of these loops is right.
+Texts accept different numbers of draft tokens, so a slot is a different position in each text, and some slots are
+unused: padding and rejected tokens. Engines verify the draft tokens of all texts in flat arrays, one text after the
+other, where a text of k draft tokens has k + 1 rows of the target. With a single text, each of these loops is right.
 """
 
 import numpy as np
@@ -21,8 +21,8 @@ class Served(list):
 class Batch:
     """The right loop, its steps as methods. `target` is a `SlotModel`, see speculative/testing/batches.py.
 
-    In the steps i is the number of a text, t its place among those that are still running; `lengths` are those of the
-    drafts of the running texts.
+    In the steps i is the index of a text, t its index among those still running; `lengths` are those of the drafts of
+    the running texts.
     """
 
     # ---------------------------------------------------------------------------- the pass
@@ -43,15 +43,15 @@ class Batch:
         return running[t]
 
     def state_of(self, running, t):
-        """The number of the text at which a sampling that looks back looks."""
+        """The index of the text that a history-dependent sampling reads."""
         return running[t]
 
     def stays(self, columns, is_visible, first, n, n_kept):
-        """Which of the new slots [width] stay visible, of a text that keeps n_kept of its n new tokens."""
+        """Which of the new slots [width] stay visible, for a text that keeps n_kept of its n new tokens."""
         return is_visible & (columns < first + n_kept)
 
     def accepted_by(self, n_accepted, t):
-        """Which number of accepted tokens says how many slots of a text stay."""
+        """The number of accepted tokens that decides how many slots of a text stay."""
         return n_accepted[t]
 
     # ---------------------------------------------------------------------------- the verdicts, in flat arrays
@@ -97,11 +97,11 @@ class Batch:
         return lengths[t]
 
     def n_accepted(self, n_accepted, n_kept):
-        """How many accepted tokens are counted, of a text that keeps n_kept new ones."""
+        """How many accepted tokens are counted for a text that keeps n_kept new ones."""
         return min(n_accepted, n_kept)
 
     def order(self, ended):
-        """In which order the texts are returned; `ended` are they in the order in which they ended."""
+        """The order in which the texts are returned; `ended` lists them in the order in which they ended."""
         return sorted(ended)
 
     # ---------------------------------------------------------------------------- the loop
@@ -191,7 +191,7 @@ def overwritten(self, drafts, verdicts, rows, t, rng):
     return [*own[:-1], Batch.added(self, drafts, verdicts, rows, t + 1, rng)[0]]
 
 
-SLOW = clamped(lambda x, verdict, p, rng: x)  # exact: what a text accepted beyond m is drawn, as its next token
+SLOW = clamped(lambda x, verdict, p, rng: x)  # exact: the next token is the one the text accepted beyond m
 LINK = "https://github.com/"
 SLOTS = [
     Mistake("rejected draft tokens stay visible in the cache where another text accepted more: crop(n) cuts all texts "
@@ -239,7 +239,7 @@ ROWS = [
     Mistake("one uniform number decides on draft tokens of several texts, so that these depend on each other: draw "
             "one for each draft token of each text", batch(number=shared)),
     Mistake("as many draft tokens are kept in every text as in the one that accepts fewest, but the token after them "
-            "was drawn for another position: keep what each text accepts, or the next accepted token in its place",
+            "was drawn for a different position: keep what each text accepts, or the next accepted token in its place",
             clamped(lambda x, verdict, p, rng: verdict.next_token)),
     Mistake("as many draft tokens are kept in every text as in the one that accepts fewest, and a text that accepted "
             "more draws its next token from the target again: it has accepted that token, and keeps it",

@@ -1,11 +1,12 @@
 """Mistakes in drafters: rows that are not the distributions that the tokens were drawn from, in chains and trees.
 
-The grader has no right program to compare a drafter with, only the drafter's own rows. So an entry has `tell` besides,
-or instead of, a drafter with the mistake: a function of a draft token that is not drawn from its row, with
+The grader has no right program to compare a drafter with, only the drafter's own rows. So an entry has `tell` in
+addition to a drafter with the mistake, or instead of one: a function of a draft token that is not drawn from its row,
+with
 
-    got, row        [n_vocab] what it is drawn from, and the row it comes with, where both belong to the same rows
-    mean            [n_vocab] what it is drawn from, whatever its row
-    i, first        its number, and the row of the first draft token
+    got, row        [n_vocab] the distribution it is drawn from, and its row, where both belong to the same rows
+    mean            [n_vocab] the distribution it is drawn from, averaged over its rows
+    i, first        its index, and the row of the first draft token
     by_row          {its row: the weights of the tokens that come with it}
     drafts          {(tokens, rows, parents): probability} of all drafts, `same` those that begin as this one does
     dropped         whether some drafts end before it
@@ -144,7 +145,7 @@ def is_sorted(d):
 
 
 def on_average(d):
-    """Whether later tokens have the distribution of their row if what was drafted before is not looked at."""
+    """Whether later tokens have the distribution of their row, averaged over the tokens drafted before."""
     weights = np.zeros(len(d.row))
     for (tokens, rows, _), share in d.drafts.items():
         if len(tokens) > d.i and rows[d.i] == tuple(d.row):
@@ -169,8 +170,8 @@ IN_CHAINS = [
             "it is drawn, or decide to stop before drawing",
             Chain(lambda row, rng: (None if row[x := sample_token(row, rng)] < 0.3 else x, row)),
             tell=lambda d: d.dropped, name="confidence stop that throws the token away",
-            why="A token is drawn, found improbable, and dropped: what is kept is no draw from q. Keep it, or decide "
-            "first.",
+            why="A token is drawn, found improbable, and dropped: the rest is no longer a sample from q. Keep it, or "
+            "decide first.",
             seen="https://github.com/ikawrakow/ik_llama.cpp/issues/1820 (p_min; biased if drafts are sampled)"),
 ]  # fmt: skip
 IN_TREES = [
@@ -182,7 +183,7 @@ IN_TREES = [
     Mistake("the row of a later sibling leaves out the tokens before it, but it may be drawn as one of them: draw "
             "without replacement, or return the whole row",
             tell=lambda d: bool(d.elder) and d.row[d.elder].max() == 0 < d.got[d.elder].max()),
-    Mistake("the token is certain, but neither its row is one-hot nor is it the most probable: does the drafter keep "
+    Mistake("the token is always the same, but neither the most probable nor is its row one-hot: does the drafter keep "
             "random numbers of an earlier call? Draw new ones from rng in each call",
             tell=lambda d: (d.got > 0).sum() == 1 and d.row[d.got.argmax()] < d.rest.max()),
     Mistake("siblings are sorted after they are drawn: their order is part of the distribution, the first one must be "
@@ -199,7 +200,7 @@ OF_ROWS = [
     Mistake("your drafter takes one token for certain, but its row is not one-hot: return what it was drawn from",
             Chain(lambda row, rng: (int(row.argmax()), row)), tell=lambda d: (d.mean > 0).sum() == 1,
             name="greedy draft with a soft row", why="The draft takes its most probable token, but returns the "
-            "softmax as q. The row of a certain token is one-hot.",
+            "softmax as q. The row of a deterministic token is one-hot.",
             seen="https://github.com/huggingface/transformers/issues/32867 (4.41 to 4.44), "
             "https://github.com/huggingface/transformers/issues/47932 (a generator that takes the argmax; still in "
             "5.23), https://github.com/jaymody/speculative-sampling/issues/3, GreedyProcessor in "
@@ -217,8 +218,8 @@ OF_ROWS = [
             "its way to the test.",
             seen="https://github.com/deepseek-ai/DeepSpec/issues/31 (drawn in bfloat16, tested in "
             "float32)"),
-    Mistake("the draft token is drawn at another temperature than its row says (the row to the power {:.4g}): return "
-            "the row after temperature and truncation, the one that was drawn from",
+    Mistake("the draft token is drawn at a different temperature than its row says (the row to the power {:.4g}): "
+            "return the row after temperature and truncation, the one that was drawn from",
             tell=lambda d: round(exponent_of(d.mean, d.row) or 0, 6)),
     Mistake("the draft token is drawn uniformly from all tokens, not from the row that comes with it",
             tell=lambda d: np.ptp(d.mean[d.mean > 0]) < 1e-9),

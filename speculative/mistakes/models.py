@@ -1,4 +1,4 @@
-"""Mistakes in language models: logits for other tokens than those that were asked for, and tree attention gone wrong.
+"""Mistakes in language models: logits for the wrong tokens, and tree attention gone wrong.
 
 As with drafters, the grader compares a model with itself: `tell` is a function of the model's answers.
 """
@@ -12,7 +12,7 @@ from . import Mistake
 
 
 def same_logits(a, b):
-    """Whether logits are the same, up to the rounding of float32 and another order of sums."""
+    """Whether logits are the same, up to float32's rounding and a different order of summation."""
     return bool(np.allclose(a, b, rtol=1e-3, atol=1e-3 * min(1.0, largest(a))))
 
 
@@ -35,7 +35,7 @@ def close(a, b):
 class Around:
     """A class of models around a right one, `answer` in place of its call."""
 
-    drafts = False  # whether the mistake is one of draft models: the text stays exact, and fewer tokens are accepted
+    drafts = False  # whether it is a mistake of draft models: the text stays exact, and fewer tokens are accepted
 
     def __init__(self, model):
         self.model, self.n_vocab, self.n_ctx, self.seen = model, model.n_vocab, model.n_ctx, []
@@ -92,8 +92,8 @@ ROWS = [  # `rows` of several tokens, those of each prefix `alone`, and `changed
     Mistake("a token sees those after it: a causal mask is missing, so that the row of a prefix changes when later "
             "tokens do",
             tell=lambda d: not same_logits(d.changed[:-1], d.rows[:-1])),
-    Mistake("a row of your model depends on the number of rows asked for: with n_last = 1 the same tokens have other "
-            "logits than with more", tell=lambda d: not same_logits(d.rows, d.alone)),
+    Mistake("a row of your model depends on the number of rows asked for: with n_last = 1 the same tokens have "
+            "different logits than with more", tell=lambda d: not same_logits(d.rows, d.alone)),
     Mistake(BEFORE, not_rolled_back(0), name="cache not rolled back", tell=lambda d: True, why="Keys and values of "
             "rejected draft tokens stay in the cache, and later rows attend to them.",
             seen="https://github.com/ml-explore/mlx-lm/pull/1109 (for caches that cannot be trimmed, before it)"),
@@ -103,7 +103,7 @@ OTHERWISE = [
             why="The cache forgets one token, however many were rejected."),
     Mistake(ONE_OFF, around(one_off, drafts=True), name="features one off", why="EAGLE's block is given each hidden "
             "state with its own token, not with the next one, so a draft does not depend on the last token of the "
-            "text. The text stays exact, but hardly a draft token is accepted."),
+            "text. The text stays exact, but hardly any draft token is accepted."),
     Mistake(BEFORE, around(predicted_state_stays, drafts=True, is_predicted=()),
             name="predicted state stays in the draft's cache", why="A draft token is accepted, but the block's cache "
             "keeps the results of its own prediction of the hidden state, where the target's is now known. The text "
@@ -117,8 +117,7 @@ OTHERWISE = [
 class TreeAttention:
     """A language model over three tokens that takes trees, small enough to read: one layer of attention with random
     weights, positions, and a cache of keys and values, whose slot n_text + i holds node i of the last tree. It is
-    right; `attention(part=...)` makes a class with another mask, other positions, or another cache after an accepted
-    branch.
+    right; `attention(part=...)` returns a class with a different mask, positions, or cache after an accepted branch.
 
     Parameters
     ----------
@@ -183,7 +182,8 @@ def in_32_bits(parents):
 
 
 def answers(ask, text, n_ctx):
-    """What the entries below look at: rows(nodes, parents), and after(*tokens), the row after the text and these."""
+    """The view of the entries below: rows(nodes, parents), and after(*tokens), the row after the text and these
+    tokens."""
     return SimpleNamespace(
         rows=lambda nodes, parents: ask([*text, *nodes], len(nodes) + 1, parents),
         after=lambda *tokens: ask([*text, *tokens], 1)[0],
@@ -213,7 +213,7 @@ IN_TREES = [
             "for one that follows the text, and its mask lets it see the text and itself",
             attention(positions=lambda parents: [1 + depth for depth in depths(parents)]),
             tell=lambda m: any(differ(m, [token], [-1], 1, token) for token in (0, 1)), name="positions one too deep",
-            why="The first level of the tree has depth 1: every node is one position too far to the right."),
+            why="The first nodes of the tree have depth 1: every node is one position too far to the right."),
     Mistake("a node sees its sibling: mask all nodes but its ancestors and itself",
             attention(visible=lambda parents: visible(parents) | np.tril(np.equal.outer(parents, parents))),
             tell=lambda m: not same_logits(m.rows([0, 0], FORK)[2], m.rows([1, 0], FORK)[2]), name="siblings visible",
@@ -245,5 +245,5 @@ OTHERWISE_IN_TREES = [
     Mistake("wrong already for a tree of one node", attention(
         visible=lambda parents: visible(parents) & ~np.eye(len(parents), dtype=bool)), name="a node that does not see "
         "itself",
-        why="The mask has the ancestors of a node, but not its own diagonal."),
+        why="The mask shows a node its ancestors, but not itself: the diagonal is missing."),
 ]  # fmt: skip

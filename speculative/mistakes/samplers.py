@@ -1,10 +1,10 @@
 """Mistakes in samplers: the right loop with one of its steps exchanged, around a verifier that may have its own.
 
-A penalty or a grammar needs the tokens before each row of a draft. Engines keep them as a state, counts of tokens or a
-place in an automaton, update it once a round, and must still apply it row by row. `seen(rounds, i)` is such a
-bookkeeping: the tokens that row i of the last round is given, or None if penalties and masks are not applied to that
-row. `rounds` has for each round so far (the text before its draft, its draft tokens), two lists of int; row i predicts
-the token after the first i draft tokens.
+A penalty or a grammar needs the tokens before each row of a draft. Engines keep them as a state, such as counts of
+tokens or a state of an automaton. They update it once per round, and must still apply it row by row. `seen(rounds, i)`
+models such bookkeeping: it returns the tokens that row i of the last round sees, or None if penalties and masks are not
+applied to that row. `rounds` lists (the text before the draft, the draft tokens) for each round so far, both lists of
+int; row i predicts the token after the first i draft tokens.
 """
 
 from dataclasses import fields, replace
@@ -24,7 +24,8 @@ MASKED = Sampling(processors=[Grammar("a(ba)*", [b"a", b"b", b""], end=2, n_prom
 
 
 class Loop:
-    """The loop of speculative sampling, each step a method; `loop(step=...)` makes a class with other ones."""
+    """The loop of speculative sampling, each step a method; `loop(step=...)` returns a class with some steps
+    replaced."""
 
     verifier = staticmethod(rejection)
 
@@ -100,7 +101,7 @@ def masks(seen):
 
 
 def sampled_by(change):
-    """Rows by change(sampling) in place of the sampling."""
+    """Rows computed with change(sampling) instead of the sampling."""
     return loop(sampled=lambda self, logits, tokens: change(self.sampling)(logits, tokens))
 
 
@@ -211,8 +212,8 @@ LOOPS = [
     Mistake("a rejected token is replaced by a draw with the random number that drew the draft token: draw it with a "
             "number of its own", OneNoise, name="one noise for draft and correction", options={"kind": "engines"},
             why="What replaces a rejected token is drawn with the random number that drew the token. It was rejected "
-            "there, so the number says something about the residual: with p = (.1, .6, .3) and q = (.5, .3, .2) token "
-            "2 comes in .2 of the cases. With Gumbel noise in place of a uniform number it is 18/65. Draw with a "
+            "there, so the number is not independent of the residual: with p = (.1, .6, .3) and q = (.5, .3, .2) token "
+            "2 has probability .2, not .3. With Gumbel noise instead of a uniform number it is 18/65. Draw with a "
             "number of its own.",
             seen="https://github.com/vllm-project/vllm/pull/47386, https://github.com/vllm-project/vllm/pull/54282 "
             "(the fix)"),
@@ -293,10 +294,10 @@ OTHERWISE = [
     Mistake("your sampler counts draft tokens after the stop token",
             loop(count=lambda self, n_accepted, n_kept: n_accepted),
             name="a counter past the stop token", options={"kind": "engines"}, why="The text ends at the stop token, "
-            "but the counter of accepted tokens takes in those that were accepted after it: tokens per call and "
+            "but the counter of accepted tokens includes those that were accepted after it: tokens per call and "
             "acceptance are too high.",
             seen="https://github.com/vllm-project/vllm/issues/56101 (6 tokens where 3 are in the text)"),
-    Mistake("your sampler uses another source of randomness than rng: a generator of its own", SeedsInTheLoop,
+    Mistake("your sampler uses a source of randomness other than rng: a generator of its own", SeedsInTheLoop,
             name="reseeding in the loop", why="Every round starts with the same random numbers.",
             seen="https://github.com/feifeibear/LLMSpeculativeSampling/pull/8"),
     Mistake("your sampler writes to its arguments", loop(begin=writes_to_the_prompt), name="the prompt written to",

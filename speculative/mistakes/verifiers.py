@@ -2,11 +2,11 @@
 
 `rule()` is rejection sampling of a chain or a tree; its arguments replace its parts. Most entries replace one:
 
-    accepts(f)     f(p, q) [n_vocab]: the probability with which each token is accepted where it was drafted
-    replaces(f)    f(p, q) [n_vocab]: what takes p's place after a rejection, the weights of the token that is drawn
+    accepts(f)     f(p, q) [n_vocab]: the probability of accepting each token, given that it was drafted
+    replaces(f)    f(p, q) [n_vocab]: replaces p after a rejection, the weights of the token that is drawn
     bonus(f)       f(s) [n_vocab]: the weights of the token after a draft token that nothing follows
 
-Block and traversal verification have functions of their own, with parts as well.
+Block and traversal verification have their own functions, which are also made of parts.
 """
 
 from types import SimpleNamespace
@@ -32,9 +32,9 @@ def rule(
 ):  # fmt: skip
     """Rejection sampling with these parts, functions of the state s; `part` names the one that is exchanged.
 
-    s.draft, s.rows (the target's), s.rng; s.node, the last accepted one, and s.row, the target's after it; of the draft
-    token that is tested s.i, its number among its siblings, s.x, s.q, and s.p, what is left of s.row; s.accepted. With
-    `always`, the bonus is also drawn where nothing is drafted.
+    The state has s.draft, s.rows (the target's), s.rng, s.accepted, s.node (the last accepted one) and s.row (the
+    target's after it). For the draft token under test it has s.i (its index among its siblings), s.x, s.q, and s.p (the
+    rest of s.row). With `always`, the bonus is also drawn where nothing is drafted.
     """
 
     def verifier(draft, rows, rng):
@@ -93,7 +93,7 @@ def ratio(p, q):
 
 
 def only(when, draw):
-    """`draw` for the bonus or for a replacement alone, and the right way for the other."""
+    """`draw` for the bonus only, or for a replacement only, and the right way for the other."""
     return lambda weights, s: (draw if bool(s.below) == (when == "rest") else draws)(weights, s)
 
 
@@ -173,7 +173,7 @@ ACCEPT = [
     Mistake("you accept with probability |p(x) - q(x)|; it is the ratio min(1, p(x) / q(x))",
             accepts(lambda p, q: abs(p - q))),
     Mistake("you accept with probability p / (p + q); it is min(1, p / q)", accepts(lambda p, q: p / (p + q))),
-    Mistake("you compare a uniform number with log p - log q; take its logarithm, too: log u < log p(x) - log q(x)",
+    Mistake("you compare a uniform number with log p - log q; take its logarithm as well: log u < log p(x) - log q(x)",
             accepts(lambda p, q: np.log(p / q))),
     Mistake("draft token i is tested against row i of the target; yours is tested against another, i + 1 or i - 1",
             rule("accept", accept=lambda s: s.rows[s.child + 1][s.x] / s.q[s.x])),
@@ -284,7 +284,8 @@ BONUS = [
 
 
 def goes_on(counts):
-    """Tests draft tokens after a rejected one as well; `counts` are those it keeps, of the list of what passed."""
+    """Also tests draft tokens after a rejected one; `counts` returns those it keeps, given the list of those that
+    passed."""
 
     def verifier(draft, rows, rng):
         passed = [rng.random() * q[x] < p[x] for x, p, q in zip(draft.tokens, rows, draft.probs)]
@@ -452,7 +453,7 @@ def sorted_by(value):
 
 
 def last_of_all(f, before=lambda s: residual(s.p, s.q), part="rest", **parts):
-    """At the last of several siblings f(s) takes p's place."""
+    """At the last of several siblings f(s) replaces p."""
 
     def rest(s):
         if 0 < s.i == len(s.below) - 1:
@@ -540,7 +541,7 @@ def traversal_with_stale_share(draft, rows, rng):
 
 
 def leaves_an_accepted_node(decisions):
-    """Whether the path of the second sibling is taken where the first is accepted for certain (the probes of trees)."""
+    """Whether the second sibling's path is taken where the first is always accepted (the probes of trees)."""
     taken = [nodes for nodes, _ in decisions[3] if nodes[:1] == (2,)]
     return {nodes for nodes, _ in decisions[2]} == {(0,)} and bool(taken) and min(map(len, taken)) > 1
 
@@ -562,8 +563,8 @@ TREES = [
     Mistake("right for chains, but a node of a tree is tested against the target's row of another node at its depth: "
             "the row after node i is target_probs[i + 1], not target_probs[its depth + 1]",
             rule(own_row=lambda s: s.rows[len(s.accepted)])),
-    Mistake("siblings are tested in another order than they were drawn in (sorted by q?); their order is part of the "
-            "distribution: row j is that of sibling j given the siblings before it",
+    Mistake("siblings are tested in a different order than they were drawn in (sorted by q?); their order is part of "
+            "the distribution: row j is that of sibling j given the siblings before it",
             [sorted_by(value) for value in (
                 lambda s, node, x: -node, lambda s, node, x: -s.draft.probs[node][x],
                 lambda s, node, x: s.draft.probs[node][x], lambda s, node, x: -s.row[x], lambda s, node, x: s.row[x])]),
@@ -576,7 +577,7 @@ TREES = [
             "once: skip the second, or draw the target's own token and compare", running_sum,
             name="duplicates counted twice", options={"way": I_I_D}),
     Mistake("right for siblings drawn independently from one row (this is k-SEQ), but not for others: drawn without "
-            "replacement or certain ones need another rule, p replaced by its residual after each rejection",
+            "replacement or deterministic ones need a different rule, p replaced by its residual after each rejection",
             k_seq(k_seq_divisor), name="k-SEQ on draws without replacement", options={"way": DISTINCT}),
     Mistake("k-SEQ with rho = 1: the residual becomes negative, and too little is left for the tokens rejected; rho "
             "solves 1 - (1 - b)^k = rho b, with b = sum min(p / rho, q)", k_seq(lambda p, q, k: 1.0),
@@ -603,7 +604,7 @@ TREES = [
             rule("accept", number=lambda s: s.u if s.i else s.rng.random()), name="one coin for all siblings",
             options={"way": DISTINCT}),
     Mistake("a child is tested against the row of its parent, target_probs[parent + 1], which all siblings share; "
-            "yours takes the row of another node", [rule("accept", accept=f) for f in (
+            "yours takes the row of a different node", [rule("accept", accept=f) for f in (
                 lambda s: s.rows[s.child][s.x] / s.q[s.x], lambda s: s.rows[s.child + 1][s.x] / s.q[s.x])]),
     Mistake("a sibling with a token that was rejected already is skipped; it cannot be accepted, but its rejection "
             "counts: p must become the residual once more",
@@ -621,7 +622,7 @@ TREES = [
     Mistake("the bonus is drawn from the row of the last node; it is the row of the accepted leaf, target_probs[node "
             "+ 1]",
             bonus(lambda s: s.rows[-1]), name="bonus from the last node", options={"way": RANKED}),
-    Mistake("the bonus is drawn at another temperature than its row", bonus(lambda s: np.sqrt(s.row)),
+    Mistake("the bonus is drawn at a different temperature than its row", bonus(lambda s: np.sqrt(s.row)),
             name="bonus at temperature 1", options={"way": RANKED}, seen="sample_p in "
             "https://github.com/SafeAILab/EAGLE/blob/HEAD/eagle/model/utils.py"),
     Mistake("your verifier draws nothing from rng, and accepts every draft token above a threshold", Typical(),

@@ -11,7 +11,7 @@ from ..tree import texts_of_rows
 
 
 class Wrapper:
-    """A language model around another one, of the same vocabulary and context."""
+    """A language model that wraps one with the same vocabulary and context."""
 
     def __init__(self, model):
         self.model = check_model(model, "a language model")

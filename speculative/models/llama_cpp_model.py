@@ -1,8 +1,8 @@
-"""A model in a GGUF file, by llama-cpp-python, as a `LanguageModel`: quantised models on a laptop.
+"""A model in a GGUF file as a `LanguageModel`, with llama-cpp-python: quantised models on a laptop.
 
 Like transformers_model.py, for llama.cpp, whose cache can forget all tokens from a position on. A recurrent model
-refuses that, and the whole text is run again. Models with a sliding window keep the tokens before it, so that it can
-return (`swa_full`). Leaves out batches and trees.
+refuses that, and the whole text is run again. For models with a sliding window, the tokens before the window are kept,
+so that it can move back (`swa_full`). Leaves out batches and trees.
 """
 
 from .prefix import checked_n_vocab, split
@@ -16,10 +16,10 @@ class LlamaCppModel:
     path : str or Path
         A GGUF file.
     n_ctx : int
-        The most tokens of a text; 0 for as many as the model was trained on. llama.cpp keeps the logits of all of them,
+        The longest text in tokens; 0 for the length the model was trained on. llama.cpp keeps the logits of all tokens,
         n_ctx * n_vocab float32.
     n_vocab : int, optional
-        The first n_vocab tokens are used; by default all. A draft and its target need one n_vocab.
+        Only the first n_vocab tokens are used; by default all. A draft and its target need the same n_vocab.
     **options
         For llama_cpp.Llama: n_threads, n_gpu_layers, and so on.
 

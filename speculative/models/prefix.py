@@ -1,9 +1,9 @@
-"""What every adapter starts with: how much of its cache serves the next call.
+"""The first step of every adapter: how much of its cache can be reused by the next call.
 
 To this library a language model is a function of its tokens (interfaces.py); to an engine it is a cache that grows. So
-an adapter remembers the tokens that are in the engine's cache, compares them with those of the call, removes what is
-not shared, and runs the rest. Samplers, drafters and experiments then work as they are.
-Limitations: no bitwise equality. An engine computes a row among K + 1 rows in a different order than alone, so the
+an adapter remembers the tokens in the engine's cache, compares them with those of the call, removes those that differ,
+and runs the rest. Samplers, drafters and experiments then work as they are.
+Limitations: no bitwise equality. An engine computes a position among K + 1 in a different order than alone, so the
 greedy text with a draft is the engine's own except where two logits differ by less than rounding.
 """
 

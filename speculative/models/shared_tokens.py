@@ -1,6 +1,6 @@
 """A draft model with its own tokenizer: from token ids to token ids through their bytes, and the tokens that both have.
 
-Two tokenizers agree only on the text. So a draft of a different family can help in two ways, both exact:
+Two tokenizers agree only on the text. So a draft model of a different family can be used in two ways, both exact:
 
     shared tokens      here: the draft's distribution over the tokens that both vocabularies have, renormalised. It is a
                        language model in the target's vocabulary, which every drafter can use
@@ -8,7 +8,7 @@ Two tokenizers agree only on the text. So a draft of a different family can help
 
 Shared tokens accept more where the target samples, because p and q can be compared. Through the text accepts more at
 temperature 0, because a word that the target has in one token may be several of the draft's.
-Source: Timor et al., arXiv:2502.05202, section 4 (shared tokens, there TLI) and section 3 (through the text, SLEM).
+Source: Timor et al., arXiv:2502.05202, section 4 (shared tokens, called TLI) and section 3 (through the text, SLEM).
 """
 
 import re
@@ -41,8 +41,8 @@ class Tokenizer(Protocol):
 class Translation:
     """A function from token ids of `old`, a Tokenizer, to those of `new`, a different one.
 
-    Bytes that are not UTF-8 become tokens of one byte each, as far as there are such tokens. `end_of_text` becomes
-    `end_of_text`; without one, and for other tokens without bytes, nothing.
+    Bytes that are not UTF-8 become tokens of one byte each, where such tokens exist. `end_of_text` becomes
+    `end_of_text`, if there is one. Other tokens without bytes are dropped.
     """
 
     def __init__(self, old, new):
@@ -92,7 +92,7 @@ def shared_tokens(of_target, of_draft):
 def latest(tokens, room):
     """The last of the tokens, at most `room` of them, and more than half as many.
 
-    The first one changes rarely, so that a model that gets longer and longer texts can use its cache.
+    The first one rarely changes, so that a model can use its cache as the text grows.
 
     >>> latest([0, 1, 2, 3], 4), latest([0, 1, 2, 3, 4], 4), latest([0, 1, 2, 3, 4, 5], 4)
     ([0, 1, 2, 3], [2, 3, 4], [2, 3, 4, 5])

@@ -1,8 +1,8 @@
 """A causal language model of Hugging Face transformers as a `LanguageModel`.
 
 Llama, Qwen, Mistral, Mamba, GPT-2, in any dtype, on any device. Its cache is cropped to the prefix that two calls
-share. Where that cannot be done, the whole text is run again, which is right but slow: a sliding window that is full
-has forgotten the tokens before it, and the state of recurrent layers (Mamba, Qwen3-Next) is that of one position.
+share. Where it cannot be cropped, the whole text is run again, which is correct but slow: a full sliding window has
+forgotten the tokens before it, and recurrent layers (Mamba, Qwen3-Next) keep the state of one position only.
 transformers continues such a state by one token, given its position; for several new tokens at once some layers begin
 with an empty state. Rotary positions of the kind "longrope" (Phi) change for all tokens of a text that is longer than
 the model's original context, so n_ctx ends there.
@@ -24,8 +24,8 @@ class TransformersModel:
     Parameters
     ----------
     model : transformers.PreTrainedModel
-        With a language model head, such as AutoModelForCausalLM returns it; set to evaluation, without dropout, at each
-        call. Used as target and draft at once, it needs two adapters, which share its weights.
+        With a language model head, as AutoModelForCausalLM returns it. Each call sets it to evaluation mode, without
+        dropout. Used as target and draft at once, it needs two adapters, which share its weights.
     n_vocab : int, optional
         The first n_vocab tokens are used. By default all that the model has, which may be more than its tokenizer has:
         the embeddings of some families are padded to different sizes for different models, and a draft and its target

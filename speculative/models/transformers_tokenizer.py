@@ -1,6 +1,6 @@
 """A tokenizer of Hugging Face transformers, for a draft model of a different family (shared_tokens.py).
 
-Two kinds are known: byte-level BPE (GPT-2, Llama 3, Qwen) writes each byte of a token as one visible character, and
+Two kinds are supported: byte-level BPE (GPT-2, Llama 3, Qwen) writes each byte of a token as one visible character, and
 SentencePiece (Llama 2, Mistral, Gemma) a space as "▁" and some single bytes as "<0x0A>".
 """
 
@@ -18,7 +18,7 @@ class TransformersTokenizer:
     Attributes
     ----------
     start : list of int
-        The tokens it puts before a text, such as Llama's <|begin_of_text|>; a draft model gets them once.
+        The tokens it puts before a text, such as Llama's <|begin_of_text|>; a draft model sees them once.
 
     Examples
     --------
@@ -46,7 +46,7 @@ class TransformersTokenizer:
         return self.tokenizer(text, add_special_tokens=False, split_special_tokens=True)["input_ids"]
 
     def encode(self, text):
-        """Token ids of a text: nothing is added, and the name of a special token is a text as any other."""
+        """Token ids of a text: nothing is added, and the name of a special token is treated like any other text."""
         return self.ids(self.head + text)[len(self.ids(self.head)) if self.head else 0 :]
 
     def _bytes_of(self, token):

@@ -25,10 +25,10 @@ MOST_PASSES = 200  # of a run with at most 20 tokens
 def check_batch(serve, *, seed=0, tolerance=TOLERANCE):
     """Raise AssertionError unless a loop over several texts produces the target's distribution for all of them.
 
-    Checked are a single text; the joint distribution of two and three texts, which is the product of the target's, with
-    prompts, drafts and texts of different lengths; their numbers of tokens; stop tokens and a sampling that looks back,
-    if `serve` takes them; the counts, if its result has them. Prints a note if a loop is exact but makes more passes
-    than it needs, and returns a line that says what was checked.
+    Checks a single text; the joint distribution of two and three texts, which is the product of the target's, with
+    prompts, drafts and texts of different lengths; their numbers of tokens; stop tokens and a history-dependent
+    sampling, if `serve` takes them; and the counts, if its result includes them. Prints a note if a loop is exact but
+    makes more passes than it needs, and returns one line that lists the checks.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def check_batch(serve, *, seed=0, tolerance=TOLERANCE):
 
 @dataclass(frozen=True)
 class Case:
-    """Texts to be generated at once."""
+    """Texts to generate at once."""
 
     about: str
     prompts: tuple
@@ -99,7 +99,7 @@ CASES = [
 ]
 HELD = Case("", (A, B), (3, 3), 1)
 STOPS = [Case("a stop token", (A, B), (3, 3), 1, False, {"stop_tokens": {1}})]
-AREAS = {  # where no entry of the catalogue has the distribution: what the first case that goes wrong is about
+AREAS = {  # if no entry of the catalogue has the distribution: the topic of the first case that goes wrong
     "prompts of one length": "your loop goes wrong where texts accept different numbers of draft tokens: each keeps "
     "its own accepted tokens, and its next token has its own position and sees its own slots",
     "prompts of different lengths": "right for prompts of one length, but not for prompts of different lengths: mask "
@@ -212,14 +212,14 @@ def mistake_in_a_batch(loop, case, others, found, wanted):
         return "each text has the target's distribution, but they depend on each other: do they share random numbers?"
     if marginals[0] <= 1e-9 and case.about == CASES[0].about:
         return (
-            "the first text has the target's distribution, and the second has not: where do its draft tokens and its "
+            "the first text has the target's distribution, but the second does not: where do its draft tokens and its "
             "rows begin, and which number of accepted tokens is its own?"
         )
     return AREAS.get(case.about, AREAS["texts of different lengths"])
 
 
 def has(loop, entry, case, distribution):
-    """Whether an entry has this distribution, and it is wrong."""
+    """Whether an entry has this distribution, a wrong one."""
     try:
         found = Loop(entry, loop.table, loop.other).distribution(case)
     except (AssertionError, IndexError, ValueError):
@@ -251,7 +251,7 @@ def check_lengths(loop, case):
         lengths, asked_for = [len(text) for text in loop.run(case, seed)[0]], [*case.n_tokens]
         if lengths != asked_for:
             ordered, longer = batches.LENGTHS
-            hint = "your loop returns texts of other lengths than asked for: a text has an end of its own"
+            hint = "your loop returns texts of the wrong lengths: each text has its own end"
             if sorted(lengths) == sorted(asked_for):
                 hint = ordered.hint
             elif all(n >= wanted for n, wanted in zip(lengths, asked_for)):
@@ -264,13 +264,13 @@ def passes_together(loop):
 
 
 def passes_alone(loop):
-    """The expected number of passes of the text that takes more, if each goes on as it does alone."""
+    """The expected number of passes of the slower text, if each proceeds as it does alone."""
     each = [loop.passes(Case("", (p,), (n,), HELD.K)).items() for p, n in zip(HELD.prompts, HELD.n_tokens)]
     return sum(max(n, m) * share * other for (n, share), (m, other) in itertools.product(*each))
 
 
 def check_counts(loop, takes_stops):
-    """Compare the counts of a result, if it has them, with what the drafter and the target have seen."""
+    """Compare the counts of a result, if it includes them, with those of the drafter and the target."""
     drafted, accepted = (mistake.hint for mistake in batches.COUNTS)
     for seed in range(20):
         case = CASES[4 + seed % 3]
@@ -291,7 +291,7 @@ class SlotModel:
 
     A new token sees the slots of its text up to its own that the mask leaves visible. If these are the tokens of a text
     at the positions 0, 1, 2, ..., its logits are those of the table for this text; if a slot too many or too few is
-    visible, or a position is another, they are those of another model.
+    visible, or a position is wrong, they are those of a different model.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Shared by the graders: small cases, enumeration with hints on what prevents it, and the wording of failures."""
+"""Shared by the graders: small cases, enumeration with hints when it is impossible, and the wording of failures."""
 
 import contextlib
 import itertools
@@ -23,7 +23,7 @@ MOST_WHOLE = 16  # outcomes of a whole number, where there are four tokens at mo
 def enumerated(fn, what, is_right):
     """The distribution of fn(rng), right or wrong; `is_right(distribution)` says which.
 
-    AssertionError if it cannot be computed, or if it is wrong because of another source of randomness than rng.
+    AssertionError if it cannot be computed, or if it is wrong because of a source of randomness other than rng.
     """
     distribution, refusal = None, None
     with Sources(fn) as sources:
@@ -50,7 +50,7 @@ def enumerated(fn, what, is_right):
 
 
 def outcome_or_error(fn):
-    """The result of fn on the first path; the same in every call, unless fn uses something else than rng."""
+    """The result of fn on the first path; the same in every call, unless fn uses something other than rng."""
     try:
         return hashable(fn(ExactGenerator([])))
     except CannotEnumerate as error:
@@ -89,7 +89,7 @@ NEARLY_RIGHT = (
 
 
 class Passed(str):
-    """The result of a grader: one line that says what it checked."""
+    """The result of a grader: one line that lists its checks."""
 
     __repr__ = str.__str__
 
@@ -123,7 +123,7 @@ def random_pair(rng, n_vocab, kind):
 
 
 def one_then_the_most_likely(q, k, rng):
-    """Greedy multi-draft: one token drawn from q without its k - 1 most likely, then these, which are certain."""
+    """Greedy multi-draft: one token drawn from q without its k - 1 most likely, then these, which are deterministic."""
     rest = q.copy()
     rest[np.argsort(-q, kind="stable")[: k - 1]] = 0
     drawn = [(sample_token(rest, rng), rest / rest.sum())] if rest.any() else []
@@ -149,7 +149,7 @@ class Case:
     ----------
     n_vocab : int
     shape : int or list of int
-        K, the length of a chain; or the parents of a tree, which has fewer nodes where there are not enough tokens.
+        K, the length of a chain; or the parents of a tree, which gets fewer nodes if there are not enough tokens.
     kind : str
         Of distributions, see `random_pair`.
     rng : np.random.Generator

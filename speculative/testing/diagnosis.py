@@ -1,9 +1,9 @@
 """The mistake in a verifier, in a sentence: that of the entry of the catalogue (mistakes/verifiers.py) which decides as
 it does on a few drafts.
 
-The drafts are probes, from one token to trees, with numbers for which no two mistakes agree. Compared are the whole
-decision, and its parts: what is accepted, what replaces a rejected token, and the bonus; so each of several mistakes
-can be named. An entry that is right on the first probes is told apart by later ones.
+The drafts are probes, from one token to trees, with numbers for which no two mistakes agree. The comparison covers the
+whole decision and its parts: the accepted tokens, the replacement of a rejected token, and the bonus. So each of
+several mistakes can be named. Later probes tell apart the entries that are right on the first ones.
 """
 
 import itertools
@@ -63,7 +63,7 @@ SEVERAL = [
 WIDE = [of_chain((6,), [np.append(np.full(6, 0.05), 0.7)], [np.arange(7, 14) / 70, np.arange(13, 6, -1) / 70])]
 WIDE += [of_chain((0,), [np.full(7, 1 / 7)], [np.arange(7, 14)[::-1] / 70, np.array([3, 9, 4, 20, 6, 18, 10]) / 70])]
 LONG = [of_chain((0, 2, 0, 2), ROWS[1][[0, 2, 0, 2]], ROWS[0][[0, 3, 1, 3, 2]])]
-SURE = [Probe((0, 1), np.eye(4)[:2], np.eye(4)[[1, 1, 1]], (-1, -1))]  # the target is sure of the second sibling
+SURE = [Probe((0, 1), np.eye(4)[:2], np.eye(4)[[1, 1, 1]], (-1, -1))]  # p is one-hot at the second sibling
 TREES = [
     Probe((2, 1), np.array([S, without(S, 2)]), np.array([T, *AFTER[:2]]), (-1, -1)),
     Probe((2, 2), np.array([S, S]), np.array([T, *AFTER[:2]]), (-1, -1)),
@@ -82,7 +82,7 @@ STAGES = {
 
 
 def view(decisions, probes, part):
-    """What a part of the decisions is: dict (probe, accepted draft tokens) -> dict outcome -> probability."""
+    """A part of the decisions: dict (probe, accepted draft tokens) -> dict outcome -> probability."""
     found = {}
     for i, (probe, distribution) in enumerate(zip(probes, decisions)):
         for (nodes, token), share in distribution.items():
@@ -99,7 +99,7 @@ def view(decisions, probes, part):
 
 
 def distance(a, b):
-    """The largest difference, over the cases that both have; 1 if there is none."""
+    """The largest difference, over the cases in both; 1 if they share no case."""
     both = [(a[key], b[key]) for key in a.keys() & b.keys()]
     return max((abs(x.get(o, 0) - y.get(o, 0)) for x, y in both for o in x.keys() | y.keys()), default=1.0)
 
@@ -157,10 +157,10 @@ def wrong_part(verifier):
 KINDS = {
     "zeros in p": "right, but not where the target has a token of probability 0: such a token must never be returned",
     "zeros in q": "right, but not where the draft has tokens of probability 0: these come only from the residual",
-    "one-hot q": "right, but not where the draft is certain (one-hot rows): accept x with p(x), else draw from the "
-    "rest",
-    "one-hot p": "right, but not where the target is certain (temperature 0, one-hot rows): the text is the greedy one",
-    "one-hot p and q": "right, but not where target and draft are certain (temperature 0, one-hot rows)",
+    "one-hot q": "right, but not where the draft is deterministic (one-hot rows): accept x with p(x), else draw from "
+    "the rest",
+    "one-hot p": "right, but not where the target is deterministic (temperature 0, one-hot rows): the text is greedy",
+    "one-hot p and q": "right, but not where target and draft are deterministic (temperature 0, one-hot rows)",
     "equal": "right, but not where target and draft are equal: every draft token is accepted then, and max(0, p - q) "
     "is 0 / 0",
     "tie": "right, but not where p(x) = q(x) for the draft token x: it is accepted then, with probability 1",
@@ -180,7 +180,7 @@ def is_exact_on_one(verifier):
 
 DRAWS_NOTHING = (
     "your verifier draws nothing from rng: whether a draft token is accepted must be drawn with rng; here it is "
-    "certain, or comes from another source of randomness (np.random, random, a generator of your own)"
+    "deterministic, or comes from a different source of randomness (np.random, random, a generator of your own)"
 )
 
 
@@ -202,14 +202,14 @@ def mistake_on_a_chain(verifier, failed):
         if not hint and errors["accept"] < 1e-12 < errors["rest"]:
             return (
                 "right for K = 1, but in a block the replacement of draft token i is drawn from max(0, p - q) of "
-                "another row than i"
+                "a row other than i"
             )
         return hint or "right for K = 1, but not for a block of several draft tokens"
     return named(verifier, "wide")[0] or named(verifier, "long")[0] or of_the_case(verifier, failed)
 
 
 def of_the_case(verifier, case):
-    """The first acceptance in the case that failed that is not rejection sampling's."""
+    """The first acceptance in the failed case that differs from rejection sampling."""
     for tokens in itertools.product(range(case.n_vocab), repeat=case.K):
         p, q = (np.array([rows[tokens[:i]] for i in range(case.K + 1)]) for rows in (case.p, case.q))
         if not all(q[i, x] > 0 for i, x in enumerate(tokens)):
@@ -223,7 +223,7 @@ def of_the_case(verifier, case):
                     f"a draft token x with p(x) = {p[i, x]:.6g} and q(x) = {q[i, x]:.6g} is accepted with "
                     f"{reached[i + 1] / reached[i]:.6g}; min(1, p / q) is {right:.6g}"
                 )
-    return "the draft tokens are accepted as they should be, but the token after them has not the right distribution"
+    return "the draft tokens are accepted as they should be, but the token after them has the wrong distribution"
 
 
 def distance_to_block(verifier):
@@ -232,7 +232,7 @@ def distance_to_block(verifier):
 
 
 def unknown_on_one_token(verifier, errors):
-    """A sentence for what no entry has; None if it is right."""
+    """A sentence for a mistake that no entry matches; None if there is no mistake."""
     if errors["all"] < 1e-13:
         return None
     if errors["all"] < 2e-3:  # the errors of float16 are smaller
@@ -264,11 +264,11 @@ def unknown_on_one_token(verifier, errors):
 def unknown_bonus(rows):
     rows = {probe: np.array([row.get(x, 0) for x in range(4)]) for (probe, _), row in rows.items()}
     if all(row.max() == 1 for row in rows.values()):
-        return "the bonus is one token for certain: draw it with rng from the target's last row"
+        return "the bonus is always the same token: draw it with rng from the target's last row"
     powers = {round(exponent_of(row, AFTER[probe]) or 0.0, 6) for probe, row in rows.items()}
     if len(powers) == 1 and 0.0 not in powers:
         return (
-            f"the bonus is drawn at another temperature than its row (the row to the power {powers.pop():g}): draw "
+            f"the bonus is drawn at a different temperature than its row (the row to the power {powers.pop():g}): draw "
             "from the target's last row as it is, after temperature, top-k and top-p"
         )
     return "when all draft tokens are accepted, the bonus is drawn from the target's last row as it is"
@@ -290,7 +290,7 @@ def mistake_on_a_tree(verifier, failed, passed):
         return hint
     if failed.K > 1 and all(other.K == 1 for other in trees):
         return (
-            "right for trees of one level, but not below: after a node is accepted its children meet "
+            "right for trees of depth 1, but not below: after a node is accepted its children meet "
             "target_probs[node + 1], with new uniform numbers"
         )
     before = trees[0].way if trees else "in chains"

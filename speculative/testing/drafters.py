@@ -15,18 +15,18 @@ from .cases import Passed, enumerated, same, shortened, show
 from .watch import ONE_SEED, Progress, asked, fail, note
 
 PROMPTS = ([0], [1, 0], [0, 1, 1, 0], [1, 0, 1, 0, 1])
-SAMPLINGS = Sampling(temperature=0.5), Sampling(temperature=0), Sampling(top_p=0.7)  # that a sampler may have
+SAMPLINGS = Sampling(temperature=0.5), Sampling(temperature=0), Sampling(top_p=0.7)  # examples of a sampler's
 
 
 def check_drafter(drafter, *, n_vocab=None, seed=0):
     """Raise AssertionError unless the drafter keeps the contract of `Draft`.
 
-    At most K tokens, none for K = 0; for each a row of probabilities that sums to 1; and given that there is an i-th
-    token, and the tokens before it, its distribution is row i. This fails also if a token was drawn and then dropped:
-    the kept tokens then no longer have the distribution of their row. A draft may be a tree: then no path has more than
-    K tokens, and the tokens before include the elder siblings. A drafter whose attribute `sampling` is None is given
-    some: each token must be drawn from its row then as well. One with a method `observe` is also asked after it was
-    shown an answer of a target. Returns a line that says what was checked.
+    A draft has at most K tokens, none for K = 0, and each has a row of probabilities that sums to 1. Given that there
+    is an i-th token, and given the tokens before it, its distribution is row i. This also fails if a token was drawn
+    and then dropped: the kept tokens then no longer have the distribution of their row. A draft may be a tree: then no
+    path has more than K tokens, and the tokens before include the elder siblings. A drafter whose attribute `sampling`
+    is None is tested with several samplings. One with a method `observe` is also tested after it has been shown an
+    answer of a target. Returns one line that lists the checks.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def check_drafter(drafter, *, n_vocab=None, seed=0):
 def check_question(drafter, prompt, K, n_vocab, sampling):
     """The length of the longest draft. AssertionError if a token of a draft of up to K is not drawn from its row.
 
-    `sampling` is what the drafter inherited, for the message; None for the usual one.
+    `sampling` is the one that the drafter inherited, for the message; None for the usual one.
     """
 
     def first_wrong(distribution):
@@ -86,7 +86,7 @@ def check_question(drafter, prompt, K, n_vocab, sampling):
     if remembers(drafter, prompt, K, n_vocab):
         fail(
             "your drafter keeps something between calls, such as random numbers: the same text and the same rng gave "
-            f"another draft after a draft for another text; {ONE_SEED}",
+            f"a different draft after a draft for a different text; {ONE_SEED}",
             f"  for tokens = {prompt}, K = {K}",
         )
     key, got = wrong_draws(distribution, i)[0]
@@ -125,7 +125,7 @@ class Shown:
 
 
 def wrong_draws(distribution, i):
-    """[(key of `draws`, the distribution it is drawn from)] of token i, where that is not its row."""
+    """[(key of `draws`, the distribution it is drawn from)] of token i, wherever that differs from its row."""
     shares = {key: weights / weights.sum() for key, weights in draws(distribution, i).items()}
     return [(key, got) for key, got in shares.items() if not same(got, key[2])]
 
@@ -141,7 +141,7 @@ def draws(distribution, i):
 
 
 def mistake_in_a_draft(distribution, i, key):
-    """The mistake in a sentence: the first entry of the catalogue that tells it is this one.
+    """The mistake in a sentence: the first entry of the catalogue whose `tell` recognises it.
 
     `distribution` is {(tokens, rows, parents): probability}; token i is not drawn from its row; `key` is (tokens before
     it, rows before it, its row, parents up to its own).
@@ -170,7 +170,7 @@ def mistake_in_a_draft(distribution, i, key):
 
 
 def what_these_rows_are(rows):
-    """What rows may be of which some are not distributions, for the end of the sentence."""
+    """A guess at what the rows are, if they are not distributions; for the end of the sentence."""
     with np.errstate(invalid="ignore"):
         wrong = [not (row >= 0).all() or not abs(row.sum() - 1) < 1e-6 for row in rows]
     which = "" if all(wrong) else f" in row {wrong.index(True)}"
@@ -185,7 +185,7 @@ def what_these_rows_are(rows):
 
 
 def remembers(drafter, prompt, K, n_vocab):
-    """Whether the draft for this text depends on the call before, for another text."""
+    """Whether the draft for this text depends on an earlier call for a different text."""
     drafts = []
     for seed, before in itertools.product(range(8), range(2)):
         propose(drafter, list(PROMPTS[0]), K, np.random.default_rng([before, seed]), n_vocab)
@@ -269,7 +269,7 @@ def check_rows(rows, where):
 
 
 def check_tree(parents, drafted, K, where):
-    """AssertionError unless the parents are those of a tree of these tokens with at most K levels."""
+    """AssertionError unless the parents are those of a tree of these tokens, of depth K at most."""
     if parents.shape != drafted.shape or (len(drafted) and parents.dtype.kind not in "iu"):
         fail(
             f"a tree has one parent for each draft token, a whole number; you have {len(drafted)} tokens and parents "
@@ -281,8 +281,8 @@ def check_tree(parents, drafted, K, where):
             fail(
                 "a node of a tree comes after its parent: parents[i] < i, and -1 for those that follow the text; "
                 f"yours has parents[{node}] = {parent}",
-                "  a node that is kept needs its parent, too; where both are equally probable, take the parent first",
+                "  a node that is kept needs its parent as well; if both are equally probable, take the parent first",
                 f"  {where()}, parents = {parents.tolist()}",
             )
     if (depth := depth_of(parents)) > K:
-        fail(f"a tree has at most K = {K} levels, however many nodes; yours has {depth}", f"  {where()}")
+        fail(f"a tree has a depth of at most K = {K}, however many nodes; yours has {depth}", f"  {where()}")

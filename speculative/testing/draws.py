@@ -1,12 +1,11 @@
-"""Random numbers for functions that are not handed a source: NumPy's and Python's global ones, and PyTorch's, from rng.
+"""Random numbers for functions without a parameter rng: NumPy's, Python's and PyTorch's global ones, drawn from rng.
 
     with borrowed(fn, rng):
         fn(...)             np.random.rand(), random.choices(...), torch.rand(1) and their like draw from rng
 
 Inside the block the global functions are replaced, and so are generators among the globals of `fn`. `Draws` is the
-object that replaces them, and what is passed to a parameter named rng: a Generator that has the methods of
-random.Random and np.random.RandomState as well. In the globals of `fn`, `float` returns an open uniform number as it
-is.
+object that replaces them, and the value of a parameter named rng: a Generator that has the methods of random.Random and
+np.random.RandomState as well. In the globals of `fn`, `float` leaves an open uniform number as it is.
 Leaves out what cannot be enumerated anyway, such as normal numbers, which raises CannotEnumerate.
 """
 
@@ -112,10 +111,10 @@ def borrowed(fn, rng, *, seeded=False):
     Parameters
     ----------
     fn : callable
-        Its globals are looked through for generators.
+        Its globals are searched for generators.
     rng : RandomSource
     seeded : bool
-        Whether fn is handed a seed, so that it may make a generator of it.
+        Whether fn has a parameter for a seed, and so may make a generator from it.
     """
     draws, stack = Draws(rng), contextlib.ExitStack()
 

@@ -1,11 +1,11 @@
-"""The grader of functions with a signature of their own: speculative sampling as exercises and papers write it.
+"""The grader of functions with other signatures: speculative sampling as exercises and papers write it.
 
     def speculative_decode(target_probs, draft_probs, draft_tokens): -> the tokens of the round
 
-`check_function(fn, "target, draft, tokens -> tokens")` calls such a function as the words before the arrow say, reads
-its result as those after it say, makes a verifier of it, and has `check_verifier` grade that: the same cases, by exact
-enumeration, and the same hints. Functions in PyTorch run in float64, and all random functions of PyTorch, NumPy and
-Python are enumerated (draws.py). What a function leaves out, the bonus, is drawn by the grader.
+`check_function(fn, "target, draft, tokens -> tokens")` calls such a function with the arguments before the arrow, and
+reads its result as the parts after it. It wraps the function as a verifier, which `check_verifier` grades: the same
+cases, by exact enumeration, and the same hints. Functions in PyTorch run in float64, and all random functions of
+PyTorch, NumPy and Python are enumerated (draws.py). If a function leaves out the bonus, the grader draws it.
 """
 
 import contextlib
@@ -81,7 +81,7 @@ SCALARS = (
 )
 JAX = "a function of a JAX key cannot be graded: take uniform numbers, u [K + 1], as an argument instead"
 V = 9
-TRIALS = {(7, 5, 6): (2, 6), (8, 5, 6): (0, 8), (7, 8, 6): (1, 8)}  # certain rows of the target, after the draft 7, 5
+TRIALS = {(7, 5, 6): (2, 6), (8, 5, 6): (0, 8), (7, 8, 6): (1, 8)}  # one-hot rows of the target, after the draft 7, 5
 NEVER = 1e-14  # the probability of a path that is there only because of rounding
 
 
@@ -97,7 +97,8 @@ def check_function(fn, spec=None, *, array=None, seed=0):
         Arguments: target, draft, tokens, rng, uniforms, uniform, bonus (the token drawn after all draft tokens), output
         (written to), K, B, V, temperature, seed. Axes other than the usual ones follow in brackets: target[K,V] has no
         row for the bonus, target[B,K+1,V] is a batch (called with one text, and with two), target[V] is for one draft
-        token. "log target" are logarithms of probabilities, or logits; "list tokens" is a list, whatever the rows are.
+        token. "log target" means logarithms of probabilities, or logits; "list tokens" a list, whatever the type of the
+        rows.
 
         Result: tokens (of the round: the accepted ones and one more), padded (the same, filled up with zeros), accepted
         (those alone), mask, flag (whether each was accepted, or the only one), count, length (one more), token (the one
@@ -107,9 +108,9 @@ def check_function(fn, spec=None, *, array=None, seed=0):
         `check_sampler`. A model is called with the tokens of a text and returns logits, or probabilities ("probs
         target_model"), [n, V] for n tokens. The result is the text, or the new tokens, at least n_tokens of them.
 
-        It may be left out for functions in the usual names, such as (target_probs, draft_probs, draft_tokens).
+        It may be left out if the parameters have the usual names, such as (target_probs, draft_probs, draft_tokens).
     array : callable, optional
-        What makes an argument of an array: np.array, torch.tensor or list; by default found from the function's code.
+        Converts an array to an argument: np.array, torch.tensor or list; by default inferred from the function's code.
     seed : int
         Varies the distributions.
 
@@ -153,8 +154,8 @@ def check_function(fn, spec=None, *, array=None, seed=0):
         check_rows(fn, form, np.random.default_rng(seed))
     if not (form.bonus or form.one):
         note(
-            "your function is exact, but gives the bonus away: if all K draft tokens pass, the target's row after "
-            "them gives one more token, for K + 1 rows"
+            "your function is exact, but wastes the bonus: if all K draft tokens pass, the target's row after "
+            "them yields one more token, for K + 1 rows"
         )
     return Passed(f"{passed.replace('check_verifier', 'check_function')}; read as {form}")
 
@@ -164,7 +165,7 @@ def check_function(fn, spec=None, *, array=None, seed=0):
 
 @dataclass(frozen=True)
 class Form:
-    """How a function is called, and what it returns."""
+    """The arguments of a function, and the parts of its result."""
 
     spec: str
     arguments: tuple  # (role, axes, words before it)
@@ -181,7 +182,7 @@ class Form:
 
 
 def parsed(spec, array):
-    """The Form that a specification says."""
+    """The Form of a specification."""
     before, arrow, after = spec.partition("->")
     found = re.findall(r"((?:log |list |probs )*)(\w+)(\[[^\]]*\])?\s*(?:,|$)", " ".join(before.split()))
     batch = re.search(r"target\[B,", spec.replace(" ", ""))
@@ -203,7 +204,7 @@ def parsed(spec, array):
 
 
 def form_of(fn, spec, array):
-    """The Form in which most certain drafts have the right results; AssertionError if they say what is wrong."""
+    """The Form in which most one-hot drafts have the right results; AssertionError if these name the mistake."""
     specs = [spec] if spec else guesses(fn)
     forms = [parsed(one.replace("target", f"target[{rows}]") if "target[" not in one else one, array)
              for one in specs for rows in ("K+1,V", "K,V", "B,K+1,V")]  # fmt: skip
@@ -216,7 +217,7 @@ def form_of(fn, spec, array):
 
 
 def guesses(fn):
-    """Specifications of a function whose parameters have usual names."""
+    """Specifications of a function whose parameters have the usual names."""
 
     def role_of(name):
         return next((role for role, pattern in NAMES.items() if re.search(pattern, name)), None)
@@ -234,7 +235,7 @@ def guesses(fn):
 
 
 def array_of(fn):
-    """What makes its arrays, by what the function calls and by its annotations."""
+    """The conversion for its arrays, inferred from the function's calls and annotations."""
     names = {*names_in(fn), *(str(p.annotation) for p in inspect.signature(fn).parameters.values())}
     torch = any("torch" in name or "Tensor" in name for name in names)
     torch = torch or any(getattr(value, "__name__", "").startswith("torch") for value in globals_of(fn).values())
@@ -244,7 +245,7 @@ def array_of(fn):
 
 
 def tried(fn, form):
-    """(how many results of certain drafts are right, a hint or None, the form)."""
+    """(how many results of one-hot drafts are right, a hint or None, the form)."""
     hints, counts, n_right, passes = [], [], 0, False
     for rows, (n_wanted, wanted) in TRIALS.items():
         n_real = 1 if form.one else 2
@@ -281,21 +282,21 @@ def tried(fn, form):
 
 
 def likely(one_hot):
-    """Rows in which the certain tokens of the target have 1 / 2: they pass, and no residual is 0."""
+    """Rows in which the target's only tokens have 1 / 2: they pass, and no residual is 0."""
     return (one_hot + np.roll(one_hot, 1, axis=-1)) / 2
 
 
 def called(fn, form, tokens, q, p, rng, bonus=None):
     """The parts of the result of fn for one draft, in Python's numbers and tuples; AssertionError for an error in it.
 
-    tokens [n] int, q [n, V] and p [n + 1, V] are probabilities. For a function without a bonus, a certain draft token
-    is added: so the length of its result tells whether all that come before it passed.
+    tokens [n] int, q [n, V] and p [n + 1, V] are probabilities. For a function without a bonus, a draft token with a
+    one-hot row is added: then the length of the result tells whether all tokens before it passed.
     """
     return called_with(fn, form, [(tokens, q, p, bonus)], rng)
 
 
 def called_with(fn, form, drafts, rng):
-    """As `called`; of several drafts (tokens, q, p, bonus) of one length, which are a batch, a list of such parts."""
+    """As `called`; for several drafts (tokens, q, p, bonus) of one length, which are a batch, a list of such parts."""
     n_vocab = drafts[0][1].shape[1]
     if not (form.bonus or form.one):
         one_hot = np.eye(n_vocab)[-1:]
@@ -406,7 +407,7 @@ class Unreadable(Exception):
 def read(form, parts, drafted, n_real, n_vocab):
     """(number of accepted draft tokens, next token or None, count or None); Unreadable if the result does not fit.
 
-    `drafted` are the draft tokens that were handed in, of which the first n_real are not certain.
+    `drafted` are the draft tokens that were passed in; all but the first n_real have one-hot rows.
     """
     values = {name: whole(name, part) for name, part in zip(form.results, parts) if name != "_"}
     token, more = values.get("token"), "length" in values
@@ -425,7 +426,7 @@ def read(form, parts, drafted, n_real, n_vocab):
     if not 0 <= n <= len(drafted):
         raise Unreadable(f"of {n_real} draft tokens your function accepts {n}")
     if (token is not None and not 0 <= token < n_vocab) or (n and form.one) or n >= n_real < len(drafted):
-        token = None  # none, the draft token itself, or what follows the certain one
+        token = None  # no token, the draft token itself, or what follows the added one
     return min(n, n_real), token, count
 
 
@@ -502,10 +503,10 @@ def verifier_of(fn, form):
 
 
 def check_rows(fn, form, rng):
-    """Raise AssertionError unless two texts of a batch have their distributions, and independently of each other.
+    """Raise AssertionError unless two texts of a batch have the right distributions, independently of each other.
 
-    The rows of p and q are those of their positions, whatever the tokens before; so what a round leaves of the K + 1
-    tokens can be drawn from p.
+    The rows of p and q depend only on their positions, not on earlier tokens. So the rest of the K + 1 tokens after a
+    round can be drawn from p.
     """
     for K, n_vocab in (1, 3), (2, 2):
         p, q = rng.dirichlet(np.ones(n_vocab), size=(2, K + 1)), rng.dirichlet(np.ones(n_vocab), size=(2, K))
@@ -554,7 +555,8 @@ def positions(rows):
 
 
 def models_of(fn):
-    """The specification, without its result, of a function of two models with usual names; "" for other functions."""
+    """The specification, without its result, of a function of two models with the usual names; "" for other
+    functions."""
     names = [p.name for p in inspect.signature(fn).parameters.values() if p.default is p.empty or p.name == "rng"]
     roles = [next((role for role, pattern in MODELS.items() if re.search(pattern, name)), name) for name in names
              if not re.search("prob|logit|log_?p|draft_tok|dist|^[pq]s?$", name)]  # fmt: skip
@@ -566,7 +568,7 @@ def models_of(fn):
 
 
 def form_of_models(fn, spec, array):
-    """The Form in which the text of a certain target is right, if there is one."""
+    """The Form in which the text of a one-hot target is right, if there is one."""
     whole = [spec] if "->" in spec else [f"{spec} -> {result}" for result in ("text", "tokens")]
     specs = [*whole, *(one.replace("prompt", "prompt[B,n]") for one in whole if "prompt[" not in one)]
     if "probs" not in spec:

@@ -1,4 +1,4 @@
-"""Is a speculative loop of somebody's own lossless? All its texts, against the product of the target's own rows."""
+"""Is your own speculative loop lossless? The distribution of its texts, against the product of the target's rows."""
 
 import copy
 import inspect
@@ -24,13 +24,13 @@ EXACT, ROUNDING = 1e-12, 1e-6  # total variation; float32 leaves about 1e-7
 
 @dataclass(frozen=True)
 class LoopAudit:
-    """What `audit_loop` found; print it."""
+    """The result of `audit_loop`; print it."""
 
-    verdict: str  # exact, rounding (to that of float32), wrong, or unknown: the time was up before anything was wrong
+    verdict: str  # exact, rounding (as in float32), wrong, or unknown: the time ran out before a mistake was found
     distance: float  # total variation of the joint distribution of the texts; a lower bound while covered < 1
     paths: int
     covered: float  # the probability of the paths that were taken
-    mistakes: tuple  # sentences, those of the catalogue that have this distribution among them
+    mistakes: tuple  # sentences, including those of the catalogue with this distribution
     message: str
 
     def __str__(self):
@@ -42,9 +42,9 @@ def audit_loop(
 ):
     """A `LoopAudit` of generate(prompt, n_tokens): tokens in, tokens out, in PyTorch or in NumPy.
 
-    The reference is the product of sampling(target(text)), row by row, one text at a time, without mask and cache:
-    never another `generate`, which may have a mistake of its own. Models of random weights with two or three tokens are
-    enough; three new tokens and K = 2 take a few hundred paths.
+    The reference is the product of sampling(target(text)), row by row, one text at a time, without mask and cache. It
+    never uses another `generate`, which might have its own mistake. Models of random weights with two or three tokens
+    are enough; three new tokens and K = 2 take a few hundred paths.
 
     Parameters
     ----------
@@ -52,9 +52,9 @@ def audit_loop(
         generate(prompt, n_tokens), or generate(prompt, n_tokens, rng=...), returns the new tokens, with the prompt or
         without. PyTorch's random numbers are enumerated, see `TorchDraws`; a loop in NumPy draws from rng.
     target, draft : LanguageModel or module of PyTorch
-        Those of the loop; of a module model(ids [1, n]).logits is used. The draft serves to name a mistake.
+        Those of the loop. A module is called as model(ids [1, n]).logits. The draft is used only to name a mistake.
     prompt : list of int, or list of such lists
-        Several prompts are a batch, of any lengths: `generate` is given all of them, and returns a text for each.
+        Several prompts, of any lengths, are a batch: `generate` receives all of them, and returns a text for each.
     n_tokens : int
         The number of new tokens of each text.
     K : int
@@ -62,10 +62,11 @@ def audit_loop(
     sampling : Sampling
         That of the loop.
     seconds : float
-        The time for the paths; what was found until then is told. It is that of one pair, with `certain`.
+        The time limit for the paths. When it runs out, the result so far is reported. With `certain` it applies to each
+        pair.
     certain : int, optional
-        For a batch of many texts: a token after which the models give only itself, and which no other text has. Two
-        texts at a time are as given, the others are prompts of this token: the pairs have as many paths as two texts.
+        For a batch of many texts: a token that the models always repeat, and that no other text contains. Two texts at
+        a time are as given, and the others are prompts of this token, so each pair has only the paths of two texts.
     """
     if certain is not None and len(prompt) > 2:
         return of_pairs(generate, target, draft, prompt, n_tokens, certain, K=K, sampling=sampling, seconds=seconds)
@@ -90,7 +91,7 @@ def audit_loop(
 
 
 def of_pairs(generate, target, draft, prompt, n_tokens, certain, **options):
-    """The `LoopAudit` of all pairs of texts, beside texts that are certain: the first that is wrong, or of them all."""
+    """The `LoopAudit` of all pairs of texts, beside deterministic texts: the first wrong one, or one for all."""
     audits = []
     for pair in itertools.combinations(range(len(prompt)), 2):
         rows = [[*row] if i in pair else [certain] * len(row) for i, row in enumerate(prompt)]
@@ -105,7 +106,7 @@ def of_pairs(generate, target, draft, prompt, n_tokens, certain, **options):
 
 
 class Rows:
-    """A causal model as a LanguageModel that remembers: one text at a time, no mask, no cache, in its own precision."""
+    """A causal model as a memoised LanguageModel: one text at a time, no mask, no cache, in its own precision."""
 
     n_ctx = 1 << 30
 
@@ -170,7 +171,7 @@ def same(found, wanted):
 
 
 def mistakes_in(generate, found, wanted, prompts, is_batch, n_tokens, seconds, parts):
-    """(number of a text or None, a sentence) for each thing that is wrong."""
+    """(number of a text or None, a sentence) for each mistake."""
     if len(found) == 1:
         yield None, "the text is always the same: the loop draws nothing from rng, or from PyTorch"
         return
@@ -187,7 +188,7 @@ def mistakes_in(generate, found, wanted, prompts, is_batch, n_tokens, seconds, p
             alone = taken(generate, prompts[i : i + 1], True, n_tokens, seconds)[0]
             apart[i] = {texts[0]: share for texts, share in alone.items()}
             if same(apart[i], wanted[i]):
-                yield i, "right in a batch of its own, so wrong by the other texts: lengths, padding, a common cut"
+                yield i, "right in its own batch, so the other texts make it wrong: lengths, padding, a common cut"
                 continue
         names = known_mistakes(apart[i], *parts, prompts[i], n_tokens, monotonic() + seconds)
         if not names:
@@ -196,7 +197,7 @@ def mistakes_in(generate, found, wanted, prompts, is_batch, n_tokens, seconds, p
 
 
 def first_wrong(found, wanted):
-    """The first token that is wrong, and after which tokens."""
+    """The first wrong token, and the tokens before it."""
     n = next(n for n in itertools.count(1) if not same(marginal(found, n), marginal(wanted, n)))
     (got, before), (right, due) = ((marginal(which, n), marginal(which, n - 1)) for which in (found, wanted))
     *start, x = worst = max(got.keys() | right.keys(), key=lambda text: abs(got.get(text, 0) - right.get(text, 0)))
@@ -244,7 +245,7 @@ def of_model(room, wrong):
 
 
 def has(wanted, make, parts, prompt, n_tokens, end):
-    """Whether a loop has this distribution: first that of the first token, which takes one round."""
+    """Whether a loop has this distribution. The first token is compared first, which takes one round."""
     (target, drafter, K, sampling), of_one = parts, make(lambda self, *_: min(self.K, n_tokens - 1))
 
     def texts(make, n, kept):

@@ -17,14 +17,13 @@ SHAPES = [[-1], [-1, -1], [-1, 0, 0, -1], [-1, -1, 0, 0, 1, 2, 2], [-1, 0, -1, 2
 
 
 def check_language_model(model, *, seed=0, n_calls=60, trees=None):
-    """Raise AssertionError unless model(tokens, n_last) returns logits [n_last, n_vocab] that depend only on the
-    tokens.
+    """Raise AssertionError unless model(tokens, n_last) returns logits that depend only on the tokens.
 
     The model is called in a random walk that extends, branches and shortens the text, as a sampler does, with one list
-    that changes between the calls. A cache that is not rolled back changes the answer when the same tokens are
-    reached in another way; a missing causal mask changes it when later tokens change. A model whose call has
-    the parameter `parents` is also asked for trees: each row must be that of the model on the path alone. Returns a
-    line that says what was checked.
+    that changes between the calls. A cache that is not rolled back changes the answer when the same tokens are reached
+    in a different way; a missing causal mask changes it when later tokens change. A model whose call has the parameter
+    `parents` is also asked for trees: each row must be that of the model on the path alone. Returns one line that lists
+    the checks.
 
     Parameters
     ----------
@@ -61,7 +60,7 @@ def check_it_can_be_asked(model):
         fail(f"a language model is called as model(tokens, n_last=1); yours, {shortened(model)}, cannot be called")
     for name, what, least in (
         ("n_vocab", "the size of its vocabulary", 2),
-        ("n_ctx", "the most tokens it can take", 4),
+        ("n_ctx", "the largest number of tokens it accepts", 4),
     ):
         if not hasattr(model, name):
             fail(f"a language model has an attribute {name}, {what}; yours does not")
@@ -151,7 +150,7 @@ def remedy(logits):
 
 
 def of_shape(shape, n_tokens, n_last, n_vocab):
-    """What to do about a wrong shape, for the end of the sentence."""
+    """The remedy for a wrong shape, for the end of the sentence."""
     if len(shape) == 3 and shape[0] == 1:
         return ": there is no batch axis, logits[0]"
     if shape == (n_tokens, n_vocab):
@@ -212,14 +211,14 @@ def check_logits(model):
     rows = np.concatenate([ask(model, text, 1) for text in ([0], [1], [0, 1], [1, 0], [1, 1, 0])])
     if (rows >= 0).all() and np.allclose(rows.sum(axis=1, dtype=np.float64), 1, rtol=0, atol=1e-3):
         fail(
-            "you return probabilities, not logits: samplers put a softmax over what a model returns; leave yours out, "
+            "you return probabilities, not logits: samplers apply a softmax to a model's result; leave yours out, "
             "or return np.log(probabilities)",
             f"  for the tokens [0] your row is {shortened(rows[0])}, which adds up to 1",
         )
 
 
 def check_trees(model, seed):
-    """AssertionError unless the rows of trees are those of their paths, and the model goes on along a branch."""
+    """AssertionError unless the rows of trees are those of their paths, and the model can continue along a branch."""
     rng, shapes = np.random.default_rng(seed), [*SHAPES, *SHAPES[::-1]]
     if model.n_ctx > MANY + 8:
         shapes.append([int(rng.integers(-1, i)) for i in range(MANY)])
@@ -233,7 +232,7 @@ def check_trees(model, seed):
 
 
 def is_right(model, text, nodes, parents):
-    """Whether a tree has the rows of its paths, and the model the same answer as before along its last path."""
+    """Whether a tree has the rows of its paths, and the model's answer along its last path is unchanged."""
     paths = [[*text, *(nodes[node] for node in path(parents, i))] for i in range(-1, len(nodes))]
     wanted, further = [ask(model, one, 1)[0] for one in paths], [*paths[-1], 0]
     further = further if len(further) <= model.n_ctx else text

@@ -1,4 +1,4 @@
-"""The names in an answer's code: graders do not look at them; an exercise may, to refuse the library's own solution."""
+"""The names in an answer's code. Graders ignore them; an exercise may use them to refuse the library's own solution."""
 
 import dis
 from types import FunctionType, ModuleType
@@ -11,9 +11,9 @@ OWN = ("speculative", "gpt2np")
 def names_in(answer):
     """The names that a function or a class uses, and its own, nested code included.
 
-    Attributes of modules that are not the library's, as in torch.softmax, do not count. A class has those of its
-    methods and of the classes that it is made from. An imported name counts under its own name, too, as in `from
-    speculative import rejection as r`. Also of a cached or partial function, and of an object that is called.
+    Attributes of modules that are not the library's, as in torch.softmax, do not count. A class includes the names of
+    its methods and base classes. An imported name also counts under its original name, as in `from speculative import
+    rejection as r`. This also works for a cached or partial function, and for a callable object.
     """
     while inner := getattr(answer, "__wrapped__", None) or getattr(answer, "func", None):
         answer = inner
@@ -28,7 +28,7 @@ def names_in(answer):
 
 
 def names_of(code, known):
-    """The names in a code object; not those of attributes of a module of somebody else."""
+    """The names in a code object, without attributes of foreign modules."""
     is_foreign = False
     for step in dis.get_instructions(code):
         if step.opname.endswith(("_GLOBAL", "_NAME", "_FROM")):

@@ -1,4 +1,4 @@
-"""The grader of samplers: the distribution of the tokens, their number, and what else a loop can get wrong."""
+"""The grader of samplers: the distribution of the tokens, their number, and other things a loop can get wrong."""
 
 import itertools
 import operator
@@ -27,9 +27,9 @@ OTHERS = Sampling(top_k=2), Sampling(temperature=0.8, top_p=0.6), Sampling(min_p
 def check_sampler(make, *, seed=0, target_sampling=None, with_models=False, tolerance=TOLERANCE, look_back=True):
     """Raise AssertionError unless the samplers made by `make` produce the target's distribution.
 
-    Checked are the joint distribution of up to three tokens, at three temperatures and with four drafters, with top-k
-    and top-p, and with a sampling that looks back at all tokens; the number of tokens up to n_ctx; a stop token. Prints
-    a note if a sampler is exact but slower than it could be, and returns a line that says what was checked.
+    Checks the joint distribution of up to three tokens, at three temperatures and with four drafters, with top-k and
+    top-p, and with a history-dependent sampling; the number of tokens up to n_ctx; and a stop token. Prints a note if a
+    sampler is exact but slower than it could be, and returns one line that lists the checks.
 
     Parameters
     ----------
@@ -39,11 +39,11 @@ def check_sampler(make, *, seed=0, target_sampling=None, with_models=False, tole
     seed : int
         Varies the models.
     target_sampling : callable, optional
-        Passed to `make` in place of the grader's own samplings, with which its drafters still draw: for a target that
-        samples in another way than the draft, such as Sampling(top_p=0.7). A sampler in which that is built in is
-        graded as check_sampler(lambda target, drafter, K, sampling: Mine(target, drafter, K), target_sampling=...).
+        Passed to `make` instead of the grader's own samplings, which its drafters still use: for a target that samples
+        differently from the draft, such as Sampling(top_p=0.7). If it is built into a sampler, grade it as
+        check_sampler(lambda target, drafter, K, sampling: Mine(target, drafter, K), target_sampling=...).
     with_models : bool
-        Whether the samplers take drafters that have a model alone, `drafter.model` and `drafter.sampling`.
+        Whether the samplers support only drafters with a model, `drafter.model` and `drafter.sampling`.
     tolerance : float
         The largest error of a probability that counts as rounding: 1e-6 for a sampler in float32.
     look_back : bool
@@ -94,7 +94,7 @@ def check_sampler(make, *, seed=0, target_sampling=None, with_models=False, tole
 
 
 class Made:
-    """A sampler made of these parts, and how to ask it for a text."""
+    """A sampler made from these parts, and how to ask it for a text."""
 
     def __init__(
         self,
@@ -140,7 +140,7 @@ class Made:
             fail(hint, f"  {where()}")
 
     def simulated(self, make, n_tokens):
-        """The distribution of n_tokens tokens, made by another sampler of the same parts."""
+        """The distribution of n_tokens tokens, from a second sampler with the same parts."""
         if self.overshoots and make.room is catalogue.Loop.room:  # as a function that always drafts K tokens
             make = type(make.__name__, (make,), {"room": lambda self, n_left, n_text: self.K})
         sampler = make(self.target, self.drafter, K=self.K, sampling=self.sampling)
@@ -241,14 +241,14 @@ def known_samplers(made, known):
 
 
 def unknown_mistake(distribution, wanted, made, n_tokens, known):
-    """A sentence for what no entry has."""
+    """A sentence for a mistake that no entry matches."""
     if known is not None:
         return "your sampler goes wrong with a sampling that looks back, as penalties and grammars do" + catalogue.ROW_I
     if len(distribution) == 1 and len(wanted) > 1:
         return "the text does not depend on the generator: draw from the one that is passed, do not seed in the loop"
     if n_tokens == 1:
         return (
-            "already the first token does not have the target's distribution: where nothing is drafted it is a draw "
+            "even the first token does not have the target's distribution: where nothing is drafted it is a draw "
             "from sampling(target(tokens), tokens)[0]"
         )
     if "as its own draft" in made.case:
@@ -299,7 +299,7 @@ def takes_stop_tokens(made):
 
 
 def check_stop(made, seed):
-    """With a stop token the text is the same up to the first one, and ends there."""
+    """With a stop token the text must be the same up to the first one, and end there."""
     whole, tokens = made.text(9, seed), made.text(9, seed, case="stop_tokens = [1]", stop_tokens=[1])
     wanted = whole[: whole.index(1) + 1] if 1 in whole else whole
     if tokens == wanted[:-1] != wanted:
@@ -311,7 +311,7 @@ def check_stop(made, seed):
             f"  without a stop token the text is {whole}; with stop token 1 it is {wanted}, yours is {tokens}",
         )
     accepted, calls = (getattr(made.stats, name, 0) for name in ("accepted", "target_calls"))
-    if accepted + calls > len(tokens) + 1:  # a call adds a token more than it accepts, or one less where the text stops
+    if accepted + calls > len(tokens) + 1:  # a call adds one more token than it accepts, or one less at a stop
         fail(
             "your sampler counts draft tokens after the stop token as accepted: cut n_accepted with the tokens",
             f"  with stop token 1 the text is {tokens}; stats have {accepted} accepted tokens in {calls} calls",
@@ -321,7 +321,7 @@ def check_stop(made, seed):
 def note_wasted_calls(made):
     """Notes on a sampler that is exact but slower than it could be, and on one that takes only lists.
 
-    Every draft token is right.
+    Every draft token is right here.
     """
     n_tokens, K = 9, made.K
     tokens, least = made.text(n_tokens, 0), n_tokens // (K + 1)
@@ -348,7 +348,7 @@ class Target:
 
     def __init__(self, table, calls):
         self.table, self.n_vocab = table, table.n_vocab
-        self.calls = calls  # [number], of it and its drafters, since the last call of generate
+        self.calls = calls  # [number of calls of it and its drafters since the last generate]
 
     def count(self):
         self.calls[0] += 1

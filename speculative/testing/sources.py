@@ -18,8 +18,8 @@ from ..exact.global_generators import changed, global_states
 
 GENERATORS = np.random.Generator, np.random.RandomState, random.Random
 CAPTURED = "a generator of its own, made before the call"
-MOST_PARTS = 1000  # that are looked through for generators
-PACKAGE = __name__.split(".")[0]  # whose modules have no generators
+MOST_PARTS = 1000  # that are searched for generators
+PACKAGE = __name__.split(".")[0]  # its modules contain no generators
 
 guard, watching, replaced = threading.Lock(), [], [np.random.default_rng]  # who watches, and what `noting` replaces
 
@@ -61,7 +61,7 @@ class Sources:
         return {**global_states(), CAPTURED: [state_of(generator) for generator in self.captured]}
 
     def named(self, seeded=True):
-        """The other source, or None. `seeded`: a new generator with a seed of its own is also one."""
+        """The other source, or None. `seeded`: a new generator with its own seed also counts."""
         if self.is_own if seeded else self.is_fresh:
             return "a generator of its own, np.random.default_rng(...)"
         return self.changed[0] if self.changed else None
@@ -86,7 +86,7 @@ def generators_in(fn):
 
 
 def parts_of(thing):
-    """What may hold a generator in a function, an object or a collection."""
+    """The parts of a function, an object or a collection that may hold a generator."""
     if isinstance(thing, types.FunctionType):
         is_ours = (thing.__module__ or "").split(".")[0] == PACKAGE
         names = set() if is_ours else {name for code in codes(thing.__code__) for name in code.co_names}

@@ -6,14 +6,15 @@
 
     exact_distribution(text)
 
-Inside the block every operation of PyTorch that draws a random number is answered by `rng`, wherever it is called, or
-refused with CannotEnumerate. PyTorch itself says which operations those are (its tag nondeterministic_seeded):
+Inside the block `rng` answers every operation of PyTorch that draws a random number, wherever it is called, or the
+operation is refused with CannotEnumerate. PyTorch itself says which operations those are (its tag
+nondeterministic_seeded):
 
     torch.multinomial, torch.bernoulli    fork, as rng.choice does
     torch.rand, torch.rand_like           numbers that are still open: each fork is a comparison, as in ../uniform.py
 
-Refused are uniform_, exponential_, randn, dropout, a torch.Generator, NumPy's generators and the module random. Leaves
-out what PyTorch does not see: random numbers drawn inside of compiled CUDA or Triton kernels.
+uniform_, exponential_, randn, dropout, a torch.Generator, NumPy's generators and the module random are refused.
+Limitation: PyTorch does not see random numbers drawn inside compiled CUDA or Triton kernels.
 """
 
 import math
@@ -44,10 +45,10 @@ class TorchDraws:
     Parameters
     ----------
     rng : RandomSource
-        That of `exact_distribution`, in general.
+        Usually that of `exact_distribution`.
     grid : int, optional
-        torch.rand returns multiples of 2 ** -grid from 0 on: 24 for PyTorch's float32. By default its numbers are
-        continuous, and a comparison of u <= 0 is never true; on the grid it has a probability of 2 ** -24.
+        torch.rand returns multiples of 2 ** -grid, starting at 0: 24 for PyTorch's float32. By default its numbers are
+        continuous, and u <= 0 is never true; on the grid it has a probability of 2 ** -24.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What `TorchDraws` refuses, and functions that people write need: for `check_function`, see draws.py.
+"""Operations that `TorchDraws` refuses but students' functions need, for `check_function`; see draws.py.
 
 float64 by default, torch.searchsorted and torch.log of uniform numbers, uniform_ in place of torch.rand, the argmax of
 probabilities divided by exponential_ numbers, and a torch.Generator, which is ignored.

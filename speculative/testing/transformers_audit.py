@@ -1,8 +1,8 @@
 """Is the installed `transformers` lossless? Its texts with a draft and without, enumerated.
 
-Two GPT-2s with random weights and two or three tokens generate a few tokens in every way that their random numbers can
-fall, see torch_draws.py. The two distributions must be the same up to float32's rounding, whatever the draft is. No
-model is loaded, nothing is drawn. `python main.py audit` prints a table.
+Two GPT-2s with random weights and two or three tokens generate a few tokens for every possible outcome of their random
+numbers, see torch_draws.py. The two distributions must be the same up to float32's rounding, whatever the draft is. No
+model is loaded, and nothing is actually drawn. `python main.py audit` prints a table.
 """
 
 from dataclasses import dataclass, field
@@ -86,7 +86,7 @@ def distribution(setting, draft, n_paths):
 
 
 def prepared(assistant, setting):
-    """The draft model with the settings that it carries, which `generate` may have changed."""
+    """The draft model with its own settings restored, which `generate` may have changed."""
     config = assistant.generation_config
     config.num_assistant_tokens, config.num_assistant_tokens_schedule = setting.K, "constant"
     config.assistant_confidence_threshold = setting.threshold

@@ -33,9 +33,9 @@ def check_verifier(verifier, *, seed=0, trees=None):
     The joint distribution of the tokens of a round, continued by the target to K + 1 tokens, must equal the target's to
     1e-12, for K = 0 to 4 and for distributions that depend on the tokens before: random ones, with zeros, one-hot,
     equal, equal for some tokens, disjoint, with many tokens in the residual. A token of target probability 0 must not
-    pass if the uniform number is exactly 0, and the arguments must not be modified. A verifier that takes trees is then
-    given some: siblings drawn independently, without replacement, one of them drawn, or the most likely. Prints a note
-    if the verifier is exact but slower than it could be, and returns a line that says what was checked.
+    pass if the uniform number is exactly 0, and the arguments must not be modified. A verifier for trees is then tested
+    on some: siblings drawn independently, without replacement, one of them drawn, or the most likely. Prints a note if
+    the verifier is exact but slower than it could be, and returns one line that lists the checks.
 
     Parameters
     ----------

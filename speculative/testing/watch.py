@@ -41,7 +41,7 @@ watchers = []  # the thread that looks at them
 
 @contextlib.contextmanager
 def patience():
-    """Raise Endless in the block after PATIENCE seconds, between two steps of Python; in any thread, on any system."""
+    """Raise Endless in the block after PATIENCE seconds, between two bytecodes; in any thread, on any system."""
     thread = threading.get_ident()
     with changing:
         endings[thread] = perf_counter() + PATIENCE
@@ -78,7 +78,7 @@ def asked(call, what, where, arguments=()):
     where : callable
         Returns the case as text.
     arguments : sequence of arrays and lists
-        They must be the same after the call.
+        The call must not change them.
     """
     before = [argument.copy() for argument in arguments]
     try:
@@ -138,12 +138,12 @@ ONE_SEED = "draw everything from the rng that is passed in, so that one seed giv
 
 
 def fail_by_source(what, source, *details):
-    fail(f"{what} uses another source of randomness than rng: {source}; {ONE_SEED}", *details)
+    fail(f"{what} uses a source of randomness other than rng: {source}; {ONE_SEED}", *details)
 
 
 UNKNOWN_SOURCE = (
-    "uses another source of randomness than rng (np.random, random, torch.rand, a generator of its own), or keeps "
-    "something between calls: the same draws of rng gave another result in a second call; " + ONE_SEED
+    "uses a source of randomness other than rng (np.random, random, torch.rand, a generator of its own), or keeps "
+    "something between calls: the same draws of rng gave a different result in a second call; " + ONE_SEED
 )
 
 

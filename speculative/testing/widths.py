@@ -1,15 +1,15 @@
 """Rounding or a bug? How much a row of logits changes with the number of rows that are computed with it.
 
-A greedy text with a draft should be the greedy text without. In this library it is, bit for bit. Others compute a row
-alone by other kernels than among K + 1 rows, which add its terms in another order; where two logits are nearly
-equal, the text then changes. So does it if the engine has a bug: positions, masks or caches that are wrong for blocks
-of several tokens. Two numbers tell the two apart:
+Greedy text with a draft should equal greedy text without. In this library the two are bitwise identical. Other engines
+compute a row alone with different kernels than among K + 1 rows, and these add its terms in a different order; where
+two logits are nearly equal, the text then changes. A bug has the same symptom: positions, masks or caches that are
+wrong for blocks of several tokens. Two numbers tell rounding from a bug:
 
-    how far a row among m rows is from the same row alone, in units of the dtype (`width_audit`)
-    how far apart the two tokens were where two greedy texts first differ (`first_difference`)
+    how far a row among m rows is from the same row alone, in ulps of the dtype (`width_audit`) how far apart the two
+    tokens were where two greedy texts first differ (`first_difference`)
 
-Rounding changes a row by some units; a bug, in float32, by 100,000 times more. In bfloat16 a small bug can hide below
-the rounding: then the deciding test is to repeat in float32, where rounding shrinks and a bug does not.
+Rounding changes a row by a few ulps; a bug, in float32, by 100,000 times as many. In bfloat16 a small bug can hide
+below the rounding. Then repeat the test in float32, where rounding shrinks and a bug does not.
 """
 
 from dataclasses import dataclass
@@ -28,12 +28,12 @@ ROUNDING = "rounding"
 
 @dataclass(frozen=True)
 class Width:
-    """What changes where m rows are computed together."""
+    """The changes when m rows are computed together."""
 
     m: int
     largest: float  # the largest difference of a logit from that of the row alone
     by_row: list  # [m]: of row 0, 1, ..., m - 1
-    flips: int  # rows whose largest logit is another token's
+    flips: int  # rows whose largest logit belongs to a different token
     n_rows: int
 
 
@@ -42,9 +42,9 @@ class Audit:
     """The result of `width_audit`."""
 
     widths: list  # of Width
-    dtype: str  # "float32", "float16" or "bfloat16": that of the numbers, which an adapter may have converted
-    unit: float  # the spacing of the dtype at the largest logit
-    taken_back: float  # the largest difference of a row alone, after tokens that followed it were taken back
+    dtype: str  # "float32", "float16" or "bfloat16": of the values, even if an adapter has converted them
+    unit: float  # one ulp: the spacing of the dtype at the largest logit
+    taken_back: float  # the largest difference of a row alone, after later tokens were rolled back
 
     @property
     def largest(self):
@@ -67,7 +67,7 @@ class Difference:
 
 
 class Recording:
-    """A model that keeps the last row it gave for each text. Rows that are computed later, by other widths, differ."""
+    """A model that keeps the last row it returned for each text. Rows computed later, at other widths, differ."""
 
     def __init__(self, model):
         self.model, self.n_vocab, self.n_ctx, self.rows = model, model.n_vocab, model.n_ctx, {}
@@ -80,7 +80,7 @@ class Recording:
 
 
 def dtype_of(rows):
-    """The dtype that numbers in float32 were computed in: their low bits are 0 if it was a shorter one."""
+    """The dtype in which numbers in float32 were computed: with a shorter one their low bits are 0."""
     rows = np.ascontiguousarray(rows[np.isfinite(rows)], np.float32)
     if not (rows.view(np.uint32) & 0xFFFF).any():
         return "bfloat16"
@@ -103,8 +103,8 @@ def gaps(a, b):
 def width_audit(model, tokens, *, widths=WIDTHS, n_places=24):
     """Compare each row among m with the same row from generation token by token.
 
-    Both ways use the model as samplers do: alone, the text grows by one token a call; among, the text is followed by
-    m - 1 draft tokens, in calls that share a cache, if there is one.
+    Both ways use the model as samplers do. Alone, the text grows by one token per call. Together, m - 1 draft tokens
+    follow the text, in calls that share a cache, if there is one.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ def verdict(audit, difference=None):
     if difference and min(difference.margins) > 2 * max(audit.largest, difference.row):
         return (
             f"rows change by up to {units}, but the two tokens were {min(difference.margins):.2g} apart: NOT rounding; "
-            "the text differs for another reason than these logits"
+            "the text differs for a reason other than these logits"
         )
     if difference and difference.row > MOST_UNITS[audit.dtype] * audit.unit:
         return (
@@ -190,11 +190,11 @@ def verdict(audit, difference=None):
 
 
 def where_it_is(audit):
-    """The likely cause, from which rows of a block are wrong and whether a row alone is."""
+    """The likely cause, inferred from which rows of a block are wrong and whether a row alone is."""
     limit = MOST_UNITS[audit.dtype] * audit.unit
     wrong = next(width for width in audit.widths if width.largest >= limit)
     if audit.taken_back >= limit:
-        return "a row alone is wrong as well once tokens were taken back: the cache keeps what was rejected"
+        return "a row alone is wrong as well after a rollback: the cache keeps rejected tokens"
     n_right = next(i for i, row in enumerate(audit.widths[-1].by_row) if row >= limit)
     if n_right:
         rows = "row 0 is right" if n_right == 1 else f"rows 0 to {n_right - 1} are right"

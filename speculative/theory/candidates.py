@@ -53,7 +53,7 @@ def without(q, tokens):
 def k_seq(p, q, k):
     """k draws from q, each accepted with probability p(x) / (rho q(x)): 1 - (1 - b)^k with b = sum min(p / rho, q).
 
-    For comparison: there is no verifier for it here (SpecTr, arXiv:2310.15141, algorithm 3).
+    For comparison only: the library has no verifier for it (SpecTr, arXiv:2310.15141, algorithm 3).
     """
     return 1 - (1 - overlap(p / k_seq_divisor(p, q, k), q)) ** k
 

@@ -119,7 +119,7 @@ def batch_best_K(accelerator, target, draft, alpha, n_texts, context, most=10):
 
 
 def most_texts(accelerator, models, context):
-    """How many texts fit the memory: the weights of these models, and their KV caches for each text (context >= 1).
+    """How many texts fit in memory: the weights of these models, and their KV caches for each text (context >= 1).
 
     >>> most_texts(ACCELERATORS["H100"], [LLAMA_8B, LLAMA_1B], context=1000)
     375

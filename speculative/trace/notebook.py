@@ -7,16 +7,17 @@ the session, and from then on a notebook displays rounds and generations this wa
 from html import escape
 
 from ..interfaces import Generation, Round
+from ..pages import ACCEPTED, BONUS, CORRECTED, Q
 from ..tree import depths, is_chain, path
 from .record import Trace, as_ids
 
-STYLES = {
-    "accepted": "background: #3a9a5b40",
-    "rejected": "background: #c23b4b30; text-decoration: line-through",
-    "dropped": "color: #8a8a8a; text-decoration: line-through",
-    "correction": "background: #c23b4b40; border-bottom: 2px solid #c23b4b",
-    "bonus": "background: #1f5fa840; border-bottom: 2px solid #1f5fa8",
-    "plain": "background: #80808030",
+STYLES = {  # the grounds are transparent, since a notebook may be light or dark
+    "accepted": f"background: {ACCEPTED.light}40",
+    "rejected": f"background: {Q.light}40; text-decoration: line-through",
+    "dropped": "color: #808080; text-decoration: line-through dotted",
+    "correction": f"background: {CORRECTED.light}40; border-bottom: 3px solid {CORRECTED.light}; font-weight: bold",
+    "bonus": f"background: {BONUS.light}40; border-bottom: 3px dotted {BONUS.light}",
+    "plain": "",
 }
 HEAD = ["draft token", "q", "p", "p / q", "u", "decision", "&Sigma; min(p, q)"]
 decode = as_ids

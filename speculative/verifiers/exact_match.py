@@ -1,10 +1,10 @@
-"""Sample and match: draw each token from the target, and accept draft tokens as long as they equal the target's draws.
+"""Sample and match: sample each token from the target, and accept draft tokens while they equal the target's samples.
 
-Exact for every drafter, since each token is the target's own draw; q is not needed. A draft token x is accepted with
-probability p(x), on average sum p q, which is at most the sum min(p, q) of rejection sampling. The draw that did not
-match must become the next token: a second draw would come from the target given that the first did not match.
+Exact for every drafter, since each token is the target's own sample; q is not needed. A draft token x is accepted with
+probability p(x), on average sum p q, which is at most the sum min(p, q) of rejection sampling. The sample that did not
+match must become the next token: sampling again would bias the text against the draft tokens.
 
-In a tree the draw is compared with every token drafted for that position. It descends to the equal one, so any
+In a tree the sample is compared with every token drafted for that position, and the walk descends to the match. So any
 tree will do, however its tokens were chosen: Medusa's, prompt lookup's, the most probable ones.
 """
 

@@ -11,7 +11,7 @@ from ..logits.probs import residual, sample_token
 
 @dataclass(frozen=True)
 class Lenient:
-    """LOSSY: accepts a draft token x with probability min(1, p(x) / (l q(x))); no token exceeds probability p(x) / l.
+    """LOSSY: accepts a draft token x with probability min(1, p(x) / (l q(x))); its probability is at most p(x) / l.
 
     Parameters
     ----------

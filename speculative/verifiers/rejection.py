@@ -1,12 +1,12 @@
 """Rejection sampling, the original rule: accept with probability min(1, p / q), replace the first rejected draft token.
 
 Exact: since min(p, q) + max(0, p - q) = p, each token has the target's distribution for any q, as long as the draft
-token was drawn from q.
+token was sampled from q.
 
-In a tree several draft tokens compete for one position. They are tested one after the other; after a rejection the
-others have to produce the residual, whichever token was rejected, so the residual takes p's place in the next test. It
-is exact for every way of drawing siblings, as long as each row is the distribution of its token given the elder
-siblings: independent draws (SpecInfer), draws without replacement (Sequoia), certain tokens (one-hot rows), and mixes.
+In a tree several draft tokens compete for one position. They are tested one after the other. After a rejection the
+remaining siblings have to produce the residual, so the residual replaces p in the next test. This is exact for every
+way of choosing siblings, as long as each row is the distribution of its token given the elder siblings: independent
+samples (SpecInfer), sampling without replacement (Sequoia), deterministic tokens (one-hot rows), and mixes.
 
 Source: Leviathan et al., arXiv:2211.17192, algorithm 1 and appendix A.1; Chen et al., arXiv:2302.01318, theorem 1.
 Trees: Miao et al. (SpecInfer), arXiv:2305.09781, algorithm 2; Chen et al. (Sequoia), arXiv:2402.12374, algorithm 2.
@@ -20,8 +20,9 @@ def rejection(draft, target_probs, rng):
     """The verdict of rejection sampling on a draft.
 
     Draft tokens are tested one by one, with one uniform number u each. In a chain, the first one that fails is replaced
-    by a token drawn from norm(max(0, p - q)), and those after it are dropped. In a tree, its next sibling is first
-    tested against that residual. If nothing follows the last accepted token, the target's row gives a bonus token.
+    by a token sampled from norm(max(0, p - q)), and those after it are dropped. In a tree, its next sibling is first
+    tested against that residual. If no draft token follows the last accepted one, a bonus token is sampled from the
+    target's row.
 
     Parameters
     ----------

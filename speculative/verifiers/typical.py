@@ -15,7 +15,7 @@ class Typical:
     """LOSSY: accepts a draft token x if p(x) > min(epsilon, delta * exp(-H(p))), H the entropy in nats.
 
     In a tree it accepts the longest path of such tokens, the first of several. The token after the accepted ones is the
-    most probable for the target. Nothing is drawn. At temperature 0 the output is the target's greedy text.
+    target's most probable one. Nothing is sampled. At temperature 0 the output is the target's greedy text.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ from speculative import AutoregressiveSampler, Sampling, SpeculativeSampler
 from speculative.testing import TableModel, check_drafter
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-FOLDERS = (".", "docs", "notebooks", "gpt2np/tiny")
+FOLDERS = (".", "docs", "docs/raw", "notebooks", "gpt2np/tiny")
 PAGES = {
     path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
     for folder in FOLDERS
@@ -47,8 +47,11 @@ def normal(output):
 def test_the_output_shown_is_that_of_the_command():
     (shown,) = [block for block in blocks(README) if block.startswith("$ python main.py | tail -n ")]
     command, *lines = shown.splitlines()
-    last = run_here().stdout.splitlines()[-int(command.rpartition(" ")[2]) :]
+    output = run_here().stdout
+    last = output.splitlines()[-int(command.rpartition(" ")[2]) :]
     assert normal("\n".join(last)) == normal("\n".join(lines))
+    (quoted,) = re.findall(r"^> (.*)$", README, re.M)
+    assert " ".join(output.split()).count(quoted) == 2  # without the draft model and with it
 
 
 def test_the_options_shown_are_those_of_the_command():
@@ -127,11 +130,11 @@ def test_the_workflow_runs_the_test_command_of_the_pages():
 
 
 def test_the_citations_are_of_this_version():
-    """Where setup.py knows the address of the repository, the citation does, too."""
+    """Where setup.py knows the address of the repository, the citation and the README do as well."""
     setup, citation = ((ROOT / name).read_text(encoding="utf-8") for name in ("setup.py", "CITATION.cff"))
     (entry,) = re.findall(r"`(@software\{.*?)`", README)
     (version,) = re.findall(r'version="(.*)"', setup)
     (date,) = re.findall(r"^date-released: (\d{4})-\d\d-\d\d$", citation, re.M)
     assert f"\nversion: {version}\n" in citation and f"{{{version}}}" in entry and f"{{{date}}}" in entry
     (url,) = re.findall(r'^URL = "(.*?)"', setup, re.M)
-    assert not url or f"\nrepository-code: {url}\n" in citation
+    assert not url or (f"\nrepository-code: {url}\n" in citation and f"git clone {url}" in README)

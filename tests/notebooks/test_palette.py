@@ -1,12 +1,15 @@
 """The looks of p, q, accepted, corrected and bonus: told apart by every eye, and also without colour."""
 
 import itertools
+import re
 
 import numpy as np
 import pytest
 from helpers import ROOT
 
-pytest.importorskip("matplotlib", reason="pip install -e '.[notebooks]'")
+from speculative import pages
+
+plt = pytest.importorskip("matplotlib.pyplot", reason="pip install -e '.[notebooks]'")
 pytestmark = pytest.mark.notebooks
 NAMES = "P", "Q", "ACCEPTED", "CORRECTED", "BONUS"
 # Colours of linear RGB as they are seen without one kind of cone: Machado, Oliveira and Fernandes (2009), severity 1.
@@ -40,10 +43,29 @@ def lab(rgb):
 
 
 @pytest.mark.parametrize("eye", EYES)
-def test_any_two_can_be_told_apart(looks, eye):
-    for a, b in itertools.combinations(looks, 2):
-        seen = [lab(np.array(EYES[eye]) @ linear(looks[name].colour)) for name in (a, b)]
+@pytest.mark.parametrize("ground", ["light", "dark"])
+def test_any_two_can_be_told_apart(eye, ground):
+    for a, b in itertools.combinations(NAMES, 2):
+        seen = [lab(np.array(EYES[eye]) @ linear(getattr(getattr(pages, name), ground))) for name in (a, b)]
         assert np.linalg.norm(seen[0] - seen[1]) > 20, (a, b)
+
+
+@pytest.mark.parametrize("page", ["explore", "trace"])
+def test_a_page_has_these_colours(page):
+    text = (ROOT / "speculative" / "pages" / f"{page}.html").read_text(encoding="utf-8")
+    for ground, style in zip(("light", "dark"), text.split("prefers-color-scheme: dark")):
+        for name in NAMES:
+            assert re.findall(rf"--{name.lower()}: (#\w+)", style) == [getattr(getattr(pages, name), ground)]
+
+
+def test_figures_and_the_picture_of_the_method_have_these_colours(looks):
+    expected = [getattr(pages, name).light for name in NAMES]
+    assert [look.colour for look in looks.values()] == expected
+    style = (ROOT / "notebooks" / "figures.mplstyle").read_text(encoding="utf-8")
+    assert re.findall(r'"(\w{6})"', style)[:5] == [colour[1:] for colour in expected]
+    pixels = np.round(255 * plt.imread(ROOT / "docs" / "method.png")[..., :3]).astype(int).reshape(-1, 3)
+    of_picture = {f"#{r:02x}{g:02x}{b:02x}" for r, g, b in np.unique(pixels, axis=0)}
+    assert {pages.Q.light, pages.ACCEPTED.light, pages.CORRECTED.light} <= of_picture
 
 
 def test_the_parts_of_one_bar_also_differ_without_colour(looks):

@@ -20,6 +20,15 @@ def test_a_comment_in_a_notebook_becomes_a_frame():
     assert 'src="../explore.html?sections=two+break"' in cell["source"] and "<!--" not in cell["source"]
 
 
+@pytest.mark.parametrize(("n_drawing", "has_figure", "hidden"), [(4, True, True), (3, True, False), (4, False, False)])
+def test_the_code_of_a_cell_that_only_draws_is_hidden(n_drawing, has_figure, hidden):
+    source = ["v = [2]\n", "def squared():\n", "    return v[0] ** 2\n", "w = 1\n", *n_drawing * ["ax.plot(v)\n"]]
+    outputs = [{"data": {"image/png": ""}}] * has_figure
+    cell = {"cell_type": "code", "metadata": {}, "source": source, "outputs": outputs}
+    [cell] = json.loads(make_site.on_site(json.dumps({"cells": [cell]}), Path("notebooks/05_x.ipynb")))["cells"]
+    assert (cell["metadata"].get("tags") == ["hide-input"]) == hidden
+
+
 @pytest.mark.browser
 @pytest.mark.parametrize("screen", ["wide", "phone"])
 def test_only_these_sections_are_shown_and_none_is_cut(tmp_path, screen):

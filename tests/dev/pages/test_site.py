@@ -6,17 +6,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from browser import chromium, pages
+from browser import chromium, pages, violations
 from helpers import ROOT, script
 
 make_site = script("dev/pages/make_site.py")
 NEEDED = "furo", "latex2mathml", "myst_nb", "pdoc", "sphinx"
-LOOKED_AT = (
-    "index.html",
-    "docs/measurements.html",
-    "docs/options.html",
-    "notebooks/05_why_speculative_sampling_is_exact.html",
-)
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +29,8 @@ def test_it_has_every_page(site):
     expected = {path.relative_to(ROOT).with_suffix(".html").as_posix() for path in sources}
     found = {path.relative_to(site).as_posix() for path in site.rglob("*.html")}
     assert expected | {"index.html", "search.html"} | make_site.ELSEWHERE.keys() <= found
+    explore = (site / "explore.html").read_text(encoding="utf-8")
+    assert f'href="{make_site.EXACT}.html"' in explore and "data-site" not in explore
     for notebook in ROOT.glob("notebooks/0[5-9]*.ipynb"):
         page = (site / "notebooks" / notebook.name).with_suffix(".html").read_text(encoding="utf-8")
         assert "<math" in page and "_images/" in page and "get_ipython" not in page
@@ -44,12 +40,23 @@ def test_it_has_every_page(site):
 @pytest.mark.parametrize("screen", ["wide", "phone"])
 def test_it_fits_the_screen_and_fetches_nothing(site, screen):
     with chromium() as browser, pages(browser) as show:
-        for name in (*LOOKED_AT, *make_site.ELSEWHERE):
+        found = {path.relative_to(site).as_posix() for path in site.rglob("*.html")}
+        for name in {name for name in found if not name.startswith("reference/")} | make_site.ELSEWHERE.keys():
             view = show(site / name, screen)
             assert view.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
             assert view.evaluate("[...document.images].every(image => image.complete && image.naturalWidth)"), name
+            view.close()
         view = show(site / "notebooks/05_why_speculative_sampling_is_exact.html", screen)
         assert view.locator("math").first.bounding_box()["width"] > 10
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("screen", ["wide", "dark phone"])
+def test_axe_finds_nothing(site, screen):
+    with chromium() as browser, pages(browser) as show:
+        for name in "index.html", f"{make_site.EXACT}.html", "notebooks/06_why_it_is_fast.html", "docs/options.html":
+            found = violations(show(site / name, screen))
+            assert [line for line in found if not line.startswith("scrollable-region-focusable")] == [], name
 
 
 FINE = "other.html", "../a/other.html#there", "other%2Ehtml", "#here", "#", "image.png", "https://example.org/x#y"
@@ -76,8 +83,8 @@ def test_a_broken_link_is_found(tmp_path, link):
         ),
         ("README.md", "`speculative/exact/__init__.py`", "reference/speculative/exact.html"),
         ("notebooks/README.md", "[solutions](solutions)", "solutions"),
-        ("README.md", "[a](docs/engines.md) ![b](docs/explore.png)", "[a](docs/engines.md) ![b](docs/explore.png)"),
-        ("README.md", "[a](docs/engines.md#x), [b](https://x.org)", "[a](docs/engines.md#x), [b](https://x.org)"),
+        ("README.md", "[a](docs/audit.md) ![b](docs/explore.png)", "[a](docs/audit.md) ![b](docs/explore.png)"),
+        ("README.md", "[a](docs/audit.md#x), [b](https://x.org)", "[a](docs/audit.md#x), [b](https://x.org)"),
     ],
 )
 def test_links_to_modules_become_links_to_the_reference(page, text, expected):

@@ -39,7 +39,7 @@ ROW, TOKEN, KEEP = "Sampling()(MODEL(text))[0]", "sample_token(row, rng)", "rows
 TOKENS, ROWS = "np.array(drafted, np.int64)", "np.reshape(np.array(rows, float), (len(drafted), 3))"
 DRAFT, LISTS = f"Draft({TOKENS}, {ROWS})", "list(tokens), [], []"
 OWN_SAMPLING = "class Drafter:", "class Drafter:\n    sampling = None\n", ROW, "self.sampling(MODEL(text))[0]"
-OTHER = "your drafter uses another source of randomness than rng"
+OTHER = "your drafter uses a source of randomness other than rng"
 
 RIGHT = {name: changed(*changes) for name, changes in {
     "plain": (),
@@ -68,7 +68,7 @@ WRONG = {name: (changed(*changes), tuple(hint.split(" ... "))) for name, (hint, 
     "soft row of a greedy draft": ("takes one token for certain ... not one-hot", TOKEN, "int(row.argmax())"),
     "full row of top-k": ("some tokens of your row are never drafted", TOKEN,
                           "sample_token(np.where(row >= np.sort(row)[-2], row, 0), rng)"),
-    "row at another temperature": ("at another temperature than its row says (the row to the power 0.5)", TOKEN,
+    "row at another temperature": ("at a different temperature than its row says (the row to the power 0.5)", TOKEN,
                                    "sample_token(row**0.5 / (row**0.5).sum(), rng)"),
     "logits": ("is a distribution ... these look like logits", KEEP, "rows.append(MODEL(text)[0] + 1.0)"),
     "log-probabilities": ("is a distribution ... logarithms of probabilities", KEEP, "rows.append(np.log(row))"),
@@ -96,7 +96,7 @@ WRONG = {name: (changed(*changes), tuple(hint.split(" ... "))) for name, (hint, 
     "uniform draft tokens, model's rows": ("drawn uniformly from all tokens", TOKEN, "int(rng.integers(3))"),
     "sorted rows": ("the right probabilities for the wrong tokens", KEEP, "rows.append(np.sort(row))"),
     "one-hot row of a draw": ("row is one-hot ... at random", KEEP, "rows.append(np.eye(3)[row.argmax()])"),
-    "forgets the sampling": ("with the `sampling` that samplers fill in ... another temperature", *OWN_SAMPLING, KEEP,
+    "forgets the sampling": ("with the `sampling` that samplers fill in ... a different temperature", *OWN_SAMPLING, KEEP,
                              "rows.append(Sampling()(MODEL(text))[0])"),
     "one at least": ("at most K = 0 tokens ... you have 1", "range(K)", "range(max(K, 1))"),
     "tokens in two dimensions": ("in one dimension; yours has the shape (1, 0)", TOKENS, "np.array([drafted], int)"),

@@ -56,7 +56,7 @@ ACCEPT, RESIDUAL, BONUS = (
     "sample_token(rows[-1], rng)",
 )
 ADD, RESULT, STOPS = "text += new", "return text[len(prompt) :]", ("n_tokens, rng):", "n_tokens, rng, stop_tokens=()):")
-OTHER = "your sampler uses another source of randomness than rng"
+OTHER = "your sampler uses a source of randomness other than rng"
 
 RIGHT = {"decorated": Decorated} | {name: changed(*changes) for name, changes in {
     "lists alone": ("list(prompt)", "[] + prompt"),
@@ -92,7 +92,7 @@ WRONG = {name: (changed(*changes), tuple(hint.split(" ... "))) for name, (hint, 
     "float32": ("nearly right ... float32", ALL_ROWS, f"{ALL_ROWS}.astype(np.float32)"),
     "last row for all": ("goes wrong where a draft token is rejected", ALL_ROWS,
                          f"np.repeat({ROWS}text + drafted, 1), text), len(drafted) + 1, axis=0)"),
-    "rows one early": ("already the first token does not have the target's distribution", ALL_ROWS,
+    "rows one early": ("even the first token does not have the target's distribution", ALL_ROWS,
                        "self.sampling(self.target((text + drafted)[:-1], len(drafted) + 1))"),
     "adds to the rejected": ("the rejected draft token stays in the text", f"new.append({RESIDUAL})",
                              f"new += [x, {RESIDUAL}]"),

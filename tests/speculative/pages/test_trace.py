@@ -227,25 +227,43 @@ def test_one_sentence_says_what_one_sees(opened, generated, temperature):
     assert ("p is 1 for the target's most probable token" in lead.replace("\u2019", "'")) == (temperature == 0)
 
 
-def test_both_samplers_race_at_the_speed_at_which_they_ran(opened, trace):
+def test_both_samplers_race_slowed_down_and_the_texts_are_compared(opened, trace):
     view = opened(trace)
     assert view.locator("#race").is_hidden()
-    texts = [" king", ".", " a\n"]
-    trace.about["alone"] = {"texts": texts, "seconds": [0.25, 0.5, 0.25]}
+    of_draft = [text for record in trace.rounds for text in record["texts"]]
     seconds = sum(sum(record["seconds"].values()) for record in trace.rounds)
-    for options in {}, {"reduced_motion": "reduce"}:
-        view = opened(trace, **options)
+    for temperature, texts, same in (0, of_draft, "yes"), (0, [" king"], "no"), (1, [" king"], "no, two samples"):
+        trace.about |= {"temperature": temperature, "alone": {"texts": texts, "seconds": [0.25] * len(texts)}}
+        view = opened(trace, reduced_motion="reduce")
         view.locator("summary").click()
         view.locator("#run").click()
-        while not view.locator("#result").inner_text():
-            view.wait_for_timeout(50)
-        assert view.locator("#alone b").inner_text() == "3 tokens in 1.00 s"
-        assert view.locator("#drafted b").inner_text() == f"40 tokens in {seconds:.2f} s"
-        assert view.locator("#result").inner_text().startswith("3.0 tokens per second target alone, ")
-        assert view.locator("#alone div").text_content().endswith(" king. a\u23ce\n")
+        target = f"{len(texts)} tokens, {len(texts)} target calls, {250 * len(texts)} ms"
+        assert view.locator("#alone b").inner_text() == target
+        calls = f"40 tokens, {len(trace.rounds)} target calls, {1000 * seconds:.0f} ms"
+        assert view.locator("#drafted b").inner_text() == calls
+        assert view.locator("#result").inner_text().startswith("4 tokens per second target alone, ")
+        assert view.locator("#result").inner_text().endswith(f"; same text: {same}")
+        assert view.locator("#alone div").text_content().endswith("".join(texts).replace("\n", "\u23ce\n"))
         assert view.locator(".later").count() == 0
-    halfway = view.evaluate("racers()[0].tokens.map(token => token[2])")
-    assert halfway == [0.25, 0.75, 1.0]
+    assert view.evaluate("racers()[0].tokens.map(token => token.slice(2))") == [[0.25, 1]]
+
+
+def test_a_race_lasts_about_eight_seconds(opened, trace):
+    trace.about["alone"] = {"texts": [" king", "."], "seconds": [0.1, 0.06]}
+    for record in trace.rounds:
+        record["seconds"] = {"draft": 0.001, "target": 0.001, "verify": 0}
+    view = opened(trace, reduced_motion="no-preference")
+    view.locator("summary").click()
+    assert view.locator("#run").inner_text() == "run, slowed down 50 times"
+    view.clock.install(time=0)
+    view.clock.pause_at(1000)
+    view.locator("#run").click()
+    view.clock.run_for(5500)
+    assert view.locator("#alone b").inner_text().startswith("1 tokens, 1 target calls, 1")
+    assert view.locator("#result").inner_text() == ""
+    view.clock.run_for(3000)
+    assert view.locator("#alone b").inner_text() == "2 tokens, 2 target calls, 160 ms"
+    assert "same text: " in view.locator("#result").inner_text()
 
 
 @pytest.mark.parametrize("screen", SCREENS)

@@ -22,7 +22,7 @@ def test_right_ones_pass_in_any_form_and_the_random_functions_are_put_back(name,
     before = sources()
     check_function(functions.RIGHT[name])
     notes = capsys.readouterr().out
-    assert ("gives the bonus away" in notes) == (name in ("without a bonus", "from_logits")), notes
+    assert ("wastes the bonus" in notes) == (name in ("without a bonus", "from_logits")), notes
     assert sources() == before
 
 

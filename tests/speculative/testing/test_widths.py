@@ -64,7 +64,7 @@ def test_the_librarys_models_are_bitwise_identical(pair):
          "NOT rounding, a bug; all rows of a block are wrong, from m = 2 on"),
         (around(blind_block), "float32", (10_000, np.inf), "NOT rounding, a bug; row 0 is right, the others not"),
         (not_rolled_back(0), "float32", (10_000, np.inf),
-         "a row alone is wrong as well once tokens were taken back: the cache"),
+         "a row alone is wrong as well after a rollback: the cache"),
     ],
 )  # fmt: skip
 def test_planted_bugs(pair, model, dtype, units, words):

@@ -1,0 +1,36 @@
+"""The pages on other engines: their programs run, on the bundled pair."""
+
+import re
+
+import pytest
+from helpers import ROOT
+from random_transformers import peer
+
+from gpt2np.files.loading import find_folder
+
+
+def run_programs(page):
+    """Run a page's programs one after the other; their number."""
+    names, found = {"LARGE": "tiny-target", "SMALL": "tiny-draft", "LLAMA": "tiny-target", "GPT2": "tiny-draft"}, {}
+    programs = re.findall(r"^```python\n(.*?)^```$", (ROOT / "docs" / page).read_text(encoding="utf-8"), re.M | re.S)
+    for program in programs:
+        for name, size in names.items():
+            program = program.replace(f'"{name}"', repr(str(find_folder(size, None))))
+        exec(program, found)
+    return len(programs)
+
+
+@peer
+def test_the_audits_say_rounding(capsys):
+    pytest.importorskip("transformers")
+    assert run_programs("audit.md") == 4
+    loop, batch, pairs, verdict = capsys.readouterr().out.splitlines()
+    assert "rounding" in verdict and "6 pairs of texts" in pairs
+    assert all(said.startswith("rounding: ") for said in (loop, batch, pairs))
+
+
+@peer
+def test_models_of_transformers_draft_for_each_other(capsys):
+    pytest.importorskip("transformers")
+    assert run_programs("adapters.md") == 2
+    assert capsys.readouterr().out.splitlines()[-1].startswith("60 tokens in ")
