@@ -1,4 +1,4 @@
-"""Draw the pictures of slides.md, as SVG in pictures/: python notebooks/teaching/pictures.py (needs matplotlib).
+"""Draw the pictures of slides.md, as SVG beside them: python notebooks/teaching/pictures.py (needs matplotlib).
 
 The first four are the figures of notebook 05, from notebooks/figures; the last two are curves of speculative.theory.
 """
@@ -60,10 +60,9 @@ def main():
         "tokens": per_call,
         "speedup": speedups,
     }
-    (FOLDER / "pictures").mkdir(exist_ok=True)
     for name, draw in drawings.items():
         draw()
-        plt.savefig(FOLDER / "pictures" / f"{name}.svg", metadata={"Date": None}, facecolor="w", bbox_inches="tight")
+        plt.savefig(FOLDER / f"{name}.svg", metadata={"Date": None}, facecolor="w", bbox_inches="tight")
         plt.close()
 
 
