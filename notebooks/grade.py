@@ -1,13 +1,14 @@
-"""Grade a folder of answers to the exercises of a notebook: a table (CSV) with a line for each file.
+"""Grade a folder of answers to the exercises of a notebook: a table (CSV) with a line for each student.
 
     python notebooks/grade.py 05b answers > marks.csv
     python notebooks/grade.py 05b answers 120 > marks.csv                   at most 120 seconds for a cell, not 60
     python notebooks/grade.py 05b answers --feedback told > marks.csv       and told/NAME.txt, with whole messages
     python notebooks/grade.py lab/05b_speculative_sampling.ipynb answers   the exercises and checks of another folder
+    python notebooks/grade.py lab answers                                  all notebooks of a handout
 
-The files are students' notebooks, or .py files with the functions. Each runs in a process of its own as the student
-ran it, cell after cell, and goes on after a cell that fails; the checks are those beside the notebook, whatever the
-student's file has. Commands to the shell and to pip do nothing. This is no sandbox.
+A student hands in a notebook, a .py file with the functions, or a folder of these. Each file runs in a process of its
+own as the student ran it, cell after cell, and goes on after a cell that fails; the checks are those beside the
+notebook, whatever the student's file has. Commands to the shell and to pip do nothing. This is no sandbox.
 """
 
 import argparse
@@ -69,6 +70,28 @@ def cells_of(path):
         if isinstance(error, SyntaxError) and error.lineno:
             raise ValueError(f"SyntaxError: {error}") from error
         raise ValueError(f"unreadable: {type(error).__name__}: {error}") from error
+
+
+def files_of(entry):
+    """The answers of a student: a file, or those in a folder; a folder named like a file is one to be complained of."""
+    if entry.suffix.lower() in (".py", ".ipynb") and not entry.name.startswith("."):
+        return [entry]
+    files = [entry, *entry.rglob("*")] if entry.is_dir() else []
+    hidden = [path for path in files if path.name.startswith(".")]  # such as .ipynb_checkpoints
+    kept = [path for path in files if path.suffix.lower() in (".py", ".ipynb") and path.is_file()]
+    return sorted(path for path in kept if not {path, *path.parents} & {*hidden})
+
+
+def answering(files, calls):
+    """The file of a student that defines most of what these calls check; None if none defines any of it."""
+    names = "|".join({node.id for call in calls.values() for node in ast.walk(ast.parse(call)) if is_name(node)})
+    texts = [path.read_text("utf-8", "ignore") if path.is_file() else "" for path in files]
+    defined = [len({*re.findall(rf"(?:def|class) ({names})\b", text)}) for text in texts]
+    return files[defined.index(max(defined))] if any(defined) else None
+
+
+def is_name(node):
+    return isinstance(node, ast.Name) and node.id != "check"
 
 
 def statements(source):
@@ -244,7 +267,7 @@ def short(text):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("notebook", help="its number, such as 05b, or its path")
+    parser.add_argument("notebook", help="its number, such as 05b, its path, or the folder of a handout")
     parser.add_argument("folder", type=Path, help="the folder with the answers")
     parser.add_argument("seconds", type=float, nargs="?", default=60, help="for one cell or check (60)")
     parser.add_argument("--points", type=Path, help="the points of each exercise, as in points.csv")
@@ -256,32 +279,56 @@ def main():
     from tqdm import tqdm
 
     try:
-        notebook = notebook_of(request.notebook)
+        lab = Path(request.notebook)
+        notebooks = sorted(lab.glob("[0-9]*.ipynb")) if lab.is_dir() else [notebook_of(request.notebook)]
         if not request.folder.is_dir():
             raise ValueError(f"expected a folder with answers, got {request.folder}")
-        table = request.points or notebook.parent / "points.csv"
-        points = points_of(table, number_of(notebook)) if request.points or table.exists() else None
+        parts = [part for part in (part_of(notebook.resolve(), request.points) for notebook in notebooks) if part[2]]
     except ValueError as error:
         parser.error(str(error))
-    module, calls = exercises_of(notebook)
-    if not calls:
-        parser.error(f"{notebook.name} has no exercises: expected a notebook with exercises, such as 05b")
-    files = sorted(path for path in request.folder.iterdir() if path.suffix.lower() in (".py", ".ipynb"))
+    if not parts:
+        parser.error(f"{lab.name} has no exercises: expected a notebook with exercises, such as 05b")
+    students = sorted((entry, files) for entry in request.folder.iterdir() if (files := files_of(entry)))
+    several = len(parts) > 1
+    titles = [
+        (f"{number_of(notebook)}." if several else "") + call.removeprefix("check.")
+        for notebook, _, calls, _ in parts
+        for call in calls.values()
+    ]
+
+    def marked(student):
+        """For each exercise: (whether it is right, what its check says, its points)."""
+        said = []
+        for notebook, module, calls, points in parts:
+            files = student[1]
+            path = answering(files, calls) if several or len(files) > 1 else files[0]
+            if path:
+                results = graded(path, notebook.parent, module, calls, request.seconds)
+            else:
+                results = dict.fromkeys(calls, (False, f"not handed in: no file has an answer to {notebook.name}"))
+            said += [(*results[name], points.get(name, [0])[0] if points is not None else 1) for name in calls]
+        return said
+
     sys.stdout.reconfigure(encoding="utf-8")
     table = csv.writer(sys.stdout, lineterminator="\n")
-    table.writerow(["file", "right", "points", *(call.removeprefix("check.") for call in calls.values())])
+    table.writerow(["file", "right", "points", *titles])
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        results = pool.map(lambda path: graded(path, notebook.parent, module, calls, request.seconds), files)
-        for path, said in zip(files, tqdm(results, total=len(files), disable=None)):
-            right = [name for name in calls if said[name][0]]
-            earned = sum(points.get(name, [0])[0] for name in right) if points else len(right)
-            row = [path.name, len(right), f"{earned:g}", *(short(said[name][1]) for name in calls)]
+        for (entry, _), said in zip(students, tqdm(pool.map(marked, students), total=len(students), disable=None)):
+            earned = sum(points for right, _, points in said if right)
+            row = [entry.name, sum(right for right, *_ in said), f"{earned:g}", *(short(text) for _, text, _ in said)]
             table.writerow([*map(cell, row)])
             sys.stdout.flush()
             if request.feedback:
                 request.feedback.mkdir(parents=True, exist_ok=True)
-                text = "\n\n".join(f"{calls[name].removeprefix('check.')}\n{said[name][1]}" for name in calls)
-                (request.feedback / f"{path.name}.txt").write_text(text + "\n", encoding="utf-8", errors="replace")
+                text = "\n\n".join(f"{title}\n{told_of}" for title, (_, told_of, _) in zip(titles, said))
+                (request.feedback / f"{entry.name}.txt").write_text(text + "\n", encoding="utf-8", errors="replace")
+
+
+def part_of(notebook, table):
+    """(notebook, its module of checks, their calls, their points or None) of what is to be graded."""
+    beside = notebook.parent / "points.csv"
+    points = points_of(table or beside, number_of(notebook)) if table or beside.exists() else None
+    return notebook, *exercises_of(notebook), points
 
 
 if __name__ == "__main__":

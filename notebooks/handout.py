@@ -1,11 +1,12 @@
 """Make a handout for a class: some notebooks without solutions, their checks, and what they need beside the library.
 
     python notebooks/handout.py 04 05b --output lab
+    python notebooks/handout.py 05b.1 05b.2 06.1 --output lab                points for these exercises only
     python notebooks/handout.py 04 05b --points mine.csv --seed 3 --output lab
 
 Each exercise says its points and minutes, from a table with the columns exercise (as 06.1), points and minutes; without
 --points that of this folder, points.csv. With --seed the checks have other numbers. The folder runs wherever the
-library is installed; `python notebooks/grade.py lab/05b_speculative_sampling.ipynb answers` grades what comes back.
+library is installed; `python notebooks/grade.py lab answers` grades what comes back.
 """
 
 import argparse
@@ -28,6 +29,15 @@ def notebook_of(name):
     if not path.is_file() or path.suffix != ".ipynb":
         raise ValueError(f"expected the number of a notebook, such as 05, or its path, got {name}")
     return path
+
+
+def chosen(names):
+    """dict path of a notebook -> the names of its exercises that were named, such as {"exercise_1"}; empty for all."""
+    found = {}
+    for name in names:
+        of, _, i = name.partition(".") if re.fullmatch(r"\d+[a-z]?\.\d+", name) else (name, "", "")
+        found.setdefault(notebook_of(of), set()).update({f"exercise_{i}"} if i else ())
+    return found
 
 
 def number_of(notebook):
@@ -85,7 +95,7 @@ def needed(notebook, folder):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("notebooks", nargs="+", help="their numbers, such as 04 05, or their paths")
+    parser.add_argument("notebooks", nargs="+", help="their numbers, such as 04, or paths, or exercises, such as 05b.1")
     parser.add_argument("--points", type=Path, help="a table of points and minutes (points.csv)")
     parser.add_argument("--seed", type=int, default=0, help="other numbers in the checks")
     parser.add_argument("--output", type=Path, required=True, help="the folder to make")
@@ -93,8 +103,13 @@ def main():
     try:
         if request.output.exists() and (not request.output.is_dir() or any(request.output.iterdir())):
             raise ValueError(f"--output {request.output} exists and is not empty: name a new folder")
-        paths = [notebook_of(name) for name in request.notebooks]
-        points = [points_of(request.points or path.parent / "points.csv", number_of(path)) for path in paths]
+        paths, points = chosen(request.notebooks), []
+        for path, named in paths.items():
+            table = request.points or path.parent / "points.csv"
+            of_this = points_of(table, number_of(path))
+            if missing := named - of_this.keys():
+                raise ValueError(f"{table}: it has no {number_of(path)}.{min(missing)[9:]}: name exercises it lists")
+            points.append({name: numbers for name, numbers in of_this.items() if not named or name in named})
     except ValueError as error:
         parser.error(str(error))
     rows = []

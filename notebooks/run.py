@@ -23,14 +23,18 @@ from nbclient.exceptions import CellExecutionError
 
 FOLDER = Path(__file__).parent
 SETUP = FOLDER.parent / "setup.py"
-URL = SETUP.exists() and re.search(r'^URL = "(.*)"', SETUP.read_text(encoding="utf-8"), re.MULTILINE)[1]
+URL = re.search(r'^URL = "(.*)"', SETUP.read_text(encoding="utf-8"), re.MULTILINE)[1] if SETUP.exists() else ""
 FIRST = f'''from pathlib import Path
 
 if not Path("checks").exists():  # the notebook was opened alone, as in Colab: fetch the project it belongs to
-    url = "{URL or "the address of the project's repository"}"
+    url = "{URL}"  # the address of the project's repository
+    if not url:
+        raise SystemExit("write the address of the project in this cell, as url, or open the notebook in its folder")
     get_ipython().system(f"git clone -q --depth 1 '{{url}}' project && pip install -q ./project")
     if not Path("project/notebooks").exists():
-        raise SystemExit(f"cannot clone {{url}}: put its address here, or open the notebook in the project's folder")
+        raise SystemExit(f"cannot clone {{url}}: check the address and the network, then run this cell again")
+    if get_ipython().user_ns.get("_exit_code"):
+        raise SystemExit("cannot install the project: the reason is above")
     get_ipython().run_line_magic("cd", "-q project/notebooks")'''
 MORE = "# add what you need"  # the lines after it, in a solution, are the solution's
 BUSY = "(A busy machine"  # what a cell prints if its times make no sense
