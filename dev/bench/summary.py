@@ -1,4 +1,4 @@
-"""The table that opens docs/measurements.md, from the blocks of the two pages: python dev/bench/summary.py
+"""The opening table of docs/measurements.md, from the blocks of the two pages: python dev/bench/summary.py
 
 Run it after dev/bench/run_blocks.py. No number of the table is written by hand; a test compares it with the blocks.
 """
@@ -22,8 +22,8 @@ FIVE = (
 GAIN = r"([\d.]+ \([\d.]+ to [\d.]+\))"  # a number with its interval
 ONE_TEXT = "python main.py --target_model_size models/grown/355M"
 
-# what was measured; then for one block or several, of which the first that the page has counts: a part of its command,
-# what to read there in this order, how to write it
+# the measurement; then one block or several, of which the first on the page counts: a part of its command, the patterns
+# to read there, in this order, and the format
 ROWS = [
     ("Speedup of the bundled pair, K = 3 (95 % interval)",
      (LENGTHS, [rf"\n *3 +{GAIN}"], "**{0}**"),
@@ -59,7 +59,7 @@ def blocks(page):
 
 
 def cell(page, *ways):
-    """A cell of the table, and the command of its block; None, None if the page has no such block."""
+    """A cell of the table, and the command of its block; (None, None) without such a block on the page."""
     for part, patterns, form in ways:
         for command, output in blocks(page).items():
             if part in command:
