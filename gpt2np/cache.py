@@ -1,9 +1,9 @@
 """The KV cache: the keys and values of earlier tokens, and which of them the next call can use.
 
-Attention is the only layer that looks at other tokens, and all it needs of them is k and v. Generating n tokens one by
-one takes 1 + 2 + ... + n token passes without a cache and n with one. Each token has a slot: those of a text in its
-order, then those of a token tree. The arrays are allocated once, for the whole context, so appending copies nothing,
-and tokens are forgotten by reducing a length: the slots after it are overwritten later.
+Attention is the only layer that looks at other tokens, and it needs only their k and v. Generating n tokens one by one
+takes 1 + 2 + ... + n token passes without a cache and n with one. Each token has a slot: those of a text in its order,
+then those of a token tree. The arrays are allocated once, for the whole context, so appending copies nothing, and
+tokens are forgotten by reducing a length: the slots after it are overwritten later.
 
 No caller ever manages the cache: `KVCache.reuse` compares the cached tokens with those of the next call, text or tree.
 Leaves out: how attention reads keys and values (kernels/layer_cache.py).
@@ -20,7 +20,7 @@ from .kernels.layer_cache import LayerCache
 class KVCache:
     """Keys and values of the first `length` tokens in every layer, with room for n_ctx.
 
-    It has 1.13 times 2 * n_layer * n_ctx * n_embd entries for GPT-2's shapes, because of the padding. The operating
+    For GPT-2's shapes it takes 1.13 times 2 * n_layer * n_ctx * n_embd entries, because of the padding. The operating
     system commits the key arrays, which are transposed, at the first token; the value arrays as the text grows.
 
     A model calls `reuse`, runs the tokens that are missing, and then sets `length`. Without a model, `forward` appends
@@ -29,7 +29,7 @@ class KVCache:
 
     def __init__(self, n_layer, n_head, n_ctx, d_head, strategy=None):
         self.length = 0
-        self.tokens = TokenTree()  # of the last `reuse`; the first `length` of them are in the cache
+        self.tokens = TokenTree()  # those of the last `reuse`; the first `length` of them are in the cache
         self.layers = [LayerCache(n_head, n_ctx, d_head, strategy, self) for _ in range(n_layer)]
 
     def ran(self, n_new):
@@ -48,8 +48,8 @@ class KVCache:
 
         Ctrl-C may come between any two steps, so after each step the first `length` of `tokens` must be in the cache.
         First the cache shrinks to the tokens that stay where they are: `tokens` and `wanted` both begin with these.
-        Then `tokens` changes, and slots after the length are overwritten. The length grows last, here and after a pass:
-        what half a move or half a pass has written is never read.
+        Then `tokens` changes, and slots after the length are overwritten. The length grows last, here and after a pass,
+        so entries from an unfinished move or pass are never read.
         """
         n_prefix, slots = kept_slots(self.tokens, self.length, wanted)
         slots = slots[: max(0, n_most - n_prefix)]
@@ -67,8 +67,8 @@ class KVCache:
 class TokenTree:
     """Tokens, of which the last len(parents) form a tree after the rest.
 
-    For each token of the tree, `parents` has the index of the token before it: parents[i] < i in the tree, or -1 for
-    the end of the text. Lists, arrays and tensors are copied; ValueError unless they have whole numbers.
+    For each token of the tree, `parents` contains the index of the token before it: parents[i] < i in the tree, or -1
+    for the end of the text. Lists, arrays and tensors are copied; ValueError unless they contain whole numbers.
     """
 
     def __init__(self, tokens=(), parents=()):
@@ -85,7 +85,7 @@ class TokenTree:
     def positions_and_mask(self, begin):
         """For the tokens from slot `begin` on: their positions [n_new], and the mask [n_new, n_tokens] of attention.
 
-        A slice and None if there is no tree: a token attends to all before it.
+        Without a tree, a slice and None: a token attends to all before it.
         """
         n = len(self.tokens)
         if not self.parents:
@@ -130,8 +130,8 @@ def whole_numbers(tokens):
 def kept_slots(cached, n_valid, wanted):
     """Which slots of a cache the wanted tokens (TokenTree) can use: (n, slots).
 
-    The first n tokens are in the first n slots; the tokens after them are in these slots, in order, and those that are
-    not listed are not cached. The cache has the first n_valid tokens of `cached` (TokenTree), which was run last.
+    The first n tokens are in the first n slots, and the tokens after them are in `slots`, in order; any further ones
+    are not cached. The cache holds the first n_valid tokens of `cached` (TokenTree), which was run last.
 
     Examples
     --------
@@ -156,10 +156,10 @@ def kept_slots(cached, n_valid, wanted):
 
 
 def n_reusable(wanted, n_last, strategy):
-    """How many of the wanted tokens need not run if they are cached: not those whose logits are asked for.
+    """How many of the wanted tokens need not run if they are cached: all but those whose logits are requested.
 
-    If zero weights between others change bits, no token of a tree: an interrupted pass may have overwritten its slot
-    (`moved_together` in kernels/attention.py).
+    If zero weights between others change the bits of a sum, no token of a tree can be reused: an interrupted pass may
+    have overwritten its slot (`moved_together` in kernels/attention.py).
     """
     n = len(wanted.tokens) - n_last
     return n if not wanted.parents or skips_zeros(strategy) else min(n, wanted.n_text)

@@ -4,13 +4,13 @@ A head (heads.py) predicts several tokens from one hidden state. This block pred
 at a time, from the hidden state s of the token before and a token x: the state that the target would compute for x.
 
     z[t] = (u(s[t-1]), u(wte[x[t]] + wpe[t])) W + b     u: layer norm without gain and bias; s[-1] = 0
-    s'[t] = Block(z[0], .., z[t])                       a block as in GPT-2, with a KV cache of its own
+    s'[t] = Block(z[0], .., z[t])                       a block as in GPT-2, with its own KV cache
     logits for token t + 1 = ln_f(s'[t]) wte.T          the target's own final norm and vocabulary projection
 
-In the text, s is the target's. Only for the last token the target has not computed it yet; there the draft begins, and
-from there on s' replaces s. So each draft token costs one small block, which attends to the whole text. When the
-target has verified the draft, the true s of the accepted tokens replace their s', and the block's keys and values for
-them are computed again. DeepSeek's MTP modules are the same construction.
+Within the text, s is the target's. Only for the last token has the target not computed it yet: there the draft begins,
+and s' replaces s. So each draft token costs one small block, which attends to the whole text. When the target has
+verified the draft, the true s of the accepted tokens replace their s', and the block's keys and values for them are
+computed again. DeepSeek's MTP modules are the same construction.
 
 Here s is kept after u, like the hidden states of heads.py. The block is trained with the model frozen (training/).
 Leaves out: which tokens to propose (speculative/drafters/eagle.py), and EAGLE-3's inputs from several layers.
@@ -66,7 +66,7 @@ class Eagle:
     params : EagleBlock
         Copies of the matrices are packed, as the model's are.
     n_frequent : int
-        Draft these many of the most frequent tokens only, and save the rest of the vocabulary projection; 0: all.
+        Draft only this many of the most frequent tokens, and save the rest of the vocabulary projection; 0 means all.
 
     Raises
     ------
@@ -104,15 +104,16 @@ class Eagle:
     def draft_logits(self, tokens, n_text, n_last=1, parents=()):
         """Logits [n_last, n_vocab] float32 by the block; -inf for tokens that are not drafted.
 
-        They depend on these tokens and on n_text alone, to the bit.
+        They are bitwise determined by these tokens and n_text.
 
         Parameters
         ----------
         tokens, n_last, parents
             As for the model itself.
         n_text : int
-            The first n_text tokens are the text, the others the draft: n_last is at most one more than these. If the
-            target's last call was not about the text without its last token, it is called for the rest.
+            The first n_text tokens are the text, the others the draft: n_last is at most one more than the number of
+            draft tokens. If the target's last call was not about the text without its last token, it is called for the
+            rest.
         """
         wanted, n_last = self.checked(tokens, n_text, n_last, parents)
         n = len(wanted.tokens)
@@ -128,7 +129,7 @@ class Eagle:
             return self.logits(self.states[n - n_last : n])
 
     def checked(self, tokens, n_text, n_last, parents):
-        """(TokenTree, n_last) of arguments of `draft_logits`; ValueError if they do not fit."""
+        """(TokenTree, n_last) from the arguments of `draft_logits`; ValueError if they do not fit."""
         wanted = TokenTree(tokens, parents)
         n_last, n_drafted = wanted.check(n_last, self.model.hparams), len(wanted.tokens) - n_text
         if not (1 <= n_text <= wanted.n_text and n_last <= n_drafted + 1):
@@ -136,12 +137,12 @@ class Eagle:
         return wanted, n_last
 
     def begin(self, old, text):
-        """Keep what a text shares with `old`, the one before, and get the target's states for the rest of it.
+        """Keep the prefix that a text shares with `old`, the one before, and get the target's states for the rest.
 
         The old draft is dropped, since its states were predicted; the text's last token is still to be processed.
         """
         n, _ = kept_slots(TokenTree(old), len(old), TokenTree(text[:-1]))
-        n_known = max(0, min(n, len(old) - 1))  # states that are the target's, not predicted
+        n_known = max(0, min(n, len(old) - 1))  # the target's states, not predicted ones
         if n_new := len(text) - 1 - n_known:
             self.states[n_known : len(text) - 1] = layer_norm(self.model.states(text[:-1], n_new), 1, 0)
         self.cache.reuse(TokenTree(text), n)
@@ -179,7 +180,7 @@ class Eagle:
 
 
 class DraftModel:
-    """A language model of the texts whose first n_text tokens are given, see `Eagle.draft_logits`."""
+    """A language model for texts whose first n_text tokens are given, see `Eagle.draft_logits`."""
 
     def __init__(self, eagle, n_text, **options):
         self.eagle, self.n_text, self.options = eagle, n_text, options

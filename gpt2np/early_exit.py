@@ -1,4 +1,4 @@
-"""A GPT-2 with an early exit: its first layers are a language model of their own, and nothing is computed twice.
+"""A GPT-2 with an early exit: its first layers are a separate language model, and nothing is computed twice.
 
 The hidden state after the first layers is kept for every token, along with their keys and values. Whichever model is
 called first, the part or the whole, runs the first layers; the whole continues from there through the other layers.
@@ -64,7 +64,7 @@ class EarlyExit:
             x = self.params["wte"][wanted.tokens[begin:]] + self.params["wpe"][positions]
             first = self.params["blocks"][: self.n_layers]
             self.hidden[begin:end] = through(first, x, self.hparams.n_head, self.first, mask)
-            self.first.length = end  # set last: if the pass is interrupted, this many hidden states are right
+            self.first.length = end  # set last: after an interruption, this many hidden states are valid
         return wanted, n_last
 
     def reset(self):

@@ -1,9 +1,9 @@
-"""A draft model of some tokens only: GPT-2 without most of its vocabulary projection.
+"""A draft model over a few tokens only: GPT-2 without most of its vocabulary projection.
 
-The projection is a third of a small GPT-2: of the 124 million weights of the smallest, 39 are the embeddings of 50,257
-tokens, all of which are read for a row of logits. Text consists mostly of a few thousand frequent tokens. A draft that
-can only be one of these is still exact, because its distribution q is what it is; where the target wants another token,
-the draft is rejected.
+The projection is a third of a small GPT-2: the smallest has 124 million weights, and 39 million of them are the
+embeddings of 50,257 tokens, all of which are read for one row of logits. Text consists mostly of a few thousand
+frequent tokens. Drafting only these is still exact, because q is the distribution that was actually sampled from. Where
+the target chooses a different token, the draft is rejected.
 Source: Zhao et al., FR-Spec, arXiv:2502.14856, for EAGLE's head.
 """
 
@@ -28,7 +28,7 @@ class FrequentTokens:
     Raises
     ------
     ValueError
-        If there are none, or one is not in the vocabulary.
+        If the list is empty, or a token is not in the vocabulary.
     """
 
     def __init__(self, model, tokens):
@@ -61,7 +61,7 @@ def scattered(logits, tokens, n_vocab):
 
 
 def most_frequent(text, n, n_vocab):
-    """The n most frequent tokens of a text; of equally frequent ones those that were merged first. [n] int64
+    """The n most frequent tokens of a text [n] int64; of equally frequent ones those that were merged first.
 
     Parameters
     ----------

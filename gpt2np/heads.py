@@ -29,7 +29,7 @@ KINDS = {"hydra": ("a", "w", "accepted"), "medusa": ("w", "b", "accepted")}  # t
 
 
 class Heads:
-    """The heads of a model. They keep nothing of a text: hidden states come from `GPT2.states`.
+    """The heads of a model. They store nothing about a text: hidden states come from `GPT2.states`.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class Heads:
         Parameters
         ----------
         model : GPT2
-            The heads' own: its embeddings and its vocabulary projection are used.
+            The heads' model: its embeddings and its vocabulary projection are used.
         states : array [n, n_embd] float32
             The hidden states of tokens of a text, see `GPT2.states`.
         seen : array [n, i] int
@@ -88,14 +88,15 @@ def silu(x):
 
 
 def load_heads(name_or_folder, kind="hydra"):
-    """The `Heads` of "tiny-target", which are bundled, or of a folder with heads.safetensors.
+    """The `Heads` of "tiny-target", which are bundled, or those in a folder with heads.safetensors.
 
     Parameters
     ----------
     name_or_folder : str or path
     kind : str
-        "hydra" or "medusa". The file has float16 arrays for each head: "a" and "w" (hydra) or "w" and "b" (medusa), and
-        "accepted" [n_ranks], how often the most probable token, the second, ... is the target's own in greedy text.
+        "hydra" or "medusa". The file contains float16 arrays for each head: "a" and "w" (hydra) or "w" and "b"
+        (medusa), and "accepted" [n_ranks], how often the most probable token, the second, ... is the target's own in
+        greedy text.
 
     Raises
     ------
@@ -121,7 +122,7 @@ def load_heads(name_or_folder, kind="hydra"):
         raise CheckpointError(f"{path} has no heads of the kind {kind}: its first tensors are {sorted(tensors)[:3]}")
     names = [{part: f"{kind}.{i}.{part}" for part in KINDS[kind]} for i in range(1, n_heads + 1)]
     if missing := [name for head in names for name in head.values() if name not in tensors]:
-        raise CheckpointError(f"{path}: {missing[0]} is missing: these are not whole heads; get the file again")
+        raise CheckpointError(f"{path}: {missing[0]} is missing: the heads are incomplete; get the file again")
     check_finite({name: tensors[name] for head in names for name in head.values()}, path)
     params = [{part: tensors[name].astype(np.float32) for part, name in head.items()} for head in names]
     try:
@@ -131,7 +132,7 @@ def load_heads(name_or_folder, kind="hydra"):
 
 
 def heads_file(name_or_folder):
-    """Where the heads of this model are, if it has some."""
+    """The path of this model's heads, if there are any."""
     return folder_of(name_or_folder) / "heads.safetensors"
 
 

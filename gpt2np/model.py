@@ -56,8 +56,8 @@ def forward(tokens, params, n_head, n_last=None, cache=None, positions=None, mas
         Updated in place: the keys and values of the tokens are appended.
     positions, mask : arrays [n_new] int and [n_new, n_seq] float32, optional
         The position of each token in its text, and its row of the mask, see `layers.attention`; by default n_past,
-        n_past + 1, and so on, each of which attends to all before it. Other values allow tokens that are alternatives
-        to each other, such as the nodes of a tree.
+        n_past + 1, and so on, each of which attends to all before it. Other values allow alternative tokens for one
+        position, such as the nodes of a tree.
 
     Raises
     ------
@@ -165,10 +165,10 @@ class GPT2:
             return self.hidden
 
     def begin(self, tokens, n_last, parents):
-        """What has to run once the cache has kept what it can: (tokens, positions, mask, n_last), see `forward`."""
+        """The part of a call that the cache does not cover: (tokens, positions, mask, n_last), see `forward`."""
         wanted = TokenTree(tokens, parents)
         n_last = wanted.check(n_last, self.hparams)
-        self.hidden = self.hidden[:0]  # those of other tokens, if what follows is interrupted
+        self.hidden = self.hidden[:0]  # empty in case an interruption follows: they would be those of other tokens
         self.cache.reuse(wanted, n_reusable(wanted, n_last, self.strategy))
         return wanted.tokens[self.cache.length :], *wanted.positions_and_mask(self.cache.length), n_last
 
@@ -195,20 +195,20 @@ class GPT2:
             self.hidden = self.hidden[:0]
 
     def lanes(self, n):
-        """n `Lane`s with these parameters, for as many texts at once."""
+        """n `Lane`s with these parameters, for n texts at once."""
         caches = caches_side_by_side(n, self.hparams, self.strategy)
         return [Lane(self.params, self.hparams, self.strategy, cache) for cache in caches]
 
 
 class Lane(GPT2):
-    """One of several models that share their parameters, each for a text of its own: `together` is a pass for all.
+    """One of several models that share their parameters, each for its own text: `together` is one pass for all.
 
-    `ask` answers a call, (lane, tokens, n_last, parents). By default it does so at once; what generates several texts
-    puts a function in its place that waits for the others (speculative/together.py).
+    `ask` answers a call, (lane, tokens, n_last, parents). By default it does so at once. Code that generates several
+    texts replaces it by a function that waits for the others (speculative/together.py).
     """
 
     def __reduce__(self):
-        """A copy is a model by itself."""
+        """A copy is an independent model."""
         return GPT2, (self.params, self.hparams, self.strategy)
 
     def __call__(self, tokens, n_last=1, parents=()):
@@ -222,7 +222,7 @@ class Lane(GPT2):
     def together(calls):
         """The logits [n_last, n_vocab] of each of these calls of lanes of one model, in one pass.
 
-        Bitwise those of a `GPT2` that is called alone.
+        They are bitwise identical to those of a `GPT2` that is called alone.
         """
         begun = [(lane, *lane.begin(tokens, n_last, parents)) for lane, tokens, n_last, parents in calls]
         caches = Caches(

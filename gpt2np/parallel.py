@@ -1,22 +1,22 @@
 """A parallel block: EAGLE's block (eagle.py) with mask tokens, which drafts K tokens in one pass instead of K.
 
 EAGLE needs a pass for each draft token, because a row needs the token and the state before it. Here the rows of the
-text x[0] .. x[t] are EAGLE's, and after them, in the same pass, come K - 1 slots for tokens that are not drawn yet: a
-learned vector mask[j] takes the place of the embedding, and the target's last state that of the state before.
+text x[0] .. x[t] are EAGLE's, and after them, in the same pass, come K - 1 slots for tokens that are not sampled yet: a
+learned vector mask[j] replaces the embedding, and the target's last state replaces the state before.
 
     z[t + j] = (u(s[t-1]), u(mask[j] + wpe[t + j])) W + b                    j = 1, .., K - 1
     s'[t], .., s'[t + K - 1] = the last rows of Block(z[0], .., z[t + K - 1])
-    logits for token t + 1 + j = ln_f(s'[t + j]) wte.T + W1[x[t + j]] W2     the last term for j > 0 alone
+    logits for token t + 1 + j = ln_f(s'[t + j]) wte.T + W1[x[t + j]] W2     the last term only for j > 0
 
-All but the last term is known before any token is drawn. By itself it gives K marginal distributions, and independent
-draws from these are not a text: where "of course" and "no problem" are both likely, so is "of problem". W1 [n_vocab,
-rank] and W2 [rank, n_vocab] are a table of which token follows which, cut to a low rank. The row of the token just
-drawn is added before the next one is drawn, left to right, and the sum gives the q that the verifier needs. So a token
-depends on the one before it, but on no earlier draft token.
+All terms but the last are known before any token is sampled. By themselves they define K marginal distributions, and
+independent samples from these do not form a text: where "of course" and "no problem" are both likely, so is "of
+problem". W1 [n_vocab, rank] and W2 [rank, n_vocab] are a low-rank table of which token follows which. From left to
+right, the row of the token just sampled is added before the next one is sampled, and the sum defines the q that the
+verifier needs. So a token depends on the one before it, but on no earlier draft token.
 
-Slots attend to the text and to earlier slots, so a draft of K tokens begins with the one of K - 1. Leaves out: DFlash's
-slots that attend to later ones as well, and its states of several layers; DSpark's confidence in each slot.
-Sources: DFlash, arXiv:2602.06036, for the block; DSpark, arXiv:2607.05147, for W1 and W2 (there: Markov head).
+Slots attend to the text and to earlier slots, so a draft of K tokens starts with the draft of K - 1 tokens. Leaves out:
+DFlash's attention to later slots and its states from several layers; DSpark's confidence in each slot. Sources: DFlash,
+arXiv:2602.06036, for the block; DSpark, arXiv:2607.05147, for W1 and W2 (called the Markov head).
 """
 
 from dataclasses import dataclass, replace
@@ -32,7 +32,8 @@ from .kernels.matmul import pack
 class ParallelBlock(EagleBlock):
     """The parameters of a parallel block, as `load_block` reads them; `on(model)` makes it draft.
 
-    Those of an `EagleBlock`, and `mask` [n_slots - 1, n_embd], `w1` [n_vocab, rank], `w2` [rank, n_vocab], float32.
+    The fields of an `EagleBlock`, and `mask` [n_slots - 1, n_embd], `w1` [n_vocab, rank], `w2` [rank, n_vocab],
+    float32.
     """
 
     mask: np.ndarray
@@ -49,7 +50,7 @@ class ParallelBlock(EagleBlock):
 
 
 class ParallelEagle(Eagle):
-    """A block that drafts up to n_slots tokens of a model's texts in one pass; parameters and errors as of `Eagle`."""
+    """A block that drafts up to n_slots tokens of a model's texts in one pass; parameters and errors as in `Eagle`."""
 
     def __init__(self, model, params, n_frequent=0):
         super().__init__(model, params, n_frequent)
@@ -58,11 +59,11 @@ class ParallelEagle(Eagle):
         self.slots = np.empty((0, self.n_vocab), np.float32)  # the logits of the last pass, without the table's term
 
     def draft_model(self, n_text, K=None):
-        """As `Eagle.draft_model`; the first call runs K slots, by default all, and the others need no pass."""
+        """Like `Eagle.draft_model`; the first call runs K slots, by default all, and the others need no pass."""
         return DraftModel(self, n_text, K=K)
 
     def draft_logits(self, tokens, n_text, n_last=1, parents=(), K=None):
-        """As `Eagle.draft_logits`, for up to n_slots tokens in a row; one pass of K slots or more serves them all."""
+        """Like `Eagle.draft_logits`, for up to n_slots tokens in a row; one pass of K slots or more serves them all."""
         wanted, n_last = self.checked(tokens, n_text, n_last, parents)
         text, before = wanted.tokens[:n_text], wanted.tokens[-n_last:]
         depths = np.r_[wanted.positions_and_mask(len(wanted.tokens) - n_last)[0]] - (n_text - 1)
@@ -74,7 +75,7 @@ class ParallelEagle(Eagle):
             return self.slots[depths] + (self.params.w1[before] * (depths > 0)[:, None]) @ self.params.w2
 
     def run_slots(self, text, n):
-        """Process a text and n slots, of which the first has the text's last token."""
+        """Process a text and n slots, the first of which holds the text's last token."""
         old, self.text = self.text, []  # if this is interrupted, no cached state is used again
         self.begin(old, text)
         begin, last = self.cache.length, len(text) - 1
@@ -100,5 +101,5 @@ def load_block(name_or_folder):
 
 
 def block_file(name_or_folder):
-    """Where the parallel block of this model is, if it has one."""
+    """The path of this model's parallel block, if there is one."""
     return folder_of(name_or_folder) / "block.safetensors"

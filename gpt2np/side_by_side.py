@@ -2,9 +2,10 @@
 
 A pass reads every weight once, whether for one text or for many, and the result of a row is bitwise identical whatever
 other rows are computed with it (kernels/). So the rows of all texts go through norms, linear layers and the vocabulary
-projection together; nothing is padded there, and texts may have any lengths: one is at its prompt while others verify a
-chain or a tree. Only attention looks at the cache of each text. Texts with few new tokens attend together: their heads
-are those of one text with more heads, padded to the longest text and to the most new tokens. The others attend alone.
+projection together; nothing is padded there, and texts may have any lengths: one may be in prefill while others verify
+a chain or a tree. Only attention looks at the cache of each text. Texts with few new tokens attend together: their
+heads are treated as those of one text with more heads, padded to the longest text and to the most new tokens. The
+others attend alone.
 
 Leaves out: the pass itself (`together` in model.py), and when to make one (speculative/together.py).
 """
@@ -18,11 +19,11 @@ from .kernels.attention import PIECE, padded, round_up, skips_zeros, weighted_su
 from .kernels.layer_cache import LayerCache
 from .kernels.memory import aligned_zeros
 
-FEW = 16  # new tokens of a text: one with more attends alone, as the others would be padded to it
+FEW = 16  # new tokens of a text: one with more attends alone, because the others would be padded to it
 
 
 def caches_side_by_side(n, hparams, strategy):
-    """n KVCaches, for as many texts. Their arrays grow with the longest of the texts."""
+    """n KVCaches, for n texts. Their arrays grow with the longest text."""
     rooms = [Room(n, hparams.n_head, hparams.n_ctx, hparams.d_head) for _ in range(hparams.n_layer)]
     caches = []
     for place in range(n):
@@ -44,10 +45,10 @@ class Room:
         try:
             return aligned_zeros((*self.shape, n_columns)), aligned_zeros((n, n_head, n_columns, round_up(d_head + 1)))
         except MemoryError:
-            raise MemoryError(f"the caches of {n} texts at once do not fit into the memory: take fewer lanes") from None
+            raise MemoryError(f"the caches of {n} texts at once do not fit in memory: use fewer lanes") from None
 
     def fit(self, n_seq):
-        """Make room for texts of n_seq tokens, at least twice as much as before if there is less."""
+        """Make room for texts of n_seq tokens; if there is too little, at least double it."""
         keys, values = self.arrays
         old = keys.shape[-1]
         if n_seq > old:
@@ -81,15 +82,15 @@ class Caches:
     Parameters
     ----------
     texts : list of (KVCache, n_new, mask, n_last)
-        As in `layers.attention`. `order` are their numbers in the order of their rows, `last` [sum of n_last] the rows
-        that are asked for.
+        As in `layers.attention`. `order` lists their indices in the order of their rows, `last` [sum of n_last] the
+        requested rows.
     """
 
     def __init__(self, texts, strategy):
         places = [cache.layers[0].place for cache, *_ in texts]
         short = [n_new <= FEW and (mask is None or skips_zeros(strategy)) for _, n_new, mask, _ in texts]
         few = sorted((i for i in range(len(texts)) if short[i]), key=places.__getitem__)
-        if len(few) < 2 or 2 * len(few) < places[few[-1]] - places[few[0]]:  # too many of the places between are empty
+        if len(few) < 2 or 2 * len(few) < places[few[-1]] - places[few[0]]:  # too many places in between are empty
             few = []
         alone = [i for i in range(len(texts)) if i not in few]
         self.order, self.texts = [*few, *alone], texts
@@ -118,7 +119,7 @@ class Layer:
         return np.concatenate([part.attend(self.i, q_of_part) for part, q_of_part in self.split(q)])
 
     def split(self, *arrays):
-        """(part, its rows of each array [n_head, n, d_head]); n are all rows, or those that are asked for."""
+        """(part, its rows of each array [n_head, n, d_head]); n are all rows, or the requested ones."""
         sizes = [len(part.rows) for part in self.parts]
         if sum(sizes) != arrays[0].shape[1]:
             sizes = [len(part.last) for part in self.parts]
@@ -150,14 +151,14 @@ class SideBySide:
         self.rooms, self.strategy = [layer.room for layer in caches[0].layers], strategy
         self.places = slice(places[0], places[-1] + 1)
         self.n_rows, self.n_seq = counts.max(), (past + counts).max()
-        # of each row: its text, its number among the new tokens of the text, and its slot
+        # for each row: its text, its index among the new tokens of the text, and its slot
         text, row = np.repeat(places - places[0], counts), np.concatenate([np.arange(n) for n in counts])
         self.slots = text, np.repeat(past, counts) + row
         ends = np.repeat(counts, counts)
         self.rows = np.stack([text, row], axis=1)
         self.last = self.rows[row >= ends - np.repeat(n_last, counts)]
         n_texts = places[-1] + 1 - places[0]
-        begins = np.zeros(n_texts, int)  # 0 at a place whose text takes no part: its rows are not used
+        begins = np.zeros(n_texts, int)  # 0 at the place of a text that takes no part: its rows are not used
         begins[places - places[0]] = past
         seen = np.arange(self.n_seq) <= (begins[:, None] + np.arange(self.n_rows))[..., None]
         mask = np.where(seen, np.float32(0), np.float32(-np.inf))  # [n_texts, n_rows, n_seq]

@@ -120,7 +120,7 @@ class Tokenizer:
         self._cached = lru_cache(maxsize=2**16)(self._encode_piece)  # at most 100 MB
 
     def __reduce__(self):
-        return Tokenizer, (self.vocabulary, [*self.ranks])  # a copy, such as one in another process, gets its own cache
+        return Tokenizer, (self.vocabulary, [*self.ranks])  # a copy, for example in another process, gets its own cache
 
     def __repr__(self):
         return f"Tokenizer({self.n_vocab} tokens, {len(self.ranks)} merges)"
@@ -249,7 +249,7 @@ def parse_merges(text):
 
 
 def symbols_made(merges):
-    """The set of the 256 bytes' symbols and of those that the merges make. ValueError if they are not merges."""
+    """The set of the 256 bytes' symbols and the merged symbols. ValueError if the merges are invalid."""
     made = set(byte_symbols().values())
     if len(set(merges)) < len(merges):
         raise ValueError("a merge appears twice")

@@ -1,14 +1,14 @@
 """The same pair in three engines, here, in transformers and in llama.cpp:
 
     python dev/bench/compare_engines.py acceptance [GGUF]
-        which rule accepts how much, at temperature 1; no clock
+        how much each rule accepts, at temperature 1; nothing is timed
     python dev/bench/compare_engines.py speed GGUF [TARGET DRAFT [N_TOKENS REPEATS]]
-        the times of the same greedy texts, in turn
+        the times of the same greedy texts; the engines take turns
 
 GGUF is the folder of dev/bench/make_gguf.py; TARGET and DRAFT are tiny-target and tiny-draft, or other folders with a
-GPT-2, whose GGUF files have their names. Needs `pip install xllamacpp`, a llama.cpp server in a wheel; speed needs
-torch and transformers, too. If llama-cpp-python is installed, it is compared as well; this builds it for the processor
-of the machine, which takes some twenty minutes:
+GPT-2, whose GGUF files have their names. Needs `pip install xllamacpp`, a llama.cpp server in a wheel; speed also needs
+torch and transformers. If llama-cpp-python is installed, it is compared as well; this builds it for the machine's
+processor, which takes about twenty minutes:
 
     CMAKE_ARGS="-DGGML_NATIVE=ON" pip install --no-binary llama-cpp-python llama-cpp-python
 

@@ -1,4 +1,4 @@
-"""What a draft costs at GPT-2's shapes, and from which acceptance on it pays:
+"""The cost of a draft at GPT-2's shapes, and the acceptance from which it pays:
 
     python dev/bench/draft_costs.py [REPEATS]
 

@@ -62,7 +62,7 @@ def add_tokenizer(writer, tokenizer, n_vocab):
 
 
 def name_of(name):
-    """The name of a tensor in GGUF; "" for what is no parameter.
+    """The name of a tensor in GGUF; "" if it is not a parameter.
 
     >>> name_of("h.3.attn.c_attn.weight"), name_of("wte.weight"), name_of("h.0.attn.bias")
     ('blk.3.attn_qkv.weight', 'token_embd.weight', '')

@@ -24,7 +24,7 @@ BLOCK = re.compile(r"(^```\n\$ )([^\n]+)(\n)(.*?)(^```$)", re.M | re.S)
 
 
 def processor():
-    """The name of the processor, as the system has it."""
+    """The name of the processor, as the system reports it."""
     try:
         return re.search(r"model name\s*: (.+)", Path("/proc/cpuinfo").read_text(encoding="utf-8"))[1]
     except (OSError, TypeError):
@@ -32,7 +32,7 @@ def processor():
 
 
 def machine():
-    """One line about this machine and what runs on it."""
+    """One line about this machine and its software."""
     found = set(np.show_config(mode="dicts")["SIMD Extensions"]["found"])
     kernels = "AVX-512" if found & {"AVX512F", "AVX512_SKX", "X86_V4"} else "no AVX-512"
     return (
@@ -42,7 +42,7 @@ def machine():
 
 
 def output_of(command):
-    """What a command of the page prints, None if it fails; `python` is the one that runs this script."""
+    """The output of a command of the page, None if it fails; `python` is the one that runs this script."""
     print(f"$ {command}", file=sys.stderr)
     path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
     run = subprocess.run(

@@ -3,8 +3,8 @@
     python dev/bench/sizes.py [PART]
 
 A round should take a little longer with each size, and never many times as long. That is at risk where a product gets
-large enough for several threads, of this library or of the BLAS. So the table is made with each number of BLAS threads
-(OPENBLAS_NUM_THREADS; "-": its default), while the other cores are free and while one of them is busy. Each row is a
+large enough for several threads, of this library or of the BLAS. So the table is measured with each number of BLAS
+threads (OPENBLAS_NUM_THREADS; "-": its default), with the other cores free and with one of them busy. Each row is a
 process of its own; its sizes take turns, and the medians are shown. The last column is the largest quotient of two
 neighbours. PART, such as `heads`, limits the table to the rows whose name contains it.
 """

@@ -5,9 +5,9 @@
 
 Writes the answers of a setting, by its number (1), to answers.jsonl and those of the target alone to
 answers-baseline.jsonl, as Spec-Bench's evaluation/speed.py reads them; neither may exist. Benchmarks give the same
-names to different averages: those here are all computed from one list for each question, of how many tokens each
-target call brought, correction or bonus included. Sources: Spec-Bench (Xia et al., arXiv:2401.07851),
-evaluation/eval.py and speed.py; SPEED-Bench (arXiv:2604.09557) for the rates.
+names to different averages. Here all are computed from one list per question: the number of tokens that each target
+call added, correction or bonus included. Sources: Spec-Bench (Xia et al., arXiv:2401.07851), evaluation/eval.py and
+speed.py; SPEED-Bench (arXiv:2604.09557) for the rates.
 """
 
 import json
@@ -67,7 +67,7 @@ def main(report, path, setting="1"):
     report, path, n = json.loads(Path(report).read_text("utf-8")), Path(path), int(setting)
     baseline = path.with_stem(f"{path.stem}-baseline")
     if existing := [str(file) for file in (path, baseline) if file.exists()]:
-        raise ValueError(f"{' and '.join(existing)} would be overwritten: name another file")
+        raise ValueError(f"{' and '.join(existing)} would be overwritten: name a different file")
     if "prompts of group 2" in report["found"]:
         raise ValueError("expected a report on one text of the target alone, got one with several: leave out lists")
     questions, target = report["found"]["prompts of group 1"], report["rows"][0]["target"]["name"]

@@ -1,13 +1,14 @@
 """Grow the bundled pair to GPT-2's shapes, with the same text: python dev/train/grow_pair.py FOLDER [TARGET DRAFT]
 
 TARGET and DRAFT are 124M, 355M or 774M (355M and 124M by default); FOLDER/TARGET and FOLDER/DRAFT are written in the
-Hugging Face layout. What the grown models compute is what the small ones compute, up to rounding, so that a real text
-can be generated at the real cost of those shapes where their own weights are not at hand:
+Hugging Face layout. The grown models compute the same function as the small ones, up to rounding (function-preserving
+widening, as in Net2Net). So they generate a real text at the real cost of those shapes, where GPT-2's own weights are
+not available:
 
 - the residual stream is repeated side by side, so that a layer norm sees the same mean and variance;
-- a head is filled up with zeros, and its queries are scaled for the larger √d_head; further heads are zeros;
+- a head is padded with zeros, and its queries are scaled for the larger √d_head; further heads are zeros;
 - further layers add zeros to the residual stream; their other weights are random, and cost what weights cost;
-- the vocabulary is filled up to 50257 tokens whose logits are far below all others.
+- the vocabulary is padded to 50257 tokens; the logits of the new ones are far below all others.
 
 The target's heads and blocks grow along with it, into the same folder.
 
@@ -89,7 +90,7 @@ class Grown:
         return large
 
     def side_by_side(self, a):
-        """A matrix from several vectors of n_embd, one after the other: [n * n_embd, ..] -> [n * large_embd, ..]"""
+        """A matrix from several vectors of n_embd, one after another: [n * n_embd, ..] -> [n * large_embd, ..]"""
         parts = np.split(a, len(a) // self.n_embd)
         return np.concatenate([self.fill(self.stream(part), self.large_embd) for part in parts])
 

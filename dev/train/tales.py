@@ -1,7 +1,7 @@
-"""The text that the bundled pair learns from: tales out of a folder of .txt files, and a tokenizer for them.
+"""The text that the bundled pair learns from: tales from a folder of .txt files, and a tokenizer for them.
 
-A file has one paragraph per line, with a blank line between paragraphs; a short line without a full stop is a title and
-starts a new tale.
+A file contains one paragraph per line, with a blank line between paragraphs; a short line without a full stop is a
+title and starts a new tale.
 """
 
 import json

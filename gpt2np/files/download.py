@@ -6,7 +6,7 @@ The bytes go to FILE.part, and the server's declarations about the file to FILE.
     size    X-Linked-Size of the Hugging Face hub, or Content-Length
     hash    X-Linked-ETag (SHA-256) or ETag (SHA-1 of a git blob) of the hub; Content-MD5 of OpenAI's bucket
 
-With an etag or a hash, a further attempt requests the rest only: with `Range`, and with `If-Range`, which makes the
+With an etag or a hash, a later attempt requests only the rest: with `Range`, and with `If-Range`, which makes the
 server send the whole file if its etag has changed. Otherwise it starts from the beginning. Without a hash, a wrong byte
 among the weights of a safetensors file is not noticed (a TensorFlow checkpoint has checksums of its own).
 """
@@ -35,7 +35,7 @@ except ImportError:  # Windows
 TIMEOUT = (10, 30)  # seconds: to connect, and between two reads of the response
 WAITS = (1, 2, 4)  # seconds before each further attempt; progress resets the count
 CHUNK = 2**16  # bytes; an incomplete chunk is lost when the connection breaks
-POLL = 0.1  # seconds between two looks at whether another process is done
+POLL = 0.1  # seconds between two checks of whether the other process is done
 
 
 def download_file(url, path, check):
@@ -51,7 +51,7 @@ def download_file(url, path, check):
     Raises
     ------
     DownloadError
-        What went wrong, in words that can follow "URL: ". What was downloaded so far stays in FILE.part.
+        The message can follow "URL: ". The bytes downloaded so far stay in FILE.part.
     """
     if path.exists():
         return
@@ -69,7 +69,7 @@ class TryAgain(Exception):
 
 
 def fetch(url, part):
-    """Try until the part is complete, or until all WAITS have passed without more bytes than ever before."""
+    """Try until the part is complete, or until all WAITS have passed without progress."""
     waits, largest = list(WAITS), size_of(part)
     while True:
         try:
@@ -112,7 +112,7 @@ def receive(response, part, declared):
         note_of(part).write_text(json.dumps(asdict(declared)), encoding="utf-8")
     elif not continues(response, declared, size_of(part)):
         forget(part)
-        raise TryAgain("the server continued with another version of the file")
+        raise TryAgain("the server continued with a different version of the file")
     progress = tqdm(desc=part.stem, total=declared.size, unit="B", unit_scale=True, disable=not sys.stderr.isatty())
     with part.open("ab") as file, progress:
         progress.update(file.tell())
@@ -188,12 +188,12 @@ def declared_hash(answers):
 
 
 def what_is_wrong(part, declared, check):
-    """A str: how the download differs from the server's declarations or from what `check` expects; None if it is right.
+    """How the download differs from the server's declarations or `check`'s expectation (str); None if it is right.
 
-    Not an exception: its frames would keep the file open, and Windows could not delete it.
+    It is not an exception, because its frames would keep the file open, and Windows could not delete it.
     """
     if declared.size not in (None, size_of(part)):
-        return f"the file has {size_of(part)} bytes, and the server declares {declared.size}"
+        return f"the file has {size_of(part)} bytes, but the server declares {declared.size}"
     if declared.hash and hash_of(part, declared.hash[0]) != declared.hash[1]:
         return f"the file does not have the hash ({declared.hash[0]}) that the server declares"
     try:
@@ -267,6 +267,6 @@ def try_lock(file):
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         else:
             msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-    except (BlockingIOError, PermissionError):  # of a lock that is taken, on Windows the second
+    except (BlockingIOError, PermissionError):  # the lock is taken; on Windows it is the second
         return False
     return True

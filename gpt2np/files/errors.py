@@ -1,7 +1,7 @@
-"""The exceptions of this package. Their messages tell the user what was expected, what was found and what to do.
+"""The exceptions of this package. Their messages say what was expected, what was found and what to do.
 
-A message may quote a file, and a file may hold anything: a name of 50 MB, or control characters for a terminal. So the
-text of these exceptions is always one line of bounded length.
+A message may quote a file, and a file may contain anything: a name of 50 MB, or control characters for a terminal. So
+the text of these exceptions is always one line of bounded length.
 """
 
 MAX_MESSAGE = 500  # characters
@@ -13,7 +13,7 @@ class FileError(ValueError):
 
 
 class CheckpointError(FileError):
-    """A model file is missing, is malformed, or does not fit the others."""
+    """A model file is missing, malformed, or does not match the others."""
 
 
 class DownloadError(FileError):

@@ -1,4 +1,4 @@
-"""From a model's name or folder to a model and its tokenizer: the one place where the parts of this package meet.
+"""From a model's name or folder to a model and its tokenizer: here the parts of this package meet.
 
 A size such as 124M is looked up on this disk, and downloaded if it is missing. Existing files are used as they are.
 """
@@ -27,7 +27,7 @@ def load(name_or_folder, models_dir="models", source="hub"):
     name_or_folder : str or Path
         "tiny-target" or "tiny-draft" (bundled), "124M", "355M", "774M" or "1558M", or the path of a folder.
     models_dir : str or Path
-        The folder that has, or gets, a folder for each downloaded size.
+        The folder in which each downloaded size has a folder.
     source : str
         Where to download from: "hub" (safetensors, Hugging Face hub) or "openai" (OpenAI's TensorFlow checkpoints).
 
@@ -39,7 +39,7 @@ def load(name_or_folder, models_dir="models", source="hub"):
     Raises
     ------
     ValueError
-        If there is no such model. Two kinds of it: CheckpointError if the files are incomplete or malformed, and
+        If there is no such model. Two subclasses: CheckpointError if the files are incomplete or malformed, and
         DownloadError if they could not be downloaded.
 
     Examples
@@ -70,7 +70,7 @@ def read_tokenizer(config, vocabulary, merges):
     if tokenizer.n_vocab > hparams.n_vocab:
         raise CheckpointError(
             f"{config.parent}: the vocabulary has {tokenizer.n_vocab} tokens, but the model has {hparams.n_vocab}: "
-            f"{vocabulary.name} or {config.name} is another model's; use the files of one and the same model"
+            f"{vocabulary.name} or {config.name} is from a different model; use the files of one model"
         )
     return hparams, tokenizer
 
@@ -113,7 +113,7 @@ def folder_of(name_or_folder):
 
 
 def expected(name):
-    """What to write instead of an unknown name."""
+    """The remedy for an unknown name."""
     meant = str(name).lower().removeprefix("openai-community/")
     for size, hub_name in SIZES.items():
         if meant in (hub_name, size.lower(), size[:-1]):
@@ -125,7 +125,7 @@ def expected(name):
 
 
 def download_model(size, folder, source):
-    """Download the files of a size that are not in the folder."""
+    """Download the files of a size that are missing in the folder."""
     with disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         with one_at_a_time(folder):

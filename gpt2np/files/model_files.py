@@ -1,8 +1,8 @@
-"""Which files a model has, and where they are: on this disk, in Hugging Face's own cache, or on a server.
+"""The files of a model, and where they are: on this disk, in Hugging Face's own cache, or on a server.
 
 A folder has one of two layouts: that of Hugging Face (config.json, model.safetensors, vocab.json, merges.txt) or that
 of OpenAI's release (hparams.json, a TensorFlow checkpoint, and the same vocabulary as encoder.json and vocab.bpe).
-Leaves out: downloading the files (download.py), and making a model of them (loading.py).
+Leaves out: downloading the files (download.py), and making a model from them (loading.py).
 """
 
 import os
@@ -29,7 +29,7 @@ def check_data(path):
     read_tf_checkpoint(path.with_name("model.ckpt"), data_files=[path], verify=True)
 
 
-SOURCES = {  # the files that each source has, and how a downloaded one is checked
+SOURCES = {  # the files from each source, and the check of each download
     "hub": {
         "config.json": read_config,
         "vocab.json": read_vocabulary,
@@ -44,7 +44,7 @@ SOURCES = {  # the files that each source has, and how a downloaded one is check
         "model.ckpt.data-00000-of-00001": check_data,
     },
 }
-OTHER_FORMS = {  # what other programs write: the file that is expected instead, and what to do
+OTHER_FORMS = {  # files of other programs: the file that is expected instead, and the remedy
     "tokenizer.json": ("merges.txt", "tokenizer.json has both: write its model.vocab as vocab.json, and each of its "
                        "model.merges as a line of merges.txt"),
     "model.safetensors.index.json": ("model.safetensors", "save the model with max_shard_size='100GB', in one file"),

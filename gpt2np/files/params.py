@@ -1,6 +1,6 @@
 """From the tensors of a checkpoint to the parameter tree of the forward pass, every name and shape checked.
 
-The tree (a dict) has OpenAI's own names, which the functions of layers.py take as keyword arguments:
+The tree (a dict) uses OpenAI's own names, which the functions of layers.py take as keyword arguments:
 
     wte [n_vocab, n_embd]       token embeddings, also the vocabulary projection
     wpe [n_ctx, n_embd]         position embeddings
@@ -49,7 +49,7 @@ def param_shapes(hparams):
 
 
 def build_params(tensors, hparams, source):
-    """The parameter tree in float32; matrices that are float32 in the file stay views of it, all else is copied.
+    """The parameter tree in float32; matrices that are float32 in the file stay views of it, the rest is copied.
 
     A model copies the matrices when it packs them, so no part of a model is a view of its file, which may change later.
 

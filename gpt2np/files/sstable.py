@@ -51,7 +51,7 @@ def read_table(path):
     data = path.read_bytes()
     if int.from_bytes(data[-8:], "little") != MAGIC:
         raise CheckpointError(
-            f"{path} does not end in the magic number of a checkpoint's index: another file, or cut off; get it again"
+            f"{path} does not end in the magic number of a checkpoint's index: the wrong file, or cut off; get it again"
         )
     footer = Cursor(data[-48:-8], path, "the footer")
     _, _, offset, length = (footer.varint() for _ in range(4))  # the meta index, then the index

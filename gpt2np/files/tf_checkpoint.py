@@ -36,7 +36,7 @@ def read_tf_checkpoint(prefix, *, data_files=None, verify=False):
     data_files : list of Path, optional
         The data files, if they are not next to the index under their usual names.
     verify : bool
-        Also check the checksum of every tensor, which takes some seconds per gigabyte, longer than reading it. The
+        Also verify the checksum of every tensor, which takes a few seconds per gigabyte, longer than reading it. The
         checksums of the index are always checked.
 
     Raises

@@ -29,7 +29,7 @@ def read_merges(path):
 
 
 def load_tokenizer(vocabulary_file, merges_file):
-    """The Tokenizer of these files. Unless they are those of one model, a CheckpointError names them."""
+    """The Tokenizer of these files. If they are not from one model, a CheckpointError names them."""
     vocabulary, merges = read_vocabulary(vocabulary_file), read_merges(merges_file)
     with naming(f"{vocabulary_file} with {merges_file.name}"):
         return Tokenizer(vocabulary, merges)
@@ -41,4 +41,4 @@ def naming(files):
     try:
         yield
     except ValueError as error:
-        raise CheckpointError(f"{files}: {error}; use the files of one and the same model") from None
+        raise CheckpointError(f"{files}: {error}; use the files of one model") from None

@@ -1,4 +1,5 @@
-"""Why K + 1 tokens cost little more than one, bitwise the same as one by one. Nobody needs this room to read the ideas.
+"""Why K + 1 tokens cost little more than one, with bitwise identical results. The ideas can be read without this
+folder.
 
-Start at matmul.py, which says why it takes more than `x @ w`.
+Start at matmul.py, which explains why plain `x @ w` is not enough.
 """

@@ -4,7 +4,7 @@ Padding. The products have a multiple of 16 columns, so that the kernels always 
     sets the padding's weight to 0.
 A column of ones. Every row of the values ends in a 1, so that one product computes both the weighted sum of the values
     and the sum of the weights: the numerator and the denominator of the softmax.
-Trees. A token may attend to tokens between which others lie that it does not see. Where weights of 0 between
+Trees. Between the tokens that a token attends to, there may be others that it does not see. Where weights of 0 between
     others change bits, the columns that a row sees are moved together first.
 """
 
@@ -17,15 +17,15 @@ from .panels import N_ROWS, SMALL, grouped
 from .threads import in_parts
 
 PIECE = 128  # most rows and columns of one product, unless the strategy is "panels"
-LONG = 384  # tokens; from here on, a prompt is taken in halves
+LONG = 384  # tokens; a longer prompt is split in halves
 
 
 def product(x, w, strategy):
     """x [n, n_new, n_in] @ w [n, n_in, n_out] -> [n, n_new, n_out], for each of the n heads.
 
-    Batch-invariant if n_out is a multiple of 16 and 2 * n_in * n_out (two rows) is at most SMALL; also if w gets more
-    rows for which x has zeros. With "rows", all calls have the same shape, whatever the number of tokens: a sum over
-    tokens is added up from pieces of PIECE tokens, and scores are computed for as many tokens at a time.
+    Batch-invariant if n_out is a multiple of 16 and 2 * n_in * n_out (two rows) is at most SMALL; this still holds if w
+    gets more rows where x is zero. With "rows", all calls have the same shape, whatever the number of tokens: a sum
+    over tokens is added up in pieces of PIECE tokens, and scores are computed PIECE tokens at a time.
     """
     n, n_new, n_in = x.shape
     n_out = w.shape[2]
@@ -58,7 +58,8 @@ def padded(n, n_columns, strategy):
 
 @lru_cache
 def skips_zeros(strategy):
-    """Whether zero weights between others change no bit; a tree's mask puts such weights on its other branches."""
+    """Whether zero weights between others leave the bits of a sum unchanged; a tree's mask puts them on other
+    branches."""
     rng = np.random.default_rng(0)
     weights, values = rng.standard_normal((1, 2, 512), np.float32), rng.standard_normal((1, 512, 80), np.float32)
     seen = np.sort(rng.permutation(512)[:200])
@@ -82,7 +83,7 @@ def weighted_sums(q, keys, values, mask, strategy):
     The mask is [n_new, n_seq], or [n_head, n_new, n_seq] for few new tokens.
     """
     own = [mask] if mask.ndim == 3 else []
-    if not own and len(mask) >= LONG:  # the first half need not look at all columns
+    if not own and len(mask) >= LONG:  # the first half does not need all columns
         half = len(mask) // 2
         n_seen = 1 + np.flatnonzero((mask[:half] == 0).any(axis=0))[-1]
         n = padded(n_seen, keys.shape[2], strategy)
@@ -110,17 +111,17 @@ def weighted_sums(q, keys, values, mask, strategy):
 
 
 def moved_together(q, keys, values, mask, strategy):
-    """`weighted_sums`, row by row; the slots that are written to meanwhile get their contents back."""
+    """`weighted_sums`, row by row; slots that are overwritten in between are restored."""
     rows = []
     for i, row in enumerate(mask):
-        # the slots that the row sees; they are to become 0, 1, 2, ..., and those before the first gap are already
+        # the slots that the row sees; they are to become 0, 1, 2, ..., which those before the first gap already are
         seen = np.flatnonzero(row == 0)
         first = np.argmax(np.append(seen, -1) != np.arange(len(seen) + 1))  # of those that have to move
         slots = slice(first, len(seen))
-        # close the gaps: the contents of the slots that are written to are saved first
+        # close the gaps: the contents of the overwritten slots are saved first
         saved = keys[..., slots].copy(), values[:, slots].copy()
         keys[..., slots], values[:, slots] = keys[..., seen[slots]], values[:, seen[slots]]
-        # now the row sees a prefix of the cache, as if the path to its node were the text: the same bits
+        # now the row sees a prefix of the cache, as if the path to its node were the text: bitwise identical
         all_seen = np.zeros((1, len(seen)), np.float32)
         rows.append(weighted_sums(q[:, i : i + 1], keys, values, all_seen, strategy))
         keys[..., slots], values[:, slots] = saved

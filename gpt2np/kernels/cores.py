@@ -1,4 +1,4 @@
-"""How many threads a product may use: the cores that help, at most four except for prompts, or GPT2NP_THREADS.
+"""How many threads a matmul may use: the useful cores, at most four except for prompts, or GPT2NP_THREADS.
 
 A pass over a few tokens waits for its weights, and four threads keep a laptop's memory busy. A prompt uses each weight
 many times and waits for arithmetic, so it gets up to sixteen. Only physical cores count (two threads of one core
@@ -44,7 +44,7 @@ def fast_cores():
 
 
 def quota():
-    """How many cores' time this process may use (float), by the limits of its control group and of those above it."""
+    """How many cores' time this process may use (float), by the limits of its control group and its parents."""
     group = re.search(r"^0::/(.+)", read(Path("/proc/self/cgroup")), re.M)
     names, limits = group[1].split("/") if group else [], [math.inf]
     for n in range(len(names) + 1):
@@ -55,7 +55,7 @@ def quota():
 
 
 def read(path):
-    """The text of a file of the system; "" if it does not exist."""
+    """The text of a system file; "" if it does not exist."""
     try:
         return path.read_text(encoding="ascii")
     except (OSError, ValueError):

@@ -10,7 +10,7 @@ from .memory import aligned_zeros
 class LayerCache:
     """Keys [n_head, d_head, n_columns] and values [n_head, n_columns, at least d_head + 1], float32, of n_ctx tokens.
 
-    `whole` is the cache of all layers: its first `length` tokens precede those that `append` adds, without one none do.
+    `whole` is the cache of all layers: its first `length` tokens precede those that `append` adds; without it, none do.
     """
 
     def __init__(self, n_head, n_ctx, d_head, strategy=None, whole=None):
@@ -47,7 +47,7 @@ class LayerCache:
         keys, values = self.keys[..., :n], self.values[:, :n]
         sums_of = weighted_sums
         if mask is None:
-            mask = triangle(min(n_columns, 1 << (n - 1).bit_length()))[: self.n_seq]  # of few sizes: rarely built
+            mask = triangle(min(n_columns, 1 << (n - 1).bit_length()))[: self.n_seq]  # few sizes: rarely built
         elif not skips_zeros(self.strategy):
             sums_of = moved_together
         sums = sums_of(q, keys, values, mask[-n_new:], self.strategy)

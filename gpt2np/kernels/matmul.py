@@ -1,18 +1,18 @@
-"""A product x @ w for a few rows that costs about what one row costs, and is batch-invariant: a row's result is bitwise
+"""A matmul x @ w for a few rows that costs about as much as one row, and is batch-invariant: a row's result is bitwise
 identical whatever other rows are computed with it.
 
 Generating a token reads every weight once, so memory bandwidth sets its time. Verifying K + 1 tokens at once also reads
 the weights once and should cost the same: the gain of speculative decoding rests on that. With the plain `x @ w` it
 costs two to three times as much. A product with one row is a matrix-vector product, which streams the weights; for more
 rows BLAS first copies all of w into a layout of its own. It also adds up the terms of a row in a different order when
-the number of rows changes: the last bits differ, and sooner or later the greedy text does too.
+the number of rows changes: the last bits differ, and sooner or later so does the greedy text.
 
 The remedy is to copy once, when the model is loaded, and to multiply in small pieces that stay in a core's cache. There
 are two strategies, "panels" and "rows" (panels.py). A short probe of this machine chooses the one that generates text
 faster, "panels" only if it is batch-invariant here. GPT2NP_MATMUL=rows in the environment overrides the probe, and
 `use` overrides both, even with a strategy that is not invariant here. A model keeps its strategy.
 
-One token takes longer than with plain products on many machines (`python main.py bench`): that is the price of batch
+On many machines one token takes longer than with plain products (`python main.py bench`): that is the price of batch
 invariance. Leaves out: half precision, because reading float32 is faster in NumPy than converting float16.
 """
 
@@ -80,13 +80,13 @@ def use(name):
 
 
 def describe():
-    """The strategy in use, the probe's results for each, and the most threads of a product (a dict for JSON)."""
+    """The strategy in use, the probe's results for each, and the maximum number of threads (a dict for JSON)."""
     threads = {"n_threads": n_threads(), "n_threads_for_prompts": n_threads(for_prompts=True)}
     return {"strategy": strategy(), "probe": probe(), **threads}
 
 
 def probe():
-    """For each strategy on this machine: whether it is invariant and skips zeros, its times, and which is the fastest.
+    """For each strategy on this machine: whether it is invariant and skips zeros, and its times; also the fastest one.
 
     It times "rows", and "panels" if that is invariant, on one thread with a matrix that fits into the cache.
     """
@@ -114,9 +114,9 @@ def times(names):
 
 
 def generating(one, five):
-    """The time of a token, from the times of one row and of five: of an autoregressive step, or of a round if less.
+    """The time per token, from the times of one row and of five: the lesser of an autoregressive step and a round.
 
-    The round has K = 4 draft tokens, each accepted with probability 0.75 and drafted in an eighth of a step.
+    The round drafts K = 4 tokens, each in an eighth of a step, and each is accepted with probability 0.75.
     """
     return min(one, (five + 4 * one / 8) / (1 + 0.75 + 0.75**2 + 0.75**3 + 0.75**4))
 

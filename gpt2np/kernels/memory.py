@@ -1,4 +1,4 @@
-"""Memory: arrays aligned to lines of the cache, pages of a mapped file given back, freed memory kept for reuse.
+"""Memory: arrays aligned to cache lines, pages of a mapped file released, freed memory kept for reuse.
 
 A processor reads memory in lines of 64 bytes, and a register of the kernels may be as long. NumPy's large arrays
 usually begin 16 bytes after a line: then a register of that length takes two reads instead of one.
@@ -32,6 +32,7 @@ def keep_freed():
     """Let the C library keep the memory of freed arrays for the next ones, up to about 64 MiB.
 
     The system clears each page that it hands out, and a prompt of 256 tokens would get thousands in every layer. glibc
-    keeps arrays smaller than the largest one freed so far, of up to 32 MiB: this one, to which nothing is written.
+    keeps arrays smaller than the largest one freed so far, up to 32 MiB. So this function frees one of that size, which
+    it never writes to.
     """
     np.empty(31 * 2**20, np.uint8)

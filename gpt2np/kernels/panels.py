@@ -1,6 +1,6 @@
 """Panels: a weight matrix cut so that each part stays in the cache while it is multiplied with all rows.
 
-w [n_in, n_out] is cut into panels of some columns, and these into blocks of some rows. A block fits into a core's
+w [n_in, n_out] is cut into panels of several columns, and these into blocks of several rows. A block fits into a core's
 cache, and its product with a few rows of x is small enough for OpenBLAS's kernels for small matrices, which copy
 nothing; so each weight is read from memory once and used for all rows. The idea in four lines, without padding and
 threads, with blocks as deep as w:
@@ -16,7 +16,7 @@ The strategies differ in the shape of a block, and in the number of rows in one 
     "panels"    several rows, an even number: a row of zeros is added to an odd number. NumPy would send a single row to
                 another routine, and the kernels are slow for an odd last row. They keep 16 columns in a register and
                 add the terms in order, whatever the number of rows. Batch-invariant with some kernels only.
-    "rows"      one row, and blocks whose longer side is contiguous in memory, as the routine for a single row likes
+    "rows"      one row, and blocks whose longer side is contiguous in memory, as the routine for a single row prefers
                 them. Each product is the same call whatever the number of rows: invariant by construction.
 """
 
@@ -32,7 +32,7 @@ BLOCK = (1024, 64)  # most rows and columns of a block
 WIDE = (512, 1024)  # the same with "rows" where w has fewer rows than that
 DIRECT = 128  # rows; from here on, a copy costs more than a call for each panel
 SMALL = 1_000_000  # multiplications; up to this many, OpenBLAS uses its kernels for small matrices
-SUMS = 65536  # partial sums of a product that stay in a core's cache, next to a block; at least one group's are there
+SUMS = 65536  # partial sums of a product that fit in a core's cache, next to a block; at least one group's
 
 
 class Panels:
@@ -68,7 +68,7 @@ class Panels:
         give_back(w)
 
     def __reduce__(self):
-        """A copy is packed again: the same order in memory leads to the same bits."""
+        """A copy is packed again, in the same order in memory, so its results are bitwise identical."""
         return Panels, (np.asarray(self), self.strategy)
 
     def __rmatmul__(self, x):
@@ -109,8 +109,8 @@ class Panels:
     def sum_up(self, x, out, n_new):
         """x [n_blocks, n_groups, n_rows, depth] @ blocks, added up over the blocks in their order, into out.
 
-        out is [n_panels, n_groups, n_rows, width]. A product takes some panels and a bunch of groups, as many as leave
-        their partial sums in the cache until they are added up.
+        out is [n_panels, n_groups, n_rows, width]. A product covers several panels and a bunch of groups, as many as
+        keep their partial sums in the cache until they are added up.
         """
         n_blocks, n_groups, n_rows, _ = x.shape
         n_panels, *_, width = out.shape
@@ -123,7 +123,7 @@ class Panels:
         # otherwise bunches of groups, about equally large, each with at most SUMS partial sums of one panel
         step = -(-n_groups // -(-n_groups * n_sums // SUMS))
         bunches = [slice(i, i + step) for i in range(0, n_groups, step)]
-        # and as many panels at a time as fit beside; but many rows and one block need no partial sums: one panel
+        # and as many panels at a time as fit next to them; but many rows and one block need no partial sums: one panel
         direct = n_blocks == 1 and n_new >= DIRECT
         n_at_a_time = 1 if direct else max(1, SUMS // (n_sums * step))
 
@@ -146,7 +146,8 @@ class Panels:
         divide(work, n_panels, self.blocks.size, n_new, n_at_a_time)
 
     def columns(self, indices):
-        """The columns of w at these indices, as rows: [...] int -> [..., n_in]. IndexError where w has none."""
+        """The columns of w at these indices, as rows: [...] int -> [..., n_in]. IndexError for an index that w
+        lacks."""
         indices = np.asarray(indices)
         if indices.size and not (indices.dtype.kind in "iu" and 0 <= indices.min() <= indices.max() < self.shape[1]):
             got = f"{indices.min()} to {indices.max()} ({indices.dtype})"
@@ -164,8 +165,8 @@ class Panels:
 def grouped(x, max_rows):
     """The rows of x [..., n_new, n_in] in groups of one product each, [..., n_groups, n_rows, n_in], zeros added.
 
-    n_rows is 1 if max_rows is. Otherwise max_rows and n_rows are even: all rows are one group if they fit, and else
-    n_rows is more than half of max_rows and needs the fewest zeros.
+    n_rows is 1 if max_rows is. Otherwise max_rows and n_rows are even. All rows are one group if they fit; if not,
+    n_rows is more than half of max_rows and chosen to need the fewest zeros.
     """
     if max_rows == 1:
         return x[..., None, :]

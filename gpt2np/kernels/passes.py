@@ -1,7 +1,7 @@
-"""How long a forward pass takes, by every strategy of the products, against the limit of the memory.
+"""How long a forward pass takes with each strategy, compared with the memory bandwidth limit.
 
 The limit is the fastest time in which all weights were read once in the same run: a bare matrix-vector product with
-each, or a pass for one token. The passes take turns, several times, so a machine that slows down slows all of them.
+each, or a pass for one token. The passes take turns several times, so a machine that slows down slows all of them.
 `python main.py bench` prints a table.
 """
 
@@ -40,7 +40,7 @@ def times(model, strategies, rows, context, prompt, repeats, other=None, progres
     repeats : int
         How often each pass is timed.
     other : dict strategy -> function
-        For strategies that `numpy_runner` does not know, functions like it.
+        Functions like `numpy_runner`, for strategies that it does not know.
     progress : callable
         A wrapper for the list of passes, such as tqdm.
     """
@@ -80,7 +80,7 @@ def limit(model):
 
 
 def in_order(blocks):
-    """The entries of a packed matrix's blocks as they lie in memory, as some matrix [n_out, n_in]."""
+    """The entries of a packed matrix's blocks in memory order, reshaped to a matrix [n_out, n_in]."""
     _, n_blocks, depth, _ = blocks.shape
     if not blocks.flags.c_contiguous:  # "rows"
         blocks = blocks.swapaxes(2, 3)

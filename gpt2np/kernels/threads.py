@@ -1,10 +1,10 @@
-"""Work divided among as many threads as pay.
+"""Work divided among as many threads as are worthwhile.
 
 NumPy releases the interpreter's lock while it computes, so other threads can compute at the same time. Handing over
-work takes tens of microseconds (`python main.py bench` says how many): as long as a product of the bundled models for a
-few tokens, which therefore stays on one thread, and little compared with one of GPT-2's own. All threads take slices of
-the work from one iterator, so a slow core takes fewer and delays no other. Each number is computed by the same call
-in whichever thread: the number of threads changes no bit.
+work takes tens of microseconds (`python main.py bench` measures it). That is as long as a product of the bundled models
+for a few tokens, which therefore stays on one thread, and short compared with a product of GPT-2's size. All threads
+take slices of the work from one iterator, so a slow core takes fewer and delays no other. Each number is computed by
+the same call in any thread: results are bitwise independent of the number of threads.
 """
 
 import os
@@ -14,7 +14,7 @@ from queue import SimpleQueue
 from .cores import n_threads
 
 WORTH = 1_000_000  # the cost, see `cost`, for each thread after the first
-CACHED = 2**19  # weights, 2 MB: that many stay in a core's cache, and another thread pays only at ten times the cost
+CACHED = 2**19  # weights, 2 MB: they fit in a core's cache, and a second thread pays only at ten times the cost
 LEAST = 500_000  # the least cost of a slice
 MANY = 32  # rows; from here on, arithmetic limits a product, not memory
 
@@ -36,7 +36,7 @@ class Worker:
         while True:
             try:
                 work, parts, done, errors = self.jobs.get().pop()
-            except IndexError:  # cancelled: this worker woke too late
+            except IndexError:  # cancelled: this worker woke up too late
                 continue
             try:
                 work(parts)
@@ -72,7 +72,8 @@ def has_begun(worker, job):
 def share(work, parts, n):
     """Call work(iterator) in n threads, of which this is one; the iterator yields each part once, to one of them.
 
-    A thread that has not begun when no part is left, such as one whose core another program has, is not waited for.
+    It does not wait for a thread that has not begun when no part is left, such as one whose core is busy with another
+    program.
     """
     parts = iter(parts)
     jobs, errors = [], []
@@ -99,12 +100,12 @@ def share(work, parts, n):
 
 
 def cost(size, n_rows):
-    """The cost, in weights, of a product of n_rows rows with `size` weights; four rows cost as much as one."""
+    """The cost, in weights, of a product of n_rows rows with `size` weights; up to four rows cost as much as one."""
     return size * max(4, n_rows) // 4
 
 
 def worthwhile(size, n_rows):
-    """The number of threads that pays for a product of n_rows rows with `size` weights, or for work of its cost.
+    """The worthwhile number of threads for a product of n_rows rows with `size` weights, or for work of its cost.
 
     Products with weights from memory are shared from the first row on. With weights in the cache, a product of the
     bundled models takes a few hundred microseconds at most for a draft of 64 tokens: two threads gain little, and take
@@ -115,7 +116,7 @@ def worthwhile(size, n_rows):
 
 
 def divide(work, n, size, n_rows, most=None):
-    """Call work(iterator over slices of range(n)) in as many threads as pay for a product, see `worthwhile`.
+    """Call work(iterator over slices of range(n)) in as many threads as a product is worth, see `worthwhile`.
 
     The slices get smaller, so that all threads end together. Each but the last costs at least LEAST, unless `most`
     limits its length: before it takes the next slice, a thread waits for the interpreter's lock.
@@ -130,7 +131,7 @@ def divide(work, n, size, n_rows, most=None):
 
 
 def in_parts(f, arrays, out, size, n_rows, most=None):
-    """f(*arrays) in as many threads as pay, for an f that treats the entries of the first axes one by one.
+    """f(*arrays) in several threads if worthwhile, for an f that treats the entries of the first axes one by one.
 
     The result is a new array, or `out`, which may be one of the arrays; other arguments as in `divide`.
     """
@@ -146,5 +147,5 @@ def in_parts(f, arrays, out, size, n_rows, most=None):
 
 
 def by_rows(f, x):
-    """f(x), in as many threads as pay, for an f like gelu that treats the entries one by one; x may be overwritten."""
+    """f(x) in several threads if worthwhile, for an elementwise f like gelu; x may be overwritten."""
     return in_parts(f, (x,), x, 48 * x.shape[1], n_rows=len(x), most=MANY)  # an entry costs as much as 48 products

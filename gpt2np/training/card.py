@@ -1,9 +1,9 @@
-"""How often a drafter of a target is right, by the number of draft tokens before: the measurements of its card.
+"""How often a drafter is right about its target, by the number of draft tokens before: the metrics on its card.
 
-Along texts that the target has written, not by drafting: at each position the drafter is asked for the tokens that
-follow, the path being right. For greedy text the share of positions where the target's token is among the drafter's k
-most probable ones; at temperature 1 the mean of sum min(p, q), the probability that a draft token is accepted. These
-are the drafters as they are used, in NumPy.
+They are measured along texts that the target has written, not by drafting: at each position the drafter predicts the
+tokens that follow, given the right ones before. For greedy text the metric is the share of positions where the target's
+token is among the drafter's k most probable ones; at temperature 1 it is the mean of sum min(p, q), the probability
+that a draft token is accepted. The drafters are the NumPy ones that users run.
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ RANKS = (1, 2, 3, 5, 10)
 
 
 def rows_of(kind, target, folder):
-    """(rows, depth, n_params) of a kind of drafter in a folder.
+    """(rows, depth, n_params) for a kind of drafter in a folder.
 
     rows(text [n + depth - 1], n) -> logits [depth, n_vocab] of the drafter after the text's first n, n + 1, .. tokens.
     """
@@ -42,7 +42,7 @@ def rows_of(kind, target, folder):
 def along(rows, depth, target, texts, n_new, step=1):
     """Ranks, from 0, of a text's own tokens, and overlaps: [n_texts, n_positions, depth] each.
 
-    The positions are every step-th of the last n_new; the values of one are for the tokens from it on.
+    The positions are every step-th of the last n_new; the values at one are for the tokens that start there.
     """
     ranks, overlaps = [], []
     for text in np.asarray(texts).tolist():
@@ -65,7 +65,7 @@ def measured(kind, target, folder, greedy, drawn, n_new, step=1):
     ranks, _ = along(rows, depth, target, greedy, n_new, step)
     figures = {"n_texts": len(greedy), "n_tokens": n_new, "parameters": n_params}
     figures |= {f"top_{k}": (ranks < k).mean(axis=(0, 1)).round(4).tolist() for k in RANKS}
-    if kind not in ("heads", "medusa"):  # which draw nothing
+    if kind not in ("heads", "medusa"):  # these sample nothing
         _, overlaps = along(rows, depth, target, drawn, n_new, step)
         figures["overlap"] = overlaps.mean(axis=(0, 1)).round(4).tolist()
     return figures

@@ -1,4 +1,4 @@
-"""The folder that a training writes to: a model's, with the drafter beside the model, or a draft model's own."""
+"""The output folder of a training: a model's, with the drafter next to the model, or a draft model's own."""
 
 import filecmp
 import json
@@ -15,7 +15,7 @@ OF_PYTORCH = "pytorch_model.bin"
 
 
 def is_of_pytorch(folder):
-    """Whether a folder has a model in PyTorch's format alone."""
+    """Whether a folder contains a model only in PyTorch's format."""
     return (folder / OF_PYTORCH).is_file() and not (folder / "model.safetensors").exists()
 
 
@@ -36,7 +36,7 @@ def from_pytorch(folder, output):
 def prepare(output, source, kind, name):
     """Make `output` the folder for this kind of drafter of the model in `source`.
 
-    ValueError if it has a different model, or what a different training has left; nothing is written then.
+    ValueError if it contains a different model, or files from a different training; then nothing is written.
     """
     is_draft, same = name == "draft", output.resolve() == source.resolve()
     mark, weights = output / "training" / "target.json", output / "model.safetensors"

@@ -1,8 +1,9 @@
-"""What can be trained for a target: EAGLE's block, a parallel block, Hydra's or Medusa's heads, a smaller GPT-2.
+"""The kinds of drafter for a target: EAGLE's block, a parallel block, Hydra's or Medusa's heads, a smaller GPT-2.
 
-A kind has parameters, under the names of its file, and predictions. The target's states of a text are known, and with
-them its distribution at each position; that is what a kind learns, since a draft token is accepted by it. The author's
-next word would teach it what the target does not say. All else is common (loop.py).
+A kind has parameters, under the names of its file, and predictions. The target's states along a text are known, and
+with them its distribution at each position. A kind learns that distribution, because it decides which draft tokens are
+accepted. The author's next word would teach it tokens that the target would not choose. Everything else is shared
+(loop.py).
 Sources: Li et al. (EAGLE), arXiv:2401.15077, section 4.2, with layer-normed states and no noise on them; Ankner et al.
 (Hydra), arXiv:2402.05109, section 3; Cai et al. (Medusa), arXiv:2401.10774, section 2.2; DFlash, arXiv:2602.06036, and
 DSpark, arXiv:2607.05147, for the parallel block; Zhou et al. (DistillSpec), arXiv:2310.08461, for the draft.
@@ -22,8 +23,8 @@ from .network import DEVICE, block, logits, normed, states
 class Kind:
     """`predictions(tokens [n_texts, n + 1], hidden [n_texts, n, n_embd], rows)` -> (logits by depth, further losses).
 
-    `rows` are positions of the target's states, whose distributions are predicted, see `rows`. Depth j's logits
-    [n_texts, .., n_vocab] are about those of them that `of_depth(j)` selects.
+    `rows` are the positions of the target's states whose distributions are predicted, see `rows`. Depth j's logits
+    [n_texts, .., n_vocab] are for those that `of_depth(j)` selects.
     """
 
     file = "heads.safetensors"
@@ -46,18 +47,19 @@ class Kind:
         return slice(None)
 
     def by_muon(self, name):
-        """Whether a matrix's updates are made orthogonal: not those of tables, whose rows are looked up."""
+        """Whether a matrix's updates are made orthogonal: not for tables, whose rows are looked up."""
         return self.params[name].ndim == 2 and name.split(".")[0] not in ("wte", "wpe", "mask", "markov")
 
     def tensors(self, accepted, counts):
-        """What its file has; the shares of ranks (loop.py) and the counts of tokens are those of the text."""
+        """The contents of its file; the shares of ranks (loop.py) and the token counts come from the text."""
         return {name: p.detach().cpu().numpy().astype(np.float16) for name, p in self.params.items()}
 
 
 class EagleBlock(Kind):
-    """See gpt2np/eagle.py. It learns the states as well as the distributions, so it can continue from its own states.
+    """See gpt2np/eagle.py. It learns the states as well as the distributions, so it can continue from its own predicted
+    states.
 
-    They stay close to what it was trained on, and the fourth draft token is right nearly as often as the first.
+    These stay close to those in training, and the fourth draft token is right nearly as often as the first.
     """
 
     file, weights = "eagle.safetensors", (0.1,)
@@ -86,8 +88,8 @@ class ParallelBlock(EagleBlock):
     """See gpt2np/parallel.py. After an anchor come slots, which attend to the text before it and to earlier slots.
 
     Each learns the target's distribution of its token, the earlier ones with more weight, since a token counts only if
-    those before it were accepted. The table sees the text's own token before. The start is an EAGLE block, if the
-    target has one, so that the first slot is right at once.
+    those before it were accepted. The table sees the text's own previous token. Training starts from an EAGLE block, if
+    the target has one, so that the first slot is right at once.
     """
 
     file, n_slots, first, rank = "block.safetensors", 8, 1, 32
@@ -145,7 +147,7 @@ class Heads(Kind):
         return {"a": torch.eye((i + 1) * n, n), "w": 0.02 * torch.randn((i + 1) * n, n)}
 
     def replaced(self, i, h, embeddings):
-        """y [.., n_embd], in the place of h, from the embeddings of the i tokens that follow."""
+        """y [.., n_embd], which replaces h, from the embeddings of the i tokens that follow."""
         a, w = (self.params[f"{self.prefix}.{i}.{part}"] for part in "aw")
         x = torch.cat([h, *embeddings], -1)
         return x @ a + F.silu(x @ w)
@@ -169,7 +171,7 @@ class Heads(Kind):
 
 
 class Medusa(Heads):
-    """Heads that see the hidden state alone."""
+    """Heads that see only the hidden state."""
 
     prefix = "medusa"
 
@@ -186,7 +188,8 @@ class Medusa(Heads):
 
 
 class Draft(Kind):
-    """A GPT-2 of another shape; as wide as the target it starts as some of the target's blocks, else at random."""
+    """A GPT-2 of a different shape. If it is as wide as the target it starts from some of its blocks, else at
+    random."""
 
     file, decay, mixes = "model.safetensors", 0.1, True
 

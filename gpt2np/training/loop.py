@@ -1,12 +1,12 @@
-"""The training of a drafter: text, steps, a look at held-out text and a checkpoint, until the budget is used.
+"""The training of a drafter: text, steps, an evaluation on held-out text and a checkpoint, until the budget is used.
 
-A step is on about 768 tokens. In the first half of the budget the target writes a new token for each two that were
-trained on, so that there is a drafter after a minute, and a token is seen about four times in all. The learning rates
-rise over 50 steps, and fall linearly after 30 % of the budget.
+A step trains on about 768 tokens. In the first half of the budget the target writes one new token for every two that
+were trained on, so that there is a drafter after a minute, and each token is seen about four times in all. The learning
+rates rise over 50 steps, and fall linearly after 30 % of the budget.
 
-All random choices of a step depend on its number, and which batches of text there are on the tokens seen. So with a
-budget of tokens a training that was interrupted ends with the same parameters, to the bit, as one that was not. With a
-budget of minutes it ends at the same learning rate; no two runs do the same number of steps in the same time.
+All random choices of a step depend on its number, and the available batches of text on the number of tokens seen. So
+with a budget in tokens, an interrupted training ends with bitwise the same parameters as an uninterrupted one. With a
+budget in minutes it ends at the same learning rate, but no two runs do the same number of steps in the same time.
 """
 
 import time
@@ -19,10 +19,10 @@ from .network import DEVICE
 from .text import LEAST_CTX, OwnText, lengths, split, tensors_of
 
 N_TEXTS = 64  # of 192 tokens, in a batch of text
-LARGE_VOCABULARY = 8192  # from which on the distributions are compared at every fourth position only
+LARGE_VOCABULARY = 8192  # from this size on, the distributions are compared only at every fourth position
 N_RANKS = 10
 CHAIN = 3  # draft tokens, for the expected tokens per call
-CHECK_SECONDS = 30  # between two checks, or more where they take long
+CHECK_SECONDS = 30  # between two checks, or more if they take long
 
 
 class Training:
@@ -36,14 +36,14 @@ class Training:
     stream : array [n] int32
         The tokens of the texts.
     folder : Path
-        Gets the text and the checkpoint, from which a further training goes on.
+        Receives the text and the checkpoint, from which a later training continues.
     minutes, tokens : float, int
-        The budget, whichever is used first; 0: no limit of this kind.
+        The budget, whichever is used up first; 0 means no limit of this kind.
 
     Raises
     ------
     ValueError
-        If the text is too short, the context too short for prompts, or the checkpoint another training's.
+        If the text is too short, the context too short for prompts, or the checkpoint from a different training.
     """
 
     def __init__(self, kind, write, stream, folder, minutes=20.0, tokens=0, seed=0, n_texts=None):
@@ -72,14 +72,14 @@ class Training:
             f"{name} {old.get(name)}, here {new.get(name)}" for name in new if old.get(name) != new[name]
         ]:
             raise ValueError(
-                f"{self.checkpoint} is of another training ({differences[0]}): delete it, or choose another --output"
+                f"{self.checkpoint} is of a different training ({differences[0]}): delete it, or choose a new --output"
             )
         for p, old in zip(self.kind.params.values(), saved["params"]):
             p.data.copy_(old)
         for optimizer, old in zip(self.optimizers, saved["optimizers"]):
             optimizer.load_state_dict(old)
         self.progress = saved["progress"]
-        torch.set_num_threads(self.progress["threads"])  # with others the last bits are different ones
+        torch.set_num_threads(self.progress["threads"])  # a different number changes the last bits
 
     def save_checkpoint(self):
         saved = {"about": self.about(), "params": [p.detach() for p in self.kind.params.values()]}
@@ -94,7 +94,7 @@ class Training:
 
     @property
     def share(self):
-        """The part of the budget that is used."""
+        """The used share of the budget."""
         done, budget = self.progress, ((self.seconds, "seconds"), (self.tokens, "tokens_seen"))
         return min(1.0, max(done[name] / most for most, name in budget if most))
 
@@ -123,7 +123,7 @@ class Training:
         self.save_checkpoint()
 
     def step(self):
-        """Learn from some texts of one batch; returns the mean rejection rate of the predictions."""
+        """Learn from several texts of one batch; returns the mean rejection rate of the predictions."""
         kind, done, share = self.kind, self.progress, self.share
         rng = np.random.default_rng([self.seed, done["steps"], 1])
         batch = self.text.batch(rng.integers(done["batches"]))
@@ -152,7 +152,7 @@ class Training:
     def ranks(self):
         """How often the token of rank 0, 1, .. at each depth is the target's own in held-out greedy text.
 
-        [n_depths, N_RANKS], the tokens before being right. For EAGLE's block the first depth alone.
+        [n_depths, N_RANKS], given that the tokens before are right. For EAGLE's block only the first depth.
         """
         batch, shares = self.held_out.batch(0), []
         for i in range(len(batch[0])):
@@ -179,13 +179,13 @@ def gradient_of(p, q, share):
 
 
 def expected(accepted):
-    """The tokens per call at temperature 0 of a chain of CHAIN tokens that are right so often, by depth."""
+    """The tokens per call at temperature 0 of a chain of CHAIN tokens that are right this often, by depth."""
     rates = accepted[:CHAIN] if len(accepted) > 1 else np.full(CHAIN, accepted[0])
     return float(1 + np.cumprod(rates).sum())
 
 
 def tokens_a_step(hparams):
-    """More for a wide model, where the optimizer costs as much as some hundred tokens."""
+    """More for a wide model, where the optimizer costs as much as a few hundred tokens."""
     return 768 * max(1, hparams.n_embd // 256)
 
 

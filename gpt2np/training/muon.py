@@ -1,4 +1,4 @@
-"""Muon, an optimizer for matrices: every update is made orthogonal, so that no direction of it is small.
+"""Muon, an optimizer for matrices: every update is made orthogonal, so that it is equally large in all directions.
 
 Source: Keller Jordan, https://kellerjordan.github.io/posts/muon.
 """

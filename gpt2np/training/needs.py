@@ -1,6 +1,6 @@
-"""What a training will need, said before it starts: memory, disk, and how far a budget of time goes on this machine.
+"""The requirements of a training, printed before it starts: memory, disk, and how far a time budget goes here.
 
-All of it is rough: from shapes, and from the speed of a matmul.
+These are rough estimates, from the shapes and the speed of a matmul.
 """
 
 import os
@@ -16,7 +16,8 @@ LIKE_BUNDLED = 3_000_000  # tokens that the bundled EAGLE block was trained on
 
 
 def check_needs(kind, minutes, tokens, folder):
-    """A sentence on the needs of a training with this budget; ValueError if this machine, or the disk, has less."""
+    """A sentence on the requirements of a training with this budget; ValueError if memory or disk space is too
+    small."""
     h, n_own, n_rows = kind.hparams, sum(p.numel() for p in kind.params.values()), tokens_a_step(kind.hparams)
     every = 4 if h.n_vocab > LARGE_VOCABULARY else 1
     # multiplications for a token: in a step, with its gradient; in Muon, five iterations of three products; in its text
@@ -44,7 +45,8 @@ def check_needs(kind, minutes, tokens, folder):
 
 
 def use_fastest_threads(n_embd):
-    """Give PyTorch as many threads as are fastest now: on a busy machine several mostly wait for each other."""
+    """Set PyTorch to the number of threads that is fastest now: on a busy machine several mostly wait for each
+    other."""
     most, seconds = torch.get_num_threads(), {}
     for n in {1, max(1, most // 2), most}:
         torch.set_num_threads(n)

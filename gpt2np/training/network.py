@@ -1,7 +1,7 @@
 """GPT-2 in PyTorch, as far as training needs it: hidden states and logits of whole texts, without a cache.
 
-As layers.py, but of tensors with a name each, as in a file of Hugging Face's (files/params.py), and of several texts at
-once. A hidden state is kept after the last norm without its gain and bias, as heads.py and eagle.py use it.
+Like layers.py, but with named tensors, as in Hugging Face's files (files/params.py), and for several texts at once. A
+hidden state is kept after the last norm without its gain and bias, as heads.py and eagle.py use it.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 class Target:
-    """The parameters of a model's folder, which stay as they are: dict name -> tensor float32."""
+    """The parameters of a model's folder, which are frozen: dict name -> tensor float32."""
 
     def __init__(self, folder, hparams):
         tensors = read_tensors(folder / WEIGHTS[files_of(folder)[0]][1])

@@ -1,8 +1,8 @@
 """The text to learn from: batches that the target writes itself, with its hidden states, in files.
 
-A prompt is a piece of the texts that were given, at any place, and the target continues it: a drafter will meet the
-target's own words. Of eight batches three are greedy, two at temperature 1 and one at .6, one goes up to the last
-position, and one is the texts as they are. Tokens are int32: GPT-2's have numbers up to 50256.
+A prompt is a random piece of the given texts, and the target continues it, because a drafter will meet the target's own
+words. Of eight batches three are greedy, two at temperature 1 and one at .6, one extends to the last position, and one
+is the given text itself. Tokens are int32: GPT-2's ids go up to 50256.
 """
 
 import numpy as np
@@ -11,7 +11,7 @@ import torch
 from .network import DEVICE
 
 TEMPERATURES = (0, 1.0, 0, 0.6, 0, 1.0, 1.0, 1.0)  # of the batches in turn
-LAST_POSITIONS, AS_GIVEN = 6, 7  # of these
+LAST_POSITIONS, AS_GIVEN = 6, 7  # the indices of two special batches
 LEAST_CTX = 32
 
 
@@ -40,8 +40,8 @@ class OwnText:
     write : callable
         write(prompts [n_texts, n], n_new, temperature, seeds [n_texts]) -> tokens [n_texts, n + n_new], by the target.
     stream : array [n] int32
-        Tokens to take prompts from; `n_texts` of them in a batch, of 192 tokens each or as many longer ones as have as
-        many tokens.
+        Tokens to take prompts from. A batch has `n_texts` texts of 192 tokens each, or fewer longer ones with the same
+        total.
     """
 
     def __init__(self, folder, target, write, stream, n_texts, seed, name="text"):

@@ -84,6 +84,7 @@ def catalogue(exhibits, errors):
     for one in exhibits:
         error = errors.get(one.name)
         shown = "not here" if error is None else "0" if error <= 1e-12 else f"{error:.1e}"
-        cells = f"<b>{html.escape(one.name)}</b><br>{html.escape(one.what)}", shown, one.grader.__name__
+        what = f"<b>{html.escape(one.name)}</b><br>{html.escape(one.what)}"
+        cells = what, f'<span style="white-space: nowrap">{shown}</span>', one.grader.__name__
         lines.append("".join(f'<td style="text-align: left; vertical-align: top">{cell}</td>' for cell in cells))
     display(HTML(f"<table><tr>{head}</tr>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"))

@@ -7,9 +7,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
-from IPython.display import HTML, display
 
 import gpt2np
+from figures.tables import show
 from speculative import reference
 
 PROMPT, N_TOKENS, N_TALES = "Once upon a time there was a", 40, 12
@@ -95,11 +95,3 @@ def releases():
 
 def recorded(name):
     return json.loads((Path(__file__).parent / name).read_text(encoding="utf-8"))
-
-
-def show(heads, rows):
-    """Display a table."""
-    html = ""
-    for tag, line in [("th", heads), *(("td", row) for row in rows)]:
-        html += "<tr>" + "".join(f'<{tag} style="padding-right: 1.5em">{cell}</{tag}>' for cell in line) + "</tr>"
-    display(HTML(f"<table>{html}</table>"))

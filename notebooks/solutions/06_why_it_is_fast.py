@@ -23,8 +23,8 @@ def my_best_K(alpha, c, v):
 
     alpha : float
     c : float, the time to draft one token, over that of an autoregressive step.
-    v : sequence of float, v[m - 1] is the time of the target's pass for m tokens, over that
-        of a step.
+    v : sequence of float, v[m - 1] is the time of the target's pass for m tokens, over
+        that of a step.
 
     K ranges from 0 (no draft, speedup 1) to the largest K for which v has an entry.
     """
@@ -37,11 +37,11 @@ def my_alpha(rounds):
 
     It is nan if none was tested.
 
-    rounds : list of (drafted, accepted), int: a round tests its draft tokens up to the first
-        rejection.
+    rounds : list of (drafted, accepted), int: a round tests its draft tokens up to the
+        first rejection.
 
-    For [(4, 4), (4, 2), (4, 0)] it is 6 / 8: six draft tokens were accepted, two rejected,
-    four never tested.
+    For [(4, 4), (4, 2), (4, 0)] it is 6 / 8: six draft tokens were accepted, two were
+    rejected, four never tested.
     """
     # A round tested its accepted draft tokens and, if those were not all, the one that was rejected.
     accepted = sum(n for _, n in rounds)

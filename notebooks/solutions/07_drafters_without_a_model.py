@@ -9,11 +9,11 @@ def copy_after_last(tokens, K, n_vocab):
 
     tokens : list of int, at least one; K : int, 0 or more.
 
-    Returns a speculative.Draft with at most K tokens: fewer if the copied text ends, and 0 if
-    the last token has not occurred before:
+    Returns a speculative.Draft with at most K tokens: fewer if the copied text ends, and
+    0 if the last token has not occurred before:
         tokens : [k] int64
-        probs  : [k, n_vocab] float64, row i is the distribution that token i was drawn from,
-            also for k = 0.
+        probs  : [k, n_vocab] float64, row i is the distribution that token i was drawn
+            from, also for k = 0.
 
     copy_after_last([3, 1, 2, 3, 1], K=2, n_vocab=5).tokens is [2, 3].
     """
@@ -29,8 +29,8 @@ def mixed(counts, shorter):
 
     counts : [n_vocab] int, how often each token followed the context; all 0 where it was
         never seen.
-    shorter : [n_vocab] float64, the distribution after the shorter context; it must not be
-        written to.
+    shorter : [n_vocab] float64, the distribution after the shorter context; it must not
+        be written to.
 
     Returns [n_vocab] float64 with sum 1. mixed([1, 2], [4/7, 3/7]) is [3/7, 4/7].
     """
@@ -42,7 +42,7 @@ def mixed(counts, shorter):
 
 # Exercise 3. (a) the overlap; (b) p of the draft token; (c) p of each token, weighted with how often it is drawn.
 def acceptances(p, q):
-    """How often min(1, p / row) accepts a draft token, in the ways (a), (b) and (c) above.
+    """How often min(1, p / row) accepts a draft token, in the ways (a), (b) and (c).
 
     p, q : [n_vocab] float64, distributions of the target and of the draft.
 

@@ -22,8 +22,8 @@ def drafted(rows, w1, w2, last):
     w1, w2 : [n_vocab, rank] and [rank, n_vocab], the table of the previous token.
     last : int, the last token of the text.
 
-    The first slot saw the last token of the text, so nothing is added to its row. To each further row comes what the
-    table says about the token that was just chosen.
+    The first slot saw the last token of the text, so nothing is added to its row. To each
+    further row the table's row for the token that was just chosen is added.
     """
     # Left to right: a token must be chosen before the next row is complete.
     tokens = [int(rows[0].argmax())]

@@ -1,1 +1,1 @@
-"""The command line: main.py reads the words, a module in commands/ is a command, the rest is what they share."""
+"""The command line: main.py reads the words, each module in commands/ is a command, and the rest is shared."""

@@ -1,9 +1,9 @@
-"""A drafter or a verifier of one's own, --drafter FILE.py:NAME or --verifier FILE.py:NAME: loaded, then graded.
+"""Your own drafter or verifier, --drafter FILE.py:NAME or --verifier FILE.py:NAME: loaded, then graded.
 
-A verifier is a function, or an object that is called like one: (draft, target_probs, rng) -> Verdict. A drafter is made
-by a class or a function that is called with (target, tokenizer), once for each setting; or it is an object with
-`propose`, which is then shared. speculative.testing grades them before anything is measured: a drafter that can be made
-for any target with one of three tokens. What is LOSSY on purpose says so, `exactness = "LOSSY"`, and is not graded.
+A verifier is a function, or an object that is called like one: (draft, target_probs, rng) -> Verdict. A drafter is
+either an object with `propose`, which all settings share, or a class or function that is called with (target,
+tokenizer) for each setting. speculative.testing grades them before anything is measured. Such a class or function is
+graded with a target of three tokens. A rule that is LOSSY on purpose declares `exactness = "LOSSY"`, and is not graded.
 """
 
 import sys
@@ -24,7 +24,7 @@ def file_of(given):
 
 
 def files_of(given):
-    """The paths of FILE.py and of what it imports from its folder."""
+    """The paths of FILE.py and of the modules it imports from its folder."""
     folder = Path(file_of(given)).resolve().parent
     found = {Path(getattr(module, "__file__", None) or "") for module in list(sys.modules.values())}
     return sorted(path for path in found if path.suffix == ".py" and path.parent == folder)
@@ -32,7 +32,7 @@ def files_of(given):
 
 @cache
 def brought(given):
-    """What FILE.py:NAME names; ValueError unless there is something of this name in the file."""
+    """The object that FILE.py:NAME names; ValueError if the file does not define it."""
     name = given.rpartition(":")[2]
     if not given.endswith(f".py:{name}"):
         raise ValueError(f"expected FILE.py:NAME, got {given[:60]!r}")

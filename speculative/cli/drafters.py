@@ -1,8 +1,8 @@
-"""What --drafter and --verifier can be, and what each builds; of --K and --tree what concerns drafters.
+"""The values of --drafter and --verifier and what each builds; also --K and --tree as far as drafters need them.
 
 To add a drafter or a verifier, write its file and an entry in DRAFTERS or RULES below: options, help and tables follow
-from it. A drafter's entry names a function (options, models) -> (target, drafter, about): the target, or another view
-of it with the same logits; the drafter; and a dict with its "name", and "parameters" for a draft model.
+from it. A drafter's entry names a function (options, models) -> (target, drafter, about): the target, or a view of it
+with the same logits; the drafter; and a dict with its "name", and "parameters" for a draft model.
 """
 
 from collections.abc import Callable
@@ -30,7 +30,7 @@ from .prompts import tales
 TOKENIZERS = ("auto", "shared", "text")
 LENGTHS = ("auto", "heuristic", "confidence")  # of --K
 THRESHOLD = 0.4  # of --K confidence: a less probable token ends the draft
-ACCEPTED = (0.66, 0.17, 0.06, 0.03, 0.02, 0.01)  # about how often a model's child of each rank is the accepted one
+ACCEPTED = (0.66, 0.17, 0.06, 0.03, 0.02, 0.01)  # roughly how often a model's child of each rank is accepted
 HEADS = 3  # nodes of the tree of `heads` without --tree; more cost more time than they save with the bundled target
 
 
@@ -40,8 +40,8 @@ class Kind:
 
     build: Callable  # (Options, Models) -> (target, drafter, about)
     help: str  # where its draft tokens come from
-    options: tuple = ()  # the options that it uses, of those that not all drafters use
-    trees: str = ""  # what --tree may be: "any", "grown" (a number of nodes), or nothing, for which "" stands
+    options: tuple = ()  # the options it uses that not all drafters use
+    trees: str = ""  # the values of --tree: "any", "grown" (a number of nodes), or "" for none
     branches: bool = False  # it drafts trees even without --tree
 
 
@@ -52,7 +52,7 @@ class Rule:
     verifier: Callable
     help: str
     one_text: bool = False  # one seed gives one text, with and without a draft, at any temperature
-    checked: str = ""  # the exactness, where it is not the verifier's own word
+    checked: str = ""  # the exactness, where the verifier does not declare it
 
     @property
     def exactness(self):
@@ -60,7 +60,7 @@ class Rule:
 
     @property
     def noise(self):
-        """seed -> the random source that it is used with."""
+        """seed -> the random source for this verifier."""
         return speculative.Gumbel if self.one_text else np.random.default_rng
 
 
@@ -68,7 +68,7 @@ class Rule:
 
 
 def drawing(options, model):
-    """A drafter of chains or trees that draws from a language model."""
+    """A drafter of chains or trees that samples from a language model."""
     return chain_or_tree(options, partial(speculative.ModelDrafter, model), partial(speculative.TreeDrafter, model))
 
 
@@ -92,7 +92,7 @@ def shape_of(options, weights):
 
 
 def depth(options):
-    """The most levels of a tree: --K, where it is a number."""
+    """The depth limit of a tree: --K, where it is a number."""
     return 16 if isinstance(options.K, str) else options.K
 
 
@@ -113,7 +113,7 @@ def draft_model(options, models):
     through_text = way == "text" or (way == "auto" and options.temperature == 0 and options.tree == 0)
     n = f"{shared.shared.shape[1]} of its {tokenizer.n_vocab} tokens"
     way = "through the text" if through_text else "from the shared tokens"
-    about["tokenizer"] = f"another tokenizer: {n} are shared with the target; drafts {way}"
+    about["tokenizer"] = f"different tokenizer: {n} are shared with the target; drafts {way}"
     if not through_text:
         return target, drawing(options, shared), about
     own = replace(options.sampling, temperature=options.draft_temperature or 0, processors=())
@@ -188,7 +188,7 @@ def heads(options, models):
 
 
 def trained(load, file, options, models):
-    """What was trained for the target, heads or a block."""
+    """The heads or the block trained for the target."""
     name = options.target_model_size
     try:
         found = models.once(str(file(name)), lambda: load(name))
@@ -217,7 +217,7 @@ def suffix(options, models):
 def forced(options, models):
     target, tokenizer = models.target()
     drafter = speculative.ForcedDrafter(tokenizer.encode, target.n_vocab)
-    return target, drafter, {"name": "what --grammar leaves no choice about"}
+    return target, drafter, {"name": "the text that --grammar forces"}
 
 
 def recycling(options, models):
@@ -273,32 +273,32 @@ def none(options, models):
 OF_A_MODEL = ("draft_temperature", "siblings")
 # fmt: off
 DRAFTERS = {
-    "model": Kind(draft_model, "another model, --draft_model_size",
+    "model": Kind(draft_model, "a smaller model, --draft_model_size",
         ("draft_model_size", "draft_tokenizer", "frequent", "corpus", *OF_A_MODEL), trees="any"),
     "ngram": Kind(ngram, "counts of a text, --corpus", ("corpus", "n_max", *OF_A_MODEL), trees="any"),
     "prompt_lookup": Kind(prompt_lookup, "copies of the text so far", ("n_max",)),
     "suffix": Kind(suffix, "copies of the text so far and of --corpus", ("corpus",), trees="grown"),
-    "forced": Kind(forced, "what --grammar leaves no choice about; without it, nothing"),
+    "forced": Kind(forced, "the text that --grammar forces; drafts nothing without it"),
     "recycling": Kind(recycling, "the target's logits after the same tokens earlier", trees="any"),
-    "jacobi": Kind(jacobi, "the target's last call, at these positions"),
-    "lookahead": Kind(lookahead, "a tree of n-grams that the target writes while it verifies", branches=True),
+    "jacobi": Kind(jacobi, "the target's own guesses from its last call"),
+    "lookahead": Kind(lookahead, "n-grams from the target's Jacobi iterations, as a tree", branches=True),
     "early_exit": Kind(early_exit, "the target's own first layers", ("exit_layer", *OF_A_MODEL), trees="any"),
-    "heads": Kind(heads, "a tree from heads on the target's last hidden state (tiny-target has some)",
+    "heads": Kind(heads, "a tree from heads on the target's last hidden state (bundled for tiny-target)",
         trees="any", branches=True),
-    "eagle": Kind(eagle, "a block that continues the target's own hidden states (tiny-target has one)",
+    "eagle": Kind(eagle, "a block that continues the target's hidden states (bundled for tiny-target)",
         ("frequent", *OF_A_MODEL), trees="any"),
-    "block": Kind(block, "all tokens in one pass, from the target's own hidden states (tiny-target has weights)",
+    "block": Kind(block, "all tokens in one pass, from the target's hidden states (bundled for tiny-target)",
         ("frequent", *OF_A_MODEL), trees="any"),
     "none": Kind(none, "nothing: the target alone"),
 }
 RULES = {
     "rejection": Rule(speculative.rejection, "rejection sampling: accepts with probability min(1, p / q)"),
-    "block": Rule(speculative.block, "decides on the whole draft at once, on average accepts no less than rejection"),
-    "traversal": Rule(speculative.traversal, "block for trees, on average accepts no less than rejection"),
-    "exact_match": Rule(speculative.exact_match, "accepts a token that equals the target's own draw"),
-    "gumbel": Rule(speculative.exact_match, "exact_match on common random numbers: one seed, one text, draft or not",
+    "block": Rule(speculative.block, "decides on the whole draft; accepts at least as much as rejection on average"),
+    "traversal": Rule(speculative.traversal, "block for trees; accepts at least as much as rejection on average"),
+    "exact_match": Rule(speculative.exact_match, "accepts a token that equals the target's own sample"),
+    "gumbel": Rule(speculative.exact_match, "exact_match with common random numbers: one seed, one text, draft or not",
         one_text=True),
-    "lenient": Rule(speculative.Lenient(), "LOSSY: rejection with the draft's probabilities made smaller"),
+    "lenient": Rule(speculative.Lenient(), "LOSSY: rejection with q scaled down"),
     "typical": Rule(speculative.Typical(), "LOSSY: accepts every token that is probable enough for the target"),
 }
 # fmt: on

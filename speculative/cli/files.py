@@ -64,7 +64,7 @@ def piped(name):
 
 def check_writable(name, suffixes=()):
     """The name; ValueError unless a file of that name, with one of these suffixes if any, can be written."""
-    path = Path(os.path.realpath(name))  # of a link, what it points to
+    path = Path(os.path.realpath(name))  # a link's target
     if suffixes and Path(name).suffix not in suffixes:
         raise ValueError(f"expected a name that ends in {' or '.join(suffixes)}, got {name[:60]!r}")
     try:

@@ -1,4 +1,4 @@
-"""The help, made of the docstrings of the commands and the entries of their options."""
+"""The help, assembled from the docstrings of the commands and the entries of their options."""
 
 from functools import partial
 from textwrap import wrap
@@ -16,7 +16,7 @@ decoding). Compare text and time.
     {command:34}a command's options, and an example
 """
 NOTE = (
-    "The start of an option's name is enough where no other starts so. Intervals are 95 % intervals over the prompts. "
+    "Options may be abbreviated to any unambiguous prefix. Intervals are 95 % intervals over the prompts. "
     "{program} --version prints the version."
 )
 HEADINGS = {  # of the page of the program, each before an option
@@ -35,7 +35,7 @@ def whole_page(program, module, modules):
 
 
 def page_of(program, module):
-    """The page of a command: the options that the page of the program does not explain, and the names of the others."""
+    """The page of a command: its options that the program's page does not explain, and the names of the others."""
     name = module.__name__.rpartition(".")[2]
     text = "\n\n".join("\n".join(wrap(" ".join(part.split()))) for part in module.__doc__.strip().split("\n\n"))
     examples = [f"    {program} {name} {example}".rstrip() for example in getattr(module, "EXAMPLES", ("",))]

@@ -1,8 +1,9 @@
 """From the words of a command line to a command and an exit code; an error is one sentence, and exit code 2.
 
-python-fire splits the words into the command, --name value, --name=value and --flag; all values arrive as texts. What
-it would do wrong for us is settled here: unknown names are refused before anything runs, and the help is help.py's.
-A module of commands/ is a command: its docstring is the help, OPTIONS are its options, `run(options, report)` runs it.
+python-fire splits the words into the command, --name value, --name=value and --flag; all values arrive as texts. This
+file overrides its behaviour in two places: unknown names are refused before anything runs, and the help comes from
+help.py. Each module of commands/ is a command: its docstring is the help, OPTIONS are its options, `run(options,
+report)` runs it.
 """
 
 import contextlib
@@ -40,7 +41,7 @@ def run():
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # nothing is left to interrupt
     try:
         sys.stdout.flush()
-    except OSError:  # `main` has said so; without this, Python says it once more at exit
+    except OSError:  # `main` has reported it; without this, Python reports it again at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(code)
 
@@ -68,7 +69,7 @@ def main(words):
     except Exception as error:
         if not line_of(error):
             raise
-        say(in_brief(error))  # in a drafter or a verifier of one's own
+        say(in_brief(error))  # in the user's own drafter or verifier
         return 2
     return 0
 
@@ -104,13 +105,13 @@ def call(name, *words, **texts):
 
 
 def as_prompt(name, words):
-    """What to do with a first word that is no command."""
+    """The remedy for a first word that is not a command."""
     text = " ".join([name, *words])
     return f"did you mean --prompt {text[:100]!r}?".replace("'", '"') if words else "see --help for the commands"
 
 
 def in_full(name, options, command):
-    """The name of an option, of which a beginning is enough that no other has."""
+    """The full name of an option, given an unambiguous prefix."""
     found = [name] if name in options else [known for known in options if known.startswith(name)]
     if len(found) == 1:
         return found[0]
@@ -126,7 +127,7 @@ def meant(name, known, hyphens=""):
 
 
 def sentence_on(error):
-    """The message of an exception; one of the system's gets the name of its file."""
+    """The message of an exception, with the file's name if it is a system error."""
     if getattr(error, "strerror", None):
         return f"cannot read or write {error.filename or 'standard output'} ({error.strerror})"
     return str(error) or "not enough memory"

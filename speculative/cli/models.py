@@ -34,12 +34,13 @@ def check_model_name(name):
 
 
 def another_engines(path):
-    """What a path is, in words, if it is for another engine: a GGUF file, or the folder of a model of another kind."""
+    """The kind of a path for a different engine, in words: a GGUF file, or the folder of a model of a different
+    type."""
     if path.suffix == ".gguf":
         return "a GGUF file"
     try:
         kind = loads((path / "config.json").read_text(encoding="utf-8")).get("model_type", "gpt2")
-    except (OSError, ValueError, AttributeError, RecursionError):  # files_of or the loading says what is wrong
+    except (OSError, ValueError, AttributeError, RecursionError):  # files_of or load reports the error
         return None
     return None if kind == "gpt2" else f"a model of type {kind!r:.40}"
 

@@ -1,6 +1,6 @@
-"""What an option is: its default, its value, its help; and the options that several commands share, each in one entry.
+"""An option: its default, its value, its help. Also the options that several commands share, each in one entry.
 
-A command's OPTIONS are some of these, by `pick`, and its own. Reading, lists and help follow from the entries.
+A command's OPTIONS are its own and some of these, chosen by `pick`. Reading, lists and help follow from the entries.
 """
 
 from collections.abc import Callable
@@ -63,7 +63,7 @@ def whole(least=0, most=10**30, words=()):
 
 @dataclass(frozen=True)
 class Choice:
-    """Reads one of some names, which may be a registry; `brings` says whether FILE.py:NAME is one as well."""
+    """Reads one of several names, which may be a registry; with `brings`, FILE.py:NAME is allowed as well."""
 
     names: object
     brings: bool = False
@@ -145,14 +145,14 @@ SHARED = {
     "draft_model_size": Option("", "M", check_model_name,
         "the draft model, for --drafter model only (the smallest of the target's family: tiny-draft for tiny-target, "
         "124M for 355M and larger)"),
-    "drafter": Option("model", "D", Choice(DRAFTERS, brings=True), "what proposes the draft tokens"),
+    "drafter": Option("model", "D", Choice(DRAFTERS, brings=True), "the source of the draft tokens"),
     "K": Option(3, "K", whole(1, words=LENGTHS),
         "the draft length, the most tokens drafted per target call\n"
         "N: N tokens\n"
         "auto: chosen from costs measured at the start and the acceptance so far, possibly 0; auto depends on timing, "
         "so one seed may give different texts\n"
         "heuristic: two more after a fully accepted draft, one less otherwise\n"
-        "confidence: until the draft model is unsure"),
+        "confidence: stop after the first low-confidence token"),
     "verifier": Option("rejection", "V", Choice(RULES, brings=True), "the acceptance rule for draft tokens"),
     "temperature": Option(0, "T", number(least=0),
         "0 always takes the most probable token, 1 samples from the model's own distribution; in Python, Sampling's "
@@ -173,38 +173,38 @@ SHARED = {
         "depends on timing, so one seed may give different texts"),
     "siblings": Option("without", "S", Choice(tuple(SIBLINGS)),
         "how a model chooses the children of a node\n"
-        "without: draws without replacement\n"
-        "drawn: one draw, then the most probable tokens\n"
+        "without: sampled without replacement\n"
+        "drawn: one sampled, then the most probable tokens\n"
         "top: the most probable tokens"),
     "draft_temperature": Option(None, "T", number(least=0),
-        "the temperature that the draft draws its tokens with; 0 is a greedy draft, as in llama.cpp and by default in "
-        "vLLM. The distribution of the text does not depend on it, the number of accepted tokens does (the "
+        "the temperature at which the draft is sampled; 0 is a greedy draft, as in llama.cpp and by default in "
+        "vLLM. The distribution of the text does not depend on it, but the number of accepted tokens does (the "
         "temperature of the target)"),
     "draft_tokenizer": Option("auto", "W", Choice(TOKENIZERS),
-        "how a draft model with another tokenizer drafts; the distribution of the text does not depend on it\n"
+        "how a draft model with a different tokenizer drafts; the distribution of the text does not depend on it\n"
         "shared: only tokens that both vocabularies have\n"
         "text: its text is encoded with the target's tokenizer\n"
         "auto: text at temperature 0, shared above; neither if the draft model has the target's tokenizer"),
     "corpus": Option("", "FILE", check_readable,
-        "a text for ngram to count (default: tales that neither bundled model was trained on) and for suffix to copy "
-        "from, in addition to the text so far (default: nothing)"),
-    "n_max": Option(3, "N", whole(1, 1024), "the longest n-gram of ngram, and the longest match of prompt_lookup"),
+        "a text in which ngram counts (default: tales that neither bundled model was trained on) and from which suffix "
+        "copies, in addition to the text so far (default: nothing)"),
+    "n_max": Option(3, "N", whole(1, 1024), "the maximum n for ngram, and the longest match for prompt_lookup"),
     "exit_layer": Option(2, "L", whole(1), "the number of layers that early_exit runs"),
-    "frequent": Option(0, "N", whole(0), "draft the N most frequent tokens only (model: of --corpus); 0 means all"),
-    "top_k": Option(0, "N", whole(0), "sample from the N most probable tokens only; 0 means all"),
+    "frequent": Option(0, "N", whole(0), "draft only the N most frequent tokens (model: of --corpus); 0 means all"),
+    "top_k": Option(0, "N", whole(0), "sample only from the N most probable tokens; 0 means all"),
     "top_p": Option(1, "P", number(), "... from the smallest set of most probable tokens with total probability P"),
     "min_p": Option(0, "P", number(), "... from tokens with at least P times the probability of the most probable one"),
     "repetition_penalty": Option(1, "X", number(), "above 1, makes tokens that occurred before less probable"),
     "presence_penalty": Option(0, "X", number(least=-100, most=100),
-        "subtracted from the logits of tokens that the new text has already"),
-    "frequency_penalty": Option(0, "X", number(least=-100, most=100), "... as many times as it has them"),
+        "subtracted from the logits of tokens that are already in the new text"),
+    "frequency_penalty": Option(0, "X", number(least=-100, most=100), "... once for each occurrence"),
     "no_repeat_ngram_size": Option(0, "N", whole(),
         "no sequence of N tokens occurs twice in prompt and text; 0 means no limit"),
     "min_tokens": Option(0, "N", whole(),
-        "<|endoftext|> ends the text, but not before N new tokens; 0 means that it ends no text"),
+        "<|endoftext|> ends the text, but not before N new tokens; with 0 it does not end the text"),
     "grammar": Option("", "G", str,
-        "a regular expression that the whole new text matches, such as '[0-9]{4}-[0-9]{2}', or a file with some, one "
-        "per line, of which it matches one; <|endoftext|> ends the text"),
+        "a regular expression that the whole new text matches, such as '[0-9]{4}-[0-9]{2}', or a file of them, one "
+        "per line, one of which it matches; <|endoftext|> ends the text"),
     "prompt_file": Option("", "FILE", str,
         "prompts, one per line; - reads standard input. In FILE.jsonl each line is a JSON object, so that a prompt may "
         'have several lines: {"prompt": TEXT}, or a question of Spec-Bench or SPEED-Bench, {"question_id": 81, '
@@ -226,8 +226,8 @@ SHARED = {
         "how to print the second text: text, or rounds, a line for each call of the target with the accepted and "
         "rejected draft tokens and what replaced them"),
     "json": Option(False, "[FILE.json]", Written((".json",), or_none=True),
-        "print all measurements as one JSON object and nothing else; with a name, print the page, and write them to "
-        "the file, each finished part at once: after an interruption the same command resumes"),
+        "print only the measurements, as one JSON object. With FILE.json: print the usual page, and save each finished "
+        "part at once, so that the same command resumes after an interruption"),
     "timings": Option(False, "", flag, "also print counts and times as llama.cpp does"),
     "plot": Option("", "FILE.png", Written((".png", ".pdf", ".svg")),
         "also draw the table; .pdf or .svg for print; needs matplotlib"),
@@ -247,7 +247,7 @@ OF_THE_PROGRAM += ["prompt", "prompt_file", "prompt_template", "show", "trace", 
 
 
 def pick(names, **defaults):
-    """Some of the shared options, in the order of SHARED; with other defaults for some."""
+    """Some of the shared options, in the order of SHARED, with different defaults for some."""
     names = names.split() if isinstance(names, str) else names
     chosen = {name: option for name, option in SHARED.items() if name in names}
     return chosen | {name: replace(SHARED[name], default=value) for name, value in defaults.items()}
@@ -256,7 +256,7 @@ def pick(names, **defaults):
 class Options(SimpleNamespace):
     """The values of a command's options, as attributes; the others of SHARED have their defaults.
 
-    `given` has the names of those that were typed; `processors` are the logits processors of `processors_of`.
+    `given` lists the names of those that were typed; `processors` are the logits processors of `processors_of`.
     """
 
     def __init__(self, **values):
@@ -272,7 +272,7 @@ class Options(SimpleNamespace):
 
 
 def read(options, texts, lists=()):
-    """The `Options` that these texts (dict name -> str) spell; of those in `lists` a dict text -> value."""
+    """The `Options` from these texts (dict name -> str); an option in `lists` becomes a dict text -> value."""
     values = {}
     for name, option in options.items():
         given, default, is_list = texts.get(name), option.default, name in lists
@@ -281,7 +281,7 @@ def read(options, texts, lists=()):
         try:
             if given is None:
                 values[name] = {str(default): default} if is_list else default
-            elif given in ("True", "False") and not takes_no_value(option):  # python-fire's word where there is none
+            elif given in ("True", "False") and not takes_no_value(option):  # python-fire's word for a missing value
                 raise ValueError(f"expected a value; write one that starts with a hyphen as --{name}='-...'")
             else:
                 found = {part: option.read(part) for part in (parts(given, option) if is_list else [given])}

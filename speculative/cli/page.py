@@ -1,4 +1,4 @@
-"""What the tables and the plots of several commands share."""
+"""Tables and plots, shared by several commands."""
 
 import os
 import sys
@@ -75,10 +75,10 @@ def acceptance_lines(counts):
     by_position = "  ".join(shares) + ", of the rounds that drafted this far" if shares else "nothing was drafted"
     accepted = f"{counts['accepted']} of {counts['drafted']} drafted tokens{share}"
     levels = sum(counts["drafted_by_position"])
-    if levels < counts["drafted"]:  # a tree: of its nodes, one a level can be accepted
+    if levels < counts["drafted"]:  # a tree: at each depth, at most one node can be accepted
         n = counts["drafted_by_position"][0]
-        accepted = f"{counts['accepted'] / n:.1f} of {levels / n:.1f} levels of a tree of {counts['drafted'] / n:.1f} "
-        accepted += "nodes, on average"
+        accepted = f"{counts['accepted'] / n:.1f} tokens of a tree of depth {levels / n:.1f} "
+        accepted += f"with {counts['drafted'] / n:.1f} nodes, on average"
     return f"""{counts["tokens_per_target_call"]:.2f} tokens per call
 accepted      {accepted}
 by position   {by_position}"""
@@ -96,8 +96,8 @@ def draw(path, x, panels, lines, size=None, busy="", break_even=True):
         The name of the axis.
     panels : dict name of a number -> label of the y axis
     lines : dict name -> list of (x, row)
-        A row has the numbers; for what has an interval, also PREFIXlow and PREFIXhigh, see `reach`. x are numbers or
-        names.
+        A row contains the numbers and, for those with an interval, PREFIXlow and PREFIXhigh, see `reach`. x are numbers
+        or names.
     size : (width, height), optional
         In inches, of the whole figure.
     busy : str
@@ -120,7 +120,7 @@ def draw(path, x, panels, lines, size=None, busy="", break_even=True):
         for axes, (what, label) in zip(axes_of[0], panels.items()):
             tops = []
             for i, ((name, points), (colour, style)) in enumerate(zip(lines.items(), looks(lines))):
-                beside = 0.7 * (i + 0.5) / len(lines) - 0.35  # of the other lines, at a place with a name
+                beside = 0.7 * (i + 0.5) / len(lines) - 0.35  # next to the other lines, where x is a name
                 at = [float(place) if is_numeric else places.index(place) + beside for place, _ in points]
                 values, ends = [row[what] for _, row in points], [reach(row, what) for _, row in points]
                 look = {"color": COLOURS[colour % 9], "marker": "os^DvP*X"[(colour + style) % 8], "label": plain(name)}
@@ -148,7 +148,7 @@ def draw(path, x, panels, lines, size=None, busy="", break_even=True):
 
 
 def plain(name):
-    """A label that is not read as mathematics."""
+    """A label that matplotlib does not parse as mathematics."""
     return str(name).replace("$", r"\$")
 
 

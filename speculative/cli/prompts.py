@@ -11,8 +11,9 @@ from speculative.checks import check_request
 from .files import lines_of, read_text, say
 from .page import counted
 
-# The test prompts, word for word, of a published comparison of assisted with native decoding: mychen76, "Evaluate LLM
-# fast inference via speculative decoding without quantization" (2023), a script over Llama 2 13B and TinyLlama.
+# The test prompts, word for word, of a published comparison of assisted with autoregressive decoding: mychen76,
+# "Evaluate LLM fast inference via speculative decoding without quantization" (2023), a script over Llama 2 13B and
+# TinyLlama.
 KNOWN = (
     "Name planets in our solar system",
     "Give me detailed info about Justin Trudeau.",
@@ -33,7 +34,7 @@ N_AHEAD = 200  # so many greedy tokens later the target repeats itself
 
 @dataclass(frozen=True)
 class Prompt:
-    """A prompt, with what a benchmark says about it."""
+    """A prompt, with a benchmark's id and category for it."""
 
     text: str
     tokens: list
@@ -42,13 +43,13 @@ class Prompt:
 
 
 def tales():
-    """The tales in two parts: one to count n-grams in, one to take prompts from."""
+    """The tales in two parts: one for counting n-grams, one for prompts."""
     text = TALES.read_text(encoding="utf-8")
     return text[: len(text) * 3 // 4], text[len(text) * 3 // 4 :]
 
 
 def prompts_of(options, target, tokenizer):
-    """The `Prompt`s of --prompt_file, or of --prompts, which the target has room to continue."""
+    """The `Prompt`s of --prompt_file, or of --prompts, that fit the target's context."""
     if options.prompt_file:
         return from_file(options, target, tokenizer)
     if options.prompts == "known":
@@ -91,7 +92,7 @@ def in_template(prompt, options):
 
 
 def from_file(options, target, tokenizer):
-    """The `Prompt`s of --prompt_file; what is left out is said on standard error."""
+    """The `Prompt`s of --prompt_file; those left out are reported on standard error."""
     found, n_turns, n_tokens = [], 0, options.n_tokens_to_generate
     for prompt, question_id, category, n_more in questions_in(options.prompt_file):
         text = in_template(prompt, options)

@@ -1,7 +1,7 @@
-"""A report in a file: each part of an experiment is written when it is finished, and found there the next time.
+"""A report in a file: each part of an experiment is written when it is finished, and reused by the next run.
 
 The file is a complete JSON object at every moment: each new version replaces the old one in one step. A run resumes
-only if the command, its options, the machine, the version and what it was told by `same` agree.
+only if the command, its options, the machine, the version and everything recorded by `same` agree.
 """
 
 import os
@@ -43,12 +43,12 @@ def load_average():
 
 
 class Report:
-    """The parts of an experiment, in a file if one is named; to be used in a `with` statement.
+    """The parts of an experiment, in a file if one is named; use it in a `with` statement.
 
     Parameters
     ----------
     path : str or bool
-        A file; True or False keeps the parts in memory alone.
+        A file; True or False keeps the parts in memory only.
     command : str
     texts : dict
         The options, as they were typed.
@@ -114,7 +114,7 @@ class Report:
         self.bar = tqdm(total=n_parts, initial=done, unit=" parts", leave=False, disable=None)
 
     def same(self, name, value):
-        """Note what was found, such as the prompts; ValueError if the file was made with another."""
+        """Record a value, such as the prompts; ValueError if the file was made with a different one."""
         if self.found.setdefault(name, value) != value:
             raise ValueError(f"--json: {self.path} was made with other {name}: {REMEDY}")
 
@@ -135,7 +135,7 @@ class Report:
         return self.parts[name]
 
     def seal(self, about):
-        """A checksum of what a resumed run relies on."""
+        """A checksum of everything a resumed run relies on."""
         return digest(dumps([about, self.found, self.parts, self.load], sort_keys=True))
 
     def write(self, **result):

@@ -1,4 +1,4 @@
-"""From options to the samplers of a race: what goes together, the logits processors, the sampler with the draft."""
+"""From options to the samplers of a race: which options go together, the logits processors, the two samplers."""
 
 import os
 from dataclasses import asdict
@@ -49,7 +49,7 @@ def check_together(options):
     if options.K in ("auto", "confidence"):
         raise ValueError(f"--K {options.K} chooses the length of a chain: for a tree give a number")
     if isinstance(tree, Shape) and tree.depth > depth(options):
-        raise ValueError(f"this --tree has {tree.depth} levels: give --K {tree.depth}, the depth limit")
+        raise ValueError(f"this --tree has depth {tree.depth}: give --K {tree.depth}, the depth limit")
 
 
 def check_used(options, drafters, tree=True):
@@ -69,14 +69,14 @@ def check_used(options, drafters, tree=True):
 
 
 class Entrant:
-    """What takes part in a race: a sampler with the random numbers of its rule and the ends of its texts.
+    """A participant in a race: a sampler with the random source of its rule and the stops of its texts.
 
     Parameters
     ----------
     options : Options
     models : Models
     build : function (Options, Models) -> Sampler
-        Is given the options with the logits processors for a prompt, which know how long it is.
+        It receives the options with the logits processors for a prompt, which know its length.
     """
 
     def __init__(self, options, models, build):
@@ -118,7 +118,7 @@ def ends_of(options, tokenizer):
 
 
 def decoded(tokens, tokenizer, ends):
-    """The text of tokens, without what ended it."""
+    """The text of tokens, without the token or text that ended it."""
     text = tokenizer.decode(token for token in tokens if token not in ends.get("stop_tokens", ()))
     return ends["stop"].cut(text) if "stop" in ends else text
 
@@ -166,7 +166,7 @@ def alone(options, models):
 def with_draft(options, models, prompt, keep=lambda name, find: find()):
     """(the `Entrant` with the draft, about: what it is) for prompts like these tokens.
 
-    `keep` is given what is measured, by name, and may return an earlier measurement.
+    `keep` receives each measurement with its name, and may return an earlier result.
     """
     check_together(options)
     for given in sorted({options.drafter, options.verifier} - {*DRAFTERS, *RULES}):

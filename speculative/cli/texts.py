@@ -1,4 +1,4 @@
-"""--output: the texts of many prompts, several at once, in a file that grows by a line for each."""
+"""--output: the texts of many prompts, several at once, appended to a file line by line."""
 
 from json import dumps, loads
 from pathlib import Path
@@ -20,7 +20,7 @@ REMEDY = "name another file, or delete it"
 
 
 def write_texts(options, report):
-    """Write the text of each prompt as an object with the prompt, in their order; what the file has is kept."""
+    """Write the prompts and their texts as objects, in order; texts already in the file are kept."""
     for name in options.given:
         if name in OF_ONE:
             raise ValueError(f"--{name} is for one prompt: leave it out with --output")
@@ -61,7 +61,7 @@ def write_texts(options, report):
 
 
 def kept(name, heads):
-    """How many of these texts the file has, from the first on; a last line that was cut short is removed."""
+    """How many of these texts are in the file, counted from the first; an incomplete last line is removed."""
     path = Path(name)
     *lines, cut = path.read_text(encoding="utf-8").split("\n") if path.exists() else [""]
     for number, line in enumerate(lines, 1):

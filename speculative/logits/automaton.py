@@ -28,7 +28,7 @@ SUBSET = (
 def byte_automaton(pattern):
     """(steps [n_states, 256] int, accepting [n_states] bool): the deterministic automaton of a regular expression.
 
-    steps[state, byte] is the next state, -1 where the text cannot match any more; state 0 is the first.
+    steps[state, byte] is the next state, or -1 if the text can no longer match; state 0 is the first.
 
     >>> steps, accepting = byte_automaton("a?b")
     >>> int(steps[0, ord("b")]), accepting.tolist()
@@ -70,8 +70,8 @@ class Expression:
     def __init__(self, pattern):
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of what a later Python may read otherwise
-                re.compile(pattern)  # what is wrong for Python is wrong here, so below all brackets match
+                warnings.simplefilter("ignore")  # about constructs that a later Python may read differently
+                re.compile(pattern)  # a pattern must be valid in Python, so below all brackets match
         except (re.error, RecursionError, OverflowError) as error:
             raise ValueError(f"expected a regular expression, got {pattern!r:.200}: {error}") from None
         self.text, self.i = pattern, 0

@@ -49,7 +49,8 @@ class Sampling:
         function. Each gets copies. One that would leave no token, all logits -inf, is passed over in that row; a
         Grammar is not, and a ValueError says so: it should be the first.
 
-    What looks back sees only the text on a row's own path (texts_of_rows in tree.py): rejected tokens leave no trace.
+    Penalties and processors see only the text on a row's own path (texts_of_rows in tree.py): rejected tokens leave no
+    trace.
 
     Examples
     --------
@@ -79,7 +80,7 @@ class Sampling:
         check("a repetition_penalty from 1e-100 to 1e100", penalty, lambda value: abs(math.log10(value)) <= 100)
 
     def __repr__(self):
-        """What differs from the defaults."""
+        """The fields that differ from the defaults."""
         given = (f"{f.name}={getattr(self, f.name)}" for f in fields(self) if getattr(self, f.name) != f.default)
         return f"Sampling({', '.join(given)})"
 
@@ -104,7 +105,7 @@ class Sampling:
         return self.truncated(probs) if self.top_k or self.top_p < 1 or self.min_p > 0 else probs
 
     def adjusted(self, logits, tokens=None, parents=()):
-        """The logits [n, n_vocab] after what looks back, in float64, or as they are: what ranks candidates."""
+        """The logits [n, n_vocab] after penalties and processors, in float64, or unchanged: they rank candidates."""
         if self.repetition_penalty == 1 and not self.processors:
             return logits
         logits = np.asarray(logits, dtype=np.float64)

@@ -3,9 +3,9 @@
 A larger tree yields at least as many tokens per call, but each node adds a row to the target's pass, and each depth a
 pass of the draft model. With w_b, the probability that the b-th child of a node is accepted, the shape with the best
 
-    (1 + the sum over the nodes of the products of w along their paths) / (v(n + 1) + levels c)
+    (1 + the sum over the nodes of the products of w along their paths) / (v(n + 1) + depth c)
 
-is found by trying all sizes and depths; for each, `Shape.best` has the shape. That takes w as the same at every node.
+is found by trying all sizes and depths; `Shape.best` finds the shape for each. This assumes the same w at every node.
 Source: Chen et al. (Sequoia), arXiv:2402.12374, section 3.3 (the hardware-aware tree optimizer).
 """
 
@@ -50,7 +50,7 @@ def acceptance_by_rank(target, drafter, tokens, n, sampling, rng=0, verifier=rej
     drafter = inheriting(drafter, sampling)
     rng, ends = as_generator(rng), range(len(tokens) - n, len(tokens))
     if verifier is rejection or getattr(sampling, "temperature", 1) == 0:
-        rows = []  # of each position, the acceptance of the children there
+        rows = []  # for each position, the acceptance of the children there
         for text in (tokens[:end] for end in ends):
             draft, logits = drafter.propose(text, 1, rng), target(text)
             rows.append(accepted_by_rank(draft, sampling(logits, text)[0]))
@@ -70,7 +70,7 @@ def acceptance_together(make, n_ranks, *arguments, **keywords):
     """[n_ranks or fewer]: how often one of 1, 2, ... children is accepted, for (target, drafter) = make(shape).
 
     Where a child's row depends on the number of its siblings, as with the rule "drawn" of `TreeDrafter`, each number is
-    measured for itself. The further arguments are those of `acceptance_by_rank` from `tokens` on.
+    measured separately. From `tokens` on, the arguments are those of `acceptance_by_rank`.
     """
     target, drafter = make(Shape.widths(n_ranks))
     if not getattr(drafter, "depends_on_siblings", False):
@@ -80,7 +80,7 @@ def acceptance_together(make, n_ranks, *arguments, **keywords):
 
 
 def added(together):
-    """w [n_ranks]: the acceptance that each child adds to that of those before it; never less than 0.
+    """w [n_ranks]: the acceptance that each child adds to that of the earlier ones; never less than 0.
 
     >>> added(np.array([0.5, 0.75, 0.625, 0.875]))
     array([0.5  , 0.25 , 0.   , 0.125])
@@ -92,7 +92,8 @@ def best_shape(w, c, v, max_depth=8):
     """(Shape, speedup): the tree that is expected to save the most time; of 0 nodes where none pays.
 
     w is that of `acceptance_by_rank`, c and v are those of `Costs`, c for one depth of the draft. A tree has at most
-    len(v) - 1 nodes: so many where a pass for more tokens costs nothing. Where each token costs a step, none pays.
+    len(v) - 1 nodes, and exactly that many if extra tokens in a pass are free. If each costs a whole step, no tree
+    pays.
 
     >>> shape, speedup = best_shape([0.6, 0.2], c=0.1, v=[1] * 5)
     >>> shape.parents, round(speedup, 2)

@@ -14,7 +14,7 @@ from .runs import at_once, gain_of, of_each, own_text, race, total
 
 @dataclass(frozen=True)
 class Forecast:
-    """What costs and texts predict, before any speculative text is timed."""
+    """A prediction from costs and texts, before any speculative text is timed."""
 
     costs: Costs
     alpha: float  # mean overlap of p and q over the target's own texts ...
@@ -37,8 +37,8 @@ def forecast(target, drafter, prompts, n_tokens, *, sampling, most=8, seed=0, ke
     Parameters
     ----------
     drafter : ModelDrafter
-        Or another drafter with `model` and `sampling` whose proposals depend on the preceding text alone. Without a
-        threshold: it is not known where a draft would end.
+        Or a different drafter with `model` and `sampling` whose proposals depend on the preceding text alone. It must
+        have no threshold, because the end of a draft would be unknown.
     most : int
         The largest K.
     """
@@ -73,8 +73,8 @@ def forecast(target, drafter, prompts, n_tokens, *, sampling, most=8, seed=0, ke
 def calibrate(target, drafter, prompts, n_tokens, *, sampling, most=8, seed=0, keep=at_once):
     """(Forecast, rows): a prediction from two thirds of the prompts, and measurements on the other third.
 
-    A row for each K of 1 .. most has expected_tokens_per_call, speedup_from_alpha and expected_speedup next to what was
-    measured. The prediction uses neither the prompts nor the times that it is compared with. Parameters as in
+    The row for each K of 1 .. most lists expected_tokens_per_call, speedup_from_alpha and expected_speedup next to the
+    measurements. The prediction uses neither the prompts nor the times that it is compared with. Parameters as in
     `forecast`; ValueError for fewer than 3 prompts.
     """
     if len(prompts) < 3:

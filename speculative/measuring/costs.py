@@ -57,7 +57,7 @@ def measure_costs(target, drafter, tokens, *, sampling=Sampling(), verifier=reje
     target : LanguageModel
         With a cache: a call with a known prefix computes only the new tokens.
     drafter : Drafter
-        Of chains.
+        A drafter of chains.
     tokens : sequence of int
         At least 2, and at most n_ctx - `most` - 1.
     most : int

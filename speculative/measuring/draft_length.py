@@ -1,8 +1,8 @@
 """How many tokens to draft next, from the results of the drafts so far.
 
 A draft length is a function of the rounds so far, a list of (drafted, accepted), that returns the next K; or simply a
-number. If it depends on past rounds alone, the output stays exact, because each round is exact for its K. To end a
-draft early, where the drafter becomes uncertain, is up to the drafter: see `threshold` in drafters/model.py.
+number. If it depends on past rounds alone, the output stays exact, because each round is exact for its K. Ending a
+draft early, where its tokens become improbable, is up to the drafter: see `threshold` in drafters/model.py.
 """
 
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from ..theory.expected import best_K
 
 @dataclass(frozen=True)
 class Heuristic:
-    """Two more after a draft that was accepted completely, one less otherwise, and at least one.
+    """Two more after a fully accepted draft, one less otherwise, and at least one.
 
     Source: the heuristic schedule of Hugging Face's assisted generation (2023).
 
@@ -110,5 +110,5 @@ def since_the_last_change(rounds):
 
 
 def tested(rounds):
-    """(accepted, rejected): the tokens that were tested in rounds (drafted, accepted), each of which drafted."""
+    """(accepted, rejected): the tested tokens in rounds (drafted, accepted) that drafted at least one."""
     return sum(accepted for _, accepted in rounds), sum(accepted < drafted for drafted, accepted in rounds)

@@ -1,4 +1,4 @@
-"""95 % intervals over prompts: what a different choice of prompts, on the same machine, might have given.
+"""95 % intervals over prompts: the range that a different choice of prompts on the same machine might have covered.
 
 The prompt is the unit, not the token: the tokens of one text resemble each other, so an interval that counts them as
 independent is too narrow. Speedup, tokens per call and alpha are each a ratio of two sums over the prompts, r = sum(a)

@@ -1,9 +1,9 @@
 """How lossy is a rule, on these prompts? The total variation of its tokens from the target's, along the target's text.
 
-At each place of the text the rule is enumerated for one draft token after the other: it sees the whole rows of p and q,
-and decides. A token that it draws from a row is not enumerated. The draw forks in two, "the draft token" and "another",
-and the row of the others is added up, so that a decision has 2 or 3 paths instead of one for each token of the
-vocabulary. An exact rule has 0.
+At each position of the text the rule is enumerated for one draft token after the other: it sees the whole rows of p and
+q, and decides. A token that it draws from a row is not enumerated. Instead the draw forks in two, "the draft token" and
+"any other", and the probabilities of the others are kept as one row. So a decision has 2 or 3 paths instead of one for
+each token of the vocabulary. The loss of an exact rule is 0.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from .runs import own_text
 
 @dataclass(frozen=True)
 class Loss:
-    """What a rule does to the distribution of a token; print it."""
+    """The effect of a rule on the distribution of a token; print it."""
 
     tv: float  # the mean total variation from the target's distribution
     low: float | None  # a 95 % interval over the prompts; None for a single one
@@ -37,28 +37,28 @@ class Loss:
 
 
 def lossy_on_text(target, drafter, verifier, prompts, n_tokens, *, sampling, seed=0, left_out=1e-3, most=300):
-    """The `Loss` of a rule, which may be one of your own, along texts of the target.
+    """The `Loss` of a rule, yours or the library's, along texts of the target.
 
     Parameters
     ----------
     target : LanguageModel
     drafter : Drafter
-        Drafts chains; its draft token is the first of the round. A place where it drafts nothing counts as exact.
+        Drafts chains; its draft token is the first of the round. A position where it drafts nothing counts as exact.
     verifier : Verifier
     prompts : list of lists of int
     n_tokens : int
-        The places of each text that are looked at: the target's first n_tokens.
+        The number of positions to examine: the target's first n_tokens of each text.
     sampling : Sampling
-        That of the target, and of a drafter that has none of its own.
+        For the target, and for a drafter without its own.
     seed : int
-        Of the first text; the others have the next ones.
+        For the first text; the others get the seeds that follow.
     left_out, most : float, int
-        Of the draft tokens, the most probable ones that hold 1 - left_out of q are tried, and `most` of them at most.
+        The most probable draft tokens that together hold 1 - left_out of q are tried, at most `most` of them.
 
     Raises
     ------
     ValueError
-        If the drafter drafts trees, or the rule decides by which other token it drew.
+        If the drafter drafts trees, or the rule's decision depends on which other token it drew.
     """
     check_rule(verifier)
     parts, how = (target, inheriting(drafter, sampling), verifier), {"left_out": left_out, "most": most}
@@ -66,7 +66,7 @@ def lossy_on_text(target, drafter, verifier, prompts, n_tokens, *, sampling, see
 
 
 def along(target, drafter, verifier, prompt, n_tokens, sampling, seed, left_out=1e-3, most=300):
-    """Sums over the places of one text, a list of numbers for `together`."""
+    """Sums over the positions of one text, a list of numbers for `together`."""
     text, probs = own_text(target, prompt, n_tokens, sampling, seed)
     rng, sums = as_generator(seed), np.zeros(5)
     for n, p in enumerate(probs, len(text) - len(probs)):
@@ -90,7 +90,7 @@ def together(texts):
 
 
 class Forks(ExactGenerator):
-    """Enumerates with draws that fork in two: the draft token, or another, whose distribution is then `others`."""
+    """Enumerates with draws that fork in two: the draft token, or any other, whose distribution is then `others`."""
 
     token, others, other = None, None, None  # other: the token that stands for all others
 
@@ -143,7 +143,7 @@ def after_an_accepted(verifier, token, q, p, after):
 
 
 def check_rule(verifier):
-    """ValueError if `outcomes` does not describe the rule: where it decides by which other token it drew."""
+    """ValueError if `outcomes` does not describe the rule: if its decision depends on which other token it drew."""
     for p, q in np.random.default_rng(0).dirichlet(np.ones(5), size=(5, 2)):
         rows = np.array([p, p[::-1]])
         for x in range(5):

@@ -1,7 +1,7 @@
 """A race: the samplers take turns on one prompt after the other, timed. Every table of times comes from a race.
 
-The clock starts after the prompt has been processed and a few warm-up tokens generated; prefill is timed apart, where
-the models are given whose caches have to be emptied before it. Since the samplers take turns on each prompt, a machine
+The clock starts after the prompt has been processed and a few warm-up tokens generated. Prefill is timed separately, if
+the models whose caches must be emptied before it are passed in. Since the samplers take turns on each prompt, a machine
 that slows down slows all of them. intervals.py says how far the prompts can be trusted.
 """
 
@@ -32,7 +32,7 @@ class Run:
     drafted: int
     accepted: int
     rejected: int  # rounds that end in a correction
-    prefill_seconds: float = 0.0  # what the first call took longer with empty caches; 0 where nothing emptied them
+    prefill_seconds: float = 0.0  # the extra time of the first call with empty caches; 0 if none were emptied
 
     @property
     def target_calls(self):
@@ -54,7 +54,7 @@ def under(prefix, keep):
 
 
 def of_each(prompts, keep, name, measure):
-    """[measure(i, prompt)] for prompt number i; each is a part of its own."""
+    """[measure(i, prompt)] for prompt number i; each is a separate part."""
     return [keep(f"{name} {i + 1}", partial(measure, i, prompt)) for i, prompt in enumerate(prompts)]
 
 
@@ -91,8 +91,8 @@ def race(samplers, prompts, n_tokens, *, seed=0, keep=at_once, caches=()):
 def race_together(generate, n_texts, *, keep=at_once):
     """Let each function (dict name -> function) generate all texts, N_LAPS times: dict name -> list of Run, one a lap.
 
-    A function yields (i, Generation) as the texts end. Everything counts: prompts, and lanes that are not all in use
-    at the end. What drafting takes is not told apart, as a pass serves several texts.
+    A function yields (i, Generation) as the texts end. The times include everything, such as the prompts and idle lanes
+    at the end. Drafting is not timed separately, because a pass serves several texts.
     """
     names = list(generate)
 

@@ -9,9 +9,9 @@
 After `show_tokens_as(tokenizer.decode)` a notebook displays `Round` and `Generation` as coloured text and tables
 (notebook.py). How a round becomes a record is in record.py.
 
-The file is JSON lines. The first line is {"trace": 2, "prompt": [ids], "text": str, "about": {...}}. In "about" is
-what its author added: names of models, the acceptance rule, the seed. Its "alone", {"texts": [n], "seconds": [n]} of
-the tokens that the target generated alone, is shown next to the rounds, as a race. Each further line is a round:
+The file is JSON lines. The first line is {"trace": 2, "prompt": [ids], "text": str, "about": {...}}. "about" contains
+anything the author added: names of models, the acceptance rule, the seed. Its "alone", {"texts": [n], "seconds": [n]}
+of the tokens that the target generated alone, is shown next to the rounds, as a race. Each further line is a round:
 
     "at"        number of tokens before the round, including the prompt
     "tokens"    [n] ids that it added; "texts" [n] the text of each (see below); "origins" [n] "accepted",

@@ -218,8 +218,8 @@ def drafted_of(step, decode):
 def rows_of(step):
     """{draft token: (p, q)}: q as it was drawn from, p as rejection sampling tests it.
 
-    For the first child of a node p is the target's distribution, for each further one what the rejection of its elder
-    siblings leaves of it, the residual.
+    For the first child of a node p is the target's distribution; for each further one it is the residual after the
+    rejection of its elder siblings.
     """
     rows = {}
     for above in range(-1, len(step.drafted)):
@@ -245,8 +245,8 @@ def next_of(step, decode):
 def uniforms_of(step):
     """({draft token: the number that decided on it}, the number that drew the last token or None).
 
-    As the verifier declares it, see `Verifier`: for each draft token that was tested, for each draft token, or for each
-    position; then one for the token that follows. Of a verifier that declares nothing, no number is shown.
+    As the verifier declares it, see `Verifier`: one for each tested draft token, for each draft token, or for each
+    position; then one for the token that follows. For a verifier that declares nothing, no number is shown.
     """
     numbers, decided = flat(step.uniforms), decisions(step)
     tested = [node for node, decision in decided.items() if decision != "dropped"]

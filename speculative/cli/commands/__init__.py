@@ -1,1 +1,1 @@
-"""The commands, each a module: its docstring is its help, OPTIONS what it takes, run(options, report) what it does."""
+"""The commands, each a module: its docstring is its help, OPTIONS are its options, run(options, report) runs it."""

@@ -53,5 +53,5 @@ def remark(row):
     worst, start = row["worst"], f"{row['setting']}: the tokens {row['worst']['tokens']} have probability"
     line = f"{start} {worst['with_draft']:.4f} with the draft, {worst['alone']:.4f} without\n"
     if row["impossible"]:
-        line += f"{'':{len(row['setting'])}}  and {row['impossible']:.4f} is for texts that are impossible without\n"
+        line += f"{'':{len(row['setting'])}}  and {row['impossible']:.4f} goes to texts that are impossible without\n"
     return line

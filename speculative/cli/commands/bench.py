@@ -1,4 +1,5 @@
-"""A forward pass for 1 to 9 tokens, against the memory's limit; plain NumPy and, if it is installed, transformers."""
+"""Time forward passes over 1 to 9 tokens, and compare them with the memory bandwidth limit, with plain NumPy and, if it
+is installed, with transformers."""
 
 from functools import partial
 from importlib.util import find_spec
@@ -19,7 +20,7 @@ INSTALLED = ALL if find_spec("transformers") and find_spec("torch") else ALL[:-1
 # fmt: off
 OPTIONS = {
     "sizes": Option("124M,355M", "M", check_model_name,
-        "the models to time; a size that is not on disk gets random weights of its shape"),
+        "the models to time; a size that is not on disk gets random weights"),
     "strategies": Option("all", "S", Choice(INSTALLED), f"{', '.join(ALL)}; see gpt2np/kernels/matmul.py"),
     "rows": Option(9, "N", whole(2, 1023), "passes for 1 to N tokens"),
     "context": Option(100, "N", whole(1, 1023), "with N tokens of context before them"),

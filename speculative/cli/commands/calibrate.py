@@ -14,7 +14,7 @@ from ..page import costs_line, draw, interval, over, pair, table, with_interval
 from ..prompts import prompts_of
 from ..settings import check_together, check_used
 
-DRAFTING = "drafter draft_temperature draft_tokenizer corpus n_max exit_layer "  # of drafters that draw from a model
+DRAFTING = "drafter draft_temperature draft_tokenizer corpus n_max exit_layer "  # for drafters that sample from a model
 OPTIONS = pick(PAIR + DRAFTING + SAMPLING + PROMPTS + FILES + PLOT, n_tokens_to_generate=64, n_prompts=36)
 EXAMPLES = ("", "--target_model_size 355M --draft_model_size 124M")
 BELOW, WIDE = 0.95, 0.3  # a v below the first contradicts v(1) = 1; a busy machine has a spread above the second
@@ -93,7 +93,7 @@ def does_it_pay(found):
     """Whether speculation pays, in one sentence, from the expected and the measured speedup."""
     row = found["rows"][found["best_K"] - 1] if found["best_K"] else max(found["rows"], key=lambda row: row["low"] or 0)
     low, high = row["low"] or 0, row["high"] or 9
-    reach = f"95 % interval {interval(row)}" if row["low"] is not None else "one prompt alone"
+    reach = f"95 % interval {interval(row)}" if row["low"] is not None else "only one prompt"
     measured = f"measured at {row['speedup']:.2f} ({reach})"
     if not found["best_K"]:
         start = "every K is expected to be slower than the target alone"

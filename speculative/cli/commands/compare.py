@@ -40,13 +40,13 @@ from ..settings import alone, check_together, check_used, with_draft
 
 OPTIONS = pick(PAIR + DRAFTING + SAMPLING + LOOK_BACK + ENDS + PROMPTS + FILES + PLOT, n_tokens_to_generate=64)
 OPTIONS["n_lanes"] = Option(
-    0, "N", whole(0, 1024), "N texts at once, also of the target alone; the times count the prompts. 0: one by one"
+    0, "N", whole(0, 1024), "N texts at once, for the target alone as well; times include prefill. 0: one by one"
 )
 LISTS = [*pick(PAIR + DRAFTING + SAMPLING + LOOK_BACK + "prompts"), "n_lanes"]
 OPTIONS["by"] = Option("", "B", Choice(("prompt", "category")), "also a row for each prompt, or each category of them")
-OPTIONS["best"] = Option("", "NAME", Choice(LISTS), "of this option show only the fastest value, which looks too good")
+OPTIONS["best"] = Option("", "NAME", Choice(LISTS), "show only this option's fastest value (a maximum: optimistic)")
 OPTIONS["csv"] = Option("", "FILE.csv", Written((".csv",)), "also write the table, a row for each setting")
-# what the text of the target alone depends on, and its time
+# the options on which the target's own text and its time depend
 OF_THE_TARGET = [*pick("target_model_size prompts " + SAMPLING + LOOK_BACK + ENDS), "n_lanes"]
 LOSS = {"": "tv", "_low": "low", "_high": "high", "_after": "after"}
 N_PLACES = 16  # of each text, for the loss of a LOSSY rule
@@ -175,7 +175,7 @@ def is_lossy(setting):
 
 
 def losses_of(entrant, prompts, seed, keep):
-    """What `along` says of each prompt."""
+    """The result of `along` for each prompt."""
 
     def loss(i):
         sampler = entrant.sampler(len(prompts[i]))
@@ -195,7 +195,7 @@ def parts_of(prompts, by):
 
 
 def numbers_of(alone, runs):
-    """What two lists of `Run`s on the same prompts say."""
+    """A summary of two lists of `Run`s on the same prompts."""
     before, after = total(alone), total(runs)
     accepted, rejected = np.array([(run.accepted, run.rejected) for run in runs]).T
     step, alpha = before.seconds / len(before.tokens), share(accepted, accepted + rejected, counted=True)
@@ -254,7 +254,7 @@ def has_lanes(options):
 
 def counted_times(options, rows):
     if has_lanes(options):
-        return "which also generates --n_lanes texts at once; the times count the prompts"
+        return "which also generates --n_lanes texts at once; times include prefill"
     return f"without prefill ({rows[-1]['with_prefill']:.2f} with it in the last row)"
 
 
@@ -284,7 +284,7 @@ def cells(row, has_loss):
 
 
 def fastest(rows):
-    """For each text of the target, which exact setting is the fastest, and whether the intervals tell (lines)."""
+    """Lines: for each text of the target, the fastest exact setting, and whether the intervals separate it."""
     groups = {}
     for row in [row for row in rows if row["exactness"] != "LOSSY" and row["by"] in ("", "all")]:
         group = {name: text for name, text in row["setting"].items() if name in OF_THE_TARGET}
@@ -295,7 +295,7 @@ def fastest(rows):
         what = ": ".join(filter(None, (name, label))) or "with the draft"
         if others:
             equal = sum(best["low"] is None or row["high"] >= best["low"] for row in others)
-            told = f"these prompts do not tell it from {equal} of the {len(others)} others"
+            told = f"on these prompts it is indistinguishable from {equal} of the {len(others)} others"
             told = told if equal else "its interval is above all others"
             yield f"Fastest of the exact, {what}, {with_interval(best, 'speedup')}; {told}."
         if best["speedup"] < 1:
@@ -303,7 +303,7 @@ def fastest(rows):
 
 
 def write_csv(rows, options):
-    """A row for each setting: the options that vary, the numbers, the other options that may be lists."""
+    """A row for each setting: the options that vary, the numbers, and the other options that may be lists."""
     fixed = {name: next(iter(getattr(options, name))) for name in LISTS if len(getattr(options, name)) == 1}
     fixed |= {"prompt_file": options.prompt_file} | ({"prompts": ""} if options.prompt_file else {})
     unknown = {name for name in map("loss{}".format, LOSS) if all(row[name] is None for row in rows)}

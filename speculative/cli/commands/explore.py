@@ -18,7 +18,7 @@ EXAMPLES = ("", "--html page.html")
 def run(options, report):
     name, content = check_writable(options.html or PAGE.name), PAGE.read_bytes()
     if not options.html and Path(name).exists() and Path(name).read_bytes() != content and not may_overwrite(name):
-        raise ValueError(f"{name} is another file, and stays as it is: name one with --html FILE.html")
+        raise ValueError(f"{name} is a different file, and stays as it is: name one with --html FILE.html")
     with replacing(name) as path:
         path.write_bytes(content)
     opened = not options.html and webbrowser.open(Path(name).resolve().as_uri())
@@ -28,6 +28,6 @@ def run(options, report):
 def may_overwrite(name):
     """Ask on a terminal; elsewhere the answer is no."""
     try:
-        return sys.stdin.isatty() and input(f"overwrite {name}, which is another file? [y/N] ").strip() in ("y", "Y")
+        return sys.stdin.isatty() and input(f"overwrite {name}, a different file? [y/N] ").strip() in ("y", "Y")
     except EOFError:
         return False

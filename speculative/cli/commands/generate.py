@@ -1,4 +1,4 @@
-"""The comparison itself, which needs no name: one text by the target alone, and with a draft."""
+"""The comparison itself, the default command: one text by the target alone, and with a draft."""
 
 import sys
 from collections import Counter
@@ -28,10 +28,10 @@ from ..texts import write_texts
 OPTIONS = pick(OF_THE_PROGRAM)
 OPTIONS["output"] = Option(
     "", "FILE.jsonl", Written((".jsonl",)),
-    "write the text of each prompt in --prompt_file, with the draft, and compare nothing; after an interruption the "
+    "write the text of each prompt in --prompt_file, with the draft, without a comparison; after an interruption the "
     "same command resumes",
 )  # fmt: skip
-OPTIONS["n_lanes"] = Option(8, "N", whole(1, 1024), "with --output: the most texts at once, each as it is alone")
+OPTIONS["n_lanes"] = Option(8, "N", whole(1, 1024), "with --output: how many texts to generate at once")
 N_LAPS = 3  # of both samplers, in turn; the first of each is shown
 LONG = 3.0  # seconds of both texts: longer ones are generated once
 SHORT = 0.1  # seconds: shorter texts differ from lap to lap on a quiet machine as well
@@ -63,8 +63,8 @@ def run(options, report):
     def start(name):
         """The rounds of a sampler, after a warm-up.
 
-        The warm-up follows another token than the prompt's first: a drafter that learns from a text would otherwise
-        take the prompt for the same text, and keep what it learned.
+        The warm-up starts with a token other than the prompt's first. Otherwise a drafter that learns from a text would
+        take the prompt for the same text, and keep its state.
         """
         sampler = entrants[name].sampler(len(tokens))
         sampler.generate([(tokens[0] + 1) % target.n_vocab], min(n_tokens, 8), rule.noise(options.seed))
@@ -127,15 +127,15 @@ def of_target_alone(trace):
 
 
 def verdict(laps, alone, assisted, strategy=""):
-    """The speedup, whether the times can be relied on, and the best K by the costs and the acceptance of these rounds.
+    """The speedup, whether the times are reliable, and the best K by the costs and the acceptance of these rounds.
 
     c and v are medians over the rounds, without the first, which processes the prompt. v is measured for the usual size
-    of a draft. With "panels" it is about the same for every four rows, and nothing is known beyond the last of these;
-    else it is a straight line through v(1) = 1, up to twice that size.
+    of a draft. With "panels" it is about the same for every four rows, and unknown beyond the last four. Otherwise it
+    is a straight line through v(1) = 1, up to twice that size.
     """
     speedups, found = [before / after for before, after in laps], {"best_K": None, "note": ""}
     if min(laps[0]) < SHORT:
-        found["note"] = f"texts of less than {SHORT} s are too short to tell: generate more"
+        found["note"] = f"texts of less than {SHORT} s are too short to measure: generate more"
     elif max(max(times) / min(times) for times in zip(*laps)) > APART:
         found["note"] = "this machine is busy, the same run took different times: measure again"
     some = [r for r in assisted[1:] if len(r.drafted)]
@@ -186,7 +186,7 @@ def verdict_lines(found, K, auto):
         yield f"best K        {best}{more} by this run ({numbers})"
     if found["speedup"] < 1:
         what = f"--K {best}, or {auto}" if best and best != K and not found["note"] else auto
-        what = "another --drafter, or a larger target" if best == 0 or K == "auto" else what
+        what = "a different --drafter, or a larger target" if best == 0 or K == "auto" else what
         yield f"verdict       slower than the target alone: try {what}"
     reach = f" ({n} runs: {min(found['speedups']):.2f} to {max(found['speedups']):.2f})" if n > 1 else ""
     yield f"speedup       {found['speedup']:.2f}{reach}"
@@ -215,7 +215,7 @@ def same_text(ordinary, other):
 
 
 class View:
-    """The texts as they are generated, coloured by origin on a terminal, then the measurements; nothing with --json."""
+    """Prints the texts as they are generated, coloured by origin on a terminal, then the measurements."""
 
     def __init__(self, options, about, tokenizer, ends):
         self.options, self.about, self.tokenizer = options, about, tokenizer
@@ -250,7 +250,7 @@ class View:
             self.is_shown = False
 
     def shown(self, name, rounds, trace):
-        """The rounds, each shown as it comes; its seconds do not count the showing."""
+        """The rounds, each shown as it arrives; its seconds exclude the display."""
         second, text, decoder = name == "speculative", "", gpt2np.StreamDecoder(self.tokenizer)
         by_round = second and self.options.show == "rounds"
         kinds = legend(self.coloured) if by_round else legend(self.coloured, ("accepted", "correction", "bonus"))

@@ -1,4 +1,5 @@
-"""Mistakes: the error of the distribution, and the check that catches each; museum TEXT shows those about TEXT."""
+"""Mistakes, the error that each makes in the distribution, and the check that catches it; museum TEXT shows those about
+TEXT."""
 
 from functools import partial
 from itertools import groupby
@@ -15,8 +16,8 @@ SECTIONS = {"check_verifier": "Verifiers", "check_drafter": "Drafters", "check_s
             "check_batch": "Several texts at once", "check_language_model": "Language models"}  # fmt: skip
 HEAD = """\
 error    the largest error of a probability in the exact distribution of the
-         text, in a toy case; 0 where the mistake leaves that distribution as it
-         is, and costs tokens or time, or harms the caller
+         text, in a toy case; 0 where the mistake leaves the distribution
+         unchanged, but costs tokens or time, or harms the caller
 check_*  the function of speculative.testing that catches the mistake
 """
 

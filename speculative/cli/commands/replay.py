@@ -1,4 +1,4 @@
-"""The rounds in a file of --trace FILE.jsonl, without a model."""
+"""Show the rounds in a file from --trace FILE.jsonl, without a model."""
 
 from speculative.trace import Trace
 from speculative.trace.terminal import colour, legend, round_line, visible
@@ -7,7 +7,7 @@ from ..files import write_trace
 from ..options import Option, pick
 from ..page import acceptance_lines, counted, has_colours
 
-OPTIONS = pick("trace") | {"file": Option("", "FILE.jsonl", str, "a file of --trace FILE.jsonl")}
+OPTIONS = pick("trace") | {"file": Option("", "FILE.jsonl", str, "a file written by --trace FILE.jsonl")}
 WORD = "file"
 EXAMPLES = ("FILE.jsonl", "t.jsonl --trace t.html")
 

@@ -1,8 +1,8 @@
 """Train a drafter for a GPT-2 of your own: EAGLE's block, a parallel block, heads, or a smaller GPT-2. The target
 writes its own text, and the drafter learns the target's distributions on it.
 
-Needs PyTorch (pip install "speculative-decoding-numpy[train]"). Ctrl-C saves, and the same command goes on from there.
-The drafter goes into FOLDER, with the file KIND_figures.json, which says how often it is right.
+Needs PyTorch (pip install "speculative-decoding-numpy[train]"). Ctrl-C saves, and the same command continues from
+there. The drafter goes into FOLDER, with the file KIND_figures.json, which records how often it is right.
 """
 
 import json
@@ -32,12 +32,12 @@ STRIDE = 4  # between the positions of the card
 
 
 def target_name(given):
-    """The name of a model; the folder may also be one of PyTorch's format."""
+    """The name of a model; the folder may also be in PyTorch's format."""
     return given if (Path(given) / "pytorch_model.bin").is_file() else check_model_name(given)
 
 
 def text_files(given):
-    """The name of a text file, or of a folder with some."""
+    """The name of a text file, or of a folder with text files."""
     if os.path.isdir(given):
         if not any(Path(given).glob("*.txt")):
             raise ValueError(f"expected a text file, or a folder with .txt files, and {given[:60]!r} has none")
@@ -68,7 +68,7 @@ OPTIONS = {
         "medusa: Medusa's heads, for load_heads in Python\n"
         "draft: a small GPT-2 with the target's vocabulary, for --draft_model_size"),
     "text": Option(None, "FILES", text_files,
-        "plain text of the kind that you will generate: the target continues pieces of it. Files, or folders with .txt "
+        "plain text like the text you will generate: the target continues pieces of it. Files, or folders of .txt "
         "files"),
     "minutes": Option(None, "N", number(least=0.01, most=100_000),
         f"how long to train, text included ({MINUTES:g} without --tokens)"),
@@ -78,7 +78,7 @@ OPTIONS = {
     "output": Option("", "FOLDER", str,
         "where the drafter goes (the folder of the target; beside it for a draft; MODEL-KIND for a model with a name)"),
     "shape": Option(None, "L,E,H", shape,
-        "of a draft: layers, width, heads (a quarter, half and half of the target's)"),
+        "for a draft: layers, width, heads (a quarter, half and half of the target's)"),
     **pick("seed models_dir source json"),
 }
 # fmt: on
@@ -92,7 +92,7 @@ EXAMPLES = (
 
 def run(options, report):
     if "text" not in options.given:
-        raise ValueError("--text: which text? Give plain text of the kind that you will generate, a file or a folder")
+        raise ValueError("--text: which text? Give plain text like the text you will generate, a file or a folder")
     if options.shape and options.kind != "draft":
         raise ValueError(f"--shape is for --kind draft, and this is --kind {options.kind}")
     if not find_spec("torch"):
@@ -183,7 +183,7 @@ def quarter(hparams):
 
 @contextmanager
 def stopping():
-    """A list that is not empty after Ctrl-C, so that a step ends before the training does; a second one interrupts."""
+    """A list that Ctrl-C makes non-empty, so that the current step can end; a second Ctrl-C interrupts at once."""
     stopped, before = [], signal.getsignal(signal.SIGINT)
 
     def stop(number, frame):
@@ -218,7 +218,7 @@ def command(options):
 
 
 def page_of(found, options, output):
-    """What came of it, and how it is used."""
+    """The result of the training, and how to use it."""
     training, target = found["training"], options.target_model_size
     rows = [f"  {i}  {top:9.3f}" + (f"  {found['overlap'][i - 1]:14.3f}" if "overlap" in found else "")
             for i, top in enumerate(found["top_1"], 1)]  # fmt: skip
@@ -236,5 +236,5 @@ How often it is right, by the draft tokens before, on {found["n_texts"]} held-ou
 {found["tokens_per_call"]:.2f} tokens per call of the target, expected at temperature 0 and K = 3
 
 {use}
-{output / "training"} has text and checkpoint, for more minutes and other kinds; else delete it.
+{output / "training"} keeps text and checkpoint, for more minutes and other kinds; otherwise delete it.
 """

@@ -1,5 +1,5 @@
-"""Rounding or a bug? How much a row of logits changes with the rows that are computed with it, and the first token in
-which a greedy text with a draft differs from the one without.
+"""Rounding or a bug? How much a position's logits change with the number of positions computed together, and the first
+token at which a greedy text with a draft differs from the one without.
 """
 
 from dataclasses import asdict, replace
@@ -58,7 +58,7 @@ Greedy texts of {n_tokens} tokens with a draft, K = {options.K}: {found.count(No
 
 
 def in_words(number, one, tokenizer):
-    """The first place where two greedy texts differ, as a line."""
+    """The first position where two greedy texts differ, as a line."""
     a, b = (tokenizer.decode([token]) for token in (one.alone, one.drafted))
     place = f"prompt {number}, token {one.position + 1}: {a!r} without, {b!r} with"
     return f"{place}, {min(one.margins):.2g} apart; the row differs by {one.row:.2g}\n"

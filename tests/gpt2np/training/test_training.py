@@ -139,7 +139,7 @@ def test_stopped_in_the_middle_it_ends_at_the_same_place(name, small, tmp_path):
 
 def test_another_trainings_checkpoint_is_refused(small, tmp_path):
     training("eagle", small, tmp_path, tokens=200).run()
-    with pytest.raises(ValueError, match=r"is of another training .* delete it, or choose another --output"):
+    with pytest.raises(ValueError, match=r"is of a different training .* delete it, or choose a new --output"):
         training("eagle", small, tmp_path, seed=3)
 
 

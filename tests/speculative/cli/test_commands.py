@@ -108,6 +108,6 @@ def test_the_page_is_written_and_opened_and_a_file_of_ones_own_stays_unless_one_
     if answer == "y":
         assert run_here("explore").returncode == 0 and made.read_bytes() == page.read_bytes()
     else:
-        assert refusal("explore").startswith("explore.html is another file, and stays as it is: name one with --html")
+        assert refusal("explore").startswith("explore.html is a different file, and stays as it is: name one with")
         assert made.read_text("utf-8") == "precious"
     assert addresses == [made.as_uri()] * (3 if answer == "y" else 2)

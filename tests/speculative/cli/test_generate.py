@@ -125,8 +125,9 @@ def test_the_speedup_is_the_median_of_the_laps_and_a_busy_machine_is_said():
 @pytest.mark.parametrize(
     ("best", "K", "note", "what"),
     [
-        (1, 3, "", "--K 1, or --K auto"), (1, 1, "", "--K auto"), (0, 3, "", "another --drafter, or a larger target"),
-        (1, "auto", "", "another --drafter, or a larger target"), (1, 3, "it is busy", "--K auto"),
+        (1, 3, "", "--K 1, or --K auto"), (1, 1, "", "--K auto"),
+        (0, 3, "", "a different --drafter, or a larger target"),
+        (1, "auto", "", "a different --drafter, or a larger target"), (1, 3, "it is busy", "--K auto"),
     ],
 )  # fmt: skip
 def test_what_to_try_where_a_draft_does_not_pay(best, K, note, what):

@@ -12,7 +12,7 @@ import gpt2np
 from gpt2np.files.loading import find_folder
 
 FEW = ("--n_tokens_to_generate=12", "--prompt=Once upon a time there was an é")
-SHARED = "another tokenizer: 1992 of its {} tokens are shared with the target; drafts {}"
+SHARED = "different tokenizer: 1992 of its {} tokens are shared with the target; drafts {}"
 
 
 @pytest.fixture(scope="module")
