@@ -1,7 +1,7 @@
 """Write an exam of ten short questions, and its answer sheet: python notebooks/teaching/exam.py --seed 1 --output exams
 
 The numbers and the order of choices come from the seed: give neighbours different seeds. Each answer is computed by the
-library, where possible by running its code for every outcome of the random draws (exact_distribution).
+library, where possible by running its code for every outcome of its random numbers (exact_distribution).
 """
 
 import argparse
@@ -79,7 +79,7 @@ def questions(numbers):
     lines = "\n".join(f"    - ({a}) line {n}: `{code}`" for a, (n, code) in zip("abcd", numbers["changes"]))
     return [
         (
-            f"A draft token is drawn from q. With what probability is it *{WORDS[worst]}* and accepted?",
+            f"A draft token is sampled from q. With what probability is it *{WORDS[worst]}* and accepted?",
             [outcomes[worst, True]],
         ),
         ("With what probability is a draft token accepted?", [sum(outcomes.get((x, True), 0) for x in range(3))]),
@@ -166,7 +166,7 @@ def written(seed):
 |---|---|---|---|
 {columns}
 
-`x` is a draft token drawn from q, and this is the rule:
+`x` is a draft token sampled from q, and this is the rule:
 
 ```python
 {newline.join(RULE)}
