@@ -112,8 +112,7 @@ class Eagle:
             As for the model itself.
         n_text : int
             The first n_text tokens are the text, the others the draft: n_last is at most one more than the number of
-            draft tokens. If the target's last call was not about the text without its last token, it is called for the
-            rest.
+            draft tokens. The target is called if its last call was not about the text without its last token.
         """
         wanted, n_last = self.checked(tokens, n_text, n_last, parents)
         n = len(wanted.tokens)

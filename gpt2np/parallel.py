@@ -15,8 +15,8 @@ right, the row of the token just sampled is added before the next one is sampled
 verifier needs. So a token depends on the one before it, but on no earlier draft token.
 
 Slots attend to the text and to earlier slots, so a draft of K tokens starts with the draft of K - 1 tokens. Leaves out:
-DFlash's attention to later slots and its states from several layers; DSpark's confidence in each slot. Sources: DFlash,
-arXiv:2602.06036, for the block; DSpark, arXiv:2607.05147, for W1 and W2 (called the Markov head).
+DFlash's attention to later slots and its states from several layers; DSpark's confidence in each slot.
+Sources: DFlash, arXiv:2602.06036, for the block; DSpark, arXiv:2607.05147, for W1 and W2 (called the Markov head).
 """
 
 from dataclasses import dataclass, replace
@@ -32,8 +32,7 @@ from .kernels.matmul import pack
 class ParallelBlock(EagleBlock):
     """The parameters of a parallel block, as `load_block` reads them; `on(model)` makes it draft.
 
-    The fields of an `EagleBlock`, and `mask` [n_slots - 1, n_embd], `w1` [n_vocab, rank], `w2` [rank, n_vocab],
-    float32.
+    Also float32: `mask` [n_slots - 1, n_embd], `w1` [n_vocab, rank], `w2` [rank, n_vocab]; the rest as in `EagleBlock`.
     """
 
     mask: np.ndarray

@@ -1,4 +1,4 @@
-"""Ordinary generation: one call of the target for every token.
+"""Autoregressive generation, the baseline: one call of the target for every token.
 
 Speculative sampling draws from the same distribution, faster.
 """

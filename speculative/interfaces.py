@@ -138,8 +138,8 @@ class Verifier(Protocol):
     """Decides on a whole draft. A plain function will do.
 
     It may declare attributes: `exactness` and `trees`, which `exactness_of` and `takes_trees` return; and `draws`, the
-    order of its uniform numbers, so that a trace can show which number decided on which draft token: one for each that
-    it tests ("tested"), for each that was drafted ("drafted"), or for each position that it accepts ("positions"), and
+    order of its uniform numbers, so that a trace can show which number decided on which draft token: one for each
+    tested draft token ("tested"), for each draft token ("drafted"), or for each accepted position ("positions"), and
     then one for the token that follows.
     """
 
@@ -180,7 +180,7 @@ class Round:
     target_probs: np.ndarray | None = field(repr=False)  # ... [n + 1, n_vocab] float64: None without keep_probs
     seconds: dict = field(repr=False)  # "draft", "target" and "verify" -> seconds
     uniforms: tuple = field(default=(), repr=False)  # the uniform numbers that the verifier drew, in order, and ...
-    draws: str = field(default="", repr=False)  # ... what they decided on, as it declares, see `Verifier`
+    draws: str = field(default="", repr=False)  # ... the decisions they were for, as it declares, see `Verifier`
 
     @property
     def drafted(self) -> np.ndarray:

@@ -1,7 +1,6 @@
 """The museum of bugs: the named mistakes of the catalogue (mistakes/), with their effect on the output.
 
-Each exhibit describes a mistake, contains it as running code, and names the grader of `speculative.testing` that finds
-it.
+Each exhibit describes a mistake, contains it as running code, and names its grader in `speculative.testing`.
 `seen` links the public projects in which the mistake was found; without such a source it is marked as constructed.
 `law_error` measures how far the output is from the target's distribution on one fixed toy case. Some mistakes leave the
 distribution unchanged, and a different check sees them. TREE_EXHIBITS contains the mistakes that only trees can have,

@@ -34,8 +34,7 @@ def residual(p, q):
 
 
 def draft(draft_model, tokens, K, rng):
-    """Step 1: K draft tokens, each sampled from the draft model given those before it, and the rows q they came
-    from."""
+    """Step 1: K draft tokens, each sampled from the draft model given those before it, and their rows of q."""
     drafted, q = [], []
     for _ in range(K):
         q.append(softmax(draft_model([*tokens, *drafted])[0]))

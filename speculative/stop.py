@@ -48,8 +48,8 @@ class StopText:
     Raises
     ------
     ValueError
-        If the text is empty, or has U+FFFD, which stands for an incomplete character, or a lone surrogate, which no
-        decoded text has.
+        If the text is empty, or contains U+FFFD, which stands for an incomplete character, or a lone surrogate, which
+        decoded text never contains.
     """
 
     text: str

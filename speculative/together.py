@@ -174,7 +174,7 @@ def let_run(texts):
         text.after = after.turn if after else done
     if texts:
         texts[0].turn.release()
-        while not done.acquire(timeout=0.5):  # now and then, an exception that another thread has set can be raised
+        while not done.acquire(timeout=0.5):  # wakes up, so that a pending exception can be raised
             pass
 
 

@@ -1,4 +1,4 @@
-"""The same pair in three engines, here, in transformers and in llama.cpp:
+"""The same pair in three engines (this library, transformers and llama.cpp):
 
     python dev/bench/compare_engines.py acceptance [GGUF]
         how much each rule accepts, at temperature 1; nothing is timed
@@ -44,7 +44,7 @@ class LlamaCpp:
     target, draft : Path
         GGUF files; no draft for None.
     probabilistic : bool
-        --spec-draft-sampling probabilistic: draws the draft tokens, and verifies by rejection sampling.
+        --spec-draft-sampling probabilistic: samples the draft tokens, and verifies by rejection sampling.
     """
 
     def __init__(self, target, draft=None, probabilistic=False):

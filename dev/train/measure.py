@@ -1,8 +1,9 @@
-"""The card of a drafter of tiny-target: how often it is right on the bundled held-out tales.
+"""The card of a drafter for tiny-target: how often it is right on the bundled held-out tales.
 
     python dev/train/measure.py eagle|block|heads|medusa|draft [FOLDER]
 
-FOLDER has the drafter, by default the bundled one. The target continues 36 prompts, greedily and at temperature 1.
+FOLDER contains the drafter; by default it is the bundled one. The target continues 36 prompts, greedily and at
+temperature 1.
 """
 
 import json

@@ -1,11 +1,11 @@
-"""Training tiny-target from a folder of plain text, and its tokenizer; its drafters: `python main.py train`.
+"""Train tiny-target and its tokenizer on a folder of plain text; for its drafters see `python main.py train`.
 
     python -m pip install -e ".[train]"
     python dev/train/train.py FOLDER_OF_TEXT --out OUT_FOLDER
 
-FOLDER_OF_TEXT has .txt files, see tales.py. The steps are the functions that `main` calls in turn. A step is skipped if
-OUT_FOLDER already has its result, and an interrupted training resumes from its last checkpoint. It runs on an
-accelerator if there is one, otherwise on the CPU.
+FOLDER_OF_TEXT contains .txt files, see tales.py. The steps are the functions that `main` calls in turn. A step is
+skipped if OUT_FOLDER already has its result, and an interrupted training resumes from its last checkpoint. It runs on
+an accelerator if there is one, otherwise on the CPU.
 
 Muon (muon.py) trains the matrices of the blocks, AdamW everything else; in equal time on two CPU cores this reached a
 lower loss than AdamW alone.

@@ -2,7 +2,7 @@
 
 Each step of the checksum, one for each byte, is linear over the field GF(2). So long data is cut into many pieces of
 equal length, which are processed side by side with one array operation per step. Two results are joined by continuing
-the first over as many zeros as the second piece has bytes; the checksum of both is that xor the second.
+the first over as many zeros as the second piece has bytes; the checksum of both is the result xor the second.
 Source: RFC 3720, appendix B.4 (Castagnoli's polynomial); the mask: TensorFlow, lib/hash/crc32c.h.
 """
 

@@ -111,5 +111,5 @@ def check_layout(path, entries, n_bytes):
         position = end
     if position != n_bytes:
         raise CheckpointError(
-            f"{path}: the tensors need {position} bytes of data, the file has {n_bytes}: damaged; get it again"
+            f"{path}: the tensors need {position} bytes of data, but the file has {n_bytes}: damaged; get it again"
         )

@@ -25,7 +25,7 @@ class Cursor:
 
     def __init__(self, data, path, part):
         self.data, self.position = data, 0
-        self.path, self.part = path, part  # for messages: the file, and the part of it that the bytes are
+        self.path, self.part = path, part  # for messages: the file, and the name of this part of it
 
     def more(self):
         return self.position < len(self.data)

@@ -1,5 +1,4 @@
-"""Why K + 1 tokens cost little more than one, with bitwise identical results. The ideas can be read without this
-folder.
+"""Why K + 1 tokens cost little more than one, with bitwise identical results. Skip this folder to read the ideas.
 
 Start at matmul.py, which explains why plain `x @ w` is not enough.
 """

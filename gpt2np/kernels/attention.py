@@ -16,7 +16,7 @@ import numpy as np
 from .panels import N_ROWS, SMALL, grouped
 from .threads import in_parts
 
-PIECE = 128  # most rows and columns of one product, unless the strategy is "panels"
+PIECE = 128  # maximum rows and columns of one product, unless the strategy is "panels"
 LONG = 384  # tokens; a longer prompt is split in halves
 
 
@@ -58,8 +58,7 @@ def padded(n, n_columns, strategy):
 
 @lru_cache
 def skips_zeros(strategy):
-    """Whether zero weights between others leave the bits of a sum unchanged; a tree's mask puts them on other
-    branches."""
+    """Whether zero weights between others leave a sum bitwise unchanged; a tree's mask puts them on other branches."""
     rng = np.random.default_rng(0)
     weights, values = rng.standard_normal((1, 2, 512), np.float32), rng.standard_normal((1, 512, 80), np.float32)
     seen = np.sort(rng.permutation(512)[:200])

@@ -27,9 +27,9 @@ import numpy as np
 from .memory import aligned_zeros, give_back
 from .threads import divide, worthwhile
 
-N_ROWS = {"panels": 12, "rows": 1}  # strategy -> most rows of x in one product
-BLOCK = (1024, 64)  # most rows and columns of a block
-WIDE = (512, 1024)  # the same with "rows" where w has fewer rows than that
+N_ROWS = {"panels": 12, "rows": 1}  # strategy -> maximum rows of x in one product
+BLOCK = (1024, 64)  # maximum rows and columns of a block
+WIDE = (512, 1024)  # the same with "rows" if w has fewer rows than that
 DIRECT = 128  # rows; from here on, a copy costs more than a call for each panel
 SMALL = 1_000_000  # multiplications; up to this many, OpenBLAS uses its kernels for small matrices
 SUMS = 65536  # partial sums of a product that fit in a core's cache, next to a block; at least one group's
@@ -146,8 +146,7 @@ class Panels:
         divide(work, n_panels, self.blocks.size, n_new, n_at_a_time)
 
     def columns(self, indices):
-        """The columns of w at these indices, as rows: [...] int -> [..., n_in]. IndexError for an index that w
-        lacks."""
+        """The columns of w at these indices, as rows: [...] int -> [..., n_in]. IndexError beyond w's columns."""
         indices = np.asarray(indices)
         if indices.size and not (indices.dtype.kind in "iu" and 0 <= indices.min() <= indices.max() < self.shape[1]):
             got = f"{indices.min()} to {indices.max()} ({indices.dtype})"

@@ -72,8 +72,7 @@ def has_begun(worker, job):
 def share(work, parts, n):
     """Call work(iterator) in n threads, of which this is one; the iterator yields each part once, to one of them.
 
-    It does not wait for a thread that has not begun when no part is left, such as one whose core is busy with another
-    program.
+    It does not wait for a thread that has not begun when no part is left, for example because its core is busy.
     """
     parts = iter(parts)
     jobs, errors = [], []

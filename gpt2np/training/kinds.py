@@ -2,8 +2,7 @@
 
 A kind has parameters, under the names of its file, and predictions. The target's states along a text are known, and
 with them its distribution at each position. A kind learns that distribution, because it decides which draft tokens are
-accepted. The author's next word would teach it tokens that the target would not choose. Everything else is shared
-(loop.py).
+accepted. The author's next word would teach it tokens that the target would not choose. loop.py is the rest.
 Sources: Li et al. (EAGLE), arXiv:2401.15077, section 4.2, with layer-normed states and no noise on them; Ankner et al.
 (Hydra), arXiv:2402.05109, section 3; Cai et al. (Medusa), arXiv:2401.10774, section 2.2; DFlash, arXiv:2602.06036, and
 DSpark, arXiv:2607.05147, for the parallel block; Zhou et al. (DistillSpec), arXiv:2310.08461, for the draft.
@@ -56,8 +55,7 @@ class Kind:
 
 
 class EagleBlock(Kind):
-    """See gpt2np/eagle.py. It learns the states as well as the distributions, so it can continue from its own predicted
-    states.
+    """See gpt2np/eagle.py. It learns states and distributions, so it can continue from its own predicted states.
 
     These stay close to those in training, and the fourth draft token is right nearly as often as the first.
     """
@@ -188,8 +186,7 @@ class Medusa(Heads):
 
 
 class Draft(Kind):
-    """A GPT-2 of a different shape. If it is as wide as the target it starts from some of its blocks, else at
-    random."""
+    """A GPT-2 of a different shape. If it is as wide as the target, it starts from some of its blocks."""
 
     file, decay, mixes = "model.safetensors", 0.1, True
 

@@ -16,8 +16,7 @@ LIKE_BUNDLED = 3_000_000  # tokens that the bundled EAGLE block was trained on
 
 
 def check_needs(kind, minutes, tokens, folder):
-    """A sentence on the requirements of a training with this budget; ValueError if memory or disk space is too
-    small."""
+    """A sentence on the requirements of a training with this budget; ValueError if memory or disk is too small."""
     h, n_own, n_rows = kind.hparams, sum(p.numel() for p in kind.params.values()), tokens_a_step(kind.hparams)
     every = 4 if h.n_vocab > LARGE_VOCABULARY else 1
     # multiplications for a token: in a step, with its gradient; in Muon, five iterations of three products; in its text
@@ -45,8 +44,7 @@ def check_needs(kind, minutes, tokens, folder):
 
 
 def use_fastest_threads(n_embd):
-    """Set PyTorch to the number of threads that is fastest now: on a busy machine several mostly wait for each
-    other."""
+    """Set PyTorch to the number of threads that is fastest now: on a busy machine several wait for each other."""
     most, seconds = torch.get_num_threads(), {}
     for n in {1, max(1, most // 2), most}:
         torch.set_num_threads(n)

@@ -40,8 +40,8 @@ class OwnText:
     write : callable
         write(prompts [n_texts, n], n_new, temperature, seeds [n_texts]) -> tokens [n_texts, n + n_new], by the target.
     stream : array [n] int32
-        Tokens to take prompts from. A batch has `n_texts` texts of 192 tokens each, or fewer longer ones with the same
-        total.
+        Tokens to take prompts from. A batch has `n_texts` texts of 192 tokens each, or fewer but longer ones with the
+        same number of tokens in total.
     """
 
     def __init__(self, folder, target, write, stream, n_texts, seed, name="text"):

@@ -34,8 +34,7 @@ def check_model_name(name):
 
 
 def another_engines(path):
-    """The kind of a path for a different engine, in words: a GGUF file, or the folder of a model of a different
-    type."""
+    """The kind of a path for other engines, in words: a GGUF file, or the folder of a model that is not a GPT-2."""
     if path.suffix == ".gguf":
         return "a GGUF file"
     try:
@@ -118,7 +117,7 @@ def load(name, options):
         return gpt2np.load(name, options.models_dir, options.source)
     except KeyboardInterrupt:
         if to_download and any(path.stat().st_size for path in (folder / name).rglob("*") if path.is_file()):
-            kept = f"what was fetched so far is in {folder / name}, and the same command resumes from there"
+            kept = f"the download so far is in {folder / name}, and the same command resumes from there"
             raise KeyboardInterrupt(kept) from None
         raise
     except gpt2np.DownloadError as error:

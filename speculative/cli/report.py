@@ -21,7 +21,7 @@ from speculative.trace.terminal import visible
 from .files import digest, replacing
 
 OUTPUTS = ("json", "csv", "plot", "plot_size", "by", "best", "trace", "show", "timings")  # change no measurement
-REMEDY = "name another file, or delete it"
+REMEDY = "name a different file, or delete it"
 
 
 @cache
@@ -104,7 +104,7 @@ class Report:
             self.write()  # the last part may not be there yet
             n = f"{len(self.parts)} part{'s' * (len(self.parts) != 1)}"
             kept = f"{n} in {self.path}: the same command resumes from there"
-            lost = "what was measured is lost: --json FILE.json keeps each part as soon as it is finished"
+            lost = "the measurements are lost: --json FILE.json keeps each part as soon as it is finished"
             raise KeyboardInterrupt(kept if self.path else lost) from None
 
     def expect(self, n_parts):

@@ -16,7 +16,7 @@ from .settings import decoded, with_draft
 
 OF_ONE = ("trace", "show", "timings", "json")  # options for one prompt
 ASIDE = ("--output", "--n_lanes", "--prompt_file", "--models_dir")  # options that change no text
-REMEDY = "name another file, or delete it"
+REMEDY = "name a different file, or delete it"
 
 
 def write_texts(options, report):

@@ -123,15 +123,15 @@ class TreeDrafter:
         return Draft(np.array(drafted, dtype=np.int64), probs, np.array(above, dtype=np.int64))
 
     def after(self, text, drafted, parents, n, sampling):
-        """(logits, q), both [n, n_vocab], after the last n of the drafted tokens; after the text if there are none.
+        """(logits, q), both [n, n_vocab], after the last n of the drafted tokens; without any, after the text.
 
-        The logits are those that rank the candidates: after a penalty, where the sampling has one, at temperature 1.
+        These logits rank the candidates: they include the sampling's penalties, at temperature 1.
         """
         logits, ranking = self.ranking(text, drafted, parents, n, sampling)
         return ranking, ask_sampling(sampling, logits, [*text, *drafted], parents)
 
     def ranking(self, text, drafted, parents, n, sampling):
-        """(the model's logits, those that rank the candidates), see `after`."""
+        """(the model's logits, the logits that rank the candidates), see `after`."""
         logits = ask_model(self.model, [*text, *drafted], n, parents, "the draft model")
         adjusted = getattr(sampling, "adjusted", lambda logits, *_: logits)
         return logits, adjusted(logits, [*text, *drafted], parents)

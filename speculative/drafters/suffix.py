@@ -135,7 +135,7 @@ class SuffixDrafter:
         self.known = SuffixAutomaton(), []  # the last text, and its tokens
 
     def __getstate__(self):
-        """A copy starts without a text: this one goes on to extend its automaton."""
+        """A copy starts without a text: the original keeps extending its automaton."""
         return {**vars(self), "known": (SuffixAutomaton(), [])}
 
     def propose(self, tokens, K, rng):

@@ -44,8 +44,8 @@ def exact_distribution(fn, *, max_leaves=1_000_000, max_draws=500):
     ------
     CannotEnumerate
         If there are more paths or draws than that, if a continuous draw is used as a value, if fn draws from a global
-        generator (np.random, the module random, torch), or if it does something else when it is run again on the same
-        path, as code does that draws from a generator of its own.
+        generator (np.random, the module random, torch), or if it behaves differently when it is run again on the same
+        path, like code that draws from its own generator.
 
     Examples
     --------

@@ -5,14 +5,14 @@ number u is to compare it: `u * q < p`, or a search in a cumulative sum. A compa
 fork: the run goes on with one answer, a later run takes the other, and the probability of a run is the product over its
 forks. When every path has been run, the probabilities of the outcomes are exact, up to rounding.
 
-So this page proves the one on speculative sampling, speculative/reference.py: its text has the target's distribution,
+So this page proves the one on speculative sampling, speculative/reference.py: its output has the target's distribution,
 whatever the draft model. enumeration.py does the same for code of any style: it follows arrays of numbers, `choice`,
 `integers` and other draws, adds up the probabilities without losing digits, and refuses what it cannot follow.
 """
 
 
 class Uniform:
-    """A number u in [0, 1) that is not drawn yet, times a scale. What is known of u is an interval, [low, high)."""
+    """A number u in [0, 1) that is not drawn yet, times a scale. It is known to lie in an interval, [low, high)."""
 
     def __init__(self, source, scale=1.0, interval=None):
         self.source, self.scale = source, scale

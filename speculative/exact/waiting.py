@@ -17,7 +17,7 @@ class Waiting:
     def __init__(self, rng, log_rate=0.0, *, form="t", sign=1, compared=None):
         self.rng, self.log_rate = rng, log_rate
         self.form, self.sign = form, sign  # form: "t", "log t" or "1 / t"
-        self.is_lost = False  # whether another one was earlier: its time is then no longer exponential
+        self.is_lost = False  # whether a different one was earlier: its time is then no longer exponential
         # shared by everything computed from one draw: the one that was compared
         self.compared = [] if compared is None else compared
 
@@ -53,7 +53,7 @@ class Waiting:
     __le__, __ge__ = __lt__, __gt__
 
     def compared_with_number(self, number, below):
-        """Only infinity and 0, which result from a probability of 0."""
+        """A comparison with a number, which may only be infinity or 0, the results of a probability of 0."""
         if math.isinf(number):
             return (number > 0) == below
         if number != 0 or self.form == "log t":

@@ -1,1 +1,1 @@
-"""From logits to probabilities: temperature, truncation, and what looks back at the text, penalties and a grammar."""
+"""From logits to probabilities: temperature, truncation, penalties and a grammar."""

@@ -6,9 +6,9 @@ there to the end of the expression. So no text is a dead end, whatever is drawn.
 the text: with the token `end`, after which only `end` is allowed.
 
 The mask is a function of the tokens on a row's own path, like everything in look_back.py. With it the output of an
-exact verifier has the same distribution as that of the target alone with the same mask, which is what "lossless" can
-mean here. It is not the target's distribution given that the whole text matches: a mask looks one token ahead, and does
-not know how probable it is that a text begun this way will match.
+exact verifier has the same distribution as that of the target alone with the same mask: this is the meaning of
+"lossless" here. It is not the target's distribution given that the whole text matches: a mask looks one token ahead,
+and does not know how likely a text that starts this way is to match.
 
 >>> from speculative import AutoregressiveSampler, Sampling, exact_distribution
 >>> from speculative.testing import TableModel
@@ -35,7 +35,7 @@ from .automaton import byte_automaton
 
 
 class Grammar:
-    """A logits processor that lets through only tokens with which the new text can still match a pattern.
+    """A logits processor that allows only tokens with which the new text can still match a pattern.
 
     Parameters
     ----------
@@ -44,16 +44,16 @@ class Grammar:
         `.`, sets such as [^"a-z], \\d \\w \\s in their ASCII meaning, groups, |, and the quantifiers * + ? {m,n}. A
         set of strings is "|".join(map(re.escape, strings)). Bound what repeats: only the model ends a [a-z]+.
     token_bytes : sequence of bytes
-        The bytes of each token; b"" for special tokens, which are then never allowed. A model may have more tokens.
+        The bytes of each token; b"" for special tokens, which are never allowed. A model may have more tokens.
     end : int
-        The token that ends a text, whatever its bytes are. Pass it to the sampler as one of the `stop_tokens`.
+        The token that ends a text, whatever its bytes. Pass it to the sampler as one of the `stop_tokens`.
     n_prompt : int
         The number of tokens in the prompt, which the expression does not cover.
 
     Raises
     ------
     ValueError
-        If the pattern is no such expression, no sequence of tokens matches it, or it needs too many states.
+        If the pattern is not such an expression, no sequence of tokens matches it, or it needs too many states.
 
     Examples
     --------

@@ -1,14 +1,15 @@
 """History-dependent logits processors: penalties for repetition, a ban on repeated n-grams, a minimum length.
 
-Each is a function, without state, of one row's logits and of the tokens before it, for `Sampling(processors=...)`. Row
-i of a draft sees the prompt, the accepted tokens and the first i draft tokens, but no rejected tokens and no siblings.
-So every exact verifier stays exact with it.
+Each is a stateless function of one row's logits and the tokens before it, for `Sampling(processors=...)`. Row i of a
+draft sees the prompt, the accepted tokens and the first i draft tokens, but no rejected tokens and no siblings. So
+every exact verifier stays exact with it.
 
 The names are those of vLLM (presence_penalty, frequency_penalty, min_tokens) and of Hugging Face's `generate`
 (no_repeat_ngram_size), and so are their meanings: the two penalties and the minimum length count new tokens only, while
 n-grams are searched for in the prompt as well. Elsewhere the same name may mean something else: llama.cpp's presence
 and frequency penalties look at the last 64 tokens, prompt included.
-Source: Keskar et al., arXiv:1909.05858, section 4.1, for penalties as such; presence and frequency as in OpenAI's API.
+Source: Keskar et al., arXiv:1909.05858, section 4.1, for penalties in general; presence and frequency as in OpenAI's
+API.
 """
 
 import operator

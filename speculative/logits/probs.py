@@ -49,8 +49,7 @@ class Sampling:
         function. Each gets copies. One that would leave no token, all logits -inf, is passed over in that row; a
         Grammar is not, and a ValueError says so: it should be the first.
 
-    Penalties and processors see only the text on a row's own path (texts_of_rows in tree.py): rejected tokens leave no
-    trace.
+    Penalties and processors see only the text on a row's own path (texts_of_rows in tree.py), without rejected tokens.
 
     Examples
     --------
@@ -88,7 +87,7 @@ class Sampling:
         """Row i of the logits [n, n_vocab] predicts the token after tokens[: len(tokens) - n + 1 + i].
 
         With `parents`, the last len(parents) tokens are a tree, and their rows predict the token after the path.
-        ValueError if the largest logit of a row is NaN or infinite, or if what looks back gets no tokens.
+        ValueError if the largest logit of a row is NaN or infinite, or if penalties or processors get no tokens.
         """
         logits = np.asarray(self.adjusted(logits, tokens, parents), dtype=np.float64)
         rows, best = np.arange(len(logits)), np.argmax(logits, axis=-1)  # argmax finds a NaN if there is one

@@ -92,8 +92,7 @@ def best_shape(w, c, v, max_depth=8):
     """(Shape, speedup): the tree that is expected to save the most time; of 0 nodes where none pays.
 
     w is that of `acceptance_by_rank`, c and v are those of `Costs`, c for one depth of the draft. A tree has at most
-    len(v) - 1 nodes, and exactly that many if extra tokens in a pass are free. If each costs a whole step, no tree
-    pays.
+    len(v) - 1 nodes, and exactly that many if extra tokens in a pass are free. If each costs a whole step, none pays.
 
     >>> shape, speedup = best_shape([0.6, 0.2], c=0.1, v=[1] * 5)
     >>> shape.parents, round(speedup, 2)

@@ -80,5 +80,5 @@ def mean_overlap(sums, counts, sampling):
 
 
 def half_width(errors):
-    """Half of the t interval of a mean, from the values [n_prompts] that it is the mean of."""
+    """The half-width of the t interval for the mean of these values [n_prompts]."""
     return t_quantile(len(errors) - 1) * errors.std(ddof=1) / np.sqrt(len(errors))

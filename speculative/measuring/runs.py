@@ -28,7 +28,7 @@ class Run:
     seconds: float  # without prefill
     draft_seconds: float  # the part of them spent drafting
     tokens: list  # the new ones
-    lengths: list  # of each target call: how many new tokens it brought
+    lengths: list  # for each target call, the number of new tokens
     drafted: int
     accepted: int
     rejected: int  # rounds that end in a correction

@@ -244,8 +244,8 @@ ROWS = [
     Mistake("as many draft tokens are kept in every text as in the one that accepts fewest, and a text that accepted "
             "more draws its next token from the target again: it has accepted that token, and keeps it",
             clamped(lambda x, verdict, p, rng: sample_token(p, rng))),
-    Mistake("after a text has ended, a sampling that looks back looks at the text of another slot: slots move up when "
-            "one is free, and what belongs to a text must move along",
+    Mistake("after a text has ended, penalties and masks are computed from the text of another slot: slots move "
+            "up when one is free, and what belongs to a text must move along",
             batch(state_of=lambda self, running, t: t)),
 ]  # fmt: skip
 STOPS = [

@@ -1,8 +1,8 @@
 """Mistakes in drafters: rows that are not the distributions that the tokens were drawn from, in chains and trees.
 
 The grader has no right program to compare a drafter with, only the drafter's own rows. So an entry has `tell` in
-addition to a drafter with the mistake, or instead of one: a function of a draft token that is not drawn from its row,
-with
+addition to a drafter with the mistake, or instead of one. It is a function of a draft token d that is not drawn from
+its row. The fields of d:
 
     got, row        [n_vocab] the distribution it is drawn from, and its row, where both belong to the same rows
     mean            [n_vocab] the distribution it is drawn from, averaged over its rows
@@ -197,7 +197,7 @@ IN_TREES = [
             tell=lambda d: bool(sorted_pairs(d))),
 ]  # fmt: skip
 OF_ROWS = [
-    Mistake("your drafter takes one token for certain, but its row is not one-hot: return what it was drawn from",
+    Mistake("your drafter picks a token deterministically, but its row is not one-hot: the row is its distribution",
             Chain(lambda row, rng: (int(row.argmax()), row)), tell=lambda d: (d.mean > 0).sum() == 1,
             name="greedy draft with a soft row", why="The draft takes its most probable token, but returns the "
             "softmax as q. The row of a deterministic token is one-hot.",
@@ -228,7 +228,7 @@ OF_ROWS = [
             tell=lambda d: True),
 ]  # fmt: skip
 OTHERWISE = [
-    Mistake("your drafter takes one token for certain",
+    Mistake("your drafter picks a token deterministically",
             Siblings(lambda *_: (np.argsort(-Q, kind="stable")[:2], [Q, Q])),
             name="most likely tokens with soft rows", options={"kind": "trees"}, why="The candidates are the k most "
             "probable tokens, but are tested as if they were drawn from q.",

@@ -24,8 +24,7 @@ MASKED = Sampling(processors=[Grammar("a(ba)*", [b"a", b"b", b""], end=2, n_prom
 
 
 class Loop:
-    """The loop of speculative sampling, each step a method; `loop(step=...)` returns a class with some steps
-    replaced."""
+    """The loop of speculative sampling, each step a method; `loop(step=...)` returns a class with other steps."""
 
     verifier = staticmethod(rejection)
 
@@ -237,25 +236,25 @@ def back(hint, seen_by, name="", seen=None, why="", make=looks_back):
 
 VLLM, SGLANG = "https://github.com/vllm-project/vllm", "https://github.com/sgl-project/sglang"
 LOOKING_BACK = [
-    back("your sampler ignores the part of a sampling that looks back at the tokens before each row", lambda r, i: None,
+    back("your sampler ignores penalties and masks, which depend on the tokens before each row", lambda r, i: None,
          "ignored", f"{VLLM}/issues/18902, https://github.com/NVIDIA/TensorRT-LLM/pull/17701 (before it)",
          "Penalties are silently ignored where a draft is verified."),
     back("all rows of a round are given the same tokens, those before the draft", lambda r, i: r[-1][0],
          "one state for all rows", f"{SGLANG}/pull/22049, {SGLANG}/pull/28242, {SGLANG}/issues/40244"),
-    back("of each round only the last token is remembered, not the accepted ones before it",
+    back("only the last token of each round is remembered, not the accepted ones before it",
          lambda r, i: [*r[0][0], *(text[-1] for text, _ in r[1:]), *r[-1][1][:i]], "last token of each round",
          f"{SGLANG}/pull/33643",
          "The state is updated once a round, with the last token: the better the draft, the weaker the penalties."),
     back("the bonus is drawn without regard to the draft tokens before it",
          lambda r, i: r[-1][0] if i == len(r[-1][1]) else [*r[-1][0], *r[-1][1][:i]], "bonus without the draft",
          f"{VLLM}/pull/19482 (before it)"),
-    back("what looks back is applied to the row of the bonus alone, not to those of the draft tokens",
+    back("penalties and masks are applied only to the row of the bonus, not to those of the draft tokens",
          lambda r, i: [*r[-1][0], *r[-1][1]] if i == len(r[-1][1]) else None, "the bonus alone",
          f"{SGLANG}/pull/28200, {VLLM}/pull/42802 (min-p)"),
-    back("what looks back is applied to the rows of the draft tokens, but not to that of the bonus",
+    back("penalties and masks are applied to the rows of the draft tokens, but not to that of the bonus",
          lambda r, i: None if i == len(r[-1][1]) else [*r[-1][0], *r[-1][1][:i]], "all rows but the bonus",
          f"{VLLM}/pull/44292 (where a draft token was not allowed)", make=masks),
-    back("what looks back is applied to the first row of a round alone, not to those after draft tokens",
+    back("penalties and masks are applied only to the first row of a round, not to those after draft tokens",
          lambda r, i: None if i else r[-1][0], "the first row alone", f"{VLLM}/issues/54437 (where the draft was "
          f"stale), {VLLM}/pull/36138 (where the grammar began within a draft)", make=masks),
     back("the last token of the text counts twice from the second row on",
@@ -268,7 +267,7 @@ LOOKING_BACK = [
          lambda r, i: [*r[-1][0], *r[-1][1][: i + 1]], "one token too many"),
     back("row i is not given draft token i - 1, the last one before it",
          lambda r, i: [*r[-1][0], *r[-1][1][: max(0, i - 1)]], "one token too few"),
-    back("every row is given all draft tokens, also those after it", lambda r, i: [*r[-1][0], *r[-1][1]]),
+    back("every row is given all draft tokens, even those after it", lambda r, i: [*r[-1][0], *r[-1][1]]),
     back("the sampling is given the text without the draft, so its rows belong to earlier tokens",
          lambda r, i: r[-1][0][: len(r[-1][0]) - len(r[-1][1]) + i]),
 ]  # fmt: skip

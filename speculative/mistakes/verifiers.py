@@ -284,8 +284,7 @@ BONUS = [
 
 
 def goes_on(counts):
-    """Also tests draft tokens after a rejected one; `counts` returns those it keeps, given the list of those that
-    passed."""
+    """Also tests draft tokens after a rejected one; `counts` returns those to keep, given the list that passed."""
 
     def verifier(draft, rows, rng):
         passed = [rng.random() * q[x] < p[x] for x, p, q in zip(draft.tokens, rows, draft.probs)]

@@ -58,7 +58,7 @@ class TransformersModel:
         self.reset()
 
     def __getstate__(self):
-        """A copy starts without a cache: this one goes on to change it."""
+        """A copy starts without a cache: the original keeps changing its own."""
         return {**vars(self), "cache": None, "cached": []}
 
     def reset(self):
@@ -96,7 +96,7 @@ class TransformersModel:
 
 
 def n_ctx_of(config):
-    """How many tokens a model has room for; with longrope, as many as have positions that do not change."""
+    """How many tokens a model has room for; with longrope, only those whose positions never change."""
     limits = (getattr(config, name, None) for name in ("max_position_embeddings", "max_seq_len"))
     rope = getattr(config, "rope_parameters", None) or {}
     kinds = [rope, *(kind for kind in rope.values() if hasattr(kind, "get"))]  # one, or one for each kind of layer

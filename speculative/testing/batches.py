@@ -106,7 +106,7 @@ AREAS = {  # if no entry of the catalogue has the distribution: the topic of the
     "the padding, and count the positions of each text from its own first token",
     "texts of different lengths": "your loop goes wrong where a text ends before another: what belongs to a text, its "
     "slots, its rows and its draft, stays with it",
-    "drafts of different lengths": "your loop goes wrong where drafts have different lengths: padding is no draft "
+    "drafts of different lengths": "your loop goes wrong where drafts have different lengths: padding is not a draft "
     "token, and each text has its rows and its bonus where its own draft ends",
     "a stop token": "your loop goes wrong with stop tokens: a text ends with the first one, and the others go on",
     "a sampling that looks back": "your loop goes wrong with a sampling that looks back: the rows of a text are "
@@ -198,7 +198,7 @@ def check_joint(loop, case, others, tolerance):
 
 
 def mistake_in_a_batch(loop, case, others, found, wanted):
-    """The mistake in a sentence: that of the entry of the catalogue with this distribution, here and in other cases."""
+    """The mistake in a sentence, from the catalogue's entry with this distribution, here and in other cases."""
     entries = [(mistake.hint, wrong) for mistake in batches.BATCHES for wrong in mistake.variants]
     for one in (CASES[0], case, *others):  # the first is the shortest, and may be right
         wrong = found if one is case else loop.distribution(one)

@@ -1,5 +1,5 @@
-"""The mistake in a verifier, in a sentence: that of the entry of the catalogue (mistakes/verifiers.py) which decides as
-it does on a few drafts.
+"""The mistake in a verifier, in a sentence, from the catalogue's entry (mistakes/verifiers.py) with the same decisions
+on a few drafts.
 
 The drafts are probes, from one token to trees, with numbers for which no two mistakes agree. The comparison covers the
 whole decision and its parts: the accepted tokens, the replacement of a rejected token, and the bonus. So each of
@@ -133,7 +133,7 @@ def is_wrong(verifier, stage):
 
 
 def named(verifier, stage, parts=("all", "bonus", "accept", "rest")):
-    """(hint, or None if no entry decides like this verifier; how far each part is from the right rule's)."""
+    """(hint, or None if no entry decides like this verifier; the distance of each part from the right rule's)."""
     probes, errors = STAGES[stage], {}
     decisions = [probe.decisions(verifier) for probe in probes]
     for part in parts:

@@ -97,8 +97,7 @@ def check_function(fn, spec=None, *, array=None, seed=0):
         Arguments: target, draft, tokens, rng, uniforms, uniform, bonus (the token drawn after all draft tokens), output
         (written to), K, B, V, temperature, seed. Axes other than the usual ones follow in brackets: target[K,V] has no
         row for the bonus, target[B,K+1,V] is a batch (called with one text, and with two), target[V] is for one draft
-        token. "log target" means logarithms of probabilities, or logits; "list tokens" a list, whatever the type of the
-        rows.
+        token. "log target" means logarithms of probabilities, or logits; "list tokens" is always a list.
 
         Result: tokens (of the round: the accepted ones and one more), padded (the same, filled up with zeros), accepted
         (those alone), mask, flag (whether each was accepted, or the only one), count, length (one more), token (the one
@@ -287,7 +286,7 @@ def likely(one_hot):
 
 
 def called(fn, form, tokens, q, p, rng, bonus=None):
-    """The parts of the result of fn for one draft, in Python's numbers and tuples; AssertionError for an error in it.
+    """The parts of the result of fn for one draft, in Python's numbers and tuples; AssertionError if it fails.
 
     tokens [n] int, q [n, V] and p [n + 1, V] are probabilities. For a function without a bonus, a draft token with a
     one-hot row is added: then the length of the result tells whether all tokens before it passed.
@@ -555,8 +554,7 @@ def positions(rows):
 
 
 def models_of(fn):
-    """The specification, without its result, of a function of two models with the usual names; "" for other
-    functions."""
+    """The specification, without its result, of a function of two models with usual names; otherwise ""."""
     names = [p.name for p in inspect.signature(fn).parameters.values() if p.default is p.empty or p.name == "rng"]
     roles = [next((role for role, pattern in MODELS.items() if re.search(pattern, name)), name) for name in names
              if not re.search("prob|logit|log_?p|draft_tok|dist|^[pq]s?$", name)]  # fmt: skip

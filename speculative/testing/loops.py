@@ -62,8 +62,7 @@ def audit_loop(
     sampling : Sampling
         That of the loop.
     seconds : float
-        The time limit for the paths. When it runs out, the result so far is reported. With `certain` it applies to each
-        pair.
+        The time limit for the paths. When it runs out, the result so far is reported. With `certain` it is per pair.
     certain : int, optional
         For a batch of many texts: a token that the models always repeat, and that no other text contains. Two texts at
         a time are as given, and the others are prompts of this token, so each pair has only the paths of two texts.
@@ -97,7 +96,7 @@ def of_pairs(generate, target, draft, prompt, n_tokens, certain, **options):
         rows = [[*row] if i in pair else [certain] * len(row) for i, row in enumerate(prompt)]
         audits.append(audit_loop(generate, target, draft, rows, n_tokens, **options))
         if audits[-1].verdict == "wrong":
-            told = f"{audits[-1]}\nwhere texts {pair[0]} and {pair[1]} are drawn, beside texts that are certain"
+            told = f"{audits[-1]}\nwhere texts {pair[0]} and {pair[1]} are drawn, beside deterministic texts"
             return replace(audits[-1], message=told)
     worst = max(audits, key=lambda audit: ("exact", "rounding", "unknown").index(audit.verdict))
     distance, paths = max(audit.distance for audit in audits), sum(audit.paths for audit in audits)

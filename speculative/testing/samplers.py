@@ -201,7 +201,7 @@ ONE = [mistake for mistake in ONE if mistake.hint not in (verifiers.EPSILON, ver
 
 
 def mistake_in_a_text(distribution, wanted, made, n_tokens, known=None):
-    """The mistake in a sentence: that of the entry of the catalogue that has this distribution, in the same case."""
+    """The mistake in a sentence, from the catalogue's entry with this distribution in the same case."""
     error = largest_difference(distribution, wanted)
     if known is None and error < 1e-4:
         return NEARLY_RIGHT.format(error)

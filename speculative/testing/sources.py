@@ -76,7 +76,7 @@ def state_of(generator):
 def generators_in(fn):
     """The generators that a function can reach: its closure, globals and defaults, and the attributes of objects."""
     found, seen, parts = [], set(), [fn]
-    for part in parts:  # which grows
+    for part in parts:  # the list grows meanwhile
         if isinstance(part, GENERATORS) and id(part) not in seen:
             found.append(part)
         elif id(part) not in seen and len(parts) < MOST_PARTS:

@@ -58,7 +58,7 @@ def check_verifier(verifier, *, seed=0, trees=None):
     note_lost_tokens(verifier, next(case for case in passed if (case.n_vocab, case.K, case.kind) == (3, 2, "random")))
     if trees and not any(nodes == (1,) for nodes, _ in TREES[0].decisions(verifier)):
         note(
-            "your verifier is exact, but accepts the first child of a node or none: test its siblings, too, against "
+            "your verifier is exact, but accepts the first child of a node or none: test its siblings as well, against "
             "the residual that is left"
         )
     and_trees = f", {len(SMALL_TREES) + len(LARGER_TREES)} of them trees" if trees else ""

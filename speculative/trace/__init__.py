@@ -1,4 +1,4 @@
-"""The trace: what happened in each round of a generation, to be saved, loaded and viewed without a model.
+"""The trace: a record of each round of a generation, which can be saved, loaded and viewed without a model.
 
     trace = Trace(prompt, tokenizer.decode)         or Trace.of(generation, tokenizer.decode), after keep_probs=True
     trace.add(round)                                for each round, as it is generated

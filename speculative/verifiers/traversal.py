@@ -2,8 +2,7 @@
 
 Like block verification, which it generalises to trees, it tests every node after all nodes below it, so later tokens
 can make up for one with a low ratio p / q. Exact for the same trees as rejection sampling: each row is the distribution
-of its token given the text, its ancestors and its elder siblings. On a chain it is block verification, verdict for
-verdict.
+of its token given the text, its ancestors and its elder siblings. On a chain it equals block verification.
 Source: Weng et al., arXiv:2505.12398.
 """
 

@@ -1,5 +1,6 @@
 """Time forward passes over 1 to 9 tokens, and compare them with the memory bandwidth limit, with plain NumPy and, if it
-is installed, with transformers."""
+is installed, with transformers.
+"""
 
 from functools import partial
 from importlib.util import find_spec
@@ -107,7 +108,7 @@ def page_of(model):
 
 
 LEGEND = """\
-V(m)    the time for m tokens over that for one, medians; one token: with half of the distance between the quartiles
+V(m)    the time for m tokens over that for one, medians; one token: with half the distance between the quartiles
 limit   the fastest time in which all weights were read here: bare matrix-vector products, or a pass for one token
 *       the strategy that the library chose here for this model
 """

@@ -1,6 +1,4 @@
-"""Does it pay here? The speedup for K = 1 to 8, predicted from measured costs and acceptance, and measured on other
-prompts.
-"""
+"""Does it pay here? The speedup for K = 1 to 8, predicted from costs and acceptance, then measured on other prompts."""
 
 from dataclasses import asdict
 

@@ -170,7 +170,7 @@ def race_of(group, prompts, models, by, name, problems):
 
 
 def is_lossy(setting):
-    """Whether the rule of a setting (Options, label) is LOSSY, and its drafts have no branches."""
+    """Whether the rule of a setting (Options, label) is LOSSY, and its drafts are chains."""
     return rule_of(setting[0]).exactness == "LOSSY" and not setting[0].tree and not kind_of(setting[0]).branches
 
 

@@ -1,5 +1,4 @@
-"""Mistakes, the error that each makes in the distribution, and the check that catches it; museum TEXT shows those about
-TEXT."""
+"""Mistakes, the error of each in the distribution, and the check that finds it; museum TEXT lists those about TEXT."""
 
 from functools import partial
 from itertools import groupby

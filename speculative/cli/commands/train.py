@@ -136,7 +136,7 @@ def run(options, report):
     n_own = sum(p.numel() for p in kind.params.values())
     say(f"{options.kind}, {n_own / 1e6:.2f} million parameters, for {name}: {needs}")
     if training.progress["steps"]:
-        say(f"going on after {training.progress['seconds'] / 60:.1f} minutes, {training.progress['steps']} steps")
+        say(f"continuing after {training.progress['seconds'] / 60:.1f} minutes, {training.progress['steps']} steps")
     with stopping() as stopped, bar(options.kind) as show:
         training.run(lambda: bool(stopped), show)
     if not training.progress["steps"]:
@@ -149,7 +149,7 @@ def run(options, report):
     accepted = training.ranks()
     folder.save(kind, output, kind.tensors(accepted, counts), replacing)
     if stopped:
-        raise KeyboardInterrupt(f"the drafter so far is in {output}, and the same command goes on")
+        raise KeyboardInterrupt(f"the drafter so far is in {output}, and the same command continues")
     held_out = [np.array(training.held_out.batch(i)[0][:12]) for i in (0, 1)]
     found = {
         "kind": options.kind, "target": name, "command": command(options), "machine": machine(),

@@ -73,5 +73,5 @@ def test_the_answers_are_those_that_spec_bench_reads(tmp_path, capsys):
     )
     command = [sys.executable, SCRIPT, tmp_path / "r.json", tmp_path / "a.jsonl"]
     again = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    refusal = f"spec_bench.py: {files[0]} and {files[1]} would be overwritten: name another file\n"
+    refusal = f"spec_bench.py: {files[0]} and {files[1]} would be overwritten: name a different file\n"
     assert again.returncode == 1 and again.stderr == refusal

@@ -74,7 +74,7 @@ def test_a_process_that_waits_for_the_download_of_another_resumes_it(model_serve
             process.kill() if on_windows else process.send_signal(signal.SIGINT)
             output, errors = process.communicate(timeout=30)
             ended.set()
-    kept = f"what was fetched so far is in {tmp_path / '355M'}, and the same command resumes from there"
+    kept = f"the download so far is in {tmp_path / '355M'}, and the same command resumes from there"
     assert output == "" and errors == ("" if on_windows else f"main.py: interrupted; {kept}\n")
     assert on_windows or process.returncode == 130
     np.testing.assert_array_equal(other.result()[0].params["wpe"], random_tensors(SHAPE)["wpe.weight"])

@@ -122,7 +122,7 @@ def test_an_interrupted_run_resumes_from_its_file(monkeypatch):
     assert timeless(told("r.json")) == timeless(told("whole.json"))
     assert sorted(os.listdir()) == ["r.json", "whole.json"]
     result = interrupted_after(1, few, monkeypatch)
-    assert "what was measured is lost: --json FILE.json keeps each part" in result.stderr
+    assert "the measurements are lost: --json FILE.json keeps each part" in result.stderr
 
 
 @pytest.mark.parametrize(("option", "part", "name"), [("tree", "tree", "measured_tree"), ("K", "costs", "costs")])
@@ -194,7 +194,7 @@ def test_a_report_is_resumed_by_the_same_command_with_the_same_options_here_alon
     monkeypatch.setattr(report, "machine", lambda: "here")
     Path("text").write_text("Once")
     assert run_here(command, "--json=a.json").returncode == 0
-    start = "--json: {}.json was made with {} {}, and this is {}: name another file"
+    start = "--json: {}.json was made with {} {}, and this is {}: name a different file"
     for name in module.OPTIONS.keys() - {"json"}:
         value = VALUES.get(name, "7")
         option = f"--{name}={value}"
@@ -226,7 +226,9 @@ def test_a_file_that_is_not_a_report_is_refused_and_left_alone(old, new):
     Report(str(path), "some", {"seed": "2"}).keep("a", lambda: 1)
     path.write_bytes(re.sub(old, lambda found: new, path.read_bytes(), count=1, flags=re.S))
     text = path.read_bytes()
-    with pytest.raises(ValueError, match=r"a.json is not a report of this program .*: name another file, or delete it"):
+    with pytest.raises(
+        ValueError, match=r"a.json is not a report of this program .*: name a different file, or delete it"
+    ):
         Report(str(path), "some", {"seed": "2"})
     assert path.read_bytes() == text
 

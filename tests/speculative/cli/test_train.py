@@ -51,7 +51,7 @@ def test_the_drafter_is_found_beside_its_target(kind, mine):
     card = json.loads((mine / f"{kind}_figures.json").read_text("utf-8"))
     assert card["training"]["tokens_seen"] >= 2000 and len(card["top_1"]) == (3 if kind == "heads" else 4)
     assert f"--text {TALES}" in card["command"] and card["text"]["tokens"] > 80_000
-    assert "going on after" in trained(mine, "--kind", kind, "--tokens", "3000").stderr
+    assert "continuing after" in trained(mine, "--kind", kind, "--tokens", "3000").stderr
 
 
 def test_a_draft_has_a_folder_of_its_own(mine):
@@ -113,4 +113,4 @@ def test_ctrl_c_leaves_a_drafter_and_the_same_command_goes_on(mine):
     assert (mine / "eagle.safetensors").exists()
     with process(*words) as child:
         page, errors = child.communicate(timeout=300)
-    assert child.returncode == 0 and "going on after" in errors and "tokens per call" in page
+    assert child.returncode == 0 and "continuing after" in errors and "tokens per call" in page

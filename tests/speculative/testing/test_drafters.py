@@ -40,7 +40,7 @@ class SoftRows:
 
 
 def test_a_drafter_that_learns_is_shown_a_targets_answers(capsys):
-    assert "your drafter takes one token for certain" in told(check, SoftRows())
+    assert "your drafter picks a token deterministically" in told(check, SoftRows())
     observes_tokens = type("Observes", (SoftRows,), {"observe": lambda self, tokens: None})
     assert "takes 2 positional arguments but 4 were given" in told(check, observes_tokens())
     check(JacobiDrafter(3))  # which proposes something then

@@ -119,7 +119,7 @@ def test_a_large_batch_is_audited_in_pairs():
     )
     assert right.verdict == "exact" and "in 6 pairs of texts" in str(right)
     assert found.verdict == "wrong" and "share random numbers" in str(found)
-    assert str(found).endswith("where texts 1 and 3 are drawn, beside texts that are certain")
+    assert str(found).endswith("where texts 1 and 3 are drawn, beside deterministic texts")
 
 
 def test_in_pytorch():
