@@ -29,7 +29,7 @@ FIRST = f'''from pathlib import Path
 if not Path("checks").exists():  # the notebook was opened alone, as in Colab: fetch the project it belongs to
     url = "{URL}"  # the address of the project's repository
     if not url:
-        raise SystemExit("write the address of the project in this cell, as url, or open the notebook in its folder")
+        raise SystemExit("there is no public address yet: write that of a copy in url, or open the project's folder")
     get_ipython().system(f"git clone -q --depth 1 '{{url}}' project && pip install -q ./project")
     if not Path("project/notebooks").exists():
         raise SystemExit(f"cannot clone {{url}}: check the address and the network, then run this cell again")

@@ -95,7 +95,7 @@ def test_an_exercise_that_does_not_exist_is_named():
 @pytest.mark.parametrize(
     ("url", "exit_code", "said"),
     [
-        ("", 0, "write the address of the project in this cell"),
+        ("", 0, "there is no public address yet"),
         ("there", 1, "cannot install the project"),
         ("nowhere", 128, "cannot clone nowhere: check the address"),
         ("there", 0, None),
