@@ -141,7 +141,7 @@ class GPT2:
         self.n_vocab, self.n_ctx = hparams.n_vocab, hparams.n_ctx
         h = hparams
         self.cache = cache or KVCache(h.n_layer, h.n_head, h.n_ctx, h.d_head, self.strategy)
-        self.hidden = np.empty((0, hparams.n_embd), np.float32)  # after the last block: for the last of cache.tokens
+        self.hidden = np.empty((0, hparams.n_embd), np.float32)  # after the last block, for the last cache.tokens
         self.lock = threading.RLock()
         keep_freed()
 

@@ -158,7 +158,7 @@ class Text(threading.Thread):
 
 
 class GivenUp(BaseException):
-    """Raised in the texts that are given up; no Exception, so that no sampler handles it."""
+    """Raised in the texts that are given up; not an Exception, so that no sampler handles it."""
 
 
 def locked():

@@ -201,7 +201,7 @@ def read_config(path):
 
 
 def check_finite(tensors, source):
-    """Raise CheckpointError, which names it, if a tensor has a NaN or an infinity."""
+    """Raise a CheckpointError that names the tensor if it contains a NaN or an infinity."""
     for name, tensor in tensors.items():
         if tensor.dtype.kind == "f" and not np.isfinite(tensor).all():
             raise CheckpointError(f"{source}: {name} has NaN or infinity in it; get the file again")

@@ -11,7 +11,7 @@ import torch
 class Muon(torch.optim.Optimizer):
     """Momentum whose update is orthogonalised by a Newton-Schulz iteration; for the matrices of the blocks.
 
-    `torch.optim.Muon` iterates in bfloat16, which takes many times longer on a CPU that has no bfloat16 arithmetic.
+    `torch.optim.Muon` iterates in bfloat16, which takes many times as long on a CPU without bfloat16 arithmetic.
     """
 
     def __init__(self, params, lr, momentum=0.95, weight_decay=0.1):

@@ -10,7 +10,7 @@ import torch
 
 from .network import DEVICE
 
-TEMPERATURES = (0, 1.0, 0, 0.6, 0, 1.0, 1.0, 1.0)  # of the batches in turn
+TEMPERATURES = (0, 1.0, 0, 0.6, 0, 1.0, 1.0, 1.0)  # for eight batches in turn
 LAST_POSITIONS, AS_GIVEN = 6, 7  # the indices of two special batches
 LEAST_CTX = 32
 

@@ -13,7 +13,7 @@ STYLE = {  # fonts as TrueType, in .pdf files as well; the same file for the sam
     "axes.axisbelow": True, "legend.frameon": False, "savefig.dpi": 200, "svg.hashsalt": "", "pdf.fonttype": 42,
 }  # fmt: skip
 PANEL = (5, 4)  # inches
-BOTH = 6  # inches: in a narrower plot of a given size the first panel is alone
+BOTH = 6  # inches: a plot narrower than this shows only the first panel
 
 
 def table(rows):
