@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 CHAPTERS = {  # the navigation; README.md becomes index.md
     "Learn": ["notebooks/README.md", "notebooks/[0-9]*.ipynb"],
     "Docs": ["docs/*.md", "docs/raw/*.md", "gpt2np/tiny/README.md"],
-    "Teach": ["docs/teaching/*.md", "notebooks/teaching/*.md"],
+    "Teach": ["notebooks/teaching/*.md"],
     "Project": ["CONTRIBUTING.md", "CHANGELOG.md"],
 }
 PICTURES = "docs/**/*.png", "docs/**/*.svg", "notebooks/*/*.png", "notebooks/*/*.svg"
