@@ -18,7 +18,7 @@ from speculative import AutoregressiveSampler, Sampling, SpeculativeSampler
 from speculative.testing import TableModel, check_drafter
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-FOLDERS = (".", "docs", "docs/raw", "notebooks", "gpt2np/tiny")
+FOLDERS = (".", "docs", "docs/raw", "notebooks", "notebooks/teaching", "gpt2np/tiny")
 PAGES = {
     path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
     for folder in FOLDERS
