@@ -128,7 +128,7 @@ def whole_numbers(tokens):
 
 
 def kept_slots(cached, n_valid, wanted):
-    """Which slots of a cache the wanted tokens (TokenTree) can use: (n, slots).
+    """The slots of a cache that the wanted tokens (TokenTree) can use: (n, slots).
 
     The first n tokens are in the first n slots, and the tokens after them are in `slots`, in order; any further ones
     are not cached. The cache holds the first n_valid tokens of `cached` (TokenTree), which was run last.

@@ -219,7 +219,7 @@ def read_block(name, kind, path, further=lambda tensors, n_embd: {}):
 
 
 def eagle_file(name_or_folder):
-    """Where the block of this model is, if it has one."""
+    """The path of this model's block, whether or not the file exists."""
     return folder_of(name_or_folder) / "eagle.safetensors"
 
 
@@ -229,7 +229,7 @@ def check_fit(params, hparams):
     if shapes != ((2 * n, n), (n, 3 * n)) or len(params.frequent) != hparams.n_vocab:
         raise ValueError(
             f"expected a block for a model with n_embd {n} and {hparams.n_vocab} tokens, got one with n_embd "
-            f"{shapes[0][-1]} and {len(params.frequent)} tokens: it is another model's"
+            f"{shapes[0][-1]} and {len(params.frequent)} tokens: it belongs to a different model"
         )
     if sorted(params.frequent.tolist()) != list(range(hparams.n_vocab)):
         raise ValueError("expected each token once in the block's `frequent`: its file is damaged; get it again")

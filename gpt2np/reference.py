@@ -7,7 +7,7 @@ generating n tokens costs n passes over the whole text. layers.py is the same pa
 batch-invariant: models run that one, and the tests compare it with this one.
 
 Source: Radford et al., "Language Models are Unsupervised Multitask Learners" (2019), section 2.3: the blocks of Vaswani
-et al., arXiv:1706.03762, with the layer norm moved to the input of each part.
+et al., arXiv:1706.03762, with the layer norm moved to the input of each sub-block.
 """
 
 import math

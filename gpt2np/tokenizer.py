@@ -266,7 +266,8 @@ def symbols_made(merges):
 def check_vocabulary(vocabulary, made):
     """Raise ValueError unless the symbols that the merges made are the vocabulary, with the ids 0 .. n_vocab - 1.
 
-    A truncated list of merges would silently produce other tokens. But then no merge makes the vocabulary's last token.
+    A truncated list of merges would silently produce different tokens. It is detected because no merge makes the
+    vocabulary's last token.
     """
     n_vocab = len(vocabulary)
     if not all(type(token) is int for token in vocabulary.values()) or {*vocabulary.values()} != {*range(n_vocab)}:

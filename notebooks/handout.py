@@ -1,12 +1,12 @@
-"""Make a handout for a class: some notebooks without solutions, their checks, and what they need beside the library.
+"""Make a handout for a class: some notebooks without solutions, their checks, and what they need besides the library.
 
     python notebooks/handout.py 04 05b --output lab
     python notebooks/handout.py 05b.1 05b.2 06.1 --output lab                points for these exercises only
     python notebooks/handout.py 04 05b --points mine.csv --seed 3 --output lab
 
-Each exercise says its points and minutes, from a table with the columns exercise (as 06.1), points and minutes; without
---points that of this folder, points.csv. With --seed the checks have other numbers. The folder runs wherever the
-library is installed; `python notebooks/grade.py lab answers` grades what comes back.
+Each exercise states its points and minutes. They come from a table with the columns exercise (such as 06.1), points and
+minutes, by default points.csv in this folder. With --seed the checks use different numbers. The handout runs wherever
+the library is installed; `python notebooks/grade.py lab answers` grades what comes back.
 """
 
 import argparse
@@ -41,12 +41,12 @@ def chosen(names):
 
 
 def number_of(notebook):
-    """The number of a notebook as its name has it, such as 06 or 05b."""
+    """The number of a notebook as in its name, such as 06 or 05b."""
     return notebook.stem.partition("_")[0]
 
 
 def points_of(path, number):
-    """dict "exercise_1" -> (points, minutes) of a notebook, from a table; ValueError if it is not one."""
+    """dict "exercise_1" -> (points, minutes) of a notebook, from a table; ValueError if it cannot be read."""
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
             rows = [

@@ -120,14 +120,14 @@ class Verdict:
 class Drafter(Protocol):
     """Proposes the next tokens.
 
-    More is optional. A drafter that samples has an attribute `sampling`, its settings. None means "as the sampler
-    does": the sampler then uses a copy of the drafter with its own settings (`sampler.drafter`).
+    Further attributes are optional. A drafter that samples has an attribute `sampling`, its settings. None means "as
+    the sampler does": the sampler then uses a copy of the drafter with its own settings (`sampler.drafter`).
 
     A drafter that learns from the target has a method `observe(tokens, logits, parents)`. After each call of the target
     it is shown the tokens of the call (the text and the whole draft, accepted or not), the target's logits [n + 1,
     n_vocab] (row 0 after the text, row i + 1 after draft token i) and the draft's parents [n]. The next call of
-    `propose` shows which draft tokens were accepted: they are in its text. A text that does not continue the last one
-    is a new one.
+    `propose` shows which draft tokens were accepted: they are in its text. A text that does not continue the previous
+    one is a new text.
     """
 
     def propose(self, tokens: Sequence[int], K: int, rng: RandomSource) -> Draft:

@@ -60,7 +60,7 @@ def swap_quotes(paragraph):
 
 
 def split(tales, seed):
-    """(training, held-out) tales: one in 25 is held out, at random, determined by the seed."""
+    """(training, held-out) tales: one in 25, chosen by the seed, is held out."""
     if len(tales) < 25:
         raise SystemExit(f"expected 25 tales or more, since one in 25 is held out; got {len(tales)}: add texts")
     order = np.random.default_rng(seed).permutation(len(tales)).tolist()

@@ -123,7 +123,7 @@ class Panels:
         # otherwise bunches of groups, about equally large, each with at most SUMS partial sums of one panel
         step = -(-n_groups // -(-n_groups * n_sums // SUMS))
         bunches = [slice(i, i + step) for i in range(0, n_groups, step)]
-        # and as many panels at a time as fit next to them; but many rows and one block need no partial sums: one panel
+        # and as many panels at a time as fit beside them; many rows and one block need no partial sums, so one panel
         direct = n_blocks == 1 and n_new >= DIRECT
         n_at_a_time = 1 if direct else max(1, SUMS // (n_sums * step))
 
@@ -137,7 +137,7 @@ class Panels:
                     if direct:
                         np.matmul(rows, blocks, out[panels, None, bunch])
                     else:
-                        # a product for each block, into scratch; then the sum over the blocks, always in their order
+                        # a matmul for each block, into scratch; then the sum over the blocks, always in the same order
                         shape = len(blocks), *rows.shape[:3], width  # [len(blocks), n_blocks, n_bunch, n_rows, width]
                         sums = scratch[: math.prod(shape)].reshape(shape)
                         np.matmul(rows, blocks, sums)

@@ -132,7 +132,7 @@ class ParallelBlock(EagleBlock):
 
 
 class Heads(Kind):
-    """Hydra's heads, see gpt2np/heads.py. At the start a head repeats the hidden state."""
+    """Hydra's heads, see gpt2np/heads.py. A new head returns the hidden state unchanged."""
 
     prefix, weights, first = "hydra", (1.0,) * 3, 3
 

@@ -133,7 +133,7 @@ def exercise_3(fn):
         hints = [
             ("the sign: this step would lower the acceptance", -right),
             ("each row is a loss of its own: do not divide by n", right / 3),
-            ("this is the gradient by q: the softmax is missing", -P),
+            ("this is the gradient with respect to q: the softmax is missing", -P),
             ("raising one logit lowers all other q: the term with the sum is missing", -q * P),
             ("raising one logit lowers all other q: the term with the sum is missing", -q * (1 - q) * P),
             ("this is the gradient of the cross-entropy -sum p log q", q - P),
@@ -143,7 +143,7 @@ def exercise_3(fn):
                 ("the softmax is of one row, over its tokens: axis=1", down * ((P * down).sum(axis, keepdims=True) - P))
                 for axis in (0, 1)
             ),
-            ("the factor q is missing: a derivative g by q makes q (g - sum q g)",
+            ("the factor q is missing: a derivative g with respect to q becomes q (g - sum q g)",
              (P * q).sum(axis=1, keepdims=True) - P),
         ]  # fmt: skip
         for hint, value in hints:

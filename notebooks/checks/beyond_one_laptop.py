@@ -102,7 +102,7 @@ def exercise_2(fn):
         "first row for all draft tokens": "a text needs at least three tokens, so that two draft tokens are verified "
         "in one round",
         "rows off by one from the second text on": "put a second text into the batch, with draft tokens of its own",
-        "bonus of the neighbour": "put a second text into the batch, with another prompt",
+        "bonus of the neighbour": "put a second text into the batch, with a different prompt",
         "one uniform for all texts": "each text alone has the right distribution here, but the two are no longer "
         "independent: compare the probabilities of both texts together",
     }
@@ -113,7 +113,7 @@ def exercise_2(fn):
 
     error = fn(counted())
     assert error is not None, "nothing came back: is a return missing?"
-    assert n_calls, "the audit never calls verify: hand it on to serve"
+    assert n_calls, "the audit never calls verify: pass it to serve"
     assert not isinstance(error, (bool, np.bool_)), f"expected the largest error, a number, got {error}"
     assert np.ndim(error) == 0 and error >= 0, f"expected one number of 0 or more, the largest error, got {error}"
     if error >= 1e-12:

@@ -21,7 +21,7 @@ def exercise_1(fn):
         hints = [
             ("the other way round: a step goes against the gradient, and must raise the logits where p > q", p - q),
             ("the rows are positions of their own: no mean over them here", (q - p) / n),
-            ("this is the gradient by q, of -sum p log q: go on to the logits", -p / q),
+            ("this is the gradient of -sum p log q with respect to q: go on to the logits", -p / q),
             ("each row's softmax is by itself", np.exp(z) / np.exp(z).sum() - p),
             ("each row's softmax is by itself", e / e.sum() - p),
             ("this is the gradient of KL(q || p)", q * (np.log(q / p) - (q * np.log(q / p)).sum(1, keepdims=True))),

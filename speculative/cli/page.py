@@ -153,7 +153,7 @@ def plain(name):
 
 
 def looks(names):
-    """(number of a colour, number of a style) of each line: of "a, b" the colour is a's and the style b's."""
+    """(number of a colour, number of a style) of each line: in "a, b", a sets the colour and b the style."""
     parts = [name.rpartition(", ") for name in names]
     heads, tails = (list(dict.fromkeys(part[i] for part in parts)) for i in (0, 2))
     has_both = len(heads) > 1 < len(tails)
@@ -161,7 +161,7 @@ def looks(names):
 
 
 def reach(row, what):
-    """How far the interval of a number goes down and up; (0, 0) without one."""
+    """How far a number's interval extends below and above it; (0, 0) without an interval."""
     prefix = {"tokens_per_call": "calls_", "speedup": ""}.get(what, f"{what}_")
     low, high = row.get(f"{prefix}low"), row.get(f"{prefix}high")
     return (0, 0) if low is None else (row[what] - low, high - row[what])

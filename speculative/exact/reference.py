@@ -1,12 +1,12 @@
 """The exact distribution of random code on one page: run it once for every possible outcome of its draws.
 
 A random generator is replaced by a source of numbers that are not drawn yet. All that sampling code does with such a
-number u is to compare it: `u * q < p`, or a search in a cumulative sum. A comparison that u does not decide so far is a
-fork: the run goes on with one answer, a later run takes the other, and the probability of a run is the product over its
-forks. When every path has been run, the probabilities of the outcomes are exact, up to rounding.
+number u is compare it: `u * q < p`, or a search in a cumulative sum. A comparison that is still undecided is a
+fork: this run goes on with one answer, and a later run takes the other. The probability of a run is the product over
+its forks. When every path has been run, the probabilities of the outcomes are exact, up to rounding.
 
-So this page proves the one on speculative sampling, speculative/reference.py: its output has the target's distribution,
-whatever the draft model. enumeration.py does the same for code of any style: it follows arrays of numbers, `choice`,
+This page therefore proves that speculative/reference.py is right: its output has the target's distribution, whatever
+the draft model. enumeration.py does the same for code of any style: it follows arrays of numbers, `choice`,
 `integers` and other draws, adds up the probabilities without losing digits, and refuses what it cannot follow.
 """
 
@@ -23,7 +23,7 @@ class Uniform:
             return 0.0
         if not number > 0:
             raise ValueError(f"expected u times a positive number, got {number}: enumeration.py follows any")
-        return Uniform(self.source, self.scale * number, self.interval)  # one u, of which both learn
+        return Uniform(self.source, self.scale * number, self.interval)  # the same u: both narrow its interval
 
     __rmul__ = __mul__
 
@@ -74,8 +74,8 @@ def exact_distribution(fn):
         source = Source(answers)
         outcome = fn(source)
         distribution[outcome] = distribution.get(outcome, 0.0) + source.probability
-        while answers and not answers[-1]:  # the last forks, as far as they have had both answers
+        while answers and not answers[-1]:  # drop the last forks that have taken both answers
             answers.pop()
         if not answers:
             return distribution
-        answers[-1] = False  # the next path: the last fork that has not takes its other answer
+        answers[-1] = False  # the next path: the last fork left takes its other answer

@@ -31,8 +31,8 @@ def forecast(target, drafter, prompts, n_tokens, *, sampling, most=8, seed=0, ke
 
     The target continues each prompt alone. Along its texts, p and q give the probability that each token would have
     been accepted as a draft token, and `theory.expected_time` turns these into a number of rounds and their cost. No
-    draft token is drawn, and nothing is assumed about the texts. The costs are measured in the middle of the first.
-    Parameters not named here are those of every experiment, see __init__.py.
+    draft token is drawn, and nothing is assumed about the texts. The costs are measured in the middle of the first
+    text. Parameters not named here are those of every experiment, see __init__.py.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def forecast(target, drafter, prompts, n_tokens, *, sampling, most=8, seed=0, ke
         raise ValueError(f"expected a drafter that always drafts K tokens, got one with threshold {drafter.threshold}")
 
     def along(i, prompt):
-        """The target's own text, with its prompt, and how likely draft tokens are accepted along it."""
+        """The target's own text, with its prompt, and the acceptance probability of draft tokens along it."""
         text, p = own_text(target, prompt, n_tokens, sampling, seed + i)
         q = (drafter.sampling or sampling)(drafter.model(text[:-1], n_last=n_tokens), text[:-1])
         acceptance = acceptance_of(text[len(prompt) :], p, q).tolist()

@@ -227,14 +227,14 @@ ROWS = [
             "of the target, so text t begins at row sum(lengths[:t]) + t",
             [batch(first_row=one_early),
              batch(first_row=one_early, bonus=lambda self, lengths, t: sum(lengths[: t + 1]) + t)]),
-    Mistake("text t begins at row t (k + 1), as if all drafts had one length: they have not, where a drafter proposes "
-            "fewer tokens or a text is about to end", batch(first_row=lambda self, lengths, t: min(
+    Mistake("text t begins at row t (k + 1), as if all drafts had the same length: they do not when a drafter "
+            "proposes fewer tokens or a text is about to end", batch(first_row=lambda self, lengths, t: min(
                 t * (max(lengths) + 1), sum(lengths) + len(lengths) - lengths[t] - 1))),
     Mistake("the draft tokens of the first text are tested in place of those of the others",
             batch(first_token=lambda self, lengths, t: min(0, sum(lengths) - lengths[t]))),
     Mistake("the bonus of every text is drawn from the row of the first: each has a last row of its own",
             batch(bonus=lambda self, lengths, t: lengths[0])),
-    Mistake("the bonus of a full draft is written over: a text of k draft tokens adds up to k + 1 tokens, so its row "
+    Mistake("the bonus of a full draft is overwritten: a text of k draft tokens adds up to k + 1 tokens, so its row "
             "of the result is k + 1 long, and the next text begins after it", batch(added=overwritten)),
     Mistake("one uniform number decides on draft tokens of several texts, so that these depend on each other: draw "
             "one for each draft token of each text", batch(number=shared)),

@@ -152,7 +152,7 @@ class TreeAttention:
         return (x @ self.to_logits)[:, : self.n_vocab].astype(np.float32)
 
     def keep(self, text):
-        """How many tokens of the text are in the cache, after the nodes of the branch it goes on along were moved."""
+        """The number of the text's tokens in the cache, after moving the nodes of the branch that the text follows."""
         n, node, n_text = n_common(self.text, text), -1, len(self.text)
         while n_text <= n < len(text):
             below = [child for child in children(self.parents, node) if self.nodes[child] == text[n]]

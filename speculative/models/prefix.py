@@ -13,7 +13,7 @@ from ..tree import n_common
 
 
 def split(cached, tokens, n_last, n_ctx):
-    """(number of cached tokens to keep, tokens as a list of int); the rest, n_last tokens at least, is to be run.
+    """(number of cached tokens to keep, tokens as a list of int); the rest, at least n_last tokens, is to be run.
 
     >>> split([5, 6, 7, 8], [5, 6, 9], 1, 1024)
     (2, [5, 6, 9])

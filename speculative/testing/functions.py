@@ -589,7 +589,7 @@ def form_of_models(fn, spec, array):
 
 
 def sampler_of(fn, form):
-    """A class of samplers whose `generate` calls the function with models that have the sampling in them."""
+    """A class of samplers whose `generate` calls the function with models that include the sampling."""
 
     class OfModels:
         def __init__(self, target, drafter, *, K, sampling):

@@ -194,7 +194,7 @@ def mistake_in_a_walk(ask, wrong, sources):
 
 
 def check_last_token(model):
-    """If the last token never matters, but the one before it does, the rows are one off."""
+    """If the last token never matters, but the one before it does, the rows are off by one."""
 
     def differ(a, b):
         return not np.array_equal(ask(model, a, 1), ask(model, b, 1))
@@ -207,7 +207,7 @@ def check_last_token(model):
 
 
 def check_logits(model):
-    """Probabilities instead of logits: a softmax too many."""
+    """Probabilities instead of logits: one softmax too many."""
     rows = np.concatenate([ask(model, text, 1) for text in ([0], [1], [0, 1], [1, 0], [1, 1, 0])])
     if (rows >= 0).all() and np.allclose(rows.sum(axis=1, dtype=np.float64), 1, rtol=0, atol=1e-3):
         fail(

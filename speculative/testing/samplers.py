@@ -321,7 +321,7 @@ def check_stop(made, seed):
 def note_wasted_calls(made):
     """Notes on a sampler that is exact but slower than it could be, and on one that takes only lists.
 
-    Every draft token is right here.
+    Here every draft token is right.
     """
     n_tokens, K = 9, made.K
     tokens, least = made.text(n_tokens, 0), n_tokens // (K + 1)
@@ -388,7 +388,7 @@ class ShortDrafter:
 
 
 class AllTokens:
-    """A logits processor that depends on every token before the row and on its place, and sometimes bans a token."""
+    """A logits processor that depends on every token before the row and on its position, and sometimes bans a token."""
 
     def __init__(self, rng, n_vocab=3):
         self.n_vocab, self.weights = n_vocab, rng.normal(size=(64, n_vocab, n_vocab))

@@ -57,7 +57,7 @@ class Audit:
 
 @dataclass(frozen=True)
 class Difference:
-    """The first place where two greedy texts differ."""
+    """The first position at which two greedy texts differ."""
 
     position: int  # of the new tokens
     alone: int  # the token without a draft ...
@@ -114,7 +114,7 @@ def width_audit(model, tokens, *, widths=WIDTHS, n_places=24):
     widths : sequence of int
         The numbers of rows m.
     n_places : int
-        At how many prefixes of the text, spread over it.
+        The number of prefixes at which rows are compared, spread over the text.
 
     Returns
     -------

@@ -30,8 +30,8 @@ def with_replacement(p, q, k):
 def without_replacement(p, q, k):
     """The same, but no token is drawn twice (Sequoia, arXiv:2402.12374; RSD, arXiv:2402.14160). Time n_vocab ** k.
 
-    overlap(p, q), and the sum over the tokens x, each drawn and rejected with probability max(0, q(x) - p(x)); after x,
-    the next candidate comes from q without x, renormalised.
+    overlap(p, q), plus a sum over the tokens x. Each is drawn and rejected with probability max(0, q(x) - p(x)); after
+    it, the next candidate comes from q without x, renormalised.
 
     >>> p, q = np.array([0.2, 0.2, 0.4, 0.2]), np.array([0.1, 0.1, 0.1, 0.7])
     >>> np.round([without_replacement(p, q, k) for k in (1, 2, 3)], 4)
