@@ -156,7 +156,7 @@ def kept_slots(cached, n_valid, wanted):
 
 
 def n_reusable(wanted, n_last, strategy):
-    """How many of the wanted tokens need not run if they are cached: all but those whose logits are requested.
+    """The number of wanted tokens that need not run if they are cached: all but those whose logits are requested.
 
     If zero weights between others change the bits of a sum, no token of a tree can be reused: an interrupted pass may
     have overwritten its slot (`moved_together` in kernels/attention.py).

@@ -3,7 +3,7 @@
     python notebooks/grade.py 05b answers > marks.csv
     python notebooks/grade.py 05b answers 120 > marks.csv                   at most 120 seconds for a cell, not 60
     python notebooks/grade.py 05b answers --feedback told > marks.csv       and told/NAME.txt, with whole messages
-    python notebooks/grade.py lab/05b_speculative_sampling.ipynb answers   the exercises and checks of another folder
+    python notebooks/grade.py lab/05b_speculative_sampling.ipynb answers   exercises and checks from a different folder
     python notebooks/grade.py lab answers                                  all notebooks of a handout
 
 A student hands in a notebook, a .py file with the functions, or a folder of these. Each file runs in a process of its
@@ -128,7 +128,7 @@ def run(cells, module, calls, skipped, journal):
             return None
 
     class Checks:
-        """In the place of `check`: the check beside the notebook, with the notebook's own keywords."""
+        """Takes the place of `check`: the check beside the notebook, with the notebook's own keywords."""
 
         def __getattr__(self, name):
             keywords = {
@@ -227,7 +227,7 @@ def graded(path, folder, module, calls, seconds):
 
 
 def watched(request, folder, home, seconds):
-    """Run one file in a process of its own, until it ends or nothing new comes; returns how it ended."""
+    """Run one file in its own process, until it ends or nothing new comes; returns how it ended."""
     settings = os.environ | {"MPLBACKEND": "Agg", "PAGER": "cat", "TERM": "dumb", "IPYTHONDIR": home}
     journal, quiet = Path(request[-1]), {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     command = [sys.executable, __file__, "--one"]

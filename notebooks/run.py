@@ -1,7 +1,7 @@
 """Run notebooks: to keep their outputs and figures, or to check them and their exercises.
 
     python notebooks/run.py                         run all of them, in place
-    python notebooks/run.py notebooks/05*.ipynb     run these; they may be in another folder, with their checks
+    python notebooks/run.py notebooks/05*.ipynb     run these; they may be in a different folder, with their checks
     python notebooks/run.py --check [...]           write nothing; say whether every cell runs, and every check of an
                                                     exercise fails as it is, and passes with the file in solutions/
 

@@ -84,7 +84,7 @@ class Draft:
         return depth_of(self.parents.tolist())
 
     def copy(self) -> "Draft":
-        """The same draft in arrays of its own."""
+        """The same draft, in new arrays."""
         return Draft(self.tokens.copy(), self.probs.copy(), self.parents.copy())
 
 
@@ -131,7 +131,7 @@ class Drafter(Protocol):
     """
 
     def propose(self, tokens: Sequence[int], K: int, rng: RandomSource) -> Draft:
-        """At most K tokens to follow `tokens`, or a tree of depth K at most; an empty draft for K = 0."""
+        """At most K tokens to follow `tokens`, or a tree of depth at most K; an empty draft for K = 0."""
 
 
 class Verifier(Protocol):
@@ -194,17 +194,17 @@ class Round:
 
     @property
     def n_accepted(self) -> int:
-        """How many draft tokens are in `tokens`."""
+        """The number of draft tokens in `tokens`."""
         return self.verdict.n_accepted
 
     @property
     def nodes(self) -> tuple[int, ...]:
-        """Which draft tokens are in `tokens`, from the text down."""
+        """The draft tokens in `tokens`, as node indices from the text down."""
         return self.verdict.nodes
 
     @property
     def origins(self) -> list[str]:
-        """Where each token comes from: "accepted"; for the last "correction", "bonus", or "plain" (empty draft)."""
+        """The source of each token: "accepted"; for the last "correction", "bonus", or "plain" (empty draft)."""
         if len(self.drafted) == 0:
             last = "plain"
         else:

@@ -51,7 +51,7 @@ def path(parents, node):
 
 
 def depths(parents):
-    """How many nodes lie above each node: 0 for those that follow the text.
+    """The number of nodes above each node: 0 for those that follow the text.
 
     >>> depths([-1, -1, 0, 2])
     [0, 0, 1, 2]
@@ -111,7 +111,7 @@ def n_common(a, b):
 
 
 def n_kept(previous, parents, tokens, new_parents=()):
-    """How many of `tokens` a cache holds after a call with `previous`; the last len(parents) tokens of each are a tree.
+    """The number of `tokens` in a cache after a call with `previous`; the last len(parents) tokens of each are a tree.
 
     >>> n_kept([5, 6, 7, 8], [-1, -1, 1], [5, 8, 9])  # the text 5, then 6 or 7, and 8 after 7: none begins with 8
     1

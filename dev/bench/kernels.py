@@ -3,7 +3,7 @@
     python dev/bench/kernels.py SkylakeX,Haswell 1,2 --sizes 355M --repeats 3
 
 The first argument lists kernels of OpenBLAS that this processor can run (SkylakeX: AVX-512, Haswell: AVX2), the second
-numbers of threads; the others go to bench. Each pair is a process of its own, since OpenBLAS reads its kernels once.
+numbers of threads; the others go to bench. Each pair runs in its own process, since OpenBLAS reads its kernels once.
 """
 
 import json

@@ -6,8 +6,8 @@
 Writes the answers of a setting, by its number (1), to answers.jsonl and those of the target alone to
 answers-baseline.jsonl, as Spec-Bench's evaluation/speed.py reads them; neither may exist. Benchmarks give the same
 names to different averages. Here all are computed from one list per question: the number of tokens that each target
-call added, correction or bonus included. Sources: Spec-Bench (Xia et al., arXiv:2401.07851), evaluation/eval.py and
-speed.py; SPEED-Bench (arXiv:2604.09557) for the rates.
+call added, including the correction or bonus. Sources: Spec-Bench (Xia et al., arXiv:2401.07851), evaluation/eval.py
+and speed.py; SPEED-Bench (arXiv:2604.09557) for the rates.
 """
 
 import json
@@ -42,7 +42,7 @@ def acceptance_lengths(lengths):
 
 
 def mean_speed(runs):
-    """Spec-Bench's tokens per second: the mean over the questions, prefill included.
+    """Spec-Bench's tokens per second: the mean over the questions, including prefill.
 
     Their ratio is not that of the total times, in which a slow question counts for more.
     """

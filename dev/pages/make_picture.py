@@ -1,4 +1,4 @@
-"""Draw docs/method.png, the picture of the README: rejection sampling as one distribution turned into another.
+"""Draw docs/method.png, the picture of the README: how rejection sampling turns one distribution into another.
 
     python dev/pages/make_picture.py
 

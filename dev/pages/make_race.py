@@ -39,7 +39,7 @@ STYLE = [
 
 
 def places(pieces, column=0, line=0):
-    """[(text, column, line)] of the texts of tokens from this place on, and the place after them; words stay whole."""
+    """[(text, column, line)] of the tokens' texts from this position on, and the next position; words stay whole."""
     placed = []
     for i, piece in enumerate(pieces):
         word = piece + "".join(pieces[i + 1 :]).partition(" ")[0]
@@ -53,7 +53,7 @@ def places(pieces, column=0, line=0):
 
 
 def token(place, top, kind):
-    """A token at its place of the text that begins at this height, in the look of its kind."""
+    """A token at its position in the text that begins at this height, in the look of its kind."""
     text, column, line = place
     x, y, width = LEFT + column * LETTER, top + line * LINE, len(text) * LETTER
     back = f'<rect x="{x + 0.5}" y="{y - 22}" width="{width - 1}" height="30" rx="3"/>' if kind in LOOKS else ""

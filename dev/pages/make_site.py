@@ -1,7 +1,7 @@
 """The README, docs, notebooks and API reference as a static site: python dev/pages/make_site.py [FOLDER] (site).
 
 Needs the extra: python -m pip install -e ".[docs]". The site fetches nothing from elsewhere; formulas are MathML, and
-explore.html and a trace are pages of their own. A warning of Sphinx or a broken link ends the script with an error.
+explore.html and a trace are separate pages. A warning of Sphinx or a broken link ends the script with an error.
 """
 
 import ast
@@ -31,7 +31,7 @@ ABOUT_EXACT = (
     "Speculative sampling writes every text with exactly the probability that the target alone gives it: "
     "a picture, a rule of three steps, a proof of three lines, and a computation that finds a bug."
 )
-PART = re.compile(r"<!-- explore ([\w ]+) -->")  # sections of explore.html, shown at this place of a page
+PART = re.compile(r"<!-- explore ([\w ]+) -->")  # sections of explore.html, shown at this point of a page
 FRAME = """<iframe src="{up}explore.html?sections={sections}" title="Sections of the page Play" loading="lazy"
 style="width: 100%; height: 40rem; border: 0"></iframe>
 <script>

@@ -36,7 +36,7 @@ BUNDLED = Path(gpt2np.__file__).parent / "tiny"
 
 
 class Grown:
-    """How the arrays of a small model [.., n_embd] become those of a large one."""
+    """Turns the arrays of a small model [.., n_embd] into those of a large one."""
 
     def __init__(self, small, n_head, n_embd):
         self.n_head, self.d_head, self.n_embd = small.n_head, small.d_head, small.n_embd

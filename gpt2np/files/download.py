@@ -8,7 +8,7 @@ The bytes go to FILE.part, and the server's declarations about the file to FILE.
 
 With an etag or a hash, a later attempt requests only the rest: with `Range`, and with `If-Range`, which makes the
 server send the whole file if its etag has changed. Otherwise it starts from the beginning. Without a hash, a wrong byte
-among the weights of a safetensors file goes unnoticed (a TensorFlow checkpoint has checksums of its own).
+among the weights of a safetensors file goes unnoticed (a TensorFlow checkpoint has its own checksums).
 """
 
 import base64
@@ -222,7 +222,7 @@ def size_of(path):
 
 
 def note_of(part):
-    """Where the server's declarations are saved."""
+    """The path at which the server's declarations are saved."""
     return part.with_name(part.name + ".json")
 
 

@@ -52,7 +52,7 @@ def round_up(n, unit=16):
 
 
 def padded(n, n_columns, strategy):
-    """How many of the cache's n_columns columns are computed for n tokens, see `product`."""
+    """The number of the cache's n_columns columns that are computed for n tokens, see `product`."""
     return min(n_columns, round_up(n, 16 if strategy == "panels" else PIECE))
 
 

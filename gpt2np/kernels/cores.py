@@ -44,7 +44,7 @@ def fast_cores():
 
 
 def quota():
-    """How many cores' time this process may use (float), by the limits of its control group and its parents."""
+    """The number of cores (float) that this process may use, by the limits of its control group and its parents."""
     group = re.search(r"^0::/(.+)", read(Path("/proc/self/cgroup")), re.M)
     names, limits = group[1].split("/") if group else [], [math.inf]
     for n in range(len(names) + 1):

@@ -4,7 +4,7 @@ identical whatever other rows are computed with it.
 Generating a token reads every weight once, so memory bandwidth sets its time. Verifying K + 1 tokens at once also reads
 the weights once and should cost the same: the gain of speculative decoding rests on that. With the plain `x @ w` it
 costs about three times as much. A product with one row is a matrix-vector product, which streams the weights; for more
-rows BLAS first copies all of w into a layout of its own. It also adds up the terms of a row in a different order when
+rows BLAS first copies all of w into its own layout. It also adds up the terms of a row in a different order when
 the number of rows changes: the last bits differ, and sooner or later so does the greedy text.
 
 The remedy is to copy once, when the model is loaded, and to multiply in small pieces that stay in a core's cache. There

@@ -11,13 +11,13 @@ threads, with blocks as deep as w:
     >>> np.array_equal(y.transpose(1, 0, 2).reshape(3, 128), x @ w)
     True
 
-The strategies differ in the shape of a block, and in the number of rows in one product:
+The strategies differ in the shape of a block, and in the number of rows in one matmul:
 
     "panels"    several rows, an even number: a row of zeros is added to an odd number. NumPy would send a single row to
-                another routine, and the kernels are slow for an odd last row. They keep 16 columns in a register and
-                add the terms in order, whatever the number of rows. Batch-invariant with some kernels only.
+                a different routine, and the kernels are slow for an odd last row. They keep 16 columns in a register
+                and add the terms in order, whatever the number of rows. Batch-invariant with some kernels only.
     "rows"      one row, and blocks whose longer side is contiguous in memory, as the routine for a single row prefers
-                them. Each product is the same call whatever the number of rows: invariant by construction.
+                them. Each matmul is the same call whatever the number of rows: invariant by construction.
 """
 
 import math

@@ -1,7 +1,7 @@
 """The checks of the notebooks' exercises, one module for each notebook, one function for each exercise.
 
-A cell calls `check.exercise_3(my_verifier)`; `check.exercise_3(my_verifier, seed=3)` has other numbers. The function
-returns a sentence if the answer is right. If not, it raises Wrong, whose message says what was misunderstood; a
+A cell calls `check.exercise_3(my_verifier)`; `check.exercise_3(my_verifier, seed=3)` uses different numbers. It returns
+a sentence if the answer is right. If not, it raises Wrong, whose message says what was misunderstood; a
 notebook shows the message without a traceback. An exception of the answer itself is not touched: its traceback shows
 the line. To grade a file of answers, import the module and call its functions: they need nothing of the notebook.
 """
@@ -48,7 +48,7 @@ def exercise(check):
 
 
 def drawing(n):
-    """A generator of random numbers for a check, another one for each seed=."""
+    """A generator of random numbers for a check, a different one for each seed=."""
     return np.random.default_rng([asked["seed"], n] if asked["seed"] else n)
 
 

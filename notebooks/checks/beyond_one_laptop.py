@@ -119,7 +119,7 @@ def exercise_2(fn):
     if error >= 1e-12:
         told = f"verify_batch is right, but the audit says {error:.2g}"
         drawn = error < 0.1 and fn(counted()) != error
-        assert not drawn, f"{told}, and another number each time: enumerate with exact_distribution, draw no samples"
+        assert not drawn, f"{told}, and a different number each time: enumerate with exact_distribution, do not sample"
         raise AssertionError(f"{told}: is the expected distribution that of the same texts?")
     found = []
     for mistake, need in needs.items():
@@ -135,7 +135,7 @@ AS_IT_WAS_GIVEN = 0.1292  # the error of match_batch before it is repaired
 @exercise
 def exercise_3(fn):
     names = {"verify_batch", "rejection", "exact_match"} & names_in(fn)
-    assert not names, f"repair this one: {names} is another rule"
+    assert not names, f"repair this one: {names} is a different rule"
 
     def error_of(prompts, n_tokens):
         found = exact_distribution(lambda rng: serve(fn, prompts, n_tokens, rng, propose=greedy))

@@ -55,7 +55,7 @@ def exercise_2(fn):
         right = Sampling(top_p=top_p)(np.log(some)[None])[0]
         story = f"top_p = {top_p}: expected {right.round(3)}, got {got.round(3)}"
         assert got.shape == right.shape, f"the vocabulary keeps its size: {story}"
-        assert not np.allclose(got, np.sort(right)[::-1]), f"each token keeps its place: {story}"
+        assert not np.allclose(got, np.sort(right)[::-1]), f"each token keeps its position: {story}"
         in_order = np.where(np.cumsum(some) - some < top_p, some, 0)
         assert np.allclose(got, right) or not np.allclose(got, in_order / in_order.sum()), (
             f"sort first: the most probable tokens are kept, not those with the lowest ids: {story}"
@@ -87,7 +87,7 @@ def exercise_2(fn):
     many, top_p = rng.dirichlet(np.ones(50)), rng.uniform(0.5, 0.9)
     right = Sampling(top_p=top_p)(np.log(many)[None])[0]
     assert np.allclose(fn(many.copy(), top_p), right), "right for 4 tokens, wrong for 50"
-    return "right: the most probable tokens, each in its place"
+    return "right: the most probable tokens, each at its own index"
 
 
 @exercise
@@ -112,4 +112,4 @@ def exercise_3(fn):
             f"u = {u} is beyond the last sum, {short.sum()}: there is no token {token}"
         )
         assert short[token] > 0, f"u = {u} drew token {token} of probability 0: the last possible is 4"
-    return "right: at both ends as well"
+    return "right, at both ends as well"

@@ -65,7 +65,7 @@ def exercise_2(fn):
         assert (got >= 0).all(), "a negative probability: where p is less than q, the difference counts as 0"
         assert got.any(), "all zeros: where p = q return p, and add no epsilon to the sum"
         assert not np.allclose(scaled, residual(Q, P)) or same, "q - p is the surplus; the missing part is p - q"
-        assert not np.allclose(scaled, absolute), "|p - q| has the surplus in it as well"
+        assert not np.allclose(scaled, absolute), "|p - q| also contains the surplus"
         assert np.isclose(got.sum(), 1), (
             f"the sum is {got.sum():.6f}: divide by the sum of what is missing, without an epsilon"
         )
@@ -97,8 +97,8 @@ def exercise_3(fn):
     n_accepted = exact_distribution(lambda rng: fn(draft, np.array([p, p, p]), rng).n_accepted)
     mean = sum(n * probability for n, probability in n_accepted.items())
     assert np.isclose(mean, 1.5), (
-        f"exact, but another rule: of the draft tokens king, wolf it accepts {mean:.3f} on average; with min(1, p / q) "
-        "king is always accepted and wolf half the time, 1.5 in all"
+        f"exact, but a different rule: of the draft tokens king, wolf it accepts {mean:.3f} on average; with "
+        "min(1, p / q) king is always accepted and wolf half the time, 1.5 in all"
     )
     return "right: exact, by enumeration, and it accepts as many draft tokens as the rule does"
 

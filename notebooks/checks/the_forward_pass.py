@@ -85,7 +85,7 @@ def exercise_2(fn, n_seq=5, n_head=3, d_head=4):
         wrong = {
             "no mask: a token must not see later tokens": softmax(scores / root) @ v,
             "the mask is transposed: token i sees tokens 0 to i": softmax(scores / root + mask.T) @ v,
-            "a token sees itself, too: with a strict mask the first one sees nothing, 0 / 0": softmax(strict) @ v,
+            "a token also sees itself: with a strict mask the first one sees nothing, 0 / 0": softmax(strict) @ v,
             "in c_attn's result the values come last: q, k, v; yours takes the keys as values":
                 softmax(q @ v.transpose(0, 2, 1) / root + mask) @ k,
             "mask the scores before the softmax, or the weights of a row do not sum to 1":
@@ -197,7 +197,7 @@ def exercise_3(fn, n_seq=5, n_head=3, d_head=4):
         "no mask: a token must not see later tokens": then_mlp(softmax(scores) @ v),
         "the mask is off by one: a token must not see the next one":
             then_mlp(softmax(np.where(np.tri(n_seq, k=1, dtype=bool), scores, -np.inf)) @ v),
-        "the mask is off by one: a token sees itself, too":
+        "the mask is off by one: a token also sees itself":
             then_mlp(strict),
         "the MLP's result is added to x after attention; you added the x before it once more":
             b + x + thought(layer_norm(b, **ln_2)),

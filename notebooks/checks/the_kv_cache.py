@@ -82,7 +82,7 @@ def exercise_2(fn, n_seq=6, d_head=4):
             "the new tokens see the cached ones as well": rows(new, mask & (np.arange(n_seq) >= n_seq - n_new)),
             "the mask is transposed: a token sees those up to itself": rows(new, shifted(-1) ^ True),
             "the mask is off by one: a token must not see the next one": rows(new, shifted(1)),
-            "the mask is off by one: a token sees itself, too": rows(new, shifted(-1)),
+            "the mask is off by one: a token also sees itself": rows(new, shifted(-1)),
             "masked scores are -inf, not 0: exp(0) = 1 still gives them weight": softmax(np.where(mask, scores, 0)) @ v,
             "mask the scores before the softmax, or the weights of a row do not sum to 1": np.where(
                 mask, softmax(scores), 0
@@ -105,7 +105,7 @@ def exercise_2(fn, n_seq=6, d_head=4):
             ),
         }.items():
             assert not np.allclose(yours, wrong, equal_nan=True), hint
-        raise AssertionError(f"not what a pass over the whole sequence gives:\n{yours}\nexpected\n{right}")
+        raise AssertionError(f"not the result of a pass over the whole sequence:\n{yours}\nexpected\n{right}")
     far, seen = np.copysign(100_000, -q[0] @ k[0]) * q, np.tri(n_seq, dtype=bool)  # token 0 has a large negative score
     scores = far @ k.T / root
     alone = v[np.where(seen, scores, -np.inf).argmax(axis=-1)]  # the largest score by far has all the weight
@@ -117,7 +117,7 @@ def exercise_2(fn, n_seq=6, d_head=4):
                 "mask with -inf: a number such as -1000 may be the largest score of a row"
             )
         raise AssertionError("exp overflows: subtract from each row of scores the largest of those that the row sees")
-    return "right: what a pass over the whole sequence gives, for 1, 3 and all tokens new"
+    return "right: the same as a pass over the whole sequence, for 1, 3 and all tokens new"
 
 
 @exercise

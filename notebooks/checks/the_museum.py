@@ -42,7 +42,7 @@ def mistake_in_match(fn):
     if (after.diagonal() > 0).all() and np.allclose(after.sum(axis=1), after.diagonal()):
         return f"the draft token that did not match is returned; {keep_the_draw}"
     if not np.allclose(after, p[0] * (1 - np.eye(3))):
-        return f"{keep_the_draw}; yours comes from another draw, which may even be the draft token"
+        return f"{keep_the_draw}; yours comes from a different draw, which may even be the draft token"
     if not np.allclose(shares[:, 1], np.outer(p[0], p[1])):
         return "after the draft tokens that matched comes a bonus, a draw from target_probs[k], the last row"
     return (
@@ -65,7 +65,7 @@ def exercise_1(fn):
     p, q = np.array([[0.5, 0.5]] * 2), np.array([[0.75, 0.25]])
     accepted = exact_distribution(lambda rng: fn(Draft(np.array([0]), q), p, rng).n_accepted).get(1, 0)
     assert np.isclose(accepted, 0.5), (
-        f"exact, but another rule: a draft token with p = 1/2 is accepted with 1/2, here with {accepted:.3f}"
+        f"exact, but a different rule: a draft token with p = 1/2 is accepted with 1/2, here with {accepted:.3f}"
     )
     return "right: the draw that did not match is the next token"
 

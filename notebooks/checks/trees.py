@@ -78,8 +78,8 @@ def exercise_1(answer):
         likely = sum(probability for pairs, probability in drawn.items() if (pairs[0][0], pairs[1][0]) == (a, b))
         assert np.isclose(likely, q[a] * q[b] / (1 - q[a])), (
             f"{WORDS[a]}, then {WORDS[b]}: probability {likely:.4f}, expected {q[a]} * {q[b]} / {1 - q[a]:.1f}. Keep "
-            "the order of the draws: sorting them, or drawing the second from another row than it reports, changes the "
-            "distribution"
+            "the order of the draws: sorting them, or drawing the second from a different row than it reports, changes "
+            "the distribution"
         )
     found = exact_distribution(lambda rng: in_turn(fn(q.copy(), 2, rng), rng))
     tokens = [found.get((True, x), 0) + found.get((False, x), 0) for x in range(4)]
@@ -126,7 +126,7 @@ def exercise_2(fn):
                 assert not last_row, f"{story} sees node {j}: its parent -1 is the text, but [-1] is the last row"
                 assert j <= i, f"{story} sees node {j}, which comes after it"
                 assert not (nodes[i, j] and parents[i] == parents[j]), f"{story} sees its sibling {j}"
-                assert not nodes[i, j], f"{story} sees node {j}, which is on another path"
+                assert not nodes[i, j], f"{story} sees node {j}, which is on a different path"
                 raise AssertionError(f"{story} does not see node {j}, an ancestor: not only the parent counts")
     return "right: the text, the path, and itself"
 

@@ -12,9 +12,7 @@ from speculative.theory import overlap
 OTHER_DRAWS = {  # what is wrong: the token that such an answer returns
     "that is the largest E / p; the clock that rings first has the smallest": lambda E, p: (E / p).argmax(),
     "that is the smallest E p: divide by p, so that a probable token has a small ratio": lambda E, p: (E * p).argmin(),
-    "that is the largest E p, which depends on p in another way; it is the smallest E / p": lambda E, p: (
-        E * p
-    ).argmax(),
+    "that is the largest E p, which depends on p differently; it is the smallest E / p": lambda E, p: (E * p).argmax(),
     "that is the smallest E, whatever p is: divide by p": lambda E, p: E.argmin(),
     "that is the most probable token, whatever E is: divide E by p": lambda E, p: p.argmax(),
     "that is a cumulative sum with one of the numbers; here each token has a number of its own": lambda E, p: [
@@ -34,7 +32,7 @@ def exercise_1(fn):
     cases += [(rng.standard_exponential(5), rng.dirichlet(np.ones(5))) for _ in range(300)]
     answers, again = ([fn(E.copy(), p.copy()) for E, p in cases] for _ in range(2))
     assert answers[0] is not None, "nothing came back: is a return missing?"
-    one_token = "expected a token id, which is an int, got {!r}: argmin gives the place of the smallest ratio"
+    one_token = "expected a token id, which is an int, got {!r}: argmin returns the index of the smallest ratio"
     for got in answers:
         assert np.ndim(got) == 0 and got == int(got), one_token.format(got)
     assert answers == again, "the same numbers gave two tokens: draw with `noise` alone"

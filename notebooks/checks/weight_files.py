@@ -107,16 +107,16 @@ def exercise_3(fn):
         0xA71C05DF: "the register starts with all ones, 0xFFFFFFFF",
         0x58E3FA20: "the register starts with all ones, 0xFFFFFFFF, and is flipped at the end",
         2166479968: "shift first, then xor: the bit that was shifted out decides",
-        3130929547: "test the lowest bit before the shift: afterwards it is another one",
+        3130929547: "test the lowest bit before the shift: afterwards it is a different bit",
         3152373923: "the bytes have no effect: xor each of them into the register",
         2776927721: "one shift for each byte; it takes 8",
         115665815: "shift to the right: the lowest bit goes first",
         4068743102: "0x1EDC6F41 is for shifts to the left; to the right it is 0x82F63B78, the bits in reverse",
-        0xCBF43926: "that is the CRC-32 of zip files, which has another polynomial",
+        0xCBF43926: "that is the CRC-32 of zip files, which has a different polynomial",
         masked_crc32c(b"123456789"): "that is TensorFlow's masked form; the plain one is wanted here",
     }
     assert yours == right, known.get(yours) or f"expected {right} for b'123456789', got {yours}"
     assert fn(b"") == 0, "the checksum of no bytes is 0: all ones, flipped"
     for data in b"\x00", bytes(5), bytes(range(256)):
         assert fn(data) == crc32c(data), f"expected {crc32c(data):#x} for {data[:8]!r}, got {fn(data):#x}"
-    return f"right: {right:#x} for b'123456789', and for longer data, too"
+    return f"right: {right:#x} for b'123456789', and for longer data"

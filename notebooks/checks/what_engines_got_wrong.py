@@ -204,7 +204,7 @@ ENGINES = {  # what it is: the bug, the verdict
 
 
 def differences(model, tokens, widths=(2, 3, 4)):
-    """dict (m, i) -> [n, n_vocab], the differences of row i among m from the same row alone, at every place."""
+    """dict (m, i) -> [n, n_vocab], the differences of row i among m from the same row alone, at every position."""
     alone = {n: model(tokens[:n])[0].astype(float) for n in range(1, len(tokens) + 1)}
     return {
         (m, i): np.array([
@@ -215,7 +215,7 @@ def differences(model, tokens, widths=(2, 3, 4)):
     }  # fmt: skip
 
 
-OTHER_LARGEST = {  # what is wrong: the largest difference, computed in another way
+OTHER_LARGEST = {  # what is wrong: the largest difference, computed differently
     "the differences of all widths m = 2, 3, 4 count; yours is that of m = 2": (
         lambda found: max(abs(part).max() for (m, _), part in found.items() if m == 2)
     ),

@@ -1,6 +1,6 @@
 """One look for p, q and what becomes of a token: the same in every figure that shows them.
 
-The colours differ by their lightness as well, for any kind of colour vision and in print, and each has a pattern of its
+The colours also differ in lightness, for any kind of colour vision and in print, and each has a pattern of its
 own, so that no part is told by its colour alone. A legend names the part; `ink` is readable on it.
 """
 

@@ -28,7 +28,7 @@ def tree(parents, names, accepted=()):
     axis, heights, leaves, depth = plt.gca(), {}, [], trees.depths(parents)
 
     def place(node):
-        """A leaf gets a line of its own; any other node is in the middle of its children."""
+        """Each leaf gets its own line; any other node is in the middle of its children."""
         below = trees.children(parents, node)
         if not below:
             leaves.append(node)

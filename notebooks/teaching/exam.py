@@ -137,7 +137,7 @@ def two_tokens(p, q, rng):
 
 
 def replaced(p, q, drafted, by):
-    """The probability that this token is drafted, and another one returned in its place."""
+    """The probability that this token is drafted and a different one is returned in its place."""
     return exact_distribution(lambda rng: ((x := sample(q, rng)), accept([x], [q], [p, p], rng)[0]))[drafted, by]
 
 

@@ -1,7 +1,7 @@
 """Turn slides.md into one page that needs no network: python notebooks/teaching/slides.py [--output slides.html]
 
 Slides are separated by a line with ---; a quotation at the end of a slide is its notes. In the browser the arrow keys
-turn the pages and N shows the notes. Printing gives a page for each slide, and with notes shown another one after it.
+turn the pages and N shows the notes. Printing gives a page for each slide, and a second one if the notes are shown.
 """
 
 import argparse

@@ -67,7 +67,7 @@ class Models:
         return self.loaded[name]
 
     def once(self, key, make):
-        """What else drafters need, made once: counts, heads, another view of the target."""
+        """The other things drafters need, made once: counts, heads, a different view of the target."""
         if key not in self.others:
             self.others[key] = make()
         return self.others[key]

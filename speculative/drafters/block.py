@@ -18,7 +18,7 @@ class BlockDrafter(EagleDrafter):
     """
 
     def propose(self, tokens, K, rng):
-        """At most K tokens, or a tree of depth K at most; never deeper than the block's n_slots."""
+        """At most K tokens, or a tree of depth at most K; never deeper than the block's n_slots."""
         K = min(K, self.block.n_slots)
         draft_model = self.block.draft_model(len(tokens), K)
         return self.drafter(draft_model, sampling=self.sampling).propose(tokens, K, rng)

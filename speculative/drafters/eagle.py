@@ -62,6 +62,6 @@ class EagleDrafter:
         return f"{type(self).__name__}({self.block.model}, tree={self.tree})"
 
     def propose(self, tokens, K, rng):
-        """At most K tokens, or a tree of depth K at most."""
+        """At most K tokens, or a tree of depth at most K."""
         draft_model = self.block.draft_model(len(tokens))
         return self.drafter(draft_model, sampling=self.sampling).propose(tokens, K, rng)

@@ -19,7 +19,7 @@ from .deterministic import merged, one_hot
 
 
 class LookaheadDrafter:
-    """The candidates of the pool and the comb. It needs a K of W + N - 2 or more: the depth of the last tooth's tip.
+    """The candidates of the pool and the comb. It needs K >= W + N - 2, the depth of the last tooth's tip.
 
     Parameters
     ----------

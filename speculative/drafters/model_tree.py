@@ -95,7 +95,7 @@ class TreeDrafter:
         return f"TreeDrafter({self.model}, {size}, siblings={self.rule.__name__})"
 
     def propose(self, tokens, K, rng):
-        """A tree of depth K at most, less near the model's n_ctx, which may be smaller than the target's."""
+        """A tree of depth at most K, less near the model's n_ctx, which may be smaller than the target's."""
         sampling = self.sampling or Sampling()
         text = [int(token) for token in tokens]
         n_ctx, n_vocab = self.model.n_ctx, self.model.n_vocab

@@ -48,7 +48,7 @@ def fixed_tree(shape, n_levels, most_likely, n_vocab):
 
 
 def grown_tree(n, n_levels, most_likely, n_vocab):
-    """The draft of the n tokens with the largest joint probability, which form a tree, of depth n_levels at most.
+    """The draft of the n tokens with the largest joint probability, which form a tree of depth at most n_levels.
 
     `most_likely` as for `fixed_tree`, but it returns (tokens, their probabilities), two arrays [n_paths, n].
     """

@@ -62,7 +62,7 @@ class SuffixAutomaton:
         if self.length[shared] == self.length[state] + 1:  # it is the longest of its state
             return shared
         # longer substrings share its state, but it occurs at the end of the text as well, and they do not: it and its
-        # suffixes move to a state of their own, with the same continuations and the same count so far
+        # suffixes move to their own state, with the same continuations and the same count so far
         clone = self.add(dict(self.following[shared]), self.length[state] + 1, self.count[shared])
         # the longest suffix that occurs in more positions: for the longer substrings now the clone's
         self.link[clone], self.link[shared] = self.link[shared], clone
@@ -86,7 +86,7 @@ class SuffixAutomaton:
     def continuations(self, state, n, depth, floor, width=None):
         """(tokens, parents) of the n continuations with the largest joint probability, each at least `floor`.
 
-        A tree of depth `depth` at most, in which a node has at most `width` children, the most frequent ones.
+        A tree of depth at most `depth`, in which a node has at most `width` children, the most frequent ones.
         """
         tokens, parents = [], []
         heap = []  # of the continuations that may be drafted next: (-probability, token, node above, state, depth left)

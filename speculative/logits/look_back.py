@@ -7,7 +7,7 @@ every exact verifier stays exact with it.
 The names are those of vLLM (presence_penalty, frequency_penalty, min_tokens) and of Hugging Face's `generate`
 (no_repeat_ngram_size), and so are their meanings: the two penalties and the minimum length count new tokens only, while
 n-grams are searched for in the prompt as well. Elsewhere the same name may mean something else: llama.cpp's presence
-and frequency penalties look at the last 64 tokens, prompt included.
+and frequency penalties look at the last 64 tokens, including the prompt.
 Source: Keskar et al., arXiv:1909.05858, section 4.1, for penalties in general; presence and frequency as in OpenAI's
 API.
 """
@@ -62,7 +62,7 @@ class FrequencyPenalty(PresencePenalty):
 
 @dataclass(frozen=True)
 class NoRepeatNGram:
-    """Bans each token that would complete an n-gram that occurs earlier in the text, prompt included.
+    """Bans each token that would complete an n-gram that occurs earlier in the text, including the prompt.
 
     Parameters
     ----------

@@ -35,11 +35,11 @@ class Batch:
         return np.maximum(n_cached + columns - first, 0)
 
     def visible(self, is_token):
-        """Which columns [B, width] attention may see."""
+        """The columns [B, width] that attention may see, bool."""
         return is_token
 
     def row(self, running, t):
-        """Where the logits of a text are."""
+        """The row with the logits of a text."""
         return running[t]
 
     def state_of(self, running, t):
@@ -47,7 +47,7 @@ class Batch:
         return running[t]
 
     def stays(self, columns, is_visible, first, n, n_kept):
-        """Which of the new slots [width] stay visible, for a text that keeps n_kept of its n new tokens."""
+        """The new slots [width] that stay visible, bool, for a text that keeps n_kept of its n new tokens."""
         return is_visible & (columns < first + n_kept)
 
     def accepted_by(self, n_accepted, t):
@@ -57,7 +57,7 @@ class Batch:
     # ---------------------------------------------------------------------------- the verdicts, in flat arrays
 
     def first_token(self, lengths, t):
-        """Where the draft tokens of a text begin."""
+        """The index at which the draft tokens of a text begin."""
         return sum(lengths[:t])
 
     def first_row(self, lengths, t):
@@ -97,7 +97,7 @@ class Batch:
         return lengths[t]
 
     def n_accepted(self, n_accepted, n_kept):
-        """How many accepted tokens are counted for a text that keeps n_kept new ones."""
+        """The number of accepted tokens that are counted for a text that keeps n_kept new ones."""
         return min(n_accepted, n_kept)
 
     def order(self, ended):

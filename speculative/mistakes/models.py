@@ -80,7 +80,7 @@ IMPRECISE = (
     "your logits are imprecise: the same tokens, asked for among others, differ by {:.2g}; compute in float32, not in "
     "bfloat16 or float16"
 )
-ROWS = [  # `rows` of several tokens, those of each prefix `alone`, and `changed`, where only the last token is another
+ROWS = [  # `rows` of several tokens, those of each prefix `alone`, and `changed`, where only the last token differs
     Mistake("your rows are in reverse order: row i predicts the token after tokens[len(tokens) - n_last + i]",
             tell=lambda d: same_logits(d.rows[::-1], d.alone)),
     Mistake("all your rows are the same: row i predicts the token after tokens[len(tokens) - n_last + i]",

@@ -32,7 +32,7 @@ class Loop:
         self.target, self.drafter, self.K, self.sampling = target, drafter, K, sampling
 
     def room(self, n_left, n_text):
-        """How many tokens to draft."""
+        """The number of tokens to draft."""
         return min(self.K, n_left - 1, self.target.n_ctx - n_text - 1)
 
     def seen(self, rounds, i):
@@ -61,7 +61,7 @@ class Loop:
         return [*draft.tokens[list(verdict.nodes)].tolist(), int(verdict.next_token)]
 
     def kept(self, new, stop_tokens):
-        """How many of the new tokens stay, and whether the text stops."""
+        """The number of new tokens that stay, and whether the text stops."""
         stop = next((i for i, token in enumerate(new) if token in stop_tokens), None)
         return (len(new), False) if stop is None else (stop + 1, True)
 

@@ -290,7 +290,7 @@ class SlotModel:
     """A TableModel behind the interface of an engine: texts in one pass, each with a row of slots in the cache.
 
     A new token sees the slots of its text up to its own that the mask leaves visible. If these are the tokens of a text
-    at the positions 0, 1, 2, ..., its logits are those of the table for this text; if a slot too many or too few is
+    at the positions 0, 1, 2, ..., its logits are those of the table for this text; if one slot too many or too few is
     visible, or a position is wrong, they are those of a different model.
 
     Attributes

@@ -95,7 +95,7 @@ class Passed(str):
 
 
 def shortened(value):
-    """A value as text, of 120 characters at most."""
+    """A value as text of at most 120 characters."""
     text = repr(value)
     return text if len(text) <= 120 else text[:117] + "..."
 

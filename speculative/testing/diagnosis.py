@@ -169,7 +169,7 @@ KINDS = {
 
 
 def is_exact_on_one(verifier):
-    """Whether it is right for one draft token, by whatever rule."""
+    """Whether the verifier is right for one draft token, whatever its rule."""
     first, decisions = np.zeros(4), [probe.decisions(verifier) for probe in ONE]
     for x, found in enumerate(decisions):
         for (nodes, token), share in found.items():

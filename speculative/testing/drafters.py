@@ -269,7 +269,7 @@ def check_rows(rows, where):
 
 
 def check_tree(parents, drafted, K, where):
-    """AssertionError unless the parents are those of a tree of these tokens, of depth K at most."""
+    """AssertionError unless the parents are those of a tree of these tokens, of depth at most K."""
     if parents.shape != drafted.shape or (len(drafted) and parents.dtype.kind not in "iu"):
         fail(
             f"a tree has one parent for each draft token, a whole number; you have {len(drafted)} tokens and parents "

@@ -60,12 +60,14 @@ def audit_loop(
     K : int
         The draft length of the loop, to name a mistake.
     sampling : Sampling
-        That of the loop.
+        The loop's sampling.
     seconds : float
-        The time limit for the paths. When it runs out, the result so far is reported. With `certain` it is per pair.
+        The time limit for the paths. When it runs out, the result so far is reported. With `certain`,
+        it applies to each pair.
     certain : int, optional
         For a batch of many texts: a token that the models always repeat, and that no other text contains. Two texts at
-        a time are as given, and the others are prompts of this token, so each pair has only the paths of two texts.
+        a time keep their prompts, and the others become prompts of this token, so each pair has only the paths of two
+        texts.
     """
     if certain is not None and len(prompt) > 2:
         return of_pairs(generate, target, draft, prompt, n_tokens, certain, K=K, sampling=sampling, seconds=seconds)

@@ -32,7 +32,7 @@ def noting(seed=None):  # np.random.default_rng while somebody watches
 
 
 class Sources:
-    """Which sources of random numbers other than rng are used inside of a `with` block.
+    """The sources of random numbers other than rng that are used inside a `with` block.
 
     The states of np.random, of the module random and, if it is imported, of torch are compared: they belong to all
     threads. So are those of the generators that `fn` can reach, see `generators_in`. Calls of np.random.default_rng

@@ -24,7 +24,7 @@ class TorchFunctions(TorchFunctionMode):
     ----------
     rng : RandomSource
     maker : callable
-        Of a function that sets a seed, what replaces it.
+        Returns the replacement for a function that sets a seed.
     """
 
     def __init__(self, rng, maker):

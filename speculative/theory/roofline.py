@@ -119,7 +119,7 @@ def batch_best_K(accelerator, target, draft, alpha, n_texts, context, most=10):
 
 
 def most_texts(accelerator, models, context):
-    """How many texts fit in memory: the weights of these models, and their KV caches for each text (context >= 1).
+    """The number of texts that fit in memory with the weights of these models; each has their KV caches (context >= 1).
 
     >>> most_texts(ACCELERATORS["H100"], [LLAMA_8B, LLAMA_1B], context=1000)
     375

@@ -150,7 +150,7 @@ WRONG = [
     *(one for one in EDITS if not one[2].startswith("right: ")),
     ("08", 3, "exact, but it accepts no more", solution("05b", "my_verifier")),
     ("13", 3, "detach", lambda z, p: Tensor(match_gradient(z, p), requires_grad=True)),
-    ("14", 3, "is another rule", lambda *given: speculative.exact_match(*given)),
+    ("14", 3, "is a different rule", lambda *given: speculative.exact_match(*given)),
     *((number, i, "comes with the library|the library's", answer) for number, i, answer in OF_THE_LIBRARY),
     *((number, int(i), "is a return missing", nothing) for number, i in re.findall(r"(\w+)-(\d)", RETURNS)),
 ]

@@ -13,7 +13,7 @@ EXAMPLES = ("FILE.jsonl", "t.jsonl --trace t.html")
 
 
 def run(options, report):
-    """Print a trace round by round; with --trace FILE, also write it in another form."""
+    """Print a trace round by round; with --trace FILE, also write it in a different format."""
     try:
         trace = Trace.load(options.file)
     except OSError as error:
