@@ -21,7 +21,7 @@ class KVCache:
     """Keys and values of the first `length` tokens in every layer, with room for n_ctx.
 
     For GPT-2's shapes it takes 1.13 times 2 * n_layer * n_ctx * n_embd entries, because of the padding. The operating
-    system commits the key arrays, which are transposed, at the first token; the value arrays as the text grows.
+    system commits the key arrays, which are transposed, at the first token, and the value arrays as the text grows.
 
     A model calls `reuse`, runs the tokens that are missing, and then sets `length`. Without a model, `forward` appends
     to the first `length` tokens, whichever these are.
@@ -83,7 +83,7 @@ class TokenTree:
         return self.n_text + parent if parent >= 0 else self.n_text - 1
 
     def positions_and_mask(self, begin):
-        """For the tokens from slot `begin` on: their positions [n_new], and the mask [n_new, n_tokens] of attention.
+        """The positions [n_new] of the tokens from slot `begin` on, and their mask [n_new, n_tokens] for attention.
 
         Without a tree, a slice and None: a token attends to all before it.
         """

@@ -61,7 +61,7 @@ def scattered(logits, tokens, n_vocab):
 
 
 def most_frequent(text, n, n_vocab):
-    """The n most frequent tokens of a text [n] int64; of equally frequent ones those that were merged first.
+    """The n most frequent tokens of a text [n] int64; among equally frequent ones, those merged first.
 
     Parameters
     ----------

@@ -34,7 +34,7 @@ def caches_side_by_side(n, hparams, strategy):
 
 
 class Room:
-    """The keys and values of one layer for n texts: `arrays`, each like those of a LayerCache after an axis [n]."""
+    """The keys and values of one layer for n texts: `arrays`, each like a LayerCache's, with a first axis [n]."""
 
     def __init__(self, n, n_head, n_ctx, d_head):
         self.shape, self.n_ctx = (n, n_head, d_head), n_ctx
@@ -158,7 +158,7 @@ class SideBySide:
         self.rows = np.stack([text, row], axis=1)
         self.last = self.rows[row >= ends - np.repeat(n_last, counts)]
         n_texts = places[-1] + 1 - places[0]
-        begins = np.zeros(n_texts, int)  # 0 at the place of a text that takes no part: its rows are not used
+        begins = np.zeros(n_texts, int)  # 0 for a text that takes no part: its rows are not used
         begins[places - places[0]] = past
         seen = np.arange(self.n_seq) <= (begins[:, None] + np.arange(self.n_rows))[..., None]
         mask = np.where(seen, np.float32(0), np.float32(-np.inf))  # [n_texts, n_rows, n_seq]

@@ -6,9 +6,9 @@
     python notebooks/grade.py lab/05b_speculative_sampling.ipynb answers   exercises and checks from a different folder
     python notebooks/grade.py lab answers                                  all notebooks of a handout
 
-A student hands in a notebook, a .py file with the functions, or a folder of these. Each file runs in a process of its
-own as the student ran it, cell after cell, and goes on after a cell that fails; the checks are those beside the
-notebook, whatever the student's file has. Commands to the shell and to pip do nothing. This is no sandbox.
+A student hands in a notebook, a .py file with the functions, or a folder of these. Each file runs in its own
+process as the student ran it, cell after cell, and continues after a cell that fails. The checks are those beside the
+notebook, whatever the student's file contains. Commands to the shell and to pip do nothing. It is not a sandbox.
 """
 
 import argparse
@@ -73,7 +73,7 @@ def cells_of(path):
 
 
 def files_of(entry):
-    """The answers of a student: a file, or those in a folder; a folder named like a file is one to be complained of."""
+    """The answers of a student: a file, or those in a folder; a folder named like a file is reported."""
     if entry.suffix.lower() in (".py", ".ipynb") and not entry.name.startswith("."):
         return [entry]
     files = [entry, *entry.rglob("*")] if entry.is_dir() else []
@@ -170,7 +170,7 @@ def run(cells, module, calls, skipped, journal):
 
 
 class Graded(ast.NodeTransformer):
-    """A cell with other checks, and which goes on where a package to be imported is missing."""
+    """A cell with different checks, which continues if a package to be imported is missing."""
 
     def visit_Module(self, tree):
         for i, node in enumerate(tree.body):
@@ -188,7 +188,7 @@ class Graded(ast.NodeTransformer):
 
 
 def told(error, broken):
-    """What a check says in place of "right"; broken: what became of names that have no value."""
+    """The text of a check in place of "right"; `broken` says what became of names that have no value."""
     if isinstance(error, NameError) and error.name in broken:
         return broken[error.name]
     try:

@@ -54,7 +54,7 @@ def points_of(path, number):
                 for row in csv.DictReader(file)
             ]
     except (OSError, KeyError, ValueError, TypeError) as error:
-        expected = "a table (CSV) with the columns exercise, as 06.1, points and minutes"
+        expected = "a table (CSV) with the columns exercise (such as 06.1), points and minutes"
         raise ValueError(f"{path}: expected {expected}, got {type(error).__name__}: {error}") from error
     return {f"exercise_{i}": numbers for (of, _, i), *numbers in rows if of.lstrip("0") == number.lstrip("0")}
 
@@ -79,7 +79,7 @@ def with_points(found, numbers):
 
 
 def needed(notebook, folder):
-    """(file, its place in the handout) of the checks, the figures, and the files that the code names in quotes."""
+    """(file, its path in the handout) of the checks, the figures, and the files that the code names in quotes."""
     code = "\n".join("".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code")
     names = ["checks/__init__.py", *(f"checks/{name}.py" for name in re.findall("from checks import (\\w+)", code))]
     if "from figures" in code:
@@ -97,7 +97,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("notebooks", nargs="+", help="their numbers, such as 04, or paths, or exercises, such as 05b.1")
     parser.add_argument("--points", type=Path, help="a table of points and minutes (points.csv)")
-    parser.add_argument("--seed", type=int, default=0, help="other numbers in the checks")
+    parser.add_argument("--seed", type=int, default=0, help="different numbers in the checks")
     parser.add_argument("--output", type=Path, required=True, help="the folder to make")
     request = parser.parse_args()
     try:

@@ -98,7 +98,7 @@ def keep(path):
         raise ValueError(
             "its times were measured on a busy machine, nothing was written: run it while nothing else runs"
         )
-    for cell in filter(is_check, notebook.cells):  # an exercise to be solved is no error
+    for cell in filter(is_check, notebook.cells):  # an exercise to be solved is not an error
         if failed(cell):
             [error] = cell.outputs
             cell.outputs = [nbformat.v4.new_output("stream", name="stdout", text=error.evalue + "\n")]

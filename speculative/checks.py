@@ -107,7 +107,7 @@ def ask_model(model, tokens, n_last=None, parents=(), whose="the target"):
 
 
 def ask_sampling(sampling, logits, tokens, parents=()):
-    """The probabilities [n, n_vocab] that a sampling makes of these logits; ValueError unless each row adds up to 1."""
+    """The probabilities [n, n_vocab] that a sampling computes from these logits; ValueError unless rows add up to 1."""
     probs = sampling(logits.copy(), list(tokens), **({} if is_chain(parents) else {"parents": list(parents)}))
     if np.shape(probs) != logits.shape:
         raise ValueError(f"expected sampling to return probabilities of shape {logits.shape}, got {np.shape(probs)}")

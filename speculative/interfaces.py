@@ -53,7 +53,7 @@ class LanguageModel(Protocol):
 
         With `parents`, the last len(parents) tokens are a tree that follows the rest, see tree.py; the row of a node
         predicts the token after the path to that node. With n_last = len(parents) + 1, the first row is the one after
-        the text. Samplers pass `parents` only for drafts that branch, so a model without it serves every chain;
+        the text. Samplers pass `parents` only for drafts that branch, so a model without it supports every chain;
         `ByPaths` adds it to any model.
         """
 

@@ -91,7 +91,7 @@ def law_error(exhibit):
 
     Computed once per exhibit: some need thousands of paths, and seconds. In chains TARGET drafts with DRAFT; in trees
     there is one position with two candidates, drawn from q = (.1, .1, .1, .7) where the target has (.2, .2, .4, .2);
-    several texts at once are two of three and two tokens, with prompts of different lengths.
+    for several texts at once there are two, of three and two tokens, with prompts of different lengths.
     """
     if exhibit.grader is testing.check_batch:
         return largest_difference(*in_a_batch(exhibit))
@@ -109,7 +109,7 @@ def caught_by(exhibit):
 
 
 def source(exhibit):
-    """The source of the catalogue's entry: which part of the right program is exchanged, and for what."""
+    """The source of the catalogue's entry: which part of the right program is replaced, and by what."""
     name = exhibit.name.removeprefix("looking back: ")
     for module in (verifiers, drafters, samplers, batches, models):
         text = inspect.getsource(module)

@@ -28,7 +28,7 @@ def sample(probs, rng):
 
 
 def residual(p, q):
-    """norm(max(0, p - q)), the distribution of a correction (section 2.3); p where p = q, and nothing is rejected."""
+    """norm(max(0, p - q)), the distribution of a correction (section 2.3); p where p = q: then nothing is rejected."""
     excess = np.maximum(0, p - q)
     return excess / excess.sum() if excess.any() else p
 
@@ -57,7 +57,7 @@ def accept(drafted, q, p, rng):
 def generate(target, draft_model, tokens, n_tokens, K, rng, draft=draft):
     """The text, a list: `tokens` and n_tokens more, in rounds of one call of the target each (algorithm 1).
 
-    rng is a seed, or a source of random numbers; `draft` may be replaced by a function with other drafts.
+    rng is a seed, or a source of random numbers; `draft` may be replaced by a function that drafts differently.
     """
     rng = rng if hasattr(rng, "random") else np.random.default_rng(rng)
     tokens, n_end = list(tokens), len(tokens) + n_tokens

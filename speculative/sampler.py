@@ -57,7 +57,7 @@ class SpeculativeSampler:
     Raises
     ------
     ValueError
-        If K is neither callable nor 1 or more, the drafter has no `propose`, or another part cannot be called.
+        If K is neither callable nor 1 or more, the drafter has no `propose`, or a different part is not callable.
 
     Examples
     --------

@@ -38,7 +38,7 @@ def children(parents, node=-1):
 
 
 def path(parents, node):
-    """The nodes from the text down to this one, itself included.
+    """The nodes from the text down to this one, inclusive.
 
     >>> path([-1, -1, 0, 2], 3)
     [0, 2, 3]

@@ -6,7 +6,7 @@ The target has 355M's shape, and 124M, EAGLE's block and a parallel block draft 
 8192 of them. All weights are random: they cost what trained ones cost, and say nothing about acceptance. Rounds with
 each drafter and each K take turns, and the medians are shown in units of an autoregressive step: the draft of K tokens,
 and the tokens per call at which a round, draft and verification, is as fast as the target alone. "flat" is the
-acceptance rate that gives so many if it is the same at each depth.
+acceptance rate that yields that many if it is the same at each depth.
 """
 
 import sys
@@ -65,7 +65,7 @@ def measured(target, drafters, repeats):
 
 
 def flat(tokens_per_call, K):
-    """The acceptance rate at which a draft of K tokens gives so many."""
+    """The acceptance rate at which a draft of K tokens yields that many."""
     alphas = np.linspace(0, 1, 10_001)
     return float(np.interp(tokens_per_call, expected_tokens(alphas, K), alphas, right=np.nan))
 

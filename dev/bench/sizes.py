@@ -2,11 +2,11 @@
 
     python dev/bench/sizes.py [PART]
 
-A round should take a little longer with each size, and never many times as long. That is at risk where a product gets
+A round should take a little longer with each size, and never many times as long. That is at risk where a matmul gets
 large enough for several threads, of this library or of the BLAS. So the table is measured with each number of BLAS
-threads (OPENBLAS_NUM_THREADS; "-": its default), with the other cores free and with one of them busy. Each row is a
-process of its own; its sizes take turns, and the medians are shown. The last column is the largest quotient of two
-neighbours. PART, such as `heads`, limits the table to the rows whose name contains it.
+threads (OPENBLAS_NUM_THREADS; "-": its default), with the other cores free and with one of them busy. Each row is
+measured in its own process. Its sizes take turns, and the medians are shown. The last column is the largest ratio of
+two neighbours. PART, such as `heads`, limits the table to the rows whose name contains it.
 """
 
 import json

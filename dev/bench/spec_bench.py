@@ -22,7 +22,7 @@ import gpt2np
 
 
 def acceptance_lengths(lengths):
-    """dict of metrics, from the number of tokens that each target call brought, a list for each question.
+    """dict of metrics, from the number of tokens that each target call added, a list for each question.
 
     >>> found = acceptance_lengths([[3, 1], [2, 2, 2, 2]])
     >>> round(found["mean accepted tokens"], 2), found["average AL"], found["calls by length"]

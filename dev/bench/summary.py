@@ -1,6 +1,6 @@
 """The tables of docs/measurements.md, from the raw outputs in docs/raw: python dev/bench/summary.py
 
-Run it after dev/bench/run_blocks.py. No number of the tables is written by hand; a test compares them with the outputs.
+Run it after dev/bench/run_blocks.py. No number in the tables is written by hand; a test compares them with the outputs.
 """
 
 import re
@@ -16,7 +16,7 @@ ENGINES_355M, KERNELS = "speed models/gguf models/grown/355M", "dev/bench/kernel
 BENCH, TREES = "python main.py bench", "compare --drafter model,recycling,heads --tree"
 RULES, LANES = "compare --drafter model,prompt_lookup --verifier", "compare --n_lanes"
 TRAINED, PARALLEL = "compare --drafter model,eagle,heads --K 1-4", "compare --drafter model,eagle,block --K 3"
-CHOSEN = r"(?:products by '|\n)(\w+)(?='| \*)"  # the strategy, in the words of now or of earlier blocks
+CHOSEN = r"(?:products by '|\n)(\w+)(?='| \*)"  # the strategy, as worded now or in earlier blocks
 TOKEN = r"355M, random.*?\n{}(?: \*)?(?: +\d+)? +([\d.]+) ± "  # the milliseconds of one token
 FIVE = (
     r"355M, random.*?\n{}(?: \*)?(?: +\d+)? +[\d.]+ ± [\d.]+(?: ms)? +[\d.]+ +(?:[\d.]+ +){{3}}([\d.]+)"  # V(5) / V(1)
@@ -46,8 +46,8 @@ def ms(*rows):
     return [rf"\n{row} +([\d.]+)" for row in rows]
 
 
-# the tables in the order of the page; a row is what was measured, then for one block or several, of which the first
-# that the machine has counts: a part of its command, what to read there in this order, how to write it
+# The tables, in the order of the page. A row names what was measured. Then it lists blocks of output, and the first of
+# them that the machine has is used: a part of the command, the patterns to read in order, and how to write the cell.
 TABLES = [
     [
         ("Speedup of the bundled pair, K = 3",

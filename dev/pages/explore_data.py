@@ -1,4 +1,4 @@
-"""The recorded data of speculative/pages/explore.html, made again: python dev/pages/explore_data.py
+"""The recorded data of speculative/pages/explore.html, regenerated: python dev/pages/explore_data.py
 
 The page computes everything else itself. Recorded are the bundled pair's distributions after one prompt, some of its
 rounds and its text; the measured costs in docs/raw; and costs that follow from the data sheet of an accelerator, as in
@@ -26,7 +26,7 @@ N_TOP, N_REST = 6, 4
 K, N_ROUNDS, SEED, TEMPERATURE = 4, 6, 6, 0.7
 OF_LANES = f"{PROMPT} king who lived in a great forest"
 
-H100 = 989e12, 3.35e12  # operations and bytes a second, as in notebook 14
+H100 = 989e12, 3.35e12  # operations and bytes per second, as in notebook 14
 LARGE = {"n_params": 8.03e9, "n_layer": 32, "n_head": 32, "n_kv_head": 8, "d_head": 128}  # Llama 3.1 8B
 SMALL = {"n_params": 1.24e9, "n_layer": 16, "n_head": 32, "n_kv_head": 8, "d_head": 64}  # Llama 3.2 1B
 CONTEXT, MOST_ROWS = 100, 65
@@ -121,7 +121,7 @@ def measured_costs():
 
 
 def accelerator_costs(n_texts):
-    """The least costs on an H100 by its data sheet, for so many texts in one pass (notebook 14)."""
+    """The least costs on an H100 by its data sheet, for this many texts in one pass (notebook 14)."""
     step = pass_time(LARGE, n_texts, 1)
     return {
         "name": f"1B for 8B on an H100, {n_texts} text{'s' * (n_texts > 1)}",

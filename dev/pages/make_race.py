@@ -5,8 +5,8 @@
     python dev/pages/make_race.py [--still]
 
 The same trace gives the same bytes. The times are those of the trace, slowed down so that the target alone takes eight
-seconds. The picture plays three times and stops. In print, and for a reader who has asked for less motion, it is its
-own last frame. `--still` writes that frame as docs/race.png, for pages that show no SVG, with the extra `browser`.
+seconds. The picture plays three times and stops. In print, and for a reader who has asked for less motion, it shows
+only its last frame. `--still` writes that frame as docs/race.png, for pages that show no SVG, with the extra `browser`.
 """
 
 import shutil

@@ -17,9 +17,9 @@ NEEDS_TORCH = "speculative.testing.torch_"
 
 
 def modules():
-    """What pdoc is to be given: all modules whose libraries are installed.
+    """The modules to document: all those whose libraries are installed.
 
-    It finds by itself those of a package without __all__, and of a package with one only the names there.
+    pdoc itself finds those of a package without __all__, and of a package with one only the names there.
     """
     has_torch = find_spec("torch")
     for package in PACKAGES:

@@ -40,7 +40,7 @@ addEventListener("message", ({{source, data}}) => {{  // its height, from the pa
     if (frame.contentWindow === source && data.height) frame.style.height = `${{data.height}}px`;
 }});
 </script>"""
-ON_SITE = re.compile(r'<span data-site="([^"]+)">(.*?)</span>')  # in explore.html: what is a link on the site alone
+ON_SITE = re.compile(r'<span data-site="([^"]+)">(.*?)</span>')  # in explore.html: a link only on the site
 ELSEWHERE = {"explore.html": "Play", "trace.html": "A trace", "reference/index.html": "API reference"}
 MENDED = {  # in the pages of Sphinx, for screen readers
     'class="caption" role="heading"': 'class="caption" role="heading" aria-level="2"',

@@ -12,7 +12,7 @@ not available:
 
 The target's heads and blocks grow along with it, into the same folder.
 
-Needs the package safetensors, which the tests need as well: python -m pip install -e ".[test]".
+Needs the package safetensors, which the tests also need: python -m pip install -e ".[test]".
 """
 
 import json

@@ -4,7 +4,7 @@
     python dev/train/train.py FOLDER_OF_TEXT --out OUT_FOLDER
 
 FOLDER_OF_TEXT contains .txt files, see tales.py. The steps are the functions that `main` calls in turn. A step is
-skipped if OUT_FOLDER already has its result, and an interrupted training resumes from its last checkpoint. It runs on
+skipped if OUT_FOLDER already has its result, and an interrupted run resumes from its last checkpoint. It runs on
 an accelerator if there is one, otherwise on the CPU.
 
 Muon (muon.py) trains the matrices of the blocks, AdamW everything else; in equal time on two CPU cores this reached a

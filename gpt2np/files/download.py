@@ -133,7 +133,7 @@ def reason(error):
 
 
 def check_status(response):
-    """Raise unless the response has the file, or a part of it."""
+    """Raise unless the response contains the file, or a part of it."""
     status = response.status_code
     if status >= 500 or status in (408, 429):
         raise TryAgain(f"the server answered {status} {response.reason}")
@@ -174,7 +174,7 @@ def what_is_declared(response):
 
 
 def declared_hash(answers):
-    """[algorithm, hexadecimal digest] that these headers declare, the last first; None without one that is known.
+    """[algorithm, hexadecimal digest] that these headers declare, the last first; None if they declare no known one.
 
     The ETag of a server that is not the hub is opaque, even if it looks like a hash.
     """
@@ -251,7 +251,7 @@ def disk_errors(path):
 
 @contextmanager
 def one_at_a_time(folder):
-    """Wait until no other process downloads into this folder. The system ends a lock with its process."""
+    """Wait until no other process downloads into this folder. The system releases a lock when its process ends."""
     with (folder / ".lock").open("a+b") as file:
         if not try_lock(file):
             print(f"another process is downloading into {folder}: waiting for it", file=sys.stderr)

@@ -1,8 +1,8 @@
 """Attention's inner loop: three lines of reference.py, batch-invariant, for the new tokens and a cache.
 
-Padding. The products have a multiple of 16 columns, so that the kernels always add in the same order. The mask
+Padding. The matmuls have a multiple of 16 columns, so that the kernels always add in the same order. The mask
     sets the padding's weight to 0.
-A column of ones. Every row of the values ends in a 1, so that one product computes both the weighted sum of the values
+A column of ones. Every row of the values ends in a 1, so that one matmul computes both the weighted sum of the values
     and the sum of the weights: the numerator and the denominator of the softmax.
 Trees. Between the tokens that a token attends to, there may be others that it does not see. Where weights of 0 between
     others change bits, the columns that a row sees are moved together first.
@@ -16,7 +16,7 @@ import numpy as np
 from .panels import N_ROWS, SMALL, grouped
 from .threads import in_parts
 
-PIECE = 128  # maximum rows and columns of one product, unless the strategy is "panels"
+PIECE = 128  # maximum rows and columns of one matmul, unless the strategy is "panels"
 LONG = 384  # tokens; a longer prompt is split in halves
 
 
@@ -31,7 +31,7 @@ def product(x, w, strategy):
     n_out = w.shape[2]
     if strategy == "panels":
         most = max(2, min(N_ROWS[strategy], SMALL // (n_in * n_out) // 2 * 2))
-        if n_new <= most and n_new % 2 == 0:  # one product for each head
+        if n_new <= most and n_new % 2 == 0:  # one matmul for each head
             return np.matmul(x, w)
         groups = grouped(x, most)
         return np.matmul(groups, w[:, None], order="C").reshape(n, -1, n_out)[:, :n_new]
@@ -91,7 +91,7 @@ def weighted_sums(q, keys, values, mask, strategy):
 
     def of_heads(q, keys, values, mask=mask):
         n_head, n_new, d_head = q.shape
-        if strategy == "panels" and n_new % 2:  # a row of zeros, as in both products
+        if strategy == "panels" and n_new % 2:  # a row of zeros, as in both matmuls
             q, rows = np.zeros((n_head, n_new + 1, d_head), np.float32), q
             q[:, :n_new] = rows
         scores = product(q, keys, strategy)  # -> [n_head, n_new, n_columns]

@@ -3,7 +3,7 @@ identical whatever other rows are computed with it.
 
 Generating a token reads every weight once, so memory bandwidth sets its time. Verifying K + 1 tokens at once also reads
 the weights once and should cost the same: the gain of speculative decoding rests on that. With the plain `x @ w` it
-costs about three times as much. A product with one row is a matrix-vector product, which streams the weights; for more
+costs about three times as much. A matmul with one row is a matrix-vector product, which streams the weights; for more
 rows BLAS first copies all of w into its own layout. It also adds up the terms of a row in a different order when
 the number of rows changes: the last bits differ, and sooner or later so does the greedy text.
 
@@ -12,7 +12,7 @@ are two strategies, "panels" and "rows" (panels.py). A short probe of this machi
 faster, "panels" only if it is batch-invariant here. GPT2NP_MATMUL=rows in the environment overrides the probe, and
 `use` overrides both, even with a strategy that is not invariant here. A model keeps its strategy.
 
-On many machines one token takes longer than with plain products (`python main.py bench`): that is the price of batch
+On many machines one token takes longer than with plain matmuls (`python main.py bench`): that is the price of batch
 invariance. Leaves out: half precision, because reading float32 is faster in NumPy than converting float16.
 """
 
@@ -33,7 +33,7 @@ STRATEGIES = tuple(N_ROWS)
 def pack(w, strategy):
     """w [n_in, n_out], an array or packed, in the layout of a strategy, such as `model.strategy`.
 
-    Every matrix that is multiplied while text is generated is packed. A large enough product of an ordinary array wakes
+    Every matrix that is multiplied while text is generated is packed. A large enough matmul of an ordinary array wakes
     the BLAS's own threads, which then spin for tens of milliseconds on the cores that the threads of threads.py need.
     """
     return w if getattr(w, "strategy", None) == strategy else Panels(w, strategy)
@@ -59,7 +59,7 @@ chosen = None  # the strategy that `use` has set
 def strategy(n_ctx=1, d_head=1):
     """The strategy of a new model with a context of n_ctx tokens, and heads d_head wide.
 
-    With "panels", two rows of attention over the whole context must be one small product; if they are not, "rows".
+    With "panels", two rows of attention over the whole context must fit in one small matmul; otherwise "rows".
     """
     if not chosen and (name := os.environ.get("GPT2NP_MATMUL")):
         try:
@@ -75,7 +75,7 @@ def use(name):
     """Set the strategy of models made from now on."""
     global chosen
     if name not in STRATEGIES:
-        raise ValueError(f"unknown strategy {name!r} for products: expected {' or '.join(STRATEGIES)}")
+        raise ValueError(f"unknown strategy {name!r} for matmuls: expected {' or '.join(STRATEGIES)}")
     chosen = name
 
 
@@ -114,7 +114,7 @@ def times(names):
 
 
 def generating(one, five):
-    """The time per token, from the times of one row and of five: the lesser of an autoregressive step and a round.
+    """The time per token, from the times of one row and of five: the smaller of an autoregressive step and a round.
 
     The round drafts K = 4 tokens, each in an eighth of a step, and each is accepted with probability 0.75.
     """

@@ -1,13 +1,13 @@
 """Panels: a weight matrix cut so that each part stays in the cache while it is multiplied with all rows.
 
 w [n_in, n_out] is cut into panels of several columns, and these into blocks of several rows. A block fits into a core's
-cache, and its product with a few rows of x is small enough for OpenBLAS's kernels for small matrices, which copy
+cache, and a matmul of it with a few rows of x is small enough for OpenBLAS's kernels for small matrices, which copy
 nothing; so each weight is read from memory once and used for all rows. The idea in four lines, without padding and
 threads, with blocks as deep as w:
 
     >>> x, w = np.eye(3, 6, dtype=np.float32), np.arange(6 * 128, dtype=np.float32).reshape(6, 128)
     >>> panels = w.reshape(6, 2, 64).transpose(1, 0, 2).copy()  # [n_panels, n_in, 64]: once, when the model is loaded
-    >>> y = x @ panels  # [n_panels, n_new, 64]: a small product for each panel
+    >>> y = x @ panels  # [n_panels, n_new, 64]: a small matmul for each panel
     >>> np.array_equal(y.transpose(1, 0, 2).reshape(3, 128), x @ w)
     True
 
@@ -27,12 +27,12 @@ import numpy as np
 from .memory import aligned_zeros, give_back
 from .threads import divide, worthwhile
 
-N_ROWS = {"panels": 12, "rows": 1}  # strategy -> maximum rows of x in one product
+N_ROWS = {"panels": 12, "rows": 1}  # strategy -> maximum rows of x in one matmul
 BLOCK = (1024, 64)  # maximum rows and columns of a block
 WIDE = (512, 1024)  # the same with "rows" if w has fewer rows than that
 DIRECT = 128  # rows; from here on, a copy costs more than a call for each panel
 SMALL = 1_000_000  # multiplications; up to this many, OpenBLAS uses its kernels for small matrices
-SUMS = 65536  # partial sums of a product that fit in a core's cache, next to a block; at least one group's
+SUMS = 65536  # partial sums of a matmul that fit in a core's cache, next to a block; at least one group's
 
 
 class Panels:
@@ -63,7 +63,7 @@ class Panels:
             part = w[j * depth : (j + 1) * depth, i * width : (i + 1) * width]
             self.blocks[i, j, : len(part), : part.shape[1]] = part.copy("K")  # two copies transpose faster than one
         self.blocks.setflags(write=False)  # np.asarray may return a view of them
-        # [n_panels, n_in, width]: a few rows take one product with it
+        # [n_panels, n_in, width]: a few rows take one matmul with it
         self.whole = self.blocks[:, 0] if strategy == "panels" and (n_blocks, depth) == (1, n_in) else None
         give_back(w)
 
@@ -109,13 +109,13 @@ class Panels:
     def sum_up(self, x, out, n_new):
         """x [n_blocks, n_groups, n_rows, depth] @ blocks, added up over the blocks in their order, into out.
 
-        out is [n_panels, n_groups, n_rows, width]. A product covers several panels and a bunch of groups, as many as
+        out is [n_panels, n_groups, n_rows, width]. A matmul covers several panels and a bunch of groups, as many as
         keep their partial sums in the cache until they are added up.
         """
         n_blocks, n_groups, n_rows, _ = x.shape
         n_panels, *_, width = out.shape
         n_sums = n_blocks * n_rows * width  # of one panel and one group
-        # a few tokens and a small matrix: one product on one thread, all its partial sums stay in the cache
+        # a few tokens and a small matrix: one matmul on one thread, all its partial sums stay in the cache
         if n_panels * n_groups * n_sums <= SUMS and worthwhile(self.blocks.size, n_new) == 1:
             sums = np.empty((n_panels, *x.shape[:3], width), np.float32)
             np.add.reduce(np.matmul(x, self.blocks[:, :, None], sums), axis=1, out=out)
@@ -162,7 +162,7 @@ class Panels:
 
 
 def grouped(x, max_rows):
-    """The rows of x [..., n_new, n_in] in groups of one product each, [..., n_groups, n_rows, n_in], zeros added.
+    """The rows of x [..., n_new, n_in] in groups of one matmul each, [..., n_groups, n_rows, n_in], zeros added.
 
     n_rows is 1 if max_rows is. Otherwise max_rows and n_rows are even. All rows are one group if they fit; if not,
     n_rows is more than half of max_rows and chosen to need the fewest zeros.

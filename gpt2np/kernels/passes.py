@@ -24,7 +24,7 @@ SHAPES = {
 def times(model, strategies, rows, context, prompt, repeats, other=None, progress=iter):
     """Seconds of the passes: dict (strategy, what) -> [lower quartile, median, upper quartile].
 
-    ("limit", 1) -> [fastest, median, upper quartile] of bare products with all weights; a pass for one token reads all
+    ("limit", 1) -> [fastest, median, upper quartile] of bare matrix-vector products; a pass for one token reads all
     weights, so the fastest of these counts as well, and no pass can be faster than the limit.
 
     Parameters

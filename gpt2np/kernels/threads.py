@@ -1,8 +1,8 @@
 """Work divided among as many threads as are worthwhile.
 
 NumPy releases the interpreter's lock while it computes, so other threads can compute at the same time. Handing over
-work takes tens of microseconds (`python main.py bench` measures it). That is as long as a product of the bundled models
-for a few tokens, which therefore stays on one thread, and short compared with a product of GPT-2's size. All threads
+work takes tens of microseconds (`python main.py bench` measures it). That is as long as a matmul of the bundled models
+for a few tokens, which therefore stays on one thread, and short compared with a matmul of GPT-2's size. All threads
 take slices of the work from one iterator, so a slow core takes fewer and delays no other. Each number is computed by
 the same call in any thread: results are bitwise independent of the number of threads.
 """
@@ -16,7 +16,7 @@ from .cores import n_threads
 WORTH = 1_000_000  # the cost, see `cost`, for each thread after the first
 CACHED = 2**19  # weights, 2 MB: they fit in a core's cache, and a second thread pays only at ten times the cost
 LEAST = 500_000  # the least cost of a slice
-MANY = 32  # rows; from here on, arithmetic limits a product, not memory
+MANY = 32  # rows; from here on, arithmetic limits a matmul, not memory
 
 
 class Worker:
@@ -99,14 +99,14 @@ def share(work, parts, n):
 
 
 def cost(size, n_rows):
-    """The cost, in weights, of a product of n_rows rows with `size` weights; up to four rows cost as much as one."""
+    """The cost, in weights, of a matmul of n_rows rows with `size` weights; up to four rows cost as much as one."""
     return size * max(4, n_rows) // 4
 
 
 def worthwhile(size, n_rows):
-    """The worthwhile number of threads for a product of n_rows rows with `size` weights, or for work of its cost.
+    """The worthwhile number of threads for a matmul of n_rows rows with `size` weights, or for work of its cost.
 
-    Products with weights from memory are shared from the first row on. With weights in the cache, a product of the
+    Matmuls with weights from memory are shared from the first row on. With weights in the cache, a matmul of the
     bundled models takes a few hundred microseconds at most for a draft of 64 tokens: two threads gain little, and take
     longer than one if another program needs the second core (`python dev/bench/sizes.py`).
     """
@@ -115,7 +115,7 @@ def worthwhile(size, n_rows):
 
 
 def divide(work, n, size, n_rows, most=None):
-    """Call work(iterator over slices of range(n)) in as many threads as a product is worth, see `worthwhile`.
+    """Call work(iterator over slices of range(n)) in as many threads as a matmul is worth, see `worthwhile`.
 
     The slices get smaller, so that all threads end together. Each but the last costs at least LEAST, unless `most`
     limits its length: before it takes the next slice, a thread waits for the interpreter's lock.
@@ -130,7 +130,7 @@ def divide(work, n, size, n_rows, most=None):
 
 
 def in_parts(f, arrays, out, size, n_rows, most=None):
-    """f(*arrays) in several threads if worthwhile, for an f that treats the entries of the first axes one by one.
+    """f(*arrays) in several threads if worthwhile, for an f whose results along the first axes are independent.
 
     The result is a new array, or `out`, which may be one of the arrays; other arguments as in `divide`.
     """
@@ -147,4 +147,4 @@ def in_parts(f, arrays, out, size, n_rows, most=None):
 
 def by_rows(f, x):
     """f(x) in several threads if worthwhile, for an elementwise f like gelu; x may be overwritten."""
-    return in_parts(f, (x,), x, 48 * x.shape[1], n_rows=len(x), most=MANY)  # an entry costs as much as 48 products
+    return in_parts(f, (x,), x, 48 * x.shape[1], n_rows=len(x), most=MANY)  # an entry costs 48 multiplications

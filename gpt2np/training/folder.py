@@ -1,4 +1,4 @@
-"""The output folder of a training: a model's, with the drafter next to the model, or a draft model's own."""
+"""The output folder of a training run: a model's, with the drafter next to the model, or a draft model's own."""
 
 import filecmp
 import json
@@ -36,7 +36,7 @@ def from_pytorch(folder, output):
 def prepare(output, source, kind, name):
     """Make `output` the folder for this kind of drafter of the model in `source`.
 
-    ValueError if it contains a different model, or files from a different training; then nothing is written.
+    ValueError if it contains a different model, or files from a different training run; then nothing is written.
     """
     is_draft, same = name == "draft", output.resolve() == source.resolve()
     mark, weights = output / "training" / "target.json", output / "model.safetensors"
@@ -71,7 +71,7 @@ def eagle_of(*folders):
 
 
 def config_of(hparams):
-    """A GPT-2's config.json, as `transformers` reads it as well."""
+    """A GPT-2's config.json, in the form that `transformers` also reads."""
     h, end = hparams, hparams.n_vocab - 1
     shape = {"vocab_size": h.n_vocab, "n_positions": h.n_ctx, "n_ctx": h.n_ctx, "n_embd": h.n_embd}
     shape |= {"n_head": h.n_head, "n_layer": h.n_layer}

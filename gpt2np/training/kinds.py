@@ -2,7 +2,7 @@
 
 A kind has parameters, under the names of its file, and predictions. The target's states along a text are known, and
 with them its distribution at each position. A kind learns that distribution, because it decides which draft tokens are
-accepted. The author's next word would teach it tokens that the target would not choose. loop.py is the rest.
+accepted. The author's next word would teach it tokens that the target would not choose. loop.py does the rest.
 Sources: Li et al. (EAGLE), arXiv:2401.15077, section 4.2, with layer-normed states and no noise on them; Ankner et al.
 (Hydra), arXiv:2402.05109, section 3; Cai et al. (Medusa), arXiv:2401.10774, section 2.2; DFlash, arXiv:2602.06036, and
 DSpark, arXiv:2607.05147, for the parallel block; Zhou et al. (DistillSpec), arXiv:2310.08461, for the draft.
@@ -106,7 +106,7 @@ class ParallelBlock(EagleBlock):
         return params | table
 
     def rows(self, n, begin, step):
-        """Those of the slots [n_anchors * n_slots], after anchors so far apart that there are n / step in all."""
+        """The rows of the slots [n_anchors * n_slots], after anchors spaced so that there are n / step rows in all."""
         anchors = torch.arange(max(begin, self.first), n + 1 - self.n_slots, step * self.n_slots)
         return (anchors[:, None] + torch.arange(self.n_slots)).flatten()
 

@@ -5,8 +5,8 @@ were trained on, so that there is a drafter after a minute, and each token is se
 rates rise over 50 steps, and fall linearly after 30 % of the budget.
 
 All random choices of a step depend on its number, and the available batches of text on the number of tokens seen. So
-with a budget in tokens, an interrupted training ends with bitwise the same parameters as an uninterrupted one. With a
-budget in minutes it ends at the same learning rate, but no two runs do the same number of steps in the same time.
+with a budget in tokens, the parameters of an interrupted run are bitwise identical to those of an uninterrupted one.
+With a budget in minutes it ends at the same learning rate, but no two runs do the same number of steps in that time.
 """
 
 import time
@@ -36,7 +36,7 @@ class Training:
     stream : array [n] int32
         The tokens of the texts.
     folder : Path
-        Receives the text and the checkpoint, from which a later training continues.
+        Receives the text and the checkpoint, from which a later run continues.
     minutes, tokens : float, int
         The budget, whichever is used up first; 0 means no limit of this kind.
 
@@ -167,7 +167,7 @@ class Training:
 
 
 def gradient_of(p, q, share):
-    """(the gradient of (1 - share) KL(p || q) + share (1 - sum min(p, q)) by the logits of q, the second mean).
+    """(the gradient of (1 - share) KL(p || q) + share (1 - sum min(p, q)) in the logits of q, the second mean).
 
     p, q [.., n_vocab]; the mean is over the positions.
     """

@@ -1,4 +1,4 @@
-"""The requirements of a training, printed before it starts: memory, disk, and how far a time budget goes here.
+"""The requirements of a training run, printed before it starts: memory, disk, and how far a time budget goes here.
 
 These are rough estimates, from the shapes and the speed of a matmul.
 """
@@ -16,10 +16,10 @@ LIKE_BUNDLED = 3_000_000  # tokens that the bundled EAGLE block was trained on
 
 
 def check_needs(kind, minutes, tokens, folder):
-    """A sentence on the requirements of a training with this budget; ValueError if memory or disk is too small."""
+    """A sentence on the requirements of a training run with this budget; ValueError if memory or disk is too small."""
     h, n_own, n_rows = kind.hparams, sum(p.numel() for p in kind.params.values()), tokens_a_step(kind.hparams)
     every = 4 if h.n_vocab > LARGE_VOCABULARY else 1
-    # multiplications for a token: in a step, with its gradient; in Muon, five iterations of three products; in its text
+    # multiplications for a token: in a step, with its gradient; in Muon, five iterations of three matmuls; in its text
     in_step = 3 * n_own + (1 + 2 * len(kind.weights)) * h.n_vocab * h.n_embd / every
     in_text = 2 * (h.n_params - (h.n_vocab + h.n_ctx) * h.n_embd) + h.n_vocab * h.n_embd
     count = in_step + 30 * n_own * h.n_embd / n_rows + in_text / 4

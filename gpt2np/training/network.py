@@ -27,7 +27,7 @@ class Target:
         self.hparams = hparams
 
     def embeddings(self, n):
-        """(of all tokens [n_vocab, n_embd], of the first n positions [n, n_embd])"""
+        """The embeddings (of all tokens [n_vocab, n_embd], of the first n positions [n, n_embd])."""
         return self.params["wte.weight"], self.params["wpe.weight"][:n]
 
     @torch.no_grad()

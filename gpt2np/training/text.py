@@ -1,8 +1,8 @@
 """The text to learn from: batches that the target writes itself, with its hidden states, in files.
 
 A prompt is a random piece of the given texts, and the target continues it, because a drafter will meet the target's own
-words. Of eight batches three are greedy, two at temperature 1 and one at .6, one extends to the last position, and one
-is the given text itself. Tokens are int32: GPT-2's ids go up to 50256.
+words. Of eight batches, three are greedy, two use temperature 1, one uses 0.6, one extends to the last position, and
+one is the given text itself. Tokens are int32: GPT-2's ids go up to 50256.
 """
 
 import numpy as np

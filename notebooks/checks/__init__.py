@@ -1,9 +1,9 @@
 """The checks of the notebooks' exercises, one module for each notebook, one function for each exercise.
 
 A cell calls `check.exercise_3(my_verifier)`; `check.exercise_3(my_verifier, seed=3)` uses different numbers. It returns
-a sentence if the answer is right. If not, it raises Wrong, whose message says what was misunderstood; a
-notebook shows the message without a traceback. An exception of the answer itself is not touched: its traceback shows
-the line. To grade a file of answers, import the module and call its functions: they need nothing of the notebook.
+a sentence if the answer is right. If not, it raises Wrong, whose message says what was misunderstood; a notebook shows
+the message without a traceback. An exception of the answer itself is not touched: its traceback shows the line. To
+grade a file of answers, import the module and call its functions: they do not depend on the notebook.
 """
 
 import functools

@@ -116,7 +116,7 @@ def exercise_2(fn):
             rest = weights(p, q, lenience)
             assert not np.allclose(distribution, kept + (1 - kept.sum()) * rest / rest.sum()), hint
         raise AssertionError(f"l = {lenience}: by enumeration {wanted.round(4)}, got {np.round(distribution, 4)}")
-    return "right: by hand the same as by enumeration"
+    return "right: the same by hand as by enumeration"
 
 
 # ------------------------------------------------------------------------------------------------ block verification

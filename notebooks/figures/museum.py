@@ -19,7 +19,7 @@ RIGHT = {"check_drafter": ModelDrafter.propose, "check_sampler": Loop, "check_la
 
 
 def beside_the_right_program(exhibit):
-    """An exhibit's entry beside the program of which it exchanges a part; the part is marked."""
+    """An exhibit's entry beside the program in which it replaces a part; that part is marked."""
     entry = museum.source(exhibit)
     right = RIGHT.get(exhibit.grader.__name__, block if "block(" in entry else rule)
     names = {"accepts": "accept", "replaces": "rest", "bonus": "bonus"}

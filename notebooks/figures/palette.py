@@ -1,7 +1,7 @@
 """One look for p, q and what becomes of a token: the same in every figure that shows them.
 
-The colours also differ in lightness, for any kind of colour vision and in print, and each has a pattern of its
-own, so that no part is told by its colour alone. A legend names the part; `ink` is readable on it.
+The colours also differ in lightness, for any kind of colour vision and in print, and each has its own
+pattern, so that no part is distinguished by colour alone. A legend names the part; `ink` is readable on it.
 """
 
 from typing import NamedTuple
@@ -25,7 +25,7 @@ BONUS = Look(pages.BONUS.light, "xx", "black")
 
 
 def box(axis, left, bottom, width, height, look, text="", size=12):
-    """A rectangle that looks so, with a text in its middle."""
+    """A rectangle with this look, and a text in its middle."""
     style = {"color": look.colour, "hatch": look.hatch, "edgecolor": "white", "linewidth": 1.2}
     axis.bar(left, height, width, bottom, align="edge", **style)
     behind = {"facecolor": look.colour, "edgecolor": "none", "pad": 1.5} if look.hatch else None

@@ -23,8 +23,8 @@ B = (
     "cheerful to look at him. In the evening the King was waiting for him;"
 )
 OTHERS = (
-    "on this processor the models write other tales than A and B, because their logits differ in the last bits: the "
-    "proof holds all the same, but the opening of this page shows the tales of another processor"
+    "on this processor the models write different tales from A and B, because their logits differ in the last bits: "
+    "the proof holds all the same, but the opening of this page shows the tales of a different processor"
 )
 
 

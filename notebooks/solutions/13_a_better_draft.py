@@ -38,7 +38,7 @@ def match_gradient(z, p):
 
     z, p : arrays [n, n_vocab] float64; each row is a context of its own.
     """
-    # The derivative by q is -p; the softmax makes q (g - sum q g) of any derivative g by q.
+    # The derivative with respect to q is -p; the softmax turns any such derivative g into q (g - sum q g).
     q = np.exp(z - z.max(axis=1, keepdims=True))
     q /= q.sum(axis=1, keepdims=True)
     return q * ((p * q).sum(axis=1, keepdims=True) - p)

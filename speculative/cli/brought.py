@@ -1,6 +1,6 @@
 """Your own drafter or verifier, --drafter FILE.py:NAME or --verifier FILE.py:NAME: loaded, then graded.
 
-A verifier is a function, or an object that is called like one: (draft, target_probs, rng) -> Verdict. A drafter is
+A verifier is a function or any other callable object: (draft, target_probs, rng) -> Verdict. A drafter is
 either an object with `propose`, which all settings share, or a class or function that is called with (target,
 tokenizer) for each setting. speculative.testing grades them before anything is measured. Such a class or function is
 graded with a target of three tokens. A rule that is LOSSY on purpose declares `exactness = "LOSSY"`, and is not graded.

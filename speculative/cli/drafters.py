@@ -233,7 +233,7 @@ def jacobi(options, models):
 
 
 def lookahead(options, models):
-    """With the largest W of 5 or less and N of 4 or less that fit into K, see `LookaheadDrafter`."""
+    """With the largest W <= 5 and N <= 4 that fit into K, see `LookaheadDrafter`."""
     target, K = models.target()[0], depth(options)
     N = min(4, 2 + K // 3)
     drafter = LookaheadDrafter(target.n_vocab, min(5, K + 2 - N), N)

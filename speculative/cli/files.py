@@ -58,7 +58,7 @@ def lines_of(text):
 
 @cache
 def piped(name):
-    """The bytes of a pipe, or for "-" of standard input, which can be read only once."""
+    """The bytes of a pipe or, for "-", of standard input, which can be read only once."""
     return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
 
 
@@ -88,7 +88,9 @@ def check_distinct(written, texts):
             parts = [text, *text.split(",")]  # a list, FILE.py:NAME, or a folder with a model
             parts += [part.rpartition(":")[0] for part in parts]
             if other not in (option, "models_dir") and any(is_one_file(name, part) for part in parts):
-                raise ValueError(f"--{option} and --{other} name one file, {name}: give the output a name of its own")
+                raise ValueError(
+                    f"--{option} and --{other} name the same file, {name}: give the output a different name"
+                )
 
 
 def is_one_file(name, other):

@@ -12,7 +12,7 @@ SMALLEST = {2048: "tiny-draft", 50257: "124M"}  # the draft model of each family
 
 
 def nearest(name, names):
-    """The most similar of some names, or None; hyphens are underscores, and case does not matter."""
+    """The most similar of some names, or None; hyphens count as underscores, and case does not matter."""
     same = {known.lower().replace("-", "_"): known for known in names}
     found = get_close_matches(name.lower().replace("-", "_"), same, 1)
     return same[found[0]] if found else None

@@ -17,7 +17,7 @@ BOTH = 6  # inches: a plot narrower than this shows only the first panel
 
 
 def table(rows):
-    """A table of rows (dict heading -> cell): numbers to the right, words to the left.
+    """A table of rows (dict heading -> cell): numbers aligned right, words aligned left.
 
     >>> print(table([{"drafter": "model", "speedup": "1.43"}, {"drafter": "n", "speedup": "0.9"}]))
     drafter  speedup

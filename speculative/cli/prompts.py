@@ -66,7 +66,7 @@ def prompts_of(options, target, tokenizer):
 
 
 def held_out(tokenizer, n_prompts, length=PROMPT_LENGTH):
-    """Prompts of `length` tokens at places spread over the second part of the tales."""
+    """Prompts of `length` tokens at positions spread over the second part of the tales."""
     tokens = tokenizer.encode(tales()[1])
     return [tokens[i * len(tokens) // n_prompts :][:length] for i in range(n_prompts)]
 
@@ -109,7 +109,7 @@ def from_file(options, target, tokenizer):
 
 
 def questions_in(name):
-    """[(prompt, question id, category, number of further turns)]: a prompt a line; in FILE.jsonl an object a line."""
+    """[(prompt, question id, category, number of further turns)], one per line; FILE.jsonl has an object per line."""
     lines = lines_of(read_text(name, "prompt_file"))
     if not lines:
         raise ValueError(f"--prompt_file: {name} is empty: write one prompt per line")

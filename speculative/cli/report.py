@@ -38,7 +38,7 @@ def machine():
 
 
 def load_average():
-    """How many processes have wanted to run, over the last minute; 0.0 where the system does not say."""
+    """The average number of processes ready to run in the last minute; 0.0 if the system does not report it."""
     return os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
 
 
@@ -119,7 +119,7 @@ class Report:
             raise ValueError(f"--json: {self.path} was made with other {name}: {REMEDY}")
 
     def same_contents(self, name, *contents):
-        """`same` for texts, or for the files of paths; nothing is read where no file keeps the parts."""
+        """`same` for texts, or for the files of paths; nothing is read if no file keeps the parts."""
         if self.path:
             self.same(f"contents of {name}", digest(*contents))
 

@@ -124,7 +124,7 @@ def decoded(tokens, tokenizer, ends):
 
 
 def with_processors(options, tokenizer, n_prompt):
-    """The options with their logits processors, for a prompt of this many tokens; the grammar has the first word."""
+    """The options with their logits processors, for a prompt of this many tokens; the grammar comes first."""
     found = (
         options.grammar and grammar_of(options.grammar, tokenizer, n_prompt),
         options.presence_penalty and speculative.PresencePenalty(options.presence_penalty, n_prompt),

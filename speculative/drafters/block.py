@@ -13,7 +13,7 @@ from .eagle import EagleDrafter
 class BlockDrafter(EagleDrafter):
     """A chain or a tree from a parallel block; parameters as in `EagleDrafter`.
 
-    `block` is a gpt2np.ParallelBlock, as gpt2np.load_block returns it, or another object whose `on(model, n_frequent)`
+    `block` is a gpt2np.ParallelBlock, as gpt2np.load_block returns it, or any object whose `on(model, n_frequent)`
     has `n_slots`, the largest depth of a draft, and `draft_model(n_text, K)`, which is told the depth of this one.
     """
 

@@ -2,7 +2,7 @@
 
 After a given text the block is a language model like any other, so chains are `ModelDrafter`'s and trees
 `TreeDrafter`'s, and exact for the same reasons. But its input is the target's hidden states up to the end of the text,
-and its own after that. So each draft asks it for a new model.
+and its own hidden states after that. So each draft asks it for a new model.
 
 Heads rank candidates. The block samples, and each draft token depends on those before it, so it helps at any
 temperature. With `Grown(n)` and siblings="top" the tree grows where the block is confident (EAGLE-2).
@@ -23,7 +23,7 @@ class EagleDrafter:
     ----------
     model : LanguageModel
         The target, with hidden states, such as a gpt2np.GPT2.
-    block : gpt2np.EagleBlock, or another object with its method
+    block : gpt2np.EagleBlock, or any object with its method
         As gpt2np.load_eagle returns it. `on(model, n_frequent)` is called once. Each draft then calls its result's
         `draft_model(n_text) -> LanguageModel`, for texts whose first n_text tokens are given.
     tree, siblings

@@ -1,7 +1,7 @@
 """Drafting the text that a grammar forces, without a model: after `{` perhaps `"name": "`.
 
 The grammar's automaton says which bytes must follow, and the tokenizer encodes them. Such a draft is still a guess: the
-text is forced, but its division into tokens is not, and the target gives some probability to other ways of cutting the
+text is forced, but its division into tokens is not, and the target gives some probability to other divisions of the
 same text. So it is verified like any other, and exact with every exact rule. Appending forced text to the output
 unverified ("jump forward") saves the target call, but changes the distribution.
 

@@ -7,8 +7,8 @@ are exact with every rule here:
     without   k draws without replacement: each child from the rest of q, renormalised. The first is accepted as often
               as in a chain and the others rarely, so the best tree is deep below first children
     drawn     the first child is drawn from q outside of its k - 1 most probable tokens, which are the other children.
-              One of the k is usually accepted more often than with `without`, if q is close to p; but any may be the
-              one, so each needs a subtree
+              One of the k is usually accepted more often than with `without`, if q is close to p; but it may be any
+              of them, so each needs a subtree
     top       the k most probable tokens, none of them drawn: good at temperature 0, where all three are the same, and
               poor at 1
 

@@ -26,7 +26,7 @@ class PromptLookupDrafter:
         The length of the longest match to look for.
     n_copies : int
         How many different continuations to copy: with 2 or more the draft is a tree. The longest matches come first,
-        and of equal ones the nearest.
+        and among equally long ones the nearest.
     """
 
     def __init__(self, n_vocab, n_max=3, *, n_copies=1):

@@ -95,7 +95,7 @@ def top(scores, n):
     """
     n = min(n, scores.shape[-1])
     if n <= FEW:  # n passes over a row take less time than one partition of it
-        left = np.maximum(scores, np.finfo(scores.dtype).min)  # a copy in which only what is taken is -inf
+        left = np.maximum(scores, np.finfo(scores.dtype).min)  # a copy in which only the entries taken become -inf
         found, rows = np.empty((len(left), n), np.int64), np.arange(len(left))
         for i in range(n):
             found[:, i] = left.argmax(axis=-1)

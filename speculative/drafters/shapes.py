@@ -3,8 +3,8 @@
 Let w_b be the probability that the b-th child of a node is the one accepted, the same at every node. A node is reached
 with the product of the w along its path, and the expected number of tokens per target call is 1 plus the sum of these
 products over all nodes. If w falls with the rank, a node's value is at most that of its parent and of its elder
-sibling. So the n most valuable nodes form a tree, and a heap finds them. In that case
-Sequoia's dynamic program, which works for any w, finds the same trees.
+sibling. So the n most valuable nodes form a tree, and a heap finds them. In that case Sequoia's dynamic program, which
+works for any w, finds the same trees.
 Source: Chen et al. (Sequoia), arXiv:2402.12374, section 3.1.
 """
 

@@ -34,7 +34,7 @@ class TextDrafter:
     n_vocab : int, optional
         The target's n_vocab; by default as many tokens as its tokenizer has.
     n_ctx : int
-        The longest text for the other drafter, in its tokens; of a longer one it sees the end.
+        The longest text for the other drafter, in its tokens; it sees only the end of a longer one.
     """
 
     def __init__(self, drafter, of_target, of_draft, *, n_vocab=None, n_ctx=sys.maxsize):

@@ -189,7 +189,7 @@ class ExactGenerator(np.random.Generator):
             )
 
     def cut(self, n):
-        """Note that a number becomes one of n whole numbers by int(). CannotEnumerate if these are too many."""
+        """Note that a number becomes one of n whole numbers by int(). CannotEnumerate if there are too many."""
         self.most_whole = max(self.most_whole, n)
         if n > MOST_WHOLE:
             raise CannotEnumerate(f"int() makes one of {n} whole numbers of a uniform number: {THRESHOLDS}")
@@ -231,7 +231,7 @@ class ExactGenerator(np.random.Generator):
         return self._filled(size, lambda: int(low) + self.whole(n), int)
 
     def whole(self, n):
-        """One of n whole numbers, which are equally probable. CannotEnumerate if those of one run are too many."""
+        """One of n whole numbers, which are equally probable. CannotEnumerate if one run has too many of them."""
         self.n_outcomes *= n
         self.most_whole = max(self.most_whole, n)
         if self.n_outcomes > self.max_leaves:

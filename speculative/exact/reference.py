@@ -1,9 +1,9 @@
 """The exact distribution of random code on one page: run it once for every possible outcome of its draws.
 
 A random generator is replaced by a source of numbers that are not drawn yet. All that sampling code does with such a
-number u is compare it: `u * q < p`, or a search in a cumulative sum. A comparison that is still undecided is a
-fork: this run goes on with one answer, and a later run takes the other. The probability of a run is the product over
-its forks. When every path has been run, the probabilities of the outcomes are exact, up to rounding.
+number u is compare it: `u * q < p`, or a search in a cumulative sum. A comparison that is still undecided is a fork:
+this run continues with one answer, and a later run takes the other. The probability of a run is the product over its
+forks. When every path has been run, the probabilities of the outcomes are exact, up to rounding.
 
 This page therefore proves that speculative/reference.py is right: its output has the target's distribution, whatever
 the draft model. enumeration.py does the same for code of any style: it follows arrays of numbers, `choice`,

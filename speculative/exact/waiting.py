@@ -1,6 +1,6 @@
 """A waiting time that has not been drawn yet, from rng.exponential() or rng.gumbel() under `exact_distribution`.
 
-Of independent exponential times E_i / p_i, the i-th is the smallest with probability p_i / sum p, independently of its
+Among independent exponential times E_i / p_i, the i-th is the smallest with probability p_i / sum p, whatever its
 value. So comparing two of them is a fork, and the smaller one is again such a time, with the sum of both rates. That is
 enough for argmin E / p, for argmax p / E, and for argmax(log p + G) with a Gumbel number G = -log E. Everything else is
 refused, including a second use of the same E, as in Gumbel coupling.

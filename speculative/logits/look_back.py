@@ -114,7 +114,7 @@ class MinTokens:
 
 
 def counts(tokens, n_vocab):
-    """How often each token occurs [n_vocab]."""
+    """The number of times each token occurs [n_vocab]."""
     return np.bincount(np.array(tokens, dtype=np.int64), minlength=n_vocab)
 
 

@@ -19,12 +19,12 @@ from ..tree import texts_of_rows
 
 @dataclass(frozen=True)
 class Sampling:
-    """How logits [n, n_vocab] become probs [n, n_vocab] float64: a callable, (logits, tokens, parents) -> probs.
+    """Turns logits [n, n_vocab] into probs [n, n_vocab] float64: a callable, (logits, tokens, parents) -> probs.
 
     The steps, in this order: repetition penalty, logits processors, temperature, top-k, top-p, min-p. Each is applied
     to the renormalised result of the step before.
 
-    The order matters, and so do ties. Hugging Face's `generate` has the same order; vLLM applies min-p after the
+    The order matters, and so do ties. Hugging Face's `generate` uses the same order; vLLM applies min-p after the
     temperature and before top-k and top-p; llama.cpp applies top-k, top-p and min-p first and the temperature last.
     With the same settings these keep different tokens. Where top-k or top-p cuts between equal probabilities, the lower
     token ids stay here, and exactly top_k tokens; Hugging Face keeps every token that ties with the k-th.

@@ -52,7 +52,7 @@ class CostModel:
     The estimate uses the last `window` rounds that drafted, and of those only the rounds since alpha last changed.
     Rounds without a draft say nothing about alpha and do not use up the window.
 
-    Where drafting does not pay, a single token is drafted now and then, to see whether it pays by now: at once if
+    Where drafting does not pay, a single token is drafted now and then, to see whether it pays now: at once if
     nothing was drafted so far or the last draft was accepted, otherwise so rarely that these tests take at most 1/64 of
     the time, and after at least 16 rounds.
     Source: arXiv:2211.17192, theorem 3.8, with the measured v.
@@ -64,7 +64,7 @@ class CostModel:
     alpha : float
         The estimate before any token was tested; it weighs as much as 2 tests.
     window : int
-        How many of the last rounds that drafted to use.
+        The number of latest rounds with a draft to use.
 
     Examples
     --------

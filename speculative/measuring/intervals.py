@@ -44,7 +44,7 @@ def ratio(above, below):
 
 
 def share(above, below, counted=False):
-    """As `ratio`, for a share: 0 <= above <= below. Prompts with below = 0 do not count; without any, three None.
+    """As `ratio`, for a share: 0 <= above <= below. Prompts with below = 0 do not count; three None if none counts.
 
     With counted=True, `above` and `below` are counts, and the interval is at least Wilson's, which takes each of them
     as independent. It matters where all prompts have the same share, such as 1: the spread between them is then 0, and

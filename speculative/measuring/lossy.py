@@ -27,7 +27,7 @@ class Loss:
     tv: float  # the mean total variation from the target's distribution
     low: float | None  # a 95 % interval over the prompts; None for a single one
     high: float | None
-    at_most: float  # tv if the draft tokens that were not tried, the least probable ones, are as wrong as can be
+    at_most: float  # tv if the draft tokens that were not tried, the least probable ones, are as wrong as possible
     after: float  # the mean total variation of the token after an accepted draft token
 
     def __str__(self):
@@ -137,7 +137,7 @@ def at_a_place(verifier, p, q, left_out, most):
 
 
 def after_an_accepted(verifier, token, q, p, after):
-    """(how likely this draft token is accepted, and that times the total variation of the next token from `after`)."""
+    """(a, the probability that the draft token is accepted; a times the total variation of the token after it)."""
     row = outcomes(verifier, token, q, np.array([p, after]))[1]
     return row.sum(), abs(row - row.sum() * after).sum() / 2
 

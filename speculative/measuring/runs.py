@@ -61,7 +61,7 @@ def of_each(prompts, keep, name, measure):
 def race(samplers, prompts, n_tokens, *, seed=0, keep=at_once, caches=()):
     """Run each sampler (dict name -> Sampler) on each prompt: dict name -> list of Run, one for each prompt.
 
-    `caches` are the models whose prefill is to be timed, all of them; one with a cache has `reset`.
+    `caches` are all models whose prefill is to be timed; one with a cache has `reset`.
     """
     names = list(samplers)
 

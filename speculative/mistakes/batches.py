@@ -151,7 +151,7 @@ class Batch:
 
 
 def batch(**steps):
-    """The loop with other steps."""
+    """The loop with different steps."""
     return type("Batch", (Batch,), steps)()
 
 

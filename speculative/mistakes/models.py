@@ -182,7 +182,7 @@ def in_32_bits(parents):
 
 
 def answers(ask, text, n_ctx):
-    """The view of the entries below: rows(nodes, parents), and after(*tokens), the row after the text and tokens."""
+    """The answers that the entries use: rows(nodes, parents), and after(*tokens), the row after the text and tokens."""
     return SimpleNamespace(
         rows=lambda nodes, parents: ask([*text, *nodes], len(nodes) + 1, parents),
         after=lambda *tokens: ask([*text, *tokens], 1)[0],

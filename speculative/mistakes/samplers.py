@@ -1,4 +1,4 @@
-"""Mistakes in samplers: the right loop with one of its steps exchanged, around a verifier that may have its own.
+"""Mistakes in samplers: the right loop with one of its steps replaced, around a verifier that may have its own.
 
 A penalty or a grammar needs the tokens before each row of a draft. Engines keep them as a state, such as counts of
 tokens or a state of an automaton. They update it once per round, and must still apply it row by row. `seen(rounds, i)`
@@ -24,7 +24,7 @@ MASKED = Sampling(processors=[Grammar("a(ba)*", [b"a", b"b", b""], end=2, n_prom
 
 
 class Loop:
-    """The loop of speculative sampling, each step a method; `loop(step=...)` returns a class with other steps."""
+    """The loop of speculative sampling, each step a method; `loop(step=...)` returns a class with different steps."""
 
     verifier = staticmethod(rejection)
 

@@ -30,7 +30,7 @@ def rule(
     order=lambda s, nodes: nodes, verdict=lambda s, token: Verdict(s.accepted, token), always=False,
     own_row=lambda s: s.rows[s.node + 1],
 ):  # fmt: skip
-    """Rejection sampling with these parts, functions of the state s; `part` names the one that is exchanged.
+    """Rejection sampling with these parts, functions of the state s; `part` names the one that is replaced.
 
     The state has s.draft, s.rows (the target's), s.rng, s.accepted, s.node (the last accepted one) and s.row (the
     target's after it). For the draft token under test it has s.i (its index among its siblings), s.x, s.q, and s.p (the
@@ -356,7 +356,7 @@ def block(
     *, ratio=lambda before, now: min(1.0, before * now), passes=lambda S, p_hat: S / (S + 1 - p_hat), row=0,
     numbers="new", certain=True, keeps="the longest", left=lambda p_hats, n: p_hats[n], subtracted=lambda n: n,
 ):  # fmt: skip
-    """Block verification (arXiv:2403.10444, algorithm 2), with a part of it exchanged.
+    """Block verification (arXiv:2403.10444, algorithm 2), with a part of it replaced.
 
     p-hat_i = min(1, p-hat_(i-1) p / q) is the ratio of the first i draft tokens. For i < K they pass with probability
     h_i = S / (S + 1 - p-hat_i), where S is the sum of max(0, p-hat_i p - q) over the rows after them; all K pass with

@@ -44,7 +44,7 @@ class LlamaCppModel:
         self.llama.reset()
 
     def __call__(self, tokens, n_last=1):
-        cached = self.cached[: self.llama.n_tokens]  # of a deep copy, which has an engine of its own, nothing
+        cached = self.cached[: self.llama.n_tokens]  # empty in a deep copy, which has its own engine
         (n_cached, tokens), n_last = split(cached, tokens, n_last, self.n_ctx), int(n_last)
         self.cached.clear()  # if the call is interrupted, nothing remains of it
         if n_cached < len(cached) and not self.llama._ctx.kv_cache_seq_rm(0, n_cached, -1):

@@ -27,7 +27,7 @@ def split(cached, tokens, n_last, n_ctx):
 
 
 def checked_n_vocab(n_vocab, n_of_model):
-    """n_vocab, or for None the number of the model's tokens. ValueError if the model has fewer."""
+    """n_vocab, or the model's number of tokens if it is None. ValueError if the model has fewer."""
     if n_vocab is not None and not 1 <= n_vocab <= n_of_model:
         raise ValueError(f"expected n_vocab from 1 to the model's {n_of_model} tokens, got {n_vocab}")
     return n_vocab or n_of_model

@@ -1,7 +1,7 @@
 """The pages explore.html and trace.html, and the colours of p, q and the kinds of tokens in all pages and figures.
 
 Any two of the five can be told apart with any kind of colour vision, on a light and on a dark ground. A page or figure
-adds a pattern, an underline or a weight, so that nothing is told by its colour alone.
+adds a pattern, an underline or a weight, so that nothing depends on colour alone.
 """
 
 from typing import NamedTuple

@@ -1,11 +1,11 @@
 """Graders: functions that raise AssertionError, with a message whose first line names the mistake in a sentence.
 
-    check_verifier(fn)              a function of (draft, target_probs, rng), or an object that is called like one
+    check_verifier(fn)              a function of (draft, target_probs, rng), or a callable object
     check_function(fn)              a function of target_probs, draft_probs and draft_tokens, in NumPy or PyTorch
     check_drafter(drafter)          an object with propose(tokens, K, rng)
     check_sampler(make)             a class, or a function, called as make(target, drafter, K=..., sampling=...)
     check_batch(serve)              a loop over several texts at once, through a model whose cache has slots
-    check_language_model(model)     a function of (tokens, n_last), or an object that is called like one
+    check_language_model(model)     a function of (tokens, n_last), or a callable object
 
 They need only NumPy and take seconds, so they work in a notebook cell, in a test, or in nbgrader or otter. They look at
 the result, not at the code: exact distributions by enumeration (exact/) on small cases, which `seed` varies, and a

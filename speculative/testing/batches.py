@@ -296,7 +296,7 @@ class SlotModel:
     Attributes
     ----------
     n_slots : int
-        How many slots are in use, in every text.
+        The number of slots in use, in every text.
     n_vocab, n_ctx : int
     n_passes : int
     """
@@ -317,7 +317,7 @@ class SlotModel:
     def __call__(self, tokens, positions, mask):
         """Write tokens [B, T] at their positions [B, T] to the next T slots of each text; their logits [B, T, n_vocab].
 
-        mask [B, n_slots + T] says of each slot, the T new ones included, whether it is visible.
+        mask [B, n_slots + T] says whether each slot, including the T new ones, is visible.
         """
         tokens, positions, mask = (np.asarray(a, kind) for a, kind in ((tokens, int), (positions, int), (mask, bool)))
         n, wanted = len(self.slots), (len(self.slots), self.n_slots + np.shape(tokens)[-1])

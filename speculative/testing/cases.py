@@ -17,7 +17,7 @@ from .watch import UNKNOWN_SOURCE, asked, fail, fail_by_source
 TOLERANCE = 1e-12
 MOST_PATHS = 200_000
 N_TIMES = 24
-MOST_WHOLE = 16  # outcomes of a whole number, where there are four tokens at most
+MOST_WHOLE = 16  # outcomes of a whole number, where there are at most four tokens
 
 
 def enumerated(fn, what, is_right):

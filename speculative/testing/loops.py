@@ -62,8 +62,8 @@ def audit_loop(
     sampling : Sampling
         The loop's sampling.
     seconds : float
-        The time limit for the paths. When it runs out, the result so far is reported. With `certain`,
-        it applies to each pair.
+        The time limit for the paths. When it runs out, the result so far is reported. With `certain`, it
+        applies to each pair.
     certain : int, optional
         For a batch of many texts: a token that the models always repeat, and that no other text contains. Two texts at
         a time keep their prompts, and the others become prompts of this token, so each pair has only the paths of two

@@ -5,8 +5,8 @@ compute a row alone with different kernels than among K + 1 rows, and these add 
 two logits are nearly equal, the text then changes. A bug has the same symptom: positions, masks or caches that are
 wrong for blocks of several tokens. Two numbers tell rounding from a bug:
 
-    how far a row among m rows is from the same row alone, in ulps of the dtype (`width_audit`) how far apart the two
-    tokens were where two greedy texts first differ (`first_difference`)
+    width_audit       how far a row among m rows is from the same row alone, in ulps of the dtype
+    first_difference  how far apart the two tokens' logits were where two greedy texts first differ
 
 Rounding changes a row by a few ulps; a bug, in float32, by 100,000 times as many. In bfloat16 a small bug can hide
 below the rounding. Then repeat the test in float32, where rounding shrinks and a bug does not.

@@ -15,7 +15,7 @@ from .expected import check_K, expected_tokens, plain
 
 @dataclass(frozen=True)
 class Accelerator:
-    """The numbers of a data sheet: operations a second, bytes a second, bytes of memory; and which sheet.
+    """The numbers of a data sheet: operations per second, bytes per second, bytes of memory; and which sheet.
 
     NVIDIA prints operations "with sparsity", which assumes that half of the weights are 0; `flops` is without, half of
     it, for numbers of 2 bytes (bfloat16).
@@ -119,7 +119,7 @@ def batch_best_K(accelerator, target, draft, alpha, n_texts, context, most=10):
 
 
 def most_texts(accelerator, models, context):
-    """The number of texts that fit in memory with the weights of these models; each has their KV caches (context >= 1).
+    """The number of texts that fit in memory with the weights of these models, each with its KV caches (context >= 1).
 
     >>> most_texts(ACCELERATORS["H100"], [LLAMA_8B, LLAMA_1B], context=1000)
     375

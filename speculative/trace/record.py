@@ -1,7 +1,7 @@
 """From rounds to records, which are plain dicts, and to a file and back.
 
-A record is small, a round is not: of p and q, a row over the vocabulary each, a record keeps the entries of the draft
-token and the few largest. The schema is in __init__.py.
+A record is small, a round is not: p and q are rows over the vocabulary, of which a record keeps only the entries of the
+draft token and the few largest. The schema is in __init__.py.
 """
 
 import json

@@ -32,7 +32,7 @@ def run(options, report):
 
 
 def has(exhibit, text):
-    """Whether a text occurs in the description of a mistake, in upper or lower case."""
+    """Whether a text occurs in the description of a mistake, ignoring case."""
     said = section(exhibit), exhibit.name, exhibit.grader.__name__, exhibit.what, exhibit.seen
     return text.lower() in " ".join(said).lower()
 

@@ -63,7 +63,7 @@ def test_no_output_takes_the_place_of_an_input_behind_a_link():
         "compare --csv=merges.csv --draft_model_size=td",
         "--json=in.jsonl.json --trace=far.jsonl",
     ):
-        assert re.search(" name one file, .*give the output a name of its own$", refusal(*line.split()))
+        assert re.search(" name the same file, .*give the output a different name$", refusal(*line.split()))
         assert contents() == before
 
 

@@ -79,7 +79,7 @@ def test_what_another_command_wrote_is_refused(prompts):
         assert other in refusal(*here, *options)
     path.write_text('{"text": 3}\n')
     assert f"line 1 of {path} is not a text of this program" in refusal(*here)
-    assert "name one file" in refusal("--prompt_file", path, "--output", path)
+    assert "name the same file" in refusal("--prompt_file", path, "--output", path)
     for option, value in (("--trace", "x.html"), ("--show", "rounds"), ("--timings", None), ("--json", None)):
         assert "is for one prompt: leave it out with --output" in refusal(*here, *filter(None, (option, value)))
     assert "--n_lanes is for many prompts: give --output and --prompt_file" in refusal("--n_lanes", "2")
