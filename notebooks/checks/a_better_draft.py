@@ -94,7 +94,7 @@ def exercise_2(fn):
     )
     assert not np.allclose(table[:, 3], P[[0, 2, 4]].mean(axis=0)), "rows and columns are exchanged: table[last token]"
     assert table[2].any(), (
-        "a token that ends no context: its row is all 0, which is no distribution. Give it the mean of all rows"
+        "a token that ends no context: its row is all 0, not a distribution. Give it the mean of all rows"
     )
     assert not np.allclose(table[2], 1 / 5), (
         "a token that ends no context: not the uniform row, but the mean of all rows"

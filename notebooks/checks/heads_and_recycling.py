@@ -172,7 +172,7 @@ def exercise_3(cls):
     draft = drafter.propose([1, 7], 4, None)
     assert np.array_equal(draft.probs, np.eye(12)[draft.tokens]), "nothing is drawn: rows are one-hot"
     two, _ = proposed(drafter, [1, 7], K=2)
-    assert len(two) == 4, f"K = 2 allows two levels, so 4 of the 5 nodes; got {len(two)}"
+    assert len(two) == 4, f"K = 2 allows depth 2, so 4 of the 5 nodes; got {len(two)}"
 
     drafter = cls(2000, SHAPE, n_followers=400)  # so many that argpartition leaves some of them unsorted
     shuffled = drawing(0).permutation(2000).astype(np.float32)

@@ -146,7 +146,7 @@ def exercise_3(fn):
         nodes = [tuple(node) for node in nodes]
         assert len(nodes) == n, f"expected {n} nodes, got {len(nodes)}"
         assert len(set(nodes)) == n, f"a node is there twice: push each once, by its parent or elder sibling: {nodes}"
-        assert () not in nodes, "the text is no node: () has no rank"
+        assert () not in nodes, "the text is not a node: () has no rank"
         from_one = min(rank for node in nodes for rank in node) == 1
         assert not from_one, f"ranks are counted from 0: the first child of the text is (0,); got {nodes}"
         highest = max(rank for node in nodes for rank in node)
@@ -160,7 +160,7 @@ def exercise_3(fn):
             assert any(node[-1] for node in nodes), (
                 f"this is a chain: push the next sibling too, and value a node by the product along its path; {story}"
             )
-            assert any(len(node) > 1 for node in nodes), f"all on one level: push the first child as well; {story}"
+            assert any(len(node) > 1 for node in nodes), f"all at one depth: push the first child as well; {story}"
             of_elders = best_paths(n, np.cumprod(weights))
             siblings = "a sibling has its parent's value times its own w: divide by the elder sibling's"
             assert set(nodes) != of_elders, f"{siblings}; {story}"

@@ -164,7 +164,7 @@ def check_end(fn):
             assert got[1] != len(kept) - 1 or len(kept) > k, (
                 "D: all that is left of a round that stops is accepted draft tokens, the stop token among them" + story
             )
-            assert got[1] != len(kept) or len(kept) <= k, "D: the last token of a round is no draft token" + story
+            assert got[1] != len(kept) or len(kept) <= k, "D: the last token of a round is not a draft token" + story
             assert got[1] == min(k, len(kept)), "D: count the accepted draft tokens that the text keeps" + story
 
 

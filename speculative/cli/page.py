@@ -54,7 +54,7 @@ def counted(n, what):
 def pair(target, draft):
     """The lines on target and draft."""
     is_large = draft.get("parameters", 0) >= target.get("parameters", 0) > 0
-    word = "\n        no smaller than the target: no speedup is to be expected" if is_large else ""
+    word = "\n        no smaller than the target: expect no speedup" if is_large else ""
     return f"target  {described(target)}\ndraft   {described(draft)}{word}"
 
 

@@ -116,7 +116,7 @@ class Report:
     def same(self, name, value):
         """Record a value, such as the prompts; ValueError if the file was made with a different one."""
         if self.found.setdefault(name, value) != value:
-            raise ValueError(f"--json: {self.path} was made with other {name}: {REMEDY}")
+            raise ValueError(f"--json: {self.path} was made with different {name}: {REMEDY}")
 
     def same_contents(self, name, *contents):
         """`same` for texts, or for the files of paths; nothing is read if no file keeps the parts."""

@@ -71,7 +71,7 @@ def kept(name, heads):
         except (ValueError, KeyError, TypeError, RecursionError):
             raise ValueError(f"--output: line {number} of {name} is not a text of this program: {REMEDY}") from None
         if number > len(heads) or head != heads[number - 1]:
-            raise ValueError(f"--output: line {number} of {name} was made with other options or prompts: {REMEDY}")
+            raise ValueError(f"--output: line {number} of {name} was made with different options or prompts: {REMEDY}")
     if cut:
         path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     return len(lines)

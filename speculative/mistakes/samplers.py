@@ -200,7 +200,7 @@ LOOPS = [
             "https://github.com/romsto/Speculative-Decoding/blob/HEAD/utils/caching.py (where it empties the cache)",
             why="The rejected tokens are cut off with a[:-n]. If n = 0, a[:-0] is empty: all accepted tokens are "
                 "lost."),
-    Mistake("after a rejection, drop the draft tokens that follow it: they were drafted for another text",
+    Mistake("after a rejection, drop the draft tokens that follow it: they were drafted for a different text",
             loop(verifier=staticmethod(replaces_and_goes_on))),
     Mistake("each round drafts for the prompt, and asks the target about it: go on from the text so far",
             FromThePrompt),

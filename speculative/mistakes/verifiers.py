@@ -175,7 +175,7 @@ ACCEPT = [
     Mistake("you accept with probability p / (p + q); it is min(1, p / q)", accepts(lambda p, q: p / (p + q))),
     Mistake("you compare a uniform number with log p - log q; take its logarithm as well: log u < log p(x) - log q(x)",
             accepts(lambda p, q: np.log(p / q))),
-    Mistake("draft token i is tested against row i of the target; yours is tested against another, i + 1 or i - 1",
+    Mistake("draft token i is tested against row i of the target; yours is tested against row i + 1 or i - 1",
             rule("accept", accept=lambda s: s.rows[s.child + 1][s.x] / s.q[s.x])),
     Mistake(EPSILON, [accepts(f) for e in EPSILONS for f in (
         lambda p, q, e=e: p / (q + e), lambda p, q, e=e: (p + e) / (q + e), lambda p, q, e=e: p / q + e,

@@ -55,7 +55,7 @@ NO_TOKEN = (
 )
 GOES_ON = (
     "the first rejection ends the round: your function goes on after it, with draft tokens that were drafted for "
-    "another text"
+    "a different text"
 )
 TWICE = "the rejected draft token stays in the text, and its replacement follows it: the replacement takes its place"
 LATE = "you count the rejected token as accepted; the count is the number of draft tokens before it (i, not i + 1)"

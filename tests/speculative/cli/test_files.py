@@ -264,7 +264,7 @@ def test_a_run_whose_files_have_changed_does_not_resume(line, before, after, mon
         for name in ("config.json", "model.safetensors"):
             shutil.copy(find_folder("tiny-draft", None) / name, "td")
     kept = Path("r.json").read_bytes()
-    assert "--json: r.json was made with other " in run_here(*words).stderr
+    assert "--json: r.json was made with different " in run_here(*words).stderr
     assert run_here(*words).returncode == 2 and Path("r.json").read_bytes() == kept
 
 

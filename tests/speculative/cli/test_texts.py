@@ -74,7 +74,7 @@ def test_what_another_command_wrote_is_refused(prompts):
     write(prompts, "texts.jsonl")
     path = prompts.with_name("texts.jsonl")
     here = ["--prompt_file", prompts, "--output", path, *SHORT]
-    other = f"line 1 of {path} was made with other options or prompts: name a different file, or delete it"
+    other = f"line 1 of {path} was made with different options or prompts: name a different file, or delete it"
     for options in (["--seed", "3"], ["--K", "2"], ["--drafter", "ngram"]):
         assert other in refusal(*here, *options)
     path.write_text('{"text": 3}\n')
