@@ -257,7 +257,7 @@ def symbols_made(merges):
         if len(pair) != 2 or not made.issuperset(pair):
             raise ValueError(
                 f"the merge {' '.join(pair)!r:.100} is not of two symbols, each a byte or made by an earlier merge: "
-                "the merges are not in their order"
+                "the merges are out of order"
             )
         made.add("".join(pair))
     return made

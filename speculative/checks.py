@@ -216,4 +216,4 @@ def check_parts(drafter, verifier, sampling):
         raise ValueError(f"expected a drafter, with a method propose, got {drafter!r:.80}: ModelDrafter(model) is one")
     for what, part, example in (("verifier", verifier, "speculative.rejection"), ("sampling", sampling, "Sampling(0)")):
         if not callable(part) or inspect.isclass(part):
-            raise ValueError(f"expected {what} to be callable and no class, such as {example}, got {part!r:.80}")
+            raise ValueError(f"expected {what} to be callable and not a class, such as {example}, got {part!r:.80}")

@@ -204,4 +204,4 @@ def check_finite(tensors, source):
     """Raise a CheckpointError that names the tensor if it contains a NaN or an infinity."""
     for name, tensor in tensors.items():
         if tensor.dtype.kind == "f" and not np.isfinite(tensor).all():
-            raise CheckpointError(f"{source}: {name} has NaN or infinity in it; get the file again")
+            raise CheckpointError(f"{source}: {name} contains NaN or infinity; get the file again")

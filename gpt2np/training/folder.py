@@ -49,7 +49,7 @@ def prepare(output, source, kind, name):
         of_source = source / WEIGHTS[files_of(source)[0]][1]
         known = same or not weights.exists() or filecmp.cmp(weights, of_source, shallow=False)
     if not known or (same and is_draft):
-        raise ValueError(f"{output} has a different model, or the training for one: choose a different --output")
+        raise ValueError(f"{output} contains a different model, or its training run: choose a different --output")
     mark.parent.mkdir(parents=True, exist_ok=True)
     mark.write_text(json.dumps(me), encoding="utf-8")
     layout, vocabulary_files = files_of(source)

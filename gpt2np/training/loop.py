@@ -72,7 +72,8 @@ class Training:
             f"{name} {old.get(name)}, here {new.get(name)}" for name in new if old.get(name) != new[name]
         ]:
             raise ValueError(
-                f"{self.checkpoint} is of a different training ({differences[0]}): delete it, or choose a new --output"
+                f"{self.checkpoint} is from a different training run ({differences[0]}): delete it, or choose a new "
+                "--output"
             )
         for p, old in zip(self.kind.params.values(), saved["params"]):
             p.data.copy_(old)

@@ -106,7 +106,9 @@ def graded_drafter(given):
     if hasattr(found, "propose") and not isinstance(found, type):
         return lambda target, tokenizer: found
     if not callable(found):
-        raise ValueError(f"{given}: expected a drafter, or what makes one from (target, tokenizer), got {found!r:.60}")
+        raise ValueError(
+            f"{given}: expected a drafter, or a callable that makes one from (target, tokenizer), got {found!r:.60}"
+        )
     try:
         small = found(TableModel.random(3, seed=2, n_ctx=32), SmallTokenizer())
     except Exception as error:

@@ -60,7 +60,9 @@ class NGramModel:
         tokens = tokens.astype(np.int64)
         if n < 1 or n_vocab**n >= 2**63:
             n_max = int(63 / np.log2(max(n_vocab, 2)))
-            raise ValueError(f"expected n from 1 to {n_max} for {n_vocab} tokens, so that n-grams fit 64 bits, got {n}")
+            raise ValueError(
+                f"expected n from 1 to {n_max} for {n_vocab} tokens, so that n-grams fit in 64 bits, got {n}"
+            )
         if len(tokens) < n or tokens.min() < 0 or tokens.max() >= n_vocab:
             raise ValueError(
                 f"expected at least {n} tokens from 0 to {n_vocab - 1}, got {len(tokens)} tokens: take a longer text, "
@@ -124,7 +126,7 @@ class NGramModel:
 def check_counts(counts, n_vocab):
     """Raise ValueError unless these are n-gram counts as `NGramModel` expects them."""
     if type(n_vocab) is not int or not 1 <= n_vocab <= MAX_VOCAB or not counts or n_vocab ** len(counts) >= 2**63:
-        raise ValueError(f"expected a vocabulary of 1 to {MAX_VOCAB} tokens, and n-grams that fit into 64 bits")
+        raise ValueError(f"expected a vocabulary of 1 to {MAX_VOCAB} tokens, and n-grams that fit in 64 bits")
     for n, (codes, times) in enumerate(counts, 1):
         if codes.dtype != np.int64 or times.dtype != np.int64 or codes.ndim != 1 or codes.shape != times.shape:
             raise ValueError("expected two rows of whole numbers for each length")

@@ -216,7 +216,7 @@ SLOTS = [
              batch(accepted_by=lambda self, n_accepted, t: min(n_accepted))]),
 ]  # fmt: skip
 ROWS = [
-    Mistake("the logits of a text are taken from its place among the running texts: once one has ended, the others "
+    Mistake("the logits of a text are taken from its position among the running texts: once one has ended, the others "
             "move up, and their rows of the batch do not", batch(row=lambda self, running, t: t),
             name="place among the running", seen=f"{LINK}vllm-project/vllm/pull/14645, "
             f"{LINK}HabanaAI/vllm-fork/pull/1780"),
@@ -251,13 +251,13 @@ ROWS = [
 STOPS = [
     Mistake("a stop token in the middle of a block is missed: look at every token that a round adds, and drop those "
             "after the first", batch(n_until_stop=lambda self, new, stop_tokens: len(new))),
-    Mistake("the stop token of one text ends all: each text has its own end",
+    Mistake("the stop token of one text ends all of them: each text has its own end",
             batch(running=lambda self, texts, ends, stopped: [] if stopped else Batch.running(self, texts, ends, []))),
 ]  # fmt: skip
 LENGTHS = [
     Mistake("the texts come back in the order in which they ended: return them in the order of their prompts",
             batch(order=lambda self, ended: ended)),
-    Mistake("texts that have their tokens go on until the last has: each has its own end",
+    Mistake("texts that have all their tokens continue until the last one has: each has its own end",
             batch(running=lambda self, texts, ends, stopped:
                   [*range(len(texts))] if any(len(text) < end for text, end in zip(texts, ends)) else [])),
 ]  # fmt: skip

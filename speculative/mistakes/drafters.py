@@ -184,15 +184,15 @@ IN_TREES = [
             "without replacement, or return the whole row",
             tell=lambda d: bool(d.elder) and d.row[d.elder].max() == 0 < d.got[d.elder].max()),
     Mistake("the token is always the same, but neither the most probable nor is its row one-hot: does the drafter keep "
-            "random numbers of an earlier call? Draw new ones from rng in each call",
+            "random numbers from an earlier call? Draw new ones from rng in each call",
             tell=lambda d: (d.got > 0).sum() == 1 and d.row[d.got.argmax()] < d.rest.max()),
     Mistake("siblings are sorted after they are drawn: their order is part of the distribution, the first one must be "
             "a draw from the first row; leave them in the order in which they were drawn",
             Siblings(lambda tokens, rng: by_probability(sample_distinct(Q, 2, rng)[0])), name="siblings sorted",
             tell=is_sorted),
     Mistake("more siblings are drawn than returned, and the most probable are kept: a token that is drawn and dropped "
-            "makes the others no draws from their rows; draw as many as you return, or take the most probable with "
-            "one-hot rows",
+            "means that the others are not draws from their rows; draw as many as you return, or take the most "
+            "probable with one-hot rows",
             Siblings(lambda tokens, rng: by_probability(sample_distinct(Q, 3, rng)[0])), name="siblings reranked",
             tell=lambda d: bool(sorted_pairs(d))),
 ]  # fmt: skip
@@ -236,7 +236,7 @@ OTHERWISE = [
             "https://github.com/ggml-org/llama.cpp/blob/HEAD/examples/speculative/speculative.cpp"),
     Mistake("your drafter keeps something between calls", Siblings(NoiseOncePerText()), name="noise made once per text",
             options={"kind": "trees"},
-            why="The random numbers of a place in the tree are made at the start of a text and used in every round.",
+            why="The random numbers of a position in the tree are made at the start of a text and used in every round.",
             seen="__init__ in https://github.com/Infini-AI-Lab/Sequoia/blob/HEAD/Tree/SpecTree.py (self.r and "
             "self.rand, with one object for each prompt)"),
     Mistake("a node of a tree comes after its parent", ChildWithoutParent(), name="a child without its parent",

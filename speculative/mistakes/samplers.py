@@ -202,7 +202,7 @@ LOOPS = [
                 "lost."),
     Mistake("after a rejection, drop the draft tokens that follow it: they were drafted for a different text",
             loop(verifier=staticmethod(replaces_and_goes_on))),
-    Mistake("each round drafts for the prompt, and asks the target about it: go on from the text so far",
+    Mistake("each round drafts for the prompt, and asks the target about it: continue from the text so far",
             FromThePrompt),
     Mistake("your sampler goes wrong where the drafter proposes fewer than K tokens: count the tokens of the draft",
             loop(rows=planned, propose=plans)),

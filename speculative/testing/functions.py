@@ -54,15 +54,15 @@ NO_TOKEN = (
     "no token takes the place of a rejected draft token: a round ends with a token drawn from max(0, p - q), normalised"
 )
 GOES_ON = (
-    "the first rejection ends the round: your function goes on after it, with draft tokens that were drafted for "
+    "the first rejection ends the round: your function continues after it, with draft tokens that were drafted for "
     "a different text"
 )
 TWICE = "the rejected draft token stays in the text, and its replacement follows it: the replacement takes its place"
 LATE = "you count the rejected token as accepted; the count is the number of draft tokens before it (i, not i + 1)"
 ALL_THAT_PASS = "you count all draft tokens that pass; the first rejection ends the round"
 SHARED = (
-    "each text of a batch is right by itself, together they are not: they share random numbers; draw one for each text "
-    "and each draft token"
+    "each text of a batch is right by itself, but together they are not: they share random numbers; draw one for each "
+    "text and each draft token"
 )
 BESIDE = (
     "a batch of one is right, but of two texts the {} has a different distribution: is it cut where the other one "
@@ -454,7 +454,7 @@ def of_tokens(tokens, is_padded, drafted, n_real, n_vocab):
     if not emitted:
         raise Unreadable(NO_TOKEN)
     if n > n_real:
-        raise Unreadable(f"a round of {n_real} draft tokens has {n_real + 1} tokens at most, yours {n + 1}")
+        raise Unreadable(f"a round of {n_real} draft tokens has {n_real + 1} tokens at most, but yours has {n + 1}")
     if emitted[:n] != drafted[:n]:
         raise Unreadable(GOES_ON)
     return n, emitted[n]

@@ -182,14 +182,14 @@ def mistakes_in(generate, found, wanted, prompts, is_batch, n_tokens, seconds, p
             one[text] += share
     wrong = [i for i in range(len(prompts)) if not same(apart[i], wanted[i])]
     if not wrong:
-        yield None, "each text is right by itself, together they are not: texts share random numbers"
+        yield None, "each text is right by itself, but together they are not: texts share random numbers"
     for i in wrong:
         yield i, first_wrong(apart[i], wanted[i])
         if len(prompts) > 1:
             alone = taken(generate, prompts[i : i + 1], True, n_tokens, seconds)[0]
             apart[i] = {texts[0]: share for texts, share in alone.items()}
             if same(apart[i], wanted[i]):
-                yield i, "right in its own batch, so the other texts make it wrong: lengths, padding, a common cut"
+                yield i, "right in its own batch, so the others make it wrong: lengths, padding, a shared truncation"
                 continue
         names = known_mistakes(apart[i], *parts, prompts[i], n_tokens, monotonic() + seconds)
         if not names:

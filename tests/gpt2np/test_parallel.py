@@ -111,7 +111,7 @@ def test_what_does_not_fit_is_refused():
             None,
             r"lacks markov.w2 and .* for markov.w1 \[2048, 32\] instead of \[2048, 0\]",
         ),
-        ("markov.w2", np.full((32, 2048), np.inf, np.float16), "markov.w2 has NaN or infinity in it"),
+        ("markov.w2", np.full((32, 2048), np.inf, np.float16), "markov.w2 contains NaN or infinity"),
         ("mask", np.float16(1), r"wrong shape for mask \[\] instead of \[0, 256\]"),
         ("frequent", None, r"wrong shape for markov.w1 \[2048, 32\] instead of \[0, 32\]"),
         ("input.bias", None, "lacks input.bias"),

@@ -69,7 +69,7 @@ def run(options, report):
         raise ValueError("--n_tokens_to_generate: expected 2 or more, as nothing is drafted for one token, got 1")
     lanes = max(options.n_lanes.values())
     if lanes and options.by:
-        raise ValueError("--by tells prompts apart, which are generated together with --n_lanes: leave one of them out")
+        raise ValueError("--by separates prompts, but --n_lanes generates them together: leave one of them out")
     if lanes > options.n_prompts and not options.prompt_file:
         raise ValueError(f"--n_lanes {lanes} needs as many prompts: give --n_prompts {lanes}")
     problems = {}  # sentence -> the label of the setting that it is about

@@ -95,7 +95,7 @@ def prompt_of(options):
     """The one prompt of a comparison (str), in its template."""
     some = [question[0] for question in questions_in(options.prompt_file)] if options.prompt_file else [options.prompt]
     if len(some) > 1:
-        what = f"--prompt_file: {options.prompt_file} has {len(some)} prompts, one per line, and this takes one"
+        what = f"--prompt_file: {options.prompt_file} has {len(some)} prompts, one per line, but this command takes one"
         raise ValueError(f"{what}: give one, write the texts of all with --output, or compare them with `compare`")
     return in_template(some[0], options)
 

@@ -71,7 +71,7 @@ OPTIONS = {
         "plain text like the text you will generate: the target continues pieces of it. Files, or folders of .txt "
         "files"),
     "minutes": Option(None, "N", number(least=0.01, most=100_000),
-        f"how long to train, text included ({MINUTES:g} without --tokens)"),
+        f"how long to train, including writing the text ({MINUTES:g} without --tokens)"),
     "tokens": Option(0, "N", whole(0, 10**12),
         "how many tokens to train on, instead of a time or in addition; 0 means no limit. With --tokens alone one seed "
         "gives one result"),

@@ -139,7 +139,7 @@ def test_stopped_in_the_middle_it_ends_at_the_same_place(name, small, tmp_path):
 
 def test_another_trainings_checkpoint_is_refused(small, tmp_path):
     training("eagle", small, tmp_path, tokens=200).run()
-    with pytest.raises(ValueError, match=r"is of a different training .* delete it, or choose a new --output"):
+    with pytest.raises(ValueError, match=r"is from a different training run .* delete it, or choose a new --output"):
         training("eagle", small, tmp_path, seed=3)
 
 
@@ -192,7 +192,7 @@ def test_a_folder_with_a_different_model_is_left_alone(small, tmp_path):
     other, kind = model_folder(tmp_path / "other", SMALL, seed=1), new_kind("eagle", small)
     before = (other / "model.safetensors").read_bytes()
     for output, name in ((other, "eagle"), (other, "draft"), (small, "draft")):
-        with pytest.raises(ValueError, match="has a different model, or the training for one: choose another --output"):
+        with pytest.raises(ValueError, match="contains a different model, or its training run: choose a"):
             folder.prepare(output, small, kind, name)
     assert (other / "model.safetensors").read_bytes() == before and not (other / "training").exists()
     folder.prepare(small, small, kind, "eagle")

@@ -97,4 +97,4 @@ def test_a_comparison_with_several_texts_at_once():
         for name in ("n_tokens", "target_calls", "drafted", "accepted", "rejected"):
             assert row[name] == n_laps * alone[name], name
     assert "needs as many prompts: give --n_prompts 4" in refusal(*options[:-1], "--n_lanes", "4")
-    assert "--by tells prompts apart" in refusal(*options[:-1], "--n_lanes", "2", "--by", "prompt")
+    assert "--by separates prompts" in refusal(*options[:-1], "--n_lanes", "2", "--by", "prompt")

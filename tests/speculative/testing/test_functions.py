@@ -107,7 +107,7 @@ def test_a_batch_is_called_with_two_texts(capsys, few_cases):
     noted = "note: your function is right for one text; for a batch of two: your function fails"
     assert capsys.readouterr().out.startswith(noted)
     for mistake, hint in [
-        ({"is_shared": True}, "each text of a batch is right by itself, together they are not"),
+        ({"is_shared": True}, "each text of a batch is right by itself, but together they are not"),
         ({"cuts": True}, "a batch of one is right, but of two texts the first has a different distribution"),
     ]:
         assert hint in told(lambda fn: check_function(fn, spec), batched(**mistake))

@@ -105,7 +105,7 @@ def test_batches_tell_shared_numbers_from_texts_that_disturb_each_other():
     assert audited(drawn(TARGET)).verdict == "exact"
     shared, found = audited(drawn(TARGET, sharing=(0, 1))), audited(disturbed)
     assert shared.verdict == "wrong" and "share random numbers" in str(shared)
-    assert "text 1: right in its own batch, so the other texts make it wrong" in str(found)
+    assert "text 1: right in its own batch, so the others make it wrong" in str(found)
 
 
 def test_a_large_batch_is_audited_in_pairs():
