@@ -6,27 +6,26 @@ Needs pdoc: python -m pip install -e ".[docs]". Open index.html in the folder af
 import importlib
 import pkgutil
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import pdoc
+from make_site import PACKAGES, can_be_imported
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("gpt2np", "speculative")
-NEEDS_TORCH = "speculative.testing.torch_"
 
 
 def modules():
-    """The modules to document: all those whose libraries are installed.
+    """The modules to document: all that can be imported.
 
     pdoc itself finds those of a package without __all__, and of a package with one only the names there.
     """
-    has_torch = find_spec("torch")
     for package in PACKAGES:
         yield package
         for _, name, _ in pkgutil.walk_packages([str(ROOT / package)], f"{package}."):
+            if not can_be_imported(name):
+                continue
             parent = importlib.import_module(name.rpartition(".")[0])
-            if hasattr(parent, "__all__") and (has_torch or not name.startswith(NEEDS_TORCH)):
+            if hasattr(parent, "__all__"):
                 yield name
 
 
