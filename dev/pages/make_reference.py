@@ -1,32 +1,30 @@
 """The API reference, made of the docstrings: python dev/pages/make_reference.py [FOLDER] (docs/reference).
 
-Needs pdoc: python -m pip install -e ".[docs]". Open index.html in the folder afterwards.
+Needs pdoc, and PyTorch for the modules that train: python -m pip install -e ".[docs]". Open index.html in the folder
+afterwards.
 """
 
 import importlib
 import pkgutil
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import pdoc
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("gpt2np", "speculative")
-NEEDS_TORCH = "speculative.testing.torch_"
 
 
 def modules():
-    """What pdoc is to be given: all modules whose libraries are installed.
+    """What pdoc is to be given: all modules.
 
     It finds by itself those of a package without __all__, and of a package with one only the names there.
     """
-    has_torch = find_spec("torch")
     for package in PACKAGES:
         yield package
         for _, name, _ in pkgutil.walk_packages([str(ROOT / package)], f"{package}."):
             parent = importlib.import_module(name.rpartition(".")[0])
-            if hasattr(parent, "__all__") and (has_torch or not name.startswith(NEEDS_TORCH)):
+            if hasattr(parent, "__all__"):
                 yield name
 
 
