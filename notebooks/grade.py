@@ -197,6 +197,8 @@ def told(error, broken):
         text = "(its message cannot be shown)"
     if isinstance(error, AssertionError):
         return f"raised: {text}" if text.startswith("right") else text
+    if isinstance(error, SyntaxError) and error.text:
+        return f"{type(error).__name__}: {error.msg}\nline {error.lineno} of the cell: {error.text.strip()}"
     at = [
         f"line {line}: {source}"
         for path, line, _, source in traceback.extract_tb(error.__traceback__)
