@@ -322,7 +322,10 @@ def main():
             sys.stdout.flush()
             if request.feedback:
                 request.feedback.mkdir(parents=True, exist_ok=True)
-                text = "\n\n".join(f"{title}\n{told_of}" for title, (_, told_of, _) in zip(titles, said))
+                text = "\n\n".join(
+                    f"{title}{'' if points else ', no points'}\n{told_of}"
+                    for title, (_, told_of, points) in zip(titles, said)
+                )
                 (request.feedback / f"{entry.name}.txt").write_text(text + "\n", encoding="utf-8", errors="replace")
 
 
