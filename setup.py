@@ -72,7 +72,6 @@ setup(
             "myst-nb~=1.4",
             "furo~=2025.12",
             "latex2mathml~=3.81",
-            "torch",
         ],
     },
 )

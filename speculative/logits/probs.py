@@ -46,8 +46,8 @@ class Sampling:
     processors : sequence of callables
         Logits processors, applied one after the other: (logits [n_vocab], tokens) -> logits [n_vocab], where `tokens`
         are all tokens before the row (list of int): penalties, bans (look_back.py), a grammar (grammar.py), or any
-        function. Each gets copies. One that would leave no token, all logits -inf, is passed over in that row; a
-        Grammar is not, and a ValueError says so: it should be the first.
+        function. Each gets copies. One that would leave no token, all logits -inf, is passed over in that row. A
+        Grammar is not if processors before it are the reason: a ValueError says that it should be the first.
 
     Penalties and processors see only the text on a row's own path (texts_of_rows in tree.py), without rejected tokens.
 
@@ -115,7 +115,8 @@ class Sampling:
         if self.repetition_penalty != 1:
             processors = (partial(penalised, self.repetition_penalty), *processors)
         rows = []
-        for row, text in zip(logits, texts_of_rows(np.asarray(tokens).tolist(), len(logits), parents)):
+        for given, text in zip(logits, texts_of_rows(np.asarray(tokens).tolist(), len(logits), parents)):
+            row = given
             for processor in processors:
                 changed = processor(row.copy(), text.copy())
                 if np.shape(changed) != row.shape:
@@ -123,7 +124,8 @@ class Sampling:
                         f"expected a logits processor to return logits of shape {row.shape}, got {np.shape(changed)}"
                     )
                 leaves_none = np.isneginf(changed).all()
-                if leaves_none and getattr(processor, "never_passed_over", False):
+                by_others = np.isneginf(row).sum() > np.isneginf(given).sum()  # not by the model, as a draft may
+                if leaves_none and by_others and getattr(processor, "never_passed_over", False):
                     raise ValueError(f"{processor!r:.80} forbids all tokens that are left: put it first")
                 row = row if leaves_none else changed
             rows.append(row)

@@ -33,7 +33,7 @@ STRIDE = 4  # between the positions of the card
 
 def target_name(given):
     """The name of a model; the folder may also be in PyTorch's format."""
-    return given if (Path(given) / "pytorch_model.bin").is_file() else check_model_name(given)
+    return given if os.path.isfile(os.path.join(given, "pytorch_model.bin")) else check_model_name(given)
 
 
 def text_files(given):

@@ -10,7 +10,7 @@ from browser import chromium, pages, violations
 from helpers import ROOT, script
 
 make_site = script("dev/pages/make_site.py")
-NEEDED = "furo", "latex2mathml", "myst_nb", "pdoc", "sphinx", "torch"
+NEEDED = "furo", "latex2mathml", "myst_nb", "pdoc", "sphinx"
 
 
 @pytest.fixture(scope="module")

@@ -139,3 +139,5 @@ def test_a_grammar_has_the_last_word_if_it_comes_first_and_is_never_passed_over(
     np.testing.assert_array_equal(Sampling(processors=[grammar, least])(row, [0]), [np.eye(8)[END]])
     with pytest.raises(ValueError, match=r"Grammar\('a'.* forbids all tokens that are left: put it first"):
         Sampling(processors=[least, grammar])(row, [0])
+    row[0, END] = -np.inf  # a draft model that never ends a text, such as one with a few frequent tokens
+    assert Sampling(processors=[grammar, least])(row, [0])[0, END] == 0
