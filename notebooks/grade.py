@@ -197,6 +197,8 @@ def told(error, broken):
         text = "(its message cannot be shown)"
     if isinstance(error, AssertionError):
         return f"raised: {text}" if text.startswith("right") else text
+    if isinstance(error, SyntaxError) and error.text:
+        return f"{type(error).__name__}: {error.msg}\nline {error.lineno} of the cell: {error.text.strip()}"
     at = [
         f"line {line}: {source}"
         for path, line, _, source in traceback.extract_tb(error.__traceback__)
@@ -320,7 +322,10 @@ def main():
             sys.stdout.flush()
             if request.feedback:
                 request.feedback.mkdir(parents=True, exist_ok=True)
-                text = "\n\n".join(f"{title}\n{told_of}" for title, (_, told_of, _) in zip(titles, said))
+                text = "\n\n".join(
+                    f"{title}{'' if points else ', no points'}\n{told_of}"
+                    for title, (_, told_of, points) in zip(titles, said)
+                )
                 (request.feedback / f"{entry.name}.txt").write_text(text + "\n", encoding="utf-8", errors="replace")
 
 

@@ -109,6 +109,10 @@ def report(name, accepted, drafted, calls=None):
 
 def speed(gguf, target="tiny-target", draft="tiny-draft", n_tokens=N_TOKENS, repeats=3):
     """Milliseconds per token of each way to the same greedy text; the ways take turns."""
+    files = [Path(gguf) / f"{Path(name).name}.gguf" for name in (target, draft)]
+    if missing := [str(file) for file in files if not file.exists()]:
+        raise SystemExit(f"{missing[0]} is missing: for the bundled pair, run dev/bench/make_gguf.py {gguf}")
+
     import torch
     import transformers
     import xllamacpp
@@ -127,7 +131,6 @@ def speed(gguf, target="tiny-target", draft="tiny-draft", n_tokens=N_TOKENS, rep
     config.num_assistant_tokens, config.num_assistant_tokens_schedule = K, "constant"
     config.assistant_confidence_threshold = 0
     adapted = TransformersModel(theirs), TransformersModel(assistant)
-    files = [Path(gguf) / f"{Path(name).name}.gguf" for name in (target, draft)]
 
     def here(target, draft=None):
         sampler = AutoregressiveSampler(target, sampling=greedy)

@@ -60,6 +60,7 @@ OPTIONS = {
     "html_math_renderer": "mathml",
     "html_show_sourcelink": False,
     "html_copy_source": False,
+    "html_show_copyright": False,
     "html_use_index": False,
     "highlight_language": "text",
     "myst_heading_anchors": 4,

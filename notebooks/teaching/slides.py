@@ -30,19 +30,23 @@ section::after { content: attr(data-number); position: absolute; right: calc(2 *
 h1, h2 { margin: 0 0 .5em; font-size: 170%; line-height: 1.15; color: #14508f }
 h1 { margin-top: 14%; font-size: 230% }
 p, ul, ol, table, pre { margin: .5em 0 }
+ul, ol { padding-left: 1.25em }
 li { margin: .25em 0 }
 img { flex: 1 1 0; min-height: 0; margin: .4em 0; object-fit: contain }
 pre { padding: .7em 1em; background: #f3f3f3; font-size: 68%; line-height: 1.35; overflow: hidden }
 code { font-family: ui-monospace, monospace; font-size: 92% }
+pre code { font-size: 100% }
 table { border-collapse: collapse; margin: .6em auto; font-size: 82% }
 td, th { padding: .25em .8em; border-bottom: 1px solid #bbb; text-align: left }
 a { color: #14508f }
 aside { display: none; max-width: calc(100 * var(--u)); margin: 0 auto; padding: 1em calc(6 * var(--u));
   background: #fff8dc; font-size: 85% }
-.notes aside { display: block }
+.notes { --u: min(1vw, 1.3vh) }
+.notes aside { display: block; min-height: calc(100vh - 56.25 * var(--u)) }
 @page { size: 1280px 720px; margin: 0 }
 @media print {
-  :root { --u: 12.8px }
+  :root, .notes { --u: 12.8px }
+  .notes aside { min-height: 0 }
   html { scroll-snap-type: none }
   body { background: white; print-color-adjust: exact; -webkit-print-color-adjust: exact }
   section, aside { break-after: page; break-inside: avoid }
@@ -54,7 +58,11 @@ SLIDES
 const slides = [...document.querySelectorAll("section")];
 const at = () => slides.findLastIndex(slide => slide.getBoundingClientRect().top < innerHeight / 2);
 addEventListener("keydown", event => {
-  if (event.key == "n") document.body.classList.toggle("notes");
+  if (event.key == "n") {
+    const shown = slides[at()];
+    document.body.classList.toggle("notes");
+    shown.scrollIntoView();
+  }
   const step = {ArrowRight: 1, ArrowDown: 1, PageDown: 1, " ": 1, ArrowLeft: -1, ArrowUp: -1, PageUp: -1}[event.key];
   if (!step) return;
   event.preventDefault();
