@@ -147,7 +147,7 @@ class Eagle:
         self.cache.reuse(TokenTree(text), n)
 
     def run(self, wanted, end, last=None):
-        """Process the tokens up to slot `end`; the states before them are known. Stores those of the rows `last`."""
+        """Process the tokens up to slot `end` (earlier states are known), and store the states of the rows `last`."""
         begin, wanted = self.cache.length, TokenTree(wanted.tokens[:end], wanted.parents[: max(0, end - wanted.n_text)])
         positions, mask = wanted.positions_and_mask(begin)
         wte, wpe = self.model.params["wte"], self.model.params["wpe"]
@@ -179,7 +179,7 @@ class Eagle:
 
 
 class DraftModel:
-    """A language model for texts whose first n_text tokens are given, see `Eagle.draft_logits`."""
+    """A language model for texts whose first n_text tokens are given (see `Eagle.draft_logits`)."""
 
     def __init__(self, eagle, n_text, **options):
         self.eagle, self.n_text, self.options = eagle, n_text, options
@@ -190,7 +190,7 @@ class DraftModel:
 
 
 def load_eagle(name_or_folder):
-    """The `EagleBlock` for "tiny-target", which is bundled, or of a folder with eagle.safetensors.
+    """The `EagleBlock` of "tiny-target", which is bundled, or the one in a folder with eagle.safetensors.
 
     A missing block and a malformed file raise a CheckpointError, which is a ValueError.
 

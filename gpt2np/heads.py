@@ -95,8 +95,8 @@ def load_heads(name_or_folder, kind="hydra"):
     name_or_folder : str or path
     kind : str
         "hydra" or "medusa". The file contains float16 arrays for each head: "a" and "w" (hydra) or "w" and "b"
-        (medusa), and "accepted" [n_ranks], how often the most probable token, the second, ... is the target's own in
-        greedy text.
+        (medusa), and "accepted" [n_ranks]: how often the head's most probable token, its second most probable token,
+        and so on, is the target's own token in greedy text.
 
     Raises
     ------

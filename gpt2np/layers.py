@@ -7,7 +7,7 @@ marked in the code by its number:
     2. In place. A step overwrites an array that the same function made: at these sizes an extra array costs as much as
        the arithmetic. Arguments are never written to.
     3. Batch-invariant. A row's result is bitwise identical whatever other rows are computed with it: the weights are
-       packed and multiplied in pieces, and so is attention's inner loop (kernels/).
+       packed and multiplied in pieces, and attention's inner loop also works in pieces (kernels/).
     4. Last rows. Most tokens of a prompt need no logits: for these, the last block computes only keys and values.
 
 Leaves out: dropout, and everything else that only training needs.

@@ -32,7 +32,7 @@ def notebook_of(name):
 
 
 def chosen(names):
-    """dict path of a notebook -> the names of its exercises that were named, such as {"exercise_1"}; empty for all."""
+    """dict path of a notebook -> the exercises that were chosen, such as {"exercise_1"}; an empty set means all."""
     found = {}
     for name in names:
         of, _, i = name.partition(".") if re.fullmatch(r"\d+[a-z]?\.\d+", name) else (name, "", "")

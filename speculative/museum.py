@@ -89,9 +89,9 @@ EXHIBITS, TREE_EXHIBITS, ENGINE_EXHIBITS = (
 def law_error(exhibit):
     """The largest error in the distribution of the tokens of the exhibit's toy case.
 
-    Computed once per exhibit: some need thousands of paths, and seconds. In chains TARGET drafts with DRAFT; in trees
-    there is one position with two candidates, drawn from q = (.1, .1, .1, .7) where the target has (.2, .2, .4, .2);
-    for several texts at once there are two, of three and two tokens, with prompts of different lengths.
+    Computed once per exhibit: some need thousands of paths and take seconds. In chains TARGET drafts with DRAFT; in
+    trees there is one position with two candidates, drawn from q = (.1, .1, .1, .7) where the target has
+    (.2, .2, .4, .2); in a batch there are two texts, of three and two tokens, with prompts of different lengths.
     """
     if exhibit.grader is testing.check_batch:
         return largest_difference(*in_a_batch(exhibit))

@@ -42,7 +42,7 @@ class LlamaCpp:
     Parameters
     ----------
     target, draft : Path
-        GGUF files; no draft for None.
+        GGUF files; None for `draft` means that there is no draft model.
     probabilistic : bool
         --spec-draft-sampling probabilistic: samples the draft tokens, and verifies by rejection sampling.
     """

@@ -22,7 +22,7 @@ import gpt2np
 
 
 def acceptance_lengths(lengths):
-    """dict of metrics, from the number of tokens that each target call added, a list for each question.
+    """A dict of metrics. For each question, `lengths` contains a list: the number of tokens that each call added.
 
     >>> found = acceptance_lengths([[3, 1], [2, 2, 2, 2]])
     >>> round(found["mean accepted tokens"], 2), found["average AL"], found["calls by length"]
@@ -33,8 +33,8 @@ def acceptance_lengths(lengths):
     calls = [length for some in lengths for length in some]
     joint = {k: sum(length >= k for length in calls) / len(calls) for k in range(1, max(calls) + 1)}
     return {
-        "mean accepted tokens": float(np.mean(calls)),  # of all calls (Spec-Bench); tokens per call elsewhere here
-        "average AL": float(np.mean([np.mean(some) for some in lengths])),  # of the questions' own (SPEED-Bench)
+        "mean accepted tokens": float(np.mean(calls)),  # over all calls (Spec-Bench): our tokens per call
+        "average AL": float(np.mean([np.mean(some) for some in lengths])),  # of each question's mean (SPEED-Bench)
         "calls by length": dict(sorted(Counter(calls).items())),
         "joint rate": {k: round(share, 2) for k, share in joint.items() if k > 1},  # SPEED-Bench: P(length >= k)
         "conditional rate": {k: round(share / joint[k - 1], 2) for k, share in joint.items() if k > 1},
@@ -44,7 +44,7 @@ def acceptance_lengths(lengths):
 def mean_speed(runs):
     """Spec-Bench's tokens per second: the mean over the questions, including prefill.
 
-    Their ratio is not that of the total times, in which a slow question counts for more.
+    The ratio of two such means is not the ratio of the total times, in which a slow question counts for more.
     """
     return float(np.mean([len(run["tokens"]) / (run["seconds"] + run["prefill_seconds"]) for run in runs]))
 

@@ -53,7 +53,7 @@ def places(pieces, column=0, line=0):
 
 
 def token(place, top, kind):
-    """A token at its position in the text that begins at this height, in the look of its kind."""
+    """A token at its position in the text, drawn in the style of its kind; the text begins at height `top`."""
     text, column, line = place
     x, y, width = LEFT + column * LETTER, top + line * LINE, len(text) * LETTER
     back = f'<rect x="{x + 0.5}" y="{y - 22}" width="{width - 1}" height="30" rx="3"/>' if kind in LOOKS else ""
@@ -65,7 +65,7 @@ def heading(words, top, kind=""):
 
 
 def counter(top, n_tokens, n_calls, seconds):
-    """It covers the counter before it."""
+    """The counter, drawn over the previous one."""
     cover = f'<rect class="card" x="{WIDTH // 3}" y="{top - 25}" width="{WIDTH - WIDTH // 3 - 2}" height="{LINE}"/>'
     tokens, calls = counted(n_tokens, "token"), counted(n_calls, "target call")
     return cover + heading(f"{tokens}, {calls}, {1000 * seconds:.0f} ms", top, "right")

@@ -13,10 +13,10 @@ from queue import SimpleQueue
 
 from .cores import n_threads
 
-WORTH = 1_000_000  # the cost, see `cost`, for each thread after the first
+WORTH = 1_000_000  # the cost (see `cost`) that makes one more thread worthwhile
 CACHED = 2**19  # weights, 2 MB: they fit in a core's cache, and a second thread pays only at ten times the cost
 LEAST = 500_000  # the least cost of a slice
-MANY = 32  # rows; from here on, arithmetic limits a matmul, not memory
+MANY = 32  # rows; from here on, arithmetic rather than memory limits a matmul
 
 
 class Worker:
@@ -115,10 +115,10 @@ def worthwhile(size, n_rows):
 
 
 def divide(work, n, size, n_rows, most=None):
-    """Call work(iterator over slices of range(n)) in as many threads as a matmul is worth, see `worthwhile`.
+    """Call work(iterator over slices of range(n)) in as many threads as a matmul is worth (see `worthwhile`).
 
-    The slices get smaller, so that all threads end together. Each but the last costs at least LEAST, unless `most`
-    limits its length: before it takes the next slice, a thread waits for the interpreter's lock.
+    The slices get smaller, so that all threads end together. Before each, a thread waits for the interpreter's
+    lock, so each but the last costs at least LEAST, unless `most` limits its length.
     """
     n_takers, least = worthwhile(size, n_rows), -(-n * LEAST // cost(size, n_rows))
     slices, begin = [], 0

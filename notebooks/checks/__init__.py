@@ -2,8 +2,8 @@
 
 A cell calls `check.exercise_3(my_verifier)`; `check.exercise_3(my_verifier, seed=3)` uses different numbers. It returns
 a sentence if the answer is right. If not, it raises Wrong, whose message says what was misunderstood; a notebook shows
-the message without a traceback. An exception of the answer itself is not touched: its traceback shows the line. To
-grade a file of answers, import the module and call its functions: they do not depend on the notebook.
+the message without a traceback. An exception raised by the answer itself is not caught: its traceback shows the line.
+To grade a file of answers, import the module and call its functions: they do not depend on the notebook.
 """
 
 import functools
@@ -12,7 +12,7 @@ import numpy as np
 
 from speculative.testing.names import names_in
 
-asked = {"seed": 0}  # of the check that runs
+asked = {"seed": 0}  # the seed of the check that is running
 
 
 class Wrong(AssertionError):

@@ -33,7 +33,7 @@ def beside_the_right_program(exhibit):
 
 
 def code(thing):
-    """The source without its docstring, of a function, a class or an object."""
+    """The source of a function, a class or an object, without its docstring."""
     thing = thing if inspect.isroutine(thing) or inspect.isclass(thing) else type(thing)
     return re.sub(r'\n *""".*?"""', "", inspect.getsource(thing), count=1, flags=re.DOTALL)
 
@@ -45,7 +45,7 @@ def marked(source, names):
 
 
 def texts(names, p, with_mistake, title):
-    """Bars of the probability of each text with the mistake, and lines of the target's own."""
+    """Bars for the probability of each text with the mistake, and lines for its probability under the target."""
     for x, value in enumerate(with_mistake):
         box(plt.gca(), x - 0.4, 0, 0.8, value, Q)
     plt.plot(range(len(p)), p, "_", color=P.colour, markersize=13, markeredgewidth=3)

@@ -65,7 +65,7 @@ def one_pass(lengths, per_call, speedups):
 
 
 def measured(batches, gains, predicted):
-    """Speedup over no draft by batch size: {K: [n_laps, n_batches]}, and {K: [n_batches]} from passes alone."""
+    """Speedup over no draft by batch size: {K: [n_laps, n_batches]}; and as predicted from passes: {K: [n_batches]}."""
     axis = plt.figure(figsize=(WIDTH, 3.6), dpi=DPI).gca()
     for (K, laps), colour, mark in zip(gains.items(), ("C0", "C1"), "os"):
         middle = np.median(laps, axis=0)

@@ -19,7 +19,7 @@ def code(*functions):
 
 
 def errors_of_estimates(n_samples, right, wrong, bias):
-    """The error of an estimate against the number of samples: of the right rule, and of one that is off by bias."""
+    """The error of an estimate by number of samples, for the right rule and for one that is off by `bias`."""
     _, axis = plt.subplots(figsize=(6.4, 3.6), dpi=130)
     axis.loglog(n_samples, right, "o-", color=P.colour, markersize=4, label="right rule")
     axis.loglog(n_samples, wrong, "s--", color=CORRECTED.colour, markersize=4, label="misreported temperature")

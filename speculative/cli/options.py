@@ -63,7 +63,7 @@ def whole(least=0, most=10**30, words=()):
 
 @dataclass(frozen=True)
 class Choice:
-    """Reads one of several names, which may be a registry; with `brings`, FILE.py:NAME is allowed as well."""
+    """Reads one of `names`, a sequence or a registry; with `brings`, FILE.py:NAME is allowed as well."""
 
     names: object
     brings: bool = False

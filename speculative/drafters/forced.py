@@ -39,7 +39,7 @@ class ForcedDrafter:
 
     @property
     def sampling(self):
-        """The sampler's own, which may have a grammar among its processors; `otherwise` inherits it."""
+        """The sampler's `Sampling`, whose processors may include a grammar; `otherwise` inherits it."""
         return self._sampling
 
     @sampling.setter

@@ -12,7 +12,7 @@ newest. The comb is the main cost, W (N - 1) nodes in each call, and only fills 
 15 nodes for the comb and up to 15 for candidates; a draft of token recycling (recycling.py) has 16 in all.
 
 All tokens are functions of the text so far: one-hot rows, exact with `rejection` and `exact_match`.
-Source: Fu et al., arXiv:2402.02057, algorithm 2; with a tree here for the paper's mask of two branches.
+Source: Fu et al., arXiv:2402.02057, algorithm 2; with a tree here in place of the paper's mask of two branches.
 """
 
 from .deterministic import merged, one_hot

@@ -25,7 +25,7 @@ class RecyclingDrafter:
     ----------
     n_vocab : int
     tree : Shape, optional
-        By default the best one of 11 nodes, 12 rows, for as many ranks as there are followers.
+        By default the best tree of 11 nodes (12 rows), for as many ranks as there are followers.
     n_followers : int
         The number to keep for each token: a matrix [n_vocab, n_followers].
     keep : bool

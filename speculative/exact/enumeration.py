@@ -151,11 +151,11 @@ class ExactGenerator(np.random.Generator):
         np.random.Generator.__init__(self, np.random.PCG64(0))
         self.path = path
         self.max_draws, self.max_leaves = max_draws, max_leaves
-        self.slack = 0.0  # by how much a probability may differ when a path is taken again: rounding, of a cache
-        self.most_whole = 0  # the most outcomes of a whole number so far
+        self.slack = 0.0  # by how much a cache's rounding may change a probability when a path is taken again
+        self.most_whole = 0  # the largest number of outcomes of one whole number so far
         self.from_the_start()
 
-    def __reduce__(self):  # of copy.copy, copy.deepcopy and pickle: NumPy's own makes a generator with a fixed seed
+    def __reduce__(self):  # called by copy and pickle; NumPy's method makes a generator with a fixed seed
         raise CannotEnumerate("the generator is copied, and a copy cannot be enumerated: draw from rng itself")
 
     def from_the_start(self):

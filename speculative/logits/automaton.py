@@ -42,7 +42,7 @@ def byte_automaton(pattern):
         parts.too_large()
     numbers, steps = {start: 0}, []
     reached, n_in_sets = [start], 0  # the sets of states of the nondeterministic automaton; each is a state of this one
-    for states in reached:  # grows while it is read
+    for states in reached:  # grows during the loop
         after_byte, n_in_sets = [set() for _ in range(256)], n_in_sets + len(states)
         if n_in_sets > MOST_IN_SETS:
             parts.too_large()
@@ -205,7 +205,7 @@ class Expression:
         sequences = [sequence for first, last in ranges for sequence in utf8(first, last)]
 
         def build(after):
-            shared = {}  # the states inside of a character
+            shared = {}  # the states inside a character
             start = self.state()
             for sequence in sequences:
                 state = after

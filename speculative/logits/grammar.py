@@ -116,7 +116,7 @@ class Grammar:
 def token_automaton(steps, accepting, token_bytes, end):
     """(tokens, after): for each state of a byte automaton the allowed tokens, and the states that they lead to.
 
-    Both are lists of arrays of int, the tokens in order. One state more than in `steps` is that after `end`.
+    Both are lists of arrays of int, the tokens in order. There is one more state than in `steps`: the one after `end`.
     """
     lengths = np.array([0 if token == end else len(text) for token, text in enumerate(token_bytes)])
     codes = np.zeros((len(lengths), lengths.max(initial=1)), dtype=np.uint8)

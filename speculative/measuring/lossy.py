@@ -108,7 +108,7 @@ class Forks(ExactGenerator):
 
 
 def outcomes(verifier, token, q, rows):
-    """[2, n_vocab], by probability: the round's first token, and the one after an accepted draft token."""
+    """[2, n_vocab]: the probabilities of the round's first token, and of the one after an accepted draft token."""
     path, found, draft = [], np.zeros((2, rows.shape[1])), Draft(np.array([token]), q[None])
     rng = Forks(path)
     rng.token = token

@@ -39,7 +39,7 @@ class TransformersTokenizer:
         self.byte_of = dict(zip(alphabet, [*(ord(c) for c in alphabet if ord(c) < 256), *others]))
         self.special = {*tokenizer.all_special_ids}
         self.bytes_of = lru_cache(maxsize=None)(self._bytes_of)
-        # a SentencePiece tokenizer puts a space before each text: then the text follows a newline, which is left out
+        # a SentencePiece tokenizer puts a space before each text: encode it after a newline, then cut that off
         self.head = "" if self.bytes_of((self.ids("a") or [0])[0]) == b"a" else "\n"
 
     def ids(self, text):

@@ -151,7 +151,7 @@ class Case:
     shape : int or list of int
         K, the length of a chain; or the parents of a tree, which gets fewer nodes if there are not enough tokens.
     kind : str
-        Of distributions, see `random_pair`.
+        The kind of distributions (see `random_pair`).
     rng : np.random.Generator
     way : str
         How siblings are drawn, a key of WAYS.

@@ -1,12 +1,12 @@
 """Random numbers for functions without a parameter rng: NumPy's, Python's and PyTorch's global ones, drawn from rng.
 
     with borrowed(fn, rng):
-        fn(...)             np.random.rand(), random.choices(...), torch.rand(1) and their like draw from rng
+        fn(...)             np.random.rand(), random.choices(...), torch.rand(1) and the like draw from rng
 
-Inside the block the global functions are replaced, and so are generators among the globals of `fn`. `Draws` is the
-object that replaces them, and the value of a parameter named rng: a Generator that has the methods of random.Random and
+Inside the block the global functions are replaced, and so are generators among the globals of `fn`. A `Draws`
+object replaces them, and is passed as a parameter named rng: a Generator that has the methods of random.Random and
 np.random.RandomState as well. In the globals of `fn`, `float` leaves an open uniform number as it is.
-Leaves out what cannot be enumerated anyway, such as normal numbers, which raises CannotEnumerate.
+Leaves out what cannot be enumerated anyway, such as normally distributed numbers: they raise CannotEnumerate.
 """
 
 import contextlib

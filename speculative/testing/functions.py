@@ -68,7 +68,7 @@ BESIDE = (
     "a batch of one is right, but of two texts the {} has a different distribution: is it cut where the other one "
     "ends, or read from the other one's rows?"
 )
-COUNTS = {  # how much a count is too large where all pass, where the first is rejected, and where the second is
+COUNTS = {  # by how much a count is too large if all pass, if the first is rejected, and if the second is
     (0, 1, 1): LATE,
     (1, 1, 1): LATE,
     (0, 1, 0): ALL_THAT_PASS,

@@ -42,9 +42,9 @@ def audit_loop(
 ):
     """A `LoopAudit` of generate(prompt, n_tokens): tokens in, tokens out, in PyTorch or in NumPy.
 
-    The reference is the product of sampling(target(text)), row by row, one text at a time, without mask and cache. It
-    never uses another `generate`, which might have its own mistake. Models of random weights with two or three tokens
-    are enough; three new tokens and K = 2 take a few hundred paths.
+    The reference is the product of sampling(target(text)), row by row, one text at a time, without a mask or a cache.
+    It never uses another `generate`, which might have its own mistake. Models with random weights and two or three
+    tokens are enough; three new tokens and K = 2 take a few hundred paths.
 
     Parameters
     ----------

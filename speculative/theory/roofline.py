@@ -15,10 +15,10 @@ from .expected import check_K, expected_tokens, plain
 
 @dataclass(frozen=True)
 class Accelerator:
-    """The numbers of a data sheet: operations per second, bytes per second, bytes of memory; and which sheet.
+    """The numbers of a data sheet: operations per second, bytes per second, bytes of memory; and their source.
 
-    NVIDIA prints operations "with sparsity", which assumes that half of the weights are 0; `flops` is without, half of
-    it, for numbers of 2 bytes (bfloat16).
+    NVIDIA prints operations "with sparsity", which assumes that half of the weights are 0; `flops` is the number
+    without sparsity, half as large, for numbers of 2 bytes (bfloat16).
     """
 
     flops: float
@@ -75,9 +75,10 @@ def free_tokens(accelerator, n_bytes=2):
 
 
 def forward_time(accelerator, model, n_texts, n_new, context):
-    """The least time (seconds) of a forward pass for n_new tokens of each of n_texts texts: reading or computing.
+    """The least time (seconds) of a forward pass for n_new tokens of each of n_texts texts.
 
-    Each text has `context` tokens in its KV cache. Here and below, n_texts, n_new and K may be arrays.
+    It is the larger of the times to read and to compute. Each text has `context` tokens in its KV cache. Here and
+    below, n_texts, n_new and K may be arrays.
 
     >>> f"{forward_time(ACCELERATORS['H100'], LLAMA_8B, n_texts=1, n_new=1, context=1000):.4f}"
     '0.0048'
