@@ -36,7 +36,7 @@ HARMLESS = [
 
 def numbers_of(seed):
     """The numbers of an exam: distributions in tenths, which differ, and where each word has some probability."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng([8, seed])  # a stream in which the first seeds differ in each answer
     while True:
         p, q = (1 + rng.multinomial(7, [1 / 3] * 3) for _ in range(2))
         if (p > q).sum() == 2 and 2 <= np.maximum(0, p - q).sum() and len({*(p - q)[p > q]}) == 2:
