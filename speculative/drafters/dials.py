@@ -23,7 +23,7 @@ class NoisyDrafter(ModelDrafter):
     ----------
     target : LanguageModel
     epsilon : float
-        From 0, the target itself, to 1, uniform sampling.
+        Between 0 (the target itself) and 1 (uniform sampling).
     sampling : Sampling, optional
         By default the sampler's own.
     """

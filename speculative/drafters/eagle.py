@@ -4,7 +4,7 @@ After a given text the block is a language model like any other, so chains are `
 `TreeDrafter`'s, and exact for the same reasons. But its input is the target's hidden states up to the end of the text,
 and its own hidden states after that. So each draft asks it for a new model.
 
-Heads rank candidates. The block samples, and each draft token depends on those before it, so it helps at any
+Heads rank candidates. The block samples, and each draft token depends on the earlier ones, so it helps at any
 temperature. With `Grown(n)` and siblings="top" the tree grows where the block is confident (EAGLE-2).
 Sources: Li et al. (EAGLE), arXiv:2401.15077; Li et al. (EAGLE-2), arXiv:2406.16858, section 4.
 """

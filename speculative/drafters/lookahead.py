@@ -35,11 +35,11 @@ class LookaheadDrafter:
         self.W, self.N = W, N
         self.G = G
         self.best = []  # the most probable token at each position of the target's last call
-        self.tokens = []  # of the previous draft
+        self.tokens = []  # the tokens of the previous draft
         self.begin([])
 
     def begin(self, tokens):
-        """Start a text: one row of tokens from the prompt, an empty pool."""
+        """Start a text with one row of tokens from the prompt and an empty pool."""
         self.pool, self.tips = {}, None
         self.levels = [[tokens[-1 - c % len(tokens)] for c in range(self.W)]] if tokens else []
 

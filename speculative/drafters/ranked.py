@@ -17,7 +17,7 @@ import numpy as np
 from ..tree import depths, path
 from .deterministic import one_hot
 
-FEW = 32  # of the largest scores
+FEW = 32  # how many of the largest scores count as few
 
 
 def fixed_tree(shape, n_levels, most_likely, n_vocab):
@@ -77,7 +77,7 @@ def renumbered(parents, kept):
 
 
 def paths_to(nodes, parents, tokens):
-    """The tokens on the path to each of these nodes, which have one depth: [n_nodes, depth] int64."""
+    """The tokens on the path to each of these nodes, all of one depth: [n_nodes, depth] int64."""
     return np.array([[tokens[i] for i in path(parents, node)] for node in nodes], dtype=np.int64)
 
 

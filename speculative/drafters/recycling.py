@@ -37,7 +37,7 @@ class RecyclingDrafter:
         tree = Shape.best(11, WEIGHTS[: max(1, n_followers)]) if tree is None else tree
         self.tree = check_shape(tree, n_followers, "followers kept")
         self.n_vocab, self.keep = n_vocab, keep
-        self.followers = np.full((n_vocab, n_followers), -1)  # -1: not known yet
+        self.followers = np.full((n_vocab, n_followers), -1)  # -1 means not known yet
         self.text = []  # the text of the target's last call
 
     def observe(self, tokens, logits, parents):
