@@ -75,7 +75,7 @@ class Draft:
             object.__setattr__(self, "parents", chain(len(self.tokens)))
 
     def children(self, node: int = -1) -> list[int]:
-        """The draft tokens that directly follow this one, in order; by default those that follow the text."""
+        """The draft tokens that directly follow this node, in order; by default, that directly follow the text."""
         return children(self.parents.tolist(), node)
 
     @property

@@ -52,7 +52,7 @@ def main(words):
         if "--" in words:
             raise ValueError("unexpected '--': options are --name value, and a text of several words needs quotes")
         words = [*words] if words and not words[0].startswith("-") else [DEFAULT, *words]
-        words += ["--", "--separator=\0"]  # else a lone - would separate calls, and -- have options of its own
+        words += ["--", "--separator=\0"]  # otherwise a lone - separates calls, and -- begins Fire's flags
         fire.Fire(call, command=words)
         sys.stdout.flush()
     except KeyboardInterrupt as error:

@@ -1,4 +1,4 @@
-"""The models that options name: their names, checked before anything is loaded, and the models, each loaded once."""
+"""The models that options name. Names are checked before anything is loaded, and each model is loaded once."""
 
 from difflib import get_close_matches
 from json import loads
@@ -52,7 +52,7 @@ class Models:
     options : Options
         Its target_model_size, models_dir and source are used.
     report : Report
-        It records what each model is, and refuses to resume with a different one of the same name.
+        It records a description of each model, and refuses to resume with a different model of the same name.
     """
 
     def __init__(self, options, report):

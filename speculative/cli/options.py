@@ -1,4 +1,4 @@
-"""An option: its default, its value, its help. Also the options that several commands share, each in one entry.
+"""An option with its default, its value and its help, and the options that several commands share, one entry each.
 
 A command's OPTIONS are the options that only it has and some of these, chosen by `pick`. Parsing, lists and the help
 follow from the entries.
@@ -257,7 +257,7 @@ def pick(names, **defaults):
 class Options(SimpleNamespace):
     """The values of a command's options, as attributes; other options in SHARED have their default values.
 
-    `given` lists the names of those that were typed; `processors` are the logits processors of `processors_of`.
+    `given` lists the names of the options that were typed; `processors` are the logits processors of `processors_of`.
     """
 
     def __init__(self, **values):

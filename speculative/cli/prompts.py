@@ -1,4 +1,4 @@
-"""The prompts that options name: tales that neither bundled model was trained on, a published list, or a file."""
+"""The prompts that options name: from tales that neither bundled model was trained on, a published list, or a file."""
 
 from dataclasses import dataclass
 from json import loads

@@ -56,7 +56,7 @@ class Report:
     Raises
     ------
     ValueError
-        If the file holds anything but this command with these options, on this machine, by this version.
+        If the file was not written by this command with these options, on this machine and by this version.
     """
 
     def __init__(self, path, command, texts):

@@ -1,4 +1,4 @@
-"""From options to the samplers of a race: which options go together, the logits processors, the two samplers."""
+"""Turns options into the samplers of a race: which options go together, the logits processors, the two samplers."""
 
 import os
 from dataclasses import asdict

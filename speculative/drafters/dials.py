@@ -25,7 +25,7 @@ class NoisyDrafter(ModelDrafter):
     epsilon : float
         Between 0 (the target itself) and 1 (uniform sampling).
     sampling : Sampling, optional
-        By default the sampler's own.
+        By default the sampler's.
     """
 
     def __init__(self, target, epsilon, *, sampling: Callable | None = None):

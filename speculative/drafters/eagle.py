@@ -23,7 +23,7 @@ class EagleDrafter:
     ----------
     model : LanguageModel
         The target, with hidden states, such as a gpt2np.GPT2.
-    block : gpt2np.EagleBlock, or any object with its method
+    block : gpt2np.EagleBlock, or any object with the same method
         As gpt2np.load_eagle returns it. `on(model, n_frequent)` is called once. Each draft then calls its result's
         `draft_model(n_text) -> LanguageModel`, for texts whose first n_text tokens are given.
     tree, siblings

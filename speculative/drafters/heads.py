@@ -26,7 +26,7 @@ class HeadsDrafter:
     ----------
     model : LanguageModel
         The target, with `states(tokens, n_last) -> hidden states [n_last, n_embd]`, such as a gpt2np.GPT2.
-    heads : gpt2np.Heads, or any object with its attributes
+    heads : gpt2np.Heads, or any object with the same attributes
         As gpt2np.load_heads returns them: `n_heads`; `accepted` [n_heads, n_ranks], how often the candidate of each
         rank is right; `check(model)`; `logits(model, states [n, n_embd], seen [n, i]) -> [n, n_vocab]` of head i.
     tree : Shape, optional

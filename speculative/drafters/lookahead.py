@@ -3,8 +3,8 @@
 Each draft is a tree of two parts:
 
     candidates   what followed the text's last token in the pool: up to G sequences of N - 1 tokens
-    comb         W columns of Jacobi iterations. Row 0 is a chain after the text, and from its node c hangs the tooth
-                 of column c: row 1, row 2, ..., each token the target's answer to the row above, one call earlier
+    comb         W columns of Jacobi iterations. Row 0 is a chain after the text, and the tooth of column c hangs from
+                 its node c: row 1, row 2, ..., where each token answers the row above, one target call earlier
 
 The comb is an ordinary token tree: a tooth sees row 0 up to its own column. After the call, the target's answer at the
 tip of each tooth completes an n-gram, which goes into the pool. The oldest row is dropped, and the answers become the

@@ -9,8 +9,8 @@ are exact with every rule here:
     drawn     the first child is drawn from q outside of its k - 1 most probable tokens, which are the other children.
               One of the k is usually accepted more often than with `without`, if q is close to p; but it may be any
               of them, so each needs a subtree
-    top       the k most probable tokens, none of them drawn: good at temperature 0, where all three are the same, and
-              poor at 1
+    top       the k most probable tokens, none of which is drawn. It is good at temperature 0, where all three
+              rules are the same, and poor at temperature 1
 
 A sampled child is never dropped afterwards, however improbable: the remaining tokens would no longer follow their rows.
 So a tree of sampled tokens must have its shape fixed in advance. Only a tree of `top` may grow where the draft is
@@ -51,7 +51,7 @@ def without(logits, q, k, rng):
 
 
 def most_likely(logits, q, k, rng):
-    """The k most probable tokens, whatever the sampling is."""
+    """The k most probable tokens under any sampling."""
     return certain(top(logits[None], k)[0], len(q))
 
 
@@ -70,7 +70,7 @@ class TreeDrafter:
     Parameters
     ----------
     model : LanguageModel
-        With the target's vocabulary. It must support trees, as gpt2np's models and `ByPaths` do.
+        It needs the target's vocabulary and must support trees, as gpt2np's models and `ByPaths` do.
     tree : Shape or Grown
         Only the parents of a shape matter. `Grown(n)` means the n nodes with the largest probabilities (at temperature
         0.3), and needs the rule "top".

@@ -27,7 +27,7 @@ class RecyclingDrafter:
     tree : Shape, optional
         By default the best tree of 11 nodes (12 rows), for as many ranks as there are followers.
     n_followers : int
-        The number to keep for each token: a matrix [n_vocab, n_followers].
+        The number of followers to keep for each token, in a matrix [n_vocab, n_followers].
     keep : bool
         Whether a new text starts with the followers learned from earlier texts, or with none.
     """

@@ -64,7 +64,7 @@ class Shape:
 
     @classmethod
     def chain(cls, depth):
-        """One branch.
+        """A tree with one branch.
 
         >>> Shape.chain(3)
         Shape(parents=(-1, 0, 1), ranks=(0, 0, 0))

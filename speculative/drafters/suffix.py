@@ -30,7 +30,7 @@ class SuffixAutomaton:
         for state in ends:
             self.count[state] = 1
         for state in sorted(range(1, len(self.link)), key=self.length.__getitem__, reverse=True):
-            self.count[self.link[state]] += self.count[state]  # a suffix occurs where the longer ones do, and elsewhere
+            self.count[self.link[state]] += self.count[state]  # a suffix occurs where longer ones do, and elsewhere
 
     def extend(self, token):
         """Append a token to the text, and count the suffixes that end with it."""
@@ -57,7 +57,7 @@ class SuffixAutomaton:
         return len(self.link) - 1
 
     def split(self, state, token):
-        """The state of the longest substring of `state`, extended by the token; made if longer ones share its state."""
+        """The state of `state`'s longest substring plus the token; it is created if longer substrings share it."""
         shared = self.following[state][token]
         if self.length[shared] == self.length[state] + 1:  # it is the longest of its state
             return shared
@@ -86,7 +86,7 @@ class SuffixAutomaton:
     def continuations(self, state, n, depth, floor, width=None):
         """(tokens, parents) of the n continuations with the largest joint probability, each at least `floor`.
 
-        A tree of depth at most `depth`, in which a node has at most `width` children, the most frequent ones.
+        They form a tree of depth at most `depth`, in which a node has at most `width` children, the most frequent ones.
         """
         tokens, parents = [], []
         heap = []  # the continuations that may be drafted next: (-probability, token, node above, state, depth left)

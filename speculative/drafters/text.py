@@ -32,9 +32,9 @@ class TextDrafter:
     of_target, of_draft : Tokenizer
         See shared_tokens.py.
     n_vocab : int, optional
-        The target's n_vocab; by default as many tokens as its tokenizer has.
+        The target's n_vocab; by default the number of tokens in its tokenizer.
     n_ctx : int
-        The longest text for the other drafter, in its tokens; it sees only the end of a longer one.
+        The longest text for the other drafter, in its tokens; of a longer text it sees only the end.
     """
 
     def __init__(self, drafter, of_target, of_draft, *, n_vocab=None, n_ctx=sys.maxsize):

@@ -2,12 +2,12 @@
 
 This is reference.py for code of any style. It adds an np.random.Generator that draws arrays, choices, whole numbers and
 waiting times as well, outcomes that are arrays, and sums without loss of digits. It refuses code that draws from a
-different source, that uses a number not yet drawn as a value, or that has too many paths.
+different source, uses a number not yet drawn as a value, or has too many paths.
 
 `exact_distribution(fn)` calls `fn(rng)` many times, with an `ExactGenerator` in place of np.random.Generator. A draw
 from it is not a number but a question that is still open: a uniform u that is compared with a number forks the run in
 two, and a choice among n forks it in n. Each run follows one path through the forks, and the path's probability is the
-product of theirs; the next run takes the next path. The result is exact up to rounding.
+product over its forks; the next run takes the next path. The result is exact up to rounding.
 
     u = rng.random()
     accept = u * q < p      forks: True with probability min(1, p / q), False with the rest
@@ -133,7 +133,7 @@ MOST_QUESTIONS = 60_000  # the most comparisons of one number; GPT-2 has fewer t
 
 
 class Fork:
-    """A decision on the path: the probabilities of its outcomes, the one taken, and the probability to get here."""
+    """A decision on the path: the probabilities of its outcomes, the outcome taken, the probability of getting here."""
 
     def __init__(self, probs, reached):
         self.probs = probs

@@ -6,7 +6,7 @@ there to the end of the expression. So no text is a dead end, whatever is drawn.
 the text: with the token `end`, after which only `end` is allowed.
 
 The mask is a function of the tokens on a row's own path, like everything in look_back.py. With it the output of an
-exact verifier has the same distribution as that of the target alone with the same mask: this is the meaning of
+exact verifier has the same distribution as that of the target alone with the same mask, which is the meaning of
 "lossless" here. It is not the target's distribution given that the whole text matches: a mask looks one token ahead,
 and does not know how likely a text that starts this way is to match.
 
@@ -47,7 +47,7 @@ class Grammar:
     token_bytes : sequence of bytes
         The bytes of each token; b"" for special tokens, which are never allowed. A model may have more tokens.
     end : int
-        The token that ends a text, whatever its bytes. Pass it to the sampler as one of the `stop_tokens`.
+        The token that ends a text; its bytes do not matter. Pass it to the sampler as one of the `stop_tokens`.
     n_prompt : int
         The number of tokens in the prompt, which the expression does not cover.
 

@@ -86,7 +86,7 @@ class Sampling:
     def __call__(self, logits, tokens=None, parents=()):
         """Row i of the logits [n, n_vocab] predicts the token after tokens[: len(tokens) - n + 1 + i].
 
-        With `parents`, the last len(parents) tokens are a tree, and their rows predict the token after the path.
+        With `parents`, the last len(parents) tokens are a tree, and each node's row predicts the token after its path.
         ValueError if the largest logit of a row is NaN or infinite, or if penalties or processors get no tokens.
         """
         logits = np.asarray(self.adjusted(logits, tokens, parents), dtype=np.float64)
@@ -165,7 +165,7 @@ def check(expected, value, is_right):
 
 
 def inheriting(drafter, sampling):
-    """The drafter itself, or a copy with this sampling if its own is None."""
+    """The drafter itself, or a copy with this sampling if the drafter's sampling is None."""
     if getattr(drafter, "sampling", sampling) is None:
         drafter = copy(drafter)
         object.__setattr__(drafter, "sampling", sampling)  # it may be a frozen dataclass

@@ -50,7 +50,7 @@ def acceptance_by_rank(target, drafter, tokens, n, sampling, rng=0, verifier=rej
     drafter = inheriting(drafter, sampling)
     rng, ends = as_generator(rng), range(len(tokens) - n, len(tokens))
     if verifier is rejection or getattr(sampling, "temperature", 1) == 0:
-        rows = []  # for each position, the acceptance of the children there
+        rows = []  # the acceptance of the children at each position
         for text in (tokens[:end] for end in ends):
             draft, logits = drafter.propose(text, 1, rng), target(text)
             rows.append(accepted_by_rank(draft, sampling(logits, text)[0]))
@@ -67,7 +67,7 @@ def acceptance_by_rank(target, drafter, tokens, n, sampling, rng=0, verifier=rej
 
 
 def acceptance_together(make, n_ranks, *arguments, **keywords):
-    """[n_ranks or fewer]: how often one of 1, 2, ... children is accepted, for (target, drafter) = make(shape).
+    """[n_ranks or fewer]: how often one of 1, 2, ... children is accepted, where make(shape) is (target, drafter).
 
     Where a child's row depends on the number of its siblings, as with the rule "drawn" of `TreeDrafter`, each number is
     measured separately. From `tokens` on, the arguments are those of `acceptance_by_rank`.

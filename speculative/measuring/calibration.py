@@ -17,7 +17,7 @@ class Forecast:
     """A prediction from costs and texts, before any speculative text is timed."""
 
     costs: Costs
-    alpha: float  # mean overlap of p and q over the target's own texts ...
+    alpha: float  # mean overlap of p and q over the target's texts ...
     alpha_low: float  # ... with a 95 % interval over the texts (see intervals.mean_overlap)
     alpha_high: float
     tokens_per_call: tuple  # [K - 1]: expected for these texts, K = 1 .. most

@@ -1,7 +1,7 @@
 """Rules that choose how many tokens to draft next, from the results of the drafts so far.
 
-A draft length is a function of the rounds so far, a list of (drafted, accepted), that returns the next K; or simply a
-number. If it depends on past rounds alone, the output stays exact, because each round is exact for its K. Ending a
+A draft length is simply a number, or a function that takes the list of rounds so far, (drafted, accepted), and returns
+the next K. If it depends on past rounds alone, the output stays exact, because each round is exact for its K. Ending a
 draft early, where its tokens become improbable, is up to the drafter: see `threshold` in drafters/model.py.
 """
 

@@ -37,7 +37,7 @@ class Loss:
 
 
 def lossy_on_text(target, drafter, verifier, prompts, n_tokens, *, sampling, seed=0, left_out=1e-3, most=300):
-    """The `Loss` of a rule, yours or the library's, along texts of the target.
+    """The `Loss` of a rule (yours or the library's) along texts of the target.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def lossy_on_text(target, drafter, verifier, prompts, n_tokens, *, sampling, see
 
 
 def along(target, drafter, verifier, prompt, n_tokens, sampling, seed, left_out=1e-3, most=300):
-    """Sums over the positions of one text, a list of numbers for `together`."""
+    """A list of sums over the positions of one text, for `together`."""
     text, probs = own_text(target, prompt, n_tokens, sampling, seed)
     rng, sums = as_generator(seed), np.zeros(5)
     for n, p in enumerate(probs, len(text) - len(probs)):
@@ -84,7 +84,7 @@ def along(target, drafter, verifier, prompt, n_tokens, sampling, seed, left_out=
 
 
 def together(texts):
-    """The `Loss` of several texts, from their sums."""
+    """The `Loss` over several texts, from the sums for each text."""
     n, distances, missing, accepted, after = np.array(texts).T
     tv, low, high = share(distances, n)
     return Loss(tv, low, high, min(1.0, tv + missing.sum() / n.sum()), after.sum() / (accepted.sum() or 1))

@@ -49,7 +49,7 @@ def at_once(name, measure):
 
 
 def under(prefix, keep):
-    """A `keep` for an experiment inside another: it puts a prefix before the names."""
+    """A `keep` for an experiment inside a larger one: it puts a prefix before the names."""
     return lambda name, measure: keep(f"{prefix}, {name}", measure)
 
 

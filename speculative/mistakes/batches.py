@@ -2,7 +2,7 @@
 
 Texts accept different numbers of draft tokens, so a slot is a different position in each text, and some slots are
 unused: padding and rejected tokens. Engines verify the draft tokens of all texts in flat arrays, one text after the
-other, where a text of k draft tokens has k + 1 rows of the target. With a single text, each of these loops is right.
+other, where a text with k draft tokens uses k + 1 rows of the target. With a single text, all these loops are correct.
 """
 
 import numpy as np
@@ -39,7 +39,7 @@ class Batch:
         return is_token
 
     def row(self, running, t):
-        """The row with the logits of a text."""
+        """The row that contains the logits of a text."""
         return running[t]
 
     def state_of(self, running, t):

@@ -1,6 +1,6 @@
 """Mistakes in drafters: rows that are not the distributions that the tokens were drawn from, in chains and trees.
 
-The grader has no right program to compare a drafter with, only the drafter's own rows. So an entry has `tell` in
+The grader does not have a right program to compare a drafter with, only the drafter's rows. So an entry has `tell` in
 addition to a drafter with the mistake, or instead of one. It is a function of a draft token d that is not drawn from
 its row. The fields of d:
 
@@ -145,7 +145,7 @@ def is_sorted(d):
 
 
 def on_average(d):
-    """Whether later tokens have the distribution of their row, averaged over the tokens drafted before."""
+    """Whether later tokens have the distribution in their row, averaged over the tokens drafted before."""
     weights = np.zeros(len(d.row))
     for (tokens, rows, _), share in d.drafts.items():
         if len(tokens) > d.i and rows[d.i] == tuple(d.row):

@@ -1,4 +1,4 @@
-"""Mistakes in language models: logits for the wrong tokens, and tree attention gone wrong.
+"""Mistakes in language models: logits for the wrong tokens, and wrong tree attention.
 
 As with drafters, the grader compares a model with itself: `tell` is a function of the model's answers.
 """
@@ -35,7 +35,7 @@ def close(a, b):
 class Around:
     """A class of models around a right model, with `answer` in place of its call."""
 
-    drafts = False  # whether it is a mistake of draft models: the text stays exact, and fewer tokens are accepted
+    drafts = False  # whether draft models make the mistake: the text stays exact, and fewer tokens are accepted
 
     def __init__(self, model):
         self.model, self.n_vocab, self.n_ctx, self.seen = model, model.n_vocab, model.n_ctx, []

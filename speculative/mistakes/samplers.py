@@ -1,4 +1,4 @@
-"""Mistakes in samplers: the right loop with one of its steps replaced, around a verifier that may have its own.
+"""Mistakes in samplers: the right loop with one step replaced, around a verifier that may contain mistakes as well.
 
 A penalty or a grammar needs the tokens before each row of a draft. Engines keep them as a state, such as counts of
 tokens or a state of an automaton. They update it once per round, and must still apply it row by row. `seen(rounds, i)`

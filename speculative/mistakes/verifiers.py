@@ -3,10 +3,10 @@
 `rule()` is rejection sampling of a chain or a tree; its arguments replace its parts. Most entries replace one:
 
     accepts(f)     f(p, q) [n_vocab]: the probability of accepting each token, given that it was drafted
-    replaces(f)    f(p, q) [n_vocab]: replaces p after a rejection, the weights of the token that is drawn
+    replaces(f)    f(p, q) [n_vocab]: the weights, in place of p, of the token that is drawn after a rejection
     bonus(f)       f(s) [n_vocab]: the weights of the token after a draft token that nothing follows
 
-Block and traversal verification have their own functions, which are also made of parts.
+Block and traversal verification have separate functions, which are also made of parts.
 """
 
 from types import SimpleNamespace
