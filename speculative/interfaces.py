@@ -51,7 +51,7 @@ class LanguageModel(Protocol):
     def __call__(self, tokens: Sequence[int], n_last: int = 1, parents: Sequence[int] = ()) -> np.ndarray:
         """Logits [n_last, n_vocab] float32: row i predicts the token after tokens[len(tokens) - n_last + i].
 
-        With `parents`, the last len(parents) tokens are a tree that follows the rest, see tree.py; the row of a node
+        With `parents`, the last len(parents) tokens are a tree that follows the rest (see tree.py); the row of a node
         predicts the token after the path to that node. With n_last = len(parents) + 1, the first row is the one after
         the text. Samplers pass `parents` only for drafts that branch, so a model without it supports every chain;
         `ByPaths` adds it to any model.
@@ -62,20 +62,20 @@ class LanguageModel(Protocol):
 class Draft:
     """Draft tokens, and for each one exactly the distribution it was sampled from, after temperature and truncation.
 
-    In a tree that is its distribution given the text, the tokens on its path, and its elder siblings. The row of a
+    In a tree this means its distribution given the text, the tokens on its path, and its elder siblings. The row of a
     deterministic token is one-hot.
     """
 
-    tokens: np.ndarray  # [n] int64: in a chain n <= K, a drafter may propose fewer; in a tree a path has at most K
+    tokens: np.ndarray  # [n] int64: in a chain n <= K, as a drafter may propose fewer; in a tree a path has at most K
     probs: np.ndarray = field(repr=False)  # [n, n_vocab] float64
-    parents: np.ndarray = None  # [n] int64, see tree.py; a chain where it is not given
+    parents: np.ndarray = None  # [n] int64 (see tree.py); a chain if it is not given
 
     def __post_init__(self):
         if self.parents is None:
             object.__setattr__(self, "parents", chain(len(self.tokens)))
 
     def children(self, node: int = -1) -> list[int]:
-        """The draft tokens that directly follow this one, in order; by default those that follow the text."""
+        """The draft tokens that directly follow this node, in order; by default, that directly follow the text."""
         return children(self.parents.tolist(), node)
 
     @property
@@ -100,7 +100,7 @@ class Verdict:
 
     n_accepted: int  # a number; for a tree, pass a list of the accepted draft tokens, from the text down
     next_token: int  # the token after the accepted ones: a correction, or the bonus if all were accepted
-    nodes: tuple[int, ...] = None  # the accepted ones; filled in
+    nodes: tuple[int, ...] = None  # the accepted draft tokens; filled in
 
     def __post_init__(self):
         accepted, nodes = self.n_accepted, self.nodes
@@ -113,7 +113,7 @@ class Verdict:
             nodes = accepted
             object.__setattr__(self, "n_accepted", len(nodes))
         elif nodes is None:
-            nodes = range(accepted) if hasattr(accepted, "__index__") else ()  # which the loop refuses
+            nodes = range(accepted) if hasattr(accepted, "__index__") else ()  # the loop refuses this
         object.__setattr__(self, "nodes", tuple(nodes))
 
 
@@ -144,7 +144,7 @@ class Verifier(Protocol):
     """
 
     def __call__(self, draft: Draft, target_probs: np.ndarray, rng: RandomSource) -> Verdict:
-        """`target_probs` [n + 1, n_vocab] float64: row 0 after the text, row i + 1 after draft token i."""
+        """`target_probs` is [n + 1, n_vocab] float64: row 0 follows the text, row i + 1 follows draft token i."""
 
 
 def exactness_of(verifier: Verifier) -> str:
@@ -180,7 +180,7 @@ class Round:
     target_probs: np.ndarray | None = field(repr=False)  # ... [n + 1, n_vocab] float64: None without keep_probs
     seconds: dict = field(repr=False)  # "draft", "target" and "verify" -> seconds
     uniforms: tuple = field(default=(), repr=False)  # the uniform numbers that the verifier drew, in order, and ...
-    draws: str = field(default="", repr=False)  # ... the decisions they were for, as it declares, see `Verifier`
+    draws: str = field(default="", repr=False)  # ... the decisions they were for, as it declares (see `Verifier`)
 
     @property
     def drafted(self) -> np.ndarray:
@@ -204,7 +204,7 @@ class Round:
 
     @property
     def origins(self) -> list[str]:
-        """The source of each token: "accepted"; for the last "correction", "bonus", or "plain" (empty draft)."""
+        """The source of each token: "accepted"; for the last one "correction", "bonus", or "plain" (empty draft)."""
         if len(self.drafted) == 0:
             last = "plain"
         else:
@@ -218,7 +218,7 @@ class Round:
 
 @dataclass(frozen=True)
 class Stats:
-    """Counts over the rounds of a generation. For several: `collect(prompt, [*a.rounds, *b.rounds]).stats`."""
+    """Counts over the rounds of a generation; for several, use `collect(prompt, [*a.rounds, *b.rounds]).stats`."""
 
     n_tokens: int
     target_calls: int
@@ -253,7 +253,7 @@ class Stats:
 
     @property
     def acceptance(self) -> float:
-        """Accepted / drafted tokens, or 0. Not alpha: tokens drafted after a rejection count as drafted."""
+        """Accepted / drafted tokens, or 0. This is not alpha: tokens drafted after a rejection count as drafted."""
         return self.accepted / self.drafted if self.drafted else 0.0
 
     @property
@@ -274,7 +274,7 @@ class Generation:
     """The result of a sampler: the new tokens, and the rounds that produced them."""
 
     prompt: np.ndarray  # [n_prompt] int64
-    tokens: np.ndarray  # [n_tokens] int64: the new ones
+    tokens: np.ndarray  # [n_tokens] int64: the new tokens
     rounds: tuple[Round, ...] = field(repr=False)
 
     @cached_property
@@ -303,7 +303,7 @@ class Sampler(Protocol):
     def rounds(
         self, prompt: Sequence[int], n_tokens: int, rng: Any = None, *, stop_tokens: Any = (), stop: Any = None
     ) -> Iterator[Round]:
-        """Generate round by round: an iterator, for stepping through."""
+        """Generate round by round: an iterator to step through."""
 
     def generate(
         self, prompt: Sequence[int], n_tokens: int, rng: Any = None, *, stop_tokens: Any = (), stop: Any = None

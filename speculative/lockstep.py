@@ -1,4 +1,4 @@
-"""reference.py for several texts: the rounds of all in step, one call of each model for all of them.
+"""reference.py for several texts, whose rounds run in step: one call of each model serves all texts.
 
 Texts accept different numbers of tokens, so each has its own length and its own end: there is no rectangular batch.
 together.py does the same with any drafter and verifier, and starts the next prompt as soon as a text ends.
@@ -10,9 +10,9 @@ from .reference import accept, sample, softmax
 
 
 def generate(target, draft_model, texts, n_tokens, K, rngs):
-    """The texts (lists), each continued by n_tokens; each equals `reference.generate` with its prompt and generator.
+    """The texts (lists), each continued by n_tokens, as `reference.generate` does with its prompt and generator.
 
-    The models have lanes (gpt2np/model.py): the lanes of one model answer several calls in one pass.
+    The models need lanes (gpt2np/model.py): the lanes of one model answer several calls in one pass.
     """
     targets, drafts = (model.lanes(len(texts)) for model in (target, draft_model))
     texts, ends = [list(text) for text in texts], [len(text) + n_tokens for text in texts]

@@ -19,7 +19,7 @@ NOTE = (
     "Options may be abbreviated to any unambiguous prefix. Intervals are 95 % intervals over the prompts. "
     "{program} --version prints the version."
 )
-HEADINGS = {  # of the page of the program, each before an option
+HEADINGS = {  # the headings on the program's page: each is printed before the option that is its key
     "prompt": "The ten to know first", "tree": "Drafting", "top_k": "Sampling and verification",
     "prompt_file": "Prompts, and the end of a text", "models_dir": "Downloads", "show": "Output",
 }  # fmt: skip
@@ -41,7 +41,7 @@ def page_of(program, module):
     examples = [f"    {program} {name} {example}".rstrip() for example in getattr(module, "EXAMPLES", ("",))]
     lists, known = getattr(module, "LISTS", ()), [name for name in module.OPTIONS if name in OF_THE_PROGRAM]
     own = {name: option for name, option in module.OPTIONS.items() if name not in known}
-    own = dict(sorted(own.items(), key=lambda item: item[0] in SHARED))  # this command's before those of several
+    own = dict(sorted(own.items(), key=lambda item: item[0] in SHARED))  # this command's options before shared ones
     lines = [text, "", *examples, "", *options_of(own, lists=lists), "" * bool(own)]
     changed = {
         name: module.OPTIONS[name].default for name in known if module.OPTIONS[name].default != SHARED[name].default
@@ -56,7 +56,7 @@ def page_of(program, module):
 
 
 def options_of(options, headings=(), lists=()):
-    """The lines on these options, with their defaults, under headings."""
+    """The lines that explain these options, with their defaults, under headings."""
     lines = []
     for name, option in options.items():
         lines += ["", headings[name]] if name in headings else []

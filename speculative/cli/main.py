@@ -1,4 +1,4 @@
-"""From the words of a command line to a command and an exit code; an error is one sentence, and exit code 2.
+"""From the words of a command line to a command and an exit code; an error prints one sentence and exits with code 2.
 
 python-fire splits the words into the command, --name value, --name=value and --flag; all values arrive as texts. This
 file overrides its behaviour in two places: unknown names are refused before anything runs, and the help comes from
@@ -52,13 +52,13 @@ def main(words):
         if "--" in words:
             raise ValueError("unexpected '--': options are --name value, and a text of several words needs quotes")
         words = [*words] if words and not words[0].startswith("-") else [DEFAULT, *words]
-        words += ["--", "--separator=\0"]  # else a lone - would separate calls, and -- have options of its own
+        words += ["--", "--separator=\0"]  # otherwise a lone - separates calls, and -- begins Fire's flags
         fire.Fire(call, command=words)
         sys.stdout.flush()
     except KeyboardInterrupt as error:
         say(f"interrupted; {str(error) or 'nothing is kept'}")
         return 130
-    except BrokenPipeError:  # the reader has left, as `head` does
+    except BrokenPipeError:  # the reader has closed the pipe, as `head` does
         return 0
     except RecursionError:
         say("a file is nested too deeply to be read: is it the right file?")
@@ -69,14 +69,14 @@ def main(words):
     except Exception as error:
         if not line_of(error):
             raise
-        say(in_brief(error))  # in the user's own drafter or verifier
+        say(in_brief(error))  # an error in the user's own drafter or verifier
         return 2
     return 0
 
 
 @fire.decorators.SetParseFn(str)
 def call(name, *words, **texts):
-    """Run a command with the values of its options, which are texts."""
+    """Run a command with the values of its options, given as texts."""
     known = sorted(module.name for module in iter_modules(commands.__path__))
     if "version" in texts:
         print(f"speculative-decoding-numpy {gpt2np.__version__}")

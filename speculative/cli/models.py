@@ -1,4 +1,4 @@
-"""The models that options name: their names, checked before anything is loaded, and the models, each loaded once."""
+"""The models that options name. Names are checked before anything is loaded, and each model is loaded once."""
 
 from difflib import get_close_matches
 from json import loads
@@ -19,7 +19,7 @@ def nearest(name, names):
 
 
 def check_model_name(name):
-    """The name; ValueError unless it is that of a model on disk, or of one that can be downloaded."""
+    """The name; ValueError unless it names a model that is on disk or can be downloaded."""
     if name in (*BUNDLED, *SIZES):
         return name
     if foreign := another_engines(Path(name)):
@@ -34,7 +34,7 @@ def check_model_name(name):
 
 
 def another_engines(path):
-    """The kind of a path for other engines, in words: a GGUF file, or the folder of a model that is not a GPT-2."""
+    """The kind of model at a path meant for other engines, in words: a GGUF file, or a folder that is not a GPT-2."""
     if path.suffix == ".gguf":
         return "a GGUF file"
     try:
@@ -50,9 +50,9 @@ class Models:
     Parameters
     ----------
     options : Options
-        For target_model_size, models_dir and source.
+        Its target_model_size, models_dir and source are used.
     report : Report
-        It records what each model is, and refuses to resume with a different one of the same name.
+        It records a description of each model, and refuses to resume with a different model of the same name.
     """
 
     def __init__(self, options, report):
@@ -95,14 +95,14 @@ class Models:
 
 
 class OfLanes(Models):
-    """The models of one text of several: lanes (dict name -> lane) in their place, the rest as in `models`."""
+    """The models for one of several texts: lanes (dict name -> lane) replace some, the rest are as in `models`."""
 
     def __init__(self, models, lanes):
         super().__init__(models.options, models.report)
         self.models, self.loaded = models, {name: (lane, models(name)[1]) for name, lane in lanes.items()}
 
     def once(self, key, make):
-        """Shared by the texts, unless it has a cache."""
+        """As in `Models`; the result is shared by the texts unless it has a cache."""
         shared = self.models.others
         if key in shared and not hasattr(shared[key], "reset"):
             return shared[key]
@@ -121,7 +121,7 @@ def load(name, options):
             raise KeyboardInterrupt(kept) from None
         raise
     except gpt2np.DownloadError as error:
-        problem = str(error).partition("; try again")[0]  # the rest is for Python, see docs/models.md
+        problem = str(error).partition("; try again")[0]  # the rest is for Python (see docs/models.md)
         other = "hub" if options.source == "openai" else "openai"
         raise ValueError(
             f"tiny-target and tiny-draft need no download; {name} does: {problem}; try again, or --source {other}: see "

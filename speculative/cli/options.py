@@ -1,6 +1,7 @@
-"""An option: its default, its value, its help. Also the options that several commands share, each in one entry.
+"""An option with its default, its value and its help, and the options that several commands share, one entry each.
 
-A command's OPTIONS are its own and some of these, chosen by `pick`. Reading, lists and help follow from the entries.
+A command's OPTIONS are the options that only it has and some of these, chosen by `pick`. Parsing, lists and the help
+follow from the entries.
 """
 
 from collections.abc import Callable
@@ -21,7 +22,7 @@ from .drafters import DRAFTERS, LENGTHS, RULES, TOKENIZERS
 from .files import check_readable, check_writable
 from .models import check_model_name, nearest
 
-MOST_NODES = 256  # of a tree
+MOST_NODES = 256  # the largest number of nodes in a tree
 
 
 @dataclass(frozen=True)
@@ -242,7 +243,7 @@ ENDS = "grammar stop "
 PROMPTS = "prompt_file prompt_template prompts n_prompts "
 FILES = "models_dir source json "
 PLOT = "plot plot_size "
-OF_THE_PROGRAM = (PAIR + DRAFTING + SAMPLING + LOOK_BACK + ENDS + FILES).split()  # which needs no command
+OF_THE_PROGRAM = (PAIR + DRAFTING + SAMPLING + LOOK_BACK + ENDS + FILES).split()  # available without a command
 OF_THE_PROGRAM += ["prompt", "prompt_file", "prompt_template", "show", "trace", "timings"]
 
 
@@ -254,9 +255,9 @@ def pick(names, **defaults):
 
 
 class Options(SimpleNamespace):
-    """The values of a command's options, as attributes; the others of SHARED have their defaults.
+    """The values of a command's options, as attributes; other options in SHARED have their default values.
 
-    `given` lists the names of those that were typed; `processors` are the logits processors of `processors_of`.
+    `given` lists the names of the options that were typed; `processors` are the logits processors of `processors_of`.
     """
 
     def __init__(self, **values):

@@ -52,14 +52,14 @@ def counted(n, what):
 
 
 def pair(target, draft):
-    """The lines on target and draft."""
+    """The lines that describe the target and the draft."""
     is_large = draft.get("parameters", 0) >= target.get("parameters", 0) > 0
     word = "\n        no smaller than the target: expect no speedup" if is_large else ""
     return f"target  {described(target)}\ndraft   {described(draft)}{word}"
 
 
 def has_colours():
-    """Whether standard output is a terminal that should show colours, see https://no-color.org."""
+    """Whether standard output is a terminal that should show colours (see https://no-color.org)."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
@@ -69,7 +69,7 @@ def costs_line(costs):
 
 
 def acceptance_lines(counts):
-    """The end of the line on target calls, and two lines on draft tokens."""
+    """The end of the line about target calls, and two lines about draft tokens."""
     shares = [f"{i}: {share:.0%}" for i, share in enumerate(counts["acceptance_by_position"], 1)]
     share = f" ({counts['acceptance']:.0%}), all rounds" if counts["drafted"] else ""
     by_position = "  ".join(shares) + ", of the rounds that drafted this far" if shares else "nothing was drafted"
@@ -88,7 +88,7 @@ by position   {by_position}"""
 
 
 def draw(path, x, panels, lines, size=None, busy="", break_even=True):
-    """Write a figure of measurements with their intervals to a file: each panel has all lines. It has no title.
+    """Write a figure of measurements with their intervals to a file. Each panel shows all lines, and there is no title.
 
     Parameters
     ----------
@@ -96,10 +96,10 @@ def draw(path, x, panels, lines, size=None, busy="", break_even=True):
         The name of the axis.
     panels : dict name of a number -> label of the y axis
     lines : dict name -> list of (x, row)
-        A row contains the numbers and, for those with an interval, PREFIXlow and PREFIXhigh, see `reach`. x are numbers
-        or names.
+        A row contains the numbers and, for each number with an interval, PREFIXlow and PREFIXhigh (see `reach`). The x
+        are numbers or names.
     size : (width, height), optional
-        In inches, of the whole figure.
+        The size of the whole figure, in inches.
     busy : str
         A warning about the machine.
     break_even : bool

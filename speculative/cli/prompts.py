@@ -1,4 +1,4 @@
-"""The prompts that options name: tales that neither bundled model was trained on, a published list, or a file."""
+"""The prompts that options name: from tales that neither bundled model was trained on, a published list, or a file."""
 
 from dataclasses import dataclass
 from json import loads
@@ -29,12 +29,12 @@ KNOWN = (
 )
 TALES = Path(gpt2np.__file__).parent / "tiny" / "held_out.txt"
 PROMPT_LENGTH = 32  # tokens
-N_AHEAD = 200  # so many greedy tokens later the target repeats itself
+N_AHEAD = 200  # after this many greedy tokens the target repeats itself
 
 
 @dataclass(frozen=True)
 class Prompt:
-    """A prompt, with a benchmark's id and category for it."""
+    """A prompt, with the id and category that a benchmark gives it."""
 
     text: str
     tokens: list
@@ -49,7 +49,7 @@ def tales():
 
 
 def prompts_of(options, target, tokenizer):
-    """The `Prompt`s of --prompt_file, or of --prompts, that fit the target's context."""
+    """The `Prompt`s named by --prompt_file or --prompts that fit the target's context."""
     if options.prompt_file:
         return from_file(options, target, tokenizer)
     if options.prompts == "known":
@@ -79,7 +79,7 @@ def check_room(tokens, n_tokens, target, what):
 
 
 def encoded(prompt, tokenizer):
-    """The prompt's token ids; for an empty prompt `<|endoftext|>`, after which a new text begins."""
+    """The prompt's token ids; an empty prompt becomes `<|endoftext|>`, after which a new text begins."""
     if prompt:
         return tokenizer.encode(prompt)
     if tokenizer.end_of_text is None:
@@ -92,7 +92,7 @@ def in_template(prompt, options):
 
 
 def from_file(options, target, tokenizer):
-    """The `Prompt`s of --prompt_file; those left out are reported on standard error."""
+    """The `Prompt`s of --prompt_file; prompts that are left out are reported on standard error."""
     found, n_turns, n_tokens = [], 0, options.n_tokens_to_generate
     for prompt, question_id, category, n_more in questions_in(options.prompt_file):
         text = in_template(prompt, options)

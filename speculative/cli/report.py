@@ -43,7 +43,7 @@ def load_average():
 
 
 class Report:
-    """The parts of an experiment, in a file if one is named; use it in a `with` statement.
+    """The parts of an experiment, kept in a file if one is named; use it in a `with` statement.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class Report:
     Raises
     ------
     ValueError
-        If the file holds anything but this command with these options, on this machine, by this version.
+        If the file was not written by this command with these options, on this machine and by this version.
     """
 
     def __init__(self, path, command, texts):
@@ -65,7 +65,7 @@ class Report:
         self.about |= {f"--{name}": text for name, text in texts.items() if name not in OUTPUTS}
         self.about |= {"version": version(), "matmul": matmul.strategy()} if path else {}
         self.found, self.parts, self.bar = {}, {}, tqdm(disable=True)
-        self.load_now, self.load = load_average(), 0.0  # at the start; the largest of the runs that measured
+        self.load_now, self.load = load_average(), 0.0  # the load at the start; the largest in any run
         if self.path and self.path.exists():
             self.read()
 
@@ -75,7 +75,7 @@ class Report:
             about, self.found, self.parts, self.load = old["about"], old["found"], old["parts"], old["load_average"]
             if old["seal"] != self.seal(about):
                 raise ValueError("changed by hand, or damaged")
-            matmul.use(about["matmul"])  # else it would be chosen again, by timing
+            matmul.use(about["matmul"])  # otherwise it would be chosen again, by timing
             self.about["matmul"] = about["matmul"]
         except (ValueError, KeyError, TypeError, OSError, RecursionError) as error:
             raise ValueError(f"--json: {self.path} is not a report of this program ({error!r:.60}): {REMEDY}") from None
@@ -86,7 +86,7 @@ class Report:
 
     @property
     def busy(self):
-        """A warning if other programs ran on the machine, else nothing."""
+        """A warning if other programs ran on the machine, otherwise an empty text."""
         load = self.load if self.parts else self.load_now
         return f"BUSY: load average {load:.1f} at the start" if load > (os.cpu_count() or 1) else ""
 
@@ -119,7 +119,7 @@ class Report:
             raise ValueError(f"--json: {self.path} was made with different {name}: {REMEDY}")
 
     def same_contents(self, name, *contents):
-        """`same` for texts, or for the files of paths; nothing is read if no file keeps the parts."""
+        """`same` for texts, or for the files at these paths; nothing is read if no file keeps the parts."""
         if self.path:
             self.same(f"contents of {name}", digest(*contents))
 
@@ -149,7 +149,7 @@ class Report:
                 new.write_text(f'{top[:-2]},\n "parts": {{\n{lines}\n }}\n}}\n', encoding="utf-8")
 
     def finish(self, result, page):
-        """Write the whole report; print its page, or with --json alone the report itself. To be called last."""
+        """Write the whole report; print its page, or with --json alone the report itself. Call this last."""
         self.bar.close()
         self.write(**result)
         print(dumps({**self.about, **result}, indent=1) if self.is_printed else visible(page).removesuffix("\n"))

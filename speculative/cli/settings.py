@@ -1,4 +1,4 @@
-"""From options to the samplers of a race: which options go together, the logits processors, the two samplers."""
+"""Turns options into the samplers of a race: which options go together, the logits processors, the two samplers."""
 
 import os
 from dataclasses import asdict
@@ -16,9 +16,9 @@ from .drafters import DRAFTERS, OF_SOME, RULES, depth, kind_of, rule_of
 from .files import read_text
 from .models import SMALLEST, OfLanes, no_smaller
 
-MOST_CONFIDENT = 16  # tokens, of --K confidence
-MOST_MEASURED = 16  # nodes of --tree auto
-N_PLACES = 32  # of the target's text, for the acceptance by rank of --tree auto
+MOST_CONFIDENT = 16  # the most draft tokens with --K confidence
+MOST_MEASURED = 16  # the most nodes with --tree auto
+N_PLACES = 32  # positions in the target's text at which --tree auto measures the acceptance by rank
 LOOK_BACK = ("grammar", "presence_penalty", "frequency_penalty", "no_repeat_ngram_size", "min_tokens")
 
 
@@ -76,7 +76,7 @@ class Entrant:
     options : Options
     models : Models
     build : function (Options, Models) -> Sampler
-        It receives the options with the logits processors for a prompt, which know its length.
+        It receives the options with the logits processors for a prompt; the processors know the prompt's length.
     """
 
     def __init__(self, options, models, build):
@@ -93,7 +93,7 @@ class Entrant:
         return self.sampler(len(prompt)).rounds(prompt, n_tokens, noise(seed), **self.ends)
 
     def as_they_end(self, prompts, n_tokens, seeds, n_lanes, watch=lambda i, step: None):
-        """(i, Generation) of each prompt, as soon as its text ends; n_lanes texts at once, each as it is alone."""
+        """(i, Generation) of each prompt, as soon as its text ends; n_lanes at once, each the same as if run alone."""
         names = self.models.names_for(self.options)
 
         def make(*lanes):
@@ -107,7 +107,7 @@ class Entrant:
 
 
 def ends_of(options, tokenizer):
-    """The keywords of `rounds` that end a text."""
+    """The keyword arguments of `rounds` that say where a text ends."""
     if not (options.grammar or options.min_tokens):
         ends = {}
     elif tokenizer.end_of_text is None:
@@ -164,7 +164,7 @@ def alone(options, models):
 
 
 def with_draft(options, models, prompt, keep=lambda name, find: find()):
-    """(the `Entrant` with the draft, about: what it is) for prompts like these tokens.
+    """(the `Entrant` with the draft, its description) for prompts like these tokens.
 
     `keep` receives each measurement with its name, and may return an earlier result.
     """
@@ -199,7 +199,7 @@ def costs_of(options, target, drafter, tokens, most):
 
 
 def measured_tree(options, models, tokens):
-    """The best shape for the acceptance along some text of the target and for the costs, as a dict."""
+    """The best shape, given the acceptance measured along a text of the target and the costs, as a dict."""
     target, sampling, rule = models.target()[0], options.sampling, rule_of(options)
     start = tokens[: max(1, target.n_ctx - N_PLACES - 1)]
     text = AutoregressiveSampler(target, sampling=sampling).generate(start, N_PLACES, options.seed)

@@ -61,7 +61,7 @@ def write_texts(options, report):
 
 
 def kept(name, heads):
-    """The number of these texts in the file, counted from the first; an incomplete last line is removed."""
+    """How many of these texts, from the first on, the file already contains; an incomplete last line is removed."""
     path = Path(name)
     *lines, cut = path.read_text(encoding="utf-8").split("\n") if path.exists() else [""]
     for number, line in enumerate(lines, 1):

@@ -3,7 +3,7 @@
 A draft of K tokens costs one pass instead of K. The rows of that pass are K marginals: each token's distribution
 averaged over the possible tokens before it. A table indexed by the previous token makes them depend on each other, as
 far as one token of memory can. So tokens are still sampled from left to right, each from its row corrected for the
-token before it, and that row is the verifier's q. Acceptance falls with depth, while EAGLE's stays the same.
+token before it, and that row is the verifier's q. Acceptance falls with depth, whereas EAGLE's stays the same.
 Sources: DFlash, arXiv:2602.06036; DSpark, arXiv:2607.05147.
 """
 

@@ -1,4 +1,4 @@
-"""Drafts in which nothing is sampled: one-hot rows, and several continuations as one tree.
+"""Drafts in which nothing is sampled, with one-hot rows and with several continuations in one tree.
 
 A drafter that copies from the text, from a pool of n-grams or from a corpus may find several continuations, and a chain
 can be only one of them. A trie contains them all, and shares their common prefixes. Since every token is deterministic

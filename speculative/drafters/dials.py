@@ -23,9 +23,9 @@ class NoisyDrafter(ModelDrafter):
     ----------
     target : LanguageModel
     epsilon : float
-        From 0, the target itself, to 1, uniform sampling.
+        Between 0 (the target itself) and 1 (uniform sampling).
     sampling : Sampling, optional
-        By default the sampler's own.
+        By default the sampler's.
     """
 
     def __init__(self, target, epsilon, *, sampling: Callable | None = None):

@@ -4,7 +4,7 @@ After a given text the block is a language model like any other, so chains are `
 `TreeDrafter`'s, and exact for the same reasons. But its input is the target's hidden states up to the end of the text,
 and its own hidden states after that. So each draft asks it for a new model.
 
-Heads rank candidates. The block samples, and each draft token depends on those before it, so it helps at any
+Heads rank candidates. The block samples, and each draft token depends on the earlier ones, so it helps at any
 temperature. With `Grown(n)` and siblings="top" the tree grows where the block is confident (EAGLE-2).
 Sources: Li et al. (EAGLE), arXiv:2401.15077; Li et al. (EAGLE-2), arXiv:2406.16858, section 4.
 """
@@ -23,7 +23,7 @@ class EagleDrafter:
     ----------
     model : LanguageModel
         The target, with hidden states, such as a gpt2np.GPT2.
-    block : gpt2np.EagleBlock, or any object with its method
+    block : gpt2np.EagleBlock, or any object with the same method
         As gpt2np.load_eagle returns it. `on(model, n_frequent)` is called once. Each draft then calls its result's
         `draft_model(n_text) -> LanguageModel`, for texts whose first n_text tokens are given.
     tree, siblings

@@ -1,4 +1,4 @@
-"""Self-speculation: the target's first layers draft, with its own final norm and vocabulary projection.
+"""Self-speculation: the target's first layers draft, with the target's final norm and vocabulary projection.
 
 The keys, values and hidden states that the first layers compute for a draft token stay in the cache, and the target's
 pass continues from them: nothing is computed twice. This file knows nothing about layers: it asks the model for its
@@ -17,7 +17,7 @@ class EarlyExitDrafter(ModelDrafter):
     Parameters
     ----------
     target : LanguageModel
-        With an attribute `early_exit`, such as a gpt2np.EarlyExit.
+        It needs an attribute `early_exit`, such as a gpt2np.EarlyExit.
     sampling, threshold
         As in `ModelDrafter`.
     """

@@ -1,4 +1,4 @@
-"""Drafting with heads on the target's last hidden state: no second model, and no pass of its own.
+"""Drafting with heads on the target's last hidden state, without a second model or an extra pass.
 
 Heads turn one hidden state into predictions of the next tokens, so a draft costs a few small matmuls and no call of a
 model. Several candidates per position are cheap, and they are needed: heads are right less often than a draft model.
@@ -26,13 +26,13 @@ class HeadsDrafter:
     ----------
     model : LanguageModel
         The target, with `states(tokens, n_last) -> hidden states [n_last, n_embd]`, such as a gpt2np.GPT2.
-    heads : gpt2np.Heads, or any object with its attributes
+    heads : gpt2np.Heads, or any object with the same attributes
         As gpt2np.load_heads returns them: `n_heads`; `accepted` [n_heads, n_ranks], how often the candidate of each
         rank is right; `check(model)`; `logits(model, states [n, n_embd], seen [n, i]) -> [n, n_vocab]` of head i.
     tree : Shape, optional
         By default the best tree of 7 nodes (8 rows) by `accepted`. More nodes yield more tokens per call, and
-        cost time; on the bundled target a tree of 3 nodes is fastest (the default of `--drafter heads`). Nodes below
-        the last head's are left out.
+        cost time; on the bundled target a tree of 3 nodes is fastest (the default of `--drafter heads`). Nodes deeper
+        than the number of heads are left out.
     """
 
     def __init__(self, model, heads, tree=None):
@@ -62,5 +62,5 @@ class HeadsDrafter:
         return fixed_tree(self.tree, n_levels, most_likely, self.model.n_vocab)
 
     def weights(self):
-        """`accepted`, at most n_vocab ranks, without the increases due to chance."""
+        """`accepted` for at most n_vocab ranks, with increases that are due to chance removed."""
         return np.minimum.accumulate(self.heads.accepted[:, : self.model.n_vocab], axis=-1)

@@ -1,10 +1,10 @@
 """Jacobi decoding: the target's most probable tokens over its last, rejected draft are the next draft.
 
 Write a text as a system of equations, each token the argmax after the tokens before it, and solve all of them at once
-by iteration from any start: that is this drafter in the usual loop. A call verifies m draft tokens and returns m + 1
-rows. Those after the first wrong token were computed from a wrong prefix, but still serve as the next draft. At
-temperature 0 each call solves at least one equation, and few solve more. It is included as a lesson, and as the first
-half of lookahead.py.
+by iteration from any start. The usual loop with this drafter is that iteration. A call verifies m draft tokens and
+returns m + 1 rows. The rows after the first wrong token were computed from a wrong prefix, but still serve as the next
+draft. At temperature 0 each call solves at least one equation, and few solve more. It is included as a lesson, and as
+the first half of lookahead.py.
 Source: Santilli et al., arXiv:2305.10427, algorithm 1.
 """
 

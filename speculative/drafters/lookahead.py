@@ -3,8 +3,8 @@
 Each draft is a tree of two parts:
 
     candidates   what followed the text's last token in the pool: up to G sequences of N - 1 tokens
-    comb         W columns of Jacobi iterations. Row 0 is a chain after the text, and from its node c hangs the tooth
-                 of column c: row 1, row 2, ..., each token the target's answer to the row above, one call earlier
+    comb         W columns of Jacobi iterations. Row 0 is a chain after the text, and the tooth of column c hangs from
+                 its node c: row 1, row 2, ..., where each token answers the row above, one target call earlier
 
 The comb is an ordinary token tree: a tooth sees row 0 up to its own column. After the call, the target's answer at the
 tip of each tooth completes an n-gram, which goes into the pool. The oldest row is dropped, and the answers become the
@@ -35,11 +35,11 @@ class LookaheadDrafter:
         self.W, self.N = W, N
         self.G = G
         self.best = []  # the most probable token at each position of the target's last call
-        self.tokens = []  # of the previous draft
+        self.tokens = []  # the tokens of the previous draft
         self.begin([])
 
     def begin(self, tokens):
-        """Start a text: one row of tokens from the prompt, an empty pool."""
+        """Start a text with one row of tokens from the prompt and an empty pool."""
         self.pool, self.tips = {}, None
         self.levels = [[tokens[-1 - c % len(tokens)] for c in range(self.W)]] if tokens else []
 

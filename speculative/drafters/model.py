@@ -23,8 +23,8 @@ class ModelDrafter:
     model : LanguageModel
         The draft model, with the target's vocabulary.
     sampling : Sampling, optional
-        By default the sampler's own, with which the most tokens are accepted. The distribution of the output is the
-        same with any other.
+        By default the sampler's, with which the most tokens are accepted. Any other leaves the distribution of the
+        output unchanged.
     threshold : float
         The draft ends after the first token whose probability is below this (at temperature 1, whatever `sampling` is).
         At 0 the draft never ends early; at 1 it ends after the first token whose probability is below 1.
@@ -50,7 +50,7 @@ class ModelDrafter:
         return f"{type(self).__name__}({self.model})"
 
     def propose(self, tokens, K, rng):
-        """Up to K tokens; fewer where the model's n_ctx ends the draft, which may be smaller than the target's."""
+        """Up to K tokens; fewer if the model's n_ctx, which may be smaller than the target's, ends the draft."""
         text = list(tokens)
         drafted, rows = [], []
         while len(drafted) < K and len(text) <= self.model.n_ctx:

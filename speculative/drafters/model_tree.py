@@ -9,8 +9,8 @@ are exact with every rule here:
     drawn     the first child is drawn from q outside of its k - 1 most probable tokens, which are the other children.
               One of the k is usually accepted more often than with `without`, if q is close to p; but it may be any
               of them, so each needs a subtree
-    top       the k most probable tokens, none of them drawn: good at temperature 0, where all three are the same, and
-              poor at 1
+    top       the k most probable tokens, none of which is drawn. It is good at temperature 0, where all three
+              rules are the same, and poor at temperature 1
 
 A sampled child is never dropped afterwards, however improbable: the remaining tokens would no longer follow their rows.
 So a tree of sampled tokens must have its shape fixed in advance. Only a tree of `top` may grow where the draft is
@@ -34,7 +34,7 @@ from .shapes import Grown, check_shape
 
 
 def drawn(logits, q, k, rng):
-    """The first child from q outside of the k - 1 most probable tokens, then those."""
+    """The first child, drawn from q outside of the k - 1 most probable tokens, then these k - 1 tokens."""
     most_likely, outside = top(logits[None], k)[0], q.copy()
     outside[most_likely[: k - 1]] = 0
     mass = outside.sum()
@@ -51,7 +51,7 @@ def without(logits, q, k, rng):
 
 
 def most_likely(logits, q, k, rng):
-    """The k most probable tokens, whatever the sampling is."""
+    """The k most probable tokens under any sampling."""
     return certain(top(logits[None], k)[0], len(q))
 
 
@@ -70,12 +70,12 @@ class TreeDrafter:
     Parameters
     ----------
     model : LanguageModel
-        With the target's vocabulary. It must support trees, as gpt2np's models and `ByPaths` do.
+        It needs the target's vocabulary and must support trees, as gpt2np's models and `ByPaths` do.
     tree : Shape or Grown
-        A shape, of which only the parents matter. Or `Grown(n)`: the n nodes with the largest probabilities (at
-        temperature 0.3), with the rule "top".
+        Only the parents of a shape matter. `Grown(n)` means the n nodes with the largest probabilities (at temperature
+        0.3), and needs the rule "top".
     siblings : str
-        The rule: "without", "drawn" or "top", see above.
+        The rule: "without", "drawn" or "top" (described above).
     sampling : Sampling, optional
         As in `ModelDrafter`.
     """
@@ -95,14 +95,14 @@ class TreeDrafter:
         return f"TreeDrafter({self.model}, {size}, siblings={self.rule.__name__})"
 
     def propose(self, tokens, K, rng):
-        """A tree of depth at most K, less near the model's n_ctx, which may be smaller than the target's."""
+        """A tree of depth at most K; shallower near the model's n_ctx, which may be smaller than the target's."""
         sampling = self.sampling or Sampling()
         text = [int(token) for token in tokens]
         n_ctx, n_vocab = self.model.n_ctx, self.model.n_vocab
         if isinstance(self.tree, Grown):
             levels = min(K, 1 + (n_ctx - len(text)) // self.tree.n)
             return grown_tree(self.tree.n, levels, lambda paths, n: self.candidates(text, paths, n, sampling), n_vocab)
-        parents, above = self.tree.parents, []  # in the shape; in the draft, which may have fewer nodes
+        parents, above = self.tree.parents, []  # parents in the shape, and in the draft, which may have fewer nodes
         drafted, rows = [], []
         level = [(-1, -1)]  # the nodes of the last depth: each one's index in shape and draft; -1 is the text
         for depth in range(K):
@@ -123,7 +123,7 @@ class TreeDrafter:
         return Draft(np.array(drafted, dtype=np.int64), probs, np.array(above, dtype=np.int64))
 
     def after(self, text, drafted, parents, n, sampling):
-        """(logits, q), both [n, n_vocab], after the last n of the drafted tokens; without any, after the text.
+        """(logits, q), both [n, n_vocab], after the last n drafted tokens, or after the text if none are drafted.
 
         These logits rank the candidates: they include the sampling's penalties, at temperature 1.
         """
@@ -131,7 +131,7 @@ class TreeDrafter:
         return ranking, ask_sampling(sampling, logits, [*text, *drafted], parents)
 
     def ranking(self, text, drafted, parents, n, sampling):
-        """(the model's logits, the logits that rank the candidates), see `after`."""
+        """(the model's logits, the logits that rank the candidates, as described in `after`)."""
         logits = ask_model(self.model, [*text, *drafted], n, parents, "the draft model")
         adjusted = getattr(sampling, "adjusted", lambda logits, *_: logits)
         return logits, adjusted(logits, [*text, *drafted], parents)

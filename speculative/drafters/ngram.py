@@ -1,9 +1,9 @@
 """Drafting from n-gram counts: how often each token followed the last one or two in some text.
 
 The counts make a language model with proper distributions, so speculative sampling applies to it without changes. The
-orders are interpolated following Witten and Bell: for a context seen c times, followed by t different tokens, its own
-counts get the weight c / (c + t), and the shorter context gets the rest; the shortest is the uniform distribution. So
-no token has probability 0.
+orders are interpolated following Witten and Bell. If a context was seen c times, followed by t different tokens, its
+counts get the weight c / (c + t), and the shorter context gets the rest; after the shortest context comes the uniform
+distribution. So no token has probability 0.
 Source: Witten and Bell, "The zero-frequency problem", IEEE Transactions on Information Theory 37 (1991), method C;
 bigrams as drafts: arXiv:2211.17192, sections 3.6 and 4.2.
 """
@@ -52,7 +52,7 @@ class NGramModel:
     def from_tokens(cls, tokens, n_vocab, n=3):
         """Count the n-grams up to length n (3: trigrams) in token ids [n_tokens]. Millions take a few seconds.
 
-        ValueError if there are fewer than n of them, one is not in the vocabulary, or n-grams do not fit in 64 bits.
+        ValueError if there are fewer than n tokens, one is not in the vocabulary, or n-grams do not fit in 64 bits.
         """
         tokens = np.asarray(tokens)
         if tokens.ndim != 1 or (len(tokens) and tokens.dtype.kind not in "iu"):

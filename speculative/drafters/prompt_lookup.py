@@ -1,8 +1,8 @@
 """Drafting by copying: find the last few tokens earlier in the text, and propose the tokens that followed them there.
 
 It needs no model and costs almost nothing; it pays if a text repeats itself or its prompt.
-Source: Saxena, "Prompt Lookup Decoding" (2023), https://github.com/apoorvumang/prompt-lookup-decoding; which of several
-matches is copied differs, see the class.
+Source: Saxena, "Prompt Lookup Decoding" (2023), https://github.com/apoorvumang/prompt-lookup-decoding. It chooses
+differently among several matches: see the class.
 """
 
 from .deterministic import merged, one_hot

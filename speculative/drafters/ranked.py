@@ -1,10 +1,10 @@
 """Trees of ranked candidates: a node's children are the most probable tokens after its path.
 
 Nothing is sampled, so every row is one-hot, and the draft is exact with `exact_match` and with `rejection` at any
-temperature. The two functions differ in the shape:
+temperature. The two functions differ in the shape of the tree:
 
-    fixed_tree    given, for instance by `Shape.best` from the acceptance of each rank
-    grown_tree    from the candidates' probabilities: wide where they are uncertain, deep where they are not
+    fixed_tree    a given shape, for instance by `Shape.best` from the acceptance of each rank
+    grown_tree    a shape from the candidates' probabilities: wide where they are uncertain, deep where they are not
 
 Both go depth by depth, so that a model ranks the candidates after all nodes of one depth at once. Its answers come from
 `most_likely`. The drafters that use this file differ only in that function.
@@ -17,7 +17,7 @@ import numpy as np
 from ..tree import depths, path
 from .deterministic import one_hot
 
-FEW = 32  # of the largest scores
+FEW = 32  # how many of the largest scores count as few
 
 
 def fixed_tree(shape, n_levels, most_likely, n_vocab):
@@ -26,7 +26,7 @@ def fixed_tree(shape, n_levels, most_likely, n_vocab):
     Parameters
     ----------
     shape : Shape
-        A node takes the token of its rank among the candidates after its parent.
+        Each node takes the candidate after its parent whose rank is the node's.
     n_levels : int
         Deeper nodes are left out.
     most_likely : callable
@@ -77,7 +77,7 @@ def renumbered(parents, kept):
 
 
 def paths_to(nodes, parents, tokens):
-    """The tokens on the path to each of these nodes, which have one depth: [n_nodes, depth] int64."""
+    """The tokens on the path to each of these nodes, all of one depth: [n_nodes, depth] int64."""
     return np.array([[tokens[i] for i in path(parents, node)] for node in nodes], dtype=np.int64)
 
 

@@ -27,7 +27,7 @@ class RecyclingDrafter:
     tree : Shape, optional
         By default the best tree of 11 nodes (12 rows), for as many ranks as there are followers.
     n_followers : int
-        The number to keep for each token: a matrix [n_vocab, n_followers].
+        The number of followers to keep for each token, in a matrix [n_vocab, n_followers].
     keep : bool
         Whether a new text starts with the followers learned from earlier texts, or with none.
     """
@@ -37,7 +37,7 @@ class RecyclingDrafter:
         tree = Shape.best(11, WEIGHTS[: max(1, n_followers)]) if tree is None else tree
         self.tree = check_shape(tree, n_followers, "followers kept")
         self.n_vocab, self.keep = n_vocab, keep
-        self.followers = np.full((n_vocab, n_followers), -1)  # -1: not known yet
+        self.followers = np.full((n_vocab, n_followers), -1)  # -1 means not known yet
         self.text = []  # the text of the target's last call
 
     def observe(self, tokens, logits, parents):

@@ -26,14 +26,14 @@ class Shape:
     Parameters
     ----------
     parents : sequence of int
-        parents[i] < i is the node that node i follows, -1 the end of the text, see tree.py.
+        parents[i] < i is the node that node i follows, or -1 for the end of the text (see tree.py).
     ranks : sequence of int
         The rank of node i among the candidates after its parent, from 0, the most probable one.
 
     Raises
     ------
     ValueError
-        Unless they describe a tree.
+        If they do not describe a tree.
     """
 
     parents: Sequence[int]
@@ -64,7 +64,7 @@ class Shape:
 
     @classmethod
     def chain(cls, depth):
-        """One branch.
+        """A tree with one branch.
 
         >>> Shape.chain(3)
         Shape(parents=(-1, 0, 1), ranks=(0, 0, 0))
@@ -83,7 +83,7 @@ class Shape:
 
     @classmethod
     def of_paths(cls, paths):
-        """The tree with a node for each of these paths, tuples of ranks from the text down: Medusa's choices.
+        """The tree with a node for each of these paths, which are tuples of ranks from the text down (as in Medusa).
 
         Nodes are ordered by depth, then by their paths.
         """
@@ -148,7 +148,7 @@ class Grown:
 
 
 def check_shape(tree, n_ranks, of_what):
-    """The tree. ValueError unless it is a Shape whose ranks are below n_ranks, the number of these."""
+    """The tree. ValueError unless it is a Shape whose ranks are below n_ranks, the number of `of_what`."""
     if not isinstance(tree, Shape):
         raise ValueError(f"expected a tree such as Shape.best(8, weights) or Shape.widths(2, 1), got {tree!r:.100}")
     if max(tree.ranks, default=0) >= n_ranks:

@@ -1,7 +1,7 @@
 """Drafting by copying, with counts: the most frequent continuation of the longest suffix that occurs elsewhere.
 
 A suffix automaton stores every substring of the text and how often it occurs. Building it takes time linear in the
-length of the text. One more token takes a few steps; with counting, one for each suffix that occurs elsewhere as well.
+length of the text. One more token takes a few steps; counting takes one step for each suffix that occurs elsewhere.
 From the longest suffix of the text that occurs elsewhere, the draft repeatedly follows the most frequent next token,
 until the estimated probability of the whole draft falls below a floor or the draft is too long for its match.
 Sources: Oliaro et al., SuffixDecoding, arXiv:2411.04975; the automaton: Blumer et al., "The smallest automaton
@@ -30,7 +30,7 @@ class SuffixAutomaton:
         for state in ends:
             self.count[state] = 1
         for state in sorted(range(1, len(self.link)), key=self.length.__getitem__, reverse=True):
-            self.count[self.link[state]] += self.count[state]  # a suffix occurs where the longer ones do, and elsewhere
+            self.count[self.link[state]] += self.count[state]  # a suffix occurs where longer ones do, and elsewhere
 
     def extend(self, token):
         """Append a token to the text, and count the suffixes that end with it."""
@@ -57,14 +57,14 @@ class SuffixAutomaton:
         return len(self.link) - 1
 
     def split(self, state, token):
-        """The state of the longest substring of `state`, extended by the token; made if longer ones share its state."""
+        """The state of `state`'s longest substring plus the token; it is created if longer substrings share it."""
         shared = self.following[state][token]
         if self.length[shared] == self.length[state] + 1:  # it is the longest of its state
             return shared
-        # longer substrings share its state, but it occurs at the end of the text as well, and they do not: it and its
-        # suffixes move to their own state, with the same continuations and the same count so far
+        # Longer substrings share its state, but it occurs at the end of the text as well, and they do not. So it and
+        # its suffixes move to a state of their own, with the same continuations and the same count so far.
         clone = self.add(dict(self.following[shared]), self.length[state] + 1, self.count[shared])
-        # the longest suffix that occurs in more positions: for the longer substrings now the clone's
+        # the longest suffix that occurs in more positions; for the longer substrings it is now in the clone
         self.link[clone], self.link[shared] = self.link[shared], clone
         # `state` and its suffixes, extended by the token, are the substrings that moved
         while state != -1 and self.following[state].get(token) == shared:
@@ -86,10 +86,10 @@ class SuffixAutomaton:
     def continuations(self, state, n, depth, floor, width=None):
         """(tokens, parents) of the n continuations with the largest joint probability, each at least `floor`.
 
-        A tree of depth at most `depth`, in which a node has at most `width` children, the most frequent ones.
+        They form a tree of depth at most `depth`, in which a node has at most `width` children, the most frequent ones.
         """
         tokens, parents = [], []
-        heap = []  # of the continuations that may be drafted next: (-probability, token, node above, state, depth left)
+        heap = []  # the continuations that may be drafted next: (-probability, token, node above, state, depth left)
 
         def push(state, node, probability, left):
             counts = {token: self.count[after] for token, after in self.following[state].items()} if left else {}
@@ -117,11 +117,11 @@ class SuffixDrafter:
     corpus : sequence of int
         More token ids to copy from. Any 100,000 of them take about a second.
     floor : float
-        A path ends before its estimated joint probability falls below this.
+        A path ends before its estimated joint probability falls below this value.
     factor : float
         A path has at most this many tokens for each token of its match.
     n_nodes : int
-        0 for a chain; otherwise the most nodes of a tree, which branches where the match has several continuations.
+        0 for a chain; otherwise the largest size of a tree, which branches where the match has several continuations.
     """
 
     LOOK_BACK = 64  # tokens of the text to match with the corpus

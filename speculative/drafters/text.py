@@ -1,9 +1,9 @@
 """Drafting through the text: the proposal of a drafter with a different tokenizer is decoded and encoded again.
 
-The proposal becomes deterministic tokens of the target, with one-hot rows, which are exact whatever they are and
-however they were found (deterministic.py). So nothing has to be known about the other drafter: it may sample, branch,
-or have no model. Only the new text is encoded; the target's own tokens are kept, because how the target divided its
-text is part of the distribution.
+The proposal becomes deterministic tokens of the target, with one-hot rows. Verifying them is exact whatever they are
+and however they were found (deterministic.py). So nothing has to be known about the other drafter: it may sample,
+branch, or have no model. Only the new text is encoded; the target's own tokens are kept, because the way the target
+divided its text is part of the distribution.
 The last token may be wrong, because more text would tokenize differently; it stays because it costs only one row of the
 target's pass.
 Source: Timor et al., arXiv:2502.05202, section 3 (there called SLEM); shared_tokens.py is the alternative.
@@ -28,13 +28,13 @@ class TextDrafter:
     Parameters
     ----------
     drafter : Drafter
-        In the draft's vocabulary. It is not shown the target's answers, which are in a different vocabulary.
+        It drafts in its own vocabulary. It is not shown the target's answers, which are in a different vocabulary.
     of_target, of_draft : Tokenizer
         See shared_tokens.py.
     n_vocab : int, optional
-        The target's n_vocab; by default as many tokens as its tokenizer has.
+        The target's n_vocab; by default the number of tokens in its tokenizer.
     n_ctx : int
-        The longest text for the other drafter, in its tokens; it sees only the end of a longer one.
+        The longest text for the other drafter, in its tokens; of a longer text it sees only the end.
     """
 
     def __init__(self, drafter, of_target, of_draft, *, n_vocab=None, n_ctx=sys.maxsize):

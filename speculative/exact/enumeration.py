@@ -2,18 +2,18 @@
 
 This is reference.py for code of any style. It adds an np.random.Generator that draws arrays, choices, whole numbers and
 waiting times as well, outcomes that are arrays, and sums without loss of digits. It refuses code that draws from a
-different source, that uses a number not yet drawn as a value, or that has too many paths.
+different source, uses a number not yet drawn as a value, or has too many paths.
 
 `exact_distribution(fn)` calls `fn(rng)` many times, with an `ExactGenerator` in place of np.random.Generator. A draw
 from it is not a number but a question that is still open: a uniform u that is compared with a number forks the run in
 two, and a choice among n forks it in n. Each run follows one path through the forks, and the path's probability is the
-product of theirs; the next run takes the next path. The result is exact up to rounding.
+product over its forks; the next run takes the next path. The result is exact up to rounding.
 
     u = rng.random()
     accept = u * q < p      forks: True with probability min(1, p / q), False with the rest
 
 Several comparisons of one uniform are consistent, because it remembers the interval in which it must lie. What cannot
-end in a decision, such as the sum of two uniforms, has no finite set of paths and is refused.
+end in a decision, such as the sum of two uniforms, does not have a finite set of paths and is refused.
 """
 
 import math
@@ -43,9 +43,9 @@ def exact_distribution(fn, *, max_leaves=1_000_000, max_draws=500):
     Raises
     ------
     CannotEnumerate
-        If there are more paths or draws than that, if a continuous draw is used as a value, if fn draws from a global
+        If there are too many paths or draws, if a continuous draw is used as a value, if fn draws from a global
         generator (np.random, the module random, torch), or if it behaves differently when it is run again on the same
-        path, like code that draws from its own generator.
+        path, as code that creates its own generator does.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def exact_distribution(fn, *, max_leaves=1_000_000, max_draws=500):
 
 def enumerated(fn, max_leaves, max_draws):
     parts, path = {}, []
-    most_probable = 0.0, [], None  # of the paths so far: the probability, the path, its outcome
+    most_probable = 0.0, [], None  # among the paths so far: its probability, the path, its outcome
     rng = ExactGenerator(path, max_draws, max_leaves)
     for _ in range(max_leaves):
         outcome = hashable(fn(rng.from_the_start()))
@@ -101,9 +101,9 @@ def enumerated(fn, max_leaves, max_draws):
 def total_variation(a, b):
     """The total variation distance of two distributions, dicts outcome -> probability: half of sum |a(x) - b(x)|.
 
-    The largest difference in the probability of any event, from 0 for equal distributions to 1 for those that have no
-    outcome in common. Where a drafter has distribution a and the target b, 1 - total_variation(a, b) is the acceptance
-    rate of rejection sampling (arXiv:2211.17192, section 3.2).
+    It is the largest difference in the probability of any event, from 0 for equal distributions to 1 for distributions
+    that have no outcome in common. If a drafter has distribution a and the target has b, 1 - total_variation(a, b) is
+    the acceptance rate of rejection sampling (arXiv:2211.17192, section 3.2).
 
     >>> total_variation({"a": 0.5, "b": 0.5}, {"a": 0.25, "b": 0.5, "c": 0.25})
     0.25
@@ -115,7 +115,7 @@ NOT_THE_SAME = (
     "the function drew differently when it was run again on the same path: it must depend on its generator alone, "
     "without state from an earlier call or a different source of randomness"
 )
-N_AGAIN = 12  # runs on the most probable path, which must all have one outcome
+N_AGAIN = 12  # runs on the most probable path, which must all have the same outcome
 
 ENDLESS = (
     "one run has made {n} draws so far: an endless loop, such as `while` until a draw is accepted, has no finite set "
@@ -123,17 +123,17 @@ ENDLESS = (
     "is accepted, draw once from the renormalised distribution of the accepted tokens"
 )
 IMPROBABLE, FEW_DRAWS = 1e-15, 30  # few draws may well be improbable
-MOST_OUTCOMES = 60_000  # outcomes of one draw
-MOST_WHOLE = 256  # outcomes of int(u * n)
+MOST_OUTCOMES = 60_000  # the most outcomes of one draw
+MOST_WHOLE = 256  # the most outcomes of int(u * n)
 THRESHOLDS = (
     "compare the uniform number itself, rng.random() * q < p; a threshold such as int(n * p / q) rounds p / q to a "
     "multiple of 1 / n, so that the probabilities are off by up to 1 / n"
 )
-MOST_QUESTIONS = 60_000  # comparisons of one number: more than GPT-2 has tokens
+MOST_QUESTIONS = 60_000  # the most comparisons of one number; GPT-2 has fewer tokens
 
 
 class Fork:
-    """A decision on the path: the probabilities of its outcomes, the one taken, and the probability to get here."""
+    """A decision on the path: the probabilities of its outcomes, the outcome taken, the probability of getting here."""
 
     def __init__(self, probs, reached):
         self.probs = probs
@@ -142,7 +142,7 @@ class Fork:
 
 
 class ExactGenerator(np.random.Generator):
-    """Replaces np.random.Generator and enumerates instead of drawing; created by `exact_distribution`.
+    """A replacement for np.random.Generator that enumerates instead of drawing; created by `exact_distribution`.
 
     It is a subclass of Generator, so that code which checks for one, or calls np.random.default_rng(rng), accepts it.
     """
@@ -159,10 +159,10 @@ class ExactGenerator(np.random.Generator):
         raise CannotEnumerate("the generator is copied, and a copy cannot be enumerated: draw from rng itself")
 
     def from_the_start(self):
-        """This generator, for one more run along the path."""
+        """This generator, reset for one more run along the path."""
         self.n_asked = self.n_draws = self.n_questions = 0  # forks, draws, comparisons since the last draw
-        self.n_numbers = 1  # of the last draw
-        self.n_outcomes = 1  # of the whole numbers drawn so far, together
+        self.n_numbers = 1  # how many numbers the last draw returned
+        self.n_outcomes = 1  # how many outcomes the whole numbers drawn so far have together
         return self
 
     def reached(self):
@@ -180,7 +180,7 @@ class ExactGenerator(np.random.Generator):
             raise CannotEnumerate(ENDLESS.format(n=self.n_draws))
 
     def asked(self):
-        """Count a comparison. CannotEnumerate if there are so many that it looks like an endless loop."""
+        """Count a comparison. CannotEnumerate if their number suggests an endless loop."""
         self.n_questions += 1
         if self.n_questions > MOST_QUESTIONS * self.n_numbers:
             raise CannotEnumerate(
@@ -195,7 +195,7 @@ class ExactGenerator(np.random.Generator):
             raise CannotEnumerate(f"int() makes one of {n} whole numbers of a uniform number: {THRESHOLDS}")
 
     def fork(self, probs):
-        """The index (int) of the outcome taken here, given the probabilities of all; those with 0 are never taken."""
+        """The index (int) of the outcome taken here, given all probabilities; one of probability 0 is never taken."""
         possible = [i for i, probability in enumerate(probs) if probability > 0]
         if len(possible) == 1:
             return possible[0]
@@ -214,7 +214,7 @@ class ExactGenerator(np.random.Generator):
     def uniform(self, low=0.0, high=1.0, size=None):
         low, high = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
         size = np.broadcast_shapes(low.shape, high.shape) or None if size is None else size
-        np.broadcast_to(low + high, size or ())  # a ValueError where NumPy has one
+        np.broadcast_to(low + high, size or ())  # raises ValueError where NumPy does
         return self._filled(size, lambda: Uniform(self)) * (high - low)[()] + low[()]
 
     def integers(self, low, high=None, size=None, dtype=np.int64, endpoint=False):
@@ -246,7 +246,7 @@ class ExactGenerator(np.random.Generator):
         if not len(population):
             raise ValueError("expected something to choose from, got nothing")
         dtype = p.dtype if isinstance(p, np.ndarray) and p.dtype.kind == "f" else np.dtype(np.float64)
-        tolerance = np.finfo(dtype).eps ** 0.5  # NumPy's own
+        tolerance = np.finfo(dtype).eps ** 0.5  # the tolerance that NumPy uses
         p = np.full(len(population), 1 / len(population)) if p is None else np.asarray(p, dtype=np.float64)
         if len(p) != len(population) or (p < 0).any() or not abs(math.fsum(p) - 1) <= tolerance:
             raise ValueError(f"expected {len(population)} probabilities that add up to 1, got {p}")

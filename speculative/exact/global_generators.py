@@ -1,4 +1,4 @@
-"""The generators that belong to a whole process: whether a piece of code draws from one of them."""
+"""Detects whether code draws from one of the generators that belong to the whole process."""
 
 import ctypes
 import pickle
@@ -9,13 +9,13 @@ import numpy as np
 
 
 def global_states():
-    """dict name -> state: of np.random, of the module random and, where it is imported, of torch."""
+    """dict name -> state of np.random, of the module random and, if it is imported, of torch."""
     states = {
         "np.random (the global generator, as in np.random.rand or np.random.choice)": state_of_numpy(),
         "the module random": random.getstate(),
     }
     torch = sys.modules.get("torch")
-    if hasattr(torch, "random"):  # not if it is None, or not fully imported
+    if hasattr(torch, "random"):  # false if torch is None or not fully imported
         states["torch's own generator (as in torch.rand or torch.multinomial)"] = (
             torch.get_rng_state().numpy().tobytes()
         )
@@ -23,7 +23,7 @@ def global_states():
 
 
 def state_of_numpy():
-    """The state of np.random, from memory where it is NumPy's own: its get_state() takes a hundred times as long."""
+    """The state of np.random, read from memory if it is NumPy's own, as get_state() takes a hundred times as long."""
     generator = np.random.get_bit_generator()
     if type(generator) is np.random.MT19937:
         return ctypes.string_at(generator.ctypes.state_address, 625 * 4)  # 624 numbers and a position

@@ -42,7 +42,7 @@ class Uniform:
 
 
 class Source:
-    """Stands in for a random generator in one run: it takes these answers, a list of bool, and True at new forks."""
+    """A substitute for a random generator in one run. It takes these answers, a list of bool, and True at new forks."""
 
     def __init__(self, answers):
         self.answers, self.n_forks = answers, 0
@@ -52,7 +52,7 @@ class Source:
         return Uniform(self)
 
     def fork(self, p):
-        """The answer to a question that is true with probability p; where that is 0 or 1, nothing forks."""
+        """The answer to a question that is true with probability p; nothing forks if p is 0 or 1."""
         if not 0 < p < 1:
             return p >= 1
         if self.n_forks == len(self.answers):
@@ -74,7 +74,7 @@ def exact_distribution(fn):
         source = Source(answers)
         outcome = fn(source)
         distribution[outcome] = distribution.get(outcome, 0.0) + source.probability
-        while answers and not answers[-1]:  # drop the last forks that have taken both answers
+        while answers and not answers[-1]:  # drop the last forks if they have taken both answers
             answers.pop()
         if not answers:
             return distribution

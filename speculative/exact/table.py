@@ -14,8 +14,8 @@ class TableModel:
     Parameters
     ----------
     probs : array [n_vocab, ..., n_vocab]
-        probs[a, b] is the distribution after the tokens ..., a, b: the model looks back one token for each axis but the
-        last. A shorter text is padded with token 0 at the front.
+        probs[a, b] is the distribution after the tokens ..., a, b, so the model looks back one token for each axis but
+        the last. A shorter text is padded with token 0 at the front.
     n_ctx : int
 
     Examples
@@ -46,7 +46,7 @@ class TableModel:
     def distribution(self, prompt, n_tokens, sampling=Sampling()):
         """The exact distribution of the next n_tokens tokens: a dict {tokens (a tuple): probability}.
 
-        All n_vocab ** n_tokens continuations; every exact sampler must reproduce these probabilities.
+        It contains all n_vocab ** n_tokens continuations; every exact sampler must reproduce these probabilities.
 
         >>> round(TableModel([[0.5, 0.5], [0.125, 0.875]]).distribution([1], 2)[0, 1], 6)  # 0.125 * 0.5
         0.0625

@@ -9,15 +9,15 @@ import math
 
 import numpy as np
 
-ROUNDING = 4e-16  # of u: random() returns multiples of 2 ** -53, and a cumulative sum may end at 1 - 1e-16
+ROUNDING = 4e-16  # allowed in u: random() returns multiples of 2 ** -53, and a cumulative sum may end at 1 - 1e-16
 
 
 class CannotEnumerate(TypeError):
-    """The code does something that has no finite number of outcomes, or too many of them."""
+    """The code does something with infinitely many outcomes, or with too many."""
 
 
 def of_numbers(operator):
-    """The operator for numbers; for an array, NumPy applies it to each element."""
+    """The operator, restricted to numbers; NumPy applies it to each element of an array."""
     return lambda self, other: NotImplemented if getattr(other, "ndim", 0) else operator(self, other)
 
 
@@ -31,7 +31,7 @@ class Uniform:
         self.rising = rising
 
     def is_below(self, number):
-        """Whether the value is below a number: forks if the interval does not decide it. Equality has probability 0."""
+        """Whether the value is below a number. Forks if the interval does not decide it. Equality has probability 0."""
         if number is self:  # np.searchsorted asks for this
             return False
         threshold, (low, high) = self.inverse(as_number(number)), self.interval
@@ -143,7 +143,7 @@ class Uniform:
 
 
 def as_number(number):
-    """The number as a float. A second uniform is refused, as two of them have no finite set of paths."""
+    """The number as a float. A second uniform is refused, because two of them do not have a finite set of paths."""
     if hasattr(number, "interval"):
         number.as_value()
     return float(number)

@@ -17,15 +17,15 @@ class Waiting:
     def __init__(self, rng, log_rate=0.0, *, form="t", sign=1, compared=None):
         self.rng, self.log_rate = rng, log_rate
         self.form, self.sign = form, sign  # form: "t", "log t" or "1 / t"
-        self.is_lost = False  # whether a different one was earlier: its time is then no longer exponential
-        # shared by everything computed from one draw: the one that was compared
+        self.is_lost = False  # whether a different time was earlier; this one is then no longer exponential
+        # shared by everything computed from one draw: the object that was compared
         self.compared = [] if compared is None else compared
 
     def with_rate(self, log_rate, sign=1, form=None):
         return Waiting(self.rng, log_rate, form=form or self.form, sign=self.sign * sign, compared=self.compared)
 
     def is_free(self):
-        """Whether only its rate is known."""
+        """Whether nothing but the rate is known."""
         if not self.compared:
             self.compared.append(self)
         return self.compared[0] is self and not self.is_lost

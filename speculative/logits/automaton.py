@@ -12,12 +12,12 @@ import warnings
 import numpy as np
 
 MOST_STATES = 20_000
-MOST_IN_SETS = 20 * MOST_STATES  # of the nondeterministic automaton, counted in each state of the deterministic one
+MOST_IN_SETS = 20 * MOST_STATES  # nondeterministic states, counted again in each deterministic state
 LAST = 0x10FFFF  # the last code point
 KINDS = {"d": [(48, 57)], "w": [(48, 57), (65, 90), (95, 95), (97, 122)], "s": [(9, 13), (32, 32)]}  # as in ASCII
 CONTROL = {"t": 9, "n": 10, "v": 11, "f": 12, "r": 13}
 HEXADECIMAL = {"x": 2, "u": 4, "U": 8}  # digits
-SIGNS = {"*": (0, None), "+": (1, None), "?": (0, 1)}  # at least and at most so many
+SIGNS = {"*": (0, None), "+": (1, None), "?": (0, 1)}  # the least and the largest number of repetitions
 QUANTIFIER = re.compile(r"[*+?]|\{(?=[\d,])(\d*)(,?)(\d*)\}")
 SUBSET = (
     "a grammar has characters, ., [...], \\d \\w \\s (ASCII), (...), |, and the quantifiers * + ? {m,n}; it always "
@@ -70,12 +70,12 @@ class Expression:
     def __init__(self, pattern):
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # about constructs that a later Python may read differently
-                re.compile(pattern)  # a pattern must be valid in Python, so below all brackets match
+                warnings.simplefilter("ignore")  # warnings: a later Python may read constructs differently
+                re.compile(pattern)  # a pattern must be valid in Python, so all brackets match from here on
         except (re.error, RecursionError, OverflowError) as error:
             raise ValueError(f"expected a regular expression, got {pattern!r:.200}: {error}") from None
         self.text, self.i = pattern, 0
-        self.edges, self.jumps = [], []  # of each state: (first byte, last byte, state after it), states without a byte
+        self.edges, self.jumps = [], []  # per state: (first byte, last byte, next), and next states without a byte
 
     def state(self, edges=(), jumps=()):
         if len(self.edges) > 10 * MOST_STATES:
@@ -85,7 +85,7 @@ class Expression:
         return len(self.edges) - 1
 
     def closure(self, states):
-        """These states and those that can be reached from them without a byte, as a frozenset."""
+        """These states and all states that can be reached from them without a byte, as a frozenset."""
         reached, waiting = set(), list(states)
         while waiting:
             if (state := waiting.pop()) not in reached:
@@ -201,11 +201,11 @@ class Expression:
         return [(code, code)]
 
     def characters(self, ranges):
-        """One character, of these ranges of code points, as UTF-8."""
+        """One character from these ranges of code points, as UTF-8."""
         sequences = [sequence for first, last in ranges for sequence in utf8(first, last)]
 
         def build(after):
-            shared = {}  # the states inside a character
+            shared = {}  # the states between the bytes of a character
             start = self.state()
             for sequence in sequences:
                 state = after
@@ -241,8 +241,8 @@ def utf8(first, last):
     """
     if first > last:
         return []
-    cuts = [0x80, 0x800, 0xD800, 0xE000, 0x10000]  # before which the number of bytes grows, and of the surrogates
-    for block in (1 << 6, 1 << 12, 1 << 18) if last >= 0x80 else ():  # of later bytes, all or one of them
+    cuts = [0x80, 0x800, 0xD800, 0xE000, 0x10000]  # where the number of bytes grows; the bounds of the surrogates
+    for block in (1 << 6, 1 << 12, 1 << 18) if last >= 0x80 else ():  # blocks of the last 1, 2 or 3 bytes
         if first // block < last // block:
             cuts += [-(-first // block) * block, (last + 1) // block * block]
     cut = next((cut for cut in cuts if first < cut <= last), None)

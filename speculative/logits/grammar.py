@@ -6,7 +6,7 @@ there to the end of the expression. So no text is a dead end, whatever is drawn.
 the text: with the token `end`, after which only `end` is allowed.
 
 The mask is a function of the tokens on a row's own path, like everything in look_back.py. With it the output of an
-exact verifier has the same distribution as that of the target alone with the same mask: this is the meaning of
+exact verifier has the same distribution as that of the target alone with the same mask, which is the meaning of
 "lossless" here. It is not the target's distribution given that the whole text matches: a mask looks one token ahead,
 and does not know how likely a text that starts this way is to match.
 
@@ -40,13 +40,14 @@ class Grammar:
     Parameters
     ----------
     pattern : str
-        A regular expression for the whole of the new text, with Python's syntax and meaning, but a subset: characters,
-        `.`, sets such as [^"a-z], \\d \\w \\s in their ASCII meaning, groups, |, and the quantifiers * + ? {m,n}. A
-        set of strings is "|".join(map(re.escape, strings)). Bound what repeats: only the model ends a [a-z]+.
+        A regular expression for the whole of the new text, in a subset of Python's syntax with the same meaning:
+        characters, `.`, sets such as [^"a-z], \\d \\w \\s in their ASCII meaning, groups, |, and the quantifiers
+        * + ? {m,n}. A set of strings is "|".join(map(re.escape, strings)). Bound repetitions: only the model ends a
+        [a-z]+.
     token_bytes : sequence of bytes
         The bytes of each token; b"" for special tokens, which are never allowed. A model may have more tokens.
     end : int
-        The token that ends a text, whatever its bytes. Pass it to the sampler as one of the `stop_tokens`.
+        The token that ends a text; its bytes do not matter. Pass it to the sampler as one of the `stop_tokens`.
     n_prompt : int
         The number of tokens in the prompt, which the expression does not cover.
 
@@ -62,7 +63,7 @@ class Grammar:
     (array([  0.,   0.,   0., -inf, -inf, -inf, -inf]), array([-inf, -inf, -inf, -inf,   0., -inf, -inf]))
     """
 
-    never_passed_over = True  # by `Sampling`, where it leaves no token
+    never_passed_over = True  # `Sampling` does not skip it where it leaves no token
 
     def __init__(self, pattern: str, token_bytes: Sequence[bytes], end: int, n_prompt: int):
         self.pattern = pattern
@@ -76,7 +77,7 @@ class Grammar:
         return f"Grammar({self.pattern!r}, ..., end={self.end}, n_prompt={self.n_prompt})"
 
     def __call__(self, logits, tokens):
-        """The logits, -inf for tokens that are not allowed; unchanged if the text so far does not match.
+        """The logits, with -inf for tokens that are not allowed; unchanged if the text so far does not match.
 
         Such a text follows a draft token that is not allowed: its row is never reached, but must be a distribution.
         """
@@ -116,7 +117,7 @@ class Grammar:
 def token_automaton(steps, accepting, token_bytes, end):
     """(tokens, after): for each state of a byte automaton the allowed tokens, and the states that they lead to.
 
-    Both are lists of arrays of int, the tokens in order. There is one more state than in `steps`: the one after `end`.
+    Both are lists of arrays of int, with the tokens in order. There is one more state than in `steps`, after `end`.
     """
     lengths = np.array([0 if token == end else len(text) for token, text in enumerate(token_bytes)])
     codes = np.zeros((len(lengths), lengths.max(initial=1)), dtype=np.uint8)
@@ -124,7 +125,7 @@ def token_automaton(steps, accepting, token_bytes, end):
         codes[token, : lengths[token]] = list(token_bytes[token])
     starting = [np.flatnonzero((codes[:, 0] == byte) & (lengths > 0)) for byte in range(256)]
     ended = len(steps)
-    leads = {ended: (np.array([end]), np.array([ended]))}  # of each state: the tokens, and the states after them
+    leads = {ended: (np.array([end]), np.array([ended]))}  # for each state: the tokens, and the states after them
     waiting = [0]
     while waiting:
         if (state := waiting.pop()) in leads:
@@ -148,7 +149,7 @@ def token_automaton(steps, accepting, token_bytes, end):
 
 
 def without_dead_ends(leads, ended):
-    """The (tokens, after) of `token_automaton`, with only those states from which tokens lead to the end."""
+    """The (tokens, after) of `token_automaton`, with only the states from which tokens lead to the end."""
     before = {state: [] for state in leads}
     for state, (_, after) in leads.items():
         for other in np.unique(after).tolist():

@@ -4,9 +4,9 @@ Each is a stateless function of one row's logits and the tokens before it, for `
 draft sees the prompt, the accepted tokens and the first i draft tokens, but no rejected tokens and no siblings. So
 every exact verifier stays exact with it.
 
-The names are those of vLLM (presence_penalty, frequency_penalty, min_tokens) and of Hugging Face's `generate`
-(no_repeat_ngram_size), and so are their meanings: the two penalties and the minimum length count new tokens only, while
-n-grams are searched for in the prompt as well. Elsewhere the same name may mean something else: llama.cpp's presence
+Names and meanings follow vLLM (presence_penalty, frequency_penalty, min_tokens) and Hugging Face's `generate`
+(no_repeat_ngram_size). The two penalties and the minimum length count new tokens only, while n-grams are searched for
+in the prompt as well. Elsewhere the same name may mean something else: llama.cpp's presence
 and frequency penalties look at the last 64 tokens, including the prompt.
 Source: Keskar et al., arXiv:1909.05858, section 4.1, for penalties in general; presence and frequency as in OpenAI's
 API.
@@ -48,7 +48,7 @@ class PresencePenalty:
 
 
 class FrequencyPenalty(PresencePenalty):
-    """Subtracts `penalty` from the logit of each token once for each time that it occurs among the new tokens.
+    """Subtracts `penalty` from the logit of each token once per occurrence of the token among the new tokens.
 
     Parameters as in `PresencePenalty`.
 

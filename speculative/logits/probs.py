@@ -19,15 +19,15 @@ from ..tree import texts_of_rows
 
 @dataclass(frozen=True)
 class Sampling:
-    """Turns logits [n, n_vocab] into probs [n, n_vocab] float64: a callable, (logits, tokens, parents) -> probs.
+    """A callable (logits, tokens, parents) -> probs that turns logits [n, n_vocab] into probs [n, n_vocab] float64.
 
     The steps, in this order: repetition penalty, logits processors, temperature, top-k, top-p, min-p. Each is applied
     to the renormalised result of the step before.
 
     The order matters, and so do ties. Hugging Face's `generate` uses the same order; vLLM applies min-p after the
     temperature and before top-k and top-p; llama.cpp applies top-k, top-p and min-p first and the temperature last.
-    With the same settings these keep different tokens. Where top-k or top-p cuts between equal probabilities, the lower
-    token ids stay here, and exactly top_k tokens; Hugging Face keeps every token that ties with the k-th.
+    With the same settings these keep different tokens. Where top-k or top-p cuts between equal probabilities, this
+    class keeps the lower token ids, and exactly top_k tokens; Hugging Face keeps every token that ties with the k-th.
 
     Parameters
     ----------
@@ -42,12 +42,12 @@ class Sampling:
         Keep the tokens with at least min_p times the highest probability (arXiv:2407.01082).
     repetition_penalty : float
         Logits of tokens that occur earlier in the text are divided by it if positive and multiplied by it if negative
-        (arXiv:1909.05858, section 4.1, sign-aware). From 1e-100 to 1e100.
+        (arXiv:1909.05858, section 4.1, sign-aware). Between 1e-100 and 1e100.
     processors : sequence of callables
         Logits processors, applied one after the other: (logits [n_vocab], tokens) -> logits [n_vocab], where `tokens`
         are all tokens before the row (list of int): penalties, bans (look_back.py), a grammar (grammar.py), or any
-        function. Each gets copies. One that would leave no token, all logits -inf, is passed over in that row. A
-        Grammar is not if processors before it are the reason: a ValueError says that it should be the first.
+        function. Each gets copies. A processor that would leave no token (all logits -inf) is skipped in that row. A
+        Grammar is not skipped if earlier processors are the reason: a ValueError says that it should be the first.
 
     Penalties and processors see only the text on a row's own path (texts_of_rows in tree.py), without rejected tokens.
 
@@ -86,7 +86,7 @@ class Sampling:
     def __call__(self, logits, tokens=None, parents=()):
         """Row i of the logits [n, n_vocab] predicts the token after tokens[: len(tokens) - n + 1 + i].
 
-        With `parents`, the last len(parents) tokens are a tree, and their rows predict the token after the path.
+        With `parents`, the last len(parents) tokens are a tree, and each node's row predicts the token after its path.
         ValueError if the largest logit of a row is NaN or infinite, or if penalties or processors get no tokens.
         """
         logits = np.asarray(self.adjusted(logits, tokens, parents), dtype=np.float64)
@@ -104,7 +104,7 @@ class Sampling:
         return self.truncated(probs) if self.top_k or self.top_p < 1 or self.min_p > 0 else probs
 
     def adjusted(self, logits, tokens=None, parents=()):
-        """The logits [n, n_vocab] after penalties and processors, in float64, or unchanged: they rank candidates."""
+        """The logits [n, n_vocab] after penalties and processors, in float64, or unchanged. They rank candidates."""
         if self.repetition_penalty == 1 and not self.processors:
             return logits
         logits = np.asarray(logits, dtype=np.float64)
@@ -124,7 +124,7 @@ class Sampling:
                         f"expected a logits processor to return logits of shape {row.shape}, got {np.shape(changed)}"
                     )
                 leaves_none = np.isneginf(changed).all()
-                by_others = np.isneginf(row).sum() > np.isneginf(given).sum()  # not by the model, as a draft may
+                by_others = np.isneginf(row).sum() > np.isneginf(given).sum()  # not only by the model
                 if leaves_none and by_others and getattr(processor, "never_passed_over", False):
                     raise ValueError(f"{processor!r:.80} forbids all tokens that are left: put it first")
                 row = row if leaves_none else changed
@@ -138,7 +138,7 @@ class Sampling:
         if self.top_k:
             ranked[:, self.top_k :] = 0
             ranked /= ranked.sum(axis=-1, keepdims=True)
-        if self.top_p < 1:  # a token stays if those before it sum to less than top_p: so the one that crosses it stays
+        if self.top_p < 1:  # a token stays if the sum before it is below top_p, so the token that crosses top_p stays
             ranked[:, 1:][np.cumsum(ranked, axis=-1)[:, :-1] >= self.top_p] = 0
         ranked[ranked < self.min_p * ranked[:, :1]] = 0
         ranked /= ranked.sum(axis=-1, keepdims=True)
@@ -165,7 +165,7 @@ def check(expected, value, is_right):
 
 
 def inheriting(drafter, sampling):
-    """The drafter itself, or a copy with this sampling if its own is None."""
+    """The drafter itself, or a copy with this sampling if the drafter's sampling is None."""
     if getattr(drafter, "sampling", sampling) is None:
         drafter = copy(drafter)
         object.__setattr__(drafter, "sampling", sampling)  # it may be a frozen dataclass
@@ -181,7 +181,7 @@ def sample_token(probs, rng):
     if hasattr(rng, "draw"):
         return rng.draw(probs)
     cdf = np.cumsum(probs)
-    last = cdf.searchsorted(cdf[-1])  # of positive probability; guards against a random() rounded up to 1
+    last = cdf.searchsorted(cdf[-1])  # last token of positive probability; guards against a random() rounded up to 1
     return int(min(cdf.searchsorted(rng.random() * cdf[-1], side="right"), last))
 
 
@@ -195,7 +195,7 @@ def sample_distinct(probs, k, rng):
     tokens : array [n] int64
         In the order in which they were drawn; n < k where fewer than k tokens have a positive probability.
     rows : array [n, n_vocab] float64
-        The distribution of each given those before it: probs without them, renormalised.
+        The distribution of each token given the earlier ones: probs without them, renormalised.
 
     Examples
     --------
@@ -208,7 +208,7 @@ def sample_distinct(probs, k, rng):
     ranked = rng.draw_distinct(probs, k) if hasattr(rng, "draw_distinct") else None
     k = k if ranked is None else len(ranked)
     tokens, rows = [], []
-    left = probs  # without the tokens drawn so far
+    left = probs  # becomes probs without the tokens drawn so far
     while len(tokens) < k and left.any():
         tokens.append(sample_token(left, rng) if ranked is None else ranked[len(tokens)])
         rows.append(left)

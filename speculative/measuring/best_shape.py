@@ -1,4 +1,4 @@
-"""How large a tree should be, from measured acceptance by rank and measured costs.
+"""The best size of a tree, from measured acceptance by rank and measured costs.
 
 A larger tree yields at least as many tokens per call, but each node adds a row to the target's pass, and each depth a
 pass of the draft model. With w_b, the probability that the b-th child of a node is accepted, the shape with the best
@@ -20,7 +20,7 @@ from ..sampler import SpeculativeSampler
 from ..theory.expected import tree_tokens
 from ..verifiers.rejection import rejection
 
-N_COUNTED = 4  # verdicts at each position
+N_COUNTED = 4  # the number of verdicts at each position
 
 
 def accepted_by_rank(draft: Draft, p):
@@ -44,13 +44,13 @@ def acceptance_by_rank(target, drafter, tokens, n, sampling, rng=0, verifier=rej
     """w [n_ranks]: how often the child of each rank is accepted, on average over the last n positions of a text.
 
     The drafter drafts a tree of depth 1, `Shape.widths(n_ranks)`, or fewer tokens. With `rejection`, and with every
-    rule at temperature 0, where all accept the same, each position's probabilities are computed. Otherwise verdicts are
+    rule at temperature 0, where all rules agree, each position's probabilities are computed. Otherwise verdicts are
     counted: one at each position with common random numbers, four without.
     """
     drafter = inheriting(drafter, sampling)
     rng, ends = as_generator(rng), range(len(tokens) - n, len(tokens))
     if verifier is rejection or getattr(sampling, "temperature", 1) == 0:
-        rows = []  # for each position, the acceptance of the children there
+        rows = []  # the acceptance of the children at each position
         for text in (tokens[:end] for end in ends):
             draft, logits = drafter.propose(text, 1, rng), target(text)
             rows.append(accepted_by_rank(draft, sampling(logits, text)[0]))
@@ -67,7 +67,7 @@ def acceptance_by_rank(target, drafter, tokens, n, sampling, rng=0, verifier=rej
 
 
 def acceptance_together(make, n_ranks, *arguments, **keywords):
-    """[n_ranks or fewer]: how often one of 1, 2, ... children is accepted, for (target, drafter) = make(shape).
+    """[n_ranks or fewer]: how often one of 1, 2, ... children is accepted, where make(shape) is (target, drafter).
 
     Where a child's row depends on the number of its siblings, as with the rule "drawn" of `TreeDrafter`, each number is
     measured separately. From `tokens` on, the arguments are those of `acceptance_by_rank`.
@@ -80,7 +80,7 @@ def acceptance_together(make, n_ranks, *arguments, **keywords):
 
 
 def added(together):
-    """w [n_ranks]: the acceptance that each child adds to that of the earlier ones; never less than 0.
+    """w [n_ranks]: the acceptance that each child adds to the acceptance of earlier children; never less than 0.
 
     >>> added(np.array([0.5, 0.75, 0.625, 0.875]))
     array([0.5  , 0.25 , 0.   , 0.125])
@@ -89,9 +89,9 @@ def added(together):
 
 
 def best_shape(w, c, v, max_depth=8):
-    """(Shape, speedup): the tree that is expected to save the most time; of 0 nodes where none pays.
+    """(Shape, speedup): the tree that is expected to save the most time; it has 0 nodes if no tree pays.
 
-    w is that of `acceptance_by_rank`, c and v are those of `Costs`, c for one depth of the draft. A tree has at most
+    w comes from `acceptance_by_rank`, c and v from `Costs`, where c is for one depth of the draft. A tree has at most
     len(v) - 1 nodes, and exactly that many if extra tokens in a pass are free. If each costs a whole step, none pays.
 
     >>> shape, speedup = best_shape([0.6, 0.2], c=0.1, v=[1] * 5)

@@ -17,8 +17,8 @@ class Forecast:
     """A prediction from costs and texts, before any speculative text is timed."""
 
     costs: Costs
-    alpha: float  # mean overlap of p and q over the target's own texts ...
-    alpha_low: float  # ... with a 95 % interval over the texts, see intervals.mean_overlap
+    alpha: float  # mean overlap of p and q over the target's texts ...
+    alpha_low: float  # ... with a 95 % interval over the texts (see intervals.mean_overlap)
     alpha_high: float
     tokens_per_call: tuple  # [K - 1]: expected for these texts, K = 1 .. most
     expected_speedup: tuple  # [K - 1]: for these texts
@@ -32,13 +32,13 @@ def forecast(target, drafter, prompts, n_tokens, *, sampling, most=8, seed=0, ke
     The target continues each prompt alone. Along its texts, p and q give the probability that each token would have
     been accepted as a draft token, and `theory.expected_time` turns these into a number of rounds and their cost. No
     draft token is drawn, and nothing is assumed about the texts. The costs are measured in the middle of the first
-    text. Parameters not named here are those of every experiment, see __init__.py.
+    text. Parameters not listed here are common to all experiments (see __init__.py).
 
     Parameters
     ----------
     drafter : ModelDrafter
-        Or a different drafter with `model` and `sampling` whose proposals depend on the preceding text alone. It must
-        have no threshold, because the end of a draft would be unknown.
+        A different drafter will do if it has `model` and `sampling` and its proposals depend on the preceding text
+        alone. It must not have a threshold, because the end of a draft would be unknown.
     most : int
         The largest K.
     """
@@ -46,7 +46,7 @@ def forecast(target, drafter, prompts, n_tokens, *, sampling, most=8, seed=0, ke
         raise ValueError(f"expected a drafter that always drafts K tokens, got one with threshold {drafter.threshold}")
 
     def along(i, prompt):
-        """The target's own text, with its prompt, and the acceptance probability of draft tokens along it."""
+        """The target's text, with its prompt, and the acceptance probability of draft tokens along it."""
         text, p = own_text(target, prompt, n_tokens, sampling, seed + i)
         q = (drafter.sampling or sampling)(drafter.model(text[:-1], n_last=n_tokens), text[:-1])
         acceptance = acceptance_of(text[len(prompt) :], p, q).tolist()

@@ -1,7 +1,7 @@
 """The cost of drafting and of verifying on this machine, measured on the loop itself.
 
 A cost includes everything that a round of the loop does: the models, the step from logits to probabilities, drawing and
-deciding. With a small model the last three take much of the time, and a prediction without them promises too much.
+deciding. With a small model the last three take much of the time, so a prediction without them is too optimistic.
 """
 
 from dataclasses import dataclass
@@ -21,9 +21,9 @@ class Costs:
     """The costs that `theory.expected` and `draft_length.CostModel` take."""
 
     step: float  # seconds of an autoregressive step: a round without a draft
-    c: float  # the time to draft one token of those asked for, relative to `step`: less for a drafter that stops early
+    c: float  # the drafting time per requested token, relative to `step`; less if the drafter stops early
     v: tuple  # v[m - 1]: the time of a round for m tokens, without the drafting, relative to `step`; v[0] = 1
-    spread: float = 0.0  # of the autoregressive steps: the distance between their quartiles, relative to their median
+    spread: float = 0.0  # distance between the quartiles of the autoregressive steps, relative to their median
 
 
 @dataclass
@@ -50,12 +50,13 @@ def measure_costs(target, drafter, tokens, *, sampling=Sampling(), verifier=reje
 
     Rounds of the loop are timed with k = 0 to `most` draft tokens, alternating, `repeats` times, and the medians are
     taken. So a machine that slows down slows all of them, and the models evict each other from the processor's cache as
-    they do in use. As in a generation, the caches of target and drafter have all tokens but the last before each round.
+    they do in use. As in a generation, before each round the target's and the drafter's caches contain all tokens but
+    the last.
 
     Parameters
     ----------
     target : LanguageModel
-        With a cache: a call with a known prefix computes only the new tokens.
+        It needs a cache, so that a call with a known prefix computes only the new tokens.
     drafter : Drafter
         A drafter of chains.
     tokens : sequence of int

@@ -1,7 +1,7 @@
-"""How many tokens to draft next, from the results of the drafts so far.
+"""Rules that choose how many tokens to draft next, from the results of the drafts so far.
 
-A draft length is a function of the rounds so far, a list of (drafted, accepted), that returns the next K; or simply a
-number. If it depends on past rounds alone, the output stays exact, because each round is exact for its K. Ending a
+A draft length is simply a number, or a function that takes the list of rounds so far, (drafted, accepted), and returns
+the next K. If it depends on past rounds alone, the output stays exact, because each round is exact for its K. Ending a
 draft early, where its tokens become improbable, is up to the drafter: see `threshold` in drafters/model.py.
 """
 
@@ -13,7 +13,7 @@ from ..theory.expected import best_K
 
 @dataclass(frozen=True)
 class Heuristic:
-    """Two more after a fully accepted draft, one less otherwise, and at least one.
+    """Drafts two tokens more after a fully accepted draft, one less otherwise, and at least one.
 
     Source: the heuristic schedule of Hugging Face's assisted generation (2023).
 
@@ -49,12 +49,12 @@ class Heuristic:
 class CostModel:
     """The K with the best expected speedup, possibly 0, from measured costs and a running estimate of alpha.
 
-    The estimate uses the last `window` rounds that drafted, and of those only the rounds since alpha last changed.
+    The estimate uses the last `window` rounds that drafted, but only the rounds since alpha last changed.
     Rounds without a draft say nothing about alpha and do not use up the window.
 
-    Where drafting does not pay, a single token is drafted now and then, to see whether it pays now: at once if
-    nothing was drafted so far or the last draft was accepted, otherwise so rarely that these tests take at most 1/64 of
-    the time, and after at least 16 rounds.
+    Where drafting does not pay, a single token is drafted now and then to test whether it pays now. The test comes at
+    once if nothing was drafted so far or the last draft was accepted. Otherwise it comes after at least 16 rounds, and
+    so rarely that these tests take at most 1/64 of the time.
     Source: arXiv:2211.17192, theorem 3.8, with the measured v.
 
     Parameters
@@ -68,7 +68,7 @@ class CostModel:
 
     Examples
     --------
-    A draft token at a tenth of the target's cost; all of them were accepted, or none:
+    A draft token costs a tenth of a target call, and first all draft tokens were accepted, then none:
 
     >>> choose = CostModel(c=0.1, v=(1, 1.05, 1.1, 1.15, 1.2))
     >>> choose([(4, 4)] * 16), choose([(4, 0)] * 16)

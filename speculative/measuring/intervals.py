@@ -4,8 +4,8 @@ The prompt is the unit, not the token: the tokens of one text resemble each othe
 independent is too narrow. Speedup, tokens per call and alpha are each a ratio of two sums over the prompts, r = sum(a)
 / sum(b). To first order, log r has the error of the mean of a / mean(a) - b / mean(b), and the interval is Student's t
 with n - 1 degrees of freedom for n prompts. For a share the logit replaces the logarithm, which keeps the interval
-between 0 and 1. In simulations of 3 to 24 prompts the intervals contain the true value in 93 to 97 % of the cases. A
-single prompt has no interval: None.
+between 0 and 1. In simulations of 3 to 24 prompts the intervals contain the true value in 93 to 97 % of the cases. For
+a single prompt the interval is None.
 """
 
 from functools import lru_cache
@@ -31,7 +31,7 @@ def t_quantile(n):
 
 
 def ratio(above, below):
-    """(ratio, low, high) of the sums of two arrays [n_prompts] of positive numbers; of seconds, the speedup.
+    """(ratio, low, high) of the sums of two arrays [n_prompts] of positive numbers; for seconds, this is the speedup.
 
     >>> ratio(np.array([4.0, 6.0]), np.array([2.0, 3.0]))
     (2.0, 2.0, 2.0)
@@ -44,11 +44,11 @@ def ratio(above, below):
 
 
 def share(above, below, counted=False):
-    """As `ratio`, for a share: 0 <= above <= below. Prompts with below = 0 do not count; three None if none counts.
+    """Like `ratio`, for a share: 0 <= above <= below. Prompts with below = 0 do not count; three None if none counts.
 
-    With counted=True, `above` and `below` are counts, and the interval is at least Wilson's, which takes each of them
-    as independent. It matters where all prompts have the same share, such as 1: the spread between them is then 0, and
-    yet such small counts do not show that the share is 1. With overlaps between 0 and 1 it is rather too wide.
+    With counted=True, `above` and `below` are counts, and the interval is at least Wilson's, which treats the counted
+    tokens as independent. It matters where all prompts have the same share, such as 1: the spread between them is then
+    0, and yet such small counts do not show that the share is 1. With overlaps between 0 and 1 it is rather too wide.
 
     >>> [round(number, 2) for number in share(np.array([5, 5]), np.array([5, 5]), counted=True)]
     [1.0, 0.72, 1.0]
@@ -72,9 +72,9 @@ def share(above, below, counted=False):
 
 
 def mean_overlap(sums, counts, sampling):
-    """alpha with its interval, from the sum of the overlaps in each text and their number; None without any.
+    """alpha with its interval, from the sum and the number of overlaps in each text; None if there are no overlaps.
 
-    At temperature 0 an overlap is 0 or 1, and counted as such.
+    At temperature 0 each overlap is 0 or 1, so the overlaps are treated as counts.
     """
     return share(sums, counts, counted=not getattr(sampling, "temperature", 1))
 

@@ -2,8 +2,8 @@
 
 At each position of the text the rule is enumerated for one draft token after the other: it sees the whole rows of p and
 q, and decides. A token that it draws from a row is not enumerated. Instead the draw forks in two, "the draft token" and
-"any other", and the probabilities of the others are kept as one row. So a decision has 2 or 3 paths instead of one for
-each token of the vocabulary. The loss of an exact rule is 0.
+"any other", and the probabilities of the other tokens are kept as one row. So a decision has 2 or 3 paths instead of
+one for each token of the vocabulary. The loss of an exact rule is 0.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Loss:
     """The effect of a rule on the distribution of a token; print it."""
 
     tv: float  # the mean total variation from the target's distribution
-    low: float | None  # a 95 % interval over the prompts; None for a single one
+    low: float | None  # a 95 % interval over the prompts; None for a single prompt
     high: float | None
     at_most: float  # tv if the draft tokens that were not tried, the least probable ones, are as wrong as possible
     after: float  # the mean total variation of the token after an accepted draft token
@@ -37,21 +37,22 @@ class Loss:
 
 
 def lossy_on_text(target, drafter, verifier, prompts, n_tokens, *, sampling, seed=0, left_out=1e-3, most=300):
-    """The `Loss` of a rule, yours or the library's, along texts of the target.
+    """The `Loss` of a rule (yours or the library's) along texts of the target.
 
     Parameters
     ----------
     target : LanguageModel
     drafter : Drafter
-        Drafts chains; its draft token is the first of the round. A position where it drafts nothing counts as exact.
+        It must draft chains, and the first token of the round is used. A position where it drafts nothing counts as
+        exact.
     verifier : Verifier
     prompts : list of lists of int
     n_tokens : int
-        The number of positions to examine: the target's first n_tokens of each text.
+        The number of positions to examine, which are the target's first n_tokens tokens in each text.
     sampling : Sampling
-        For the target, and for a drafter without its own.
+        The sampling of the target, and of a drafter that does not specify one.
     seed : int
-        For the first text; the others get the seeds that follow.
+        The seed for the first text; the other texts get the seeds that follow.
     left_out, most : float, int
         The most probable draft tokens that together hold 1 - left_out of q are tried, at most `most` of them.
 
@@ -66,7 +67,7 @@ def lossy_on_text(target, drafter, verifier, prompts, n_tokens, *, sampling, see
 
 
 def along(target, drafter, verifier, prompt, n_tokens, sampling, seed, left_out=1e-3, most=300):
-    """Sums over the positions of one text, a list of numbers for `together`."""
+    """A list of sums over the positions of one text, for `together`."""
     text, probs = own_text(target, prompt, n_tokens, sampling, seed)
     rng, sums = as_generator(seed), np.zeros(5)
     for n, p in enumerate(probs, len(text) - len(probs)):
@@ -83,14 +84,14 @@ def along(target, drafter, verifier, prompt, n_tokens, sampling, seed, left_out=
 
 
 def together(texts):
-    """The `Loss` of several texts, from their sums."""
+    """The `Loss` over several texts, from the sums for each text."""
     n, distances, missing, accepted, after = np.array(texts).T
     tv, low, high = share(distances, n)
     return Loss(tv, low, high, min(1.0, tv + missing.sum() / n.sum()), after.sum() / (accepted.sum() or 1))
 
 
 class Forks(ExactGenerator):
-    """Enumerates with draws that fork in two: the draft token, or any other, whose distribution is then `others`."""
+    """Enumerates with draws that fork in two: the draft token, or any other token, with distribution `others`."""
 
     token, others, other = None, None, None  # other: the token that stands for all others
 
@@ -108,7 +109,7 @@ class Forks(ExactGenerator):
 
 
 def outcomes(verifier, token, q, rows):
-    """[2, n_vocab]: the probabilities of the round's first token, and of the one after an accepted draft token."""
+    """[2, n_vocab]: the probabilities of the round's first token, and of the token after an accepted draft token."""
     path, found, draft = [], np.zeros((2, rows.shape[1])), Draft(np.array([token]), q[None])
     rng = Forks(path)
     rng.token = token

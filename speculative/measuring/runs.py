@@ -1,7 +1,7 @@
 """A race: the samplers take turns on one prompt after the other, timed. Every table of times comes from a race.
 
-The clock starts after the prompt has been processed and a few warm-up tokens generated. Prefill is timed separately, if
-the models whose caches must be emptied before it are passed in. Since the samplers take turns on each prompt, a machine
+The clock starts after the prompt has been processed and a few warm-up tokens generated. Prefill is timed separately if
+the models whose caches must be emptied first are passed in. Since the samplers take turns on each prompt, a machine
 that slows down slows all of them. intervals.py says how far the prompts can be trusted.
 """
 
@@ -18,7 +18,7 @@ from ..models.by_paths import Wrapper
 from .intervals import ratio
 
 N_WARM = 4  # tokens generated before the clock starts
-N_LAPS = 5  # over all texts, where several are generated at once
+N_LAPS = 5  # times that all texts are generated, if several are generated at once
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ class Run:
     """One generation and its time, in plain numbers."""
 
     seconds: float  # without prefill
-    draft_seconds: float  # the part of them spent drafting
-    tokens: list  # the new ones
+    draft_seconds: float  # the part of `seconds` spent drafting
+    tokens: list  # the new tokens
     lengths: list  # for each target call, the number of new tokens
     drafted: int
     accepted: int
@@ -49,7 +49,7 @@ def at_once(name, measure):
 
 
 def under(prefix, keep):
-    """A `keep` for an experiment inside another: it puts a prefix before the names."""
+    """A `keep` for an experiment inside a larger one: it puts a prefix before the names."""
     return lambda name, measure: keep(f"{prefix}, {name}", measure)
 
 
@@ -61,13 +61,13 @@ def of_each(prompts, keep, name, measure):
 def race(samplers, prompts, n_tokens, *, seed=0, keep=at_once, caches=()):
     """Run each sampler (dict name -> Sampler) on each prompt: dict name -> list of Run, one for each prompt.
 
-    `caches` are all models whose prefill is to be timed; one with a cache has `reset`.
+    `caches` are all models whose prefill is to be timed; a model with a cache has a method `reset`.
     """
     names = list(samplers)
 
     def lap(i, prompt):
         first, runs = i % len(names), {}
-        for name in names[first:] + names[:first]:  # a different one starts on each prompt
+        for name in names[first:] + names[:first]:  # a different sampler starts on each prompt
             for model in caches:
                 Wrapper(model).reset()
             warm = collect(prompt, samplers[name].rounds(prompt, min(n_tokens, N_WARM), seed + i))  # fills the caches
@@ -123,7 +123,7 @@ def total(runs):
 
 
 def gain_of(alone, runs, prefill=False):
-    """The speedup, from two lists of Run, as a dict: speedup, low, high; with prefill in the times, or without.
+    """The speedup, from two lists of Run, as a dict: speedup, low, high. `prefill` adds prefill to the times.
 
     Times are per token, as a text may end early.
     """
@@ -133,7 +133,7 @@ def gain_of(alone, runs, prefill=False):
 
 
 def compared(alone, runs):
-    """tokens_per_call, calls_low, calls_high; `gain_of`; same_texts of n_texts equal the target's own."""
+    """A dict: tokens_per_call, calls_low, calls_high; `gain_of`; n_texts, and same_texts, which equal the target's."""
     tokens, calls = np.array([(len(run.tokens), run.target_calls) for run in runs], dtype=float).T
     same = sum(a.tokens == b.tokens for a, b in zip(alone, runs))
     per_call = dict(zip(("tokens_per_call", "calls_low", "calls_high"), ratio(tokens, calls)))

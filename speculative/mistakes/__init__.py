@@ -1,4 +1,4 @@
-"""The catalogue of mistakes: each is a sentence, and the right program with one part replaced.
+"""The catalogue of mistakes: each is a sentence and the right program with one part replaced.
 
     verifiers.py   a wrong acceptance, residual, bonus or row: `rule`, and blocks and trees
     samplers.py    a wrong loop around a right verifier: `Loop`
@@ -21,12 +21,12 @@ class Mistake:
     """A mistake: the sentence that names it, and the right program with this mistake in it."""
 
     hint: str  # the mistake and the remedy: the first line of a grader's message
-    wrong: Any = None  # a verifier, a class of samplers, ..., or a list of such, which the grader cannot tell apart
-    name: str = ""  # in the museum; "" if it is not shown there
+    wrong: Any = None  # a verifier, a class of samplers, ..., or a list of these that the grader cannot tell apart
+    name: str = ""  # the name in the museum; "" if it is not shown there
     seen: str = CONSTRUCTED  # links to public code
     why: str = ""  # the museum's text; by default the hint
     tell: Callable = None  # recognises the mistake where there is no right program to compare with
-    options: dict = field(default_factory=dict)  # of the toy case in the museum
+    options: dict = field(default_factory=dict)  # options of the toy case in the museum
 
     @property
     def variants(self):

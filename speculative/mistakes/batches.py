@@ -2,7 +2,7 @@
 
 Texts accept different numbers of draft tokens, so a slot is a different position in each text, and some slots are
 unused: padding and rejected tokens. Engines verify the draft tokens of all texts in flat arrays, one text after the
-other, where a text of k draft tokens has k + 1 rows of the target. With a single text, each of these loops is right.
+other, where a text with k draft tokens uses k + 1 rows of the target. With a single text, all these loops are correct.
 """
 
 import numpy as np
@@ -13,16 +13,16 @@ from . import Mistake
 
 
 class Served(list):
-    """The new tokens of each text, and the counts of draft tokens of all."""
+    """The new tokens of each text, and the counts of draft tokens over all texts."""
 
     drafted = accepted = 0
 
 
 class Batch:
-    """The right loop, its steps as methods. `target` is a `SlotModel`, see speculative/testing/batches.py.
+    """The right loop, with its steps as methods. `target` is a `SlotModel` (see speculative/testing/batches.py).
 
-    In the steps i is the index of a text, t its index among those still running; `lengths` are those of the drafts of
-    the running texts.
+    In the steps, i is the index of a text and t its index among the texts still running; `lengths` are the lengths of
+    the running texts' drafts.
     """
 
     # ---------------------------------------------------------------------------- the pass
@@ -39,7 +39,7 @@ class Batch:
         return is_token
 
     def row(self, running, t):
-        """The row with the logits of a text."""
+        """The row that contains the logits of a text."""
         return running[t]
 
     def state_of(self, running, t):
@@ -97,7 +97,7 @@ class Batch:
         return lengths[t]
 
     def n_accepted(self, n_accepted, n_kept):
-        """The number of accepted tokens that are counted for a text that keeps n_kept new ones."""
+        """The number of accepted tokens that are counted for a text that keeps n_kept new tokens."""
         return min(n_accepted, n_kept)
 
     def order(self, ended):
@@ -109,7 +109,7 @@ class Batch:
     def __call__(self, target, drafter, prompts, n_tokens, rng, K, stop_tokens=(), sampling=Sampling()):
         texts, n_texts, found, stopped, ended = [list(prompt) for prompt in prompts], len(prompts), Served(), [], []
         ends = [len(prompt) + n for prompt, n in zip(prompts, n_tokens)]
-        cached, mask = [0] * n_texts, np.zeros((n_texts, 0), bool)  # tokens in the cache; slots that are their text's
+        cached, mask = [0] * n_texts, np.zeros((n_texts, 0), bool)  # cached tokens; slots in use
         while running := self.running(texts, ends, stopped):
             room = [min(K, ends[i] - len(texts[i]) - 1, target.n_ctx - len(texts[i]) - 1) for i in running]
             drafts = [drafter.propose(list(texts[i]), max(n, 0), rng) for i, n in zip(running, room)]
@@ -174,7 +174,7 @@ def shared(self, t, i, rng):
 
 
 def clamped(keeps):
-    """As many draft tokens are kept in every text as in the one that accepts fewest, m; then keeps(...)."""
+    """Every text keeps only m draft tokens, as many as the text that accepts fewest; then keeps(...)."""
 
     def added(self, drafts, verdicts, rows, t, rng):
         m, tokens = min(verdict.n_accepted for verdict in verdicts), drafts[t].tokens.tolist()

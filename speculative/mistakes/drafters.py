@@ -1,6 +1,6 @@
 """Mistakes in drafters: rows that are not the distributions that the tokens were drawn from, in chains and trees.
 
-The grader has no right program to compare a drafter with, only the drafter's own rows. So an entry has `tell` in
+The grader does not have a right program to compare a drafter with, only the drafter's rows. So an entry has `tell` in
 addition to a drafter with the mistake, or instead of one. It is a function of a draft token d that is not drawn from
 its row. The fields of d:
 
@@ -8,7 +8,7 @@ its row. The fields of d:
     mean            [n_vocab] the distribution it is drawn from, averaged over its rows
     i, first        its index, and the row of the first draft token
     by_row          {its row: the weights of the tokens that come with it}
-    drafts          {(tokens, rows, parents): probability} of all drafts, `same` those that begin as this one does
+    drafts          {(tokens, rows, parents): probability} of all drafts; `same`: of drafts that begin as this one does
     dropped         whether some drafts end before it
     elder, others   in a tree, its elder siblings (tokens), and the row without them, renormalised
 """
@@ -42,7 +42,7 @@ class Chain:
 
 
 class Siblings:
-    """Drafts two candidates for the next token, whatever the text is; drawn(tokens, rng) -> (tokens, rows)."""
+    """Drafts two candidates for the next token after any text; drawn(tokens, rng) -> (tokens, rows)."""
 
     def __init__(self, drawn):
         self.drawn = drawn
@@ -80,7 +80,7 @@ class ChildWithoutParent:
         return Draft(drafted, np.eye(len(Q))[drafted], np.array(parents, np.int64))
 
 
-# ------------------------------------------------------------------------------------------------ what tells them
+# ------------------------------------------------------------------------------------------------ how to tell them
 
 
 def close(a, b, tolerance=1e-12):
@@ -109,7 +109,7 @@ def is_truncated(d):
 
 
 def exponent_of(got, row):
-    """gamma, where got is row ** gamma, normalised; else None."""
+    """gamma if `got` is row ** gamma, normalised; otherwise None."""
     both = (got > 0) & (row > 0)
     if both.sum() < 3 or (got > 0).sum() != (row > 0).sum():
         return None
@@ -122,7 +122,7 @@ def exponent_of(got, row):
 
 
 def sorted_pairs(d):
-    """{the first two siblings: share}, where they always come by falling probability; None in other drafts."""
+    """{the first two siblings: share} if they always come in order of falling probability; otherwise None."""
     found = [([tokens[node] for node in children(parents, parents[d.i])], share)
              for (tokens, _, parents), share in d.same.items()]  # fmt: skip
     found = [(siblings, share) for siblings, share in found if len(siblings) > 1]
@@ -145,7 +145,7 @@ def is_sorted(d):
 
 
 def on_average(d):
-    """Whether later tokens have the distribution of their row, averaged over the tokens drafted before."""
+    """Whether later tokens have the distribution in their row, averaged over the tokens drafted before."""
     weights = np.zeros(len(d.row))
     for (tokens, rows, _), share in d.drafts.items():
         if len(tokens) > d.i and rows[d.i] == tuple(d.row):

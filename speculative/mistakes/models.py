@@ -1,4 +1,4 @@
-"""Mistakes in language models: logits for the wrong tokens, and tree attention gone wrong.
+"""Mistakes in language models: logits for the wrong tokens, and wrong tree attention.
 
 As with drafters, the grader compares a model with itself: `tell` is a function of the model's answers.
 """
@@ -17,25 +17,25 @@ def same_logits(a, b):
 
 
 def largest(logits):
-    """The largest logit in absolute value, of those that are finite."""
+    """The largest absolute value of a finite logit."""
     return np.max(np.abs(logits), where=np.isfinite(logits), initial=0.0)
 
 
 def gap(a, b):
-    """The largest difference; infinite where one of two is -inf."""
+    """The largest difference; infinite where only one of the two is -inf."""
     with np.errstate(invalid="ignore"):
         return np.where(a == b, 0, abs(a - b)).max()
 
 
 def close(a, b):
-    """Whether a low precision may be all that is wrong."""
+    """Whether low precision may be the only mistake."""
     return not same_logits(a, b) and gap(a, b) < 0.03 * largest(a)
 
 
 class Around:
-    """A class of models around a right one, `answer` in place of its call."""
+    """A class of models around a right model, with `answer` in place of its call."""
 
-    drafts = False  # whether it is a mistake of draft models: the text stays exact, and fewer tokens are accepted
+    drafts = False  # whether draft models make the mistake: the text stays exact, and fewer tokens are accepted
 
     def __init__(self, model):
         self.model, self.n_vocab, self.n_ctx, self.seen = model, model.n_vocab, model.n_ctx, []
@@ -63,7 +63,7 @@ def one_off(self, tokens, n_last):
 
 def predicted_state_stays(self, tokens, n_last):
     n_kept = n_common(self.seen, tokens)
-    is_draft = 0 < len(self.seen) == n_kept  # tokens are added to those of the last call
+    is_draft = 0 < len(self.seen) == n_kept  # the call only appends tokens to the text of the last call
     self.is_predicted = [*self.is_predicted[:n_kept], *[is_draft] * (len(tokens) - n_kept)]
     self.seen = tokens
     blur = 1 + np.cumsum(self.is_predicted, dtype=np.float32)[-n_last:, None]  # a stand-in for the small errors
@@ -80,7 +80,7 @@ IMPRECISE = (
     "your logits are imprecise: the same tokens, asked for among others, differ by {:.2g}; compute in float32, not in "
     "bfloat16 or float16"
 )
-ROWS = [  # `rows` of several tokens, those of each prefix `alone`, and `changed`, where only the last token differs
+ROWS = [  # the `rows` of several tokens, those of each prefix `alone`, and those after the last token is `changed`
     Mistake("your rows are in reverse order: row i predicts the token after tokens[len(tokens) - n_last + i]",
             tell=lambda d: same_logits(d.rows[::-1], d.alone)),
     Mistake("all your rows are the same: row i predicts the token after tokens[len(tokens) - n_last + i]",
@@ -117,7 +117,7 @@ OTHERWISE = [
 class TreeAttention:
     """A language model over three tokens that takes trees, small enough to read: one layer of attention with random
     weights, positions, and a cache of keys and values, whose slot n_text + i holds node i of the last tree. It is
-    right; `attention(part=...)` returns a class with a different mask, positions, or cache after an accepted branch.
+    correct; `attention(part=...)` returns a class with a different mask, positions, or cache after an accepted branch.
 
     Parameters
     ----------

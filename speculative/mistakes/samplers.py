@@ -1,4 +1,4 @@
-"""Mistakes in samplers: the right loop with one of its steps replaced, around a verifier that may have its own.
+"""Mistakes in samplers: the right loop with one step replaced, around a verifier that may contain mistakes as well.
 
 A penalty or a grammar needs the tokens before each row of a draft. Engines keep them as a state, such as counts of
 tokens or a state of an automaton. They update it once per round, and must still apply it row by row. `seen(rounds, i)`
@@ -100,12 +100,12 @@ def masks(seen):
 
 
 def sampled_by(change):
-    """Rows computed with change(sampling) instead of the sampling."""
+    """The loop, with rows computed by change(sampling) instead of the sampling."""
     return loop(sampled=lambda self, logits, tokens: change(self.sampling)(logits, tokens))
 
 
 RIGHT_ROWS = "the rows of the target are sampling(logits, tokens)"
-FIELDS = [f.name for f in fields(Sampling)][1:-1]  # processors are those of LOOKING_BACK
+FIELDS = [f.name for f in fields(Sampling)][1:-1]  # mistakes with processors are in LOOKING_BACK
 SAMPLING = [
     *(Mistake(f"your sampler ignores sampling.{name}: do not read single fields of `sampling`, the rows of the target "
               "are sampling(logits, tokens), which applies all of them",
@@ -125,7 +125,7 @@ def power(rows, temperature):
 
 
 def planned(self, text, drafted):
-    """The rows, as if as many tokens had been drafted as were asked for."""
+    """The rows, as if all requested tokens had been drafted."""
     tokens = [*text, *drafted]
     return self.sampling(self.target(tokens, n_last=min(self.k + 1, len(tokens))), tokens)
 
@@ -156,7 +156,7 @@ class OneNoise(Loop):
 
 
 class Repeated:
-    """A random source that returns one number."""
+    """A random source that always returns the same number."""
 
     def __init__(self, number):
         self.random = lambda: number

@@ -3,10 +3,10 @@
 `rule()` is rejection sampling of a chain or a tree; its arguments replace its parts. Most entries replace one:
 
     accepts(f)     f(p, q) [n_vocab]: the probability of accepting each token, given that it was drafted
-    replaces(f)    f(p, q) [n_vocab]: replaces p after a rejection, the weights of the token that is drawn
+    replaces(f)    f(p, q) [n_vocab]: the weights, in place of p, of the token that is drawn after a rejection
     bonus(f)       f(s) [n_vocab]: the weights of the token after a draft token that nothing follows
 
-Block and traversal verification have their own functions, which are also made of parts.
+Block and traversal verification have separate functions, which are also made of parts.
 """
 
 from types import SimpleNamespace
@@ -30,11 +30,11 @@ def rule(
     order=lambda s, nodes: nodes, verdict=lambda s, token: Verdict(s.accepted, token), always=False,
     own_row=lambda s: s.rows[s.node + 1],
 ):  # fmt: skip
-    """Rejection sampling with these parts, functions of the state s; `part` names the one that is replaced.
+    """Rejection sampling with these parts, functions of the state s; `part` names the part that is replaced.
 
-    The state has s.draft, s.rows (the target's), s.rng, s.accepted, s.node (the last accepted one) and s.row (the
-    target's after it). For the draft token under test it has s.i (its index among its siblings), s.x, s.q, and s.p (the
-    rest of s.row). With `always`, the bonus is also drawn where nothing is drafted.
+    The state contains s.draft, s.rows (the target's), s.rng, s.accepted, s.node (the last accepted node) and s.row (the
+    target's row after it). For the draft token under test it also contains s.i (its index among its siblings), s.x,
+    s.q, and s.p (the rest of s.row). With `always`, the bonus is also drawn where nothing is drafted.
     """
 
     def verifier(draft, rows, rng):
@@ -93,7 +93,7 @@ def ratio(p, q):
 
 
 def only(when, draw):
-    """`draw` for the bonus only, or for a replacement only, and the right way for the other."""
+    """`draw` for the bonus only or for a replacement only; the other is drawn correctly."""
     return lambda weights, s: (draw if bool(s.below) == (when == "rest") else draws)(weights, s)
 
 
@@ -247,7 +247,7 @@ REST = [
 def by_place(p, q):
     kept, drafted = np.flatnonzero(p), np.flatnonzero(q)[: np.count_nonzero(p)]
     rest = p.copy()
-    rest[kept[: len(drafted)]] -= q[drafted]  # the i-th of one list and the i-th of the other
+    rest[kept[: len(drafted)]] -= q[drafted]  # pairs the i-th entry of one list with the i-th of the other
     rest = np.maximum(rest, 0)
     return rest / rest.sum() if rest.any() else p
 
@@ -284,7 +284,7 @@ BONUS = [
 
 
 def goes_on(counts):
-    """Also tests draft tokens after a rejected one; `counts` returns those to keep, given the list that passed."""
+    """Also tests draft tokens after a rejected one; `counts` turns the list of passes (bool) into a number to keep."""
 
     def verifier(draft, rows, rng):
         passed = [rng.random() * q[x] < p[x] for x, p, q in zip(draft.tokens, rows, draft.probs)]
@@ -452,7 +452,7 @@ def sorted_by(value):
 
 
 def last_of_all(f, before=lambda s: residual(s.p, s.q), part="rest", **parts):
-    """At the last of several siblings f(s) replaces p."""
+    """f(s) replaces p at the last of several siblings."""
 
     def rest(s):
         if 0 < s.i == len(s.below) - 1:
