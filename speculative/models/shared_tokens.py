@@ -1,5 +1,4 @@
-"""Draft models with a different tokenizer: translate token ids through their bytes, and find the tokens that both
-share.
+"""Draft models with a different tokenizer: translate token ids through their bytes, and find the shared tokens.
 
 Two tokenizers agree only on the text. So a draft model of a different family can be used in two ways, both exact:
 

@@ -18,8 +18,7 @@ class TransformersTokenizer:
     Attributes
     ----------
     start : list of int
-        The tokens that the tokenizer puts before a text, such as Llama's <|begin_of_text|>; a draft model sees them
-        once.
+        The tokens that it puts before every text, such as Llama's <|begin_of_text|>; a draft model sees them once.
 
     Examples
     --------

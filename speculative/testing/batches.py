@@ -287,8 +287,7 @@ def check_counts(loop, takes_stops):
 
 
 class SlotModel:
-    """A TableModel behind the interface of an engine that runs several texts in one pass, each with its row of cache
-    slots.
+    """A TableModel behind the interface of an engine: one pass runs several texts, each with a row of cache slots.
 
     A new token sees the slots of its text, up to its own, that the mask leaves visible. If these hold the tokens of a
     text at the positions 0, 1, 2, ..., its logits are those of the table for this text; if one slot too many or too few
@@ -316,8 +315,7 @@ class SlotModel:
         self.slots = [slots[: max(0, int(n_slots))] for slots in self.slots]
 
     def __call__(self, tokens, positions, mask):
-        """Write tokens [B, T] at their positions [B, T] to the next T slots of each text; return logits [B, T,
-        n_vocab].
+        """Write tokens [B, T] at positions [B, T] to the next T slots of each text; return logits [B, T, n_vocab].
 
         mask [B, n_slots + T] says whether each slot, including the T new ones, is visible.
         """
