@@ -54,7 +54,7 @@ class Exhibit:
     seen: str  # links to public projects, or CONSTRUCTED
     grader: Callable  # the check that catches it
     hint: str  # a regular expression for the beginning of its message
-    options: dict  # of the toy case
+    options: dict  # the options of the toy case
 
     __hash__ = object.__hash__
 
@@ -90,8 +90,8 @@ def law_error(exhibit):
     """The largest error in the distribution of the tokens of the exhibit's toy case.
 
     Computed once per exhibit: some need thousands of paths and take seconds. In chains the models are TARGET and DRAFT;
-    in trees there is one position with two candidates, drawn from q = (.1, .1, .1, .7) where the target has (.2, .2,
-    .4, .2); in a batch there are two texts, of three and two tokens, with prompts of different lengths.
+    in trees there is one position with two candidates, drawn from q = (.1, .1, .1, .7) where the target has
+    p = (.2, .2, .4, .2); in a batch there are two texts, of three and two tokens, with prompts of different lengths.
     """
     if exhibit.grader is testing.check_batch:
         return largest_difference(*in_a_batch(exhibit))

@@ -96,7 +96,7 @@ class TransformersModel:
 
 
 def n_ctx_of(config):
-    """The number of tokens a model has room for; with longrope, only those whose positions never change."""
+    """The number of tokens that a model has room for; with longrope, only the tokens whose positions never change."""
     limits = (getattr(config, name, None) for name in ("max_position_embeddings", "max_seq_len"))
     rope = getattr(config, "rope_parameters", None) or {}
     kinds = [rope, *(kind for kind in rope.values() if hasattr(kind, "get"))]  # one, or one for each kind of layer

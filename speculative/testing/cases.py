@@ -175,7 +175,7 @@ class Case:
         return {tokens: self.probability(tokens) for tokens in texts}
 
     def continued(self, runs):
-        """The distribution of K + 1 tokens: those that a run adds, continued by the target."""
+        """The distribution of K + 1 tokens: the tokens that a run adds, continued by the target."""
         distribution = {}
         for (drafted, n_accepted, next_token), share in runs.items():
             tokens = *drafted[:n_accepted], next_token

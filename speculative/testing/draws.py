@@ -120,7 +120,7 @@ def borrowed(fn, rng, *, seeded=False):
 
     names = globals_of(fn)
 
-    def maker(own):  # in place of a generator's class, or of a function that sets the seed
+    def maker(own):  # replaces a generator's class, or a function that sets the seed
         def made(*arguments, **keywords):
             if isinstance(own, type):
                 arguments = arguments[1:]

@@ -232,7 +232,7 @@ def further(distribution, wanted, made, n_tokens):
 
 
 def known_samplers(made, known):
-    """(hint, class of samplers) of the entries that may be wrong here; cases with K = 1 came before those with more."""
+    """(hint, class of samplers) of the entries that may be wrong here; cases with K = 1 came before the others."""
     for mistake in AROUND if known is None else known:
         yield from ((mistake.hint, make) for make in mistake.variants)
     inside = ONE if made.K == 1 else [*verifiers.SEVERAL, *verifiers.BLOCK]

@@ -126,7 +126,7 @@ def generator_states():
 
 
 class OpenUniforms(torch.Tensor):
-    """A tensor of uniform numbers that are not drawn yet: element i is uniforms[index[i]], see ../uniform.py."""
+    """A tensor of uniform numbers that are not drawn yet: element i is uniforms[index[i]] (see ../uniform.py)."""
 
     @staticmethod
     def __new__(cls, uniforms, index, dtype, grid):

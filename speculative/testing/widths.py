@@ -20,7 +20,7 @@ from ..autoregressive import AutoregressiveSampler
 from ..logits.probs import Sampling
 from ..sampler import SpeculativeSampler
 
-MOST_UNITS = {"float32": 64, "float16": 12, "bfloat16": 12}  # of the dtype; a larger change is not rounding
+MOST_UNITS = {"float32": 64, "float16": 12, "bfloat16": 12}  # in ulps of the dtype; a larger change is not rounding
 BITS = {"float32": 24, "float16": 11, "bfloat16": 8}
 WIDTHS = tuple(range(2, 10))
 ROUNDING = "rounding"

@@ -2,8 +2,7 @@
 
 The first part uses one number alpha: each draft token is accepted with this probability, independently of the others
 (arXiv:2211.17192, section 3). The second is for a given text: real texts have easier and harder parts, and
-`acceptance_of` and `expected_time` do not assume a constant alpha. docs/glossary.md tells the many "rates" of a run
-apart.
+`acceptance_of` and `expected_time` do not assume a constant alpha. docs/glossary.md distinguishes the many "rates".
 
     c           time to draft a token, relative to an autoregressive step
     v[m - 1]    time of a round for m tokens, without drafting, relative to an autoregressive step; v[0] = 1
