@@ -45,9 +45,9 @@ def draft(draft_model, tokens, K, rng):
 def accept(drafted, q, p, rng):
     """Steps 3 and 4: the accepted draft tokens, and one token from the target after them.
 
-    A draft token x is accepted with probability min(1, p(x) / q(x)). The first one that is not accepted is replaced by
-    a correction, and the ones after it are dropped. If all are accepted, a bonus token is drawn from the last row of p
-    [K + 1, n_vocab].
+    A draft token x is accepted with probability min(1, p(x) / q(x)). The first rejected token is replaced by a
+    correction, and the ones after it are dropped. If all are accepted, a bonus token is drawn from the last row of
+    p [K + 1, n_vocab].
     """
     for i, x in enumerate(drafted):
         if not rng.random() * q[i][x] < p[i][x]:  # u < p / q without the division
