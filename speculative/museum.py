@@ -3,9 +3,9 @@
 Each exhibit describes a mistake, contains it as running code, and names its grader in `speculative.testing`.
 `seen` links the public projects in which the mistake was found; without such a source it is marked as constructed.
 `law_error` measures how far the output is from the target's distribution on one fixed toy case. Some mistakes leave the
-distribution unchanged, and a different check sees them. TREE_EXHIBITS contains the mistakes that only trees can have,
-ENGINE_EXHIBITS those of serving engines: penalties and masks of drafts, shared random numbers, counters, several texts
-at once.
+distribution unchanged, and are caught by a different check. TREE_EXHIBITS contains the mistakes that only trees can
+have, and ENGINE_EXHIBITS the mistakes of serving engines: penalties and masks of drafts, shared random numbers,
+counters, several texts at once.
 
     >>> from speculative.museum import EXHIBITS
     >>> EXHIBITS["residual from the target"].grader.__name__
@@ -54,13 +54,13 @@ class Exhibit:
     seen: str  # links to public projects, or CONSTRUCTED
     grader: Callable  # the check that catches it
     hint: str  # a regular expression for the beginning of its message
-    options: dict  # of the toy case
+    options: dict  # the options of the toy case
 
     __hash__ = object.__hash__
 
 
 def exhibits(grader, kind, *groups):
-    """{name: (Exhibit, its kind)} of the mistakes that have a name."""
+    """{name: (Exhibit, its kind)}, for the mistakes that have a name."""
     return {
         m.name: (Exhibit(m.name, m.variants[0], m.why or m.hint[0].upper() + m.hint[1:] + ".", m.seen, grader,
                          re.escape(m.options.get("said", m.hint.split("{")[0])), m.options),
@@ -89,9 +89,9 @@ EXHIBITS, TREE_EXHIBITS, ENGINE_EXHIBITS = (
 def law_error(exhibit):
     """The largest error in the distribution of the tokens of the exhibit's toy case.
 
-    Computed once per exhibit: some need thousands of paths and take seconds. In chains TARGET drafts with DRAFT; in
-    trees there is one position with two candidates, drawn from q = (.1, .1, .1, .7) where the target has
-    (.2, .2, .4, .2); in a batch there are two texts, of three and two tokens, with prompts of different lengths.
+    Computed once per exhibit: some need thousands of paths and take seconds. In chains the models are TARGET and DRAFT;
+    in trees there is one position with two candidates, drawn from q = (.1, .1, .1, .7) where the target has
+    p = (.2, .2, .4, .2); in a batch there are two texts, of three and two tokens, with prompts of different lengths.
     """
     if exhibit.grader is testing.check_batch:
         return largest_difference(*in_a_batch(exhibit))
@@ -109,7 +109,7 @@ def caught_by(exhibit):
 
 
 def source(exhibit):
-    """The source of the catalogue's entry: which part of the right program is replaced, and by what."""
+    """The source code of the catalogue's entry: the part of the right program that is replaced, and its replacement."""
     name = exhibit.name.removeprefix("looking back: ")
     for module in (verifiers, drafters, samplers, batches, models):
         text = inspect.getsource(module)
@@ -153,14 +153,14 @@ def in_a_chain(exhibit):
 
 
 def in_a_batch(exhibit):
-    """The joint distributions of two texts."""
+    """The same pair for a batch: the joint distributions of its two texts."""
     case = next(case for case in CASES if case.about == "all lengths different")
     loop = Loop(exhibit.wrong, TableModel.random(2, seed=2), TableModel.random(2, seed=102))
     return loop.distribution(case), loop.wanted(case)
 
 
 def in_a_tree(exhibit):
-    """The same for mistakes that only trees can have."""
+    """The same pair, for mistakes that only trees can have."""
     if exhibit.grader is testing.check_verifier:
         return with_verifier(exhibit.wrong, exhibit.options["way"], exhibit.options.get("parents", (-1, -1)))
     if exhibit.grader is testing.check_drafter:
@@ -169,9 +169,9 @@ def in_a_tree(exhibit):
 
 
 def with_verifier(verifier, way, parents):
-    """The first token; the tokens of the first round, continued by the target, if the first is right.
+    """The pair for the first token; if it is right, for the tokens of the first round, continued by the target.
 
-    Everywhere q = Q; p = P after the text, and P rotated by a few positions after a token.
+    q is Q everywhere; p is P after the text, and P rotated by a few positions after a token.
     """
     case = Case(len(P), parents, "random", np.random.default_rng(0), way)
     for tokens in case.p:
@@ -182,7 +182,7 @@ def with_verifier(verifier, way, parents):
 
 
 def with_drafter(drafter):
-    """The first token; the first tokens of two rounds if it is right. The target has P everywhere."""
+    """The pair for the first token; if it is right, for the first tokens of two rounds. p is P everywhere."""
 
     def generated(rng, n_rounds):
         tokens = []
@@ -218,5 +218,5 @@ class Nine:
 
 @lru_cache
 def with_model(make):
-    """Four tokens, drafted by `Nine`."""
+    """The pair for four tokens, drafted by `Nine`."""
     return exact_distribution(lambda rng: SpeculativeSampler(make(), Nine(), K=3).generate([0, 1], 4, rng).tokens)

@@ -1,4 +1,4 @@
-"""Speculative sampling as the papers write it: every formula once, chains, no checks, no classes. Start here.
+"""Speculative sampling as the papers write it: every formula once, chains only, no checks, no classes. Start here.
 
 A small draft model proposes K tokens. One call of the target gives its distributions at all K positions and after the
 last, and rejection sampling keeps a prefix of the proposal and adds one token. For any draft model the text is
@@ -28,13 +28,13 @@ def sample(probs, rng):
 
 
 def residual(p, q):
-    """norm(max(0, p - q)), the distribution of a correction (section 2.3); p where p = q: then nothing is rejected."""
+    """norm(max(0, p - q)), the distribution of a correction (section 2.3); p if p = q, as nothing is rejected then."""
     excess = np.maximum(0, p - q)
     return excess / excess.sum() if excess.any() else p
 
 
 def draft(draft_model, tokens, K, rng):
-    """Step 1: K draft tokens, each sampled from the draft model given those before it, and their rows of q."""
+    """Step 1: K draft tokens, each sampled from the draft model given the ones before it, and their rows of q."""
     drafted, q = [], []
     for _ in range(K):
         q.append(softmax(draft_model([*tokens, *drafted])[0]))
@@ -45,8 +45,9 @@ def draft(draft_model, tokens, K, rng):
 def accept(drafted, q, p, rng):
     """Steps 3 and 4: the accepted draft tokens, and one token from the target after them.
 
-    A draft token x is accepted with probability min(1, p(x) / q(x)). The first that is not is replaced by a correction,
-    and those after it are dropped. If all are accepted, a bonus token is drawn from the last row of p [K + 1, n_vocab].
+    A draft token x is accepted with probability min(1, p(x) / q(x)). The first rejected token is replaced by a
+    correction, and the ones after it are dropped. If all are accepted, a bonus token is drawn from the last row of
+    p [K + 1, n_vocab].
     """
     for i, x in enumerate(drafted):
         if not rng.random() * q[i][x] < p[i][x]:  # u < p / q without the division

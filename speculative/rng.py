@@ -3,13 +3,13 @@
 The loop and the library's own drafters and verifiers call only the methods of a `RandomSource` (interfaces.py), so an
 object with these methods can record, replay or enumerate (exact/) the draws of a sampler.
 
-`Gumbel` is such a source: common random numbers (Gumbel coupling), with which one seed gives one text, with any drafter
-and any draft length. Each position of the text has one vector of exponential numbers E, computed from the seed and the
-position alone. To draw a token for a position from probabilities p, take argmin E / p; it has the distribution p. The
-target's text is then a function of the seed, and a drafter that draws from q with the same numbers finds the same token
-with probability sum_j 1 / sum_i max(p_i / p_j, q_i / q_j). Pass it as `rng` to AutoregressiveSampler, or to
+`Gumbel` is such a source of common random numbers (Gumbel coupling), with which one seed gives one text, with any
+drafter and any draft length. Each position of the text has one vector of exponential numbers E, computed from the seed
+and the position alone. To draw a token for a position from probabilities p, take argmin E / p; it has the distribution
+p. The target's text is then a function of the seed, and a drafter that draws from q with the same numbers finds the
+same token with probability sum_j 1 / sum_i max(p_i / p_j, q_i / q_j). Pass it as `rng` to AutoregressiveSampler, or to
 SpeculativeSampler with the verifier `exact_match`, which accepts draft tokens as long as they equal the target's own
-draw. In a token tree the children of a node are the k smallest of E / q, in order: still one seed, one text.
+draw. In a token tree the children of a node are the k smallest of E / q, in order, so one seed still gives one text.
 Source: Daliri, Musco, Suresh, arXiv:2408.07978, algorithm 1 and theorem 3.
 """
 
@@ -34,7 +34,7 @@ def as_generator(rng: Any) -> RandomSource:
 
 
 def at_position(rng: RandomSource, position: int) -> RandomSource:
-    """The source for tokens at this position and after: `rng` itself, unless its numbers belong to positions."""
+    """The source for tokens at this position and after it: `rng` itself, unless its numbers belong to positions."""
     return rng.at(position) if hasattr(rng, "at") else rng
 
 

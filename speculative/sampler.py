@@ -8,8 +8,8 @@ exactly as if the target had sampled alone, and each call of the target adds 1 t
 may be a tree. The same call then returns the distributions after each of its paths (tree.py).
 
 Source: Leviathan et al., arXiv:2211.17192, algorithm 1; Chen et al., arXiv:2302.01318, algorithm 2 (with p and q
-swapped). The steps are numbered as in Leviathan's algorithm. Not here: how to draft (drafters/), how to decide
-(verifiers/), and the KV cache, which is the model's own affair: it reuses the prefix that a call shares with the last.
+swapped). The steps are numbered as in Leviathan's algorithm. Other files draft (drafters/) and decide (verifiers/). The
+KV cache is left to the model, which reuses the prefix that a call shares with the previous one.
 """
 
 from collections.abc import Callable
@@ -48,11 +48,11 @@ class SpeculativeSampler:
         The acceptance rule. The default, `rejection`, is exact.
     K : int, or callable
         The draft length, at least 1; for a tree, its depth. 3 by default: a pass over four tokens costs hardly more
-        than one (gpt2np/kernels/). Or a function of the rounds so far, a list of (drafted, accepted), that returns the
-        next K, 0 or more (measuring/draft_length.py); for a tree, `drafted` is its depth.
+        than one (gpt2np/kernels/). It may also be a function of the rounds so far, a list of (drafted, accepted), that
+        returns the next K, 0 or more (measuring/draft_length.py); for a tree, `drafted` is its depth.
     sampling : Sampling
-        For the target, and for a drafter that was given none. Or a function (logits, tokens) -> probs of the same
-        shape, with a third parameter `parents` for trees.
+        Used for the target, and for a drafter that was not given one. It may also be a function (logits, tokens) ->
+        probs of the same shape, with a third parameter `parents` for trees.
 
     Raises
     ------

@@ -65,7 +65,7 @@ class StopText:
             )
 
     def __call__(self, generated):
-        n_bytes = len(self.text.encode())  # a token has at least one, so this many tokens suffice
+        n_bytes = len(self.text.encode())  # a token has at least one byte, so this many tokens suffice
         return self.text in self.decode(generated[-n_bytes:])
 
     def cut(self, text):

@@ -8,8 +8,8 @@ together. When a text ends, the next prompt takes its lane.
 
 Threads serve as coroutines here, which samplers need not know about: one runs at a time, in an order that depends on
 the texts alone, so nothing needs a lock and the same seeds give the same draws. Each text has its own source of random
-numbers. So each text is bitwise identical to the one generated alone, and the texts are independent. lockstep.py is the
-idea in 25 lines, for a draft model only.
+numbers. So each text is bitwise identical to the one generated alone, and the texts are independent. lockstep.py shows
+the idea in 25 lines, for a draft model only.
 """
 
 import threading
@@ -28,17 +28,17 @@ def generate_together(make, models, prompts, n_tokens, rngs, *, n_lanes=8, **opt
     ----------
     make : callable
         make(target, ...) -> a Sampler, from a lane of each of the models. Called for each text, so that no drafter
-        learns from a different text. Results stay right with a model that is not passed in here, but it is slow: the
-        texts take turns on its cache.
+        learns from a different text. Results stay right with a model that is not passed in here, but it is slow,
+        because the texts take turns on its cache.
     models : sequence of LanguageModel
-        The target first. Those with `lanes`, such as a gpt2np.GPT2, answer the calls of all texts in one pass; others
-        answer them one by one.
+        The target comes first. Models with `lanes`, such as a gpt2np.GPT2, answer the calls of all texts in one pass;
+        others answer them one by one.
     prompts : sequence of sequences of int
     n_tokens : int, or a sequence with one for each prompt
     rngs : sequence
         For each prompt a seed or a source, as `Sampler.generate` takes it.
     n_lanes : int
-        The most texts at once.
+        The largest number of texts at once.
     options
         `stop_tokens` and `stop`, as in `Sampler.generate`.
 
@@ -110,7 +110,7 @@ def answers_to(calls):
     """The results of these calls of lanes of one model, or the exceptions that they raise."""
     try:
         return calls[0][0].together(calls)
-    except Exception as error:  # one of them fails: the others get their answers
+    except Exception as error:  # if one of several fails, the others still get their answers
         return [error] if len(calls) == 1 else [found for call in calls for found in answers_to([call])]
 
 
@@ -132,7 +132,7 @@ class Text(threading.Thread):
         try:
             if not self.is_given_up:
                 self.result = self.context.run(self.job)
-        except BaseException as error:  # the result of this text: the others go on
+        except BaseException as error:  # becomes the result of this text, and the others go on
             self.result = error
         self.has_ended = True
         if not self.is_given_up:
@@ -183,7 +183,7 @@ def lanes_of(model, n):
 
 
 class OneByOne(Wrapper):
-    """A lane of a model that has none."""
+    """A lane of a model that has no lanes."""
 
     def __call__(self, tokens, n_last=1, parents=()):
         return self.ask((self, tokens, n_last, parents))

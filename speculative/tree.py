@@ -1,7 +1,7 @@
 """The arithmetic of token trees: a draft may offer alternatives for a position, and the target accepts one path.
 
 A tree of n draft tokens, its nodes, is a list `parents` of n whole numbers: parents[i] < i is the node that node i
-follows, and -1 is the root of the tree, the end of the text. A chain is parents[i] = i - 1. Nodes that follow the same
+follows, and -1 is the root of the tree, the end of the text. A chain has parents[i] = i - 1. Nodes that follow the same
 node are siblings, in the order of their indices. Everything else follows from that list: a node's depth, the path to
 it, and the nodes it may attend to.
 Source: Miao et al. (SpecInfer), arXiv:2305.09781.
@@ -91,7 +91,7 @@ def texts_of_rows(tokens, n_rows, parents=()):
 
 
 def visible(parents):
-    """[n, n] bool: row i is true at node i and at the nodes above it, which is what node i may attend to.
+    """[n, n] bool: row i is true at node i and at the nodes above it, which node i may attend to.
 
     >>> visible([-1, -1, 0]).astype(int)
     array([[1, 0, 0],

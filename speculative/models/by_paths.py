@@ -27,7 +27,7 @@ class ByPaths(Wrapper):
     """The LanguageModel `model`, which now takes trees: it is called once for each row of a tree, with chains only."""
 
     def __call__(self, tokens, n_last=1, parents=()):
-        """Logits [n_last, n_vocab], see `LanguageModel`. ValueError unless the parents are those of a tree."""
+        """Logits [n_last, n_vocab] (see `LanguageModel`). ValueError unless the parents form a tree."""
         if len(parents) == 0:
             return self.model(list(tokens), n_last=n_last)
         if len(parents) >= len(tokens) or any(not -1 <= parent < i for i, parent in enumerate(parents)):

@@ -1,8 +1,8 @@
 """A model in a GGUF file as a `LanguageModel`, with llama-cpp-python: quantised models on a laptop.
 
-Like transformers_model.py, for llama.cpp, whose cache can forget all tokens from a position on. A recurrent model
-refuses that, and the whole text is run again. For models with a sliding window, the tokens before the window are kept,
-so that it can move back (`swa_full`). Leaves out batches and trees.
+It works like transformers_model.py, but for llama.cpp, whose cache can forget all tokens from a position on. A
+recurrent model refuses to do so, and then the whole text is run again. For models with a sliding window, the tokens
+before the window are kept, so that it can move back (`swa_full`). Batches and trees are not supported.
 """
 
 from .prefix import checked_n_vocab, split
@@ -36,7 +36,7 @@ class LlamaCppModel:
         )
         self.n_vocab = checked_n_vocab(n_vocab, self.llama.n_vocab())
         self.n_ctx = n_ctx or self.llama.n_ctx()
-        self.cached = []  # one list for this and its shallow copies, which share the engine
+        self.cached = []  # one list for this object and its shallow copies, which share the engine
 
     def reset(self):
         """Forget the cache."""

@@ -1,4 +1,4 @@
-"""A draft model with its own tokenizer: from token ids to token ids through their bytes, and the tokens that both have.
+"""Draft models with a different tokenizer: translate token ids through their bytes, and find the shared tokens.
 
 Two tokenizers agree only on the text. So a draft model of a different family can be used in two ways, both exact:
 
@@ -6,8 +6,8 @@ Two tokenizers agree only on the text. So a draft model of a different family ca
                        language model in the target's vocabulary, which every drafter can use
     through the text   drafters/text.py: whatever was drafted is decoded, and encoded with the target's tokenizer
 
-Shared tokens accept more where the target samples, because p and q can be compared. Through the text accepts more at
-temperature 0, because a word that the target has in one token may be several of the draft's.
+Sharing tokens accepts more where the target samples, because p and q can be compared. Going through the text accepts
+more at temperature 0, because a word that is one token for the target may be several tokens for the draft.
 Source: Timor et al., arXiv:2502.05202, section 4 (shared tokens, called TLI) and section 3 (through the text, SLEM).
 """
 
@@ -26,7 +26,7 @@ NOT_UTF8 = re.compile("([\udc80-\udcff])")  # an invalid byte, as errors="surrog
 
 
 class Tokenizer(Protocol):
-    """Text to token ids, and each token id to its bytes, as gpt2np.Tokenizer and TransformersTokenizer."""
+    """Converts text to token ids, and each token id to its bytes, like gpt2np.Tokenizer and TransformersTokenizer."""
 
     n_vocab: int
     end_of_text: int | None  # the token between two texts, which is not part of either
@@ -50,9 +50,9 @@ class Translation:
         self.ids = ids_by_bytes(new)
 
     def __call__(self, tokens, is_whole=True):
-        """The ids (list of int) of a whole text, after those that its tokenizer puts before each (`start`), if any.
+        """The ids (list of int) of a whole text, after the ids that its tokenizer puts before every text (`start`).
 
-        With is_whole=False, the ids of new text: no `start`, and no bytes of a last, incomplete character.
+        With is_whole=False, the ids of new text, without `start` and without the bytes of an incomplete last character.
         """
         ids = list(getattr(self.new, "start", ())) if is_whole else []
         for is_end, run in groupby(map(int, tokens), lambda token: token == self.old.end_of_text):
@@ -75,7 +75,7 @@ class Translation:
 
 
 def ids_by_bytes(tokenizer):
-    """dict bytes -> token id, for all tokens that stand for text: the last of several with the same bytes."""
+    """dict bytes -> token id, for all tokens that stand for text; if several have the same bytes, the last one."""
     tokens = (token for token in range(tokenizer.n_vocab) if token != tokenizer.end_of_text)
     return {utf8: token for token in tokens if (utf8 := tokenizer.bytes_of(token))}
 
@@ -90,9 +90,9 @@ def shared_tokens(of_target, of_draft):
 
 
 def latest(tokens, room):
-    """The last of the tokens, at most `room` of them, and more than half as many.
+    """The last tokens: at most `room` of them, and more than half that number.
 
-    The first one rarely changes, so that a model can use its cache as the text grows.
+    The first of them rarely changes, so a model can use its cache as the text grows.
 
     >>> latest([0, 1, 2, 3], 4), latest([0, 1, 2, 3, 4], 4), latest([0, 1, 2, 3, 4, 5], 4)
     ([0, 1, 2, 3], [2, 3, 4], [2, 3, 4, 5])
@@ -102,7 +102,7 @@ def latest(tokens, room):
 
 
 class SharedTokensModel:
-    """A language model in the target's vocabulary: the draft's logits for the tokens that both have, -inf for others.
+    """A language model in the target's vocabulary: the draft's logits for the shared tokens, -inf for the others.
 
     Each call encodes the text with the draft's tokenizer. If it is too long for the draft model, its end is used.
 
@@ -134,7 +134,7 @@ class SharedTokensModel:
     reset = Wrapper.reset
 
     def __call__(self, tokens, n_last=1, parents=()):
-        """Logits [n_last, n_vocab], see `LanguageModel`."""
+        """Logits [n_last, n_vocab] (see `LanguageModel`)."""
         if len(parents):
             return ByPaths(self)(tokens, n_last, parents)
         return np.array([self.row(tokens[:end]) for end in range(len(tokens) - n_last + 1, len(tokens) + 1)])

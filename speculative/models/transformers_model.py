@@ -1,12 +1,12 @@
 """A causal language model of Hugging Face transformers as a `LanguageModel`.
 
-Llama, Qwen, Mistral, Mamba, GPT-2, in any dtype, on any device. Its cache is cropped to the prefix that two calls
-share. Where it cannot be cropped, the whole text is run again, which is correct but slow: a full sliding window has
-forgotten the tokens before it, and recurrent layers (Mamba, Qwen3-Next) keep the state of one position only.
-transformers continues such a state by one token, given its position; for several new tokens at once some layers begin
-with an empty state. Rotary positions of the kind "longrope" (Phi) change for all tokens of a text that is longer than
-the model's original context, so n_ctx ends there.
-Needs transformers 5 or later. Leaves out batches and trees: one text at a time, in one thread.
+It runs models such as Llama, Qwen, Mistral, Mamba and GPT-2, in any dtype and on any device. Its cache is cropped to
+the prefix that two calls share. Where it cannot be cropped, the whole text is run again, which is correct but slow: a
+full sliding window has forgotten the tokens before it, and recurrent layers (Mamba, Qwen3-Next) keep the state of one
+position only. transformers continues such a state by one token, given its position; for several new tokens at once some
+layers begin with an empty state. Rotary positions of the kind "longrope" (Phi) change for all tokens of a text that is
+longer than the model's original context, so n_ctx ends there.
+Needs transformers 5 or later. Batches and trees are not supported; it runs one text at a time, in one thread.
 """
 
 import inspect
@@ -27,9 +27,9 @@ class TransformersModel:
         With a language model head, as AutoModelForCausalLM returns it. Each call sets it to evaluation mode, without
         dropout. Used as target and draft at once, it needs two adapters, which share its weights.
     n_vocab : int, optional
-        The first n_vocab tokens are used. By default all that the model has, which may be more than its tokenizer has:
-        the embeddings of some families are padded to different sizes for different models, and a draft and its target
-        need one n_vocab. Take len(tokenizer) for both.
+        The first n_vocab tokens are used. By default all tokens of the model are used, which may be more than its
+        tokenizer has: the embeddings of some families are padded to different sizes for different models, and a draft
+        and its target need the same n_vocab. Pass len(tokenizer) for both.
 
     Raises
     ------
@@ -58,7 +58,7 @@ class TransformersModel:
         self.reset()
 
     def __getstate__(self):
-        """A copy starts without a cache: the original keeps changing its own."""
+        """A copy starts without a cache, because the original keeps changing its own."""
         return {**vars(self), "cache": None, "cached": []}
 
     def reset(self):
@@ -96,7 +96,7 @@ class TransformersModel:
 
 
 def n_ctx_of(config):
-    """The number of tokens a model has room for; with longrope, only those whose positions never change."""
+    """The number of tokens that a model has room for; with longrope, only the tokens whose positions never change."""
     limits = (getattr(config, name, None) for name in ("max_position_embeddings", "max_seq_len"))
     rope = getattr(config, "rope_parameters", None) or {}
     kinds = [rope, *(kind for kind in rope.values() if hasattr(kind, "get"))]  # one, or one for each kind of layer

@@ -18,7 +18,7 @@ class TransformersTokenizer:
     Attributes
     ----------
     start : list of int
-        The tokens it puts before a text, such as Llama's <|begin_of_text|>; a draft model sees them once.
+        The tokens that it puts before every text, such as Llama's <|begin_of_text|>; a draft model sees them once.
 
     Examples
     --------
@@ -39,14 +39,14 @@ class TransformersTokenizer:
         self.byte_of = dict(zip(alphabet, [*(ord(c) for c in alphabet if ord(c) < 256), *others]))
         self.special = {*tokenizer.all_special_ids}
         self.bytes_of = lru_cache(maxsize=None)(self._bytes_of)
-        # a SentencePiece tokenizer puts a space before each text: encode it after a newline, then cut that off
+        # a SentencePiece tokenizer puts a space before each text, so encode the text after a newline, then cut that off
         self.head = "" if self.bytes_of((self.ids("a") or [0])[0]) == b"a" else "\n"
 
     def ids(self, text):
         return self.tokenizer(text, add_special_tokens=False, split_special_tokens=True)["input_ids"]
 
     def encode(self, text):
-        """Token ids of a text: nothing is added, and the name of a special token is treated like any other text."""
+        """The token ids of a text. Nothing is added, and the name of a special token is treated like any other text."""
         return self.ids(self.head + text)[len(self.ids(self.head)) if self.head else 0 :]
 
     def _bytes_of(self, token):

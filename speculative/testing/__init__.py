@@ -11,9 +11,9 @@ They need only NumPy and take seconds, so they work in a notebook cell, in a tes
 the result, not at the code: exact distributions by enumeration (exact/) on small cases, which `seed` varies, and a
 few properties that no distribution shows. Any solution with the right distribution passes, in whatever style it is
 written. An error inside the graded code is reported with the case that caused it, and a call that hangs is ended.
-`TableModel` is a language model small enough to enumerate completely. `audit_loop` compares a whole loop with its own
-target, tokens in, tokens out. `TorchDraws` enumerates code that is written in PyTorch; it is imported on request, as it
-needs PyTorch.
+`TableModel` is a language model small enough to enumerate completely. `audit_loop` compares a whole loop, from tokens
+to tokens, with its own target. `TorchDraws` enumerates code that is written in PyTorch; it is imported on request, as
+it needs PyTorch.
 """
 
 from ..exact.table import TableModel

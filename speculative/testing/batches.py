@@ -19,16 +19,16 @@ from .samplers import AllTokens, Made, ShortDrafter, check_distribution, models
 from .watch import Progress, asked, fail, note, told_error
 
 A, B, SHORT, LONG = [0, 1], [1, 1], [1], [0, 1, 1]  # prompts: two of one length, a shorter and a longer one
-MOST_PASSES = 200  # of a run with at most 20 tokens
+MOST_PASSES = 200  # in a run with at most 20 tokens
 
 
 def check_batch(serve, *, seed=0, tolerance=TOLERANCE):
     """Raise AssertionError unless a loop over several texts produces the target's distribution for all of them.
 
-    Checks a single text; the joint distribution of two and three texts, which is the product of the target's, with
-    prompts, drafts and texts of different lengths; their numbers of tokens; stop tokens and a history-dependent
-    sampling, if `serve` takes them; and the counts, if its result includes them. Prints a note if a loop is exact but
-    makes more passes than it needs, and returns one line that lists the checks.
+    Checks a single text; the joint distribution of two and three texts, which must be the product of the target's
+    distributions, with prompts, drafts and texts of different lengths; the number of tokens of each text; stop tokens
+    and a history-dependent sampling, if `serve` takes them; and the counts, if its result includes them. Prints a note
+    if a loop is exact but makes more passes than it needs, and returns one line that lists the checks.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ CASES = [
 ]
 HELD = Case("", (A, B), (3, 3), 1)
 STOPS = [Case("a stop token", (A, B), (3, 3), 1, False, {"stop_tokens": {1}})]
-AREAS = {  # if no entry of the catalogue has the distribution: the topic of the first case that goes wrong
+AREAS = {  # the topic of the first case that goes wrong, if no entry of the catalogue has the distribution
     "prompts of one length": "your loop goes wrong where texts accept different numbers of draft tokens: each keeps "
     "its own accepted tokens, and its next token has its own position and sees its own slots",
     "prompts of different lengths": "right for prompts of one length, but not for prompts of different lengths: mask "
@@ -219,7 +219,7 @@ def mistake_in_a_batch(loop, case, others, found, wanted):
 
 
 def has(loop, entry, case, distribution):
-    """Whether an entry has this distribution, a wrong one."""
+    """Whether an entry has this wrong distribution."""
     try:
         found = Loop(entry, loop.table, loop.other).distribution(case)
     except (AssertionError, IndexError, ValueError):
@@ -279,7 +279,7 @@ def check_counts(loop, takes_stops):
             fail(f"passes is {result.passes}, and the target was called {target.n_passes} times", f"  {case}")
         if getattr(result, "drafted", drafter.n_drafted) != drafter.n_drafted:
             fail(drafted, f"  {result.drafted} where the drafter proposed {drafter.n_drafted}", f"  {case}")
-        if takes_stops:  # the draft is the target's own: all of it is accepted
+        if takes_stops:  # the draft comes from the target itself, so all of it is accepted
             case = Case("a stop token", (A, B), (4, 4), 3, False, {"stop_tokens": {1}})
             texts, result, *_ = loop.run(case, seed, ModelDrafter(loop.table))
             if (n := getattr(result, "accepted", 0)) > sum(map(len, texts)):
@@ -287,11 +287,11 @@ def check_counts(loop, takes_stops):
 
 
 class SlotModel:
-    """A TableModel behind the interface of an engine: texts in one pass, each with a row of slots in the cache.
+    """A TableModel behind the interface of an engine: one pass runs several texts, each with a row of cache slots.
 
-    A new token sees the slots of its text up to its own that the mask leaves visible. If these are the tokens of a text
-    at the positions 0, 1, 2, ..., its logits are those of the table for this text; if one slot too many or too few is
-    visible, or a position is wrong, they are those of a different model.
+    A new token sees the slots of its text, up to its own, that the mask leaves visible. If these hold the tokens of a
+    text at the positions 0, 1, 2, ..., its logits are those of the table for this text; if one slot too many or too few
+    is visible, or a position is wrong, they are those of a different model.
 
     Attributes
     ----------
@@ -315,7 +315,7 @@ class SlotModel:
         self.slots = [slots[: max(0, int(n_slots))] for slots in self.slots]
 
     def __call__(self, tokens, positions, mask):
-        """Write tokens [B, T] at their positions [B, T] to the next T slots of each text; their logits [B, T, n_vocab].
+        """Write tokens [B, T] at positions [B, T] to the next T slots of each text; return logits [B, T, n_vocab].
 
         mask [B, n_slots + T] says whether each slot, including the T new ones, is visible.
         """
@@ -341,7 +341,7 @@ class SlotModel:
         return np.array(rows).reshape(*tokens.shape, self.n_vocab)
 
     def logits(self, seen, place):
-        """The row [n_vocab] after the (position, token) of these slots."""
+        """The row [n_vocab] after the (position, token) pairs of these slots."""
         if [position for position, _ in seen] == [*range(place + 1)]:
             return self.table([token for _, token in seen])[0]
         return np.log(other_row(seen, place, self.n_vocab))
@@ -349,6 +349,6 @@ class SlotModel:
 
 @cache
 def other_row(seen, place, n_vocab):
-    """Some row of probabilities that depends on all of these."""
+    """A row of probabilities that depends on all of the arguments."""
     numbers = np.array([1 + crc32(repr((seen, place, token)).encode()) for token in range(n_vocab)])
     return numbers / numbers.sum()

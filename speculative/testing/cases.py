@@ -17,7 +17,7 @@ from .watch import UNKNOWN_SOURCE, asked, fail, fail_by_source
 TOLERANCE = 1e-12
 MOST_PATHS = 200_000
 N_TIMES = 24
-MOST_WHOLE = 16  # outcomes of a whole number, where there are at most four tokens
+MOST_WHOLE = 16  # outcomes of a random whole number; there are at most four tokens
 
 
 def enumerated(fn, what, is_right):
@@ -36,7 +36,7 @@ def enumerated(fn, what, is_right):
     where = [f"  {refusal.where}"] if hasattr(refusal, "where") else []
     with Sources(fn) as sources_again:
         came_out = {outcome_or_error(fn) for _ in range(N_TIMES if refusal is None else 3)}
-    if sources.named() and not sources_again.named() and len(came_out) == 1:  # np.random.seed(0) for nothing?
+    if sources.named() and not sources_again.named() and len(came_out) == 1:  # was np.random.seed(0) in vain?
         with contextlib.suppress(CannotEnumerate):
             if is_right(distribution := exact_distribution(fn, max_leaves=MOST_PATHS)):
                 return distribution
@@ -75,7 +75,7 @@ def show(row):
 
 
 def show_distributions(distribution, wanted, most=12):
-    """Two distributions side by side, the outcomes that differ most first."""
+    """Two distributions side by side, with the outcomes that differ most first."""
     order = sorted(
         distribution.keys() | wanted.keys(), key=lambda o: (-abs(distribution.get(o, 0) - wanted.get(o, 0)), str(o))
     )
@@ -123,7 +123,7 @@ def random_pair(rng, n_vocab, kind):
 
 
 def one_then_the_most_likely(q, k, rng):
-    """Greedy multi-draft: one token drawn from q without its k - 1 most likely, then these, which are deterministic."""
+    """Greedy multi-draft: one token drawn from q without its k - 1 most likely, which follow deterministically."""
     rest = q.copy()
     rest[np.argsort(-q, kind="stable")[: k - 1]] = 0
     drawn = [(sample_token(rest, rng), rest / rest.sum())] if rest.any() else []
@@ -175,7 +175,7 @@ class Case:
         return {tokens: self.probability(tokens) for tokens in texts}
 
     def continued(self, runs):
-        """The distribution of K + 1 tokens: those that a run adds, continued by the target."""
+        """The distribution of K + 1 tokens: the tokens that a run adds, continued by the target."""
         distribution = {}
         for (drafted, n_accepted, next_token), share in runs.items():
             tokens = *drafted[:n_accepted], next_token

@@ -1,5 +1,5 @@
-"""The mistake in a verifier, in a sentence, from the catalogue's entry (mistakes/verifiers.py) with the same decisions
-on a few drafts.
+"""Name the mistake in a verifier, in the words of the catalogue's entry (mistakes/verifiers.py) that makes the same
+decisions on a few drafts.
 
 The drafts are probes, from one token to trees, with numbers for which no two mistakes agree. The comparison covers the
 whole decision and its parts: the accepted tokens, the replacement of a rejected token, and the bonus. So each of
@@ -54,7 +54,7 @@ ROWS = (
 T, S = (
     np.array([0.35, 0.36, 0.04, 0.25]),
     np.array([0.15, 0.3, 0.5, 0.05]),
-)  # the target's and the siblings' row of trees
+)  # for trees: the target's row and the siblings' row
 ONE = [of_chain((x,), [Q], [P, AFTER[x]]) for x in range(4)]
 ZEROS = [of_chain((2,), [[0.5, 0.1, 0.4, 0]], [[0, 0.45, 0.25, 0.3], P])]
 SEVERAL = [
@@ -93,7 +93,7 @@ def view(decisions, probes, part):
                 found[i][nodes] += share
             elif bool(children(probe.parents, nodes[-1] if nodes else -1)) == (part == "rest"):
                 found.setdefault((i, nodes), {})[token] = share
-    if part in ("rest", "bonus"):  # given what was accepted
+    if part in ("rest", "bonus"):  # given the accepted tokens
         found = {key: {x: share / sum(row.values()) for x, share in row.items()} for key, row in found.items()}
     return found
 
@@ -115,7 +115,7 @@ def known(verifier, stage, part):
 
 @cache
 def entries(stage):
-    """(hint, verifier) of the entries that are wrong on the probes of this stage first."""
+    """(hint, verifier) of the entries that first go wrong on the probes of this stage."""
     stages = list(STAGES)
     earlier = stages[: stages.index(stage)]
     groups = [catalogue.WHOLE, catalogue.BONUS, catalogue.ACCEPT, catalogue.REST]
@@ -283,7 +283,7 @@ def draws_nothing(verifier):
 
 
 def mistake_on_a_tree(verifier, failed, passed):
-    """The same on a tree; `passed` are the cases before it."""
+    """The same on a tree; `passed` contains the cases before it."""
     hint = named(verifier, "sure")[0] or named(verifier, "trees")[0] or named(verifier, "zeros")[0]
     trees = [other for other in passed if not is_chain(other.parents)]
     if hint:

@@ -15,7 +15,7 @@ from .cases import Passed, enumerated, same, shortened, show
 from .watch import ONE_SEED, Progress, asked, fail, note
 
 PROMPTS = ([0], [1, 0], [0, 1, 1, 0], [1, 0, 1, 0, 1])
-SAMPLINGS = Sampling(temperature=0.5), Sampling(temperature=0), Sampling(top_p=0.7)  # examples of a sampler's
+SAMPLINGS = Sampling(temperature=0.5), Sampling(temperature=0), Sampling(top_p=0.7)  # such as a sampler passes
 
 
 def check_drafter(drafter, *, n_vocab=None, seed=0):
@@ -23,10 +23,10 @@ def check_drafter(drafter, *, n_vocab=None, seed=0):
 
     A draft has at most K tokens, none for K = 0, and each has a row of probabilities that sums to 1. Given that there
     is an i-th token, and given the tokens before it, its distribution is row i. This also fails if a token was drawn
-    and then dropped: the kept tokens then no longer have the distribution of their row. A draft may be a tree: then no
-    path has more than K tokens, and the tokens before include the elder siblings. A drafter whose attribute `sampling`
-    is None is tested with several samplings. One with a method `observe` is also tested after it has been shown an
-    answer of a target. Returns one line that lists the checks.
+    and then dropped, because the kept tokens no longer have the distribution of their row. A draft may be a tree; then
+    no path has more than K tokens, and the tokens before one include its elder siblings. A drafter whose attribute
+    `sampling` is None is tested with several samplings. One with a method `observe` is also tested after it has been
+    shown an answer of a target. Returns one line that lists the checks.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ class Shown:
     def propose(self, tokens, K, rng):
         if len(tokens) > 1:
             text = [int(token) for token in tokens[:-1]]
-            self.drafter.propose([1 - text[0]], 0, self)  # a different text: nothing remains of earlier calls
+            self.drafter.propose([1 - text[0]], 0, self)  # a different text, so that nothing remains of earlier calls
             draft = self.drafter.propose(list(text), 2, self)
             called = [*text, *draft.tokens.tolist()]
             logits = self.target(called, len(draft.tokens) + 1, draft.parents.tolist())
@@ -125,7 +125,7 @@ class Shown:
 
 
 def wrong_draws(distribution, i):
-    """[(key of `draws`, the distribution it is drawn from)] of token i, wherever that differs from its row."""
+    """[(key of `draws`, the distribution it is drawn from)] of token i, wherever these differ from its row."""
     shares = {key: weights / weights.sum() for key, weights in draws(distribution, i).items()}
     return [(key, got) for key, got in shares.items() if not same(got, key[2])]
 
@@ -234,7 +234,7 @@ def propose(drafter, tokens, K, rng, n_vocab):
 
 
 def check_shapes(drafted, rows, K, n_vocab, where):
-    """K is None for a tree, whose depth is checked later."""
+    """Check the shapes of a draft. K is None for a tree, whose depth is checked later."""
     n = len(drafted) if drafted.ndim else 0
     if drafted.ndim != 1 or (K is not None and n > K):
         many = f"you have {n}" if drafted.ndim == 1 else f"yours has the shape {drafted.shape}"

@@ -4,9 +4,9 @@
         fn(...)             np.random.rand(), random.choices(...), torch.rand(1) and the like draw from rng
 
 Inside the block the global functions are replaced, and so are generators among the globals of `fn`. A `Draws`
-object replaces them, and is passed as a parameter named rng: a Generator that has the methods of random.Random and
-np.random.RandomState as well. In the globals of `fn`, `float` leaves an open uniform number as it is.
-Leaves out what cannot be enumerated anyway, such as normally distributed numbers: they raise CannotEnumerate.
+object replaces them, and is passed as a parameter named rng; it is a Generator that also has the methods of
+random.Random and np.random.RandomState. In the globals of `fn`, `float` leaves an open uniform number as it is. Numbers
+that cannot be enumerated anyway, such as normally distributed ones, raise CannotEnumerate.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ FIXED_SEED = (
 
 
 class Draws(np.random.Generator):
-    """rng, with the methods of random.Random and RandomState besides those of a Generator; called, it is rng.random."""
+    """rng with the methods of random.Random and RandomState besides a Generator's; calling it calls rng.random."""
 
     def __init__(self, rng):
         super().__init__(np.random.PCG64(0))
@@ -98,7 +98,7 @@ class Float(type):
 
 
 class OpenFloat(metaclass=Float):
-    """float in the globals of a function: it returns a uniform number that is not drawn yet as it is."""
+    """The `float` in a function's globals, which leaves a uniform number that is not drawn yet unchanged."""
 
 
 def log(value, *base, natural=math.log):
@@ -106,7 +106,7 @@ def log(value, *base, natural=math.log):
 
 
 def borrowed(fn, rng, *, seeded=False):
-    """A context manager: inside it, global random functions draw from rng, and PyTorch's if it is imported.
+    """A context manager: inside it, global random functions draw from rng, including PyTorch's if it is imported.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def borrowed(fn, rng, *, seeded=False):
 
     names = globals_of(fn)
 
-    def maker(own):  # in place of a generator's class, or of a function that sets the seed
+    def maker(own):  # replaces a generator's class, or a function that sets the seed
         def made(*arguments, **keywords):
             if isinstance(own, type):
                 arguments = arguments[1:]

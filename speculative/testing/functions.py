@@ -30,7 +30,7 @@ from .samplers import check_sampler
 from .verifiers import check_verifier
 from .watch import asked, fail, note, told_error
 
-AXES = {"target": "K+1,V", "draft": "K,V", "tokens": "K", "uniforms": "K+1", "output": "K+1"}  # the usual ones
+AXES = {"target": "K+1,V", "draft": "K,V", "tokens": "K", "uniforms": "K+1", "output": "K+1"}  # the usual axes
 ARGUMENTS = *AXES, "uniform", "bonus", "rng", "K", "B", "V", "temperature", "seed"
 OF_MODELS = "prompt, target_model, draft_model, n_tokens, K -> text"
 LISTS, NUMBERS = ("tokens", "padded", "accepted", "mask"), ("flag", "count", "length", "token")
@@ -100,14 +100,15 @@ def check_function(fn, spec=None, *, array=None, seed=0):
         token. "log target" means logarithms of probabilities, or logits; "list tokens" is always a list.
 
         Result: tokens (of the round: the accepted ones and one more), padded (the same, filled up with zeros), accepted
-        (those alone), mask, flag (whether each was accepted, or the only one), count, length (one more), token (the one
-        after them), _ (anything else).
+        (the accepted ones alone), mask, flag (whether each was accepted, or the only one), count, length (one more than
+        count), token (the one after them), _ (anything else).
 
         A function of two models is a sampler: "prompt, target_model, draft_model, n_tokens, K -> text" is graded by
         `check_sampler`. A model is called with the tokens of a text and returns logits, or probabilities ("probs
         target_model"), [n, V] for n tokens. The result is the text, or the new tokens, at least n_tokens of them.
 
-        It may be left out if the parameters have the usual names, such as (target_probs, draft_probs, draft_tokens).
+        `spec` may be omitted if the parameters have the usual names, such as (target_probs, draft_probs,
+        draft_tokens).
     array : callable, optional
         Converts an array to an argument: np.array, torch.tensor or list; by default inferred from the function's code.
     seed : int
@@ -234,7 +235,7 @@ def guesses(fn):
 
 
 def array_of(fn):
-    """The conversion for its arrays, inferred from the function's calls and annotations."""
+    """The conversion for a function's arrays, inferred from its calls and annotations."""
     names = {*names_in(fn), *(str(p.annotation) for p in inspect.signature(fn).parameters.values())}
     torch = any("torch" in name or "Tensor" in name for name in names)
     torch = torch or any(getattr(value, "__name__", "").startswith("torch") for value in globals_of(fn).values())
@@ -281,21 +282,21 @@ def tried(fn, form):
 
 
 def likely(one_hot):
-    """Rows in which the target's only tokens have 1 / 2: they pass, and no residual is 0."""
+    """Rows in which the target's only tokens have probability 1 / 2, so that they pass and no residual is 0."""
     return (one_hot + np.roll(one_hot, 1, axis=-1)) / 2
 
 
 def called(fn, form, tokens, q, p, rng, bonus=None):
-    """The parts of the result of fn for one draft, in Python's numbers and tuples; AssertionError if it fails.
+    """The parts of the result of fn for one draft, as Python numbers and tuples; AssertionError if it fails.
 
     tokens [n] int, q [n, V] and p [n + 1, V] are probabilities. For a function without a bonus, a draft token with a
-    one-hot row is added: then the length of the result tells whether all tokens before it passed.
+    one-hot row is added, so that the length of the result tells whether all tokens before it passed.
     """
     return called_with(fn, form, [(tokens, q, p, bonus)], rng)
 
 
 def called_with(fn, form, drafts, rng):
-    """As `called`; for several drafts (tokens, q, p, bonus) of one length, which are a batch, a list of such parts."""
+    """Like `called`; for a batch of several drafts (tokens, q, p, bonus) of the same length, a list of such parts."""
     n_vocab = drafts[0][1].shape[1]
     if not (form.bonus or form.one):
         one_hot = np.eye(n_vocab)[-1:]
@@ -377,7 +378,7 @@ def is_data(value):
 
 
 def plain(value):
-    """A tensor or array as numbers in tuples, without a batch of one."""
+    """A tensor or array as numbers in tuples, without the axis of a batch of one."""
     value = value.detach().cpu() if hasattr(value, "detach") else value
     value = value.tolist() if hasattr(value, "tolist") else value
     if not isinstance(value, (list, tuple)):
@@ -425,7 +426,7 @@ def read(form, parts, drafted, n_real, n_vocab):
     if not 0 <= n <= len(drafted):
         raise Unreadable(f"of {n_real} draft tokens your function accepts {n}")
     if (token is not None and not 0 <= token < n_vocab) or (n and form.one) or n >= n_real < len(drafted):
-        token = None  # no token, the draft token itself, or what follows the added one
+        token = None  # no token, the draft token itself, or one that follows the added token
     return min(n, n_real), token, count
 
 
@@ -465,7 +466,7 @@ def verifier_of(fn, form):
 
     def verifier(draft, rows, rng):
         K = len(draft.tokens)
-        if K == 0:  # no function is asked for that
+        if K == 0:  # functions are not called without a draft token
             return Verdict(0, sample_token(rows[0], rng))
         if form.one:
             for i in range(K):
@@ -498,7 +499,7 @@ def verifier_of(fn, form):
     return verifier
 
 
-# ------------------------------------------------------------------------------------------------ of a batch
+# ------------------------------------------------------------------------------------------------ batches
 
 
 def check_rows(fn, form, rng):
@@ -535,7 +536,7 @@ def check_rows(fn, form, rng):
 
 
 def whole_text(form, parts, tokens, p, n_vocab, rng):
-    """The tokens of a round, and those after them from p: K + 1 in all."""
+    """The tokens of a round, followed by tokens drawn from p, K + 1 in all."""
     drafted = [*tokens.tolist(), *[n_vocab - 1] * (not form.bonus)]
     n, token, _ = read(form, parts, drafted, len(tokens), n_vocab)
     text = [*tokens[:n].tolist(), *([] if token is None else [token])]
@@ -550,7 +551,7 @@ def positions(rows):
     return texts
 
 
-# ------------------------------------------------------------------------------------------------ of two models
+# ------------------------------------------------------------------------------------------------ two models
 
 
 def models_of(fn):
@@ -635,7 +636,7 @@ def plain_list(tokens):
 
 
 class Rows(np.ndarray):
-    """Rows of a model that are their own attribute `logits`, as those of transformers."""
+    """Rows of a model with an attribute `logits` that returns the same rows, as in transformers."""
 
 
 def with_logits(rows):

@@ -1,4 +1,4 @@
-"""Is your own speculative loop lossless? The distribution of its texts, against the product of the target's rows."""
+"""Is your own speculative loop lossless? Compare its texts' distribution with the product of the target's rows."""
 
 import copy
 import inspect
@@ -30,7 +30,7 @@ class LoopAudit:
     distance: float  # total variation of the joint distribution of the texts; a lower bound while covered < 1
     paths: int
     covered: float  # the probability of the paths that were taken
-    mistakes: tuple  # sentences, including those of the catalogue with this distribution
+    mistakes: tuple  # sentences, including the catalogue's for this distribution
     message: str
 
     def __str__(self):
@@ -50,11 +50,12 @@ def audit_loop(
     ----------
     generate : callable
         generate(prompt, n_tokens), or generate(prompt, n_tokens, rng=...), returns the new tokens, with the prompt or
-        without. PyTorch's random numbers are enumerated, see `TorchDraws`; a loop in NumPy draws from rng.
+        without. PyTorch's random numbers are enumerated (see `TorchDraws`); a loop in NumPy draws from rng.
     target, draft : LanguageModel or module of PyTorch
-        Those of the loop. A module is called as model(ids [1, n]).logits. The draft is used only to name a mistake.
+        The loop's models. A module is called as model(ids [1, n]).logits. The draft is used only to name a
+        mistake.
     prompt : list of int, or list of such lists
-        Several prompts, of any lengths, are a batch: `generate` receives all of them, and returns a text for each.
+        Several prompts, of any lengths, form a batch: `generate` receives all of them, and returns a text for each.
     n_tokens : int
         The number of new tokens of each text.
     K : int
@@ -157,7 +158,7 @@ def taken(generate, prompts, is_batch, n_tokens, seconds):
         new = tuple(tuple(text[len(p) * (len(text) == len(p) + n_tokens) :]) for text, p in zip(new, prompts))
         if [*map(len, new)] != [n_tokens] * len(prompts):
             raise ValueError(f"audit_loop: expected {n_tokens} new tokens for each prompt, got {new}")
-        if math.fsum(found.values()) < 1 - EXACT:  # else the most probable path, again
+        if math.fsum(found.values()) < 1 - EXACT:  # otherwise this is the most probable path again
             found[new], paths = found[new] + rng.reached(), paths + 1
         return new
 
@@ -211,7 +212,7 @@ def first_wrong(found, wanted):
 
 
 def known_mistakes(found, target, draft, K, sampling, prompt, n_tokens, end):
-    """The sentences of the catalogue that have this distribution with these models."""
+    """The catalogue's sentences for the mistakes that have this distribution with these models."""
     if draft is None:
         return []
     drafter, names = ModelDrafter(Rows(draft), sampling=sampling), {}
@@ -225,7 +226,7 @@ ROOMS = (Loop.room, lambda self, n_left, n_text: self.K)  # up to the end, or al
 
 
 def known_loops():
-    """(hint, room -> class of loops) of the entries."""
+    """(hint, room -> class of loops) for each entry."""
     for mistake in AROUND:
         for wrong in mistake.variants:
             yield mistake.hint, lambda room, wrong=wrong: type("Wrong", (wrong,), {"room": room})
@@ -255,7 +256,7 @@ def has(wanted, make, parts, prompt, n_tokens, end):
         def text(rng):
             tokens = make(target, drafter, K=K, sampling=sampling).generate([*prompt], n, rng).tokens
             new = tuple(map(int, tokens[:n]))
-            if sum(found.values()) < 1 - ROUNDING:  # else the most probable path, again
+            if sum(found.values()) < 1 - ROUNDING:  # otherwise this is the most probable path again
                 found[new] += rng.reached()
             if found[new] > kept.get(new, 0) + ROUNDING or monotonic() > end:
                 raise TimeoutError

@@ -13,7 +13,7 @@ from .watch import asked, fail, note
 
 MANY = 40  # nodes of the largest tree, if the context holds them
 
-SHAPES = [[-1], [-1, -1], [-1, 0, 0, -1], [-1, -1, 0, 0, 1, 2, 2], [-1, 0, -1, 2, 1, 0, -1, 6, 3]]  # of trees
+SHAPES = [[-1], [-1, -1], [-1, 0, 0, -1], [-1, -1, 0, 0, 1, 2, 2], [-1, 0, -1, 2, 1, 0, -1, 6, 3]]  # parents of trees
 
 
 def check_language_model(model, *, seed=0, n_calls=60, trees=None):
@@ -73,18 +73,18 @@ def check_it_can_be_asked(model):
 
 
 def takes_parents(model):
-    """Whether the model can be asked about trees, by asking it."""
+    """Whether the model accepts trees, which is found out by asking it."""
     try:
         model([0, 1], n_last=2, parents=[-1])
     except TypeError as error:
         return "'parents'" not in str(error)
-    except Exception:  # which check_trees reports
+    except Exception:  # check_trees reports it
         return True
     return True
 
 
 def walk(model, seed, n_calls):
-    """Call the model many times; (tokens, n_last, i, known, row) of the first row that changed, or None."""
+    """Call the model many times; return (tokens, n_last, i, known, row) of the first row that changed, or None."""
     rng, tokens, rows = np.random.default_rng(seed), [], {}
     for _ in range(n_calls):
         keep = int(rng.integers(max(0, len(tokens) - 4), len(tokens) + 1))
@@ -194,7 +194,7 @@ def mistake_in_a_walk(ask, wrong, sources):
 
 
 def check_last_token(model):
-    """If the last token never matters, but the one before it does, the rows are off by one."""
+    """Fail if the last token never matters but the one before it does, because the rows are then off by one."""
 
     def differ(a, b):
         return not np.array_equal(ask(model, a, 1), ask(model, b, 1))
@@ -207,7 +207,7 @@ def check_last_token(model):
 
 
 def check_logits(model):
-    """Probabilities instead of logits: one softmax too many."""
+    """Fail if the model returns probabilities instead of logits, which means one softmax too many."""
     rows = np.concatenate([ask(model, text, 1) for text in ([0], [1], [0, 1], [1, 0], [1, 1, 0])])
     if (rows >= 0).all() and np.allclose(rows.sum(axis=1, dtype=np.float64), 1, rtol=0, atol=1e-3):
         fail(

@@ -9,7 +9,7 @@ OWN = ("speculative", "gpt2np")
 
 
 def names_in(answer):
-    """The names that a function or a class uses, and its own, including those in nested code.
+    """The names that a function or a class uses, and its own name, including the names in nested code.
 
     Attributes of modules that are not the library's, as in torch.softmax, do not count. A class includes the names of
     its methods and base classes. An imported name also counts under its original name, as in `from speculative import

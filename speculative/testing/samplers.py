@@ -18,8 +18,8 @@ from .sources import Sources
 from .watch import UNKNOWN_SOURCE, Progress, asked, fail, fail_by_source, note
 
 PROMPT = [2, 1]
-FEW_PATHS = 150  # for two tokens: then three are enumerated as well
-MOST_CALLS = 400  # of target and drafter together, for at most 10 tokens
+FEW_PATHS = 150  # if two tokens take no more than these, three are enumerated as well
+MOST_CALLS = 400  # calls of target and drafter together, for at most 10 tokens
 TEMPERATURES = tuple(Sampling(temperature=temperature) for temperature in (1, 0.5, 0))
 OTHERS = Sampling(top_k=2), Sampling(temperature=0.8, top_p=0.6), Sampling(min_p=0.4)
 
@@ -47,7 +47,7 @@ def check_sampler(make, *, seed=0, target_sampling=None, with_models=False, tole
     tolerance : float
         The largest error of a probability that counts as rounding: 1e-6 for a sampler in float32.
     look_back : bool
-        Whether the samplers call sampling(logits, tokens), and not sampling(logits) alone.
+        Whether the samplers call sampling(logits, tokens) rather than sampling(logits).
     """
     rng = np.random.default_rng(seed)
     target, other = models(rng)
@@ -141,7 +141,7 @@ class Made:
 
     def simulated(self, make, n_tokens):
         """The distribution of n_tokens tokens, from a second sampler with the same parts."""
-        if self.overshoots and make.room is catalogue.Loop.room:  # as a function that always drafts K tokens
+        if self.overshoots and make.room is catalogue.Loop.room:  # like a function that always drafts K tokens
             make = type(make.__name__, (make,), {"room": lambda self, n_left, n_text: self.K})
         sampler = make(self.target, self.drafter, K=self.K, sampling=self.sampling)
 
@@ -223,7 +223,7 @@ def mistake_in_a_text(distribution, wanted, made, n_tokens, known=None):
 
 
 def further(distribution, wanted, made, n_tokens):
-    """(distribution, wanted, n_tokens) of three tokens, which tell mistakes apart, if there are not too many paths."""
+    """(distribution, wanted, n_tokens) for three tokens, which tell mistakes apart, if there are not too many paths."""
     try:
         found = exact_distribution(lambda rng: made.text(3, rng), max_leaves=3000)
         return found, made.target.table.distribution(made.prompt, 3, made.sampling), 3
@@ -232,7 +232,7 @@ def further(distribution, wanted, made, n_tokens):
 
 
 def known_samplers(made, known):
-    """(hint, class of samplers) of the entries that may be wrong here; cases with K = 1 came before those with more."""
+    """(hint, class of samplers) of the entries that may be wrong here; cases with K = 1 came before the others."""
     for mistake in AROUND if known is None else known:
         yield from ((mistake.hint, make) for make in mistake.variants)
     inside = ONE if made.K == 1 else [*verifiers.SEVERAL, *verifiers.BLOCK]
@@ -299,7 +299,7 @@ def takes_stop_tokens(made):
 
 
 def check_stop(made, seed):
-    """With a stop token the text must be the same up to the first one, and end there."""
+    """With a stop token, the text must be the same up to its first occurrence, and end there."""
     whole, tokens = made.text(9, seed), made.text(9, seed, case="stop_tokens = [1]", stop_tokens=[1])
     wanted = whole[: whole.index(1) + 1] if 1 in whole else whole
     if tokens == wanted[:-1] != wanted:
@@ -348,7 +348,7 @@ class Target:
 
     def __init__(self, table, calls):
         self.table, self.n_vocab = table, table.n_vocab
-        self.calls = calls  # [number of calls of it and its drafters since the last generate]
+        self.calls = calls  # [number of calls of this model and its drafters since the last generate]
 
     def count(self):
         self.calls[0] += 1
@@ -404,8 +404,8 @@ class AllTokens:
 
 
 def models(rng):
-    """Target and draft model. After the prompt two of three tokens are more probable for the target than for the draft:
-    then the residual has two tokens, and mistakes can be told apart."""
+    """Target and draft model. After the prompt two of three tokens are more probable for the target than for the draft,
+    so the residual contains two tokens, and mistakes can be told apart."""
     calls = [0]
     tables = rng.dirichlet(np.ones(3), size=(2, 3, 3))
     tables[:, 2, 1] = rng.dirichlet([30, 20, 10]), rng.dirichlet([10, 10, 40])

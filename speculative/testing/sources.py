@@ -18,7 +18,7 @@ from ..exact.global_generators import changed, global_states
 
 GENERATORS = np.random.Generator, np.random.RandomState, random.Random
 CAPTURED = "a generator of its own, made before the call"
-MOST_PARTS = 1000  # that are searched for generators
+MOST_PARTS = 1000  # parts that are searched for generators
 PACKAGE = __name__.split(".")[0]  # its modules contain no generators
 
 guard, watching, replaced = threading.Lock(), [], [np.random.default_rng]  # who watches, and what `noting` replaces
@@ -34,9 +34,9 @@ def noting(seed=None):  # np.random.default_rng while somebody watches
 class Sources:
     """The sources of random numbers other than rng that are used inside a `with` block.
 
-    The states of np.random, of the module random and, if it is imported, of torch are compared: they belong to all
-    threads. So are those of the generators that `fn` can reach, see `generators_in`. Calls of np.random.default_rng
-    that make a new generator are recorded, those of this thread.
+    The states of np.random, of the module random and, if it is imported, of torch are compared; all threads share them.
+    So are those of the generators that `fn` can reach (see `generators_in`). Calls of np.random.default_rng that make a
+    new generator in this thread are recorded.
     """
 
     def __init__(self, fn=None):
@@ -61,7 +61,7 @@ class Sources:
         return {**global_states(), CAPTURED: [state_of(generator) for generator in self.captured]}
 
     def named(self, seeded=True):
-        """The other source, or None. `seeded`: a new generator with its own seed also counts."""
+        """The other source, or None. If `seeded`, a new generator with its own seed also counts."""
         if self.is_own if seeded else self.is_fresh:
             return "a generator of its own, np.random.default_rng(...)"
         return self.changed[0] if self.changed else None
@@ -69,14 +69,14 @@ class Sources:
 
 def state_of(generator):
     if isinstance(generator, np.random.Generator):
-        return pickle.dumps(getattr(generator.bit_generator, "state", None))  # None: an ExactGenerator's
+        return pickle.dumps(getattr(generator.bit_generator, "state", None))  # None for an ExactGenerator
     return pickle.dumps(generator.getstate() if isinstance(generator, random.Random) else generator.get_state())
 
 
 def generators_in(fn):
     """The generators that a function can reach: its closure, globals and defaults, and the attributes of objects."""
     found, seen, parts = [], set(), [fn]
-    for part in parts:  # the list grows meanwhile
+    for part in parts:  # the list grows during the loop
         if isinstance(part, GENERATORS) and id(part) not in seen:
             found.append(part)
         elif id(part) not in seen and len(parts) < MOST_PARTS:

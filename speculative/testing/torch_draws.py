@@ -7,8 +7,7 @@
     exact_distribution(text)
 
 Inside the block `rng` answers every operation of PyTorch that draws a random number, wherever it is called, or the
-operation is refused with CannotEnumerate. PyTorch itself says which operations those are (its tag
-nondeterministic_seeded):
+operation is refused with CannotEnumerate. PyTorch itself marks these operations (with its tag nondeterministic_seeded):
 
     torch.multinomial, torch.bernoulli    fork, as rng.choice does
     torch.rand, torch.rand_like           numbers that are still open: each fork is a comparison, as in ../uniform.py
@@ -127,7 +126,7 @@ def generator_states():
 
 
 class OpenUniforms(torch.Tensor):
-    """A tensor of uniform numbers that are not drawn yet: element i is uniforms[index[i]], see ../uniform.py."""
+    """A tensor of uniform numbers that are not drawn yet: element i is uniforms[index[i]] (see ../uniform.py)."""
 
     @staticmethod
     def __new__(cls, uniforms, index, dtype, grid):
@@ -154,7 +153,7 @@ class OpenUniforms(torch.Tensor):
             "torch.rand can be indexed, reshaped, computed with numbers by + - * / and compared with them"
         )
 
-    def __eq__(self, other):  # torch's own == would make a plain False of the refusal, which is a TypeError
+    def __eq__(self, other):  # torch's own == would turn the refusal, a TypeError, into a plain False
         raise CannotEnumerate("== and != need the value of a uniform number: compare by < or >")
 
     __ne__, __hash__ = __eq__, torch.Tensor.__hash__
@@ -197,7 +196,7 @@ def applied(function, grid, *values):
         function, u, number = SWAPPED[function], number, u
     if hasattr(number, "interval") or not math.isfinite(number):
         return function(u, number)
-    # u is a function of k / 2 ** grid with k = 0, 1, ...; the comparison is one of k with a threshold
+    # u is a function of k / 2 ** grid with k = 0, 1, ..., so the comparison is between k and a threshold
     function = function if u.rising else SWAPPED[function]
     threshold = u.inverse(number) * 2**grid
     below = math.ceil(threshold) if function in (operator.lt, operator.ge) else math.floor(threshold) + 1

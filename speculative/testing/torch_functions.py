@@ -1,14 +1,14 @@
 """Operations that `TorchDraws` refuses but students' functions need, for `check_function`; see draws.py.
 
-float64 by default, torch.searchsorted and torch.log of uniform numbers, uniform_ in place of torch.rand, the argmax of
-probabilities divided by exponential_ numbers, and a torch.Generator, which is ignored.
+They are float64 by default, torch.searchsorted and torch.log of uniform numbers, uniform_ in place of torch.rand, the
+argmax of probabilities divided by exponential_ numbers, and a torch.Generator, which is ignored.
 """
 
 import math
 
 import numpy as np
 import torch
-import torch._dynamo  # which PyTorch imports late, for seconds, and then while its functions are replaced
+import torch._dynamo  # otherwise PyTorch imports it later, which takes seconds, while its functions are replaced
 from torch.overrides import TorchFunctionMode
 
 from .torch_draws import TorchDraws, elementwise, objects
@@ -18,7 +18,7 @@ LOGS = torch.log, torch.Tensor.log
 
 
 class TorchFunctions(TorchFunctionMode):
-    """A context manager: `TorchDraws` in float64, and these functions.
+    """A context manager: `TorchDraws` in float64, with these functions.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class TorchFunctions(TorchFunctionMode):
         first = arguments[0] if arguments else None
         if function is torch.Tensor.exponential_:
             return Exponentials(first.shape, self.rng)
-        if len(arguments) == 2 and isinstance(arguments[1], Exponentials):  # a quotient, whatever its name
+        if len(arguments) == 2 and isinstance(arguments[1], Exponentials):  # a quotient, whatever the function's name
             return Quotient(first, arguments[1])
         if function in LOGS and hasattr(first, "uniforms"):
             return elementwise(log, first)
@@ -80,7 +80,7 @@ class Quotient:
         self.probs, self.exponentials = probs, exponentials
 
     @classmethod
-    def __torch_function__(cls, function, types, arguments=(), options=None):  # of torch.argmax
+    def __torch_function__(cls, function, types, arguments=(), options=None):  # called by torch.argmax
         return arguments[0].argmax(*arguments[1:], **(options or {}))
 
     def argmax(self, dim=-1, keepdim=False):

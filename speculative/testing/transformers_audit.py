@@ -1,7 +1,7 @@
-"""Is the installed `transformers` lossless? Its texts with a draft and without, enumerated.
+"""Is the installed `transformers` lossless? Its texts with and without a draft are enumerated.
 
 Two GPT-2s with random weights and two or three tokens generate a few tokens for every possible outcome of their random
-numbers, see torch_draws.py. The two distributions must be the same up to float32's rounding, whatever the draft is. No
+numbers (see torch_draws.py). The two distributions must be the same up to float32's rounding, whatever the draft is. No
 model is loaded, and nothing is actually drawn. `python main.py audit` prints a table.
 """
 
@@ -18,7 +18,7 @@ PROMPT = [0, 1, 1, 0, 1]  # repeats itself, for prompt lookup
 
 @dataclass(frozen=True)
 class Setting:
-    """A way to generate: by `draft` with K draft tokens, and options that also apply without a draft."""
+    """A way to generate: K tokens drafted by `draft`, and options that also apply without a draft."""
 
     draft: str  # "model" or "prompt lookup"
     n_vocab: int = 3
@@ -41,7 +41,7 @@ SETTINGS = {
 
 
 def entry(name, setting):
-    """The distance of a setting's distribution to the one without a draft, in plain numbers."""
+    """The distance of a setting's distribution from the one without a draft, in plain numbers."""
     n_paths = count()
     try:
         alone, found = distribution(setting, None, count()), distribution(setting, setting.draft, n_paths)

@@ -34,8 +34,9 @@ def check_verifier(verifier, *, seed=0, trees=None):
     1e-12, for K = 0 to 4 and for distributions that depend on the tokens before: random ones, with zeros, one-hot,
     equal, equal for some tokens, disjoint, with many tokens in the residual. A token of target probability 0 must not
     pass if the uniform number is exactly 0, and the arguments must not be modified. A verifier for trees is then tested
-    on some: siblings drawn independently, without replacement, one of them drawn, or the most likely. Prints a note if
-    the verifier is exact but slower than it could be, and returns one line that lists the checks.
+    on trees whose siblings are drawn independently, drawn without replacement, one drawn and the others the most likely
+    tokens, or all of them the most likely. Prints a note if the verifier is exact but slower than it could be, and
+    returns one line that lists the checks.
 
     Parameters
     ----------
@@ -81,7 +82,7 @@ def check_it_can_be_called(verifier):
 
 
 def checked_case(verifier, case, passed, rng):
-    """The case; AssertionError if the tokens do not have the target's distribution. `passed` came before it."""
+    """The case; AssertionError if the tokens do not have the target's distribution. `passed`: the cases before it."""
     wanted = case.wanted()
 
     def is_right(runs):

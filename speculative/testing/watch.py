@@ -35,8 +35,8 @@ class Endless(BaseException):
     """A call that does not return; not an Exception, so that `except Exception` in the call does not catch it."""
 
 
-endings, changing = {}, threading.Lock()  # thread -> when its call has taken too long
-watchers = []  # the thread that looks at them
+endings, changing = {}, threading.Lock()  # thread -> the time at which its call has taken too long
+watchers = []  # the thread that checks `endings`
 
 
 @contextlib.contextmanager
@@ -45,9 +45,9 @@ def patience():
     thread = threading.get_ident()
     with changing:
         endings[thread] = perf_counter() + PATIENCE
-        if not watchers or not watchers[-1].is_alive():  # a fork does not take the other threads along
+        if not watchers or not watchers[-1].is_alive():  # a fork does not copy the other threads
             watchers.append(threading.Thread(target=end_calls, daemon=True))
-            with contextlib.suppress(RuntimeError):  # Pyodide starts no thread: there a call that hangs is not ended
+            with contextlib.suppress(RuntimeError):  # Pyodide cannot start one, so a call that hangs is not ended
                 watchers[-1].start()
     try:
         yield
@@ -122,7 +122,7 @@ def place(error):
 
 
 NOT_THEIRS = (str(Path(__file__).parents[1]), "site-packages")
-ADVICE = {  # a part of an exception's message: what to do
+ADVICE = {  # a part of an exception's message: the remedy
     "'ExactGenerator' object has no": "rng is an np.random.Generator: use rng.random() and rng.choice(n, p=...)",
     "numpy.object_": "compare the numbers of rng.random() as they are, u * q < p, and do not make a tensor of them",
     "can't convert np.ndarray": "compare the numbers of rng.random() as they are, u * q < p, and do not make a tensor "

@@ -5,8 +5,8 @@ compute a row alone with different kernels than among K + 1 rows, and these add 
 two logits are nearly equal, the text then changes. A bug has the same symptom: positions, masks or caches that are
 wrong for blocks of several tokens. Two numbers tell rounding from a bug:
 
-    width_audit       how far a row among m rows is from the same row alone, in ulps of the dtype
-    first_difference  how far apart the two tokens' logits were where two greedy texts first differ
+    width_audit       the distance of a row among m rows from the same row alone, in ulps of the dtype
+    first_difference  the distance between the two tokens' logits where two greedy texts first differ
 
 Rounding changes a row by a few ulps; a bug, in float32, by 100,000 times as many. In bfloat16 a small bug can hide
 below the rounding. Then repeat the test in float32, where rounding shrinks and a bug does not.
@@ -20,7 +20,7 @@ from ..autoregressive import AutoregressiveSampler
 from ..logits.probs import Sampling
 from ..sampler import SpeculativeSampler
 
-MOST_UNITS = {"float32": 64, "float16": 12, "bfloat16": 12}  # of the dtype: more is not rounding
+MOST_UNITS = {"float32": 64, "float16": 12, "bfloat16": 12}  # in ulps of the dtype; a larger change is not rounding
 BITS = {"float32": 24, "float16": 11, "bfloat16": 8}
 WIDTHS = tuple(range(2, 10))
 ROUNDING = "rounding"
@@ -32,7 +32,7 @@ class Width:
 
     m: int
     largest: float  # the largest difference of a logit from that of the row alone
-    by_row: list  # [m]: of row 0, 1, ..., m - 1
+    by_row: list  # [m]: the same for row 0, 1, ..., m - 1
     flips: int  # rows whose largest logit belongs to a different token
     n_rows: int
 
@@ -41,8 +41,8 @@ class Width:
 class Audit:
     """The result of `width_audit`."""
 
-    widths: list  # of Width
-    dtype: str  # "float32", "float16" or "bfloat16": of the values, even if an adapter has converted them
+    widths: list  # a `Width` for each number of rows
+    dtype: str  # "float32", "float16" or "bfloat16": that of the values, even if an adapter has converted them
     unit: float  # one ulp: the spacing of the dtype at the largest logit
     taken_back: float  # the largest difference of a row alone, after later tokens were rolled back
 
@@ -59,10 +59,10 @@ class Audit:
 class Difference:
     """The first position at which two greedy texts differ."""
 
-    position: int  # of the new tokens
+    position: int  # among the new tokens
     alone: int  # the token without a draft ...
     drafted: int  # ... and with one
-    margins: tuple  # how far their logits are apart, without and with a draft
+    margins: tuple  # how far apart their logits are, without and with a draft
     row: float  # the largest difference between the two rows of logits
 
 
@@ -80,7 +80,7 @@ class Recording:
 
 
 def dtype_of(rows):
-    """The dtype in which numbers in float32 were computed: with a shorter one their low bits are 0."""
+    """The dtype in which numbers in float32 were computed; if it is a shorter one, their low bits are 0."""
     rows = np.ascontiguousarray(rows[np.isfinite(rows)], np.float32)
     if not (rows.view(np.uint32) & 0xFFFF).any():
         return "bfloat16"
@@ -147,7 +147,7 @@ def width_audit(model, tokens, *, widths=WIDTHS, n_places=24):
 def first_difference(target, drafter, prompt, n_tokens, K):
     """The first `Difference` of the greedy texts without and with a draft; None if they are equal.
 
-    The margins are those of the rows that each of the two runs used.
+    The margins come from the rows that each of the two runs used.
     """
     alone, drafted = Recording(target), Recording(target)
     greedy = Sampling(temperature=0)

@@ -1,4 +1,4 @@
-"""What to expect: tokens per target call, speedup and the best K (expected.py).
+"""Expected tokens per target call, speedup and the best K (expected.py).
 
 Only formulas; no model is run. roofline.py computes the draft length by batch size, from an accelerator's data sheet;
 candidates.py computes the acceptance of several candidates for one position, rule by rule.

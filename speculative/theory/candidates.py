@@ -84,9 +84,9 @@ def ranked(q):
 
 
 def drawn_then_most_likely(p, q, k):
-    """A, the k - 1 most likely tokens, and one drawn from the others, tested first: p(A) + sum min(p, q') outside of A.
+    """A, the k - 1 most likely tokens, and one drawn from the others, tested first: p(A) + sum min(p, q') outside A.
 
-    q' is q without A, renormalised. Greedy multi-draft (arXiv:2502.18779); for k = 2 SpecHub's (arXiv:2411.05289).
+    q' is q without A, renormalised. Greedy multi-draft (arXiv:2502.18779); for k = 2 it is SpecHub (arXiv:2411.05289).
     """
     top = ranked(q)[: k - 1]
     others = np.ones(len(q), bool)
@@ -115,4 +115,4 @@ RULES = {
     "one drawn, then the most likely (greedy)": drawn_then_most_likely,
     "the k most likely": most_likely,
 }
-P, Q = np.array([0.2, 0.2, 0.4, 0.2]), np.array([0.1, 0.1, 0.1, 0.7])  # a pair on which the rules differ much
+P, Q = np.array([0.2, 0.2, 0.4, 0.2]), np.array([0.1, 0.1, 0.1, 0.7])  # a pair on which the rules differ a lot

@@ -1,8 +1,8 @@
 """Expected tokens per target call, speedup and best draft length, from the acceptance and measured costs.
 
-First with one number alpha: each draft token is accepted with that probability, independently of the others
-(arXiv:2211.17192, section 3). Then for a given text: real texts have easier and harder parts, and `acceptance_of` and
-`expected_time` do not assume a constant alpha. docs/glossary.md tells the many "rates" of a run apart.
+The first part uses one number alpha: each draft token is accepted with this probability, independently of the others
+(arXiv:2211.17192, section 3). The second is for a given text: real texts have easier and harder parts, and
+`acceptance_of` and `expected_time` do not assume a constant alpha. docs/glossary.md distinguishes the many "rates".
 
     c           time to draft a token, relative to an autoregressive step
     v[m - 1]    time of a round for m tokens, without drafting, relative to an autoregressive step; v[0] = 1
@@ -75,7 +75,7 @@ def plain(array):
 def overlap(target_probs, draft_probs):
     """sum_x min(p(x), q(x)) of each row [n, n_vocab]: the probability that a draft token there is accepted.
 
-    Its mean over contexts is alpha (corollary 3.6): the estimate with the least noise, as it uses no draws.
+    Its mean over contexts is alpha (corollary 3.6), estimated with the least noise, as no draws are used.
     """
     return np.minimum(target_probs, draft_probs).sum(axis=-1)
 
@@ -104,10 +104,10 @@ def estimate_alpha(n_accepted, n_rejected):
 def acceptance_of(tokens, target_probs, draft_probs):
     """min(1, q(x) / p(x)) [n] of tokens x [n] drawn by the target; p, q [n, n_vocab] are the rows at their positions.
 
-    With rejection sampling a token x comes from an accepted draft token with probability min(p(x), q(x)), and from
-    either way with p(x). So given x, this is the probability that it was drafted and accepted, if its position had a
-    draft token. Its mean over x drawn from p is the overlap. Given the text, the positions are independent if q depends
-    on the text alone.
+    With rejection sampling a token x comes from an accepted draft token with probability min(p(x), q(x)), and in either
+    way with p(x). So given x, this is the probability that it was drafted and accepted, if its position had a draft
+    token. Its mean over x drawn from p is the overlap. Given the text, the positions are independent if q depends on
+    the text alone.
     """
     rows = np.arange(len(tokens))
     return np.minimum(1, draft_probs[rows, tokens] / target_probs[rows, tokens])
@@ -116,7 +116,7 @@ def acceptance_of(tokens, target_probs, draft_probs):
 def expected_time(acceptance, K, c=0.0, v=None):
     """The expected time to generate a text with drafts of K tokens, in autoregressive steps.
 
-    With c = 0 and v = 1 that is the number of target calls. T(i) is the time from token i on. A round drafts
+    With c = 0 and v = 1 it is the number of target calls. T(i) is the time from token i on. A round drafts
     k = min(K, n - i - 1) tokens. The j-th is the first one rejected with probability
     P(j) = a_i ... a_(i + j - 2) (1 - a_(i + j - 1)), and the round then adds j tokens:
 
@@ -125,7 +125,7 @@ def expected_time(acceptance, K, c=0.0, v=None):
     Parameters
     ----------
     acceptance : array [n]
-        a_i: the probability that a draft token is accepted at the i-th position of the text, see `acceptance_of`.
+        a_i: the probability that a draft token is accepted at the i-th position of the text (see `acceptance_of`).
     K, c, v
         As in `speedup`.
 
@@ -161,7 +161,7 @@ def tree_tokens(parents, weights):
     >>> tree_tokens([-1, -1, 0], [0.5, 0.25])
     2.0
     """
-    n_children = [0] * (len(parents) + 1)  # of the text, and of each node
+    n_children = [0] * (len(parents) + 1)  # the children of the text, and of each node
     reached = [1.0]  # the probabilities that the text and each node are reached
     for parent in parents:
         rank = n_children[parent + 1]

@@ -15,7 +15,7 @@ from .expected import check_K, expected_tokens, plain
 
 @dataclass(frozen=True)
 class Accelerator:
-    """The numbers of a data sheet: operations per second, bytes per second, bytes of memory; and their source.
+    """The numbers of a data sheet: operations per second, bytes per second, bytes of memory, and their source.
 
     NVIDIA prints operations "with sparsity", which assumes that half of the weights are 0; `flops` is the number
     without sparsity, half as large, for numbers of 2 bytes (bfloat16).
@@ -40,7 +40,7 @@ ACCELERATORS = {
 
 @dataclass(frozen=True)
 class ModelShape:
-    """The sizes that the time of a pass depends on; n_bytes is that of a weight, and of a number in the KV cache."""
+    """The sizes that the time of a pass depends on; n_bytes is the size of a weight and of a number in the KV cache."""
 
     n_params: float
     n_layer: int

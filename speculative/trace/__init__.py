@@ -7,14 +7,14 @@
     page(trace)                                     one HTML file with everything (html.py)
 
 After `show_tokens_as(tokenizer.decode)` a notebook displays `Round` and `Generation` as coloured text and tables
-(notebook.py). How a round becomes a record is in record.py.
+(notebook.py). record.py turns a round into a record.
 
 The file is JSON lines. The first line is {"trace": 2, "prompt": [ids], "text": str, "about": {...}}. "about" contains
 anything the author added: names of models, the acceptance rule, the seed. Its "alone", {"texts": [n], "seconds": [n]}
-of the tokens that the target generated alone, is shown next to the rounds, as a race. Each further line is a round:
+for the tokens that the target generated alone, is shown next to the rounds, as a race. Each further line is a round:
 
     "at"        number of tokens before the round, including the prompt
-    "tokens"    [n] ids that it added; "texts" [n] the text of each (see below); "origins" [n] "accepted",
+    "tokens" [n] ids that the round added; "texts" [n] the text of each (see below); "origins" [n] "accepted",
                 "correction", "bonus" or "plain"
     "drafted"   [k] one object for each draft token, those of a tree in the order in which they are tested:
         "token", "text"
@@ -22,8 +22,8 @@ of the tokens that the target generated alone, is shown next to the rounds, as a
         "decision"  "accepted"; "rejected"; or "dropped": not tested, after a rejection or on a branch that was not
                     taken, or after the end of the text; the rule block also tests the tokens after a rejection
         "u"         the uniform number that decided on it; null if the rule drew none for it
-        "p", "q"    the probabilities of the token under target and draft; p of a younger sibling in a tree is that
-                    under the residual which the rejection of its elder siblings leaves
+        "p", "q"    the probabilities of the token under target and draft; p of a younger sibling in a tree is its
+                    probability under the residual after the rejection of its elder siblings
         "overlap"   sum_x min(p(x), q(x)): the probability that a draft token at this position is accepted
         "top"       [id, text, p, q] of the tokens with the largest max(p, q) above 0, and of the draft token
         "residual"  [id, text, probability]: the five largest of norm(max(0, p - q))

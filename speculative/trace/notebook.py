@@ -11,7 +11,7 @@ from ..pages import ACCEPTED, BONUS, CORRECTED, Q
 from ..tree import depths, is_chain, path
 from .record import Trace, as_ids
 
-STYLES = {  # the grounds are transparent, since a notebook may be light or dark
+STYLES = {  # the backgrounds are transparent, since a notebook may be light or dark
     "accepted": f"background: {ACCEPTED.light}40",
     "rejected": f"background: {Q.light}40; text-decoration: line-through",
     "dropped": "color: #808080; text-decoration: line-through dotted",
@@ -24,7 +24,7 @@ decode = as_ids
 
 
 def show_tokens_as(function):
-    """Show tokens in notebooks by `function`, from a list of token ids to text (str), such as `tokenizer.decode`."""
+    """Show tokens in notebooks with `function`, from a list of token ids to text (str), such as `tokenizer.decode`."""
     global decode
     decode = function
     Round._repr_html_, Generation._repr_html_ = round_html, generation_html
@@ -54,12 +54,12 @@ def generation_html(generation):
 
 
 def round_html(step):
-    """A `Round` as a table with a line for each draft token, indented in a tree, and one for the token that follows."""
+    """A `Round` as a table with a row for each draft token, indented in a tree, and one for the token that follows."""
     record = Trace([], decode).add(step)
     drafted, lines = record["drafted"], [row(HEAD, "th")]
     parents = [draft["parent"] for draft in drafted]
     depth = [0] * len(drafted) if is_chain(parents) else depths(parents)
-    for i in sorted(range(len(drafted)), key=lambda i: path(parents, i)):  # after each node all that follows it
+    for i in sorted(range(len(drafted)), key=lambda i: path(parents, i)):  # each node, then the nodes after it
         draft = drafted[i]
         name = "&nbsp;" * 4 * depth[i] + token_html(draft["text"], draft["decision"])
         ratio = f"{draft['p'] / draft['q']:.3g}" if draft.get("q") else ""

@@ -1,7 +1,7 @@
 """From rounds to records, which are plain dicts, and to a file and back.
 
-A record is small, a round is not: p and q are rows over the vocabulary, of which a record keeps only the entries of the
-draft token and the few largest. The schema is in __init__.py.
+A record is small, but a round is not: p and q are rows over the vocabulary, of which a record keeps only the entries of
+the draft token and the few largest. The schema is in __init__.py.
 """
 
 import json
@@ -44,7 +44,7 @@ class Trace:
         self.prompt = [int(token) for token in prompt]
         self.text = self.decode(self.prompt)
         self._tokens, self._held_back = list(self.prompt), []
-        self._called = [], ()  # the tokens and parents of the last call, which a cache has
+        self._called = [], ()  # the tokens and parents of the last call, which a cache contains
 
     @classmethod
     def of(cls, generation, decode=None, about=None):
@@ -77,7 +77,7 @@ class Trace:
             },
             "seconds": step.seconds,
         }
-        # all is known, and nothing is called from here on: an interruption leaves the whole round or nothing of it
+        # all is known and nothing is called from here on, so an interruption leaves the whole round or nothing of it
         self._called, self._held_back = called, held_back
         self._tokens = self._tokens + new
         self.rounds += [record]
@@ -107,7 +107,7 @@ class Trace:
                 trace.text = "".join(header["text"])
                 for number, line in enumerate(file, 2):  # noqa: B007 (it is in the message)
                     record = parsed(line, RECORD)
-                    round_line(record), summary_of([record]), "".join(record["texts"])  # it can be shown
+                    round_line(record), summary_of([record]), "".join(record["texts"])  # check that it can be shown
                     trace.rounds.append(record)
             except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
                 raise ValueError(
@@ -178,7 +178,7 @@ def decisions(step):
 
     That is, position by position, the siblings up to the accepted one, then the untested rest; in a chain, draft order.
     """
-    reached = [-1, *step.nodes]  # the text, and each accepted draft token: what follows it was tested
+    reached = [-1, *step.nodes]  # the text, and each accepted draft token; the nodes after these were tested
     if len(step.tokens) == step.n_accepted:
         reached.pop()  # but the text ended with the last of them
     tested = {}
@@ -216,7 +216,7 @@ def drafted_of(step, decode):
 
 
 def rows_of(step):
-    """{draft token: (p, q)}: q as it was drawn from, p as rejection sampling tests it.
+    """{draft token: (p, q)}: q is the row that it was drawn from, p the row against which it is tested.
 
     For the first child of a node p is the target's distribution; for each further one it is the residual after the
     rejection of its elder siblings.
@@ -245,8 +245,8 @@ def next_of(step, decode):
 def uniforms_of(step):
     """({draft token: the number that decided on it}, the number that drew the last token or None).
 
-    As the verifier declares it, see `Verifier`: one for each tested draft token, for each draft token, or for each
-    position; then one for the token that follows. For a verifier that declares nothing, no number is shown.
+    The verifier declares which these are (see `Verifier`): one for each tested draft token, for each draft token, or
+    for each position; then one for the token that follows. For a verifier that declares nothing, no number is shown.
     """
     numbers, decided = flat(step.uniforms), decisions(step)
     tested = [node for node, decision in decided.items() if decision != "dropped"]

@@ -1,8 +1,8 @@
 """Block verification: decide on the draft as a whole, and accept more of it than token by token.
 
 Later tokens can make up for a draft token with a low ratio p / q. So the whole draft is tested, and the longest prefix
-that passes is accepted, even if a shorter one did not: stopping at the first failure would be wrong. Exact, and no
-exact rule that uses one draft accepts more on average. For K = 1 it is rejection sampling.
+that passes is accepted, even if a shorter one did not, because stopping at the first failure would be wrong. The rule
+is exact, and no exact rule that uses one draft accepts more on average. For K = 1 it is rejection sampling.
 Source: Sun et al., arXiv:2403.10444, algorithm 2, equations (4) and (5), theorem 1. Optimal among rules that use only
 the probabilities along the draft: theorem 2; among all rules: Thomas and Pal, arXiv:2602.16961.
 """

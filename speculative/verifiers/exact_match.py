@@ -1,8 +1,8 @@
 """Sample and match: sample each token from the target, and accept draft tokens while they equal the target's samples.
 
-Exact for every drafter, since each token is the target's own sample; q is not needed. A draft token x is accepted with
-probability p(x), on average sum p q, which is at most the sum min(p, q) of rejection sampling. The sample that did not
-match must become the next token: sampling again would bias the text against the draft tokens.
+The rule is exact for every drafter, since each token is the target's own sample; q is not needed. A draft token x is
+accepted with probability p(x), on average sum p q, which is at most the sum min(p, q) of rejection sampling. The sample
+that did not match must become the next token: sampling again would bias the text against the draft tokens.
 
 In a tree the sample is compared with every token drafted for that position, and the walk descends to the match. So any
 tree will do, however its tokens were chosen: Medusa's, prompt lookup's, the most probable ones.

@@ -1,7 +1,7 @@
 """Rejection sampling, the original rule: accept with probability min(1, p / q), replace the first rejected draft token.
 
-Exact: since min(p, q) + max(0, p - q) = p, each token has the target's distribution for any q, as long as the draft
-token was sampled from q.
+The rule is exact: since min(p, q) + max(0, p - q) = p, each token has the target's distribution for any q, as long as
+the draft token was sampled from q.
 
 In a tree several draft tokens compete for one position. They are tested one after the other. After a rejection the
 remaining siblings have to produce the residual, so the residual replaces p in the next test. This is exact for every

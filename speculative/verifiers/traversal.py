@@ -1,8 +1,8 @@
 """Traversal verification: decide on a tree from its leaves up, and accept more than from the root down.
 
 Like block verification, which it generalises to trees, it tests every node after all nodes below it, so later tokens
-can make up for one with a low ratio p / q. Exact for the same trees as rejection sampling: each row is the distribution
-of its token given the text, its ancestors and its elder siblings. On a chain it equals block verification.
+can make up for one with a low ratio p / q. It is exact for the same trees as rejection sampling, where each row is the
+token's distribution given the text, its ancestors and its elder siblings. On a chain it equals block verification.
 Source: Weng et al., arXiv:2505.12398.
 """
 
@@ -20,7 +20,7 @@ def traversal(draft, target_probs, rng):
     accepted is subtracted: p becomes norm(max(0, share p - q)), and the share falls accordingly.
     """
     uniforms = [rng.random() for _ in draft.tokens]
-    # the path from the text down to the current node: [node, share, p, the children that were not visited yet]
+    # the path from the text down to the current node: [node, share, p, the children that have not been visited]
     path = [[-1, 1.0, target_probs[0], iter(draft.children(-1))]]
     while True:
         node, share, p, children = path[-1]

@@ -14,8 +14,8 @@ from ..interfaces import Verdict
 class Typical:
     """LOSSY: accepts a draft token x if p(x) > min(epsilon, delta * exp(-H(p))), H the entropy in nats.
 
-    In a tree it accepts the longest path of such tokens, the first of several. The token after the accepted ones is the
-    target's most probable one. Nothing is sampled. At temperature 0 the output is the target's greedy text.
+    In a tree it accepts the longest path of such tokens, or the first of several. The token after the accepted ones is
+    the target's most probable one. Nothing is sampled. At temperature 0 the output is the target's greedy text.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class Typical:
         return f"Typical(epsilon={self.epsilon}, delta={self.delta}) LOSSY"
 
     def __call__(self, draft, target_probs, rng):
-        paths = [[]]  # those on which every token is accepted
+        paths = [[]]  # paths on which every token is accepted
         for path in paths:  # subtle: the list grows while it is read
             node = path[-1] if path else -1
             p = target_probs[node + 1]
