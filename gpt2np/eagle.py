@@ -152,7 +152,7 @@ class Eagle:
         positions, mask = wanted.positions_and_mask(begin)
         wte, wpe = self.model.params["wte"], self.model.params["wpe"]
         embeddings = wte[wanted.tokens[begin:]] + wpe[positions]
-        # each token is paired with the state of the token before; its own state would reveal the next token
+        # a token is paired with the state before it; its own state is not known yet, and would reveal the next token
         before = self.states[[wanted.parent_slot(slot) for slot in range(begin, end)]]
         states = self.through(before, embeddings, mask, last)
         self.states[end - len(states) : end] = states

@@ -14,7 +14,7 @@ from .model import logits, through
 
 
 class EarlyExit:
-    """A language model with the logits of `model`; `early_exit` is the language model of its first n_layers layers.
+    """A language model with the logits of `model`. Its `early_exit` is the language model of the first n_layers layers.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The layers that models run: those of reference.py, with a cache and in place. Read the two files side by side.
+"""The layers that models run: reference.py with a cache and in place. Read the two files side by side.
 
 The layers, their order and, up to rounding, their results are the same as in reference.py. There are four differences,
 each marked in the code by its number:

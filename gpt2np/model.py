@@ -119,7 +119,7 @@ class GPT2:
         The sizes: n_vocab, n_ctx, n_embd, n_head, n_layer.
     strategy : str, optional
         How to multiply matrices (see kernels/matmul.py); by default the fastest on this machine. The attribute
-        `strategy` contains it.
+        `strategy` stores it.
     cache : KVCache, optional
         By default a new one, with room for n_ctx tokens.
 
@@ -168,7 +168,7 @@ class GPT2:
         """The part of a call that the cache does not cover: (tokens, positions, mask, n_last) as in `forward`."""
         wanted = TokenTree(tokens, parents)
         n_last = wanted.check(n_last, self.hparams)
-        self.hidden = self.hidden[:0]  # empty in case of an interruption: they would belong to other tokens
+        self.hidden = self.hidden[:0]  # empty in case of an interruption: old states would be wrong
         self.cache.reuse(wanted, n_reusable(wanted, n_last, self.strategy))
         return wanted.tokens[self.cache.length :], *wanted.positions_and_mask(self.cache.length), n_last
 

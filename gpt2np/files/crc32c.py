@@ -50,7 +50,7 @@ def crc32c(data):
 
 @lru_cache
 def step_tables():
-    """Two arrays [65536] uint32: the contributions of the first two and the last two bytes of a step to its result."""
+    """Two arrays [65536] uint32: the parts of a result from the first and last two bytes of a step, lowest first."""
     last = bit_by_bit(np.arange(65536, dtype=np.uint32), 16)
     return last[last & 0xFFFF] ^ last >> 16, last  # two more bytes follow the first two
 

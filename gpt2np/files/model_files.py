@@ -53,7 +53,7 @@ OTHER_FORMS = {  # files of other programs: the file that is expected instead, a
 
 
 def files_of(folder):
-    """("hub" or "openai", the two vocabulary files) of a folder. A CheckpointError names missing files."""
+    """("hub" or "openai", the two vocabulary files) for a folder. A CheckpointError names missing files."""
     layout = next((layout for layout, names in WEIGHTS.items() if has(folder, names)), None)
     pair = next((names for names in VOCABULARIES if has(folder, names)), None)
     if layout and pair:

@@ -2,8 +2,9 @@
 
 A pass over a few tokens waits for its weights, and four threads keep a laptop's memory busy. A prompt uses each weight
 many times and waits for arithmetic, so it gets up to sixteen. Only physical cores count, because two threads of one
-core share its arithmetic units; where a processor has two kinds of cores, only the fast ones. A container often gets
-only a share of the processor's time, which is also a limit. GPT2NP_THREADS=8 in the environment overrides all this.
+core share its arithmetic units. Where a processor has two kinds of cores, only the fast ones count. A container often
+gets only a share of the processor's time, which is also a limit. The environment variable GPT2NP_THREADS
+overrides all this, for example with GPT2NP_THREADS=8.
 """
 
 import math

@@ -10,7 +10,7 @@ from .memory import aligned_zeros
 class LayerCache:
     """Keys [n_head, d_head, n_columns] and values [n_head, n_columns, at least d_head + 1], float32, for n_ctx tokens.
 
-    `whole` is the cache of all layers. `append` adds tokens after its first `length` ones; without it, after none.
+    `whole` is the cache of all layers; `append` adds after its first `length` tokens, or without `whole` at slot 0.
     """
 
     def __init__(self, n_head, n_ctx, d_head, strategy=None, whole=None):

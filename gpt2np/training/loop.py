@@ -6,7 +6,7 @@ rates rise over 50 steps, and fall linearly after 30 % of the budget.
 
 All random choices of a step depend on its number, and the available batches of text on the number of tokens seen. So
 with a budget in tokens, the parameters of an interrupted run are bitwise identical to those of an uninterrupted one.
-With a budget in minutes, a run ends at the same learning rate, but no two runs do the same number of steps in it.
+With a budget in minutes, a run ends at the same learning rate, but no two runs do the same number of steps.
 """
 
 import time

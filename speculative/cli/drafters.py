@@ -123,7 +123,7 @@ def draft_model(options, models):
 
 
 def frequent(model, tokenizer, n, text):
-    """The model with its n most frequent tokens in a text, by default in tales."""
+    """The model restricted to its n most frequent tokens in a text, by default in tales."""
     if n > model.n_vocab:
         raise ValueError(f"--frequent: the draft model has {model.n_vocab} tokens, got {n}")
     return gpt2np.FrequentTokens(model, most_frequent(tokenizer.encode(text or tales()[0]), n, model.n_vocab))

@@ -207,7 +207,7 @@ def timings_lines(found):
 
 
 def same_text(ordinary, other):
-    """Whether two lists of tokens are the same, in words."""
+    """A phrase that says whether two lists of tokens are the same."""
     if ordinary == other:
         return f"yes, all {len(ordinary)} tokens" if len(ordinary) != 1 else "yes, the one token"
     n_same = next((i for i, (a, b) in enumerate(zip(ordinary, other)) if a != b), min(len(ordinary), len(other)))
