@@ -33,7 +33,7 @@ __all__ = [
 
 
 def __getattr__(name):
-    if name == "__version__":  # of the installed package, from setup.py; read on request, because it takes a moment
+    if name == "__version__":  # the installed version, from setup.py; read on request, because it takes a moment
         from importlib.metadata import PackageNotFoundError, version
 
         try:

@@ -1,12 +1,12 @@
-"""The KV cache: the keys and values of earlier tokens, and which of them the next call can use.
+"""The KV cache stores the keys and values of earlier tokens and finds the ones that the next call can use.
 
 Attention is the only layer that looks at other tokens, and it needs only their k and v. Generating n tokens one by one
-takes 1 + 2 + ... + n token passes without a cache and n with one. Each token has a slot: those of a text in its order,
-then those of a token tree. The arrays are allocated once, for the whole context, so appending copies nothing, and
-tokens are forgotten by reducing a length: the slots after it are overwritten later.
+takes 1 + 2 + ... + n token passes without a cache and n with one. Each token has a slot. The tokens of a text come
+first, in order, and the tokens of a tree follow. The arrays are allocated once, for the whole context, so appending
+copies nothing. Tokens are forgotten by reducing a length, and the slots after it are overwritten later.
 
 No caller ever manages the cache: `KVCache.reuse` compares the cached tokens with those of the next call, text or tree.
-Leaves out: how attention reads keys and values (kernels/layer_cache.py).
+Leaves out: reading the keys and values in attention (kernels/layer_cache.py).
 """
 
 import operator
@@ -20,16 +20,16 @@ from .kernels.layer_cache import LayerCache
 class KVCache:
     """Keys and values of the first `length` tokens in every layer, with room for n_ctx.
 
-    For GPT-2's shapes it takes 1.13 times 2 * n_layer * n_ctx * n_embd entries, because of the padding. The operating
+    For GPT-2's shapes it takes 1.13 times 2 * n_layer * n_ctx * n_embd entries because of the padding. The operating
     system commits the key arrays, which are transposed, at the first token, and the value arrays as the text grows.
 
     A model calls `reuse`, runs the tokens that are missing, and then sets `length`. Without a model, `forward` appends
-    to the first `length` tokens, whichever these are.
+    to the first `length` tokens, whatever they are.
     """
 
     def __init__(self, n_layer, n_head, n_ctx, d_head, strategy=None):
         self.length = 0
-        self.tokens = TokenTree()  # those of the last `reuse`; the first `length` of them are in the cache
+        self.tokens = TokenTree()  # the tokens of the last `reuse`; the first `length` are in the cache
         self.layers = [LayerCache(n_head, n_ctx, d_head, strategy, self) for _ in range(n_layer)]
 
     def ran(self, n_new):
@@ -38,18 +38,18 @@ class KVCache:
 
     def truncate(self, length):
         """Forget all tokens from slot `length` on."""
-        self.length = min(self.length, operator.index(length))  # NumPy's integers are not quite ints
+        self.length = min(self.length, operator.index(length))  # a NumPy integer becomes an int
 
     def reuse(self, wanted, n_most, rows=None):
-        """Keep the tokens that the wanted ones (TokenTree) share with those in the cache, at most n_most.
+        """Keep the cached tokens that the wanted tokens (TokenTree) can use, at most n_most.
 
         Afterwards the first `length` wanted tokens are in the cache. If the text continues along a branch of the last
         tree, the branch moves next to the text: keys, values, and `rows`, an array with a row for each slot.
 
         Ctrl-C may come between any two steps, so after each step the first `length` of `tokens` must be in the cache.
-        First the cache shrinks to the tokens that stay where they are: `tokens` and `wanted` both begin with these.
-        Then `tokens` changes, and slots after the length are overwritten. The length grows last, here and after a pass,
-        so entries from an unfinished move or pass are never read.
+        First the cache shrinks to the tokens that stay where they are, which begin both `tokens` and `wanted`. Then
+        `tokens` changes, and slots after the length are overwritten. The length grows last, here and after a pass, so
+        entries from an unfinished move or pass are never read.
         """
         n_prefix, slots = kept_slots(self.tokens, self.length, wanted)
         slots = slots[: max(0, n_most - n_prefix)]
@@ -65,7 +65,7 @@ class KVCache:
 
 
 class TokenTree:
-    """Tokens, of which the last len(parents) form a tree after the rest.
+    """Tokens whose last len(parents) form a tree that follows the rest.
 
     For each token of the tree, `parents` contains the index of the token before it: parents[i] < i in the tree, or -1
     for the end of the text. Lists, arrays and tensors are copied; ValueError unless they contain whole numbers.
@@ -76,7 +76,7 @@ class TokenTree:
         self.n_text = len(self.tokens) - len(self.parents)
 
     def parent_slot(self, slot):
-        """The slot of the token that the one in this slot follows; -1 for the first."""
+        """The slot of the token before the one in this slot, in the text or tree; -1 for the first token."""
         if slot < self.n_text:
             return slot - 1
         parent = self.parents[slot - self.n_text]
@@ -85,7 +85,7 @@ class TokenTree:
     def positions_and_mask(self, begin):
         """The positions [n_new] of the tokens from slot `begin` on, and their mask [n_new, n_tokens] for attention.
 
-        Without a tree, a slice and None: a token attends to all before it.
+        Without a tree they are a slice and None, because each token attends to all tokens before it.
         """
         n = len(self.tokens)
         if not self.parents:
@@ -135,7 +135,7 @@ def kept_slots(cached, n_valid, wanted):
 
     Examples
     --------
-    The text 5, 6, and after it the alternatives 7 and 8, with 9 after 8. Then the text continues with 8, 9, 4:
+    The text 5, 6 is followed by the alternatives 7 and 8, and 8 by 9. Then the text continues with 8, 9, 4:
 
     >>> cached = TokenTree([5, 6, 7, 8, 9], parents=[-1, -1, 1])
     >>> kept_slots(cached, 5, TokenTree([5, 6, 8, 9, 4]))
@@ -156,10 +156,10 @@ def kept_slots(cached, n_valid, wanted):
 
 
 def n_reusable(wanted, n_last, strategy):
-    """The number of wanted tokens that need not run if they are cached: all but those whose logits are requested.
+    """The number of wanted tokens that need not run if they are cached: all except the ones whose logits are requested.
 
-    If zero weights between others change the bits of a sum, no token of a tree can be reused: an interrupted pass may
-    have overwritten its slot (`moved_together` in kernels/attention.py).
+    If zero weights between others change the bits of a sum, no token of a tree can be reused, because an interrupted
+    pass may have overwritten its slot (`moved_together` in kernels/attention.py).
     """
     n = len(wanted.tokens) - n_last
     return n if not wanted.parents or skips_zeros(strategy) else min(n, wanted.n_text)

@@ -1,19 +1,19 @@
 """EAGLE: one transformer block that continues a model's own hidden states, to draft for speculative decoding.
 
 A head (heads.py) predicts several tokens from one hidden state. This block predicts the next hidden state instead, one
-at a time, from the hidden state s of the token before and a token x: the state that the target would compute for x.
+at a time: from a token x and the hidden state s of the token before, it predicts the target's state for x.
 
     z[t] = (u(s[t-1]), u(wte[x[t]] + wpe[t])) W + b     u: layer norm without gain and bias; s[-1] = 0
     s'[t] = Block(z[0], .., z[t])                       a block as in GPT-2, with its own KV cache
     logits for token t + 1 = ln_f(s'[t]) wte.T          the target's own final norm and vocabulary projection
 
-Within the text, s is the target's. Only for the last token has the target not computed it yet: there the draft begins,
+Within the text, s comes from the target. The target has not yet computed it for the last token. There the draft begins,
 and s' replaces s. So each draft token costs one small block, which attends to the whole text. When the target has
-verified the draft, the true s of the accepted tokens replace their s', and the block's keys and values for them are
+verified the draft, the true s of each accepted token replaces its s', and the block's keys and values for the token are
 computed again. DeepSeek's MTP modules are the same construction.
 
 Here s is kept after u, like the hidden states of heads.py. The block is trained with the model frozen (training/).
-Leaves out: which tokens to propose (speculative/drafters/eagle.py), and EAGLE-3's inputs from several layers.
+Leaves out: the choice of tokens (speculative/drafters/eagle.py), and EAGLE-3's inputs from several layers.
 Sources: Li et al. (EAGLE), arXiv:2401.15077, section 4.1; DeepSeek-V3, arXiv:2412.19437, section 2.2 (MTP); Zhao et al.
 (FR-Spec), arXiv:2502.14856, for the frequent tokens.
 """
@@ -38,8 +38,8 @@ from .model import HParams, packed_block
 class EagleBlock:
     """The parameters of a block, as `load_eagle` reads them; `on(model)` makes it draft.
 
-    `input` {w [2 * n_embd, n_embd], b [n_embd]} and `block`, as in files/params.py, float32; `frequent` [n_vocab]
-    int64, the token ids, the most frequent first.
+    `input` {w [2 * n_embd, n_embd], b [n_embd]} and `block`, as in files/params.py, are float32. `frequent` [n_vocab]
+    int64 lists the token ids, the most frequent first.
     """
 
     input: dict
@@ -52,7 +52,7 @@ class EagleBlock:
         return 14 * (n_embd + 1) * n_embd
 
     def on(self, model, n_frequent=0):
-        """This block on its model, see `Eagle`."""
+        """This block on its model (see `Eagle`)."""
         return Eagle(model, self, n_frequent)
 
 
@@ -64,7 +64,7 @@ class Eagle:
     model : GPT2
         Shared, not copied. Its hidden states come from `GPT2.states`.
     params : EagleBlock
-        Copies of the matrices are packed, as the model's are.
+        Copies of the matrices are packed, like the matrices of the model.
     n_frequent : int
         Draft only this many of the most frequent tokens, and save the rest of the vocabulary projection; 0 means all.
 
@@ -98,11 +98,11 @@ class Eagle:
         return type(self), (self.model, self.params, self.n_frequent)
 
     def draft_model(self, n_text):
-        """The block as a language model of the tokens that follow a text of n_text tokens."""
+        """The block as a language model for the tokens that follow a text of n_text tokens."""
         return DraftModel(self, n_text)
 
     def draft_logits(self, tokens, n_text, n_last=1, parents=()):
-        """Logits [n_last, n_vocab] float32 by the block; -inf for tokens that are not drafted.
+        """Logits [n_last, n_vocab] float32 from the block; -inf for tokens that are not drafted.
 
         They are bitwise determined by these tokens and n_text.
 
@@ -111,8 +111,8 @@ class Eagle:
         tokens, n_last, parents
             As for the model itself.
         n_text : int
-            The first n_text tokens are the text, the others the draft: n_last is at most one more than the number of
-            draft tokens. The target is called if its last call was not about the text without its last token.
+            The first n_text tokens are the text, and the others are the draft. n_last is at most one more than the
+            number of draft tokens. The target is called unless its last call was for the text without its last token.
         """
         wanted, n_last = self.checked(tokens, n_text, n_last, parents)
         n = len(wanted.tokens)
@@ -136,12 +136,12 @@ class Eagle:
         return wanted, n_last
 
     def begin(self, old, text):
-        """Keep the prefix that a text shares with `old`, the one before, and get the target's states for the rest.
+        """Keep the prefix that a text shares with `old`, the previous text, and get the target's states for the rest.
 
-        The old draft is dropped, since its states were predicted; the text's last token is still to be processed.
+        The old draft is dropped, since its states were predicted. The text's last token is still to be processed.
         """
         n, _ = kept_slots(TokenTree(old), len(old), TokenTree(text[:-1]))
-        n_known = max(0, min(n, len(old) - 1))  # the target's states, not predicted ones
+        n_known = max(0, min(n, len(old) - 1))  # states from the target, not predicted ones
         if n_new := len(text) - 1 - n_known:
             self.states[n_known : len(text) - 1] = layer_norm(self.model.states(text[:-1], n_new), 1, 0)
         self.cache.reuse(TokenTree(text), n)
@@ -152,14 +152,14 @@ class Eagle:
         positions, mask = wanted.positions_and_mask(begin)
         wte, wpe = self.model.params["wte"], self.model.params["wpe"]
         embeddings = wte[wanted.tokens[begin:]] + wpe[positions]
-        # each token with the state of the token it follows: its own does not exist yet, and would reveal the next token
+        # a token is paired with the state before it; its own state is not known yet, and would reveal the next token
         before = self.states[[wanted.parent_slot(slot) for slot in range(begin, end)]]
         states = self.through(before, embeddings, mask, last)
         self.states[end - len(states) : end] = states
         self.cache.length = end
 
     def through(self, before, embeddings, mask=None, last=None):
-        """The states s' [n_last, n_embd] of new tokens with these embeddings, and states `before` them."""
+        """The states s' [n_last, n_embd] of new tokens, from their embeddings and the states `before` them."""
         pairs = np.concatenate([before, layer_norm(embeddings, 1, 0)], axis=1)
         x = linear(pairs, **self.params.input)  # [n_new, 2 * n_embd] -> [n_new, n_embd]
         x = block(x, self.params.block, self.model.hparams.n_head, self.cache.layers[0], mask, last)
@@ -201,7 +201,7 @@ def load_eagle(name_or_folder):
 
 
 def read_block(name, kind, path, further=lambda tensors, n_embd: {}):
-    """The fields of a block from a file: those of an `EagleBlock`, and the tensors whose shapes `further` returns."""
+    """The fields of a block from a file: the fields of `EagleBlock`, and the tensors whose shapes `further` returns."""
     if not path.is_file():
         raise CheckpointError(
             f"{name} has no {kind} block: expected tiny-target, whose block is bundled, or a folder with {path.name}; "

@@ -1,7 +1,7 @@
-"""A GPT-2 with an early exit: its first layers are a separate language model, and nothing is computed twice.
+"""A GPT-2 with an early exit: its first layers also serve as a language model, and nothing is computed twice.
 
-The hidden state after the first layers is kept for every token, along with their keys and values. Whichever model is
-called first, the part or the whole, runs the first layers; the whole continues from there through the other layers.
+The hidden state after the first layers is kept for every token, along with these layers' keys and values. The model
+that is called first, whether the part or the whole, runs the first layers. The whole model then continues from there.
 Source: Elhoushi et al., LayerSkip, arXiv:2404.16710, section 4.3 (reusing the cache).
 """
 
@@ -14,7 +14,7 @@ from .model import logits, through
 
 
 class EarlyExit:
-    """A language model with the logits of `model`; `early_exit` is the language model of its first n_layers layers.
+    """A language model with the logits of `model`. Its `early_exit` is the language model of the first n_layers layers.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class EarlyExit:
         self.n_vocab, self.n_ctx = h.n_vocab, h.n_ctx
         self.first = KVCache(n_layers, h.n_head, h.n_ctx, h.d_head, model.strategy)
         self.rest = KVCache(h.n_layer - n_layers, h.n_head, h.n_ctx, h.d_head, model.strategy)
-        self.hidden = np.empty((h.n_ctx, h.n_embd), np.float32)  # after the first layers, by the slots of `first`
+        self.hidden = np.empty((h.n_ctx, h.n_embd), np.float32)  # after the first layers, by slot of `first`
         self.early_exit = FirstLayers(self)
         self.lock = threading.RLock()
 
@@ -54,7 +54,7 @@ class EarlyExit:
             return logits(x, self.params)
 
     def run_first(self, tokens, n_last, parents):
-        """Run the first layers for the tokens that they have not processed; returns all tokens, and n_last (int)."""
+        """Run the first layers for the tokens that they have not processed. Return all tokens, and n_last (int)."""
         wanted = TokenTree(tokens, parents)
         n_last = wanted.check(n_last, self.hparams)
         self.first.reuse(wanted, n_reusable(wanted, 0, self.strategy), self.hidden)
@@ -82,7 +82,7 @@ class FirstLayers:
         self.n_vocab, self.n_ctx = whole.n_vocab, whole.n_ctx
 
     def __reduce__(self):
-        """A copy belongs to a copy of the whole."""
+        """A copy belongs to a copy of the whole model."""
         return getattr, (self.whole, "early_exit")
 
     def __call__(self, tokens, n_last=1, parents=()):

@@ -1,10 +1,10 @@
-"""A draft model over a few tokens only: GPT-2 without most of its vocabulary projection.
+"""A draft model for a few tokens only: GPT-2 without most of its vocabulary projection.
 
 The projection is a third of a small GPT-2: the smallest has 124 million weights, and 39 million of them are the
 embeddings of 50,257 tokens, all of which are read for one row of logits. Text consists mostly of a few thousand
-frequent tokens. Drafting only these is still exact, because q is the distribution that was actually sampled from. Where
+frequent tokens. Drafting only these is exact, because q is the distribution that was actually sampled from. Where
 the target chooses a different token, the draft is rejected.
-Source: Zhao et al., FR-Spec, arXiv:2502.14856, for EAGLE's head.
+Source: Zhao et al., FR-Spec, arXiv:2502.14856, which does this to EAGLE's head.
 """
 
 from copy import copy
@@ -23,7 +23,7 @@ class FrequentTokens:
     model : GPT2
         Shared, with its cache.
     tokens : sequence of int
-        The tokens that can be drafted, see `most_frequent`.
+        The tokens that can be drafted (see `most_frequent`).
 
     Raises
     ------
@@ -61,7 +61,7 @@ def scattered(logits, tokens, n_vocab):
 
 
 def most_frequent(text, n, n_vocab):
-    """The n most frequent tokens of a text [n] int64; among equally frequent ones, those merged first.
+    """The n most frequent tokens of a text [n] int64; of equally frequent tokens, the lowest ids.
 
     Parameters
     ----------

@@ -1,16 +1,16 @@
 """Heads: small layers on a model's last hidden state that predict tokens further ahead, for speculative decoding.
 
 The model's own last layer turns the hidden state h at position t into the distribution of token t + 1. Head i turns the
-same h into a prediction of token t + 1 + i, by a vector y that replaces h before the vocabulary projection:
+same h into a prediction of token t + 1 + i, by means of a vector y that replaces h before the vocabulary projection:
 
     Medusa    y = h + silu(h W + b)                             sees h only
-    Hydra     y = x A + silu(x W), x = (h, e[t+1], .., e[t+i])  also sees the embeddings of the tokens before its own
+    Hydra     y = x A + silu(x W), x = (h, e[t+1], .., e[t+i])  also sees the embeddings of the tokens in between
 
 The pass that verifies a draft yields h for every draft token, and the next draft starts from the h of the last accepted
-one: a whole draft costs a few small matmuls and no pass. But h does not know the token that the model has added since.
+one. So a whole draft costs a few small matmuls and no pass. But h does not know the token that the model added since.
 
 Here h is the result of the final norm without its gain and bias; these are applied to y instead. The heads are trained
-with the model frozen (training/). Leaves out: which tokens to propose (speculative/drafters/heads.py).
+with the model frozen (training/). Leaves out: the choice of tokens (speculative/drafters/heads.py).
 Sources: Cai et al. (Medusa), arXiv:2401.10774, section 2.1.1; Ankner et al. (Hydra), arXiv:2402.05109, section 3.
 """
 
@@ -34,7 +34,7 @@ class Heads:
     Parameters
     ----------
     params : list of dict
-        Head 1, head 2, ..., see `load_heads`. Copies of the matrices are packed, as a model's are.
+        Head 1, head 2, ... (see `load_heads`). Copies of the matrices are packed, like the matrices of a model.
     """
 
     def __init__(self, params):
@@ -43,10 +43,10 @@ class Heads:
         self.n_params = sum(math.prod(head[name].shape) for head in params for name in head if name != "accepted")
         name = strategy()
         self.params = [{part: pack(w, name) if w.ndim == 2 else w for part, w in head.items()} for head in params]
-        self.accepted = np.array([head["accepted"] for head in params])  # [n_heads, n_ranks], see `load_heads`
+        self.accepted = np.array([head["accepted"] for head in params])  # [n_heads, n_ranks] (see `load_heads`)
 
     def check(self, model):
-        """These heads. ValueError unless they are as wide as the model's hidden states."""
+        """Return these heads; ValueError unless they are as wide as the model's hidden states."""
         if self.n_embd != model.hparams.n_embd:
             raise ValueError(
                 f"expected heads for a model with n_embd {model.hparams.n_embd}, got heads with n_embd {self.n_embd}: "
@@ -62,7 +62,7 @@ class Heads:
         model : GPT2
             The heads' model: its embeddings and its vocabulary projection are used.
         states : array [n, n_embd] float32
-            The hidden states of tokens of a text, see `GPT2.states`.
+            The hidden states of tokens of a text (see `GPT2.states`).
         seen : array [n, i] int
             The i tokens that follow each of them, from 1 to n_heads.
         """
@@ -132,7 +132,7 @@ def load_heads(name_or_folder, kind="hydra"):
 
 
 def heads_file(name_or_folder):
-    """The path of this model's heads, if there are any."""
+    """The path of this model's heads, whether or not the file exists."""
     return folder_of(name_or_folder) / "heads.safetensors"
 
 

@@ -1,18 +1,18 @@
-"""reference.py with a cache, in place: the layers that models run. Read the two side by side.
+"""The layers that models run: reference.py with a cache and in place. Read the two files side by side.
 
-The layers, their order and their results, up to rounding, are those of reference.py. There are four differences, each
-marked in the code by its number:
+The layers, their order and, up to rounding, their results are the same as in reference.py. There are four differences,
+each marked in the code by its number:
 
     1. Cache. x holds only the new tokens, which attend to the cached keys and values as well.
-    2. In place. A step overwrites an array that the same function made: at these sizes an extra array costs as much as
-       the arithmetic. Arguments are never written to.
+    2. In place. A step overwrites an array that the same function made, because an extra array of this size costs as
+       much as the arithmetic. Arguments are never written to.
     3. Batch-invariant. A row's result is bitwise identical whatever other rows are computed with it: the weights are
        packed and multiplied in pieces, and attention's inner loop also works in pieces (kernels/).
-    4. Last rows. Most tokens of a prompt need no logits: for these, the last block computes only keys and values.
+    4. Last rows. Most tokens of a prompt need no logits. For these, the last block computes only keys and values.
 
 Leaves out: dropout, and everything else that only training needs.
 
-Shapes: n_new tokens are computed now, n_past are in the cache, n_seq = n_past + n_new; n_last rows are asked for.
+Shapes: n_new tokens are computed now, n_past are in the cache, n_seq = n_past + n_new; n_last rows are requested.
 """
 
 import math
@@ -39,7 +39,7 @@ def gelu(x):
 
 
 def layer_norm(x, g, b, eps=1e-5):
-    """g (x - mean) / √(variance + eps) + b for each row, in place (2.); the variance is taken of the centred row."""
+    """g (x - mean) / √(variance + eps) + b for each row, in place (2.); the variance uses the centred row."""
     n_embd = x.shape[-1]
     y = x - np.add.reduce(x, axis=-1, keepdims=True) / n_embd
     variance = np.vecdot(y, y)[..., None] / n_embd  # [n_new, n_embd] -> [n_new, 1]
@@ -96,5 +96,5 @@ def block(x, params, n_head, cache=None, mask=None, last=None):
     """A transformer block on the residual stream x [n_new, n_embd]; cache, mask and last as in `attention`."""
     normed = layer_norm(x, **params["ln_1"])
     x = last_rows(x, last) + attention(normed, **params["attn"], n_head=n_head, cache=cache, mask=mask, last=last)
-    x += mlp(layer_norm(x, **params["ln_2"]), **params["mlp"])  # 2. this x was made here
+    x += mlp(layer_norm(x, **params["ln_2"]), **params["mlp"])  # 2. x was made in this function
     return x

@@ -1,8 +1,8 @@
 """GPT-2 from its parts: the forward pass, and a model that keeps a cache keyed by the token prefix.
 
 `forward` is the whole network as a function of its parameters, and of an explicit cache if one is given. Samplers call
-`GPT2`: tokens in, logits out. It keeps the prefix that the tokens share with those in its cache, and runs the rest. So
-no caller has to roll back the cache: passing different tokens truncates it.
+`GPT2`: tokens in, logits out. It keeps the prefix that the tokens share with the cached ones, and runs the rest. So no
+caller has to roll back the cache, because passing different tokens truncates it.
 Leaves out: text (tokenizer.py), files (files/), and the choice of a token from the logits (speculative/logits/).
 """
 
@@ -48,22 +48,22 @@ def forward(tokens, params, n_head, n_last=None, cache=None, positions=None, mas
     tokens : list of int
         The whole sequence; with a cache, only the tokens that follow the cached ones.
     params : dict
-        The parameter tree, see files/params.py.
+        The parameter tree (see files/params.py).
     n_head : int
     n_last : int, optional
-        The last block after its keys and values, and the vocabulary projection, are computed for these rows only.
+        The vocabulary projection, and the last block apart from its keys and values, are computed for these rows only.
     cache : KVCache, optional
         Updated in place: the keys and values of the tokens are appended.
     positions, mask : arrays [n_new] int and [n_new, n_seq] float32, optional
-        The position of each token in its text, and its row of the mask, see `layers.attention`; by default n_past,
-        n_past + 1, and so on, each of which attends to all before it. Other values allow alternative tokens for one
-        position, such as the nodes of a tree.
+        The position of each token in its text, and its row of the mask (see `layers.attention`). By default the
+        positions are n_past, n_past + 1, and so on, and each token attends to all tokens before it. Other values allow
+        alternative tokens for one position, such as the nodes of a tree.
 
     Raises
     ------
     ValueError
-        Without any token (the cache holds no logits), with fewer than n_last, or with more than n_ctx in all;
-        IndexError if a token is not in the vocabulary.
+        If there is no token (the cache holds no logits), or fewer than n_last, or more than n_ctx in all. IndexError
+        if a token is not in the vocabulary.
     """
     n_past, n_new = cache.length if cache else 0, len(tokens)
     if not n_new:
@@ -72,7 +72,7 @@ def forward(tokens, params, n_head, n_last=None, cache=None, positions=None, mas
         [n_last] = whole_numbers([n_last])
         if not 1 <= n_last <= n_new:
             raise ValueError(f"expected n_last from 1 to the number of new tokens, {n_new}, got {n_last}")
-    if min(tokens) < 0:  # which would count from the end of a plain array
+    if min(tokens) < 0:  # a negative index would count from the end of a plain array
         raise IndexError(f"expected tokens of 0 or more, got {min(tokens)}")
     if positions is None:
         positions = slice(n_past, n_past + n_new)
@@ -83,7 +83,7 @@ def forward(tokens, params, n_head, n_last=None, cache=None, positions=None, mas
 
 
 def hidden_states(tokens, positions, params, n_head, cache=None, mask=None, last=None):
-    """The rows `last` of the residual stream after the last block, a slice or an array; the rest as in `forward`."""
+    """The rows `last` (a slice or an array) of the residual stream after the last block; the rest as in `forward`."""
     x = params["wte"][tokens] + params["wpe"][positions]  # [n_new] -> [n_new, n_embd]
     x = through(params["blocks"], x, n_head, cache, mask, last)
     if cache:
@@ -92,7 +92,7 @@ def hidden_states(tokens, positions, params, n_head, cache=None, mask=None, last
 
 
 def through(blocks, x, n_head, cache=None, mask=None, last=None):
-    """The rows `last` of x [n_new, n_embd] after these blocks; the cache's length is not changed."""
+    """The rows `last` of x [n_new, n_embd] after these blocks. The cache's length does not change."""
     for i, params in enumerate(blocks):
         x = block(x, params, n_head, cache and cache.layers[i], mask, last if i == len(blocks) - 1 else None)
     return x
@@ -107,19 +107,19 @@ class GPT2:
     """A language model: `model(tokens, n_last=1, parents=()) -> logits [n_last, n_vocab]` float32.
 
     Row i predicts the token after tokens[len(tokens) - n_last + i]. With `parents` the last tokens are a tree
-    (cache.py), and the row of each is bitwise identical to that of a text with the path to it. The result depends
-    on the tokens alone; the cache only saves time. Threads may share a model: its calls run one at a time. Do not fork
-    a process during a call.
+    (cache.py), and the row of each node is bitwise identical to the row for a text that ends with its path. The result
+    depends on the tokens alone; the cache only saves time. Threads may share a model; its calls run one at a time. Do
+    not fork a process during a call.
 
     Parameters
     ----------
     params : dict
-        The parameter tree, see files/params.py. The model packs copies of the matrices, and shares the rest.
+        The parameter tree (see files/params.py). The model packs copies of the matrices, and shares the rest.
     hparams : HParams
         The sizes: n_vocab, n_ctx, n_embd, n_head, n_layer.
     strategy : str, optional
-        How to multiply matrices, see kernels/matmul.py; by default the fastest on this machine. It is kept in the
-        attribute `strategy`.
+        How to multiply matrices (see kernels/matmul.py); by default the fastest on this machine. The attribute
+        `strategy` stores it.
     cache : KVCache, optional
         By default a new one, with room for n_ctx tokens.
 
@@ -165,17 +165,17 @@ class GPT2:
             return self.hidden
 
     def begin(self, tokens, n_last, parents):
-        """The part of a call that the cache does not cover: (tokens, positions, mask, n_last), see `forward`."""
+        """The part of a call that the cache does not cover: (tokens, positions, mask, n_last) as in `forward`."""
         wanted = TokenTree(tokens, parents)
         n_last = wanted.check(n_last, self.hparams)
-        self.hidden = self.hidden[:0]  # empty in case an interruption follows: they would be those of other tokens
+        self.hidden = self.hidden[:0]  # empty in case of an interruption: old states would be wrong
         self.cache.reuse(wanted, n_reusable(wanted, n_last, self.strategy))
         return wanted.tokens[self.cache.length :], *wanted.positions_and_mask(self.cache.length), n_last
 
     def states(self, tokens, n_last=1):
         """The hidden states [n_last, n_embd] float32 of the last of these tokens, after the last block.
 
-        Logits are computed from them. Those of the last call are kept, so a draft that starts from them costs no pass.
+        Logits are computed from them. The states of the last call are kept, so a draft that starts there costs no pass.
         """
         with self.lock:
             last_run = self.cache.tokens
@@ -201,10 +201,10 @@ class GPT2:
 
 
 class Lane(GPT2):
-    """One of several models that share their parameters, each for its own text: `together` is one pass for all.
+    """One of several models with shared parameters, each for a different text: `together` is one pass for all.
 
-    `ask` answers a call, (lane, tokens, n_last, parents). By default it does so at once. Code that generates several
-    texts replaces it by a function that waits for the others (speculative/together.py).
+    `ask` answers a call (lane, tokens, n_last, parents). By default it does so at once. Code that generates several
+    texts replaces `ask` with a function that waits for the other lanes (speculative/together.py).
     """
 
     def __reduce__(self):
@@ -220,7 +220,7 @@ class Lane(GPT2):
 
     @staticmethod
     def together(calls):
-        """The logits [n_last, n_vocab] of each of these calls of lanes of one model, in one pass.
+        """The logits [n_last, n_vocab] for each of these calls by lanes of one model, in one pass.
 
         They are bitwise identical to those of a `GPT2` that is called alone.
         """
@@ -242,7 +242,7 @@ class Lane(GPT2):
 
 def packed(params, strategy):
     """The parameter tree with the weight matrices, wte included, packed (kernels/matmul.py); the rest is unchanged."""
-    with ThreadPoolExecutor(n_threads()) as threads:  # most of the time is the first touch of new memory
+    with ThreadPoolExecutor(n_threads()) as threads:  # most of the time goes into the first touch of new memory
         wte = threads.submit(Embedding, params["wte"], strategy)
         blocks = threads.map(lambda block: packed_block(block, strategy), params["blocks"])
         return {**params, "blocks": list(blocks), "wte": wte.result()}

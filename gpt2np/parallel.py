@@ -1,7 +1,7 @@
 """A parallel block: EAGLE's block (eagle.py) with mask tokens, which drafts K tokens in one pass instead of K.
 
 EAGLE needs a pass for each draft token, because a row needs the token and the state before it. Here the rows of the
-text x[0] .. x[t] are EAGLE's, and after them, in the same pass, come K - 1 slots for tokens that are not sampled yet: a
+text x[0] .. x[t] are EAGLE's, and after them, in the same pass, come K - 1 slots for tokens not sampled yet. There a
 learned vector mask[j] replaces the embedding, and the target's last state replaces the state before.
 
     z[t + j] = (u(s[t-1]), u(mask[j] + wpe[t + j])) W + b                    j = 1, .., K - 1
@@ -9,13 +9,13 @@ learned vector mask[j] replaces the embedding, and the target's last state repla
     logits for token t + 1 + j = ln_f(s'[t + j]) wte.T + W1[x[t + j]] W2     the last term only for j > 0
 
 All terms but the last are known before any token is sampled. By themselves they define K marginal distributions, and
-independent samples from these do not form a text: where "of course" and "no problem" are both likely, so is "of
-problem". W1 [n_vocab, rank] and W2 [rank, n_vocab] are a low-rank table of which token follows which. From left to
-right, the row of the token just sampled is added before the next one is sampled, and the sum defines the q that the
-verifier needs. So a token depends on the one before it, but on no earlier draft token.
+independent samples from these do not form a text. Where "of course" and "no problem" are likely, "of problem" becomes
+likely as well. W1 [n_vocab, rank] and W2 [rank, n_vocab] are a low-rank table of which token follows which. From left
+to right, the row of the token just sampled is added before the next token is sampled, and the sum defines the q that
+the verifier needs. So a token depends on the token before it, but on no earlier draft token.
 
 Slots attend to the text and to earlier slots, so a draft of K tokens starts with the draft of K - 1 tokens. Leaves out:
-DFlash's attention to later slots and its states from several layers; DSpark's confidence in each slot.
+DFlash's attention to later slots, DFlash's states from several layers, and DSpark's confidence in each slot.
 Sources: DFlash, arXiv:2602.06036, for the block; DSpark, arXiv:2607.05147, for W1 and W2 (called the Markov head).
 """
 
@@ -32,7 +32,7 @@ from .kernels.matmul import pack
 class ParallelBlock(EagleBlock):
     """The parameters of a parallel block, as `load_block` reads them; `on(model)` makes it draft.
 
-    Also float32: `mask` [n_slots - 1, n_embd], `w1` [n_vocab, rank], `w2` [rank, n_vocab]; the rest as in `EagleBlock`.
+    `mask` [n_slots - 1, n_embd], `w1` [n_vocab, rank] and `w2` [rank, n_vocab] are float32; others as in `EagleBlock`.
     """
 
     mask: np.ndarray
@@ -44,7 +44,7 @@ class ParallelBlock(EagleBlock):
         return super().n_params + self.mask.size + 2 * self.w1.size
 
     def on(self, model, n_frequent=0):
-        """This block on its model, see `ParallelEagle`."""
+        """This block on its model (see `ParallelEagle`)."""
         return ParallelEagle(model, self, n_frequent)
 
 
@@ -58,11 +58,11 @@ class ParallelEagle(Eagle):
         self.slots = np.empty((0, self.n_vocab), np.float32)  # the logits of the last pass, without the table's term
 
     def draft_model(self, n_text, K=None):
-        """Like `Eagle.draft_model`; the first call runs K slots, by default all, and the others need no pass."""
+        """Like `Eagle.draft_model`. The first call runs K slots, by default all; later calls need no pass."""
         return DraftModel(self, n_text, K=K)
 
     def draft_logits(self, tokens, n_text, n_last=1, parents=(), K=None):
-        """Like `Eagle.draft_logits`, for up to n_slots tokens in a row; one pass of K slots or more serves them all."""
+        """Like `Eagle.draft_logits`, for up to n_slots tokens in a row, all from one pass of at least K slots."""
         wanted, n_last = self.checked(tokens, n_text, n_last, parents)
         text, before = wanted.tokens[:n_text], wanted.tokens[-n_last:]
         depths = np.r_[wanted.positions_and_mask(len(wanted.tokens) - n_last)[0]] - (n_text - 1)
@@ -86,7 +86,7 @@ class ParallelEagle(Eagle):
 
 
 def load_block(name_or_folder):
-    """The `ParallelBlock` for "tiny-target", which is bundled, or of a folder with block.safetensors.
+    """The `ParallelBlock` of "tiny-target", which is bundled, or the one in a folder with block.safetensors.
 
     A missing block and a malformed file raise a CheckpointError, which is a ValueError.
     """
@@ -100,5 +100,5 @@ def load_block(name_or_folder):
 
 
 def block_file(name_or_folder):
-    """The path of this model's parallel block, if there is one."""
+    """The path of this model's parallel block, whether or not the file exists."""
     return folder_of(name_or_folder) / "block.safetensors"

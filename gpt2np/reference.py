@@ -1,10 +1,10 @@
-"""GPT-2's forward pass as the papers write it: every equation once, no cache, nothing in place. Start here.
+"""GPT-2's forward pass as in the papers: every equation once, without a cache, nothing in place. Start here.
 
-Each function uses only those above it. Parameters are keyword arguments under the checkpoint's own names, so that
-`linear(x, **c_fc)` needs no glue, and everything is float32. It works on the parameters of a loaded model,
+Each function uses only functions above it. Parameters are keyword arguments under the checkpoint's names, so that
+`linear(x, **c_fc)` needs no glue, and everything is float32. The code works on the parameters of a loaded model,
 `forward(tokens, model.params, model.hparams.n_head)`, and on plain arrays. Every call runs all tokens of the text, so
 generating n tokens costs n passes over the whole text. layers.py is the same pass with a cache, in place and
-batch-invariant: models run that one, and the tests compare it with this one.
+batch-invariant. Models run that one, and the tests compare it with this one.
 
 Source: Radford et al., "Language Models are Unsupervised Multitask Learners" (2019), section 2.3: the blocks of Vaswani
 et al., arXiv:1706.03762, with the layer norm moved to the input of each sub-block.
@@ -16,7 +16,7 @@ import numpy as np
 
 
 def gelu(x):
-    """Gaussian error linear unit, its tanh approximation (arXiv:1606.08415, section 2)."""
+    """Gaussian error linear unit, in its tanh approximation (arXiv:1606.08415, section 2)."""
     return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
 
 
@@ -54,7 +54,7 @@ def mlp(x, c_fc, c_proj):
 
 
 def block(x, params, n_head):
-    """A transformer block: attention, then the MLP; each reads the normalised residual stream x and adds to it."""
+    """A transformer block: attention, then the MLP; each reads the normalised residual stream x and adds to x."""
     x = x + attention(layer_norm(x, **params["ln_1"]), **params["attn"], n_head=n_head)
     return x + mlp(layer_norm(x, **params["ln_2"]), **params["mlp"])
 

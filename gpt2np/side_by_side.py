@@ -1,11 +1,10 @@
-"""The caches of several texts in one pass: side by side in memory, and used as the cache of one text.
+"""The caches of several texts in one pass. They lie side by side in memory and are used like the cache of one text.
 
 A pass reads every weight once, whether for one text or for many, and the result of a row is bitwise identical whatever
 other rows are computed with it (kernels/). So the rows of all texts go through norms, linear layers and the vocabulary
-projection together; nothing is padded there, and texts may have any lengths: one may be in prefill while others verify
-a chain or a tree. Only attention looks at the cache of each text. Texts with few new tokens attend together: their
-heads are treated as those of one text with more heads, padded to the longest text and to the most new tokens. The
-others attend alone.
+projection together. Nothing is padded there, and texts may have any lengths. One may be in prefill while others verify
+a chain or a tree. Only attention looks at the cache of each text. Texts with few new tokens attend together, like one
+text with more heads, padded to the longest text and to the largest number of new tokens. The other texts attend alone.
 
 Leaves out: the pass itself (`together` in model.py), and when to make one (speculative/together.py).
 """
@@ -19,7 +18,7 @@ from .kernels.attention import PIECE, padded, round_up, skips_zeros, weighted_su
 from .kernels.layer_cache import LayerCache
 from .kernels.memory import aligned_zeros
 
-FEW = 16  # new tokens of a text: one with more attends alone, because the others would be padded to it
+FEW = 16  # new tokens of a text; a text with more attends alone, because the others would be padded to its length
 
 
 def caches_side_by_side(n, hparams, strategy):
@@ -48,7 +47,7 @@ class Room:
             raise MemoryError(f"the caches of {n} texts at once do not fit in memory: use fewer lanes") from None
 
     def fit(self, n_seq):
-        """Make room for texts of n_seq tokens; if there is too little, at least double it."""
+        """Make room for texts of n_seq tokens. If there is too little room, at least double it."""
         keys, values = self.arrays
         old = keys.shape[-1]
         if n_seq > old:
@@ -77,13 +76,13 @@ class PlaceInLayer(LayerCache):
 
 
 class Caches:
-    """The caches of several texts as one: `layers` for a pass over the rows of all, after which `ran` counts them.
+    """The caches of several texts as one: `layers` for a pass over the rows of all texts, then `ran` to count them.
 
     Parameters
     ----------
     texts : list of (KVCache, n_new, mask, n_last)
-        As in `layers.attention`. `order` lists their indices in the order of their rows, `last` [sum of n_last] the
-        requested rows.
+        As in `layers.attention`. `order` lists the indices of the texts in the order of their rows, and `last`
+        [sum of n_last] the requested rows.
     """
 
     def __init__(self, texts, strategy):
@@ -119,7 +118,7 @@ class Layer:
         return np.concatenate([part.attend(self.i, q_of_part) for part, q_of_part in self.split(q)])
 
     def split(self, *arrays):
-        """(part, its rows of each array [n_head, n, d_head]); n are all rows, or the requested ones."""
+        """(part, its rows of each array [n_head, n, d_head]) for each part; n counts all or the requested rows."""
         sizes = [len(part.rows) for part in self.parts]
         if sum(sizes) != arrays[0].shape[1]:
             sizes = [len(part.last) for part in self.parts]
@@ -142,7 +141,7 @@ class Alone:
 
 
 class SideBySide:
-    """Texts with few new tokens, at neighbouring places, as one text with more heads."""
+    """Texts with few new tokens at neighbouring places, treated as one text with more heads."""
 
     def __init__(self, texts, strategy):
         caches, counts, masks, n_last = zip(*texts)
@@ -158,7 +157,7 @@ class SideBySide:
         self.rows = np.stack([text, row], axis=1)
         self.last = self.rows[row >= ends - np.repeat(n_last, counts)]
         n_texts = places[-1] + 1 - places[0]
-        begins = np.zeros(n_texts, int)  # 0 for a text that takes no part: its rows are not used
+        begins = np.zeros(n_texts, int)  # 0 for a text that takes no part, whose rows are not used
         begins[places - places[0]] = past
         seen = np.arange(self.n_seq) <= (begins[:, None] + np.arange(self.n_rows))[..., None]
         mask = np.where(seen, np.float32(0), np.float32(-np.inf))  # [n_texts, n_rows, n_seq]

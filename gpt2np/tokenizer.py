@@ -7,8 +7,8 @@ Four steps, and `Tokenizer.show_work` returns each of them:
 4. look up   the token id of each merged symbol in the vocabulary.
 Because step 2 covers every byte, no text is unknown: encode, then decode, returns any text unchanged.
 
-Leaves out: learning the merges (see dev/train/tales.py), and special tokens other than `<|endoftext|>`.
-Source: Sennrich et al., arXiv:1508.07909, algorithm 1; bytes as the base: Radford et al., "Language Models are
+Leaves out: learning the merges (dev/train/tales.py), and special tokens other than `<|endoftext|>`.
+Source: Sennrich et al., arXiv:1508.07909, algorithm 1; with bytes as the base, Radford et al., "Language Models are
 Unsupervised Multitask Learners" (2019), section 2.2.
 """
 
@@ -81,10 +81,10 @@ def merge_steps(symbols, ranks):
 
 @dataclass(frozen=True)
 class Piece:
-    """What `show_work` returns for one piece of the text: the state after each of the four steps."""
+    """The result of `show_work` for one piece of the text: the state after each of the four steps."""
 
     text: str  # step 1
-    utf8: bytes  # step 2: its bytes ...
+    utf8: bytes  # step 2: the bytes ...
     symbols: str  # ... and the visible characters that represent them
     merges: list  # step 3: the list of symbols before the first merge, and after each
     tokens: list  # step 4: token ids
@@ -107,7 +107,7 @@ class Tokenizer:
     """
 
     def __init__(self, vocabulary, merges):
-        merges = [tuple(pair) for pair in merges]  # tokenizer.json has lists
+        merges = [tuple(pair) for pair in merges]  # tokenizer.json contains lists
         check_vocabulary(vocabulary, symbols_made(merges))
         self.vocabulary = dict(vocabulary)
         self.ranks = {pair: rank for rank, pair in enumerate(merges)}
@@ -151,7 +151,7 @@ class Tokenizer:
         return b"".join(map(self.bytes_of, tokens)).decode("utf-8", errors="replace")
 
     def bytes_of(self, token):
-        """The bytes of one token id; for an id outside the vocabulary (a model may have more ids), those of U+FFFD."""
+        """The bytes of one token id, or of U+FFFD for an id outside the vocabulary (a model may have more ids)."""
         return self.token_bytes[token] if 0 <= token < self.n_vocab else "\ufffd".encode()
 
     def show_work(self, text):
@@ -210,7 +210,7 @@ def fully_merged(symbols, ranks):
     """
     symbols = [*symbols, None]  # None marks the end and is in no pair
     before, after = [*range(-1, len(symbols) - 1)], [*range(1, len(symbols) + 1)]
-    starts, waiting = {}, []  # rank -> where such pairs start, or did; a heap of the ranks in starts
+    starts, waiting = {}, []  # rank -> present or former starts of its pairs; a heap of the ranks in starts
 
     def note(i):
         """Note the pair that starts at i, if it is in the list of merges."""
@@ -227,7 +227,7 @@ def fully_merged(symbols, ranks):
         for i in sorted(starts.pop(rank)):
             j = after[i]
             if symbols[i] is None or ranks.get((symbols[i], symbols[j])) != rank:
-                continue  # an earlier merge used one of the two
+                continue  # an earlier merge used one of the two symbols
             symbols[i], symbols[j] = symbols[i] + symbols[j], None
             after[i], before[after[j]] = after[j], i
             note(before[i])

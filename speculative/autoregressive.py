@@ -22,13 +22,13 @@ class AutoregressiveSampler:
     target : LanguageModel
         Called once per token: target(tokens) -> logits [1, n_vocab].
     sampling : Sampling
-        Turns these logits into probabilities: temperature, top-k and so on.
+        Turns these logits into probabilities, by temperature, top-k and so on.
 
     Examples
     --------
     >>> from speculative import AutoregressiveSampler, Sampling
     >>> from speculative.testing import TableModel
-    >>> target = TableModel([[0.25, 0.75], [0.6, 0.4]])  # after token 0, token 1 is more likely; after 1, token 0
+    >>> target = TableModel([[0.25, 0.75], [0.6, 0.4]])  # after token 0, token 1 is more likely; after token 1, token 0
     >>> AutoregressiveSampler(target, sampling=Sampling(temperature=0)).generate([0], 5).tokens
     array([1, 0, 1, 0, 1])
     """
@@ -41,7 +41,7 @@ class AutoregressiveSampler:
         return f"AutoregressiveSampler({self.target}, sampling={self.sampling})"
 
     def rounds(self, prompt, n_tokens, rng=None, *, stop_tokens=(), stop=None):
-        """An iterator with one `Round` per token; see `generate` for the parameters."""
+        """An iterator with one `Round` per token. The parameters are those of `generate`."""
         tokens = check_request(prompt, n_tokens, self.target)
         return self._rounds(tokens, n_tokens, as_generator(rng), check_stop(stop_tokens, stop), stop)
 
@@ -71,7 +71,7 @@ class AutoregressiveSampler:
         rng : int, RandomSource, or None
             A seed; a source, such as an np.random.Generator, which is used as it is; or None for a fresh seed.
         stop_tokens : collection of int
-            The output ends with the first stop token and includes it.
+            The output ends with the first stop token, which is included.
         stop : callable, optional
             The output ends with the first token for which stop(new tokens up to and including it) is true; see stop.py.
         keep_probs : bool

@@ -1,8 +1,8 @@
-"""The boundary of the loop: its calls of models, samplings, drafters and verifiers, and the request that starts it.
+"""The boundary of the loop: its calls to models, samplings, drafters and verifiers, and the request that starts it.
 
 Each `ask_*` passes copies, which may be written to, and checks the result, so that the loop itself contains only the
-method. Without the checks a mistake in a user's code would produce a text that looks like any other. A check takes
-microseconds. Its message names the culprit, the expected value and the one returned. Checks that are too expensive for
+method. Without the checks, a mistake in a user's code would produce a text that looks like any other. A check takes
+microseconds. Its message names the culprit, the expected value and the actual value. Checks that are too expensive for
 every round are left to the graders (testing/).
 """
 
@@ -120,7 +120,7 @@ def ask_sampling(sampling, logits, tokens, parents=()):
 def ask_drafter(drafter, tokens, k, rng, target):
     """A copy of a drafter's `Draft` for this text; ValueError unless the target can be asked about it.
 
-    No path may have more than k tokens, and each token needs its distribution. A tree that does not fit the target's
+    No path may have more than k tokens, and each token needs a distribution. A tree that does not fit the target's
     context is cut to its first tokens.
     """
     draft = drafter.propose(list(tokens), k, rng)
@@ -154,7 +154,7 @@ def ask_drafter(drafter, tokens, k, rng, target):
                 f"the drafter proposed token {token} with probability {row[token]:.6g} in its row of probs: expected "
                 "more than 0 and at most 1, as the row is the distribution that the token was drawn from"
             )
-    # subtle: whether a token is cut off depends on its position in the draft alone, so the rest stays unbiased.
+    # subtle: only its position in the draft decides whether a token is cut off, so the rest stays unbiased
     return Draft(draft.tokens[:room], probs[:room], draft.parents[:room])
 
 
@@ -165,7 +165,7 @@ def show_drafter(drafter, tokens, logits, parents):
 
 
 def checked_parents(parents, n_drafted):
-    """The parents [n_drafted] as int64; ValueError unless they are those of a tree."""
+    """The parents [n_drafted] as int64; ValueError unless they form a tree."""
     if parents.shape != (n_drafted,) or (n_drafted and parents.dtype.kind not in "iu"):
         raise ValueError(
             f"the drafter must return one parent for each of its {n_drafted} tokens, whole numbers; it returned "
@@ -181,7 +181,7 @@ def checked_parents(parents, n_drafted):
 
 
 def ask_verifier(verifier, draft, target_probs, rng):
-    """A verifier's `Verdict` with int; ValueError unless it accepts the draft tokens of one path and adds a token."""
+    """A verifier's `Verdict` with ints; ValueError unless it accepts the draft tokens of one path and adds a token."""
     if not is_chain(draft.parents) and not takes_trees(verifier):
         raise ValueError(
             f"the drafter proposed a tree, but the verifier {getattr(verifier, '__name__', verifier)} takes chains "

@@ -1,8 +1,8 @@
 """CRC-32C, the checksum of TensorFlow's files, in NumPy.
 
-Each step of the checksum, one for each byte, is linear over the field GF(2). So long data is cut into many pieces of
-equal length, which are processed side by side with one array operation per step. Two results are joined by continuing
-the first over as many zeros as the second piece has bytes; the checksum of both is the result xor the second.
+The checksum takes one step for each byte, and each step is linear over the field GF(2). So long data is cut into many
+pieces of equal length, which are processed side by side with one array operation per step. To join two results,
+continue the first over as many zero bytes as the second piece is long, then xor the outcome with the second.
 Source: RFC 3720, appendix B.4 (Castagnoli's polynomial); the mask: TensorFlow, lib/hash/crc32c.h.
 """
 
@@ -50,13 +50,13 @@ def crc32c(data):
 
 @lru_cache
 def step_tables():
-    """Two arrays [65536] uint32: the parts of the first and last two bytes of a step, lowest first, in its result."""
+    """Two arrays [65536] uint32: the parts of a result from the first and last two bytes of a step, lowest first."""
     last = bit_by_bit(np.arange(65536, dtype=np.uint32), 16)
-    return last[last & 0xFFFF] ^ last >> 16, last  # the first two bytes have two more after them
+    return last[last & 0xFFFF] ^ last >> 16, last  # two more bytes follow the first two
 
 
 def bit_by_bit(crcs, n_bits):
-    """The checksums [n] uint32 after n_bits more zero bits, by the definition."""
+    """The checksums [n] uint32 after n_bits more zero bits, computed from the definition."""
     for _ in range(n_bits):
         crcs = np.where(crcs & 1, crcs >> 1 ^ POLYNOMIAL, crcs >> 1).astype(np.uint32)
     return crcs

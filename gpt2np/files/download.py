@@ -27,7 +27,7 @@ from .errors import CheckpointError, DownloadError
 
 try:
     import fcntl
-except ImportError:  # Windows
+except ImportError:  # on Windows
     import msvcrt
 
     fcntl = None
@@ -39,7 +39,7 @@ POLL = 0.1  # seconds between two checks of whether the other process is done
 
 
 def download_file(url, path, check):
-    """Download `url` to `path`, unless that exists.
+    """Download `url` to `path`, unless that file exists.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def download_file(url, path, check):
     Raises
     ------
     DownloadError
-        The message can follow "URL: ". The bytes downloaded so far stay in FILE.part.
+        The message is worded to follow "URL: ". The bytes downloaded so far stay in FILE.part.
     """
     if path.exists():
         return
@@ -83,8 +83,8 @@ def fetch(url, part):
 
 
 def fetch_rest(url, part):
-    """Make one request, for the missing bytes, and append them. Returns the `Declared` of the file."""
-    import requests  # here, since most runs download nothing and its import takes as long as NumPy's
+    """Make one request for the missing bytes, and append them. Return the `Declared` of the file."""
+    import requests  # here, since most runs download nothing and importing it takes as long as importing NumPy
 
     declared, have = read_declared(part), size_of(part)
     if have and have == declared.size:
@@ -104,7 +104,7 @@ def fetch_rest(url, part):
 
 
 def receive(response, part, declared):
-    """Append the body of a response to the part, if it continues the declared file. Returns the file's `Declared`."""
+    """Append the body of a response to the part, if it continues the declared file. Return the file's `Declared`."""
     check_status(response)
     if response.status_code == 200:  # the whole file
         declared = what_is_declared(response)
@@ -137,7 +137,7 @@ def check_status(response):
     status = response.status_code
     if status >= 500 or status in (408, 429):
         raise TryAgain(f"the server answered {status} {response.reason}")
-    if status not in (200, 206, 416):  # 416: the file is shorter by now
+    if status not in (200, 206, 416):  # 416: the file has become shorter
         raise DownloadError(f"the server answered {status} {response.reason}")
     if "html" in response.headers.get("Content-Type", ""):
         raise DownloadError("the server sent a web page instead of the file")
@@ -154,7 +154,7 @@ def continues(response, declared, have):
 
 @dataclass(frozen=True)
 class Declared:
-    """The declarations of a server about a file; None means "not declared"."""
+    """A server's declarations about a file; None means "not declared"."""
 
     etag: str | None = None
     size: int | None = None  # bytes
@@ -174,7 +174,7 @@ def what_is_declared(response):
 
 
 def declared_hash(answers):
-    """[algorithm, hexadecimal digest] that these headers declare, the last first; None if they declare no known one.
+    """[algorithm, hexadecimal digest] from these headers, the last answer first; None if no known hash is declared.
 
     The ETag of a server that is not the hub is opaque, even if it looks like a hash.
     """
@@ -188,9 +188,9 @@ def declared_hash(answers):
 
 
 def what_is_wrong(part, declared, check):
-    """How the download differs from the server's declarations or `check`'s expectation (str); None if it is right.
+    """The difference (str) from the server's declarations or from the kind that `check` expects; None if there is none.
 
-    It is not an exception, because its frames would keep the file open, and Windows could not delete it.
+    It is not raised as an exception, because its frames would keep the file open, and Windows could not delete it.
     """
     if declared.size not in (None, size_of(part)):
         return f"the file has {size_of(part)} bytes, but the server declares {declared.size}"
@@ -261,12 +261,12 @@ def one_at_a_time(folder):
 
 
 def try_lock(file):
-    """Whether the open file is locked by this process now."""
+    """Try to lock the open file; return whether that succeeded."""
     try:
         if fcntl:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         else:
             msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-    except (BlockingIOError, PermissionError):  # the lock is taken; on Windows it is the second
+    except (BlockingIOError, PermissionError):  # the lock is taken; on Windows this is a PermissionError
         return False
     return True

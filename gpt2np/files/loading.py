@@ -1,4 +1,4 @@
-"""From a model's name or folder to a model and its tokenizer: here the parts of this package meet.
+"""From a model's name or folder to a model and its tokenizer: the parts of this package meet here.
 
 A size such as 124M is looked up on this disk, and downloaded if it is missing. Existing files are used as they are.
 """
@@ -64,7 +64,7 @@ def load(name_or_folder, models_dir="models", source="hub"):
 
 
 def read_tokenizer(config, vocabulary, merges):
-    """(HParams, Tokenizer) of three files. CheckpointError if they do not belong together."""
+    """(HParams, Tokenizer) from three files. CheckpointError if they do not belong together."""
     hparams = read_hparams(config) if config.name == "hparams.json" else read_config(config)
     tokenizer = load_tokenizer(vocabulary, merges)
     if tokenizer.n_vocab > hparams.n_vocab:
@@ -81,7 +81,7 @@ def read_params(hparams, weights):
 
 
 def read_tensors(weights):
-    """The tensors of such a file, with Hugging Face's names."""
+    """The tensors of model.safetensors or model.ckpt.index, with Hugging Face's names."""
     if weights.suffix == ".safetensors":
         return read_safetensors(weights)
     return openai_names(read_tf_checkpoint(weights.with_suffix("")))

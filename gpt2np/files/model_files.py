@@ -1,7 +1,7 @@
-"""The files of a model, and where they are: on this disk, in Hugging Face's own cache, or on a server.
+"""The files of a model, and their location: on this disk, in Hugging Face's cache, or on a server.
 
-A folder has one of two layouts: that of Hugging Face (config.json, model.safetensors, vocab.json, merges.txt) or that
-of OpenAI's release (hparams.json, a TensorFlow checkpoint, and the same vocabulary as encoder.json and vocab.bpe).
+A folder has one of two layouts. Hugging Face's is config.json, model.safetensors, vocab.json and merges.txt. OpenAI's
+is hparams.json, a TensorFlow checkpoint, and the same vocabulary as encoder.json and vocab.bpe.
 Leaves out: downloading the files (download.py), and making a model from them (loading.py).
 """
 
@@ -53,7 +53,7 @@ OTHER_FORMS = {  # files of other programs: the file that is expected instead, a
 
 
 def files_of(folder):
-    """("hub" or "openai", the two vocabulary files) of a folder. A CheckpointError names missing files."""
+    """("hub" or "openai", the two vocabulary files) for a folder. A CheckpointError names missing files."""
     layout = next((layout for layout, names in WEIGHTS.items() if has(folder, names)), None)
     pair = next((names for names in VOCABULARIES if has(folder, names)), None)
     if layout and pair:
@@ -73,7 +73,7 @@ def has(folder, names):
 
 
 def find_on_disk(size, models_dir):
-    """The folder that has all files of a size, in models_dir or in Hugging Face's cache; None if neither has."""
+    """The folder with all files of a size, in models_dir or in Hugging Face's cache; None if neither has them."""
     for folder in (models_dir / size, *cached_on_disk(SIZES[size])):
         if any(has(folder, names) for names in WEIGHTS.values()) and any(has(folder, names) for names in VOCABULARIES):
             return folder
@@ -81,10 +81,10 @@ def find_on_disk(size, models_dir):
 
 
 def cached_on_disk(repository):
-    """The folders in Hugging Face's cache, if any, with the main version of a model; their files are not copied."""
+    """The folders in Hugging Face's cache, if any, with the main version of a model. The files are not copied."""
     home = os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface"
     cache = os.path.expanduser(os.environ.get("HF_HUB_CACHE") or Path(home) / "hub")
-    for owner in ("openai-community--", ""):  # the second is its older name
+    for owner in ("openai-community--", ""):  # the second is an older name of the repository
         folder = Path(cache) / f"models--{owner}{repository}"
         with suppress(OSError, ValueError):
             yield folder / "snapshots" / (folder / "refs" / "main").read_text(encoding="utf-8").strip()

@@ -24,7 +24,7 @@ from ..model import HParams
 from .errors import CheckpointError
 from .raw import read_json
 
-# Some files also have the causal mask, and the vocabulary projection as a second copy of wte.
+# Some files also contain the causal mask, and a second copy of wte as the vocabulary projection.
 NOT_PARAMETERS = re.compile(r"h\.\d+\.attn\.(bias|masked_bias)|lm_head\.weight")
 
 
@@ -49,7 +49,7 @@ def param_shapes(hparams):
 
 
 def build_params(tensors, hparams, source):
-    """The parameter tree in float32; matrices that are float32 in the file stay views of it, the rest is copied.
+    """The parameter tree in float32. Matrices that are float32 in the file remain views of it; the rest is copied.
 
     A model copies the matrices when it packs them, so no part of a model is a view of its file, which may change later.
 
@@ -160,18 +160,18 @@ def check_tensors(tensors, shapes, source):
 
 
 def shorten(names, n_shown=4):
-    """The first of the names, and how many more there are."""
+    """The first n_shown names, and the number of names left out."""
     return ", ".join(names[:n_shown]) + (f" and {len(names) - n_shown} more" if len(names) > n_shown else "")
 
 
 def read_hparams(path):
-    """HParams of OpenAI's hparams.json."""
+    """HParams from OpenAI's hparams.json."""
     hparams = read_json(path)
     return checked(path, *(hparams.get(name) for name in ("n_vocab", "n_ctx", "n_embd", "n_head", "n_layer")))
 
 
 def checked(path, *numbers):
-    """HParams of these numbers, once they are checked; `path` is for messages."""
+    """HParams with these numbers, after a check; `path` is for messages."""
     hparams = HParams(*numbers)
     if not all(type(n) is int and 0 < n < 10**6 for n in numbers) or hparams.n_embd % hparams.n_head:
         raise CheckpointError(
@@ -182,7 +182,7 @@ def checked(path, *numbers):
 
 
 def read_config(path):
-    """HParams of a Hugging Face config.json. CheckpointError if it is not that of a GPT-2 as supported here."""
+    """HParams from a Hugging Face config.json. CheckpointError unless it describes a supported GPT-2."""
     config = read_json(path)
     hparams = checked(
         path, *(config.get(name) for name in ("vocab_size", "n_positions", "n_embd", "n_head", "n_layer"))

@@ -7,7 +7,7 @@ import numpy as np
 
 from .errors import CheckpointError
 
-MOST_DIGITS = 40  # of a whole number in JSON
+MOST_DIGITS = 40  # the longest whole number accepted in JSON
 
 
 def read_json(path):
@@ -27,7 +27,7 @@ def json_object(data, source):
         value = json.loads(data.decode("utf-8"), parse_int=whole)
     except CheckpointError:
         raise
-    except (ValueError, RecursionError) as error:  # RecursionError: nested too deeply
+    except (ValueError, RecursionError) as error:  # RecursionError if it is nested too deeply
         raise CheckpointError(f"{source} is not JSON in UTF-8 ({error}); get the file again") from None
     if not isinstance(value, dict):
         raise CheckpointError(f"{source} is not a JSON object; get the file again")
@@ -42,11 +42,11 @@ def map_file(path):
 
 
 def as_array(data, dtype, shape, name, is_bfloat16=False):
-    """The array of these bytes [n_bytes] uint8: a view, or a copy if they are bfloat16 or not aligned."""
+    """These bytes [n_bytes] uint8 as an array: a view, or a copy if they are bfloat16 or not aligned."""
     try:
         array = data.view(dtype).reshape(shape)
-    except (ValueError, OverflowError):  # too many dimensions, or an empty array with immense ones
+    except (ValueError, OverflowError):  # too many dimensions, or immense dimensions of an empty array
         raise CheckpointError(f"{name} has the impossible shape {shape!s:.100}; get the file again") from None
-    if is_bfloat16:  # the upper half of a float32
+    if is_bfloat16:  # bfloat16 is the upper half of a float32
         return (array.astype(np.uint32) << 16).view(np.float32)
     return array if array.flags.aligned else array.copy()

@@ -2,9 +2,9 @@
 
     8 bytes         N, the length of the header: unsigned, little-endian
     N bytes         the header: {"name": {"dtype": "F32", "shape": [2048, 256], "data_offsets": [begin, end]}, ...}
-                    in JSON; the name "__metadata__" holds notes instead of a tensor
-    the rest        the data: each tensor row by row, little-endian, at its offsets counted from here;
-                    the tensors lie end to end and fill it
+                    in JSON; the entry "__metadata__" contains notes instead of a tensor
+    the rest        the data: each tensor row by row, little-endian, at its offsets, which count from here;
+                    the tensors lie end to end and fill this part
 
 Nothing is executed, and every offset is checked before it is used. The file is mapped into memory, not read: an array
 is a read-only view of the file, and the operating system loads a page when it is first touched.

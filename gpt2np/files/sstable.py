@@ -1,10 +1,10 @@
 """Reading a sorted-string table, the format of a TensorFlow checkpoint's index and of LevelDB's files.
 
-Sorted keys, in blocks, with an index of the blocks at the end:
+The file contains the sorted keys in blocks, and an index of the blocks at the end:
 
     data blocks     each: entries, restarts, then 1 byte of compression (0: none) and 4 bytes of checksum
-    index block     in the same format; its values say where the data blocks are: offset and size
-    footer          48 bytes: where the (unused) meta index and the index block are, zeros, the magic number
+    index block     in the same format; its values are the offsets and sizes of the data blocks
+    footer          48 bytes: offset and size of the (unused) meta index and of the index block, zeros, a magic number
 
 A key is stored without the prefix that it shares with the key before it. An entry is three varints (bytes of the shared
 prefix, of the rest of the key, of the value), the rest of the key, and the value. The restarts, 4 bytes each and then
@@ -21,11 +21,11 @@ MAGIC = 0xDB4775248B80FB57
 
 
 class Cursor:
-    """A position in bytes of a file; reading past their end raises CheckpointError."""
+    """A position in a part of a file; reading past the end of the part raises CheckpointError."""
 
     def __init__(self, data, path, part):
         self.data, self.position = data, 0
-        self.path, self.part = path, part  # for messages: the file, and the name of this part of it
+        self.path, self.part = path, part  # for messages: the file and the name of the part
 
     def more(self):
         return self.position < len(self.data)
@@ -65,7 +65,7 @@ def read_table(path):
 def read_block(data, offset, length, path):
     """The entries of one block: dict key -> value."""
     block, checksum = data[offset : offset + length + 1], data[offset + length + 1 : offset + length + 5]
-    if masked_crc32c(block).to_bytes(4, "little") != checksum:  # also where it lies past the end
+    if masked_crc32c(block).to_bytes(4, "little") != checksum:  # also if the block lies past the end
         raise CheckpointError(f"{path}: the block at byte {offset} does not have its checksum: damaged; get it again")
     content, compression = block[:-1], block[-1]
     if compression != 0:  # TensorFlow never compresses an index

@@ -7,7 +7,7 @@ protocol buffers: fields, each with a number and a kind (0: varint, 1: 8 bytes, 
     key VARIABLE        BundleEntryProto    1: type   2: shape   3: data file   4: offset   5: size   6: checksum
     in a shape          TensorShapeProto    2: a dimension, in which 1: its size
 
-PREFIX.data-00000-of-00001 and so on hold the data, row by row. They are mapped into memory, not read. Every offset is
+PREFIX.data-00000-of-00001 and so on are the data, row by row. They are mapped into memory, not read. Every offset is
 checked before it is used, nothing is executed, and no path is taken from the file.
 Source: https://github.com/tensorflow/tensorflow, tensor_bundle.proto.
 """
@@ -36,7 +36,7 @@ def read_tf_checkpoint(prefix, *, data_files=None, verify=False):
     data_files : list of Path, optional
         The data files, if they are not next to the index under their usual names.
     verify : bool
-        Also verify the checksum of every tensor, which takes a few seconds per gigabyte, longer than reading it. The
+        Also verify the checksum of every tensor, which takes a few seconds per gigabyte, longer than reading. The
         checksums of the index are always checked.
 
     Raises
@@ -78,7 +78,7 @@ def read_variable(name, value, shards, index, verify):
 
 
 class Message:
-    """The fields of a protocol buffer. One of the wrong kind counts as missing."""
+    """The fields of a protocol buffer. A field of the wrong kind counts as missing."""
 
     def __init__(self, data, path, part):
         self.numbers, self.strings = {}, {}
@@ -99,5 +99,5 @@ class Message:
         return self.numbers.get(field, 0)
 
     def messages(self, field):
-        """The byte strings of a field, a list."""
+        """The byte strings of a field, as a list."""
         return self.strings.get(field, [])

@@ -1,4 +1,4 @@
-"""The two files of a byte-level BPE, read and checked.
+"""Reading and checking the two files of a byte-level BPE.
 
 vocab.json (encoder.json)   {"Ġthe": 262, ...}: symbols, written as in `byte_symbols`, with ids 0 .. n_vocab - 1
 merges.txt (vocab.bpe)      a version line, then two symbols per line: the pairs in the order they were learned
@@ -37,7 +37,7 @@ def load_tokenizer(vocabulary_file, merges_file):
 
 @contextmanager
 def naming(files):
-    """Turn a ValueError into a CheckpointError that begins with the files."""
+    """Turn a ValueError into a CheckpointError that begins with the files' names."""
     try:
         yield
     except ValueError as error:

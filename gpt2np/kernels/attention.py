@@ -4,8 +4,8 @@ Padding. The matmuls have a multiple of 16 columns, so that the kernels always a
     sets the padding's weight to 0.
 A column of ones. Every row of the values ends in a 1, so that one matmul computes both the weighted sum of the values
     and the sum of the weights: the numerator and the denominator of the softmax.
-Trees. Between the tokens that a token attends to, there may be others that it does not see. Where weights of 0 between
-    others change bits, the columns that a row sees are moved together first.
+Trees. Between the tokens that a token attends to, there may be others that it does not see. Where zero weights between
+    nonzero ones change bits, the columns that a row sees are moved together first.
 """
 
 import math
@@ -23,9 +23,9 @@ LONG = 384  # tokens; a longer prompt is split in halves
 def product(x, w, strategy):
     """x [n, n_new, n_in] @ w [n, n_in, n_out] -> [n, n_new, n_out], for each of the n heads.
 
-    Batch-invariant if n_out is a multiple of 16 and 2 * n_in * n_out (two rows) is at most SMALL; this still holds if w
-    gets more rows where x is zero. With "rows", all calls have the same shape, whatever the number of tokens: a sum
-    over tokens is added up in pieces of PIECE tokens, and scores are computed PIECE tokens at a time.
+    It is batch-invariant if n_out is a multiple of 16 and 2 * n_in * n_out (two rows) is at most SMALL, even if w has
+    more rows where x is zero. With "rows", all calls have the same shape, whatever the number of tokens: a sum
+    over tokens is accumulated in pieces of PIECE tokens, and scores are computed PIECE tokens at a time.
     """
     n, n_new, n_in = x.shape
     n_out = w.shape[2]
@@ -52,13 +52,13 @@ def round_up(n, unit=16):
 
 
 def padded(n, n_columns, strategy):
-    """The number of the cache's n_columns columns that are computed for n tokens, see `product`."""
+    """The number of columns, of the cache's n_columns, that are computed for n tokens (see `product`)."""
     return min(n_columns, round_up(n, 16 if strategy == "panels" else PIECE))
 
 
 @lru_cache
 def skips_zeros(strategy):
-    """Whether zero weights between others leave a sum bitwise unchanged; a tree's mask puts them on other branches."""
+    """Whether zero weights between others, as on a tree's other branches, leave a sum bitwise unchanged."""
     rng = np.random.default_rng(0)
     weights, values = rng.standard_normal((1, 2, 512), np.float32), rng.standard_normal((1, 512, 80), np.float32)
     seen = np.sort(rng.permutation(512)[:200])
@@ -70,7 +70,7 @@ def skips_zeros(strategy):
 
 @lru_cache(maxsize=8)
 def triangle(n):
-    """The causal mask [n, n] float32: 0 where row i attends to column j, that is where j <= i; -inf elsewhere."""
+    """The causal mask [n, n] float32: 0 where row i attends to column j (j <= i), -inf elsewhere."""
     mask = np.triu(np.full((n, n), -np.inf, dtype=np.float32), 1)
     mask.setflags(write=False)
     return mask
@@ -91,7 +91,7 @@ def weighted_sums(q, keys, values, mask, strategy):
 
     def of_heads(q, keys, values, mask=mask):
         n_head, n_new, d_head = q.shape
-        if strategy == "panels" and n_new % 2:  # a row of zeros, as in both matmuls
+        if strategy == "panels" and n_new % 2:  # add a row of zeros, as both matmuls would
             q, rows = np.zeros((n_head, n_new + 1, d_head), np.float32), q
             q[:, :n_new] = rows
         scores = product(q, keys, strategy)  # -> [n_head, n_new, n_columns]
@@ -110,17 +110,17 @@ def weighted_sums(q, keys, values, mask, strategy):
 
 
 def moved_together(q, keys, values, mask, strategy):
-    """`weighted_sums`, row by row; slots that are overwritten in between are restored."""
+    """`weighted_sums`, row by row; slots that are overwritten on the way are restored."""
     rows = []
     for i, row in enumerate(mask):
-        # the slots that the row sees; they are to become 0, 1, 2, ..., which those before the first gap already are
+        # the slots that the row sees are to become 0, 1, 2, ...; the slots before the first gap stay
         seen = np.flatnonzero(row == 0)
-        first = np.argmax(np.append(seen, -1) != np.arange(len(seen) + 1))  # of those that have to move
+        first = np.argmax(np.append(seen, -1) != np.arange(len(seen) + 1))  # the first one that has to move
         slots = slice(first, len(seen))
         # close the gaps: the contents of the overwritten slots are saved first
         saved = keys[..., slots].copy(), values[:, slots].copy()
         keys[..., slots], values[:, slots] = keys[..., seen[slots]], values[:, seen[slots]]
-        # now the row sees a prefix of the cache, as if the path to its node were the text: bitwise identical
+        # now the row sees a prefix of the cache, as if the path to its node were the text, so bits are identical
         all_seen = np.zeros((1, len(seen)), np.float32)
         rows.append(weighted_sums(q[:, i : i + 1], keys, values, all_seen, strategy))
         keys[..., slots], values[:, slots] = saved

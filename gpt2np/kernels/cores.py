@@ -1,9 +1,10 @@
-"""How many threads a matmul may use: the useful cores, at most four except for prompts, or GPT2NP_THREADS.
+"""The number of threads for a matmul: one for each useful core, at most four except for prompts.
 
 A pass over a few tokens waits for its weights, and four threads keep a laptop's memory busy. A prompt uses each weight
-many times and waits for arithmetic, so it gets up to sixteen. Only physical cores count (two threads of one core
-share its arithmetic), of the fast kind where a processor has two kinds, and no more than this process may use: a
-container often gets a share of the processor's time. GPT2NP_THREADS=8 in the environment overrides this.
+many times and waits for arithmetic, so it gets up to sixteen. Only physical cores count, because two threads of one
+core share its arithmetic units. Where a processor has two kinds of cores, only the fast ones count. A container often
+gets only a share of the processor's time, which is also a limit. The environment variable GPT2NP_THREADS
+overrides all this, for example with GPT2NP_THREADS=8.
 """
 
 import math
@@ -13,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 
 MOST, MOST_FOR_PROMPTS = 4, 16
-SYSTEM = Path("/sys")  # where Linux describes processors and limits; other systems do not have it
+SYSTEM = Path("/sys")  # Linux describes processors and limits here; other systems have no such folder
 
 
 @lru_cache
@@ -30,21 +31,21 @@ def cpus():
     """The processors that this process may run on, as the system numbers them."""
     try:
         return os.sched_getaffinity(0)
-    except (AttributeError, OSError):  # as on other systems
+    except (AttributeError, OSError):  # on other systems
         return range(os.cpu_count() or 1)
 
 
 def fast_cores():
     """The number of physical cores that this process may run on, without those made to save energy."""
     folder = SYSTEM / "devices" / "system" / "cpu"
-    speed = {cpu: max(numbers(read(folder / f"cpu{cpu}" / "cpu_capacity")), default=1) for cpu in cpus()}  # ARM's kinds
+    speed = {cpu: max(numbers(read(folder / f"cpu{cpu}" / "cpu_capacity")), default=1) for cpu in cpus()}  # on ARM
     fast = {cpu for cpu in speed if speed[cpu] >= max(speed.values()) / 2}
-    fast = numbers(read(SYSTEM / "devices" / "cpu_core" / "cpus")) & fast or fast  # Intel's
+    fast = numbers(read(SYSTEM / "devices" / "cpu_core" / "cpus")) & fast or fast  # on Intel
     return len({read(folder / f"cpu{cpu}" / "topology" / "thread_siblings_list") or cpu for cpu in fast})
 
 
 def quota():
-    """The number of cores (float) that this process may use, by the limits of its control group and its parents."""
+    """The number of cores (float) that this process may use, by the limits of its control groups."""
     group = re.search(r"^0::/(.+)", read(Path("/proc/self/cgroup")), re.M)
     names, limits = group[1].split("/") if group else [], [math.inf]
     for n in range(len(names) + 1):

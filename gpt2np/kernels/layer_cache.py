@@ -1,4 +1,4 @@
-"""The cache of one layer: keys and values laid out for attention.py, and attention over them."""
+"""The cache of one layer: keys and values in the layout of attention.py, and attention over them."""
 
 import numpy as np
 
@@ -8,9 +8,9 @@ from .memory import aligned_zeros
 
 
 class LayerCache:
-    """Keys [n_head, d_head, n_columns] and values [n_head, n_columns, at least d_head + 1], float32, of n_ctx tokens.
+    """Keys [n_head, d_head, n_columns] and values [n_head, n_columns, at least d_head + 1], float32, for n_ctx tokens.
 
-    `whole` is the cache of all layers: its first `length` tokens precede those that `append` adds; without it, none do.
+    `whole` is the cache of all layers; `append` adds after its first `length` tokens, or without `whole` at slot 0.
     """
 
     def __init__(self, n_head, n_ctx, d_head, strategy=None, whole=None):

@@ -2,17 +2,17 @@
 identical whatever other rows are computed with it.
 
 Generating a token reads every weight once, so memory bandwidth sets its time. Verifying K + 1 tokens at once also reads
-the weights once and should cost the same: the gain of speculative decoding rests on that. With the plain `x @ w` it
+the weights once and should cost the same; the speedup of speculative decoding rests on that. With the plain `x @ w` it
 costs about three times as much. A matmul with one row is a matrix-vector product, which streams the weights; for more
 rows BLAS first copies all of w into its own layout. It also adds up the terms of a row in a different order when
-the number of rows changes: the last bits differ, and sooner or later so does the greedy text.
+the number of rows changes. Then the last bits differ, and sooner or later the greedy text differs as well.
 
 The remedy is to copy once, when the model is loaded, and to multiply in small pieces that stay in a core's cache. There
 are two strategies, "panels" and "rows" (panels.py). A short probe of this machine chooses the one that generates text
 faster, "panels" only if it is batch-invariant here. GPT2NP_MATMUL=rows in the environment overrides the probe, and
 `use` overrides both, even with a strategy that is not invariant here. A model keeps its strategy.
 
-On many machines one token takes longer than with plain matmuls (`python main.py bench`): that is the price of batch
+On many machines one token takes longer than with plain matmuls (`python main.py bench`). That is the price of batch
 invariance. Leaves out: half precision, because reading float32 is faster in NumPy than converting float16.
 """
 
@@ -57,7 +57,7 @@ chosen = None  # the strategy that `use` has set
 
 
 def strategy(n_ctx=1, d_head=1):
-    """The strategy of a new model with a context of n_ctx tokens, and heads d_head wide.
+    """The strategy of a new model with a context of n_ctx tokens and heads of width d_head.
 
     With "panels", two rows of attention over the whole context must fit in one small matmul; otherwise "rows".
     """
@@ -86,7 +86,7 @@ def describe():
 
 
 def probe():
-    """For each strategy on this machine: whether it is invariant and skips zeros, and its times; also the fastest one.
+    """For each strategy here, whether it is invariant and skips zeros, and its times; also the fastest strategy.
 
     It times "rows", and "panels" if that is invariant, on one thread with a matrix that fits into the cache.
     """
@@ -101,7 +101,7 @@ def probe():
 def times(names):
     """The times of a matrix [1024, 512]: dict name -> [milliseconds for one row, for five].
 
-    Lower quartiles: on a busy machine most runs are disturbed, and a few lucky ones must not change the choice.
+    They are lower quartiles: on a busy machine most runs are disturbed, and a few lucky ones must not decide.
     """
     w, x = np.ones((1024, 512), np.float32), np.ones((5, 1024), np.float32)
     matrices = {name: pack(w, name) for name in names}
@@ -125,7 +125,7 @@ def generating(one, five):
 def is_invariant(name):
     """Whether results are bitwise identical for 1 to 12 rows, at two depths and over 155 to 980 of 1024 tokens.
 
-    In attention, the tokens that a row does not see may be left out or have weight 0: the row's result must be the
+    In attention, the tokens that a row does not see may be left out or get weight 0, and the row's result must be the
     same. A BLAS may cut a long sum into blocks, so its length can matter; OpenBLAS's Nehalem kernels do from 528 on.
     """
     rng = np.random.default_rng(0)

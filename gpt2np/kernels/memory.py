@@ -1,7 +1,7 @@
 """Memory: arrays aligned to cache lines, pages of a mapped file released, freed memory kept for reuse.
 
 A processor reads memory in lines of 64 bytes, and a register of the kernels may be as long. NumPy's large arrays
-usually begin 16 bytes after a line: then a register of that length takes two reads instead of one.
+usually begin 16 bytes after the start of a line. Then loading a register of that length takes two reads, not one.
 """
 
 import math
@@ -21,7 +21,7 @@ def aligned_zeros(shape):
 
 
 def give_back(array):
-    """If the array is a view of a mapped file, release the memory of its pages; they are read again when touched."""
+    """If the array is a view of a mapped file, release the memory of its pages. They are read again when touched."""
     while isinstance(array, np.ndarray):
         array = array.base
     if isinstance(array, mmap.mmap) and memoryview(array).readonly and hasattr(array, "madvise"):
@@ -32,7 +32,7 @@ def keep_freed():
     """Let the C library keep the memory of freed arrays for the next ones, up to about 64 MiB.
 
     The system clears each page that it hands out, and a prompt of 256 tokens would get thousands in every layer. glibc
-    keeps arrays smaller than the largest one freed so far, up to 32 MiB. So this function frees one of that size, which
-    it never writes to.
+    keeps arrays smaller than the largest one freed so far, up to 32 MiB. So this function frees an array of about
+    that size, to which it never writes.
     """
     np.empty(31 * 2**20, np.uint8)

@@ -2,7 +2,7 @@
 
 w [n_in, n_out] is cut into panels of several columns, and these into blocks of several rows. A block fits into a core's
 cache, and a matmul of it with a few rows of x is small enough for OpenBLAS's kernels for small matrices, which copy
-nothing; so each weight is read from memory once and used for all rows. The idea in four lines, without padding and
+nothing. So each weight is read from memory once and used for all rows. The idea in four lines, without padding and
 threads, with blocks as deep as w:
 
     >>> x, w = np.eye(3, 6, dtype=np.float32), np.arange(6 * 128, dtype=np.float32).reshape(6, 128)
@@ -13,11 +13,11 @@ threads, with blocks as deep as w:
 
 The strategies differ in the shape of a block, and in the number of rows in one matmul:
 
-    "panels"    several rows, an even number: a row of zeros is added to an odd number. NumPy would send a single row to
+    "panels"    an even number of rows: a row of zeros is added to an odd number. NumPy would send a single row to
                 a different routine, and the kernels are slow for an odd last row. They keep 16 columns in a register
-                and add the terms in order, whatever the number of rows. Batch-invariant with some kernels only.
+                and add the terms in order, whatever the number of rows. It is batch-invariant with some kernels only.
     "rows"      one row, and blocks whose longer side is contiguous in memory, as the routine for a single row prefers
-                them. Each matmul is the same call whatever the number of rows: invariant by construction.
+                them. Each matmul is the same call whatever the number of rows, so it is invariant by construction.
 """
 
 import math
@@ -30,16 +30,16 @@ from .threads import divide, worthwhile
 N_ROWS = {"panels": 12, "rows": 1}  # strategy -> maximum rows of x in one matmul
 BLOCK = (1024, 64)  # maximum rows and columns of a block
 WIDE = (512, 1024)  # the same with "rows" if w has fewer rows than that
-DIRECT = 128  # rows; from here on, a copy costs more than a call for each panel
+DIRECT = 128  # rows; from this number on, a copy costs more than a call for each panel
 SMALL = 1_000_000  # multiplications; up to this many, OpenBLAS uses its kernels for small matrices
-SUMS = 65536  # partial sums of a matmul that fit in a core's cache, next to a block; at least one group's
+SUMS = 65536  # the partial sums of a matmul that fit in a core's cache beside a block; at least those of one group
 
 
 class Panels:
     """A weight matrix [n_in, n_out] in panels. `x @ panels` is the product; `np.asarray(panels)` is the matrix.
 
     `blocks` is [n_panels, n_blocks, depth, width] float32; the last block and the last panel are padded with zeros. In
-    memory the last axis is contiguous, or with "rows" the longer one of the last two.
+    memory the last axis is contiguous, or with "rows" the longer of the last two.
     """
 
     ndim = 2
@@ -53,7 +53,7 @@ class Panels:
         deepest, widest = WIDE if strategy == "rows" and n_in < WIDE[0] else BLOCK
         n_panels, n_blocks = -(-n_out // widest), -(-n_in // deepest)
         width = -(-n_out // n_panels)
-        width += -width % 16  # the columns of a register
+        width += -width % 16  # round up to the columns of a register
         depth = -(-n_in // n_blocks)
         if strategy == "rows" and depth > width:
             self.blocks = aligned_zeros((n_panels, n_blocks, width, depth)).swapaxes(2, 3)
@@ -62,8 +62,8 @@ class Panels:
         for i, j in np.ndindex(n_panels, n_blocks):
             part = w[j * depth : (j + 1) * depth, i * width : (i + 1) * width]
             self.blocks[i, j, : len(part), : part.shape[1]] = part.copy("K")  # two copies transpose faster than one
-        self.blocks.setflags(write=False)  # np.asarray may return a view of them
-        # [n_panels, n_in, width]: a few rows take one matmul with it
+        self.blocks.setflags(write=False)  # np.asarray may return a view of the blocks
+        # [n_panels, n_in, width]; a few rows take one matmul with it
         self.whole = self.blocks[:, 0] if strategy == "panels" and (n_blocks, depth) == (1, n_in) else None
         give_back(w)
 
@@ -110,27 +110,27 @@ class Panels:
         """x [n_blocks, n_groups, n_rows, depth] @ blocks, added up over the blocks in their order, into out.
 
         out is [n_panels, n_groups, n_rows, width]. A matmul covers several panels and a bunch of groups, as many as
-        keep their partial sums in the cache until they are added up.
+        fit with their partial sums in the cache until these are added up.
         """
         n_blocks, n_groups, n_rows, _ = x.shape
         n_panels, *_, width = out.shape
-        n_sums = n_blocks * n_rows * width  # of one panel and one group
-        # a few tokens and a small matrix: one matmul on one thread, all its partial sums stay in the cache
+        n_sums = n_blocks * n_rows * width  # the partial sums of one panel and one group
+        # a few tokens and a small matrix take one matmul on one thread, and all its partial sums stay in the cache
         if n_panels * n_groups * n_sums <= SUMS and worthwhile(self.blocks.size, n_new) == 1:
             sums = np.empty((n_panels, *x.shape[:3], width), np.float32)
             np.add.reduce(np.matmul(x, self.blocks[:, :, None], sums), axis=1, out=out)
             return
-        # otherwise bunches of groups, about equally large, each with at most SUMS partial sums of one panel
+        # otherwise the groups form bunches of about equal size, each with at most SUMS partial sums of one panel
         step = -(-n_groups // -(-n_groups * n_sums // SUMS))
         bunches = [slice(i, i + step) for i in range(0, n_groups, step)]
-        # and as many panels at a time as fit beside them; many rows and one block need no partial sums, so one panel
+        # as many panels at a time as fit beside a bunch; many rows and one block have no partial sums: one panel
         direct = n_blocks == 1 and n_new >= DIRECT
         n_at_a_time = 1 if direct else max(1, SUMS // (n_sums * step))
 
         def work(parts):  # the panels that this thread takes
             scratch = np.empty(n_at_a_time * step * n_sums, np.float32)
             for panels in parts:
-                # the blocks of these panels stay in the core's cache for all bunches: read from memory once
+                # the blocks of these panels stay in the core's cache for all bunches, so they are read from memory once
                 blocks = self.blocks[panels, :, None]
                 for bunch in bunches:
                     rows = x[:, bunch]
@@ -146,7 +146,7 @@ class Panels:
         divide(work, n_panels, self.blocks.size, n_new, n_at_a_time)
 
     def columns(self, indices):
-        """The columns of w at these indices, as rows: [...] int -> [..., n_in]. IndexError beyond w's columns."""
+        """The columns of w at these indices, as rows: [...] int -> [..., n_in]. IndexError for an index outside w."""
         indices = np.asarray(indices)
         if indices.size and not (indices.dtype.kind in "iu" and 0 <= indices.min() <= indices.max() < self.shape[1]):
             got = f"{indices.min()} to {indices.max()} ({indices.dtype})"
@@ -162,9 +162,9 @@ class Panels:
 
 
 def grouped(x, max_rows):
-    """The rows of x [..., n_new, n_in] in groups of one matmul each, [..., n_groups, n_rows, n_in], zeros added.
+    """The rows of x [..., n_new, n_in] in groups, one per matmul: [..., n_groups, n_rows, n_in], zeros added.
 
-    n_rows is 1 if max_rows is. Otherwise max_rows and n_rows are even. All rows are one group if they fit; if not,
+    n_rows is 1 if max_rows is. Otherwise max_rows and n_rows are even. All rows form one group if they fit. If not,
     n_rows is more than half of max_rows and chosen to need the fewest zeros.
     """
     if max_rows == 1:

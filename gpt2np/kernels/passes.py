@@ -1,7 +1,7 @@
 """How long a forward pass takes with each strategy, compared with the memory bandwidth limit.
 
-The limit is the fastest time in which all weights were read once in the same run: a bare matrix-vector product with
-each, or a pass for one token. The passes take turns several times, so a machine that slows down slows all of them.
+The limit is the fastest time in which all weights were read once in the same run, by a bare matrix-vector product with
+each matrix or by a pass for one token. The passes take turns several times, so a slowdown of the machine affects all.
 `python main.py bench` prints a table.
 """
 
@@ -24,19 +24,19 @@ SHAPES = {
 def times(model, strategies, rows, context, prompt, repeats, other=None, progress=iter):
     """Seconds of the passes: dict (strategy, what) -> [lower quartile, median, upper quartile].
 
-    ("limit", 1) -> [fastest, median, upper quartile] of bare matrix-vector products; a pass for one token reads all
-    weights, so the fastest of these counts as well, and no pass can be faster than the limit.
+    ("limit", 1) -> [fastest, median, upper quartile] of bare matrix-vector products. A pass for one token also reads
+    all weights, so the fastest such pass counts as well, and no pass can be faster than the limit.
 
     Parameters
     ----------
     model : GPT2
     strategies : sequence of str
-        Those of matmul.py, "plain" (an ordinary `x @ w`), and those of `other`.
+        The strategies of matmul.py, "plain" (an ordinary `x @ w`), and the keys of `other`.
     rows : sequence of int
-        The numbers of tokens of a pass, with `context` tokens in the cache.
+        The numbers of tokens in a pass, with `context` tokens in the cache.
     context : int
     prompt : int
-        The number of tokens of the pass "prompt", with an empty cache; 0 for no such pass.
+        The number of tokens in the pass "prompt", with an empty cache; 0 for no such pass.
     repeats : int
         How often each pass is timed.
     other : dict strategy -> function
@@ -53,7 +53,7 @@ def times(model, strategies, rows, context, prompt, repeats, other=None, progres
     plan = [("limit", 1), *((strategy, what) for strategy in strategies for what in inputs)]
     seconds, last = {key: [] for key in plan}, None
     for strategy, what in progress(plan * repeats):
-        if strategy != last:  # threads of BLAS and PyTorch spin for a moment after a call; then one pass to warm up
+        if strategy != last:  # threads of BLAS and PyTorch spin for a moment after a call; one pass to warm up
             sleep(0.1)
             runners[strategy](inputs[1], False)
         last = strategy
@@ -64,7 +64,7 @@ def times(model, strategies, rows, context, prompt, repeats, other=None, progres
 
 
 def limit(model):
-    """A function like that of `numpy_runner`: seconds of `w @ x` for all weight matrices w, one after the other."""
+    """A function like the one from `numpy_runner`: seconds of `w @ x` for all weight matrices w in turn."""
     blocks = model.params["blocks"]
     matrices = [linear["w"] for block in blocks for part in ("attn", "mlp") for linear in block[part].values()]
     weights = [in_order(w.blocks) for w in (*matrices, model.params["wte"].T)]
@@ -82,7 +82,7 @@ def limit(model):
 def in_order(blocks):
     """The entries of a packed matrix's blocks in memory order, reshaped to a matrix [n_out, n_in]."""
     _, n_blocks, depth, _ = blocks.shape
-    if not blocks.flags.c_contiguous:  # "rows"
+    if not blocks.flags.c_contiguous:  # with "rows"
         blocks = blocks.swapaxes(2, 3)
     return blocks.reshape(-1, n_blocks * depth)
 
@@ -106,14 +106,14 @@ def numpy_runner(model, strategy, past):
 
 
 def plain(params):
-    """The parameter tree with its weight matrices as ordinary arrays, which is one more copy of them."""
+    """The parameter tree with its weight matrices copied to ordinary arrays."""
     if isinstance(params, dict):
         return {name: plain(value) for name, value in params.items()}
     return [plain(value) for value in params] if isinstance(params, list) else np.asarray(params)
 
 
 def random_model(hparams, seed=0):
-    """A GPT2 with weights drawn as at the start of training."""
+    """A GPT2 with random weights, as at the start of training."""
     rng, tensors = np.random.default_rng(seed), {}
     for name, shape in param_shapes(hparams).items():
         if len(shape) == 2:

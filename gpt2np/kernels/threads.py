@@ -1,10 +1,10 @@
-"""Work divided among as many threads as are worthwhile.
+"""Dividing work among as many threads as are worthwhile.
 
 NumPy releases the interpreter's lock while it computes, so other threads can compute at the same time. Handing over
 work takes tens of microseconds (`python main.py bench` measures it). That is as long as a matmul of the bundled models
 for a few tokens, which therefore stays on one thread, and short compared with a matmul of GPT-2's size. All threads
 take slices of the work from one iterator, so a slow core takes fewer and delays no other. Each number is computed by
-the same call in any thread: results are bitwise independent of the number of threads.
+the same call in any thread, so results are bitwise independent of the number of threads.
 """
 
 import os
@@ -14,9 +14,9 @@ from queue import SimpleQueue
 from .cores import n_threads
 
 WORTH = 1_000_000  # the cost (see `cost`) that makes one more thread worthwhile
-CACHED = 2**19  # weights, 2 MB: they fit in a core's cache, and a second thread pays only at ten times the cost
-LEAST = 500_000  # the least cost of a slice
-MANY = 32  # rows; from here on, arithmetic rather than memory limits a matmul
+CACHED = 2**19  # weights, 2 MB: these fit in a core's cache, and a second thread pays only at ten times the cost
+LEAST = 500_000  # the smallest cost of a slice
+MANY = 32  # rows; from this number on, arithmetic rather than memory limits a matmul
 
 
 class Worker:
@@ -40,10 +40,10 @@ class Worker:
                 continue
             try:
                 work(parts)
-            except Exception as error:  # such as a MemoryError: the waiting thread raises it
+            except Exception as error:  # such as a MemoryError; the waiting thread raises it
                 errors.append(error)
             work = parts = errors = None
-            idle.append(self)  # done here: the waiting thread may be interrupted
+            idle.append(self)  # done here, because the waiting thread may be interrupted
             done.release()
 
 
@@ -52,7 +52,7 @@ idle = []  # workers without a job
 
 def free_worker():
     try:
-        while (worker := idle.pop()).pid != os.getpid():  # a fork does not take the other threads along
+        while (worker := idle.pop()).pid != os.getpid():  # a forked process lacks the other threads
             pass
         return worker
     except IndexError:
@@ -60,7 +60,7 @@ def free_worker():
 
 
 def has_begun(worker, job):
-    """Whether the worker has begun this job; if not, it never will, and is idle again."""
+    """Whether the worker has begun this job. If not, the job is cancelled, and the worker is idle again."""
     try:
         job.pop()
     except IndexError:
@@ -72,7 +72,7 @@ def has_begun(worker, job):
 def share(work, parts, n):
     """Call work(iterator) in n threads, of which this is one; the iterator yields each part once, to one of them.
 
-    It does not wait for a thread that has not begun when no part is left, for example because its core is busy.
+    It does not wait for threads that have not begun when no part is left, for example because their cores are busy.
     """
     parts = iter(parts)
     jobs, errors = [], []
@@ -82,7 +82,7 @@ def share(work, parts, n):
             done.acquire()
             try:
                 worker = free_worker()
-            except RuntimeError:  # no more threads can be started: those that run do the work
+            except RuntimeError:  # no more threads can be started, so the running ones do the work
                 break
             job = [(work, parts, done, errors)]
             jobs.append((worker, job, done))
@@ -92,7 +92,7 @@ def share(work, parts, n):
             if has_begun(worker, job):
                 done.acquire()
     finally:
-        for worker, job, _ in jobs:  # after an interruption
+        for worker, job, _ in jobs:  # still there after an interruption
             has_begun(worker, job)
     if errors:
         raise errors[0]
@@ -104,7 +104,7 @@ def cost(size, n_rows):
 
 
 def worthwhile(size, n_rows):
-    """The worthwhile number of threads for a matmul of n_rows rows with `size` weights, or for work of its cost.
+    """The worthwhile number of threads for a matmul of n_rows rows with `size` weights, or for work of equal cost.
 
     Matmuls with weights from memory are shared from the first row on. With weights in the cache, a matmul of the
     bundled models takes a few hundred microseconds at most for a draft of 64 tokens: two threads gain little, and take
@@ -117,8 +117,8 @@ def worthwhile(size, n_rows):
 def divide(work, n, size, n_rows, most=None):
     """Call work(iterator over slices of range(n)) in as many threads as a matmul is worth (see `worthwhile`).
 
-    The slices get smaller, so that all threads end together. Before each, a thread waits for the interpreter's
-    lock, so each but the last costs at least LEAST, unless `most` limits its length.
+    The slices get smaller, so that all threads end together. Before each slice, a thread waits for the
+    interpreter's lock, so every slice but the last costs at least LEAST, unless `most` limits its length.
     """
     n_takers, least = worthwhile(size, n_rows), -(-n * LEAST // cost(size, n_rows))
     slices, begin = [], 0

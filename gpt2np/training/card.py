@@ -1,9 +1,9 @@
-"""How often a drafter is right about its target, by the number of draft tokens before: the metrics on its card.
+"""The metrics on a drafter's card: how often it predicts its target correctly, by the number of draft tokens before.
 
 They are measured along texts that the target has written, not by drafting: at each position the drafter predicts the
-tokens that follow, given the right ones before. For greedy text the metric is the share of positions where the target's
-token is among the drafter's k most probable ones; at temperature 1 it is the mean of sum min(p, q), the probability
-that a draft token is accepted. The drafters are the NumPy ones that users run.
+tokens that follow, given the correct tokens before. For greedy text the metric is the share of positions where the
+target's token is among the drafter's k most probable ones. At temperature 1 it is the mean of sum min(p, q), which is
+the probability that a draft token is accepted. The drafters are the NumPy ones that users run.
 """
 
 import numpy as np
@@ -20,7 +20,7 @@ RANKS = (1, 2, 3, 5, 10)
 def rows_of(kind, target, folder):
     """(rows, depth, n_params) for a kind of drafter in a folder.
 
-    rows(text [n + depth - 1], n) -> logits [depth, n_vocab] of the drafter after the text's first n, n + 1, .. tokens.
+    rows(text [n + depth - 1], n) -> logits [depth, n_vocab] by the drafter after the text's first n, n + 1, .. tokens.
     """
     if kind in ("heads", "medusa"):
         heads = load_heads(folder, "hydra" if kind == "heads" else kind)
@@ -40,13 +40,13 @@ def rows_of(kind, target, folder):
 
 
 def along(rows, depth, target, texts, n_new, step=1):
-    """Ranks, from 0, of a text's own tokens, and overlaps: [n_texts, n_positions, depth] each.
+    """The ranks, from 0, of the texts' tokens, and the overlaps: each [n_texts, n_positions, depth].
 
-    The positions are every step-th of the last n_new; the values at one are for the tokens that start there.
+    The positions are every step-th of the last n_new. The values at a position are for the tokens that start there.
     """
     ranks, overlaps = [], []
     for text in np.asarray(texts).tolist():
-        p = softmax(target(text, n_last=len(text)))  # all hidden states of the text, as well
+        p = softmax(target(text, n_last=len(text)))  # this also computes all hidden states of the text
         for n in range(len(text) - n_new, len(text) - depth + 1, step):
             logits, drafted = rows(text[: n + depth - 1], n), np.array(text[n : n + depth])
             ranks.append((logits > np.take_along_axis(logits, drafted[:, None], -1)).sum(axis=-1))
@@ -65,7 +65,7 @@ def measured(kind, target, folder, greedy, drawn, n_new, step=1):
     ranks, _ = along(rows, depth, target, greedy, n_new, step)
     figures = {"n_texts": len(greedy), "n_tokens": n_new, "parameters": n_params}
     figures |= {f"top_{k}": (ranks < k).mean(axis=(0, 1)).round(4).tolist() for k in RANKS}
-    if kind not in ("heads", "medusa"):  # these sample nothing
+    if kind not in ("heads", "medusa"):  # these drafters sample nothing
         _, overlaps = along(rows, depth, target, drawn, n_new, step)
         figures["overlap"] = overlaps.mean(axis=(0, 1)).round(4).tolist()
     return figures

@@ -1,4 +1,4 @@
-"""The output folder of a training run: a model's, with the drafter next to the model, or a draft model's own."""
+"""The output folder of a training run: a model with the drafter next to it, or a draft model alone."""
 
 import filecmp
 import json
@@ -20,11 +20,11 @@ def is_of_pytorch(folder):
 
 
 def from_pytorch(folder, output):
-    """Make `output` the folder of the same model in safetensors; ValueError if that file cannot be read."""
+    """Write the same model in safetensors to the folder `output`; ValueError if PyTorch's file cannot be read."""
     try:
         tensors = torch.load(folder / OF_PYTORCH, map_location="cpu", weights_only=True)
         tensors = {name: tensor.numpy() for name, tensor in tensors.items() if "masked_bias" not in name}
-    except Exception as error:  # of many types
+    except Exception as error:  # it may have many types
         raise ValueError(f"{folder / OF_PYTORCH} cannot be read ({str(error).splitlines()[0]:.80})") from None
     output.mkdir(parents=True, exist_ok=True)
     for name in ("config.json", "vocab.json", "merges.txt"):
@@ -34,9 +34,9 @@ def from_pytorch(folder, output):
 
 
 def prepare(output, source, kind, name):
-    """Make `output` the folder for this kind of drafter of the model in `source`.
+    """Prepare the folder `output` for this kind of drafter of the model in `source`.
 
-    ValueError if it contains a different model, or files from a different training run; then nothing is written.
+    ValueError if it contains a different model, or files from a different training run. Then nothing is written.
     """
     is_draft, same = name == "draft", output.resolve() == source.resolve()
     mark, weights = output / "training" / "target.json", output / "model.safetensors"
@@ -80,7 +80,7 @@ def config_of(hparams):
 
 
 def save(kind, output, tensors, replacing):
-    """Write the drafter's file; heads of the other kind stay in it. replacing(path) as in speculative/cli/files.py."""
+    """Write the drafter's file; heads of the other kind stay in it. `replacing` is as in speculative/cli/files.py."""
     path = Path(output) / kind.file
     if path.exists() and hasattr(kind, "prefix"):
         old = {name: np.array(t) for name, t in read_safetensors(path).items() if not name.startswith(kind.prefix)}

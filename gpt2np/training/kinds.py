@@ -1,8 +1,8 @@
 """The kinds of drafter for a target: EAGLE's block, a parallel block, Hydra's or Medusa's heads, a smaller GPT-2.
 
-A kind has parameters, under the names of its file, and predictions. The target's states along a text are known, and
-with them its distribution at each position. A kind learns that distribution, because it decides which draft tokens are
-accepted. The author's next word would teach it tokens that the target would not choose. loop.py does the rest.
+A kind defines parameters, under the names in its file, and predictions. The target's states along a text are known,
+and so is the target's distribution at each position. A kind learns that distribution, because it decides which draft
+tokens are accepted. The author's next word may be a token that the target would not choose. loop.py does the rest.
 Sources: Li et al. (EAGLE), arXiv:2401.15077, section 4.2, with layer-normed states and no noise on them; Ankner et al.
 (Hydra), arXiv:2402.05109, section 3; Cai et al. (Medusa), arXiv:2401.10774, section 2.2; DFlash, arXiv:2602.06036, and
 DSpark, arXiv:2607.05147, for the parallel block; Zhou et al. (DistillSpec), arXiv:2310.08461, for the draft.
@@ -22,19 +22,19 @@ from .network import DEVICE, block, logits, normed, states
 class Kind:
     """`predictions(tokens [n_texts, n + 1], hidden [n_texts, n, n_embd], rows)` -> (logits by depth, further losses).
 
-    `rows` are the positions of the target's states whose distributions are predicted, see `rows`. Depth j's logits
-    [n_texts, .., n_vocab] are for those that `of_depth(j)` selects.
+    `rows` are the positions of the target's states whose distributions are predicted (see the method `rows`). The
+    logits of depth j [n_texts, .., n_vocab] are for the positions that `of_depth(j)` selects.
     """
 
     file = "heads.safetensors"
-    weights = (1.0,)  # of the losses by distributions, for each depth
-    rate, decay = 0.02, 0.0  # of the matrices: learning rate and weight decay
-    mixes = False  # from KL to the rejection rate, as the training goes on
-    n_slots = 1  # rows that belong together
+    weights = (1.0,)  # for each depth, the weight of the loss on distributions
+    rate, decay = 0.02, 0.0  # learning rate and weight decay of the matrices
+    mixes = False  # whether the loss moves from KL to the rejection rate during training
+    n_slots = 1  # the number of rows that belong together
     first = 0  # the first position that can be predicted
 
     def __init__(self, target, shape=None, eagle=None):
-        """`shape` is that of a draft, `eagle` an EAGLE block's tensors, from which a parallel block starts."""
+        """`shape` is for a draft; `eagle` has the tensors of an EAGLE block, from which a parallel block starts."""
         self.target, self.hparams, self.shape, self.eagle = target, target.hparams, shape, eagle
         self.params = {name: p.to(DEVICE).requires_grad_() for name, p in self.new(self.hparams.n_embd).items()}
 
@@ -46,18 +46,18 @@ class Kind:
         return slice(None)
 
     def by_muon(self, name):
-        """Whether a matrix's updates are made orthogonal: not for tables, whose rows are looked up."""
+        """Whether Muon updates this matrix: not if it is a table whose rows are looked up."""
         return self.params[name].ndim == 2 and name.split(".")[0] not in ("wte", "wpe", "mask", "markov")
 
     def tensors(self, accepted, counts):
-        """The contents of its file; the shares of ranks (loop.py) and the token counts come from the text."""
+        """The tensors of the drafter's file, given the shares of ranks (loop.py) and the token counts of the text."""
         return {name: p.detach().cpu().numpy().astype(np.float16) for name, p in self.params.items()}
 
 
 class EagleBlock(Kind):
-    """See gpt2np/eagle.py. It learns states and distributions, so it can continue from its own predicted states.
+    """See gpt2np/eagle.py. It learns states as well as distributions, so it can continue from predicted states.
 
-    These stay close to those in training, and the fourth draft token is right nearly as often as the first.
+    These stay close to the states in training, and the fourth draft token is right nearly as often as the first.
     """
 
     file, weights = "eagle.safetensors", (0.1,)
@@ -65,7 +65,7 @@ class EagleBlock(Kind):
     def new(self, n):
         of_block = {name: shape for name, shape in param_shapes(HParams(1, 1, n, 1, 1)).items() if name[:2] == "h."}
         params = {"input.weight": torch.cat([torch.eye(n), 0.02 * torch.randn(n, n)]), "input.bias": torch.zeros(n)}
-        return params | fresh(of_block, out=0)  # so at the start it repeats the state that it is given
+        return params | fresh(of_block, out=0)  # so at the start it returns the state that it is given
 
     def pairs(self, before, embeddings):
         pair = torch.cat([before, normed(embeddings)], -1)
@@ -74,7 +74,7 @@ class EagleBlock(Kind):
     def predictions(self, tokens, hidden, rows):
         n = hidden.shape[1]
         wte, wpe = self.target.embeddings(n)
-        before = F.pad(hidden[:, :-1], (0, 0, 1, 0))  # of the token before; zeros for the first
+        before = F.pad(hidden[:, :-1], (0, 0, 1, 0))  # the state of the token before; zeros for the first token
         found = normed(block(self.pairs(before, wte[tokens[:, :n]] + wpe), self.params, "h.0", self.hparams.n_head))
         return [self.target.logits(found[:, rows])], [F.smooth_l1_loss(found, hidden)]
 
@@ -83,11 +83,11 @@ class EagleBlock(Kind):
 
 
 class ParallelBlock(EagleBlock):
-    """See gpt2np/parallel.py. After an anchor come slots, which attend to the text before it and to earlier slots.
+    """See gpt2np/parallel.py. Slots follow each anchor, and attend to the text before it and to earlier slots.
 
-    Each learns the target's distribution of its token, the earlier ones with more weight, since a token counts only if
-    those before it were accepted. The table sees the text's own previous token. Training starts from an EAGLE block, if
-    the target has one, so that the first slot is right at once.
+    Each slot learns the target's distribution of its token. Earlier slots get more weight, since a token counts only if
+    all tokens before it were accepted. The table sees the previous token of the text. Training starts from an EAGLE
+    block, if the target has one, so that the first slot is right at once.
     """
 
     file, n_slots, first, rank = "block.safetensors", 8, 1, 32
@@ -106,7 +106,7 @@ class ParallelBlock(EagleBlock):
         return params | table
 
     def rows(self, n, begin, step):
-        """The rows of the slots [n_anchors * n_slots], after anchors spaced so that there are n / step rows in all."""
+        """The rows of the slots [n_anchors * n_slots]; the spacing of the anchors makes n / step rows in all."""
         anchors = torch.arange(max(begin, self.first), n + 1 - self.n_slots, step * self.n_slots)
         return (anchors[:, None] + torch.arange(self.n_slots)).flatten()
 
@@ -163,7 +163,7 @@ class Heads(Kind):
         return self.unscaled(super().tensors(accepted, counts)) | shares
 
     def unscaled(self, tensors):
-        """The embeddings' scale in training goes into the weights."""
+        """The tensors with the scale that embeddings have in training moved into the weights."""
         n, std = self.hparams.n_embd, np.float16(self.target.embeddings(0)[0].std().item())
         return {name: np.concatenate([w[:n], w[n:] / std]) for name, w in tensors.items()}
 
@@ -186,7 +186,7 @@ class Medusa(Heads):
 
 
 class Draft(Kind):
-    """A GPT-2 of a different shape. If it is as wide as the target, it starts from some of its blocks."""
+    """A GPT-2 of a different shape. If it is as wide as the target, it starts from some of the target's blocks."""
 
     file, decay, mixes = "model.safetensors", 0.1, True
 
@@ -207,7 +207,7 @@ class Draft(Kind):
 
 
 def fresh(shapes, out):
-    """New parameters of a GPT-2; those matrices whose results are added to the residual stream have deviation `out`."""
+    """New parameters of a GPT-2. Matrices that add to the residual stream have standard deviation `out`."""
     params = {name: torch.full(shape, float(name.endswith("weight"))) for name, shape in shapes.items()}
     matrices = [name for name, shape in shapes.items() if len(shape) == 2]
     return params | {n: (out if "c_proj" in n else 0.02) * torch.randn(shapes[n]) for n in matrices}

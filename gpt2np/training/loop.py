@@ -1,12 +1,12 @@
 """The training of a drafter: text, steps, an evaluation on held-out text and a checkpoint, until the budget is used.
 
 A step trains on about 768 tokens. In the first half of the budget the target writes one new token for every two that
-were trained on, so that there is a drafter after a minute, and each token is seen about four times in all. The learning
+were trained on. So there is a drafter after a minute, and each token is seen about four times in all. The learning
 rates rise over 50 steps, and fall linearly after 30 % of the budget.
 
 All random choices of a step depend on its number, and the available batches of text on the number of tokens seen. So
 with a budget in tokens, the parameters of an interrupted run are bitwise identical to those of an uninterrupted one.
-With a budget in minutes it ends at the same learning rate, but no two runs do the same number of steps in that time.
+With a budget in minutes, a run ends at the same learning rate, but no two runs do the same number of steps.
 """
 
 import time
@@ -18,11 +18,11 @@ from .muon import Muon
 from .network import DEVICE
 from .text import LEAST_CTX, OwnText, lengths, split, tensors_of
 
-N_TEXTS = 64  # of 192 tokens, in a batch of text
+N_TEXTS = 64  # texts of 192 tokens in a batch
 LARGE_VOCABULARY = 8192  # from this size on, the distributions are compared only at every fourth position
 N_RANKS = 10
-CHAIN = 3  # draft tokens, for the expected tokens per call
-CHECK_SECONDS = 30  # between two checks, or more if they take long
+CHAIN = 3  # draft tokens in the chain for the expected tokens per call
+CHECK_SECONDS = 30  # between two checks; more if a check takes long
 
 
 class Training:
@@ -32,18 +32,18 @@ class Training:
     ----------
     kind : Kind
     write : callable
-        See `OwnText`.
+        As in `OwnText`.
     stream : array [n] int32
         The tokens of the texts.
     folder : Path
         Receives the text and the checkpoint, from which a later run continues.
     minutes, tokens : float, int
-        The budget, whichever is used up first; 0 means no limit of this kind.
+        The budget: training ends when either is used up; 0 means no limit of this kind.
 
     Raises
     ------
     ValueError
-        If the text is too short, the context too short for prompts, or the checkpoint from a different training.
+        If the text is too short, the context too short for prompts, or the checkpoint from a different training run.
     """
 
     def __init__(self, kind, write, stream, folder, minutes=20.0, tokens=0, seed=0, n_texts=None):
@@ -151,9 +151,10 @@ class Training:
 
     @torch.no_grad()
     def ranks(self):
-        """How often the token of rank 0, 1, .. at each depth is the target's own in held-out greedy text.
+        """How often, in held-out greedy text, the token of rank 0, 1, .. at each depth is the token of the target.
 
-        [n_depths, N_RANKS], given that the tokens before are right. For EAGLE's block only the first depth.
+        The result is [n_depths, N_RANKS], given that the tokens before are right. EAGLE's block is measured only at the
+        first depth.
         """
         batch, shares = self.held_out.batch(0), []
         for i in range(len(batch[0])):
@@ -168,9 +169,9 @@ class Training:
 
 
 def gradient_of(p, q, share):
-    """(the gradient of (1 - share) KL(p || q) + share (1 - sum min(p, q)) in the logits of q, the second mean).
+    """The gradient of (1 - share) KL(p || q) + share (1 - sum min(p, q)) in the logits of q, and 1 - sum min(p, q).
 
-    p, q [.., n_vocab]; the mean is over the positions.
+    p and q are [.., n_vocab], and both results are means over the positions.
     """
     gradient = (q - p) * (1 - share)
     if share:
@@ -186,7 +187,7 @@ def expected(accepted):
 
 
 def tokens_a_step(hparams):
-    """More for a wide model, where the optimizer costs as much as a few hundred tokens."""
+    """Tokens in a step: more for a wide model, where the optimizer costs as much as a few hundred tokens."""
     return 768 * max(1, hparams.n_embd // 256)
 
 

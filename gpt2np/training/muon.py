@@ -9,7 +9,7 @@ import torch
 
 
 class Muon(torch.optim.Optimizer):
-    """Momentum whose update is orthogonalised by a Newton-Schulz iteration; for the matrices of the blocks.
+    """Momentum with updates orthogonalised by a Newton-Schulz iteration, for the matrices of the blocks.
 
     `torch.optim.Muon` iterates in bfloat16, which takes many times as long on a CPU without bfloat16 arithmetic.
     """

@@ -1,4 +1,4 @@
-"""The requirements of a training run, printed before it starts: memory, disk, and how far a time budget goes here.
+"""The requirements of a training run, printed before it starts: memory, disk, and the tokens seen in a time budget.
 
 These are rough estimates, from the shapes and the speed of a matmul.
 """
@@ -11,15 +11,15 @@ import torch
 
 from .loop import LARGE_VOCABULARY, N_TEXTS, tokens_a_step
 
-REACHED = 0.4  # of the speed of a large matmul, in a step
-LIKE_BUNDLED = 3_000_000  # tokens that the bundled EAGLE block was trained on
+REACHED = 0.4  # the fraction of a large matmul's speed that a step reaches
+LIKE_BUNDLED = 3_000_000  # tokens on which the bundled EAGLE block was trained
 
 
 def check_needs(kind, minutes, tokens, folder):
     """A sentence on the requirements of a training run with this budget; ValueError if memory or disk is too small."""
     h, n_own, n_rows = kind.hparams, sum(p.numel() for p in kind.params.values()), tokens_a_step(kind.hparams)
     every = 4 if h.n_vocab > LARGE_VOCABULARY else 1
-    # multiplications for a token: in a step, with its gradient; in Muon, five iterations of three matmuls; in its text
+    # multiplications per token: a step with its gradient; Muon's five iterations of three matmuls; writing its text
     in_step = 3 * n_own + (1 + 2 * len(kind.weights)) * h.n_vocab * h.n_embd / every
     in_text = 2 * (h.n_params - (h.n_vocab + h.n_ctx) * h.n_embd) + h.n_vocab * h.n_embd
     count = in_step + 30 * n_own * h.n_embd / n_rows + in_text / 4
@@ -44,7 +44,7 @@ def check_needs(kind, minutes, tokens, folder):
 
 
 def use_fastest_threads(n_embd):
-    """Set PyTorch to the number of threads that is fastest now: on a busy machine several wait for each other."""
+    """Set PyTorch to the number of threads that is fastest now. On a busy machine, many wait for each other."""
     most, seconds = torch.get_num_threads(), {}
     for n in {1, max(1, most // 2), most}:
         torch.set_num_threads(n)
@@ -54,7 +54,7 @@ def use_fastest_threads(n_embd):
 
 
 def times_of_matmul(n_embd):
-    """The seconds of each of the matmuls of a quarter of a second."""
+    """The seconds of each matmul among those that run in a quarter of a second."""
     a, b, times, began = torch.ones(768, n_embd), torch.ones(n_embd, 4 * n_embd), [], time.perf_counter()
     while (at := time.perf_counter()) < began + 0.25 or len(times) < 3:
         a @ b

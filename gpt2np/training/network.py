@@ -1,7 +1,7 @@
 """GPT-2 in PyTorch, as far as training needs it: hidden states and logits of whole texts, without a cache.
 
-Like layers.py, but with named tensors, as in Hugging Face's files (files/params.py), and for several texts at once. A
-hidden state is kept after the last norm without its gain and bias, as heads.py and eagle.py use it.
+This is like layers.py, but with named tensors, as in Hugging Face's files (files/params.py), and for several texts at
+once. A hidden state is kept after the last norm without its gain and bias, as heads.py and eagle.py use it.
 """
 
 import numpy as np
@@ -27,7 +27,7 @@ class Target:
         self.hparams = hparams
 
     def embeddings(self, n):
-        """The embeddings (of all tokens [n_vocab, n_embd], of the first n positions [n, n_embd])."""
+        """(token embeddings [n_vocab, n_embd], embeddings of the first n positions [n, n_embd])."""
         return self.params["wte.weight"], self.params["wpe.weight"][:n]
 
     @torch.no_grad()
@@ -47,7 +47,7 @@ def states(tokens, params, hparams):
 
 
 def block(x, params, name, n_head, context=None, mask=None):
-    """The block of this name: [n_texts, n, n_embd] -> [n_texts, n, n_embd], each row with those before it.
+    """The block of this name: [n_texts, n, n_embd] -> [n_texts, n, n_embd]; a row sees itself and all rows before it.
 
     With rows `context` [n_texts, m, n_embd], mask [n, m + n] says which of these and of x a row of x attends to.
     """

@@ -1,8 +1,8 @@
-"""The text to learn from: batches that the target writes itself, with its hidden states, in files.
+"""The text to learn from: batches that the target itself writes, stored in files with its hidden states.
 
-A prompt is a random piece of the given texts, and the target continues it, because a drafter will meet the target's own
-words. Of eight batches, three are greedy, two use temperature 1, one uses 0.6, one extends to the last position, and
-one is the given text itself. Tokens are int32: GPT-2's ids go up to 50256.
+A prompt is a random piece of the given texts, and the target continues it, because a drafter has to predict words from
+the target. In every eight batches, three are greedy, two use temperature 1, one uses 0.6, one extends to the last
+position, and one is the given text itself. Tokens are int32: GPT-2's ids go up to 50256.
 """
 
 import numpy as np
@@ -40,7 +40,7 @@ class OwnText:
     write : callable
         write(prompts [n_texts, n], n_new, temperature, seeds [n_texts]) -> tokens [n_texts, n + n_new], by the target.
     stream : array [n] int32
-        Tokens to take prompts from. A batch has `n_texts` texts of 192 tokens each, or fewer but longer ones with the
+        Tokens to take prompts from. A batch is `n_texts` texts of 192 tokens each, or fewer but longer ones with the
         same number of tokens in total.
     """
 
@@ -54,7 +54,7 @@ class OwnText:
     def batch(self, i):
         """(tokens [n_texts, n] int32, hidden states [n_texts, n - 1, n_embd] float16), memory-mapped."""
         path = self.path(i)
-        if not path.exists():  # the tokens' file appears last, when both are complete
+        if not path.exists():  # the tokens' file appears last, when both files are complete
             tokens = self.written(i)
             some = torch.from_numpy(tokens[:, :-1].astype(np.int64)).to(DEVICE).split(4)
             hidden = [self.target.states(tokens).half().cpu() for tokens in some]

@@ -1,1 +1,1 @@
-"""The command line: main.py reads the words, each module in commands/ is a command, and the rest is shared."""
+"""The command line: main.py reads the arguments, each module in commands/ is a command, and the rest is shared."""

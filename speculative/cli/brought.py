@@ -1,9 +1,9 @@
-"""Your own drafter or verifier, --drafter FILE.py:NAME or --verifier FILE.py:NAME: loaded, then graded.
+"""A user's drafter (--drafter FILE.py:NAME) or verifier (--verifier FILE.py:NAME), loaded and then graded.
 
-A verifier is a function or any other callable object: (draft, target_probs, rng) -> Verdict. A drafter is
-either an object with `propose`, which all settings share, or a class or function that is called with (target,
-tokenizer) for each setting. speculative.testing grades them before anything is measured. Such a class or function is
-graded with a target of three tokens. A rule that is LOSSY on purpose declares `exactness = "LOSSY"`, and is not graded.
+A verifier is a function or any other callable object: (draft, target_probs, rng) -> Verdict. A drafter is either an
+object with `propose`, which all settings share, or a class or function that is called with (target, tokenizer) for each
+setting. speculative.testing grades both before anything is measured. A drafter's class or function is graded with a
+target of three tokens. A rule that is LOSSY on purpose declares `exactness = "LOSSY"` and is not graded.
 """
 
 import sys
@@ -49,7 +49,7 @@ def loaded(file):
         raise ValueError(f"cannot read {file} (no such file): expected FILE.py:NAME")
     spec = spec_from_file_location(f"brought_{path.stem}", path)
     module = sys.modules[spec.name] = module_from_spec(spec)
-    sys.path.append(str(path.parent))  # for what it imports
+    sys.path.append(str(path.parent))  # for the modules that it imports
     try:
         spec.loader.exec_module(module)
     except Exception as error:
@@ -74,7 +74,7 @@ def in_brief(error):
 
 
 class SmallTokenizer:
-    """A tokenizer for the small target of the grade: each byte is one of its three tokens."""
+    """A tokenizer for the grader's small target: each byte becomes one of its three tokens."""
 
     n_vocab, end_of_text = 3, None
 
@@ -87,7 +87,7 @@ class SmallTokenizer:
 
 @cache
 def graded_verifier(given):
-    """(the verifier, its exactness, "checked" where it says nothing); ValueError with the grader's sentence."""
+    """(the verifier, its exactness or "checked" if it declares none); ValueError with the grader's sentence."""
     found = brought(given)
     try:
         verifier = found() if isinstance(found, type) else found

@@ -1,8 +1,8 @@
-"""The values of --drafter and --verifier and what each builds; also --K and --tree as far as drafters need them.
+"""The values of --drafter and --verifier, and the functions that build them; also --K and --tree for drafters.
 
-To add a drafter or a verifier, write its file and an entry in DRAFTERS or RULES below: options, help and tables follow
-from it. A drafter's entry names a function (options, models) -> (target, drafter, about): the target, or a view of it
-with the same logits; the drafter; and a dict with its "name", and "parameters" for a draft model.
+To add a drafter or a verifier, write its file and an entry in DRAFTERS or RULES below. Options, help and tables follow
+from the entry. A drafter's entry names a function (options, models) -> (target, drafter, about). It returns the target
+or a view with the same logits, the drafter, and a dict with the drafter's "name" and a draft model's "parameters".
 """
 
 from collections.abc import Callable
@@ -28,10 +28,10 @@ from .files import read_text
 from .prompts import tales
 
 TOKENIZERS = ("auto", "shared", "text")
-LENGTHS = ("auto", "heuristic", "confidence")  # of --K
-THRESHOLD = 0.4  # of --K confidence: a less probable token ends the draft
-ACCEPTED = (0.66, 0.17, 0.06, 0.03, 0.02, 0.01)  # roughly how often a model's child of each rank is accepted
-HEADS = 3  # nodes of the tree of `heads` without --tree; more cost more time than they save with the bundled target
+LENGTHS = ("auto", "heuristic", "confidence")  # the values of --K that are words
+THRESHOLD = 0.4  # for --K confidence: a less probable token ends the draft
+ACCEPTED = (0.66, 0.17, 0.06, 0.03, 0.02, 0.01)  # roughly how often a child of each rank is accepted with a draft model
+HEADS = 3  # nodes in the tree of `heads` without --tree; more would cost more than they save with the bundled target
 
 
 @dataclass(frozen=True)
@@ -39,10 +39,10 @@ class Kind:
     """A value of --drafter."""
 
     build: Callable  # (Options, Models) -> (target, drafter, about)
-    help: str  # where its draft tokens come from
-    options: tuple = ()  # the options it uses that not all drafters use
+    help: str  # the source of its draft tokens
+    options: tuple = ()  # the options that it uses, apart from those of all drafters
     trees: str = ""  # the values of --tree: "any", "grown" (a number of nodes), or "" for none
-    branches: bool = False  # it drafts trees even without --tree
+    branches: bool = False  # whether it drafts trees even without --tree
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ class Rule:
 
     verifier: Callable
     help: str
-    one_text: bool = False  # one seed gives one text, with and without a draft, at any temperature
-    checked: str = ""  # the exactness, where the verifier does not declare it
+    one_text: bool = False  # whether a seed gives the same text with and without a draft, at any temperature
+    checked: str = ""  # the exactness, if the verifier does not declare it
 
     @property
     def exactness(self):
@@ -60,7 +60,7 @@ class Rule:
 
     @property
     def noise(self):
-        """seed -> the random source for this verifier."""
+        """The function seed -> random source for this verifier."""
         return speculative.Gumbel if self.one_text else np.random.default_rng
 
 
@@ -85,14 +85,14 @@ def chain_or_tree(options, chain, tree):
 
 
 def shape_of(options, weights):
-    """The Shape of --tree; None for a chain, and for auto, whose shape is found later."""
+    """The Shape of --tree; None for a chain, and for auto, whose shape is determined later."""
     if options.tree in (0, "auto"):
         return None
     return Shape.best(options.tree, weights, depth(options)) if type(options.tree) is int else options.tree
 
 
 def depth(options):
-    """The depth limit of a tree: --K, where it is a number."""
+    """The depth limit of a tree, which is --K if that is a number."""
     return 16 if isinstance(options.K, str) else options.K
 
 
@@ -123,7 +123,7 @@ def draft_model(options, models):
 
 
 def frequent(model, tokenizer, n, text):
-    """The model with its n most frequent tokens in a text, by default in tales."""
+    """The model restricted to its n most frequent tokens in a text, by default in tales."""
     if n > model.n_vocab:
         raise ValueError(f"--frequent: the draft model has {model.n_vocab} tokens, got {n}")
     return gpt2np.FrequentTokens(model, most_frequent(tokenizer.encode(text or tales()[0]), n, model.n_vocab))
@@ -144,7 +144,7 @@ def ngram(options, models):
 
 
 def text_of(options, models):
-    """The text of --corpus; an empty one without it."""
+    """The text of --corpus; an empty text without it."""
     text = read_text(options.corpus) if options.corpus else ""
     models.report.same_contents(f"--corpus {options.corpus}", text)
     return text
@@ -222,7 +222,7 @@ def forced(options, models):
 
 def recycling(options, models):
     target = models.target()[0]
-    shape = shape_of(options, RECYCLED) or Shape.chain(max(16, depth(options)))  # as long as K
+    shape = shape_of(options, RECYCLED) or Shape.chain(max(16, depth(options)))  # at least as long as K
     drafter = speculative.RecyclingDrafter(target.n_vocab, shape)
     return target, drafter, {"name": "tokens recycled from the target's own rows"}
 
@@ -233,7 +233,7 @@ def jacobi(options, models):
 
 
 def lookahead(options, models):
-    """With the largest W <= 5 and N <= 4 that fit into K, see `LookaheadDrafter`."""
+    """A `LookaheadDrafter` with the largest W <= 5 and N <= 4 that fit into K."""
     target, K = models.target()[0], depth(options)
     N = min(4, 2 + K // 3)
     drafter = LookaheadDrafter(target.n_vocab, min(5, K + 2 - N), N)

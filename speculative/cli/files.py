@@ -39,7 +39,7 @@ def check_readable(name):
 
 
 def digest(*contents):
-    """16 digits of the SHA-256 of texts, or of the contents of paths. A gigabyte or two take a second."""
+    """16 digits of the SHA-256 of texts, or of the contents of paths. A gigabyte or two takes a second."""
     found = sha256()
     for content in contents:
         if isinstance(content, str):
@@ -82,10 +82,10 @@ def check_writable(name, suffixes=()):
 
 
 def check_distinct(written, texts):
-    """Raise ValueError if a file to write is also named by another option: both are dicts option -> text."""
+    """Raise ValueError if another option names a file to write. Both arguments are dicts option -> text."""
     for option, name in written.items():
         for other, text in texts.items():
-            parts = [text, *text.split(",")]  # a list, FILE.py:NAME, or a folder with a model
+            parts = [text, *text.split(",")]  # the text may be a list, FILE.py:NAME, or a folder with a model
             parts += [part.rpartition(":")[0] for part in parts]
             if other not in (option, "models_dir") and any(is_one_file(name, part) for part in parts):
                 raise ValueError(
@@ -94,7 +94,7 @@ def check_distinct(written, texts):
 
 
 def is_one_file(name, other):
-    """Whether a file is the other one, or exists in the folder of that name."""
+    """Whether two names mean the same file, or the first means a file in the folder of the second name."""
     other, path = {"-": "/dev/stdin"}.get(other, other), Path(os.path.realpath(name))
     with suppress(OSError, ValueError):
         if os.path.isdir(other):
@@ -105,7 +105,7 @@ def is_one_file(name, other):
 
 @contextmanager
 def replacing(name, keep=True):
-    """The path of a new file, which replaces the one of that name in one step when it is complete."""
+    """The path of a new file, which replaces the file of this name in one step when it is complete."""
     path = Path(os.path.realpath(name))
     new = path.with_name(f".{token_hex(8)}.part")
     try:

@@ -1,1 +1,1 @@
-"""The commands, each a module: its docstring is its help, OPTIONS are its options, run(options, report) runs it."""
+"""The commands. Each is a module: its docstring is the help, OPTIONS the options, and run(options, report) runs it."""

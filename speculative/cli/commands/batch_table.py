@@ -14,7 +14,7 @@ from ..page import table
 
 
 def shape(given):
-    """Reads the four numbers of a model's shape."""
+    """Read the four numbers of a model's shape."""
     found = [int(part) if part.isdecimal() else 0 for part in given.split(",")]
     if len(found) != 4 or not 0 < min(found) <= max(found) <= 100_000:
         raise ValueError(
@@ -62,7 +62,7 @@ UNITS = {"flops": 1e12, "bandwidth": 1e12, "memory": 1e9}
 def run(options, report):
     given = {name: unit * value for name, unit in UNITS.items() if (value := getattr(options, name)) is not None}
     chip = replace(ACCELERATORS[options.accelerator], **given)
-    chip = replace(chip, **{name: options.n_accelerators * getattr(chip, name) for name in UNITS})  # as one
+    chip = replace(chip, **{name: options.n_accelerators * getattr(chip, name) for name in UNITS})  # as one chip
     target = ModelShape(1e9 * options.target_params, *options.target_shape, n_bytes=options.bytes)
     draft = ModelShape(1e9 * options.draft_params, *options.draft_shape, n_bytes=options.bytes)
     draft = draft if options.draft_params else None

@@ -15,7 +15,7 @@ from ..settings import check_together, check_used
 DRAFTING = "drafter draft_temperature draft_tokenizer corpus n_max exit_layer "  # for drafters that sample from a model
 OPTIONS = pick(PAIR + DRAFTING + SAMPLING + PROMPTS + FILES + PLOT, n_tokens_to_generate=64, n_prompts=36)
 EXAMPLES = ("", "--target_model_size 355M --draft_model_size 124M")
-BELOW, WIDE = 0.95, 0.3  # a v below the first contradicts v(1) = 1; a busy machine has a spread above the second
+BELOW, WIDE = 0.95, 0.3  # a v below BELOW contradicts v(1) = 1; on a busy machine the spread exceeds WIDE
 
 
 def run(options, report):

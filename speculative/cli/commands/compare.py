@@ -46,12 +46,12 @@ LISTS = [*pick(PAIR + DRAFTING + SAMPLING + LOOK_BACK + "prompts"), "n_lanes"]
 OPTIONS["by"] = Option("", "B", Choice(("prompt", "category")), "also a row for each prompt, or each category of them")
 OPTIONS["best"] = Option("", "NAME", Choice(LISTS), "show only this option's fastest value (a maximum: optimistic)")
 OPTIONS["csv"] = Option("", "FILE.csv", Written((".csv",)), "also write the table, a row for each setting")
-# the options on which the target's own text and its time depend
+# the options that affect the text and the time of the target alone
 OF_THE_TARGET = [*pick("target_model_size prompts " + SAMPLING + LOOK_BACK + ENDS), "n_lanes"]
 LOSS = {"": "tv", "_low": "low", "_high": "high", "_after": "after"}
-N_PLACES = 16  # of each text, for the loss of a LOSSY rule
+N_PLACES = 16  # the positions of each text at which the loss of a LOSSY rule is measured
 SHOWN = ("drafter", "K", "verifier", "temperature", "n_tokens_to_generate", "prompts")  # above the table, unless in it
-NOT_TIDY = {"setting", "target", "draft", "measured_tree", "costs", "texts", "is_one_text"}  # of a row, for --csv
+NOT_TIDY = {"setting", "target", "draft", "measured_tree", "costs", "texts", "is_one_text"}  # not for --csv
 EXAMPLES = (
     "--K 1-10 --temperature 0,1 --plot gamma.png",
     "--drafter all --K 1,2,4,8 --best K --prompts tales,repeating",
@@ -72,7 +72,7 @@ def run(options, report):
         raise ValueError("--by separates prompts, but --n_lanes generates them together: leave one of them out")
     if lanes > options.n_prompts and not options.prompt_file:
         raise ValueError(f"--n_lanes {lanes} needs as many prompts: give --n_prompts {lanes}")
-    problems = {}  # sentence -> the label of the setting that it is about
+    problems = {}  # sentence -> the label of the setting that it describes
     rows = measure(settings_of(options, problems), options.by, report, problems)
     if not rows:
         raise ValueError(next(iter(problems)))
@@ -87,8 +87,8 @@ def run(options, report):
 
 
 def settings_of(options, problems):
-    """[(Options, dict axis -> text)] of all combinations that fit; an option without a use has its default."""
-    names = sorted(LISTS, key=lambda name: len(getattr(options, name)))  # the one with the most values changes fastest
+    """[(Options, dict axis -> text)] of all combinations that fit; an unused option has its default value."""
+    names = sorted(LISTS, key=lambda name: len(getattr(options, name)))  # the axis with the most values changes fastest
     settings, axes = {}, [name for name in names if len(getattr(options, name)) > 1]
     for combination in product(*(getattr(options, name).items() for name in names)):
         texts, values = ({name: pair[i] for name, pair in zip(names, combination)} for i in (0, 1))
@@ -115,7 +115,7 @@ def measure(settings, by, report, problems):
     for number, group in enumerate(by_target, 1):
         first = group[0][0]
         if not models or models.options.target_model_size != first.target_model_size:
-            models = Models(first, report)  # those of the target before are freed
+            models = Models(first, report)  # the models of the previous target are freed
         prompts = prompts_of(first, *models.target())
         texts = [[prompt.question_id, prompt.category, prompt.text] for prompt in prompts]
         report.same(f"prompts of group {number}", texts)
@@ -127,7 +127,7 @@ def measure(settings, by, report, problems):
 
 
 def race_of(group, prompts, models, by, name, problems):
-    """The rows of a group of settings, from one race with the target alone; `name` is that of its parts."""
+    """The rows of a group of settings, from one race with the target alone; `name` is the name of its parts."""
     (first, _), tokens, abouts = group[0], [prompt.tokens for prompt in prompts], {}
     keep = under(name, models.report.keep)
     entrants = {None: alone(first, models)}
@@ -156,7 +156,7 @@ def race_of(group, prompts, models, by, name, problems):
             before, after = ([some[n] for n in numbers] for some in (runs[None], runs[i]))
             row = {"setting": label, "by": name if by else "", **about, **numbers_of(before, after)}
             row["exactness"] = rule_of(options).exactness
-            row |= {"c": None} if n_lanes else {}  # a pass serves several texts
+            row |= {"c": None} if n_lanes else {}  # because a pass serves several texts
             loss = together(losses[i] if n_lanes else [losses[i][n] for n in numbers]) if i in losses else None
             row |= {
                 f"loss_{name}".removesuffix("_tv"): loss and getattr(loss, name)
@@ -175,7 +175,7 @@ def is_lossy(setting):
 
 
 def losses_of(entrant, prompts, seed, keep):
-    """The result of `along` for each prompt."""
+    """The results of `along`, one for each prompt."""
 
     def loss(i):
         sampler = entrant.sampler(len(prompts[i]))
@@ -187,7 +187,7 @@ def losses_of(entrant, prompts, seed, keep):
 
 
 def parts_of(prompts, by):
-    """dict name -> the numbers of its prompts: for each prompt or category, if they are asked for, and for all."""
+    """dict name -> the numbers of its prompts, for each prompt or category, if requested, and for all prompts."""
     starts = [f"{prompt.question_id} {shorten(prompt.text, 30, placeholder='...')}" for prompt in prompts]
     names = [prompt.category or "(none)" for prompt in prompts] if by == "category" else starts
     parts = {name: [i for i, other in enumerate(names) if other == name] for name in names} if by else {}
@@ -284,7 +284,7 @@ def cells(row, has_loss):
 
 
 def fastest(rows):
-    """Lines: for each text of the target, the fastest exact setting, and whether the intervals separate it."""
+    """Lines: the fastest exact setting for each text of the target, and whether the intervals separate it."""
     groups = {}
     for row in [row for row in rows if row["exactness"] != "LOSSY" and row["by"] in ("", "all")]:
         group = {name: text for name, text in row["setting"].items() if name in OF_THE_TARGET}
@@ -303,7 +303,7 @@ def fastest(rows):
 
 
 def write_csv(rows, options):
-    """A row for each setting: the options that vary, the numbers, and the other options that may be lists."""
+    """Write a row for each setting: the options that vary, the numbers, and the other options that may be lists."""
     fixed = {name: next(iter(getattr(options, name))) for name in LISTS if len(getattr(options, name)) == 1}
     fixed |= {"prompt_file": options.prompt_file} | ({"prompts": ""} if options.prompt_file else {})
     unknown = {name for name in map("loss{}".format, LOSS) if all(row[name] is None for row in rows)}
@@ -313,13 +313,13 @@ def write_csv(rows, options):
         new = {name: f"speedup_{name}" for name in ("low", "high", "with_prefill")} | {"c": "cost_coefficient"}
         writer.writerow([*rows[0]["setting"], *(new.get(name, name) for name in numbers), *fixed])
         for row in rows:
-            row = row | ({} if row["is_one_text"] else {"same_texts": ""})  # elsewhere they may differ
+            row = row | ({} if row["is_one_text"] else {"same_texts": ""})  # otherwise the texts may differ
             values = [*row["setting"].values(), *(row[name] for name in numbers), *fixed.values()]
             writer.writerow(["" if value == "None" else value for value in values])
 
 
 def plot(rows, options, busy):
-    """The speedup in time and in calls by the axis with the most numbers; a line for each value of the others."""
+    """Plot the speedup in time and in calls by the axis with the most numbers; a line for each value of the others."""
     by, axes = bool(rows[0]["by"]), [*rows[0]["setting"]]
 
     def worth(name):

@@ -26,7 +26,7 @@ def run(options, report):
 
 
 def may_overwrite(name):
-    """Ask on a terminal; elsewhere the answer is no."""
+    """Whether the user agrees to overwrite a file; without a terminal to ask on, the answer is no."""
     try:
         return sys.stdin.isatty() and input(f"overwrite {name}, a different file? [y/N] ").strip() in ("y", "Y")
     except EOFError:

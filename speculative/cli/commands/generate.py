@@ -32,10 +32,10 @@ OPTIONS["output"] = Option(
     "same command resumes",
 )  # fmt: skip
 OPTIONS["n_lanes"] = Option(8, "N", whole(1, 1024), "with --output: how many texts to generate at once")
-N_LAPS = 3  # of both samplers, in turn; the first of each is shown
-LONG = 3.0  # seconds of both texts: longer ones are generated once
-SHORT = 0.1  # seconds: shorter texts differ from lap to lap on a quiet machine as well
-APART = 1.3  # a quiet machine's laps differ by less than this factor
+N_LAPS = 3  # laps of both samplers, in turn; the first of each is shown
+LONG = 3.0  # seconds for both texts; longer texts are generated only once
+SHORT = 0.1  # seconds; the times of shorter texts vary from lap to lap even on a quiet machine
+APART = 1.3  # on a quiet machine, the laps differ by less than this factor
 
 
 def run(options, report):
@@ -64,7 +64,7 @@ def run(options, report):
         """The rounds of a sampler, after a warm-up.
 
         The warm-up starts with a token other than the prompt's first. Otherwise a drafter that learns from a text would
-        take the prompt for the same text, and keep its state.
+        mistake the prompt for the same text and keep its state.
         """
         sampler = entrants[name].sampler(len(tokens))
         sampler.generate([(tokens[0] + 1) % target.n_vocab], min(n_tokens, 8), rule.noise(options.seed))
@@ -92,7 +92,7 @@ def run(options, report):
 
 
 def prompt_of(options):
-    """The one prompt of a comparison (str), in its template."""
+    """The prompt of the comparison (str), in its template."""
     some = [question[0] for question in questions_in(options.prompt_file)] if options.prompt_file else [options.prompt]
     if len(some) > 1:
         what = f"--prompt_file: {options.prompt_file} has {len(some)} prompts, one per line, but this command takes one"
@@ -121,17 +121,17 @@ def measured(generation, tokenizer, ends):
 
 
 def of_target_alone(trace):
-    """The texts and seconds of its tokens, for the race on the page of the other sampler's trace."""
+    """The text and seconds of each token of the target alone, for the race on the page of the other trace."""
     texts = [text for record in trace.rounds for text in record["texts"]]
     return {"texts": texts, "seconds": [sum(record["seconds"].values()) for record in trace.rounds]}
 
 
 def verdict(laps, alone, assisted, strategy=""):
-    """The speedup, whether the times are reliable, and the best K by the costs and the acceptance of these rounds.
+    """The speedup, whether the times are reliable, and the best K given the costs and the acceptance of these rounds.
 
-    c and v are medians over the rounds, without the first, which processes the prompt. v is measured for the usual size
-    of a draft. With "panels" it is about the same for every four rows, and unknown beyond the last four. Otherwise it
-    is a straight line through v(1) = 1, up to twice that size.
+    c and v are medians over all rounds but the first, which processes the prompt. v is measured at the usual size of a
+    draft. With "panels" it is about constant within each group of four rows, and unknown beyond the last group.
+    Otherwise it is a straight line through v(1) = 1, up to twice that size.
     """
     speedups, found = [before / after for before, after in laps], {"best_K": None, "note": ""}
     if min(laps[0]) < SHORT:
@@ -158,7 +158,7 @@ def verdict(laps, alone, assisted, strategy=""):
 
 
 def llama_cpp(rounds, n_prompt):
-    """Counts, and [tokens, seconds] of each part, under llama.cpp's names. Encoding is the first call."""
+    """Counts, and [tokens, seconds] for each part, under llama.cpp's names. Encoding is the first call."""
     first, *rest = rounds
     n, drafted, accepted = (sum(some) for some in zip(*((len(r.tokens), len(r.drafted), r.n_accepted) for r in rounds)))
     return {
@@ -175,7 +175,7 @@ def llama_cpp(rounds, n_prompt):
 
 
 def verdict_lines(found, K, auto):
-    """A note or the best K, whether the draft paid and what to try, and the speedup."""
+    """Lines: a note or the best K, whether the draft paid off and what to try, and the speedup."""
     best, n = found["best_K"], len(found["speedups"])
     if found["note"]:
         yield f"note          {found['note']}"
@@ -207,7 +207,7 @@ def timings_lines(found):
 
 
 def same_text(ordinary, other):
-    """Whether two lists of tokens are the same, in words."""
+    """A phrase that says whether two lists of tokens are the same."""
     if ordinary == other:
         return f"yes, all {len(ordinary)} tokens" if len(ordinary) != 1 else "yes, the one token"
     n_same = next((i for i, (a, b) in enumerate(zip(ordinary, other)) if a != b), min(len(ordinary), len(other)))
@@ -240,7 +240,7 @@ class View:
         return "" if tree == 0 else f", tree {tree if isinstance(tree, (int, str)) else counted(len(tree), 'node')}"
 
     def write(self, text, origin="plain"):
-        """Print a text; a reader who has left does not end a run whose results go to a file."""
+        """Print a text. A closed pipe does not end a run whose results go to a file."""
         try:
             if self.is_shown:
                 print(colour(text, origin) if self.coloured else text, end="", flush=True)
@@ -250,7 +250,7 @@ class View:
             self.is_shown = False
 
     def shown(self, name, rounds, trace):
-        """The rounds, each shown as it arrives; its seconds exclude the display."""
+        """The rounds, each shown as it arrives. Their seconds exclude the time for display."""
         second, text, decoder = name == "speculative", "", gpt2np.StreamDecoder(self.tokenizer)
         by_round = second and self.options.show == "rounds"
         kinds = legend(self.coloured) if by_round else legend(self.coloured, ("accepted", "correction", "bonus"))
@@ -263,7 +263,7 @@ class View:
             shown, text = len(text), text + piece
             self.write(visible((self.stop.cut(text) if self.stop else text)[shown:]), origin)
 
-        is_seen = self.is_shown and sys.stdout.isatty()  # there the text itself shows how far it is
+        is_seen = self.is_shown and sys.stdout.isatty()  # on a terminal the text itself shows the progress
         with tqdm(total=self.about["n_tokens"], unit=" tokens", desc=name, leave=False, disable=is_seen or None) as bar:
             for number, step in enumerate(rounds, 1):
                 record = trace and trace.add(step)

@@ -42,7 +42,7 @@ def section(exhibit):
 
 
 def entry(exhibit):
-    """One mistake, in plain numbers and texts."""
+    """One mistake, as plain numbers and texts."""
     error, message = law_error(exhibit), caught_by(exhibit)
     return {
         "mistake": exhibit.name, "section": section(exhibit), "law_error": error if error > 1e-12 else 0.0,

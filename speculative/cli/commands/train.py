@@ -27,12 +27,12 @@ from ..report import machine
 
 KINDS = ("eagle", "block", "heads", "medusa", "draft")
 MINUTES = 20.0
-MOST_CACHE = 1e9  # bytes of keys and values of the texts that are written at once
-STRIDE = 4  # between the positions of the card
+MOST_CACHE = 1e9  # bytes for the keys and values of the texts that are written at once
+STRIDE = 4  # the distance between the positions that the card measures
 
 
 def target_name(given):
-    """The name of a model; the folder may also be in PyTorch's format."""
+    """The name of a model, whose folder may also be in PyTorch's format."""
     return given if os.path.isfile(os.path.join(given, "pytorch_model.bin")) else check_model_name(given)
 
 
@@ -48,7 +48,7 @@ def text_files(given):
 
 
 def shape(given):
-    """Reads the three numbers of a draft's shape."""
+    """Read the three numbers of a draft's shape."""
     found = [int(part) if part.isdecimal() and len(part) < 6 else 0 for part in given.split(",")]
     if len(found) != 3 or not min(found) or found[1] % found[2]:
         raise ValueError(
@@ -165,7 +165,7 @@ def run(options, report):
 
 
 def tokens_of(options, tokenizer):
-    """The texts as one stream of tokens [n] int32, `<|endoftext|>` before each where the vocabulary has it."""
+    """The texts as one stream of tokens [n] int32, with `<|endoftext|>` before each if the vocabulary contains it."""
     paths, stream = [], []
     for given in options.text.values():
         paths += sorted(Path(given).glob("*.txt")) if os.path.isdir(given) else [given]
@@ -176,7 +176,7 @@ def tokens_of(options, tokenizer):
 
 
 def quarter(hparams):
-    """The shape of a draft without --shape."""
+    """The shape of a draft model when --shape is not given."""
     n_head = max(1, hparams.n_head // 2)
     return [max(1, hparams.n_layer // 4), hparams.d_head * n_head, n_head]
 
@@ -199,7 +199,7 @@ def stopping():
 
 @contextmanager
 def bar(kind):
-    """A function (share, note) that moves a progress bar, on a terminal."""
+    """A function (share, note) that moves a progress bar if there is a terminal."""
     with tqdm(total=100, desc=kind, disable=None, file=sys.stderr,
               bar_format="{desc} {percentage:3.0f}%|{bar:20}| {elapsed}<{remaining}{postfix}") as shown:  # fmt: skip
 

@@ -15,7 +15,7 @@ from ..settings import check_together, check_used
 
 N_PLACES = 24
 OPTIONS = pick(PAIR + "K n_tokens_to_generate " + PROMPTS + FILES, n_prompts=4)
-OPTIONS["K"] = replace(OPTIONS["K"], read=whole(1))  # without its words
+OPTIONS["K"] = replace(OPTIONS["K"], read=whole(1))  # without its named values
 EXAMPLES = ("", "--prompts known")
 
 
