@@ -156,10 +156,10 @@ def kept_slots(cached, n_valid, wanted):
 
 
 def n_reusable(wanted, n_last, strategy):
-    """The number of wanted tokens that need not run if they are cached: all except the ones whose logits are requested.
+    """The number of wanted tokens that need not be run if cached: all except the ones whose logits are requested.
 
-    If zero weights between others change the bits of a sum, no token of a tree can be reused, because an interrupted
-    pass may have overwritten its slot (`moved_together` in kernels/attention.py).
+    If zero weights among nonzero ones change the bits of a sum, no token of a tree can be reused, because an
+    interrupted pass may have overwritten its slot (`moved_together` in kernels/attention.py).
     """
     n = len(wanted.tokens) - n_last
     return n if not wanted.parents or skips_zeros(strategy) else min(n, wanted.n_text)

@@ -229,7 +229,7 @@ def graded(path, folder, module, calls, seconds):
 
 
 def watched(request, folder, home, seconds):
-    """Run one file in its own process, until it ends or nothing new comes; returns how it ended."""
+    """Run one file in its own process, until it ends or stops making progress; returns how it ended."""
     settings = os.environ | {"MPLBACKEND": "Agg", "PAGER": "cat", "TERM": "dumb", "IPYTHONDIR": home}
     journal, quiet = Path(request[-1]), {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     command = [sys.executable, __file__, "--one"]
@@ -256,13 +256,13 @@ def watched(request, folder, home, seconds):
 
 
 def cell(value):
-    """A value as a spreadsheet may have it: no formula, no half characters."""
+    """A value that is safe in a spreadsheet: no formula and no lone surrogates."""
     text = str(value).encode("utf-8", "replace").decode()
     return "'" + text if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
 
 
 def short(text):
-    """The first line of a message, and the next one where it ends with a colon."""
+    """The first line of a message, plus the next one if the first ends with a colon."""
     first, *rest = text.strip().split("\n")
     return " ".join([first, *rest[: first.endswith(":")]])
 
@@ -273,7 +273,7 @@ def main():
     parser.add_argument("folder", type=Path, help="the folder with the answers")
     parser.add_argument("seconds", type=float, nargs="?", default=60, help="for one cell or check (60)")
     parser.add_argument("--points", type=Path, help="the points of each exercise, as in points.csv")
-    parser.add_argument("--feedback", type=Path, help="a folder for a text to each student")
+    parser.add_argument("--feedback", type=Path, help="a folder for the feedback, one text per student")
     request = parser.parse_args()
     for package in ("speculative", "IPython"):
         if not importlib.util.find_spec(package):

@@ -135,7 +135,7 @@ def hub_name(name):
 
 
 def check_tensors(tensors, shapes, source):
-    """Raise CheckpointError, which names them, if tensors are missing, unexpected, or of the wrong shape or type."""
+    """Raise CheckpointError, naming the tensors, if any are missing, unexpected, or of the wrong shape or type."""
     present = {name: tensors[name] for name in shapes if name in tensors}
     problems = {
         "lacks": [name for name in shapes if name not in tensors],

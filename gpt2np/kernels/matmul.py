@@ -86,7 +86,7 @@ def describe():
 
 
 def probe():
-    """For each strategy here, whether it is invariant and skips zeros, and its times; also the fastest strategy.
+    """For each strategy, its times and whether it is invariant and skips zeros here; also the fastest strategy.
 
     It times "rows", and "panels" if that is invariant, on one thread with a matrix that fits into the cache.
     """

@@ -72,7 +72,7 @@ def has_begun(worker, job):
 def share(work, parts, n):
     """Call work(iterator) in n threads, of which this is one; the iterator yields each part once, to one of them.
 
-    It does not wait for threads that have not begun when no part is left, for example because their cores are busy.
+    When no part is left, it does not wait for threads that have not started, for example because their cores are busy.
     """
     parts = iter(parts)
     jobs, errors = [], []
@@ -106,7 +106,7 @@ def cost(size, n_rows):
 def worthwhile(size, n_rows):
     """The worthwhile number of threads for a matmul of n_rows rows with `size` weights, or for work of equal cost.
 
-    Matmuls with weights from memory are shared from the first row on. With weights in the cache, a matmul of the
+    Matmuls whose weights come from memory are shared even for one row. With weights in the cache, a matmul of the
     bundled models takes a few hundred microseconds at most for a draft of 64 tokens: two threads gain little, and take
     longer than one if another program needs the second core (`python dev/bench/sizes.py`).
     """

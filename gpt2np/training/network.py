@@ -16,7 +16,7 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 class Target:
-    """The parameters of a model's folder, which are frozen: dict name -> tensor float32."""
+    """The frozen parameters of a model's folder: dict name -> tensor float32."""
 
     def __init__(self, folder, hparams):
         tensors = read_tensors(folder / WEIGHTS[files_of(folder)[0]][1])

@@ -14,7 +14,7 @@ class BlockDrafter(EagleDrafter):
     """A chain or a tree from a parallel block; parameters as in `EagleDrafter`.
 
     `block` is a gpt2np.ParallelBlock, as gpt2np.load_block returns it, or any object whose `on(model, n_frequent)`
-    has `n_slots`, the largest depth of a draft, and `draft_model(n_text, K)`, which is told the depth of this one.
+    returns an object with `n_slots`, the largest depth of a draft, and `draft_model(n_text, K)`, K for this draft.
     """
 
     def propose(self, tokens, K, rng):

@@ -23,7 +23,7 @@ class ModelDrafter:
     model : LanguageModel
         The draft model, with the target's vocabulary.
     sampling : Sampling, optional
-        By default the sampler's, with which the most tokens are accepted. Any other leaves the distribution of the
+        By default the sampler's, which gives the highest acceptance rate. Any choice leaves the distribution of the
         output unchanged.
     threshold : float
         The draft ends after the first token whose probability is below this (at temperature 1, whatever `sampling` is).

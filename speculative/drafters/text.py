@@ -21,9 +21,9 @@ from .deterministic import merged, one_hot
 class TextDrafter:
     """Translates the proposals of a drafter with its own vocabulary into the target's.
 
-    The other drafter is asked for as many of its tokens as K target tokens correspond to in the text so far. It is
-    greedy unless it was given a sampling: for a sampled draft token to be accepted, the target would have to sample it
-    as well.
+    The other drafter is asked for as many of its own tokens as K target tokens have been worth in the text so far. It
+    is greedy unless it was given a sampling: for a sampled draft token to be accepted, the target would have to sample
+    it as well.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ and does not know how likely a text that starts this way is to match.
 0.667
 >>> free = model.distribution([2], 3)
 >>> ab, ba = free[0, 1, 2], free[1, 0, 2]  # 0.5 * 0.25 * 0.75 and 0.25 * 0.125 * 0.25
->>> round(ab / (ab + ba), 3)  # the target itself, if it says one of the two
+>>> round(ab / (ab + ba), 3)  # the target itself, given that it writes one of the two
 0.923
 
 The drafter may have the same mask, and should: a token that the target's mask forbids is never accepted.

@@ -44,7 +44,7 @@ def ratio(above, below):
 
 
 def share(above, below, counted=False):
-    """Like `ratio`, for a share: 0 <= above <= below. Prompts with below = 0 do not count; three None if none counts.
+    """Like `ratio`, for a share: 0 <= above <= below. Prompts with below = 0 are skipped; three None if all are.
 
     With counted=True, `above` and `below` are counts, and the interval is at least Wilson's, which treats the counted
     tokens as independent. It matters where all prompts have the same share, such as 1: the spread between them is then

@@ -15,7 +15,7 @@ from .cases import Passed, enumerated, same, shortened, show
 from .watch import ONE_SEED, Progress, asked, fail, note
 
 PROMPTS = ([0], [1, 0], [0, 1, 1, 0], [1, 0, 1, 0, 1])
-SAMPLINGS = Sampling(temperature=0.5), Sampling(temperature=0), Sampling(top_p=0.7)  # such as a sampler passes
+SAMPLINGS = Sampling(temperature=0.5), Sampling(temperature=0), Sampling(top_p=0.7)  # the kinds that a sampler passes
 
 
 def check_drafter(drafter, *, n_vocab=None, seed=0):

@@ -100,8 +100,8 @@ def check_function(fn, spec=None, *, array=None, seed=0):
         token. "log target" means logarithms of probabilities, or logits; "list tokens" is always a list.
 
         Result: tokens (of the round: the accepted ones and one more), padded (the same, filled up with zeros), accepted
-        (the accepted ones alone), mask, flag (whether each was accepted, or the only one), count, length (one more than
-        count), token (the one after them), _ (anything else).
+        (the accepted ones alone), mask, flag (whether each draft token was accepted), count, length (one more than
+        count), token (the one after the accepted ones), _ (anything else).
 
         A function of two models is a sampler: "prompt, target_model, draft_model, n_tokens, K -> text" is graded by
         `check_sampler`. A model is called with the tokens of a text and returns logits, or probabilities ("probs

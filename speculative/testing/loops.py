@@ -93,7 +93,7 @@ def audit_loop(
 
 
 def of_pairs(generate, target, draft, prompt, n_tokens, certain, **options):
-    """The `LoopAudit` of all pairs of texts, beside deterministic texts: the first wrong one, or one for all."""
+    """The `LoopAudit` of each pair of texts, beside deterministic texts: the first that is wrong, or a summary."""
     audits = []
     for pair in itertools.combinations(range(len(prompt)), 2):
         rows = [[*row] if i in pair else [certain] * len(row) for i, row in enumerate(prompt)]

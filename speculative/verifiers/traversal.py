@@ -1,8 +1,9 @@
 """Traversal verification: decide on a tree from its leaves up, and accept more than from the root down.
 
 Like block verification, which it generalises to trees, it tests every node after all nodes below it, so later tokens
-can make up for one with a low ratio p / q. It is exact for the same trees as rejection sampling, where each row is the
-token's distribution given the text, its ancestors and its elder siblings. On a chain it equals block verification.
+can make up for one with a low ratio p / q. It is exact for the same trees as rejection sampling: those in which each
+row is the token's distribution given the text, its ancestors and its elder siblings. On a chain it equals block
+verification.
 Source: Weng et al., arXiv:2505.12398.
 """
 
