@@ -115,7 +115,7 @@ def worthwhile(size, n_rows):
 
 
 def divide(work, n, size, n_rows, most=None):
-    """Call work(iterator over slices of range(n)) in as many threads as a matmul is worth (see `worthwhile`).
+    """Call work(iterator over slices of range(n)) in as many threads as pay for a matmul (see `worthwhile`).
 
     The slices get smaller, so that all threads end together. Before each slice, a thread waits for the
     interpreter's lock, so every slice but the last costs at least LEAST, unless `most` limits its length.
