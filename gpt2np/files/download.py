@@ -188,7 +188,7 @@ def declared_hash(answers):
 
 
 def what_is_wrong(part, declared, check):
-    """The difference (str) from the server's declarations or from the kind that `check` expects; None if there is none.
+    """The difference (str) from the server's declarations or from the kind that `check` expects; None if they agree.
 
     It is not raised as an exception, because its frames would keep the file open, and Windows could not delete it.
     """
