@@ -1,18 +1,15 @@
 """The comparison itself, the default command: one text by the target alone, and with a draft."""
 
 import sys
-from collections import Counter
 from dataclasses import asdict
 from statistics import median
 
-import numpy as np
 from tqdm import tqdm
 
 import gpt2np
 from gpt2np.tokenizer import END_OF_TEXT
 from speculative import collect
 from speculative.checks import check_request
-from speculative.theory import best_K, estimate_alpha
 from speculative.trace import Trace
 from speculative.trace.terminal import colour, legend, round_line, visible
 
@@ -83,7 +80,7 @@ def run(options, report):
     laps = [[found[name]["seconds"] for name in entrants]]
     while len(laps) < N_LAPS and sum(laps[0]) < LONG and min(laps[0]) >= SHORT:
         laps.append([seconds_of(list(start(name))) for name in entrants])
-    found |= verdict(laps, *(generation.rounds for generation in generations.values()), target.strategy)
+    found |= gain(laps)
     found["same_tokens"] = found["autoregressive"]["tokens"] == found["speculative"]["tokens"]
     found["llama_cpp"] = llama_cpp(generations["speculative"].rounds, len(tokens))
     if options.trace:
@@ -126,35 +123,15 @@ def of_target_alone(trace):
     return {"texts": texts, "seconds": [sum(record["seconds"].values()) for record in trace.rounds]}
 
 
-def verdict(laps, alone, assisted, strategy=""):
-    """The speedup, whether the times are reliable, and the best K given the costs and the acceptance of these rounds.
-
-    c and v are medians over all rounds but the first, which processes the prompt. v is measured at the usual size of a
-    draft. With "panels" it is about constant within each group of four rows, and unknown beyond the last group.
-    Otherwise it is a straight line through v(1) = 1, up to twice that size.
-    """
-    speedups, found = [before / after for before, after in laps], {"best_K": None, "note": ""}
+def gain(laps):
+    """The speedup, a median over laps of (seconds alone, seconds with the draft), and a note if it is unreliable."""
+    speedups = [before / after for before, after in laps]
+    note = ""
     if min(laps[0]) < SHORT:
-        found["note"] = f"texts of less than {SHORT} s are too short to measure: generate more"
+        note = f"texts of less than {SHORT} s are too short to measure: generate more"
     elif max(max(times) / min(times) for times in zip(*laps)) > APART:
-        found["note"] = "this machine is busy, the same run took different times: measure again"
-    some = [r for r in assisted[1:] if len(r.drafted)]
-    if some and len(alone) > 1 and all(r.draft.depth == len(r.drafted) for r in some):
-        step, sizes = median(seconds_of([r]) for r in alone[1:]), Counter(len(r.drafted) for r in some)
-        size = max(sizes, key=lambda n: (sizes[n], n))
-        c = median(r.seconds["draft"] / len(r.drafted) for r in some) / step
-        v = median(seconds_of([r]) - r.seconds["draft"] for r in some if len(r.drafted) == size) / step
-        v = max(1.0, v)  # less than 1 is noise
-        rejected = sum("correction" in r.origins for r in assisted)
-        alpha, _, _ = estimate_alpha(sum(r.n_accepted for r in assisted), rejected)
-        m, fours = np.arange(1, 2 * size + 2), -(-(size + 1) // 4)
-        along = (m - 1) / size
-        if strategy == "panels":
-            m = np.arange(1, 4 * fours + 1)
-            along = np.where(m == 1, 0, -(-m // 4) / fours)
-        K = best_K(alpha, c, 1 + (v - 1) * along)
-        found |= {"best_K": K, "most_K": int(m[-1]) - 1, "alpha": alpha, "c": c, "v": {str(size + 1): v}}
-    return {"speedup": median(speedups), "speedups": speedups, **found}
+        note = "this machine is busy, the same run took different times: measure again"
+    return {"speedup": median(speedups), "speedups": speedups, "note": note}
 
 
 def llama_cpp(rounds, n_prompt):
@@ -174,20 +151,13 @@ def llama_cpp(rounds, n_prompt):
 # ------------------------------------------------------------------------------------------------ in words
 
 
-def verdict_lines(found, K, auto):
-    """Lines: a note or the best K, whether the draft paid off and what to try, and the speedup."""
-    best, n = found["best_K"], len(found["speedups"])
+def gain_lines(found):
+    """Lines: a note, whether the draft paid off, and the speedup."""
+    n = len(found["speedups"])
     if found["note"]:
         yield f"note          {found['note']}"
-    elif best is not None:
-        ((m, v),) = found["v"].items()
-        more = " or more" if best == found["most_K"] else " (no draft)" if best == 0 else ""
-        numbers = f"alpha {found['alpha']:.2f} of the tested tokens, c {found['c']:.2f}, v({m}) {v:.2f}"
-        yield f"best K        {best}{more} by this run ({numbers})"
     if found["speedup"] < 1:
-        what = f"--K {best}, or {auto}" if best and best != K and not found["note"] else auto
-        what = "a different --drafter, or a larger target" if best == 0 or K == "auto" else what
-        yield f"verdict       slower than the target alone: try {what}"
+        yield "verdict       slower than the target alone; `compare --drafter all --K 1-4` shows what is faster"
     reach = f" ({n} runs: {min(found['speedups']):.2f} to {max(found['speedups']):.2f})" if n > 1 else ""
     yield f"speedup       {found['speedup']:.2f}{reach}"
 
@@ -284,7 +254,7 @@ class View:
         """The lines after both texts."""
         options, result = self.options, found["speculative"]
         n, lossy = len(result["tokens"]), self.about["exactness"] == "LOSSY"
-        lines = ["", *verdict_lines(found, options.K, "--tree auto" if options.tree else "--K auto")]
+        lines = ["", *gain_lines(found)]
         lines.append(f"target calls  {result['target_calls']} instead of {n}, {acceptance_lines(result)}")
         if lossy:
             greedy = "; at temperature 0 it accepts only the target's most probable tokens" * (options.temperature == 0)

@@ -1,15 +1,14 @@
-"""The comparison of one text: its verdict, its colours. What it prints and reports is in pages/generate.txt."""
+"""The comparison of one text: its gain, its colours. What it prints and reports is in pages/generate.txt."""
 
 import io
 import re
 
-import numpy as np
 import pytest
 from command import report_of, run_here
 
 import gpt2np
-from speculative import Costs, Draft, RecyclingDrafter, Round, Sampling, Shape, SpeculativeSampler, Verdict, theory
-from speculative.cli.commands.generate import same_text, verdict, verdict_lines
+from speculative import Costs, RecyclingDrafter, Sampling, Shape, SpeculativeSampler
+from speculative.cli.commands.generate import gain, gain_lines, same_text
 from speculative.cli.drafters import DRAFTERS, RULES
 
 FEW = ("--n_tokens_to_generate", "12")
@@ -73,71 +72,24 @@ def test_the_best_tree_is_that_of_the_rule(measured_tree):
     assert exact_match < 0.5 < min(rejection, gumbel)
 
 
-# ------------------------------------------------------------------------------------------------ the verdict
+# ------------------------------------------------------------------------------------------------ the gain
 
 
-def a_round(n_drafted, draft, target, verify=0.0, accepted=0):
-    """A round of a chain with these seconds."""
-    seconds = {"draft": draft, "target": target, "verify": verify}
-    drafted = Draft(np.zeros(n_drafted, np.int64), np.full((n_drafted, 1), 1.0))
-    rows = np.ones((n_drafted + 1, 1))
-    return Round(np.zeros(accepted + 1, np.int64), drafted, Verdict(accepted, 0), rows, seconds, ())
-
-
-ALONE = [a_round(0, 0, 2)] * 6
 TIMES = [[4.0, 2.0], [4.0, 2.5], [4.4, 2.0]]
 
 
-@pytest.mark.parametrize(
-    ("draft", "v", "accepted", "best"),
-    [
-        (0.2, 1.6, 3, "6 or more by"),  # all accepted: the longest that is considered
-        (1.0, 4.0, 1, "0 (no draft) by"),  # a draft and a verification as expensive as an autoregressive step
-        (0.2, 1.3, 2, "2 by"),
-    ],
-)
-def test_the_best_K_follows_from_the_rounds(draft, v, accepted, best):
-    """By hand: an autoregressive step takes 2 s."""
-    found = verdict(TIMES, ALONE, [a_round(3, 6 * draft, 2 * v, accepted=accepted)] * 6)
-    alpha = accepted / (accepted + (accepted < 3))
-    assert (found["alpha"], found["v"], found["most_K"]) == (pytest.approx(alpha), {"4": pytest.approx(v)}, 6)
-    assert found["c"] == pytest.approx(draft)
-    assert found["best_K"] == theory.best_K(alpha, draft, [1 + (v - 1) * m / 3 for m in range(7)])
-    assert f"best K        {best} this run (alpha {alpha:.2f} of" in next(verdict_lines(found, 3, "--K auto"))
-
-
-def test_the_best_K_goes_by_the_usual_draft_length_and_the_whole_verification():
-    plain = [a_round(0, 0, 1.5, 0.5)] * 6
-    some = [a_round(1, 0, 9)] + [a_round(2, 0.4, 2, 1)] * 3 + [a_round(5, 3, 8)] * 2 + [a_round(1, 0.2, 7)] * 2
-    found = verdict(TIMES, plain, some)
-    assert (found["v"], found["most_K"], found["c"]) == ({"3": 1.5}, 4, pytest.approx(0.1))
-    assert verdict(TIMES, ALONE, [a_round(2, 1.2, 1)] * 6)["v"] == {"3": 1.0}  # below one is noise
-
-
 def test_the_speedup_is_the_median_of_the_laps_and_a_busy_machine_is_said():
-    found = verdict(TIMES, ALONE, ALONE)
-    assert (found["speedup"], found["note"], found["best_K"]) == (2.0, "", None)
+    found = gain(TIMES)
+    assert (found["speedup"], found["note"]) == (2.0, "")
     assert found["speedups"] == pytest.approx([2.0, 1.6, 2.2])
-    busy = verdict([*TIMES, [6.0, 2.0]], ALONE, ALONE)["note"]
+    busy = gain([*TIMES, [6.0, 2.0]])["note"]
     assert busy == "this machine is busy, the same run took different times: measure again"
 
 
-@pytest.mark.parametrize(
-    ("best", "K", "note", "what"),
-    [
-        (1, 3, "", "--K 1, or --K auto"), (1, 1, "", "--K auto"),
-        (0, 3, "", "a different --drafter, or a larger target"),
-        (1, "auto", "", "a different --drafter, or a larger target"), (1, 3, "it is busy", "--K auto"),
-    ],
-)  # fmt: skip
-def test_what_to_try_where_a_draft_does_not_pay(best, K, note, what):
-    found = {"note": note, "best_K": best, "alpha": 0.5, "c": 0.1, "v": {"4": 1.5}, "most_K": 6, "speedup": 0.8}
-    found["speedups"] = [0.7, 0.8, 0.9]
-    first, *lines = verdict_lines(found, K, "--K auto")
-    slower = f"verdict       slower than the target alone: try {what}"
-    assert lines == [slower, "speedup       0.80 (3 runs: 0.70 to 0.90)"]
-    assert first.startswith("note          it is busy" if note else "best K        ")
-    assert len([*verdict_lines(found | {"speedup": 1.0}, K, "--K auto")]) == 2
+def test_what_to_try_where_a_draft_does_not_pay():
+    slower = gain([[4.0, 5.0], [4.0, 5.0]])
+    assert [line.split()[0] for line in gain_lines(slower)] == ["verdict", "speedup"]
+    assert [*gain_lines(gain(TIMES))] == ["speedup       2.00 (3 runs: 1.60 to 2.20)"]
 
 
 # ------------------------------------------------------------------------------------------------ the terminal
