@@ -7,7 +7,6 @@ Leaves out: text (tokenizer.py), files (files/), and the choice of a token from 
 """
 
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +15,7 @@ from .cache import KVCache, TokenTree, kept_slots, n_reusable, whole_numbers
 from .kernels import matmul
 from .kernels.matmul import Embedding, pack
 from .kernels.memory import keep_freed
-from .kernels.threads import n_threads
+from .kernels.threads import each
 from .layers import block, layer_norm
 from .side_by_side import Caches, caches_side_by_side
 
@@ -242,10 +241,12 @@ class Lane(GPT2):
 
 def packed(params, strategy):
     """The parameter tree with the weight matrices, wte included, packed (kernels/matmul.py); the rest is unchanged."""
-    with ThreadPoolExecutor(n_threads()) as threads:  # most of the time goes into the first touch of new memory
-        wte = threads.submit(Embedding, params["wte"], strategy)
-        blocks = threads.map(lambda block: packed_block(block, strategy), params["blocks"])
-        return {**params, "blocks": list(blocks), "wte": wte.result()}
+
+    def pack_part(part):
+        return packed_block(part, strategy) if isinstance(part, dict) else Embedding(part, strategy)
+
+    wte, *blocks = each(pack_part, [params["wte"], *params["blocks"]])  # most of the time: first touch of new memory
+    return {**params, "wte": wte, "blocks": blocks}
 
 
 def packed_block(params, strategy):

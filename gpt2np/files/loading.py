@@ -8,7 +8,6 @@ import re
 from pathlib import Path
 
 from ..model import GPT2
-from .download import disk_errors, download_file, one_at_a_time
 from .errors import CheckpointError, DownloadError
 from .model_files import SIZES, SOURCES, WEIGHTS, files_of, find_on_disk, url_of
 from .params import build_params, openai_names, read_config, read_hparams
@@ -126,6 +125,8 @@ def expected(name):
 
 def download_model(size, folder, source):
     """Download the files of a size that are missing in the folder."""
+    from .download import disk_errors, download_file, one_at_a_time  # here, since a browser cannot lock files
+
     with disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         with one_at_a_time(folder):

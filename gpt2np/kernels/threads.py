@@ -98,6 +98,18 @@ def share(work, parts, n):
         raise errors[0]
 
 
+def each(f, items):
+    """[f(item) for each item], in several threads."""
+    results = [None] * len(items)
+
+    def work(indices):
+        for i in indices:
+            results[i] = f(items[i])
+
+    share(work, range(len(items)), n_threads())
+    return results
+
+
 def cost(size, n_rows):
     """The cost, in weights, of a matmul of n_rows rows with `size` weights; up to four rows cost as much as one."""
     return size * max(4, n_rows) // 4

@@ -71,7 +71,8 @@ class NGramModel:
         codes, counts = np.zeros_like(tokens), []
         for length in range(1, n + 1):
             codes = codes[: len(tokens) - length + 1] * n_vocab + tokens[length - 1 :]
-            counts.append(np.unique(codes, return_counts=True))
+            n_grams, times = np.unique(codes, return_counts=True)
+            counts.append((n_grams, times.astype(np.int64)))  # np.intp has 32 bits on some platforms
         return cls(counts, n_vocab)
 
     def save(self, path):

@@ -115,7 +115,7 @@ class MinTokens:
 
 def counts(tokens, n_vocab):
     """The number of times each token occurs [n_vocab]."""
-    return np.bincount(np.array(tokens, dtype=np.int64), minlength=n_vocab)
+    return np.bincount(np.array(tokens, dtype=np.intp), minlength=n_vocab)
 
 
 def without(logits, tokens):

@@ -7,7 +7,7 @@ import pytest
 from helpers import random_gpt2, walk
 
 from gpt2np import HParams
-from gpt2np.kernels import matmul, threads
+from gpt2np.kernels import threads
 from speculative.tree import path
 
 SHAPES = {
@@ -46,10 +46,8 @@ def check_schedule(model, n_lanes, n_calls, seed=0):
                 assert lanes[i].states(tokens, 3).tobytes() == alone.states(tokens, 3).tobytes()
 
 
-@pytest.mark.parametrize("strategy", matmul.STRATEGIES)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("n_threads", [2, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 5))])
 def test_every_call_has_the_bits_of_a_lone_model(shape, strategy, n_threads, monkeypatch):
-    monkeypatch.setattr(matmul, "chosen", strategy)
     monkeypatch.setattr(threads, "n_threads", lambda *_: n_threads)
     check_schedule(random_gpt2(SHAPES[shape]), 5, 4)
