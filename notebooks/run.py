@@ -12,6 +12,7 @@ notebooks, and exercises to be written (tag "exercise"), which are their functio
 
 import argparse
 import ast
+import importlib.util
 import re
 import sys
 from pathlib import Path
@@ -44,6 +45,14 @@ def run(notebook, folder):
     """Execute the notebook and store its outputs in it; CellExecutionError if a cell fails that is not a check."""
     options = {"timeout": 600, "record_timing": False, "coalesce_streams": True}
     NotebookClient(notebook, resources={"metadata": {"path": str(folder)}}, **options).execute()
+
+
+def missing(path):
+    """The modules that the notebook's cells import and that are not installed."""
+    code = [cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+    names = re.findall(r"^ *(?:import|from) (\w+)", "\n".join(code), re.MULTILINE)
+    beside = {file.stem for file in path.parent.iterdir()}  # such as checks
+    return [name for name in dict.fromkeys(names) if name not in beside and importlib.util.find_spec(name) is None]
 
 
 def is_check(cell):
@@ -130,7 +139,17 @@ def main():
     parser.add_argument("notebooks", nargs="*", type=Path, help="their paths (all of this folder)")
     parser.add_argument("--check", action="store_true", help="write nothing, and try the solutions as well")
     request = parser.parse_args()
-    for path in request.notebooks or sorted(FOLDER.glob("[0-9]*.ipynb")):
+    paths = request.notebooks or sorted(FOLDER.glob("[0-9]*.ipynb"))
+    try:
+        needs = {path: missing(path) for path in paths}
+    except OSError as error:
+        sys.exit(str(error))
+    left_out = [f"{path.name} needs {', '.join(names)}" for path, names in needs.items() if names]
+    if left_out:
+        print(f"left out: {'; '.join(left_out)}: python -m pip install -e '.[notebooks,train]'", flush=True)
+    if len(left_out) == len(paths):
+        sys.exit("nothing was run")
+    for path in (path for path in paths if not needs[path]):
         print(path.name, flush=True)
         try:
             (check if request.check else keep)(path)
