@@ -49,3 +49,12 @@ def golden(request):
         assert kept == text, f"{path.name} differs: pytest --update, and read the difference"
 
     return compare
+
+
+def pytest_terminal_summary(terminalreporter):
+    """The table of test_machines.py."""
+    reports = [report for outcome in ("passed", "failed") for report in terminalreporter.stats.get(outcome, ())]
+    rows = [value for report in reports for name, value in report.user_properties if name == "machine"]
+    if rows:
+        terminalreporter.section("machines: times of a matrix [1024, 512] for one row and for five")
+        terminalreporter.write("\n".join(rows) + "\n")
