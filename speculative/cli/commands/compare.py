@@ -265,7 +265,7 @@ def in_words(label):
 def cells(row, has_loss):
     """A row of the table, as texts."""
     loss = "-" if row["loss"] is None else with_interval(row, "loss", "loss_")
-    loss += f", after {row['loss_after']:.2f}" if row["loss_after"] else ""
+    loss += f", after {row['loss_after']:.2f}" if (row["loss_after"] or 0) > 1e-9 else ""  # less is rounding
     seconds = {"alone, s": f"{row['alone_seconds']:.2f}", "draft, s": f"{row['seconds']:.2f}"}
     same = f"same {row['same_texts']}/{row['n_texts']}"
     return {
