@@ -1,3 +1,4 @@
+import difflib
 import hashlib
 import importlib.util
 from pathlib import Path
@@ -45,8 +46,10 @@ def golden(request):
         if request.config.getoption("--update"):
             path.parent.mkdir(exist_ok=True)
             path.write_text(text, encoding="utf-8", newline="\n")
-        kept = path.read_text(encoding="utf-8") if path.exists() else None
-        assert kept == text, f"{path.name} differs: pytest --update, and read the difference"
+        kept = path.read_text(encoding="utf-8") if path.exists() else ""
+        lines = difflib.unified_diff(kept.splitlines(), text.splitlines(), "kept", "now", n=0, lineterm="")
+        if kept != text:
+            raise AssertionError("\n".join([f"{path.name} differs: pytest --update, and read the difference", *lines]))
 
     return compare
 

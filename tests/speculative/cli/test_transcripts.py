@@ -40,12 +40,18 @@ def unescaped(text):
     return re.sub(r"\\(n|e|u202e|\\)", lambda found: ESCAPES[found[1]], text)
 
 
+def shorter(number):
+    """Six digits of it; "0.0" for a difference that is only rounding."""
+    value = round(float(number[0]), 9)
+    return f"{value:.6g}" if value else "0.0"
+
+
 def transcript(path, said, folder):
     """The text of the file with what the commands print now, as said(*words) tells it."""
     lines = []
 
     def show(text):
-        text = DECIMAL.sub(lambda found: f"{round(float(found[0]), 9):.6g}", slashes(text))
+        text = DECIMAL.sub(shorter, slashes(text))
         text = re.sub(r'"matmul": "\w+"', '"matmul": "chosen here"', text)
         text = text.replace(opening_a_folder(), "Is a directory").replace("plain, transformers,", "plain,")
         lines.extend("    " + line if line else "" for line in text.rstrip("\n").splitlines())
