@@ -17,6 +17,7 @@ invariance. Leaves out: half precision, because reading float32 is faster in Num
 """
 
 import os
+import sys
 from functools import lru_cache
 from statistics import quantiles
 from time import perf_counter
@@ -66,6 +67,9 @@ def strategy(n_ctx=1, d_head=1):
             use(name)
         except ValueError as error:
             raise ValueError(f"GPT2NP_MATMUL: {error}") from None
+        if not is_invariant(name):
+            note = "is not batch-invariant on this machine: a greedy text may differ with and without a draft"
+            print(f"GPT2NP_MATMUL={name} {note}", file=sys.stderr)
     if 2 * round_up(n_ctx, PIECE) * round_up(d_head + 1) > SMALL:
         return "rows"
     return chosen or probe()["strategy"]

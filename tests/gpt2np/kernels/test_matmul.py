@@ -126,6 +126,16 @@ def test_a_strategy_can_be_named(monkeypatch):
     assert GPT2(random_gpt2(SHAPE).params, SHAPE, "rows").strategy == "rows"
 
 
+@pytest.mark.parametrize("invariant", [True, False])
+def test_a_strategy_that_is_not_invariant_here_is_announced_once(monkeypatch, capsys, invariant):
+    monkeypatch.setattr(matmul, "chosen", None)
+    monkeypatch.setattr(matmul, "is_invariant", lambda name: invariant)
+    monkeypatch.setenv("GPT2NP_MATMUL", "panels")
+    assert [matmul.strategy(), matmul.strategy()] == ["panels", "panels"]
+    note = "is not batch-invariant on this machine: a greedy text may differ with and without a draft"
+    assert capsys.readouterr().err == f"GPT2NP_MATMUL=panels {note}\n" * (not invariant)
+
+
 def test_a_context_too_long_for_panels_has_rows(monkeypatch):
     """With "panels", two rows of attention over the whole context must be one small product."""
     monkeypatch.setattr(matmul, "chosen", "panels")
