@@ -18,19 +18,8 @@ from .drafters.shapes import Grown, Shape
 from .drafters.suffix import SuffixDrafter
 from .drafters.text import TextDrafter
 from .exact.enumeration import CannotEnumerate, exact_distribution, total_variation
-from .interfaces import (
-    Draft,
-    Drafter,
-    Generation,
-    LanguageModel,
-    RandomSource,
-    Round,
-    Sampler,
-    Stats,
-    Verdict,
-    Verifier,
-    collect,
-)
+from .generation import Generation, Round, Sampler, Stats, collect
+from .interfaces import Draft, Drafter, LanguageModel, RandomSource, Verdict, Verifier
 from .logits.grammar import Grammar
 from .logits.look_back import FrequencyPenalty, MinTokens, NoRepeatNGram, PresencePenalty
 from .logits.probs import Sampling, acceptance_probability, residual, sample_token

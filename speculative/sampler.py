@@ -28,7 +28,8 @@ from .checks import (
     check_stop,
     show_drafter,
 )
-from .interfaces import Laps, Round, Verdict, collect
+from .generation import Laps, Round, collect
+from .interfaces import Verdict
 from .logits.probs import Sampling, inheriting
 from .rng import Recorder, as_generator, at_position
 from .stop import until_stop

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from contextvars import copy_context
 from itertools import pairwise
 
-from .interfaces import collect
+from .generation import collect
 from .models.by_paths import Wrapper
 
 

@@ -13,7 +13,7 @@ from time import perf_counter
 import numpy as np
 
 from ..autoregressive import AutoregressiveSampler
-from ..interfaces import collect
+from ..generation import collect
 from ..models.by_paths import Wrapper
 from .intervals import ratio
 

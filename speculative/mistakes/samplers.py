@@ -12,7 +12,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from ..interfaces import Draft, Laps, Round, Verdict, collect
+from ..generation import Laps, Round, collect
+from ..interfaces import Draft, Verdict
 from ..logits.grammar import Grammar
 from ..logits.look_back import FrequencyPenalty
 from ..logits.probs import Sampling, residual, sample_token

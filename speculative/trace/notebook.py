@@ -6,7 +6,7 @@ the session, and from then on a notebook displays rounds and generations this wa
 
 from html import escape
 
-from ..interfaces import Generation, Round
+from ..generation import Generation, Round
 from ..pages import ACCEPTED, BONUS, CORRECTED, Q
 from ..tree import depths, is_chain, path
 from .record import Trace, as_ids

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from ..drafters.ranked import top
-from ..interfaces import Stats
+from ..generation import Stats
 from ..logits.probs import residual
 from ..theory.expected import estimate_alpha
 from ..tree import depth_of, is_chain, n_kept

@@ -85,7 +85,7 @@ def test_the_rows_of_a_round_are_the_models_own():
 def test_the_seconds_of_a_part_are_those_of_its_calls(monkeypatch, K, drafts):
     """Of 6 tokens; the target as its own draft model, so that with K = 1 each of 3 rounds drafts one token."""
     now = [0.0]
-    monkeypatch.setattr("speculative.interfaces.perf_counter", lambda: now[0])
+    monkeypatch.setattr("speculative.generation.perf_counter", lambda: now[0])
 
     class Slow(TableModel):
         def __call__(self, tokens, n_last=1):

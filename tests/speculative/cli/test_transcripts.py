@@ -102,7 +102,7 @@ def by_work(monkeypatch):
         return run(self, tokens, n_last, parents)
 
     monkeypatch.setattr(gpt2np.GPT2, "run", working)
-    for module in ("interfaces", "measuring.runs"):
+    for module in ("generation", "measuring.runs"):
         monkeypatch.setattr(f"speculative.{module}.perf_counter", lambda: now[0])
     monkeypatch.setattr("speculative.cli.report.machine", lambda: "a machine")
     monkeypatch.setattr("speculative.cli.report.load_average", lambda: 0.0)

@@ -54,7 +54,7 @@ def test_alpha_is_the_mean_overlap_along_the_targets_own_texts(without_measuring
 
 def test_speculation_does_not_pay_with_a_draft_at_the_targets_cost(monkeypatch):
     now = [0.0]
-    monkeypatch.setattr("speculative.interfaces.perf_counter", lambda: now[0])
+    monkeypatch.setattr("speculative.generation.perf_counter", lambda: now[0])
 
     def slow(tokens, n_last=1):
         now[0] += 1.0

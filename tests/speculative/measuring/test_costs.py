@@ -38,7 +38,7 @@ class Slow:
 
 @pytest.fixture(autouse=True)
 def _clock(monkeypatch):
-    monkeypatch.setattr("speculative.interfaces.perf_counter", lambda: NOW[0])
+    monkeypatch.setattr("speculative.generation.perf_counter", lambda: NOW[0])
 
 
 def test_the_costs_are_those_of_the_parts():

@@ -52,7 +52,7 @@ class Cached:
 
 def test_prefill_is_what_the_first_call_takes_longer_with_an_empty_cache(monkeypatch):
     model = Cached()
-    monkeypatch.setattr("speculative.interfaces.perf_counter", lambda: model.seconds)
+    monkeypatch.setattr("speculative.generation.perf_counter", lambda: model.seconds)
     samplers = {"alone": AutoregressiveSampler(model), "short": SpeculativeSampler(model, ModelDrafter(DRAFT), K=1)}
     for caches, seconds in (([model, DRAFT], 4), ((), 0)):
         for runs in race(samplers, PROMPTS, 5, caches=caches).values():

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from speculative import Lenient, PromptLookupDrafter, SpeculativeSampler, Typical, block, exact_match, rejection
-from speculative.interfaces import Draft, Round, Verdict
+from speculative.generation import Round
+from speculative.interfaces import Draft, Verdict
 from speculative.logits.probs import residual
 from speculative.testing import TableModel
 from speculative.trace import Trace

@@ -11,7 +11,8 @@ import gpt2np
 import speculative
 from gpt2np.kernels import matmul
 from speculative import AutoregressiveSampler, ModelDrafter, PromptLookupDrafter, Sampling, SpeculativeSampler
-from speculative.interfaces import Draft, Round, Verdict
+from speculative.generation import Round
+from speculative.interfaces import Draft, Verdict
 from speculative.rng import Gumbel
 from speculative.testing import TableModel
 from speculative.trace import Trace, page
