@@ -2,8 +2,8 @@
 
 Attention is the only layer that looks at other tokens, and it needs only their k and v. Generating n tokens one by one
 takes 1 + 2 + ... + n token passes without a cache and n with one. Each token has a slot. The tokens of a text come
-first, in order, and the tokens of a tree follow. The arrays are allocated once, for the whole context, so appending
-copies nothing. Tokens are forgotten by reducing a length, and the slots after it are overwritten later.
+first, in order, and the tokens of a tree follow. An array that is full is replaced by one of twice the size, so few
+tokens are ever copied. Tokens are forgotten by reducing a length, and the slots after it are overwritten later.
 
 No caller ever manages the cache: `KVCache.reuse` compares the cached tokens with those of the next call, text or tree.
 Leaves out: reading the keys and values in attention (kernels/layer_cache.py).
@@ -20,8 +20,8 @@ from .kernels.layer_cache import LayerCache
 class KVCache:
     """Keys and values of the first `length` tokens in every layer, with room for n_ctx.
 
-    For GPT-2's shapes it takes 1.13 times 2 * n_layer * n_ctx * n_embd entries because of the padding. The operating
-    system commits the key arrays, which are transposed, at the first token, and the value arrays as the text grows.
+    For GPT-2's shapes a full cache takes 1.13 times 2 * n_layer * n_ctx * n_embd entries because of the padding. The
+    arrays grow with the text.
 
     A model calls `reuse`, runs the tokens that are missing, and then sets `length`. Without a model, `forward` appends
     to the first `length` tokens, whatever they are.

@@ -17,7 +17,7 @@ from .kernels.matmul import Embedding, pack
 from .kernels.memory import keep_freed
 from .kernels.threads import each
 from .layers import block, layer_norm
-from .side_by_side import Caches, caches_side_by_side
+from .side_by_side import Caches
 
 
 @dataclass(frozen=True)
@@ -195,8 +195,7 @@ class GPT2:
 
     def lanes(self, n):
         """n `Lane`s with these parameters, for n texts at once."""
-        caches = caches_side_by_side(n, self.hparams, self.strategy)
-        return [Lane(self.params, self.hparams, self.strategy, cache) for cache in caches]
+        return [Lane(self.params, self.hparams, self.strategy) for _ in range(n)]
 
 
 class Lane(GPT2):
@@ -224,10 +223,7 @@ class Lane(GPT2):
         They are bitwise identical to those of a `GPT2` that is called alone.
         """
         begun = [(lane, *lane.begin(tokens, n_last, parents)) for lane, tokens, n_last, parents in calls]
-        caches = Caches(
-            [(lane.cache, len(new), mask, n_last) for lane, new, _, mask, n_last in begun], begun[0][0].strategy
-        )
-        begun = [begun[i] for i in caches.order]
+        caches = Caches([(lane.cache, len(new), mask, n_last) for lane, new, _, mask, n_last in begun])
         new = [token for _, tokens, *_ in begun for token in tokens]
         positions = np.concatenate([np.r_[positions] for _, _, positions, _, _ in begun])
         params, h = begun[0][0].params, begun[0][0].hparams
@@ -235,8 +231,7 @@ class Lane(GPT2):
         ends = np.cumsum([n_last for *_, n_last in begun])[:-1]
         for (lane, *_), rows in zip(begun, np.split(hidden, ends)):
             lane.hidden = rows
-        rows = np.split(logits(hidden, params), ends)
-        return [rows[caches.order.index(i)] for i in range(len(calls))]
+        return np.split(logits(hidden, params), ends)
 
 
 def packed(params, strategy):

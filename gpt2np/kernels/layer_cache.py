@@ -8,23 +8,39 @@ from .memory import aligned_zeros
 
 
 class LayerCache:
-    """Keys [n_head, d_head, n_columns] and values [n_head, n_columns, at least d_head + 1], float32, for n_ctx tokens.
+    """Keys [n_head, d_head, n_columns] and values [n_head, n_columns, at least d_head + 1], float32.
 
-    `whole` is the cache of all layers; `append` adds after its first `length` tokens, or without `whole` at slot 0.
+    They grow with the text, up to n_ctx tokens. `whole` is the cache of all layers; `append` adds after its first
+    `length` tokens, or without `whole` at slot 0.
     """
 
     def __init__(self, n_head, n_ctx, d_head, strategy=None, whole=None):
         self.strategy = strategy or matmul.strategy(n_ctx, d_head)
         self.whole, self.n_seq = whole, 0
-        n_columns = round_up(n_ctx, PIECE)
-        self.keys = aligned_zeros((n_head, d_head, n_columns))
-        self.values = aligned_zeros((n_head, n_columns, round_up(d_head + 1)))
+        self.n_ctx, self.shape = n_ctx, (n_head, d_head)
+        self.keys, self.values = self.room_for(min(n_ctx, PIECE))
+
+    def room_for(self, n_tokens):
+        """New arrays for the keys and the values of this many tokens."""
+        n_head, d_head = self.shape
+        n_columns = round_up(n_tokens, PIECE)
+        return aligned_zeros((n_head, d_head, n_columns)), aligned_zeros((n_head, n_columns, round_up(d_head + 1)))
+
+    def fit(self, n_seq):
+        """Make room for n_seq tokens. If there is too little room, at least double it."""
+        n = self.keys.shape[2]
+        if n_seq > n:
+            keys, values = self.room_for(min(self.n_ctx, max(2 * n, n_seq)))
+            keys[..., :n], values[:, :n] = self.keys, self.values[:, :n]
+            self.values = values  # first: Ctrl-C may come now, and the width of the keys says how much room there is
+            self.keys = keys
 
     def append(self, k, v):
         """Append k and v [n_head, n_new, d_head]; `attend` looks at all tokens up to these."""
         n_past = self.whole.length if self.whole else 0
         n_new, d_head = k.shape[1:]
         self.n_seq = n_past + n_new
+        self.fit(self.n_seq)
         self.keys[..., n_past : self.n_seq] = k.transpose(0, 2, 1)
         self.values[:, n_past : self.n_seq, :d_head] = v
         self.values[:, n_past : self.n_seq, d_head] = 1
