@@ -15,9 +15,9 @@ from .cache import KVCache, TokenTree, kept_slots, n_reusable, whole_numbers
 from .kernels import matmul
 from .kernels.matmul import Embedding, pack
 from .kernels.memory import keep_freed
+from .kernels.side_by_side import Caches
 from .kernels.threads import each
 from .layers import block, layer_norm
-from .side_by_side import Caches
 
 
 @dataclass(frozen=True)

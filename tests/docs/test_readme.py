@@ -61,7 +61,9 @@ def test_the_options_shown_are_those_of_the_command():
     assert run_here(*command.split()[3:]).stdout.strip() == output.strip(), command
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/measurements.md", "docs/serving.md", "docs/options.md"])
+@pytest.mark.parametrize(
+    "name", ["README.md", "docs/measurements.md", "docs/serving.md", "docs/options.md", "docs/reading.md"]
+)
 def test_the_python_blocks_run(name):
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
     examples = doctest.DocTestParser().get_doctest("\n".join(blocks(PAGES[name], "python")), {}, name, name, 0)

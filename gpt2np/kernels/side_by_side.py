@@ -1,7 +1,7 @@
 """The caches of several texts in one pass, used like the cache of one text.
 
 A pass reads every weight once, whether for one text or for many, and the result of a row is bitwise identical whatever
-other rows are computed with it (kernels/). So the rows of all texts go through norms, linear layers and the vocabulary
+other rows are computed with it (matmul.py). So the rows of all texts go through norms, linear layers and the vocabulary
 projection together. Nothing is padded, and texts may have any lengths. One may be in prefill while others verify a
 chain or a tree. Only attention looks at the cache of each text, so there each text attends alone, to its own cache.
 
