@@ -162,8 +162,7 @@ SHARED = {
         "how many tokens to generate; fewer only where the text ends by itself, see --stop, --grammar, --min_tokens"),
     "seed": Option(0, "N", whole(0), "the seed of the random numbers; one seed gives one text"),
     "trace": Option("", "FILE", Written((".html", ".jsonl")),
-        "write all rounds with p, q, random numbers and decisions: FILE.html to look at, FILE.jsonl for programs and "
-        "for replay"),
+        "write all rounds with p, q, random numbers and decisions: FILE.html to look at, FILE.jsonl for programs"),
     "tree": Option(0, "T", tree,
         "draft a tree, not a chain; K limits its depth\n"
         "0: a chain, or the drafter's own tree\n"

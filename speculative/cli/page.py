@@ -31,15 +31,10 @@ def table(rows):
     return "\n".join("  ".join(f"{cell:{pad}}" for cell, pad in zip(line, pads)).rstrip() for line in lines)
 
 
-def interval(row, prefix="", digits=2):
-    """The interval of a row in words; the fields are PREFIXlow and PREFIXhigh."""
-    low, high = row[prefix + "low"], row[prefix + "high"]
-    return "-" if low is None else f"{low:.{digits}f} to {high:.{digits}f}"
-
-
 def with_interval(row, what, prefix=""):
-    """A number with its interval: 1.79 (1.55 to 2.06)."""
-    return f"{row[what]:.2f}" + (f" ({interval(row, prefix)})" if row[prefix + "low"] is not None else "")
+    """A number with its interval, the fields PREFIXlow and PREFIXhigh: 1.79 (1.55 to 2.06)."""
+    low, high = row[prefix + "low"], row[prefix + "high"]
+    return f"{row[what]:.2f}" + ("" if low is None else f" ({low:.2f} to {high:.2f})")
 
 
 def over(n, what="prompts"):
@@ -87,7 +82,7 @@ by position   {by_position}"""
 # ------------------------------------------------------------------------------------------------ a plot
 
 
-def draw(path, x, panels, lines, size=None, busy="", break_even=True):
+def draw(path, x, panels, lines, size=None, busy=""):
     """Write a figure of measurements with their intervals to a file. Each panel shows all lines, and there is no title.
 
     Parameters
@@ -102,8 +97,6 @@ def draw(path, x, panels, lines, size=None, busy="", break_even=True):
         The size of the whole figure, in inches.
     busy : str
         A warning about the machine.
-    break_even : bool
-        Whether to draw a line at 1.
     """
     import matplotlib
 
@@ -127,8 +120,7 @@ def draw(path, x, panels, lines, size=None, busy="", break_even=True):
                 look |= {"linestyle": ("-", "--", ":", "-.")[style % 4] if is_numeric else "none", "markersize": 4}
                 axes.errorbar(at, values, [*zip(*ends)], capsize=2, linewidth=1.2, **look)
                 tops += [min(value + end[1], 1.6 * max(values)) for value, end in zip(values, ends)]
-            if break_even:
-                axes.axhline(1, color="#666666", linewidth=1, linestyle=":")
+            axes.axhline(1, color="#666666", linewidth=1, linestyle=":")  # above it the draft pays
             axes.set(xlabel=x, ylabel=label, ylim=(0, 1.05 * max(tops)))
             if is_numeric and len(places) <= 12:
                 axes.set_xticks(sorted(map(float, places)), sorted(map(str, places), key=float))

@@ -6,7 +6,7 @@ Settings that do not work are left out, and an option that a drafter does not us
 
 import csv
 from functools import partial
-from itertools import product
+from itertools import accumulate, product
 from re import fullmatch
 from textwrap import shorten
 
@@ -15,6 +15,7 @@ import numpy as np
 from speculative.measuring.intervals import share
 from speculative.measuring.lossy import along, check_rule, together
 from speculative.measuring.runs import N_LAPS, compared, gain_of, race, race_together, repetition, total, under
+from speculative.theory import expected_tokens, speedup
 
 from ..drafters import OF_SOME, kind_of, rule_of
 from ..files import replacing, say
@@ -155,6 +156,7 @@ def race_of(group, prompts, models, by, name, problems):
             options, label = group[i]
             before, after = ([some[n] for n in numbers] for some in (runs[None], runs[i]))
             row = {"setting": label, "by": name if by else "", **about, **numbers_of(before, after)}
+            row |= expected(row, options, after)
             row["exactness"] = rule_of(options).exactness
             row |= {"c": None} if n_lanes else {}  # because a pass serves several texts
             loss = together(losses[i] if n_lanes else [losses[i][n] for n in numbers]) if i in losses else None
@@ -211,6 +213,28 @@ def numbers_of(alone, runs):
     }  # fmt: skip
 
 
+def expected(row, options, runs):
+    """The speedup and the tokens per call that follow from a row's alpha and c; None unless all drafts have K tokens.
+
+    The formulas are those of arXiv:2211.17192 (theory/expected.py), where verification takes an autoregressive step.
+    """
+    if row["alpha"] is None or not drafts_K_tokens(options, runs):
+        return {"expected_speedup": None, "expected_tokens_per_call": None}
+    return {
+        "expected_speedup": speedup(row["alpha"], options.K, row["c"]),
+        "expected_tokens_per_call": expected_tokens(row["alpha"], options.K),
+    }
+
+
+def drafts_K_tokens(options, runs):
+    """Whether every draft is a chain of K tokens, or at the end of the text of as many as can be accepted."""
+    if isinstance(options.K, str) or options.tree or options.n_lanes or kind_of(options).branches:
+        return False
+    starts = [start for run in runs for start in accumulate([0, *run.lengths[:-1]])]  # of each round, in its text
+    longest = [min(options.K, options.n_tokens_to_generate - start - 1) for start in starts]
+    return sum(longest) == sum(run.drafted for run in runs)
+
+
 # ------------------------------------------------------------------------------------------------ what is shown
 
 
@@ -236,6 +260,12 @@ interval  {over(max(row["n_texts"] for row in rows), "laps over all prompts" if 
 alpha     accepted / (accepted + rejected) draft tokens; c: the time to draft one over that of an autoregressive step
 tok/s     tokens per second with the draft; same: how many texts are the target's own, where all should be
 """
+    has_expected = any(row["expected_speedup"] for row in rows) and "K" in rows[0]["setting"]
+    if has_expected:
+        notes += """\
+expected  from alpha and c, if each draft token is accepted with probability alpha, and verifying K + 1 tokens takes an
+          autoregressive step; where it takes longer, the measured speedup is lower
+"""
     has_loss = any(row["loss"] is not None for row in rows)
     if has_loss:
         notes += """\
@@ -244,7 +274,8 @@ loss      of a LOSSY rule along the target's own text: 0.16 says that of 100 tok
 """
     if any(row["exactness"] == "checked" for row in rows):
         notes += "checked   check_verifier found no mistake; the rule itself does not say whether it is exact\n"
-    blocks = ["\n".join(head), table([cells(row, has_loss) for row in rows]), "\n".join(fastest(rows)), notes]
+    measured = table([cells(row, has_expected, has_loss) for row in rows])
+    blocks = ["\n".join(head), measured, "\n".join(fastest(rows)), notes]
     return "\n\n".join(filter(None, blocks))
 
 
@@ -262,7 +293,11 @@ def in_words(label):
     return ", ".join(f"{name} {text}" for name, text in label.items() if text)
 
 
-def cells(row, has_loss):
+def digits(value, n):
+    return "-" if value is None else f"{value:.{n}f}"
+
+
+def cells(row, has_expected, has_loss):
     """A row of the table, as texts."""
     loss = "-" if row["loss"] is None else with_interval(row, "loss", "loss_")
     loss += f", after {row['loss_after']:.2f}" if row["loss_after"] else ""
@@ -272,9 +307,11 @@ def cells(row, has_loss):
         **({"": row["by"]} if row["by"] else {}),
         **{name: text or "-" for name, text in row["setting"].items()},
         "speedup": with_interval(row, "speedup"),
+        **({"expected": digits(row["expected_speedup"], 2)} if has_expected else {}),
         "calls": with_interval(row, "tokens_per_call", "calls_"),
-        "alpha": "-" if row["alpha"] is None else f"{row['alpha']:.3f}",
-        "c": "-" if row["c"] is None else f"{row['c']:.3f}",
+        **({"expected calls": digits(row["expected_tokens_per_call"], 2)} if has_expected else {}),
+        "alpha": digits(row["alpha"], 3),
+        "c": digits(row["c"], 3),
         **(seconds if row["by"] else {}),
         **({"alone, tok/s": f"{row['alone_tokens_per_second']:.1f}"} if row["setting"].get("n_lanes") else {}),
         "tok/s": f"{row['tokens_per_second']:.1f}",

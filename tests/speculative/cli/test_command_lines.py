@@ -40,7 +40,7 @@ def test_nonsense_for_every_option(command, name, tmp_path, monkeypatch, capsys)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["main.py"])
     monkeypatch.setattr(MODULES[command], "run", lambda options, report: None)
-    word = [command, "t.jsonl"] if command == "replay" and name != "file" else [command]
+    word = [command]
     refusals = set()
     for value in NONSENSE:
         code = main([*word, f"--{name}={value}"])
@@ -71,8 +71,8 @@ def random_line(rng):
         "drafter": [*DRAFTERS, "all"],
         "verifier": [*RULES, "block,gumbel"],
     }
-    command = rng.choice(["compare", "generate", "generate", "calibrate"])
-    fewest = {"compare": ["--n_prompts=2"], "calibrate": ["--n_prompts=3"]}.get(command, [])
+    command = rng.choice(["compare", "generate"])
+    fewest = ["--n_prompts=2"] if command == "compare" else []
     names = [name for name in some if name in MODULES[command].OPTIONS and f"--{name}=2" not in fewest]
     chosen = rng.sample(names, rng.randint(0, 4))
     return [command, "--n_tokens_to_generate=4", *fewest, *(f"--{name}={rng.choice(some[name])}" for name in chosen)]
@@ -104,7 +104,6 @@ def test_every_drafter_with_every_rule(drafter, rule):
 
 LONG = {
     "compare": ("--K=1-4", "--drafter=model,ngram", "--n_prompts=12", "--n_tokens_to_generate=24"),
-    "calibrate": ("--n_prompts=9", "--n_tokens_to_generate=24"),
     "museum": (),
 }
 

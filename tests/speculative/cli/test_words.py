@@ -17,16 +17,11 @@ from speculative.cli.options import SHARED, Choice, Option, Written, flag, inche
 
 NAMES = [
     "audit",
-    "batch_table",
-    "bench",
-    "calibrate",
     "compare",
     "explore",
     "generate",
     "museum",
-    "replay",
     "train",
-    "widths",
 ]
 
 
