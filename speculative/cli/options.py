@@ -39,7 +39,7 @@ class Option:
 
 
 def number(kind=float, least=-inf, most=1e300, words=()):
-    """Reads a number within bounds, or one of some words; a number without a point is an int."""
+    """Reads a number within bounds, or one of `words`, a registry; a number without a point is an int."""
 
     def read(given):
         if given in words:
@@ -55,6 +55,7 @@ def number(kind=float, least=-inf, most=1e300, words=()):
         others = f", or {' or '.join(words)}" if words else ""
         raise ValueError(f"expected a {noun}{bounds if least > -inf else ''}{others}, got {given[:60]!r}")
 
+    read.names = words  # for the help
     return read
 
 
@@ -149,11 +150,7 @@ SHARED = {
     "drafter": Option("model", "D", Choice(DRAFTERS, brings=True), "the source of the draft tokens"),
     "K": Option(3, "K", whole(1, words=LENGTHS),
         "the draft length, the most tokens drafted per target call\n"
-        "N: N tokens\n"
-        "auto: chosen from costs measured at the start and the acceptance so far, possibly 0; auto depends on timing, "
-        "so one seed may give different texts\n"
-        "heuristic: two more after a fully accepted draft, one less otherwise\n"
-        "confidence: stop after the first low-confidence token"),
+        "N: N tokens"),
     "verifier": Option("rejection", "V", Choice(RULES, brings=True), "the acceptance rule for draft tokens"),
     "temperature": Option(0, "T", number(least=0),
         "0 always takes the most probable token, 1 samples from the model's own distribution; in Python, Sampling's "

@@ -12,11 +12,10 @@ from speculative.measuring.best_shape import acceptance_together, added, best_sh
 from speculative.together import as_they_end
 
 from .brought import files_of, graded_drafter
-from .drafters import DRAFTERS, OF_SOME, RULES, depth, kind_of, rule_of
+from .drafters import DRAFTERS, OF_SOME, RULES, kind_of, length_of, rule_of
 from .files import read_text
 from .models import SMALLEST, OfLanes, no_smaller
 
-MOST_CONFIDENT = 16  # the most draft tokens with --K confidence
 MOST_MEASURED = 16  # the most nodes with --tree auto
 N_PLACES = 32  # positions in the target's text at which --tree auto measures the acceptance by rank
 LOOK_BACK = ("grammar", "presence_penalty", "frequency_penalty", "no_repeat_ngram_size", "min_tokens")
@@ -24,11 +23,12 @@ LOOK_BACK = ("grammar", "presence_penalty", "frequency_penalty", "no_repeat_ngra
 
 def check_together(options):
     """Raise ValueError unless --drafter, --verifier, --tree and --K go together; no model is loaded."""
-    kind, rule, tree, what = kind_of(options), rule_of(options), options.tree, f"--drafter {options.drafter}"
+    kind, rule, length = kind_of(options), rule_of(options), length_of(options)
+    tree, what = options.tree, f"--drafter {options.drafter}"
     if options.drafter not in DRAFTERS:
         graded_drafter(options.drafter)
-    if options.K == "confidence" and "siblings" not in kind.options:
-        raise ValueError(f"--K confidence needs a drafter with probabilities, got {options.drafter}: try auto")
+    if length.threshold and "siblings" not in kind.options:
+        raise ValueError(f"--K {options.K} needs a drafter with probabilities, got {options.drafter}: try auto")
     if options.drafter == "model" and not options.draft_model_size and options.target_model_size in SMALLEST.values():
         raise ValueError(no_smaller(options.target_model_size))
     if options.drafter == "forced" and not options.grammar:
@@ -46,9 +46,9 @@ def check_together(options):
     if not takes_trees(rule.verifier):
         rules = ", ".join(name for name, rule in RULES.items() if takes_trees(rule.verifier))
         raise ValueError(f"{'--tree' if tree else what} needs a verifier for trees ({rules}), got {options.verifier}")
-    if options.K in ("auto", "confidence"):
+    if not length.trees:
         raise ValueError(f"--K {options.K} chooses the length of a chain: for a tree give a number")
-    if isinstance(tree, Shape) and tree.depth > depth(options):
+    if isinstance(tree, Shape) and tree.depth > length.depth:
         raise ValueError(f"this --tree has depth {tree.depth}: give --K {tree.depth}, the depth limit")
 
 
@@ -178,10 +178,11 @@ def with_draft(options, models, prompt, keep=lambda name, find: find()):
         tree = keep("tree", lambda: measured_tree(own, models, prompt))
         options, own = (some.but(tree=Shape(tree["parents"], tree["ranks"])) for some in (options, own))
     target, drafter, about = kind.build(own, models)
-    K = {"heuristic": speculative.Heuristic(), "confidence": MOST_CONFIDENT}.get(options.K, options.K)
-    if K == "auto":
+    length = length_of(options)
+    K = length.K
+    if length.from_costs:
         costs = keep("costs", lambda: asdict(costs_of(own, target, drafter, prompt, 8)))
-        K = speculative.CostModel(costs["c"], costs["v"])
+        K = length.from_costs(costs["c"], costs["v"])
 
     def build(own, some):
         parts = (target, drafter) if some is models and not own.processors else kind.build(own, some)[:2]
@@ -211,7 +212,7 @@ def measured_tree(options, models, tokens):
     together = acceptance_together(make, 8, text, N_PLACES, sampling, rule.noise(options.seed), rule.verifier)
     own_target, chain = make(Shape.chain(MOST_MEASURED))
     costs, w = costs_of(options, own_target, chain, tokens, MOST_MEASURED), added(together)
-    levels = min(depth(options), getattr(chain, "most_levels", MOST_MEASURED))
+    levels = min(length_of(options).depth, getattr(chain, "most_levels", MOST_MEASURED))
     shape, speedup = best_shape(w, costs.c, costs.v, levels)
     return {
         "nodes": len(shape), "levels": shape.depth, "expected_speedup": speedup, "c": costs.c, "v": list(costs.v),

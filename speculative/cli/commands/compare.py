@@ -17,7 +17,7 @@ from speculative.measuring.lossy import along, check_rule, together
 from speculative.measuring.runs import N_LAPS, compared, gain_of, race, race_together, repetition, total, under
 from speculative.theory import expected_tokens, speedup
 
-from ..drafters import OF_SOME, kind_of, rule_of
+from ..drafters import LENGTHS, OF_SOME, kind_of, rule_of
 from ..files import replacing, say
 from ..models import Models, described
 from ..options import (
@@ -228,7 +228,7 @@ def expected(row, options, runs):
 
 def drafts_K_tokens(options, runs):
     """Whether every draft is a chain of K tokens, or at the end of the text of as many as can be accepted."""
-    if isinstance(options.K, str) or options.tree or options.n_lanes or kind_of(options).branches:
+    if options.K in LENGTHS or options.tree or options.n_lanes or kind_of(options).branches:
         return False
     starts = [start for run in runs for start in accumulate([0, *run.lengths[:-1]])]  # of each round, in its text
     longest = [min(options.K, options.n_tokens_to_generate - start - 1) for start in starts]
