@@ -100,8 +100,8 @@ def chain_or_tree(options, chain, tree):
 
 
 def shape_of(options, weights):
-    """The Shape of --tree; None for a chain, and for auto, whose shape is determined later."""
-    if options.tree in (0, "auto"):
+    """The Shape of --tree; None for a chain."""
+    if options.tree == 0:
         return None
     return Shape.best(options.tree, weights, length_of(options).depth) if type(options.tree) is int else options.tree
 

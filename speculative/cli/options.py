@@ -108,13 +108,11 @@ def takes_no_value(option):
 
 def tree(given):
     """Reads a number of nodes, or the number of children at each depth, 2x2x1, as a Shape."""
-    if given == "auto":
-        return given
     numbers = [int(n) if fullmatch(r"[0-9]{1,9}", n) else -1 for n in given.split("x")]
     if min(numbers) < (len(numbers) > 1) or sum(accumulate(numbers, mul)) > MOST_NODES:
         raise ValueError(
-            f"expected a number of nodes up to {MOST_NODES} (0: no tree), the number of children at each depth, such "
-            f"as 2x2x1, or auto, got {given[:60]!r}"
+            f"expected a number of nodes up to {MOST_NODES} (0: no tree), or the number of children at each depth, "
+            f"such as 2x2x1, got {given[:60]!r}"
         )
     return numbers[0] if len(numbers) == 1 else Shape.widths(*numbers)
 
@@ -165,9 +163,7 @@ SHARED = {
         "0: a chain, or the drafter's own tree\n"
         "N: N nodes, in the best shape for a typical draft; suffix, and a model at temperature 0 or with --siblings "
         "top, grow the tree where the draft is confident\n"
-        "2x2x1: the number of children at each depth\n"
-        "auto: the size and shape expected to be fastest, from costs and acceptance measured at the start; auto "
-        "depends on timing, so one seed may give different texts"),
+        "2x2x1: the number of children at each depth"),
     "siblings": Option("without", "S", Choice(tuple(SIBLINGS)),
         "how a model chooses the children of a node\n"
         "without: sampled without replacement\n"

@@ -8,7 +8,6 @@ import speculative
 from speculative import AutoregressiveSampler, Shape
 from speculative.interfaces import takes_trees
 from speculative.logits.automaton import Expression
-from speculative.measuring.best_shape import acceptance_together, added, best_shape
 from speculative.together import as_they_end
 
 from .brought import files_of, graded_drafter
@@ -16,8 +15,7 @@ from .drafters import DRAFTERS, OF_SOME, RULES, kind_of, length_of, rule_of
 from .files import read_text
 from .models import SMALLEST, OfLanes, no_smaller
 
-MOST_MEASURED = 16  # the most nodes with --tree auto
-N_PLACES = 32  # positions in the target's text at which --tree auto measures the acceptance by rank
+MOST_AUTO = 8  # the most draft tokens with --K auto
 LOOK_BACK = ("grammar", "presence_penalty", "frequency_penalty", "no_repeat_ngram_size", "min_tokens")
 
 
@@ -172,16 +170,13 @@ def with_draft(options, models, prompt, keep=lambda name, find: find()):
     for given in sorted({options.drafter, options.verifier} - {*DRAFTERS, *RULES}):
         models.report.same_contents(given, *files_of(given))
     models.report.same_contents("--grammar", pattern_of(options.grammar) if options.grammar else "")
-    kind, rule, costs, tree = kind_of(options), rule_of(options), None, None
+    kind, rule, length = kind_of(options), rule_of(options), length_of(options)
     own = with_processors(options, models.target()[1], len(prompt))
-    if options.tree == "auto":
-        tree = keep("tree", lambda: measured_tree(own, models, prompt))
-        options, own = (some.but(tree=Shape(tree["parents"], tree["ranks"])) for some in (options, own))
     target, drafter, about = kind.build(own, models)
-    length = length_of(options)
     K = length.K
+    costs = None
     if length.from_costs:
-        costs = keep("costs", lambda: asdict(costs_of(own, target, drafter, prompt, 8)))
+        costs = keep("costs", lambda: asdict(costs_of(own, target, drafter, prompt)))
         K = length.from_costs(costs["c"], costs["v"])
 
     def build(own, some):
@@ -190,31 +185,10 @@ def with_draft(options, models, prompt, keep=lambda name, find: find()):
 
     entrant = Entrant(options, models, build)
     name = {"name": options.target_model_size, "parameters": models.target()[0].n_params}
-    return entrant, {"target": name, "draft": about, "measured_tree": tree, "costs": costs}
+    return entrant, {"target": name, "draft": about, "costs": costs}
 
 
-def costs_of(options, target, drafter, tokens, most):
-    somewhere = [*tokens, *tokens][: target.n_ctx - most - 1]
-    how = {"sampling": options.sampling, "verifier": rule_of(options).verifier, "most": most}
+def costs_of(options, target, drafter, tokens):
+    somewhere = [*tokens, *tokens][: target.n_ctx - MOST_AUTO - 1]
+    how = {"sampling": options.sampling, "verifier": rule_of(options).verifier, "most": MOST_AUTO}
     return speculative.measure_costs(target, drafter, somewhere, **how)
-
-
-def measured_tree(options, models, tokens):
-    """The best shape, given the acceptance measured along a text of the target and the costs, as a dict."""
-    target, sampling, rule = models.target()[0], options.sampling, rule_of(options)
-    start = tokens[: max(1, target.n_ctx - N_PLACES - 1)]
-    text = AutoregressiveSampler(target, sampling=sampling).generate(start, N_PLACES, options.seed)
-    text = [*start, *text.tokens.tolist()]
-
-    def make(shape):
-        return kind_of(options).build(options.but(tree=shape), models)[:2]
-
-    together = acceptance_together(make, 8, text, N_PLACES, sampling, rule.noise(options.seed), rule.verifier)
-    own_target, chain = make(Shape.chain(MOST_MEASURED))
-    costs, w = costs_of(options, own_target, chain, tokens, MOST_MEASURED), added(together)
-    levels = min(length_of(options).depth, getattr(chain, "most_levels", MOST_MEASURED))
-    shape, speedup = best_shape(w, costs.c, costs.v, levels)
-    return {
-        "nodes": len(shape), "levels": shape.depth, "expected_speedup": speedup, "c": costs.c, "v": list(costs.v),
-        "acceptance_by_rank": w.tolist(), "parents": list(shape.parents), "ranks": list(shape.ranks),
-    }  # fmt: skip

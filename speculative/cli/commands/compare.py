@@ -52,7 +52,7 @@ OF_THE_TARGET = [*pick("target_model_size prompts " + SAMPLING + LOOK_BACK + END
 LOSS = {"": "tv", "_low": "low", "_high": "high", "_after": "after"}
 N_PLACES = 16  # the positions of each text at which the loss of a LOSSY rule is measured
 SHOWN = ("drafter", "K", "verifier", "temperature", "n_tokens_to_generate", "prompts")  # above the table, unless in it
-NOT_TIDY = {"setting", "target", "draft", "measured_tree", "costs", "texts", "is_one_text"}  # not for --csv
+NOT_TIDY = {"setting", "target", "draft", "costs", "texts", "is_one_text"}  # not for --csv
 EXAMPLES = (
     "--K 1-10 --temperature 0,1 --plot gamma.png",
     "--drafter all --K 1,2,4,8 --best K --prompts tales,repeating",

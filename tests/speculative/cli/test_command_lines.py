@@ -54,7 +54,7 @@ def test_nonsense_for_every_option(command, name, tmp_path, monkeypatch, capsys)
 
 
 SOME = """
-K=1|2,7|200|auto|heuristic|confidence|1-3 temperature=0|0.7|0,1|1e-300|1e300 tree=0|4|2x1|auto|0,3 siblings=drawn|top
+K=1|2,7|200|auto|heuristic|confidence|1-3 temperature=0|0.7|0,1|1e-300|1e300 tree=0|4|2x1|0,3 siblings=drawn|top
 draft_temperature=0|2 n_max=1|5|99 exit_layer=1|9 frequent=0|500 draft_tokenizer=shared|text top_k=1|5 top_p=0.5
 min_p=0.2 repetition_penalty=1.3 presence_penalty=1 no_repeat_ngram_size=1|2 min_tokens=2 grammar=[a-z]{2,9}|(|a{3}
 stop=a|the prompts=known|repeating n_prompts=1|2 seed=999999999999999999999 by=prompt best=K show=rounds
