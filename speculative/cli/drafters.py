@@ -15,7 +15,6 @@ import numpy as np
 import gpt2np
 import speculative
 from gpt2np.eagle import eagle_file
-from gpt2np.frequent import most_frequent
 from gpt2np.heads import heads_file
 from gpt2np.parallel import block_file
 from speculative import Draft, Grown, Shape
@@ -109,17 +108,10 @@ def shape_of(options, weights):
 def draft_model(options, models):
     (target, of_target), (name, draft, tokenizer), way = models.target(), models.draft(options), options.draft_tokenizer
     about = {"name": name, "parameters": draft.n_params}
-    text = text_of(options, models)
-    if text and not options.frequent:
-        raise ValueError("--corpus: --drafter model counts --frequent tokens in it: give --frequent N as well")
-    if options.frequent:
-        about["name"] = f"{name}, its {options.frequent} most frequent tokens"
-        make = partial(frequent, draft, tokenizer, options.frequent, text)
-        draft = models.once(f"{about['name']} of {options.corpus}", make)
     if way == "auto" and draft.n_vocab == target.n_vocab and tokenizer.vocabulary == of_target.vocabulary:
         return target, drawing(options, draft), about
     make = partial(speculative.SharedTokensModel, draft, of_target, tokenizer, target.n_vocab)
-    shared = models.once(f"shared {about['name']} {options.corpus}", make)
+    shared = models.once(f"shared {name}", make)
     through_text = way == "text" or (way == "auto" and options.temperature == 0 and options.tree == 0)
     n = f"{shared.shared.shape[1]} of its {tokenizer.n_vocab} tokens"
     way = "through the text" if through_text else "from the shared tokens"
@@ -130,13 +122,6 @@ def draft_model(options, models):
     inner = speculative.ModelDrafter(draft, sampling=own, threshold=length_of(options).threshold)
     sizes = {"n_vocab": target.n_vocab, "n_ctx": draft.n_ctx}
     return target, speculative.TextDrafter(inner, of_target, tokenizer, **sizes), about
-
-
-def frequent(model, tokenizer, n, text):
-    """The model restricted to its n most frequent tokens in a text, by default in tales."""
-    if n > model.n_vocab:
-        raise ValueError(f"--frequent: the draft model has {model.n_vocab} tokens, got {n}")
-    return gpt2np.FrequentTokens(model, most_frequent(tokenizer.encode(text or tales()[0]), n, model.n_vocab))
 
 
 def ngram(options, models):
@@ -284,7 +269,7 @@ OF_A_MODEL = ("draft_temperature", "siblings")
 # fmt: off
 DRAFTERS = {
     "model": Kind(draft_model, "a smaller model, --draft_model_size",
-        ("draft_model_size", "draft_tokenizer", "frequent", "corpus", *OF_A_MODEL), trees="any"),
+        ("draft_model_size", "draft_tokenizer", *OF_A_MODEL), trees="any"),
     "ngram": Kind(ngram, "counts of a text, --corpus", ("corpus", "n_max", *OF_A_MODEL), trees="any"),
     "prompt_lookup": Kind(prompt_lookup, "copies of the text so far", ("n_max",)),
     "suffix": Kind(suffix, "copies of the text so far and of --corpus", ("corpus",), trees="grown"),

@@ -183,7 +183,7 @@ SHARED = {
         "copies, in addition to the text so far (default: nothing)"),
     "n_max": Option(3, "N", whole(1, 1024), "the maximum n for ngram, and the longest match for prompt_lookup"),
     "exit_layer": Option(2, "L", whole(1), "the number of layers that early_exit runs"),
-    "frequent": Option(0, "N", whole(0), "draft only the N most frequent tokens (model: of --corpus); 0 means all"),
+    "frequent": Option(0, "N", whole(0), "draft only the N most frequent tokens; 0 means all"),
     "top_k": Option(0, "N", whole(0), "sample only from the N most probable tokens; 0 means all"),
     "top_p": Option(1, "P", number(), "... from the smallest set of most probable tokens with total probability P"),
     "min_p": Option(0, "P", number(), "... from tokens with at least P times the probability of the most probable one"),
