@@ -230,12 +230,11 @@ SHARED = {
 PAIR = "target_model_size draft_model_size "
 DRAFTING = "drafter K verifier tree siblings draft_temperature draft_tokenizer corpus n_max exit_layer frequent "
 SAMPLING = "temperature top_k top_p min_p repetition_penalty n_tokens_to_generate seed "
-LOOK_BACK = "presence_penalty frequency_penalty no_repeat_ngram_size min_tokens "
+SAMPLING += "presence_penalty frequency_penalty no_repeat_ngram_size min_tokens "
 ENDS = "grammar stop "
 PROMPTS = "prompt_file prompt_template prompts n_prompts "
 FILES = "models_dir source json "
-PLOT = "plot plot_size "
-OF_THE_PROGRAM = (PAIR + DRAFTING + SAMPLING + LOOK_BACK + ENDS + FILES).split()  # available without a command
+OF_THE_PROGRAM = (PAIR + DRAFTING + SAMPLING + ENDS + FILES).split()  # available without a command
 OF_THE_PROGRAM += ["prompt", "prompt_file", "prompt_template", "show", "trace", "timings"]
 
 

@@ -7,7 +7,6 @@ Settings that do not work are left out, and an option that a drafter does not us
 import csv
 from functools import partial
 from itertools import accumulate, product
-from re import fullmatch
 from textwrap import shorten
 
 import numpy as np
@@ -20,35 +19,22 @@ from speculative.theory import expected_tokens, speedup
 from ..drafters import LENGTHS, OF_SOME, kind_of, rule_of
 from ..files import replacing, say
 from ..models import Models, described
-from ..options import (
-    DRAFTING,
-    ENDS,
-    FILES,
-    LOOK_BACK,
-    PAIR,
-    PLOT,
-    PROMPTS,
-    SAMPLING,
-    Choice,
-    Option,
-    Written,
-    pick,
-    whole,
-)
-from ..page import draw, over, table, with_interval
+from ..options import DRAFTING, ENDS, FILES, PAIR, PROMPTS, SAMPLING, Choice, Option, Written, pick, whole
+from ..page import over, table, with_interval
+from ..plot import plot
 from ..prompts import prompts_of
 from ..settings import alone, check_together, check_used, with_draft
 
-OPTIONS = pick(PAIR + DRAFTING + SAMPLING + LOOK_BACK + ENDS + PROMPTS + FILES + PLOT, n_tokens_to_generate=64)
+OPTIONS = pick(PAIR + DRAFTING + SAMPLING + ENDS + PROMPTS + FILES + "plot plot_size", n_tokens_to_generate=64)
 OPTIONS["n_lanes"] = Option(
     0, "N", whole(0, 1024), "N texts at once, for the target alone as well; times include prefill. 0: one by one"
 )
-LISTS = [*pick(PAIR + DRAFTING + SAMPLING + LOOK_BACK + "prompts"), "n_lanes"]
+LISTS = [*pick(PAIR + DRAFTING + SAMPLING + "prompts"), "n_lanes"]
 OPTIONS["by"] = Option("", "B", Choice(("prompt", "category")), "also a row for each prompt, or each category of them")
 OPTIONS["best"] = Option("", "NAME", Choice(LISTS), "show only this option's fastest value (a maximum: optimistic)")
 OPTIONS["csv"] = Option("", "FILE.csv", Written((".csv",)), "also write the table, a row for each setting")
 # the options that affect the text and the time of the target alone
-OF_THE_TARGET = [*pick("target_model_size prompts " + SAMPLING + LOOK_BACK + ENDS), "n_lanes"]
+OF_THE_TARGET = [*pick("target_model_size prompts " + SAMPLING + ENDS), "n_lanes"]
 LOSS = {"": "tv", "_low": "low", "_high": "high", "_after": "after"}
 N_PLACES = 16  # the positions of each text at which the loss of a LOSSY rule is measured
 SHOWN = ("drafter", "K", "verifier", "temperature", "n_tokens_to_generate", "prompts")  # above the table, unless in it
@@ -160,10 +146,7 @@ def race_of(group, prompts, models, by, name, problems):
             row["exactness"] = rule_of(options).exactness
             row |= {"c": None} if n_lanes else {}  # because a pass serves several texts
             loss = together(losses[i] if n_lanes else [losses[i][n] for n in numbers]) if i in losses else None
-            row |= {
-                f"loss_{name}".removesuffix("_tv"): loss and getattr(loss, name)
-                for name in ("tv", "low", "high", "after")
-            }
+            row |= {f"loss{suffix}": loss and getattr(loss, name) for suffix, name in LOSS.items()}
             row["is_one_text"] = options.temperature == 0 or rule_of(options).one_text
             if by == "prompt" and len(numbers) == 1:
                 row["texts"] = [decode(some[0].tokens) for some in (before, after)]
@@ -353,20 +336,3 @@ def write_csv(rows, options):
             row = row | ({} if row["is_one_text"] else {"same_texts": ""})  # otherwise the texts may differ
             values = [*row["setting"].values(), *(row[name] for name in numbers), *fixed.values()]
             writer.writerow(["" if value == "None" else value for value in values])
-
-
-def plot(rows, options, busy):
-    """Plot the speedup in time and in calls by the axis with the most numbers; a line for each value of the others."""
-    by, axes = bool(rows[0]["by"]), [*rows[0]["setting"]]
-
-    def worth(name):
-        values = {row["setting"][name] for row in rows}
-        return all(fullmatch(r"[\d.]+", value) for value in values), len(values)
-
-    x, lines = "" if by else max(axes, key=worth, default=""), {}
-    for row in rows:
-        rest = {name: text for name, text in row["setting"].items() if name != x and text}
-        words = (text if text[:1].isalpha() else f"{name} {text}" for name, text in rest.items())
-        lines.setdefault(", ".join(words), []).append((row["by"] or row["setting"].get(x, "") or "-", row))
-    panels = {"speedup": "speedup in time", "tokens_per_call": "tokens per target call"}
-    draw(options.plot, x or options.by, panels, lines, options.plot_size, busy)
