@@ -40,10 +40,9 @@ def test_nonsense_for_every_option(command, name, tmp_path, monkeypatch, capsys)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["main.py"])
     monkeypatch.setattr(MODULES[command], "run", lambda options, report: None)
-    word = [command]
     refusals = set()
     for value in NONSENSE:
-        code = main([*word, f"--{name}={value}"])
+        code = main([command, f"--{name}={value}"])
         result = CompletedProcess(value, code, *capsys.readouterr())
         assert code in (0, 2) and (code == 2 or result.stderr == ""), result
         if code == 2:
