@@ -4,7 +4,6 @@ from .eagle import Eagle, EagleBlock, load_eagle
 from .early_exit import EarlyExit
 from .files.errors import CheckpointError, DownloadError
 from .files.loading import load
-from .frequent import FrequentTokens
 from .heads import Heads, load_heads
 from .model import GPT2, HParams, forward
 from .parallel import ParallelBlock, ParallelEagle, load_block
@@ -17,7 +16,6 @@ __all__ = [
     "Eagle",
     "EagleBlock",
     "EarlyExit",
-    "FrequentTokens",
     "HParams",
     "Heads",
     "ParallelBlock",

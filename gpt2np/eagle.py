@@ -28,7 +28,6 @@ from .files.errors import CheckpointError
 from .files.loading import folder_of
 from .files.params import block_params, check_finite, check_tensors, linear_params, matrix, param_shapes
 from .files.safetensors import read_safetensors
-from .frequent import scattered
 from .kernels.matmul import pack
 from .layers import block, layer_norm, linear
 from .model import HParams, packed_block
@@ -166,10 +165,14 @@ class Eagle:
         return layer_norm(x, 1, 0)
 
     def logits(self, states):
-        """[n, n_embd] -> [n, n_vocab]"""
+        """[n, n_embd] -> [n, n_vocab] float32; -inf for tokens that are not drafted."""
         last_norm = self.model.params["ln_f"]
         logits = (states * last_norm["g"] + last_norm["b"]) @ self.projection
-        return scattered(logits, self.frequent, self.n_vocab) if self.n_frequent else logits
+        if not self.n_frequent:
+            return logits
+        whole = np.full((len(logits), self.n_vocab), -np.inf, np.float32)
+        whole[:, self.frequent] = logits
+        return whole
 
     def reset(self):
         """Forget the cache. No result changes."""

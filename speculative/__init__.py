@@ -2,7 +2,6 @@
 
 from .autoregressive import AutoregressiveSampler
 from .drafters.block import BlockDrafter
-from .drafters.dials import NoisyDrafter, OracleDrafter
 from .drafters.eagle import EagleDrafter
 from .drafters.early_exit import EarlyExitDrafter
 from .drafters.forced import ForcedDrafter
@@ -43,7 +42,7 @@ __all__ = [
     "EagleDrafter",
     "EarlyExitDrafter", "ForcedDrafter", "FrequencyPenalty", "Generation", "Grammar", "Grown", "Gumbel", "HeadsDrafter",
     "Heuristic", "JacobiDrafter", "LanguageModel", "Lenient", "LookaheadDrafter", "MinTokens",
-    "ModelDrafter", "NGramDrafter", "NGramModel", "NoRepeatNGram", "NoisyDrafter", "OracleDrafter", "PresencePenalty",
+    "ModelDrafter", "NGramDrafter", "NGramModel", "NoRepeatNGram", "PresencePenalty",
     "PromptLookupDrafter", "RandomSource", "RecyclingDrafter", "Round", "Sampler", "Sampling",
     "Shape", "SharedTokensModel", "SpeculativeSampler", "Stats", "StopText", "SuffixDrafter", "TextDrafter",
     "TreeDrafter", "Typical", "Verdict", "Verifier", "acceptance_probability", "block", "collect",

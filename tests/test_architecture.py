@@ -68,7 +68,7 @@ def test_no_import_brings_more_than_it_needs():
     """Of speculative NumPy alone; of the command line no engine."""
     for statement, allowed in {
         "import speculative.models, speculative.testing": {"speculative", "numpy"},
-        "import speculative.cli.main; from speculative.cli.commands import bench, compare, generate": {
+        "import speculative.cli.main; from speculative.cli.commands import compare, generate": {
             *("speculative", "gpt2np", "numpy", "regex", "tqdm", "fire", "termcolor"),
         },
     }.items():

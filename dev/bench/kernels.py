@@ -1,9 +1,9 @@
-"""`python main.py bench` with the kernels of several processors and several numbers of threads, as one table:
+"""`python dev/bench/passes.py` with the kernels of several processors and several numbers of threads, as one table:
 
     python dev/bench/kernels.py SkylakeX,Haswell 1,2 --sizes 355M --repeats 3
 
 The first argument lists kernels of OpenBLAS that this processor can run (SkylakeX: AVX-512, Haswell: AVX2), the second
-numbers of threads; the others go to bench. Each pair runs in its own process, since OpenBLAS reads its kernels once.
+numbers of threads; the others go to passes.py. OpenBLAS reads its kernels once, so each pair runs in its own process.
 """
 
 import json
@@ -17,10 +17,10 @@ COUNTS = ("2", "5", "8", "9")  # the numbers of tokens that the table shows
 
 
 def measured(kernels, n_threads, arguments):
-    """The report of bench (dict), with these kernels and this many threads for everything."""
+    """The report of passes.py (dict), with these kernels and this many threads for everything."""
     threads = dict.fromkeys(("GPT2NP_THREADS", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), n_threads)
     run = subprocess.run(
-        [sys.executable, "main.py", "bench", *arguments, "--rows", "9", "--json"],
+        [sys.executable, "dev/bench/passes.py", *arguments, "--rows", "9", "--as_json"],
         cwd=ROOT, env={**os.environ, "OPENBLAS_CORETYPE": kernels, **threads}, stdout=subprocess.PIPE, encoding="utf-8",
     )  # fmt: skip
     if run.returncode:
@@ -38,7 +38,7 @@ def main(kernels, threads, *arguments):
                 for name, entry in model["strategies"].items():
                     one = f"{1e3 * entry['seconds']['1'][1]:.1f} ms"
                     ratios = "".join(f"{entry['v'][m]:>7.2f}" for m in COUNTS)
-                    prompt = f"{entry['seconds']['prompt'][1]:.2f} s" if "prompt" in entry["seconds"] else ""
+                    prompt = f"{entry['seconds']['prompt'][1]:.2f} s"
                     chosen = f"{name} *" if name == model["chosen"] else name
                     print(f"{core:12}{n:>7}  {chosen:14}{one:>12}   {'':11}{ratios}{prompt:>10}", flush=True)
     print("*  the strategy that the library chose there, for this model")

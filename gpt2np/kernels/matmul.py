@@ -12,7 +12,7 @@ are two strategies, "panels" and "rows" (panels.py). A short probe of this machi
 faster, "panels" only if it is batch-invariant here. GPT2NP_MATMUL=rows in the environment overrides the probe, and
 `use` overrides both, even with a strategy that is not invariant here. A model keeps its strategy.
 
-On many machines one token takes longer than with plain matmuls (`python main.py bench`). That is the price of batch
+On many machines one token takes longer than with plain matmuls (dev/bench/passes.py). That is the price of batch
 invariance. Leaves out: half precision, because reading float32 is faster in NumPy than converting float16.
 """
 

@@ -1,8 +1,9 @@
-"""The values of --drafter and --verifier, and the functions that build them; also --K and --tree for drafters.
+"""The values of --drafter, --verifier and --K, and the functions that build drafters; also --tree for drafters.
 
-To add a drafter or a verifier, write its file and an entry in DRAFTERS or RULES below. Options, help and tables follow
-from the entry. A drafter's entry names a function (options, models) -> (target, drafter, about). It returns the target
-or a view with the same logits, the drafter, and a dict with the drafter's "name" and a draft model's "parameters".
+To add a drafter or a verifier, write its file and an entry in DRAFTERS or RULES below; a word for --K is an entry in
+LENGTHS. Options, help, refusals and tables follow from the entry. A drafter's entry names a function (options, models)
+-> (target, drafter, about). It returns the target or a view with the same logits, the drafter, and a dict with the
+drafter's "name" and a draft model's "parameters".
 """
 
 from collections.abc import Callable
@@ -14,7 +15,6 @@ import numpy as np
 import gpt2np
 import speculative
 from gpt2np.eagle import eagle_file
-from gpt2np.frequent import most_frequent
 from gpt2np.heads import heads_file
 from gpt2np.parallel import block_file
 from speculative import Draft, Grown, Shape
@@ -28,8 +28,6 @@ from .files import read_text
 from .prompts import tales
 
 TOKENIZERS = ("auto", "shared", "text")
-LENGTHS = ("auto", "heuristic", "confidence")  # the values of --K that are words
-THRESHOLD = 0.4  # for --K confidence: a less probable token ends the draft
 ACCEPTED = (0.66, 0.17, 0.06, 0.03, 0.02, 0.01)  # roughly how often a child of each rank is accepted with a draft model
 HEADS = 3  # nodes in the tree of `heads` without --tree; more would cost more than they save with the bundled target
 
@@ -64,6 +62,22 @@ class Rule:
         return speculative.Gumbel if self.one_text else np.random.default_rng
 
 
+@dataclass(frozen=True)
+class Length:
+    """A value of --K."""
+
+    help: str
+    K: int | Callable = 16  # the sampler's K: a number, or a function of the rounds so far
+    from_costs: Callable | None = None  # instead of K: (c, v), measured at the start -> the sampler's K
+    threshold: float = 0.0  # a less probable token ends the draft
+    trees: bool = False  # whether it is for trees as well
+
+    @property
+    def depth(self):
+        """The depth limit of a tree."""
+        return self.K if isinstance(self.K, int) else 16
+
+
 # ------------------------------------------------------------------------------------------------ drafters from models
 
 
@@ -81,35 +95,23 @@ def chain_or_tree(options, chain, tree):
         return tree(Grown(options.tree), siblings="top", sampling=own)
     if shape := shape_of(options, ACCEPTED):
         return tree(shape, siblings=options.siblings, sampling=own)
-    return chain(sampling=own, threshold=THRESHOLD if options.K == "confidence" else 0.0)
+    return chain(sampling=own, threshold=length_of(options).threshold)
 
 
 def shape_of(options, weights):
-    """The Shape of --tree; None for a chain, and for auto, whose shape is determined later."""
-    if options.tree in (0, "auto"):
+    """The Shape of --tree; None for a chain."""
+    if options.tree == 0:
         return None
-    return Shape.best(options.tree, weights, depth(options)) if type(options.tree) is int else options.tree
-
-
-def depth(options):
-    """The depth limit of a tree, which is --K if that is a number."""
-    return 16 if isinstance(options.K, str) else options.K
+    return Shape.best(options.tree, weights, length_of(options).depth) if type(options.tree) is int else options.tree
 
 
 def draft_model(options, models):
     (target, of_target), (name, draft, tokenizer), way = models.target(), models.draft(options), options.draft_tokenizer
     about = {"name": name, "parameters": draft.n_params}
-    text = text_of(options, models)
-    if text and not options.frequent:
-        raise ValueError("--corpus: --drafter model counts --frequent tokens in it: give --frequent N as well")
-    if options.frequent:
-        about["name"] = f"{name}, its {options.frequent} most frequent tokens"
-        make = partial(frequent, draft, tokenizer, options.frequent, text)
-        draft = models.once(f"{about['name']} of {options.corpus}", make)
     if way == "auto" and draft.n_vocab == target.n_vocab and tokenizer.vocabulary == of_target.vocabulary:
         return target, drawing(options, draft), about
     make = partial(speculative.SharedTokensModel, draft, of_target, tokenizer, target.n_vocab)
-    shared = models.once(f"shared {about['name']} {options.corpus}", make)
+    shared = models.once(f"shared {name}", make)
     through_text = way == "text" or (way == "auto" and options.temperature == 0 and options.tree == 0)
     n = f"{shared.shared.shape[1]} of its {tokenizer.n_vocab} tokens"
     way = "through the text" if through_text else "from the shared tokens"
@@ -117,16 +119,9 @@ def draft_model(options, models):
     if not through_text:
         return target, drawing(options, shared), about
     own = replace(options.sampling, temperature=options.draft_temperature or 0, processors=())
-    inner = speculative.ModelDrafter(draft, sampling=own, threshold=THRESHOLD if options.K == "confidence" else 0.0)
+    inner = speculative.ModelDrafter(draft, sampling=own, threshold=length_of(options).threshold)
     sizes = {"n_vocab": target.n_vocab, "n_ctx": draft.n_ctx}
     return target, speculative.TextDrafter(inner, of_target, tokenizer, **sizes), about
-
-
-def frequent(model, tokenizer, n, text):
-    """The model restricted to its n most frequent tokens in a text, by default in tales."""
-    if n > model.n_vocab:
-        raise ValueError(f"--frequent: the draft model has {model.n_vocab} tokens, got {n}")
-    return gpt2np.FrequentTokens(model, most_frequent(tokenizer.encode(text or tales()[0]), n, model.n_vocab))
 
 
 def ngram(options, models):
@@ -182,7 +177,7 @@ def on_states(options, models, drafter, found, name):
 def heads(options, models):
     target, found = models.target()[0], trained(gpt2np.load_heads, heads_file, options, models)
     weights = speculative.HeadsDrafter(target, found).weights()
-    shape = shape_of(options, weights) or Shape.best(HEADS, weights, depth(options))
+    shape = shape_of(options, weights) or Shape.best(HEADS, weights, length_of(options).depth)
     about = {"name": f"{found.n_heads} heads on the target's last hidden state", "parameters": found.n_params}
     return target, speculative.HeadsDrafter(target, found, shape), about
 
@@ -222,7 +217,7 @@ def forced(options, models):
 
 def recycling(options, models):
     target = models.target()[0]
-    shape = shape_of(options, RECYCLED) or Shape.chain(max(16, depth(options)))  # at least as long as K
+    shape = shape_of(options, RECYCLED) or Shape.chain(max(16, length_of(options).depth))  # at least as long as K
     drafter = speculative.RecyclingDrafter(target.n_vocab, shape)
     return target, drafter, {"name": "tokens recycled from the target's own rows"}
 
@@ -234,7 +229,7 @@ def jacobi(options, models):
 
 def lookahead(options, models):
     """A `LookaheadDrafter` with the largest W <= 5 and N <= 4 that fit into K."""
-    target, K = models.target()[0], depth(options)
+    target, K = models.target()[0], length_of(options).depth
     N = min(4, 2 + K // 3)
     drafter = LookaheadDrafter(target.n_vocab, min(5, K + 2 - N), N)
     return target, drafter, {"name": f"a pool of the target's {N}-grams"}
@@ -274,7 +269,7 @@ OF_A_MODEL = ("draft_temperature", "siblings")
 # fmt: off
 DRAFTERS = {
     "model": Kind(draft_model, "a smaller model, --draft_model_size",
-        ("draft_model_size", "draft_tokenizer", "frequent", "corpus", *OF_A_MODEL), trees="any"),
+        ("draft_model_size", "draft_tokenizer", *OF_A_MODEL), trees="any"),
     "ngram": Kind(ngram, "counts of a text, --corpus", ("corpus", "n_max", *OF_A_MODEL), trees="any"),
     "prompt_lookup": Kind(prompt_lookup, "copies of the text so far", ("n_max",)),
     "suffix": Kind(suffix, "copies of the text so far and of --corpus", ("corpus",), trees="grown"),
@@ -301,12 +296,23 @@ RULES = {
     "lenient": Rule(speculative.Lenient(), "LOSSY: rejection with q scaled down"),
     "typical": Rule(speculative.Typical(), "LOSSY: accepts every token that is probable enough for the target"),
 }
+LENGTHS = {
+    "auto": Length("chosen from costs measured at the start and the acceptance so far, possibly 0; auto depends on "
+        "timing, so one seed may give different texts", from_costs=speculative.CostModel),
+    "heuristic": Length("two more after a fully accepted draft, one less otherwise",
+        K=speculative.Heuristic(), trees=True),
+    "confidence": Length("stop after the first low-confidence token", threshold=0.4),
+}
 # fmt: on
 OF_SOME = {name for kind in DRAFTERS.values() for name in kind.options}
 
 
 def kind_of(options):
     return DRAFTERS.get(options.drafter) or Kind(of_ones_own, options.drafter)
+
+
+def length_of(options):
+    return LENGTHS.get(options.K) or Length(f"{options.K} tokens", options.K, trees=True)
 
 
 def rule_of(options):

@@ -39,7 +39,7 @@ class Option:
 
 
 def number(kind=float, least=-inf, most=1e300, words=()):
-    """Reads a number within bounds, or one of some words; a number without a point is an int."""
+    """Reads a number within bounds, or one of `words`, a registry; a number without a point is an int."""
 
     def read(given):
         if given in words:
@@ -55,6 +55,7 @@ def number(kind=float, least=-inf, most=1e300, words=()):
         others = f", or {' or '.join(words)}" if words else ""
         raise ValueError(f"expected a {noun}{bounds if least > -inf else ''}{others}, got {given[:60]!r}")
 
+    read.names = words  # for the help
     return read
 
 
@@ -107,13 +108,11 @@ def takes_no_value(option):
 
 def tree(given):
     """Reads a number of nodes, or the number of children at each depth, 2x2x1, as a Shape."""
-    if given == "auto":
-        return given
     numbers = [int(n) if fullmatch(r"[0-9]{1,9}", n) else -1 for n in given.split("x")]
     if min(numbers) < (len(numbers) > 1) or sum(accumulate(numbers, mul)) > MOST_NODES:
         raise ValueError(
-            f"expected a number of nodes up to {MOST_NODES} (0: no tree), the number of children at each depth, such "
-            f"as 2x2x1, or auto, got {given[:60]!r}"
+            f"expected a number of nodes up to {MOST_NODES} (0: no tree), or the number of children at each depth, "
+            f"such as 2x2x1, got {given[:60]!r}"
         )
     return numbers[0] if len(numbers) == 1 else Shape.widths(*numbers)
 
@@ -149,11 +148,7 @@ SHARED = {
     "drafter": Option("model", "D", Choice(DRAFTERS, brings=True), "the source of the draft tokens"),
     "K": Option(3, "K", whole(1, words=LENGTHS),
         "the draft length, the most tokens drafted per target call\n"
-        "N: N tokens\n"
-        "auto: chosen from costs measured at the start and the acceptance so far, possibly 0; auto depends on timing, "
-        "so one seed may give different texts\n"
-        "heuristic: two more after a fully accepted draft, one less otherwise\n"
-        "confidence: stop after the first low-confidence token"),
+        "N: N tokens"),
     "verifier": Option("rejection", "V", Choice(RULES, brings=True), "the acceptance rule for draft tokens"),
     "temperature": Option(0, "T", number(least=0),
         "0 always takes the most probable token, 1 samples from the model's own distribution; in Python, Sampling's "
@@ -162,16 +157,13 @@ SHARED = {
         "how many tokens to generate; fewer only where the text ends by itself, see --stop, --grammar, --min_tokens"),
     "seed": Option(0, "N", whole(0), "the seed of the random numbers; one seed gives one text"),
     "trace": Option("", "FILE", Written((".html", ".jsonl")),
-        "write all rounds with p, q, random numbers and decisions: FILE.html to look at, FILE.jsonl for programs and "
-        "for replay"),
+        "write all rounds with p, q, random numbers and decisions: FILE.html to look at, FILE.jsonl for programs"),
     "tree": Option(0, "T", tree,
         "draft a tree, not a chain; K limits its depth\n"
         "0: a chain, or the drafter's own tree\n"
         "N: N nodes, in the best shape for a typical draft; suffix, and a model at temperature 0 or with --siblings "
         "top, grow the tree where the draft is confident\n"
-        "2x2x1: the number of children at each depth\n"
-        "auto: the size and shape expected to be fastest, from costs and acceptance measured at the start; auto "
-        "depends on timing, so one seed may give different texts"),
+        "2x2x1: the number of children at each depth"),
     "siblings": Option("without", "S", Choice(tuple(SIBLINGS)),
         "how a model chooses the children of a node\n"
         "without: sampled without replacement\n"
@@ -191,7 +183,7 @@ SHARED = {
         "copies, in addition to the text so far (default: nothing)"),
     "n_max": Option(3, "N", whole(1, 1024), "the maximum n for ngram, and the longest match for prompt_lookup"),
     "exit_layer": Option(2, "L", whole(1), "the number of layers that early_exit runs"),
-    "frequent": Option(0, "N", whole(0), "draft only the N most frequent tokens (model: of --corpus); 0 means all"),
+    "frequent": Option(0, "N", whole(0), "draft only the N most frequent tokens; 0 means all"),
     "top_k": Option(0, "N", whole(0), "sample only from the N most probable tokens; 0 means all"),
     "top_p": Option(1, "P", number(), "... from the smallest set of most probable tokens with total probability P"),
     "min_p": Option(0, "P", number(), "... from tokens with at least P times the probability of the most probable one"),
@@ -238,12 +230,11 @@ SHARED = {
 PAIR = "target_model_size draft_model_size "
 DRAFTING = "drafter K verifier tree siblings draft_temperature draft_tokenizer corpus n_max exit_layer frequent "
 SAMPLING = "temperature top_k top_p min_p repetition_penalty n_tokens_to_generate seed "
-LOOK_BACK = "presence_penalty frequency_penalty no_repeat_ngram_size min_tokens "
+SAMPLING += "presence_penalty frequency_penalty no_repeat_ngram_size min_tokens "
 ENDS = "grammar stop "
 PROMPTS = "prompt_file prompt_template prompts n_prompts "
 FILES = "models_dir source json "
-PLOT = "plot plot_size "
-OF_THE_PROGRAM = (PAIR + DRAFTING + SAMPLING + LOOK_BACK + ENDS + FILES).split()  # available without a command
+OF_THE_PROGRAM = (PAIR + DRAFTING + SAMPLING + ENDS + FILES).split()  # available without a command
 OF_THE_PROGRAM += ["prompt", "prompt_file", "prompt_template", "show", "trace", "timings"]
 
 

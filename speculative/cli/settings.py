@@ -8,27 +8,25 @@ import speculative
 from speculative import AutoregressiveSampler, Shape
 from speculative.interfaces import takes_trees
 from speculative.logits.automaton import Expression
-from speculative.measuring.best_shape import acceptance_together, added, best_shape
 from speculative.together import as_they_end
 
 from .brought import files_of, graded_drafter
-from .drafters import DRAFTERS, OF_SOME, RULES, depth, kind_of, rule_of
+from .drafters import DRAFTERS, OF_SOME, RULES, kind_of, length_of, rule_of
 from .files import read_text
 from .models import SMALLEST, OfLanes, no_smaller
 
-MOST_CONFIDENT = 16  # the most draft tokens with --K confidence
-MOST_MEASURED = 16  # the most nodes with --tree auto
-N_PLACES = 32  # positions in the target's text at which --tree auto measures the acceptance by rank
+MOST_AUTO = 8  # the most draft tokens with --K auto
 LOOK_BACK = ("grammar", "presence_penalty", "frequency_penalty", "no_repeat_ngram_size", "min_tokens")
 
 
 def check_together(options):
     """Raise ValueError unless --drafter, --verifier, --tree and --K go together; no model is loaded."""
-    kind, rule, tree, what = kind_of(options), rule_of(options), options.tree, f"--drafter {options.drafter}"
+    kind, rule, length = kind_of(options), rule_of(options), length_of(options)
+    tree, what = options.tree, f"--drafter {options.drafter}"
     if options.drafter not in DRAFTERS:
         graded_drafter(options.drafter)
-    if options.K == "confidence" and "siblings" not in kind.options:
-        raise ValueError(f"--K confidence needs a drafter with probabilities, got {options.drafter}: try auto")
+    if length.threshold and "siblings" not in kind.options:
+        raise ValueError(f"--K {options.K} needs a drafter with probabilities, got {options.drafter}: try auto")
     if options.drafter == "model" and not options.draft_model_size and options.target_model_size in SMALLEST.values():
         raise ValueError(no_smaller(options.target_model_size))
     if options.drafter == "forced" and not options.grammar:
@@ -46,9 +44,9 @@ def check_together(options):
     if not takes_trees(rule.verifier):
         rules = ", ".join(name for name, rule in RULES.items() if takes_trees(rule.verifier))
         raise ValueError(f"{'--tree' if tree else what} needs a verifier for trees ({rules}), got {options.verifier}")
-    if options.K in ("auto", "confidence"):
+    if not length.trees:
         raise ValueError(f"--K {options.K} chooses the length of a chain: for a tree give a number")
-    if isinstance(tree, Shape) and tree.depth > depth(options):
+    if isinstance(tree, Shape) and tree.depth > length.depth:
         raise ValueError(f"this --tree has depth {tree.depth}: give --K {tree.depth}, the depth limit")
 
 
@@ -172,16 +170,14 @@ def with_draft(options, models, prompt, keep=lambda name, find: find()):
     for given in sorted({options.drafter, options.verifier} - {*DRAFTERS, *RULES}):
         models.report.same_contents(given, *files_of(given))
     models.report.same_contents("--grammar", pattern_of(options.grammar) if options.grammar else "")
-    kind, rule, costs, tree = kind_of(options), rule_of(options), None, None
+    kind, rule, length = kind_of(options), rule_of(options), length_of(options)
     own = with_processors(options, models.target()[1], len(prompt))
-    if options.tree == "auto":
-        tree = keep("tree", lambda: measured_tree(own, models, prompt))
-        options, own = (some.but(tree=Shape(tree["parents"], tree["ranks"])) for some in (options, own))
     target, drafter, about = kind.build(own, models)
-    K = {"heuristic": speculative.Heuristic(), "confidence": MOST_CONFIDENT}.get(options.K, options.K)
-    if K == "auto":
-        costs = keep("costs", lambda: asdict(costs_of(own, target, drafter, prompt, 8)))
-        K = speculative.CostModel(costs["c"], costs["v"])
+    K = length.K
+    costs = None
+    if length.from_costs:
+        costs = keep("costs", lambda: asdict(costs_of(own, target, drafter, prompt)))
+        K = length.from_costs(costs["c"], costs["v"])
 
     def build(own, some):
         parts = (target, drafter) if some is models and not own.processors else kind.build(own, some)[:2]
@@ -189,31 +185,10 @@ def with_draft(options, models, prompt, keep=lambda name, find: find()):
 
     entrant = Entrant(options, models, build)
     name = {"name": options.target_model_size, "parameters": models.target()[0].n_params}
-    return entrant, {"target": name, "draft": about, "measured_tree": tree, "costs": costs}
+    return entrant, {"target": name, "draft": about, "costs": costs}
 
 
-def costs_of(options, target, drafter, tokens, most):
-    somewhere = [*tokens, *tokens][: target.n_ctx - most - 1]
-    how = {"sampling": options.sampling, "verifier": rule_of(options).verifier, "most": most}
+def costs_of(options, target, drafter, tokens):
+    somewhere = [*tokens, *tokens][: target.n_ctx - MOST_AUTO - 1]
+    how = {"sampling": options.sampling, "verifier": rule_of(options).verifier, "most": MOST_AUTO}
     return speculative.measure_costs(target, drafter, somewhere, **how)
-
-
-def measured_tree(options, models, tokens):
-    """The best shape, given the acceptance measured along a text of the target and the costs, as a dict."""
-    target, sampling, rule = models.target()[0], options.sampling, rule_of(options)
-    start = tokens[: max(1, target.n_ctx - N_PLACES - 1)]
-    text = AutoregressiveSampler(target, sampling=sampling).generate(start, N_PLACES, options.seed)
-    text = [*start, *text.tokens.tolist()]
-
-    def make(shape):
-        return kind_of(options).build(options.but(tree=shape), models)[:2]
-
-    together = acceptance_together(make, 8, text, N_PLACES, sampling, rule.noise(options.seed), rule.verifier)
-    own_target, chain = make(Shape.chain(MOST_MEASURED))
-    costs, w = costs_of(options, own_target, chain, tokens, MOST_MEASURED), added(together)
-    levels = min(depth(options), getattr(chain, "most_levels", MOST_MEASURED))
-    shape, speedup = best_shape(w, costs.c, costs.v, levels)
-    return {
-        "nodes": len(shape), "levels": shape.depth, "expected_speedup": speedup, "c": costs.c, "v": list(costs.v),
-        "acceptance_by_rank": w.tolist(), "parents": list(shape.parents), "ranks": list(shape.ranks),
-    }  # fmt: skip

@@ -56,7 +56,7 @@ class EagleDrafter:
             self.drafter = partial(ModelDrafter, threshold=threshold)
         else:
             self.drafter = partial(TreeDrafter, tree=tree, siblings=siblings)
-        self.depends_on_siblings = getattr(self.drafter(model), "depends_on_siblings", False)
+        self.drafter(model)  # runs its checks
 
     def __repr__(self):
         return f"{type(self).__name__}({self.block.model}, tree={self.tree})"

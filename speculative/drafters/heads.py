@@ -46,7 +46,6 @@ class HeadsDrafter:
         self.model, self.heads = model, heads.check(model)
         tree = Shape.best(7, self.weights(), heads.n_heads) if tree is None else tree
         self.tree = check_shape(tree, model.n_vocab, "tokens")
-        self.most_levels = heads.n_heads
 
     def propose(self, tokens, K, rng):
         text = [int(token) for token in tokens]

@@ -1,7 +1,7 @@
 """Drafting with a smaller language model, the original method.
 
-Every drafter that samples a chain is this one with a different model or sampling: see ngram.py, early_exit.py and
-dials.py. model_tree.py drafts trees.
+Every drafter that samples a chain is this one with a different model: see ngram.py and early_exit.py. model_tree.py
+drafts trees.
 Sources: arXiv:2211.17192, algorithm 1, step 1. The threshold: Zhang et al., Draft & Verify, arXiv:2309.08168. They also
 keep the low-confidence token in the draft, as an exact method must.
 """

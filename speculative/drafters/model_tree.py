@@ -88,7 +88,6 @@ class TreeDrafter:
         self.model = check_model(model, "a draft model")
         self.tree = tree if isinstance(tree, Grown) else check_shape(tree, np.inf, "ranks")
         self.rule, self.sampling = RULES[siblings], sampling
-        self.depends_on_siblings = self.rule is drawn  # a first child's row depends on how many siblings it has
 
     def __repr__(self):
         size = f"grown to {self.tree.n} nodes" if isinstance(self.tree, Grown) else f"{len(self.tree)} nodes"

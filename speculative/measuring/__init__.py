@@ -1,20 +1,18 @@
 """Measurements of this machine and these models: races, costs, and the K and the tree that follow from them.
 
 The method needs no measurements. costs.py measures the costs of a round, draft_length.py and best_shape.py use them
-to choose K and the tree, and calibration.py predicts a speedup. All times of a table come from a race (runs.py): the
-target alone and any samplers take turns on one prompt after the other. intervals.py says how far a few prompts can be
-trusted, and lossy.py how far a rule that is not exact is from the target.
+to choose K and the tree. All times of a table come from a race (runs.py): the target alone and any samplers take turns
+on one prompt after the other. intervals.py says how far a few prompts can be trusted, and lossy.py how far a rule that
+is not exact is from the target.
 
-A race and a forecast take `keep`, a function (name, measure) that returns measure() or its earlier result. So a caller
-that stores the parts, which are plain numbers, lists and dicts, can resume.
+A race takes `keep`, a function (name, measure) that returns measure() or its earlier result. So a caller that stores
+the parts, which are plain numbers, lists and dicts, can resume.
 """
 
-from .calibration import Forecast, calibrate, forecast
 from .intervals import ratio as gain
 from .lossy import Loss, lossy_on_text
 from .runs import Run, compared, race, repetition, total, under
 
 __all__ = [
-    "Forecast", "Loss", "Run", "calibrate", "compared", "forecast", "gain", "lossy_on_text", "race", "repetition",
-    "total", "under",
+    "Loss", "Run", "compared", "gain", "lossy_on_text", "race", "repetition", "total", "under",
 ]  # fmt: skip

@@ -16,11 +16,7 @@ from ..drafters.shapes import Shape
 from ..interfaces import Draft
 from ..logits.probs import acceptance_probability, inheriting, residual
 from ..rng import as_generator
-from ..sampler import SpeculativeSampler
 from ..theory.expected import tree_tokens
-from ..verifiers.rejection import rejection
-
-N_COUNTED = 4  # the number of verdicts at each position
 
 
 def accepted_by_rank(draft: Draft, p):
@@ -40,52 +36,22 @@ def accepted_by_rank(draft: Draft, p):
     return np.array(accepted)
 
 
-def acceptance_by_rank(target, drafter, tokens, n, sampling, rng=0, verifier=rejection):
-    """w [n_ranks]: how often the child of each rank is accepted, on average over the last n positions of a text.
+def acceptance_by_rank(target, drafter, tokens, n, sampling, rng=0):
+    """w [n_ranks]: how often `rejection` accepts the child of each rank, on average over a text's last n positions.
 
-    The drafter drafts a tree of depth 1, `Shape.widths(n_ranks)`, or fewer tokens. With `rejection`, and with every
-    rule at temperature 0, where all rules agree, each position's probabilities are computed. Otherwise verdicts are
-    counted: one at each position with common random numbers, four without.
+    The drafter drafts a tree of depth 1, `Shape.widths(n_ranks)`, or fewer tokens.
     """
-    drafter = inheriting(drafter, sampling)
-    rng, ends = as_generator(rng), range(len(tokens) - n, len(tokens))
-    if verifier is rejection or getattr(sampling, "temperature", 1) == 0:
-        rows = []  # the acceptance of the children at each position
-        for text in (tokens[:end] for end in ends):
-            draft, logits = drafter.propose(text, 1, rng), target(text)
-            rows.append(accepted_by_rank(draft, sampling(logits, text)[0]))
-            show_drafter(drafter, text, logits, draft.parents[:0])
-    else:
-        sampler = SpeculativeSampler(target, drafter, K=1, sampling=sampling, verifier=verifier)
-        times = 1 if hasattr(rng, "at") else N_COUNTED
-        rounds = [next(sampler.rounds(tokens[:end], 2, rng)) for _ in range(times) for end in ends]
-        rows = [[float(child in round_.nodes) for child in round_.draft.children()] for round_ in rounds]
+    drafter, rng = inheriting(drafter, sampling), as_generator(rng)
+    rows = []  # the acceptance of the children at each position
+    for end in range(len(tokens) - n, len(tokens)):
+        text = tokens[:end]
+        draft, logits = drafter.propose(text, 1, rng), target(text)
+        rows.append(accepted_by_rank(draft, sampling(logits, text)[0]))
+        show_drafter(drafter, text, logits, draft.parents[:0])
     w = np.zeros((len(rows), max(map(len, rows))))
     for padded, row in zip(w, rows):
         padded[: len(row)] = row
     return w.mean(axis=0)
-
-
-def acceptance_together(make, n_ranks, *arguments, **keywords):
-    """[n_ranks or fewer]: how often one of 1, 2, ... children is accepted, where make(shape) is (target, drafter).
-
-    Where a child's row depends on the number of its siblings, as with the rule "drawn" of `TreeDrafter`, each number is
-    measured separately. From `tokens` on, the arguments are those of `acceptance_by_rank`.
-    """
-    target, drafter = make(Shape.widths(n_ranks))
-    if not getattr(drafter, "depends_on_siblings", False):
-        return np.cumsum(acceptance_by_rank(target, drafter, *arguments, **keywords))
-    pairs = (make(Shape.widths(k)) for k in range(1, n_ranks + 1))
-    return np.array([acceptance_by_rank(*pair, *arguments, **keywords).sum() for pair in pairs])
-
-
-def added(together):
-    """w [n_ranks]: the acceptance that each child adds to the acceptance of earlier children; never less than 0.
-
-    >>> added(np.array([0.5, 0.75, 0.625, 0.875]))
-    array([0.5  , 0.25 , 0.   , 0.125])
-    """
-    return np.diff(np.maximum.accumulate(together), prepend=0.0)
 
 
 def best_shape(w, c, v, max_depth=8):

@@ -71,14 +71,6 @@ def share(above, below, counted=False):
     return middle, low, high
 
 
-def mean_overlap(sums, counts, sampling):
-    """alpha with its interval, from the sum and the number of overlaps in each text; None if there are no overlaps.
-
-    At temperature 0 each overlap is 0 or 1, so the overlaps are treated as counts.
-    """
-    return share(sums, counts, counted=not getattr(sampling, "temperature", 1))
-
-
 def half_width(errors):
     """The half-width of the t interval for the mean of these values [n_prompts]."""
     return t_quantile(len(errors) - 1) * errors.std(ddof=1) / np.sqrt(len(errors))

@@ -1,7 +1,7 @@
 """Expected tokens per target call, speedup and the best K (expected.py).
 
-Only formulas; no model is run. roofline.py computes the draft length by batch size, from an accelerator's data sheet;
-candidates.py computes the acceptance of several candidates for one position, rule by rule.
+Only formulas; no model is run. candidates.py computes the acceptance of several candidates for one position, rule by
+rule.
 """
 
 from .expected import (

@@ -1,28 +1,19 @@
-"""The page on many texts: its tables, and its program for a cluster, whose texts are those of one process."""
+"""The page on many texts: its program for a cluster, whose texts are those of one process."""
 
 import json
-import re
 import subprocess
 import sys
 
 import pytest
-from command import run_here
 from helpers import ROOT
 
 from speculative import ModelDrafter, Sampling, SpeculativeSampler
 from speculative.cli.prompts import held_out
 
 PAGE = (ROOT / "docs" / "serving.md").read_text(encoding="utf-8")
-TABLES = re.findall(r"^```\n\$ python main.py (batch_table.*)\n((?s:.*?))^```$", PAGE, re.M)
 HERE = (
     "import runpy, sys, ray; ray.init(num_cpus=4); sys.argv = sys.argv[1:]; runpy.run_path('texts.py', {}, '__main__')"
 )
-
-
-@pytest.mark.parametrize(("command", "output"), TABLES)
-def test_a_batch_table_is_that_of_the_command(command, output):
-    """When this fails: python dev/bench/run_blocks.py docs/serving.md batch_table"""
-    assert len(TABLES) == 2 and run_here(*command.split()).stdout.strip() == output.strip()
 
 
 @pytest.mark.cluster

@@ -15,7 +15,7 @@ import pytest
 from helpers import interrupted, random_eagle, random_gpt2, random_heads, random_parallel, walk
 
 import gpt2np
-from gpt2np import GPT2, EarlyExit, FrequentTokens, HParams
+from gpt2np import GPT2, EarlyExit, HParams
 from gpt2np.cache import KVCache
 from gpt2np.kernels import matmul
 from speculative.tree import path
@@ -91,10 +91,6 @@ MEMBERS = {  # the first word is the exported name
         lambda shape: EarlyExit(new_gpt2(shape), 2).early_exit,
         meanwhile=lambda first, *asked: first.whole(*asked),
         plain=lambda shape: new_gpt2(shape, 2),
-    ),
-    "FrequentTokens": Member(
-        lambda shape: FrequentTokens(new_gpt2(shape), range(0, 53, 4)),
-        meanwhile=lambda some, *asked: some.model(*asked),
     ),
     "Heads hydra": of_heads("hydra"),
     "Heads medusa": of_heads("medusa"),
@@ -175,8 +171,7 @@ def test_a_copy_has_the_same_strategy_and_nothing_that_another_thread_may_write_
         return  # the whole has only this one
     other = COPIES[copied](used)
     monkeypatch.setattr(matmul, "chosen", "rows")
-    part = "model" if name == "FrequentTokens" else "whole"  # the one with the cache
-    mine, its = (vars(getattr(one, part, one)) for one in (used, other))
+    mine, its = (vars(getattr(one, "whole", one)) for one in (used, other))  # the one with the cache
     assert its.get("strategy", "rows") == "rows" and its["lock"] is not mine["lock"]
     caches = [part for part in its if isinstance(its[part], KVCache)]
     assert caches and all(its[part] is not mine[part] and its[part].length == 0 for part in caches)

@@ -40,7 +40,6 @@ METHODS = {
     ),
     "tree": drafting(lambda target, draft: sd.TreeDrafter(draft, Shape.widths(2, 2)), verifier=sd.traversal),
     "grown tree": drafting(lambda target, draft: sd.TreeDrafter(draft, sd.Grown(6), siblings="top")),
-    "frequent": drafting(lambda target, draft: ModelDrafter(gpt2np.FrequentTokens(draft, range(500)))),
     "prompt lookup": drafting(lambda target, draft: sd.PromptLookupDrafter(target.n_vocab)),
     "recycling": drafting(lambda target, draft: sd.RecyclingDrafter(target.n_vocab)),
     "heads": drafting(lambda target, draft: sd.HeadsDrafter(target, HEADS)),

@@ -6,8 +6,7 @@ Settings that do not work are left out, and an option that a drafter does not us
 
 import csv
 from functools import partial
-from itertools import product
-from re import fullmatch
+from itertools import accumulate, product
 from textwrap import shorten
 
 import numpy as np
@@ -15,43 +14,31 @@ import numpy as np
 from speculative.measuring.intervals import share
 from speculative.measuring.lossy import along, check_rule, together
 from speculative.measuring.runs import N_LAPS, compared, gain_of, race, race_together, repetition, total, under
+from speculative.theory import expected_tokens, speedup
 
-from ..drafters import OF_SOME, kind_of, rule_of
+from ..drafters import LENGTHS, OF_SOME, kind_of, rule_of
 from ..files import replacing, say
 from ..models import Models, described
-from ..options import (
-    DRAFTING,
-    ENDS,
-    FILES,
-    LOOK_BACK,
-    PAIR,
-    PLOT,
-    PROMPTS,
-    SAMPLING,
-    Choice,
-    Option,
-    Written,
-    pick,
-    whole,
-)
-from ..page import draw, over, table, with_interval
+from ..options import DRAFTING, ENDS, FILES, PAIR, PROMPTS, SAMPLING, Choice, Option, Written, pick, whole
+from ..page import over, table, with_interval
+from ..plot import plot
 from ..prompts import prompts_of
 from ..settings import alone, check_together, check_used, with_draft
 
-OPTIONS = pick(PAIR + DRAFTING + SAMPLING + LOOK_BACK + ENDS + PROMPTS + FILES + PLOT, n_tokens_to_generate=64)
+OPTIONS = pick(PAIR + DRAFTING + SAMPLING + ENDS + PROMPTS + FILES + "plot plot_size", n_tokens_to_generate=64)
 OPTIONS["n_lanes"] = Option(
     0, "N", whole(0, 1024), "N texts at once, for the target alone as well; times include prefill. 0: one by one"
 )
-LISTS = [*pick(PAIR + DRAFTING + SAMPLING + LOOK_BACK + "prompts"), "n_lanes"]
+LISTS = [*pick(PAIR + DRAFTING + SAMPLING + "prompts"), "n_lanes"]
 OPTIONS["by"] = Option("", "B", Choice(("prompt", "category")), "also a row for each prompt, or each category of them")
 OPTIONS["best"] = Option("", "NAME", Choice(LISTS), "show only this option's fastest value (a maximum: optimistic)")
 OPTIONS["csv"] = Option("", "FILE.csv", Written((".csv",)), "also write the table, a row for each setting")
 # the options that affect the text and the time of the target alone
-OF_THE_TARGET = [*pick("target_model_size prompts " + SAMPLING + LOOK_BACK + ENDS), "n_lanes"]
+OF_THE_TARGET = [*pick("target_model_size prompts " + SAMPLING + ENDS), "n_lanes"]
 LOSS = {"": "tv", "_low": "low", "_high": "high", "_after": "after"}
 N_PLACES = 16  # the positions of each text at which the loss of a LOSSY rule is measured
 SHOWN = ("drafter", "K", "verifier", "temperature", "n_tokens_to_generate", "prompts")  # above the table, unless in it
-NOT_TIDY = {"setting", "target", "draft", "measured_tree", "costs", "texts", "is_one_text"}  # not for --csv
+NOT_TIDY = {"setting", "target", "draft", "costs", "texts", "is_one_text"}  # not for --csv
 EXAMPLES = (
     "--K 1-10 --temperature 0,1 --plot gamma.png",
     "--drafter all --K 1,2,4,8 --best K --prompts tales,repeating",
@@ -155,13 +142,11 @@ def race_of(group, prompts, models, by, name, problems):
             options, label = group[i]
             before, after = ([some[n] for n in numbers] for some in (runs[None], runs[i]))
             row = {"setting": label, "by": name if by else "", **about, **numbers_of(before, after)}
+            row |= expected(row, options, after)
             row["exactness"] = rule_of(options).exactness
             row |= {"c": None} if n_lanes else {}  # because a pass serves several texts
             loss = together(losses[i] if n_lanes else [losses[i][n] for n in numbers]) if i in losses else None
-            row |= {
-                f"loss_{name}".removesuffix("_tv"): loss and getattr(loss, name)
-                for name in ("tv", "low", "high", "after")
-            }
+            row |= {f"loss{suffix}": loss and getattr(loss, name) for suffix, name in LOSS.items()}
             row["is_one_text"] = options.temperature == 0 or rule_of(options).one_text
             if by == "prompt" and len(numbers) == 1:
                 row["texts"] = [decode(some[0].tokens) for some in (before, after)]
@@ -211,6 +196,28 @@ def numbers_of(alone, runs):
     }  # fmt: skip
 
 
+def expected(row, options, runs):
+    """The speedup and the tokens per call that follow from a row's alpha and c; None unless all drafts have K tokens.
+
+    The formulas are those of arXiv:2211.17192 (theory/expected.py), where verification takes an autoregressive step.
+    """
+    if row["alpha"] is None or not drafts_K_tokens(options, runs):
+        return {"expected_speedup": None, "expected_tokens_per_call": None}
+    return {
+        "expected_speedup": speedup(row["alpha"], options.K, row["c"]),
+        "expected_tokens_per_call": expected_tokens(row["alpha"], options.K),
+    }
+
+
+def drafts_K_tokens(options, runs):
+    """Whether every draft is a chain of K tokens, or at the end of the text of as many as can be accepted."""
+    if options.K in LENGTHS or options.tree or options.n_lanes or kind_of(options).branches:
+        return False
+    starts = [start for run in runs for start in accumulate([0, *run.lengths[:-1]])]  # of each round, in its text
+    longest = [min(options.K, options.n_tokens_to_generate - start - 1) for start in starts]
+    return sum(longest) == sum(run.drafted for run in runs)
+
+
 # ------------------------------------------------------------------------------------------------ what is shown
 
 
@@ -236,6 +243,12 @@ interval  {over(max(row["n_texts"] for row in rows), "laps over all prompts" if 
 alpha     accepted / (accepted + rejected) draft tokens; c: the time to draft one over that of an autoregressive step
 tok/s     tokens per second with the draft; same: how many texts are the target's own, where all should be
 """
+    has_expected = any(row["expected_speedup"] for row in rows) and "K" in rows[0]["setting"]
+    if has_expected:
+        notes += """\
+expected  from alpha and c, if each draft token is accepted with probability alpha, and verifying K + 1 tokens takes an
+          autoregressive step; where it takes longer, the measured speedup is lower
+"""
     has_loss = any(row["loss"] is not None for row in rows)
     if has_loss:
         notes += """\
@@ -244,7 +257,8 @@ loss      of a LOSSY rule along the target's own text: 0.16 says that of 100 tok
 """
     if any(row["exactness"] == "checked" for row in rows):
         notes += "checked   check_verifier found no mistake; the rule itself does not say whether it is exact\n"
-    blocks = ["\n".join(head), table([cells(row, has_loss) for row in rows]), "\n".join(fastest(rows)), notes]
+    measured = table([cells(row, has_expected, has_loss) for row in rows])
+    blocks = ["\n".join(head), measured, "\n".join(fastest(rows)), notes]
     return "\n\n".join(filter(None, blocks))
 
 
@@ -262,7 +276,11 @@ def in_words(label):
     return ", ".join(f"{name} {text}" for name, text in label.items() if text)
 
 
-def cells(row, has_loss):
+def digits(value, n):
+    return "-" if value is None else f"{value:.{n}f}"
+
+
+def cells(row, has_expected, has_loss):
     """A row of the table, as texts."""
     loss = "-" if row["loss"] is None else with_interval(row, "loss", "loss_")
     loss += f", after {row['loss_after']:.2f}" if (row["loss_after"] or 0) > 1e-9 else ""  # less is rounding
@@ -272,9 +290,11 @@ def cells(row, has_loss):
         **({"": row["by"]} if row["by"] else {}),
         **{name: text or "-" for name, text in row["setting"].items()},
         "speedup": with_interval(row, "speedup"),
+        **({"expected": digits(row["expected_speedup"], 2)} if has_expected else {}),
         "calls": with_interval(row, "tokens_per_call", "calls_"),
-        "alpha": "-" if row["alpha"] is None else f"{row['alpha']:.3f}",
-        "c": "-" if row["c"] is None else f"{row['c']:.3f}",
+        **({"expected calls": digits(row["expected_tokens_per_call"], 2)} if has_expected else {}),
+        "alpha": digits(row["alpha"], 3),
+        "c": digits(row["c"], 3),
         **(seconds if row["by"] else {}),
         **({"alone, tok/s": f"{row['alone_tokens_per_second']:.1f}"} if row["setting"].get("n_lanes") else {}),
         "tok/s": f"{row['tokens_per_second']:.1f}",
@@ -316,20 +336,3 @@ def write_csv(rows, options):
             row = row | ({} if row["is_one_text"] else {"same_texts": ""})  # otherwise the texts may differ
             values = [*row["setting"].values(), *(row[name] for name in numbers), *fixed.values()]
             writer.writerow(["" if value == "None" else value for value in values])
-
-
-def plot(rows, options, busy):
-    """Plot the speedup in time and in calls by the axis with the most numbers; a line for each value of the others."""
-    by, axes = bool(rows[0]["by"]), [*rows[0]["setting"]]
-
-    def worth(name):
-        values = {row["setting"][name] for row in rows}
-        return all(fullmatch(r"[\d.]+", value) for value in values), len(values)
-
-    x, lines = "" if by else max(axes, key=worth, default=""), {}
-    for row in rows:
-        rest = {name: text for name, text in row["setting"].items() if name != x and text}
-        words = (text if text[:1].isalpha() else f"{name} {text}" for name, text in rest.items())
-        lines.setdefault(", ".join(words), []).append((row["by"] or row["setting"].get(x, "") or "-", row))
-    panels = {"speedup": "speedup in time", "tokens_per_call": "tokens per target call"}
-    draw(options.plot, x or options.by, panels, lines, options.plot_size, busy)

@@ -196,9 +196,6 @@ class View:
         self.write(visible(pair(about["target"], about["draft"])) + "\n")
         self.write(f"K = {options.K}{self.tree()}, temperature {options.temperature}{own}, seed {options.seed}, ")
         self.write(f"verifier {options.verifier} ({about['exactness']})\n")
-        if found := about["measured_tree"]:
-            size = f"{counted(found['nodes'], 'node')}, depth {found['levels']}" if found["nodes"] else "none pays"
-            self.write(f"measured: {size}, expected speedup {found['expected_speedup']:.2f}\n")
         if about["costs"]:
             self.write(f"measured: {costs_line(about['costs'])}\n")
         if options.grammar:
@@ -207,7 +204,7 @@ class View:
 
     def tree(self):
         tree = self.options.tree
-        return "" if tree == 0 else f", tree {tree if isinstance(tree, (int, str)) else counted(len(tree), 'node')}"
+        return "" if tree == 0 else f", tree {tree if isinstance(tree, int) else counted(len(tree), 'node')}"
 
     def write(self, text, origin="plain"):
         """Print a text. A closed pipe does not end a run whose results go to a file."""

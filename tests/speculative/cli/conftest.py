@@ -19,9 +19,8 @@ def load_once(monkeypatch):
 
 @pytest.fixture(autouse=True)
 def measure_little(monkeypatch):
-    """Costs once, the loss of a rule and the acceptance by rank at a few places: see tests/speculative/measuring."""
+    """Costs once, the loss of a rule at a few places: see tests/speculative/measuring."""
     monkeypatch.setitem(measure_costs.__kwdefaults__, "repeats", 1)
-    monkeypatch.setattr("speculative.cli.settings.N_PLACES", 12)
     monkeypatch.setattr("speculative.cli.commands.compare.N_PLACES", 4)
 
 

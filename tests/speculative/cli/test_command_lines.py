@@ -40,10 +40,9 @@ def test_nonsense_for_every_option(command, name, tmp_path, monkeypatch, capsys)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["main.py"])
     monkeypatch.setattr(MODULES[command], "run", lambda options, report: None)
-    word = [command, "t.jsonl"] if command == "replay" and name != "file" else [command]
     refusals = set()
     for value in NONSENSE:
-        code = main([*word, f"--{name}={value}"])
+        code = main([command, f"--{name}={value}"])
         result = CompletedProcess(value, code, *capsys.readouterr())
         assert code in (0, 2) and (code == 2 or result.stderr == ""), result
         if code == 2:
@@ -54,7 +53,7 @@ def test_nonsense_for_every_option(command, name, tmp_path, monkeypatch, capsys)
 
 
 SOME = """
-K=1|2,7|200|auto|heuristic|confidence|1-3 temperature=0|0.7|0,1|1e-300|1e300 tree=0|4|2x1|auto|0,3 siblings=drawn|top
+K=1|2,7|200|auto|heuristic|confidence|1-3 temperature=0|0.7|0,1|1e-300|1e300 tree=0|4|2x1|0,3 siblings=drawn|top
 draft_temperature=0|2 n_max=1|5|99 exit_layer=1|9 frequent=0|500 draft_tokenizer=shared|text top_k=1|5 top_p=0.5
 min_p=0.2 repetition_penalty=1.3 presence_penalty=1 no_repeat_ngram_size=1|2 min_tokens=2 grammar=[a-z]{2,9}|(|a{3}
 stop=a|the prompts=known|repeating n_prompts=1|2 seed=999999999999999999999 by=prompt best=K show=rounds
@@ -71,8 +70,8 @@ def random_line(rng):
         "drafter": [*DRAFTERS, "all"],
         "verifier": [*RULES, "block,gumbel"],
     }
-    command = rng.choice(["compare", "generate", "generate", "calibrate"])
-    fewest = {"compare": ["--n_prompts=2"], "calibrate": ["--n_prompts=3"]}.get(command, [])
+    command = rng.choice(["compare", "generate"])
+    fewest = ["--n_prompts=2"] if command == "compare" else []
     names = [name for name in some if name in MODULES[command].OPTIONS and f"--{name}=2" not in fewest]
     chosen = rng.sample(names, rng.randint(0, 4))
     return [command, "--n_tokens_to_generate=4", *fewest, *(f"--{name}={rng.choice(some[name])}" for name in chosen)]
@@ -104,7 +103,6 @@ def test_every_drafter_with_every_rule(drafter, rule):
 
 LONG = {
     "compare": ("--K=1-4", "--drafter=model,ngram", "--n_prompts=12", "--n_tokens_to_generate=24"),
-    "calibrate": ("--n_prompts=9", "--n_tokens_to_generate=24"),
     "museum": (),
 }
 

@@ -10,8 +10,9 @@ import gpt2np
 from speculative import AutoregressiveSampler, ModelDrafter, PresencePenalty, Sampling, SpeculativeSampler
 from speculative.cli.commands import compare
 from speculative.cli.drafters import DRAFTERS
-from speculative.cli.options import read
+from speculative.cli.options import Options, read
 from speculative.cli.prompts import held_out
+from speculative.measuring import Run
 
 FEW = ("--n_prompts=2", "--n_tokens_to_generate=6")
 
@@ -59,3 +60,22 @@ def test_the_numbers_are_those_of_the_samplers():
         assert row["alpha"] == row["accepted"] / (row["accepted"] + row["rejected"])
         assert row["low"] < row["speedup"] < row["high"]
         assert row["speedup"] == pytest.approx(row["alone_seconds"] / row["seconds"])
+
+
+@pytest.mark.parametrize(
+    ("values", "drafted", "is_known"),
+    [
+        ({}, 5, True),  # 3 tokens, then 2 of the 3 that the text still needs
+        ({}, 4, False),
+        ({"K": "auto"}, 5, False),
+        ({"tree": 5}, 5, False),
+        ({"drafter": "heads"}, 5, False),  # a tree
+        ({"n_lanes": 1}, 5, False),
+    ],
+)
+def test_a_speedup_is_expected_only_of_drafts_of_K_tokens(values, drafted, is_known):
+    options = Options(**{"n_tokens_to_generate": 5, "n_lanes": 0, "K": 3} | values)
+    runs = [Run(1.0, 0.1, [0] * 5, [2, 3], drafted, 3, 1)]
+    row = compare.expected({"alpha": 0.75, "c": 0.1}, options, runs)
+    calls = 1 + 0.75 + 0.75**2 + 0.75**3
+    assert [*row.values()] == ([pytest.approx(calls / 1.3), pytest.approx(calls)] if is_known else [None, None])

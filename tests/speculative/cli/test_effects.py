@@ -7,7 +7,6 @@ from command import report_of
 
 import gpt2np
 import speculative
-from gpt2np.frequent import most_frequent
 from speculative.cli.commands import generate
 from speculative.cli.drafters import ACCEPTED, DRAFTERS
 from speculative.cli.models import Models
@@ -41,10 +40,6 @@ def counted(text, n=3):
     return speculative.ByPaths(speculative.NGramModel.from_tokens(encoded(text), 2048, n))
 
 
-def frequent(text):
-    return gpt2np.FrequentTokens(draft(), most_frequent(encoded(text), 50, 2048))
-
-
 def chain(name, shape=None, n=1, frequent=0, **how):
     """(target, drafter) of a drafter of chains, or with a shape of trees, at temperature 1."""
     how = {"sampling": speculative.Sampling(1)} | how
@@ -69,8 +64,6 @@ def heads(find_shape):
 
 CASES = {  # drafter and options, the last of which has the effect -> () -> (target, drafter)
     "model draft_model_size=tiny-target": lambda: drawing(target()),
-    "model frequent=50": lambda: drawing(frequent(TALES)),
-    "model frequent=50 corpus=corpus": lambda: drawing(frequent(CORPUS)),
     "ngram corpus=corpus": lambda: drawing(counted(CORPUS)),
     "ngram n_max=2": lambda: drawing(counted(TALES, 2)),
     "prompt_lookup n_max=1": lambda: on_target(speculative.PromptLookupDrafter, 2048, 1),

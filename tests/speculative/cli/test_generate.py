@@ -7,7 +7,7 @@ import pytest
 from command import report_of, run_here
 
 import gpt2np
-from speculative import Costs, RecyclingDrafter, Sampling, Shape, SpeculativeSampler
+from speculative import RecyclingDrafter, Sampling, Shape, SpeculativeSampler
 from speculative.cli.commands.generate import gain, gain_lines, same_text
 from speculative.cli.drafters import DRAFTERS, RULES
 
@@ -38,38 +38,6 @@ def test_what_a_drafter_learns_while_a_comparison_warms_up_is_not_in_its_counts(
     sampler = SpeculativeSampler(target, drafter, K=3, sampling=Sampling(0))
     stats = sampler.generate(tokenizer.encode(prompt), 30, 0).stats
     assert (counts["drafted"], counts["accepted"]) == (stats.drafted, stats.accepted)
-
-
-# ------------------------------------------------------------------------------------------------ measured trees
-
-
-@pytest.fixture
-def measured_tree(monkeypatch):
-    """The tree of these options where trees cost little: a draft token 0.001, and each further token nothing."""
-    monkeypatch.setattr("speculative.measure_costs", lambda *_, **options: Costs(0.001, 0.001, (1,) * 17))
-
-    def report(*words):
-        report = report_of("--n_tokens_to_generate=4", "--tree=auto", *words)
-        return report["measured_tree"], report
-
-    return report
-
-
-@pytest.mark.parametrize(("words", "levels"), [(["--drafter=heads", "--K=8"], 3), (["--K=2"], 2)])
-def test_a_measured_tree_has_no_more_levels_than_there_are_heads_or_K_allows(words, levels, measured_tree):
-    found, report = measured_tree(*words)
-    assert found["levels"] == levels and 1 < found["nodes"] == len(found["parents"]) <= 16
-    assert len(found["acceptance_by_rank"]) <= 8 and report["same_tokens"]
-    assert 0 < report["speculative"]["drafted"] <= found["nodes"] * report["speculative"]["target_calls"]
-
-
-def test_the_best_tree_is_that_of_the_rule(measured_tree):
-    """A draft that is drawn rarely equals the target's own draw, so exact_match accepts less than rejection."""
-    rejection, exact_match, gumbel = (
-        measured_tree("--temperature=1", "--verifier", rule)[0]["acceptance_by_rank"][0]
-        for rule in ("rejection", "exact_match", "gumbel")
-    )
-    assert exact_match < 0.5 < min(rejection, gumbel)
 
 
 # ------------------------------------------------------------------------------------------------ the gain

@@ -8,7 +8,6 @@ from command import run_here
 
 SMALL = ("--n_tokens_to_generate=4", "--target_model_size=tiny-draft")
 COMPARE = ("compare", *SMALL, "--n_prompts=2", "--drafter=ngram,prompt_lookup", "--K=1,2,5")
-BENCH = ("bench", "--sizes=tiny-draft", "--rows=3", "--context=5", "--prompt_tokens=5", "--strategies=rows,plain")
 
 
 def numbers(report, *names):
@@ -20,11 +19,8 @@ def numbers(report, *names):
     [
         (COMPARE, lambda report: [1, 2, 5, *numbers(report, "speedup", "tokens_per_call")], 2),
         ((*COMPARE, "--plot_size=3.3x2.5"), lambda report: [1, 2, 5, *numbers(report, "speedup")], 1),  # narrow
-        (("calibrate", *SMALL, "--n_prompts=3", "--drafter=ngram"),
-         lambda report: numbers(report, "K", "speedup", "expected_speedup"), 1),
-        (BENCH, lambda report: [v for own in report["models"][0]["strategies"].values() for v in own["v"].values()], 1),
     ],
-    ids=["compare", "narrow", "calibrate", "bench"],
+    ids=["compare", "narrow"],
 )  # fmt: skip
 def test_every_number_of_the_table_is_in_the_plot(words, wanted, n_panels, monkeypatch, tmp_path):
     plt = pytest.importorskip("matplotlib.pyplot")

@@ -5,8 +5,8 @@ writes a file first, `< name` shows one, `# ` is a comment. To add a case, write
 read the difference. Quotes are as in a shell; \n, \e (escape), \u202e and \\ are one character, and @x@5@ is xxxxx.
 
 The clock shows how much the models have computed, so a page has the same numbers everywhere. The last digits of a
-probability depend on the processor, so decimal numbers are compared to 1 in 10,000. What only a machine can say (in
-bench, audit, widths) is made up, and its numbers all differ.
+probability depend on the processor, so decimal numbers are compared to 1 in 10,000. The results of an engine (in audit)
+are made up, and all their numbers differ.
 """
 
 import re
@@ -24,9 +24,8 @@ from systems import needs_any_name, opening_a_folder, slashes
 
 import gpt2np
 from speculative.cli import commands
-from speculative.cli.commands import audit, bench, widths
+from speculative.cli.commands import audit
 from speculative.cli.report import Report
-from speculative.testing.widths import Audit, Difference, Width
 
 HERE = Path(__file__).parent
 PAGES = sorted(path.stem for path in (HERE / "pages").glob("*.txt"))
@@ -53,7 +52,7 @@ def transcript(path, said, folder):
     def show(text):
         text = DECIMAL.sub(shorter, slashes(text))
         text = re.sub(r'"matmul": "\w+"', '"matmul": "chosen here"', text)
-        text = text.replace(opening_a_folder(), "Is a directory").replace("plain, transformers,", "plain,")
+        text = text.replace(opening_a_folder(), "Is a directory")
         lines.extend("    " + line if line else "" for line in text.rstrip("\n").splitlines())
 
     for line in path.read_text(encoding="utf-8").splitlines():
@@ -112,12 +111,8 @@ def by_work(monkeypatch):
 
 @pytest.fixture
 def made_up(monkeypatch):
-    """What bench, audit and widths measure, in numbers that are all different."""
+    """What audit measures, in numbers that are all different."""
     n = count(1)
-
-    def times(model, strategies, sizes, context, prompt_tokens, repeats, other):
-        keys = [("limit", 1), *((name, m) for name in strategies for m in [*sizes, "prompt"])]
-        return {key: [(i + m) / 1000 for m in (0.1, 0.25, 0.5)] for key, i in zip(keys, n)}
 
     def entry(name, setting):
         i = next(n)
@@ -127,12 +122,6 @@ def made_up(monkeypatch):
         more = {"distance": i * 1.1e-7, "impossible": i / 1000 * (i % 4 == 2), "message": f"ValueError: {i}"}
         return {"setting": name, "verdict": what, "worst": worst, **counts, **more}
 
-    rows = [Width(m, m / 64, [m / 64] * m, m - 1, 20 * m) for m in (2, 3)]
-    different = iter([None, Difference(7, 300, 301, (0.25, 0.125), 0.5), None, None])
-    monkeypatch.setattr(widths, "width_audit", lambda *_, **options: Audit(rows, "float32", 2.0**-20, 0.0))
-    monkeypatch.setattr(widths, "first_difference", lambda *_: next(different))
-    monkeypatch.setattr(bench, "times", times)
-    monkeypatch.setattr(bench, "matmul", SimpleNamespace(strategy=lambda n_embd: "rows"))
     monkeypatch.setattr(audit, "entry", entry)
     monkeypatch.setattr(audit, "find_spec", lambda name: True)
     quiet = SimpleNamespace(set_verbosity_error=lambda: None)

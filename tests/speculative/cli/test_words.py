@@ -17,16 +17,11 @@ from speculative.cli.options import SHARED, Choice, Option, Written, flag, inche
 
 NAMES = [
     "audit",
-    "batch_table",
-    "bench",
-    "calibrate",
     "compare",
     "explore",
     "generate",
     "museum",
-    "replay",
     "train",
-    "widths",
 ]
 
 
@@ -75,7 +70,7 @@ def test_a_text_stays_a_text():
     [
         (number(), "1e3", 1000.0), (number(), "0", 0), (whole(), "007", 7), (whole(1, words=("auto",)), "auto", "auto"),
         (flag, "True", True), (Written((".json",), or_none=True), "False", False), (Choice(("a", "b")), "a", "a"),
-        (Written((".txt",)), "a.txt", "a.txt"), (tree, "0", 0), (tree, "12", 12), (tree, "auto", "auto"),
+        (Written((".txt",)), "a.txt", "a.txt"), (tree, "0", 0), (tree, "12", 12),
         (tree, "2x2x1", speculative.Shape.widths(2, 2, 1)), (inches, "3.3x2.5", (3.3, 2.5)),
     ],
 )  # fmt: skip

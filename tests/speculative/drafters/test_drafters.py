@@ -57,10 +57,6 @@ CHAINS = {
     ),
     "BlockDrafter": lambda target: sp.BlockDrafter(target, PARALLEL),
     "BlockDrafter, options": lambda target: sp.BlockDrafter(target, PARALLEL, sampling=OPTIONS, threshold=0.6),
-    "NoisyDrafter": lambda target: sp.NoisyDrafter(target, 0.5),
-    "NoisyDrafter, options": lambda target: sp.NoisyDrafter(target, 0.3, sampling=OPTIONS),
-    "OracleDrafter": lambda target: sp.OracleDrafter(target),
-    "OracleDrafter, options": lambda target: sp.OracleDrafter(target, sampling=OPTIONS),
     "JacobiDrafter": lambda target: sp.JacobiDrafter(3),
 }
 TREES = {

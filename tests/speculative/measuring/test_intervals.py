@@ -5,9 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from speculative import Sampling
 from speculative.measuring import gain
-from speculative.measuring.intervals import mean_overlap, share
+from speculative.measuring.intervals import share
 from speculative.theory import estimate_alpha
 
 
@@ -34,8 +33,6 @@ def test_a_share_that_is_counted_is_not_certain():
     """That 36 of 36 were accepted does not show that alpha is 1; a mean of overlaps may."""
     ones = np.full(4, 9.0)
     assert share(ones, ones, counted=True) == (1, estimate_alpha(36, 0)[1], 1) and estimate_alpha(36, 0)[1] < 0.95
-    assert mean_overlap(ones, ones, Sampling(0)) == share(ones, ones, counted=True)
-    assert mean_overlap(ones, ones, Sampling(1)) == share(ones, ones) == (1, 1, 1)
 
 
 @pytest.mark.parametrize("n", [3, 12])

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from speculative import AutoregressiveSampler, ModelDrafter, Sampling, SpeculativeSampler
-from speculative.measuring import Run, calibrate, compared, race, repetition, total
+from speculative import AutoregressiveSampler, ModelDrafter, SpeculativeSampler
+from speculative.measuring import Run, compared, race, repetition, total
 from speculative.testing import TableModel
 
 TARGET, DRAFT = TableModel.random(5, seed=1, n_ctx=99), TableModel.random(5, seed=4, n_ctx=99)
@@ -80,8 +80,7 @@ def test_repetition_by_hand():
 # ------------------------------------------------------------------------------------------------ parts
 
 
-@pytest.mark.parametrize("name", ["calibrate", "race"])
-def test_an_interrupted_experiment_resumes_where_it_stopped(name):
+def test_an_interrupted_experiment_resumes_where_it_stopped():
     kept, measured, most = {}, [], 3
 
     def keep(part, measure):
@@ -93,9 +92,7 @@ def test_an_interrupted_experiment_resumes_where_it_stopped(name):
         return kept[part]
 
     def experiment():
-        if name == "race":
-            return race({"alone": AutoregressiveSampler(TARGET)}, PROMPTS, 8, keep=keep)
-        return calibrate(TARGET, ModelDrafter(DRAFT), PROMPTS, 8, sampling=Sampling(), keep=keep)
+        return race({"alone": AutoregressiveSampler(TARGET)}, PROMPTS, 8, keep=keep)
 
     with pytest.raises(InterruptedError):
         experiment()
