@@ -1,12 +1,12 @@
 """GPT-2 from scratch in NumPy: forward pass, KV cache, tokenizer, weight files. Start reading at reference.py."""
 
-from .eagle import Eagle, EagleBlock, load_eagle
-from .early_exit import EarlyExit
+from .drafting.eagle import Eagle, EagleBlock, load_eagle
+from .drafting.early_exit import EarlyExit
+from .drafting.heads import Heads, load_heads
+from .drafting.parallel import ParallelBlock, ParallelEagle, load_block
 from .files.errors import CheckpointError, DownloadError
 from .files.loading import load
-from .heads import Heads, load_heads
 from .model import GPT2, HParams, forward
-from .parallel import ParallelBlock, ParallelEagle, load_block
 from .tokenizer import StreamDecoder, Tokenizer
 
 __all__ = [

@@ -25,9 +25,9 @@ import numpy as np
 from safetensors.numpy import load_file, save_file
 
 import gpt2np
-from gpt2np.eagle import eagle_file
-from gpt2np.heads import heads_file
-from gpt2np.parallel import block_file
+from gpt2np.drafting.eagle import eagle_file
+from gpt2np.drafting.heads import heads_file
+from gpt2np.drafting.parallel import block_file
 from gpt2np.reference import block, layer_norm
 
 SHAPES = {"124M": (12, 12, 768), "355M": (24, 16, 1024), "774M": (36, 20, 1280)}  # n_layer, n_head, n_embd

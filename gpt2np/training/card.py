@@ -8,10 +8,10 @@ the probability that a draft token is accepted. The drafters are the NumPy ones 
 
 import numpy as np
 
-from ..eagle import load_eagle
+from ..drafting.eagle import load_eagle
+from ..drafting.heads import load_heads
+from ..drafting.parallel import load_block
 from ..files.loading import load
-from ..heads import load_heads
-from ..parallel import load_block
 
 DEPTH = 4
 RANKS = (1, 2, 3, 5, 10)

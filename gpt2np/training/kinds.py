@@ -55,7 +55,7 @@ class Kind:
 
 
 class EagleBlock(Kind):
-    """See gpt2np/eagle.py. It learns states as well as distributions, so it can continue from predicted states.
+    """See gpt2np/drafting/eagle.py. It learns states as well as distributions, to continue from predicted states.
 
     These stay close to the states in training, and the fourth draft token is right nearly as often as the first.
     """
@@ -83,7 +83,7 @@ class EagleBlock(Kind):
 
 
 class ParallelBlock(EagleBlock):
-    """See gpt2np/parallel.py. Slots follow each anchor, and attend to the text before it and to earlier slots.
+    """See gpt2np/drafting/parallel.py. Slots follow each anchor, and attend to the text before it and to earlier slots.
 
     Each slot learns the target's distribution of its token. Earlier slots get more weight, since a token counts only if
     all tokens before it were accepted. The table sees the previous token of the text. Training starts from an EAGLE
@@ -132,7 +132,7 @@ class ParallelBlock(EagleBlock):
 
 
 class Heads(Kind):
-    """Hydra's heads, see gpt2np/heads.py. A new head returns the hidden state unchanged."""
+    """Hydra's heads, see gpt2np/drafting/heads.py. A new head returns the hidden state unchanged."""
 
     prefix, weights, first = "hydra", (1.0,) * 3, 3
 

@@ -14,9 +14,9 @@ import numpy as np
 
 import gpt2np
 import speculative
-from gpt2np.eagle import eagle_file
-from gpt2np.heads import heads_file
-from gpt2np.parallel import block_file
+from gpt2np.drafting.eagle import eagle_file
+from gpt2np.drafting.heads import heads_file
+from gpt2np.drafting.parallel import block_file
 from speculative import Draft, Grown, Shape
 from speculative.drafters.jacobi import JacobiDrafter
 from speculative.drafters.lookahead import LookaheadDrafter

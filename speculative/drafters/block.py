@@ -1,4 +1,4 @@
-"""Drafting a block of tokens in one pass: EAGLE's block with mask tokens (gpt2np/parallel.py).
+"""Drafting a block of tokens in one pass: EAGLE's block with mask tokens (gpt2np/drafting/parallel.py).
 
 A draft of K tokens costs one pass instead of K. The rows of that pass are K marginals: each token's distribution
 averaged over the possible tokens before it. A table indexed by the previous token makes them depend on each other, as

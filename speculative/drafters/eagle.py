@@ -1,4 +1,4 @@
-"""Drafting with EAGLE: a block that continues the target's own hidden states (gpt2np/eagle.py).
+"""Drafting with EAGLE: a block that continues the target's own hidden states (gpt2np/drafting/eagle.py).
 
 After a given text the block is a language model like any other, so chains are `ModelDrafter`'s and trees
 `TreeDrafter`'s, and exact for the same reasons. But its input is the target's hidden states up to the end of the text,

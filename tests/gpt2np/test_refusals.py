@@ -13,7 +13,7 @@ from refusals import answered
 import gpt2np
 from gpt2np import EagleBlock, HParams
 from gpt2np.cache import KVCache
-from gpt2np.eagle import eagle_file
+from gpt2np.drafting.eagle import eagle_file
 from gpt2np.files.params import build_params
 from gpt2np.kernels import matmul
 from gpt2np.kernels.cores import n_threads

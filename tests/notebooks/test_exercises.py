@@ -19,7 +19,7 @@ import gpt2np.files.crc32c
 import gpt2np.reference
 import speculative
 import speculative.theory
-from gpt2np.heads import silu
+from gpt2np.drafting.heads import silu
 from speculative import rejection, tree
 from speculative.logits.probs import sample_distinct
 

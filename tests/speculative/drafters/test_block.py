@@ -38,8 +38,8 @@ def test_a_row_has_the_term_of_the_token_drawn_before():
 @pytest.mark.parametrize("options", [{}, *TREES.values()])
 def test_a_draft_is_one_pass(options, monkeypatch):
     """For the second one the target's states are there, and the pass has only new tokens and slots."""
-    drafter, passes, layer = block(**options), [], gpt2np.eagle.block
-    monkeypatch.setattr(gpt2np.eagle, "block", lambda x, *rest: passes.append(len(x)) or layer(x, *rest))
+    drafter, passes, layer = block(**options), [], gpt2np.drafting.eagle.block
+    monkeypatch.setattr(gpt2np.drafting.eagle, "block", lambda x, *rest: passes.append(len(x)) or layer(x, *rest))
     drafter.propose([1, 2, 3], 3, SEED(0))
     drafter.propose([1, 2, 3, 4, 5], 3, SEED(0))
     assert passes == [3 + 2, 2 + 2]

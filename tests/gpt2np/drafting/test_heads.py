@@ -6,7 +6,7 @@ from helpers import random_gpt2, random_heads
 
 import gpt2np
 from gpt2np import HParams
-from gpt2np.heads import silu
+from gpt2np.drafting.heads import silu
 
 SHAPE = HParams(n_vocab=17, n_ctx=40, n_embd=15, n_head=3, n_layer=2)
 MODEL = random_gpt2(SHAPE)

@@ -12,7 +12,7 @@ from helpers import random_gpt2, random_parallel
 
 import gpt2np
 from gpt2np import HParams, load_block, reference
-from gpt2np.parallel import block_file
+from gpt2np.drafting.parallel import block_file
 
 SHAPE = HParams(n_vocab=17, n_ctx=40, n_embd=15, n_head=3, n_layer=2)
 TOKENS = [5, 1, 4, 2, 3, 9, 16, 0]
@@ -61,8 +61,8 @@ def test_the_slots_by_their_definition(n_text):
 
 
 def test_a_draft_is_one_pass_and_a_longer_one_begins_with_it(monkeypatch):
-    passes, block = [], gpt2np.eagle.block
-    monkeypatch.setattr(gpt2np.eagle, "block", lambda x, *rest: passes.append(len(x)) or block(x, *rest))
+    passes, block = [], gpt2np.drafting.eagle.block
+    monkeypatch.setattr(gpt2np.drafting.eagle, "block", lambda x, *rest: passes.append(len(x)) or block(x, *rest))
     used, rows = parallel_of(), {}
     for K in (2, 4, 8):
         model = used.draft_model(3, K)

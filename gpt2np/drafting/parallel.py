@@ -23,9 +23,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..files.loading import folder_of
+from ..kernels.matmul import pack
 from .eagle import DraftModel, Eagle, EagleBlock, read_block
-from .files.loading import folder_of
-from .kernels.matmul import pack
 
 
 @dataclass(frozen=True)

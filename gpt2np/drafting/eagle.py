@@ -23,14 +23,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .cache import KVCache, TokenTree, kept_slots
-from .files.errors import CheckpointError
-from .files.loading import folder_of
-from .files.params import block_params, check_finite, check_tensors, linear_params, matrix, param_shapes
-from .files.safetensors import read_safetensors
-from .kernels.matmul import pack
-from .layers import block, layer_norm, linear
-from .model import HParams, packed_block
+from ..cache import KVCache, TokenTree, kept_slots
+from ..files.errors import CheckpointError
+from ..files.loading import folder_of
+from ..files.params import block_params, check_finite, check_tensors, linear_params, matrix, param_shapes
+from ..files.safetensors import read_safetensors
+from ..kernels.matmul import pack
+from ..layers import block, layer_norm, linear
+from ..model import HParams, packed_block
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ import threading
 
 import numpy as np
 
-from .cache import KVCache, TokenTree, n_reusable
-from .model import logits, through
+from ..cache import KVCache, TokenTree, n_reusable
+from ..model import logits, through
 
 
 class EarlyExit:

@@ -18,12 +18,12 @@ import math
 
 import numpy as np
 
-from .files.errors import CheckpointError
-from .files.loading import folder_of
-from .files.params import check_finite
-from .files.safetensors import read_safetensors
-from .kernels.matmul import pack, strategy
-from .layers import layer_norm
+from ..files.errors import CheckpointError
+from ..files.loading import folder_of
+from ..files.params import check_finite
+from ..files.safetensors import read_safetensors
+from ..kernels.matmul import pack, strategy
+from ..layers import layer_norm
 
 KINDS = {"hydra": ("a", "w", "accepted"), "medusa": ("w", "b", "accepted")}  # the arrays of a head
 
