@@ -2,6 +2,7 @@
 
 import errno
 import os
+import stat
 import sys
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -68,8 +69,9 @@ def check_writable(name, suffixes=()):
     if suffixes and Path(name).suffix not in suffixes:
         raise ValueError(f"expected a name that ends in {' or '.join(suffixes)}, got {name[:60]!r}")
     try:
-        if path.exists() and not path.is_file():
-            raise OSError("it is not a regular file")
+        with suppress(FileNotFoundError):  # `exists` would be False for a name that is too long, from Python 3.14 on
+            if not stat.S_ISREG(path.stat().st_mode):
+                raise OSError("it is not a regular file")
         with replacing(name, keep=False):
             if path.exists():
                 path.open("ab").close()

@@ -10,10 +10,12 @@ import contextlib
 import os
 import signal
 import sys
+import threading
 from importlib import import_module
 from pkgutil import iter_modules
 
 import fire
+from tqdm import tqdm
 
 import gpt2np
 from speculative.trace.terminal import visible
@@ -36,6 +38,8 @@ def run():
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:  # a closed stream
             setattr(sys, name, open(os.devnull, "r+"))  # noqa: SIM115
+    # tqdm's own lock also works across processes; when the command is killed, multiprocessing prints that it leaked
+    tqdm.set_lock(threading.RLock())
     sys.stdout.reconfigure(errors="replace")  # a character that the terminal cannot show becomes a question mark
     code = main(sys.argv[1:])
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # nothing is left to interrupt
