@@ -22,7 +22,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .tree import chain, children, depth_of
+from .tree import chain, children, depth_of, is_chain
 
 
 class RandomSource(Protocol):
@@ -82,6 +82,11 @@ class Draft:
     def depth(self) -> int:
         """The number of draft tokens on the longest path; for a chain, all of them."""
         return depth_of(self.parents.tolist())
+
+    @cached_property
+    def is_chain(self) -> bool:
+        """Whether the draft has one branch, so that models and samplings need no parents."""
+        return is_chain(self.parents.tolist())
 
     def copy(self) -> "Draft":
         """The same draft, in new arrays."""
