@@ -130,7 +130,7 @@ class Training:
         batch = self.text.batch(rng.integers(done["batches"]))
         n_texts = max(1, round(tokens_a_step(kind.hparams) / batch[0].shape[1]))
         tokens, hidden = tensors_of(batch, np.sort(rng.permutation(len(batch[0]))[:n_texts]))
-        every = 4 if kind.hparams.n_vocab > LARGE_VOCABULARY else 1
+        every = stride(kind.hparams)
         rows = kind.rows(hidden.shape[1], int(rng.integers(every * kind.n_slots)), every)
         for optimizer, rate in self.optimizers.items():
             optimizer.param_groups[0]["lr"] = rate * min(1, (done["steps"] + 1) / 50, (1 - share) / 0.7)
@@ -189,6 +189,11 @@ def expected(accepted):
 def tokens_a_step(hparams):
     """Tokens in a step: more for a wide model, where the optimizer costs as much as a few hundred tokens."""
     return 768 * max(1, hparams.n_embd // 256)
+
+
+def stride(hparams):
+    """The distance between the positions whose distributions are compared."""
+    return 4 if hparams.n_vocab > LARGE_VOCABULARY else 1
 
 
 def digest(stream):
