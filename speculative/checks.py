@@ -139,7 +139,7 @@ def ask_drafter(drafter, tokens, k, rng, target):
         )
     draft = Draft(drafted.astype(np.int64), probs, parents if parents is None else checked_parents(parents, n_drafted))
     if (depth := draft.depth) > k:
-        on_a_path = "" if is_chain(draft.parents) else " on one path of its tree"
+        on_a_path = "" if draft.is_chain else " on one path of its tree"
         raise ValueError(f"the drafter was asked for at most {k} tokens and proposed {depth}{on_a_path}")
     if probs.shape != (n_drafted, n_vocab):
         raise ValueError(
@@ -182,7 +182,7 @@ def checked_parents(parents, n_drafted):
 
 def ask_verifier(verifier, draft, target_probs, rng):
     """A verifier's `Verdict` with ints; ValueError unless it accepts the draft tokens of one path and adds a token."""
-    if not is_chain(draft.parents) and not takes_trees(verifier):
+    if not draft.is_chain and not takes_trees(verifier):
         raise ValueError(
             f"the drafter proposed a tree, but the verifier {getattr(verifier, '__name__', verifier)} takes chains "
             "only: use rejection, exact_match or traversal, or set its attribute trees = True if it follows "

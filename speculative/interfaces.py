@@ -18,11 +18,12 @@ al., arXiv:2302.01318). Only the draft length, their gamma, is called K here; fo
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 
-from .tree import chain, children, depth_of
+from .tree import chain, children, depth_of, is_chain
 
 
 class RandomSource(Protocol):
@@ -85,6 +86,11 @@ class Draft:
     def depth(self) -> int:
         """The number of draft tokens on the longest path; for a chain, all of them."""
         return depth_of(self.parents.tolist())
+
+    @cached_property
+    def is_chain(self) -> bool:
+        """Whether the draft has one branch, so that models and samplings need no parents."""
+        return is_chain(self.parents.tolist())
 
     def copy(self) -> "Draft":
         """The same draft, in new arrays."""

@@ -37,7 +37,9 @@ from .theory.candidates import P
 from .verifiers.rejection import rejection
 
 TARGET, DRAFT = TableModel.random(3, seed=2, n_ctx=12), TableModel.random(3, seed=102, n_ctx=12)
-SAMPLING, K, PROMPT, N_TOKENS = Sampling(temperature=0.5), 2, [0, 1], 3
+SAMPLING = Sampling(temperature=0.5)
+K = 2
+PROMPT, N_TOKENS = [0, 1], 3
 __all__ = [
     "CONSTRUCTED", "DRAFT", "ENGINE_EXHIBITS", "EXHIBITS", "N_TOKENS", "PROMPT", "SAMPLING", "TARGET", "TREE_EXHIBITS",
     "Exhibit", "K", "caught_by", "law_error", "sampler_with",
@@ -49,6 +51,7 @@ class Exhibit:
     """A mistake in the museum."""
 
     name: str
+    kind: str  # "chains", "trees" or "engines"
     wrong: Any  # a verifier, a drafter, a class of samplers or of wrong models of a language model, a loop over texts
     what: str  # the mistake, and the right way
     seen: str  # links to public projects, or CONSTRUCTED
@@ -60,29 +63,39 @@ class Exhibit:
 
 
 def exhibits(grader, kind, *groups):
-    """{name: (Exhibit, its kind)}, for the mistakes that have a name."""
-    return {
-        m.name: (Exhibit(m.name, m.variants[0], m.why or m.hint[0].upper() + m.hint[1:] + ".", m.seen, grader,
-                         re.escape(m.options.get("said", m.hint.split("{")[0])), m.options),
-                 m.options.get("kind", kind))
-        for group in groups for m in group if m.name
-    }  # fmt: skip
+    """The exhibits of one grader: the mistakes in these groups that have a name. A mistake may name its own kind."""
+    return [exhibit_of(mistake, grader, kind) for group in groups for mistake in group if mistake.name]
 
 
-V, D, S, M = verifiers, drafters, samplers, models
-ALL = {
-    **exhibits(testing.check_verifier, "trees", V.TREES),
-    **exhibits(testing.check_verifier, "chains", V.WHOLE, V.ACCEPT, V.REST, V.BONUS, V.SEVERAL, V.BLOCK, V.OTHERWISE),
-    **exhibits(testing.check_drafter, "chains", D.IN_CHAINS, D.OF_ROWS),
-    **exhibits(testing.check_drafter, "trees", D.IN_TREES, D.OTHERWISE),
-    **exhibits(testing.check_sampler, "chains", S.SAMPLING, S.LOOPS, S.OTHERWISE, S.LOOKING_BACK),
-    **exhibits(testing.check_batch, "engines", batches.BATCHES),
-    **exhibits(testing.check_language_model, "chains", M.ROWS, M.OTHERWISE),
-    **exhibits(testing.check_language_model, "trees", M.IN_TREES, M.OTHERWISE_IN_TREES),
-}
-EXHIBITS, TREE_EXHIBITS, ENGINE_EXHIBITS = (
-    {name: exhibit for name, (exhibit, kind) in ALL.items() if kind == one} for one in ("chains", "trees", "engines")
-)
+def exhibit_of(mistake, grader, kind):
+    sentence = mistake.hint[0].upper() + mistake.hint[1:] + "."
+    said = mistake.options.get("said", mistake.hint.split("{")[0])  # what follows a { depends on the case
+    return Exhibit(
+        name=mistake.name,
+        kind=mistake.options.get("kind", kind),
+        wrong=mistake.variants[0],
+        what=mistake.why or sentence,
+        seen=mistake.seen,
+        grader=grader,
+        hint=re.escape(said),
+        options=mistake.options,
+    )
+
+
+ALL = [
+    *exhibits(testing.check_verifier, "trees", verifiers.TREES),
+    *exhibits(testing.check_verifier, "chains", verifiers.CHAINS),
+    *exhibits(testing.check_drafter, "chains", drafters.IN_CHAINS, drafters.OF_ROWS),
+    *exhibits(testing.check_drafter, "trees", drafters.IN_TREES, drafters.OTHERWISE),
+    *exhibits(testing.check_sampler, "chains", samplers.SAMPLING, samplers.LOOPS),
+    *exhibits(testing.check_sampler, "chains", samplers.OTHERWISE, samplers.LOOKING_BACK),
+    *exhibits(testing.check_batch, "engines", batches.BATCHES),
+    *exhibits(testing.check_language_model, "chains", models.ROWS, models.OTHERWISE),
+    *exhibits(testing.check_language_model, "trees", models.IN_TREES, models.OTHERWISE_IN_TREES),
+]
+EXHIBITS = {exhibit.name: exhibit for exhibit in ALL if exhibit.kind == "chains"}
+TREE_EXHIBITS = {exhibit.name: exhibit for exhibit in ALL if exhibit.kind == "trees"}
+ENGINE_EXHIBITS = {exhibit.name: exhibit for exhibit in ALL if exhibit.kind == "engines"}
 
 
 @lru_cache
@@ -95,7 +108,7 @@ def law_error(exhibit):
     """
     if exhibit.grader is testing.check_batch:
         return largest_difference(*in_a_batch(exhibit))
-    return largest_difference(*(in_a_tree if exhibit.name in TREE_EXHIBITS else in_a_chain)(exhibit))
+    return largest_difference(*(in_a_tree if exhibit.kind == "trees" else in_a_chain)(exhibit))
 
 
 def caught_by(exhibit):
@@ -131,7 +144,9 @@ def sampling_of(exhibit):
 
 def sampler_with(exhibit):
     """A sampler of the toy case of chains with this mistake in it."""
-    drafter, grader, sampling = ModelDrafter(DRAFT, sampling=SAMPLING), exhibit.grader.__name__, sampling_of(exhibit)
+    grader = exhibit.grader.__name__
+    drafter = ModelDrafter(DRAFT, sampling=SAMPLING)
+    sampling = sampling_of(exhibit)
     if grader == "check_sampler":
         return exhibit.wrong(TARGET, drafter, K=K, sampling=sampling)
     if getattr(exhibit.wrong, "drafts", False):
@@ -176,9 +191,9 @@ def with_verifier(verifier, way, parents):
     case = Case(len(P), parents, "random", np.random.default_rng(0), way)
     for tokens in case.p:
         case.p[tokens], case.q[tokens] = np.roll(P, len(tokens) + sum(tokens)), drafters.Q
-    found, wanted = case.continued(exact_distribution(lambda rng: case.run(verifier, rng))), case.wanted()
-    first = first_token(found)
-    return (found, wanted) if is_right(first) else (first, dict(enumerate(P)))
+    distribution = case.continued(exact_distribution(lambda rng: case.run(verifier, rng)))
+    first = first_token(distribution)
+    return (distribution, case.wanted()) if is_right(first) else (first, dict(enumerate(P)))
 
 
 def with_drafter(drafter):

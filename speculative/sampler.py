@@ -94,8 +94,9 @@ class SpeculativeSampler:
 
         # 2. One call of the target: its distributions p after the prefix and after each draft token.
         extended = [*tokens, *draft.tokens.tolist()]
-        logits = ask_model(self.target, extended, len(draft.tokens) + 1, draft.parents)
-        target_probs = ask_sampling(self.sampling, logits, extended, draft.parents)  # [n + 1, n_vocab]
+        parents = () if draft.is_chain else draft.parents
+        logits = ask_model(self.target, extended, len(draft.tokens) + 1, parents)
+        target_probs = ask_sampling(self.sampling, logits, extended, parents)  # [n + 1, n_vocab]
         laps.end("target")
 
         # 3. and 4. How many draft tokens are accepted, and the token that follows them.

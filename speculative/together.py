@@ -15,6 +15,7 @@ the idea in 25 lines, for a draft model only.
 import threading
 from collections.abc import Iterable
 from contextvars import copy_context
+from functools import partial
 from itertools import pairwise
 
 from .generation import collect
@@ -60,46 +61,50 @@ def as_they_end(make, models, prompts, n_tokens, rngs, *, n_lanes=8, watch=lambd
     watch : callable
         watch(i, round) is called after each round of text i.
     """
-    n_tokens = n_tokens if isinstance(n_tokens, Iterable) else [n_tokens] * len(prompts)
-    waiting, n = list(enumerate(zip(prompts, n_tokens, rngs, strict=True))), min(n_lanes, len(prompts))
+    if not isinstance(n_tokens, Iterable):
+        n_tokens = [n_tokens] * len(prompts)
+    waiting = list(enumerate(zip(prompts, n_tokens, rngs, strict=True)))  # (number, request) of each text to come
     if n_lanes < 1:
         raise ValueError(f"expected n_lanes, the most texts at once, of 1 or more, got {n_lanes}")
-    lanes = [lanes_of(model, n) for model in models]
-    free, running = list(zip(*lanes)), {}  # the lanes of a text; i -> (its thread, its lanes)
+    lanes_of_models = [lanes_of(model, min(n_lanes, len(prompts))) for model in models]
+    free = list(zip(*lanes_of_models))  # for each text that can start: a lane of every model
+    running = []
     try:
         while waiting or running:
             while waiting and free:
-                (i, request), own = waiting.pop(0), free.pop(0)
-                running[i] = Text(rounds_of(make, own, i, watch, request, options), own), own
-            let_run([text for text, _ in running.values() if not text.call])
-            ended = [i for i, (text, _) in running.items() if text.has_ended]
-            for i in ended:
-                text, own = running.pop(i)
-                free.append(own)
-                yield i, text.result
+                number, request = waiting.pop(0)
+                lanes = free.pop(0)
+                job = partial(generation_of, make, lanes, request, partial(watch, number), options)
+                running.append(Text(number, lanes, job))
+            let_run([text for text in running if not text.call])
+            ended = [text for text in running if text.has_ended]
+            for text in ended:
+                running.remove(text)
+                free.append(text.lanes)
+                yield text.number, text.result
             if not ended or not waiting:  # otherwise new texts come first, and join this pass
-                answer([text for text, _ in running.values()], lanes)
+                answer(running, lanes_of_models)
     finally:
-        for text, _ in running.values():
+        for text in running:
             text.end()
 
 
-def rounds_of(make, lanes, i, watch, request, options):
-    """The job of the thread of text i."""
+def generation_of(make, lanes, request, watch, options):
+    """The `Generation` of one text: the job of its thread."""
     prompt, n_tokens, rng = request
 
     def watched(rounds):
         for step in rounds:
-            watch(i, step)
+            watch(step)
             yield step
 
-    return lambda: collect(prompt, watched(make(*lanes).rounds(prompt, n_tokens, rng, **options)))
+    return collect(prompt, watched(make(*lanes).rounds(prompt, n_tokens, rng, **options)))
 
 
-def answer(texts, lanes):
+def answer(texts, lanes_of_models):
     """Answer the calls of one model: the last in the list (the target is first) that a text waits for."""
-    for of_model in reversed(lanes):
-        asking = [text for text in texts if text.call[0] in of_model]
+    for lanes in reversed(lanes_of_models):
+        asking = [text for text in texts if text.call[0] in lanes]
         if asking:
             for text, rows in zip(asking, answers_to([text.call for text in asking])):
                 text.call, text.answer = None, rows
@@ -110,17 +115,23 @@ def answers_to(calls):
     """The results of these calls of lanes of one model, or the exceptions that they raise."""
     try:
         return calls[0][0].together(calls)
-    except Exception as error:  # if one of several fails, the others still get their answers
-        return [error] if len(calls) == 1 else [found for call in calls for found in answers_to([call])]
+    except Exception as error:
+        if len(calls) == 1:
+            return [error]
+        return [answers_to([call])[0] for call in calls]  # one of several fails: the others still get their answers
 
 
 class Text(threading.Thread):
     """A job in a thread, which waits at each call of a lane until it gets the answer and its turn."""
 
-    def __init__(self, job, lanes):
+    def __init__(self, number, lanes, job):
         super().__init__(daemon=True)
-        self.job, self.context = job, copy_context()  # such as np.errstate
-        self.turn, self.after = locked(), None  # `after`: the lock of whoever is next
+        self.number = number
+        self.lanes = lanes
+        self.job = job
+        self.context = copy_context()  # such as np.errstate
+        self.turn = locked()  # released when it is this text's turn
+        self.after = None  # the lock of whoever is next
         self.call = self.answer = self.result = None
         self.has_ended = self.is_given_up = False
         for lane in lanes:

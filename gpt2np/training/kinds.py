@@ -35,7 +35,10 @@ class Kind:
 
     def __init__(self, target, shape=None, eagle=None):
         """`shape` is for a draft; `eagle` has the tensors of an EAGLE block, from which a parallel block starts."""
-        self.target, self.hparams, self.shape, self.eagle = target, target.hparams, shape, eagle
+        self.target = target
+        self.hparams = target.hparams
+        self.shape = shape
+        self.eagle = eagle
         self.params = {name: p.to(DEVICE).requires_grad_() for name, p in self.new(self.hparams.n_embd).items()}
 
     def rows(self, n, begin, step):
@@ -75,8 +78,9 @@ class EagleBlock(Kind):
         n = hidden.shape[1]
         wte, wpe = self.target.embeddings(n)
         before = F.pad(hidden[:, :-1], (0, 0, 1, 0))  # the state of the token before; zeros for the first token
-        found = normed(block(self.pairs(before, wte[tokens[:, :n]] + wpe), self.params, "h.0", self.hparams.n_head))
-        return [self.target.logits(found[:, rows])], [F.smooth_l1_loss(found, hidden)]
+        pairs = self.pairs(before, wte[tokens[:, :n]] + wpe)
+        predicted = normed(block(pairs, self.params, "h.0", self.hparams.n_head))  # [n_texts, n, n_embd]
+        return [self.target.logits(predicted[:, rows])], [F.smooth_l1_loss(predicted, hidden)]
 
     def tensors(self, accepted, counts):
         return super().tensors(accepted, counts) | {"frequent": np.argsort(-counts, kind="stable")}
@@ -90,16 +94,17 @@ class ParallelBlock(EagleBlock):
     block, if the target has one, so that the first slot is right at once.
     """
 
-    file, n_slots, first, rank = "block.safetensors", 8, 1, 32
+    file = "block.safetensors"
+    n_slots = 8
+    first = 1
+    rank = 32
     weights = tuple(np.exp(-np.arange(8) / 3) / np.exp(-np.arange(8) / 3).sum())
 
     def new(self, n):
         params = super().new(n)
         if self.eagle:
-            params, self.rate = (
-                {name: torch.from_numpy(np.array(self.eagle[name], np.float32)) for name in params},
-                0.008,
-            )
+            params = {name: torch.from_numpy(np.array(self.eagle[name], np.float32)) for name in params}
+            self.rate = 0.008
         wte = self.target.params["wte.weight"].cpu()
         params["mask"] = wte.mean(0) + 0.02 * torch.randn(self.n_slots - 1, n)
         table = {"markov.w1": 0.1 * torch.randn(len(wte), self.rank), "markov.w2": torch.zeros(self.rank, len(wte))}
@@ -114,27 +119,40 @@ class ParallelBlock(EagleBlock):
         return slice(j, None, self.n_slots)
 
     def predictions(self, tokens, hidden, rows):
-        n, at = hidden.shape[1], rows.view(-1, self.n_slots)  # [n_anchors, n_slots]
-        (wte, wpe), before = self.target.embeddings(n), F.pad(hidden[:, :-1], (0, 0, 1, 0))
-        context = self.pairs(before, wte[tokens[:, :n]] + wpe)
-        masks = (self.params["mask"] + wpe[at[:, 1:]]).expand(len(tokens), -1, -1, -1)
-        slots = self.pairs(before[:, at[:, :1]].expand_as(masks), masks)
-        slots = torch.cat([context[:, at[:, :1]], slots], 2).flatten(1, 2)
-        i, anchor = torch.arange(len(rows)), at[:, 0].repeat_interleave(self.n_slots)
-        own = (i[:, None] // self.n_slots == i // self.n_slots) & (i <= i[:, None])
-        seen = torch.cat([torch.arange(n) < anchor[:, None], own], 1).to(DEVICE)
-        found = normed(block(slots, self.params, "h.0", self.hparams.n_head, context, seen))
-        z = [self.target.logits(found[:, self.of_depth(j)]) for j in range(self.n_slots)]
-        after = [
-            self.params["markov.w1"][tokens[:, at[:, j]]] @ self.params["markov.w2"] for j in range(1, self.n_slots)
-        ]
-        return [z[0], *(a + b for a, b in zip(z[1:], after))], []
+        n_texts, n, _ = hidden.shape
+        wte, wpe = self.target.embeddings(n)
+        before = F.pad(hidden[:, :-1], (0, 0, 1, 0))  # [n_texts, n, n_embd]: the states of the tokens before
+        slots = rows.view(-1, self.n_slots)  # [n_anchors, n_slots]: the positions of each anchor's slots
+        anchors = slots[:, :1]  # [n_anchors, 1]
+
+        # The first slot of an anchor is the anchor's own pair. The others pair a mask with the state before the anchor.
+        context = self.pairs(before, wte[tokens[:, :n]] + wpe)  # -> [n_texts, n, n_embd]
+        masks = self.params["mask"] + wpe[slots[:, 1:]]  # [n_slots - 1, n_embd] -> [n_anchors, n_slots - 1, n_embd]
+        masks = masks.expand(n_texts, -1, -1, -1)  # -> [n_texts, n_anchors, n_slots - 1, n_embd]
+        masked = self.pairs(before[:, anchors].expand_as(masks), masks)  # of the same shape
+        x = torch.cat([context[:, anchors], masked], 2)  # -> [n_texts, n_anchors, n_slots, n_embd]
+        x = x.flatten(1, 2)  # -> [n_texts, n_rows, n_embd], n_rows = n_anchors * n_slots
+
+        # A slot attends to the text before its anchor, to earlier slots of the anchor, and to itself.
+        i = torch.arange(len(rows))
+        same_anchor = i[:, None] // self.n_slots == i // self.n_slots  # [n_rows, n_rows]
+        earlier_slots = same_anchor & (i <= i[:, None])
+        earlier_text = torch.arange(n) < anchors.repeat_interleave(self.n_slots, 0)  # [n_rows, n]
+        seen = torch.cat([earlier_text, earlier_slots], 1).to(DEVICE)  # -> [n_rows, n + n_rows]
+
+        states = normed(block(x, self.params, "h.0", self.hparams.n_head, context, seen))  # [n_texts, n_rows, n_embd]
+        by_depth = [self.target.logits(states[:, self.of_depth(j)]) for j in range(self.n_slots)]
+        for j in range(1, self.n_slots):  # the table's term, from the token before: [n_texts, n_anchors, n_vocab]
+            by_depth[j] = by_depth[j] + self.params["markov.w1"][tokens[:, slots[:, j]]] @ self.params["markov.w2"]
+        return by_depth, []
 
 
 class Heads(Kind):
     """Hydra's heads, see gpt2np/drafting/heads.py. A new head returns the hidden state unchanged."""
 
-    prefix, weights, first = "hydra", (1.0,) * 3, 3
+    prefix = "hydra"
+    weights = (1.0,) * 3
+    first = 3
 
     def new(self, n):
         heads = [self.head(i, n) for i in range(1, len(self.weights) + 1)]
@@ -151,12 +169,13 @@ class Heads(Kind):
         return x @ a + F.silu(x @ w)
 
     def predictions(self, tokens, hidden, rows):
-        wte, found = self.target.embeddings(0)[0], []
+        wte, _ = self.target.embeddings(0)
         e = wte[tokens] / wte.std()
+        by_depth = []
         for i in range(1, len(self.weights) + 1):
             embeddings = [e[:, rows - i + j] for j in range(1, i + 1)]
-            found.append(self.target.logits(self.replaced(i, hidden[:, rows - i], embeddings)))
-        return found, []
+            by_depth.append(self.target.logits(self.replaced(i, hidden[:, rows - i], embeddings)))
+        return by_depth, []
 
     def tensors(self, accepted, counts):
         shares = {f"{self.prefix}.{i}.accepted": np.float16(share) for i, share in enumerate(accepted, 1)}
@@ -188,7 +207,9 @@ class Medusa(Heads):
 class Draft(Kind):
     """A GPT-2 of a different shape. If it is as wide as the target, it starts from some of the target's blocks."""
 
-    file, decay, mixes = "model.safetensors", 0.1, True
+    file = "model.safetensors"
+    decay = 0.1
+    mixes = True
 
     def new(self, n_target):
         n_layer, n_embd, n_head = self.shape

@@ -47,7 +47,9 @@ class Training:
     """
 
     def __init__(self, kind, write, stream, folder, minutes=20.0, tokens=0, seed=0, n_texts=None):
-        self.kind, self.target, self.seed, h = kind, kind.target, seed, kind.hparams
+        self.kind, self.target = kind, kind.target
+        self.seed = seed
+        h = kind.hparams
         if h.n_ctx < LEAST_CTX:
             raise ValueError(f"expected n_positions of {LEAST_CTX} or more, for a prompt and some text, got {h.n_ctx}")
         training, held_out = split(stream, h.n_ctx)
@@ -104,7 +106,11 @@ class Training:
 
         show(share of the budget, text) is called after each step. The checkpoint is up to date at the end.
         """
-        done, rejected, note, checked, wait = self.progress, 1.0, "", time.time(), CHECK_SECONDS
+        done = self.progress
+        rejected = 1.0  # a running mean of the rejection rate
+        note = ""  # the result of the last check
+        wait = CHECK_SECONDS  # from the end of one check to the next
+        checked = time.time()
         began = checked - done["seconds"]
         self.held_out.batch(0)
         while self.share < 1 and not stopped():
@@ -115,33 +121,38 @@ class Training:
                 rejected += 0.02 * (self.step() - rejected)
             done["seconds"] = time.time() - began
             if time.time() - checked > wait or self.share == 1:
-                asked, tokens_per_call = time.time(), expected(self.ranks()[:, 0])
+                check_began = time.time()
+                tokens_per_call = expected(self.ranks()[:, 0])
                 done["checks"].append([done["tokens_seen"], round(tokens_per_call, 3)])
-                note, checked = f", {tokens_per_call:.2f} tokens per call on held-out text", time.time()
-                wait = max(CHECK_SECONDS, 20 * (checked - asked))
+                note = f", {tokens_per_call:.2f} tokens per call on held-out text"
+                checked = time.time()
+                wait = max(CHECK_SECONDS, 20 * (checked - check_began))
                 self.save_checkpoint()
             show(self.share, f"loss {rejected:.3f}, {done['tokens_seen'] / 1e6:.2f}M tokens{note}")
         self.save_checkpoint()
 
     def step(self):
         """Learn from several texts of one batch; returns the mean rejection rate of the predictions."""
-        kind, done, share = self.kind, self.progress, self.share
+        kind = self.kind
+        done = self.progress
+        share = self.share
         rng = np.random.default_rng([self.seed, done["steps"], 1])
         batch = self.text.batch(rng.integers(done["batches"]))
         n_texts = max(1, round(tokens_a_step(kind.hparams) / batch[0].shape[1]))
         tokens, hidden = tensors_of(batch, np.sort(rng.permutation(len(batch[0]))[:n_texts]))
-        every = 4 if kind.hparams.n_vocab > LARGE_VOCABULARY else 1
+        every = stride(kind.hparams)
         rows = kind.rows(hidden.shape[1], int(rng.integers(every * kind.n_slots)), every)
         for optimizer, rate in self.optimizers.items():
             optimizer.param_groups[0]["lr"] = rate * min(1, (done["steps"] + 1) / 50, (1 - share) / 0.7)
-        p, gradients, rejected = self.target.logits(hidden[:, rows]).softmax(-1), [], []
-        found, losses = kind.predictions(tokens, hidden, rows)
-        for j, logits in enumerate(found):
+        p = self.target.logits(hidden[:, rows]).softmax(-1)
+        predicted, losses = kind.predictions(tokens, hidden, rows)
+        gradients, rejected = [], []
+        for j, logits in enumerate(predicted):
             q = logits.detach().softmax(-1)
             gradient, rate = gradient_of(p[:, kind.of_depth(j)], q, share if kind.mixes else 0)
             gradients.append(kind.weights[j] * gradient)
             rejected.append(rate)
-        torch.autograd.backward([*found, *losses], [*gradients, *(None for _ in losses)])
+        torch.autograd.backward([*predicted, *losses], [*gradients, *(None for _ in losses)])
         for optimizer in self.optimizers:
             optimizer.step()
             optimizer.zero_grad()
@@ -162,8 +173,8 @@ class Training:
             n = hidden.shape[1]
             rows = self.kind.rows(n, n - lengths(self.kind.hparams.n_ctx)[1], 1)
             wanted = tokens[:, rows + 1, None]
-            found = enumerate(self.kind.predictions(tokens, hidden, rows)[0])
-            ranks = [(z > z.gather(-1, wanted[:, self.kind.of_depth(j)])).sum(-1).cpu().numpy() for j, z in found]
+            predicted = enumerate(self.kind.predictions(tokens, hidden, rows)[0])
+            ranks = [(z > z.gather(-1, wanted[:, self.kind.of_depth(j)])).sum(-1).cpu().numpy() for j, z in predicted]
             shares.append((np.array(ranks).reshape(len(ranks), 1, -1) == np.arange(N_RANKS)[:, None]).mean(-1))
         return np.mean(shares, axis=0)
 
@@ -189,6 +200,11 @@ def expected(accepted):
 def tokens_a_step(hparams):
     """Tokens in a step: more for a wide model, where the optimizer costs as much as a few hundred tokens."""
     return 768 * max(1, hparams.n_embd // 256)
+
+
+def stride(hparams):
+    """The distance between the positions whose distributions are compared."""
+    return 4 if hparams.n_vocab > LARGE_VOCABULARY else 1
 
 
 def digest(stream):

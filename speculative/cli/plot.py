@@ -50,40 +50,62 @@ def draw(path, x, lines, size=None, busy=""):
     matplotlib.use("agg")  # draws into files, without a window
     import matplotlib.pyplot as plt
 
-    places = list(dict.fromkeys(place for points in lines.values() for place, _ in points))
-    is_numeric = all(fullmatch(r"\d+(\.\d+)?", place) for place in places)
     panels = ["speedup"] if size and size[0] < BOTH else [*PANELS]
     width, height = size or (PANEL[0] * len(panels), PANEL[1] + 0.2 * len(lines) / 3)
-    font, longest = 10 if width >= 4.5 else 8, max(map(len, lines))
+    font = 10 if width >= 4.5 else 8
+    places = list(dict.fromkeys(place for points in lines.values() for place, _ in points))
     with plt.rc_context(STYLE | {"font.size": font, "legend.fontsize": font - 1}):
         figure, axes_of = plt.subplots(1, len(panels), figsize=(width, height), layout="constrained", squeeze=False)
-        for axes, what in zip(axes_of[0], panels):
-            tops = []
-            for i, ((name, points), (colour, style)) in enumerate(zip(lines.items(), looks(lines))):
-                beside = 0.7 * (i + 0.5) / len(lines) - 0.35  # next to the other lines, where x is a name
-                at = [float(place) if is_numeric else places.index(place) + beside for place, _ in points]
-                values, ends = [row[what] for _, row in points], [reach(row, what) for _, row in points]
-                look = {"color": COLOURS[colour % 9], "marker": "os^DvP*X"[(colour + style) % 8], "label": plain(name)}
-                look |= {"linestyle": ("-", "--", ":", "-.")[style % 4] if is_numeric else "none", "markersize": 4}
-                axes.errorbar(at, values, [*zip(*ends)], capsize=2, linewidth=1.2, **look)
-                tops += [min(value + end[1], 1.6 * max(values)) for value, end in zip(values, ends)]
+        for axes, number in zip(axes_of[0], panels):
+            top = draw_lines(axes, number, lines, places)
             axes.axhline(1, color="#666666", linewidth=1, linestyle=":")  # above it the draft pays
-            axes.set(xlabel=x, ylabel=PANELS[what], ylim=(0, 1.05 * max(tops)))
-            if is_numeric and len(places) <= 12:
-                axes.set_xticks(sorted(map(float, places)), sorted(places, key=float))
-            elif not is_numeric:
-                is_long = sum(map(len, places)) > 8 * width / len(panels)
-                turned = {"rotation": 30, "ha": "right"} if is_long else {}
-                axes.set_xticks(range(len(places)), map(plain, places), **turned)
-                axes.set_xlim(-0.5, len(places) - 0.5)
+            axes.set(xlabel=x, ylabel=PANELS[number], ylim=(0, 1.05 * top))
+            name_places(axes, places, width / len(panels))
         if busy:
             axes.set_title(busy, loc="right", fontsize=7, color="#d55e00")
         if len(lines) > 1:
-            n_columns = max(1, int(width / (0.4 + 0.0075 * (font - 1) * longest)))
+            width_of_entry = 0.4 + 0.0075 * (font - 1) * max(map(len, lines))  # inches: the mark and the longest name
+            n_columns = max(1, int(width / width_of_entry))
             figure.legend(*axes.get_legend_handles_labels(), loc="outside lower left", ncols=n_columns)
         with replacing(path) as new:
             figure.savefig(new, format=path.rpartition(".")[2])
         plt.close(figure)
+
+
+def draw_lines(axes, number, lines, places):
+    """Draw one number of all lines with its intervals; returns the largest y to show, which may cut a long interval.
+
+    If the places are names, the points of a place are side by side, and no line connects them.
+    """
+    is_numeric = are_numbers(places)
+    tops = []
+    for i, ((name, points), look) in enumerate(zip(lines.items(), looks(lines))):
+        values = [row[number] for _, row in points]
+        ends = [reach(row, number) for _, row in points]
+        if is_numeric:
+            at = [float(place) for place, _ in points]
+        else:
+            beside = 0.7 * (i + 0.5) / len(lines) - 0.35
+            at = [places.index(place) + beside for place, _ in points]
+            look["linestyle"] = "none"
+        axes.errorbar(at, values, [*zip(*ends)], label=plain(name), capsize=2, linewidth=1.2, markersize=4, **look)
+        tops += [min(value + above, 1.6 * max(values)) for value, (_, above) in zip(values, ends)]
+    return max(tops)
+
+
+def name_places(axes, places, width):
+    """Label the x axis of a panel, `width` inches wide; for more than 12 numbers, matplotlib chooses the ticks."""
+    if not are_numbers(places):
+        is_long = sum(map(len, places)) > 8 * width
+        turned = {"rotation": 30, "ha": "right"} if is_long else {}
+        axes.set_xticks(range(len(places)), map(plain, places), **turned)
+        axes.set_xlim(-0.5, len(places) - 0.5)
+    elif len(places) <= 12:
+        axes.set_xticks(sorted(map(float, places)), sorted(places, key=float))
+
+
+def are_numbers(places):
+    return all(fullmatch(r"\d+(\.\d+)?", place) for place in places)
 
 
 def plain(name):
@@ -92,14 +114,21 @@ def plain(name):
 
 
 def looks(names):
-    """(number of a colour, number of a style) of each line: in "a, b", a sets the colour and b the style."""
+    """The look of each line. In "a, b", a sets the colour and b the style, unless all a or all b are the same."""
     parts = [name.rpartition(", ") for name in names]
-    heads, tails = (list(dict.fromkeys(part[i] for part in parts)) for i in (0, 2))
-    has_both = len(heads) > 1 < len(tails)
-    return [(heads.index(a), tails.index(b)) if has_both else (i, 0) for i, (a, _, b) in enumerate(parts)]
+    heads = list(dict.fromkeys(head for head, _, _ in parts))
+    tails = list(dict.fromkeys(tail for _, _, tail in parts))
+    if len(heads) > 1 and len(tails) > 1:
+        numbers = [(heads.index(head), tails.index(tail)) for head, _, tail in parts]
+    else:
+        numbers = [(i, 0) for i in range(len(parts))]
+    return [
+        {"color": COLOURS[i % 9], "marker": "os^DvP*X"[(i + j) % 8], "linestyle": ("-", "--", ":", "-.")[j % 4]}
+        for i, j in numbers
+    ]
 
 
-def reach(row, what):
+def reach(row, number):
     """How far a number's interval extends below and above it; (0, 0) without an interval."""
-    low, high = row[f"{INTERVALS[what]}low"], row[f"{INTERVALS[what]}high"]
-    return (0, 0) if low is None else (row[what] - low, high - row[what])
+    low, high = row[f"{INTERVALS[number]}low"], row[f"{INTERVALS[number]}high"]
+    return (0, 0) if low is None else (row[number] - low, high - row[number])

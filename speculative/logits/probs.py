@@ -111,25 +111,11 @@ class Sampling:
         if tokens is None:
             name = "repetition penalty" if self.repetition_penalty != 1 else "logits processor"
             raise ValueError(f"a {name} looks at the tokens before each row: pass them, sampling(logits, tokens)")
-        processors = self.processors
+        processors = list(self.processors)
         if self.repetition_penalty != 1:
-            processors = (partial(penalised, self.repetition_penalty), *processors)
-        rows = []
-        for given, text in zip(logits, texts_of_rows(np.asarray(tokens).tolist(), len(logits), parents)):
-            row = given
-            for processor in processors:
-                changed = processor(row.copy(), text.copy())
-                if np.shape(changed) != row.shape:
-                    raise ValueError(
-                        f"expected a logits processor to return logits of shape {row.shape}, got {np.shape(changed)}"
-                    )
-                leaves_none = np.isneginf(changed).all()
-                by_others = np.isneginf(row).sum() > np.isneginf(given).sum()  # not only by the model
-                if leaves_none and by_others and getattr(processor, "never_passed_over", False):
-                    raise ValueError(f"{processor!r:.80} forbids all tokens that are left: put it first")
-                row = row if leaves_none else changed
-            rows.append(row)
-        return np.array(rows, dtype=np.float64)
+            processors.insert(0, partial(penalised, self.repetition_penalty))
+        texts = texts_of_rows(np.asarray(tokens).tolist(), len(logits), parents)
+        return np.array([processed(row, text, processors) for row, text in zip(logits, texts)], dtype=np.float64)
 
     def truncated(self, probs):
         """probs [n, n_vocab] after top-k, top-p and min-p."""
@@ -145,6 +131,30 @@ class Sampling:
         kept = np.zeros(probs.shape)
         np.put_along_axis(kept, order, ranked, axis=-1)
         return kept
+
+
+def processed(row, text, processors):
+    """The logits `row` [n_vocab] float64 after the processors, one after the other; `text` are the tokens before it.
+
+    A processor that would leave no token is skipped, unless it has `never_passed_over` and earlier processors are the
+    reason: then it is a ValueError.
+    """
+    logits = row
+    for processor in processors:
+        changed = processor(logits.copy(), text.copy())
+        if np.shape(changed) != logits.shape:
+            raise ValueError(
+                f"expected a logits processor to return logits of shape {logits.shape}, got {np.shape(changed)}"
+            )
+        if not np.isneginf(changed).all():
+            logits = changed
+        elif getattr(processor, "never_passed_over", False) and n_forbidden(logits) > n_forbidden(row):
+            raise ValueError(f"{processor!r:.80} forbids all tokens that are left: put it first")
+    return logits
+
+
+def n_forbidden(logits):
+    return np.isneginf(logits).sum()
 
 
 def penalised(penalty, logits, tokens):

@@ -15,7 +15,6 @@ from ..exact.enumeration import ExactGenerator, exact_distribution
 from ..interfaces import Draft
 from ..logits.probs import inheriting
 from ..rng import as_generator
-from ..tree import is_chain
 from .intervals import share
 from .runs import own_text
 
@@ -73,7 +72,7 @@ def along(target, drafter, verifier, prompt, n_tokens, sampling, seed, left_out=
     for n, p in enumerate(probs, len(text) - len(probs)):
         draft = ask_drafter(drafter, text[:n], 1, rng, target)
         show_drafter(drafter, text[:n], target(text[:n]), np.zeros(0, np.int64))
-        if not is_chain(draft.parents):
+        if not draft.is_chain:
             raise ValueError("lossy_on_text: expected a drafter of chains, got a tree")
         sums[0] += 1
         if len(draft.tokens):

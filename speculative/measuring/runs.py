@@ -74,14 +74,11 @@ def race(samplers, prompts, n_tokens, *, seed=0, keep=at_once, caches=()):
             rounds = samplers[name].rounds(prompt, n_tokens, seed + i)
             started = perf_counter()
             generation = collect(prompt, rounds)
-            seconds, stats = perf_counter() - started, generation.stats
+            seconds = perf_counter() - started
+            draft_seconds = generation.stats.seconds["draft"]
+            runs[name] = fields_of(seconds, draft_seconds, generation.tokens.tolist(), generation.rounds)
             with_prefill, without = (sum(each.rounds[0].seconds.values()) for each in (warm, generation))
-            runs[name] = {
-                "seconds": seconds, "draft_seconds": stats.seconds["draft"], "tokens": generation.tokens.tolist(),
-                "lengths": [len(r.tokens) for r in generation.rounds], "drafted": stats.drafted,
-                "accepted": stats.accepted, "rejected": stats.rejected,
-                "prefill_seconds": max(0.0, with_prefill - without) if caches else 0.0,
-            }  # fmt: skip
+            runs[name]["prefill_seconds"] = max(0.0, with_prefill - without) if caches else 0.0
         return [runs[name] for name in names]
 
     laps = of_each(prompts, keep, "prompt", lap)
@@ -101,18 +98,29 @@ def race_together(generate, n_texts, *, keep=at_once):
         for name in names[first:] + names[:first]:
             started = perf_counter()
             ended = dict(generate[name]())
-            seconds, texts = perf_counter() - started, [ended[i] for i in range(n_texts)]
-            stats = collect([], chain(*(text.rounds for text in texts))).stats
-            runs[name] = {
-                "seconds": seconds, "draft_seconds": 0.0, "tokens": [text.tokens.tolist() for text in texts],
-                "lengths": [len(r.tokens) for text in texts for r in text.rounds], "drafted": stats.drafted,
-                "accepted": stats.accepted, "rejected": stats.rejected,
-            }  # fmt: skip
+            seconds = perf_counter() - started
+            texts = [ended[i] for i in range(n_texts)]
+            rounds = [r for text in texts for r in text.rounds]
+            runs[name] = fields_of(seconds, 0.0, [text.tokens.tolist() for text in texts], rounds)
         return [runs[name] for name in names]
 
     laps = of_each(range(N_LAPS), keep, "lap", lap)
     runs = {name: [Run(**runs[number]) for runs in laps] for number, name in enumerate(names)}
-    return {name: [replace(run, tokens=[*chain(*run.tokens)]) for run in some] for name, some in runs.items()}
+    return {name: [replace(run, tokens=[*chain(*run.tokens)]) for run in of_name] for name, of_name in runs.items()}
+
+
+def fields_of(seconds, draft_seconds, tokens, rounds):
+    """The fields of a `Run` in plain JSON, without `prefill_seconds`."""
+    stats = collect([], rounds).stats
+    return {
+        "seconds": seconds,
+        "draft_seconds": draft_seconds,
+        "tokens": tokens,
+        "lengths": [len(r.tokens) for r in rounds],
+        "drafted": stats.drafted,
+        "accepted": stats.accepted,
+        "rejected": stats.rejected,
+    }
 
 
 def total(runs):
@@ -127,9 +135,11 @@ def gain_of(alone, runs, prefill=False):
 
     Times are per token, as a text may end early.
     """
-    per_token = lambda run: (run.seconds + prefill * run.prefill_seconds) / len(run.tokens)  # noqa: E731
-    times = (np.array([*map(per_token, each)]) for each in (alone, runs))
-    return dict(zip(("speedup", "low", "high"), ratio(*times)))
+
+    def per_token(timed):
+        return np.array([(run.seconds + prefill * run.prefill_seconds) / len(run.tokens) for run in timed])
+
+    return dict(zip(("speedup", "low", "high"), ratio(per_token(alone), per_token(runs))))
 
 
 def compared(alone, runs):

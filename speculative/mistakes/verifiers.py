@@ -668,3 +668,4 @@ OTHERWISE = [
             "greedy.",
             seen="https://github.com/vllm-project/vllm/pull/14702 (for greedy drafts)"),
 ]  # fmt: skip
+CHAINS = [*WHOLE, *ACCEPT, *REST, *BONUS, *SEVERAL, *BLOCK, *OTHERWISE]

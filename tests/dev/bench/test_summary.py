@@ -2,21 +2,23 @@
 
 import re
 
+import pytest
 from helpers import ROOT, script
 
 summary = script("dev/bench/summary.py")
 PAGE = (ROOT / "docs" / "measurements.md").read_text(encoding="utf-8")
+GAIN = r"[\d.]+ \([\d.]+ to [\d.]+\)"  # a number with its interval
 
 
 def test_the_tables_are_those_of_the_raw_outputs():
     """When this fails: python dev/bench/summary.py"""
-    assert summary.TABLE.findall(PAGE) == [summary.table(rows) for rows in summary.TABLES]
+    assert summary.with_tables(PAGE) == PAGE and PAGE.count(f"\n{summary.FIRST}") == len(summary.TABLES)
 
 
 def test_the_intervals_in_the_readme_are_those_of_the_tables():
     """A speedup has one source; when this fails: copy the number from docs/measurements.md."""
-    shown = re.findall(summary.GAIN, (ROOT / "README.md").read_text(encoding="utf-8").replace("*", ""))
-    assert len(shown) > 3 and {*shown} <= {*re.findall(summary.GAIN, PAGE)}
+    shown = re.findall(GAIN, (ROOT / "README.md").read_text(encoding="utf-8").replace("*", ""))
+    assert len(shown) > 3 and {*shown} <= {*re.findall(GAIN, PAGE)}
 
 
 def test_the_numbers_in_choosing_are_those_of_the_measurements():
@@ -38,9 +40,42 @@ def test_the_results_in_the_readme_are_those_of_the_tables():
         assert float(number) in {round(float(one), digits) for one in measured}, number
 
 
-def test_a_number_is_read_from_its_block(tmp_path):
+PRINTED = """\
+```
+$ one --x
+by 'rows'
+
+124M
+        one token   V(m) / V(1)     5  prompt
+rows   9.5 ± 1 ms                 9.9   9.9 s
+
+355M
+        one token   V(m) / V(1)     5  prompt
+rows   20 1.5 ± 1 ms              3.1   9.9 s
+```
+
+```
+$ two
+K  calls  speedup              calls
+3  2.98   1.52 (1.45 to 1.60)  2.99
+speedup  1.15, and more
+```
+"""
+
+
+@pytest.mark.parametrize(
+    ("forms", "wanted"),
+    [
+        ({"one": '<355M | chosen | 5> ("<chosen>")'}, '3.1 ("rows")'),
+        ({"one": "<rows | 5>, <355M | rows | one token> ms"}, "9.9, 1.5 ms"),
+        ({"two": "<3 | speedup>; <3 | calls>; <3 | calls 2>; <speedup>"}, "1.52 (1.45 to 1.60); 2.98; 2.99; 1.15,"),
+        ({"one": "<3 | speedup>", "two": "K = 3: <3 | calls>"}, "K = 3: 2.98"),
+        ({"two": "<4 | speedup>"}, None),
+        ({"two": "<3 | least>"}, None),
+        ({"three": "<3 | speedup>"}, None),
+    ],
+)
+def test_a_number_is_read_from_its_block(forms, wanted, tmp_path):
     page = tmp_path / "page.md"
-    page.write_text("```\n$ one --x\nby 'rows'\nrows 1.5\nplain 2\n```\n\n```\n$ two\nplain 3\n```\n", encoding="utf-8")
-    assert summary.cell(page, ("one", [r"by '(\w+)'", r"{} ([\d.]+)"], "{1} ({0})")) == "1.5 (rows)"
-    assert summary.cell(page, ("three", ["(.)"], "{0}"), ("two", [r"plain ([\d.]+)"], "{0}")) == "3"
-    assert summary.cell(page, ("three", ["(.)"], "{0}")) is None
+    page.write_text(PRINTED, encoding="utf-8")
+    assert summary.cell(page, forms) == wanted
