@@ -4,8 +4,8 @@ import numpy as np
 
 from checks import exercise, more
 from speculative import ModelDrafter, Sampling, exact_distribution
-from speculative.mistakes.batches import batch
 from speculative.testing import TableModel, check_batch
+from speculative.testing.mistakes.batches import batch
 from speculative.testing.names import names_in
 
 small_target, small_draft = TableModel.random(2, n_back=1, seed=0), TableModel.random(2, n_back=1, seed=1)

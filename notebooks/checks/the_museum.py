@@ -7,8 +7,8 @@ import numpy as np
 import speculative
 from checks import asked, exercise
 from speculative import Draft, ModelDrafter, SpeculativeSampler, Verdict, exact_distribution, museum, sample_token
-from speculative.mistakes.samplers import Loop
 from speculative.testing import check_drafter, check_sampler, check_verifier
+from speculative.testing.mistakes.samplers import Loop
 from speculative.testing.names import names_in
 
 

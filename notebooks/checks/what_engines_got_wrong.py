@@ -7,10 +7,10 @@ import numpy as np
 
 from checks import asked, exercise
 from speculative import Draft, ModelDrafter, Sampling, exact_distribution, rejection
-from speculative.mistakes.samplers import Loop
-from speculative.museum import DRAFT, TARGET
 from speculative.testing import check_verifier
 from speculative.testing.cases import largest_difference
+from speculative.testing.mistakes.samplers import Loop
+from speculative.testing.museum import DRAFT, TARGET
 from speculative.testing.names import names_in
 from speculative.testing.samplers import LOOKING_BACK, AllTokens, Made, Target, mistake_in_a_text
 

@@ -10,9 +10,9 @@ from IPython.display import HTML, display
 
 from figures.palette import P, Q, box, legend
 from speculative import ModelDrafter, museum
-from speculative.mistakes.samplers import Loop
-from speculative.mistakes.verifiers import block, rule
 from speculative.testing import TableModel
+from speculative.testing.mistakes.samplers import Loop
+from speculative.testing.mistakes.verifiers import block, rule
 
 plt.style.use("figures.mplstyle")
 RIGHT = {"check_drafter": ModelDrafter.propose, "check_sampler": Loop, "check_language_model": TableModel.__call__}

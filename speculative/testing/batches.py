@@ -13,8 +13,8 @@ from ..drafters.model import ModelDrafter
 from ..exact.enumeration import exact_distribution
 from ..exact.table import TableModel
 from ..logits.probs import Sampling
-from ..mistakes import batches
 from .cases import TOLERANCE, Passed, enumerated, largest_difference, shortened, show_distributions
+from .mistakes import batches
 from .samplers import AllTokens, Made, ShortDrafter, check_distribution, models
 from .watch import Progress, asked, fail, note, told_error
 

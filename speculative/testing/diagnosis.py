@@ -14,12 +14,12 @@ import numpy as np
 
 from ..exact.enumeration import CannotEnumerate, exact_distribution
 from ..interfaces import Draft
-from ..mistakes import verifiers as catalogue
-from ..mistakes.drafters import exponent_of
 from ..tree import chain, children, is_chain
 from ..verifiers.block import block
 from ..verifiers.rejection import rejection
 from .cases import NEARLY_RIGHT, decided
+from .mistakes import verifiers as catalogue
+from .mistakes.drafters import exponent_of
 
 
 class Probe(NamedTuple):

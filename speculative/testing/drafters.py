@@ -8,10 +8,10 @@ import numpy as np
 from ..exact.enumeration import hashable
 from ..exact.table import TableModel
 from ..logits.probs import Sampling, inheriting
-from ..mistakes.drafters import IN_CHAINS, IN_TREES, OF_ROWS
 from ..models.by_paths import ByPaths
 from ..tree import chain, children, depth_of, is_chain
 from .cases import Passed, enumerated, same, shortened, show
+from .mistakes.drafters import IN_CHAINS, IN_TREES, OF_ROWS
 from .watch import ONE_SEED, Progress, asked, fail, note
 
 PROMPTS = ([0], [1, 0], [0, 1, 1, 0], [1, 0, 1, 0, 1])

@@ -15,8 +15,8 @@ import numpy as np
 from ..drafters.model import ModelDrafter
 from ..exact.enumeration import CannotEnumerate, exact_distribution, total_variation
 from ..logits.probs import Sampling
-from ..mistakes import models
-from ..mistakes.samplers import Loop
+from .mistakes import models
+from .mistakes.samplers import Loop
 from .samplers import AROUND, ONE, marginal, verifiers
 
 EXACT, ROUNDING = 1e-12, 1e-6  # total variation; float32 leaves about 1e-7

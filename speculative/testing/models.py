@@ -5,9 +5,9 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from ..mistakes.models import BEFORE, IMPRECISE, IN_TREES, ONE_OFF, ROWS, answers, close, gap, same_logits
 from ..tree import path
 from .cases import Passed, shortened
+from .mistakes.models import BEFORE, IMPRECISE, IN_TREES, ONE_OFF, ROWS, answers, close, gap, same_logits
 from .sources import Sources
 from .watch import asked, fail, note
 

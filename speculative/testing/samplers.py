@@ -11,9 +11,9 @@ from ..exact.enumeration import CannotEnumerate, exact_distribution
 from ..exact.table import TableModel
 from ..interfaces import Draft
 from ..logits.probs import Sampling
-from ..mistakes import samplers as catalogue
-from ..mistakes import verifiers
 from .cases import NEARLY_RIGHT, TOLERANCE, Passed, enumerated, largest_difference, shortened, show_distributions
+from .mistakes import samplers as catalogue
+from .mistakes import verifiers
 from .sources import Sources
 from .watch import UNKNOWN_SOURCE, Progress, asked, fail, fail_by_source, note
 

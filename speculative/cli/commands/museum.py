@@ -4,7 +4,7 @@ from functools import partial
 from itertools import groupby
 from textwrap import wrap
 
-from speculative.museum import ENGINE_EXHIBITS, EXHIBITS, TREE_EXHIBITS, caught_by, law_error
+from speculative.testing.museum import ENGINE_EXHIBITS, EXHIBITS, TREE_EXHIBITS, caught_by, law_error
 
 from ..options import Option, pick
 

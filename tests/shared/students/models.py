@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from speculative.mistakes import models as catalogue
 from speculative.testing import TableModel
+from speculative.testing.mistakes import models as catalogue
 from students.edits import edited
 
 TABLE = TableModel.random(3, seed=3)

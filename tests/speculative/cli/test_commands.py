@@ -7,7 +7,7 @@ from command import refusal, run_here
 from helpers import ROOT
 
 from speculative.cli.commands import museum
-from speculative.museum import EXHIBITS, TREE_EXHIBITS
+from speculative.testing.museum import EXHIBITS, TREE_EXHIBITS
 
 
 def test_the_mistakes_about_a_word_are_in_a_section_of_their_own():

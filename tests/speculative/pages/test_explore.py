@@ -14,7 +14,7 @@ from helpers import ROOT, Uniform
 
 from speculative import Draft, Shape, Verdict, exact_distribution, rejection
 from speculative.logits.probs import residual, sample_token
-from speculative.mistakes.verifiers import accepts, replaces
+from speculative.testing.mistakes.verifiers import accepts, replaces
 from speculative.theory import best_K, expected_tokens, overlap, speedup, tree_tokens
 from speculative.theory.candidates import without_replacement
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from students import told
 
-from speculative.mistakes import batches as catalogue
-from speculative.mistakes.batches import Batch, batch
-from speculative.museum import EXHIBITS
 from speculative.testing import batches, check_batch
 from speculative.testing.batches import Case, Loop, SlotModel, TableModel, largest_difference
+from speculative.testing.mistakes import batches as catalogue
+from speculative.testing.mistakes.batches import Batch, batch
+from speculative.testing.museum import EXHIBITS
 
 WRONG = [(mistake.hint, wrong) for mistake in catalogue.BATCHES for wrong in mistake.variants]
 

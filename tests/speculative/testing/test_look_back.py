@@ -7,8 +7,8 @@ import pytest
 from students import told
 
 from speculative import AutoregressiveSampler, ModelDrafter, Sampling
-from speculative.mistakes.samplers import LOOKING_BACK, ROW_I, Loop, looks_back
 from speculative.testing.cases import largest_difference
+from speculative.testing.mistakes.samplers import LOOKING_BACK, ROW_I, Loop, looks_back
 from speculative.testing.samplers import LOOKING_BACK as KNOWN
 from speculative.testing.samplers import AllTokens, Made, check_distribution, models
 

@@ -8,8 +8,8 @@ import pytest
 from students import drafters, told
 
 from speculative import ModelDrafter
-from speculative.museum import EXHIBITS
 from speculative.testing import TableModel, check_drafter, check_verifier, watch
+from speculative.testing.museum import EXHIBITS
 
 DRAFTER, WRONG = drafters.RIGHT["greedy, one-hot"], EXHIBITS["residual from the target"].wrong
 

@@ -5,8 +5,8 @@ import pytest
 
 from gpt2np.model import forward
 from speculative import ModelDrafter
-from speculative.mistakes.models import around, not_rolled_back
 from speculative.testing import TableModel
+from speculative.testing.mistakes.models import around, not_rolled_back
 from speculative.testing.widths import Recording, first_difference, unit_of, verdict, width_audit
 
 

@@ -13,11 +13,11 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from ..interfaces import Draft, Verdict
-from ..logits.probs import residual, sample_token
-from ..theory.candidates import k_seq_divisor
-from ..verifiers.rejection import rejection
-from ..verifiers.typical import Typical
+from ...interfaces import Draft, Verdict
+from ...logits.probs import residual, sample_token
+from ...theory.candidates import k_seq_divisor
+from ...verifiers.rejection import rejection
+from ...verifiers.typical import Typical
 from . import Mistake
 
 # ------------------------------------------------------------------------------------------------ the rule

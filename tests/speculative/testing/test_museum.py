@@ -7,7 +7,6 @@ import pytest
 
 from speculative import ModelDrafter, Sampling, exact_distribution
 from speculative.cli.commands.museum import entry
-from speculative.museum import CONSTRUCTED, ENGINE_EXHIBITS, EXHIBITS, TREE_EXHIBITS, caught_by, law_error
 from speculative.testing import (
     TableModel,
     check_batch,
@@ -16,6 +15,7 @@ from speculative.testing import (
     check_sampler,
     check_verifier,
 )
+from speculative.testing.museum import CONSTRUCTED, ENGINE_EXHIBITS, EXHIBITS, TREE_EXHIBITS, caught_by, law_error
 
 ALL = EXHIBITS | TREE_EXHIBITS | ENGINE_EXHIBITS
 LAW_IS_RIGHT = {

@@ -15,10 +15,10 @@ its row. The fields of d:
 
 import numpy as np
 
-from ..exact.table import TableModel
-from ..interfaces import Draft
-from ..logits.probs import Sampling, sample_distinct, sample_token
-from ..tree import children
+from ...exact.table import TableModel
+from ...interfaces import Draft
+from ...logits.probs import Sampling, sample_distinct, sample_token
+from ...tree import children
 from . import Mistake
 
 MODEL = TableModel.random(3, seed=2, n_ctx=12)

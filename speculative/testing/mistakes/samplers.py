@@ -12,13 +12,13 @@ from itertools import pairwise
 
 import numpy as np
 
-from ..generation import Laps, Round, collect
-from ..interfaces import Draft, Verdict
-from ..logits.grammar import Grammar
-from ..logits.look_back import FrequencyPenalty
-from ..logits.probs import Sampling, residual, sample_token
-from ..rng import Recorder
-from ..verifiers.rejection import rejection
+from ...generation import Laps, Round, collect
+from ...interfaces import Draft, Verdict
+from ...logits.grammar import Grammar
+from ...logits.look_back import FrequencyPenalty
+from ...logits.probs import Sampling, residual, sample_token
+from ...rng import Recorder
+from ...verifiers.rejection import rejection
 from . import Mistake
 
 MASKED = Sampling(processors=[Grammar("a(ba)*", [b"a", b"b", b""], end=2, n_prompt=2)])

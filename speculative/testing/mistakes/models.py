@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from ..tree import children, depths, n_common, visible
+from ...tree import children, depths, n_common, visible
 from . import Mistake
 
 

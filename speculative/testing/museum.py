@@ -7,7 +7,7 @@ distribution unchanged, and are caught by a different check. TREE_EXHIBITS conta
 have, and ENGINE_EXHIBITS the mistakes of serving engines: penalties and masks of drafts, shared random numbers,
 counters, several texts at once.
 
-    >>> from speculative.museum import EXHIBITS
+    >>> from speculative.testing.museum import EXHIBITS
     >>> EXHIBITS["residual from the target"].grader.__name__
     'check_verifier'
 """
@@ -23,18 +23,18 @@ from typing import Any
 
 import numpy as np
 
-from . import testing
-from .drafters.model import ModelDrafter
-from .exact.enumeration import exact_distribution
-from .exact.table import TableModel
-from .interfaces import Draft
-from .logits.probs import Sampling
+from .. import testing
+from ..drafters.model import ModelDrafter
+from ..exact.enumeration import exact_distribution
+from ..exact.table import TableModel
+from ..interfaces import Draft
+from ..logits.probs import Sampling
+from ..sampler import SpeculativeSampler
+from ..theory.candidates import P
+from ..verifiers.rejection import rejection
+from .batches import CASES, Loop
+from .cases import Case, largest_difference, same
 from .mistakes import CONSTRUCTED, batches, drafters, models, samplers, verifiers
-from .sampler import SpeculativeSampler
-from .testing.batches import CASES, Loop
-from .testing.cases import Case, largest_difference, same
-from .theory.candidates import P
-from .verifiers.rejection import rejection
 
 TARGET, DRAFT = TableModel.random(3, seed=2, n_ctx=12), TableModel.random(3, seed=102, n_ctx=12)
 SAMPLING = Sampling(temperature=0.5)

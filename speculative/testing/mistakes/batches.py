@@ -7,8 +7,8 @@ other, where a text with k draft tokens uses k + 1 rows of the target. With a si
 
 import numpy as np
 
-from ..interfaces import Verdict
-from ..logits.probs import Sampling, residual, sample_token
+from ...interfaces import Verdict
+from ...logits.probs import Sampling, residual, sample_token
 from . import Mistake
 
 

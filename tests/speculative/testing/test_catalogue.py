@@ -5,8 +5,8 @@ import itertools
 import pytest
 from students import told
 
-from speculative.mistakes import samplers, verifiers
 from speculative.testing import check_sampler, diagnosis
+from speculative.testing.mistakes import samplers, verifiers
 
 CHAINS = [stage for stage in diagnosis.STAGES if stage not in diagnosis.TREES_OF]
 TOO_SMALL = 1e-9  # errors below are named by whatever entry has them, such as an epsilon of 1e-15

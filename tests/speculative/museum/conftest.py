@@ -1,1 +1,0 @@
-from grading import few_cases  # noqa: F401 (a fixture)
