@@ -134,7 +134,7 @@ class GPT2:
     """
 
     def __init__(self, params, hparams, strategy=None, cache=None):
-        self.strategy = strategy or matmul.strategy(hparams.n_ctx, hparams.d_head)
+        self.strategy = strategy or matmul.strategy(hparams.n_ctx, hparams.d_head, hparams.n_params)
         self.params = packed(params, self.strategy)
         self.hparams, self.n_params = hparams, hparams.n_params
         self.n_vocab, self.n_ctx = hparams.n_vocab, hparams.n_ctx

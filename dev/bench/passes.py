@@ -2,8 +2,9 @@
 
     python dev/bench/passes.py --sizes 124M,355M --repeats 7
 
-The limit is the fastest time in which all weights were read once in the same run, by a bare matrix-vector product with
-each matrix or by a pass for one token. The passes take turns several times, so a slowdown of the machine affects all.
+The limit is the fastest time in which all weights were read once in the same run, by a bare `x @ w` with each matrix or
+by a pass for one token. "plain" is the same pass with these ordinary matrices, the baseline of an honest speedup. The
+passes take turns several times, so a slowdown of the machine affects all.
 A size that is not on disk gets random weights.
 """
 
@@ -22,6 +23,7 @@ from gpt2np.cache import KVCache
 from gpt2np.files.model_files import find_on_disk
 from gpt2np.files.params import build_params, param_shapes
 from gpt2np.kernels import matmul
+from gpt2np.kernels.matmul import pack
 from gpt2np.model import packed
 from speculative.cli.page import table
 
@@ -33,7 +35,7 @@ SHAPES = {
 }
 LEGEND = """\
 V(m)    the time for m tokens over that for one, medians; one token: with half the distance between the quartiles
-limit   the fastest time in which all weights were read here: bare matrix-vector products, or a pass for one token
+limit   the fastest time in which all weights were read here: bare `x @ w` with one row, or a pass for one token
 *       the strategy that the library chose here for this model"""
 
 
@@ -41,7 +43,7 @@ def main(sizes="124M,355M", strategies="all", rows=9, context=100, prompt_tokens
     """Time passes over 1 to `rows` tokens after `context` tokens, and one over a prompt."""
     if strategies == "all":
         has_transformers = find_spec("torch") and find_spec("transformers")
-        strategies = [*matmul.STRATEGIES, "plain", *(["transformers"] if has_transformers else [])]
+        strategies = [*matmul.STRATEGIES, *(["transformers"] if has_transformers else [])]
     lengths = context, prompt_tokens, repeats
     models = [measured(size, listed(strategies), range(1, rows + 1), *lengths) for size in listed(sizes)]
     print(json.dumps({"models": models}) if as_json else "\n".join([*map(page_of, models), LEGEND]))
@@ -84,7 +86,7 @@ def measured(size, strategies, rows, context, prompt_tokens, repeats):
     return {
         "name": size, "weights": "trained" if is_trained else "random", "bytes": 4 * model.n_params,
         "limit": min(min(times) for (_, length), times in seconds.items() if length == "1"),
-        "chosen": matmul.strategy(model.hparams.n_embd), "strategies": by_strategy,
+        "chosen": model.strategy, "strategies": by_strategy,
     }  # fmt: skip
 
 
@@ -103,11 +105,9 @@ def random_model(hparams):
 
 
 def numpy_runner(model, strategy, past):
-    """Passes of this library with a strategy, or with "plain" matrices."""
-    h = model.hparams
-    params = plain(model.params) if strategy == "plain" else packed(model.params, strategy)
-    in_attention = model.strategy if strategy == "plain" else strategy
-    full, empty = (KVCache(h.n_layer, h.n_head, h.n_ctx, h.d_head, in_attention) for _ in range(2))
+    """Passes of this library with a strategy."""
+    h, params = model.hparams, packed(model.params, strategy)
+    full, empty = (KVCache(h.n_layer, h.n_head, h.n_ctx, h.d_head, strategy) for _ in range(2))
     forward(past, params, h.n_head, 1, full)
 
     def run(new, from_empty):
@@ -120,27 +120,17 @@ def numpy_runner(model, strategy, past):
     return run
 
 
-def plain(params):
-    """The parameter tree with its weight matrices copied to ordinary arrays."""
-    if isinstance(params, dict):
-        return {name: plain(value) for name, value in params.items()}
-    return [plain(value) for value in params] if isinstance(params, list) else np.asarray(params)
-
-
 def limit(model):
-    """`w @ x` for all weight matrices w in turn, each as it lies in memory."""
+    """The bare matrix-vector products of a pass, with the plain matrices."""
     blocks = model.params["blocks"]
     matrices = [linear["w"] for block in blocks for part in ("attn", "mlp") for linear in block[part].values()]
-    weights = []
-    for w in (*matrices, model.params["wte"].T):
-        panels = w.blocks if w.blocks.flags.c_contiguous else w.blocks.swapaxes(2, 3)  # swapped with "rows"
-        weights.append(panels.reshape(-1, w.blocks.shape[1] * w.blocks.shape[2]))
-    vectors = {w.shape[1]: np.ones(w.shape[1], np.float32) for w in weights}
+    weights = [pack(w, "plain").w for w in (*matrices, model.params["wte"].T)]
+    vectors = {w.shape[0]: np.ones((1, w.shape[0]), np.float32) for w in weights}
 
     def run(new, from_empty):
         started = perf_counter()
         for w in weights:
-            w @ vectors[w.shape[1]]
+            vectors[w.shape[0]] @ w
         return perf_counter() - started
 
     return run

@@ -41,7 +41,7 @@ class Heads:
         check_shapes(params)
         self.n_heads, self.n_embd = len(params), params[0]["w"].shape[1]
         self.n_params = sum(math.prod(head[name].shape) for head in params for name in head if name != "accepted")
-        name = strategy()
+        name = strategy(n_params=self.n_params)
         self.params = [{part: pack(w, name) if w.ndim == 2 else w for part, w in head.items()} for head in params]
         self.accepted = np.array([head["accepted"] for head in params])  # [n_heads, n_ranks] (see `load_heads`)
 

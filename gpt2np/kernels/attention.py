@@ -16,7 +16,7 @@ import numpy as np
 from .panels import N_ROWS, SMALL, grouped
 from .threads import in_parts
 
-PIECE = 128  # maximum rows and columns of one matmul, unless the strategy is "panels"
+PIECE = 128  # maximum rows and columns of one matmul with "slabs"
 LONG = 384  # tokens; a longer prompt is split in halves
 
 
@@ -24,13 +24,15 @@ def product(x, w, strategy):
     """x [n, n_new, n_in] @ w [n, n_in, n_out] -> [n, n_new, n_out], for each of the n heads.
 
     It is batch-invariant if n_out is a multiple of 16 and 2 * n_in * n_out (two rows) is at most SMALL, even if w has
-    more rows where x is zero. With "rows", all calls have the same shape, whatever the number of tokens: a sum
+    more rows where x is zero. With "slabs", all calls have the same shape, whatever the number of tokens: a sum
     over tokens is accumulated in pieces of PIECE tokens, and scores are computed PIECE tokens at a time.
     """
     n, n_new, n_in = x.shape
     n_out = w.shape[2]
+    if strategy == "plain":
+        return np.matmul(x, w)
     if strategy == "panels":
-        most = max(2, min(N_ROWS[strategy], SMALL // (n_in * n_out) // 2 * 2))
+        most = max(2, min(N_ROWS, SMALL // (n_in * n_out) // 2 * 2))
         if n_new <= most and n_new % 2 == 0:  # one matmul for each head
             return np.matmul(x, w)
         groups = grouped(x, most)
@@ -53,7 +55,7 @@ def round_up(n, unit=16):
 
 def padded(n, n_columns, strategy):
     """The number of columns, of the cache's n_columns, that are computed for n tokens (see `product`)."""
-    return min(n_columns, round_up(n, 16 if strategy == "panels" else PIECE))
+    return min(n_columns, round_up(n, PIECE if strategy == "slabs" else 16))
 
 
 @lru_cache

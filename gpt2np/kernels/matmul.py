@@ -7,44 +7,45 @@ costs about three times as much. A matmul with one row is a matrix-vector produc
 rows BLAS first copies all of w into its own layout. It also adds up the terms of a row in a different order when
 the number of rows changes. Then the last bits differ, and sooner or later the greedy text differs as well.
 
-The remedy is to copy once, when the model is loaded, and to multiply in small pieces that stay in a core's cache. There
-are two strategies, "panels" and "rows" (panels.py). A short probe of this machine chooses the one that generates text
-faster, "panels" only if it is batch-invariant here. GPT2NP_MATMUL=rows in the environment overrides the probe, and
-`use` overrides both, even with a strategy that is not invariant here. A model keeps its strategy.
+The remedy is to copy once, when the model is loaded, and to multiply in pieces that stay in the cache. There are two
+strategies. "panels" (panels.py) multiplies all rows at once, on threads of its own, and is batch-invariant with some
+BLAS kernels only. "slabs" (slabs.py) multiplies row by row, on the BLAS's threads, and is batch-invariant everywhere.
+Where both are, a short probe chooses the one that generates text faster. "plain" is `x @ w`, the baseline: a
+GPT2(..., strategy="plain") is what a speedup has to be measured against. GPT2NP_MATMUL=slabs in the environment
+overrides the probe, and `use` overrides both. A model keeps its strategy.
 
-On many machines one token takes longer than with plain matmuls (dev/bench/passes.py). That is the price of batch
-invariance. Leaves out: half precision, because reading float32 is faster in NumPy than converting float16.
+Leaves out: half precision, because reading float32 is faster in NumPy than converting float16.
 """
 
 import os
 import sys
 from functools import lru_cache
-from statistics import quantiles
-from time import perf_counter
+from statistics import median
+from time import perf_counter, sleep
 
 import numpy as np
 
 from .attention import PIECE, padded, product, round_up, skips_zeros
-from .cores import n_threads
-from .panels import N_ROWS, SMALL, Panels
+from .cores import blas_threads, n_threads
+from .packed import Packed, Plain
+from .panels import SMALL, Panels
+from .slabs import Slabs
 
-STRATEGIES = tuple(N_ROWS)
+LAYOUTS = {layout.strategy: layout for layout in (Panels, Slabs, Plain)}
+STRATEGIES = tuple(LAYOUTS)
+LARGE = 16_000_000  # parameters, 64 MB: the weights of a larger model come from memory, not from a cache
 
 
 def pack(w, strategy):
-    """w [n_in, n_out], an array or packed, in the layout of a strategy, such as `model.strategy`.
-
-    Every matrix that is multiplied while text is generated is packed. A large enough matmul of an ordinary array wakes
-    the BLAS's own threads, which then spin for tens of milliseconds on the cores that the threads of threads.py need.
-    """
-    return w if getattr(w, "strategy", None) == strategy else Panels(w, strategy)
+    """w [n_in, n_out], an array or packed, in the layout of a strategy, such as `model.strategy`."""
+    return w if getattr(w, "strategy", None) == strategy else LAYOUTS[strategy](w)
 
 
 class Embedding:
     """wte [n_vocab, n_embd], its transpose packed: `wte[tokens]` and `x @ wte.T` read the same copy."""
 
     def __init__(self, wte, strategy):
-        self.shape, self.dtype = wte.shape, Panels.dtype
+        self.shape, self.dtype = wte.shape, Packed.dtype
         self.T = pack(wte.T, strategy)  # wte may be packed as well
 
     def __getitem__(self, tokens):
@@ -57,10 +58,10 @@ class Embedding:
 chosen = None  # the strategy that `use` has set
 
 
-def strategy(n_ctx=1, d_head=1):
-    """The strategy of a new model with a context of n_ctx tokens and heads of width d_head.
+def strategy(n_ctx=1, d_head=1, n_params=0):
+    """The strategy of a new model with n_params parameters, a context of n_ctx tokens and heads of width d_head.
 
-    With "panels", two rows of attention over the whole context must fit in one small matmul; otherwise "rows".
+    With "panels", two rows of attention over the whole context must fit in one small matmul; otherwise "slabs".
     """
     if not chosen and (name := os.environ.get("GPT2NP_MATMUL")):
         try:
@@ -70,51 +71,63 @@ def strategy(n_ctx=1, d_head=1):
         if not is_invariant(name):
             note = "is not batch-invariant on this machine: a greedy text may differ with and without a draft"
             print(f"GPT2NP_MATMUL={name} {note}", file=sys.stderr)
-    if 2 * round_up(n_ctx, PIECE) * round_up(d_head + 1) > SMALL:
-        return "rows"
-    return chosen or probe()["strategy"]
+    best = chosen or probe(n_params > LARGE)["strategy"]
+    is_long = 2 * round_up(n_ctx, PIECE) * round_up(d_head + 1) > SMALL
+    return "slabs" if best == "panels" and is_long else best
 
 
 def use(name):
     """Set the strategy of models made from now on."""
     global chosen
     if name not in STRATEGIES:
-        raise ValueError(f"unknown strategy {name!r} for matmuls: expected {' or '.join(STRATEGIES)}")
+        raise ValueError(f"unknown strategy {name!r} for matmuls: expected {', '.join(STRATEGIES)}")
     chosen = name
 
 
-def describe():
-    """The strategy in use, the probe's results for each, and the maximum number of threads (a dict for JSON)."""
-    threads = {"n_threads": n_threads(), "n_threads_for_prompts": n_threads(for_prompts=True)}
-    return {"strategy": strategy(), "probe": probe(), **threads}
+def describe(is_large=False):
+    """The strategy of a model, the probe's results for each, and the numbers of threads (a dict for JSON)."""
+    threads = {"n_threads": n_threads(), "n_threads_for_prompts": n_threads(for_prompts=True), "blas": blas_threads()}
+    return {"strategy": strategy(n_params=(LARGE + 1) * is_large), "probe": probe(is_large), **threads}
 
 
-def probe():
-    """For each strategy, its times and whether it is invariant and skips zeros here; also the fastest strategy.
+def probe(is_large):
+    """For each strategy, whether it is invariant and skips zeros here; also the faster of "panels" and "slabs".
 
-    It times "rows", and "panels" if that is invariant, on one thread with a matrix that fits into the cache.
+    Their times are measured only if both are batch-invariant.
     """
     results = {name: {"invariant": is_invariant(name), "skips_zeros": skips_zeros(name)} for name in STRATEGIES}
-    timed = times(("rows", "panels") if results["panels"]["invariant"] else ("rows",))
-    for name, milliseconds in timed.items():
+    if not results["panels"]["invariant"]:
+        return {"strategy": "slabs", **results}
+    for name, milliseconds in times(is_large).items():
         results[name]["milliseconds"] = milliseconds
-    return {"strategy": min(timed, key=lambda name: generating(*timed[name])), **results}
+    return {
+        "strategy": min(("panels", "slabs"), key=lambda name: generating(*results[name]["milliseconds"])),
+        **results,
+    }
 
 
 @lru_cache
-def times(names):
-    """The times of a matrix [1024, 512]: dict name -> [milliseconds for one row, for five].
+def times(is_large):
+    """The milliseconds of several matrices for one row and for five: dict strategy -> [one, five].
 
-    They are lower quartiles: on a busy machine most runs are disturbed, and a few lucky ones must not decide.
+    Together they are larger than most caches (64 MB), or as in a small model (4 MB). Each strategy runs as it would in
+    a model: with its threads, and while no others are busy. The BLAS's threads go on spinning after a call, so panels,
+    which do not use them, come first. Medians: on a busy machine some runs are disturbed, and a few lucky ones must not
+    decide.
     """
-    w, x = np.ones((1024, 512), np.float32), np.ones((5, 1024), np.float32)
-    matrices = {name: pack(w, name) for name in names}
-    laps = {(name, n_rows): [] for n_rows in (1, 5) for name in names}
-    for name, n_rows in 24 * list(laps):  # alternating, so that a busy moment affects all
-        started = perf_counter()
-        x[:n_rows] @ matrices[name]
-        laps[name, n_rows].append(1e3 * (perf_counter() - started))
-    return {name: [quantiles(laps[name, n_rows])[0] for n_rows in (1, 5)] for name in names}
+    n_in, n_matrices = (1024, 16) if is_large else (256, 4)
+    w, x, found = np.ones((n_in, 1024), np.float32), np.ones((5, n_in), np.float32), {}
+    sleep(0.05)  # in case they spin now
+    for name in ("panels", "slabs"):
+        matrices = [pack(w, name) for _ in range(n_matrices)]
+        laps = {1: [], 5: []}
+        for n_rows in (9 if is_large else 25) * [1, 5]:
+            started = perf_counter()
+            for matrix in matrices:
+                x[:n_rows] @ matrix
+            laps[n_rows].append(1e3 * (perf_counter() - started))
+        found[name] = [median(seconds) for seconds in laps.values()]
+    return found
 
 
 def generating(one, five):

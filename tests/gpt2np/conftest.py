@@ -3,7 +3,7 @@ import pytest
 from gpt2np.kernels import matmul, threads
 
 
-@pytest.fixture(params=[name for name in matmul.STRATEGIES if name == "rows" or matmul.probe()[name]["invariant"]])
+@pytest.fixture(params=[name for name in ("panels", "slabs") if name == "slabs" or matmul.is_invariant(name)])
 def strategy(request, monkeypatch):
     """Each strategy that is batch-invariant on this machine; new models have it."""
     monkeypatch.setattr(matmul, "chosen", request.param)

@@ -163,16 +163,16 @@ COPIES = {"copy": copy.copy, "deepcopy": copy.deepcopy, "pickle": lambda used: p
 @every
 @pytest.mark.parametrize("copied", COPIES)
 def test_a_copy_has_the_same_strategy_and_nothing_that_another_thread_may_write_to(name, copied, monkeypatch):
-    monkeypatch.setattr(matmul, "chosen", "rows")
+    monkeypatch.setattr(matmul, "chosen", "slabs")
     used = MEMBERS[name].make(SHAPE)
     check(name, used, [1, 2, 3, 4, 5, 6], 3, [-1, -1])
     monkeypatch.setattr(matmul, "chosen", "panels")  # the copy keeps the model's own
     if name == "EarlyExit first" and copied == "copy":
         return  # the whole has only this one
     other = COPIES[copied](used)
-    monkeypatch.setattr(matmul, "chosen", "rows")
+    monkeypatch.setattr(matmul, "chosen", "slabs")
     mine, its = (vars(getattr(one, "whole", one)) for one in (used, other))  # the one with the cache
-    assert its.get("strategy", "rows") == "rows" and its["lock"] is not mine["lock"]
+    assert its.get("strategy", "slabs") == "slabs" and its["lock"] is not mine["lock"]
     caches = [part for part in its if isinstance(its[part], KVCache)]
     assert caches and all(its[part] is not mine[part] and its[part].length == 0 for part in caches)
     for one, tokens in ((other, [1, 2, 3, 7]), (used, [1, 2, 3, 4, 5]), (other, [1, 2, 3, 7, 8]), (used, [9] * 9)):

@@ -21,7 +21,7 @@ from gpt2np.tokenizer import byte_symbols
 
 SHAPE = HParams(n_vocab=17, n_ctx=45, n_embd=15, n_head=3, n_layer=2)
 MODEL, BLOCK, HEADS = random_gpt2(SHAPE), random_eagle(SHAPE), random_heads(SHAPE)
-WEIGHTS, N_THREADS = matmul.pack(random_array(7, 20), "rows"), n_threads.__wrapped__
+WEIGHTS, N_THREADS = matmul.pack(random_array(7, 20), "slabs"), n_threads.__wrapped__
 BYTES = {symbol: i for i, symbol in enumerate(byte_symbols().values())}
 
 

@@ -9,9 +9,9 @@ passes = script("dev/bench/passes.py")
 
 def test_each_strategy_has_its_times_and_their_ratios(capsys):
     few = {"sizes": "tiny-draft", "rows": 3, "context": 5, "prompt_tokens": 5, "repeats": 1}
-    passes.main(**few, strategies=("panels", "rows", "plain"), as_json=True)
+    passes.main(**few, strategies=("panels", "slabs", "plain"), as_json=True)
     (model,) = json.loads(capsys.readouterr().out)["models"]
-    assert model["name"] == "tiny-draft" and [*model["strategies"]] == ["panels", "rows", "plain"]
+    assert model["name"] == "tiny-draft" and [*model["strategies"]] == ["panels", "slabs", "plain"]
     assert model["chosen"] in model["strategies"]
     for entry in model["strategies"].values():
         assert list(entry["seconds"]) == ["1", "2", "3", "prompt"] and list(entry["v"]) == ["1", "2", "3"]

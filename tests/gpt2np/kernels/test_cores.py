@@ -1,8 +1,11 @@
 """The number of threads: of the cores, the limits of a container, and GPT2NP_THREADS."""
 
 import os
+import subprocess
+import sys
 
 import pytest
+from helpers import ROOT
 
 from gpt2np.kernels import cores
 
@@ -11,6 +14,11 @@ n_threads = cores.n_threads.__wrapped__  # not cached
 
 def cpu(n, name):
     return f"devices/system/cpu/cpu{n}/{name}"
+
+
+def version_1(group, quota):
+    """The files of a control group of version 1."""
+    return {f"fs/cgroup/{group}/cpu.cfs_{name}_us": f"{n}\n" for name, n in (("quota", quota), ("period", 100_000))}
 
 
 CASES = {
@@ -34,6 +42,9 @@ CASES = {
         4, {"fs/cgroup/a/cpu.max": "200000 100000\n", "fs/cgroup/a/b/cpu.max": "max 100000\n"}, 2,
         "3:cpuset:/\n0::/a/b\n",
     ),
+    "version 1": (8, version_1("cpu,cpuacct/a/b", 200_000), 2, "5:memory:/c\n4:cpu,cpuacct:/a/b\n0::/\n"),
+    "version 1, inside of a container": (8, version_1("cpu", 50_000), 1, "4:cpu:/a/b\n"),
+    "version 1 without a quota": (5, version_1("cpu", -1), 5, "4:cpu:/\n"),
     **{f"control groups that say nothing, {text!r}": (3, {}, 3, text) for text in ("\n", "0\n", "0:\n", "0::\n", "")},
 }  # fmt: skip
 
@@ -53,9 +64,29 @@ def test_number_of_threads(tmp_path, monkeypatch, case):
     assert n_threads(for_prompts=True) == expected and n_threads() == min(4, expected)
 
 
-def test_the_environment_decides(monkeypatch):
-    monkeypatch.setenv("GPT2NP_THREADS", "7")
-    assert n_threads() == n_threads(for_prompts=True) == 7
+def test_the_environment_decides_up_to_the_number_of_processors(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(9)), raising=False)
+    for asked, expected in (("7", 7), ("16", 9)):
+        monkeypatch.setenv("GPT2NP_THREADS", asked)
+        assert n_threads() == n_threads(for_prompts=True) == expected
+
+
+@pytest.mark.parametrize(
+    ("setting", "expected"), [({}, 2), ({"OPENBLAS_NUM_THREADS": "1"}, 1), ({"GPT2NP_THREADS": "1"}, 1)]
+)
+def test_the_blas_gets_no_more_threads_than_useful_cores(setting, expected):
+    """Where it has an interface to ask; in a process of its own, whose number of threads is raised first."""
+    code = """
+from gpt2np.kernels import cores
+cores.useful_cores = lambda: 2
+n = cores.blas_threads.__wrapped__()
+print(n, cores.blas_threads.__wrapped__())
+"""
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "3", **setting}
+    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True)
+    if run.stdout.split() == ["1", "1"] and expected > 1:
+        pytest.skip("NumPy's BLAS does not tell its number of threads")
+    assert run.stdout.split() == [str(expected)] * 2, run.stderr
 
 
 def test_a_system_that_does_not_tell_the_affinity(monkeypatch):
