@@ -37,7 +37,8 @@ class Panels(Parts):
         width = -(-n_out // n_panels)
         self.cut(w, width + -width % 16)
         depth = -(-n_in // n_blocks)
-        self.blocks = [slice(i, i + depth) for i in range(0, n_in, depth)]
+        self.rows = [slice(i, i + depth) for i in range(0, n_in, depth)]  # of each block
+        self.blocks = [self.parts[:, None, rows] for rows in self.rows]
 
     def product(self, x):
         n_new, (n_panels, _, width) = len(x), self.parts.shape
@@ -45,19 +46,19 @@ class Panels(Parts):
         n_groups, n_rows, _ = groups.shape
         y = np.empty((n_groups * n_rows, n_panels * width), np.float32)
         out = y.reshape(n_groups, n_rows, n_panels, width).transpose(2, 0, 1, 3)
-        first, *others = self.blocks
 
         def multiply(parts):  # the panels that a thread takes; the blocks are added up in their order
             for panels in parts:
-                np.matmul(groups[..., first], self.parts[panels, None, first], out[panels])
-                for block in others:
-                    out[panels] += np.matmul(groups[..., block], self.parts[panels, None, block])
+                np.matmul(groups[..., self.rows[0]], self.blocks[0][panels], out[panels])
+                for rows, block in zip(self.rows[1:], self.blocks[1:]):
+                    out[panels] += np.matmul(groups[..., rows], block[panels])
 
-        n_threads = worthwhile(self.parts.size, n_new)
-        if n_threads == 1 and n_new < MANY:
-            multiply([slice(None)])
-        else:
+        if worthwhile(self.parts.size, n_new) > 1 or n_new >= MANY:
             divide(multiply, n_panels, self.parts.size, n_new, 1 if n_new >= MANY else None)
+        elif len(self.blocks) == 1:
+            np.matmul(groups, self.blocks[0], out)
+        else:
+            multiply([slice(None)])
         return y[:n_new, : self.shape[1]]
 
 

@@ -20,7 +20,7 @@ from .cores import blas_threads
 from .packed import Parts
 
 LARGE = 2**19  # weights, 2 MB: OpenBLAS shares a matrix-vector product of this size among its threads
-SMALL = 2**17  # weights of a slab of a small matrix, which stays in one core's cache
+SMALL = 2**17  # weights of a slab of a smaller matrix, which stays in one core's cache
 SHARE = 2**18  # weights of a large slab for each thread, at least for two: they stay in its cache
 
 
@@ -40,11 +40,14 @@ class Slabs(Parts):
         n_slabs = max(1, w.size // size)
         width = -(-n_out // n_slabs)
         self.cut(w, width + -width % 16, transposed=is_large or n_in > n_out)
+        self.slabs = [*self.parts]
 
     def product(self, x):
         n_new, (n_slabs, _, width) = len(x), self.parts.shape
+        if n_new == n_slabs == 1:  # the same call without the loop: a small model has hundreds of these in a token
+            return (x @ self.slabs[0])[:, : self.shape[1]]
         y = np.empty((n_new, n_slabs, 1, width), np.float32)
         rows = x[:, None, :]
-        for i, slab in enumerate(self.parts):
+        for i, slab in enumerate(self.slabs):
             np.matmul(rows, slab, y[:, i])  # [n_new, 1, n_in] @ [n_in, width]
         return y.reshape(n_new, -1)[:, : self.shape[1]]
