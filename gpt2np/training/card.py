@@ -10,7 +10,7 @@ import numpy as np
 
 from ..drafting.eagle import load_eagle
 from ..drafting.heads import load_heads
-from ..drafting.parallel import load_block
+from ..drafting.parallel import load_parallel
 from ..files.loading import load
 
 DEPTH = 4
@@ -34,7 +34,7 @@ def rows_of(kind, target, folder):
     if kind == "draft":
         draft = load(folder)[0]
         return lambda text, n: draft(text, n_last=len(text) - n + 1), DEPTH, draft.n_params
-    params = {"eagle": load_eagle, "block": load_block}[kind](folder)
+    params = {"eagle": load_eagle, "parallel": load_parallel}[kind](folder)
     block = params.on(target)
     return lambda text, n: block.draft_logits(text, n, n_last=len(text) - n + 1), DEPTH, params.n_params
 

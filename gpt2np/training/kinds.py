@@ -94,7 +94,7 @@ class ParallelBlock(EagleBlock):
     block, if the target has one, so that the first slot is right at once.
     """
 
-    file = "block.safetensors"
+    file = "parallel.safetensors"
     n_slots = 8
     first = 1
     rank = 32
@@ -234,4 +234,4 @@ def fresh(shapes, out):
     return params | {n: (out if "c_proj" in n else 0.02) * torch.randn(shapes[n]) for n in matrices}
 
 
-KINDS = {"eagle": EagleBlock, "block": ParallelBlock, "heads": Heads, "medusa": Medusa, "draft": Draft}
+KINDS = {"eagle": EagleBlock, "parallel": ParallelBlock, "heads": Heads, "medusa": Medusa, "draft": Draft}

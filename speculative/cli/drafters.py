@@ -16,7 +16,7 @@ import gpt2np
 import speculative
 from gpt2np.drafting.eagle import eagle_file
 from gpt2np.drafting.heads import heads_file
-from gpt2np.drafting.parallel import block_file
+from gpt2np.drafting.parallel import parallel_file
 from speculative import Draft, Grown, Shape
 from speculative.drafters.jacobi import JacobiDrafter
 from speculative.drafters.lookahead import LookaheadDrafter
@@ -160,9 +160,10 @@ def eagle(options, models):
     return on_states(options, models, speculative.EagleDrafter, found, "a block on the target's hidden states")
 
 
-def block(options, models):
-    found = trained(gpt2np.load_block, block_file, options, models)
-    return on_states(options, models, speculative.BlockDrafter, found, "a parallel block on the target's hidden states")
+def parallel(options, models):
+    found = trained(gpt2np.load_parallel, parallel_file, options, models)
+    name = "a parallel block on the target's hidden states"
+    return on_states(options, models, speculative.ParallelDrafter, found, name)
 
 
 def on_states(options, models, drafter, found, name):
@@ -282,7 +283,7 @@ DRAFTERS = {
         trees="any", branches=True),
     "eagle": Kind(eagle, "a block that continues the target's hidden states (bundled for tiny-target)",
         ("frequent", *OF_A_MODEL), trees="any"),
-    "block": Kind(block, "all tokens in one pass, from the target's hidden states (bundled for tiny-target)",
+    "parallel": Kind(parallel, "all tokens in one pass, from the target's hidden states (bundled for tiny-target)",
         ("frequent", *OF_A_MODEL), trees="any"),
     "none": Kind(none, "nothing: the target alone"),
 }
