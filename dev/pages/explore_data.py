@@ -74,12 +74,12 @@ def rounds(target, draft, tokenizer):
 
     sampler = SpeculativeSampler(target, ModelDrafter(draft), K=K, sampling=Sampling(TEMPERATURE))
     text, found = tokenizer.encode(PROMPT), []
-    for step in sampler.rounds(text, 60, SEED):
+    for r in sampler.rounds(text, 60, SEED):
         if len(found) == N_ROUNDS:
             break
-        uniforms = [float(np.ravel(u)[0]) for u in step.uniforms]
-        us = uniforms[:-1] + [0.5] * (len(step.drafted) - len(uniforms) + 1)  # no number fell for the dropped ones
-        p, q, drafted = step.target_probs, step.draft_probs, [int(x) for x in step.drafted]
+        uniforms = [float(np.ravel(u)[0]) for u in r.uniforms]
+        us = uniforms[:-1] + [0.5] * (len(r.drafted) - len(uniforms) + 1)  # no number fell for the dropped ones
+        p, q, drafted = r.target_probs, r.draft_probs, [int(x) for x in r.drafted]
         found.append({
             "text": tokenizer.decode(text),
             "drafted": [
@@ -87,10 +87,10 @@ def rounds(target, draft, tokenizer):
                 for i, x in enumerate(drafted)
             ],
             "bonus": likely(p[-1]),
-            "n": step.n_accepted,
-            "next": [tokenizer.decode([int(step.tokens[-1])]), *rounded([uniforms[-1]], 4)],
+            "n": r.n_accepted,
+            "next": [tokenizer.decode([int(r.tokens[-1])]), *rounded([uniforms[-1]], 4)],
         })  # fmt: skip
-        text = [*text, *step.tokens.tolist()]
+        text = [*text, *r.tokens.tolist()]
     return found
 
 
