@@ -43,8 +43,8 @@ def drafters(target):
     eagle = gpt2np.EagleBlock(linear_params(tensors, "input"), block_params(tensors, "h.0"), np.arange(n_vocab))
     parallel = gpt2np.ParallelBlock(**vars(eagle), **{name: tensors[name] for name in ("mask", "w1", "w2")})
     kinds = {"EAGLE": partial(EagleDrafter, target, eagle), "parallel": partial(ParallelDrafter, target, parallel)}
-    some = {f"{name}, {N_FREQUENT} tokens": make(n_frequent=N_FREQUENT) for name, make in kinds.items()}
-    return {"124M": ModelDrafter(random_model(DRAFT)), **{name: make() for name, make in kinds.items()}, **some}
+    frequent = {f"{name}, {N_FREQUENT} tokens": make(n_frequent=N_FREQUENT) for name, make in kinds.items()}
+    return {"124M": ModelDrafter(random_model(DRAFT)), **{name: make() for name, make in kinds.items()}, **frequent}
 
 
 def measured(target, drafters, repeats):
@@ -60,7 +60,7 @@ def measured(target, drafters, repeats):
                 if repeat >= 0:
                     times.setdefault((name, K), []).append(seconds["draft"])
                     times.setdefault(K, []).append(seconds["target"] + seconds["verify"])
-    times = {key: median(some) for key, some in times.items()}
+    times = {key: median(seconds) for key, seconds in times.items()}
     return times.pop(0), times
 
 

@@ -63,9 +63,9 @@ def measured(kind, target, folder, greedy, drawn, n_new, step=1):
     """The measurements by depth, from greedy text and from text at temperature 1: dict, for a card in JSON."""
     rows, depth, n_params = rows_of(kind, target, folder)
     ranks, _ = ranks_and_overlaps(rows, depth, target, greedy, n_new, step)
-    figures = {"n_texts": len(greedy), "n_tokens": n_new, "parameters": n_params}
-    figures |= {f"top_{k}": (ranks < k).mean(axis=(0, 1)).round(4).tolist() for k in RANKS}
+    card = {"n_texts": len(greedy), "n_tokens": n_new, "parameters": n_params}
+    card |= {f"top_{k}": (ranks < k).mean(axis=(0, 1)).round(4).tolist() for k in RANKS}
     if kind not in ("heads", "medusa"):  # these drafters sample nothing
         _, overlaps = ranks_and_overlaps(rows, depth, target, drawn, n_new, step)
-        figures["overlap"] = overlaps.mean(axis=(0, 1)).round(4).tolist()
-    return figures
+        card["overlap"] = overlaps.mean(axis=(0, 1)).round(4).tolist()
+    return card

@@ -95,7 +95,9 @@ def loss_of(texts):
 class Forks(ExactGenerator):
     """Enumerates with draws that fork in two: the draft token, or any other token, with distribution `others`."""
 
-    token, others, other = None, None, None  # other: the token that stands for all others
+    token = None  # the draft token
+    others = None  # [n_vocab], the distribution of the other tokens
+    other = None  # the token that stands for all of them
 
     def draw(self, probs):
         self.drawn()
