@@ -3,7 +3,7 @@
 from .drafting.eagle import Eagle, EagleBlock, load_eagle
 from .drafting.early_exit import EarlyExit
 from .drafting.heads import Heads, load_heads
-from .drafting.parallel import ParallelBlock, ParallelEagle, load_block
+from .drafting.parallel import ParallelBlock, ParallelEagle, load_parallel
 from .files.errors import CheckpointError, DownloadError
 from .files.loading import load
 from .model import GPT2, HParams, forward
@@ -24,9 +24,9 @@ __all__ = [
     "Tokenizer",
     "forward",
     "load",
-    "load_block",
     "load_eagle",
     "load_heads",
+    "load_parallel",
 ]
 
 

@@ -1,7 +1,6 @@
 """Speculative decoding from scratch in NumPy: one loop, any drafter, any verifier. Start reading at reference.py."""
 
 from .autoregressive import AutoregressiveSampler
-from .drafters.block import BlockDrafter
 from .drafters.eagle import EagleDrafter
 from .drafters.early_exit import EarlyExitDrafter
 from .drafters.forced import ForcedDrafter
@@ -11,6 +10,7 @@ from .drafters.lookahead import LookaheadDrafter
 from .drafters.model import ModelDrafter
 from .drafters.model_tree import TreeDrafter
 from .drafters.ngram import NGramDrafter, NGramModel
+from .drafters.parallel import ParallelDrafter
 from .drafters.prompt_lookup import PromptLookupDrafter
 from .drafters.recycling import RecyclingDrafter
 from .drafters.shapes import Grown, Shape
@@ -38,11 +38,11 @@ from .verifiers.traversal import traversal
 from .verifiers.typical import Typical
 
 __all__ = [
-    "AutoregressiveSampler", "BlockDrafter", "ByPaths", "CannotEnumerate", "CostModel", "Costs", "Draft", "Drafter",
+    "AutoregressiveSampler", "ByPaths", "CannotEnumerate", "CostModel", "Costs", "Draft", "Drafter",
     "EagleDrafter",
     "EarlyExitDrafter", "ForcedDrafter", "FrequencyPenalty", "Generation", "Grammar", "Grown", "Gumbel", "HeadsDrafter",
     "Heuristic", "JacobiDrafter", "LanguageModel", "Lenient", "LookaheadDrafter", "MinTokens",
-    "ModelDrafter", "NGramDrafter", "NGramModel", "NoRepeatNGram", "PresencePenalty",
+    "ModelDrafter", "NGramDrafter", "NGramModel", "NoRepeatNGram", "ParallelDrafter", "PresencePenalty",
     "PromptLookupDrafter", "RandomSource", "RecyclingDrafter", "Round", "Sampler", "Sampling",
     "Shape", "SharedTokensModel", "SpeculativeSampler", "Stats", "StopText", "SuffixDrafter", "TextDrafter",
     "TreeDrafter", "Typical", "Verdict", "Verifier", "acceptance_probability", "block", "collect",

@@ -15,11 +15,12 @@ from .interfaces import Draft, Verdict, takes_trees
 from .tree import is_chain
 
 
-def check_model(model, what):
+def check_model(model, description):
     """The model; ValueError unless it has the attributes of a language model."""
     if not (hasattr(model, "n_vocab") and hasattr(model, "n_ctx")):
         raise ValueError(
-            f"expected {what} with n_vocab and n_ctx, got {model!r:.80}: gpt2np.load(name) returns (model, tokenizer)"
+            f"expected {description} with n_vocab and n_ctx, got {model!r:.80}: gpt2np.load(name) returns "
+            "(model, tokenizer)"
         )
     return model
 
@@ -66,14 +67,14 @@ def check_stop(stop_tokens, stop):
     return stop_tokens
 
 
-def check_length(n, least, what):
+def check_length(n, least, quantity):
     """A number of tokens as an int; ValueError unless it is a whole number of at least `least`."""
     try:
         n = operator.index(n)
     except TypeError:
-        raise ValueError(f"expected {what} of {least} or more, a whole number, got {n!r:.100}") from None
+        raise ValueError(f"expected {quantity} of {least} or more, a whole number, got {n!r:.100}") from None
     if n < least:
-        raise ValueError(f"expected {what} of {least} or more, got {n}")
+        raise ValueError(f"expected {quantity} of {least} or more, got {n}")
     return n
 
 
@@ -214,6 +215,6 @@ def check_parts(drafter, verifier, sampling):
     """ValueError unless these have the attributes of a drafter, a verifier and a sampling."""
     if not hasattr(drafter, "propose") or inspect.isclass(drafter):
         raise ValueError(f"expected a drafter, with a method propose, got {drafter!r:.80}: ModelDrafter(model) is one")
-    for what, part, example in (("verifier", verifier, "speculative.rejection"), ("sampling", sampling, "Sampling(0)")):
+    for name, part, example in (("verifier", verifier, "speculative.rejection"), ("sampling", sampling, "Sampling(0)")):
         if not callable(part) or inspect.isclass(part):
-            raise ValueError(f"expected {what} to be callable and not a class, such as {example}, got {part!r:.80}")
+            raise ValueError(f"expected {name} to be callable and not a class, such as {example}, got {part!r:.80}")

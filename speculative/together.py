@@ -55,7 +55,7 @@ def generate_together(make, models, prompts, n_tokens, rngs, *, n_lanes=8, **opt
     return [results[i] for i in range(len(prompts))]
 
 
-def as_they_end(make, models, prompts, n_tokens, rngs, *, n_lanes=8, watch=lambda i, step: None, **options):
+def as_they_end(make, models, prompts, n_tokens, rngs, *, n_lanes=8, watch=lambda i, r: None, **options):
     """(i, result) for prompt number i, as soon as its text ends; the rest as in `generate_together`.
 
     watch : callable
@@ -94,9 +94,9 @@ def generation_of(make, lanes, request, watch, options):
     prompt, n_tokens, rng = request
 
     def watched(rounds):
-        for step in rounds:
-            watch(step)
-            yield step
+        for r in rounds:
+            watch(r)
+            yield r
 
     return collect(prompt, watched(make(*lanes).rounds(prompt, n_tokens, rng, **options)))
 

@@ -175,18 +175,18 @@ def speed(gguf, target="tiny-target", draft="tiny-draft", n_tokens=N_TOKENS, rep
     times, same = {name: [] for name in ways}, dict.fromkeys(ways, 0)
     texts = prompts(tokenizer, 3)
     for i, prompt in enumerate([texts[0], *texts * repeats]):  # the first is to warm up
-        found = {}
+        outputs = {}
         for name, way in ways.items():
             started = perf_counter()
-            found[name] = way(prompt)
+            outputs[name] = way(prompt)
             times[name] += [1000 * (perf_counter() - started) / n_tokens] * (i > 0)
-            same[name] += (found[name] == found["gpt2np, alone"]) * (i > 0)
+            same[name] += (outputs[name] == outputs["gpt2np, alone"]) * (i > 0)
     print(f"{target} with {draft}, greedy, K = {K}, {n_tokens} tokens, cores: {N_CORES}\n")
     print(f"{'':48}{'ms per token':>13}{'least':>8}{'speedup':>9}   same text")
-    for name, some in times.items():
+    for name, ms in times.items():
         alone = median(times[f"{name.rpartition(',')[0]}, alone"])
-        print(f"{name:48}{median(some):13.2f}{min(some):8.2f}{alone / median(some):9.2f}", end="")
-        print(f"   {same[name]} of {len(some)}")
+        print(f"{name:48}{median(ms):13.2f}{min(ms):8.2f}{alone / median(ms):9.2f}", end="")
+        print(f"   {same[name]} of {len(ms)}")
     print("\nllama.cpp: float32 weights")
     for build, told in system_info.items():
         print(f"{build}: {told.strip().strip('|').strip()}")

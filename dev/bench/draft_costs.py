@@ -18,7 +18,7 @@ import numpy as np
 import gpt2np
 from gpt2np import HParams
 from gpt2np.files.params import block_params, build_params, linear_params, param_shapes
-from speculative import BlockDrafter, EagleDrafter, ModelDrafter, Sampling, SpeculativeSampler
+from speculative import EagleDrafter, ModelDrafter, ParallelDrafter, Sampling, SpeculativeSampler
 from speculative.theory.expected import expected_tokens
 
 TARGET, DRAFT = HParams(50257, 1024, 1024, 16, 24), HParams(50257, 1024, 768, 12, 12)
@@ -41,10 +41,10 @@ def drafters(target):
     shapes = param_shapes(HParams(1, 1, n, 1, 1)) | {"input.weight": (2 * n, n), "input.bias": (n,)}
     tensors = random_arrays(shapes | {"mask": (N_SLOTS - 1, n), "w1": (n_vocab, RANK), "w2": (RANK, n_vocab)})
     eagle = gpt2np.EagleBlock(linear_params(tensors, "input"), block_params(tensors, "h.0"), np.arange(n_vocab))
-    block = gpt2np.ParallelBlock(**vars(eagle), **{name: tensors[name] for name in ("mask", "w1", "w2")})
-    kinds = {"EAGLE": partial(EagleDrafter, target, eagle), "block": partial(BlockDrafter, target, block)}
-    some = {f"{name}, {N_FREQUENT} tokens": make(n_frequent=N_FREQUENT) for name, make in kinds.items()}
-    return {"124M": ModelDrafter(random_model(DRAFT)), **{name: make() for name, make in kinds.items()}, **some}
+    parallel = gpt2np.ParallelBlock(**vars(eagle), **{name: tensors[name] for name in ("mask", "w1", "w2")})
+    kinds = {"EAGLE": partial(EagleDrafter, target, eagle), "parallel": partial(ParallelDrafter, target, parallel)}
+    frequent = {f"{name}, {N_FREQUENT} tokens": make(n_frequent=N_FREQUENT) for name, make in kinds.items()}
+    return {"124M": ModelDrafter(random_model(DRAFT)), **{name: make() for name, make in kinds.items()}, **frequent}
 
 
 def measured(target, drafters, repeats):
@@ -60,7 +60,7 @@ def measured(target, drafters, repeats):
                 if repeat >= 0:
                     times.setdefault((name, K), []).append(seconds["draft"])
                     times.setdefault(K, []).append(seconds["target"] + seconds["verify"])
-    times = {key: median(some) for key, some in times.items()}
+    times = {key: median(seconds) for key, seconds in times.items()}
     return times.pop(0), times
 
 

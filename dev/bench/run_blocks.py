@@ -33,8 +33,8 @@ def processor():
 
 def machine():
     """One line about this machine and its software."""
-    found = set(np.show_config(mode="dicts")["SIMD Extensions"]["found"])
-    kernels = "AVX-512" if found & {"AVX512F", "AVX512_SKX", "X86_V4"} else "no AVX-512"
+    extensions = set(np.show_config(mode="dicts")["SIMD Extensions"]["found"])
+    kernels = "AVX-512" if extensions & {"AVX512F", "AVX512_SKX", "X86_V4"} else "no AVX-512"
     return (
         f"Machine: {os.cpu_count()} cores, {processor()} ({kernels}), {platform.system()}, "
         f"Python {platform.python_version()}, NumPy {np.__version__}; {date.today():%B %Y}."

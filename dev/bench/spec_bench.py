@@ -24,17 +24,19 @@ import gpt2np
 def acceptance_lengths(lengths):
     """A dict of metrics. For each question, `lengths` contains a list: the number of tokens that each call added.
 
-    >>> found = acceptance_lengths([[3, 1], [2, 2, 2, 2]])
-    >>> round(found["mean accepted tokens"], 2), found["average AL"], found["calls by length"]
+    >>> metrics = acceptance_lengths([[3, 1], [2, 2, 2, 2]])
+    >>> round(metrics["mean accepted tokens"], 2), metrics["average AL"], metrics["calls by length"]
     (2.0, 2.0, {1: 1, 2: 4, 3: 1})
-    >>> found["joint rate"], found["conditional rate"]
+    >>> metrics["joint rate"], metrics["conditional rate"]
     ({2: 0.83, 3: 0.17}, {2: 0.83, 3: 0.2})
     """
-    calls = [length for some in lengths for length in some]
+    calls = [length for question in lengths for length in question]
     joint = {k: sum(length >= k for length in calls) / len(calls) for k in range(1, max(calls) + 1)}
     return {
         "mean accepted tokens": float(np.mean(calls)),  # over all calls (Spec-Bench): our tokens per call
-        "average AL": float(np.mean([np.mean(some) for some in lengths])),  # of each question's mean (SPEED-Bench)
+        "average AL": float(
+            np.mean([np.mean(question) for question in lengths])
+        ),  # of each question's mean (SPEED-Bench)
         "calls by length": dict(sorted(Counter(calls).items())),
         "joint rate": {k: round(share, 2) for k, share in joint.items() if k > 1},  # SPEED-Bench: P(length >= k)
         "conditional rate": {k: round(share / joint[k - 1], 2) for k, share in joint.items() if k > 1},
@@ -64,7 +66,9 @@ def answers(questions, runs, decode, model_id):
 def main(report, path, setting="1"):
     if not setting.isdecimal():
         raise ValueError(f"expected the number of a setting, got {setting}")
-    report, path, n = json.loads(Path(report).read_text("utf-8")), Path(path), int(setting)
+    report = json.loads(Path(report).read_text("utf-8"))
+    path = Path(path)
+    n = int(setting)
     baseline = path.with_stem(f"{path.stem}-baseline")
     if existing := [str(file) for file in (path, baseline) if file.exists()]:
         raise ValueError(f"{' and '.join(existing)} would be overwritten: name a different file")
@@ -78,8 +82,8 @@ def main(report, path, setting="1"):
     label = ", ".join(f"{name} {value}" for name, value in label.items() if value) or "a draft"
     alone, runs = ([lap[i] for lap in laps] for i in (0, n))
     decode = gpt2np.load(target, report["about"].get("--models_dir", "models"))[1].decode
-    for file, some, name in ((path, runs, f"{target} with {label}"), (baseline, alone, target)):
-        file.write_text("\n".join(answers(questions, some, decode, name)) + "\n", encoding="utf-8")
+    for file, answered, name in ((path, runs, f"{target} with {label}"), (baseline, alone, target)):
+        file.write_text("\n".join(answers(questions, answered, decode, name)) + "\n", encoding="utf-8")
     print(f"{'answers of':22}{target} with {label}")
     for name, value in acceptance_lengths([run["lengths"] for run in runs]).items():
         print(f"{name:22}{value:.2f}" if isinstance(value, float) else f"{name:22}{value}")

@@ -11,7 +11,8 @@ DOCS = Path(__file__).parents[2] / "docs"
 RAW = {"AVX-512": DOCS / "raw" / "avx512.md", "AVX2": DOCS / "raw" / "avx2.md"}
 FIRST = "| measured |"  # the first cell of each table of the page
 
-# parts of commands; dev/bench/passes.py was `bench`, and `calibrate` predicted and measured speedups for K = 1 to 8
+# parts of commands; dev/bench/passes.py was `bench`, and `calibrate` predicted and measured speedups for K = 1 to 8;
+# the drafter `parallel` was called `block`
 LENGTHS, CALIBRATE = "compare --K 1-8", "python main.py calibrate"
 PAIR = "models/grown/355M --draft_model_size models/grown/124M --drafter model,eagle,heads"
 ONE_TEXT = "python main.py --target_model_size models/grown/355M"

@@ -73,25 +73,25 @@ def rounds(target, draft, tokenizer):
         return [[tokenizer.decode([int(x)]), *rounded([row[x]], 4)] for x in np.argsort(-row, kind="stable")[:N_REST]]
 
     sampler = SpeculativeSampler(target, ModelDrafter(draft), K=K, sampling=Sampling(TEMPERATURE))
-    text, found = tokenizer.encode(PROMPT), []
-    for step in sampler.rounds(text, 60, SEED):
-        if len(found) == N_ROUNDS:
+    text, records = tokenizer.encode(PROMPT), []
+    for r in sampler.rounds(text, 60, SEED):
+        if len(records) == N_ROUNDS:
             break
-        uniforms = [float(np.ravel(u)[0]) for u in step.uniforms]
-        us = uniforms[:-1] + [0.5] * (len(step.drafted) - len(uniforms) + 1)  # no number fell for the dropped ones
-        p, q, drafted = step.target_probs, step.draft_probs, [int(x) for x in step.drafted]
-        found.append({
+        uniforms = [float(np.ravel(u)[0]) for u in r.uniforms]
+        us = uniforms[:-1] + [0.5] * (len(r.drafted) - len(uniforms) + 1)  # no number fell for the dropped ones
+        p, q, drafted = r.target_probs, r.draft_probs, [int(x) for x in r.drafted]
+        records.append({
             "text": tokenizer.decode(text),
             "drafted": [
                 [tokenizer.decode([x]), *rounded([p[i, x], q[i, x], us[i]], 5), likely(residual(p[i], q[i]))]
                 for i, x in enumerate(drafted)
             ],
             "bonus": likely(p[-1]),
-            "n": step.n_accepted,
-            "next": [tokenizer.decode([int(step.tokens[-1])]), *rounded([uniforms[-1]], 4)],
+            "n": r.n_accepted,
+            "next": [tokenizer.decode([int(r.tokens[-1])]), *rounded([uniforms[-1]], 4)],
         })  # fmt: skip
-        text = [*text, *step.tokens.tolist()]
-    return found
+        text = [*text, *r.tokens.tolist()]
+    return records
 
 
 def greedy_text(target, tokenizer):
@@ -107,20 +107,20 @@ def measured_costs():
     }
     measured = (DOCS / "measurements.md").read_text(encoding="utf-8")
     row = re.search(r"^\| Speedup of the bundled pair, K = 3 .*?\|(.*?)\|(.*?)\|", measured, re.M)
-    found = []
+    pairs = []
     for (machine, page), gain in zip(pages.items(), row.groups()):
         costs = re.search(r"^costs .* c = ([\d.]+), v\(1\.\.\d+\) = ([\d. ]+)$", page, re.M)
         alpha = re.search(r"^alpha +([\d.]+), 95 %", page, re.M)
         v = [float(number) for number in costs[2].split()]
         pair = {"name": f"bundled pair, {machine}", "alpha": float(alpha[1]), "c": float(costs[1]), "v": v}
-        found.append(pair | {"measured": gain.strip(" *")})
+        pairs.append(pair | {"measured": gain.strip(" *")})
         strategy = re.search(r"products by '(\w+)'", page)[1]
         of_355M = page[page.index("\n355M, random weights") :]
         row = re.search(rf"^{strategy} +\d+ +[\d.]+ ± [\d.]+ ms +[\d.]+ +((?:[\d.]+ +){{8}})", of_355M, re.M)
         c = re.search(r"^c = ([\d.]+): one token of 124M over one of 355M", page, re.M)
         v = [1.0, *map(float, row[1].split())]
-        found.append({"name": f"124M for 355M, {machine}", "alpha": None, "c": float(c[1]), "v": v})
-    return found
+        pairs.append({"name": f"124M for 355M, {machine}", "alpha": None, "c": float(c[1]), "v": v})
+    return pairs
 
 
 def accelerator_costs(n_texts):

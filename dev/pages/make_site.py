@@ -103,12 +103,12 @@ def stage(source):
     """Copy what Sphinx reads, with links as they are on the site."""
     toctrees = ""
     for caption, patterns in CHAPTERS.items():
-        found = [path.relative_to(ROOT) for pattern in patterns for path in sorted(ROOT.glob(pattern))]
-        names = "\n".join(path.with_suffix("").as_posix() for path in found)
-        if not found:
+        pages = [path.relative_to(ROOT) for pattern in patterns for path in sorted(ROOT.glob(pattern))]
+        names = "\n".join(path.with_suffix("").as_posix() for path in pages)
+        if not pages:
             continue
         toctrees += f"\n```{{toctree}}\n:hidden:\n:caption: {caption}\n{names}\n```\n"
-        for path in found:
+        for path in pages:
             write(source / path, on_site((ROOT / path).read_text(encoding="utf-8"), path))
     write(source / "index.md", on_site((ROOT / "README.md").read_text(encoding="utf-8"), Path("README.md")) + toctrees)
     pictures = [path for pattern in PICTURES for path in ROOT.glob(pattern)]

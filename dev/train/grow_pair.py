@@ -27,7 +27,7 @@ from safetensors.numpy import load_file, save_file
 import gpt2np
 from gpt2np.drafting.eagle import eagle_file
 from gpt2np.drafting.heads import heads_file
-from gpt2np.drafting.parallel import block_file
+from gpt2np.drafting.parallel import parallel_file
 from gpt2np.reference import block, layer_norm
 
 SHAPES = {"124M": (12, 12, 768), "355M": (24, 16, 1024), "774M": (36, 20, 1280)}  # n_layer, n_head, n_embd
@@ -178,6 +178,6 @@ if __name__ == "__main__":
     folder, target, draft = sys.argv[1:] if len(sys.argv) == 4 else (sys.argv[1], "355M", "124M")
     of_target = grow(BUNDLED / "tiny-target", Path(folder) / target, target)
     grow_heads(of_target, Path(folder) / target)
-    for path in (eagle_file("tiny-target"), block_file("tiny-target")):
+    for path in (eagle_file("tiny-target"), parallel_file("tiny-target")):
         grow_block(of_target, path, Path(folder) / target)
     grow(BUNDLED / "tiny-draft", Path(folder) / draft, draft)

@@ -1,6 +1,6 @@
 """The card of a drafter for tiny-target: how often it is right on the bundled held-out tales.
 
-    python dev/train/measure.py eagle|block|heads|medusa|draft [FOLDER]
+    python dev/train/measure.py eagle|parallel|heads|medusa|draft [FOLDER]
 
 FOLDER contains the drafter; by default it is the bundled one. The target continues 36 prompts, greedily and at
 temperature 1.
@@ -33,7 +33,7 @@ def texts(target, tokenizer, temperature, n_prompts=N_PROMPTS):
 
 if __name__ == "__main__":
     if len(sys.argv) not in (2, 3):
-        sys.exit("expected: python dev/train/measure.py eagle|block|heads|medusa|draft [FOLDER]")
+        sys.exit("expected: python dev/train/measure.py eagle|parallel|heads|medusa|draft [FOLDER]")
     kind, folder = [*sys.argv[1:], "tiny-draft" if sys.argv[1] == "draft" else "tiny-target"][:2]
     target, tokenizer = gpt2np.load("tiny-target")
     both = [texts(target, tokenizer, temperature) for temperature in (0, 1.0)]

@@ -185,7 +185,9 @@ class DraftModel:
     """A language model for texts whose first n_text tokens are given (see `Eagle.draft_logits`)."""
 
     def __init__(self, eagle, n_text, **options):
-        self.eagle, self.n_text, self.options = eagle, n_text, options
+        self.eagle = eagle
+        self.n_text = n_text
+        self.options = options
         self.n_vocab, self.n_ctx = eagle.n_vocab, eagle.n_ctx
 
     def __call__(self, tokens, n_last=1, parents=()):

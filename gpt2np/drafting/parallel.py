@@ -30,7 +30,7 @@ from .eagle import DraftModel, Eagle, EagleBlock, read_block
 
 @dataclass(frozen=True)
 class ParallelBlock(EagleBlock):
-    """The parameters of a parallel block, as `load_block` reads them; `on(model)` makes it draft.
+    """The parameters of a parallel block, as `load_parallel` reads them; `on(model)` makes it draft.
 
     `mask` [n_slots - 1, n_embd], `w1` [n_vocab, rank] and `w2` [rank, n_vocab] are float32; others as in `EagleBlock`.
     """
@@ -85,8 +85,8 @@ class ParallelEagle(Eagle):
         self.cache.length, self.text = len(text), text  # the next pass overwrites the slots after these
 
 
-def load_block(name_or_folder):
-    """The `ParallelBlock` of "tiny-target", which is bundled, or the one in a folder with block.safetensors.
+def load_parallel(name_or_folder):
+    """The `ParallelBlock` of "tiny-target", which is bundled, or the one in a folder with parallel.safetensors.
 
     A missing block and a malformed file raise a CheckpointError, which is a ValueError.
     """
@@ -96,9 +96,9 @@ def load_block(name_or_folder):
         n_masks, n_vocab, rank = lengths
         return {"mask": (n_masks, n_embd), "markov.w1": (n_vocab, rank), "markov.w2": (rank, n_vocab)}
 
-    return ParallelBlock(*read_block(name_or_folder, "parallel", block_file(name_or_folder), further))
+    return ParallelBlock(*read_block(name_or_folder, "parallel", parallel_file(name_or_folder), further))
 
 
-def block_file(name_or_folder):
+def parallel_file(name_or_folder):
     """The path of this model's parallel block, whether or not the file exists."""
-    return folder_of(name_or_folder) / "block.safetensors"
+    return folder_of(name_or_folder) / "parallel.safetensors"

@@ -57,7 +57,7 @@ def download_file(url, path, check):
         return
     part = path.with_name(path.name + ".part")
     declared = fetch(url, part)
-    if damage := what_is_wrong(part, declared, check):
+    if damage := damage_of(part, declared, check):
         forget(part)
         raise DownloadError(damage)
     os.replace(part, path)
@@ -107,7 +107,7 @@ def receive(response, part, declared):
     """Append the body of a response to the part, if it continues the declared file. Return the file's `Declared`."""
     check_status(response)
     if response.status_code == 200:  # the whole file
-        declared = what_is_declared(response)
+        declared = declared_in(response)
         forget(part)
         note_of(part).write_text(json.dumps(asdict(declared)), encoding="utf-8")
     elif not continues(response, declared, size_of(part)):
@@ -161,7 +161,7 @@ class Declared:
     hash: list[str] | None = None  # [algorithm, hexadecimal digest]
 
 
-def what_is_declared(response):
+def declared_in(response):
     """The Declared of a full response (status 200) and of the redirects before it, where the hub names the hash."""
     answers = [answer.headers for answer in (*response.history, response)]
     tag, length = (answers[-1].get(name, "") for name in ("ETag", "Content-Length"))
@@ -187,7 +187,7 @@ def declared_hash(answers):
     return ["md5", base64.b64decode(md5).hex()] if re.fullmatch(r"[A-Za-z0-9+/]{22}==", md5) else None
 
 
-def what_is_wrong(part, declared, check):
+def damage_of(part, declared, check):
     """The difference (str) from the server's declarations or from the kind that `check` expects; None if they agree.
 
     It is not raised as an exception, because its frames would keep the file open, and Windows could not delete it.

@@ -52,7 +52,9 @@ def read_safetensors(path):
 
 def write_safetensors(path, tensors):
     """Write a file with these tensors, a dict name -> array of one of the types above (BF16 excepted)."""
-    names, header, end = {kind: name for name, kind in DTYPES.items()}, {"__metadata__": {"format": "pt"}}, 0
+    names = {kind: name for name, kind in DTYPES.items()}
+    header = {"__metadata__": {"format": "pt"}}
+    end = 0
     arrays = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
     for name, array in arrays.items():
         kind = array.dtype.newbyteorder("<").str.replace("|", "")

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..drafting.eagle import load_eagle
 from ..drafting.heads import load_heads
-from ..drafting.parallel import load_block
+from ..drafting.parallel import load_parallel
 from ..files.loading import load
 
 DEPTH = 4
@@ -34,12 +34,12 @@ def rows_of(kind, target, folder):
     if kind == "draft":
         draft = load(folder)[0]
         return lambda text, n: draft(text, n_last=len(text) - n + 1), DEPTH, draft.n_params
-    params = {"eagle": load_eagle, "block": load_block}[kind](folder)
+    params = {"eagle": load_eagle, "parallel": load_parallel}[kind](folder)
     block = params.on(target)
     return lambda text, n: block.draft_logits(text, n, n_last=len(text) - n + 1), DEPTH, params.n_params
 
 
-def along(rows, depth, target, texts, n_new, step=1):
+def ranks_and_overlaps(rows, depth, target, texts, n_new, step=1):
     """The ranks, from 0, of the texts' tokens, and the overlaps: each [n_texts, n_positions, depth].
 
     The positions are every step-th of the last n_new. The values at a position are for the tokens that start there.
@@ -62,10 +62,10 @@ def softmax(logits):
 def measured(kind, target, folder, greedy, drawn, n_new, step=1):
     """The measurements by depth, from greedy text and from text at temperature 1: dict, for a card in JSON."""
     rows, depth, n_params = rows_of(kind, target, folder)
-    ranks, _ = along(rows, depth, target, greedy, n_new, step)
-    figures = {"n_texts": len(greedy), "n_tokens": n_new, "parameters": n_params}
-    figures |= {f"top_{k}": (ranks < k).mean(axis=(0, 1)).round(4).tolist() for k in RANKS}
+    ranks, _ = ranks_and_overlaps(rows, depth, target, greedy, n_new, step)
+    card = {"n_texts": len(greedy), "n_tokens": n_new, "parameters": n_params}
+    card |= {f"top_{k}": (ranks < k).mean(axis=(0, 1)).round(4).tolist() for k in RANKS}
     if kind not in ("heads", "medusa"):  # these drafters sample nothing
-        _, overlaps = along(rows, depth, target, drawn, n_new, step)
-        figures["overlap"] = overlaps.mean(axis=(0, 1)).round(4).tolist()
-    return figures
+        _, overlaps = ranks_and_overlaps(rows, depth, target, drawn, n_new, step)
+        card["overlap"] = overlaps.mean(axis=(0, 1)).round(4).tolist()
+    return card

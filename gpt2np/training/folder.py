@@ -61,13 +61,16 @@ def prepare(output, source, kind, name):
         if not same and not (output / file).exists():
             shutil.copyfile(path, output / file)
     if is_draft:
-        (output / "config.json").write_text(json.dumps(config_of(kind.own), indent=1) + "\n", encoding="utf-8")
+        (output / "config.json").write_text(
+            json.dumps(config_of(kind.draft_hparams), indent=1) + "\n", encoding="utf-8"
+        )
 
 
 def eagle_of(*folders):
     """The tensors of the first EAGLE block in these folders, or None."""
-    found = [folder / "eagle.safetensors" for folder in folders if (folder / "eagle.safetensors").is_file()]
-    return read_safetensors(found[0]) if found else None
+    paths = [folder / "eagle.safetensors" for folder in folders]
+    path = next((path for path in paths if path.is_file()), None)
+    return path and read_safetensors(path)
 
 
 def config_of(hparams):

@@ -94,7 +94,7 @@ class ParallelBlock(EagleBlock):
     block, if the target has one, so that the first slot is right at once.
     """
 
-    file = "block.safetensors"
+    file = "parallel.safetensors"
     n_slots = 8
     first = 1
     rank = 32
@@ -213,8 +213,8 @@ class Draft(Kind):
 
     def new(self, n_target):
         n_layer, n_embd, n_head = self.shape
-        self.own = HParams(self.hparams.n_vocab, self.hparams.n_ctx, n_embd, n_head, n_layer)
-        params = fresh(param_shapes(self.own), out=0.02 / math.sqrt(2 * n_layer))
+        self.draft_hparams = HParams(self.hparams.n_vocab, self.hparams.n_ctx, n_embd, n_head, n_layer)
+        params = fresh(param_shapes(self.draft_hparams), out=0.02 / math.sqrt(2 * n_layer))
         if n_embd == n_target and n_layer <= self.hparams.n_layer:  # the first, the last and some between
             kept = np.linspace(0, self.hparams.n_layer - 1, n_layer).round().astype(int)
             given = {f"h.{i}.": f"h.{j}." for i, j in enumerate(kept)}
@@ -224,7 +224,7 @@ class Draft(Kind):
         return params
 
     def predictions(self, tokens, hidden, rows):
-        return [logits(states(tokens[:, :-1], self.params, self.own)[:, rows], self.params)], []
+        return [logits(states(tokens[:, :-1], self.params, self.draft_hparams)[:, rows], self.params)], []
 
 
 def fresh(shapes, out):
@@ -234,4 +234,4 @@ def fresh(shapes, out):
     return params | {n: (out if "c_proj" in n else 0.02) * torch.randn(shapes[n]) for n in matrices}
 
 
-KINDS = {"eagle": EagleBlock, "block": ParallelBlock, "heads": Heads, "medusa": Medusa, "draft": Draft}
+KINDS = {"eagle": EagleBlock, "parallel": ParallelBlock, "heads": Heads, "medusa": Medusa, "draft": Draft}

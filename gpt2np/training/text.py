@@ -45,8 +45,13 @@ class OwnText:
     """
 
     def __init__(self, folder, target, write, stream, n_texts, seed, name="text"):
-        self.folder, self.target, self.write, self.stream = folder, target, write, stream
-        self.n_texts, self.seed, self.name = n_texts, seed, name
+        self.folder = folder
+        self.target = target
+        self.write = write
+        self.stream = stream
+        self.n_texts = n_texts
+        self.seed = seed
+        self.name = name
 
     def path(self, i):
         return self.folder / f"{self.name}_{i:05d}.npy"
@@ -56,8 +61,8 @@ class OwnText:
         path = self.path(i)
         if not path.exists():  # the tokens' file appears last, when both files are complete
             tokens = self.written(i)
-            some = torch.from_numpy(tokens[:, :-1].astype(np.int64)).to(DEVICE).split(4)
-            hidden = [self.target.states(tokens).half().cpu() for tokens in some]
+            inputs = torch.from_numpy(tokens[:, :-1].astype(np.int64)).to(DEVICE)
+            hidden = [self.target.states(texts).half().cpu() for texts in inputs.split(4)]
             np.save(path.with_suffix(".states.npy"), torch.cat(hidden).numpy())
             np.save(path.with_suffix(".new.npy"), tokens)
             path.with_suffix(".new.npy").replace(path)

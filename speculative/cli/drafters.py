@@ -16,7 +16,7 @@ import gpt2np
 import speculative
 from gpt2np.drafting.eagle import eagle_file
 from gpt2np.drafting.heads import heads_file
-from gpt2np.drafting.parallel import block_file
+from gpt2np.drafting.parallel import parallel_file
 from speculative import Draft, Grown, Shape
 from speculative.drafters.jacobi import JacobiDrafter
 from speculative.drafters.lookahead import LookaheadDrafter
@@ -33,7 +33,7 @@ HEADS = 3  # nodes in the tree of `heads` without --tree; more would cost more t
 
 
 @dataclass(frozen=True)
-class Kind:
+class Entry:
     """A value of --drafter."""
 
     build: Callable  # (Options, Models) -> (target, drafter, about)
@@ -160,9 +160,10 @@ def eagle(options, models):
     return on_states(options, models, speculative.EagleDrafter, found, "a block on the target's hidden states")
 
 
-def block(options, models):
-    found = trained(gpt2np.load_block, block_file, options, models)
-    return on_states(options, models, speculative.BlockDrafter, found, "a parallel block on the target's hidden states")
+def parallel(options, models):
+    found = trained(gpt2np.load_parallel, parallel_file, options, models)
+    name = "a parallel block on the target's hidden states"
+    return on_states(options, models, speculative.ParallelDrafter, found, name)
 
 
 def on_states(options, models, drafter, found, name):
@@ -268,23 +269,23 @@ def none(options, models):
 OF_A_MODEL = ("draft_temperature", "siblings")
 # fmt: off
 DRAFTERS = {
-    "model": Kind(draft_model, "a smaller model, --draft_model_size",
+    "model": Entry(draft_model, "a smaller model, --draft_model_size",
         ("draft_model_size", "draft_tokenizer", *OF_A_MODEL), trees="any"),
-    "ngram": Kind(ngram, "counts of a text, --corpus", ("corpus", "n_max", *OF_A_MODEL), trees="any"),
-    "prompt_lookup": Kind(prompt_lookup, "copies of the text so far", ("n_max",)),
-    "suffix": Kind(suffix, "copies of the text so far and of --corpus", ("corpus",), trees="grown"),
-    "forced": Kind(forced, "the text that --grammar forces; drafts nothing without it"),
-    "recycling": Kind(recycling, "the target's logits after the same tokens earlier", trees="any"),
-    "jacobi": Kind(jacobi, "the target's own guesses from its last call"),
-    "lookahead": Kind(lookahead, "n-grams from the target's Jacobi iterations, as a tree", branches=True),
-    "early_exit": Kind(early_exit, "the target's own first layers", ("exit_layer", *OF_A_MODEL), trees="any"),
-    "heads": Kind(heads, "a tree from heads on the target's last hidden state (bundled for tiny-target)",
+    "ngram": Entry(ngram, "counts of a text, --corpus", ("corpus", "n_max", *OF_A_MODEL), trees="any"),
+    "prompt_lookup": Entry(prompt_lookup, "copies of the text so far", ("n_max",)),
+    "suffix": Entry(suffix, "copies of the text so far and of --corpus", ("corpus",), trees="grown"),
+    "forced": Entry(forced, "the text that --grammar forces; drafts nothing without it"),
+    "recycling": Entry(recycling, "the target's logits after the same tokens earlier", trees="any"),
+    "jacobi": Entry(jacobi, "the target's own guesses from its last call"),
+    "lookahead": Entry(lookahead, "n-grams from the target's Jacobi iterations, as a tree", branches=True),
+    "early_exit": Entry(early_exit, "the target's own first layers", ("exit_layer", *OF_A_MODEL), trees="any"),
+    "heads": Entry(heads, "a tree from heads on the target's last hidden state (bundled for tiny-target)",
         trees="any", branches=True),
-    "eagle": Kind(eagle, "a block that continues the target's hidden states (bundled for tiny-target)",
+    "eagle": Entry(eagle, "a block that continues the target's hidden states (bundled for tiny-target)",
         ("frequent", *OF_A_MODEL), trees="any"),
-    "block": Kind(block, "all tokens in one pass, from the target's hidden states (bundled for tiny-target)",
+    "parallel": Entry(parallel, "all tokens in one pass, from the target's hidden states (bundled for tiny-target)",
         ("frequent", *OF_A_MODEL), trees="any"),
-    "none": Kind(none, "nothing: the target alone"),
+    "none": Entry(none, "nothing: the target alone"),
 }
 RULES = {
     "rejection": Rule(speculative.rejection, "rejection sampling: accepts with probability min(1, p / q)"),
@@ -308,7 +309,7 @@ OF_SOME = {name for kind in DRAFTERS.values() for name in kind.options}
 
 
 def kind_of(options):
-    return DRAFTERS.get(options.drafter) or Kind(of_ones_own, options.drafter)
+    return DRAFTERS.get(options.drafter) or Entry(of_ones_own, options.drafter)
 
 
 def length_of(options):

@@ -16,7 +16,7 @@ from .files import read_text
 from .models import SMALLEST, OfLanes, no_smaller
 
 MOST_AUTO = 8  # the most draft tokens with --K auto
-LOOK_BACK = ("grammar", "presence_penalty", "frequency_penalty", "no_repeat_ngram_size", "min_tokens")
+LOOK_BACK_OPTIONS = ("grammar", "presence_penalty", "frequency_penalty", "no_repeat_ngram_size", "min_tokens")
 
 
 def check_together(options):
@@ -79,7 +79,7 @@ class Entrant:
 
     def __init__(self, options, models, build):
         self.options, self.models, self.build, self.tokenizer = options, models, build, models.target()[1]
-        self.needs_prompt = any(getattr(options, name) for name in LOOK_BACK)
+        self.needs_prompt = any(getattr(options, name) for name in LOOK_BACK_OPTIONS)
         self.ends = ends_of(options, self.tokenizer)
         self.sampler_for = lru_cache(1)(lambda n: build(with_processors(options, self.tokenizer, n), models))
 
@@ -90,7 +90,7 @@ class Entrant:
         noise = rule_of(self.options).noise
         return self.sampler(len(prompt)).rounds(prompt, n_tokens, noise(seed), **self.ends)
 
-    def as_they_end(self, prompts, n_tokens, seeds, n_lanes, watch=lambda i, step: None):
+    def as_they_end(self, prompts, n_tokens, seeds, n_lanes, watch=lambda i, r: None):
         """(i, Generation) of each prompt, as soon as its text ends; n_lanes at once, each the same as if run alone."""
         names = self.models.names_for(self.options)
 

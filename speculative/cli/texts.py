@@ -40,7 +40,7 @@ def write_texts(options, report):
     started, bar = perf_counter(), tqdm(total=n_tokens * len(new), unit=" tokens", leave=False, disable=None)
     try:
         with bar, open(options.output, "a", encoding="utf-8") as file:
-            for i, generation in entrant.as_they_end(*requests, watch=lambda i, step: bar.update(len(step.tokens))):
+            for i, generation in entrant.as_they_end(*requests, watch=lambda i, r: bar.update(len(r.tokens))):
                 bar.total -= n_tokens - len(generation.tokens)
                 ended[i] = generation
                 while (n := len(generations)) in ended:

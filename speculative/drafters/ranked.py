@@ -96,11 +96,11 @@ def top(scores, n):
     n = min(n, scores.shape[-1])
     if n <= FEW:  # n passes over a row take less time than one partition of it
         left = np.maximum(scores, np.finfo(scores.dtype).min)  # a copy in which only the entries taken become -inf
-        found, rows = np.empty((len(left), n), np.int64), np.arange(len(left))
+        indices, rows = np.empty((len(left), n), np.int64), np.arange(len(left))
         for i in range(n):
-            found[:, i] = left.argmax(axis=-1)
-            left[rows, found[:, i]] = -np.inf
-        return found
+            indices[:, i] = left.argmax(axis=-1)
+            left[rows, indices[:, i]] = -np.inf
+        return indices
     unordered = np.argpartition(-scores, n - 1, axis=-1)[:, :n]
     order = np.argsort(-np.take_along_axis(scores, unordered, -1), axis=-1, kind="stable")
     return np.take_along_axis(unordered, order, -1)

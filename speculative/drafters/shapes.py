@@ -147,10 +147,10 @@ class Grown:
             raise ValueError(f"expected a tree of 1 node or more, a whole number, got {self.n!r:.60}")
 
 
-def check_shape(tree, n_ranks, of_what):
-    """The tree. ValueError unless it is a Shape whose ranks are below n_ranks, the number of `of_what`."""
+def check_shape(tree, n_ranks, counted):
+    """The tree. ValueError unless it is a Shape whose ranks are below n_ranks, the number of `counted`."""
     if not isinstance(tree, Shape):
         raise ValueError(f"expected a tree such as Shape.best(8, weights) or Shape.widths(2, 1), got {tree!r:.100}")
     if max(tree.ranks, default=0) >= n_ranks:
-        raise ValueError(f"expected ranks below {n_ranks}, the number of {of_what}, got {max(tree.ranks)}")
+        raise ValueError(f"expected ranks below {n_ranks}, the number of {counted}, got {max(tree.ranks)}")
     return tree

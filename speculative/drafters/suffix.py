@@ -124,7 +124,7 @@ class SuffixDrafter:
         0 for a chain; otherwise the largest size of a tree, which branches where the match has several continuations.
     """
 
-    LOOK_BACK = 64  # tokens of the text to match with the corpus
+    N_RECENT = 64  # the last tokens of the text, which are matched with the corpus
 
     def __init__(self, n_vocab, corpus=(), *, floor=0.3, factor=4.0, n_nodes=0):
         if not 0 <= floor <= 1:
@@ -148,7 +148,7 @@ class SuffixDrafter:
         self.known = text, tokens
         repeated = max(0, text.link[text.last])  # the longest suffix of the text that occurs earlier
         in_text = text, repeated, text.length[repeated]
-        in_corpus = self.corpus, *self.corpus.match(tokens[-self.LOOK_BACK :])
+        in_corpus = self.corpus, *self.corpus.match(tokens[-self.N_RECENT :])
         automaton, state, length = max(in_text, in_corpus, key=lambda match: match[2])
         levels = min(K, int(self.factor * length))
         n, width = (self.n_nodes, None) if self.n_nodes else (levels, 1)

@@ -15,8 +15,8 @@ and does not know how likely a text that starts this way is to match.
 >>> model = TableModel([[0.5, 0.25, 0.25], [0.125, 0.125, 0.75], [0.5, 0.25, 0.25]])  # the rows after "a", "b", the end
 >>> either = Grammar("ab|ba", [b"a", b"b", b""], end=2, n_prompt=1)
 >>> masked = AutoregressiveSampler(model, sampling=Sampling(processors=[either]))
->>> found = exact_distribution(lambda rng: masked.generate([2], 2, rng).tokens)
->>> round(found[0, 1], 3)  # "ab", and the rest is "ba": the first row, 0.5 to 0.25, decides
+>>> distribution = exact_distribution(lambda rng: masked.generate([2], 2, rng).tokens)
+>>> round(distribution[0, 1], 3)  # "ab", and the rest is "ba": the first row, 0.5 to 0.25, decides
 0.667
 >>> free = model.distribution([2], 3)
 >>> ab, ba = free[0, 1, 2], free[1, 0, 2]  # 0.5 * 0.25 * 0.75 and 0.25 * 0.125 * 0.25

@@ -61,12 +61,15 @@ def lossy_on_text(target, drafter, verifier, prompts, n_tokens, *, sampling, see
         If the drafter drafts trees, or the rule's decision depends on which other token it drew.
     """
     check_rule(verifier)
-    parts, how = (target, inheriting(drafter, sampling), verifier), {"left_out": left_out, "most": most}
-    return together([along(*parts, prompt, n_tokens, sampling, seed + i, **how) for i, prompt in enumerate(prompts)])
+    parts = target, inheriting(drafter, sampling), verifier
+    limits = {"left_out": left_out, "most": most}
+    return loss_of(
+        [sums_along_text(*parts, prompt, n_tokens, sampling, seed + i, **limits) for i, prompt in enumerate(prompts)]
+    )
 
 
-def along(target, drafter, verifier, prompt, n_tokens, sampling, seed, left_out=1e-3, most=300):
-    """A list of sums over the positions of one text, for `together`."""
+def sums_along_text(target, drafter, verifier, prompt, n_tokens, sampling, seed, left_out=1e-3, most=300):
+    """A list of sums over the positions of one text, for `loss_of`."""
     text, probs = own_text(target, prompt, n_tokens, sampling, seed)
     rng, sums = as_generator(seed), np.zeros(5)
     for n, p in enumerate(probs, len(text) - len(probs)):
@@ -82,7 +85,7 @@ def along(target, drafter, verifier, prompt, n_tokens, sampling, seed, left_out=
     return sums.tolist()
 
 
-def together(texts):
+def loss_of(texts):
     """The `Loss` over several texts, from the sums for each text."""
     n, distances, missing, accepted, after = np.array(texts).T
     tv, low, high = share(distances, n)
@@ -92,7 +95,9 @@ def together(texts):
 class Forks(ExactGenerator):
     """Enumerates with draws that fork in two: the draft token, or any other token, with distribution `others`."""
 
-    token, others, other = None, None, None  # other: the token that stands for all others
+    token = None  # the draft token
+    others = None  # [n_vocab], the distribution of the other tokens
+    other = None  # the token that stands for all of them
 
     def draw(self, probs):
         self.drawn()
@@ -109,22 +114,24 @@ class Forks(ExactGenerator):
 
 def outcomes(verifier, token, q, rows):
     """[2, n_vocab]: the probabilities of the round's first token, and of the token after an accepted draft token."""
-    path, found, draft = [], np.zeros((2, rows.shape[1])), Draft(np.array([token]), q[None])
+    path = []
+    probs = np.zeros((2, rows.shape[1]))
+    draft = Draft(np.array([token]), q[None])
     rng = Forks(path)
     rng.token = token
     while True:
         rng.others = rng.other = None
         verdict = verifier(draft, rows.copy(), rng.from_the_start())
         is_accepted, x = int(verdict.n_accepted), int(verdict.next_token)
-        found[0, token] += rng.reached() * is_accepted
+        probs[0, token] += rng.reached() * is_accepted
         if x == rng.other:
-            found[is_accepted] += rng.reached() * rng.others
+            probs[is_accepted] += rng.reached() * rng.others
         else:
-            found[is_accepted, x] += rng.reached()
+            probs[is_accepted, x] += rng.reached()
         while path and path[-1].taken == len(path[-1].probs) - 1:
             path.pop()
         if not path:
-            return found
+            return probs
         path[-1].taken += 1
 
 
@@ -132,8 +139,8 @@ def at_a_place(verifier, p, q, left_out, most):
     """(total variation of the first token from p, the part of q that was not tried)."""
     order = np.argsort(-q, kind="stable")[: np.count_nonzero(q)]
     tried = order[: min(most, int(np.searchsorted(np.cumsum(q[order]), 1 - left_out)) + 1)]
-    found = sum(q[x] * outcomes(verifier, x, q, np.array([p, p]))[0] for x in tried)
-    return float(np.maximum(found - p, 0).sum()), max(0.0, 1 - float(q[tried].sum()))
+    first_token = sum(q[x] * outcomes(verifier, x, q, np.array([p, p]))[0] for x in tried)
+    return float(np.maximum(first_token - p, 0).sum()), max(0.0, 1 - float(q[tried].sum()))
 
 
 def after_an_accepted(verifier, token, q, p, after):

@@ -53,9 +53,9 @@ def generation_html(generation):
     return f'<div style="line-height: 1.9">{text}</div><div>{legend} &nbsp; {line}</div>'
 
 
-def round_html(step):
+def round_html(round_):
     """A `Round` as a table with a row for each draft token, indented in a tree, and one for the token that follows."""
-    record = Trace([], decode).add(step)
+    record = Trace([], decode).add(round_)
     drafted, lines = record["drafted"], [row(HEAD, "th")]
     parents = [draft["parent"] for draft in drafted]
     depth = [0] * len(drafted) if is_chain(parents) else depths(parents)

@@ -50,32 +50,32 @@ class Trace:
     def of(cls, generation, decode=None, about=None):
         """The trace of a `Generation`; with p and q if it was generated with keep_probs=True."""
         trace = cls(generation.prompt, decode, about)
-        for step in generation.rounds:
-            trace.add(step)
+        for r in generation.rounds:
+            trace.add(r)
         return trace
 
-    def add(self, step):
+    def add(self, round_):
         """Add a `Round`, and return its record (dict)."""
-        drafted, held_back = drafted_of(step, self.decode), list(self._held_back)
+        drafted, held_back = drafted_of(round_, self.decode), list(self._held_back)
         give_texts(drafted, held_back, self.decode)
         parents = [record["parent"] for record in drafted]
         called = [*self._tokens, *(record["token"] for record in drafted)], () if is_chain(parents) else parents
         reused = min(n_kept(*self._called, *called), len(self._tokens) - 1)
-        new = step.tokens.tolist()
+        new = round_.tokens.tolist()
         record = {
             "at": len(self._tokens),
             "tokens": new,
             "texts": [readable(token, held_back, self.decode) for token in new],
-            "origins": step.origins,
+            "origins": round_.origins,
             "drafted": drafted,
-            "next": next_of(step, self.decode),
-            "uniforms": flat(step.uniforms),
+            "next": next_of(round_, self.decode),
+            "uniforms": flat(round_.uniforms),
             "cache": {
                 "reused": reused,
                 "dropped": len(self._called[0]) - reused,
                 "computed": len(called[0]) - reused,
             },
-            "seconds": step.seconds,
+            "seconds": round_.seconds,
         }
         # all is known and nothing is called from here on, so an interruption leaves the whole round or nothing of it
         self._called, self._held_back = called, held_back
@@ -173,33 +173,33 @@ def as_ids(tokens):
 # ------------------------------------------------------------------------------------------------ the parts of a record
 
 
-def decisions(step):
+def decisions(round_):
     """{draft token: "accepted", "rejected" or "dropped"} of a `Round`, in the order of the tests.
 
     That is, position by position, the siblings up to the accepted one, then the untested rest; in a chain, draft order.
     """
-    reached = [-1, *step.nodes]  # the text, and each accepted draft token; the nodes after these were tested
-    if len(step.tokens) == step.n_accepted:
+    reached = [-1, *round_.nodes]  # the text, and each accepted draft token; the nodes after these were tested
+    if len(round_.tokens) == round_.n_accepted:
         reached.pop()  # but the text ended with the last of them
     tested = {}
-    for node, accepted in zip(reached, [*step.nodes, None]):
-        for child in step.draft.children(node):
+    for node, accepted in zip(reached, [*round_.nodes, None]):
+        for child in round_.draft.children(node):
             tested[child] = "accepted" if child == accepted else "rejected"
             if child == accepted:
                 break
-    return tested | {node: "dropped" for node in range(len(step.drafted)) if node not in tested}
+    return tested | {node: "dropped" for node in range(len(round_.drafted)) if node not in tested}
 
 
-def drafted_of(step, decode):
+def drafted_of(round_, decode):
     """The records of the draft tokens of a `Round`, without their texts."""
-    decided = decisions(step)
-    deciding, _ = uniforms_of(step)
-    above = {child: node for node in range(-1, len(step.drafted)) for child in step.draft.children(node)}
+    decided = decisions(round_)
+    deciding, _ = uniforms_of(round_)
+    above = {child: node for node in range(-1, len(round_.drafted)) for child in round_.draft.children(node)}
     index = {node: i for i, node in enumerate([-1, *decided], -1)}
-    rows = rows_of(step) if step.target_probs is not None else {}
+    rows = rows_of(round_) if round_.target_probs is not None else {}
     records = []
     for node, decision in decided.items():
-        token = int(step.drafted[node])
+        token = int(round_.drafted[node])
         record = {
             "token": token, "text": "", "parent": index[above[node]], "decision": decision, "u": deciding.get(node),
         }  # fmt: skip
@@ -215,45 +215,45 @@ def drafted_of(step, decode):
     return records
 
 
-def rows_of(step):
+def rows_of(round_):
     """{draft token: (p, q)}: q is the row that it was drawn from, p the row against which it is tested.
 
     For the first child of a node p is the target's distribution; for each further one it is the residual after the
     rejection of its elder siblings.
     """
     rows = {}
-    for above in range(-1, len(step.drafted)):
-        p = step.target_probs[above + 1]
-        for child in step.draft.children(above):
-            rows[child] = p, step.draft_probs[child]
+    for above in range(-1, len(round_.drafted)):
+        p = round_.target_probs[above + 1]
+        for child in round_.draft.children(above):
+            rows[child] = p, round_.draft_probs[child]
             p = residual(*rows[child])
     return rows
 
 
-def next_of(step, decode):
+def next_of(round_, decode):
     """The record of the token after the accepted ones, or None."""
-    if len(step.tokens) == step.n_accepted:
+    if len(round_.tokens) == round_.n_accepted:
         return None
-    token = int(step.tokens[-1])
-    record = {"token": token, "text": decode([token]), "origin": step.origins[-1], "u": uniforms_of(step)[1]}
-    if step.target_probs is not None:
-        p = step.target_probs[[-1, *step.nodes][-1] + 1]
+    token = int(round_.tokens[-1])
+    record = {"token": token, "text": decode([token]), "origin": round_.origins[-1], "u": uniforms_of(round_)[1]}
+    if round_.target_probs is not None:
+        p = round_.target_probs[[-1, *round_.nodes][-1] + 1]
         record |= {"p": float(p[token]), "top": [[x, decode([x]), float(p[x])] for x in largest(p, N_TOP, token)]}
     return record
 
 
-def uniforms_of(step):
+def uniforms_of(round_):
     """({draft token: the number that decided on it}, the number that drew the last token or None).
 
     The verifier declares which these are (see `Verifier`): one for each tested draft token, for each draft token, or
     for each position; then one for the token that follows. For a verifier that declares nothing, no number is shown.
     """
-    numbers, decided = flat(step.uniforms), decisions(step)
+    numbers, decided = flat(round_.uniforms), decisions(round_)
     tested = [node for node, decision in decided.items() if decision != "dropped"]
-    order = {"tested": tested, "drafted": range(len(step.drafted)), "positions": step.nodes}
-    if step.draws not in order or not numbers:
+    order = {"tested": tested, "drafted": range(len(round_.drafted)), "positions": round_.nodes}
+    if round_.draws not in order or not numbers:
         return {}, None
-    nodes = list(order[step.draws])
+    nodes = list(order[round_.draws])
     return dict(zip(nodes, numbers)), numbers[len(nodes)] if len(numbers) > len(nodes) else None
 
 

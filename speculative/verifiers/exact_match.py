@@ -19,10 +19,10 @@ def exact_match(draft, target_probs, rng):
     """
     node, accepted = -1, []  # -1: the text
     while True:
-        own = sample_token(target_probs[node + 1], rng)
-        node = next((child for child in draft.children(node) if draft.tokens[child] == own), None)
+        sample = sample_token(target_probs[node + 1], rng)
+        node = next((child for child in draft.children(node) if draft.tokens[child] == sample), None)
         if node is None:
-            return Verdict(accepted, own)
+            return Verdict(accepted, sample)
         accepted.append(node)
 
 

@@ -26,7 +26,7 @@ def test_sizes_and_files(tiny_pair):
     assert sum(path.stat().st_size for path in TINY.rglob("*") if path.is_file()) <= 24.5e6  # the wheel is compressed
     assert sizes["eagle.safetensors"] < 1.9e6
     model = {"config.json", "merges.txt", "model.safetensors", "vocab.json"}
-    more = {f"{name}{end}" for name in ("heads", "eagle", "block") for end in (".safetensors", "_figures.json")}
+    more = {f"{name}{end}" for name in ("heads", "eagle", "parallel") for end in (".safetensors", "_figures.json")}
     for name, files in (("tiny-target", model | more), ("tiny-draft", model)):
         assert {path.name for path in (TINY / name).iterdir()} == files
         config = read(f"{name}/config.json")
@@ -52,7 +52,7 @@ def test_the_losses_and_the_overlap_on_held_out_tales_are_those_of_the_card(tiny
 
 def card_of(name):
     """The measurements of heads, or of the block."""
-    if name in ("eagle", "block"):
+    if name in ("eagle", "parallel"):
         return read(f"tiny-target/{name}_figures.json")
     return read("tiny-target/heads_figures.json")[name]
 
@@ -62,13 +62,13 @@ def card_of(name):
     [
         ("hydra", 1_179_648, [("top_1", 0, 0.55), ("top_3", 0, 0.75)]),
         ("medusa", 197_376, []),
-        ("block", 1_053_952, [("top_1", 0, 0.8), ("top_1", 1, 0.76), ("top_1", 2, 0.7)]),
+        ("parallel", 1_053_952, [("top_1", 0, 0.8), ("top_1", 1, 0.76), ("top_1", 2, 0.7)]),
         ("eagle", 921_088, [("top_1", 0, 0.82), ("top_1", 3, 0.81), ("overlap", 0, 0.77), ("overlap", 3, 0.75)]),
     ],
 )
 def test_the_table_of_a_card_is_that_of_its_measurements(tiny_pair, name, n_params, least):
     card, page, columns = card_of(name), (TINY / "README.md").read_text("utf-8"), [f"top_{k}" for k in (1, 2, 3, 5, 10)]
-    if name in ("eagle", "block"):
+    if name in ("eagle", "parallel"):
         params, columns = getattr(gpt2np, f"load_{name}")("tiny-target"), [*columns, "overlap"]
         assert params.on(tiny_pair[0]).draft_model(1)([5]).shape == (1, 2048)
         assert params.input["w"].dtype == np.float32 and sorted(params.frequent.tolist()) == [*range(2048)]
@@ -83,7 +83,7 @@ def test_the_table_of_a_card_is_that_of_its_measurements(tiny_pair, name, n_para
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["hydra", "eagle", "block"])
+@pytest.mark.parametrize("kind", ["hydra", "eagle", "parallel"])
 def test_a_card_is_measured_by_the_program(tiny_pair, monkeypatch, kind):
     """Fewer prompts than the files of figures have: about 600 positions, with a standard error of .02."""
     monkeypatch.syspath_prepend(ROOT / "dev" / "train")

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 SCREENS = {
-    "wide": {"viewport": WIDE},
-    "dark": {"viewport": WIDE, "color_scheme": "dark"},
+    "wide": {"viewport": DESKTOP},
+    "dark": {"viewport": DESKTOP, "color_scheme": "dark"},
     "phone": {"viewport": PHONE, "is_mobile": True, "has_touch": True},
     "dark phone": {"viewport": PHONE, "is_mobile": True, "has_touch": True, "color_scheme": "dark"},
     "projector": {"viewport": {"width": 1920, "height": 1080}},

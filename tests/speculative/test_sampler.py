@@ -99,11 +99,11 @@ def test_rounds_can_be_stepped_through_and_arguments_are_not_written_to(make):
     prompt, listed = np.array([0, 1]), [0, 1]
     prompt.setflags(write=False)
     rounds = make().rounds(prompt, 20, 4)
-    steps, whole = [next(rounds), *rounds], make().generate(listed, 20, 4, keep_probs=True)
-    np.testing.assert_array_equal(np.concatenate([r.tokens for r in steps]), whole.tokens)
-    for step, r in zip(steps, whole.rounds, strict=True):
-        np.testing.assert_array_equal(step.target_probs, r.target_probs)
-        np.testing.assert_array_equal(step.draft_probs, r.draft_probs)
+    stepped, whole = [next(rounds), *rounds], make().generate(listed, 20, 4, keep_probs=True)
+    np.testing.assert_array_equal(np.concatenate([r.tokens for r in stepped]), whole.tokens)
+    for r, expected in zip(stepped, whole.rounds, strict=True):
+        np.testing.assert_array_equal(r.target_probs, expected.target_probs)
+        np.testing.assert_array_equal(r.draft_probs, expected.draft_probs)
     assert listed == [0, 1]
 
 
@@ -139,6 +139,6 @@ def test_a_drafter_without_a_sampling_draws_as_the_sampler_does(own):
     for drafter, sampling in itertools.product(
         (ModelDrafter(DRAFT, sampling=own), Frozen(own)), (Sampling(), Sampling(0.5), GREEDY)
     ):
-        [step, *_] = SpeculativeSampler(TARGET, drafter, K=1, sampling=sampling).rounds([0, 1], 2, 0)
-        np.testing.assert_array_equal(step.draft_probs, (own or sampling)(DRAFT([0, 1])))
+        [r, *_] = SpeculativeSampler(TARGET, drafter, K=1, sampling=sampling).rounds([0, 1], 2, 0)
+        np.testing.assert_array_equal(r.draft_probs, (own or sampling)(DRAFT([0, 1])))
         assert drafter.sampling is own

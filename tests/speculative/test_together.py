@@ -204,7 +204,7 @@ def test_an_interruption_ends_all_texts(tiny_pair, where):
                 monkey.setattr(type(self.model), "together", staticmethod(interrupt))
             return super().propose(tokens, K, rng)
 
-    def watch(i, step):
+    def watch(i, r):
         if where == "between two texts" and Interrupted.calls > 9:
             _thread.interrupt_main()
 
@@ -226,7 +226,7 @@ def test_the_number_of_lanes_is_checked():
 
 def test_what_is_watched_is_every_round_of_every_text():
     seen = [[], []]
-    watch = lambda i, step: seen[i].extend(step.tokens.tolist())  # noqa: E731
+    watch = lambda i, r: seen[i].extend(r.tokens.tolist())  # noqa: E731
     options = {"n_lanes": 1, "watch": watch}
     found = dict(as_they_end(AutoregressiveSampler, [TARGET], [[0], [1]], [3, 2], [0, 1], **options))
     assert [*found] == [0, 1] and seen == [found[i].tokens.tolist() for i in (0, 1)]

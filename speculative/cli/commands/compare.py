@@ -12,7 +12,7 @@ from textwrap import shorten
 import numpy as np
 
 from speculative.measuring.intervals import share
-from speculative.measuring.lossy import along, check_rule, together
+from speculative.measuring.lossy import check_rule, loss_of, sums_along_text
 from speculative.measuring.runs import N_LAPS, compared, gain_of, race, race_together, repetition, total, under
 from speculative.theory import expected_tokens, speedup
 
@@ -36,7 +36,7 @@ OPTIONS["csv"] = Option("", "FILE.csv", Written((".csv",)), "also write the tabl
 # the options that affect the text and the time of the target alone
 OF_THE_TARGET = [*pick("target_model_size prompts " + SAMPLING + ENDS), "n_lanes"]
 LOSS = {"": "tv", "_low": "low", "_high": "high", "_after": "after"}
-N_PLACES = 16  # the positions of each text at which the loss of a LOSSY rule is measured
+N_LOSS_POSITIONS = 16  # the positions of each text at which the loss of a LOSSY rule is measured
 SHOWN = ("drafter", "K", "verifier", "temperature", "n_tokens_to_generate", "prompts")  # above the table, unless in it
 NOT_TIDY = {"setting", "target", "draft", "costs", "texts", "is_one_text"}  # not for --csv
 EXAMPLES = (
@@ -145,7 +145,7 @@ def race_of(group, prompts, models, by, name, problems):
             row |= expected(row, options, after)
             row["exactness"] = rule_of(options).exactness
             row |= {"c": None} if n_lanes else {}  # because a pass serves several texts
-            loss = together(losses[i] if n_lanes else [losses[i][n] for n in numbers]) if i in losses else None
+            loss = loss_of(losses[i] if n_lanes else [losses[i][n] for n in numbers]) if i in losses else None
             row |= {f"loss{suffix}": loss and getattr(loss, name) for suffix, name in LOSS.items()}
             row["is_one_text"] = options.temperature == 0 or rule_of(options).one_text
             if by == "prompt" and len(numbers) == 1:
@@ -160,13 +160,13 @@ def is_lossy(setting):
 
 
 def losses_of(entrant, prompts, seed, keep):
-    """The results of `along`, one for each prompt."""
+    """The results of `sums_along_text`, one for each prompt."""
 
     def loss(i):
         sampler = entrant.sampler(len(prompts[i]))
         check_rule(sampler.verifier)
         parts = sampler.target, sampler.drafter, sampler.verifier
-        return along(*parts, prompts[i], N_PLACES, sampler.sampling, seed + i)
+        return sums_along_text(*parts, prompts[i], N_LOSS_POSITIONS, sampler.sampling, seed + i)
 
     return [keep(f"loss {i + 1}", lambda i=i: loss(i)) for i in range(len(prompts))]
 

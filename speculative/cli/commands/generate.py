@@ -29,7 +29,7 @@ OPTIONS["output"] = Option(
     "same command resumes",
 )  # fmt: skip
 OPTIONS["n_lanes"] = Option(8, "N", whole(1, 1024), "with --output: how many texts to generate at once")
-N_LAPS = 3  # laps of both samplers, in turn; the first of each is shown
+MOST_LAPS = 3  # laps of both samplers, in turn; the first of each is shown
 LONG = 3.0  # seconds for both texts; longer texts are generated only once
 SHORT = 0.1  # seconds; the times of shorter texts vary from lap to lap even on a quiet machine
 APART = 1.3  # on a quiet machine, the laps differ by less than this factor
@@ -78,7 +78,7 @@ def run(options, report):
         if trace and name == "autoregressive":
             about["alone"] = of_target_alone(trace)
     laps = [[found[name]["seconds"] for name in entrants]]
-    while len(laps) < N_LAPS and sum(laps[0]) < LONG and min(laps[0]) >= SHORT:
+    while len(laps) < MOST_LAPS and sum(laps[0]) < LONG and min(laps[0]) >= SHORT:
         laps.append([seconds_of(list(start(name))) for name in entrants])
     found |= gain(laps)
     found["same_tokens"] = found["autoregressive"]["tokens"] == found["speculative"]["tokens"]
@@ -232,14 +232,14 @@ class View:
 
         is_seen = self.is_shown and sys.stdout.isatty()  # on a terminal the text itself shows the progress
         with tqdm(total=self.about["n_tokens"], unit=" tokens", desc=name, leave=False, disable=is_seen or None) as bar:
-            for number, step in enumerate(rounds, 1):
-                record = trace and trace.add(step)
+            for number, r in enumerate(rounds, 1):
+                record = trace and trace.add(r)
                 if by_round:
                     self.write(f"\n{number:4}  {round_line(record, self.coloured)}")
-                for token, origin in zip(step.tokens.tolist(), step.origins) if not by_round else ():
+                for token, origin in zip(r.tokens.tolist(), r.origins) if not by_round else ():
                     show("" if token in self.stop_tokens else decoder.push(token), origin)
-                bar.update(len(step.tokens))
-                yield step
+                bar.update(len(r.tokens))
+                yield r
         if not by_round:
             show(decoder.flush(), "plain")
 

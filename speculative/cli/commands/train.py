@@ -25,7 +25,7 @@ from ..models import Models, check_model_name
 from ..options import SHARED, Choice, Option, number, pick, whole
 from ..report import machine
 
-KINDS = ("eagle", "block", "heads", "medusa", "draft")
+KINDS = ("eagle", "parallel", "heads", "medusa", "draft")
 MINUTES = 20.0
 MOST_CACHE = 1e9  # bytes for the keys and values of the texts that are written at once
 STRIDE = 4  # the distance between the positions that the card measures
@@ -63,7 +63,7 @@ OPTIONS = {
     "kind": Option("eagle", "KIND", Choice(KINDS),
         "what to train\n"
         "eagle: a block that continues the target's hidden states, for any temperature\n"
-        "block: a block that drafts all tokens in one pass; it starts from the eagle of the target, if there is one\n"
+        "parallel: a block that drafts all tokens in one pass; it starts from the target's eagle, if there is one\n"
         "heads: Hydra's heads, small layers that rank candidates, for temperature 0\n"
         "medusa: Medusa's heads, for load_heads in Python\n"
         "draft: a small GPT-2 with the target's vocabulary, for --draft_model_size"),

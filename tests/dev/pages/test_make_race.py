@@ -18,8 +18,8 @@ def test_the_trace_is_what_the_bundled_pair_writes(tiny_pair):
     target, draft_model, _ = tiny_pair
     sampler = SpeculativeSampler(target, ModelDrafter(draft_model), K=3, sampling=Sampling(0))
     rounds = sampler.generate(TRACE.prompt, 22).rounds
-    assert [step.tokens.tolist() for step in rounds] == [record["tokens"] for record in TRACE.rounds]
-    assert [step.origins for step in rounds] == [record["origins"] for record in TRACE.rounds]
+    assert [r.tokens.tolist() for r in rounds] == [record["tokens"] for record in TRACE.rounds]
+    assert [r.origins for r in rounds] == [record["origins"] for record in TRACE.rounds]
 
 
 def test_another_text_is_called_another():

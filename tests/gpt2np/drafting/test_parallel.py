@@ -11,8 +11,8 @@ import safetensors.numpy
 from helpers import random_gpt2, random_parallel
 
 import gpt2np
-from gpt2np import HParams, load_block, reference
-from gpt2np.drafting.parallel import block_file
+from gpt2np import HParams, load_parallel, reference
+from gpt2np.drafting.parallel import parallel_file
 
 SHAPE = HParams(n_vocab=17, n_ctx=40, n_embd=15, n_head=3, n_layer=2)
 TOKENS = [5, 1, 4, 2, 3, 9, 16, 0]
@@ -87,17 +87,17 @@ def test_a_draft_token_depends_on_the_one_before_it_alone():
 
 
 def test_the_bundled_block():
-    target, params = gpt2np.load("tiny-target")[0], load_block("tiny-target")
+    target, params = gpt2np.load("tiny-target")[0], load_parallel("tiny-target")
     assert params.n_params == 1_053_952 and params.on(target).draft_model(1, 2)([5]).shape == (1, 2048)
     assert params.mask.shape == (7, 256) and {a.dtype.name for a in (params.mask, params.w1, params.w2)} == {"float32"}
-    assert block_file("tiny-target").stat().st_size < 2.2e6
+    assert parallel_file("tiny-target").stat().st_size < 2.2e6
 
 
 def test_what_does_not_fit_is_refused():
     with pytest.raises(ValueError, match="expected a draft of at most 8 tokens, one for each slot, got 9"):
         parallel_of().draft_logits([1] * 10, 2)
     with pytest.raises(ValueError, match="tiny-draft has no parallel block: expected tiny-target"):
-        load_block("tiny-draft")
+        load_parallel("tiny-draft")
 
 
 @pytest.mark.parametrize(
@@ -118,8 +118,8 @@ def test_what_does_not_fit_is_refused():
     ],
 )
 def test_damaged_files_of_a_block_are_refused(tmp_path, name, change, message):
-    tensors = dict(safetensors.numpy.load_file(block_file("tiny-target")))
+    tensors = dict(safetensors.numpy.load_file(parallel_file("tiny-target")))
     changed = {k: np.asarray(v) for k, v in (tensors | {name: change}).items() if v is not None}
-    safetensors.numpy.save_file(changed, tmp_path / "block.safetensors")
+    safetensors.numpy.save_file(changed, tmp_path / "parallel.safetensors")
     with pytest.raises(gpt2np.CheckpointError, match=message):
-        load_block(tmp_path)
+        load_parallel(tmp_path)

@@ -43,8 +43,11 @@ def counted(text, n=3):
 def chain(name, shape=None, n=1, frequent=0, **how):
     """(target, drafter) of a drafter of chains, or with a shape of trees, at temperature 1."""
     how = {"sampling": speculative.Sampling(1)} | how
-    if name in ("eagle", "block"):
-        makes = {"eagle": (speculative.EagleDrafter, "load_eagle"), "block": (speculative.BlockDrafter, "load_block")}
+    if name in ("eagle", "parallel"):
+        makes = {
+            "eagle": (speculative.EagleDrafter, "load_eagle"),
+            "parallel": (speculative.ParallelDrafter, "load_parallel"),
+        }
         (drafter, load), shapes = makes[name], [] if shape is None else [shape]
         block = getattr(gpt2np, load)("tiny-target")
         return target(), drafter(target(), block, *shapes, n_frequent=frequent, **how)
@@ -75,12 +78,12 @@ CASES = {  # drafter and options, the last of which has the effect -> () -> (tar
     "heads tree=2x1": lambda: heads(lambda weights: WIDTHS),
     "early_exit exit_layer=1": lambda: chain("early_exit"),
     "eagle frequent=50": lambda: chain("eagle", frequent=50),
-    "block frequent=50": lambda: chain("block", frequent=50),
+    "parallel frequent=50": lambda: chain("parallel", frequent=50),
     "lookahead K=1": lambda: on_target(LookaheadDrafter, 2048, 1, 2),
     "lookahead K=7": lambda: on_target(LookaheadDrafter, 2048, 5, 4),
     "lookahead K=20": lambda: on_target(LookaheadDrafter, 2048, 5, 4),
 }
-for name in ("model", "ngram", "early_exit", "eagle", "block"):
+for name in ("model", "ngram", "early_exit", "eagle", "parallel"):
     usual = partial(chain, name, n=2)
     CASES |= {
         f"{name} draft_temperature=0": partial(usual, sampling=speculative.Sampling(0)),

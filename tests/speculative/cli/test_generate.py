@@ -21,7 +21,7 @@ FEW = ("--n_tokens_to_generate", "12")
 def test_every_drafter_and_every_rule_gives_the_targets_greedy_text(option, name):
     data = report_of(f"--{option}={name}", *FEW)
     assert data["same_tokens"] is True and data[option] == name and len(data["speculative"]["tokens"]) == 12
-    assert ("parameters" in data["draft"]) == (data["drafter"] in ("model", "heads", "eagle", "block"))
+    assert ("parameters" in data["draft"]) == (data["drafter"] in ("model", "heads", "eagle", "parallel"))
     assert data["exactness"] == RULES[data["verifier"]].exactness
 
 

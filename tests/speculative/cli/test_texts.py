@@ -29,7 +29,7 @@ def write(prompts, name, *options):
 @pytest.mark.parametrize("drafter", [name for name in DRAFTERS if name != "forced"])
 def test_the_file_is_the_same_with_any_number_of_lanes(prompts, drafter):
     options = ["--drafter", drafter, "--temperature", "1", "--presence_penalty", "0.5", "--stop", "."]
-    options += ["--frequent", "300"] * (drafter in ("eagle", "block"))
+    options += ["--frequent", "300"] * (drafter in ("eagle", "parallel"))
     (one_by_one, _), (together, page) = (write(prompts, f"{n}.jsonl", *options, "--n_lanes", n) for n in ("1", "3"))
     texts = [json.loads(line) for line in together.splitlines()]
     assert one_by_one == together and [text["question_id"] for text in texts] == ["q0", "q1", "q2", "q3", "q4"]

@@ -55,8 +55,8 @@ CHAINS = {
     "EagleDrafter, options": lambda target: sp.EagleDrafter(
         target, BLOCK, sampling=OPTIONS, n_frequent=2, threshold=0.6
     ),
-    "BlockDrafter": lambda target: sp.BlockDrafter(target, PARALLEL),
-    "BlockDrafter, options": lambda target: sp.BlockDrafter(target, PARALLEL, sampling=OPTIONS, threshold=0.6),
+    "ParallelDrafter": lambda target: sp.ParallelDrafter(target, PARALLEL),
+    "ParallelDrafter, options": lambda target: sp.ParallelDrafter(target, PARALLEL, sampling=OPTIONS, threshold=0.6),
     "JacobiDrafter": lambda target: sp.JacobiDrafter(3),
 }
 TREES = {
@@ -77,11 +77,11 @@ TREES = {
     "RecyclingDrafter": lambda target: sp.RecyclingDrafter(3, TWO_AND_ONE, n_followers=2),
     "LookaheadDrafter": lambda target: sp.LookaheadDrafter(3, W=2, N=2, G=2),
     "LookaheadDrafter, one column": lambda target: sp.LookaheadDrafter(3, W=1, N=2),
-    "BlockDrafter that grows": lambda target: sp.BlockDrafter(target, PARALLEL, sp.Grown(3), siblings="top"),
-    "BlockDrafter, drawn": lambda target: sp.BlockDrafter(
+    "ParallelDrafter that grows": lambda target: sp.ParallelDrafter(target, PARALLEL, sp.Grown(3), siblings="top"),
+    "ParallelDrafter, drawn": lambda target: sp.ParallelDrafter(
         target, PARALLEL, TWO_AND_ONE, n_frequent=2, siblings="drawn"
     ),
-    "BlockDrafter, without": lambda target: sp.BlockDrafter(target, PARALLEL, Shape.widths(2)),
+    "ParallelDrafter, without": lambda target: sp.ParallelDrafter(target, PARALLEL, Shape.widths(2)),
 }
 DRAFTERS = {**CHAINS, **TREES}
 every = pytest.mark.parametrize("name", DRAFTERS)
@@ -92,7 +92,7 @@ def kind(name):
 
 
 def target_of(name):
-    of_states = dict.fromkeys(("EagleDrafter", "HeadsDrafter", "BlockDrafter"), GPT2)
+    of_states = dict.fromkeys(("EagleDrafter", "HeadsDrafter", "ParallelDrafter"), GPT2)
     return {"EarlyExitDrafter": EARLY, **of_states}.get(kind(name), sp.ByPaths(TARGET))
 
 

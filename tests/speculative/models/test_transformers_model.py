@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from random_transformers import SHAPE, SHAPES, WIDE, peer, random_model
+from random_transformers import LLAMA, SHAPE, SHAPES, peer, random_model
 
 import speculative as sp
 from speculative.models import TransformersModel
@@ -99,7 +99,7 @@ def test_a_model_in_training_has_no_dropout_here_and_n_last_may_be_a_number_of_n
 def test_positions_that_change_in_a_long_text_end_the_context():
     rope = {"type": "longrope", "short_factor": [1.0] * 3, "long_factor": [4.0, 3.0, 2.0]}
     longer = {"original_max_position_embeddings": 32, "rope_scaling": rope}
-    target = TransformersModel(random_model("Phi3", **WIDE, **longer, pad_token_id=None))
+    target = TransformersModel(random_model("Phi3", **LLAMA, **longer, pad_token_id=None))
     assert target.n_ctx == 32
     check_language_model(target)
     with pytest.raises(ValueError, match="n_ctx is 32"):
@@ -124,7 +124,7 @@ def test_a_model_that_is_no_causal_language_model_is_refused():
     transformers = pytest.importorskip("transformers")
     layers = {f"{part}_layers": 1 for part in ("encoder", "decoder")}
     bart = transformers.BartConfig(vocab_size=61, d_model=16, max_position_embeddings=64, **layers)
-    llama = transformers.LlamaConfig(**WIDE, pad_token_id=0)
+    llama = transformers.LlamaConfig(**LLAMA, pad_token_id=0)
     kinds = {
         "BertForSequenceClassification": transformers.BertConfig(**SHAPE, intermediate_size=40),  # it has no cache
         "BartForConditionalGeneration": bart,

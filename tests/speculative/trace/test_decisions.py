@@ -20,19 +20,19 @@ from speculative.trace.record import N_TOP, drafted_of, largest, uniforms_of
 def test_the_decisions_follow_from_the_numbers(generated, of_trees, how):
     """Those of rejection sampling can be recomputed from the records, without a model."""
     seen, generation = set(), of_trees() if how == "a tree" else generated(**how, n_tokens=60)
-    for step, record in zip(generation.rounds, Trace.of(generation).rounds):
+    for r, record in zip(generation.rounds, Trace.of(generation).rounds):
         for draft in record["drafted"]:
             seen.add(draft["decision"])
             assert (draft["u"] is None) == (draft["decision"] == "dropped")
             if draft["u"] is not None:
                 assert (draft["u"] * draft["q"] < draft["p"]) == (draft["decision"] == "accepted")
-        assert (record["next"] is None) == (len(step.tokens) == step.n_accepted)
+        assert (record["next"] is None) == (len(r.tokens) == r.n_accepted)
     assert seen == {"accepted", "rejected", "dropped"} and (record["next"] is None) == ("stop_tokens" in how)
 
 
 def test_the_probabilities_are_those_of_the_round(generated):
-    for step in generated().rounds:
-        for p, q, draft in zip(step.target_probs, step.draft_probs, drafted_of(step, str)):
+    for r in generated().rounds:
+        for p, q, draft in zip(r.target_probs, r.draft_probs, drafted_of(r, str)):
             assert (draft["p"], draft["q"]) == (p[draft["token"]], q[draft["token"]])
             assert draft["overlap"] == np.minimum(p, q).sum()
             assert {x: (a, b) for x, _, a, b in draft["top"]} == {x: (p[x], q[x]) for x in range(7)}
@@ -59,10 +59,10 @@ def test_a_copied_token_is_certain():
 )
 def test_each_number_is_where_it_decided_and_the_next_draws_the_token_that_follows(generated, verifier, n_tests):
     generation = generated(verifier, n_tokens=60)
-    for step, record in zip(generation.rounds, Trace.of(generation).rounds):
-        k, n = len(step.drafted), n_tests(len(step.drafted), step.n_accepted) if n_tests else 0
-        assert [draft["u"] for draft in record["drafted"]] == [*step.uniforms[:n], *[None] * (k - n)]
-        assert record["next"]["u"] == (step.uniforms[n] if n_tests else None)
+    for r, record in zip(generation.rounds, Trace.of(generation).rounds):
+        k, n = len(r.drafted), n_tests(len(r.drafted), r.n_accepted) if n_tests else 0
+        assert [draft["u"] for draft in record["drafted"]] == [*r.uniforms[:n], *[None] * (k - n)]
+        assert record["next"]["u"] == (r.uniforms[n] if n_tests else None)
 
 
 @pytest.mark.parametrize(
@@ -77,8 +77,8 @@ def test_each_number_is_where_it_decided_and_the_next_draws_the_token_that_follo
 def test_the_numbers_are_those_that_the_verifier_declares(draws, decided, last):
     """Of three draft tokens the first is accepted and the second rejected; the rule drew four numbers."""
     draft, verdict = Draft(np.array([0, 1, 0]), None), Verdict(1, 2)
-    step = Round(np.array([0, 2]), draft, verdict, None, {}, (0.1, 0.2, 0.3, 0.4), draws)
-    assert uniforms_of(step) == (decided, last)
+    round_ = Round(np.array([0, 2]), draft, verdict, None, {}, (0.1, 0.2, 0.3, 0.4), draws)
+    assert uniforms_of(round_) == (decided, last)
 
 
 # ------------------------------------------------------------------------------------------------ trees
@@ -87,15 +87,15 @@ def test_the_numbers_are_those_that_the_verifier_declares(draws, decided, last):
 @pytest.mark.parametrize("verifier", [rejection, exact_match])
 def test_a_tree_is_recorded_in_the_order_of_its_tests(of_trees, verifier):
     generation = of_trees(verifier)
-    for step, record in zip(generation.rounds, Trace.of(generation).rounds):
+    for r, record in zip(generation.rounds, Trace.of(generation).rounds):
         drafted = record["drafted"]
         accepted = [i for i, draft in enumerate(drafted) if draft["decision"] == "accepted"]
-        assert [drafted[i]["token"] for i in accepted] == step.tokens[: step.n_accepted].tolist()
+        assert [drafted[i]["token"] for i in accepted] == r.tokens[: r.n_accepted].tolist()
         assert [drafted[i]["parent"] for i in accepted] == [-1, *accepted][: len(accepted)]
-        assert sorted(draft["token"] for draft in drafted) == sorted(step.drafted.tolist())
+        assert sorted(draft["token"] for draft in drafted) == sorted(r.drafted.tolist())
         tested = [draft for draft in drafted if draft["decision"] != "dropped"]
         assert tested == drafted[: len(tested)]
-        assert verifier is exact_match or [draft["u"] for draft in tested] == list(step.uniforms[:-1])
+        assert verifier is exact_match or [draft["u"] for draft in tested] == list(r.uniforms[:-1])
 
 
 def test_the_draft_token_is_once_among_the_largest():
@@ -106,5 +106,5 @@ def test_the_draft_token_is_once_among_the_largest():
         assert found[N_TOP:] == ([] if also > 19 - N_TOP else [also])
     assert largest(values, 20) == [*range(19, 0, -1)] and largest(values, 20, 0) == [*range(19, -1, -1)]
     q, p = np.array([[0.5, 0.5, 0], [1 / 3] * 3]), np.array([[0.25, 0.75, 0], [1 / 3] * 3, [1 / 3] * 3])
-    step = Round(np.array([0, 1]), Draft(np.array([0, 1]), q, np.array([-1, -1])), Verdict((0,), 1), p, {})
-    assert [[row[0] for row in draft["top"]] for draft in drafted_of(step, str)] == [[1, 0], [1, 0, 2]]
+    round_ = Round(np.array([0, 1]), Draft(np.array([0, 1]), q, np.array([-1, -1])), Verdict((0,), 1), p, {})
+    assert [[row[0] for row in draft["top"]] for draft in drafted_of(round_, str)] == [[1, 0], [1, 0, 2]]

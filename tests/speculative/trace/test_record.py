@@ -59,14 +59,14 @@ def test_a_record_holds_what_the_round_holds(generated):
     generation, n_before = generated(), 2
     trace = Trace.of(generation, words, {"seed": 5})
     assert len(trace.rounds) == len(generation.rounds) and trace.text == " w3 w1"
-    for step, record in zip(generation.rounds, trace.rounds):
-        tokens, last = step.tokens.tolist(), step.tokens[-1]
-        assert (record["at"], record["tokens"], record["origins"]) == (n_before, tokens, step.origins)
+    for r, record in zip(generation.rounds, trace.rounds):
+        tokens, last = r.tokens.tolist(), r.tokens[-1]
+        assert (record["at"], record["tokens"], record["origins"]) == (n_before, tokens, r.origins)
         assert record["texts"] == [f" w{token}" for token in tokens]
-        assert (record["seconds"], record["uniforms"]) == (step.seconds, list(step.uniforms))
+        assert (record["seconds"], record["uniforms"]) == (r.seconds, list(r.uniforms))
         drafted = [(draft["token"], draft["parent"]) for draft in record["drafted"]]
-        assert drafted == [(token, i - 1) for i, token in enumerate(step.drafted)]
-        assert (record["next"]["token"], record["next"]["p"]) == (last, step.target_probs[step.n_accepted][last])
+        assert drafted == [(token, i - 1) for i, token in enumerate(r.drafted)]
+        assert (record["next"]["token"], record["next"]["p"]) == (last, r.target_probs[r.n_accepted][last])
         n_before += len(tokens)
 
 
@@ -112,13 +112,13 @@ def test_a_draft_of_a_thousand_tokens_has_a_trace():
 def test_what_a_cache_holds_by_hand():
     """The last token of the text is always computed, since its row is needed."""
     trace = Trace([0, 1])
-    for step, reused, dropped, computed in (
+    for r, reused, dropped, computed in (
         (a_round([2, 5], [2, 3], 1), 0, 0, 4),  # 0 1 2 3
         (a_round([4], [4], 1), 3, 1, 2),  # 0 1 2 5 4, where 3 is in the way of 5
         (a_round([6], [], 0), 4, 1, 1),  # 0 1 2 5 4 again, for the token after it
         (a_round([1], [0, 0], 0), 5, 0, 3),
     ):
-        assert trace.add(step)["cache"] == {"reused": reused, "dropped": dropped, "computed": computed}
+        assert trace.add(r)["cache"] == {"reused": reused, "dropped": dropped, "computed": computed}
 
 
 def test_the_cache_of_a_tree_is_that_of_the_model(tiny_pair, monkeypatch):
@@ -142,9 +142,9 @@ def test_the_cache_of_a_tree_is_that_of_the_model(tiny_pair, monkeypatch):
     monkeypatch.setattr(gpt2np.model, "hidden_states", counting)
     sampler = SpeculativeSampler(target, SecondIsRight(), K=2, sampling=greedy)
     trace, cached = Trace(prompt, tokenizer.decode), 0
-    for step in sampler.rounds(prompt, 12, 0):
-        cache = trace.add(step)["cache"]
-        assert step.n_accepted == 2 and cache["computed"] == computed[-1]
+    for r in sampler.rounds(prompt, 12, 0):
+        cache = trace.add(r)["cache"]
+        assert r.n_accepted == 2 and cache["computed"] == computed[-1]
         assert cache["reused"] + cache["dropped"] == cached
         cached = target.cache.length
         assert cache["reused"] + cache["computed"] == cached

@@ -21,12 +21,12 @@ def test_a_round_as_a_line():
 
 def test_of_a_tree_the_tested_siblings_are_shown(of_trees):
     generation = of_trees()
-    for step, record in zip(generation.rounds, Trace.of(generation).rounds):
-        if step.draft.depth < len(step.drafted):
+    for r, record in zip(generation.rounds, Trace.of(generation).rounds):
+        if r.draft.depth < len(r.drafted):
             line, n_tested = round_line(record), sum(draft["decision"] != "dropped" for draft in record["drafted"])
             places = len({draft["parent"] for draft in record["drafted"][:n_tested]})
-            assert line.startswith(f"{step.n_accepted}/{len(record['drafted'])} accepted")
-            assert line.count("~") == 2 * (n_tested - step.n_accepted) and line.count("|") == places + 1
+            assert line.startswith(f"{r.n_accepted}/{len(record['drafted'])} accepted")
+            assert line.count("~") == 2 * (n_tested - r.n_accepted) and line.count("|") == places + 1
 
 
 @pytest.mark.parametrize("coloured", [False, True])

@@ -1,4 +1,4 @@
-"""Drafting a block of tokens in one pass: EAGLE's block with mask tokens (gpt2np/drafting/parallel.py).
+"""Drafting several tokens in one pass: EAGLE's block with mask tokens (gpt2np/drafting/parallel.py).
 
 A draft of K tokens costs one pass instead of K. The rows of that pass are K marginals: each token's distribution
 averaged over the possible tokens before it. A table indexed by the previous token makes them depend on each other, as
@@ -10,10 +10,10 @@ Sources: DFlash, arXiv:2602.06036; DSpark, arXiv:2607.05147.
 from .eagle import EagleDrafter
 
 
-class BlockDrafter(EagleDrafter):
+class ParallelDrafter(EagleDrafter):
     """A chain or a tree from a parallel block; parameters as in `EagleDrafter`.
 
-    `block` is a gpt2np.ParallelBlock, as gpt2np.load_block returns it, or any object whose `on(model, n_frequent)`
+    `block` is a gpt2np.ParallelBlock, as gpt2np.load_parallel returns it, or any object whose `on(model, n_frequent)`
     returns an object with `n_slots`, the largest depth of a draft, and `draft_model(n_text, K)`, K for this draft.
     """
 
