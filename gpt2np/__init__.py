@@ -1,5 +1,7 @@
 """GPT-2 from scratch in NumPy: forward pass, KV cache, tokenizer, weight files. Start reading at reference.py."""
 
+from typing import TYPE_CHECKING
+
 from .drafting.eagle import Eagle, EagleBlock, load_eagle
 from .drafting.early_exit import EarlyExit
 from .drafting.heads import Heads, load_heads
@@ -30,12 +32,16 @@ __all__ = [
 ]
 
 
-def __getattr__(name):
-    if name == "__version__":  # the installed version, from setup.py; read on request, because it takes a moment
-        from importlib.metadata import PackageNotFoundError, version
+if TYPE_CHECKING:
+    __version__: str
+else:  # hidden from type checkers, which would accept every name
 
-        try:
-            return version("speculative-decoding-numpy")
-        except PackageNotFoundError:
-            return "(not installed)"
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    def __getattr__(name):
+        if name == "__version__":  # the installed version, from setup.py; read on request, because it takes a moment
+            from importlib.metadata import PackageNotFoundError, version
+
+            try:
+                return version("speculative-decoding-numpy")
+            except PackageNotFoundError:
+                return "(not installed)"
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

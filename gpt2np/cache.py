@@ -10,11 +10,14 @@ Leaves out: reading the keys and values in attention (kernels/layer_cache.py).
 """
 
 import operator
+from collections.abc import Sequence
 
 import numpy as np
 
 from .kernels.attention import skips_zeros
 from .kernels.layer_cache import LayerCache
+
+Tokens = Sequence[int] | np.ndarray  # [n] whole numbers
 
 
 class KVCache:

@@ -7,11 +7,13 @@ Leaves out: text (tokenizer.py), files (files/), and the choice of a token from 
 """
 
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from .cache import KVCache, TokenTree, kept_slots, n_reusable, whole_numbers
+from .cache import KVCache, Tokens, TokenTree, kept_slots, n_reusable, whole_numbers
 from .kernels import matmul
 from .kernels.matmul import Embedding, pack
 from .kernels.memory import keep_freed
@@ -31,32 +33,41 @@ class HParams:
     n_layer: int
 
     @property
-    def d_head(self):
+    def d_head(self) -> int:
         return self.n_embd // self.n_head
 
     @property
-    def n_params(self):
+    def n_params(self) -> int:
         return (self.n_vocab + self.n_ctx + 2 + self.n_layer * (12 * self.n_embd + 13)) * self.n_embd
 
 
-def forward(tokens, params, n_head, n_last=None, cache=None, positions=None, mask=None):
+def forward(
+    tokens: Sequence[int],
+    params: dict[str, Any],
+    n_head: int,
+    n_last: int | None = None,
+    cache: KVCache | None = None,
+    positions: np.ndarray | None = None,
+    mask: np.ndarray | None = None,
+) -> np.ndarray:
     """Logits [n_last, n_vocab] float32 after each of the last n_last tokens, by default after every token.
 
     Parameters
     ----------
-    tokens : list of int
+    tokens
         The whole sequence; with a cache, only the tokens that follow the cached ones.
-    params : dict
+    params
         The parameter tree (see files/params.py).
-    n_head : int
-    n_last : int, optional
+    n_head
+        The number of attention heads.
+    n_last
         The vocabulary projection, and the last block apart from its keys and values, are computed for these rows only.
-    cache : KVCache, optional
+    cache
         Updated in place: the keys and values of the tokens are appended.
-    positions, mask : arrays [n_new] int and [n_new, n_seq] float32, optional
-        The position of each token in its text, and its row of the mask (see `layers.attention`). By default the
-        positions are n_past, n_past + 1, and so on, and each token attends to all tokens before it. Other values allow
-        alternative tokens for one position, such as the nodes of a tree.
+    positions, mask
+        [n_new] int and [n_new, n_seq] float32: the position of each token in its text, and its row of the mask (see
+        `layers.attention`). By default the positions are n_past, n_past + 1, and so on, and each token attends to all
+        tokens before it. Other values allow alternative tokens for one position, such as the nodes of a tree.
 
     Raises
     ------
@@ -112,14 +123,14 @@ class GPT2:
 
     Parameters
     ----------
-    params : dict
+    params
         The parameter tree (see files/params.py). The model packs copies of the matrices, and shares the rest.
-    hparams : HParams
+    hparams
         The sizes: n_vocab, n_ctx, n_embd, n_head, n_layer.
-    strategy : str, optional
+    strategy
         How to multiply matrices (see kernels/matmul.py); by default the fastest on this machine. The attribute
         `strategy` stores it.
-    cache : KVCache, optional
+    cache
         By default a new one, with room for n_ctx tokens.
 
     Examples
@@ -133,7 +144,16 @@ class GPT2:
     ' man'
     """
 
-    def __init__(self, params, hparams, strategy=None, cache=None):
+    n_vocab: int
+    n_ctx: int
+    n_params: int
+    hparams: HParams
+    params: dict[str, Any]
+    strategy: str
+
+    def __init__(
+        self, params: dict[str, Any], hparams: HParams, strategy: str | None = None, cache: KVCache | None = None
+    ):
         self.strategy = strategy or matmul.strategy(hparams.n_ctx, hparams.d_head, hparams.n_params)
         self.params = packed(params, self.strategy)
         self.hparams, self.n_params = hparams, hparams.n_params
@@ -151,11 +171,11 @@ class GPT2:
     def __repr__(self):
         return f"GPT2({self.hparams}, {self.n_params / 1e6:.1f}M parameters)"
 
-    def __call__(self, tokens, n_last=1, parents=()):
+    def __call__(self, tokens: Tokens, n_last: int = 1, parents: Sequence[int] | np.ndarray = ()) -> np.ndarray:
         with self.lock:
             return logits(self.run(tokens, n_last, parents), self.params)
 
-    def run(self, tokens, n_last=1, parents=()):
+    def run(self, tokens: Tokens, n_last: int = 1, parents: Sequence[int] | np.ndarray = ()) -> np.ndarray:
         """The hidden states [n_last, n_embd] after the last block, from which the logits are computed."""
         with self.lock:
             new, positions, mask, n_last = self.begin(tokens, n_last, parents)
@@ -171,7 +191,7 @@ class GPT2:
         self.cache.reuse(wanted, n_reusable(wanted, n_last, self.strategy))
         return wanted.tokens[self.cache.length :], *wanted.positions_and_mask(self.cache.length), n_last
 
-    def states(self, tokens, n_last=1):
+    def states(self, tokens: Tokens, n_last: int = 1) -> np.ndarray:
         """The hidden states [n_last, n_embd] float32 of the last of these tokens, after the last block.
 
         Logits are computed from them. The states of the last call are kept, so a draft that starts there costs no pass.
@@ -187,13 +207,13 @@ class GPT2:
                 return self.run(tokens, n_last).copy()
             return self.hidden[rows]
 
-    def reset(self):
+    def reset(self) -> None:
         """Forget the cache. No result changes; the next call takes as long as the first call of a new model."""
         with self.lock:
             self.cache.truncate(0)
             self.hidden = self.hidden[:0]
 
-    def lanes(self, n):
+    def lanes(self, n: int) -> "list[Lane]":
         """n `Lane`s with these parameters, for n texts at once."""
         return [Lane(self.params, self.hparams, self.strategy) for _ in range(n)]
 
@@ -209,15 +229,15 @@ class Lane(GPT2):
         """A copy is an independent model."""
         return GPT2, (self.params, self.hparams, self.strategy)
 
-    def __call__(self, tokens, n_last=1, parents=()):
+    def __call__(self, tokens: Tokens, n_last: int = 1, parents: Sequence[int] | np.ndarray = ()) -> np.ndarray:
         return self.ask((self, tokens, n_last, parents))
 
-    def ask(self, call):
+    def ask(self, call: tuple[Any, ...]) -> np.ndarray:
         [answer] = self.together([call])
         return answer
 
     @staticmethod
-    def together(calls):
+    def together(calls: Sequence[tuple[Any, ...]]) -> list[np.ndarray]:
         """The logits [n_last, n_vocab] for each of these calls by lanes of one model, in one pass.
 
         They are bitwise identical to those of a `GPT2` that is called alone.

@@ -14,6 +14,8 @@ Unsupervised Multitask Learners" (2019), section 2.2.
 
 import codecs
 import json
+import os
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from heapq import heappop, heappush
@@ -86,8 +88,8 @@ class Piece:
     text: str  # step 1
     utf8: bytes  # step 2: the bytes ...
     symbols: str  # ... and the visible characters that represent them
-    merges: list  # step 3: the list of symbols before the first merge, and after each
-    tokens: list  # step 4: token ids
+    merges: list[list[str]]  # step 3: the list of symbols before the first merge, and after each
+    tokens: list[int]  # step 4: token ids
 
 
 class Tokenizer:
@@ -95,9 +97,9 @@ class Tokenizer:
 
     Parameters
     ----------
-    vocabulary : dict str -> int
-        Token id of each symbol (in the visible characters of `byte_symbols`); the ids are 0 .. n_vocab - 1.
-    merges : sequence of (str, str)
+    vocabulary
+        The token id of each symbol (in the visible characters of `byte_symbols`); the ids are 0 .. n_vocab - 1.
+    merges
         Pairs in the order in which they were learned.
 
     Raises
@@ -106,7 +108,12 @@ class Tokenizer:
         If the ids are not 0 .. n_vocab - 1, or if the vocabulary is not that of the 256 bytes and these merges.
     """
 
-    def __init__(self, vocabulary, merges):
+    vocabulary: dict[str, int]
+    n_vocab: int
+    end_of_text: int | None  # the token of that name, if there is one
+    token_bytes: list[bytes]  # by token id
+
+    def __init__(self, vocabulary: Mapping[str, int], merges: Iterable[tuple[str, str]]):
         merges = [tuple(pair) for pair in merges]  # tokenizer.json contains lists
         check_vocabulary(vocabulary, symbols_made(merges))
         self.vocabulary = dict(vocabulary)
@@ -126,13 +133,13 @@ class Tokenizer:
         return f"Tokenizer({self.n_vocab} tokens, {len(self.ranks)} merges)"
 
     @classmethod
-    def from_files(cls, vocabulary_file, merges_file):
+    def from_files(cls, vocabulary_file: str | os.PathLike[str], merges_file: str | os.PathLike[str]) -> "Tokenizer":
         """The tokenizer of GPT-2's two files: vocab.json and merges.txt, or encoder.json and vocab.bpe."""
         vocabulary, merges = (Path(file).read_text(encoding="utf-8") for file in (vocabulary_file, merges_file))
         return cls(json.loads(vocabulary), parse_merges(merges))
 
-    def encode(self, text, special=False):
-        """Token ids (list of int) of a str.
+    def encode(self, text: str, special: bool = False) -> list[int]:
+        """The token ids of a text.
 
         With `special`, each `<|endoftext|>` in the text becomes the one token of that name; otherwise it is encoded as
         ordinary text. A lone surrogate, which is not text, becomes U+FFFD.
@@ -143,19 +150,19 @@ class Tokenizer:
         short, long = self._cached, self._encode_piece
         return [token for p in SPLIT.findall(text) for token in (short if len(p) <= LONG_PIECE else long)(p)]
 
-    def decode(self, tokens):
-        """Text (str) of token ids. Bytes that are not UTF-8 become U+FFFD, and so does an id outside the vocabulary.
+    def decode(self, tokens: Iterable[int]) -> str:
+        """The text of token ids. Bytes that are not UTF-8 become U+FFFD, and so does an id outside the vocabulary.
 
         If a character is split between tokens, they must be decoded together; see `StreamDecoder`.
         """
         return b"".join(map(self.bytes_of, tokens)).decode("utf-8", errors="replace")
 
-    def bytes_of(self, token):
+    def bytes_of(self, token: int) -> bytes:
         """The bytes of one token id, or of U+FFFD for an id outside the vocabulary (a model may have more ids)."""
         return self.token_bytes[token] if 0 <= token < self.n_vocab else "\ufffd".encode()
 
-    def show_work(self, text):
-        """The intermediate steps of `encode(text)`: a list of `Piece`, one for each piece of the text."""
+    def show_work(self, text: str) -> list[Piece]:
+        """The intermediate steps of `encode(text)`, one `Piece` for each piece of the text."""
         pieces = []
         for piece in SPLIT.findall(text):
             utf8 = to_utf8(piece)
@@ -175,16 +182,16 @@ class StreamDecoder:
     The results of all `push` calls and of the final `flush`, joined, are `tokenizer.decode` of all the tokens.
     """
 
-    def __init__(self, tokenizer):
+    def __init__(self, tokenizer: Tokenizer):
         self.tokenizer = tokenizer
         self.utf8 = codecs.getincrementaldecoder("utf-8")(errors="replace")
 
-    def push(self, token):
-        """The text (str, sometimes empty) that this token id completes."""
+    def push(self, token: int) -> str:
+        """The text (sometimes empty) that this token id completes."""
         return self.utf8.decode(self.tokenizer.bytes_of(token))
 
-    def flush(self):
-        """At the end of the text: U+FFFD for an incomplete character that was held back, otherwise an empty str."""
+    def flush(self) -> str:
+        """At the end of the text: U+FFFD for an incomplete character that was held back, otherwise an empty text."""
         return self.utf8.decode(b"", final=True)
 
 

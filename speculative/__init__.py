@@ -1,5 +1,7 @@
 """Speculative decoding from scratch in NumPy: one loop, any drafter, any verifier. Start reading at reference.py."""
 
+from typing import TYPE_CHECKING
+
 from .autoregressive import AutoregressiveSampler
 from .drafters.eagle import EagleDrafter
 from .drafters.early_exit import EarlyExitDrafter
@@ -51,12 +53,16 @@ __all__ = [
 ]  # fmt: skip
 
 
-def __getattr__(name):
-    if name == "__version__":  # the installed version, from setup.py; read on request, because it takes a moment
-        from importlib.metadata import PackageNotFoundError, version
+if TYPE_CHECKING:
+    __version__: str
+else:  # hidden from type checkers, which would accept every name
 
-        try:
-            return version("speculative-decoding-numpy")
-        except PackageNotFoundError:
-            return "(not installed)"
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    def __getattr__(name):
+        if name == "__version__":  # the installed version, from setup.py; read on request, because it takes a moment
+            from importlib.metadata import PackageNotFoundError, version
+
+            try:
+                return version("speculative-decoding-numpy")
+            except PackageNotFoundError:
+                return "(not installed)"
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -5,13 +5,13 @@ This one stays separate, because an empty draft and a verdict on it take time fo
 slower, and every speedup would look better.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 
 import numpy as np
 
 from .checks import ask_model, ask_sampling, check_model, check_request, check_stop
-from .generation import Laps, Round, collect
-from .interfaces import Draft, Verdict
+from .generation import Generation, Laps, Round, collect
+from .interfaces import Draft, LanguageModel, RandomSource, Tokens, Verdict
 from .logits.probs import Sampling, sample_token
 from .rng import as_generator, at_position
 from .stop import until_stop
@@ -22,10 +22,10 @@ class AutoregressiveSampler:
 
     Parameters
     ----------
-    target : LanguageModel
+    target
         Called once per token: target(tokens) -> logits [1, n_vocab].
-    sampling : Sampling
-        Turns these logits into probabilities, by temperature, top-k and so on.
+    sampling
+        A `Sampling`, or a function like one. It turns these logits into probabilities, by temperature, top-k and so on.
 
     Examples
     --------
@@ -36,14 +36,22 @@ class AutoregressiveSampler:
     array([1, 0, 1, 0, 1])
     """
 
-    def __init__(self, target, *, sampling: Callable = Sampling()):
-        self.target = check_model(target, "a target")
+    def __init__(self, target: LanguageModel, *, sampling: Callable[..., np.ndarray] = Sampling()):
+        self.target: LanguageModel = check_model(target, "a target")
         self.sampling = sampling
 
     def __repr__(self):
         return f"AutoregressiveSampler({self.target}, sampling={self.sampling})"
 
-    def rounds(self, prompt, n_tokens, rng=None, *, stop_tokens=(), stop=None):
+    def rounds(
+        self,
+        prompt: Tokens,
+        n_tokens: int,
+        rng: int | RandomSource | None = None,
+        *,
+        stop_tokens: Collection[int] = (),
+        stop: Callable[[list[int]], bool] | None = None,
+    ) -> Iterator[Round]:
         """An iterator with one `Round` per token. The parameters are those of `generate`."""
         tokens = check_request(prompt, n_tokens, self.target)
         return self._rounds(tokens, n_tokens, as_generator(rng), check_stop(stop_tokens, stop), stop)
@@ -62,22 +70,31 @@ class AutoregressiveSampler:
             if until_stop(tokens[n_prompt:-1], [token], stop_tokens, stop)[1]:
                 return
 
-    def generate(self, prompt, n_tokens, rng=None, *, stop_tokens=(), stop=None, keep_probs=False):
+    def generate(
+        self,
+        prompt: Tokens,
+        n_tokens: int,
+        rng: int | RandomSource | None = None,
+        *,
+        stop_tokens: Collection[int] = (),
+        stop: Callable[[list[int]], bool] | None = None,
+        keep_probs: bool = False,
+    ) -> Generation:
         """A `Generation` with exactly n_tokens new tokens, or with fewer if it stops early.
 
         Parameters
         ----------
-        prompt : sequence of int
-            Token ids, at least one.
-        n_tokens : int
+        prompt
+            Token ids [n_prompt], at least one.
+        n_tokens
             How many tokens to generate.
-        rng : int, RandomSource, or None
+        rng
             A seed; a source, such as an np.random.Generator, which is used as it is; or None for a fresh seed.
-        stop_tokens : collection of int
-            The output ends with the first stop token, which is included.
-        stop : callable, optional
+        stop_tokens
+            Token ids. The output ends with the first stop token, which is included.
+        stop
             The output ends with the first token for which stop(new tokens up to and including it) is true; see stop.py.
-        keep_probs : bool
+        keep_probs
             Keep the probabilities p and q in the rounds.
 
         Raises

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .interfaces import Draft, Verdict
+from .interfaces import Draft, Tokens, Verdict
 
 
 class Laps:
@@ -34,9 +34,11 @@ class Round:
     tokens: np.ndarray  # [n_new] int64: the accepted draft tokens, then one from the target; cut at a stop
     draft: Draft  # its probs, and ...
     verdict: Verdict  # on the draft tokens that are in `tokens`
-    target_probs: np.ndarray | None = field(repr=False)  # ... [n + 1, n_vocab] float64: None without keep_probs
-    seconds: dict = field(repr=False)  # "draft", "target" and "verify" -> seconds
-    uniforms: tuple = field(default=(), repr=False)  # the uniform numbers that the verifier drew, in order, and ...
+    target_probs: np.ndarray | Any = field(repr=False)  # ... [n + 1, n_vocab] float64: None without keep_probs
+    seconds: dict[str, float] = field(repr=False)  # "draft", "target" and "verify" -> seconds
+    uniforms: tuple[float, ...] = field(
+        default=(), repr=False
+    )  # the uniform numbers that the verifier drew, in order, and ...
     draws: str = field(default="", repr=False)  # ... the decisions they were for, as it declares (see `Verifier`)
 
     @property
@@ -45,7 +47,7 @@ class Round:
         return self.draft.tokens
 
     @property
-    def draft_probs(self) -> np.ndarray | None:
+    def draft_probs(self) -> np.ndarray | Any:
         """[n, n_vocab] float64; None without keep_probs."""
         return self.draft.probs
 
@@ -84,10 +86,10 @@ class Stats:
     rejected: int  # rounds that end in a correction
     drafted_by_position: list[int]  # [i]: rounds that drafted an (i + 1)th token (a tree: on some path)
     accepted_by_position: list[int]  # [i]: rounds that accepted it
-    seconds: dict = field(default_factory=dict)  # "draft", "target" and "verify" -> seconds
+    seconds: dict[str, float] = field(default_factory=dict)  # "draft", "target" and "verify" -> seconds
 
     @classmethod
-    def of(cls, rows: Iterable[tuple[int, int, int, int, bool]], seconds: dict | None = None) -> "Stats":
+    def of(cls, rows: Iterable[tuple[int, int, int, int, bool]], seconds: dict[str, float] | None = None) -> "Stats":
         """The counts over rounds. A row is (tokens added, tokens drafted, depth of the draft, tokens accepted, whether
         the round ends in a correction)."""
         rows = list(rows)
@@ -118,7 +120,7 @@ class Stats:
         """[i]: the share of the rounds that drafted an (i + 1)th token in which it was accepted."""
         return [accepted / drafted for accepted, drafted in zip(self.accepted_by_position, self.drafted_by_position)]
 
-    def __str__(self):
+    def __str__(self) -> str:
         drafted = f"; {self.accepted} of {self.drafted} draft tokens accepted ({self.acceptance:.0%})"
         return (
             f"{self.n_tokens} tokens in {self.target_calls} calls of the target, {self.tokens_per_target_call:.2f} "
@@ -144,7 +146,7 @@ class Generation:
         return Stats.of(rows, seconds)
 
 
-def collect(prompt: Sequence[int], rounds: Iterable[Round], keep_probs: bool = False) -> Generation:
+def collect(prompt: Tokens, rounds: Iterable[Round], keep_probs: bool = False) -> Generation:
     """These rounds as a `Generation`.
 
     The rows of probabilities are stored only with keep_probs=True.

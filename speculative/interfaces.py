@@ -12,6 +12,9 @@ A draft is a chain: each token follows the one before it. Everything that is sai
 that branch, which offer the target several tokens for one position (tree.py). A chain is the tree with one branch, so
 code for chains leaves these two out, and they are filled in.
 
+Parameters before a `/` are passed by position, so they may have any name. `rng` is a `RandomSource` in every call; its
+type is Any so that code written for an np.random.Generator fits.
+
 Letters as in Leviathan et al., arXiv:2211.17192: p is the target's distribution and q the draft's (swapped in Chen et
 al., arXiv:2302.01318). Only the draft length, their gamma, is called K here; for a tree it limits the depth.
 """
@@ -19,11 +22,13 @@ al., arXiv:2302.01318). Only the draft length, their gamma, is called K here; fo
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex
 
 import numpy as np
 
 from .tree import chain, children, depth_of, is_chain
+
+Tokens = Sequence[int] | np.ndarray  # [n_seq] token ids
 
 
 class RandomSource(Protocol):
@@ -39,7 +44,10 @@ class RandomSource(Protocol):
 
 
 class LanguageModel(Protocol):
-    """Token ids in, logits out. The result depends on the tokens alone, not on earlier calls."""
+    """Token ids in, logits out. The result depends on the tokens alone, not on earlier calls.
+
+    This is enough for drafts that are chains; for those that branch the target must be a `TreeModel`.
+    """
 
     @property
     def n_vocab(self) -> int:
@@ -49,13 +57,18 @@ class LanguageModel(Protocol):
     def n_ctx(self) -> int:
         """The largest number of tokens in a text."""
 
-    def __call__(self, tokens: Sequence[int], n_last: int = 1, parents: Sequence[int] = ()) -> np.ndarray:
-        """Logits [n_last, n_vocab] float32: row i predicts the token after tokens[len(tokens) - n_last + i].
+    def __call__(self, tokens: list[int], /, n_last: int = 1) -> np.ndarray:
+        """Logits [n_last, n_vocab] float32: row i predicts the token after tokens[len(tokens) - n_last + i]."""
 
-        Samplers pass `parents` only for drafts that branch, so a model without it supports every chain; `ByPaths` adds
-        it to any model. The last len(parents) tokens are then a tree that follows the rest (see tree.py), and the row
-        of a node predicts the token after the path to that node. With n_last = len(parents) + 1, the first row is the
-        one after the text.
+
+class TreeModel(LanguageModel, Protocol):
+    """A language model that also takes trees; `ByPaths` makes one of any language model."""
+
+    def __call__(self, tokens: list[int], /, n_last: int = 1, parents: Sequence[int] = ()) -> np.ndarray:
+        """Logits [n_last, n_vocab] float32. The last len(parents) tokens are a tree that follows the rest (tree.py).
+
+        The row of a node predicts the token after the path to that node. With n_last = len(parents) + 1, the first row
+        is the one after the text. Samplers pass `parents` only for drafts that branch.
         """
 
 
@@ -111,6 +124,15 @@ class Verdict:
     next_token: int  # the token after the accepted ones: a correction, or the bonus if all were accepted
     nodes: tuple[int, ...] = None  # the accepted draft tokens; filled in
 
+    if TYPE_CHECKING:  # the parameters have more types than the fields
+
+        def __init__(
+            self,
+            n_accepted: SupportsIndex | Sequence[SupportsIndex],
+            next_token: SupportsIndex,
+            nodes: Sequence[int] | None = None,
+        ) -> None: ...
+
     def __post_init__(self):
         accepted, nodes = self.n_accepted, self.nodes
         if isinstance(accepted, np.ndarray) and accepted.ndim:
@@ -139,7 +161,7 @@ class Drafter(Protocol):
     one is a new text.
     """
 
-    def propose(self, tokens: Sequence[int], K: int, rng: RandomSource) -> Draft:
+    def propose(self, tokens: list[int], K: int, rng: Any, /) -> Draft:
         """At most K tokens to follow `tokens`, or a tree of depth at most K; an empty draft for K = 0."""
 
 
@@ -152,7 +174,7 @@ class Verifier(Protocol):
     then one for the token that follows.
     """
 
-    def __call__(self, draft: Draft, target_probs: np.ndarray, rng: RandomSource) -> Verdict:
+    def __call__(self, draft: Draft, target_probs: np.ndarray, rng: Any, /) -> Verdict:
         """`target_probs` is [n + 1, n_vocab] float64: row 0 follows the text, row i + 1 follows draft token i."""
 
 

@@ -59,9 +59,9 @@ class Gumbel:
 
     Parameters
     ----------
-    seed : int
+    seed
         0 or more.
-    position : int
+    position
         The position in the text of the token that `draw` draws next.
 
     Raises
@@ -77,7 +77,7 @@ class Gumbel:
     [1, 0, 1, 0]
     """
 
-    def __init__(self, seed=0, position=0):
+    def __init__(self, seed: int = 0, position: int = 0):
         try:
             self.seed = operator.index(seed)
         except TypeError:
@@ -86,25 +86,25 @@ class Gumbel:
             raise ValueError(f"expected a seed of 0 or more, a whole number, got {seed!r:.100}")
         self.position = position
 
-    def at(self, position):
+    def at(self, position: int) -> "Gumbel":
         """The same random numbers, starting at this position."""
         return Gumbel(self.seed, position)
 
-    def draw(self, probs):
+    def draw(self, probs: np.ndarray) -> int:
         """The token id at this position, drawn from probs [n_vocab]; then moves on to the next position."""
         return int(np.argmin(self.times(probs)))
 
-    def draw_distinct(self, probs, k):
+    def draw_distinct(self, probs: np.ndarray, k: int) -> list[int]:
         """The token ids of the k smallest E / probs here, in order; fewer if fewer are possible. Then moves on."""
         times = self.times(probs)
         return np.argsort(times, kind="stable")[: min(k, np.isfinite(times).sum())].tolist()
 
-    def times(self, probs):
+    def times(self, probs: np.ndarray) -> np.ndarray:
         """E / probs [n_vocab] at this position; then moves on to the next position."""
         noise = np.random.default_rng((self.seed, self.position)).standard_exponential(len(probs))
         self.position += 1
         with np.errstate(divide="ignore", over="ignore"):  # infinite where probs is 0, or nearly so
             return noise / probs
 
-    def random(self, *_):
+    def random(self, *_: Any) -> float:
         raise ValueError("Gumbel has no independent uniform numbers: use it with the verifier exact_match")

@@ -12,7 +12,7 @@ swapped). The steps are numbered as in Leviathan's algorithm. Other files draft 
 KV cache is left to the model, which reuses the prefix that a call shares with the previous one.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 
 import numpy as np
 
@@ -28,8 +28,8 @@ from .checks import (
     check_stop,
     show_drafter,
 )
-from .generation import Laps, Round, collect
-from .interfaces import Verdict
+from .generation import Generation, Laps, Round, collect
+from .interfaces import Draft, Drafter, LanguageModel, RandomSource, Tokens, Verdict, Verifier
 from .logits.probs import Sampling, inheriting
 from .rng import Recorder, as_generator, at_position
 from .stop import until_stop
@@ -41,19 +41,19 @@ class SpeculativeSampler:
 
     Parameters
     ----------
-    target : LanguageModel
+    target
         The model whose distribution the output follows: target(tokens, n_last) -> logits [n_last, n_vocab].
-    drafter : Drafter
+    drafter
         Proposes the draft tokens, such as `ModelDrafter(draft_model)`.
-    verifier : Verifier
+    verifier
         The acceptance rule. The default, `rejection`, is exact.
-    K : int, or callable
+    K
         The draft length, at least 1; for a tree, its depth. 3 by default: a pass over four tokens costs hardly more
         than one (gpt2np/kernels/). It may also be a function of the rounds so far, a list of (drafted, accepted), that
         returns the next K, 0 or more (measuring/draft_length.py); for a tree, `drafted` is its depth.
-    sampling : Sampling
-        Used for the target, and for a drafter that was not given one. It may also be a function (logits, tokens) ->
-        probs of the same shape, with a third parameter `parents` for trees.
+    sampling
+        A `Sampling`, used for the target, and for a drafter that was not given one. It may also be a function (logits,
+        tokens) -> probs of the same shape, with a third parameter `parents` for trees.
 
     Raises
     ------
@@ -71,10 +71,18 @@ class SpeculativeSampler:
     0.375
     """
 
-    def __init__(self, target, drafter, *, verifier=rejection, K: int | Callable = 3, sampling: Callable = Sampling()):
+    def __init__(
+        self,
+        target: LanguageModel,
+        drafter: Drafter,
+        *,
+        verifier: Verifier = rejection,
+        K: int | Callable[[list[tuple[int, int]]], int] = 3,
+        sampling: Callable[..., np.ndarray] = Sampling(),
+    ):
         check_parts(drafter, verifier, sampling)
-        self.target = check_model(target, "a target")
-        self.drafter = inheriting(drafter, sampling)
+        self.target: LanguageModel = check_model(target, "a target")
+        self.drafter: Drafter = inheriting(drafter, sampling)
         self.verifier = verifier
         self.K = K if callable(K) else check_length(K, 1, "a draft length K")
         self.sampling = sampling
@@ -86,7 +94,9 @@ class SpeculativeSampler:
             f"sampling={self.sampling})"
         )
 
-    def one_round(self, tokens, k, draft_rng, verify_rng, laps):
+    def one_round(
+        self, tokens: list[int], k: int, draft_rng: RandomSource, verify_rng: RandomSource, laps: Laps
+    ) -> tuple[Draft, np.ndarray, Verdict]:
         """(draft, target_probs, verdict) for these tokens, with at most k draft tokens."""
         # 1. Draft up to k tokens, each with the distribution q it was sampled from.
         draft = ask_drafter(self.drafter, tokens, k, draft_rng, self.target)
@@ -108,7 +118,15 @@ class SpeculativeSampler:
         laps.end("draft")
         return draft, target_probs, verdict
 
-    def rounds(self, prompt, n_tokens, rng=None, *, stop_tokens=(), stop=None):
+    def rounds(
+        self,
+        prompt: Tokens,
+        n_tokens: int,
+        rng: int | RandomSource | None = None,
+        *,
+        stop_tokens: Collection[int] = (),
+        stop: Callable[[list[int]], bool] | None = None,
+    ) -> Iterator[Round]:
         """An iterator with one `Round` for each call of the target; see `generate` for the parameters."""
         tokens = check_request(prompt, n_tokens, self.target)
         return self._rounds(tokens, int(n_tokens), as_generator(rng), check_stop(stop_tokens, stop), stop)
@@ -135,12 +153,21 @@ class SpeculativeSampler:
             if stops:
                 return
 
-    def draft_length(self, history):
+    def draft_length(self, history: list[tuple[int, int]]) -> int:
         """K for the next round, after rounds of (drafted, accepted) tokens."""
         if not callable(self.K):
             return self.K
         return check_length(self.K(list(history)), 0, "the function K to return a draft length")
 
-    def generate(self, prompt, n_tokens, rng=None, *, stop_tokens=(), stop=None, keep_probs=False):
+    def generate(
+        self,
+        prompt: Tokens,
+        n_tokens: int,
+        rng: int | RandomSource | None = None,
+        *,
+        stop_tokens: Collection[int] = (),
+        stop: Callable[[list[int]], bool] | None = None,
+        keep_probs: bool = False,
+    ) -> Generation:
         """A `Generation`; parameters and result as in `AutoregressiveSampler.generate`."""
         return collect(prompt, self.rounds(prompt, n_tokens, rng, stop_tokens=stop_tokens, stop=stop), keep_probs)

@@ -41,9 +41,10 @@ class StopText:
 
     Parameters
     ----------
-    text : str
-    decode : callable
-        From a list of token ids to str, such as `tokenizer.decode`.
+    text
+        At least one character.
+    decode
+        From a list of token ids to their text, such as `tokenizer.decode`.
 
     Raises
     ------
@@ -53,7 +54,7 @@ class StopText:
     """
 
     text: str
-    decode: Callable
+    decode: Callable[[list[int]], str]
 
     def __post_init__(self):
         if not self.text:
@@ -64,11 +65,11 @@ class StopText:
                 f"surrogates, which no text has, got {self.text!r:.100}"
             )
 
-    def __call__(self, generated):
+    def __call__(self, generated: list[int]) -> bool:
         n_bytes = len(self.text.encode())  # a token has at least one byte, so this many tokens suffice
         return self.text in self.decode(generated[-n_bytes:])
 
-    def cut(self, text):
+    def cut(self, text: str) -> str:
         """`text` up to the end of the first occurrence of the stop text."""
         before, stop, _ = text.partition(self.text)
         return before + stop

@@ -13,32 +13,45 @@ the idea in 25 lines, for a draft model only.
 """
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import copy_context
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
-from .generation import collect
+from .generation import Generation, Sampler, collect
+from .interfaces import LanguageModel, RandomSource, Tokens
 from .models.by_paths import Wrapper
 
 
-def generate_together(make, models, prompts, n_tokens, rngs, *, n_lanes=8, **options):
+def generate_together(
+    make: Callable[..., Sampler],
+    models: Sequence[LanguageModel],
+    prompts: Sequence[Tokens],
+    n_tokens: int | Sequence[int],
+    rngs: Sequence[int | RandomSource | None],
+    *,
+    n_lanes: int = 8,
+    **options: Any,
+) -> list[Generation | Any]:
     """The `Generation` of each prompt, or the exception that ended it: a list in the order of the prompts.
 
     Parameters
     ----------
-    make : callable
+    make
         make(target, ...) -> a Sampler, from a lane of each of the models. Called for each text, so that no drafter
         learns from a different text. Results stay right with a model that is not passed in here, but it is slow,
         because the texts take turns on its cache.
-    models : sequence of LanguageModel
+    models
         The target comes first. Models with `lanes`, such as a gpt2np.GPT2, answer the calls of all texts in one pass;
         others answer them one by one.
-    prompts : sequence of sequences of int
-    n_tokens : int, or a sequence with one for each prompt
-    rngs : sequence
+    prompts
+        Token ids [n_prompt] of each.
+    n_tokens
+        How many tokens to generate; a sequence has one number for each prompt.
+    rngs
         For each prompt a seed or a source, as `Sampler.generate` takes it.
-    n_lanes : int
+    n_lanes
         The largest number of texts at once.
     options
         `stop_tokens` and `stop`, as in `Sampler.generate`.

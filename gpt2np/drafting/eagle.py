@@ -18,19 +18,22 @@ Sources: Li et al. (EAGLE), arXiv:2401.15077, section 4.1; DeepSeek-V3, arXiv:24
 (FR-Spec), arXiv:2502.14856, for the frequent tokens.
 """
 
+import os
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from ..cache import KVCache, TokenTree, kept_slots
+from ..cache import KVCache, Tokens, TokenTree, kept_slots
 from ..files.errors import CheckpointError
 from ..files.loading import folder_of
 from ..files.params import block_params, check_finite, check_tensors, linear_params, matrix, param_shapes
 from ..files.safetensors import read_safetensors
 from ..kernels.matmul import pack
 from ..layers import block, layer_norm, linear
-from ..model import HParams, packed_block
+from ..model import GPT2, HParams, packed_block
 
 
 @dataclass(frozen=True)
@@ -41,16 +44,16 @@ class EagleBlock:
     int64 lists the token ids, the most frequent first.
     """
 
-    input: dict
-    block: dict
+    input: dict[str, Any]
+    block: dict[str, Any]
     frequent: np.ndarray
 
     @property
-    def n_params(self):
+    def n_params(self) -> int:
         n_embd = len(self.input["b"])
         return 14 * (n_embd + 1) * n_embd
 
-    def on(self, model, n_frequent=0):
+    def on(self, model: GPT2, n_frequent: int = 0) -> "Eagle":
         """This block on its model (see `Eagle`)."""
         return Eagle(model, self, n_frequent)
 
@@ -73,7 +76,7 @@ class Eagle:
         If the block was made for a different model, or the model has no hidden states.
     """
 
-    def __init__(self, model, params, n_frequent=0):
+    def __init__(self, model: GPT2, params: EagleBlock, n_frequent: int = 0):
         if not hasattr(model, "states"):
             raise ValueError(f"expected a GPT2, whose hidden states the block continues, got {model!r:.80}")
         check_fit(params, model.hparams)
@@ -96,11 +99,13 @@ class Eagle:
         """A copy has an empty cache: another thread may be writing to this one."""
         return type(self), (self.model, self.params, self.n_frequent)
 
-    def draft_model(self, n_text):
+    def draft_model(self, n_text: int) -> "DraftModel":
         """The block as a language model for the tokens that follow a text of n_text tokens."""
         return DraftModel(self, n_text)
 
-    def draft_logits(self, tokens, n_text, n_last=1, parents=()):
+    def draft_logits(
+        self, tokens: Tokens, n_text: int, n_last: int = 1, parents: Sequence[int] | np.ndarray = ()
+    ) -> np.ndarray:
         """Logits [n_last, n_vocab] float32 from the block; -inf for tokens that are not drafted.
 
         They are bitwise determined by these tokens and n_text.
@@ -174,7 +179,7 @@ class Eagle:
         whole[:, self.frequent] = logits
         return whole
 
-    def reset(self):
+    def reset(self) -> None:
         """Forget the cache. No result changes."""
         with self.lock:
             self.text = []
@@ -184,17 +189,20 @@ class Eagle:
 class DraftModel:
     """A language model for texts whose first n_text tokens are given (see `Eagle.draft_logits`)."""
 
-    def __init__(self, eagle, n_text, **options):
+    n_vocab: int
+    n_ctx: int
+
+    def __init__(self, eagle: Eagle, n_text: int, **options: Any):
         self.eagle = eagle
         self.n_text = n_text
         self.options = options
         self.n_vocab, self.n_ctx = eagle.n_vocab, eagle.n_ctx
 
-    def __call__(self, tokens, n_last=1, parents=()):
+    def __call__(self, tokens: Tokens, n_last: int = 1, parents: Sequence[int] | np.ndarray = ()) -> np.ndarray:
         return self.eagle.draft_logits(tokens, self.n_text, n_last, parents, **self.options)
 
 
-def load_eagle(name_or_folder):
+def load_eagle(name_or_folder: str | os.PathLike[str]) -> EagleBlock:
     """The `EagleBlock` of "tiny-target", which is bundled, or the one in a folder with eagle.safetensors.
 
     A missing block and a malformed file raise a CheckpointError, which is a ValueError.

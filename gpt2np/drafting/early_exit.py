@@ -6,11 +6,12 @@ Source: Elhoushi et al., LayerSkip, arXiv:2404.16710, section 4.3 (reusing the c
 """
 
 import threading
+from collections.abc import Sequence
 
 import numpy as np
 
-from ..cache import KVCache, TokenTree, n_reusable
-from ..model import logits, through
+from ..cache import KVCache, Tokens, TokenTree, n_reusable
+from ..model import GPT2, logits, through
 
 
 class EarlyExit:
@@ -18,13 +19,17 @@ class EarlyExit:
 
     Parameters
     ----------
-    model : GPT2
+    model
         Its parameters are shared, not copied; its cache is not used.
-    n_layers : int
+    n_layers
         From 1 to one less than the model's number of layers.
     """
 
-    def __init__(self, model, n_layers):
+    n_vocab: int
+    n_ctx: int
+    early_exit: "FirstLayers"
+
+    def __init__(self, model: GPT2, n_layers: int):
         h = model.hparams
         if not 1 <= n_layers < h.n_layer:
             raise ValueError(f"expected an exit after 1 to {h.n_layer - 1} of the {h.n_layer} layers, got {n_layers}")
@@ -42,7 +47,7 @@ class EarlyExit:
         """A copy has empty caches: another thread may be writing to these."""
         return type(self), (self.model, self.n_layers)
 
-    def __call__(self, tokens, n_last=1, parents=()):
+    def __call__(self, tokens: Tokens, n_last: int = 1, parents: Sequence[int] | np.ndarray = ()) -> np.ndarray:
         with self.lock:
             wanted, n_last = self.run_first(tokens, n_last, parents)
             self.rest.reuse(wanted, n_reusable(wanted, n_last, self.strategy))
@@ -67,7 +72,7 @@ class EarlyExit:
             self.first.length = end  # set last: after an interruption, this many hidden states are valid
         return wanted, n_last
 
-    def reset(self):
+    def reset(self) -> None:
         """Forget the cache."""
         with self.lock:
             self.first.truncate(0)
@@ -77,7 +82,10 @@ class EarlyExit:
 class FirstLayers:
     """The first layers as a language model, with the whole model's final norm and vocabulary projection."""
 
-    def __init__(self, whole):
+    n_vocab: int
+    n_ctx: int
+
+    def __init__(self, whole: EarlyExit):
         self.whole = whole
         self.n_vocab, self.n_ctx = whole.n_vocab, whole.n_ctx
 
@@ -85,7 +93,7 @@ class FirstLayers:
         """A copy belongs to a copy of the whole model."""
         return getattr, (self.whole, "early_exit")
 
-    def __call__(self, tokens, n_last=1, parents=()):
+    def __call__(self, tokens: Tokens, n_last: int = 1, parents: Sequence[int] | np.ndarray = ()) -> np.ndarray:
         with self.whole.lock:
             wanted, n_last = self.whole.run_first(tokens, n_last, parents)
             return logits(self.whole.hidden[: len(wanted.tokens)][-n_last:], self.whole.params)

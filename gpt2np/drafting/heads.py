@@ -15,6 +15,7 @@ Sources: Cai et al. (Medusa), arXiv:2401.10774, section 2.1.1; Ankner et al. (Hy
 """
 
 import math
+import os
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from ..files.params import check_finite
 from ..files.safetensors import read_safetensors
 from ..kernels.matmul import pack, strategy
 from ..layers import layer_norm
+from ..model import GPT2
 
 KINDS = {"hydra": ("a", "w", "accepted"), "medusa": ("w", "b", "accepted")}  # the arrays of a head
 
@@ -33,11 +35,14 @@ class Heads:
 
     Parameters
     ----------
-    params : list of dict
+    params
         Head 1, head 2, ... (see `load_heads`). Copies of the matrices are packed, like the matrices of a model.
     """
 
-    def __init__(self, params):
+    n_heads: int
+    accepted: np.ndarray
+
+    def __init__(self, params: list[dict[str, np.ndarray]]):
         check_shapes(params)
         self.n_heads, self.n_embd = len(params), params[0]["w"].shape[1]
         self.n_params = sum(math.prod(head[name].shape) for head in params for name in head if name != "accepted")
@@ -45,7 +50,7 @@ class Heads:
         self.params = [{part: pack(w, name) if w.ndim == 2 else w for part, w in head.items()} for head in params]
         self.accepted = np.array([head["accepted"] for head in params])  # [n_heads, n_ranks] (see `load_heads`)
 
-    def check(self, model):
+    def check(self, model: GPT2) -> "Heads":
         """Return these heads; ValueError unless they are as wide as the model's hidden states."""
         if self.n_embd != model.hparams.n_embd:
             raise ValueError(
@@ -54,17 +59,17 @@ class Heads:
             )
         return self
 
-    def logits(self, model, states, seen):
+    def logits(self, model: GPT2, states: np.ndarray, seen: np.ndarray) -> np.ndarray:
         """Logits [n, n_vocab] float32 of head i, which predicts the token after `seen`.
 
         Parameters
         ----------
-        model : GPT2
+        model
             The heads' model: its embeddings and its vocabulary projection are used.
-        states : array [n, n_embd] float32
-            The hidden states of tokens of a text (see `GPT2.states`).
-        seen : array [n, i] int
-            The i tokens that follow each of them, from 1 to n_heads.
+        states
+            [n, n_embd] float32: the hidden states of tokens of a text (see `GPT2.states`).
+        seen
+            [n, i] int: the i tokens that follow each of them, from 1 to n_heads.
         """
         if not 1 <= seen.shape[1] <= self.n_heads:
             raise ValueError(f"expected 1 to {self.n_heads} tokens after the hidden state, got {seen.shape[1]}")
@@ -87,13 +92,14 @@ def silu(x):
     return x * 0.5 * (1 + np.tanh(x * 0.5))
 
 
-def load_heads(name_or_folder, kind="hydra"):
+def load_heads(name_or_folder: str | os.PathLike[str], kind: str = "hydra") -> Heads:
     """The `Heads` of "tiny-target", which are bundled, or those in a folder with heads.safetensors.
 
     Parameters
     ----------
-    name_or_folder : str or path
-    kind : str
+    name_or_folder
+        A model's name, or the path of a folder.
+    kind
         "hydra" or "medusa". The file contains float16 arrays for each head: "a" and "w" (hydra) or "w" and "b"
         (medusa), and "accepted" [n_ranks]: how often the head's most probable token, its second most probable token,
         and so on, is the target's own token in greedy text.

@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 from ..model import GPT2
+from ..tokenizer import Tokenizer
 from .errors import CheckpointError, DownloadError
 from .model_files import SIZES, SOURCES, WEIGHTS, files_of, find_on_disk, url_of
 from .params import build_params, openai_names, read_config, read_hparams
@@ -18,21 +19,23 @@ from .vocabulary import load_tokenizer
 BUNDLED = ("tiny-target", "tiny-draft")
 
 
-def load(name_or_folder, models_dir="models", source="hub"):
+def load(
+    name_or_folder: str | os.PathLike[str], models_dir: str | os.PathLike[str] = "models", source: str = "hub"
+) -> tuple[GPT2, Tokenizer]:
     """A model and its tokenizer.
 
     Parameters
     ----------
-    name_or_folder : str or Path
+    name_or_folder
         "tiny-target" or "tiny-draft" (bundled), "124M", "355M", "774M" or "1558M", or the path of a folder.
-    models_dir : str or Path
+    models_dir
         The folder in which each downloaded size has a folder.
-    source : str
+    source
         Where to download from: "hub" (safetensors, Hugging Face hub) or "openai" (OpenAI's TensorFlow checkpoints).
 
     Returns
     -------
-    GPT2, Tokenizer
+    model, tokenizer
         The parameters are float32. They are copied, so the model does not depend on the file once it is loaded.
 
     Raises

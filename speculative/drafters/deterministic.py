@@ -6,12 +6,14 @@ and siblings differ, `rejection` and `exact_match` are exact; the order of the c
 Source: Yang et al., arXiv:2304.04487 (copies); Miao et al. (SpecInfer), arXiv:2305.09781, section 3 (merging them).
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from ..interfaces import Draft
+from ..interfaces import Draft, Tokens
 
 
-def one_hot(tokens, n_vocab, parents=None):
+def one_hot(tokens: Tokens, n_vocab: int, parents: Sequence[int] | np.ndarray | None = None) -> Draft:
     """A draft of deterministic tokens: its rows are one-hot. ValueError if a token is not in the vocabulary."""
     tokens = np.array(tokens, dtype=np.int64)
     if (outside := tokens[(tokens < 0) | (tokens >= n_vocab)]).size:

@@ -11,9 +11,14 @@ Sources: Li et al. (EAGLE), arXiv:2401.15077; Li et al. (EAGLE-2), arXiv:2406.16
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any, Literal
 
+import numpy as np
+
+from ..interfaces import Draft, LanguageModel, RandomSource, Tokens
 from .model import ModelDrafter
 from .model_tree import TreeDrafter
+from .shapes import Grown, Shape
 
 
 class EagleDrafter:
@@ -21,14 +26,15 @@ class EagleDrafter:
 
     Parameters
     ----------
-    model : LanguageModel
+    model
         The target, with hidden states, such as a gpt2np.GPT2.
-    block : gpt2np.EagleBlock, or any object with the same method
-        As gpt2np.load_eagle returns it. `on(model, n_frequent)` is called once. Each draft then calls its result's
-        `draft_model(n_text) -> LanguageModel`, for texts whose first n_text tokens are given.
+    block
+        A gpt2np.EagleBlock, as gpt2np.load_eagle returns it, or any object with the same method. `on(model,
+        n_frequent)` is called once. Each draft then calls its result's `draft_model(n_text) -> LanguageModel`, for
+        texts whose first n_text tokens are given.
     tree, siblings
         As in `TreeDrafter`; without a tree, a chain.
-    n_frequent : int
+    n_frequent
         Draft only this many of the most frequent tokens; 0 means all.
     sampling, threshold
         As in `ModelDrafter`; the threshold applies only to chains.
@@ -36,14 +42,14 @@ class EagleDrafter:
 
     def __init__(
         self,
-        model,
-        block,
-        tree=None,
+        model: LanguageModel,
+        block: Any,
+        tree: Shape | Grown | None = None,
         *,
-        siblings="without",
-        n_frequent=0,
-        sampling: Callable | None = None,
-        threshold=0.0,
+        siblings: Literal["without", "drawn", "top"] = "without",
+        n_frequent: int = 0,
+        sampling: Callable[..., np.ndarray] | None = None,
+        threshold: float = 0.0,
     ):
         if not hasattr(block, "on"):
             raise ValueError(
@@ -61,7 +67,7 @@ class EagleDrafter:
     def __repr__(self):
         return f"{type(self).__name__}({self.block.model}, tree={self.tree})"
 
-    def propose(self, tokens, K, rng):
+    def propose(self, tokens: Tokens, K: int, rng: RandomSource) -> Draft:
         """At most K tokens, or a tree of depth at most K."""
         draft_model = self.block.draft_model(len(tokens))
         return self.drafter(draft_model, sampling=self.sampling).propose(tokens, K, rng)

@@ -8,6 +8,9 @@ Source: Elhoushi et al., LayerSkip, arXiv:2404.16710, section 4.3 (where the mod
 
 from collections.abc import Callable
 
+import numpy as np
+
+from ..interfaces import LanguageModel
 from .model import ModelDrafter
 
 
@@ -16,13 +19,15 @@ class EarlyExitDrafter(ModelDrafter):
 
     Parameters
     ----------
-    target : LanguageModel
+    target
         It needs an attribute `early_exit`, such as a gpt2np.EarlyExit.
     sampling, threshold
         As in `ModelDrafter`.
     """
 
-    def __init__(self, target, *, sampling: Callable | None = None, threshold=0.0):
+    def __init__(
+        self, target: LanguageModel, *, sampling: Callable[..., np.ndarray] | None = None, threshold: float = 0.0
+    ):
         if not hasattr(target, "early_exit"):
             raise ValueError(f"expected a target with an early exit, such as EarlyExit(model, 2), got {target!r:.80}")
         super().__init__(target.early_exit, sampling=sampling, threshold=threshold)

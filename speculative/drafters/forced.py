@@ -12,6 +12,9 @@ Source: Zheng et al. (SGLang), arXiv:2312.07104, section 4, where forced text is
 
 from collections.abc import Callable
 
+import numpy as np
+
+from ..interfaces import Draft, Drafter, RandomSource, Tokens
 from ..logits.grammar import Grammar
 from ..logits.probs import inheriting
 from .deterministic import one_hot
@@ -22,37 +25,44 @@ class ForcedDrafter:
 
     Parameters
     ----------
-    encode : callable
-        From a str to token ids, such as `tokenizer.encode`.
-    n_vocab : int
+    encode
+        From a text to token ids, such as `tokenizer.encode`.
+    n_vocab
         The target's number of tokens.
-    grammar : Grammar, optional
+    grammar
         By default the first one among the processors of the sampler's sampling.
-    otherwise : Drafter, optional
-        Asked where nothing is forced.
+    otherwise
+        A drafter to be asked where nothing is forced.
     """
 
-    def __init__(self, encode: Callable, n_vocab: int, *, grammar=None, otherwise=None):
+    def __init__(
+        self,
+        encode: Callable[[str], list[int]],
+        n_vocab: int,
+        *,
+        grammar: Grammar | None = None,
+        otherwise: Drafter | None = None,
+    ):
         self.encode, self.n_vocab = encode, n_vocab
         self.grammar, self.otherwise = grammar, otherwise
         self._sampling = None
 
     @property
-    def sampling(self):
+    def sampling(self) -> Callable[..., np.ndarray] | None:
         """The sampler's `Sampling`, whose processors may include a grammar; `otherwise` inherits it."""
         return self._sampling
 
     @sampling.setter
-    def sampling(self, sampling):
+    def sampling(self, sampling: Callable[..., np.ndarray] | None) -> None:
         self._sampling = sampling
         self.otherwise = self.otherwise and inheriting(self.otherwise, sampling)
 
-    def observe(self, tokens, logits, parents):
+    def observe(self, tokens: list[int], logits: np.ndarray, parents: np.ndarray) -> None:
         """Pass the target's answer on."""
         if hasattr(self.otherwise, "observe"):
             self.otherwise.observe(tokens, logits, parents)
 
-    def propose(self, tokens, K, rng):
+    def propose(self, tokens: Tokens, K: int, rng: RandomSource) -> Draft:
         processors = self.grammar, *getattr(self.sampling, "processors", ())
         grammar = next((processor for processor in processors if isinstance(processor, Grammar)), None)
         forced, ends = grammar.forced(tokens) if grammar else (b"", False)

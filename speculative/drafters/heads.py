@@ -12,8 +12,11 @@ last token, which the target's cache keeps for the call that follows.
 Sources: Cai et al. (Medusa), arXiv:2401.10774, section 2.3.3; Ankner et al. (Hydra), arXiv:2402.05109.
 """
 
+from typing import Any
+
 import numpy as np
 
+from ..interfaces import Draft, LanguageModel, RandomSource, Tokens
 from .deterministic import one_hot
 from .ranked import fixed_tree, top
 from .shapes import Shape, check_shape
@@ -24,18 +27,19 @@ class HeadsDrafter:
 
     Parameters
     ----------
-    model : LanguageModel
+    model
         The target, with `states(tokens, n_last) -> hidden states [n_last, n_embd]`, such as a gpt2np.GPT2.
-    heads : gpt2np.Heads, or any object with the same attributes
-        As gpt2np.load_heads returns them: `n_heads`; `accepted` [n_heads, n_ranks], how often the candidate of each
-        rank is right; `check(model)`; `logits(model, states [n, n_embd], seen [n, i]) -> [n, n_vocab]` of head i.
-    tree : Shape, optional
+    heads
+        gpt2np.Heads, as gpt2np.load_heads returns them, or any object with the same attributes: `n_heads`; `accepted`
+        [n_heads, n_ranks], how often the candidate of each rank is right; `check(model)`; `logits(model, states [n,
+        n_embd], seen [n, i]) -> [n, n_vocab]` of head i.
+    tree
         By default the best tree of 7 nodes (8 rows) by `accepted`. More nodes yield more tokens per call, and
         cost time; on the bundled target a tree of 3 nodes is fastest (the default of `--drafter heads`). Nodes deeper
         than the number of heads are left out.
     """
 
-    def __init__(self, model, heads, tree=None):
+    def __init__(self, model: LanguageModel, heads: Any, tree: Shape | None = None):
         if not hasattr(model, "states"):
             raise ValueError(f"expected a model with hidden states, such as a gpt2np.GPT2, got {model!r:.80}")
         if not hasattr(heads, "n_heads"):
@@ -45,9 +49,9 @@ class HeadsDrafter:
             )
         self.model, self.heads = model, heads.check(model)
         tree = Shape.best(7, self.weights(), heads.n_heads) if tree is None else tree
-        self.tree = check_shape(tree, model.n_vocab, "tokens")
+        self.tree: Shape = check_shape(tree, model.n_vocab, "tokens")
 
-    def propose(self, tokens, K, rng):
+    def propose(self, tokens: Tokens, K: int, rng: RandomSource | None) -> Draft:
         text = [int(token) for token in tokens]
         n_levels = min(K, self.heads.n_heads)
         if n_levels < 1 or len(text) < 2:
@@ -60,6 +64,6 @@ class HeadsDrafter:
 
         return fixed_tree(self.tree, n_levels, most_likely, self.model.n_vocab)
 
-    def weights(self):
+    def weights(self) -> np.ndarray:
         """`accepted` for at most n_vocab ranks, with increases that are due to chance removed."""
         return np.minimum.accumulate(self.heads.accepted[:, : self.model.n_vocab], axis=-1)

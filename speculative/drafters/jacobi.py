@@ -8,6 +8,9 @@ the first half of lookahead.py.
 Source: Santilli et al., arXiv:2305.10427, algorithm 1.
 """
 
+import numpy as np
+
+from ..interfaces import Draft, RandomSource, Tokens
 from .deterministic import one_hot
 
 
@@ -17,16 +20,16 @@ class JacobiDrafter:
     It is padded to K tokens with the last token of the text. `n_vocab` is the size of the target's vocabulary.
     """
 
-    def __init__(self, n_vocab):
+    def __init__(self, n_vocab: int):
         self.n_vocab = n_vocab
         self.text = []  # the text of the target's last call, ...
         self.best = []  # ... and the most probable token for each position after it
 
-    def observe(self, tokens, logits, parents):
+    def observe(self, tokens: list[int], logits: np.ndarray, parents: np.ndarray) -> None:
         self.text = tokens[: len(tokens) - len(parents)]
         self.best = logits.argmax(axis=-1).tolist()
 
-    def propose(self, tokens, K, rng):
+    def propose(self, tokens: Tokens, K: int, rng: RandomSource | None) -> Draft:
         tokens, n_text = [int(token) for token in tokens], len(self.text)
         continues = len(tokens) > n_text and tokens[:n_text] == self.text
         guesses = self.best[len(tokens) - n_text :][:K] if continues else []

@@ -15,6 +15,9 @@ All tokens are functions of the text so far: one-hot rows, exact with `rejection
 Source: Fu et al., arXiv:2402.02057, algorithm 2; with a tree here in place of the paper's mask of two branches.
 """
 
+import numpy as np
+
+from ..interfaces import Draft, RandomSource, Tokens
 from .deterministic import merged, one_hot
 
 
@@ -23,12 +26,13 @@ class LookaheadDrafter:
 
     Parameters
     ----------
-    n_vocab : int
-    W, N, G : int
+    n_vocab
+        The target's number of tokens.
+    W, N, G
         The number of columns; the length of the n-grams, at least 2; the number of candidates.
     """
 
-    def __init__(self, n_vocab, W=5, N=4, G=5):
+    def __init__(self, n_vocab: int, W: int = 5, N: int = 4, G: int = 5):
         if W < 1 or N < 2 or G < 1:
             raise ValueError(f"expected W of 1 or more, N of 2 or more and G of 1 or more, got {W}, {N} and {G}")
         self.n_vocab = n_vocab
@@ -43,10 +47,10 @@ class LookaheadDrafter:
         self.pool, self.tips = {}, None
         self.levels = [[tokens[-1 - c % len(tokens)] for c in range(self.W)]] if tokens else []
 
-    def observe(self, tokens, logits, parents):
+    def observe(self, tokens: list[int], logits: np.ndarray, parents: np.ndarray) -> None:
         self.best = logits.argmax(axis=-1).tolist()
 
-    def propose(self, tokens, K, rng):
+    def propose(self, tokens: Tokens, K: int, rng: RandomSource | None) -> Draft:
         tokens = [int(token) for token in tokens]
         before, self.tokens = self.tokens, []  # if this is interrupted, the next draft starts again
         if tokens[: len(before)] != before or not 0 < len(before) < len(tokens):

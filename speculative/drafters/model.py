@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..checks import ask_model, ask_sampling, check_model
-from ..interfaces import Draft
+from ..interfaces import Draft, LanguageModel, RandomSource, Tokens
 from ..logits.probs import Sampling, sample_token
 
 
@@ -20,12 +20,12 @@ class ModelDrafter:
 
     Parameters
     ----------
-    model : LanguageModel
+    model
         The draft model, with the target's vocabulary.
-    sampling : Sampling, optional
-        By default the sampler's, which gives the highest acceptance rate. Any choice leaves the distribution of the
-        output unchanged.
-    threshold : float
+    sampling
+        A `Sampling`; by default the sampler's, which gives the highest acceptance rate. Any choice leaves the
+        distribution of the output unchanged.
+    threshold
         The draft ends after the first token whose probability is below this (at temperature 1, whatever `sampling` is).
         At 0 the draft never ends early; at 1 it ends after the first token whose probability is below 1.
 
@@ -39,8 +39,10 @@ class ModelDrafter:
     array([1, 0, 1])
     """
 
-    def __init__(self, model, *, sampling: Callable | None = None, threshold=0.0):
-        self.model = check_model(model, "a draft model")
+    def __init__(
+        self, model: LanguageModel, *, sampling: Callable[..., np.ndarray] | None = None, threshold: float = 0.0
+    ):
+        self.model: LanguageModel = check_model(model, "a draft model")
         self.sampling = sampling
         self.threshold = threshold
         if not 0 <= threshold <= 1:
@@ -49,7 +51,7 @@ class ModelDrafter:
     def __repr__(self):
         return f"{type(self).__name__}({self.model})"
 
-    def propose(self, tokens, K, rng):
+    def propose(self, tokens: Tokens, K: int, rng: RandomSource) -> Draft:
         """Up to K tokens; fewer if the model's n_ctx, which may be smaller than the target's, ends the draft."""
         text = list(tokens)
         drafted, rows = [], []

@@ -20,17 +20,18 @@ arXiv:2402.14160 (without); Li et al. (EAGLE-2), arXiv:2406.16858, section 4 (gr
 """
 
 from collections.abc import Callable
+from typing import Literal
 
 import numpy as np
 
 from ..checks import ask_model, ask_sampling, check_model
-from ..interfaces import Draft
+from ..interfaces import Draft, RandomSource, Tokens, TreeModel
 from ..logits.probs import Sampling, sample_distinct, sample_token
 from ..rng import at_position
 from ..tree import children
 from .deterministic import merged
 from .ranked import grown_tree, top
-from .shapes import Grown, check_shape
+from .shapes import Grown, Shape, check_shape
 
 
 def drawn(logits, q, k, rng):
@@ -69,31 +70,38 @@ class TreeDrafter:
 
     Parameters
     ----------
-    model : LanguageModel
+    model
         It needs the target's vocabulary and must support trees, as gpt2np's models and `ByPaths` do.
-    tree : Shape or Grown
+    tree
         Only the parents of a shape matter. `Grown(n)` means the n nodes with the largest probabilities (at temperature
         0.3), and needs the rule "top".
-    siblings : str
-        The rule: "without", "drawn" or "top" (described above).
-    sampling : Sampling, optional
+    siblings
+        The rule (described above).
+    sampling
         As in `ModelDrafter`.
     """
 
-    def __init__(self, model, tree, *, siblings="without", sampling: Callable | None = None):
+    def __init__(
+        self,
+        model: TreeModel,
+        tree: Shape | Grown,
+        *,
+        siblings: Literal["without", "drawn", "top"] = "without",
+        sampling: Callable[..., np.ndarray] | None = None,
+    ):
         if siblings not in RULES:
             raise ValueError(f"expected siblings to be one of {', '.join(RULES)}, got {siblings!r:.40}")
         if isinstance(tree, Grown) and siblings != "top":
             raise ValueError(f"a tree that grows needs siblings='top', got {siblings!r}")
-        self.model = check_model(model, "a draft model")
-        self.tree = tree if isinstance(tree, Grown) else check_shape(tree, np.inf, "ranks")
+        self.model: TreeModel = check_model(model, "a draft model")
+        self.tree: Shape | Grown = tree if isinstance(tree, Grown) else check_shape(tree, np.inf, "ranks")
         self.rule, self.sampling = RULES[siblings], sampling
 
     def __repr__(self):
         size = f"grown to {self.tree.n} nodes" if isinstance(self.tree, Grown) else f"{len(self.tree)} nodes"
         return f"TreeDrafter({self.model}, {size}, siblings={self.rule.__name__})"
 
-    def propose(self, tokens, K, rng):
+    def propose(self, tokens: Tokens, K: int, rng: RandomSource) -> Draft:
         """A tree of depth at most K; shallower near the model's n_ctx, which may be smaller than the target's."""
         sampling = self.sampling or Sampling()
         text = [int(token) for token in tokens]

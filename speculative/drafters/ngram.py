@@ -8,10 +8,13 @@ Source: Witten and Bell, "The zero-frequency problem", IEEE Transactions on Info
 bigrams as drafts: arXiv:2211.17192, sections 3.6 and 4.2.
 """
 
+import os
 import sys
+from collections.abc import Sequence
 
 import numpy as np
 
+from ..interfaces import Tokens
 from .model import ModelDrafter
 
 MAX_VOCAB = 2**22  # tokens; a row of probabilities has as many entries
@@ -26,10 +29,11 @@ class NGramModel:
 
     Parameters
     ----------
-    counts : list of (codes, counts)
-        For each length 1 .. n two arrays [n_grams] int64: the n-grams that occur, sorted, each encoded as one number in
-        base n_vocab, and how often each occurs. `from_tokens` returns them.
-    n_vocab : int
+    counts
+        For each length 1 .. n two arrays (codes, counts) [n_grams] int64: the n-grams that occur, sorted, each encoded
+        as one number in base n_vocab, and how often each occurs. `from_tokens` returns them.
+    n_vocab
+        The number of tokens in the vocabulary.
 
     Examples
     --------
@@ -41,15 +45,15 @@ class NGramModel:
     array([0.428571, 0.571429])
     """
 
-    n_ctx = sys.maxsize  # no limit
+    n_ctx: int = sys.maxsize  # no limit
 
-    def __init__(self, counts, n_vocab):
+    def __init__(self, counts: Sequence[tuple[np.ndarray, np.ndarray]], n_vocab: int):
         self.counts = counts
         self.n_vocab = n_vocab
         self.unigrams = self.interpolated(np.full(n_vocab, 1 / n_vocab), 0, 1)
 
     @classmethod
-    def from_tokens(cls, tokens, n_vocab, n=3):
+    def from_tokens(cls, tokens: Tokens, n_vocab: int, n: int = 3) -> "NGramModel":
         """Count the n-grams up to length n (3: trigrams) in token ids [n_tokens]. Millions take a few seconds.
 
         ValueError if there are fewer than n tokens, one is not in the vocabulary, or n-grams do not fit in 64 bits.
@@ -75,7 +79,7 @@ class NGramModel:
             counts.append((n_grams, times.astype(np.int64)))  # np.intp has 32 bits on some platforms
         return cls(counts, n_vocab)
 
-    def save(self, path):
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Write the counts to a file in NumPy's .npz format."""
         arrays = {"n_vocab": np.array(self.n_vocab)}
         for n, (codes, counts) in enumerate(self.counts, 1):
@@ -84,7 +88,7 @@ class NGramModel:
             np.savez(file, **arrays)
 
     @classmethod
-    def load(cls, path):
+    def load(cls, path: str | os.PathLike[str]) -> "NGramModel":
         """Read a file written by `save`. Any other file raises ValueError."""
         with open(path, "rb") as whole:
             try:
@@ -99,11 +103,11 @@ class NGramModel:
                 ) from error
         return cls(counts, n_vocab)
 
-    def __call__(self, tokens, n_last=1):
+    def __call__(self, tokens: Tokens, n_last: int = 1) -> np.ndarray:
         ends = range(len(tokens) - n_last + 1, len(tokens) + 1)
         return np.log([self.row(tokens[:end]) for end in ends]).astype(np.float32)
 
-    def row(self, tokens):
+    def row(self, tokens: Tokens) -> np.ndarray:
         """The interpolated distribution [n_vocab] of the next token."""
         probs, context = self.unigrams, 0
         for length in range(2, min(len(self.counts), len(tokens) + 1) + 1):

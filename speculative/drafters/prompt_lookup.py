@@ -5,6 +5,7 @@ Source: Saxena, "Prompt Lookup Decoding" (2023), https://github.com/apoorvumang/
 differently among several matches: see the class.
 """
 
+from ..interfaces import Draft, RandomSource, Tokens
 from .deterministic import merged, one_hot
 
 
@@ -21,15 +22,16 @@ class PromptLookupDrafter:
 
     Parameters
     ----------
-    n_vocab : int
-    n_max : int
+    n_vocab
+        The target's number of tokens.
+    n_max
         The length of the longest match to look for.
-    n_copies : int
+    n_copies
         How many different continuations to copy: with 2 or more the draft is a tree. The longest matches come first,
         and among equally long ones the nearest.
     """
 
-    def __init__(self, n_vocab, n_max=3, *, n_copies=1):
+    def __init__(self, n_vocab: int, n_max: int = 3, *, n_copies: int = 1):
         if n_max < 1:
             raise ValueError(f"expected a longest match n_max of 1 token or more, got {n_max}")
         if n_copies < 1:
@@ -38,7 +40,7 @@ class PromptLookupDrafter:
         self.n_max = n_max
         self.n_copies = n_copies
 
-    def propose(self, tokens, K, rng):
+    def propose(self, tokens: Tokens, K: int, rng: RandomSource | None) -> Draft:
         tokens = [int(token) for token in tokens]
         # earlier positions of the last token, the nearest first
         ends = [i for i in range(len(tokens) - 2, -1, -1) if tokens[i] == tokens[-1]]

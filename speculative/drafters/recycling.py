@@ -11,6 +11,7 @@ Source: Luo et al., arXiv:2408.08696.
 
 import numpy as np
 
+from ..interfaces import Draft, RandomSource, Tokens
 from .deterministic import one_hot
 from .ranked import top
 from .shapes import Shape, check_shape
@@ -23,30 +24,31 @@ class RecyclingDrafter:
 
     Parameters
     ----------
-    n_vocab : int
-    tree : Shape, optional
+    n_vocab
+        The target's number of tokens.
+    tree
         By default the best tree of 11 nodes (12 rows), for as many ranks as there are followers.
-    n_followers : int
+    n_followers
         The number of followers to keep for each token, in a matrix [n_vocab, n_followers].
-    keep : bool
+    keep
         Whether a new text starts with the followers learned from earlier texts, or with none.
     """
 
-    def __init__(self, n_vocab, tree=None, *, n_followers=8, keep=False):
+    def __init__(self, n_vocab: int, tree: Shape | None = None, *, n_followers: int = 8, keep: bool = False):
         n_followers = min(n_followers, n_vocab)
         tree = Shape.best(11, WEIGHTS[: max(1, n_followers)]) if tree is None else tree
-        self.tree = check_shape(tree, n_followers, "followers kept")
+        self.tree: Shape = check_shape(tree, n_followers, "followers kept")
         self.n_vocab, self.keep = n_vocab, keep
         self.followers = np.full((n_vocab, n_followers), -1)  # -1 means not known yet
         self.text = []  # the text of the target's last call
 
-    def observe(self, tokens, logits, parents):
+    def observe(self, tokens: list[int], logits: np.ndarray, parents: np.ndarray) -> None:
         """Keep the most probable followers of the token before each row."""
         n_text = len(tokens) - len(parents)
         self.text = tokens[:n_text]
         self.followers[tokens[n_text - 1 :]] = top(logits, self.followers.shape[1])
 
-    def propose(self, tokens, K, rng):
+    def propose(self, tokens: Tokens, K: int, rng: RandomSource | None) -> Draft:
         tokens = [int(token) for token in tokens]
         continues = len(tokens) > len(self.text) and tokens[: len(self.text)] == self.text
         if not continues and not self.keep:

@@ -11,8 +11,9 @@ Source: Chen et al. (Sequoia), arXiv:2402.12374, section 3.1.
 import heapq
 import itertools
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -25,9 +26,9 @@ class Shape:
 
     Parameters
     ----------
-    parents : sequence of int
+    parents
         parents[i] < i is the node that node i follows, or -1 for the end of the text (see tree.py).
-    ranks : sequence of int
+    ranks
         The rank of node i among the candidates after its parent, from 0, the most probable one.
 
     Raises
@@ -54,16 +55,16 @@ class Shape:
         object.__setattr__(self, "parents", parents)
         object.__setattr__(self, "ranks", ranks)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.parents)
 
     @property
-    def depth(self):
+    def depth(self) -> int:
         """The number of nodes on the longest path."""
         return depth_of(self.parents)
 
     @classmethod
-    def chain(cls, depth):
+    def chain(cls, depth: int) -> "Shape":
         """A tree with one branch.
 
         >>> Shape.chain(3)
@@ -72,7 +73,7 @@ class Shape:
         return cls(range(-1, depth - 1), [0] * depth)
 
     @classmethod
-    def widths(cls, *numbers):
+    def widths(cls, *numbers: int) -> "Shape":
         """The tree in which every node at a depth has that depth's number of children.
 
         >>> Shape.widths(2, 1)
@@ -82,7 +83,7 @@ class Shape:
         return cls.of_paths(path for n in depths for path in itertools.product(*map(range, numbers[:n])))
 
     @classmethod
-    def of_paths(cls, paths):
+    def of_paths(cls, paths: Iterable[tuple[int, ...]]) -> "Shape":
         """The tree with a node for each of these paths, which are tuples of ranks from the text down (as in Medusa).
 
         Nodes are ordered by depth, then by their paths.
@@ -92,18 +93,18 @@ class Shape:
         return cls([node_of[path[:-1]] for path in ordered], [path[-1] for path in ordered])
 
     @classmethod
-    def best(cls, n, weights, max_depth=None):
+    def best(cls, n: int, weights: Sequence[Any] | np.ndarray, max_depth: int | None = None) -> "Shape":
         """The tree of n nodes with the most expected tokens per target call.
 
         Parameters
         ----------
-        n : int
+        n
             The number of nodes; there are fewer if `weights` or `max_depth` leave no room for more.
-        weights : array [n_ranks] or [n_depths, n_ranks] float64
-            The probability that the child of this rank is the one accepted, at every node or for each depth; not
-            increasing with the rank.
-        max_depth : int, optional
-            The greatest depth of a node.
+        weights
+            [n_ranks] or [n_depths, n_ranks]: the probability that the child of this rank is the one accepted, at every
+            node or for each depth; not increasing with the rank.
+        max_depth
+            The greatest depth of a node; by default there is no limit.
 
         Examples
         --------

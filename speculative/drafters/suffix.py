@@ -10,6 +10,7 @@ recognizing the subwords of a text" (1985).
 
 import heapq
 
+from ..interfaces import Draft, RandomSource, Tokens
 from .deterministic import one_hot
 
 
@@ -113,20 +114,21 @@ class SuffixDrafter:
 
     Parameters
     ----------
-    n_vocab : int
-    corpus : sequence of int
+    n_vocab
+        The target's number of tokens.
+    corpus
         More token ids to copy from. Any 100,000 of them take about a second.
-    floor : float
+    floor
         A path ends before its estimated joint probability falls below this value.
-    factor : float
+    factor
         A path has at most this many tokens for each token of its match.
-    n_nodes : int
+    n_nodes
         0 for a chain; otherwise the largest size of a tree, which branches where the match has several continuations.
     """
 
     N_RECENT = 64  # the last tokens of the text, which are matched with the corpus
 
-    def __init__(self, n_vocab, corpus=(), *, floor=0.3, factor=4.0, n_nodes=0):
+    def __init__(self, n_vocab: int, corpus: Tokens = (), *, floor: float = 0.3, factor: float = 4.0, n_nodes: int = 0):
         if not 0 <= floor <= 1:
             raise ValueError(f"expected a floor from 0 to 1, got {floor}")
         self.n_vocab, self.n_nodes = n_vocab, n_nodes
@@ -138,7 +140,7 @@ class SuffixDrafter:
         """A copy starts without a text: the original keeps extending its automaton."""
         return {**vars(self), "known": (SuffixAutomaton(), [])}
 
-    def propose(self, tokens, K, rng):
+    def propose(self, tokens: Tokens, K: int, rng: RandomSource | None) -> Draft:
         tokens = [int(token) for token in tokens]
         (text, known), self.known = self.known, (SuffixAutomaton(), [])  # nothing remains if this is interrupted
         if tokens[: len(known)] != known:  # a different text

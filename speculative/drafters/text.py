@@ -12,8 +12,9 @@ Source: Timor et al., arXiv:2502.05202, section 3 (there called SLEM); shared_to
 import sys
 from math import ceil
 
+from ..interfaces import Draft, Drafter, RandomSource, Tokens
 from ..logits.probs import Sampling, inheriting
-from ..models.shared_tokens import Translation, latest
+from ..models.shared_tokens import Tokenizer, Translation, latest
 from ..tree import path
 from .deterministic import merged, one_hot
 
@@ -27,17 +28,25 @@ class TextDrafter:
 
     Parameters
     ----------
-    drafter : Drafter
+    drafter
         It drafts in its own vocabulary. It is not shown the target's answers, which are in a different vocabulary.
-    of_target, of_draft : Tokenizer
+    of_target, of_draft
         See shared_tokens.py.
-    n_vocab : int, optional
+    n_vocab
         The target's n_vocab; by default the number of tokens in its tokenizer.
-    n_ctx : int
+    n_ctx
         The longest text for the other drafter, in its tokens; of a longer text it sees only the end.
     """
 
-    def __init__(self, drafter, of_target, of_draft, *, n_vocab=None, n_ctx=sys.maxsize):
+    def __init__(
+        self,
+        drafter: Drafter,
+        of_target: Tokenizer,
+        of_draft: Tokenizer,
+        *,
+        n_vocab: int | None = None,
+        n_ctx: int = sys.maxsize,
+    ):
         self.drafter = inheriting(drafter, Sampling(temperature=0))
         self.n_vocab, self.n_ctx = n_vocab or of_target.n_vocab, n_ctx
         self.to_draft, self.to_target = Translation(of_target, of_draft), Translation(of_draft, of_target)
@@ -45,7 +54,7 @@ class TextDrafter:
     def __repr__(self):
         return f"TextDrafter({self.drafter})"
 
-    def propose(self, tokens, K, rng):
+    def propose(self, tokens: Tokens, K: int, rng: RandomSource) -> Draft:
         text = self.to_draft(tokens) or [self.to_draft.new.end_of_text or 0]
         n = ceil(K * len(text) / len(tokens))
         draft = self.drafter.propose(latest(text, max(1, self.n_ctx - n)), n, rng)

@@ -17,7 +17,9 @@ end in a decision, such as the sum of two uniforms, does not have a finite set o
 """
 
 import math
+from collections.abc import Callable, Mapping
 from copy import copy
+from typing import Any
 
 import numpy as np
 
@@ -26,17 +28,19 @@ from .uniform import CannotEnumerate, Uniform
 from .waiting import Waiting
 
 
-def exact_distribution(fn, *, max_leaves=1_000_000, max_draws=500):
+def exact_distribution(
+    fn: Callable[[np.random.Generator], Any], *, max_leaves: int = 1_000_000, max_draws: int = 500
+) -> dict[Any, float]:
     """The distribution of fn(rng): a dict outcome -> probability, whose values add up to 1.
 
     Parameters
     ----------
-    fn : callable
+    fn
         Takes a generator and returns an outcome. It is run once for each path through its random decisions and must
         not depend on anything else that changes. Arrays and lists in the outcome are returned as tuples.
-    max_leaves : int
+    max_leaves
         The largest number of runs.
-    max_draws : int
+    max_draws
         The largest number of draws in one run. A run that draws more is taken for an endless loop, and so is one with
         many draws whose path has a probability below 1e-15. The time of a run is linear in its number of draws.
 
@@ -98,7 +102,7 @@ def enumerated(fn, max_leaves, max_draws):
     )
 
 
-def total_variation(a, b):
+def total_variation(a: Mapping[Any, float], b: Mapping[Any, float]) -> float:
     """The total variation distance of two distributions, dicts outcome -> probability: half of sum |a(x) - b(x)|.
 
     It is the largest difference in the probability of any event, from 0 for equal distributions to 1 for distributions

@@ -2,9 +2,12 @@
 
 import itertools
 import math
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
+from ..interfaces import Tokens
 from ..logits.probs import Sampling
 
 
@@ -13,10 +16,11 @@ class TableModel:
 
     Parameters
     ----------
-    probs : array [n_vocab, ..., n_vocab]
-        probs[a, b] is the distribution after the tokens ..., a, b, so the model looks back one token for each axis but
-        the last. A shorter text is padded with token 0 at the front.
-    n_ctx : int
+    probs
+        [n_vocab, ..., n_vocab]: probs[a, b] is the distribution after the tokens ..., a, b, so the model looks back one
+        token for each axis but the last. A shorter text is padded with token 0 at the front.
+    n_ctx
+        The largest number of tokens in a text.
 
     Examples
     --------
@@ -25,17 +29,20 @@ class TableModel:
     array([[0.125, 0.875]], dtype=float32)
     """
 
-    def __init__(self, probs, n_ctx=64):
-        self.probs = np.array(probs, dtype=np.float64)
+    n_vocab: int
+    n_ctx: int
+
+    def __init__(self, probs: Sequence[Any] | np.ndarray, n_ctx: int = 64):
+        self.probs: np.ndarray = np.array(probs, dtype=np.float64)
         self.n_vocab = self.probs.shape[-1]
         self.n_ctx = n_ctx
 
     @classmethod
-    def random(cls, n_vocab, n_back=2, seed=0, n_ctx=64):
+    def random(cls, n_vocab: int, n_back: int = 2, seed: int = 0, n_ctx: int = 64) -> "TableModel":
         """A table of random distributions."""
         return cls(np.random.default_rng(seed).dirichlet(np.ones(n_vocab), size=(n_vocab,) * n_back), n_ctx)
 
-    def __call__(self, tokens, n_last=1):
+    def __call__(self, tokens: Tokens, n_last: int = 1) -> np.ndarray:
         n_back = self.probs.ndim - 1
         padded = [0] * n_back + [int(token) for token in tokens]
         ends = range(len(padded) - n_last + 1, len(padded) + 1)
@@ -43,7 +50,9 @@ class TableModel:
         with np.errstate(divide="ignore"):
             return np.log(np.array(rows)).astype(np.float32)
 
-    def distribution(self, prompt, n_tokens, sampling=Sampling()):
+    def distribution(
+        self, prompt: Tokens, n_tokens: int, sampling: Callable[..., np.ndarray] = Sampling()
+    ) -> dict[tuple[int, ...], float]:
         """The exact distribution of the next n_tokens tokens: a dict {tokens (a tuple): probability}.
 
         It contains all n_vocab ** n_tokens continuations; every exact sampler must reproduce these probabilities.

@@ -39,16 +39,16 @@ class Grammar:
 
     Parameters
     ----------
-    pattern : str
+    pattern
         A regular expression for the whole of the new text, in a subset of Python's syntax with the same meaning:
         characters, `.`, sets such as [^"a-z], \\d \\w \\s in their ASCII meaning, groups, |, and the quantifiers
         * + ? {m,n}. A set of strings is "|".join(map(re.escape, strings)). Bound repetitions: only the model ends a
         [a-z]+.
-    token_bytes : sequence of bytes
+    token_bytes
         The bytes of each token; b"" for special tokens, which are never allowed. A model may have more tokens.
-    end : int
+    end
         The token that ends a text; its bytes do not matter. Pass it to the sampler as one of the `stop_tokens`.
-    n_prompt : int
+    n_prompt
         The number of tokens in the prompt, which the expression does not cover.
 
     Raises
@@ -76,7 +76,7 @@ class Grammar:
     def __repr__(self):
         return f"Grammar({self.pattern!r}, ..., end={self.end}, n_prompt={self.n_prompt})"
 
-    def __call__(self, logits, tokens):
+    def __call__(self, logits: Sequence[float] | np.ndarray, tokens: Sequence[int]) -> np.ndarray:
         """The logits, with -inf for tokens that are not allowed; unchanged if the text so far does not match.
 
         Such a text follows a draft token that is not allowed: its row is never reached, but must be a distribution.
@@ -88,8 +88,8 @@ class Grammar:
         masked[self.tokens[state]] = logits[self.tokens[state]]
         return masked
 
-    def state(self, tokens):
-        """The state of the automaton after the new tokens of a text (int); None if they cannot match."""
+    def state(self, tokens: Sequence[int]) -> int | None:
+        """The state of the automaton after the new tokens of a text; None if they cannot match."""
         state = 0
         for token in tokens[self.n_prompt :]:
             allowed = self.tokens[state]
@@ -99,7 +99,7 @@ class Grammar:
             state = int(self.after[state][index])
         return state
 
-    def forced(self, tokens):
+    def forced(self, tokens: Sequence[int]) -> tuple[bytes, bool]:
         """The bytes that must follow a text, up to the first choice, and whether the text must then end."""
         state, text = self.state(tokens), b""
         while state is not None and state < len(self.steps) and not self.accepting[state]:

@@ -13,6 +13,7 @@ API.
 """
 
 import operator
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,9 +27,9 @@ class PresencePenalty:
 
     Parameters
     ----------
-    penalty : float
+    penalty
         Below 0 it rewards repetition.
-    n_prompt : int
+    n_prompt
         The number of tokens in the prompt, which are not counted.
 
     Examples
@@ -43,7 +44,7 @@ class PresencePenalty:
     def __post_init__(self):
         check("a penalty from -1e100 to 1e100", self.penalty, lambda value: abs(value) <= 1e100)
 
-    def __call__(self, logits, tokens):
+    def __call__(self, logits: np.ndarray, tokens: Sequence[int]) -> np.ndarray:
         return logits - self.penalty * (counts(tokens[self.n_prompt :], len(logits)) > 0)
 
 
@@ -56,7 +57,7 @@ class FrequencyPenalty(PresencePenalty):
     array([ 0.,  0., -3.])
     """
 
-    def __call__(self, logits, tokens):
+    def __call__(self, logits: np.ndarray, tokens: Sequence[int]) -> np.ndarray:
         return logits - self.penalty * counts(tokens[self.n_prompt :], len(logits))
 
 
@@ -66,7 +67,7 @@ class NoRepeatNGram:
 
     Parameters
     ----------
-    size : int
+    size
         The n of the n-grams, 1 or more; with 1, no token occurs twice.
 
     Examples
@@ -80,7 +81,7 @@ class NoRepeatNGram:
     def __post_init__(self):
         check("an n-gram size of 1 or more", self.size, lambda value: operator.index(value) >= 1)
 
-    def __call__(self, logits, tokens):
+    def __call__(self, logits: np.ndarray, tokens: Sequence[int]) -> np.ndarray:
         n = self.size - 1
         last = tokens[len(tokens) - n :]
         banned = [tokens[i + n] for i in range(len(tokens) - n) if tokens[i : i + n] == last]
@@ -93,10 +94,11 @@ class MinTokens:
 
     Parameters
     ----------
-    least : int
-    end : int
+    least
+        How many new tokens.
+    end
         The token that ends a text, one of the sampler's `stop_tokens`.
-    n_prompt : int
+    n_prompt
         The number of tokens in the prompt, which are not counted.
 
     Examples
@@ -109,7 +111,7 @@ class MinTokens:
     end: int
     n_prompt: int
 
-    def __call__(self, logits, tokens):
+    def __call__(self, logits: np.ndarray, tokens: Sequence[int]) -> np.ndarray:
         return without(logits, [self.end]) if len(tokens) - self.n_prompt < self.least else logits
 
 

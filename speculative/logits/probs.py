@@ -14,6 +14,7 @@ from functools import partial
 
 import numpy as np
 
+from ..interfaces import RandomSource, Tokens
 from ..tree import texts_of_rows
 
 
@@ -31,23 +32,23 @@ class Sampling:
 
     Parameters
     ----------
-    temperature : float
+    temperature
         The logits are divided by it. 0 puts all probability on the largest logit (the command line's default).
-    top_k : int
+    top_k
         Keep the k most probable tokens; 0 keeps all.
-    top_p : float
+    top_p
         Keep the most probable tokens until their sum reaches top_p; the token that crosses it stays
         (arXiv:1904.09751, section 3.1).
-    min_p : float
+    min_p
         Keep the tokens with at least min_p times the highest probability (arXiv:2407.01082).
-    repetition_penalty : float
+    repetition_penalty
         Logits of tokens that occur earlier in the text are divided by it if positive and multiplied by it if negative
         (arXiv:1909.05858, section 4.1, sign-aware). Between 1e-100 and 1e100.
-    processors : sequence of callables
+    processors
         Logits processors, applied one after the other: (logits [n_vocab], tokens) -> logits [n_vocab], where `tokens`
-        are all tokens before the row (list of int): penalties, bans (look_back.py), a grammar (grammar.py), or any
-        function. Each gets copies. A processor that would leave no token (all logits -inf) is skipped in that row. A
-        Grammar is not skipped if earlier processors are the reason: a ValueError says that it should be the first.
+        are all tokens before the row: penalties, bans (look_back.py), a grammar (grammar.py), or any function. Each
+        gets copies. A processor that would leave no token (all logits -inf) is skipped in that row. A Grammar is not
+        skipped if earlier processors are the reason: a ValueError says that it should be the first.
 
     Penalties and processors see only the text on a row's own path (texts_of_rows in tree.py), without rejected tokens.
 
@@ -66,7 +67,7 @@ class Sampling:
     top_p: float = 1.0
     min_p: float = 0.0
     repetition_penalty: float = 1.0
-    processors: Sequence[Callable] = ()
+    processors: Sequence[Callable[[np.ndarray, list[int]], np.ndarray]] = ()
 
     def __post_init__(self):
         object.__setattr__(self, "processors", tuple(self.processors))
@@ -83,7 +84,9 @@ class Sampling:
         given = (f"{f.name}={getattr(self, f.name)}" for f in fields(self) if getattr(self, f.name) != f.default)
         return f"Sampling({', '.join(given)})"
 
-    def __call__(self, logits, tokens=None, parents=()):
+    def __call__(
+        self, logits: np.ndarray, tokens: Tokens | None = None, parents: Sequence[int] | np.ndarray = ()
+    ) -> np.ndarray:
         """Row i of the logits [n, n_vocab] predicts the token after tokens[: len(tokens) - n + 1 + i].
 
         With `parents`, the last len(parents) tokens are a tree, and each node's row predicts the token after its path.
@@ -103,7 +106,9 @@ class Sampling:
         probs /= probs.sum(axis=-1, keepdims=True)
         return self.truncated(probs) if self.top_k or self.top_p < 1 or self.min_p > 0 else probs
 
-    def adjusted(self, logits, tokens=None, parents=()):
+    def adjusted(
+        self, logits: np.ndarray, tokens: Tokens | None = None, parents: Sequence[int] | np.ndarray = ()
+    ) -> np.ndarray:
         """The logits [n, n_vocab] after penalties and processors, in float64, or unchanged. They rank candidates."""
         if self.repetition_penalty == 1 and not self.processors:
             return logits
@@ -182,7 +187,7 @@ def inheriting(drafter, sampling):
     return drafter
 
 
-def sample_token(probs, rng):
+def sample_token(probs: np.ndarray, rng: RandomSource) -> int:
     """A token id (int) drawn from probs [n_vocab] float64 with one uniform number, `rng.random()`.
 
     The cumulative sum may not end at exactly 1, so the uniform number is scaled by its last value. A token of
@@ -195,7 +200,7 @@ def sample_token(probs, rng):
     return int(min(cdf.searchsorted(rng.random() * cdf[-1], side="right"), last))
 
 
-def sample_distinct(probs, k, rng):
+def sample_distinct(probs: np.ndarray, k: int, rng: RandomSource) -> tuple[np.ndarray, np.ndarray]:
     """Up to k different tokens, drawn from probs [n_vocab] one after the other: the siblings in a token tree.
 
     A source with its own method `draw_distinct`, such as `Gumbel`, draws instead, from the same distribution.
@@ -227,7 +232,7 @@ def sample_distinct(probs, k, rng):
     return np.array(tokens, dtype=np.int64), np.reshape(rows, (len(tokens), len(probs)))
 
 
-def acceptance_probability(p, q, token):
+def acceptance_probability(p: Sequence[float] | np.ndarray, q: Sequence[float] | np.ndarray, token: int) -> float:
     """min(1, p(x) / q(x)) for a draft token x (arXiv:2211.17192, section 2.3); p, q [n_vocab], q(x) > 0.
 
     >>> acceptance_probability([0.5, 0.5], [0.25, 0.75], 1)
@@ -236,7 +241,7 @@ def acceptance_probability(p, q, token):
     return min(1.0, float(p[token]) / float(q[token]))
 
 
-def residual(p, q):
+def residual(p: np.ndarray, q: np.ndarray) -> np.ndarray:
     """norm(max(0, p - q)) [n_vocab]: the distribution of the correction (arXiv:2211.17192, section 2.3).
 
     If p - q is nowhere positive, then p = q and a rejection has probability 0; p itself is returned.

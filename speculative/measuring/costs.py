@@ -4,12 +4,13 @@ A cost includes everything that a round of the loop does: the models, the step f
 deciding. With a small model the last three take much of the time, so a prediction without them is too optimistic.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median
 
 import numpy as np
 
-from ..interfaces import Draft, Drafter
+from ..interfaces import Draft, Drafter, LanguageModel, Tokens, Verifier
 from ..logits.probs import Sampling, inheriting
 from ..sampler import SpeculativeSampler
 from ..tree import is_chain
@@ -22,7 +23,7 @@ class Costs:
 
     step: float  # seconds of an autoregressive step: a round without a draft
     c: float  # the drafting time per requested token, relative to `step`; less if the drafter stops early
-    v: tuple  # v[m - 1]: the time of a round for m tokens, without the drafting, relative to `step`; v[0] = 1
+    v: tuple[float, ...]  # v[m - 1]: the time of a round for m tokens, without drafting, relative to `step`; v[0] = 1
     spread: float = 0.0  # distance between the quartiles of the autoregressive steps, relative to their median
 
 
@@ -45,7 +46,16 @@ class Padded:
         return Draft(np.append(draft.tokens, padding), np.vstack([draft.probs, np.eye(1, self.n_vocab)[padding]]))
 
 
-def measure_costs(target, drafter, tokens, *, sampling=Sampling(), verifier=rejection, most=8, repeats=9):
+def measure_costs(
+    target: LanguageModel,
+    drafter: Drafter,
+    tokens: Tokens,
+    *,
+    sampling: Callable[..., np.ndarray] = Sampling(),
+    verifier: Verifier = rejection,
+    most: int = 8,
+    repeats: int = 9,
+) -> Costs:
     """The `Costs` of a round after these tokens.
 
     Rounds of the loop are timed with k = 0 to `most` draft tokens, alternating, `repeats` times, and the medians are
@@ -55,13 +65,13 @@ def measure_costs(target, drafter, tokens, *, sampling=Sampling(), verifier=reje
 
     Parameters
     ----------
-    target : LanguageModel
+    target
         It needs a cache, so that a call with a known prefix computes only the new tokens.
-    drafter : Drafter
+    drafter
         A drafter of chains.
-    tokens : sequence of int
-        At least 2, and at most n_ctx - `most` - 1.
-    most : int
+    tokens
+        Token ids, at least 2, and at most n_ctx - `most` - 1.
+    most
         v is measured for 1 .. most + 1 tokens; at least 1.
     """
     drafter = inheriting(drafter, sampling)

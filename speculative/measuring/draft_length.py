@@ -5,6 +5,7 @@ the next K. If it depends on past rounds alone, the output stays exact, because 
 draft early, where its tokens become improbable, is up to the drafter: see `threshold` in drafters/model.py.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import ceil
 
@@ -19,9 +20,9 @@ class Heuristic:
 
     Parameters
     ----------
-    first : int
+    first
         The K of the first round.
-    most : int
+    most
         The largest K.
 
     Examples
@@ -37,7 +38,7 @@ class Heuristic:
         if self.first < 1 or self.most < 1:
             raise ValueError(f"expected first and most of 1 or more, got {self.first} and {self.most}")
 
-    def __call__(self, history):
+    def __call__(self, history: Sequence[tuple[int, int]]) -> int:
         K = min(self.first, self.most)
         for drafted, accepted in history:
             if drafted:
@@ -61,9 +62,9 @@ class CostModel:
     ----------
     c, v
         As in `Costs`. K is at most len(v) - 1.
-    alpha : float
+    alpha
         The estimate before any token was tested; it weighs as much as 2 tests.
-    window : int
+    window
         The number of latest rounds with a draft to use.
 
     Examples
@@ -76,11 +77,11 @@ class CostModel:
     """
 
     c: float
-    v: tuple = field(repr=False)
+    v: Sequence[float] = field(repr=False)
     alpha: float = 0.8
     window: int = 64
 
-    def __call__(self, history):
+    def __call__(self, history: Sequence[tuple[int, int]]) -> int:
         drafted = [outcome for outcome in history if outcome[0]]
         drafted = drafted[max(0, len(drafted) - self.window) :]
         accepted, rejected = tested(since_the_last_change(drafted))

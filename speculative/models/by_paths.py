@@ -4,20 +4,26 @@ A model that takes trees itself computes all nodes in one pass, which is the poi
 model must return, and makes every rule for trees usable with table models, n-gram models and other people's models.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ..checks import check_model
+from ..interfaces import LanguageModel, Tokens
 from ..tree import texts_of_rows
 
 
 class Wrapper:
     """A language model that wraps one with the same vocabulary and context."""
 
-    def __init__(self, model):
+    n_vocab: int
+    n_ctx: int
+
+    def __init__(self, model: LanguageModel):
         self.model = check_model(model, "a language model")
         self.n_vocab, self.n_ctx = model.n_vocab, model.n_ctx
 
-    def reset(self):
+    def reset(self) -> None:
         """Reset the model's cache, if it has one."""
         if hasattr(self.model, "reset"):
             self.model.reset()
@@ -26,7 +32,7 @@ class Wrapper:
 class ByPaths(Wrapper):
     """The LanguageModel `model`, which now takes trees: it is called once for each row of a tree, with chains only."""
 
-    def __call__(self, tokens, n_last=1, parents=()):
+    def __call__(self, tokens: Tokens, n_last: int = 1, parents: Sequence[int] | np.ndarray = ()) -> np.ndarray:
         """Logits [n_last, n_vocab] (see `LanguageModel`). ValueError unless the parents form a tree."""
         if len(parents) == 0:
             return self.model(list(tokens), n_last=n_last)

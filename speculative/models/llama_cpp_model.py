@@ -5,6 +5,12 @@ recurrent model refuses to do so, and then the whole text is run again. For mode
 before the window are kept, so that it can move back (`swa_full`). Batches and trees are not supported.
 """
 
+import os
+from typing import Any
+
+import numpy as np
+
+from ..interfaces import Tokens
 from .prefix import checked_n_vocab, split
 
 
@@ -13,9 +19,9 @@ class LlamaCppModel:
 
     Parameters
     ----------
-    path : str or Path
+    path
         A GGUF file.
-    n_ctx : int
+    n_ctx
         The longest text in tokens; 0 for the length the model was trained on. llama.cpp keeps the logits of all tokens,
         n_ctx * n_vocab float32.
     n_vocab : int, optional
@@ -28,22 +34,22 @@ class LlamaCppModel:
         target = LlamaCppModel("tiny-target.gguf", n_threads=2)
     """
 
-    def __init__(self, path, n_ctx=0, n_vocab=None, **options):
+    def __init__(self, path: str | os.PathLike[str], n_ctx: int = 0, n_vocab: int | None = None, **options: Any):
         import llama_cpp
 
         self.llama = llama_cpp.Llama(
             str(path), n_ctx=n_ctx, logits_all=True, **{"verbose": False, "swa_full": True, **options}
         )
         self.n_vocab = checked_n_vocab(n_vocab, self.llama.n_vocab())
-        self.n_ctx = n_ctx or self.llama.n_ctx()
+        self.n_ctx: int = n_ctx or self.llama.n_ctx()
         self.cached = []  # one list for this object and its shallow copies, which share the engine
 
-    def reset(self):
+    def reset(self) -> None:
         """Forget the cache."""
         self.cached.clear()
         self.llama.reset()
 
-    def __call__(self, tokens, n_last=1):
+    def __call__(self, tokens: Tokens, n_last: int = 1) -> np.ndarray:
         cached = self.cached[: self.llama.n_tokens]  # empty in a deep copy, which has its own engine
         (n_cached, tokens), n_last = split(cached, tokens, n_last, self.n_ctx), int(n_last)
         self.cached.clear()  # if the call is interrupted, nothing remains of it

@@ -26,7 +26,7 @@ def split(cached, tokens, n_last, n_ctx):
     return min(n_common(cached, tokens), len(tokens) - n_last), tokens
 
 
-def checked_n_vocab(n_vocab, n_of_model):
+def checked_n_vocab(n_vocab: int | None, n_of_model: int) -> int:
     """n_vocab, or the model's number of tokens if n_vocab is None. ValueError if the model has fewer."""
     if n_vocab is not None and not 1 <= n_vocab <= n_of_model:
         raise ValueError(f"expected n_vocab from 1 to the model's {n_of_model} tokens, got {n_vocab}")

@@ -14,12 +14,14 @@ Source: Timor et al., arXiv:2502.05202, section 4 (shared tokens, called TLI) an
 import re
 import sys
 from codecs import utf_8_decode
+from collections.abc import Sequence
 from itertools import groupby
 from typing import Protocol
 
 import numpy as np
 
 from ..checks import ask_model, check_model
+from ..interfaces import LanguageModel, Tokens
 from .by_paths import ByPaths, Wrapper
 
 NOT_UTF8 = re.compile("([\udc80-\udcff])")  # an invalid byte, as errors="surrogateescape" decodes it
@@ -108,10 +110,11 @@ class SharedTokensModel:
 
     Parameters
     ----------
-    model : LanguageModel
+    model
         With the draft's vocabulary.
-    of_target, of_draft : Tokenizer
-    n_vocab : int, optional
+    of_target, of_draft
+        The two tokenizers.
+    n_vocab
         The target's n_vocab; by default as many tokens as its tokenizer has.
 
     Raises
@@ -122,7 +125,10 @@ class SharedTokensModel:
 
     n_ctx = sys.maxsize
 
-    def __init__(self, model, of_target, of_draft, n_vocab=None):
+    n_vocab: int
+    n_ctx: int
+
+    def __init__(self, model: LanguageModel, of_target: Tokenizer, of_draft: Tokenizer, n_vocab: int | None = None):
         self.model, self.n_vocab = check_model(model, "a draft model"), n_vocab or of_target.n_vocab
         self.to_draft, self.shared = Translation(of_target, of_draft), shared_tokens(of_target, of_draft)
         if not self.shared.size:
@@ -133,7 +139,7 @@ class SharedTokensModel:
 
     reset = Wrapper.reset
 
-    def __call__(self, tokens, n_last=1, parents=()):
+    def __call__(self, tokens: Tokens, n_last: int = 1, parents: Sequence[int] | np.ndarray = ()) -> np.ndarray:
         """Logits [n_last, n_vocab] (see `LanguageModel`)."""
         if len(parents):
             return ByPaths(self)(tokens, n_last, parents)

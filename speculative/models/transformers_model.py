@@ -41,7 +41,7 @@ class TransformersModel:
         target = TransformersModel(AutoModelForCausalLM.from_pretrained(name, dtype="auto"))
     """
 
-    def __init__(self, model, n_vocab=None):
+    def __init__(self, model, n_vocab: int | None = None):
         if not hasattr(model, "config"):
             raise ValueError(
                 f"expected a loaded model of transformers, got {model!r:.80}: "
@@ -61,11 +61,11 @@ class TransformersModel:
         """A copy starts without a cache, because the original keeps changing its own."""
         return {**vars(self), "cache": None, "cached": []}
 
-    def reset(self):
+    def reset(self) -> None:
         """Forget the cache."""
         self.cache, self.cached = None, []
 
-    def __call__(self, tokens, n_last=1):
+    def __call__(self, tokens, n_last: int = 1):
         import torch
 
         (n_cached, tokens), n_last = split(self.cached, tokens, n_last, self.n_ctx), int(n_last)
@@ -95,7 +95,7 @@ class TransformersModel:
         return None, 0
 
 
-def n_ctx_of(config):
+def n_ctx_of(config) -> int:
     """The number of tokens that a model has room for; with longrope, only the tokens whose positions never change."""
     limits = (getattr(config, name, None) for name in ("max_position_embeddings", "max_seq_len"))
     rope = getattr(config, "rope_parameters", None) or {}

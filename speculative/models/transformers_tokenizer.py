@@ -4,7 +4,9 @@ Two kinds are supported: byte-level BPE (GPT-2, Llama 3, Qwen) writes each byte 
 SentencePiece (Llama 2, Mistral, Gemma) a space as "▁" and some single bytes as "<0x0A>".
 """
 
+from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 
 class TransformersTokenizer:
@@ -26,7 +28,11 @@ class TransformersTokenizer:
         drafter = ModelDrafter(SharedTokensModel(draft, of_target, of_draft, target.n_vocab))
     """
 
-    def __init__(self, tokenizer):
+    n_vocab: int
+    end_of_text: int | None
+    start: list[int]
+
+    def __init__(self, tokenizer: Any):
         from tokenizers.pre_tokenizers import ByteLevel
 
         self.tokenizer = tokenizer
@@ -38,14 +44,14 @@ class TransformersTokenizer:
         others = [byte for byte in range(256) if chr(byte) not in alphabet]
         self.byte_of = dict(zip(alphabet, [*(ord(c) for c in alphabet if ord(c) < 256), *others]))
         self.special = {*tokenizer.all_special_ids}
-        self.bytes_of = lru_cache(maxsize=None)(self._bytes_of)
+        self.bytes_of: Callable[[int], bytes] = lru_cache(maxsize=None)(self._bytes_of)
         # a SentencePiece tokenizer puts a space before each text, so encode the text after a newline, then cut that off
         self.head = "" if self.bytes_of((self.ids("a") or [0])[0]) == b"a" else "\n"
 
     def ids(self, text):
         return self.tokenizer(text, add_special_tokens=False, split_special_tokens=True)["input_ids"]
 
-    def encode(self, text):
+    def encode(self, text: str) -> list[int]:
         """The token ids of a text. Nothing is added, and the name of a special token is treated like any other text."""
         return self.ids(self.head + text)[len(self.ids(self.head)) if self.head else 0 :]
 

@@ -16,6 +16,8 @@ to tokens, with its own target. `TorchDraws` enumerates code that is written in 
 it needs PyTorch.
 """
 
+from typing import TYPE_CHECKING
+
 from ..exact.table import TableModel
 from .batches import check_batch
 from .drafters import check_drafter
@@ -31,9 +33,13 @@ __all__ = [
 ]  # fmt: skip
 
 
-def __getattr__(name):
-    if name == "TorchDraws":
-        from .torch_draws import TorchDraws
+if TYPE_CHECKING:
+    from .torch_draws import TorchDraws  # noqa: F401
+else:  # hidden from type checkers, which would accept every name
 
-        return TorchDraws
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    def __getattr__(name):
+        if name == "TorchDraws":
+            from .torch_draws import TorchDraws
+
+            return TorchDraws
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

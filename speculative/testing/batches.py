@@ -3,8 +3,10 @@
 import inspect
 import itertools
 import operator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -22,7 +24,7 @@ A, B, SHORT, LONG = [0, 1], [1, 1], [1], [0, 1, 1]  # prompts: two of one length
 MOST_PASSES = 200  # in a run with at most 20 tokens
 
 
-def check_batch(serve, *, seed=0, tolerance=TOLERANCE):
+def check_batch(serve: Callable[..., Any], *, seed: int = 0, tolerance: float = TOLERANCE) -> str:
     """Raise AssertionError unless a loop over several texts produces the target's distribution for all of them.
 
     Checks a single text; the joint distribution of two and three texts, which must be the product of the target's
@@ -32,15 +34,15 @@ def check_batch(serve, *, seed=0, tolerance=TOLERANCE):
 
     Parameters
     ----------
-    serve : callable
+    serve
         serve(target, drafter, prompts, n_tokens, rng, K) -> the new tokens of each text, a list of lists. `target` is a
         `SlotModel`, `drafter` has propose(tokens, K, rng) for one text, prompts and n_tokens are lists. It may take the
         keywords stop_tokens (a set; a text ends with the first of them) and sampling (logits [n, V], tokens ->
         probabilities [n, V]; softmax without it), and its result may have the attributes `drafted` and `accepted`, the
         numbers of draft tokens of all texts.
-    seed : int
+    seed
         Varies the models.
-    tolerance : float
+    tolerance
         The largest error of a probability that counts as rounding: 1e-6 for a loop in float32.
     """
     rng, keywords = np.random.default_rng(seed), set(inspect.signature(serve).parameters)

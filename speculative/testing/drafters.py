@@ -7,6 +7,7 @@ import numpy as np
 
 from ..exact.enumeration import hashable
 from ..exact.table import TableModel
+from ..interfaces import Drafter
 from ..logits.probs import Sampling, inheriting
 from ..models.by_paths import ByPaths
 from ..tree import chain, children, depth_of, is_chain
@@ -18,7 +19,7 @@ PROMPTS = ([0], [1, 0], [0, 1, 1, 0], [1, 0, 1, 0, 1])
 SAMPLINGS = Sampling(temperature=0.5), Sampling(temperature=0), Sampling(top_p=0.7)  # the kinds that a sampler passes
 
 
-def check_drafter(drafter, *, n_vocab=None, seed=0):
+def check_drafter(drafter: Drafter, *, n_vocab: int | None = None, seed: int = 0) -> str:
     """Raise AssertionError unless the drafter keeps the contract of `Draft`.
 
     A draft has at most K tokens, none for K = 0, and each has a row of probabilities that sums to 1. Given that there
@@ -30,12 +31,12 @@ def check_drafter(drafter, *, n_vocab=None, seed=0):
 
     Parameters
     ----------
-    drafter : object
+    drafter
         With propose(tokens, K, rng) -> Draft, and a small vocabulary: every draft of two tokens is enumerated. The
         tokens are a list, as samplers pass them; a note is printed if an array does not work as well.
-    n_vocab : int, optional
+    n_vocab
         The size of the vocabulary, checked if it is given.
-    seed : int
+    seed
         Varies the texts that are drafted for, which consist of tokens 0 and 1.
     """
     if not callable(getattr(drafter, "propose", None)):

@@ -14,7 +14,9 @@ import io
 import itertools
 import re
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, is_dataclass
+from typing import Any
 
 import numpy as np
 
@@ -85,13 +87,15 @@ TRIALS = {(7, 5, 6): (2, 6), (8, 5, 6): (0, 8), (7, 8, 6): (1, 8)}  # one-hot ro
 NEVER = 1e-14  # the probability of a path that is there only because of rounding
 
 
-def check_function(fn, spec=None, *, array=None, seed=0):
+def check_function(
+    fn: Callable[..., Any], spec: str | None = None, *, array: Callable[..., Any] | None = None, seed: int = 0
+) -> str:
     """Raise AssertionError unless the function is exact speculative sampling, whatever its signature.
 
     Parameters
     ----------
-    fn : callable
-    spec : str, optional
+    fn
+    spec
         "target, draft, tokens -> tokens": the arguments, by position, and the parts of the result.
 
         Arguments: target, draft, tokens, rng, uniforms, uniform, bonus (the token drawn after all draft tokens), output
@@ -109,9 +113,9 @@ def check_function(fn, spec=None, *, array=None, seed=0):
 
         `spec` may be omitted if the parameters have the usual names, such as (target_probs, draft_probs,
         draft_tokens).
-    array : callable, optional
+    array
         Converts an array to an argument: np.array, torch.tensor or list; by default inferred from the function's code.
-    seed : int
+    seed
         Varies the distributions.
 
     Examples

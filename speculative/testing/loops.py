@@ -6,9 +6,11 @@ import itertools
 import math
 import sys
 from collections import Counter
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from time import monotonic
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +32,7 @@ class LoopAudit:
     distance: float  # total variation of the joint distribution of the texts; a lower bound while covered < 1
     paths: int
     covered: float  # the probability of the paths that were taken
-    mistakes: tuple  # sentences, including the catalogue's for this distribution
+    mistakes: tuple[str, ...]  # sentences, including the catalogue's for this distribution
     message: str
 
     def __str__(self):
@@ -38,8 +40,17 @@ class LoopAudit:
 
 
 def audit_loop(
-    generate, target, draft=None, prompt=(0, 1), n_tokens=3, *, K=2, sampling=Sampling(), seconds=60, certain=None
-):
+    generate: Callable[..., Any],
+    target: Any,
+    draft: Any = None,
+    prompt: Sequence[Any] | np.ndarray = (0, 1),
+    n_tokens: int = 3,
+    *,
+    K: int = 2,
+    sampling: Callable[..., np.ndarray] = Sampling(),
+    seconds: float = 60,
+    certain: int | None = None,
+) -> "LoopAudit":
     """A `LoopAudit` of generate(prompt, n_tokens): tokens in, tokens out, in PyTorch or in NumPy.
 
     The reference is the product of sampling(target(text)), row by row, one text at a time, without a mask or a cache.
@@ -48,24 +59,25 @@ def audit_loop(
 
     Parameters
     ----------
-    generate : callable
+    generate
         generate(prompt, n_tokens), or generate(prompt, n_tokens, rng=...), returns the new tokens, with the prompt or
         without. PyTorch's random numbers are enumerated (see `TorchDraws`); a loop in NumPy draws from rng.
-    target, draft : LanguageModel or module of PyTorch
-        The loop's models. A module is called as model(ids [1, n]).logits. The draft is used only to name a
-        mistake.
-    prompt : list of int, or list of such lists
-        Several prompts, of any lengths, form a batch: `generate` receives all of them, and returns a text for each.
-    n_tokens : int
+    target, draft
+        The loop's models, each a LanguageModel or a module of PyTorch. A module is called as model(ids [1, n]).logits.
+        The draft is used only to name a mistake.
+    prompt
+        Token ids. Several prompts, of any lengths, form a batch: `generate` receives all of them, and returns a text
+        for each.
+    n_tokens
         The number of new tokens of each text.
-    K : int
+    K
         The draft length of the loop, to name a mistake.
-    sampling : Sampling
+    sampling
         The loop's sampling.
-    seconds : float
+    seconds
         The time limit for the paths. When it runs out, the result so far is reported. With `certain`, it
         applies to each pair.
-    certain : int, optional
+    certain
         For a batch of many texts: a token that the models always repeat, and that no other text contains. Two texts at
         a time keep their prompts, and the others become prompts of this token, so each pair has only the paths of two
         texts.

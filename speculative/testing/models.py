@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from ..interfaces import LanguageModel
 from ..tree import path
 from .cases import Passed, shortened
 from .mistakes.models import BEFORE, IMPRECISE, IN_TREES, ONE_OFF, ROWS, answers, close, gap, same_logits
@@ -16,7 +17,7 @@ MANY = 40  # nodes of the largest tree, if the context holds them
 SHAPES = [[-1], [-1, -1], [-1, 0, 0, -1], [-1, -1, 0, 0, 1, 2, 2], [-1, 0, -1, 2, 1, 0, -1, 6, 3]]  # parents of trees
 
 
-def check_language_model(model, *, seed=0, n_calls=60, trees=None):
+def check_language_model(model: LanguageModel, *, seed: int = 0, n_calls: int = 60, trees: bool | None = None) -> str:
     """Raise AssertionError unless model(tokens, n_last) returns logits that depend only on the tokens.
 
     The model is called in a random walk that extends, branches and shortens the text, as a sampler does, with one list
@@ -27,11 +28,13 @@ def check_language_model(model, *, seed=0, n_calls=60, trees=None):
 
     Parameters
     ----------
-    model : callable
-        With the attributes n_vocab and n_ctx.
-    seed : int
-    n_calls : int
-    trees : bool, optional
+    model
+        A function or an object with the attributes n_vocab and n_ctx.
+    seed
+        Varies the walk.
+    n_calls
+        The length of the walk.
+    trees
         Whether to ask for trees; by default if the call has the parameter `parents`.
     """
     check_it_can_be_asked(model)

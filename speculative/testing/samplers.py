@@ -2,7 +2,9 @@
 
 import itertools
 import operator
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +26,15 @@ TEMPERATURES = tuple(Sampling(temperature=temperature) for temperature in (1, 0.
 OTHERS = Sampling(top_k=2), Sampling(temperature=0.8, top_p=0.6), Sampling(min_p=0.4)
 
 
-def check_sampler(make, *, seed=0, target_sampling=None, with_models=False, tolerance=TOLERANCE, look_back=True):
+def check_sampler(
+    make: Callable[..., Any],
+    *,
+    seed: int = 0,
+    target_sampling: Callable[..., np.ndarray] | None = None,
+    with_models: bool = False,
+    tolerance: float = TOLERANCE,
+    look_back: bool = True,
+) -> str:
     """Raise AssertionError unless the samplers made by `make` produce the target's distribution.
 
     Checks the joint distribution of up to three tokens, at three temperatures and with four drafters, with top-k and
@@ -33,20 +43,20 @@ def check_sampler(make, *, seed=0, target_sampling=None, with_models=False, tole
 
     Parameters
     ----------
-    make : callable
+    make
         make(target, drafter, K=..., sampling=...) -> an object with generate(prompt, n_tokens, rng), which returns a
         `Generation` or a sequence of new tokens, and may take a keyword stop_tokens. A class will do.
-    seed : int
+    seed
         Varies the models.
-    target_sampling : callable, optional
+    target_sampling
         Passed to `make` instead of the grader's own samplings, which its drafters still use: for a target that samples
         differently from the draft, such as Sampling(top_p=0.7). If it is built into a sampler, grade it as
         check_sampler(lambda target, drafter, K, sampling: Mine(target, drafter, K), target_sampling=...).
-    with_models : bool
+    with_models
         Whether the samplers support only drafters with a model, `drafter.model` and `drafter.sampling`.
-    tolerance : float
+    tolerance
         The largest error of a probability that counts as rounding: 1e-6 for a sampler in float32.
-    look_back : bool
+    look_back
         Whether the samplers call sampling(logits, tokens) rather than sampling(logits).
     """
     rng = np.random.default_rng(seed)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..exact.enumeration import CannotEnumerate, exact_distribution
-from ..interfaces import Draft, takes_trees
+from ..interfaces import Draft, Verifier, takes_trees
 from ..tree import is_chain
 from .cases import TOLERANCE, WAYS, Case, Passed, decided, enumerated, largest_difference, show, show_distributions
 from .diagnosis import TREES, mistake_on_a_chain, mistake_on_a_tree, of_chain
@@ -27,7 +27,7 @@ LARGER_TREES = [
 ]
 
 
-def check_verifier(verifier, *, seed=0, trees=None):
+def check_verifier(verifier: Verifier, *, seed: int = 0, trees: bool | None = None) -> str:
     """Raise AssertionError unless the verifier is exact.
 
     The joint distribution of the tokens of a round, continued by the target to K + 1 tokens, must equal the target's to
@@ -40,11 +40,11 @@ def check_verifier(verifier, *, seed=0, trees=None):
 
     Parameters
     ----------
-    verifier : callable
+    verifier
         (draft, target_probs, rng) -> Verdict.
-    seed : int
+    seed
         Varies the distributions.
-    trees : bool, optional
+    trees
         Whether to test it on trees; by default if its attribute `trees` says so.
     """
     check_it_can_be_called(verifier)

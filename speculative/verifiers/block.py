@@ -9,11 +9,11 @@ the probabilities along the draft: theorem 2; among all rules: Thomas and Pal, a
 
 import numpy as np
 
-from ..interfaces import Verdict
+from ..interfaces import Draft, RandomSource, Verdict
 from ..logits.probs import residual, sample_token
 
 
-def block(draft, target_probs, rng):
+def block(draft: Draft, target_probs: np.ndarray, rng: RandomSource) -> Verdict:
     """The verdict on a draft, with one uniform number for each draft token and one for the token after them.
 
     Parameters and result as in `rejection`. `joint` is the paper's p-hat: the ratio of target to draft probability of

@@ -8,11 +8,13 @@ In a tree the sample is compared with every token drafted for that position, and
 tree will do, however its tokens were chosen: Medusa's, prompt lookup's, the most probable ones.
 """
 
-from ..interfaces import Verdict
+import numpy as np
+
+from ..interfaces import Draft, RandomSource, Verdict
 from ..logits.probs import sample_token
 
 
-def exact_match(draft, target_probs, rng):
+def exact_match(draft: Draft, target_probs: np.ndarray, rng: RandomSource) -> Verdict:
     """The verdict on a draft, with one uniform number for each position up to the first mismatch, or up to the bonus.
 
     Parameters and result as in `rejection`; draft.probs is not used.

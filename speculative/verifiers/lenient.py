@@ -5,7 +5,9 @@ Source: Leviathan et al., arXiv:2211.17192, appendix A.5.
 
 from dataclasses import dataclass
 
-from ..interfaces import Verdict
+import numpy as np
+
+from ..interfaces import Draft, RandomSource, Verdict
 from ..logits.probs import residual, sample_token
 
 
@@ -15,7 +17,7 @@ class Lenient:
 
     Parameters
     ----------
-    l : float
+    l
         The lenience, 0 < l <= 1, otherwise ValueError. With l = 1 it is `rejection`, and exact.
 
     Examples
@@ -44,7 +46,7 @@ class Lenient:
     def __repr__(self):
         return f"Lenient(l={self.l}) LOSSY"
 
-    def __call__(self, draft, target_probs, rng):
+    def __call__(self, draft: Draft, target_probs: np.ndarray, rng: RandomSource) -> Verdict:
         for i, token in enumerate(draft.tokens):
             p, lowered = target_probs[i], self.l * draft.probs[i]
             if not rng.random() * lowered[token] < p[token]:

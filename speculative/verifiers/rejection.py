@@ -12,11 +12,13 @@ Source: Leviathan et al., arXiv:2211.17192, algorithm 1 and appendix A.1; Chen e
 Trees: Miao et al. (SpecInfer), arXiv:2305.09781, algorithm 2; Chen et al. (Sequoia), arXiv:2402.12374, algorithm 2.
 """
 
-from ..interfaces import Verdict
+import numpy as np
+
+from ..interfaces import Draft, RandomSource, Verdict
 from ..logits.probs import residual, sample_token
 
 
-def rejection(draft, target_probs, rng):
+def rejection(draft: Draft, target_probs: np.ndarray, rng: RandomSource) -> Verdict:
     """The verdict of rejection sampling on a draft.
 
     Draft tokens are tested one by one, with one uniform number u each. In a chain, the first one that fails is replaced
@@ -26,15 +28,12 @@ def rejection(draft, target_probs, rng):
 
     Parameters
     ----------
-    draft : Draft
+    draft
         tokens [n], probs [n, n_vocab] (q), and the parents of a tree.
-    target_probs : array [n + 1, n_vocab] float64
-        p after the text, then after each draft token.
-    rng : RandomSource
-
-    Returns
-    -------
-    Verdict
+    target_probs
+        [n + 1, n_vocab] float64: p after the text, then after each draft token.
+    rng
+        The source of the uniform numbers.
     """
     node, accepted = -1, []  # -1: the text
     while True:

@@ -9,11 +9,11 @@ Source: Weng et al., arXiv:2505.12398.
 
 import numpy as np
 
-from ..interfaces import Verdict
+from ..interfaces import Draft, RandomSource, Verdict
 from ..logits.probs import sample_token
 
 
-def traversal(draft, target_probs, rng):
+def traversal(draft: Draft, target_probs: np.ndarray, rng: RandomSource) -> Verdict:
     """The verdict on a draft, with one uniform number for each draft token and one for the token after them.
 
     Parameters and result as in `rejection`. Each node has a share, the probability with which it may still be accepted

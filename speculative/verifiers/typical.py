@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..interfaces import Verdict
+from ..interfaces import Draft, RandomSource, Verdict
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Typical:
 
     Parameters
     ----------
-    epsilon, delta : float
+    epsilon, delta
         Thresholds; delta = sqrt(epsilon) is the authors' choice.
 
     Examples
@@ -48,7 +48,7 @@ class Typical:
     def __repr__(self):
         return f"Typical(epsilon={self.epsilon}, delta={self.delta}) LOSSY"
 
-    def __call__(self, draft, target_probs, rng):
+    def __call__(self, draft: Draft, target_probs: np.ndarray, rng: RandomSource) -> Verdict:
         paths = [[]]  # paths on which every token is accepted
         for path in paths:  # subtle: the list grows while it is read
             node = path[-1] if path else -1
