@@ -124,14 +124,15 @@ class Verdict:
     next_token: int  # the token after the accepted ones: a correction, or the bonus if all were accepted
     nodes: tuple[int, ...] = None  # the accepted draft tokens; filled in
 
-    if TYPE_CHECKING:  # the parameters have more types than the fields
+    if TYPE_CHECKING:
 
         def __init__(
             self,
             n_accepted: SupportsIndex | Sequence[SupportsIndex],
             next_token: SupportsIndex,
             nodes: Sequence[int] | None = None,
-        ) -> None: ...
+        ) -> None:
+            """What may be passed; more than the fields contain."""
 
     def __post_init__(self):
         accepted, nodes = self.n_accepted, self.nodes

@@ -33,10 +33,10 @@ class Tokenizer(Protocol):
     n_vocab: int
     end_of_text: int | None  # the token between two texts, which is not part of either
 
-    def encode(self, text: str) -> list[int]:
+    def encode(self, text: str, /) -> list[int]:
         """The token ids of a text, without tokens that mark its beginning or end."""
 
-    def bytes_of(self, token: int) -> bytes:
+    def bytes_of(self, token: int, /) -> bytes:
         """The bytes of a token; b"" for a token that stands for no text."""
 
 
