@@ -11,10 +11,11 @@ import shutil
 import subprocess
 import sys
 from html.parser import HTMLParser
-from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import unquote, urlsplit
+
+import make_reference
 
 ROOT = Path(__file__).parents[2]
 CHAPTERS = {  # the navigation; README.md becomes index.md
@@ -25,8 +26,6 @@ CHAPTERS = {  # the navigation; README.md becomes index.md
 }
 PICTURES = "docs/**/*.png", "docs/**/*.svg", "notebooks/*/*.png", "notebooks/*/*.svg"
 COPIED = ".md", ".ipynb", ".png", ".svg", ".cff", ""  # the endings of the files that are on the site
-PACKAGES = "gpt2np", "speculative"  # in the API reference
-NEEDS_TORCH = "speculative.testing.torch_", "gpt2np.training"
 DRAWING = re.compile(r"plt|fig|figures|ax(is|es)?")  # names in the statements that draw a figure
 EXACT = "notebooks/05_why_speculative_sampling_is_exact"  # the page to which others link
 ABOUT_EXACT = (
@@ -73,7 +72,6 @@ OPTIONS = {
 
 def make(folder):
     """Write the site into this folder, which is replaced; ValueError if a link is broken."""
-    import make_reference
     from sphinx.application import Sphinx
 
     with TemporaryDirectory() as parent:
@@ -123,9 +121,9 @@ def on_site(text, path):
     def changed(match):
         words, target, named = match.groups()
         there = ROOT / (named or (path.parent / target))
-        if there.suffix == ".py" and there.resolve().relative_to(ROOT).parts[0] in PACKAGES:
+        if there.suffix == ".py" and there.resolve().relative_to(ROOT).parts[0] in make_reference.PACKAGES:
             page = there.resolve().relative_to(ROOT).with_suffix(".html").as_posix().replace("/__init__.html", ".html")
-            if not can_be_imported(page.removesuffix(".html").replace("/", ".")):
+            if not make_reference.can_be_imported(page.removesuffix(".html").replace("/", ".")):
                 return words or match[0]
             return f'<a href="{"../" * len(path.parent.parts)}reference/{page}">{words or f"<code>{named}</code>"}</a>'
         is_elsewhere = there.is_dir() or (there.exists() and there.suffix not in COPIED)
@@ -146,11 +144,6 @@ def on_site(text, path):
         elif only_draws(cell):
             cell["metadata"].setdefault("tags", []).append("hide-input")
     return json.dumps(notebook)
-
-
-def can_be_imported(module):
-    """Whether its libraries are installed: a module that is not in the API reference is not linked."""
-    return find_spec("torch") or not module.startswith(NEEDS_TORCH)
 
 
 def only_draws(cell):

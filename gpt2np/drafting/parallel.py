@@ -19,12 +19,14 @@ DFlash's attention to later slots, DFlash's states from several layers, and DSpa
 Sources: DFlash, arXiv:2602.06036, for the block; DSpark, arXiv:2607.05147, for W1 and W2 (called the Markov head).
 """
 
+import os
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..files.loading import folder_of
 from ..kernels.matmul import pack
+from ..model import GPT2
 from .eagle import DraftModel, Eagle, EagleBlock, read_block
 
 
@@ -40,10 +42,10 @@ class ParallelBlock(EagleBlock):
     w2: np.ndarray
 
     @property
-    def n_params(self):
+    def n_params(self) -> int:
         return super().n_params + self.mask.size + 2 * self.w1.size
 
-    def on(self, model, n_frequent=0):
+    def on(self, model: GPT2, n_frequent: int = 0) -> "ParallelEagle":
         """This block on its model (see `ParallelEagle`)."""
         return ParallelEagle(model, self, n_frequent)
 
@@ -51,13 +53,13 @@ class ParallelBlock(EagleBlock):
 class ParallelEagle(Eagle):
     """A block that drafts up to n_slots tokens of a model's texts in one pass; parameters and errors as in `Eagle`."""
 
-    def __init__(self, model, params, n_frequent=0):
+    def __init__(self, model: GPT2, params: ParallelBlock, n_frequent: int = 0):
         super().__init__(model, params, n_frequent)
         self.n_slots = len(params.mask) + 1
         self.params = replace(self.params, w2=pack(params.w2, model.strategy))
         self.slots = np.empty((0, self.n_vocab), np.float32)  # the logits of the last pass, without the table's term
 
-    def draft_model(self, n_text, K=None):
+    def draft_model(self, n_text: int, K: int | None = None) -> DraftModel:
         """Like `Eagle.draft_model`. The first call runs K slots, by default all; later calls need no pass."""
         return DraftModel(self, n_text, K=K)
 
@@ -85,7 +87,7 @@ class ParallelEagle(Eagle):
         self.cache.length, self.text = len(text), text  # the next pass overwrites the slots after these
 
 
-def load_parallel(name_or_folder):
+def load_parallel(name_or_folder: str | os.PathLike[str]) -> ParallelBlock:
     """The `ParallelBlock` of "tiny-target", which is bundled, or the one in a folder with parallel.safetensors.
 
     A missing block and a malformed file raise a CheckpointError, which is a ValueError.

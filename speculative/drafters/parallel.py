@@ -7,6 +7,7 @@ token before it, and that row is the verifier's q. Acceptance falls with depth, 
 Sources: DFlash, arXiv:2602.06036; DSpark, arXiv:2607.05147.
 """
 
+from ..interfaces import Draft, RandomSource, Tokens
 from .eagle import EagleDrafter
 
 
@@ -17,7 +18,7 @@ class ParallelDrafter(EagleDrafter):
     returns an object with `n_slots`, the largest depth of a draft, and `draft_model(n_text, K)`, K for this draft.
     """
 
-    def propose(self, tokens, K, rng):
+    def propose(self, tokens: Tokens, K: int, rng: RandomSource) -> Draft:
         """At most K tokens, or a tree of depth at most K; never deeper than the block's n_slots."""
         K = min(K, self.block.n_slots)
         draft_model = self.block.draft_model(len(tokens), K)

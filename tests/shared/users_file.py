@@ -31,6 +31,7 @@ from speculative import (
     NGramDrafter,
     NGramModel,
     NoRepeatNGram,
+    ParallelDrafter,
     PresencePenalty,
     PromptLookupDrafter,
     RandomSource,
@@ -102,6 +103,8 @@ source: RandomSource = np.random.default_rng(0)
 source = Gumbel(1)
 rules: list[Verifier] = [rejection, block, traversal, exact_match, Typical(), Lenient(0.9)]
 eagle: gpt2np.EagleBlock = gpt2np.load_eagle("tiny-target")
+parallel: gpt2np.ParallelBlock = gpt2np.load_parallel("tiny-target")
+in_one_pass: gpt2np.ParallelEagle = parallel.on(target)
 heads: gpt2np.Heads = gpt2np.load_heads("tiny-target")
 model = gpt2np.Eagle(target, eagle).draft_model(len(tokens))
 drafters: list[Drafter] = [
@@ -114,6 +117,7 @@ drafters: list[Drafter] = [
     RecyclingDrafter(target.n_vocab, Shape.widths(2, 1)),
     HeadsDrafter(target, heads, Shape.best(7, np.ones((2, 3)))),
     EagleDrafter(target, eagle, Grown(8), siblings="top"),
+    ParallelDrafter(target, parallel),
     TreeDrafter(draft_model, Shape.best(4, [0.6, 0.3])),
     JacobiDrafter(target.n_vocab),
     LookaheadDrafter(target.n_vocab),
