@@ -17,7 +17,7 @@ SETTINGS = [
     *({"OPENBLAS_CORETYPE": kernels} for kernels in ("Nehalem", "Sandybridge", "Haswell", "Zen", "SkylakeX")),
     *({"OPENBLAS_NUM_THREADS": n} for n in ("1", "2", "16")),
     *({"GPT2NP_THREADS": n} for n in ("1", "2", "16")),
-    *({"GPT2NP_MATMUL": name} for name in ("rows", "panels")),
+    *({"GPT2NP_MATMUL": name} for name in ("slabs", "panels")),
 ]
 PARTS = [
     "tests/gpt2np/kernels",
