@@ -59,5 +59,5 @@ def pytest_terminal_summary(terminalreporter):
     reports = [report for outcome in ("passed", "failed") for report in terminalreporter.stats.get(outcome, ())]
     rows = [value for report in reports for name, value in report.user_properties if name == "machine"]
     if rows:
-        terminalreporter.section("machines: times of a matrix [1024, 512] for one row and for five")
+        terminalreporter.section("machines: times of a few matrices for one row and for five")
         terminalreporter.write("\n".join(rows) + "\n")
