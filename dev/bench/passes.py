@@ -23,7 +23,7 @@ from gpt2np.files.model_files import find_on_disk
 from gpt2np.files.params import build_params, param_shapes
 from gpt2np.kernels import matmul
 from gpt2np.model import packed
-from speculative.cli.page import table
+from speculative.measuring.table import table
 
 SHAPES = {
     "124M": HParams(50257, 1024, 768, 12, 12),

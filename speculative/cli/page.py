@@ -1,36 +1,9 @@
-"""Tables and lines of numbers, shared by several commands."""
+"""Lines of numbers, shared by several commands."""
 
 import os
 import sys
-from re import fullmatch
 
-from .models import described
-
-
-def table(rows):
-    """A table of rows (dict heading -> cell): numbers aligned right, words aligned left.
-
-    >>> print(table([{"drafter": "model", "speedup": "1.43"}, {"drafter": "n", "speedup": "0.9"}]))
-    drafter  speedup
-    model       1.43
-    n            0.9
-    """
-    lines = [list(rows[0]), *(list(row.values()) for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*lines)]
-    right = [all(fullmatch(r"[-+\d.,]*%?", cell) for cell in column[1:]) for column in zip(*lines)]
-    pads = [f"{'>' if is_right else '<'}{width}" for width, is_right in zip(widths, right)]
-    return "\n".join("  ".join(f"{cell:{pad}}" for cell, pad in zip(line, pads)).rstrip() for line in lines)
-
-
-def with_interval(row, what, prefix=""):
-    """A number with its interval, the fields PREFIXlow and PREFIXhigh: 1.79 (1.55 to 2.06)."""
-    low, high = row[prefix + "low"], row[prefix + "high"]
-    return f"{row[what]:.2f}" + ("" if low is None else f" ({low:.2f} to {high:.2f})")
-
-
-def over(n, what="prompts"):
-    """The meaning of the intervals."""
-    return f"95 %, Student's t over the {n} {what}" if n > 1 else "none: there is one prompt"
+from speculative.measuring.table import described
 
 
 def counted(n, what):

@@ -65,6 +65,17 @@ def prompts_of(options, target, tokenizer):
     return [Prompt(tokenizer.decode(tokens), tokens, i) for i, tokens in enumerate(some, 1)]
 
 
+def given_prompts(options, models):
+    """The `Prompt`s of --prompt_file, or that of --prompt."""
+    target, tokenizer = models.target()
+    if options.prompt_file:
+        return from_file(options, target, tokenizer)
+    text = in_template(options.prompt, options)
+    tokens = encoded(text, tokenizer)
+    check_request(tokens, options.n_tokens_to_generate, target)
+    return [Prompt(text, tokens, 1)]
+
+
 def held_out(tokenizer, n_prompts, length=PROMPT_LENGTH):
     """Prompts of `length` tokens at positions spread over the second part of the tales."""
     tokens = tokenizer.encode(tales()[1])

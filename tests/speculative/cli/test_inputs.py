@@ -14,7 +14,6 @@ from gpt2np.files.loading import find_folder
 from speculative.cli.models import Models
 from speculative.cli.options import Options
 from speculative.cli.prompts import KNOWN, prompts_of
-from speculative.cli.report import Report
 
 TINY = ("--target_model_size=tiny-draft", "--drafter=prompt_lookup", "--n_tokens_to_generate=12")
 
@@ -54,7 +53,7 @@ def test_the_draft_model_is_the_smallest_with_the_targets_vocabulary(tmp_path):
     linked(tmp_path, "vocab.json", "merges.txt")
     for target, draft in (("tiny-target", ""), (str(tmp_path), ""), ("tiny-draft", "tiny-draft")):
         options = Options(target_model_size=target, draft_model_size=draft)
-        assert Models(options, Report(False, "", {})).draft(options)[0] == "tiny-draft"
+        assert Models(options).draft(options)[0] == "tiny-draft"
 
 
 @needs_links
