@@ -54,9 +54,10 @@ def settings_of(options):
 
 def checked(options):
     """The Options, if --drafter, --verifier, --tree and --K go together; otherwise ValueError. No model is loaded."""
-    if isinstance(options.tree, Shape) and options.K not in LENGTHS:
-        options = options.but(K=options.tree.depth)
-    kind, rule, length, tree = kind_of(options), rule_of(options), length_of(options), options.tree
+    kind, rule, tree = kind_of(options), rule_of(options), options.tree
+    if kind.trees and isinstance(tree, Shape) and options.K not in LENGTHS:
+        options = options.but(K=tree.depth)
+    length = length_of(options)
     if options.drafter not in DRAFTERS:
         graded_drafter(options.drafter)
     if length.threshold and "siblings" not in kind.options:
