@@ -29,7 +29,7 @@ from ..models import Models, check_model_name
 from ..options import option
 from ..values import Choice, number, whole
 
-TAKES = "seed models_dir source"
+TAKES = "target_model_size seed models_dir source"
 KINDS = ("eagle", "parallel", "heads", "medusa", "draft")
 MINUTES = 20.0
 MOST_CACHE = 1e9  # bytes for the keys and values of the texts that are written at once
