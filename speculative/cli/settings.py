@@ -60,6 +60,8 @@ def checked(options):
     length = length_of(options)
     if options.drafter not in DRAFTERS:
         graded_drafter(options.drafter)
+    if options.command == "compare" and options.n_tokens_to_generate == 1:
+        raise ValueError("--n_tokens_to_generate: expected 2 or more, as nothing is drafted for one token, got 1")
     if length.threshold and "siblings" not in kind.options:
         raise ValueError(f"--K {options.K} needs a drafter with probabilities, got {options.drafter}: try auto")
     if options.drafter == "model" and not options.draft_model_size and options.target_model_size in SMALLEST.values():

@@ -1,12 +1,81 @@
-"""A row of a table of measurements: two lists of `Run`s on the same prompts, by the target alone and with a draft."""
+"""The rows of a table of measurements, from races of the target alone against settings with a draft."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import accumulate
+from textwrap import shorten
 
 import numpy as np
 
 from ..theory import expected_tokens, speedup
 from .intervals import share
+from .lossy import loss_of
 from .runs import compared, gain_of, repetition, total
+
+LOSS = {"": "tv", "_low": "low", "_high": "high", "_after": "after"}
+
+
+@dataclass(frozen=True)
+class Raced:
+    """A setting after its race, with the runs of the target alone on the same prompts."""
+
+    about: dict  # the first columns: "setting" (dict option -> text), "target", "draft", "costs"
+    exactness: str
+    is_one_text: bool  # whether the texts should be those of the target alone
+    K: int | None  # the length of each draft, if the drafts are chains of one length
+    n_tokens: int
+    prompts: list  # of (id, category, text)
+    alone: list  # of Run: one for each prompt, or for each lap over all of them
+    runs: list
+    losses: list  # the sums of `sums_along_text` for each prompt, if the rule is LOSSY
+    decode: Callable
+    is_together: bool = False  # whether the texts were generated together, so that a run is a lap
+
+
+def rows_of(raced, by="", best=""):
+    """The rows (dicts) of a list of `Raced`.
+
+    by="prompt" or "category" adds a row for each of these; best="K" keeps the fastest of the rows that differ in K.
+    """
+    rows = [
+        row_of(each, numbers, name if by else "", by == "prompt")
+        for each in raced
+        for name, numbers in parts_of(each, by)
+    ]
+    if not best:
+        return rows
+    fastest = {}
+    for row in rows:
+        key = str((row["by"], {**row["setting"], best: ""}))
+        fastest[key] = max(fastest.get(key, row), row, key=lambda row: row["speedup"])
+    return [*fastest.values()]
+
+
+def parts_of(raced, by):
+    """[(name, numbers of the runs)] of each prompt or category, if requested, and of all."""
+    everything = ("all", [*range(len(raced.runs))])
+    if not by or raced.is_together:
+        return [everything]
+    starts = [f"{number} {shorten(text, 30, placeholder='...')}" for number, _, text in raced.prompts]
+    names = [category or "(none)" for _, category, _ in raced.prompts] if by == "category" else starts
+    parts = {name: [i for i, other in enumerate(names) if other == name] for name in names}
+    return [*parts.items(), everything]
+
+
+def row_of(raced, numbers, by, has_texts):
+    """The row of a setting over some of the runs."""
+    alone, runs = ([some[n] for n in numbers] for some in (raced.alone, raced.runs))
+    row = {**raced.about, "by": by, **numbers_of(alone, runs)}
+    row |= expected(row, raced.K if raced.K and drafts_K_tokens(runs, raced.K, raced.n_tokens) else None)
+    row["exactness"] = raced.exactness
+    row |= {"c": None} if raced.is_together else {}  # because a pass serves several texts
+    losses = raced.losses if raced.is_together else [raced.losses[n] for n in numbers if raced.losses]
+    loss = loss_of(losses) if losses else None
+    row |= {f"loss{suffix}": loss and getattr(loss, name) for suffix, name in LOSS.items()}
+    row["is_one_text"] = raced.is_one_text
+    if has_texts and len(numbers) == 1:
+        row["texts"] = [raced.decode(run.tokens) for run in (alone[0], runs[0])]
+    return row
 
 
 def numbers_of(alone, runs):

@@ -1,6 +1,7 @@
 """The table of a comparison in words: a page to read, and CSV for other programs. plot.py draws it."""
 
 import csv
+import io
 from re import fullmatch
 
 from ..trace.terminal import visible
@@ -39,7 +40,7 @@ def over(n, what="prompts"):
     return f"95 %, Student's t over the {n} {what}" if n > 1 else "none: there is one prompt"
 
 
-def page_of(rows, fixed, machine, n_lanes=0):
+def page_of(rows, fixed, machine, has_lanes=False):
     """The page of a comparison.
 
     Parameters
@@ -50,15 +51,15 @@ def page_of(rows, fixed, machine, n_lanes=0):
     fixed : dict option -> text
         Options that have the same value in all rows, for the heading.
     machine : str
-    n_lanes : int
-        How many texts were generated at once; 0 for one by one.
+    has_lanes : bool
+        Whether texts were generated together.
     """
     models = {f"{role:8} {described(row[role])}": None for row in rows for role in ("target", "draft")}
     head = [*sorted(models, reverse=True), f"with     {in_words(fixed)}", f"on       {machine}"]
     notes = f"""\
-speedup   over the target alone, {counted_times(n_lanes, rows)}
-calls     tokens {"of a text " if n_lanes else ""}per call of the target, which is the speedup in calls
-interval  {over(max(row["n_texts"] for row in rows), "laps over all prompts" if n_lanes else "prompts")}
+speedup   over the target alone, {counted_times(has_lanes, rows)}
+calls     tokens {"of a text " if has_lanes else ""}per call of the target, which is the speedup in calls
+interval  {over(max(row["n_texts"] for row in rows), "laps over all prompts" if has_lanes else "prompts")}
 alpha     accepted / (accepted + rejected) draft tokens; c: the time to draft one over that of an autoregressive step
 tok/s     tokens per second with the draft; same: how many texts are the target's own, where all should be
 """
@@ -81,8 +82,8 @@ loss      of a LOSSY rule along the target's own text: 0.16 says that of 100 tok
     return "\n\n".join(filter(None, blocks))
 
 
-def counted_times(n_lanes, rows):
-    if n_lanes:
+def counted_times(has_lanes, rows):
+    if has_lanes:
         return "which also generates --n_lanes texts at once; times include prefill"
     return f"without prefill ({rows[-1]['with_prefill']:.2f} with it in the last row)"
 
@@ -137,17 +138,19 @@ def fastest(rows):
             yield f"The target alone is faster{f' ({name})' if name else ''}: no setting reaches a speedup of 1."
 
 
-def write_csv(file, rows, fixed):
-    """Write a row for each setting into a text file: the options that vary, the numbers, and the other options."""
+def csv_of(rows, fixed):
+    """The rows as CSV: the options that vary, the numbers, and the other options; a row for each setting."""
     unknown = {name for name in rows[0] if name.startswith("loss") and all(row[name] is None for row in rows)}
     numbers = [name for name in rows[0] if name not in NOT_TIDY | unknown]
-    writer = csv.writer(file)
+    written = io.StringIO()
+    writer = csv.writer(written)
     new = {name: f"speedup_{name}" for name in ("low", "high", "with_prefill")} | {"c": "cost_coefficient"}
     writer.writerow([*rows[0]["setting"], *(new.get(name, name) for name in numbers), *fixed])
     for row in rows:
         row = row | ({} if row["is_one_text"] else {"same_texts": ""})  # otherwise the texts may differ
         values = [*row["setting"].values(), *(row[name] for name in numbers), *fixed.values()]
         writer.writerow([cell(value) for value in values])
+    return written.getvalue()
 
 
 def cell(value):

@@ -28,7 +28,7 @@ def test_every_number_of_the_table_is_in_the_plot(words, wanted, n_panels, monke
     plt = pytest.importorskip("matplotlib.pyplot")
     figures = []
     monkeypatch.setattr(plt, "close", figures.append)
-    monkeypatch.setattr(compare, "page_of", lambda rows, *_: json.dumps(rows))
+    monkeypatch.setattr(compare, "page_of", lambda rows, *_, **__: json.dumps(rows))
     result = run_here(*words, "--plot", tmp_path / "a.png")
     axes = figures[0].axes
     drawn = {round(float(x), 9) for panel in axes for line in panel.lines for x in line.get_xydata().ravel()}

@@ -106,4 +106,5 @@ def test_a_comparison_with_several_texts_at_once():
         for name in ("n_tokens", "target_calls", "drafted", "accepted", "rejected"):
             assert row[name] == n_laps * alone[name], name
     assert "needs as many prompts: give --n_prompts 4" in refusal(*options[:-1], "--n_lanes", "4")
-    assert "--by separates prompts" in refusal(*options[:-1], "--n_lanes", "2", "--by", "prompt")
+    sentence = "--by has no effect, as --n_lanes generates the prompts together: leave it out"
+    assert sentence == refusal(*options[:-1], "--n_lanes", "2", "--by", "prompt")

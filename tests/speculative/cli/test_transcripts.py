@@ -105,7 +105,7 @@ def by_work(monkeypatch):
         monkeypatch.setattr(f"speculative.{module}.perf_counter", lambda: now[0])
     for module in ("journal", "commands.generate"):
         monkeypatch.setattr(f"speculative.cli.{module}.machine", lambda: "a machine")
-    monkeypatch.setattr("speculative.cli.commands.compare.load_average", lambda: 0.0)
+    monkeypatch.setattr("speculative.cli.races.load_average", lambda: 0.0)
     monkeypatch.setattr("speculative.cli.journal.version", lambda: "a version")
     monkeypatch.setattr("webbrowser.open", lambda address: True)
 

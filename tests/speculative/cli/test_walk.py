@@ -43,7 +43,8 @@ SETTINGS = [
         for t in (0, 1)
     ),
     "--drafter=forced --grammar=once_upon_a_time_there_was_a_king --n_tokens_to_generate=30",
-    "--temperature=1 --tree=4", "--temperature=0 --tree=4", "--temperature=1 --tree=2x1", "--temperature=0 --tree=2x1 --n_tokens_to_generate=40",
+    "--temperature=1 --tree=4", "--temperature=0 --tree=4", "--temperature=1 --tree=2x1",
+    "--temperature=0 --tree=2x1 --n_tokens_to_generate=40",
     "--draft_temperature=1", "--draft_temperature=0 --temperature=1", "--draft_temperature=1 --tree=2x1",
     "--draft_temperature=1 --tree=4", "--siblings=top --tree=4 --temperature=1", "--drafter=mine.py:Again",
     "--temperature=1 --verifier=gumbel",
