@@ -110,6 +110,18 @@ def test_the_prompt_from_a_file_from_standard_input_or_in_a_template(tmp_path, m
     assert "\n1 One  " in page.stdout and "\n2 Two  " in page.stdout and "\nall  " in page.stdout
 
 
+@pytest.mark.parametrize(
+    "line",
+    ["[]", '{"text": "a"}', '{"turns": []}', '{"turns": "a"}', '{"prompt": 3}', '{"turns": [["a"]]}',
+     '{"prompt": "a", "question_id": NaN}', '{"prompt": "a", "question_id": 1e999}',
+     '{"prompt": "a", "question_id": [1]}'],
+)  # fmt: skip
+def test_a_line_that_is_no_question_is_shown(line, tmp_path):
+    (tmp_path / "q.jsonl").write_text(f'{{"prompt": "a"}}\n{line}\n')
+    sentence = refusal("compare", "--prompt_file", tmp_path / "q.jsonl")
+    assert sentence.startswith("--prompt_file: expected ") and f"in line 2 of {tmp_path / 'q.jsonl'}, got" in sentence
+
+
 def test_repeating_prompts_go_on_with_the_targets_own_text():
     pair = gpt2np.load("tiny-draft")
     tales, repeating = (

@@ -58,7 +58,8 @@ def transcript(path, said, folder):
     for line in path.read_text(encoding="utf-8").splitlines():
         if line.startswith("    ") or not line:
             continue
-        lines += ["", line] if lines and lines[-1].startswith("    ") else [line]
+        is_after_a_page = lines and lines[-1].startswith("    ") and path.parent != HERE
+        lines += ["", line] if is_after_a_page or (line.startswith("# ") and lines) else [line]
         name, _, text = line[2:].partition(" ")
         if line.startswith("> "):
             (folder / name).parent.mkdir(exist_ok=True)
