@@ -7,9 +7,9 @@ from pathlib import Path
 import gpt2np
 from speculative import AutoregressiveSampler, Sampling
 from speculative.checks import check_request
+from speculative.measuring.table import counted
 
 from .files import lines_of, read_text, say
-from .page import counted
 
 # The test prompts, word for word, of a published comparison of assisted with autoregressive decoding: mychen76,
 # "Evaluate LLM fast inference via speculative decoding without quantization" (2023), a script over Llama 2 13B and

@@ -1,5 +1,7 @@
 """What llama.cpp prints after a speculative run, from the rounds of a generation, to compare the two side by side."""
 
+from .twice import seconds_of
+
 
 def counts_of(rounds, n_prompt):
     """Counts, and [tokens, seconds] for each part, under llama.cpp's names. Encoding is the first call."""
@@ -27,7 +29,3 @@ def lines_of(counts):
         yield f"{name:11} time = {ms:9.1f} ms / {n:5} tokens ({ms / max(n, 1):7.2f} ms per token)"
     seconds = counts["encoded"][1] + counts["decoded"][1]
     yield f"total time = {1000 * seconds:.1f} ms"
-
-
-def seconds_of(rounds):
-    return sum(sum(r.seconds.values()) for r in rounds)

@@ -165,3 +165,14 @@ def described(about):
     """A model in a report, in words."""
     size = f", {about['parameters'] / 1e6:.1f} million parameters" if "parameters" in about else ""
     return about["name"] + size + (f"\n        {about['tokenizer']}" if "tokenizer" in about else "")
+
+
+def pair(target, draft):
+    """The lines that describe the target and the draft."""
+    is_large = draft.get("parameters", 0) >= target.get("parameters", 0) > 0
+    word = "\n        no smaller than the target: expect no speedup" if is_large else ""
+    return f"target  {described(target)}\ndraft   {described(draft)}{word}"
+
+
+def counted(n, what):
+    return f"{n} {what}{'s' if n != 1 else ''}"

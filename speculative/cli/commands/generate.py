@@ -2,7 +2,6 @@
 
 import sys
 from dataclasses import asdict, dataclass
-from statistics import median
 from time import perf_counter
 
 from tqdm import tqdm
@@ -10,9 +9,20 @@ from tqdm import tqdm
 from gpt2np import StreamDecoder
 from gpt2np.tokenizer import END_OF_TEXT
 from speculative import collect
-from speculative.measuring.llama_cpp import counts_of, lines_of, seconds_of
+from speculative.measuring.llama_cpp import counts_of, lines_of
+from speculative.measuring.table import counted, pair
+from speculative.measuring.twice import (
+    SHORT,
+    acceptance_lines,
+    costs_line,
+    gain,
+    gain_lines,
+    results_of,
+    same_text,
+    seconds_of,
+)
 from speculative.trace import Trace
-from speculative.trace.terminal import colour, legend, round_line, visible
+from speculative.trace.terminal import colour, has_colours, legend, round_line, visible
 
 from .. import options as shared
 from ..contents import pattern_of
@@ -22,7 +32,6 @@ from ..files import write_trace
 from ..journal import Journal, machine
 from ..models import Models
 from ..options import OF_THE_PROGRAM, option
-from ..page import acceptance_lines, costs_line, counted, has_colours, pair
 from ..prompts import given_prompts
 from ..settings import alone, checked, decoded, with_draft, with_processors
 from ..values import Choice, Written, flag, whole
@@ -30,8 +39,6 @@ from ..values import Choice, Written, flag, whole
 TAKES = OF_THE_PROGRAM
 MOST_LAPS = 3  # laps of both samplers, in turn; the first of each is shown
 LONG = 3.0  # seconds for both texts; longer texts are generated only once
-SHORT = 0.1  # seconds; the times of shorter texts vary from lap to lap even on a quiet machine
-APART = 1.3  # on a quiet machine, the laps differ by less than this factor
 
 
 # fmt: off
@@ -88,7 +95,8 @@ def measured(options, prompt, entrants, about, view):
         trace = Trace(prompt.tokens, entrant.tokenizer.decode, about) if keeps_rounds else None
         rounds = started(entrant, prompt, options)
         generations[name] = collect(prompt.tokens, view.shown(name, rounds, trace))
-        found[name] = results_of(generations[name], entrant)
+        text = decoded(generations[name].tokens.tolist(), entrant.tokenizer, entrant.ends)
+        found[name] = results_of(generations[name], text)
         view.end(found[name])
         if trace and name == "autoregressive":
             about["alone"] = of_target_alone(trace)
@@ -172,56 +180,13 @@ def described(options, prompt, assisted):
     }  # fmt: skip
 
 
-def results_of(generation, entrant):
-    """One sampler's results as plain numbers and lists."""
-    stats, tokens, seconds = generation.stats, generation.tokens.tolist(), seconds_of(generation.rounds)
-    counts = ("target_calls", "drafted", "accepted", "rejected", "acceptance", "tokens_per_target_call")
-    counts += ("drafted_by_position", "accepted_by_position", "acceptance_by_position")
-    return {
-        "text": decoded(tokens, entrant.tokenizer, entrant.ends), "tokens": tokens,
-        "origins": [origin for r in generation.rounds for origin in r.origins],
-        "seconds": seconds, "seconds_by_part": stats.seconds, "tokens_per_second": len(tokens) / seconds,
-        **{name: getattr(stats, name) for name in counts},
-    }  # fmt: skip
-
-
 def of_target_alone(trace):
     """The text and seconds of each token of the target alone, for the race on the page of the other trace."""
     texts = [text for record in trace.rounds for text in record["texts"]]
     return {"texts": texts, "seconds": [sum(record["seconds"].values()) for record in trace.rounds]}
 
 
-def gain(laps):
-    """The speedup, a median over laps of (seconds alone, seconds with the draft), and a note if it is unreliable."""
-    speedups = [before / after for before, after in laps]
-    note = ""
-    if min(laps[0]) < SHORT:
-        note = f"texts of less than {SHORT} s are too short to measure: generate more"
-    elif max(max(times) / min(times) for times in zip(*laps)) > APART:
-        note = "this machine is busy, the same run took different times: measure again"
-    return {"speedup": median(speedups), "speedups": speedups, "note": note}
-
-
 # ------------------------------------------------------------------------------------------------ in words
-
-
-def gain_lines(found):
-    """Lines: a note, whether the draft paid off, and the speedup."""
-    n = len(found["speedups"])
-    if found["note"]:
-        yield f"note          {found['note']}"
-    if found["speedup"] < 1:
-        yield "verdict       slower than the target alone; `compare --drafter all --K 1-4` shows what is faster"
-    reach = f" ({n} runs: {min(found['speedups']):.2f} to {max(found['speedups']):.2f})" if n > 1 else ""
-    yield f"speedup       {found['speedup']:.2f}{reach}"
-
-
-def same_text(ordinary, other):
-    """A phrase that says whether two lists of tokens are the same."""
-    if ordinary == other:
-        return f"yes, all {len(ordinary)} tokens" if len(ordinary) != 1 else "yes, the one token"
-    n_same = next((i for i, (a, b) in enumerate(zip(ordinary, other)) if a != b), min(len(ordinary), len(other)))
-    return f"no, they differ from token {n_same + 1} of {len(ordinary)} on"
 
 
 class View:
