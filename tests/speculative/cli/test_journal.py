@@ -124,18 +124,18 @@ def test_a_finished_comparison_of_one_text_is_shown_again():
 
 
 @needs_ctrl_c
-@pytest.mark.parametrize("kind", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
-def test_killed_and_resumed_it_is_the_same_file(kind):
+@pytest.mark.parametrize("name", ["SIGKILL", "SIGINT", "SIGTERM"])
+def test_killed_and_resumed_it_is_the_same_file(name):
     words = [word.replace("generate=6", "generate=400") for word in TEXTS if not word.startswith("--n_lanes")]
     whole = whole_of([*words, "--n_lanes=1"])
     with process(*words, "--n_lanes=1") as child:
         while not PATH.exists() or PATH.read_bytes().count(b"\n") < 2:
             sleep(0.01)
-        child.send_signal(kind)
+        child.send_signal(getattr(signal, name))
         _, errors = child.communicate(timeout=120)
     n = len(lines_of()) - 1
     told = f"main.py: interrupted; {n} part{'s' * (n != 1)} in a.jsonl: the same command resumes from there\n"
-    assert child.returncode and (kind != signal.SIGINT or errors == told)
+    assert child.returncode and (name != "SIGINT" or errors == told)
     assert run_here(*words).returncode == 0 and PATH.read_bytes() == whole
 
 
