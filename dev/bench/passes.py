@@ -25,7 +25,7 @@ from gpt2np.files.params import build_params, param_shapes
 from gpt2np.kernels import matmul
 from gpt2np.kernels.matmul import pack
 from gpt2np.model import packed
-from speculative.cli.page import table
+from speculative.measuring.table import table
 
 SHAPES = {
     "124M": HParams(50257, 1024, 768, 12, 12),

@@ -1,7 +1,7 @@
 """From a report of `compare` to Spec-Bench's files of answers, with the metrics of Spec-Bench and SPEED-Bench:
 
-    python main.py compare --prompt_file question.jsonl --json report.json
-    python dev/bench/spec_bench.py report.json answers.jsonl [SETTING]
+    python main.py compare --prompt_file question.jsonl --json report.jsonl
+    python dev/bench/spec_bench.py report.jsonl answers.jsonl [SETTING]
 
 Writes the answers of a setting, by its number (1), to answers.jsonl and those of the target alone to
 answers-baseline.jsonl, as Spec-Bench's evaluation/speed.py reads them; neither may exist. Benchmarks give the same
@@ -66,22 +66,24 @@ def answers(questions, runs, decode, model_id):
 def main(report, path, setting="1"):
     if not setting.isdecimal():
         raise ValueError(f"expected the number of a setting, got {setting}")
-    report = json.loads(Path(report).read_text("utf-8"))
+    head, *lines = map(json.loads, Path(report).read_text("utf-8").splitlines())
+    parts = {line["part"]: line for line in lines}
     path = Path(path)
     n = int(setting)
     baseline = path.with_stem(f"{path.stem}-baseline")
     if existing := [str(file) for file in (path, baseline) if file.exists()]:
         raise ValueError(f"{' and '.join(existing)} would be overwritten: name a different file")
-    if "prompts of group 2" in report["found"]:
+    if "group 2" in parts:
         raise ValueError("expected a report on one text of the target alone, got one with several: leave out lists")
-    questions, target = report["found"]["prompts of group 1"], report["rows"][0]["target"]["name"]
-    laps = [report["parts"][f"group 1, prompt {i + 1}"] for i in range(len(questions))]
+    about = parts["group 1"]
+    questions, target = about["prompts"], about["target"]
+    laps = [parts[f"group 1, prompt {i + 1}"]["runs"] for i in range(len(questions))]
     if not 1 <= n < len(laps[0]):
         raise ValueError(f"expected a setting from 1 to {len(laps[0]) - 1}, got {n}")
-    label = report["found"]["settings of group 1"][n - 1]
+    label = about["settings"][n - 1]
     label = ", ".join(f"{name} {value}" for name, value in label.items() if value) or "a draft"
     alone, runs = ([lap[i] for lap in laps] for i in (0, n))
-    decode = gpt2np.load(target, report["about"].get("--models_dir", "models"))[1].decode
+    decode = gpt2np.load(target, head["options"].get("--models_dir", "models"))[1].decode
     for file, answered, name in ((path, runs, f"{target} with {label}"), (baseline, alone, target)):
         file.write_text("\n".join(answers(questions, answered, decode, name)) + "\n", encoding="utf-8")
     print(f"{'answers of':22}{target} with {label}")

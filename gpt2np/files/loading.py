@@ -57,7 +57,7 @@ def load(
         hparams, tokenizer = read_tokenizer(config, *vocabulary_files)
         return GPT2(read_params(hparams, weights), hparams), tokenizer
     except CheckpointError as error:
-        if name_or_folder not in SIZES:
+        if not is_size(name_or_folder, models_dir):
             raise
         raise CheckpointError(f"{error}; delete that file, or all of {folder}, and it is downloaded again") from None
     except OSError as error:
@@ -77,6 +77,12 @@ def read_tokenizer(config, vocabulary, merges):
     return hparams, tokenizer
 
 
+def read_n_vocab(folder):
+    """The size of the vocabulary of the model in a folder, without its weights."""
+    config = folder / WEIGHTS[files_of(folder)[0]][0]
+    return (read_hparams(config) if config.name == "hparams.json" else read_config(config)).n_vocab
+
+
 def read_params(hparams, weights):
     """The parameter tree of model.safetensors, or of model.ckpt.index with its data."""
     return build_params(read_tensors(weights), hparams, weights)
@@ -93,23 +99,28 @@ def read_tensors(weights):
 
 
 def find_folder(name, models_dir, source="hub"):
-    """The folder of a model's name, downloaded if necessary; the path of a folder is returned unchanged."""
+    """The folder of a model, downloaded if necessary: a folder's path comes first, then bundled names and sizes."""
     if source not in SOURCES:
         raise ValueError(f"unknown source {source!r:.80}: expected {' or '.join(SOURCES)}")
     if not isinstance(name, (str, os.PathLike)):
         raise ValueError(f"unknown model {name!r:.80}: {expected(name)}")
-    if name in SIZES:
+    if is_size(name, models_dir):
         return find_on_disk(name, models_dir) or download_model(name, models_dir / name, source)
     if name not in BUNDLED and not os.path.isdir(name):
         raise ValueError(f"unknown model {str(name)!r:.80}: {expected(name)}")
     return folder_of(name)
 
 
+def is_size(name, models_dir):
+    """Whether a name is a size to look up. A folder of that name comes first, unless downloads of the size go there."""
+    return name in SIZES and (not os.path.isdir(name) or Path(name) == Path(models_dir or "", name))
+
+
 def folder_of(name_or_folder):
-    """The folder of a bundled model, by its name; any other name is the path of a folder."""
+    """The folder of a bundled model, by its name; the path of a folder, also of one with such a name, is kept."""
     if not isinstance(name_or_folder, (str, os.PathLike)):
         raise ValueError(f"expected a model's name or folder, such as tiny-target, got {name_or_folder!r:.80}")
-    if name_or_folder in BUNDLED:
+    if name_or_folder in BUNDLED and not os.path.isdir(name_or_folder):
         return Path(__file__).parents[1] / "tiny" / name_or_folder
     return Path(name_or_folder)
 

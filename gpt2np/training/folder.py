@@ -10,6 +10,7 @@ import torch
 
 from ..files.model_files import WEIGHTS, files_of
 from ..files.safetensors import read_safetensors, write_safetensors
+from ..files.writing import replacing
 
 OF_PYTORCH = "pytorch_model.bin"
 
@@ -33,16 +34,15 @@ def from_pytorch(folder, output):
     write_safetensors(output / "model.safetensors", tensors)
 
 
-def prepare(output, source, kind, name):
+def prepare(output, source, kind, name, is_begun=False):
     """Prepare the folder `output` for this kind of drafter of the model in `source`.
 
-    ValueError if it contains a different model, or files from a different training run. Then nothing is written.
+    ValueError if it contains a different model, or texts although no training has begun in it. Then nothing is written.
     """
     is_draft, same = name == "draft", output.resolve() == source.resolve()
-    mark, weights = output / "training" / "target.json", output / "model.safetensors"
-    me = {"draft": is_draft, "target": str(kind.hparams), "sum": kind.target.params["wte.weight"].double().sum().item()}
-    if mark.exists():
-        known = json.loads(mark.read_text(encoding="utf-8")) == me
+    weights, training = output / "model.safetensors", output / "training"
+    if is_begun:
+        known = True
     elif is_draft:
         known = not weights.exists()
     else:
@@ -50,8 +50,9 @@ def prepare(output, source, kind, name):
         known = same or not weights.exists() or filecmp.cmp(weights, of_source, shallow=False)
     if not known or (same and is_draft):
         raise ValueError(f"{output} contains a different model, or its training run: choose a different --output")
-    mark.parent.mkdir(parents=True, exist_ok=True)
-    mark.write_text(json.dumps(me), encoding="utf-8")
+    if not is_begun and any(training.glob("*.npy")):
+        raise ValueError(f"{training} has texts of an unknown training run: delete it, or choose a different --output")
+    training.mkdir(parents=True, exist_ok=True)
     layout, vocabulary_files = files_of(source)
     copies = list(
         zip(vocabulary_files, ("vocab.json", "merges.txt") if is_draft else [p.name for p in vocabulary_files])
@@ -59,7 +60,8 @@ def prepare(output, source, kind, name):
     copies += [] if is_draft else [(source / file, file) for file in WEIGHTS[layout]]
     for path, file in copies:
         if not same and not (output / file).exists():
-            shutil.copyfile(path, output / file)
+            with replacing(output / file) as new:
+                shutil.copyfile(path, new)
     if is_draft:
         (output / "config.json").write_text(
             json.dumps(config_of(kind.draft_hparams), indent=1) + "\n", encoding="utf-8"
@@ -82,8 +84,8 @@ def config_of(hparams):
     return {**about, **shape, "bos_token_id": end, "eos_token_id": end}
 
 
-def save(kind, output, tensors, replacing):
-    """Write the drafter's file; heads of the other kind stay in it. `replacing` is as in speculative/cli/files.py."""
+def save(kind, output, tensors):
+    """Write the drafter's file; heads of the other kind stay in it."""
     path = Path(output) / kind.file
     if path.exists() and hasattr(kind, "prefix"):
         old = {name: np.array(t) for name, t in read_safetensors(path).items() if not name.startswith(kind.prefix)}

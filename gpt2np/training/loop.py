@@ -66,7 +66,11 @@ class Training:
         self.progress["threads"] = torch.get_num_threads()
         self.checkpoint = folder / f"{type(kind).__name__.lower()}.pt"
         if self.checkpoint.exists():
-            self.restore(torch.load(self.checkpoint, map_location=DEVICE, weights_only=True))
+            try:
+                saved = torch.load(self.checkpoint, map_location=DEVICE, weights_only=True)
+            except Exception as error:  # it may have many types
+                raise ValueError(f"{self.checkpoint} is damaged ({type(error).__name__}): delete it") from None
+            self.restore(saved)
 
     def restore(self, saved):
         old, new = saved["about"], self.about()

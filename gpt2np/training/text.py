@@ -66,7 +66,7 @@ class OwnText:
             np.save(path.with_suffix(".states.npy"), torch.cat(hidden).numpy())
             np.save(path.with_suffix(".new.npy"), tokens)
             path.with_suffix(".new.npy").replace(path)
-        return np.load(path, mmap_mode="r"), np.load(path.with_suffix(".states.npy"), mmap_mode="r")
+        return loaded(path), loaded(path.with_suffix(".states.npy"))
 
     def written(self, i):
         (n_prompt, n_new), rng = lengths(self.target.hparams.n_ctx, i), np.random.default_rng([self.seed, i])
@@ -76,6 +76,14 @@ class OwnText:
         if not n_new:
             return prompts
         return np.array(self.write(prompts, n_new, TEMPERATURES[i % 8], seeds.tolist()), np.int32)
+
+
+def loaded(path):
+    """The array in a file, memory-mapped."""
+    try:
+        return np.load(path, mmap_mode="r")
+    except (ValueError, EOFError) as error:
+        raise ValueError(f"{path} is damaged ({type(error).__name__}): delete its folder, and train again") from None
 
 
 def tensors_of(batch, rows=slice(None)):

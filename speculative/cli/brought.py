@@ -8,14 +8,19 @@ target of three tokens. A rule that is LOSSY on purpose declares `exactness = "L
 
 import sys
 import traceback
+from copy import deepcopy
 from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+
+import numpy as np
 
 from speculative.interfaces import exactness_of
 from speculative.testing import TableModel, check_drafter, check_verifier
 
 from .files import say
+
+MOST_ENUMERATED = 4  # a drafter that is ready is graded if its rows have at most so many tokens above 0
 
 
 def file_of(given):
@@ -104,6 +109,7 @@ def graded_drafter(given):
     """A function (target, tokenizer) -> the drafter; ValueError with the grader's sentence."""
     found = brought(given)
     if hasattr(found, "propose") and not isinstance(found, type):
+        grade_object(given, found)
         return lambda target, tokenizer: found
     if not callable(found):
         raise ValueError(
@@ -116,6 +122,21 @@ def graded_drafter(given):
     else:
         grade(given, check_drafter, small)
     return found
+
+
+def grade_object(given, drafter):
+    """Grade a drafter that is ready for its target, if its rows have few enough tokens to be enumerated."""
+    try:
+        drafter = deepcopy(drafter)
+        draft = drafter.propose([0, 1], 2, np.random.default_rng(0))
+        n_tokens = np.count_nonzero(draft.probs, axis=1).max(initial=0)
+    except Exception as error:
+        say(f"{given} is not graded: {in_brief(error)}")
+        return
+    if n_tokens > MOST_ENUMERATED:
+        say(f"{given} is not graded, as its rows have {n_tokens} tokens: name its class, which is graded with 3 tokens")
+    else:
+        grade(given, check_drafter, drafter)
 
 
 def grade(given, check, part, remedy=""):

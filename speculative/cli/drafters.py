@@ -41,6 +41,7 @@ class Entry:
     options: tuple = ()  # the options that it uses, apart from those of all drafters
     trees: str = ""  # the values of --tree: "any", "grown" (a number of nodes), or "" for none
     branches: bool = False  # whether it drafts trees even without --tree
+    file: Callable | None = None  # target -> the path of the file that was trained for it
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,7 @@ def draft_model(options, models):
 
 
 def ngram(options, models):
-    (target, tokenizer), text = models.target(), text_of(options, models) or tales()[0]
+    (target, tokenizer), text = models.target(), read_text(options.corpus) if options.corpus else tales()[0]
 
     def count():
         try:
@@ -136,13 +137,6 @@ def ngram(options, models):
 
     counted = models.once(f"n-grams {options.n_max} {options.corpus}", count)
     return target, drawing(options, speculative.ByPaths(counted)), {"name": f"n-grams up to {options.n_max} tokens"}
-
-
-def text_of(options, models):
-    """The text of --corpus; an empty text without it."""
-    text = read_text(options.corpus) if options.corpus else ""
-    models.report.same_contents(f"--corpus {options.corpus}", text)
-    return text
 
 
 def early_exit(options, models):
@@ -156,12 +150,12 @@ def early_exit(options, models):
 
 
 def eagle(options, models):
-    found = trained(gpt2np.load_eagle, eagle_file, options, models)
+    found = trained(gpt2np.load_eagle, options, models)
     return on_states(options, models, speculative.EagleDrafter, found, "a block on the target's hidden states")
 
 
 def parallel(options, models):
-    found = trained(gpt2np.load_parallel, parallel_file, options, models)
+    found = trained(gpt2np.load_parallel, options, models)
     name = "a parallel block on the target's hidden states"
     return on_states(options, models, speculative.ParallelDrafter, found, name)
 
@@ -176,20 +170,17 @@ def on_states(options, models, drafter, found, name):
 
 
 def heads(options, models):
-    target, found = models.target()[0], trained(gpt2np.load_heads, heads_file, options, models)
+    target, found = models.target()[0], trained(gpt2np.load_heads, options, models)
     weights = speculative.HeadsDrafter(target, found).weights()
     shape = shape_of(options, weights) or Shape.best(HEADS, weights, length_of(options).depth)
     about = {"name": f"{found.n_heads} heads on the target's last hidden state", "parameters": found.n_params}
     return target, speculative.HeadsDrafter(target, found, shape), about
 
 
-def trained(load, file, options, models):
+def trained(load, options, models):
     """The heads or the block trained for the target."""
-    name = options.target_model_size
     try:
-        found = models.once(str(file(name)), lambda: load(name))
-        models.report.same_contents(str(file(name)), file(name))
-        return found
+        return models.once(f"--drafter {options.drafter}", lambda: load(options.target_model_size))
     except ValueError as error:
         raise ValueError(f"--drafter {options.drafter}: {error}") from None
 
@@ -204,8 +195,8 @@ def prompt_lookup(options, models):
 
 
 def suffix(options, models):
-    target, tokenizer = models.target()
-    tokens = models.once(f"tokens {options.corpus}", lambda: tokenizer.encode(text_of(options, models)))
+    (target, tokenizer), text = models.target(), read_text(options.corpus) if options.corpus else ""
+    tokens = models.once(f"tokens {options.corpus}", lambda: tokenizer.encode(text))
     grown = {"n_nodes": options.tree, "floor": 0.05} if options.tree else {}
     return target, speculative.SuffixDrafter(target.n_vocab, tokens, **grown), {"name": "suffix automaton"}
 
@@ -280,11 +271,11 @@ DRAFTERS = {
     "lookahead": Entry(lookahead, "n-grams from the target's Jacobi iterations, as a tree", branches=True),
     "early_exit": Entry(early_exit, "the target's own first layers", ("exit_layer", *OF_A_MODEL), trees="any"),
     "heads": Entry(heads, "a tree from heads on the target's last hidden state (bundled for tiny-target)",
-        trees="any", branches=True),
+        trees="any", branches=True, file=heads_file),
     "eagle": Entry(eagle, "a block that continues the target's hidden states (bundled for tiny-target)",
-        ("frequent", *OF_A_MODEL), trees="any"),
+        ("frequent", *OF_A_MODEL), trees="any", file=eagle_file),
     "parallel": Entry(parallel, "all tokens in one pass, from the target's hidden states (bundled for tiny-target)",
-        ("frequent", *OF_A_MODEL), trees="any"),
+        ("frequent", *OF_A_MODEL), trees="any", file=parallel_file),
     "none": Entry(none, "nothing: the target alone"),
 }
 RULES = {
@@ -305,11 +296,15 @@ LENGTHS = {
     "confidence": Length("stop after the first low-confidence token", threshold=0.4),
 }
 # fmt: on
-OF_SOME = {name for kind in DRAFTERS.values() for name in kind.options}
 
 
 def kind_of(options):
     return DRAFTERS.get(options.drafter) or Entry(of_ones_own, options.drafter)
+
+
+def drafters_with(name):
+    """The drafters that use an option, in words."""
+    return " or ".join(user for user, kind in DRAFTERS.items() if name in kind.options)
 
 
 def length_of(options):

@@ -3,7 +3,7 @@
 from functools import partial
 from textwrap import wrap
 
-from .options import OF_THE_PROGRAM, SHARED
+from .options import OF_THE_PROGRAM, Options, all_entries, defaults_of, entries_of
 
 wrap = partial(wrap, width=80, break_on_hyphens=False)
 AT = 24  # the column where explanations start
@@ -21,14 +21,17 @@ NOTE = (
 )
 HEADINGS = {  # the headings on the program's page: each is printed before the option that is its key
     "prompt": "The ten to know first", "tree": "Drafting", "top_k": "Sampling and verification",
-    "prompt_file": "Prompts, and the end of a text", "models_dir": "Downloads", "show": "Output",
+    "prompt_file": "Prompts, and the end of a text", "models_dir": "Downloads", "json": "Output",
 }  # fmt: skip
 
 
 def whole_page(program, module, modules):
     """The page of the program: the options of the comparison of one text, and all commands."""
     lines = [TITLE.format(program=program, command=f"{program} COMMAND --help")]
-    lines += options_of(module.OPTIONS, HEADINGS) + ["", "Commands"]
+    for name, entry in entries_of(module).items():
+        lines += ["", HEADINGS[name]] if name in HEADINGS else []
+        lines += lines_of(module, name, entry)
+    lines += ["", "Commands"]
     for other in modules:
         lines += explained(other.__name__.rpartition(".")[2], " ".join(other.__doc__.split("\n\n")[0].split()))
     return "\n".join([*lines, "", *wrap(NOTE.format(program=program))]) + "\n"
@@ -39,37 +42,35 @@ def page_of(program, module):
     name = module.__name__.rpartition(".")[2]
     text = "\n\n".join("\n".join(wrap(" ".join(part.split()))) for part in module.__doc__.strip().split("\n\n"))
     examples = [f"    {program} {name} {example}".rstrip() for example in getattr(module, "EXAMPLES", ("",))]
-    lists, known = getattr(module, "LISTS", ()), [name for name in module.OPTIONS if name in OF_THE_PROGRAM]
-    own = {name: option for name, option in module.OPTIONS.items() if name not in known}
-    own = dict(sorted(own.items(), key=lambda item: item[0] in SHARED))  # this command's options before shared ones
-    lines = [text, "", *examples, "", *options_of(own, lists=lists), "" * bool(own)]
-    changed = {
-        name: module.OPTIONS[name].default for name in known if module.OPTIONS[name].default != SHARED[name].default
-    }
+    lines, entries, lists = [text, "", *examples, ""], entries_of(module), getattr(module, "LISTS", ())
+    known = [name for name in entries if name in OF_THE_PROGRAM.split()]
+    own = [name for name in entries if name not in known]
+    for name in sorted(own, key=lambda name: name in all_entries(Options)):  # this command's options before shared ones
+        lines += lines_of(module, name, entries[name])
+    lines += [""] * bool(own)
+    changed = getattr(module, "DEFAULTS", {}).items()
     for words, names in {
         "Also takes, and may be lists:": [f"--{name}" for name in known if name in lists],
         "Also takes:": [f"--{name}" for name in known if name not in lists],
-        "Other defaults:": [f"--{name} {default}" for name, default in changed.items()],
+        "Other defaults:": [f"--{name} {default}" for name, default in changed],
     }.items():
         lines += wrap(f"{words} {' '.join(names)}", subsequent_indent="    ") if names else []
     return "\n".join(lines + [f"See {program} --help for these."] * bool(known)) + "\n"
 
 
-def options_of(options, headings=(), lists=()):
-    """The lines that explain these options, with their defaults, under headings."""
-    lines = []
-    for name, option in options.items():
-        lines += ["", headings[name]] if name in headings else []
-        shown = "" if option.default in ("", None) or option.default is False else f" ({option.default})"
-        text, *values = option.help.split("\n")  # a line "VALUE: what it means" for each value worth a line
-        names = getattr(option.read, "names", ())  # a registry has a line for each of its names
-        values += [f"{name}: {names[name].help}" for name in names if isinstance(names, dict)]
-        lines += explained(
-            f"--{name} {option.value}{',...' * (name in lists)}", f"{text}{shown}{':' if values else ''}"
-        )
-        for value in values:
-            kind, what = value.split(": ", 1)
-            lines += wrap(f"{kind:14}{what}", initial_indent=" " * 6, subsequent_indent=" " * 20)
+def lines_of(module, name, entry):
+    """The lines that explain an option, with its default."""
+    default, is_list = getattr(defaults_of(module), name), name in getattr(module, "LISTS", ())
+    text, *values = entry.help.split("\n")
+    names = getattr(entry.read, "names", ())  # a registry has a line for each of its names
+    values += [f"{name}: {names[name].help}" for name in names if isinstance(names, dict)]
+    text += "; may be given several times" if entry.repeats else ""
+    text += "" if default in ("", None, ()) or default is False else f" ({default})"
+    value = entry.value + ",..." if is_list else entry.value
+    lines = explained(f"--{name} {value}", f"{text}{':' if values else ''}")
+    for value in values:
+        kind, meaning = value.split(": ", 1)
+        lines += wrap(f"{kind:14}{meaning}", initial_indent=" " * 6, subsequent_indent=" " * 20)
     return lines
 
 

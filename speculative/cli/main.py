@@ -1,9 +1,8 @@
 """From the words of a command line to a command and an exit code; an error prints one sentence and exits with code 2.
 
-python-fire splits the words into the command, --name value, --name=value and --flag; all values arrive as texts. This
-file overrides its behaviour in two places: unknown names are refused before anything runs, and the help comes from
-help.py. Each module of commands/ is a command: its docstring is the help, OPTIONS are its options, `run(options,
-report)` runs it.
+python-fire splits the words into the command, --name value, --name=value and --flag; all values arrive as texts.
+words.py reads them, and refuses unknown names before anything runs; the help comes from help.py. Each module of
+commands/ is a command: its docstring is the help, TAKES names its options, and `run(options)` runs it.
 """
 
 import contextlib
@@ -22,11 +21,9 @@ from speculative.trace.terminal import visible
 
 from . import commands
 from .brought import in_brief, line_of
-from .files import check_distinct
 from .help import page_of, whole_page
 from .models import nearest
-from .options import Written, read
-from .report import Report
+from .words import prepared, read
 
 DEFAULT = "generate"  # the command that needs no word
 
@@ -56,7 +53,7 @@ def main(words):
         if "--" in words:
             raise ValueError("unexpected '--': options are --name value, and a text of several words needs quotes")
         words = [*words] if words and not words[0].startswith("-") else [DEFAULT, *words]
-        words += ["--", "--separator=\0"]  # otherwise a lone - separates calls, and -- begins Fire's flags
+        words = [*prepared(words), "--", "--separator=\0"]  # without it, a lone - separates calls
         fire.Fire(call, command=words)
         sys.stdout.flush()
     except KeyboardInterrupt as error:
@@ -88,46 +85,21 @@ def call(name, *words, **texts):
     if name == "help":
         name, words, texts = [*words, DEFAULT][0], (), {"help": "True"}
     if name not in known:
-        raise ValueError(f"unknown command {name[:60]!r}: {meant(name, known) or as_prompt(name, words)}")
+        near = nearest(name, known)
+        remedy = f"did you mean {near}?" if near else as_prompt(name, words)
+        raise ValueError(f"unknown command {name[:60]!r}: {remedy}")
     module = import_module(f"{commands.__name__}.{name}")
     if {"help", "h"} & texts.keys():
         modules = [import_module(f"{commands.__name__}.{name}") for name in known]
         print(whole_page(program(), module, modules) if name == DEFAULT else page_of(program(), module), end="")
-        return
-    texts = {in_full(option, module.OPTIONS, name): text for option, text in texts.items()}
-    for word in words:
-        if getattr(module, "WORD", "") in ("", *texts):
-            raise ValueError(
-                f"unexpected {word[:60]!r}: options are --name value, and a text of several words needs quotes"
-            )
-        texts[module.WORD] = word
-    options = read(module.OPTIONS, texts, getattr(module, "LISTS", ()))
-    written = {option for option in texts if isinstance(module.OPTIONS[option].read, Written)}
-    check_distinct({option: texts[option] for option in written if texts[option] != "True"}, texts)
-    with Report(getattr(options, "json", False), name, texts) as report:
-        module.run(options, report)
+    else:
+        module.run(read(module, name, words, texts))
 
 
 def as_prompt(name, words):
     """The remedy for a first word that is not a command."""
     text = " ".join([name, *words])
     return f"did you mean --prompt {text[:100]!r}?".replace("'", '"') if words else "see --help for the commands"
-
-
-def in_full(name, options, command):
-    """The full name of an option, given an unambiguous prefix."""
-    found = [name] if name in options else [known for known in options if known.startswith(name)]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise ValueError(f"--{name} may be {' or '.join(f'--{known}' for known in found)}: write more of it")
-    remedy = meant(name, options, "--") or f"see {command} --help"
-    raise ValueError(f"unknown option --{name[:60]} for {command}: {remedy}")
-
-
-def meant(name, known, hyphens=""):
-    near = nearest(name, known)
-    return f"did you mean {hyphens}{near}?" if near else ""
 
 
 def sentence_on(error):

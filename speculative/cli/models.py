@@ -1,12 +1,13 @@
 """The models that options name. Names are checked before anything is loaded, and each model is loaded once."""
 
+from contextlib import contextmanager
 from difflib import get_close_matches
 from json import loads
 from pathlib import Path
 
 import gpt2np
 from gpt2np.files.loading import BUNDLED, find_folder
-from gpt2np.files.model_files import SIZES, SOURCES, files_of, find_on_disk
+from gpt2np.files.model_files import SIZES, files_of, find_on_disk
 
 SMALLEST = {2048: "tiny-draft", 50257: "124M"}  # the draft model of each family, by its n_vocab
 
@@ -47,23 +48,16 @@ def another_engines(path):
 class Models:
     """The models of one target, each loaded once: a function name -> (model, tokenizer).
 
-    Parameters
-    ----------
-    options : Options
-        Its target_model_size, models_dir and source are used.
-    report : Report
-        It records a description of each model, and refuses to resume with a different model of the same name.
+    `options` are Options, of which target_model_size, models_dir and source are used.
     """
 
-    def __init__(self, options, report):
-        self.options, self.report, self.loaded, self.others = options, report, {}, {}
+    def __init__(self, options):
+        self.options, self.loaded, self.others = options, {}, {}
 
     def __call__(self, name):
         if name not in self.loaded:
-            self.loaded[name] = load(name, self.options)
-            folder = find_folder(name, Path(self.options.models_dir), self.options.source)
-            files = {file for files in SOURCES.values() for file in files}
-            self.report.same_contents(name, *sorted(path for path in folder.iterdir() if path.name in files))
+            with downloading(name, self.options):
+                self.loaded[name] = gpt2np.load(name, self.options.models_dir, self.options.source)
         return self.loaded[name]
 
     def once(self, key, make):
@@ -98,7 +92,7 @@ class OfLanes(Models):
     """The models for one of several texts: lanes (dict name -> lane) replace some, the rest are as in `models`."""
 
     def __init__(self, models, lanes):
-        super().__init__(models.options, models.report)
+        super().__init__(models.options)
         self.models, self.loaded = models, {name: (lane, models(name)[1]) for name, lane in lanes.items()}
 
     def once(self, key, make):
@@ -109,12 +103,19 @@ class OfLanes(Models):
         return super().once(key, make)
 
 
-def load(name, options):
-    """(model, tokenizer) of this name, which may be downloaded."""
+def folder_of(name, options):
+    """The folder of the model of this name, which may be downloaded."""
+    with downloading(name, options):
+        return find_folder(name, Path(options.models_dir), options.source)
+
+
+@contextmanager
+def downloading(name, options):
+    """Say of an interrupted download what is kept, and of one that fails what needs no download."""
     folder = Path(options.models_dir)
     to_download = name in SIZES and not find_on_disk(name, folder)
     try:
-        return gpt2np.load(name, options.models_dir, options.source)
+        yield
     except KeyboardInterrupt:
         if to_download and any(path.stat().st_size for path in (folder / name).rglob("*") if path.is_file()):
             kept = f"the download so far is in {folder / name}, and the same command resumes from there"
@@ -134,9 +135,3 @@ def no_smaller(target):
         f"there is no smaller model to draft for {target}: choose a larger --target_model_size, name a draft with "
         "--draft_model_size, or draft without a model, for example with --drafter ngram"
     )
-
-
-def described(about):
-    """A model in a report, in words."""
-    size = f", {about['parameters'] / 1e6:.1f} million parameters" if "parameters" in about else ""
-    return about["name"] + size + (f"\n        {about['tokenizer']}" if "tokenizer" in about else "")

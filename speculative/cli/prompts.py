@@ -7,9 +7,9 @@ from pathlib import Path
 import gpt2np
 from speculative import AutoregressiveSampler, Sampling
 from speculative.checks import check_request
+from speculative.measuring.table import counted
 
 from .files import lines_of, read_text, say
-from .page import counted
 
 # The test prompts, word for word, of a published comparison of assisted with autoregressive decoding: mychen76,
 # "Evaluate LLM fast inference via speculative decoding without quantization" (2023), a script over Llama 2 13B and
@@ -63,6 +63,17 @@ def prompts_of(options, target, tokenizer):
         alone = AutoregressiveSampler(target, sampling=Sampling(temperature=0))
         some = [[*tokens, *alone.generate(tokens, N_AHEAD).tokens.tolist()] for tokens in some]
     return [Prompt(tokenizer.decode(tokens), tokens, i) for i, tokens in enumerate(some, 1)]
+
+
+def given_prompts(options, models):
+    """The `Prompt`s of --prompt_file, or that of --prompt."""
+    target, tokenizer = models.target()
+    if options.prompt_file:
+        return from_file(options, target, tokenizer)
+    text = in_template(options.prompt, options)
+    tokens = encoded(text, tokenizer)
+    check_request(tokens, options.n_tokens_to_generate, target)
+    return [Prompt(text, tokens, 1)]
 
 
 def held_out(tokenizer, n_prompts, length=PROMPT_LENGTH):

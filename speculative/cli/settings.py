@@ -1,6 +1,5 @@
-"""Turns options into the samplers of a race: which options go together, the logits processors, the two samplers."""
+"""From Options to the participants of a race: the settings that work, and samplers with and without a draft."""
 
-import os
 from dataclasses import asdict
 from functools import lru_cache
 
@@ -10,21 +9,59 @@ from speculative.interfaces import takes_trees
 from speculative.logits.automaton import Expression
 from speculative.together import as_they_end
 
-from .brought import files_of, graded_drafter
-from .drafters import DRAFTERS, OF_SOME, RULES, kind_of, length_of, rule_of
-from .files import read_text
+from .brought import graded_drafter
+from .contents import pattern_of
+from .drafters import DRAFTERS, LENGTHS, RULES, kind_of, length_of, rule_of
+from .effects import Habit
 from .models import SMALLEST, OfLanes, no_smaller
+from .options import all_entries, combinations
 
 MOST_AUTO = 8  # the most draft tokens with --K auto
 LOOK_BACK_OPTIONS = ("grammar", "presence_penalty", "frequency_penalty", "no_repeat_ngram_size", "min_tokens")
 
 
-def check_together(options):
-    """Raise ValueError unless --drafter, --verifier, --tree and --K go together; no model is loaded."""
-    kind, rule, length = kind_of(options), rule_of(options), length_of(options)
-    tree, what = options.tree, f"--drafter {options.drafter}"
+def settings_of(options):
+    """The settings that options with lists describe: those that work, and what is wrong with the others.
+
+    Returns
+    -------
+    list of (Options, dict axis -> text)
+        An option that has no effect in a setting has its default value there, and no text. So it multiplies no rows.
+    dict sentence -> dict axis -> text
+        Each problem, with the first setting that has it.
+
+    Raises
+    ------
+    ValueError
+        With the first problem, if no setting works.
+    """
+    settings, problems, usual = {}, {}, type(options)()
+    entries = {name: entry for name, entry in all_entries(options).items() if name in options.given}
+    for one, texts in combinations(options):
+        reasons = {name: reason for name, entry in entries.items() if (reason := entry.no_effect(one))}
+        habits = {name: getattr(usual, name) for name, reason in reasons.items() if isinstance(reason, Habit)}
+        one = one.but(**{name: getattr(usual, name) for name in reasons.keys() - habits.keys()})
+        label = {name: "" if name in reasons else text for name, text in texts.items()}
+        _ = one.sampling  # runs its checks
+        try:
+            settings.setdefault(str(label), (checked(one).but(**habits), label))
+        except ValueError as error:
+            problems.setdefault(str(error), label)
+    if not settings:
+        raise ValueError(next(iter(problems)))
+    return [*settings.values()], problems
+
+
+def checked(options):
+    """The Options, if --drafter, --verifier, --tree and --K go together; otherwise ValueError. No model is loaded."""
+    kind, rule, tree = kind_of(options), rule_of(options), options.tree
+    if kind.trees and isinstance(tree, Shape) and options.K not in LENGTHS:
+        options = options.but(K=tree.depth)
+    length = length_of(options)
     if options.drafter not in DRAFTERS:
         graded_drafter(options.drafter)
+    if options.command == "compare" and options.n_tokens_to_generate == 1:
+        raise ValueError("--n_tokens_to_generate: expected 2 or more, as nothing is drafted for one token, got 1")
     if length.threshold and "siblings" not in kind.options:
         raise ValueError(f"--K {options.K} needs a drafter with probabilities, got {options.drafter}: try auto")
     if options.drafter == "model" and not options.draft_model_size and options.target_model_size in SMALLEST.values():
@@ -34,36 +71,28 @@ def check_together(options):
     if options.grammar:
         Expression(pattern_of(options.grammar))
     if not tree and not kind.branches:
-        return
-    if tree and not kind.trees:
-        raise ValueError(f"--tree is not for {what}")
+        return options
     if kind.trees == "grown" and type(tree) is not int:
-        raise ValueError(f"--tree: expected a number of nodes for {what}")
+        raise ValueError(f"--tree: expected a number of nodes for --drafter {options.drafter}")
     if tree and options.drafter == "model" and options.draft_tokenizer == "text":
         raise ValueError("--tree is for --draft_tokenizer auto or shared, not text")
     if not takes_trees(rule.verifier):
         rules = ", ".join(name for name, rule in RULES.items() if takes_trees(rule.verifier))
-        raise ValueError(f"{'--tree' if tree else what} needs a verifier for trees ({rules}), got {options.verifier}")
+        what = "--tree" if tree else f"--drafter {options.drafter}"
+        raise ValueError(f"{what} needs a verifier for trees ({rules}), got {options.verifier}")
     if not length.trees:
         raise ValueError(f"--K {options.K} chooses the length of a chain: for a tree give a number")
-    if isinstance(tree, Shape) and tree.depth > length.depth:
-        raise ValueError(f"this --tree has depth {tree.depth}: give --K {tree.depth}, the depth limit")
+    return options
 
 
-def check_used(options, drafters, tree=True):
-    """Raise ValueError for a typed option that has no effect with these drafters, or with the prompts."""
-    unused = {}
-    for name in sorted(OF_SOME):
-        users = [user for user, kind in DRAFTERS.items() if name in kind.options]
-        if not {*users} & {*drafters}:
-            unused[name] = f"--drafter {' or '.join(users)}, not {', '.join(drafters)}"
-    if not tree:
-        unused.setdefault("siblings", "--tree")
-    if options.prompt_file:
-        unused |= dict.fromkeys(("prompt", "prompts", "n_prompts"), "prompts without --prompt_file")
-    for name in options.given:
-        if name in unused:
-            raise ValueError(f"--{name} is for {unused[name]}: leave --{name} out")
+class AnyStop(tuple):
+    """Ends a text at the first of several `StopText`s."""
+
+    def __call__(self, generated):
+        return any(stop(generated) for stop in self)
+
+    def cut(self, text):
+        return min((stop.cut(text) for stop in self), key=len)
 
 
 class Entrant:
@@ -112,7 +141,8 @@ def ends_of(options, tokenizer):
         raise ValueError("--grammar and --min_tokens need a vocabulary with <|endoftext|>, which ends the text")
     else:
         ends = {"stop_tokens": {tokenizer.end_of_text}}
-    return ends | ({"stop": speculative.StopText(options.stop, tokenizer.decode)} if options.stop else {})
+    stops = AnyStop(speculative.StopText(text, tokenizer.decode) for text in options.stop)
+    return ends | ({"stop": stops} if stops else {})
 
 
 def decoded(tokens, tokenizer, ends):
@@ -133,21 +163,6 @@ def with_processors(options, tokenizer, n_prompt):
     return options.but(processors=tuple(filter(None, found)))
 
 
-def pattern_of(grammar):
-    """The pattern of --grammar: the text itself, or if there is such a file, any of the patterns in its lines."""
-    if not os.path.exists(grammar):
-        return grammar
-    lines = [line for line in read_text(grammar, "grammar").replace("\r", "\n").split("\n") if line]
-    if not lines:
-        raise ValueError(f"--grammar: {grammar} is empty: write a pattern per line")
-    try:
-        for line in lines:
-            Expression(line)
-    except ValueError as error:
-        raise ValueError(f"--grammar: {grammar}: {error}") from None
-    return "|".join(f"(?:{line})" for line in lines)
-
-
 def grammar_of(grammar, tokenizer, n_prompt):
     texts = [tokenizer.bytes_of(token) for token in range(tokenizer.n_vocab)]
     try:
@@ -166,10 +181,6 @@ def with_draft(options, models, prompt, keep=lambda name, find: find()):
 
     `keep` receives each measurement with its name, and may return an earlier result.
     """
-    check_together(options)
-    for given in sorted({options.drafter, options.verifier} - {*DRAFTERS, *RULES}):
-        models.report.same_contents(given, *files_of(given))
-    models.report.same_contents("--grammar", pattern_of(options.grammar) if options.grammar else "")
     kind, rule, length = kind_of(options), rule_of(options), length_of(options)
     own = with_processors(options, models.target()[1], len(prompt))
     target, drafter, about = kind.build(own, models)

@@ -1,6 +1,8 @@
 """A round as a line in a terminal: the draft tokens, which of them were accepted, and the token that follows."""
 
+import os
 import re
+import sys
 
 from ..tree import is_chain
 
@@ -60,3 +62,8 @@ def visible(text):
 def colour(text, kind):
     """The text between the codes of its colour; unchanged if its kind has none."""
     return f"\033[{COLOURS[kind]}m{text}\033[0m" if text and COLOURS[kind] else text
+
+
+def has_colours():
+    """Whether standard output is a terminal that should show colours (see https://no-color.org)."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

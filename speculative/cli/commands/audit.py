@@ -5,15 +5,15 @@ top_k and other options) and without one.
 from functools import partial
 from importlib.util import find_spec
 
+from speculative.measuring.table import table
 from speculative.testing.transformers_audit import SETTINGS, entry
 
-from ..options import pick
-from ..page import table
+from ..journal import Journal
 
-OPTIONS = pick("json")
+TAKES = "json"
 
 
-def run(options, report):
+def run(options):
     if not (find_spec("transformers") and find_spec("torch")):
         raise ValueError("audit needs PyTorch and transformers, which are missing: pip install torch transformers")
     import torch
@@ -21,18 +21,20 @@ def run(options, report):
 
     transformers.logging.set_verbosity_error()
     versions = f"transformers {transformers.__version__}, PyTorch {torch.__version__}"
-    report.same("engine", versions)
-    report.expect(len(SETTINGS))
-    rows = [report.keep(name, partial(entry, name, setting)) for name, setting in SETTINGS.items()]
+    with Journal(options.json, options, about={"engine": versions}) as journal:
+        journal.expect(len(SETTINGS))
+        rows = [journal.keep(name, partial(entry, name, setting)) for name, setting in SETTINGS.items()]
+        journal.finish({"rows": rows}, page_of(rows, versions))
+
+
+def page_of(rows, versions):
     cells = [
         {"with": row["setting"], "vocabulary": str(row["n_vocab"]), "tokens": str(row["n_tokens"]), "K": str(row["K"]),
          "paths": str(row["paths"]), "outcomes": str(row["outcomes"]), "distance": f"{row['distance']:.1e}",
          "verdict": row["verdict"]}
         for row in rows if row["verdict"] != "fails"
     ]  # fmt: skip
-    report.finish(
-        {"rows": rows},
-        f"""\
+    return f"""\
 {versions}: generate(do_sample=True), with a draft and without
 
 {table(cells) if cells else ""}
@@ -40,8 +42,7 @@ def run(options, report):
 paths     through the random numbers of generate() with the draft; each was taken once, and nothing was drawn
 outcomes  texts that generate() can return without a draft
 distance  total variation, to the exact distribution without a draft; float32's rounding leaves about 1e-7
-""",
-    )
+"""
 
 
 def remark(row):

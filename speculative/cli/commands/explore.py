@@ -2,20 +2,28 @@
 
 import sys
 import webbrowser
+from dataclasses import dataclass
 from pathlib import Path
 
 import speculative
+from gpt2np.files.writing import check_writable, replacing
 
-from ..files import check_writable, replacing
-from ..options import Option, Written
+from .. import options as shared
+from ..options import option
+from ..values import Written
 
 PAGE = Path(speculative.__file__).parent / "pages" / "explore.html"
-OPTIONS = {"html": Option("", "FILE.html", Written((".html",)),
-    "write the page to this file and open no browser; without it, explore.html is written and opened")}  # fmt: skip
+TAKES = ""
 EXAMPLES = ("", "--html page.html")
 
 
-def run(options, report):
+@dataclass(frozen=True)
+class Options(shared.Options):
+    html: str = option("", "FILE.html", Written((".html",)),
+        "write the page to this file and open no browser; without it, explore.html is written and opened")  # fmt: skip
+
+
+def run(options):
     name, content = check_writable(options.html or PAGE.name), PAGE.read_bytes()
     if not options.html and Path(name).exists() and Path(name).read_bytes() != content and not may_overwrite(name):
         raise ValueError(f"{name} is a different file, and stays as it is: name one with --html FILE.html")

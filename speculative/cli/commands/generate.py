@@ -1,119 +1,182 @@
 """The comparison itself, the default command: one text by the target alone, and with a draft."""
 
 import sys
-from dataclasses import asdict
-from statistics import median
+from dataclasses import asdict, dataclass
+from time import perf_counter
 
 from tqdm import tqdm
 
-import gpt2np
+from gpt2np import StreamDecoder
 from gpt2np.tokenizer import END_OF_TEXT
 from speculative import collect
-from speculative.checks import check_request
+from speculative.measuring.llama_cpp import counts_of, lines_of
+from speculative.measuring.table import counted, pair
+from speculative.measuring.twice import (
+    SHORT,
+    acceptance_lines,
+    costs_line,
+    gain,
+    gain_lines,
+    results_of,
+    same_text,
+    seconds_of,
+)
 from speculative.trace import Trace
-from speculative.trace.terminal import colour, legend, round_line, visible
+from speculative.trace.terminal import colour, has_colours, legend, round_line, visible
 
+from .. import options as shared
+from ..contents import pattern_of
 from ..drafters import rule_of
+from ..effects import needs, writes_texts
 from ..files import write_trace
+from ..journal import Journal, machine
 from ..models import Models
-from ..options import OF_THE_PROGRAM, Option, Written, pick, whole
-from ..page import acceptance_lines, costs_line, counted, has_colours, pair
-from ..prompts import encoded, in_template, questions_in
-from ..settings import alone, check_together, check_used, decoded, pattern_of, with_draft, with_processors
-from ..texts import write_texts
+from ..options import OF_THE_PROGRAM, option
+from ..prompts import given_prompts
+from ..settings import alone, checked, decoded, with_draft, with_processors
+from ..values import Choice, Written, flag, whole
 
-OPTIONS = pick(OF_THE_PROGRAM)
-OPTIONS["output"] = Option(
-    "", "FILE.jsonl", Written((".jsonl",)),
-    "write the text of each prompt in --prompt_file, with the draft, without a comparison; after an interruption the "
-    "same command resumes",
-)  # fmt: skip
-OPTIONS["n_lanes"] = Option(8, "N", whole(1, 1024), "with --output: how many texts to generate at once")
+TAKES = OF_THE_PROGRAM
 MOST_LAPS = 3  # laps of both samplers, in turn; the first of each is shown
 LONG = 3.0  # seconds for both texts; longer texts are generated only once
-SHORT = 0.1  # seconds; the times of shorter texts vary from lap to lap even on a quiet machine
-APART = 1.3  # on a quiet machine, the laps differ by less than this factor
 
 
-def run(options, report):
-    check_used(options, [options.drafter], options.tree)
-    check_together(options)
-    if options.output and options.prompt_file:
-        return write_texts(options, report)
-    for name in {"output", "n_lanes"} & {*options.given}:
-        raise ValueError(f"--{name} is for many prompts: give --output and --prompt_file")
-    models, prompt, rule = Models(options, report), prompt_of(options), rule_of(options)
-    target, tokenizer = models.target()
-    n_tokens, tokens = options.n_tokens_to_generate, encoded(prompt, tokenizer)
-    check_request(tokens, n_tokens, target)
-    assisted, about = with_draft(options, models, tokens)
+# fmt: off
+@dataclass(frozen=True)
+class Options(shared.Options):
+    show: str = option("text", "S", Choice(("text", "rounds")),
+        "how to print the second text: text, or rounds, a line for each call of the target with the accepted and "
+        "rejected draft tokens and what replaced them", no_effect=writes_texts, is_aside=True)
+    timings: bool = option(False, "", flag, "also print counts and times as llama.cpp does",
+        no_effect=writes_texts, is_aside=True)
+    output: str = option("", "FILE.jsonl", Written((".jsonl",)),
+        "write the text of each prompt, with the draft, without a comparison; after an interruption the same command "
+        "resumes", is_aside=True)
+    n_lanes: int = option(8, "N", whole(1, 1024), "with --output: how many texts to generate at once",
+        no_effect=needs("output"), is_aside=True)
+
+
+# fmt: on
+def run(options):
+    options = checked(options)
+    if options.output:
+        write_texts(options)
+        return
+    with Journal(options.json, options, [options]) as journal:
+        compare_texts(options, journal)
+
+
+def compare_texts(options, journal):
+    """Generate one text by the target alone and with a draft; print both, and what was measured."""
+    models = Models(options)
+    prompt, *others = given_prompts(options, models)
+    if others:
+        what = f"{options.prompt_file} has {len(others) + 1} prompts, one per line, but this command takes one"
+        remedy = "give one, write the texts of all with --output, or compare them with `compare`"
+        raise ValueError(f"--prompt_file: {what}: {remedy}")
+    if "comparison" in journal.parts and (options.trace or options.show == "rounds"):
+        raise ValueError(f"--json: {options.json} has this comparison, but not its rounds: name a different file")
+    assisted, about = with_draft(options, models, prompt.tokens, journal.keep)
     entrants = {"autoregressive": alone(options, models), "speculative": assisted}
-    sampling = {name: value for name, value in asdict(options.sampling).items() if name != "processors"}
-    processors = [str(processor) for processor in with_processors(options, tokenizer, len(tokens)).processors]
-    about |= {
-        "K": options.K, "drafter": options.drafter, "verifier": options.verifier, "exactness": rule.exactness,
-        **sampling, "processors": processors, "draft_temperature": options.draft_temperature, "seed": options.seed,
-        "prompt": prompt, "prompt_tokens": len(tokens), "n_tokens": n_tokens, "stop": options.stop,
-        "matmul": target.strategy, "machine": report.about["machine"],
-    }  # fmt: skip
+    about |= described(options, prompt, assisted)
+    view = View(options, about, assisted)
+    is_kept = "comparison" in journal.parts
+    found = journal.keep("comparison", lambda: measured(options, prompt, entrants, about, view))
+    if is_kept:
+        view.show_again(found)
+    journal.finish({**about, **found}, view.summary(found))
 
-    def start(name):
-        """The rounds of a sampler, after a warm-up.
 
-        The warm-up starts with a token other than the prompt's first. Otherwise a drafter that learns from a text would
-        mistake the prompt for the same text and keep its state.
-        """
-        sampler = entrants[name].sampler(len(tokens))
-        sampler.generate([(tokens[0] + 1) % target.n_vocab], min(n_tokens, 8), rule.noise(options.seed))
-        for model in models.all():
-            model.reset()
-        return entrants[name].rounds(tokens, n_tokens, options.seed)
-
-    view, generations, found = View(options, about, tokenizer, assisted.ends), {}, {}
-    for name in entrants:
-        trace = Trace(tokens, tokenizer.decode, about) if options.trace or options.show == "rounds" else None
-        generations[name] = collect(tokens, view.shown(name, start(name), trace))
-        found[name] = measured(generations[name], tokenizer, assisted.ends)
+def measured(options, prompt, entrants, about, view):
+    """The results of both texts, and the speedup, in plain numbers; the texts are shown as they are generated."""
+    generations, found = {}, {}
+    for name, entrant in entrants.items():
+        keeps_rounds = options.trace or options.show == "rounds"
+        trace = Trace(prompt.tokens, entrant.tokenizer.decode, about) if keeps_rounds else None
+        rounds = started(entrant, prompt, options)
+        generations[name] = collect(prompt.tokens, view.shown(name, rounds, trace))
+        text = decoded(generations[name].tokens.tolist(), entrant.tokenizer, entrant.ends)
+        found[name] = results_of(generations[name], text)
         view.end(found[name])
         if trace and name == "autoregressive":
             about["alone"] = of_target_alone(trace)
     laps = [[found[name]["seconds"] for name in entrants]]
     while len(laps) < MOST_LAPS and sum(laps[0]) < LONG and min(laps[0]) >= SHORT:
-        laps.append([seconds_of(list(start(name))) for name in entrants])
+        laps.append([seconds_of(list(started(entrant, prompt, options))) for entrant in entrants.values()])
     found |= gain(laps)
     found["same_tokens"] = found["autoregressive"]["tokens"] == found["speculative"]["tokens"]
-    found["llama_cpp"] = llama_cpp(generations["speculative"].rounds, len(tokens))
+    found["llama_cpp"] = counts_of(generations["speculative"].rounds, len(prompt.tokens))
     if options.trace:
         write_trace(trace, options.trace)
-    report.finish({**about, **found}, view.summary(found))
+    return found
 
 
-def prompt_of(options):
-    """The prompt of the comparison (str), in its template."""
-    some = [question[0] for question in questions_in(options.prompt_file)] if options.prompt_file else [options.prompt]
-    if len(some) > 1:
-        what = f"--prompt_file: {options.prompt_file} has {len(some)} prompts, one per line, but this command takes one"
-        raise ValueError(f"{what}: give one, write the texts of all with --output, or compare them with `compare`")
-    return in_template(some[0], options)
+def started(entrant, prompt, options):
+    """The rounds of a sampler, after a warm-up.
+
+    The warm-up starts with a token other than the prompt's first. Otherwise a drafter that learns from a text would
+    mistake the prompt for the same text and keep its state.
+    """
+    sampler, n_tokens = entrant.sampler(len(prompt.tokens)), options.n_tokens_to_generate
+    other = (prompt.tokens[0] + 1) % entrant.models.target()[0].n_vocab
+    sampler.generate([other], min(n_tokens, 8), rule_of(options).noise(options.seed))
+    for model in entrant.models.all():
+        model.reset()
+    return entrant.rounds(prompt.tokens, n_tokens, options.seed)
+
+
+def write_texts(options):
+    """Write the prompts and their texts, in order; those already in the file are kept."""
+    with Journal(options.output, options, [options]) as journal:
+        models, n_tokens = Models(options), options.n_tokens_to_generate
+        prompts = given_prompts(options, models)
+        entrant, about = with_draft(options, models, prompts[0].tokens, journal.keep)
+        new = [i for i in range(len(prompts)) if f"text {i + 1}" not in journal.parts]
+        requests = [prompts[i].tokens for i in new], n_tokens, [options.seed + i for i in new], options.n_lanes
+        bar = tqdm(total=n_tokens * len(new), unit=" tokens", leave=False, disable=None)
+        ended, rounds, waiting, started = {}, [], list(new), perf_counter()
+        with bar:
+            for i, text in entrant.as_they_end(*requests, watch=lambda i, r: bar.update(len(r.tokens))):
+                bar.total -= n_tokens - len(text.tokens)
+                ended[new[i]] = text
+                rounds += text.rounds
+                while waiting and waiting[0] in ended:
+                    i = waiting.pop(0)
+                    part = text_of(prompts[i], ended[i], options.seed + i, entrant)
+                    journal.keep(f"text {i + 1}", lambda part=part: part)
+        seconds, n_kept = perf_counter() - started, len(prompts) - len(new)
+    there = f" ({n_kept} were there)" if n_kept else ""
+    print(visible(pair(about["target"], about["draft"])))
+    print(visible(f"{counted(len(prompts), 'text')} in {options.output}{there}; {options.n_lanes} at once"))
+    if new:
+        stats = collect([], rounds).stats
+        print(f"{stats.n_tokens} tokens in {seconds:.2f} s, {stats.n_tokens / seconds:.1f} tokens per second over all")
+        print(f"{stats.tokens_per_target_call:.2f} tokens of a text per call of the target")
 
 
 # ------------------------------------------------------------------------------------------------ what was measured
 
 
-def seconds_of(rounds):
-    return sum(sum(r.seconds.values()) for r in rounds)
-
-
-def measured(generation, tokenizer, ends):
-    """One sampler's results as plain numbers and lists."""
-    stats, tokens, seconds = generation.stats, generation.tokens.tolist(), seconds_of(generation.rounds)
-    counts = ("target_calls", "drafted", "accepted", "rejected", "acceptance", "tokens_per_target_call")
-    counts += ("drafted_by_position", "accepted_by_position", "acceptance_by_position")
+def text_of(prompt, generation, seed, entrant):
+    """The part of a journal for one text."""
+    stats = generation.stats
     return {
-        "text": decoded(tokens, tokenizer, ends), "tokens": tokens,
-        "origins": [origin for r in generation.rounds for origin in r.origins],
-        "seconds": seconds, "seconds_by_part": stats.seconds, "tokens_per_second": len(tokens) / seconds,
-        **{name: getattr(stats, name) for name in counts},
+        "question_id": prompt.question_id, "prompt": prompt.text, "seed": seed,
+        "text": decoded(generation.tokens.tolist(), entrant.tokenizer, entrant.ends),
+        "n_tokens": stats.n_tokens, "target_calls": stats.target_calls,
+    }  # fmt: skip
+
+
+def described(options, prompt, assisted):
+    """The options and the prompt of a comparison, for its report."""
+    sampling = {name: value for name, value in asdict(options.sampling).items() if name != "processors"}
+    own = with_processors(options, assisted.tokenizer, len(prompt.tokens))
+    return {
+        "K": options.K, "drafter": options.drafter, "verifier": options.verifier,
+        "exactness": rule_of(options).exactness, **sampling, "processors": [str(each) for each in own.processors],
+        "draft_temperature": options.draft_temperature, "seed": options.seed, "prompt": prompt.text,
+        "prompt_tokens": len(prompt.tokens), "n_tokens": options.n_tokens_to_generate, "stop": options.stop,
+        "matmul": assisted.models.target()[0].strategy, "machine": machine(),
     }  # fmt: skip
 
 
@@ -123,79 +186,21 @@ def of_target_alone(trace):
     return {"texts": texts, "seconds": [sum(record["seconds"].values()) for record in trace.rounds]}
 
 
-def gain(laps):
-    """The speedup, a median over laps of (seconds alone, seconds with the draft), and a note if it is unreliable."""
-    speedups = [before / after for before, after in laps]
-    note = ""
-    if min(laps[0]) < SHORT:
-        note = f"texts of less than {SHORT} s are too short to measure: generate more"
-    elif max(max(times) / min(times) for times in zip(*laps)) > APART:
-        note = "this machine is busy, the same run took different times: measure again"
-    return {"speedup": median(speedups), "speedups": speedups, "note": note}
-
-
-def llama_cpp(rounds, n_prompt):
-    """Counts, and [tokens, seconds] for each part, under llama.cpp's names. Encoding is the first call."""
-    first, *rest = rounds
-    n, drafted, accepted = (sum(some) for some in zip(*((len(r.tokens), len(r.drafted), r.n_accepted) for r in rounds)))
-    return {
-        "encoded": [n_prompt, seconds_of([first])], "decoded": [n - len(first.tokens), seconds_of(rest)],
-        "n_draft": max(r.draft.depth for r in rounds), "n_predict": n, "n_drafted": drafted, "n_accept": accepted,
-        "accept": 100 * accepted / max(1, drafted),
-        "target eval": [sum(len(r.drafted) + 1 for r in rest), sum(r.seconds["target"] for r in rest)],
-        "draft eval": [sum(len(r.drafted) for r in rest), sum(r.seconds["draft"] for r in rest)],
-        "sample": [n, sum(r.seconds["verify"] for r in rounds)],
-    }  # fmt: skip
-
-
 # ------------------------------------------------------------------------------------------------ in words
-
-
-def gain_lines(found):
-    """Lines: a note, whether the draft paid off, and the speedup."""
-    n = len(found["speedups"])
-    if found["note"]:
-        yield f"note          {found['note']}"
-    if found["speedup"] < 1:
-        yield "verdict       slower than the target alone; `compare --drafter all --K 1-4` shows what is faster"
-    reach = f" ({n} runs: {min(found['speedups']):.2f} to {max(found['speedups']):.2f})" if n > 1 else ""
-    yield f"speedup       {found['speedup']:.2f}{reach}"
-
-
-def timings_lines(found):
-    """The lines that llama.cpp prints after a speculative run."""
-    counts = found["llama_cpp"]
-    for name in ("encoded", "decoded"):
-        n, seconds = counts[name]
-        yield f"{name} {n:4} tokens in {seconds:8.3f} seconds, speed: {n / max(seconds, 1e-9):8.3f} t/s"
-    yield ", ".join(f"{name} = {counts[name]}" for name in ("n_draft", "n_predict", "n_drafted", "n_accept"))
-    yield f"accept = {counts['accept']:.3f}%"
-    for name in ("target eval", "draft eval", "sample"):
-        n, ms = counts[name][0], 1000 * counts[name][1]
-        yield f"{name:11} time = {ms:9.1f} ms / {n:5} tokens ({ms / max(n, 1):7.2f} ms per token)"
-    yield f"total time = {1000 * found['speculative']['seconds']:.1f} ms"
-
-
-def same_text(ordinary, other):
-    """A phrase that says whether two lists of tokens are the same."""
-    if ordinary == other:
-        return f"yes, all {len(ordinary)} tokens" if len(ordinary) != 1 else "yes, the one token"
-    n_same = next((i for i, (a, b) in enumerate(zip(ordinary, other)) if a != b), min(len(ordinary), len(other)))
-    return f"no, they differ from token {n_same + 1} of {len(ordinary)} on"
 
 
 class View:
     """Prints the texts as they are generated, coloured by origin on a terminal, then the measurements."""
 
-    def __init__(self, options, about, tokenizer, ends):
-        self.options, self.about, self.tokenizer = options, about, tokenizer
-        self.stop, self.stop_tokens = ends.get("stop"), ends.get("stop_tokens", ())
+    def __init__(self, options, about, entrant):
+        self.options, self.about, self.tokenizer = options, about, entrant.tokenizer
+        self.stop, self.stop_tokens = entrant.ends.get("stop"), entrant.ends.get("stop_tokens", ())
         self.is_shown, self.is_kept = options.json is not True, bool(options.json or options.trace)
         self.coloured = has_colours()
         own = "" if options.draft_temperature is None else f" (of the draft {options.draft_temperature})"
         self.write(visible(pair(about["target"], about["draft"])) + "\n")
         self.write(f"K = {options.K}{self.tree()}, temperature {options.temperature}{own}, seed {options.seed}, ")
-        self.write(f"verifier {options.verifier} ({about['exactness']})\n")
+        self.write(visible(f"verifier {options.verifier} ({about['exactness']})") + "\n")
         if about["costs"]:
             self.write(f"measured: {costs_line(about['costs'])}\n")
         if options.grammar:
@@ -218,7 +223,7 @@ class View:
 
     def shown(self, name, rounds, trace):
         """The rounds, each shown as it arrives. Their seconds exclude the time for display."""
-        second, text, decoder = name == "speculative", "", gpt2np.StreamDecoder(self.tokenizer)
+        second, text, decoder = name == "speculative", "", StreamDecoder(self.tokenizer)
         by_round = second and self.options.show == "rounds"
         kinds = legend(self.coloured) if by_round else legend(self.coloured, ("accepted", "correction", "bonus"))
         self.write(f"\n{name}" + (f" ({kinds})" if by_round or (second and self.coloured) else "") + "\n")
@@ -243,6 +248,12 @@ class View:
         if not by_round:
             show(decoder.flush(), "plain")
 
+    def show_again(self, found):
+        """The texts of an earlier run."""
+        for name in ("autoregressive", "speculative"):
+            self.write(f"\n{name}\n{visible(self.about['prompt'] or END_OF_TEXT)}{visible(found[name]['text'])}")
+            self.end(found[name])
+
     def end(self, result):
         speed = f"{result['tokens_per_second']:.1f} tokens per second"
         self.write(f"\n{counted(len(result['tokens']), 'token')} in {result['seconds']:.2f} s, {speed}\n")
@@ -261,5 +272,5 @@ class View:
         if options.grammar and result["tokens"][-1] not in self.stop_tokens:
             lines.append(f"cut off       --grammar needs more tokens than {n}: give --n_tokens_to_generate")
         lines += [f"trace         {options.trace}"] if options.trace else []
-        lines += ["", *timings_lines(found)] if options.timings else []
+        lines += ["", *lines_of(found["llama_cpp"])] if options.timings else []
         return "\n".join(lines) + "\n"

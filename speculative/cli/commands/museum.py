@@ -1,14 +1,17 @@
 """Mistakes, the error of each in the distribution, and the check that finds it; museum TEXT lists those about TEXT."""
 
+from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from textwrap import wrap
 
 from speculative.testing.museum import ENGINE_EXHIBITS, EXHIBITS, TREE_EXHIBITS, caught_by, law_error
 
-from ..options import Option, pick
+from .. import options as shared
+from ..journal import Journal
+from ..options import option
 
-OPTIONS = pick("json") | {"only": Option("", "TEXT", str, "the mistakes about TEXT")}
+TAKES = "json"
 WORD = "only"
 EXAMPLES = ("", "residual")
 SECTIONS = {"check_verifier": "Verifiers", "check_drafter": "Drafters", "check_sampler": "Samplers",
@@ -21,14 +24,20 @@ check_*  the function of speculative.testing that catches the mistake
 """
 
 
-def run(options, report):
+@dataclass(frozen=True)
+class Options(shared.Options):
+    only: str = option("", "TEXT", str, "the mistakes about TEXT")
+
+
+def run(options):
     everything = {**EXHIBITS, **TREE_EXHIBITS, **ENGINE_EXHIBITS}
     exhibits = {name: exhibit for name, exhibit in everything.items() if has(exhibit, options.only)}
     if not exhibits:
         raise ValueError(f"museum: no mistake is about {options.only!r:.60}: try residual, tree, or no word at all")
-    report.expect(len(exhibits))
-    rows = [report.keep(name, partial(entry, exhibit)) for name, exhibit in exhibits.items()]
-    report.finish({"mistakes": rows}, page_of(rows))
+    with Journal(options.json, options) as journal:
+        journal.expect(len(exhibits))
+        rows = [journal.keep(name, partial(entry, exhibit)) for name, exhibit in exhibits.items()]
+        journal.finish({"mistakes": rows}, page_of(rows))
 
 
 def has(exhibit, text):

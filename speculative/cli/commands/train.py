@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -18,17 +18,21 @@ import numpy as np
 from tqdm import tqdm
 
 from gpt2np.files.loading import find_folder
+from gpt2np.files.writing import digest, replacing
 from speculative import AutoregressiveSampler, Sampling, generate_together
 
-from ..files import check_readable, digest, read_text, replacing, say
+from .. import contents
+from .. import options as shared
+from ..files import check_readable, read_text, say
+from ..journal import Journal, machine
 from ..models import Models, check_model_name
-from ..options import SHARED, Choice, Option, number, pick, whole
-from ..report import machine
+from ..options import option
+from ..values import Choice, number, whole
 
+TAKES = "target_model_size seed models_dir source"
 KINDS = ("eagle", "parallel", "heads", "medusa", "draft")
 MINUTES = 20.0
 MOST_CACHE = 1e9  # bytes for the keys and values of the texts that are written at once
-STRIDE = 4  # the distance between the positions that the card measures
 
 
 def target_name(given):
@@ -37,71 +41,84 @@ def target_name(given):
 
 
 def text_files(given):
-    """The name of a text file, or of a folder with text files."""
-    if os.path.isdir(given):
-        if not any(Path(given).glob("*.txt")):
-            raise ValueError(f"expected a text file, or a folder with .txt files, and {given[:60]!r} has none")
-        return given
-    if not given:
-        raise ValueError("expected a text file, or a folder with .txt files")
-    return check_readable(given)
+    """The names of text files, or of folders with text files, between commas."""
+    for name in given.split(","):
+        if os.path.isdir(name) and not any(Path(name).glob("*.txt")):
+            raise ValueError(f"expected a text file, or a folder with .txt files, and {name[:60]!r} has none")
+        if not name:
+            raise ValueError("expected a text file, or a folder with .txt files")
+        if not os.path.isdir(name):
+            check_readable(name)
+    return tuple(given.split(","))
 
 
-def shape(given):
+def shape_of_draft(given):
     """Read the three numbers of a draft's shape."""
     found = [int(part) if part.isdecimal() and len(part) < 6 else 0 for part in given.split(",")]
     if len(found) != 3 or not min(found) or found[1] % found[2]:
         raise ValueError(
             f"expected layers, width and heads, such as 2,128,4, the width a multiple of the heads, got {given[:60]!r}"
         )
-    return found
+    return tuple(found)
+
+
+def paths_of(options):
+    """The paths of the texts, in their order."""
+    listed = [sorted(Path(name).glob("*.txt")) if os.path.isdir(name) else [Path(name)] for name in options.text]
+    return [path for some in listed for path in some]
+
+
+def contents_of_texts(options):
+    return {"--text": [read_text(str(path), "text") for path in paths_of(options)]}
+
+
+def is_no_draft(options):
+    return "" if options.kind == "draft" else f"it is for --kind draft, not {options.kind}"
 
 
 # fmt: off
-OPTIONS = {
-    **pick("target_model_size"),
-    "kind": Option("eagle", "KIND", Choice(KINDS),
+@dataclass(frozen=True)
+class Options(shared.Options):
+    target_model_size: str = option("tiny-target", "M", target_name,
+        "the target model: tiny-draft or tiny-target, which are bundled, 124M, 355M, 774M, 1558M, or a folder with a "
+        "GPT-2", reads=contents.of_target)
+    seed: int = option(0, "N", whole(0), "the seed of the random numbers; one seed gives one text")
+    kind: str = option("eagle", "KIND", Choice(KINDS),
         "what to train\n"
         "eagle: a block that continues the target's hidden states, for any temperature\n"
         "parallel: a block that drafts all tokens in one pass; it starts from the target's eagle, if there is one\n"
         "heads: Hydra's heads, small layers that rank candidates, for temperature 0\n"
         "medusa: Medusa's heads, for load_heads in Python\n"
-        "draft: a small GPT-2 with the target's vocabulary, for --draft_model_size"),
-    "text": Option(None, "FILES", text_files,
+        "draft: a small GPT-2 with the target's vocabulary, for --draft_model_size", is_aside=True)
+    text: tuple = option((), "FILES", text_files,
         "plain text like the text you will generate: the target continues pieces of it. Files, or folders of .txt "
-        "files"),
-    "minutes": Option(None, "N", number(least=0.01, most=100_000),
-        f"how long to train, including writing the text ({MINUTES:g} without --tokens)"),
-    "tokens": Option(0, "N", whole(0, 10**12),
+        "files, between commas", reads=contents_of_texts, is_aside=True)
+    minutes: float | None = option(None, "N", number(least=0.01, most=100_000),
+        f"how long to train, including writing the text ({MINUTES:g} without --tokens)", is_aside=True)
+    tokens: int = option(0, "N", whole(0, 10**12),
         "how many tokens to train on, instead of a time or in addition; 0 means no limit. With --tokens alone one seed "
-        "gives one result"),
-    "output": Option("", "FOLDER", str,
-        "where the drafter goes (the folder of the target; beside it for a draft; MODEL-KIND for a model with a name)"),
-    "shape": Option(None, "L,E,H", shape,
-        "for a draft: layers, width, heads (a quarter, half and half of the target's)"),
-    **pick("seed models_dir source json"),
-}
+        "gives one result", is_aside=True)
+    output: str = option("", "FOLDER", str,
+        "where the drafter goes (the folder of the target; beside it for a draft; MODEL-KIND for a model with a name)",
+        is_aside=True)
+    shape: tuple | None = option(None, "L,E,H", shape_of_draft,
+        "for a draft: layers, width, heads (a quarter, half and half of the target's)",
+        no_effect=is_no_draft, is_aside=True)
+
+
 # fmt: on
-OPTIONS["target_model_size"] = replace(SHARED["target_model_size"], read=target_name)
-LISTS = ("text",)
 EXAMPLES = (
     "--target_model_size MY_GPT2 --text BOOKS --minutes 30",
     "--kind draft --text BOOKS --output MY_DRAFT",
 )
 
 
-def run(options, report):
-    if "text" not in options.given:
+def run(options):
+    if not options.text:
         raise ValueError("--text: which text? Give plain text like the text you will generate, a file or a folder")
-    if options.shape and options.kind != "draft":
-        raise ValueError(f"--shape is for --kind draft, and this is --kind {options.kind}")
     if not find_spec("torch"):
         raise ValueError("train needs PyTorch, which is missing: pip install torch")
-    import torch
-
-    from gpt2np.training import card, folder, kinds, loop, network
-    from gpt2np.training.needs import check_needs, use_fastest_threads
-    from gpt2np.training.text import lengths
+    from gpt2np.training import folder
 
     name, named = options.target_model_size, options.output
     if not named:
@@ -110,31 +127,29 @@ def run(options, report):
     if folder.is_of_pytorch(Path(name)):
         folder.from_pytorch(Path(name), output if options.kind != "draft" else Path(name))
         options = options.but(target_model_size=str(output if options.kind != "draft" else name))
-    model, tokenizer = Models(options, report).target()
+    about = {"draft": options.kind == "draft"}
+    remedy = f"choose a different --output, or delete {output / 'training'}"
+    path = output / "training" / "journal.jsonl"
+    with Journal(path, options, [options], about=about, may_differ=("version",), remedy=remedy) as journal:
+        train(options, name, output, journal)
+
+
+def train(options, name, output, journal):
+    """Train the drafter of the target `name` in the folder `output`, and print how often it is right."""
+    from gpt2np.training import run as training_run
+
+    model, tokenizer = Models(options).target()
     source = find_folder(options.target_model_size, Path(options.models_dir), options.source)
-    torch.manual_seed(options.seed)
-    use_fastest_threads(model.hparams.n_embd)
-    shape, eagle = options.shape or quarter(model.hparams), folder.eagle_of(output, source)
-    kind = kinds.KINDS[options.kind](network.Target(source, model.hparams), shape, eagle)
     stream = tokens_of(options, tokenizer)
     minutes = MINUTES if options.minutes is None and not options.tokens else options.minutes or 0
-
-    h = model.hparams
-    n_lanes = max(1, int(MOST_CACHE / (8 * 192 * h.n_layer * h.n_embd)))
-
-    def write(prompts, n_new, temperature, seeds):
-        texts = generate_together(
-            lambda lane: AutoregressiveSampler(lane, sampling=Sampling(temperature)),
-            [model], prompts.tolist(), n_new, seeds, n_lanes=n_lanes,
-        )  # fmt: skip
-        return [[*prompt, *text.tokens.tolist()] for prompt, text in zip(prompts.tolist(), texts)]
-
-    place = next(path for path in (output, *output.parents) if path.exists())
-    needs = check_needs(kind, minutes, options.tokens, place)
-    folder.prepare(output, source, kind, options.kind)
-    training = loop.Training(kind, write, stream, output / "training", minutes, options.tokens, options.seed)
-    n_own = sum(p.numel() for p in kind.params.values())
-    say(f"{options.kind}, {n_own / 1e6:.2f} million parameters, for {name}: {needs}")
+    training, needs = training_run.begin(
+        options.kind, source, output, model, stream, writing(model), shape=options.shape, minutes=minutes,
+        tokens=options.tokens, seed=options.seed, is_begun=bool(journal.parts),
+    )  # fmt: skip
+    text = {"files": [str(path) for path in paths_of(options)], "tokens": len(stream)}
+    text["digest"] = digest(*map(str, stream.tolist()))
+    journal.keep("text", lambda: text)
+    say(f"for {name}, {needs}")
     if training.progress["steps"]:
         say(f"continuing after {training.progress['seconds'] / 60:.1f} minutes, {training.progress['steps']} steps")
     with stopping() as stopped, bar(options.kind) as show:
@@ -143,42 +158,41 @@ def run(options, report):
         if not stopped:
             raise ValueError("--minutes: the target was still writing the first text: give more")
         raise KeyboardInterrupt("before the first step: nothing is kept but the text")
-    counts = np.zeros(model.n_vocab, int)
-    for i in range(training.progress["batches"]):
-        counts += np.bincount(training.text.batch(i)[0].ravel(), minlength=model.n_vocab)
-    accepted = training.ranks()
-    folder.save(kind, output, kind.tensors(accepted, counts), replacing)
+    ranks = training_run.save(training, output, model.n_vocab)
     if stopped:
         raise KeyboardInterrupt(f"the drafter so far is in {output}, and the same command continues")
-    held_out = [np.array(training.held_out.batch(i)[0][:12]) for i in (0, 1)]
-    found = {
-        "kind": options.kind, "target": name, "command": command(options), "machine": machine(),
-        "torch": f"{torch.__version__}, {torch.get_num_threads()} threads, {network.DEVICE}",
-        "text": {"files": sorted(options.text), "tokens": len(stream), "digest": digest(*map(str, stream.tolist()))},
-        "training": training.progress, "ranks": accepted.round(4).tolist(),
-        **card.measured(options.kind, model, output, *held_out, lengths(model.n_ctx)[1], STRIDE),
-    }  # fmt: skip
-    found["tokens_per_call"] = round(loop.expected(np.array(found["top_1"])), 3)
+    found = {"kind": options.kind, "target": name, "command": command(options), "machine": machine(), "text": text}
+    found |= training_run.figures(training, options.kind, output, model, ranks)
     with replacing(output / f"{options.kind}_figures.json") as new:
         new.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    report.finish(found, page_of(found, options, output))
+    journal.keep(f"{options.kind}, {training.progress['steps']} steps", lambda: found)
+    journal.finish({}, page_of(found, options, output))
+
+
+def writing(model):
+    """The function that lets the target write texts, as `OwnText` calls it; as many at once as fit into memory."""
+    n_lanes = max(1, int(MOST_CACHE / (8 * 192 * model.hparams.n_layer * model.hparams.n_embd)))
+
+    def write(prompts, n_new, temperature, seeds):
+        texts = generate_together(
+            lambda lane: AutoregressiveSampler(lane, sampling=Sampling(temperature)),
+            [model], prompts.tolist(), n_new, seeds, n_lanes=n_lanes,
+        )  # fmt: skip
+        for text in texts:
+            if isinstance(text, BaseException):
+                raise text
+        return [[*prompt, *text.tokens.tolist()] for prompt, text in zip(prompts.tolist(), texts)]
+
+    return write
 
 
 def tokens_of(options, tokenizer):
     """The texts as one stream of tokens [n] int32, with `<|endoftext|>` before each if the vocabulary contains it."""
-    paths, stream = [], []
-    for given in options.text.values():
-        paths += sorted(Path(given).glob("*.txt")) if os.path.isdir(given) else [given]
-    for path in tqdm(paths, desc="tokenize", unit=" files", leave=False, disable=None):
+    stream = []
+    for path in tqdm(paths_of(options), desc="tokenize", unit=" files", leave=False, disable=None):
         stream += [] if tokenizer.end_of_text is None else [tokenizer.end_of_text]
         stream += tokenizer.encode(read_text(str(path), "text"), special=True)
     return np.array(stream, np.int32)
-
-
-def quarter(hparams):
-    """The shape of a draft model when --shape is not given."""
-    n_head = max(1, hparams.n_head // 2)
-    return [max(1, hparams.n_layer // 4), hparams.d_head * n_head, n_head]
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 import pytest
-from command import run_here
+from command import report_of, run_here
 from helpers import ROOT
 from hypothesis import given
 from hypothesis import strategies as st
@@ -49,11 +49,11 @@ def speed_py(path):
 
 def test_the_answers_are_those_that_spec_bench_reads(tmp_path, capsys):
     (tmp_path / "q.jsonl").write_text("\n".join(map(json.dumps, QUESTIONS)), encoding="utf-8")
-    words = ("--prompt_file", tmp_path / "q.jsonl", "--n_tokens_to_generate=16", "--json", tmp_path / "r.json")
-    result = run_here("compare", *words, "--by=prompt")
+    words = ("--prompt_file", tmp_path / "q.jsonl", "--n_tokens_to_generate=16", "--by=prompt")
+    result = run_here("compare", *words, "--json", tmp_path / "r.jsonl")
     assert "note: left out: 3 further turns, which only a model with a chat template" in result.stderr
-    rows = [row for row in json.loads((tmp_path / "r.json").read_text("utf-8"))["rows"] if row["by"] != "all"]
-    main(tmp_path / "r.json", tmp_path / "a.jsonl")
+    rows = [row for row in report_of("compare", *words)["rows"] if row["by"] != "all"]
+    main(tmp_path / "r.jsonl", tmp_path / "a.jsonl")
     said = capsys.readouterr().out
     files = tmp_path / "a.jsonl", tmp_path / "a-baseline.jsonl"
     for i, path in enumerate(files):
@@ -71,7 +71,7 @@ def test_the_answers_are_those_that_spec_bench_reads(tmp_path, capsys):
     assert (
         f"mean accepted tokens  {accepted:.2f}\n" in said and f"speedup               {speed / alone:.2f} ratio" in said
     )
-    command = [sys.executable, SCRIPT, tmp_path / "r.json", tmp_path / "a.jsonl"]
+    command = [sys.executable, SCRIPT, tmp_path / "r.jsonl", tmp_path / "a.jsonl"]
     again = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     refusal = f"spec_bench.py: {files[0]} and {files[1]} would be overwritten: name a different file\n"
     assert again.returncode == 1 and again.stderr == refusal

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -101,9 +100,9 @@ def test_what_is_trained_is_the_drafter_that_is_used(name, small, tmp_path):
     states = kind.target.states(torch.from_numpy(tokens[:, :-1]))
     shutil.copytree(small, tmp_path, dirs_exist_ok=True)
     if name == "draft":
-        (tmp_path / "config.json").write_text(json.dumps(folder.config_of(kind.own)))
+        (tmp_path / "config.json").write_text(json.dumps(folder.config_of(kind.draft_hparams)))
     depths = np.zeros((len(kind.weights), loop.N_RANKS))
-    folder.save(kind, tmp_path, kind.tensors(depths, np.arange(SMALL.n_vocab)), nullcontext)
+    folder.save(kind, tmp_path, kind.tensors(depths, np.arange(SMALL.n_vocab)))
     rows, depth, _ = card.rows_of(name, target, tmp_path)
     n = 20
     found = rows(tokens[0, : n + depth - 1].tolist(), n)

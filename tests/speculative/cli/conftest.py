@@ -21,7 +21,7 @@ def load_once(monkeypatch):
 def measure_little(monkeypatch):
     """Costs once, the loss of a rule at a few places: see tests/speculative/measuring."""
     monkeypatch.setitem(measure_costs.__kwdefaults__, "repeats", 1)
-    monkeypatch.setattr("speculative.cli.commands.compare.N_LOSS_POSITIONS", 4)
+    monkeypatch.setattr("speculative.cli.races.N_LOSS_POSITIONS", 4)
 
 
 @pytest.fixture(autouse=True)

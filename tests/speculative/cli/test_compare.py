@@ -3,6 +3,8 @@
 Its pages, the table as CSV, the report, and drafters and rules of one's own are in pages/compare.txt.
 """
 
+import re
+
 import pytest
 from command import report_of
 
@@ -10,9 +12,9 @@ import gpt2np
 from speculative import AutoregressiveSampler, ModelDrafter, PresencePenalty, Sampling, SpeculativeSampler
 from speculative.cli.commands import compare
 from speculative.cli.drafters import DRAFTERS
-from speculative.cli.options import Options, read
 from speculative.cli.prompts import held_out
-from speculative.measuring import Run
+from speculative.cli.settings import settings_of
+from speculative.cli.words import read
 
 FEW = ("--n_prompts=2", "--n_tokens_to_generate=6")
 
@@ -27,17 +29,26 @@ SETTINGS = {  # words -> the values of the axes in each row, and how many settin
     "drafter=all": ([name for name in DRAFTERS if name != "forced"], 1),
     # an option without a use multiplies no rows
     "drafter=model,suffix,prompt_lookup n_max=2,3": (["model ", "suffix ", "prompt_lookup 2", "prompt_lookup 3"], 0),
-    "tree=0,4 siblings=without,top": (["0 ", "4 without", "4 top"], 0),
-    "drafter=model,heads verifier=rejection,block": (["model rejection", "model block", "heads rejection"], 1),
+    "drafter=none,model K=1-3": (["none ", "model 1", "model 2", "model 3"], 0),
+    "temperature=0,1 top_k=0,5 verifier=rejection,block": (
+        ["0  ", *(f"1 {k} {v}" for v in ("rejection", "block") for k in "05")],
+        0,
+    ),
+    "tree=0,4 siblings=without,top temperature=1": (["0 ", "4 without", "4 top"], 0),
+    "drafter=model,heads verifier=rejection,block temperature=1": (
+        ["model rejection", "model block", "heads rejection"],
+        1,
+    ),
 }
 
 
 @pytest.mark.parametrize("words", SETTINGS)
 def test_lists_are_multiplied_to_the_settings_that_fit(words):
-    given, problems = dict(word.split("=") for word in words.split()), {}
-    found = compare.settings_of(read(compare.OPTIONS, given, compare.LISTS), problems)
+    given = dict(word.split("=") for word in words.split())
+    settings, problems = settings_of(read(compare, "compare", (), given))
     rows, n_left_out = SETTINGS[words]
-    assert [label for _, label in found] == [dict(zip(given, row.split(" "))) for row in rows]
+    axes = [name for name, text in given.items() if re.search("[,-]|all", text)]
+    assert [label for _, label in settings] == [dict(zip(axes, row.split(" "))) for row in rows]
     assert len(problems) == n_left_out
 
 
@@ -60,22 +71,3 @@ def test_the_numbers_are_those_of_the_samplers():
         assert row["alpha"] == row["accepted"] / (row["accepted"] + row["rejected"])
         assert row["low"] < row["speedup"] < row["high"]
         assert row["speedup"] == pytest.approx(row["alone_seconds"] / row["seconds"])
-
-
-@pytest.mark.parametrize(
-    ("values", "drafted", "is_known"),
-    [
-        ({}, 5, True),  # 3 tokens, then 2 of the 3 that the text still needs
-        ({}, 4, False),
-        ({"K": "auto"}, 5, False),
-        ({"tree": 5}, 5, False),
-        ({"drafter": "heads"}, 5, False),  # a tree
-        ({"n_lanes": 1}, 5, False),
-    ],
-)
-def test_a_speedup_is_expected_only_of_drafts_of_K_tokens(values, drafted, is_known):
-    options = Options(**{"n_tokens_to_generate": 5, "n_lanes": 0, "K": 3} | values)
-    runs = [Run(1.0, 0.1, [0] * 5, [2, 3], drafted, 3, 1)]
-    row = compare.expected({"alpha": 0.75, "c": 0.1}, options, runs)
-    calls = 1 + 0.75 + 0.75**2 + 0.75**3
-    assert [*row.values()] == ([pytest.approx(calls / 1.3), pytest.approx(calls)] if is_known else [None, None])

@@ -10,9 +10,9 @@ import speculative
 from speculative.cli.commands import generate
 from speculative.cli.drafters import ACCEPTED, DRAFTERS
 from speculative.cli.models import Models
-from speculative.cli.options import read
 from speculative.cli.prompts import tales
-from speculative.cli.report import Report
+from speculative.cli.settings import checked
+from speculative.cli.words import read
 from speculative.drafters.lookahead import LookaheadDrafter
 from speculative.drafters.recycling import WEIGHTS as RECYCLED
 
@@ -105,8 +105,9 @@ def drafts(own_target, drafter, K):
 @lru_cache
 def drafts_with(name, *words):
     """(the same with these options of `generate`, K)."""
-    options = read(generate.OPTIONS, dict(word.split("=") for word in words) | {"drafter": name, "temperature": "1"})
-    return drafts(*DRAFTERS[name].build(options, Models(options, Report(False, "", {})))[:2], options.K), options.K
+    texts = dict(word.split("=") for word in words) | {"drafter": name, "temperature": "1"}
+    options = checked(read(generate, "generate", (), texts))
+    return drafts(*DRAFTERS[name].build(options, Models(options))[:2], options.K), options.K
 
 
 @pytest.mark.parametrize("case", CASES)

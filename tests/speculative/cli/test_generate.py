@@ -8,8 +8,8 @@ from command import report_of, run_here
 
 import gpt2np
 from speculative import RecyclingDrafter, Sampling, Shape, SpeculativeSampler
-from speculative.cli.commands.generate import gain, gain_lines, same_text
 from speculative.cli.drafters import DRAFTERS, RULES
+from speculative.measuring.twice import gain, gain_lines, same_text
 
 FEW = ("--n_tokens_to_generate", "12")
 

@@ -14,7 +14,6 @@ from gpt2np.files.loading import find_folder
 from speculative.cli.models import Models
 from speculative.cli.options import Options
 from speculative.cli.prompts import KNOWN, prompts_of
-from speculative.cli.report import Report
 
 TINY = ("--target_model_size=tiny-draft", "--drafter=prompt_lookup", "--n_tokens_to_generate=12")
 
@@ -54,7 +53,7 @@ def test_the_draft_model_is_the_smallest_with_the_targets_vocabulary(tmp_path):
     linked(tmp_path, "vocab.json", "merges.txt")
     for target, draft in (("tiny-target", ""), (str(tmp_path), ""), ("tiny-draft", "tiny-draft")):
         options = Options(target_model_size=target, draft_model_size=draft)
-        assert Models(options, Report(False, "", {})).draft(options)[0] == "tiny-draft"
+        assert Models(options).draft(options)[0] == "tiny-draft"
 
 
 @needs_links
@@ -109,6 +108,18 @@ def test_the_prompt_from_a_file_from_standard_input_or_in_a_template(tmp_path, m
         "compare", "--prompt_file=-", TINY[0], "--n_tokens_to_generate=3", "--drafter=suffix", "--by=prompt"
     )
     assert "\n1 One  " in page.stdout and "\n2 Two  " in page.stdout and "\nall  " in page.stdout
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["[]", '{"text": "a"}', '{"turns": []}', '{"turns": "a"}', '{"prompt": 3}', '{"turns": [["a"]]}',
+     '{"prompt": "a", "question_id": NaN}', '{"prompt": "a", "question_id": 1e999}',
+     '{"prompt": "a", "question_id": [1]}'],
+)  # fmt: skip
+def test_a_line_that_is_no_question_is_shown(line, tmp_path):
+    (tmp_path / "q.jsonl").write_text(f'{{"prompt": "a"}}\n{line}\n')
+    sentence = refusal("compare", "--prompt_file", tmp_path / "q.jsonl")
+    assert sentence.startswith("--prompt_file: expected ") and f"in line 2 of {tmp_path / 'q.jsonl'}, got" in sentence
 
 
 def test_repeating_prompts_go_on_with_the_targets_own_text():

@@ -6,6 +6,8 @@ import os
 import pytest
 from command import run_here
 
+from speculative.cli.commands import compare
+
 SMALL = ("--n_tokens_to_generate=4", "--target_model_size=tiny-draft")
 COMPARE = ("compare", *SMALL, "--n_prompts=2", "--drafter=ngram,prompt_lookup", "--K=1,2,5")
 
@@ -24,12 +26,13 @@ def numbers(report, *names):
 )  # fmt: skip
 def test_every_number_of_the_table_is_in_the_plot(words, wanted, n_panels, monkeypatch, tmp_path):
     plt = pytest.importorskip("matplotlib.pyplot")
-    figures, path = [], tmp_path / "a.json"
+    figures = []
     monkeypatch.setattr(plt, "close", figures.append)
-    assert run_here(*words, "--json", path, "--plot", tmp_path / "a.png").returncode == 0
+    monkeypatch.setattr(compare, "page_of", lambda rows, *_, **__: json.dumps(rows))
+    result = run_here(*words, "--plot", tmp_path / "a.png")
     axes = figures[0].axes
     drawn = {round(float(x), 9) for panel in axes for line in panel.lines for x in line.get_xydata().ravel()}
-    assert {round(x, 9) for x in wanted(json.loads(path.read_text("utf-8")))} <= drawn and len(axes) == n_panels
+    assert {round(x, 9) for x in wanted({"rows": json.loads(result.stdout)})} <= drawn and len(axes) == n_panels
     assert not figures[0].get_suptitle() and not any(panel.get_title(at) for panel in axes for at in ("left", "center"))
     height, width = plt.imread(tmp_path / "a.png").shape[:2]
     assert (height, width) == (500, 660) if "--plot_size=3.3x2.5" in words else height > 500

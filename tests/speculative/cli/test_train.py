@@ -34,8 +34,8 @@ def mine(tmp_path):
     return folder
 
 
-def trained(folder, *words):
-    result = run_here("train", "--target_model_size", folder, "--text", TALES, "--tokens", "2000", *words)
+def trained(folder, *words, tokens="2000"):
+    result = run_here("train", "--target_model_size", folder, "--text", TALES, "--tokens", tokens, *words)
     assert result.returncode == 0 and "Traceback" not in result.stderr, result
     return result
 
@@ -51,7 +51,7 @@ def test_the_drafter_is_found_beside_its_target(kind, mine):
     card = json.loads((mine / f"{kind}_figures.json").read_text("utf-8"))
     assert card["training"]["tokens_seen"] >= 2000 and len(card["top_1"]) == (3 if kind == "heads" else 4)
     assert f"--text {TALES}" in card["command"] and card["text"]["tokens"] > 80_000
-    assert "continuing after" in trained(mine, "--kind", kind, "--tokens", "3000").stderr
+    assert "continuing after" in trained(mine, "--kind", kind, tokens="3000").stderr
 
 
 def test_a_draft_has_a_folder_of_its_own(mine):
@@ -63,6 +63,27 @@ def test_a_draft_has_a_folder_of_its_own(mine):
     assert page.returncode == 0 and "same text     yes" in page.stdout
     with pytest.raises(AssertionError):  # it is no target for this drafter's folder
         trained(TINY / "tiny-target", "--output", out)
+
+
+def test_a_folder_learns_from_one_text_of_one_target_with_one_seed(mine, tmp_path):
+    """Its journal has all three; another kind, or training longer, is no such difference."""
+    trained(mine, "--kind", "heads")
+    trained(mine, "--kind", "medusa", tokens="3000")
+    other = tmp_path / "other.txt"
+    other.write_text(TALES.read_text("utf-8")[::-1], encoding="utf-8")
+    words, remedy = (
+        ("train", "--target_model_size", mine),
+        f"choose a different --output, or delete {mine / 'training'}",
+    )
+    journal = mine / "training" / "journal.jsonl"
+    message = f"{journal} was made with other contents of --text: {remedy}"
+    assert refusal(*words, "--text", other, "--kind", "heads") == message
+    message = f"{journal} was made with --seed none, and this is 5: {remedy}"
+    assert refusal(*words, "--text", TALES, "--seed", "5") == message
+    parts = [json.loads(line).get("part") for line in journal.read_text("utf-8").splitlines()]
+    assert parts[:2] == [None, "text"] and [part.split(",")[0] for part in parts[2:]] == ["heads", "medusa"]
+    journal.unlink()
+    assert "has texts of an unknown training run" in last_line(*words, "--text", TALES)
 
 
 def test_both_kinds_of_heads_are_in_one_file(mine):
@@ -86,7 +107,7 @@ def test_what_cannot_work_is_refused_in_a_sentence(mine, tmp_path, monkeypatch):
     assert "expected 2052 tokens of text or more" in refusal(*words, tmp_path / "a.txt")
     other = tmp_path / "other"
     shutil.copytree(TINY / "tiny-target", other)
-    assert "has a different model" in last_line(*words, TALES, "--output", other)
+    assert "contains a different model" in last_line(*words, TALES, "--output", other)
     monkeypatch.setattr("shutil.disk_usage", lambda path: type("usage", (), {"free": 10**3}))
     assert "which has room for 1e-06 GB: give fewer" in refusal(*words, TALES)
     monkeypatch.setattr(train, "find_spec", lambda name: None)
@@ -106,7 +127,7 @@ def test_ctrl_c_leaves_a_drafter_and_the_same_command_goes_on(mine):
         checkpoint, began = mine / "training" / "text_00000.npy", time()
         while not checkpoint.exists() and time() - began < 100:
             sleep(0.2)
-        sleep(3)
+        sleep(1)
         child.send_signal(signal.SIGINT)
         _, errors = child.communicate(timeout=120)
     assert child.returncode == 130 and "the drafter so far is in" in errors and "Traceback" not in errors

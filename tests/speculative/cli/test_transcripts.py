@@ -25,7 +25,7 @@ from systems import needs_any_name, opening_a_folder, slashes
 import gpt2np
 from speculative.cli import commands
 from speculative.cli.commands import audit
-from speculative.cli.report import Report
+from speculative.cli.journal import Journal
 
 HERE = Path(__file__).parent
 PAGES = sorted(path.stem for path in (HERE / "pages").glob("*.txt"))
@@ -58,7 +58,8 @@ def transcript(path, said, folder):
     for line in path.read_text(encoding="utf-8").splitlines():
         if line.startswith("    ") or not line:
             continue
-        lines += ["", line] if lines and lines[-1].startswith("    ") else [line]
+        is_after_a_page = lines and lines[-1].startswith("    ") and path.parent != HERE
+        lines += ["", line] if is_after_a_page or (line.startswith("# ") and lines) else [line]
         name, _, text = line[2:].partition(" ")
         if line.startswith("> "):
             (folder / name).parent.mkdir(exist_ok=True)
@@ -103,9 +104,10 @@ def by_work(monkeypatch):
     monkeypatch.setattr(gpt2np.GPT2, "run", working)
     for module in ("generation", "measuring.runs"):
         monkeypatch.setattr(f"speculative.{module}.perf_counter", lambda: now[0])
-    monkeypatch.setattr("speculative.cli.report.machine", lambda: "a machine")
-    monkeypatch.setattr("speculative.cli.report.load_average", lambda: 0.0)
-    monkeypatch.setattr("speculative.cli.report.version", lambda: "a version")
+    for module in ("journal", "commands.generate"):
+        monkeypatch.setattr(f"speculative.cli.{module}.machine", lambda: "a machine")
+    monkeypatch.setattr("speculative.cli.races.load_average", lambda: 0.0)
+    monkeypatch.setattr("speculative.cli.journal.version", lambda: "a version")
     monkeypatch.setattr("webbrowser.open", lambda address: True)
 
 
@@ -153,5 +155,5 @@ def test_what_is_refused_in_one_sentence(golden, tmp_path, monkeypatch):
         return sentence
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(Report, "keep", lambda *_: 1 / 0)
+    monkeypatch.setattr(Journal, "keep", lambda *_: 1 / 0)
     golden(HERE / "refusals.txt", transcript(HERE / "refusals.txt", refused, tmp_path))

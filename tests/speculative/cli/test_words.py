@@ -2,6 +2,7 @@
 
 import re
 import sys
+from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType, SimpleNamespace
 
@@ -13,7 +14,9 @@ import speculative
 from speculative.cli import commands
 from speculative.cli.commands import compare, generate
 from speculative.cli.drafters import DRAFTERS, RULES
-from speculative.cli.options import SHARED, Choice, Option, Written, flag, inches, number, tree, whole
+from speculative.cli.journal import Journal
+from speculative.cli.options import Options, defaults_of, entries_of, option
+from speculative.cli.values import Choice, Written, flag, inches, number, tree, whole
 
 NAMES = [
     "audit",
@@ -61,7 +64,7 @@ def test_a_text_stays_a_text():
     few = ("--n_tokens_to_generate=1", "--target_model_size=tiny-draft", "--drafter=suffix")
     for prompt in texts:
         report = report_of(f"--prompt={prompt}", "--stop=1e3", *few)
-        assert (report["prompt"], report["stop"]) == (prompt, "1e3")
+        assert (report["prompt"], report["stop"]) == (prompt, ["1e3"])
     assert b"\nsame text" in run_here(f"--prompt={prompt}", *few).stdout.encode("utf-8")
 
 
@@ -69,7 +72,7 @@ def test_a_text_stays_a_text():
     ("read", "text", "value"),
     [
         (number(), "1e3", 1000.0), (number(), "0", 0), (whole(), "007", 7), (whole(1, words=("auto",)), "auto", "auto"),
-        (flag, "True", True), (Written((".json",), or_none=True), "False", False), (Choice(("a", "b")), "a", "a"),
+        (flag, "True", True), (Written((".jsonl",), or_none=True), "False", False), (Choice(("a", "b")), "a", "a"),
         (Written((".txt",)), "a.txt", "a.txt"), (tree, "0", 0), (tree, "12", 12),
         (tree, "2x2x1", speculative.Shape.widths(2, 2, 1)), (inches, "3.3x2.5", (3.3, 2.5)),
     ],
@@ -79,7 +82,7 @@ def test_the_value_of_a_text(read, text, value):
 
 
 def test_what_needs_a_package_says_so(monkeypatch):
-    for module in ("options", "commands.audit"):
+    for module in ("values", "commands.audit"):
         monkeypatch.setattr(f"speculative.cli.{module}.find_spec", lambda name: None)
     need = "--plot: a plot needs matplotlib, which is not installed: pip install matplotlib"
     assert refusal("compare", "--plot", "a.png") == need
@@ -92,13 +95,14 @@ def test_what_needs_a_package_says_so(monkeypatch):
 @pytest.mark.parametrize("name", NAMES)
 def test_the_page_of_a_command(name):
     """Each option is explained, or named where the page of the program explains it; with its default; in 80 columns."""
-    page, options = run_here(name, "--help").stdout, import_module(f"speculative.cli.commands.{name}").OPTIONS
+    page, module = run_here(name, "--help").stdout, import_module(f"speculative.cli.commands.{name}")
+    options = entries_of(module)
     shown = dict(re.findall(r"^--(\w+)((?: .*)?(?:\n +.*)*)", page, re.M))
     also = set(re.findall(r"--(\w+)", page.partition("Also takes")[2].partition("\nSee")[0]))
-    assert shown.keys() | also == options.keys() and also <= generate.OPTIONS.keys()
-    for option, text in shown.items():
-        default = options[option].default
-        assert default in ("", None) or default is False or f"({default})" in " ".join(text.split())
+    assert shown.keys() | also == options.keys() and also <= entries_of(generate).keys()
+    for shown_name, text in shown.items():
+        default = getattr(defaults_of(module), shown_name)
+        assert default in ("", None, ()) or default is False or f"({default})" in " ".join(text.split())
     assert name == "compare" or max(map(len, page.splitlines())) <= 80
     assert run_here("help", name).stdout == page
 
@@ -117,27 +121,37 @@ def test_the_page_of_the_program_lists_commands_drafters_and_rules():
 
 def test_every_example_is_a_command_line(monkeypatch):
     """Of compare: its options can be read; the measuring itself is test_compare.py's."""
-    monkeypatch.setattr("speculative.cli.options.brought", lambda given: given)
-    monkeypatch.setattr("speculative.cli.options.check_writable", lambda given, suffixes: given)
-    monkeypatch.setattr(compare, "run", lambda options, report: print("read"))
-    monkeypatch.setattr("speculative.cli.main.Report.__init__", lambda *_: None)
-    monkeypatch.setattr("speculative.cli.main.Report.__exit__", lambda *_: None)
+    monkeypatch.setattr("speculative.cli.values.brought", lambda given: given)
+    monkeypatch.setattr("speculative.cli.values.check_writable", lambda given, suffixes: given)
+    monkeypatch.setattr("speculative.cli.words.settings_of", lambda options: None)
+    monkeypatch.setattr(compare, "run", lambda options: print("read"))
     for example in compare.EXAMPLES:
         result = run_here("compare", *example.split())
         assert (result.stdout, result.stderr) == ("read\n", ""), example
 
 
-def test_a_command_is_a_file(monkeypatch):
-    """As in CONTRIBUTING.md: a module in the folder is in the help, and runs; an option is an entry."""
+def test_an_option_twice():
+    """Only what may be given several times is; the rest is refused, also under the beginning of its name."""
+    text = report_of("--stop=queen", "--stop", ",", "--n_tokens_to_generate=9")["speculative"]["text"]
+    assert text == ","
+    for words in (("--K=2", "--K=3"), ("--n_tok=3", "--n_tokens_to_generate", "3"), ("--prompt", "a", "--prompt=a")):
+        assert "it is given twice: leave one of them out" in refusal(*words)
 
-    def run(options, report):
-        n = report.keep("n", lambda: options.n_prompts)
-        report.finish({"n": n}, f"{options.shout.upper()} {n} prompts on {report.where}\n")
+
+def test_a_command_is_a_file(monkeypatch):
+    """As in CONTRIBUTING.md: a module in the folder is in the help, and runs; an option is a field."""
+
+    @dataclass(frozen=True)
+    class Own(Options):
+        shout: str = option("hi", "TEXT", Choice(("hi", "ho")), "what to shout")
+
+    def run(options):
+        with Journal(options.json, options) as journal:
+            n = journal.keep("prompts", lambda: {"n": options.n_prompts})["n"]
+            journal.finish({"n": n}, f"{options.shout.upper()} {n} prompts on {journal.head['machine']}\n")
 
     module = ModuleType("speculative.cli.commands.count", "How many prompts there are.")
-    shout = Option("hi", "TEXT", Choice(("hi", "ho")), "what to shout")
-    module.OPTIONS = {"shout": shout, "n_prompts": SHARED["n_prompts"], "json": SHARED["json"]}
-    module.run = run
+    module.TAKES, module.Options, module.run = "n_prompts json", Own, run
     monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.setattr(commands, "count", module, raising=False)
     found = [SimpleNamespace(name=name) for name in (*NAMES, "count")]

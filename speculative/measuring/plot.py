@@ -1,8 +1,6 @@
-"""--plot: the table of compare as a figure."""
+"""The table of a comparison as a figure, with matplotlib."""
 
 from re import fullmatch
-
-from .files import replacing
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#882255", "#999933")
 STYLE = {  # fonts as TrueType, in .pdf files as well; the same file for the same numbers
@@ -15,36 +13,37 @@ PANEL = (5, 4)  # inches
 BOTH = 6  # inches: a plot narrower than this shows only the first panel
 
 
-def plot(rows, options, busy):
-    """Plot the speedup in time and in calls by the axis with the most numbers; a line for each value of the others."""
-    by, axes = bool(rows[0]["by"]), [*rows[0]["setting"]]
-
-    def worth(name):
-        values = {row["setting"][name] for row in rows}
-        return all(fullmatch(r"[\d.]+", value) for value in values), len(values)
-
-    x, lines = "" if by else max(axes, key=worth, default=""), {}
-    for row in rows:
-        rest = {name: text for name, text in row["setting"].items() if name != x and text}
-        words = (text if text[:1].isalpha() else f"{name} {text}" for name, text in rest.items())
-        lines.setdefault(", ".join(words), []).append((row["by"] or row["setting"].get(x, "") or "-", row))
-    draw(options.plot, x or options.by, lines, options.plot_size, busy)
-
-
-def draw(path, x, lines, size=None, busy=""):
-    """Write a figure of measurements with their intervals to a file. Each panel shows all lines, and there is no title.
+def plot(path, kind, rows, size=None, busy=""):
+    """Plot the speedup in time and in calls by the axis with the most numbers; a line for each value of the others.
 
     Parameters
     ----------
-    x : str
-        The name of the axis.
-    lines : dict name -> list of (x, row)
-        Rows of the table; the x are texts, numbers or names.
+    path : str or Path
+    kind : str
+        The format: png, pdf or svg.
+    rows : list of dict
+        As in table.py.
     size : (width, height), optional
         The size of the whole figure, in inches.
     busy : str
         A warning about the machine.
     """
+    has_names, axes = any(row["by"] for row in rows), [*rows[0]["setting"]]
+
+    def worth(name):
+        values = {row["setting"][name] for row in rows}
+        return all(fullmatch(r"[\d.]+", value) for value in values), len(values)
+
+    x, lines = "" if has_names else max(axes, key=worth, default=""), {}
+    for row in rows:
+        rest = {name: text for name, text in row["setting"].items() if name != x and text}
+        words = (text if text[:1].isalpha() else f"{name} {text}" for name, text in rest.items())
+        lines.setdefault(", ".join(words), []).append((row["by"] or row["setting"].get(x, "") or "-", row))
+    draw(path, kind, x or "prompts" * has_names, lines, size, busy)
+
+
+def draw(path, kind, x, lines, size=None, busy=""):
+    """Draw `lines`, dict name -> list of (x, row); the x are texts, numbers or names. There is no title."""
     import matplotlib
 
     matplotlib.use("agg")  # draws into files, without a window
@@ -67,8 +66,7 @@ def draw(path, x, lines, size=None, busy=""):
             width_of_entry = 0.4 + 0.0075 * (font - 1) * max(map(len, lines))  # inches: the mark and the longest name
             n_columns = max(1, int(width / width_of_entry))
             figure.legend(*axes.get_legend_handles_labels(), loc="outside lower left", ncols=n_columns)
-        with replacing(path) as new:
-            figure.savefig(new, format=path.rpartition(".")[2])
+        figure.savefig(path, format=kind)
         plt.close(figure)
 
 

@@ -1,0 +1,204 @@
+"""A journal: the file of a long run. The first line says what is run, and each further line is a finished part.
+
+    {"journal": 1, "command": ..., "options": {...}, "machine": ..., "version": ..., "matmul": ..., "contents": {...}}
+    {"part": "text 1", ...}
+
+"contents" has the digests of all files and models that the run reads. The same command resumes: parts that are there
+are not made again. It is refused if anything has changed that decides the results; the machine, and options that only
+change what is shown, may differ. A file is locked while a run writes it, and no other file is ever touched.
+"""
+
+import errno
+import os
+import platform
+from functools import cache
+from json import dumps, loads
+from pathlib import Path
+
+import numpy as np
+from tqdm import tqdm
+
+import gpt2np
+import speculative
+from gpt2np.files.download import try_lock
+from gpt2np.files.writing import digest
+from gpt2np.kernels import matmul
+from speculative.measuring.table import counted
+from speculative.trace.terminal import visible
+
+from .files import say
+from .options import all_entries
+
+HEAD, PART = b'{"journal": 1, ', b'{"part": '  # how the first line begins, and all others
+REMEDY = "name a different file, or delete it"
+
+
+@cache
+def version():
+    """The version of the library, and a checksum of its sources, which also change between releases."""
+    folders = [Path(package.__file__).parent for package in (gpt2np, speculative)]
+    return f"{gpt2np.__version__}, sources {digest(*(p for folder in folders for p in sorted(folder.rglob('*.py'))))}"
+
+
+def machine():
+    threads = os.environ.get("GPT2NP_THREADS")
+    about = f"{platform.machine()}, {os.cpu_count()} cores, NumPy {np.__version__}"
+    return f"{about}, GPT2NP_THREADS={threads}" if threads else about
+
+
+def load_average():
+    """The average number of processes ready to run in the last minute; 0.0 if the system does not report it."""
+    return os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+
+
+def contents_of(settings):
+    """dict name -> digest of everything that these settings (Options) read."""
+    found = {}
+    for options in settings:
+        for entry in all_entries(options).values():
+            for name, contents in entry.reads(options).items():
+                if name not in found:
+                    found[name] = digest(*contents)
+    return found
+
+
+class Journal:
+    """The parts of a run, in a file if one is named; use it in a `with` statement.
+
+    Parameters
+    ----------
+    path : str, Path or bool
+        The file; a bool, or an empty name, keeps the parts in memory only.
+    options : Options
+    settings : sequence of Options
+        All settings of the run, for the files that they read.
+    about : dict
+        Further items of the first line.
+    may_differ : sequence of str
+        Items of the first line, apart from the machine, that a resumed run need not share.
+    remedy : str
+        What to do with a file that is refused.
+
+    Raises
+    ------
+    ValueError
+        If the file is not a journal, is one of a different run, or is being written.
+    """
+
+    def __init__(self, path, options, settings=(), *, about=None, may_differ=(), remedy=REMEDY):
+        self.path, self.parts, self.file = Path(path) if isinstance(path, (str, Path)) and path else None, {}, None
+        self.may_differ, self.remedy = ("machine", *may_differ), remedy
+        views = {name for name, entry in all_entries(options).items() if entry.is_aside}
+        typed = {f"--{name}": text for name, text in options.given.items() if name not in views}
+        self.head = {"command": options.command, "options": typed, "machine": machine(), **(about or {})}
+        if path:
+            self.head |= {"version": version(), "matmul": matmul.strategy()}
+        if self.path:
+            self.head["contents"] = contents_of(settings)
+        self.is_printed, self.bar = path is True, tqdm(disable=True)
+
+    def __enter__(self):
+        if self.path and self.path.exists():
+            self.open("r+b")
+            try:
+                self.read(self.file.read())
+            except BaseException:
+                self.file.close()
+                raise
+        return self
+
+    def __exit__(self, kind, error, traceback):
+        self.bar.close()
+        if self.file:
+            self.file.close()
+        if kind is KeyboardInterrupt and self.parts and not str(error):
+            kept = f"{counted(len(self.parts), 'part')} in {self.path}: the same command resumes from there"
+            lost = "the measurements are lost: --json FILE.jsonl keeps each part as soon as it is finished"
+            raise KeyboardInterrupt(kept if self.path else lost) from None
+
+    def open(self, mode):
+        """Open and lock the file. The system releases the lock when the process ends, however it ends."""
+        try:
+            self.file = open(self.path, mode, buffering=0)  # noqa: SIM115
+        except FileExistsError:
+            raise ValueError(f"another run has just begun {self.path}: wait for it, or name a different file") from None
+        if not try_lock(self.file):
+            self.file.close()
+            raise ValueError(f"another run is writing {self.path}: wait for it, or name a different file")
+
+    def read(self, content):
+        """Take over the parts. An incomplete last line is removed if it begins as one of ours."""
+        n_whole = content.rfind(b"\n") + 1
+        lines, cut = content[:n_whole].splitlines(), content[n_whole:]
+        is_ours = content.startswith(HEAD) and (not lines or cut.startswith(PART) or PART.startswith(cut))
+        if content and not is_ours:
+            raise ValueError(f"{self.path} is not a journal of this program, and stays as it is: {self.remedy}")
+        for number, line in enumerate(lines, 1):
+            try:
+                found = loads(line)
+                if number > 1:
+                    self.parts[found.pop("part")] = found
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+                raise ValueError(f"{self.path}: line {number} is damaged: {self.remedy}") from None
+            if number == 1:
+                self.check(found)
+        if cut:
+            self.file.truncate(n_whole)
+
+    def check(self, old):
+        """Raise ValueError, naming the first difference, unless the first line is that of this run.
+
+        The matmul strategy is taken from the line: it is chosen by timing, and rounds differently.
+        """
+        new = self.head | {"matmul": old.get("matmul", self.head["matmul"])}
+        for part in (name for name in new if name not in self.may_differ):
+            before, now = ({part: some.get(part)} for some in (old, new))
+            if isinstance(before[part], dict) and isinstance(now[part], dict):
+                before, now = before[part], now[part]
+            for name in {**now, **before}:
+                if before.get(name) != now.get(name):
+                    made_with = f"{name} {before.get(name, 'none')}, and this is {now.get(name, 'none')}"
+                    made_with = f"other contents of {name}" if part == "contents" else made_with
+                    raise ValueError(f"{self.path} was made with {made_with}: {self.remedy}")
+        if old.get("machine") != new["machine"]:
+            say(f"{self.path} was begun on {old.get('machine')}, and goes on on {new['machine']}")
+        matmul.use(new["matmul"])
+        self.head = new
+
+    def expect(self, n_parts):
+        """Show a progress bar with this total, on a terminal."""
+        done = self.bar.n
+        self.bar.close()
+        self.bar = tqdm(total=n_parts, initial=done, unit=" parts", leave=False, disable=None)
+
+    def keep(self, name, measure):
+        """The part of this name, a dict in plain JSON; measured and written if it is missing."""
+        if name not in self.parts:
+            part = loads(dumps(measure(), allow_nan=False))
+            if self.path:
+                self.append({"part": name, **part})
+            self.parts[name] = part
+        self.bar.set_description(name, refresh=False)
+        self.bar.update()
+        return self.parts[name]
+
+    def append(self, line):
+        """Write a line, after the first line if the file is new: all of it, or nothing."""
+        if not self.file:
+            self.open("xb")
+        end = self.file.seek(0, os.SEEK_END)
+        lines = [line] if end else [{"journal": 1, **self.head}, line]
+        data = "".join(f"{dumps(each)}\n" for each in lines).encode()
+        try:
+            if self.file.write(data) < len(data):  # a full disk may take a part of it
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except BaseException as error:
+            self.file.truncate(end)
+            if isinstance(error, OSError):
+                raise OSError(f"cannot write {self.path} ({error.strerror}): it ends with the part before") from error
+            raise
+
+    def finish(self, result, page):
+        """Print the page, or with --json alone the first line and the result (dicts). Call this last."""
+        self.bar.close()
+        print(dumps({**self.head, **result}, indent=1) if self.is_printed else visible(page).removesuffix("\n"))

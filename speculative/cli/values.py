@@ -1,0 +1,119 @@
+"""How the text of an option becomes a value: functions of the text. ValueError says what was expected."""
+
+from dataclasses import dataclass
+from importlib.util import find_spec
+from itertools import accumulate
+from math import inf
+from operator import mul
+from re import fullmatch
+
+from gpt2np.files.writing import check_writable
+from speculative import Shape
+
+from .brought import brought
+from .models import nearest
+
+MOST_NODES = 256  # the largest number of nodes in a tree
+
+
+def number(kind=float, least=-inf, most=1e300, words=()):
+    """Reads a number within bounds, or one of `words`, a registry; a number without a point is an int."""
+
+    def read(given):
+        if given in words:
+            return given
+        try:
+            value = int(given) if fullmatch(r"[-+]?\d{1,300}", given) else kind(given)
+        except ValueError:
+            value = None
+        if value is not None and least <= value <= most:
+            return value
+        noun = "whole number" if kind is int else "number"
+        bounds = f" of {least} or more" if most >= 1e12 else f" from {least} to {most}"
+        others = f", or {' or '.join(words)}" if words else ""
+        raise ValueError(f"expected a {noun}{bounds if least > -inf else ''}{others}, got {given[:60]!r}")
+
+    read.names = words  # for the help
+    return read
+
+
+def whole(least=0, most=10**30, words=()):
+    return number(int, least, most, words)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Reads one of `names`, a sequence or a registry; with `brings`, FILE.py:NAME is allowed as well."""
+
+    names: object
+    brings: bool = False
+
+    def __call__(self, given):
+        if given in self.names:
+            return given
+        if self.brings and ".py" in given:
+            return brought(given) and given
+        if near := nearest(given, self.names):
+            raise ValueError(f"there is no {given[:60]!r}: did you mean {near}?")
+        of_ones_own = ", or FILE.py:NAME" if self.brings else ""
+        raise ValueError(f"expected one of {', '.join(self.names)}{of_ones_own}, got {given[:60]!r}")
+
+
+@dataclass(frozen=True)
+class Written:
+    """Reads the name of a file to write; with `or_none`, also an option without a value."""
+
+    suffixes: tuple
+    or_none: bool = False
+
+    def __call__(self, given):
+        if self.or_none and given in ("True", "False"):
+            return given == "True"
+        if ".png" in self.suffixes and not find_spec("matplotlib"):
+            raise ValueError("a plot needs matplotlib, which is not installed: pip install matplotlib")
+        return check_writable(given, self.suffixes)
+
+
+def flag(given):
+    if given not in ("True", "False"):
+        raise ValueError(f"expected no value, got {given[:60]!r}")
+    return given == "True"
+
+
+def needs_a_value(read):
+    return read is not flag and not getattr(read, "or_none", False)
+
+
+def tree(given):
+    """Reads a number of nodes, or the number of children at each depth, 2x2x1, as a Shape."""
+    numbers = [int(n) if fullmatch(r"[0-9]{1,9}", n) else -1 for n in given.split("x")]
+    if min(numbers) < (len(numbers) > 1) or sum(accumulate(numbers, mul)) > MOST_NODES:
+        raise ValueError(
+            f"expected a number of nodes up to {MOST_NODES} (0: no tree), or the number of children at each depth, "
+            f"such as 2x2x1, got {given[:60]!r}"
+        )
+    return numbers[0] if len(numbers) == 1 else Shape.widths(*numbers)
+
+
+def inches(given):
+    """Reads the size of a plot, 6.4x4.2, as (width, height)."""
+    sizes = given.split("x")
+    if len(sizes) != 2 or not all(fullmatch(r"\d{1,2}(\.\d+)?", n) and 1 <= float(n) <= 50 for n in sizes):
+        raise ValueError(f"expected width and height in inches, from 1 to 50, such as 3.3x2.5, got {given[:60]!r}")
+    return tuple(map(float, sizes))
+
+
+def template(given):
+    """Reads the text around a prompt."""
+    if "{prompt}" not in given:
+        raise ValueError(f"expected a text with {{prompt}} where the prompt goes, got {given[:60]!r}")
+    return given.replace("\\n", "\n")
+
+
+def parts(given, read):
+    """The values of a list, 1,2,4 or 1-8 or all, as texts."""
+    if given == "all" and isinstance(read, Choice):
+        return list(read.names)
+    if (span := fullmatch(r"(\d{1,4})-(\d{1,4})", given)) and int(span[1]) <= int(span[2]):
+        return [str(n) for n in range(int(span[1]), int(span[2]) + 1)]
+    return given.split(",")

@@ -1,0 +1,101 @@
+"""From the words of a command line to the Options of a command; what is wrong is refused in a sentence.
+
+python-fire splits the words. It reads -n as a word, and keeps only the last of two equal options, so `prepared` has
+looked at them before: each option becomes --name, and its second occurrence --name~2.
+"""
+
+from collections import Counter
+from re import DOTALL, fullmatch
+
+from .effects import Habit
+from .files import check_distinct, say
+from .models import nearest
+from .options import combinations, defaults_of, entries_of
+from .settings import settings_of
+from .values import Written, needs_a_value, parts
+
+
+def prepared(words):
+    """The words for python-fire, in which no two options have the same name."""
+    seen, found = Counter(), []
+    for word in words:
+        if option := fullmatch(r"--?([A-Za-z][\w-]*)(=.*)?", word, DOTALL):
+            name, value = option.groups(default="")
+            seen[name] += 1
+            word = f"--{name}{f'~{seen[name]}' * (seen[name] > 1)}{value}"
+        found.append(word)
+    return found
+
+
+def read(command, name, words, texts):
+    """The Options of a command (a module) from the other words, and from the options' texts (dict name -> text)."""
+    entries, given = entries_of(command), {}
+    for typed, text in texts.items():
+        option = in_full(typed.partition("~")[0], entries, name)
+        given.setdefault(option, []).append(text)
+    for word in words:
+        if getattr(command, "WORD", "") in ("", *given):
+            raise ValueError(
+                f"unexpected {word[:60]!r}: options are --name value, and a text of several words needs quotes"
+            )
+        given[command.WORD] = [word]
+    values, lists = {}, {}
+    for option, some in given.items():
+        try:
+            several = values_of(option, entries[option], some, option in getattr(command, "LISTS", ()))
+        except ValueError as error:
+            raise ValueError(f"--{option}: {error}") from None
+        values[option], lists[option] = next(iter(several.values())), several
+    lists = {option: lists[option] for option in entries if len(lists.get(option, ())) > 1}
+    given = {option: some if entries[option].repeats else some[0] for option, some in given.items()}
+    options = defaults_of(command).but(**values, command=name, given=given, lists=lists)
+    check_files(options, entries)
+    notes = effects_of(options, entries)
+    if "drafter" in entries:
+        settings_of(options)  # refuses options of which no setting works
+    for note in notes:
+        say(note)
+    return options
+
+
+def in_full(name, entries, command):
+    """The full name of an option, given an unambiguous prefix."""
+    found = [name] if name in entries else [known for known in entries if known.startswith(name)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise ValueError(f"--{name} may be {' or '.join(f'--{known}' for known in found)}: write more of it")
+    near = nearest(name, entries)
+    raise ValueError(
+        f"unknown option --{name[:60]} for {command}: {f'did you mean --{near}?' if near else f'see {command} --help'}"
+    )
+
+
+def values_of(name, entry, texts, is_list):
+    """dict text -> value of an option that was given with these texts: one, or all of a list."""
+    if len(texts) > 1 and not entry.repeats:
+        raise ValueError("it is given twice: leave one of them out")
+    if {"True", "False"} & {*texts} and needs_a_value(entry.read):  # python-fire's words for a missing value
+        raise ValueError(f"expected a value; write one that starts with a hyphen as --{name}='-...'")
+    if entry.repeats:
+        return {"": tuple(map(entry.read, texts))}
+    return {part: entry.read(part) for part in (parts(texts[0], entry.read) if is_list else texts)}
+
+
+def check_files(options, entries):
+    """Raise ValueError if an option names a file to write that another option names as well."""
+    texts = {name: text for name, text in options.given.items() if isinstance(text, str)}
+    is_file = {name for name in texts if isinstance(entries[name].read, Written) and texts[name] != "True"}
+    check_distinct({name: texts[name] for name in is_file}, texts)
+
+
+def effects_of(options, entries):
+    """Notes on the typed options that change nothing in any setting; ValueError unless people set them by habit."""
+    settings, notes = [setting for setting, _ in combinations(options)], []
+    for name in options.given:
+        reasons = [entries[name].no_effect(each) for each in settings]
+        habits = [reason for reason in reasons if isinstance(reason, Habit)]
+        if all(reasons) and not habits:
+            raise ValueError(f"--{name} has no effect, as {reasons[-1]}: leave it out")
+        notes += [f"--{name} has no effect, as {habits[-1]}"] if all(reasons) else []
+    return notes

@@ -1,0 +1,266 @@
+"""Journals: --json FILE and --output resume the run that wrote them, and nothing else."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+from time import sleep
+
+import pytest
+from command import process, refusal, run_here, timeless
+from helpers import ROOT
+from systems import needs_ctrl_c
+
+import gpt2np
+from gpt2np.files.loading import find_folder
+from speculative.cli import brought, journal
+from speculative.cli.journal import Journal
+from speculative.cli.options import Options, entries_of
+
+SMALL = ("--target_model_size=tiny-draft", "--drafter=ngram", "--n_tokens_to_generate=6")
+TEXTS = (*SMALL, "--prompt_file=prompts", "--output=a.jsonl", "--n_lanes=2", "--temperature=1", "--grammar=g")
+ROWS = ("compare", *SMALL, "--n_prompts=3", "--temperature=0,1", "--json=a.jsonl")
+PATH = Path("a.jsonl")
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("prompts").write_text("The king\nA fox\nIn a wood\nOnce\n")
+    Path("g").write_text("[a-z ,.]+")
+
+
+def lines_of(path=PATH):
+    return [json.loads(line) for line in Path(path).read_text("utf-8").splitlines()]
+
+
+def whole_of(words):
+    """The bytes of the undisturbed run's file, which is removed."""
+    assert run_here(*words).returncode == 0
+    content = PATH.read_bytes()
+    PATH.unlink()
+    return content
+
+
+def interrupted_after(n, words, monkeypatch):
+    """The result of a command that is interrupted after n parts."""
+    keep = Journal.keep
+
+    def interrupted(self, name, measure):
+        if len(self.parts) == n:
+            raise KeyboardInterrupt
+        return keep(self, name, measure)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "keep", interrupted)
+        result = run_here(*words)
+    assert result.returncode == 130 and not result.stdout
+    return result
+
+
+# ------------------------------------------------------------------------------------------------ it resumes
+
+
+def test_what_is_in_the_file():
+    whole_of(TEXTS)
+    assert run_here(*TEXTS).returncode == 0
+    head, *parts = lines_of()
+    assert (head["journal"], head["command"]) == (1, "generate")
+    assert head["options"] == {
+        f"--{word.removeprefix('--').partition('=')[0]}": word.partition("=")[2]
+        for word in TEXTS
+        if not word.startswith(("--output", "--n_lanes"))
+    }
+    assert {"machine", "version", "matmul"} <= head.keys()
+    assert [*head["contents"]] == ["tiny-draft", "--grammar g", "--prompt_file prompts"]
+    assert [part["part"] for part in parts] == [f"text {i}" for i in (1, 2, 3, 4)]
+    assert [part["prompt"] for part in parts] == Path("prompts").read_text().split("\n")[:-1]
+
+
+def test_cut_anywhere_and_resumed_it_is_the_same_file():
+    whole = whole_of(TEXTS)
+    ends = [match.end() for match in re.finditer(b"\n", whole)]
+    for cut in [0, ends[0] - 5, *(end + more for end in ends[:-1] for more in (0, 1, 9, 25)), ends[-1] - 1, ends[-1]]:
+        PATH.write_bytes(whole[:cut])
+        assert run_here(*TEXTS).returncode == 0 and PATH.read_bytes() == whole, cut
+
+
+def test_an_interrupted_comparison_resumes(monkeypatch):
+    result = interrupted_after(3, ROWS, monkeypatch)
+    assert result.stderr == "main.py: interrupted; 3 parts in a.jsonl: the same command resumes from there\n"
+    before = PATH.read_bytes()
+    assert len(lines_of()) == 4 and run_here(*ROWS).returncode == 0
+    after, whole = PATH.read_bytes(), whole_of(ROWS)
+    assert after.startswith(before) and b"group 2, prompt 3" in after
+    assert timeless([json.loads(line) for line in after.splitlines()]) == timeless(
+        [json.loads(line) for line in whole.splitlines()]
+    )
+    result = interrupted_after(1, ROWS[:-1], monkeypatch)
+    assert "the measurements are lost: --json FILE.jsonl keeps each part" in result.stderr
+
+
+def test_a_run_that_resumes_goes_on_with_the_costs_and_the_strategy_that_it_found(monkeypatch):
+    words = ("compare", *SMALL, "--n_prompts=2", "--K=auto", "--json=a.jsonl")
+    interrupted_after(1, words, monkeypatch)
+    head, costs = lines_of()
+    assert costs["part"] == "group 1, setting 1, costs"
+    monkeypatch.setattr("speculative.measure_costs", lambda *_, **options: 1 / 0)
+    PATH.write_text(PATH.read_text().replace(f'"matmul": "{head["matmul"]}"', '"matmul": "panels"'))
+    used = []
+    monkeypatch.setattr(journal.matmul, "use", used.append)
+    assert run_here(*words).returncode == 0 and used == ["panels"]
+
+
+def test_a_finished_comparison_of_one_text_is_shown_again():
+    words = (*SMALL, "--json=a.jsonl")
+    first, again = run_here(*words), run_here(*words, "--timings")
+    assert again.stdout.startswith(first.stdout.rstrip("\n")) and "n_predict = 6" in again.stdout
+    assert "has this comparison, but not its rounds" in run_here(*words, "--trace=t.html").stderr
+
+
+@needs_ctrl_c
+@pytest.mark.parametrize("name", ["SIGKILL", "SIGINT", "SIGTERM"])
+def test_killed_and_resumed_it_is_the_same_file(name):
+    words = [word.replace("generate=6", "generate=400") for word in TEXTS if not word.startswith("--n_lanes")]
+    whole = whole_of([*words, "--n_lanes=1"])
+    with process(*words, "--n_lanes=1") as child:
+        while not PATH.exists() or PATH.read_bytes().count(b"\n") < 2:
+            sleep(0.01)
+        child.send_signal(getattr(signal, name))
+        _, errors = child.communicate(timeout=120)
+    n = len(lines_of()) - 1
+    told = f"main.py: interrupted; {n} part{'s' * (n != 1)} in a.jsonl: the same command resumes from there\n"
+    assert child.returncode and (name != "SIGINT" or errors == told)
+    assert run_here(*words).returncode == 0 and PATH.read_bytes() == whole
+
+
+# ------------------------------------------------------------------------------------------------ it is refused
+
+
+VALUES = {
+    "draft_model_size": "tiny-target", "target_model_size": "tiny-draft", "drafter": "ngram", "verifier": "block",
+    "siblings": "top", "draft_tokenizer": "text", "corpus": "g", "prompt_file": "g", "K": "7", "top_p": "0.5",
+    "min_p": "0.5", "prompt_template": "a {prompt}", "prompts": "known", "source": "openai", "by": "prompt",
+    "best": "K", "csv": "t.csv", "plot": "t.svg", "plot_size": "2x2", "trace": "t.html", "show": "rounds",
+    "timings": "True", "output": "t.jsonl", "html": "t.html",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("command", ["generate", "compare", "museum", "audit"])
+def test_another_value_of_an_option_is_refused_unless_it_decides_no_result(command, monkeypatch):
+    module = import_module(f"speculative.cli.commands.{command}")
+
+    def run(options):
+        with Journal(options.json, options) as kept:
+            kept.keep("a", lambda: {})
+
+    monkeypatch.setattr(module, "run", run)
+    monkeypatch.setattr("speculative.cli.words.effects_of", lambda *_: [])
+    monkeypatch.setattr("speculative.cli.words.settings_of", lambda options: None)
+    assert run_here(command, "--json=a.jsonl").returncode == 0
+    for name, entry in entries_of(module).items():
+        words = command, "--json=a.jsonl", f"--{name}={VALUES.get(name, '7')}"
+        if name == "json" or entry.is_aside:
+            assert name == "json" or run_here(*words).returncode == 0
+        else:
+            assert refusal(*words).startswith(f"a.jsonl was made with --{name} none, and this is ")
+    other = "generate" if command == "museum" else "museum"
+    assert refusal(other, "--json=a.jsonl").startswith(f"a.jsonl was made with command {command}, and this is {other}")
+    with monkeypatch.context() as patch:
+        patch.setattr(journal, "version", lambda: "another")
+        assert "a.jsonl was made with version " in refusal(command, "--json=a.jsonl")
+    monkeypatch.setattr(journal, "machine", lambda: "there")
+    assert "goes on on there" in run_here(command, "--json=a.jsonl").stderr
+
+
+@pytest.mark.parametrize("words", [TEXTS, ROWS], ids=["texts", "rows"])
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [("g", "--grammar g"), ("prompts", "--prompt_file prompts"), ("text", "--corpus text"),
+     ("mine.py", "mine.py:Again"), ("td/merges.txt", "td"), ("td/model.safetensors", "td"),
+     ("td/heads.safetensors", "heads.safetensors")],
+)  # fmt: skip
+def test_a_file_that_was_edited_is_refused_by_its_name(file, name, words, monkeypatch):
+    shutil.copytree(find_folder("tiny-target", None), "td")
+    monkeypatch.setattr(gpt2np, "load", gpt2np.files.loading.load)
+    Path("text").write_text("the queen and the king had a garden. " * 9)
+    Path("mine.py").write_text(
+        "from speculative.drafters.deterministic import one_hot\nclass Again:\n    def __init__(self, target, _):\n"
+        "        self.n = target.n_vocab\n    def propose(self, tokens, K, rng):\n"
+        "        return one_hot([tokens[-1]] * K, self.n)\n"
+    )
+    drafter = {"--corpus text": "ngram", "mine.py:Again": "mine.py:Again", "heads.safetensors": "heads"}.get(
+        name, "suffix"
+    )
+    words = [word for word in words if not word.startswith(("--target", "--drafter", "--n_prompts"))]
+    words += ["--target_model_size=td", f"--drafter={drafter}", *["--corpus=text"] * (drafter == "ngram")]
+    words = [*words, *({"--grammar=g", "--prompt_file=prompts"} - {*words})]
+    whole = whole_of(words)
+    PATH.write_bytes(cut := whole[: whole.index(b"\n", whole.index(b"\n") + 1) + 1])
+    content = Path(file).read_bytes()
+    changed = bytes([content[-1] ^ 1]) if b"safetensors" in file.encode() else b"\n# x"
+    Path(file).write_bytes(content[:-1] + changed)
+    for cached in (brought.loaded, brought.brought, brought.graded_drafter):
+        cached.cache_clear()
+    assert re.search(rf"a.jsonl was made with other contents of .*{re.escape(name)}: name a", refusal(*words))
+    assert PATH.read_bytes() == cut
+
+
+@pytest.mark.parametrize("words", [TEXTS, ROWS], ids=["texts", "rows"])
+@pytest.mark.parametrize(
+    "content",
+    [b'{"a": 1, "of": "the user, not of this program"}', b"{", b"text\nand more", b"\xff\x00", b"\n", b"[" * 100_000,
+     b'{"journal": 2, "x": 1}\n', b'{"question_id": 81}\n{"question_id": 82', b'{"journal": 1, "command": 3}\nmine'],
+    ids=lambda content: str(content[:12]),
+)  # fmt: skip
+def test_a_file_of_ones_own_is_never_touched(content, words):
+    PATH.write_bytes(content)
+    assert "a.jsonl" in refusal(*words) and PATH.read_bytes() == content
+
+
+def test_a_damaged_line_is_refused():
+    whole = whole_of(TEXTS)
+    PATH.write_bytes(damaged := whole.replace(b'"part": "text 2"', b'"part": "text 2'))
+    assert refusal(*TEXTS).startswith("a.jsonl: line 3 is damaged: ") and PATH.read_bytes() == damaged
+
+
+def test_nothing_is_left_by_a_refused_run():
+    Path("g").write_text("[^\\s\\S]")
+    assert "no sequence of tokens" in refusal(*TEXTS) and not PATH.exists()
+
+
+def test_two_runs_at_once():
+    """The second is refused, and the file has each text once."""
+    words = [word.replace("generate=6", "generate=400") for word in TEXTS]
+    with process(*words) as first:
+        while not PATH.exists() or PATH.read_bytes().count(b"\n") < 2:
+            sleep(0.01)
+        assert refusal(*words) == "another run is writing a.jsonl: wait for it, or name a different file"
+        first.communicate(timeout=120)
+    assert first.returncode == 0 and len(lines_of()) == 5
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.99])
+def test_a_full_disk_costs_no_more_than_a_part(share):
+    """A limit on the size of files is met as a full disk is: while the file is written."""
+    pytest.importorskip("resource", reason="this system has no limits of a process")
+    whole = whole_of(TEXTS)
+    size = int(share * len(whole))
+    program = f"import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, ({size}, {size})); "
+    program += f"sys.path.insert(0, {str(ROOT)!r}); from speculative.cli.main import main; sys.exit(main({TEXTS!r}))"
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert result.returncode == 2 and result.stderr.count("\n") == 1 and "cannot write a.jsonl" in result.stderr, result
+    left = PATH.read_bytes()
+    assert whole.startswith(left) and (not left or left.endswith(b"\n"))
+    assert run_here(*TEXTS).returncode == 0 and PATH.read_bytes() == whole
+
+
+def test_without_a_file_the_parts_are_in_memory():
+    with Journal("", Options()) as kept:
+        assert kept.keep("a", lambda: {"n": 1}) == kept.keep("a", lambda: 1 / 0) == {"n": 1}
+    assert {*os.listdir()} == {"g", "prompts"}
