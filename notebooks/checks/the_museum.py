@@ -6,8 +6,8 @@ import numpy as np
 
 import speculative
 from checks import asked, exercise
-from speculative import Draft, ModelDrafter, SpeculativeSampler, Verdict, exact_distribution, museum, sample_token
-from speculative.testing import check_drafter, check_sampler, check_verifier
+from speculative import Draft, ModelDrafter, SpeculativeSampler, Verdict, exact_distribution, sample_token
+from speculative.testing import check_drafter, check_sampler, check_verifier, museum
 from speculative.testing.mistakes.samplers import Loop
 from speculative.testing.names import names_in
 

@@ -1,4 +1,4 @@
-"""Name the mistake in a verifier, in the words of the catalogue's entry (mistakes/verifiers.py) that makes the same
+"""Name the mistake in a verifier, in the words of the catalogue's entry (mistakes/verifiers.txt) that makes the same
 decisions on a few drafts.
 
 The drafts are probes, from one token to trees, with numbers for which no two mistakes agree. The comparison covers the
@@ -105,12 +105,18 @@ def distance(a, b):
 
 
 @cache
+def decisions_of(verifier, stage):
+    """The decisions of an entry, or of a right rule, on the probes of a stage; none if it cannot be applied."""
+    try:
+        return [probe.decisions(verifier) for probe in STAGES[stage]]
+    except (AssertionError, CannotEnumerate, IndexError):
+        return []
+
+
+@cache
 def known(verifier, stage, part):
     """The view of an entry, or of a right rule; {} if it cannot be applied."""
-    try:
-        return view([probe.decisions(verifier) for probe in STAGES[stage]], STAGES[stage], part)
-    except (AssertionError, CannotEnumerate, IndexError):
-        return {}
+    return view(decisions_of(verifier, stage), STAGES[stage], part)
 
 
 @cache
@@ -118,18 +124,18 @@ def entries(stage):
     """(hint, verifier) of the entries that first go wrong on the probes of this stage."""
     stages = list(STAGES)
     earlier = stages[: stages.index(stage)]
-    groups = [catalogue.WHOLE, catalogue.BONUS, catalogue.ACCEPT, catalogue.REST]
-    of_several = [catalogue.BLOCK, catalogue.SEVERAL]
-    groups = {"zeros": groups[3:], "several": of_several, "long": of_several}.get(stage, groups)
-    groups = [catalogue.TREES] if stage in TREES_OF else groups
+    names = {"several": "BLOCK SEVERAL", "long": "BLOCK SEVERAL", "sure": "TREES", "trees": "TREES"}
+    names = names.get(stage, "WHOLE BONUS ACCEPT REST BLOCK").split()
+    groups = [catalogue.SECTIONS[name] for name in names]
     found = [(mistake.hint, wrong) for group in groups for mistake in group for wrong in mistake.variants]
     return [
         (hint, wrong) for hint, wrong in found if stage in TREES_OF or not any(is_wrong(wrong, one) for one in earlier)
     ]
 
 
-def is_wrong(verifier, stage):
-    return distance(known(verifier, stage, "all"), known(rejection, stage, "all")) > 1e-13
+def is_wrong(verifier, stage, part="all"):
+    found, right = known(verifier, stage, part), known(rejection, stage, part)
+    return bool(found.keys() & right.keys()) and distance(found, right) > 1e-13
 
 
 def named(verifier, stage, parts=("all", "bonus", "accept", "rest")):
@@ -141,15 +147,21 @@ def named(verifier, stage, parts=("all", "bonus", "accept", "rest")):
         errors[part] = distance(found, known(rejection, stage, part)) if found else 0.0
         if errors[part] < 1e-13:
             continue
+        near = min(1e-9, errors[part] / 100)
         for hint, wrong in entries(stage):
-            if wrong_part(wrong) == part and distance(found, known(wrong, stage, part)) < min(1e-9, errors[part] / 100):
+            if wrong_part(wrong, stage) == part and distance(found, known(wrong, stage, part)) < near:
                 return hint, errors
     told = catalogue.TREES if stage == "trees" else ()
     return next((mistake.hint for mistake in told if mistake.tell and mistake.tell(decisions)), None), errors
 
 
-def wrong_part(verifier):
-    return getattr(verifier, "part", "all")
+@cache
+def wrong_part(verifier, stage):
+    """The part of the decisions in which an entry differs from rejection: the one that it names, or the only one."""
+    if part := getattr(verifier, "part", None):
+        return part
+    parts = [part for part in ("bonus", "accept", "rest") if is_wrong(verifier, stage, part)]
+    return parts[0] if len(parts) == 1 else "all"
 
 
 # ------------------------------------------------------------------------------------------------ the sentence

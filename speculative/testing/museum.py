@@ -13,6 +13,7 @@ counters, several texts at once.
 """
 
 import ast
+import difflib
 import inspect
 import re
 import textwrap
@@ -35,6 +36,7 @@ from ..verifiers.rejection import rejection
 from .batches import CASES, Loop
 from .cases import Case, largest_difference, same
 from .mistakes import CONSTRUCTED, batches, drafters, models, samplers, verifiers
+from .mistakes.edits import Edit, code_of
 
 TARGET, DRAFT = TableModel.random(3, seed=2, n_ctx=12), TableModel.random(3, seed=102, n_ctx=12)
 SAMPLING = Sampling(temperature=0.5)
@@ -122,16 +124,20 @@ def caught_by(exhibit):
 
 
 def source(exhibit):
-    """The source code of the catalogue's entry: the part of the right program that is replaced, and its replacement."""
+    """The right program with the lines that the mistake removes (-) and adds (+); else the entry, or the program."""
+    if isinstance(exhibit.wrong, Edit):
+        both = (code.splitlines(keepends=True) for code in (code_of(exhibit.wrong.right), exhibit.wrong.source))
+        return "".join(line for line in difflib.ndiff(*both) if line[0] != "?")
     name = exhibit.name.removeprefix("looking back: ")
-    for module in (verifiers, drafters, samplers, batches, models):
+    for module in (drafters, samplers, batches, models):
         text = inspect.getsource(module)
         for node in ast.walk(ast.parse(text)):
             is_entry = isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("Mistake", "back")
             parts = (*node.args, *(k.value for k in node.keywords)) if is_entry else ()
             if name in [getattr(part, "value", None) for part in parts]:
                 return textwrap.dedent(" " * node.col_offset + ast.get_source_segment(text, node))
-    return ""
+    program = exhibit.wrong if inspect.isroutine(exhibit.wrong) else type(exhibit.wrong)
+    return textwrap.dedent(inspect.getsource(program))
 
 
 # ------------------------------------------------------------------------------------------------ the toy cases
@@ -139,7 +145,7 @@ def source(exhibit):
 
 def sampling_of(exhibit):
     """The target's sampling in the toy case: a history-dependent one for mistakes about history."""
-    return samplers.MASKED if exhibit.wrong is verifiers.cut_at_forbidden else getattr(exhibit.wrong, "toy", SAMPLING)
+    return samplers.MASKED if "forbidden" in exhibit.name else getattr(exhibit.wrong, "toy", SAMPLING)
 
 
 def sampler_with(exhibit):
@@ -177,7 +183,8 @@ def in_a_batch(exhibit):
 def in_a_tree(exhibit):
     """The same pair, for mistakes that only trees can have."""
     if exhibit.grader is testing.check_verifier:
-        return with_verifier(exhibit.wrong, exhibit.options["way"], exhibit.options.get("parents", (-1, -1)))
+        parents = [int(parent) for parent in exhibit.options.get("parents", "-1 -1").split()]
+        return with_verifier(exhibit.wrong, exhibit.options["way"], parents)
     if exhibit.grader is testing.check_drafter:
         return with_drafter(exhibit.wrong)
     return with_model(exhibit.wrong), with_model(models.TreeAttention)

@@ -1,0 +1,152 @@
+"""Mistakes as edits of a right program, and the text files that list them.
+
+    [chain] REST
+
+    on a rejection you drew from the target; draw from max(0, p - q), normalised
+      residual(p, q) => p
+      name: residual from the target
+      why: A rejected token is replaced by a draw from p. But min(p, q) was accepted already.
+
+A section begins with the program that its entries edit, and its name. An entry is the sentence that names the mistake,
+and below it, indented by two spaces:
+
+    old => new          code that occurs once in the program, and what takes its place; \\n begins a new line. Further
+                        changes follow
+    or                  a different edit that the grader names by the same sentence
+    for n in 1, 2, 3    one edit for each value of {n}
+    = program           the name of a wrong program, in place of an edit
+    tell: function      the name of a function that recognises the mistake where no edit has exactly the same results
+    part: accept        what the grader compares, if it is not to find out by itself (see testing/diagnosis.py)
+    name: ...           for the museum: name, why, seen, and options of its toy case
+
+A line that is indented by four spaces continues the line above it, and so does a second line of a sentence.
+"""
+
+import ast
+import inspect
+import linecache
+import re
+import textwrap
+from functools import cache, cached_property
+
+import numpy as np
+
+from . import Mistake
+
+
+class Edit:
+    """A right program with changes to its code; called like the right program.
+
+    Parameters
+    ----------
+    right : function
+    changes : list of (old, new)
+        Each old text occurs once in the code, after the changes before it.
+    names : dict
+        What the new code may use in addition to the globals of the right program.
+    part : str, optional
+        The part of a verifier's decisions that it changes.
+    """
+
+    def __init__(self, right, changes, names, part=None):
+        self.right, self.changes, self.names, self.part = right, changes, names, part
+        self.__name__, self.trees = right.__name__, getattr(right, "trees", False)
+        self.__signature__ = inspect.signature(right)
+
+    def __call__(self, *arguments, **named):
+        with np.errstate(all="ignore"):
+            return self.program(*arguments, **named)
+
+    @cached_property
+    def source(self):
+        """The code after the changes."""
+        code = code_of(self.right)
+        for old, new in self.changes:
+            if code.count(old) != 1:
+                raise ValueError(f"{self.__name__}: {old!r} occurs {code.count(old)} times in its code")
+            code = code.replace(old, new)
+        return code
+
+    @cached_property
+    def program(self):
+        """The compiled function. Its lines are kept for tracebacks."""
+        file, names = f"<{self.__name__} {self.changes}>", {**self.right.__globals__, **self.names}
+        linecache.cache[file] = len(self.source), None, self.source.splitlines(keepends=True), file
+        exec(compile(self.source, file, "exec"), names)
+        return names[self.__name__]
+
+
+@cache
+def code_of(program):
+    """The source of a function, without its docstring and comments."""
+    lines = textwrap.dedent(inspect.getsource(program)).splitlines(keepends=True)
+    [node] = ast.parse("".join(lines)).body
+    if ast.get_docstring(node):
+        del lines[node.body[0].lineno - 1 : node.body[0].end_lineno]
+    return re.sub(r"(?m)^ *#.*\n|  # .*$", "", "".join(lines))
+
+
+# ------------------------------------------------------------------------------------------------ text files
+
+OF_AN_ENTRY = "name", "why", "seen"  # the fields of a Mistake; the other fields are its options
+PART_OF = {"WHOLE": "all", "ACCEPT": "accept", "REST": "rest", "BONUS": "bonus", "BLOCK": "all"}  # section -> `part`
+
+
+def read(path, programs, names):
+    """The mistakes in a text file, dict section -> list of `Mistake`.
+
+    `programs` contains the right programs, and `names` what edits use, including wrong programs.
+    """
+    sections = {}
+    for header, entries in parsed(path.read_text(encoding="utf-8")):
+        program, title = header.removeprefix("[").split("] ")
+        mistakes = sections.setdefault(title, [])
+        for sentence, lines in entries:
+            mistakes.append(mistake_of(sentence, lines, programs[program], names, PART_OF.get(title)))
+    return sections
+
+
+def parsed(text):
+    """[(header of a section, [(sentence, lines below it), ...]), ...]; lines that continue others are joined."""
+    sections = []
+    for line in text.splitlines():
+        entries = sections[-1][1] if sections else []
+        if line.startswith("["):
+            sections.append((line, []))
+        elif line.startswith("    "):
+            entries[-1][1][-1] += " " + line.strip()
+        elif line.startswith("  "):
+            entries[-1][1].append(line.strip())
+        elif line and entries and not entries[-1][1]:  # the sentence goes on
+            entries[-1] = (f"{entries[-1][0]} {line}", [])
+        elif line:
+            entries.append((line, []))
+    return sections
+
+
+def mistake_of(sentence, lines, right, names, part):
+    """The `Mistake` of an entry."""
+    edits, programs, values, fields = [[]], [], [("", "")], {}
+    for line in lines:
+        if " =>" in line:
+            old, new = line.split(" =>")
+            edits[-1].append((old, new.removeprefix(" ").replace("\\n", "\n")))
+        elif line == "or":
+            edits.append([])
+        elif line.startswith("for "):
+            variable, _, listed = line.removeprefix("for ").partition(" in ")
+            values = [(f"{{{variable}}}", value) for value in listed.split(", ")]
+        elif line.startswith("= "):
+            programs.append(names[line.removeprefix("= ")])
+        elif match := re.match(r"(\w+): ", line):
+            fields[match[1]] = line.removeprefix(match[0])
+        else:
+            raise ValueError(f"neither an edit nor a field of an entry: {line!r}")
+    part, tell = fields.pop("part", part), names.get(fields.pop("tell", None))
+    said = {name: fields.pop(name) for name in OF_AN_ENTRY if name in fields}
+    wrong = programs or [
+        Edit(right, [(old, new.replace(*value)) for old, new in changes], names, part)
+        for value in values
+        for changes in edits
+    ]
+    return Mistake(sentence, wrong, tell=tell, options=fields, **said)
