@@ -123,12 +123,12 @@ class OtherRows(ModelDrafter):
 
 
 class NoBonus(Loop):
-    def added(self, draft, verdict, k):
-        return super().added(draft, verdict, k)[: -1 if len(draft.tokens) == verdict.n_accepted > 0 else None]
+    def added(self, draft, verdict):
+        return super().added(draft, verdict)[: -1 if len(draft.tokens) == verdict.n_accepted > 0 else None]
 
 
 class KeepsRejected(Loop):
-    def added(self, draft, verdict, k):
+    def added(self, draft, verdict):
         return [*draft.tokens[: verdict.n_accepted + 1].tolist(), int(verdict.next_token)]
 
 

@@ -2,7 +2,8 @@
 
     edits.py       an edit, and the format of the text files
     verifiers.txt  a wrong acceptance, residual, bonus or row: edits of a right rule (verifiers.py)
-    samplers.py    a wrong loop around a right verifier: `Loop`
+    samplers.txt   a wrong loop around a right verifier: edits of `Loop` (samplers.py)
+    batches.txt    a wrong loop over several texts: edits of `Batch` (batches.py)
     drafters.py    rows that are not the distributions the tokens were drawn from
     models.py      logits for the wrong tokens
 

@@ -7,13 +7,13 @@
       name: residual from the target
       why: A rejected token is replaced by a draw from p. But min(p, q) was accepted already.
 
-A section begins with the program that its entries edit, and its name. An entry is the sentence that names the mistake,
-and below it, indented by two spaces:
+A section begins with the program that its entries edit, a function or a method, and its name. An entry is the sentence
+that names the mistake, and below it, indented by two spaces:
 
     old => new          code that occurs once in the program, and what takes its place; \\n begins a new line. Further
                         changes follow
     or                  a different edit that the grader names by the same sentence
-    for n in 1, 2, 3    one edit for each value of {n}
+    for n in 1, 2, 3    one edit for each value of {n}, and one entry for each if the sentence contains {n}
     = program           the name of a wrong program, in place of an edit
     tell: function      the name of a function that recognises the mistake where no edit has exactly the same results
     part: accept        what the grader compares, if it is not to find out by itself (see testing/diagnosis.py)
@@ -27,7 +27,7 @@ import inspect
 import linecache
 import re
 import textwrap
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 
 import numpy as np
 
@@ -49,13 +49,16 @@ class Edit:
     """
 
     def __init__(self, right, changes, names, part=None):
-        self.right, self.changes, self.names, self.part = right, changes, names, part
+        self.right, self.changes, self.names, self.part, self.edit = right, changes, names, part, self
         self.__name__, self.trees = right.__name__, getattr(right, "trees", False)
         self.__signature__ = inspect.signature(right)
 
     def __call__(self, *arguments, **named):
         with np.errstate(all="ignore"):
             return self.program(*arguments, **named)
+
+    def __get__(self, instance, owner):  # as a method
+        return self if instance is None else partial(self, instance)
 
     @cached_property
     def source(self):
@@ -95,15 +98,27 @@ PART_OF = {"WHOLE": "all", "ACCEPT": "accept", "REST": "rest", "BONUS": "bonus",
 def read(path, programs, names):
     """The mistakes in a text file, dict section -> list of `Mistake`.
 
-    `programs` contains the right programs, and `names` what edits use, including wrong programs.
+    `programs` contains the right programs: functions, or classes and objects whose methods are edited. `names` is what
+    edits use, including wrong programs.
     """
     sections = {}
     for header, entries in parsed(path.read_text(encoding="utf-8")):
         program, title = header.removeprefix("[").split("] ")
-        mistakes = sections.setdefault(title, [])
+        name, _, method = program.partition(".")
+        edited = partial(variant, programs[name], method, names)
         for sentence, lines in entries:
-            mistakes.append(mistake_of(sentence, lines, programs[program], names, PART_OF.get(title)))
+            sections.setdefault(title, []).extend(mistakes_of(sentence, lines, edited, names, PART_OF.get(title)))
     return sections
+
+
+def variant(right, method, names, changes, part):
+    """The right program with these changes: an `Edit`, or a class or object with an edited method."""
+    if not method:
+        return Edit(right, changes, names, part)
+    of_class = right if isinstance(right, type) else type(right)
+    edit = Edit(vars(of_class)[method], changes, names, part)
+    wrong = type(of_class.__name__, (of_class,), {method: edit, "edit": staticmethod(edit)})
+    return wrong if right is of_class else wrong()
 
 
 def parsed(text):
@@ -124,13 +139,12 @@ def parsed(text):
     return sections
 
 
-def mistake_of(sentence, lines, right, names, part):
-    """The `Mistake` of an entry."""
+def mistakes_of(sentence, lines, edited, names, part):
+    """The mistakes of an entry: one, or one for each value of a variable in the sentence."""
     edits, programs, values, fields = [[]], [], [("", "")], {}
     for line in lines:
         if " =>" in line:
-            old, new = line.split(" =>")
-            edits[-1].append((old, new.removeprefix(" ").replace("\\n", "\n")))
+            edits[-1].append(line)
         elif line == "or":
             edits.append([])
         elif line.startswith("for "):
@@ -142,11 +156,16 @@ def mistake_of(sentence, lines, right, names, part):
             fields[match[1]] = line.removeprefix(match[0])
         else:
             raise ValueError(f"neither an edit nor a field of an entry: {line!r}")
-    part, tell = fields.pop("part", part), names.get(fields.pop("tell", None))
     said = {name: fields.pop(name) for name in OF_AN_ENTRY if name in fields}
-    wrong = programs or [
-        Edit(right, [(old, new.replace(*value)) for old, new in changes], names, part)
-        for value in values
-        for changes in edits
-    ]
-    return Mistake(sentence, wrong, tell=tell, options=fields, **said)
+    said |= {"tell": names.get(fields.pop("tell", None)), "options": fields}
+    part = fields.pop("part", part)
+    variants = [(value, edited(changes_in(edit, *value), part)) for value in values for edit in edits if edit]
+    if values[0][0] and values[0][0] in sentence:
+        return [Mistake(sentence.replace(*value), wrong, **said) for value, wrong in variants]
+    return [Mistake(sentence, programs or [wrong for _, wrong in variants], **said)]
+
+
+def changes_in(lines, variable, value):
+    """The changes [(old, new), ...] in these lines, with a value for a variable."""
+    both = [line.replace(variable, value).replace("\\n", "\n").split(" =>") for line in lines]
+    return [(old, new.removeprefix(" ")) for old, new in both]

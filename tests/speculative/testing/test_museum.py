@@ -80,11 +80,13 @@ def test_the_error_of_the_distribution_is_0_only_where_another_check_sees_the_mi
 
 def test_the_source_of_an_edit_is_a_diff_and_of_others_their_code():
     sources = {name: source(exhibit) for name, exhibit in ALL.items()}
-    diff = [line for line in sources["residual from the target"].splitlines() if line[:2] != "  "]
-    assert diff == ["-             return Verdict(i, sample_token(residual(p, q), rng))",
-                    "+             return Verdict(i, sample_token(p, rng))"]  # fmt: skip
-    assert sources["overshoot"].startswith("Mistake(")
+    assert [line for line in sources["residual from the target"].splitlines() if line[0] != " "] == [
+        "-            return Verdict(i, sample_token(residual(p, q), rng))",
+        "+            return Verdict(i, sample_token(p, rng))",
+    ]
+    assert sources["greedy draft with a soft row"].startswith("Mistake(")
     assert sources["best of several chains"].startswith("def paths_apart(")
+    assert sources["one noise for draft and correction"].startswith("class OneNoise(")
     assert all(sources.values())
 
 
