@@ -49,6 +49,38 @@ def enumerated(fn, what, is_right):
     return distribution
 
 
+def compared(what, run, wanted, told, *, tolerance=None, seen_as=lambda found: found):
+    """Enumerate run(rng) and compare: AssertionError unless its distribution, `seen_as` something, is `wanted`.
+
+    told(found) returns the sentence and the lines that describe the case.
+    """
+
+    def is_right(found):
+        return largest_difference(seen_as(found), wanted) <= (tolerance or TOLERANCE)
+
+    found = enumerated(run, what, is_right)
+    if not is_right(found):
+        fail(*told(seen_as(found)), *show_distributions(seen_as(found), wanted))
+
+
+def entry_like(entries, agrees):
+    """The sentence of the first entry (sentence, wrong) for which agrees(wrong) is true, or None.
+
+    agrees(wrong) compares the distribution of the graded code with that of the entry in the same cases. An entry that
+    cannot be applied there does not agree.
+    """
+    for hint, wrong in entries:
+        with contextlib.suppress(AssertionError, AttributeError, CannotEnumerate, IndexError, TypeError, ValueError):
+            if agrees(wrong):
+                return hint
+    return None
+
+
+def alike(a, b, tolerance=1e-9):
+    """Whether two distributions are the same, up to the rounding of different programs."""
+    return largest_difference(a, b) <= tolerance
+
+
 def outcome_or_error(fn):
     """The result of fn on the first path; the same in every call, unless fn uses something other than rng."""
     try:

@@ -5,7 +5,7 @@ import numpy as np
 from ..exact.enumeration import CannotEnumerate, exact_distribution
 from ..interfaces import Draft, takes_trees
 from ..tree import is_chain
-from .cases import TOLERANCE, WAYS, Case, Passed, decided, enumerated, largest_difference, show, show_distributions
+from .cases import TOLERANCE, WAYS, Case, Passed, compared, decided, show
 from .diagnosis import TREES, mistake_on_a_chain, mistake_on_a_tree, of_chain
 from .watch import Progress, fail, note
 
@@ -83,20 +83,17 @@ def check_it_can_be_called(verifier):
 
 def checked_case(verifier, case, passed, rng):
     """The case; AssertionError if the tokens do not have the target's distribution. `passed`: the cases before it."""
-    wanted = case.wanted()
 
-    def is_right(runs):
-        return largest_difference(case.continued(runs), wanted) <= TOLERANCE
+    def told(found):
+        on_a_chain = is_chain(case.parents)
+        try:
+            hint = mistake_on_a_chain(verifier, case) if on_a_chain else mistake_on_a_tree(verifier, case, passed)
+        except CannotEnumerate:
+            hint = ("" if on_a_chain else "in a tree, ") + "the tokens of a round do not have the target's distribution"
+        return hint, *story(verifier, case)
 
-    runs = enumerated(lambda rng: case.run(verifier, rng), "your verifier", is_right)
-    if is_right(runs):
-        return case
-    on_a_chain = is_chain(case.parents)
-    try:
-        hint = mistake_on_a_chain(verifier, case) if on_a_chain else mistake_on_a_tree(verifier, case, passed)
-    except CannotEnumerate:
-        hint = ("" if on_a_chain else "in a tree, ") + "the tokens of a round do not have the target's distribution"
-    fail(hint, *story(verifier, case), *show_distributions(case.continued(runs), wanted))
+    compared("your verifier", lambda rng: case.run(verifier, rng), case.wanted(), told, seen_as=case.continued)
+    return case
 
 
 def story(verifier, case):
