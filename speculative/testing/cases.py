@@ -135,17 +135,31 @@ def shortened(value):
 # ------------------------------------------------------------------------------------------------ distributions
 
 
+NEARLY_CERTAIN = {  # p and q of three tokens, with probabilities close to 1 and to 0, to each other or far apart
+    "nearly certain p": ((0.9995, 0.0004, 0.0001), (0.4, 0.35, 0.25)),
+    "nearly certain q": ((0.55, 0.4498, 0.0002), (0.9996, 0.0004, 0)),
+    "nearly certain p and q": ((0.995, 0.0049, 0.0001), (0.999, 0.0005, 0.0005)),
+    "nearly certain, and different": ((0.9995, 0.0003, 0.0002), (0.0002, 0.9995, 0.0003)),
+    "nearly equal": ((0.5, 0.3, 0.2), (0.5004, 0.2996, 0.2)),
+}
+
+
 def random_pair(rng, n_vocab, kind):
     """Two distributions (p, q) [n_vocab]."""
     p, q = rng.dirichlet(np.ones(n_vocab), 2)
     if kind == "flat":  # all tokens but the last are in the residual, about equally
         p, q = np.arange(n_vocab) + 9.0, np.append(np.full(n_vocab - 1, 1.0), 30)
+    if kind == "flat q":
+        p, q = np.append(np.full(n_vocab - 1, 1.0), 30), np.arange(n_vocab) + 9.0
     if kind == "equal":
         return p, p
     if kind == "tie":  # equal for every token but two
         return p, p[[1, 0, *range(2, n_vocab)]]
     if kind == "disjoint":
         p[n_vocab // 2 :], q[: n_vocab // 2] = 0, 0
+    if kind in NEARLY_CERTAIN:
+        shift = rng.integers(n_vocab)
+        p, q = (np.roll(row, shift) for row in np.array(NEARLY_CERTAIN[kind]))
     for name, row in (("p", p), ("q", q)):
         if kind.startswith("zeros") and name in kind:
             row[rng.integers(n_vocab)] = 0
