@@ -27,6 +27,8 @@ class TableModel:
 
     def __init__(self, probs, n_ctx=64):
         self.probs = np.array(probs, dtype=np.float64)
+        with np.errstate(divide="ignore"):
+            self.logits = np.log(self.probs).astype(np.float32)
         self.n_vocab = self.probs.shape[-1]
         self.n_ctx = n_ctx
 
@@ -39,9 +41,7 @@ class TableModel:
         n_back = self.probs.ndim - 1
         padded = [0] * n_back + [int(token) for token in tokens]
         ends = range(len(padded) - n_last + 1, len(padded) + 1)
-        rows = [self.probs[tuple(padded[end - n_back : end])] for end in ends]
-        with np.errstate(divide="ignore"):
-            return np.log(np.array(rows)).astype(np.float32)
+        return np.array([self.logits[tuple(padded[end - n_back : end])] for end in ends])
 
     def distribution(self, prompt, n_tokens, sampling=Sampling()):
         """The exact distribution of the next n_tokens tokens: a dict {tokens (a tuple): probability}.

@@ -1,4 +1,11 @@
-"""Shared by the graders: small cases, enumeration with hints when it is impossible, and the wording of failures."""
+"""What the graders share. A grader takes five steps:
+
+1. it makes a small case, such as a `Case`, with distributions that depend on the tokens before them
+2. it runs the graded code once for every outcome of its random numbers: `enumerated`
+3. it compares the distribution with the right one: `compared`
+4. if they differ, it looks for the entry of the catalogue (mistakes/) with the same distribution: `entry_like`
+5. it raises an AssertionError; the first line is the entry's sentence, and the case and both distributions follow
+"""
 
 import contextlib
 import itertools
@@ -49,14 +56,14 @@ def enumerated(fn, what, is_right):
     return distribution
 
 
-def compared(what, run, wanted, told, *, tolerance=None, seen_as=lambda found: found):
-    """Enumerate run(rng) and compare: AssertionError unless its distribution, `seen_as` something, is `wanted`.
+def compared(what, run, wanted, told, *, tolerance=TOLERANCE, seen_as=lambda found: found):
+    """AssertionError unless the distribution of run(rng), converted by `seen_as`, is `wanted`.
 
-    told(found) returns the sentence and the lines that describe the case.
+    told(found) returns the sentence that names the mistake, and the lines that describe the case.
     """
 
     def is_right(found):
-        return largest_difference(seen_as(found), wanted) <= (tolerance or TOLERANCE)
+        return largest_difference(seen_as(found), wanted) <= tolerance
 
     found = enumerated(run, what, is_right)
     if not is_right(found):
