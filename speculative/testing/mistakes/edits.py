@@ -49,8 +49,13 @@ class Edit:
     """
 
     def __init__(self, right, changes, names, part=None):
-        self.right, self.changes, self.names, self.part, self.edit = right, changes, names, part, self
-        self.__name__, self.trees = right.__name__, getattr(right, "trees", False)
+        self.right = right
+        self.changes = changes
+        self.names = names
+        self.part = part
+        self.edit = self  # like a class with an edited method
+        self.trees = getattr(right, "trees", False)
+        self.__name__ = right.__name__
         self.__signature__ = inspect.signature(right)
 
     def __call__(self, *arguments, **named):
