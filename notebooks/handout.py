@@ -81,7 +81,9 @@ def with_points(found, numbers):
 def needed(notebook, folder):
     """(file, its path in the handout) of the checks, the figures, and the files that the code names in quotes."""
     code = "\n".join("".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code")
-    names = ["checks/__init__.py", *(f"checks/{name}.py" for name in re.findall("from checks import (\\w+)", code))]
+    checks = [f"checks/{name}" for name in re.findall("from checks import (\\w+)", code)]
+    names = ["checks/__init__.py", *(f"{check}.py" for check in checks)]
+    names += [f"{check}.txt" for check in checks if (folder / f"{check}.txt").is_file()]
     if "from figures" in code:
         names += [f"figures/{file.name}" for file in (folder / "figures").iterdir() if file.is_file()]
         names.append("figures.mplstyle")

@@ -7,9 +7,11 @@ To grade a file of answers, import the module and call its functions: they do no
 """
 
 import functools
+from pathlib import Path
 
 import numpy as np
 
+from speculative.testing.mistakes.edits import read
 from speculative.testing.names import names_in
 
 asked = {"seed": 0}  # the seed of the check that is running
@@ -62,6 +64,27 @@ def causes(error):
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__
+
+
+def mistakes_of(module, *programs):
+    """The mistakes in the text file beside a module of checks, dict exercise -> list, as edits of these programs."""
+    globals_of_the_checks = programs[0].__globals__
+    return read(Path(__file__).with_name(f"{module}.txt"), {f.__name__: f for f in programs}, globals_of_the_checks)
+
+
+def refuse_mistakes(answers, cases, mistakes):
+    """AssertionError, with the sentence of the mistake, if one of them gives these answers in these cases."""
+    for mistake in mistakes:
+        for wrong in mistake.variants:
+            both = ((answer, wrong(*case)) for answer, case in zip(answers, cases))
+            assert not all(alike(*one) for one in both), mistake.hint
+
+
+def alike(answer, other):
+    """Whether two answers are the same: numbers, arrays, or tuples of these."""
+    if isinstance(other, tuple):
+        return all(map(alike, answer, other))
+    return np.shape(answer) == np.shape(other) and np.allclose(answer, other, equal_nan=True)
 
 
 def refuse_library(answer, *names):

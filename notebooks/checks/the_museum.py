@@ -6,8 +6,8 @@ import numpy as np
 
 import speculative
 from checks import asked, exercise
-from speculative import Draft, ModelDrafter, SpeculativeSampler, Verdict, exact_distribution, museum, sample_token
-from speculative.testing import check_drafter, check_sampler, check_verifier
+from speculative import Draft, ModelDrafter, SpeculativeSampler, Verdict, exact_distribution, sample_token
+from speculative.testing import check_drafter, check_sampler, check_verifier, museum
 from speculative.testing.mistakes.samplers import Loop
 from speculative.testing.names import names_in
 
@@ -123,12 +123,12 @@ class OtherRows(ModelDrafter):
 
 
 class NoBonus(Loop):
-    def added(self, draft, verdict, k):
-        return super().added(draft, verdict, k)[: -1 if len(draft.tokens) == verdict.n_accepted > 0 else None]
+    def added(self, draft, verdict):
+        return super().added(draft, verdict)[: -1 if len(draft.tokens) == verdict.n_accepted > 0 else None]
 
 
 class KeepsRejected(Loop):
-    def added(self, draft, verdict, k):
+    def added(self, draft, verdict):
         return [*draft.tokens[: verdict.n_accepted + 1].tolist(), int(verdict.next_token)]
 
 

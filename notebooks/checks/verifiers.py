@@ -2,27 +2,24 @@
 
 import numpy as np
 
-from checks import asked, drawing, exercise
+from checks import asked, drawing, exercise, mistakes_of, refuse_mistakes
 from speculative import Draft, Lenient, block, exact_distribution, rejection
 from speculative.testing import check_verifier
 from speculative.testing.cases import Case
 from speculative.testing.names import names_in
 from speculative.theory import overlap
 
-OTHER_DRAWS = {  # what is wrong: the token that such an answer returns
-    "that is the largest E / p; the clock that rings first has the smallest": lambda E, p: (E / p).argmax(),
-    "that is the smallest E p: divide by p, so that a probable token has a small ratio": lambda E, p: (E * p).argmin(),
-    "that is the largest E p, which depends on p differently; it is the smallest E / p": lambda E, p: (E * p).argmax(),
-    "that is the smallest E, whatever p is: divide by p": lambda E, p: E.argmin(),
-    "that is the most probable token, whatever E is: divide E by p": lambda E, p: p.argmax(),
-    "that is a cumulative sum with one of the numbers; here each token has a number of its own": lambda E, p: [
-        min(np.searchsorted(p.cumsum(), u, side="right"), len(p) - 1) for u in (E[0], 1 - np.exp(-E[0]), np.exp(-E[0]))
-    ],
-    "the Gumbel number is -log E: the largest log p - log E": lambda E, p: [
-        (np.log(p) + E).argmax(),
-        (np.log(p) - E).argmax(),
-    ],
-}
+
+def draw_with(E, p):
+    return (E / p).argmin()
+
+
+def distribution_by_hand(p, q, lenience):
+    kept, rest = np.minimum(q, p / lenience), np.maximum(p - lenience * q, 0)
+    return kept + (1 - kept.sum()) * rest / rest.sum(), kept.sum()
+
+
+MISTAKES = mistakes_of("verifiers", draw_with, distribution_by_hand)
 
 
 @exercise
@@ -36,13 +33,11 @@ def exercise_1(fn):
     for got in answers:
         assert np.ndim(got) == 0 and got == int(got), one_token.format(got)
     assert answers == again, "the same numbers gave two tokens: draw with `noise` alone"
-    if any(got != (E / p).argmin() for got, (E, p) in zip(answers, cases)):
-        for hint, other in OTHER_DRAWS.items():
-            tokens = np.array([np.atleast_1d(other(E, p)) for E, p in cases])
-            assert not (tokens == np.array(answers)[:, None]).all(axis=0).any(), hint
+    if any(got != draw_with(E, p) for got, (E, p) in zip(answers, cases)):
+        refuse_mistakes(answers, cases, MISTAKES["exercise_1"])
     assert answers[0] == 0, "0.2 / 0.25 is less than 0.9 / 0.75: the smallest E / p, and no cumulative sum"
     for got, (E, p) in zip(answers, cases):
-        assert got == (E / p).argmin(), f"for E / p = {(E / p).round(2)} expected the smallest E / p, got {got}"
+        assert got == draw_with(E, p), f"for E / p = {(E / p).round(2)} expected the smallest E / p, got {got}"
     with np.errstate(all="ignore"):
         for E, p in (np.array([1e-9, 5.0]), np.array([0.0, 1.0])), (np.array([2.0, 1e-9]), np.array([1.0, 0.0])):
             assert fn(E, p) == p.argmax(), "a token of probability 0 was drawn: its E / 0 is infinite"
@@ -65,19 +60,6 @@ def round_of(verifier, p, q):
         distribution[token] += probability
         accepted += probability * n_accepted
     return distribution, accepted
-
-
-OTHER_RESTS = {  # what is wrong: the weights of what replaces a rejected draft token, from p, q and l
-    "a rejected draft token is replaced by a draw from (p - l q)+, not from (p - q)+, what is missing in `kept`": (
-        lambda p, q, lenience: np.maximum(p - q, 0)
-    ),
-    "a rejected draft token is replaced by a draw from (p - l q)+, not from p": lambda p, q, lenience: p,
-    "a rejected draft token is replaced by a draw from (p - l q)+, not from q": lambda p, q, lenience: q,
-    "p - l q is negative for some tokens: count it as 0 there, (p - l q)+": lambda p, q, lenience: p - lenience * q,
-    "(l q - p)+ is what the draft has too much of; a rejected draft token is replaced by a draw from (p - l q)+": (
-        lambda p, q, lenience: np.maximum(lenience * q - p, 0)
-    ),
-}
 
 
 @exercise
@@ -112,9 +94,8 @@ def exercise_2(fn):
                 "min(p, l q) is l times what is accepted: a token is drawn with q, and accepted with min(1, p / (l q))"
             )
         assert np.isclose(share, wanted_share), f"accepted {wanted_share:.4f}, got {share:.4f}"
-        for hint, weights in OTHER_RESTS.items() if lenience < 1 else ():
-            rest = weights(p, q, lenience)
-            assert not np.allclose(distribution, kept + (1 - kept.sum()) * rest / rest.sum()), hint
+        if lenience < 1:
+            refuse_mistakes([got], [(p, q, lenience)], MISTAKES["exercise_2"])
         raise AssertionError(f"l = {lenience}: by enumeration {wanted.round(4)}, got {np.round(distribution, 4)}")
     return "right: the same by hand as by enumeration"
 

@@ -5,7 +5,7 @@ import itertools
 
 import numpy as np
 
-from checks import asked, exercise
+from checks import asked, exercise, mistakes_of, refuse_mistakes
 from speculative import Draft, ModelDrafter, Sampling, exact_distribution, rejection
 from speculative.testing import check_verifier
 from speculative.testing.cases import largest_difference
@@ -53,33 +53,11 @@ def check_rows(fn):
         raise AssertionError("A: " + mistake_in_a_text(found, wanted, made, 3, LOOKING_BACK))
 
 
-def counted(counts, tokens):
-    return counts + np.bincount(tokens, minlength=len(counts))
+def counts_of_a_round(counts, last, drafted):
+    return np.array([counts + np.bincount(drafted[:i], minlength=len(counts)) for i in range(len(drafted) + 1)])
 
 
-OTHER_COUNTS = {  # what is wrong: the counts of row i
-    "B: all rows have the counts of the text; row i counts the draft tokens before it as well": (
-        lambda counts, last, drafted, i: counts
-    ),
-    "B: the last token of the text is in `counts` already, and is added once more": (
-        lambda counts, last, drafted, i: counted(counts, [last, *drafted[:i]] if i else [])
-    ),
-    "B: the last token of the text is in `counts` already, and is added to the first row as well": (
-        lambda counts, last, drafted, i: counted(counts, [last, *drafted[:i]])
-    ),
-    "B: row i counts draft token i, which it predicts": lambda counts, last, drafted, i: counted(
-        counts, drafted[: i + 1]
-    ),
-    "B: row i does not count draft token i - 1, the last one before it": lambda counts, last, drafted, i: counted(
-        counts, drafted[: max(0, i - 1)]
-    ),
-    "B: the last token is counted where a draft token should be": lambda counts, last, drafted, i: counted(
-        counts, [last, *drafted][:i]
-    ),
-    "B: every row counts all draft tokens, also those after it": lambda counts, last, drafted, i: counted(
-        counts, drafted
-    ),
-}
+MISTAKES = mistakes_of("what_engines_got_wrong", counts_of_a_round)
 
 
 def check_counts(fn):
@@ -100,15 +78,9 @@ def check_counts(fn):
         assert np.shape(got) == shape, f"B: expected k + 1 rows, an array of shape {shape}, got {np.shape(got)}"
         answers.append(np.array(got))
 
-    def agrees(row):
-        return all(
-            np.array_equal(answer, [row(*case, i) for i in range(len(answer))]) for case, answer in zip(cases, answers)
-        )
-
-    for hint, row in OTHER_COUNTS.items():
-        assert not agrees(row), hint
+    refuse_mistakes(answers, cases, MISTAKES["exercise_1"])
     for (counts, last, drafted), got in zip(cases, answers):
-        right = np.array([counted(counts, drafted[:i]) for i in range(len(got))])
+        right = counts_of_a_round(counts, last, drafted)
         assert np.array_equal(got, right), (
             f"B: for counts = {counts.tolist()}, last = {last}, drafted = {drafted} expected {right.tolist()}, "
             f"got {got.tolist()}"

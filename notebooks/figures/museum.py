@@ -1,47 +1,25 @@
 """The figures and tables of notebook 09."""
 
 import html
-import inspect
-import re
 
 import matplotlib.pyplot as plt
 import numpy as np
 from IPython.display import HTML, display
 
 from figures.palette import P, Q, box, legend
-from speculative import ModelDrafter, museum
-from speculative.testing import TableModel
-from speculative.testing.mistakes.samplers import Loop
-from speculative.testing.mistakes.verifiers import block, rule
+from speculative.testing import museum
 
 plt.style.use("figures.mplstyle")
-RIGHT = {"check_drafter": ModelDrafter.propose, "check_sampler": Loop, "check_language_model": TableModel.__call__}
+COLOURS = {"-": "#ffd7d5", "+": "#ccffd8"}
 
 
-def beside_the_right_program(exhibit):
-    """An exhibit's entry beside the program in which it replaces a part; that part is marked."""
-    entry = museum.source(exhibit)
-    right = RIGHT.get(exhibit.grader.__name__, block if "block(" in entry else rule)
-    names = {"accepts": "accept", "replaces": "rest", "bonus": "bonus"}
-    parts = {
-        names.get(name, name) for pair in re.findall(r"(accepts|replaces|bonus)\(|(\w+)=lambda", entry) for name in pair
-    }
-    sources = {"the mistake": html.escape(entry, quote=False), "the right program": marked(code(right), parts - {""})}
-    style = "font: 75% monospace; white-space: pre-wrap; word-break: normal"
-    cell = f'<td style="text-align: left; vertical-align: top"><b>{{}}</b><pre style="{style}">{{}}</pre>'
-    display(HTML(f"<table><tr>{''.join(cell.format(*source) for source in sources.items())}</tr></table>"))
-
-
-def code(thing):
-    """The source of a function, a class or an object, without its docstring."""
-    thing = thing if inspect.isroutine(thing) or inspect.isclass(thing) else type(thing)
-    return re.sub(r'\n *""".*?"""', "", inspect.getsource(thing), count=1, flags=re.DOTALL)
-
-
-def marked(source, names):
-    """The source as HTML; the names of parts are marked where they are defined and used."""
-    source = html.escape(source, quote=False)
-    return re.sub(rf"\b({'|'.join(names)})(?==|\()", r"<mark>\1</mark>", source) if names else source
+def what_it_changes(exhibit):
+    """The right program, with the lines that the mistake removes (red) and adds (green)."""
+    lines = [
+        f'<span style="background: {COLOURS.get(line[:1], "none")}">{html.escape(line)}</span>'
+        for line in museum.source(exhibit).splitlines()
+    ]
+    display(HTML(f'<pre style="font: 80% monospace">{chr(10).join(lines)}</pre>'))
 
 
 def texts(names, p, with_mistake, title):

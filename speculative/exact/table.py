@@ -34,6 +34,8 @@ class TableModel:
 
     def __init__(self, probs: Sequence[Any] | np.ndarray, n_ctx: int = 64):
         self.probs: np.ndarray = np.array(probs, dtype=np.float64)
+        with np.errstate(divide="ignore"):
+            self.logits = np.log(self.probs).astype(np.float32)
         self.n_vocab = self.probs.shape[-1]
         self.n_ctx = n_ctx
 
@@ -46,9 +48,7 @@ class TableModel:
         n_back = self.probs.ndim - 1
         padded = [0] * n_back + [int(token) for token in tokens]
         ends = range(len(padded) - n_last + 1, len(padded) + 1)
-        rows = [self.probs[tuple(padded[end - n_back : end])] for end in ends]
-        with np.errstate(divide="ignore"):
-            return np.log(np.array(rows)).astype(np.float32)
+        return np.array([self.logits[tuple(padded[end - n_back : end])] for end in ends])
 
     def distribution(
         self, prompt: Tokens, n_tokens: int, sampling: Callable[..., np.ndarray] = Sampling()

@@ -15,7 +15,7 @@ from ..drafters.model import ModelDrafter
 from ..exact.enumeration import exact_distribution
 from ..exact.table import TableModel
 from ..logits.probs import Sampling
-from .cases import TOLERANCE, Passed, enumerated, largest_difference, shortened, show_distributions
+from .cases import TOLERANCE, Passed, alike, compared, entry_like, largest_difference, shortened
 from .mistakes import batches
 from .samplers import AllTokens, Made, ShortDrafter, check_distribution, models
 from .watch import Progress, asked, fail, note, told_error
@@ -190,25 +190,24 @@ class Alone:
 def check_joint(loop, case, others, tolerance):
     wanted = loop.wanted(case)
 
-    def is_right(found):
-        return largest_difference(found, wanted) <= tolerance
+    def told(found):
+        return mistake_in_a_batch(loop, case, others, found, wanted), "", f"  {case}"
 
-    found = enumerated(lambda rng: loop.run(case, rng)[0], "your loop", is_right)
-    if not is_right(found):
-        hint = mistake_in_a_batch(loop, case, others, found, wanted)
-        fail(hint, "", f"  {case}", *show_distributions(found, wanted))
+    compared("your loop", lambda rng: loop.run(case, rng)[0], wanted, told, tolerance=tolerance)
 
 
 def mistake_in_a_batch(loop, case, others, found, wanted):
     """The mistake in a sentence, from the catalogue's entry with this distribution, here and in other cases."""
     entries = [(mistake.hint, wrong) for mistake in batches.BATCHES for wrong in mistake.variants]
-    for one in (CASES[0], case, *others):  # the first is the shortest, and may be right
-        wrong = found if one is case else loop.distribution(one)
-        entries = [(hint, entry) for hint, entry in entries if has(loop, entry, one, wrong)]
-        if not entries or (one is not CASES[0] and len({hint for hint, _ in entries}) == 1):
-            break
-    if entries:
-        return entries[0][0]
+    cases = CASES[0], case, *others  # the first is the shortest, and may be right
+    known = cache(lambda one: found if one is case else loop.distribution(one))
+
+    def agrees(wrong):
+        other = Loop(wrong, loop.table, loop.other)
+        return all(alike(other.distribution(one), known(one)) for one in cases)
+
+    if hint := entry_like(entries, agrees):
+        return hint
     marginals = [largest_difference(alone(found, t), alone(wanted, t)) for t in range(len(case.prompts))]
     if max(marginals) <= 1e-9:
         return "each text has the target's distribution, but they depend on each other: do they share random numbers?"
@@ -218,15 +217,6 @@ def mistake_in_a_batch(loop, case, others, found, wanted):
             "rows begin, and which number of accepted tokens is its own?"
         )
     return AREAS.get(case.about, AREAS["texts of different lengths"])
-
-
-def has(loop, entry, case, distribution):
-    """Whether an entry has this wrong distribution."""
-    try:
-        found = Loop(entry, loop.table, loop.other).distribution(case)
-    except (AssertionError, IndexError, ValueError):
-        return False  # it cannot be applied here
-    return largest_difference(found, distribution) <= 1e-9
 
 
 def alone(distribution, t):

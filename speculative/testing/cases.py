@@ -1,4 +1,11 @@
-"""Shared by the graders: small cases, enumeration with hints when it is impossible, and the wording of failures."""
+"""What the graders share. A grader takes five steps:
+
+1. it makes a small case, such as a `Case`, with distributions that depend on the tokens before them
+2. it runs the graded code once for every outcome of its random numbers: `enumerated`
+3. it compares the distribution with the right one: `compared`
+4. if they differ, it looks for the entry of the catalogue (mistakes/) with the same distribution: `entry_like`
+5. it raises an AssertionError; the first line is the entry's sentence, and the case and both distributions follow
+"""
 
 import contextlib
 import itertools
@@ -47,6 +54,38 @@ def enumerated(fn, what, is_right):
     if refusal is not None:
         fail(f"{what} cannot be enumerated: {refusal}", *where)
     return distribution
+
+
+def compared(what, run, wanted, told, *, tolerance=TOLERANCE, seen_as=lambda found: found):
+    """AssertionError unless the distribution of run(rng), converted by `seen_as`, is `wanted`.
+
+    told(found) returns the sentence that names the mistake, and the lines that describe the case.
+    """
+
+    def is_right(found):
+        return largest_difference(seen_as(found), wanted) <= tolerance
+
+    found = enumerated(run, what, is_right)
+    if not is_right(found):
+        fail(*told(seen_as(found)), *show_distributions(seen_as(found), wanted))
+
+
+def entry_like(entries, agrees):
+    """The sentence of the first entry (sentence, wrong) for which agrees(wrong) is true, or None.
+
+    agrees(wrong) compares the distribution of the graded code with that of the entry in the same cases. An entry that
+    cannot be applied there does not agree.
+    """
+    for hint, wrong in entries:
+        with contextlib.suppress(AssertionError, AttributeError, CannotEnumerate, IndexError, TypeError, ValueError):
+            if agrees(wrong):
+                return hint
+    return None
+
+
+def alike(a, b, tolerance=1e-9):
+    """Whether two distributions are the same, up to the rounding of different programs."""
+    return largest_difference(a, b) <= tolerance
 
 
 def outcome_or_error(fn):
@@ -103,17 +142,31 @@ def shortened(value):
 # ------------------------------------------------------------------------------------------------ distributions
 
 
+NEARLY_CERTAIN = {  # p and q of three tokens, with probabilities close to 1 and to 0, to each other or far apart
+    "nearly certain p": ((0.9995, 0.0004, 0.0001), (0.4, 0.35, 0.25)),
+    "nearly certain q": ((0.55, 0.4498, 0.0002), (0.9996, 0.0004, 0)),
+    "nearly certain p and q": ((0.995, 0.0049, 0.0001), (0.999, 0.0005, 0.0005)),
+    "nearly certain, and different": ((0.9995, 0.0003, 0.0002), (0.0002, 0.9995, 0.0003)),
+    "nearly equal": ((0.5, 0.3, 0.2), (0.5004, 0.2996, 0.2)),
+}
+
+
 def random_pair(rng, n_vocab, kind):
     """Two distributions (p, q) [n_vocab]."""
     p, q = rng.dirichlet(np.ones(n_vocab), 2)
     if kind == "flat":  # all tokens but the last are in the residual, about equally
         p, q = np.arange(n_vocab) + 9.0, np.append(np.full(n_vocab - 1, 1.0), 30)
+    if kind == "flat q":
+        p, q = np.append(np.full(n_vocab - 1, 1.0), 30), np.arange(n_vocab) + 9.0
     if kind == "equal":
         return p, p
     if kind == "tie":  # equal for every token but two
         return p, p[[1, 0, *range(2, n_vocab)]]
     if kind == "disjoint":
         p[n_vocab // 2 :], q[: n_vocab // 2] = 0, 0
+    if kind in NEARLY_CERTAIN:
+        shift = rng.integers(n_vocab)
+        p, q = (np.roll(row, shift) for row in np.array(NEARLY_CERTAIN[kind]))
     for name, row in (("p", p), ("q", q)):
         if kind.startswith("zeros") and name in kind:
             row[rng.integers(n_vocab)] = 0

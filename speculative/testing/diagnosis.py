@@ -1,9 +1,14 @@
-"""Name the mistake in a verifier, in the words of the catalogue's entry (mistakes/verifiers.py) that makes the same
-decisions on a few drafts.
+"""Name the mistake in a verifier whose tokens have the wrong distribution.
 
-The drafts are probes, from one token to trees, with numbers for which no two mistakes agree. The comparison covers the
-whole decision and its parts: the accepted tokens, the replacement of a rejected token, and the bonus. So each of
-several mistakes can be named. Later probes tell apart the entries that are right on the first ones.
+1. `decisions`  enumerates the verifier's decisions on a few drafts, the probes of a stage: one draft token first, then
+                tokens of probability 0, several draft tokens, and trees
+2. `view`       is a part of these decisions: all of them, the bonus, which tokens are accepted, or what replaces a
+                rejected token, so that each of several mistakes can be named
+3. `known`      is the same part of the decisions of an entry of the catalogue (mistakes/verifiers.txt)
+4. `named`      is the sentence of the entry that decides alike
+5. `mistake_on_a_chain` and `mistake_on_a_tree` go through the stages; if no entry decides alike, they say what is wrong
+
+No two mistakes agree on the numbers of the probes. Later stages tell apart the entries that are right in earlier ones.
 """
 
 import itertools
@@ -20,6 +25,8 @@ from ..verifiers.rejection import rejection
 from .cases import NEARLY_RIGHT, decided
 from .mistakes import verifiers as catalogue
 from .mistakes.drafters import exponent_of
+
+# ------------------------------------------------------------------------------------------------ the probes
 
 
 class Probe(NamedTuple):
@@ -40,45 +47,51 @@ def of_chain(tokens, q, p):
     return Probe(tokens, np.array(q), np.array(p), tuple(chain(len(tokens)).tolist()))
 
 
+def of_tree(tokens, q, p, parents):
+    return Probe(tokens, np.array(q), np.array(p), parents)
+
+
 def without(row, token):
     left = np.where(np.arange(len(row)) == token, 0, row)
     return left / left.sum()
 
 
-P, Q = np.array([0.2, 0.45, 0.05, 0.3]), np.array([0.35, 0.1, 0.4, 0.15])
+TARGET, DRAFT = np.array([0.2, 0.45, 0.05, 0.3]), np.array([0.35, 0.1, 0.4, 0.15])
 AFTER = np.array([[0.1, 0.2, 0.3, 0.4], [0.4, 0.1, 0.2, 0.3], [0.2, 0.5, 0.2, 0.1], [0.35, 0.25, 0.1, 0.3]])
-ROWS = (
-    np.array([[0.1, 0.3, 0.6], [0.2, 0.3, 0.5], [0.7, 0.1, 0.2], [0.35, 0.4, 0.25]]),
-    np.array([[0.5, 0.3, 0.2], [0.9, 0.05, 0.05], [0.25, 0.25, 0.5]]),
-)
-T, S = (
-    np.array([0.35, 0.36, 0.04, 0.25]),
-    np.array([0.15, 0.3, 0.5, 0.05]),
-)  # for trees: the target's row and the siblings' row
-ONE = [of_chain((x,), [Q], [P, AFTER[x]]) for x in range(4)]
-ZEROS = [of_chain((2,), [[0.5, 0.1, 0.4, 0]], [[0, 0.45, 0.25, 0.3], P])]
-SEVERAL = [
-    of_chain(x, ROWS[1][: len(x)], ROWS[0][: len(x) + 1]) for x in ((0, 0), (0, 2), (2, 0), (0, 1, 0), (2, 0, 2))
+TARGETS = np.array([[0.1, 0.3, 0.6], [0.2, 0.3, 0.5], [0.7, 0.1, 0.2], [0.35, 0.4, 0.25]])  # for several draft tokens
+DRAFTS = np.array([[0.5, 0.3, 0.2], [0.9, 0.05, 0.05], [0.25, 0.25, 0.5]])
+TOP, SIBLING = np.array([0.35, 0.36, 0.04, 0.25]), np.array([0.15, 0.3, 0.5, 0.05])  # for trees: target, draft
+RISING = np.arange(7, 14) / 70
+
+ONE = [of_chain((x,), [DRAFT], [TARGET, AFTER[x]]) for x in range(4)]
+ZEROS = [of_chain((2,), [[0.5, 0.1, 0.4, 0]], [[0, 0.45, 0.25, 0.3], TARGET])]
+SEVERAL = [of_chain(x, DRAFTS[: len(x)], TARGETS[: len(x) + 1]) for x in ((0, 0), (0, 2), (2, 0), (0, 1, 0), (2, 0, 2))]
+WIDE = [
+    of_chain((6,), [np.append(np.full(6, 0.05), 0.7)], [RISING, RISING[::-1]]),
+    of_chain((0,), [np.full(7, 1 / 7)], [RISING[::-1], np.array([3, 9, 4, 20, 6, 18, 10]) / 70]),
 ]
-WIDE = [of_chain((6,), [np.append(np.full(6, 0.05), 0.7)], [np.arange(7, 14) / 70, np.arange(13, 6, -1) / 70])]
-WIDE += [of_chain((0,), [np.full(7, 1 / 7)], [np.arange(7, 14)[::-1] / 70, np.array([3, 9, 4, 20, 6, 18, 10]) / 70])]
-LONG = [of_chain((0, 2, 0, 2), ROWS[1][[0, 2, 0, 2]], ROWS[0][[0, 3, 1, 3, 2]])]
-SURE = [Probe((0, 1), np.eye(4)[:2], np.eye(4)[[1, 1, 1]], (-1, -1))]  # p is one-hot at the second sibling
+LONG = [of_chain((0, 2, 0, 2), DRAFTS[[0, 2, 0, 2]], TARGETS[[0, 3, 1, 3, 2]])]
+SURE = [of_tree((0, 1), np.eye(4)[:2], np.eye(4)[[1, 1, 1]], (-1, -1))]  # the target is certain of the second sibling
 TREES = [
-    Probe((2, 1), np.array([S, without(S, 2)]), np.array([T, *AFTER[:2]]), (-1, -1)),
-    Probe((2, 2), np.array([S, S]), np.array([T, *AFTER[:2]]), (-1, -1)),
-    Probe((1, 2), np.array([S, without(S, 1)]), np.array([T, *AFTER[:2]]), (-1, -1)),
-    Probe((1, 0, 0, 1), np.array([S, AFTER[0][::-1], without(S, 1), AFTER[2]]), np.array([T, *AFTER]), (-1, 0, -1, 2)),
-    Probe((2, 2, 1), np.array([S, S, without(S, 2)]), np.array([T, *AFTER[:3]]), (-1, 0, 0)),
-    Probe((2, 1), np.array([S, S]), np.array([T, *AFTER[:2]]), (-1, -1)),
+    of_tree((2, 1), [SIBLING, without(SIBLING, 2)], [TOP, *AFTER[:2]], (-1, -1)),
+    of_tree((2, 2), [SIBLING, SIBLING], [TOP, *AFTER[:2]], (-1, -1)),
+    of_tree((1, 2), [SIBLING, without(SIBLING, 1)], [TOP, *AFTER[:2]], (-1, -1)),
+    of_tree((1, 0, 0, 1), [SIBLING, AFTER[0][::-1], without(SIBLING, 1), AFTER[2]], [TOP, *AFTER], (-1, 0, -1, 2)),
+    of_tree((2, 2, 1), [SIBLING, SIBLING, without(SIBLING, 2)], [TOP, *AFTER[:3]], (-1, 0, 0)),
+    of_tree((2, 1), [SIBLING, SIBLING], [TOP, *AFTER[:2]], (-1, -1)),
 ]
-TREES_OF = "sure", "trees"
 STAGES = {
     "one": ONE, "zeros": ZEROS, "several": SEVERAL, "wide": WIDE, "long": LONG, "sure": SURE, "trees": TREES,
 }  # fmt: skip
+TREES_OF = "sure", "trees"
+SECTIONS = {  # stage -> the sections of the catalogue with entries that it tells apart
+    **dict.fromkeys(("one", "zeros", "wide"), ("WHOLE", "BONUS", "ACCEPT", "REST", "BLOCK")),
+    **dict.fromkeys(("several", "long"), ("BLOCK", "SEVERAL")),
+    **dict.fromkeys(TREES_OF, ("TREES",)),
+}
 
 
-# ------------------------------------------------------------------------------------------------ views
+# ------------------------------------------------------------------------------------------------ views of decisions
 
 
 def view(decisions, probes, part):
@@ -105,31 +118,33 @@ def distance(a, b):
 
 
 @cache
+def decisions_of(verifier, stage):
+    """The decisions of an entry, or of a right rule, on the probes of a stage; none if it cannot be applied."""
+    try:
+        return [probe.decisions(verifier) for probe in STAGES[stage]]
+    except (AssertionError, CannotEnumerate, IndexError):
+        return []
+
+
+@cache
 def known(verifier, stage, part):
     """The view of an entry, or of a right rule; {} if it cannot be applied."""
-    try:
-        return view([probe.decisions(verifier) for probe in STAGES[stage]], STAGES[stage], part)
-    except (AssertionError, CannotEnumerate, IndexError):
-        return {}
+    return view(decisions_of(verifier, stage), STAGES[stage], part)
 
 
 @cache
 def entries(stage):
     """(hint, verifier) of the entries that first go wrong on the probes of this stage."""
     stages = list(STAGES)
-    earlier = stages[: stages.index(stage)]
-    groups = [catalogue.WHOLE, catalogue.BONUS, catalogue.ACCEPT, catalogue.REST]
-    of_several = [catalogue.BLOCK, catalogue.SEVERAL]
-    groups = {"zeros": groups[3:], "several": of_several, "long": of_several}.get(stage, groups)
-    groups = [catalogue.TREES] if stage in TREES_OF else groups
-    found = [(mistake.hint, wrong) for group in groups for mistake in group for wrong in mistake.variants]
-    return [
-        (hint, wrong) for hint, wrong in found if stage in TREES_OF or not any(is_wrong(wrong, one) for one in earlier)
-    ]
+    earlier = [] if stage in TREES_OF else stages[: stages.index(stage)]
+    mistakes = [mistake for section in SECTIONS[stage] for mistake in catalogue.SECTIONS[section]]
+    found = [(mistake.hint, wrong) for mistake in mistakes for wrong in mistake.variants]
+    return [(hint, wrong) for hint, wrong in found if not any(is_wrong(wrong, one) for one in earlier)]
 
 
-def is_wrong(verifier, stage):
-    return distance(known(verifier, stage, "all"), known(rejection, stage, "all")) > 1e-13
+def is_wrong(verifier, stage, part="all"):
+    found, right = known(verifier, stage, part), known(rejection, stage, part)
+    return bool(found.keys() & right.keys()) and distance(found, right) > 1e-13
 
 
 def named(verifier, stage, parts=("all", "bonus", "accept", "rest")):
@@ -141,15 +156,21 @@ def named(verifier, stage, parts=("all", "bonus", "accept", "rest")):
         errors[part] = distance(found, known(rejection, stage, part)) if found else 0.0
         if errors[part] < 1e-13:
             continue
+        near = min(1e-9, errors[part] / 100)
         for hint, wrong in entries(stage):
-            if wrong_part(wrong) == part and distance(found, known(wrong, stage, part)) < min(1e-9, errors[part] / 100):
+            if wrong_part(wrong, stage) == part and distance(found, known(wrong, stage, part)) < near:
                 return hint, errors
     told = catalogue.TREES if stage == "trees" else ()
     return next((mistake.hint for mistake in told if mistake.tell and mistake.tell(decisions)), None), errors
 
 
-def wrong_part(verifier):
-    return getattr(verifier, "part", "all")
+@cache
+def wrong_part(verifier, stage):
+    """The part of the decisions in which an entry differs from rejection: the one that it names, or the only one."""
+    if part := getattr(verifier, "part", None):
+        return part
+    parts = [part for part in ("bonus", "accept", "rest") if is_wrong(verifier, stage, part)]
+    return parts[0] if len(parts) == 1 else "all"
 
 
 # ------------------------------------------------------------------------------------------------ the sentence
@@ -173,11 +194,12 @@ def is_exact_on_one(verifier):
     first, decisions = np.zeros(4), [probe.decisions(verifier) for probe in ONE]
     for x, found in enumerate(decisions):
         for (nodes, token), share in found.items():
-            first[x if nodes else token] += Q[x] * share
+            first[x if nodes else token] += DRAFT[x] * share
     bonus = distance(view(decisions, ONE, "bonus"), known(rejection, "one", "bonus"))
-    return np.allclose(first, P, rtol=0, atol=1e-13) and bonus < 1e-13
+    return np.allclose(first, TARGET, rtol=0, atol=1e-13) and bonus < 1e-13
 
 
+NOTHING_DRAFTED = "wrong where nothing is drafted (K = 0): the one token is then drawn from target_probs[0]"
 DRAWS_NOTHING = (
     "your verifier draws nothing from rng: whether a draft token is accepted must be drawn with rng; here it is "
     "deterministic, or comes from a different source of randomness (np.random, random, a generator of your own)"
@@ -189,23 +211,36 @@ def mistake_on_a_chain(verifier, failed):
     if draws_nothing(verifier):
         hint = named(verifier, "one", ("all", "accept"))[0]
         return hint if hint and "never accept" not in hint else DRAWS_NOTHING
-    hint, errors = (None, {}) if is_exact_on_one(verifier) else named(verifier, "one")
-    hint = hint or (unknown_on_one_token(verifier, errors) if errors else None) or named(verifier, "zeros")[0]
-    if hint or failed.K == 0 or failed.kind in KINDS:
-        return (
-            hint
-            or KINDS.get(failed.kind if failed.K else None)
-            or ("wrong where nothing is drafted (K = 0): the one token is then drawn from target_probs[0]")
-        )
+    return (
+        with_one_token(verifier)
+        or (KINDS.get(failed.kind) if failed.K else NOTHING_DRAFTED)
+        or with_several_tokens(verifier)
+        or named(verifier, "wide")[0]
+        or named(verifier, "long")[0]
+        or of_the_case(verifier, failed)
+    )
+
+
+def with_one_token(verifier):
+    """The mistake on one draft token, or None."""
+    hint = None
+    if not is_exact_on_one(verifier):
+        hint, errors = named(verifier, "one")
+        hint = hint or unknown_on_one_token(verifier, errors)
+    return hint or named(verifier, "zeros")[0]
+
+
+def with_several_tokens(verifier):
+    """The mistake on several draft tokens, or None. Block verification decides differently, and is right."""
     hint, errors = named(verifier, "several")
-    if hint or errors["all"] > 1e-12 < distance_to_block(verifier):
-        if not hint and errors["accept"] < 1e-12 < errors["rest"]:
-            return (
-                "right for K = 1, but in a block the replacement of draft token i is drawn from max(0, p - q) of "
-                "a row other than i"
-            )
-        return hint or "right for K = 1, but not for a block of several draft tokens"
-    return named(verifier, "wide")[0] or named(verifier, "long")[0] or of_the_case(verifier, failed)
+    if hint or errors["all"] < 1e-12 or distance_to_block(verifier) < 1e-12:
+        return hint
+    if errors["accept"] < 1e-12 < errors["rest"]:
+        return (
+            "right for K = 1, but in a block the replacement of draft token i is drawn from max(0, p - q) of a row "
+            "other than i"
+        )
+    return "right for K = 1, but not for a block of several draft tokens"
 
 
 def of_the_case(verifier, case):
@@ -253,11 +288,11 @@ def unknown_on_one_token(verifier, errors):
             f"every draft token is accepted with the same probability, {accepted[0]:.6g}; it is min(1, p(x) / q(x)), "
             "of the draft token x"
         )
-    x = int(np.argmax(abs(accepted - np.minimum(1, P / Q))))
+    x = int(np.argmax(abs(accepted - np.minimum(1, TARGET / DRAFT))))
     return (
         "what you accept and what you replace by do not add up to the target: min(p, q) + max(0, p - q) = p; with "
-        f"p(x) = {P[x]:g} and q(x) = {Q[x]:g} you accept with {accepted[x]:.4g}, and min(1, p / q) = "
-        f"{min(1, P[x] / Q[x]):.4g}"
+        f"p(x) = {TARGET[x]:g} and q(x) = {DRAFT[x]:g} you accept with {accepted[x]:.4g}, and min(1, p / q) = "
+        f"{min(1, TARGET[x] / DRAFT[x]):.4g}"
     )
 
 

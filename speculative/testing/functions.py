@@ -2,56 +2,37 @@
 
     def speculative_decode(target_probs, draft_probs, draft_tokens): -> the tokens of the round
 
-`check_function(fn, "target, draft, tokens -> tokens")` calls such a function with the arguments before the arrow, and
-reads its result as the parts after it. It wraps the function as a verifier, which `check_verifier` grades: the same
-cases, by exact enumeration, and the same hints. Functions in PyTorch run in float64, and all random functions of
-PyTorch, NumPy and Python are enumerated (draws.py). If a function leaves out the bonus, the grader draws it.
+1. `form_of`       finds out how the function is called, from a specification or from the names of its parameters
+                   (forms.py). Of several forms it takes the one in which drafts with a certain outcome come out right
+2. `called`        calls it with the arguments of one draft, with random functions of NumPy, Python and PyTorch that are
+                   enumerated (draws.py)
+3. `read`          reads the result: how many draft tokens are accepted, and which token follows them
+4. `verifier_of`   makes a verifier of this, for `check_verifier`: the same cases, by exact enumeration, the same hints
+5. `check_rows`    calls a function of a batch with two texts, which must not depend on each other
+
+A function of two models is a sampler (two_models.py). Functions in PyTorch run in float64. If a function leaves out the
+bonus, the grader draws it.
 """
 
 import contextlib
-import inspect
 import io
 import itertools
-import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, is_dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..drafters.model import ModelDrafter
 from ..exact.enumeration import CannotEnumerate, exact_distribution, total_variation
-from ..exact.table import TableModel
 from ..interfaces import Verdict
-from ..logits.probs import Sampling, sample_token
+from ..logits.probs import sample_token
 from .cases import TOLERANCE, Passed
-from .draws import Draws, borrowed, globals_of
-from .names import names_in
-from .samplers import check_sampler
+from .draws import Draws, borrowed
+from .forms import LISTS, NUMBERS, array_of, guesses, models_of, parsed, parts_of, plain
+from .two_models import check_function_of_models
 from .verifiers import check_verifier
 from .watch import asked, fail, note, told_error
 
-AXES = {"target": "K+1,V", "draft": "K,V", "tokens": "K", "uniforms": "K+1", "output": "K+1"}  # the usual axes
-ARGUMENTS = *AXES, "uniform", "bonus", "rng", "K", "B", "V", "temperature", "seed"
-OF_MODELS = "prompt, target_model, draft_model, n_tokens, K -> text"
-LISTS, NUMBERS = ("tokens", "padded", "accepted", "mask"), ("flag", "count", "length", "token")
-NAMES = {  # role: a regular expression for the names of parameters that are known without a specification
-    "temperature": "temp", "output": "^out", "uniforms": "uniform|coin|^us?$", "rng": "^rng|^gen",
-    "V": "^(n_)?vocab|^V$",
-    "tokens": "token|_ids?$|candidate|drafted|^xs?$", "draft": "draft|proposal|small|assist|^qs?(_|$)",
-    "target": "target|large|big|main|^ps?(_|$)", "K": "^(K|T|gamma)$", "B": "^B$",
-}  # fmt: skip
-MODELS = {  # the same for functions of two models
-    "temperature": "temp",
-    "rng": "^rng|^gen",
-    "K": "^(K|k|gamma|lookahead|draft_len|n_draft)$|speculat|num_assist",
-    "draft_model": "draft|approx|small|assist|^(M|model)_?[qs]$",
-    "target_model": "target|large|big|main|^(M|model)_?[pl]?$",
-    "n_tokens": "^(N|n|T)$|max|num|n_tok|steps|len",
-    "prompt": "prompt|prefix|ids|tokens|context|text|^x$|^seq",
-}
-USUAL = "tokens", "tokens, count", "count, token", "accepted, token", "accepted, count, token", "token, flag"
 NO_TOKEN = (
     "no token takes the place of a rejected draft token: a round ends with a token drawn from max(0, p - q), normalised"
 )
@@ -81,9 +62,9 @@ SCALARS = (
     "draft_probs has one number for each draft token: pass the draft's whole rows [K, V], for what replaces a "
     "rejected token is drawn from max(0, p - q), which needs q of every token"
 )
-JAX = "a function of a JAX key cannot be graded: take uniform numbers, u [K + 1], as an argument instead"
-V = 9
-TRIALS = {(7, 5, 6): (2, 6), (8, 5, 6): (0, 8), (7, 8, 6): (1, 8)}  # one-hot rows of the target, after the draft 7, 5
+N_VOCAB = 9
+# the tokens of which the target is certain, where 7 and 5 are drafted: (accepted draft tokens, the next token)
+TRIALS = {(7, 5, 6): (2, 6), (8, 5, 6): (0, 8), (7, 8, 6): (1, 8)}
 NEVER = 1e-14  # the probability of a path that is there only because of rounding
 
 
@@ -128,33 +109,18 @@ def check_function(
     ...             return [*draft_tokens[:i], rng.choice(len(p), p=excess / excess.sum())]
     ...     return [*draft_tokens, rng.choice(len(p), p=target_probs[-1])]
     >>> check_function(decode, "target, draft, tokens, rng -> tokens")  # doctest: +ELLIPSIS
-    check_function: the tokens of a round have the target's distribution, to 1e-12, in 18 cases...
+    check_function: the tokens of a round have the target's distribution, to 1e-12, in 24 cases...
     """
     if not callable(fn) or isinstance(fn, type):
         fail(f"pass a function of target_probs, draft_probs and draft_tokens; yours is {fn!r:.80}")
     if "torch" in sys.modules:
         from . import torch_functions  # noqa: F401  imported before random functions are replaced
+    array = array or array_of(fn)
     if spec_of_models := spec if "_model" in (spec or "") else spec is None and models_of(fn):
-        form = form_of_models(fn, spec_of_models, array or array_of(fn))
-        try:
-            passed = check_sampler(sampler_of(fn, form), seed=seed, with_models=True)
-        except AssertionError as error:
-            told = str(error).replace("your sampler", "your function").splitlines()
-            raise told_error(*told, f"  (read as {form})") from error.__cause__
-        return Passed(f"{passed.replace('check_sampler', 'check_function')}; read as {form}")
-    form, printed = form_of(fn, spec, array or array_of(fn)), io.StringIO()
-    try:
-        with contextlib.redirect_stdout(printed):
-            passed = check_verifier(verifier_of(fn, form), seed=seed, trees=False)
-    except AssertionError as error:
-        first, *rest = str(error).replace("your verifier", "your function").splitlines()
-        raise told_error(
-            first.replace("target_probs[k]", "row K of the target"), *rest, f"  (read as {form})"
-        ) from None
-    for line in dict.fromkeys(printed.getvalue().replace("your verifier", "your function").splitlines()):
-        if line.startswith("note: ") and "wastes the bonus" not in line:
-            print(line)
-    if any(axes.startswith("B") for axes in form.axes.values()):
+        return check_function_of_models(fn, spec_of_models, array, seed)
+    form = form_of(fn, spec, array)
+    passed = checked_as_verifier(fn, form, seed)
+    if form.is_batch:
         check_rows(fn, form, np.random.default_rng(seed))
     if not (form.bonus or form.one):
         note(
@@ -164,47 +130,23 @@ def check_function(
     return Passed(f"{passed.replace('check_verifier', 'check_function')}; read as {form}")
 
 
-# ------------------------------------------------------------------------------------------------ the form
+def checked_as_verifier(fn, form, seed):
+    """The result of check_verifier; its messages and notes are about a function."""
+    printed = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(printed):
+            passed = check_verifier(verifier_of(fn, form), seed=seed, trees=False)
+    except AssertionError as error:
+        first, *rest = str(error).replace("your verifier", "your function").splitlines()
+        first = first.replace("target_probs[k]", "row K of the target")
+        raise told_error(first, *rest, f"  (read as {form})") from None
+    for line in dict.fromkeys(printed.getvalue().replace("your verifier", "your function").splitlines()):
+        if line.startswith("note: ") and "wastes the bonus" not in line:
+            print(line)
+    return passed
 
 
-@dataclass(frozen=True)
-class Form:
-    """The arguments of a function, and the parts of its result."""
-
-    spec: str
-    arguments: tuple  # (role, axes, words before it)
-    results: tuple
-    array: object
-
-    def __post_init__(self):
-        self.__dict__["axes"] = {role: axes for role, axes, _ in self.arguments}
-        self.__dict__["one"] = self.axes.get("target") == "V"
-        self.__dict__["bonus"] = "K+1" in self.axes.get("target", "") or "bonus" in self.axes
-
-    def __str__(self):
-        return self.spec
-
-
-def parsed(spec, array):
-    """The Form of a specification."""
-    before, arrow, after = spec.partition("->")
-    found = re.findall(r"((?:log |list |probs )*)(\w+)(\[[^\]]*\])?\s*(?:,|$)", " ".join(before.split()))
-    batch = re.search(r"target\[B,", spec.replace(" ", ""))
-    arguments = []
-    for words, role, axes in found:
-        axes = axes.strip("[]").replace(" ", "") or AXES.get(role, "")
-        axes = f"B,{axes}" if batch and role in AXES and axes[:1] != "B" else axes
-        arguments.append((role, axes, tuple(words.split())))
-    results = tuple(name.strip() for name in after.split(","))
-    unknown = [name for name, *_ in arguments if name not in (*ARGUMENTS, *MODELS)]
-    unknown += [name for name in results if name not in (*LISTS, *NUMBERS, "text", "_")]
-    if unknown or not arrow or len(found) != len(re.sub(r"\[[^\]]*\]", "", before).split(",")):
-        fail(
-            f"expected a specification such as 'target, draft, tokens -> tokens', got {spec!r:.100}"
-            + "".join(f": {name!r} is unknown" for name in unknown[:1]),
-            f"  arguments: {', '.join(ARGUMENTS)}; results: {', '.join((*LISTS, *NUMBERS))}",
-        )
-    return Form(spec, tuple(arguments), results, array)
+# ------------------------------------------------------------------------------------------------ 1. the form
 
 
 def form_of(fn, spec, array):
@@ -220,44 +162,18 @@ def form_of(fn, spec, array):
     return form
 
 
-def guesses(fn):
-    """Specifications of a function whose parameters have the usual names."""
-
-    def role_of(name):
-        return next((role for role, pattern in NAMES.items() if re.search(pattern, name)), None)
-
-    parameters = inspect.signature(fn).parameters.values()
-    if any(p.name == "key" for p in parameters):
-        fail(JAX)
-    needed = [p.name for p in parameters if role_of(p.name) or p.default is p.empty]
-    if missing := [name for name in needed if not role_of(name)]:
-        fail(f"which argument is {missing[0]!r}? Pass a specification, such as 'target, draft, tokens, rng -> tokens'")
-    before = ", ".join("log " * ("log" in name) + role_of(name) for name in needed)
-    yield from (f"{before} -> {after}" for after in USUAL)
-    yield f"{before.replace('target', 'target[V]').replace('draft', 'draft[V]')} -> token, flag"
-    yield from (f"{before.replace('draft', 'draft[K]')} -> {after}" for after in USUAL)
-
-
-def array_of(fn):
-    """The conversion for a function's arrays, inferred from its calls and annotations."""
-    names = {*names_in(fn), *(str(p.annotation) for p in inspect.signature(fn).parameters.values())}
-    torch = any("torch" in name or "Tensor" in name for name in names)
-    torch = torch or any(getattr(value, "__name__", "").startswith("torch") for value in globals_of(fn).values())
-    if torch and not names & {"np", "numpy"}:
-        return sys.modules["torch"].tensor
-    return list if any(re.search(r"[Ll]ist\[", name) for name in names) and "np" not in names else np.array
-
-
 def tried(fn, form):
-    """(how many results of one-hot drafts are right, a hint or None, the form)."""
+    """(how many results of the trials are right, a hint or None, the form)."""
     hints, counts, n_right, passes = [], [], 0, False
     for rows, (n_wanted, wanted) in TRIALS.items():
         n_real = 1 if form.one else 2
-        drafted, q, p, errors = [7, 5][:n_real], likely(np.eye(V)[[7, 5]][:n_real]), np.eye(V)[list(rows)], []
+        drafted = [7, 5][:n_real]
+        given = Given(np.array(drafted), likely(np.eye(N_VOCAB)[drafted]), np.eye(N_VOCAB)[list(rows)], rows[2])
+        errors = []
 
-        def outcome(rng, drafted=drafted, q=q, p=p, bonus=rows[2], errors=errors):
+        def outcome(rng, given=given, errors=errors):
             try:
-                return called(fn, form, np.array(drafted), q, p, rng, bonus)
+                return called(fn, form, given, rng)
             except AssertionError as error:
                 errors.append(str(error))
 
@@ -269,7 +185,7 @@ def tried(fn, form):
             return -9, errors[0], form
         for parts, share in found.items():
             try:
-                n, token, count = read(form, parts, [*drafted, *[V - 1] * (not form.bonus)], n_real, V)
+                n, token, count = read(form, parts, [*drafted, *[N_VOCAB - 1] * (not form.bonus)], n_real, N_VOCAB)
             except Unreadable as error:
                 hints += [str(error)] * (share == 1)
                 continue
@@ -282,82 +198,93 @@ def tried(fn, form):
     return n_right, COUNTS.get(tuple(counts)) or (hints or [None])[0], form
 
 
-# ------------------------------------------------------------------------------------------------ calls
-
-
 def likely(one_hot):
     """Rows in which the target's only tokens have probability 1 / 2, so that they pass and no residual is 0."""
     return (one_hot + np.roll(one_hot, 1, axis=-1)) / 2
 
 
-def called(fn, form, tokens, q, p, rng, bonus=None):
-    """The parts of the result of fn for one draft, as Python numbers and tuples; AssertionError if it fails.
+# ------------------------------------------------------------------------------------------------ 2. the call
 
-    tokens [n] int, q [n, V] and p [n + 1, V] are probabilities. For a function without a bonus, a draft token with a
-    one-hot row is added, so that the length of the result tells whether all tokens before it passed.
-    """
-    return called_with(fn, form, [(tokens, q, p, bonus)], rng)
+
+class Given(NamedTuple):
+    """A draft that the function is asked about."""
+
+    tokens: np.ndarray  # [n] int
+    q: np.ndarray  # [n, n_vocab] probabilities
+    p: np.ndarray  # [n + 1, n_vocab]
+    bonus: int = None  # the token drawn after all draft tokens, for a function with this argument
+
+    def with_a_certain_token(self):
+        """One more draft token, with a one-hot row: it tells, without a bonus, whether all tokens before it passed."""
+        one_hot = np.eye(self.q.shape[1])[-1:]
+        tokens = np.append(self.tokens, self.q.shape[1] - 1)
+        return Given(
+            tokens, np.concatenate([self.q, likely(one_hot)]), np.concatenate([self.p[:-1], one_hot]), self.bonus
+        )
+
+
+def called(fn, form, given, rng):
+    """The parts of the result of fn for one draft, as Python numbers and tuples; AssertionError if it fails."""
+    return called_with(fn, form, [given], rng)
 
 
 def called_with(fn, form, drafts, rng):
-    """Like `called`; for a batch of several drafts (tokens, q, p, bonus) of the same length, a list of such parts."""
-    n_vocab = drafts[0][1].shape[1]
+    """Like `called`; for a batch of several drafts of the same length, a list of such parts."""
     if not (form.bonus or form.one):
-        one_hot = np.eye(n_vocab)[-1:]
-        drafts = [
-            (
-                np.append(tokens, n_vocab - 1),
-                np.concatenate([q, likely(one_hot)]),
-                np.concatenate([p[:-1], one_hot]),
-                bonus,
-            )
-            for tokens, q, p, bonus in drafts
-        ]
-    n, n_rows, is_batch = len(drafts[0][0]), len(drafts), "B," in form.axes.get("target", "")
-    arrays = [{"target": p, "draft": q, "tokens": tokens, "output": np.full(n + 1, -1)} for tokens, q, p, _ in drafts]
-    bonuses = [bonus or 0 for *_, bonus in drafts]
-    values = {"bonus": np.array(bonuses) if is_batch else bonuses[0], "K": n, "B": n_rows, "V": n_vocab,
-              "temperature": 1.0, "seed": 0, "rng": Draws(rng)}  # fmt: skip
-
-    def array(role, axes, words, i):
-        tokens, value = drafts[i][0], arrays[i][role]
-        if role == "draft" and axes.endswith("K"):
-            value = value[np.arange(n), tokens]
-        if "log" in words:
-            with np.errstate(divide="ignore"):
-                value = np.log(value)
-        return value[0] if form.one else value
-
-    def made(role, axes, words):
-        if role in ("uniforms", "uniform"):
-            sizes = {"B": n_rows, "K": n, "K+1": n + 1}
-            return uniforms([sizes[axis] for axis in axes.split(",") if axis], form.array, rng)
-        if role in arrays[0]:
-            value = [array(role, axes, words, i) for i in range(n_rows)]
-            value = np.array(value if axes.startswith("B") else value[0])
-        elif not isinstance(value := values[role], np.ndarray):
-            return value
-        if np.ndim(value) == 0:
-            return int(value)
-        return value.tolist() if form.array is list or "list" in words else form.array(value)
+        drafts = [draft.with_a_certain_token() for draft in drafts]
 
     def call():
         with borrowed(fn, rng, seeded="seed" in form.axes):
-            given = [made(*argument) for argument in form.arguments]
-            before = [plain(value) if is_data(value) else None for value in given]
-            result = fn(*given)
+            arguments = [argument(form, drafts, rng, *one) for one in form.arguments]
+            before = [plain(value) if is_data(value) else None for value in arguments]
+            result = fn(*arguments)
             if "output" in form.axes and result is None:
-                result = given[[*form.axes].index("output")]
-            elif any(known is not None and plain(value) != known for value, known in zip(given, before)):
+                result = arguments[[*form.axes].index("output")]
+            elif any(known is not None and plain(value) != known for value, known in zip(arguments, before)):
                 fail("your function writes to its arguments: work on a copy", f"  {where()}")
             parts = parts_of(result, len(form.results))
-            return parts if n_rows == 1 else rows_of(parts, n_rows)
+            return parts if len(drafts) == 1 else rows_of(parts, len(drafts))
 
     def where():
-        tokens = [draft[0].tolist() for draft in drafts]
-        return f"for draft tokens {tokens if n_rows > 1 else tokens[0]}, K = {n}, called as {form}"
+        tokens = [draft.tokens.tolist() for draft in drafts]
+        tokens = tokens if len(drafts) > 1 else tokens[0]
+        return f"for draft tokens {tokens}, K = {len(drafts[0].tokens)}, called as {form}"
 
     return asked(call, "your function", where)
+
+
+def argument(form, drafts, rng, role, axes, words):
+    """One argument of the function."""
+    n, n_vocab = drafts[0].q.shape
+    if role in ("uniforms", "uniform"):
+        sizes = {"B": len(drafts), "K": n, "K+1": n + 1}
+        return uniforms([sizes[axis] for axis in axes.split(",") if axis], form.array, rng)
+    if role == "bonus":
+        bonuses = [draft.bonus or 0 for draft in drafts]
+        value = np.array(bonuses) if "B," in form.axes.get("target", "") else bonuses[0]
+    elif role in ("target", "draft", "tokens", "output"):
+        value = [array_argument(form, draft, role, axes, words) for draft in drafts]
+        value = np.array(value if axes.startswith("B") else value[0])
+    else:
+        numbers = {"K": n, "B": len(drafts), "V": n_vocab, "temperature": 1.0, "seed": 0, "rng": Draws(rng)}
+        return numbers[role]
+    if not isinstance(value, np.ndarray):
+        return value
+    if np.ndim(value) == 0:
+        return int(value)
+    return value.tolist() if form.array is list or "list" in words else form.array(value)
+
+
+def array_argument(form, draft, role, axes, words):
+    """An array about one draft."""
+    n = len(draft.tokens)
+    value = {"target": draft.p, "draft": draft.q, "tokens": draft.tokens, "output": np.full(n + 1, -1)}[role]
+    if role == "draft" and axes.endswith("K"):
+        value = value[np.arange(n), draft.tokens]
+    if "log" in words:
+        with np.errstate(divide="ignore"):
+            value = np.log(value)
+    return value[0] if form.one else value
 
 
 def rows_of(parts, n_rows):
@@ -381,27 +308,7 @@ def is_data(value):
     return hasattr(value, "tolist") and not hasattr(value, "uniforms") and str(getattr(value, "dtype", "")) != "object"
 
 
-def plain(value):
-    """A tensor or array as numbers in tuples, without the axis of a batch of one."""
-    value = value.detach().cpu() if hasattr(value, "detach") else value
-    value = value.tolist() if hasattr(value, "tolist") else value
-    if not isinstance(value, (list, tuple)):
-        return value
-    parts = tuple(plain(one) for one in value)
-    return parts[0] if len(parts) == 1 and isinstance(parts[0], tuple) else parts
-
-
-def parts_of(result, n_parts):
-    result = tuple(vars(result).values()) if is_dataclass(result) else result
-    result = tuple(result.values()) if isinstance(result, dict) else result
-    if n_parts == 1:
-        return (plain(result),)
-    if not isinstance(result, tuple) or len(result) != n_parts:
-        fail(f"your function returns {plain(result)!r:.80}, and {n_parts} parts are expected")
-    return tuple(plain(part) for part in result)
-
-
-# ------------------------------------------------------------------------------------------------ results
+# ------------------------------------------------------------------------------------------------ 3. the result
 
 
 class Unreadable(Exception):
@@ -465,6 +372,9 @@ def of_tokens(tokens, is_padded, drafted, n_real, n_vocab):
     return n, emitted[n]
 
 
+# ------------------------------------------------------------------------------------------------ 4. a verifier
+
+
 def verifier_of(fn, form):
     """The function as a verifier."""
 
@@ -484,7 +394,8 @@ def verifier_of(fn, form):
     def at_once(tokens, q, p, rng):
         K, n_vocab = q.shape
         try:
-            parts = called(fn, form, tokens, q, p, rng, sample_token(p[-1], rng) if "bonus" in form.axes else None)
+            bonus = sample_token(p[-1], rng) if "bonus" in form.axes else None
+            parts = called(fn, form, Given(tokens, q, p, bonus), rng)
         except AssertionError:
             if hasattr(rng, "reached") and rng.reached() < NEVER:
                 return K, None
@@ -503,7 +414,7 @@ def verifier_of(fn, form):
     return verifier
 
 
-# ------------------------------------------------------------------------------------------------ batches
+# ------------------------------------------------------------------------------------------------ 5. a batch
 
 
 def check_rows(fn, form, rng):
@@ -518,7 +429,7 @@ def check_rows(fn, form, rng):
         def texts(rng, p=p, q=q, K=K, n_vocab=n_vocab):
             tokens = [np.array([sample_token(row, rng) for row in rows]) for rows in q]
             bonus = [sample_token(rows[-1], rng) if "bonus" in form.axes else None for rows in p]
-            parts = called_with(fn, form, [*zip(tokens, q, p, bonus)], rng)
+            parts = called_with(fn, form, [*map(Given, tokens, q, p, bonus)], rng)
             return [whole_text(form, *each, n_vocab, rng) for each in zip(parts, tokens, p)]
 
         wanted, alone = [positions(rows) for rows in p], [{}, {}]
@@ -553,97 +464,3 @@ def positions(rows):
     for row in rows:
         texts = {(*text, x): share * chance for text, share in texts.items() for x, chance in enumerate(row.tolist())}
     return texts
-
-
-# ------------------------------------------------------------------------------------------------ two models
-
-
-def models_of(fn):
-    """The specification, without its result, of a function of two models with usual names; otherwise ""."""
-    names = [p.name for p in inspect.signature(fn).parameters.values() if p.default is p.empty or p.name == "rng"]
-    roles = [next((role for role, pattern in MODELS.items() if re.search(pattern, name)), name) for name in names
-             if not re.search("prob|logit|log_?p|draft_tok|dist|^[pq]s?$", name)]  # fmt: skip
-    if len(roles) < len(names):
-        return ""
-    if {"draft_model", "target_model"} <= {*roles} and not {"prompt", "n_tokens"} <= {*roles}:
-        fail(f"which arguments are the prompt and the number of tokens? Pass a specification, such as {OF_MODELS!r}")
-    return ", ".join(roles) if "draft_model" in roles and "target_model" in roles else ""
-
-
-def form_of_models(fn, spec, array):
-    """The Form in which the text of a one-hot target is right, if there is one."""
-    whole = [spec] if "->" in spec else [f"{spec} -> {result}" for result in ("text", "tokens")]
-    specs = [*whole, *(one.replace("prompt", "prompt[B,n]") for one in whole if "prompt[" not in one)]
-    if "probs" not in spec:
-        specs += [re.sub(r"(\w+_model)", r"probs \1", one) for one in specs]
-    forms, tries = [parsed(one, array) for one in specs], []
-    for form in forms:
-        sampler = sampler_of(fn, form)(CYCLE, ModelDrafter(CYCLE, sampling=Sampling()), K=2, sampling=Sampling())
-
-        def text(rng, sampler=sampler, form=form):
-            return asked(lambda: sampler.generate([2, 1], 4, rng), "your function", lambda: f"called as {form}")
-
-        try:
-            tries.append((exact_distribution(text, max_leaves=300).get((2, 0, 1, 2), 0), None))
-        except (AssertionError, CannotEnumerate) as error:
-            tries.append((0, error))
-    best = max(range(len(forms)), key=lambda i: tries[i][0])
-    if all(isinstance(error, AssertionError) for _, error in tries):
-        raise tries[0][1]
-    return forms[best]
-
-
-def sampler_of(fn, form):
-    """A class of samplers whose `generate` calls the function with models that include the sampling."""
-
-    class OfModels:
-        def __init__(self, target, drafter, *, K, sampling):
-            self.K, self.drafter = K, drafter
-            self.models = {"target_model": (target, sampling), "draft_model": (drafter.model, drafter.sampling)}
-
-        def generate(self, prompt, n_tokens, rng):
-            values = {"prompt": np.array(prompt), "n_tokens": n_tokens, "K": self.K, "rng": Draws(rng), "V": 3, "B": 1,
-                      "temperature": 1.0, "seed": 0}  # fmt: skip
-            with borrowed(fn, rng, seeded="seed" in form.axes):
-                given = [self.argument(role, axes, words, values) for role, axes, words in form.arguments]
-                parts = dict(zip(form.results, parts_of(fn(*given), len(form.results))))
-            text = [*map(int, np.ravel(parts.get("text", parts.get("tokens", ()))))]
-            return text[len(prompt) * ("text" in parts) :][:n_tokens]
-
-        def argument(self, role, axes, words, values):
-            if role == "prompt":
-                value = values[role][None] if axes.startswith("B") else values[role]
-                return value.tolist() if form.array is list or "list" in words else form.array(value)
-            return self.model(role, words) if role in self.models else values[role]
-
-        def model(self, role, words):
-            model, sampling = self.models[role]
-
-            def called(tokens, *_, **__):
-                has_batch, tokens = np.ndim(plain_list(tokens)) == 2, [int(token) for token in np.ravel(plain(tokens))]
-                rows = sampling(model(tokens, n_last=len(tokens)), tokens)
-                with np.errstate(divide="ignore"):
-                    rows = rows if "probs" in words else np.log(rows)
-                rows = rows[None] if has_batch else rows
-                return rows.tolist() if form.array is list else with_logits(form.array(rows))
-
-            return called
-
-    return OfModels
-
-
-CYCLE = TableModel(np.roll(np.eye(3), 1, axis=1))  # 0, 1, 2, 0, 1, ...
-
-
-def plain_list(tokens):
-    return tokens.tolist() if hasattr(tokens, "tolist") else tokens
-
-
-class Rows(np.ndarray):
-    """Rows of a model with an attribute `logits` that returns the same rows, as in transformers."""
-
-
-def with_logits(rows):
-    rows = rows.view(Rows) if isinstance(rows, np.ndarray) else rows
-    rows.logits = rows
-    return rows

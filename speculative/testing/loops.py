@@ -9,16 +9,18 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from time import monotonic
 from typing import Any
 
 import numpy as np
 
 from ..drafters.model import ModelDrafter
-from ..exact.enumeration import CannotEnumerate, exact_distribution, total_variation
+from ..exact.enumeration import exact_distribution, total_variation
 from ..logits.probs import Sampling
+from .cases import entry_like
 from .mistakes import models
-from .mistakes.samplers import Loop
+from .mistakes.samplers import Loop, loop
 from .samplers import AROUND, ONE, marginal, verifiers
 
 EXACT, ROUNDING = 1e-12, 1e-6  # total variation; float32 leaves about 1e-7
@@ -227,59 +229,47 @@ def known_mistakes(found, target, draft, K, sampling, prompt, n_tokens, end):
     """The catalogue's sentences for the mistakes that have this distribution with these models."""
     if draft is None:
         return []
-    drafter, names = ModelDrafter(Rows(draft), sampling=sampling), {}
-    for hint, make in known_loops():
-        if has(found, make, (target, drafter, K, sampling), prompt, n_tokens, end):
-            names[hint] = None
-    return [*names]
+    drafter = ModelDrafter(Rows(draft), sampling=sampling)
+    first = marginal(found, 1)  # compared first, which takes one round
+    rooms = (lambda n_left, n_text: min(K, n_left - 1)), (lambda n_left, n_text: K)  # up to the end, or always K tokens
 
+    def has(loop, n, wanted):
+        """Whether n tokens have the wanted distribution; given up as soon as a text is too probable."""
+        shares = Counter()
 
-ROOMS = (Loop.room, lambda self, n_left, n_text: self.K)  # up to the end, or always K tokens
+        def text(rng):
+            new = tuple(map(int, loop.generate([*prompt], n, rng).tokens[:n]))
+            if math.fsum(shares.values()) < 1 - ROUNDING:  # otherwise this is the most probable path again
+                shares[new] += rng.reached()
+            if shares[new] > wanted.get(new, 0) + ROUNDING or monotonic() > end:
+                raise ValueError("not this mistake, or no time is left")
+            return new
+
+        return same(exact_distribution(text), wanted)
+
+    def agrees(wrong):
+        make, room = wrong
+        loop = make(target, drafter, K=K, sampling=sampling)
+        loop.room = lambda n_left, n_text: min(K, n_tokens - 1)  # as many as in the first round of n_tokens tokens
+        if not has(loop, 1, first):
+            return False
+        loop.room = room
+        return has(loop, n_tokens, found)
+
+    entries = [(hint, (make, room)) for hint, make in known_loops() for room in rooms]
+    return [*dict.fromkeys(hint for hint, wrong in entries if entry_like([(hint, wrong)], agrees))]
 
 
 def known_loops():
-    """(hint, room -> class of loops) for each entry."""
+    """(hint, class of loops) for each entry."""
     for mistake in AROUND:
-        for wrong in mistake.variants:
-            yield mistake.hint, lambda room, wrong=wrong: type("Wrong", (wrong,), {"room": room})
+        yield from ((mistake.hint, wrong) for wrong in mistake.variants)
     for mistake in [*ONE, *verifiers.SEVERAL, *verifiers.BLOCK]:
-        for wrong in mistake.variants:
-            steps = {"verifier": staticmethod(wrong)}
-            yield mistake.hint, lambda room, steps=steps: type("Wrong", (Loop,), {"room": room, **steps})
+        yield from ((mistake.hint, loop(verifier=staticmethod(wrong))) for wrong in mistake.variants)
     for mistake in [*models.ROWS, *models.OTHERWISE]:
-        for wrong in mistake.variants if mistake.name and not getattr(mistake.wrong, "drafts", False) else ():
-            yield mistake.name, lambda room, wrong=wrong: of_model(room, wrong)
+        if mistake.name and not getattr(mistake.wrong, "drafts", False):
+            yield from ((mistake.name, partial(of_model, wrong)) for wrong in mistake.variants)
 
 
-def of_model(room, wrong):
-    def make(self, target, drafter, *, K, sampling):
-        Loop.__init__(self, wrong(target), drafter, K=K, sampling=sampling)
-
-    return type("Wrong", (Loop,), {"room": room, "__init__": make})
-
-
-def has(wanted, make, parts, prompt, n_tokens, end):
-    """Whether a loop has this distribution. The first token is compared first, which takes one round."""
-    (target, drafter, K, sampling), of_one = parts, make(lambda self, *_: min(self.K, n_tokens - 1))
-
-    def texts(make, n, kept):
-        found = Counter()
-
-        def text(rng):
-            tokens = make(target, drafter, K=K, sampling=sampling).generate([*prompt], n, rng).tokens
-            new = tuple(map(int, tokens[:n]))
-            if sum(found.values()) < 1 - ROUNDING:  # otherwise this is the most probable path again
-                found[new] += rng.reached()
-            if found[new] > kept.get(new, 0) + ROUNDING or monotonic() > end:
-                raise TimeoutError
-            return new
-
-        return exact_distribution(text)
-
-    try:
-        first = marginal(wanted, 1)
-        if not same(texts(of_one, 1, first), first):
-            return False
-        return any(same(texts(make(room), n_tokens, wanted), wanted) for room in ROOMS)
-    except (TimeoutError, CannotEnumerate, AttributeError, IndexError, TypeError, ValueError):
-        return False  # or it cannot be applied here
+def of_model(wrong, target, drafter, *, K, sampling):
+    return Loop(wrong(target), drafter, K=K, sampling=sampling)

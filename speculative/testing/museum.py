@@ -13,6 +13,7 @@ counters, several texts at once.
 """
 
 import ast
+import difflib
 import inspect
 import re
 import textwrap
@@ -35,6 +36,7 @@ from ..verifiers.rejection import rejection
 from .batches import CASES, Loop
 from .cases import Case, largest_difference, same
 from .mistakes import CONSTRUCTED, batches, drafters, models, samplers, verifiers
+from .mistakes.edits import code_of
 
 TARGET, DRAFT = TableModel.random(3, seed=2, n_ctx=12), TableModel.random(3, seed=102, n_ctx=12)
 SAMPLING = Sampling(temperature=0.5)
@@ -88,7 +90,8 @@ ALL = [
     *exhibits(testing.check_drafter, "chains", drafters.IN_CHAINS, drafters.OF_ROWS),
     *exhibits(testing.check_drafter, "trees", drafters.IN_TREES, drafters.OTHERWISE),
     *exhibits(testing.check_sampler, "chains", samplers.SAMPLING, samplers.LOOPS),
-    *exhibits(testing.check_sampler, "chains", samplers.OTHERWISE, samplers.LOOKING_BACK),
+    *exhibits(testing.check_sampler, "chains", samplers.OTHERWISE),
+    *exhibits(testing.check_sampler, "engines", samplers.LOOKING_BACK),
     *exhibits(testing.check_batch, "engines", batches.BATCHES),
     *exhibits(testing.check_language_model, "chains", models.ROWS, models.OTHERWISE),
     *exhibits(testing.check_language_model, "trees", models.IN_TREES, models.OTHERWISE_IN_TREES),
@@ -122,16 +125,20 @@ def caught_by(exhibit):
 
 
 def source(exhibit):
-    """The source code of the catalogue's entry: the part of the right program that is replaced, and its replacement."""
-    name = exhibit.name.removeprefix("looking back: ")
-    for module in (verifiers, drafters, samplers, batches, models):
+    """The right program with the lines that the mistake removes (-) and adds (+); of other mistakes, the code."""
+    wrong = exhibit.wrong
+    if edit := getattr(wrong, "edit", None):
+        before, after = (code.splitlines(keepends=True) for code in (code_of(edit.right), edit.source))
+        _, _, _, *lines = difflib.unified_diff(before, after, n=8)
+        return "".join(lines)
+    for module in (drafters, models):
         text = inspect.getsource(module)
         for node in ast.walk(ast.parse(text)):
-            is_entry = isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("Mistake", "back")
-            parts = (*node.args, *(k.value for k in node.keywords)) if is_entry else ()
-            if name in [getattr(part, "value", None) for part in parts]:
+            is_entry = isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Mistake"
+            if is_entry and exhibit.name in [getattr(keyword.value, "value", None) for keyword in node.keywords]:
                 return textwrap.dedent(" " * node.col_offset + ast.get_source_segment(text, node))
-    return ""
+    program = wrong if inspect.isroutine(wrong) or inspect.isclass(wrong) else type(wrong)
+    return textwrap.dedent(inspect.getsource(program))
 
 
 # ------------------------------------------------------------------------------------------------ the toy cases
@@ -139,7 +146,8 @@ def source(exhibit):
 
 def sampling_of(exhibit):
     """The target's sampling in the toy case: a history-dependent one for mistakes about history."""
-    return samplers.MASKED if exhibit.wrong is verifiers.cut_at_forbidden else getattr(exhibit.wrong, "toy", SAMPLING)
+    usual = "a penalty" if exhibit.name.startswith("looking back: ") else None
+    return samplers.TOYS.get(exhibit.options.get("toy", usual), SAMPLING)
 
 
 def sampler_with(exhibit):
@@ -177,7 +185,8 @@ def in_a_batch(exhibit):
 def in_a_tree(exhibit):
     """The same pair, for mistakes that only trees can have."""
     if exhibit.grader is testing.check_verifier:
-        return with_verifier(exhibit.wrong, exhibit.options["way"], exhibit.options.get("parents", (-1, -1)))
+        parents = [int(parent) for parent in exhibit.options.get("parents", "-1 -1").split()]
+        return with_verifier(exhibit.wrong, exhibit.options["way"], parents)
     if exhibit.grader is testing.check_drafter:
         return with_drafter(exhibit.wrong)
     return with_model(exhibit.wrong), with_model(models.TreeAttention)

@@ -5,7 +5,7 @@ import numpy as np
 from ..exact.enumeration import CannotEnumerate, exact_distribution
 from ..interfaces import Draft, Verifier, takes_trees
 from ..tree import is_chain
-from .cases import TOLERANCE, WAYS, Case, Passed, decided, enumerated, largest_difference, show, show_distributions
+from .cases import NEARLY_CERTAIN, TOLERANCE, WAYS, Case, Passed, compared, decided, show
 from .diagnosis import TREES, mistake_on_a_chain, mistake_on_a_tree, of_chain
 from .watch import Progress, fail, note
 
@@ -16,6 +16,7 @@ LARGER = [
     (2, 2, "random"), (3, 2, "random"), (3, 1, "zeros in p"), (3, 1, "zeros in q"), (3, 2, "zeros in p"),
     (3, 2, "one-hot q"), (3, 2, "one-hot p"), (3, 2, "one-hot p and q"), (3, 2, "equal"), (4, 1, "disjoint"),
     (2, 3, "random"), (2, 3, "zeros in p"), (3, 2, "tie"), (8, 1, "flat"), (2, 4, "random"),
+    *((3, 1, kind) for kind in NEARLY_CERTAIN), (8, 1, "flat q"),
 ]  # fmt: skip
 LARGER_TREES = [
     *((3, [-1, -1], kind, "drawn without replacement") for kind in ("zeros in p", "zeros in q", "one-hot p", "equal")),
@@ -32,11 +33,11 @@ def check_verifier(verifier: Verifier, *, seed: int = 0, trees: bool | None = No
 
     The joint distribution of the tokens of a round, continued by the target to K + 1 tokens, must equal the target's to
     1e-12, for K = 0 to 4 and for distributions that depend on the tokens before: random ones, with zeros, one-hot,
-    equal, equal for some tokens, disjoint, with many tokens in the residual. A token of target probability 0 must not
-    pass if the uniform number is exactly 0, and the arguments must not be modified. A verifier for trees is then tested
-    on trees whose siblings are drawn independently, drawn without replacement, one drawn and the others the most likely
-    tokens, or all of them the most likely. Prints a note if the verifier is exact but slower than it could be, and
-    returns one line that lists the checks.
+    equal, equal for some tokens, disjoint, with many tokens in the residual, with probabilities close to 1 and to 0. A
+    token of target probability 0 must not pass if the uniform number is exactly 0, and the arguments must not be
+    modified. A verifier for trees is then tested on trees whose siblings are drawn independently, drawn without
+    replacement, one drawn and the others the most likely tokens, or all of them the most likely. Prints a note if the
+    verifier is exact but slower than it could be, and returns one line that lists the checks.
 
     Parameters
     ----------
@@ -83,20 +84,17 @@ def check_it_can_be_called(verifier):
 
 def checked_case(verifier, case, passed, rng):
     """The case; AssertionError if the tokens do not have the target's distribution. `passed`: the cases before it."""
-    wanted = case.wanted()
 
-    def is_right(runs):
-        return largest_difference(case.continued(runs), wanted) <= TOLERANCE
+    def told(found):
+        on_a_chain = is_chain(case.parents)
+        try:
+            hint = mistake_on_a_chain(verifier, case) if on_a_chain else mistake_on_a_tree(verifier, case, passed)
+        except CannotEnumerate:
+            hint = ("" if on_a_chain else "in a tree, ") + "the tokens of a round do not have the target's distribution"
+        return hint, *story(verifier, case)
 
-    runs = enumerated(lambda rng: case.run(verifier, rng), "your verifier", is_right)
-    if is_right(runs):
-        return case
-    on_a_chain = is_chain(case.parents)
-    try:
-        hint = mistake_on_a_chain(verifier, case) if on_a_chain else mistake_on_a_tree(verifier, case, passed)
-    except CannotEnumerate:
-        hint = ("" if on_a_chain else "in a tree, ") + "the tokens of a round do not have the target's distribution"
-    fail(hint, *story(verifier, case), *show_distributions(case.continued(runs), wanted))
+    compared("your verifier", lambda rng: case.run(verifier, rng), case.wanted(), told, seen_as=case.continued)
+    return case
 
 
 def story(verifier, case):

@@ -173,6 +173,16 @@ def test_a_wrong_answer_is_told_its_mistake(number, i, hint, answer):
     assert re.search(hint, said), said
 
 
+def test_the_mistakes_in_the_texts_of_the_checks_are_named_by_their_sentences():
+    for file in sorted((FOLDER / "checks").glob("*.txt")):
+        [number] = [path.stem.partition("_")[0] for path in FOLDER.glob(f"*_{file.stem}.ipynb")]
+        for title, mistakes in importlib.import_module(f"checks.{file.stem}").MISTAKES.items():
+            for hint, wrong in [(mistake.hint, wrong) for mistake in mistakes for wrong in mistake.variants]:
+                wrong.fills = wrong.__name__  # the exercise that it is an answer to
+                said = refused(number, int(title.removeprefix("exercise_")), wrong)
+                assert said.startswith(hint), (hint, said)
+
+
 def sentences(node):
     """Patterns of the sentences in a piece of code, but not of those that are returned or encoded."""
     if isinstance(node, (ast.Constant, ast.JoinedStr)):

@@ -21,7 +21,8 @@ def test_it_is_made_and_graded(tmp_path):
     lab, answers = tmp_path / "lab", tmp_path / "answers"
     made = tool("handout", "5b", "--output", lab)
     assert made.stdout == f"{lab}: 4 exercises, 9 points, 85 minutes\n", made.stderr
-    assert {"figures/palette.py", "figures/exactness.py", "figures.mplstyle", "checks/speculative_sampling.py"} <= {
+    checks = {"checks/speculative_sampling.py", "checks/speculative_sampling.txt"}
+    assert {"figures/palette.py", "figures/exactness.py", "figures.mplstyle", *checks} <= {
         path.relative_to(lab).as_posix() for path in lab.rglob("*")
     }
     answers.mkdir()

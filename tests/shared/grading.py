@@ -2,7 +2,7 @@
 
 import pytest
 
-from speculative.testing import batches, functions, samplers, verifiers
+from speculative.testing import batches, forms, samplers, verifiers
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def few_cases(monkeypatch):
 @pytest.fixture
 def few_forms(monkeypatch):
     """check_function with the commonest results alone, where it must guess the form."""
-    monkeypatch.setattr(functions, "USUAL", functions.USUAL[:2])
+    monkeypatch.setattr(forms, "USUAL", forms.USUAL[:2])
 
 
 KNOWN = {}  # what was computed, by what it depends on

@@ -1,11 +1,11 @@
-"""Mistakes, the error of each in the distribution, and the check that finds it; museum TEXT lists those about TEXT."""
+"""Mistakes, the error of each in the distribution, and the check that finds it; museum TEXT shows those about TEXT."""
 
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
-from textwrap import wrap
+from textwrap import indent, wrap
 
-from speculative.testing.museum import ENGINE_EXHIBITS, EXHIBITS, TREE_EXHIBITS, caught_by, law_error
+from speculative.testing.museum import ENGINE_EXHIBITS, EXHIBITS, TREE_EXHIBITS, caught_by, law_error, source
 
 from .. import options as shared
 from ..journal import Journal
@@ -37,7 +37,8 @@ def run(options):
     with Journal(options.json, options) as journal:
         journal.expect(len(exhibits))
         rows = [journal.keep(name, partial(entry, exhibit)) for name, exhibit in exhibits.items()]
-        journal.finish({"mistakes": rows}, page_of(rows))
+        codes = {name: source(exhibit) for name, exhibit in exhibits.items()} if options.only else {}
+        journal.finish({"mistakes": rows}, page_of(rows, codes))
 
 
 def has(exhibit, text):
@@ -60,13 +61,16 @@ def entry(exhibit):
     }  # fmt: skip
 
 
-def page_of(rows):
-    lines, indent = [HEAD], {"initial_indent": "  ", "subsequent_indent": "  "}
+def page_of(rows, codes):
+    """The text; `codes` contains the code to show, by the names of the mistakes."""
+    lines, below = [HEAD], {"initial_indent": "  ", "subsequent_indent": "  "}
     for name, some in groupby(rows, key=lambda row: row["section"]):
         lines += [f"{name}\n{'=' * len(name)}\n"]
         for row in some:
             lines += [row["mistake"], f"  error {row['law_error']:.2g}, {row['check']}"]
             for text in (row["what"], f"seen: {row['seen']}"):
-                lines += wrap(text, 80, break_long_words=False, break_on_hyphens=False, **indent)
+                lines += wrap(text, 80, break_long_words=False, break_on_hyphens=False, **below)
             lines += [""]
+            if row["mistake"] in codes:
+                lines += [indent(codes[row["mistake"]], "    ")]
     return "\n".join(lines)

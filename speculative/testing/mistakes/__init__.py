@@ -1,12 +1,15 @@
-"""The catalogue of mistakes: each is a sentence and the right program with one part replaced.
+"""The catalogue of mistakes: each is a sentence, and an edit of the right program.
 
-    verifiers.py   a wrong acceptance, residual, bonus or row: `rule`, and blocks and trees
-    samplers.py    a wrong loop around a right verifier: `Loop`
+    edits.py       an edit, and the format of the text files
+    verifiers.txt  a wrong acceptance, residual, bonus or row: edits of a right rule (verifiers.py)
+    samplers.txt   a wrong loop around a right verifier: edits of `Loop` (samplers.py)
+    batches.txt    a wrong loop over several texts: edits of `Batch` (batches.py)
     drafters.py    rows that are not the distributions the tokens were drawn from
     models.py      logits for the wrong tokens
 
 The graders (testing/) name a mistake by comparison: on a few cases the entry has exactly the distribution of the graded
-code. So an entry needs no separate detector. The museum (museum.py) shows the entries with a name.
+code. So an entry needs no separate detector, and to add one is to write down its sentence and its edit. The museum
+(museum.py) shows the entries with a name.
 """
 
 from collections.abc import Callable

@@ -14,7 +14,7 @@ from helpers import ROOT, Uniform
 
 from speculative import Draft, Shape, Verdict, exact_distribution, rejection
 from speculative.logits.probs import residual, sample_token
-from speculative.testing.mistakes.verifiers import accepts, replaces
+from speculative.testing.mistakes.verifiers import ACCEPT, REST
 from speculative.theory import best_K, expected_tokens, overlap, speedup, tree_tokens
 from speculative.theory.candidates import without_replacement
 
@@ -42,15 +42,9 @@ def view(opened):
 # ------------------------------------------------------------------------------------------------ the numbers
 
 
-def not_renormalised(draft, target_probs, rng):
-    """The cumulative sum of max(0, p - q) ends before 1, and the last token is taken for all that lies beyond."""
-
-    def rest(p, q):
-        excess = np.maximum(p - q, 0)
-        excess[-1] += 1 - excess.sum()
-        return excess
-
-    return replaces(rest)(draft, target_probs, rng)
+def named(mistakes, beginning):
+    """The first edit of the mistake whose sentence begins like this."""
+    return next(mistake.variants[0] for mistake in mistakes if mistake.hint.startswith(beginning))
 
 
 def one_uniform(draft, target_probs, rng):
@@ -63,10 +57,10 @@ def one_uniform(draft, target_probs, rng):
 
 RULES = {  # name in the page -> the verifier; of "greedy" the draft token is the most probable one
     "right": rejection,
-    "from_p": replaces(lambda p, q: p),
-    "from_q": replaces(lambda p, q: q),
-    "not_renormalised": not_renormalised,
-    "wrong_way": accepts(lambda p, q: 1 - p / q),
+    "from_p": named(REST, "on a rejection you drew from the target;"),
+    "from_q": named(REST, "on a rejection you drew from the draft"),
+    "not_renormalised": named(REST, "your residual is not normalised"),
+    "wrong_way": named(ACCEPT, "you accept where you should reject, and"),
     "greedy": rejection,
     "one_uniform": one_uniform,
 }

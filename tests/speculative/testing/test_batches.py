@@ -8,17 +8,28 @@ from speculative.testing import batches, check_batch
 from speculative.testing.batches import Case, Loop, SlotModel, TableModel, largest_difference
 from speculative.testing.mistakes import batches as catalogue
 from speculative.testing.mistakes.batches import Batch, batch
+from speculative.testing.mistakes.edits import variant
 from speculative.testing.museum import EXHIBITS
 
 WRONG = [(mistake.hint, wrong) for mistake in catalogue.BATCHES for wrong in mistake.variants]
 
 
+def changed(method, *changes):
+    """The right loop with changes to a method."""
+    return variant(Batch(), method, vars(catalogue), changes, None)
+
+
+FIRST_COLUMN, VERDICTS = "first[i] = 0", "self.verify(drafts, rows, rng)"
+ON_THE_LEFT = changed("__call__", (FIRST_COLUMN, "first[i] = width - len(own)"))
+HELD_BACK = changed("__call__", (VERDICTS, f"clamped({VERDICTS}, lambda t, m: drafts[t].tokens[m])"))
+
+
 def without_options(target, drafter, prompts, n_tokens, rng, K):
     """A right loop that pads on the left, takes no stop tokens and no sampling, and returns arrays without counts."""
-    return [np.array(text) for text in batch(first=catalogue.left)(target, drafter, prompts, n_tokens, rng, K)]
+    return [np.array(text) for text in ON_THE_LEFT(target, drafter, prompts, n_tokens, rng, K)]
 
 
-RIGHT = {"without options": without_options, "catalogue": Batch(), "held back": catalogue.SLOW}
+RIGHT = {"without options": without_options, "catalogue": Batch(), "held back": HELD_BACK}
 
 
 @pytest.mark.parametrize("name", RIGHT)
@@ -44,12 +55,10 @@ def test_a_mistake_of_a_single_text_is_named_as_such():
 
 
 def test_a_mistake_that_no_entry_has_is_placed(simulated_once):
-    def first_alone(self, n_cached, columns, first, n_slots):
-        return Batch.positions(self, n_cached, columns, first, n_slots) + (n_slots > 3)
-
-    assert told(check_batch, batch(positions=first_alone)).startswith("your loop goes wrong where")
-    depends = batch(number=lambda self, t, i, rng: self.numbers.setdefault("u", rng.random()) if i == t == 0 else
-                    1 - self.numbers["u"] if (i, t) == (0, 1) and "u" in self.numbers else rng.random())  # fmt: skip
+    first_alone = changed("__call__", ("- first[i], 0)", "- first[i], 0) + (mask.shape[1] > 3)"))
+    assert told(check_batch, first_alone).startswith("your loop goes wrong where")
+    number = "u if (t, n) == (0, 0) else 1 - u if (t, n) == (1, 0) else rng.random()"
+    depends = changed("verify", ("rng.random()", f"({number})"), ("for t, k in", "u = rng.random()\n    for t, k in"))
     assert "depend on each other" in told(check_batch, depends)
 
 

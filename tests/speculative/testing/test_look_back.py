@@ -8,7 +8,7 @@ from students import told
 
 from speculative import AutoregressiveSampler, ModelDrafter, Sampling
 from speculative.testing.cases import largest_difference
-from speculative.testing.mistakes.samplers import LOOKING_BACK, ROW_I, Loop, looks_back
+from speculative.testing.mistakes.samplers import LOOKING_BACK, ROW_I, Loop, loop
 from speculative.testing.samplers import LOOKING_BACK as KNOWN
 from speculative.testing.samplers import AllTokens, Made, check_distribution, models
 
@@ -28,7 +28,7 @@ def test_each_mistake_has_a_distribution_of_its_own(simulated_once):
     """So each is caught, and the hint is that of the mistake."""
     made = made_of(Loop)
     found = [made.target.table.distribution([2, 1], 3, made.sampling)]
-    found += [made.simulated(mistake.wrong, 3) for mistake in LOOKING_BACK]
+    found += [made.simulated(mistake.variants[0], 3) for mistake in LOOKING_BACK]
     for one, another in itertools.combinations(found, 2):
         assert largest_difference(one, another) > 1e-3
 
@@ -38,7 +38,7 @@ SLOW = [pytest.param(*one, marks=pytest.mark.slow) for one in list(itertools.pro
 
 @pytest.mark.parametrize(("mistake", "seed"), [(LOOKING_BACK[0], 0), *SLOW])
 def test_each_mistake_is_named(mistake, seed, simulated_once):
-    assert told(lambda make: check(make, seed), mistake.wrong) == mistake.hint
+    assert told(lambda make: check(make, seed), mistake.variants[0]) == mistake.hint
 
 
 def test_right_ones_pass():
@@ -47,5 +47,5 @@ def test_right_ones_pass():
 
 
 def test_other_mistakes_are_told_apart_from_these(simulated_once):
-    said = told(check, looks_back(lambda rounds, i: [*rounds[-1][0], *rounds[-1][1][:i]][::-1]))
+    said = told(check, loop(seen=staticmethod(lambda rounds, i: [*rounds[-1][0], *rounds[-1][1][:i]][::-1])))
     assert said == "your sampler goes wrong with a sampling that looks back, as penalties and grammars do" + ROW_I

@@ -15,7 +15,15 @@ from speculative.testing import (
     check_sampler,
     check_verifier,
 )
-from speculative.testing.museum import CONSTRUCTED, ENGINE_EXHIBITS, EXHIBITS, TREE_EXHIBITS, caught_by, law_error
+from speculative.testing.museum import (
+    CONSTRUCTED,
+    ENGINE_EXHIBITS,
+    EXHIBITS,
+    TREE_EXHIBITS,
+    caught_by,
+    law_error,
+    source,
+)
 
 ALL = EXHIBITS | TREE_EXHIBITS | ENGINE_EXHIBITS
 LAW_IS_RIGHT = {
@@ -68,6 +76,18 @@ def test_every_mistake_is_caught_with_a_hint_that_names_it(name, request):
 def test_the_error_of_the_distribution_is_0_only_where_another_check_sees_the_mistake(name):
     error = law_error(ALL[name])
     assert error < 1e-12 if name in LAW_IS_RIGHT else error > 1e-9
+
+
+def test_the_source_of_an_edit_is_a_diff_and_of_others_their_code():
+    sources = {name: source(exhibit) for name, exhibit in ALL.items()}
+    assert [line for line in sources["residual from the target"].splitlines() if line[0] != " "] == [
+        "-            return Verdict(i, sample_token(residual(p, q), rng))",
+        "+            return Verdict(i, sample_token(p, rng))",
+    ]
+    assert sources["greedy draft with a soft row"].startswith("Mistake(")
+    assert sources["best of several chains"].startswith("def paths_apart(")
+    assert sources["one noise for draft and correction"].startswith("class OneNoise(")
+    assert all(sources.values())
 
 
 def test_an_error_of_rounding_is_shown_as_0():

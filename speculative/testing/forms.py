@@ -1,0 +1,160 @@
+"""The form of a function: its arguments and the parts of its result, from a specification or from parameter names.
+
+    target[K,V], draft, log tokens -> count, token
+
+`parsed` reads a specification, `guesses` makes some from the names of the parameters, and `array_of` infers whether the
+function takes arrays, tensors or lists. `parts_of` are the parts of a result, as numbers of Python.
+"""
+
+import inspect
+import re
+import sys
+from dataclasses import dataclass, is_dataclass
+from functools import cached_property
+
+import numpy as np
+
+from .draws import globals_of
+from .names import names_in
+from .watch import fail
+
+AXES = {"target": "K+1,V", "draft": "K,V", "tokens": "K", "uniforms": "K+1", "output": "K+1"}  # the usual axes
+ARGUMENTS = *AXES, "uniform", "bonus", "rng", "K", "B", "V", "temperature", "seed"
+LISTS, NUMBERS = ("tokens", "padded", "accepted", "mask"), ("flag", "count", "length", "token")
+NAMES = {  # role: a regular expression for the names of parameters that are known without a specification
+    "temperature": "temp", "output": "^out", "uniforms": "uniform|coin|^us?$", "rng": "^rng|^gen",
+    "V": "^(n_)?vocab|^V$",
+    "tokens": "token|_ids?$|candidate|drafted|^xs?$", "draft": "draft|proposal|small|assist|^qs?(_|$)",
+    "target": "target|large|big|main|^ps?(_|$)", "K": "^(K|T|gamma)$", "B": "^B$",
+}  # fmt: skip
+MODELS = {  # the same for functions of two models
+    "temperature": "temp",
+    "rng": "^rng|^gen",
+    "K": "^(K|k|gamma|lookahead|draft_len|n_draft)$|speculat|num_assist",
+    "draft_model": "draft|approx|small|assist|^(M|model)_?[qs]$",
+    "target_model": "target|large|big|main|^(M|model)_?[pl]?$",
+    "n_tokens": "^(N|n|T)$|max|num|n_tok|steps|len",
+    "prompt": "prompt|prefix|ids|tokens|context|text|^x$|^seq",
+}
+OF_MODELS = "prompt, target_model, draft_model, n_tokens, K -> text"
+USUAL = "tokens", "tokens, count", "count, token", "accepted, token", "accepted, count, token", "token, flag"
+JAX = "a function of a JAX key cannot be graded: take uniform numbers, u [K + 1], as an argument instead"
+
+
+@dataclass(frozen=True)
+class Form:
+    """The arguments of a function, and the parts of its result."""
+
+    spec: str
+    arguments: tuple  # (role, axes, words before it)
+    results: tuple
+    array: object  # makes an argument from an array
+
+    @cached_property
+    def axes(self):
+        """dict role -> axes."""
+        return {role: axes for role, axes, _ in self.arguments}
+
+    @property
+    def one(self):
+        """Whether a call is about one draft token."""
+        return self.axes.get("target") == "V"
+
+    @property
+    def bonus(self):
+        """Whether the function returns a bonus, from its own row or drawn by the caller."""
+        return "K+1" in self.axes.get("target", "") or "bonus" in self.axes
+
+    @property
+    def is_batch(self):
+        return any(axes.startswith("B") for axes in self.axes.values())
+
+    def __str__(self):
+        return self.spec
+
+
+def parsed(spec, array):
+    """The Form of a specification."""
+    before, arrow, after = spec.partition("->")
+    found = re.findall(r"((?:log |list |probs )*)(\w+)(\[[^\]]*\])?\s*(?:,|$)", " ".join(before.split()))
+    batch = re.search(r"target\[B,", spec.replace(" ", ""))
+    arguments = []
+    for words, role, axes in found:
+        axes = axes.strip("[]").replace(" ", "") or AXES.get(role, "")
+        axes = f"B,{axes}" if batch and role in AXES and axes[:1] != "B" else axes
+        arguments.append((role, axes, tuple(words.split())))
+    results = tuple(name.strip() for name in after.split(","))
+    unknown = [name for name, *_ in arguments if name not in (*ARGUMENTS, *MODELS)]
+    unknown += [name for name in results if name not in (*LISTS, *NUMBERS, "text", "_")]
+    if unknown or not arrow or len(found) != len(re.sub(r"\[[^\]]*\]", "", before).split(",")):
+        fail(
+            f"expected a specification such as 'target, draft, tokens -> tokens', got {spec!r:.100}"
+            + "".join(f": {name!r} is unknown" for name in unknown[:1]),
+            f"  arguments: {', '.join(ARGUMENTS)}; results: {', '.join((*LISTS, *NUMBERS))}",
+        )
+    return Form(spec, tuple(arguments), results, array)
+
+
+def role_of(name, roles):
+    """The first role whose expression matches the name of a parameter, or None."""
+    return next((role for role, pattern in roles.items() if re.search(pattern, name)), None)
+
+
+def guesses(fn):
+    """Specifications of a function whose parameters have the usual names."""
+    parameters = inspect.signature(fn).parameters.values()
+    if any(p.name == "key" for p in parameters):
+        fail(JAX)
+    needed = [p.name for p in parameters if role_of(p.name, NAMES) or p.default is p.empty]
+    if missing := [name for name in needed if not role_of(name, NAMES)]:
+        fail(f"which argument is {missing[0]!r}? Pass a specification, such as 'target, draft, tokens, rng -> tokens'")
+    before = ", ".join("log " * ("log" in name) + role_of(name, NAMES) for name in needed)
+    yield from (f"{before} -> {after}" for after in USUAL)
+    yield f"{before.replace('target', 'target[V]').replace('draft', 'draft[V]')} -> token, flag"
+    yield from (f"{before.replace('draft', 'draft[K]')} -> {after}" for after in USUAL)
+
+
+def models_of(fn):
+    """The specification, without its result, of a function of two models with usual names; otherwise ""."""
+    names = [p.name for p in inspect.signature(fn).parameters.values() if p.default is p.empty or p.name == "rng"]
+    if any(re.search("prob|logit|log_?p|draft_tok|dist|^[pq]s?$", name) for name in names):
+        return ""
+    roles = [role_of(name, MODELS) or name for name in names]
+    if not {"draft_model", "target_model"} <= {*roles}:
+        return ""
+    if not {"prompt", "n_tokens"} <= {*roles}:
+        fail(f"which arguments are the prompt and the number of tokens? Pass a specification, such as {OF_MODELS!r}")
+    return ", ".join(roles)
+
+
+def array_of(fn):
+    """The conversion for a function's arrays, inferred from its calls and annotations."""
+    names = {*names_in(fn), *(str(p.annotation) for p in inspect.signature(fn).parameters.values())}
+    torch = any("torch" in name or "Tensor" in name for name in names)
+    torch = torch or any(getattr(value, "__name__", "").startswith("torch") for value in globals_of(fn).values())
+    if torch and not names & {"np", "numpy"}:
+        return sys.modules["torch"].tensor
+    return list if any(re.search(r"[Ll]ist\[", name) for name in names) and "np" not in names else np.array
+
+
+# ------------------------------------------------------------------------------------------------ results
+
+
+def plain(value):
+    """A tensor or array as numbers in tuples, without the axis of a batch of one."""
+    value = value.detach().cpu() if hasattr(value, "detach") else value
+    value = value.tolist() if hasattr(value, "tolist") else value
+    if not isinstance(value, (list, tuple)):
+        return value
+    parts = tuple(plain(one) for one in value)
+    return parts[0] if len(parts) == 1 and isinstance(parts[0], tuple) else parts
+
+
+def parts_of(result, n_parts):
+    result = tuple(vars(result).values()) if is_dataclass(result) else result
+    result = tuple(result.values()) if isinstance(result, dict) else result
+    if n_parts == 1:
+        return (plain(result),)
+    if not isinstance(result, tuple) or len(result) != n_parts:
+        fail(f"your function returns {plain(result)!r:.80}, and {n_parts} parts are expected")
+    return tuple(plain(part) for part in result)

@@ -1,0 +1,107 @@
+"""Functions of two models, as papers write the whole of speculative sampling, graded as samplers.
+
+def speculative_sampling(prompt, target_model, draft_model, n_tokens, K): -> the text
+"""
+
+import re
+
+import numpy as np
+
+from ..drafters.model import ModelDrafter
+from ..exact.enumeration import CannotEnumerate, exact_distribution
+from ..exact.table import TableModel
+from ..logits.probs import Sampling
+from .cases import Passed
+from .draws import Draws, borrowed
+from .forms import parsed, parts_of, plain
+from .samplers import check_sampler
+from .watch import asked, told_error
+
+CYCLE = TableModel(np.roll(np.eye(3), 1, axis=1))  # 0, 1, 2, 0, 1, ...
+
+
+def check_function_of_models(fn, spec, array, seed):
+    """The result of check_sampler; its messages are about a function."""
+    form = form_of_models(fn, spec, array)
+    try:
+        passed = check_sampler(sampler_of(fn, form), seed=seed, with_models=True)
+    except AssertionError as error:
+        told = str(error).replace("your sampler", "your function").splitlines()
+        raise told_error(*told, f"  (read as {form})") from error.__cause__
+    return Passed(f"{passed.replace('check_sampler', 'check_function')}; read as {form}")
+
+
+def form_of_models(fn, spec, array):
+    """The Form in which the text of a one-hot target is right, if there is one."""
+    whole = [spec] if "->" in spec else [f"{spec} -> {result}" for result in ("text", "tokens")]
+    specs = [*whole, *(one.replace("prompt", "prompt[B,n]") for one in whole if "prompt[" not in one)]
+    if "probs" not in spec:
+        specs += [re.sub(r"(\w+_model)", r"probs \1", one) for one in specs]
+    forms, tries = [parsed(one, array) for one in specs], []
+    for form in forms:
+        sampler = sampler_of(fn, form)(CYCLE, ModelDrafter(CYCLE, sampling=Sampling()), K=2, sampling=Sampling())
+
+        def text(rng, sampler=sampler, form=form):
+            return asked(lambda: sampler.generate([2, 1], 4, rng), "your function", lambda: f"called as {form}")
+
+        try:
+            tries.append((exact_distribution(text, max_leaves=300).get((2, 0, 1, 2), 0), None))
+        except (AssertionError, CannotEnumerate) as error:
+            tries.append((0, error))
+    best = max(range(len(forms)), key=lambda i: tries[i][0])
+    if all(isinstance(error, AssertionError) for _, error in tries):
+        raise tries[0][1]
+    return forms[best]
+
+
+def sampler_of(fn, form):
+    """A class of samplers whose `generate` calls the function with models that include the sampling."""
+
+    class OfModels:
+        def __init__(self, target, drafter, *, K, sampling):
+            self.K, self.drafter = K, drafter
+            self.models = {"target_model": (target, sampling), "draft_model": (drafter.model, drafter.sampling)}
+
+        def generate(self, prompt, n_tokens, rng):
+            values = {"prompt": np.array(prompt), "n_tokens": n_tokens, "K": self.K, "rng": Draws(rng), "V": 3, "B": 1,
+                      "temperature": 1.0, "seed": 0}  # fmt: skip
+            with borrowed(fn, rng, seeded="seed" in form.axes):
+                given = [self.argument(role, axes, words, values) for role, axes, words in form.arguments]
+                parts = dict(zip(form.results, parts_of(fn(*given), len(form.results))))
+            text = [*map(int, np.ravel(parts.get("text", parts.get("tokens", ()))))]
+            return text[len(prompt) * ("text" in parts) :][:n_tokens]
+
+        def argument(self, role, axes, words, values):
+            if role == "prompt":
+                value = values[role][None] if axes.startswith("B") else values[role]
+                return value.tolist() if form.array is list or "list" in words else form.array(value)
+            return self.model(role, words) if role in self.models else values[role]
+
+        def model(self, role, words):
+            model, sampling = self.models[role]
+
+            def called(tokens, *_, **__):
+                has_batch, tokens = np.ndim(plain_list(tokens)) == 2, [int(token) for token in np.ravel(plain(tokens))]
+                rows = sampling(model(tokens, n_last=len(tokens)), tokens)
+                with np.errstate(divide="ignore"):
+                    rows = rows if "probs" in words else np.log(rows)
+                rows = rows[None] if has_batch else rows
+                return rows.tolist() if form.array is list else with_logits(form.array(rows))
+
+            return called
+
+    return OfModels
+
+
+def plain_list(tokens):
+    return tokens.tolist() if hasattr(tokens, "tolist") else tokens
+
+
+class Rows(np.ndarray):
+    """Rows of a model with an attribute `logits` that returns the same rows, as in transformers."""
+
+
+def with_logits(rows):
+    rows = rows.view(Rows) if isinstance(rows, np.ndarray) else rows
+    rows.logits = rows
+    return rows
