@@ -124,7 +124,7 @@ def test_a_finished_comparison_of_one_text_is_shown_again():
 
 
 @needs_ctrl_c
-@pytest.mark.parametrize("name", ["SIGKILL", "SIGINT", "SIGTERM"])
+@pytest.mark.parametrize("name", ["SIGKILL", *(pytest.param(n, marks=pytest.mark.slow) for n in ("SIGINT", "SIGTERM"))])
 def test_killed_and_resumed_it_is_the_same_file(name):
     words = [word.replace("generate=6", "generate=400") for word in TEXTS if not word.startswith("--n_lanes")]
     whole = whole_of([*words, "--n_lanes=1"])

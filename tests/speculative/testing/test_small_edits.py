@@ -8,7 +8,7 @@ from speculative.testing import check_verifier, watch
 EDITS = small_edits()
 PASSED = set()  # names of wrong edits that no case shows yet
 DIFFERS_AT_0 = "where the uniform number is 0"  # <= in place of <: the distribution is right
-EVERY = 15  # of these, one is tested by default
+EVERY = 20  # of these, one is tested by default
 
 
 def test_there_are_many():
