@@ -132,7 +132,10 @@ def test_an_option_acts_or_it_is_said_that_it_does_not(setting, monkeypatch):
 
 @pytest.mark.parametrize(
     "setting",
-    ["", "--prompts=known", pytest.param("--prompts=repeating", marks=pytest.mark.slow), "--prompt_file=prompts"],
+    [
+        *(pytest.param(s, marks=pytest.mark.slow) for s in ("", "--prompts=known", "--prompts=repeating")),
+        "--prompt_file=prompts",
+    ],
 )
 def test_the_options_of_compare_act_or_it_is_said_that_they_do_not(setting, monkeypatch):
     words = [*setting.split(), "--n_tokens_to_generate=6", "--n_prompts=3" * (setting != "--prompt_file=prompts")]

@@ -19,7 +19,7 @@ def test_there_are_many():
     pytest.param(name, marks=[] if i % EVERY == 7 else [pytest.mark.slow]) for i, name in enumerate(EDITS)
 ])  # fmt: skip
 def test_an_edit_passes_if_and_only_if_its_distribution_is_right(name, monkeypatch):
-    monkeypatch.setattr(watch, "PATIENCE", 2.0)  # some edits never return
+    monkeypatch.setattr(watch, "PATIENCE", 1.0)  # some edits never return
     said = None
     try:
         check_verifier(EDITS[name])
