@@ -234,6 +234,7 @@ def test_nothing_is_left_by_a_refused_run():
     assert "no sequence of tokens" in refusal(*TEXTS) and not PATH.exists()
 
 
+@needs_ctrl_c
 def test_two_runs_at_once():
     """The second is refused, and the file has each text once."""
     words = [word.replace("generate=6", "generate=400") for word in TEXTS]
