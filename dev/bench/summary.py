@@ -8,7 +8,7 @@ reader finds it: by the command, the first cells of its row, and the heading of 
 from pathlib import Path
 
 DOCS = Path(__file__).parents[2] / "docs"
-RAW = {"AVX-512": DOCS / "raw" / "avx512.md", "AVX2": DOCS / "raw" / "avx2.md"}
+RAW = {name: DOCS / "raw" / f"{page}.md" for name, page in (("AVX-512", "avx512"), ("AVX2", "avx2"), ("EPYC", "epyc"))}
 FIRST = "| measured |"  # the first cell of each table of the page
 
 # parts of commands; dev/bench/passes.py was `bench`, and `calibrate` predicted and measured speedups for K = 1 to 8;
@@ -17,7 +17,8 @@ LENGTHS, CALIBRATE = "compare --K 1-8", "python main.py calibrate"
 PAIR = "models/grown/355M --draft_model_size models/grown/124M --drafter model,eagle,heads"
 ONE_TEXT = "python main.py --target_model_size models/grown/355M"
 ENGINES = "taskset -c 0 python dev/bench/compare_engines.py speed models/gguf"
-ENGINES_355M, KERNELS = "speed models/gguf models/grown/355M", "dev/bench/kernels.py"
+ENGINES_355M, KERNELS = "speed models/gguf models/grown/355M", "--strategies panels,rows,plain"
+TODAY = "--strategies panels,slabs,plain"
 BENCH, COSTS = "python main.py bench", "draft_costs"
 TREES, LANES = "compare --drafter model,recycling,heads --tree", "compare --n_lanes"
 RULES = "compare --drafter model,prompt_lookup --verifier"
@@ -96,6 +97,11 @@ TABLES = [
     ],
     [(f"{words}: the chosen strategy, plain `x @ w`", {KERNELS: f"<{core}  2  {best} * | 5>, <{core}  2  plain | 5>"})
      for words, core, best in (("Kernels for AVX-512", "SkylakeX", "panels"), ("Kernels for AVX2", "Haswell", "rows"))],
+    [(f"{words}, {name.removesuffix(' *')}",
+      {TODAY: f"<{core}  2  {name} | one token>; <{core}  2  {name} | 5>, <{core}  2  {name} | 9>"})
+     for words, core, names in (("Kernels for AVX-512", "SkylakeX", ("panels *", "slabs", "plain")),
+                                ("Kernels for AVX2", "Haswell", ("slabs *", "plain")))
+     for name in names],
 ]  # fmt: skip
 
 
