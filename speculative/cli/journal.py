@@ -75,7 +75,7 @@ class Journal:
     about : dict
         Further items of the first line.
     may_differ : sequence of str
-        Items of the first line, apart from the machine, that a resumed run need not share.
+        Items of the first line, and options (--NAME), that a resumed run need not share, apart from the machine.
     remedy : str
         What to do with a file that is refused.
 
@@ -148,14 +148,17 @@ class Journal:
     def check(self, old):
         """Raise ValueError, naming the first difference, unless the first line is that of this run.
 
-        The matmul strategy is taken from the line: it is chosen by timing, and rounds differently.
+        The matmul strategy is taken from the line: it is chosen by timing, and rounds differently. Contents may have
+        another name, such as a copy of a model.
         """
         new = self.head | {"matmul": old.get("matmul", self.head["matmul"])}
         for part in (name for name in new if name not in self.may_differ):
             before, now = ({part: some.get(part)} for some in (old, new))
             if isinstance(before[part], dict) and isinstance(now[part], dict):
                 before, now = before[part], now[part]
-            for name in {**now, **before}:
+            if part == "contents":
+                before = {name: now[name] if now[name] in before.values() else before.get(name) for name in now}
+            for name in (name for name in {**now, **before} if name not in self.may_differ):
                 if before.get(name) != now.get(name):
                     made_with = f"{name} {before.get(name, 'none')}, and this is {now.get(name, 'none')}"
                     made_with = f"other contents of {name}" if part == "contents" else made_with

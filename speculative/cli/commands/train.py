@@ -128,9 +128,10 @@ def run(options):
         folder.from_pytorch(Path(name), output if options.kind != "draft" else Path(name))
         options = options.but(target_model_size=str(output if options.kind != "draft" else name))
     about = {"draft": options.kind == "draft"}
+    may_differ = "version", "--target_model_size"  # a copy of the target in the folder is the same target
     remedy = f"choose a different --output, or delete {output / 'training'}"
     path = output / "training" / "journal.jsonl"
-    with Journal(path, options, [options], about=about, may_differ=("version",), remedy=remedy) as journal:
+    with Journal(path, options, [options], about=about, may_differ=may_differ, remedy=remedy) as journal:
         train(options, name, output, journal)
 
 
