@@ -1,10 +1,10 @@
 """Dividing work among as many threads as are worthwhile.
 
 NumPy releases the interpreter's lock while it computes, so other threads can compute at the same time. Handing over
-work takes tens of microseconds (dev/bench/passes.py measures it). That is as long as a matmul of the bundled models
-for a few tokens, which therefore stays on one thread, and short compared with a matmul of GPT-2's size. All threads
-take slices of the work from one iterator, so a slow core takes fewer and delays no other. Each number is computed by
-the same call in any thread, so results are bitwise independent of the number of threads.
+work takes tens of microseconds. That is as long as a matmul of the bundled models for a few tokens, which therefore
+stays on one thread, and short compared with a matmul of GPT-2's size. All threads take slices of the work from one
+iterator, so a slow core takes fewer and delays no other. Each number is computed by the same call in any thread, so
+results are bitwise independent of the number of threads.
 """
 
 import os
