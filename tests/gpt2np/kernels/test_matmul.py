@@ -63,9 +63,10 @@ from helpers import random_gpt2, random_heads
 import gpt2np
 from gpt2np.kernels import matmul
 target, large = gpt2np.load("tiny-target")[0], random_gpt2(gpt2np.HParams(512, 300, 768, 12, 1))
-pairs = [(target, gpt2np.load_heads("tiny-target", kind)) for kind in ("hydra", "medusa")]
-pairs.append((large, random_heads(large.hparams)))
 for strategy in ("slabs", "panels")[: 1 + matmul.is_invariant("panels")]:
+    matmul.use(strategy)  # heads are packed without a model
+    pairs = [(target, gpt2np.load_heads("tiny-target", kind)) for kind in ("hydra", "medusa")]
+    pairs.append((large, random_heads(large.hparams)))
     before, text = of_blas(), [1, 2] * 50
     for model, heads in pairs if strategy == "panels" else pairs[:2]:
         model = gpt2np.GPT2(model.params, model.hparams, strategy)
