@@ -6,13 +6,12 @@ A dict may contain more than one name, as a setting with a draft model reads two
 import os
 
 from gpt2np.files.loading import read_n_vocab
-from gpt2np.files.model_files import SOURCES
 from speculative.logits.automaton import Expression
 
 from .brought import files_of
 from .drafters import DRAFTERS, RULES, kind_of
 from .files import read_text
-from .models import SMALLEST, folder_of
+from .models import ENGINES, folder_of, smallest
 
 
 def of_nothing(options):
@@ -20,8 +19,13 @@ def of_nothing(options):
 
 
 def of_model(name, options):
-    files, folder = {file for files in SOURCES.values() for file in files}, folder_of(name, options)
-    return {name: sorted(path for path in folder.iterdir() if path.name in files)}
+    return {name: ENGINES[options.engine].contents(name, options)}
+
+
+def of_engine(options):
+    """The versions of an engine's packages."""
+    versions = ENGINES[options.engine].versions()
+    return {f"--engine {options.engine}": versions} if versions else {}
 
 
 def of_target(options):
@@ -31,8 +35,8 @@ def of_target(options):
 def of_draft(options):
     if options.drafter != "model":
         return {}
-    target = folder_of(options.target_model_size, options)
-    name = options.draft_model_size or SMALLEST.get(read_n_vocab(target))
+    name = options.draft_model_size
+    name = name or smallest(read_n_vocab(folder_of(options.target_model_size, options)), options)
     return of_model(name, options) if name else {}
 
 

@@ -25,6 +25,7 @@ from speculative.interfaces import exactness_of
 
 from .brought import graded_drafter, graded_verifier, in_brief
 from .files import read_text
+from .models import named
 from .prompts import tales
 
 TOKENIZERS = ("auto", "shared", "text")
@@ -41,6 +42,7 @@ class Entry:
     options: tuple = ()  # the options that it uses, apart from those of all drafters
     trees: str = ""  # the values of --tree: "any", "grown" (a number of nodes), or "" for none
     branches: bool = False  # whether it drafts trees even without --tree
+    hidden: bool = False  # whether it works inside the target, on its hidden states
     file: Callable | None = None  # target -> the path of the file that was trained for it
 
 
@@ -108,7 +110,7 @@ def shape_of(options, weights):
 
 def draft_model(options, models):
     (target, of_target), (name, draft, tokenizer), way = models.target(), models.draft(options), options.draft_tokenizer
-    about = {"name": name, "parameters": draft.n_params}
+    about = named(name, draft)
     if way == "auto" and draft.n_vocab == target.n_vocab and tokenizer.vocabulary == of_target.vocabulary:
         return target, drawing(options, draft), about
     make = partial(speculative.SharedTokensModel, draft, of_target, tokenizer, target.n_vocab)
@@ -269,13 +271,14 @@ DRAFTERS = {
     "recycling": Entry(recycling, "the target's logits after the same tokens earlier", trees="any"),
     "jacobi": Entry(jacobi, "the target's own guesses from its last call"),
     "lookahead": Entry(lookahead, "n-grams from the target's Jacobi iterations, as a tree", branches=True),
-    "early_exit": Entry(early_exit, "the target's own first layers", ("exit_layer", *OF_A_MODEL), trees="any"),
+    "early_exit": Entry(early_exit, "the target's own first layers", ("exit_layer", *OF_A_MODEL),
+        trees="any", hidden=True),
     "heads": Entry(heads, "a tree from heads on the target's last hidden state (bundled for tiny-target)",
-        trees="any", branches=True, file=heads_file),
+        trees="any", branches=True, hidden=True, file=heads_file),
     "eagle": Entry(eagle, "a block that continues the target's hidden states (bundled for tiny-target)",
-        ("frequent", *OF_A_MODEL), trees="any", file=eagle_file),
+        ("frequent", *OF_A_MODEL), trees="any", hidden=True, file=eagle_file),
     "parallel": Entry(parallel, "all tokens in one pass, from the target's hidden states (bundled for tiny-target)",
-        ("frequent", *OF_A_MODEL), trees="any", file=parallel_file),
+        ("frequent", *OF_A_MODEL), trees="any", hidden=True, file=parallel_file),
     "none": Entry(none, "nothing: the target alone"),
 }
 RULES = {

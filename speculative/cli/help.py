@@ -21,7 +21,7 @@ NOTE = (
 )
 HEADINGS = {  # the headings on the program's page: each is printed before the option that is its key
     "prompt": "The ten to know first", "tree": "Drafting", "top_k": "Sampling and verification",
-    "prompt_file": "Prompts, and the end of a text", "models_dir": "Downloads", "json": "Output",
+    "prompt_file": "Prompts, and the end of a text", "engine": "Engines and downloads", "json": "Output",
 }  # fmt: skip
 
 

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import gpt2np
 from gpt2np.files.loading import BUNDLED, find_folder
-from gpt2np.files.model_files import SIZES, files_of, find_on_disk
+from gpt2np.files.model_files import SIZES, SOURCES, files_of, find_on_disk
+
+from .engines import OTHERS, Engine
 
 SMALLEST = {2048: "tiny-draft", 50257: "124M"}  # the draft model of each family, by its n_vocab
 
@@ -24,7 +26,8 @@ def check_model_name(name):
     if name in (*BUNDLED, *SIZES):
         return name
     if foreign := another_engines(Path(name)):
-        raise ValueError(f"{name} is {foreign}, and this is GPT-2 in NumPy: see docs/adapters.md for others")
+        engine = "llama_cpp" if name.endswith(".gguf") else "transformers"
+        raise ValueError(f"{name} is {foreign}, and this is GPT-2 in NumPy: add --engine {engine}")
     try:
         if not Path(name).exists() and (near := nearest(name, [*BUNDLED, *SIZES])):
             raise ValueError(f"unknown model {name!r:.80}: did you mean {near}?")
@@ -56,8 +59,7 @@ class Models:
 
     def __call__(self, name):
         if name not in self.loaded:
-            with downloading(name, self.options):
-                self.loaded[name] = gpt2np.load(name, self.options.models_dir, self.options.source)
+            self.loaded[name] = ENGINES[self.options.engine].load(name, self.options)
         return self.loaded[name]
 
     def once(self, key, make):
@@ -78,7 +80,7 @@ class Models:
 
     def draft(self, options):
         """(name, model, tokenizer) of --draft_model_size, by default the smallest model of the target's family."""
-        name = options.draft_model_size or SMALLEST.get(self.target()[0].n_vocab, "")
+        name = options.draft_model_size or smallest(self.target()[0].n_vocab, options)
         if not name or (name == options.target_model_size and not options.draft_model_size):
             raise ValueError(no_smaller(options.target_model_size))
         return name, *self(name)
@@ -101,6 +103,46 @@ class OfLanes(Models):
         if key in shared and not hasattr(shared[key], "reset"):
             return shared[key]
         return super().once(key, make)
+
+
+def load(name, options):
+    """The model of this name, which may be downloaded, and its tokenizer."""
+    with downloading(name, options):
+        return gpt2np.load(name, options.models_dir, options.source)
+
+
+def files_in_folder(name, options):
+    """The files of the model of this name."""
+    files = {file for files in SOURCES.values() for file in files}
+    return sorted(path for path in folder_of(name, options).iterdir() if path.name in files)
+
+
+ENGINES = {"numpy": Engine("this library: GPT-2", check_model_name, load, files_in_folder), **OTHERS}
+
+
+def with_names(options):
+    """The Options with the names of the models in full; ValueError unless they may be models of --engine."""
+    for option in ("target_model_size", "draft_model_size"):
+        names = options.lists.get(option, {"": getattr(options, option)})
+        try:
+            names = {text: name and ENGINES[options.engine].checked(name) for text, name in names.items()}
+        except ValueError as error:
+            raise ValueError(f"--{option}: {error}") from None
+        options = options.but(**{option: next(iter(names.values()))})
+        if option in options.lists:
+            options = options.but(lists={**options.lists, option: names})
+    return options
+
+
+def smallest(n_vocab, options):
+    """The draft model of a family, by its n_vocab; "" if there is none, as of the models of other engines."""
+    return SMALLEST.get(n_vocab, "") if options.engine == "numpy" else ""
+
+
+def named(name, model):
+    """A model in a report: its name, and how large it is if it says so."""
+    about = f"{name} ({model.about})" if hasattr(model, "about") else name
+    return {"name": about, "parameters": model.n_params} if hasattr(model, "n_params") else {"name": about}
 
 
 def folder_of(name, options):

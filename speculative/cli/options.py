@@ -17,7 +17,7 @@ from . import contents, effects
 from .drafters import DRAFTERS, LENGTHS, RULES, TOKENIZERS
 from .effects import first_of, only_with
 from .files import check_readable
-from .models import check_model_name
+from .models import ENGINES
 from .values import Choice, Written, number, template, tree, whole
 
 
@@ -46,10 +46,10 @@ class Options:
 
     prompt: str = option("Once upon a time there lived a king who lived in a great forest", "TEXT", str,
         "the text to continue; an empty one starts from <|endoftext|>", no_effect=effects.has_prompt_file)
-    target_model_size: str = option("tiny-target", "M", check_model_name,
+    target_model_size: str = option("tiny-target", "M", str,
         "the target model: tiny-draft or tiny-target, which are bundled, 124M, 355M, 774M, 1558M, or a folder with a "
         "GPT-2", reads=contents.of_target)
-    draft_model_size: str = option("", "M", check_model_name,
+    draft_model_size: str = option("", "M", str,
         "the draft model, for --drafter model only (the smallest of the target's family: tiny-draft for tiny-target, "
         "124M for 355M and larger)", no_effect=only_with("draft_model_size"), reads=contents.of_draft)
     drafter: str = option("model", "D", Choice(DRAFTERS, brings=True), "the source of the draft tokens",
@@ -123,8 +123,9 @@ class Options:
         'have several lines: {"prompt": TEXT}, or a question of Spec-Bench or SPEED-Bench, {"question_id": 81, '
         '"category": "qa", "turns": [TEXT, ...]}, of which the first turn is the prompt',
         reads=contents.of_text("prompt_file"))
-    prompt_template: str = option("{prompt}", "TEXT", template,
-        "the text around a prompt, such as '### Human: {prompt}\\n### Assistant:', where \\n is a line break",
+    template: str = option("{prompt}", "TEXT", template,
+        "the text around a prompt, such as '### Human: {prompt}\\n### Assistant:', where \\n is a line break; chat: the "
+        "chat template of an --engine's model",
         no_effect=effects.has_no_template)
     prompts: str = option("tales", "P", Choice(("tales", "repeating", "known")),
         "the prompts without --prompt_file\n"
@@ -135,6 +136,8 @@ class Options:
     n_prompts: int = option(12, "N", whole(1, 10_000), "the number of prompts",
         no_effect=first_of(effects.has_prompt_file, effects.is_beyond_known))
     stop: tuple = option((), "TEXT", str, "end the text where the new tokens contain TEXT", repeats=True)
+    engine: str = option("numpy", "E", Choice(ENGINES), "the engine of the models, and so what their names mean",
+        reads=contents.of_engine)
     models_dir: str = option("models", "DIR", str, "the folder with the models 124M, 355M, ...; downloads go there",
         no_effect=effects.looks_nothing_up)
     source: str = option("hub", "S", Choice(tuple(SOURCES)),
@@ -163,10 +166,10 @@ PAIR = "target_model_size draft_model_size "
 DRAFTING = "drafter K verifier tree siblings draft_temperature draft_tokenizer corpus n_max exit_layer frequent "
 SAMPLING = "temperature top_k top_p min_p repetition_penalty n_tokens_to_generate seed "
 SAMPLING += "presence_penalty frequency_penalty no_repeat_ngram_size min_tokens "
-PROMPTS = "prompt_file prompt_template prompts n_prompts "
+PROMPTS = "prompt_file template prompts n_prompts "
 ENDS = "grammar stop "
-FILES = "models_dir source json "
-OF_THE_PROGRAM = PAIR + DRAFTING + SAMPLING + ENDS + FILES + "prompt trace prompt_file prompt_template"  # by default
+FILES = "engine models_dir source json "
+OF_THE_PROGRAM = PAIR + DRAFTING + SAMPLING + ENDS + FILES + "prompt trace prompt_file template"  # by default
 
 
 def all_entries(options):

@@ -1,6 +1,7 @@
 """The prompts that options name: from tales that neither bundled model was trained on, a published list, or a file."""
 
 from dataclasses import dataclass
+from itertools import repeat
 from json import loads
 from pathlib import Path
 
@@ -53,7 +54,7 @@ def prompts_of(options, target, tokenizer):
     if options.prompt_file:
         return from_file(options, target, tokenizer)
     if options.prompts == "known":
-        some = [encoded(in_template(prompt, options), tokenizer) for prompt in KNOWN[: options.n_prompts]]
+        some = [encoded(prompt, tokenizer, options) for prompt in KNOWN[: options.n_prompts]]
     else:
         some = held_out(tokenizer, options.n_prompts)
     room = options.n_tokens_to_generate + N_AHEAD * (options.prompts == "repeating")
@@ -62,7 +63,8 @@ def prompts_of(options, target, tokenizer):
     if options.prompts == "repeating":
         alone = AutoregressiveSampler(target, sampling=Sampling(temperature=0))
         some = [[*tokens, *alone.generate(tokens, N_AHEAD).tokens.tolist()] for tokens in some]
-    return [Prompt(tokenizer.decode(tokens), tokens, i) for i, tokens in enumerate(some, 1)]
+    texts = map(in_template, KNOWN, repeat(options)) if options.prompts == "known" else map(tokenizer.decode, some)
+    return [Prompt(text, tokens, i) for i, (text, tokens) in enumerate(zip(texts, some), 1)]
 
 
 def given_prompts(options, models):
@@ -70,16 +72,15 @@ def given_prompts(options, models):
     target, tokenizer = models.target()
     if options.prompt_file:
         return from_file(options, target, tokenizer)
-    text = in_template(options.prompt, options)
-    tokens = encoded(text, tokenizer)
+    tokens = encoded(options.prompt, tokenizer, options)
     check_request(tokens, options.n_tokens_to_generate, target)
-    return [Prompt(text, tokens, 1)]
+    return [Prompt(in_template(options.prompt, options), tokens, 1)]
 
 
 def held_out(tokenizer, n_prompts, length=PROMPT_LENGTH):
     """Prompts of `length` tokens at positions spread over the second part of the tales."""
-    tokens = tokenizer.encode(tales()[1])
-    return [tokens[i * len(tokens) // n_prompts :][:length] for i in range(n_prompts)]
+    tokens, start = tokenizer.encode(tales()[1]), [*getattr(tokenizer, "start", ())]
+    return [start + tokens[i * len(tokens) // n_prompts :][:length] for i in range(n_prompts)]
 
 
 def check_room(tokens, n_tokens, target, what):
@@ -89,25 +90,31 @@ def check_room(tokens, n_tokens, target, what):
         raise ValueError(f"{what}: {error}") from None
 
 
-def encoded(prompt, tokenizer):
-    """The prompt's token ids; an empty prompt becomes `<|endoftext|>`, after which a new text begins."""
-    if prompt:
-        return tokenizer.encode(prompt)
+def encoded(prompt, tokenizer, options):
+    """The token ids of a prompt in its template, after those with which the tokenizer begins a text, if any.
+
+    An empty prompt becomes `<|endoftext|>`, after which a new text begins.
+    """
+    if options.template == "chat":
+        return tokenizer.chat(prompt)
+    text, start = in_template(prompt, options), [*getattr(tokenizer, "start", ())]
+    if text or start:
+        return start + tokenizer.encode(text)
     if tokenizer.end_of_text is None:
         raise ValueError("the prompt is empty, and this vocabulary has no <|endoftext|> to start from: give a --prompt")
     return [tokenizer.end_of_text]
 
 
 def in_template(prompt, options):
-    return options.prompt_template.replace("{prompt}", prompt)
+    return prompt if options.template == "chat" else options.template.replace("{prompt}", prompt)
 
 
 def from_file(options, target, tokenizer):
     """The `Prompt`s of --prompt_file; prompts that are left out are reported on standard error."""
     found, n_turns, n_tokens = [], 0, options.n_tokens_to_generate
     for prompt, question_id, category, n_more in questions_in(options.prompt_file):
-        text = in_template(prompt, options)
-        found.append(Prompt(text, encoded(text, tokenizer), question_id, category))
+        tokens = encoded(prompt, tokenizer, options)
+        found.append(Prompt(in_template(prompt, options), tokens, question_id, category))
         n_turns += n_more
     fitting = [prompt for prompt in found if len(prompt.tokens) + n_tokens <= target.n_ctx]
     if not fitting:

@@ -6,6 +6,7 @@ from speculative.measuring.lossy import check_rule, sums_along_text
 from speculative.measuring.rows import Raced
 from speculative.measuring.runs import N_LAPS, race, race_together, under
 from speculative.measuring.table import OF_THE_TEXT
+from speculative.measuring.twice import gap_between
 
 from .drafters import LENGTHS, kind_of, rule_of
 from .journal import load_average
@@ -64,6 +65,7 @@ def race_of(name, settings, prompts, models, journal, problems):
             K=length_of_chains(entrant.options), n_tokens=first.n_tokens_to_generate, prompts=told["prompts"],
             alone=runs["alone"], runs=runs[i], losses=losses_of(entrant, tokens, under(f"setting {i}", keep)),
             decode=entrant.tokenizer.decode, is_together=first.n_lanes > 0,
+            gaps=gaps_of(entrant, tokens, runs["alone"], runs[i], under(f"setting {i}", keep)),
         )
         for i, entrant in entrants.items()
     ]  # fmt: skip
@@ -86,6 +88,23 @@ def runs_of(entrants, options, tokens, models, keep):
     seeds = [seed + i for i in range(len(tokens))]
     each = {name: partial(entrants[name].as_they_end, tokens, n_tokens, seeds, n_lanes) for name in entrants}
     return race_together(each, len(tokens), keep=keep)
+
+
+def gaps_of(entrant, prompts, alone, runs, keep):
+    """The result of `gap_between` for each greedy text of another engine that is not the target's own."""
+    if entrant.options.engine == "numpy" or entrant.options.temperature > 0:
+        return []
+
+    def gap(prompt, ordinary, other):
+        sampler = entrant.sampler(len(prompt))
+        return {"gap": gap_between(ordinary, other, prompt, sampler.target, sampler.sampling)}
+
+    texts = enumerate(zip(prompts, alone, runs), 1)
+    return [
+        keep(f"gap {i}", partial(gap, prompt, one.tokens, other.tokens))["gap"]
+        for i, (prompt, one, other) in texts
+        if one.tokens != other.tokens
+    ]
 
 
 def length_of_chains(options):

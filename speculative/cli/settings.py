@@ -13,7 +13,7 @@ from .brought import graded_drafter
 from .contents import pattern_of
 from .drafters import DRAFTERS, LENGTHS, RULES, kind_of, length_of, rule_of
 from .effects import Habit
-from .models import SMALLEST, OfLanes, no_smaller
+from .models import SMALLEST, OfLanes, named, no_smaller
 from .options import all_entries, combinations
 
 MOST_AUTO = 8  # the most draft tokens with --K auto
@@ -62,6 +62,10 @@ def checked(options):
         graded_drafter(options.drafter)
     if options.command == "compare" and options.n_tokens_to_generate == 1:
         raise ValueError("--n_tokens_to_generate: expected 2 or more, as nothing is drafted for one token, got 1")
+    if options.engine != "numpy":
+        check_engine(options, kind)
+    elif options.template == "chat":
+        raise ValueError("--template chat is for a model with a chat template, of another --engine: GPT-2 has none")
     if length.threshold and "siblings" not in kind.options:
         raise ValueError(f"--K {options.K} needs a drafter with probabilities, got {options.drafter}: try auto")
     if options.drafter == "model" and not options.draft_model_size and options.target_model_size in SMALLEST.values():
@@ -83,6 +87,21 @@ def checked(options):
     if not length.trees:
         raise ValueError(f"--K {options.K} chooses the length of a chain: for a tree give a number")
     return options
+
+
+def check_engine(options, kind):
+    """Raise ValueError unless the drafter needs no more than the models of other engines give."""
+    if kind.hidden:
+        others = ", ".join(name for name, other in DRAFTERS.items() if not other.hidden and name != "none")
+        raise ValueError(
+            f"--drafter {options.drafter} works on hidden states, which --engine {options.engine} does not return: "
+            f"choose one of {others}"
+        )
+    if options.drafter == "model" and not options.draft_model_size:
+        raise ValueError(
+            f"--engine {options.engine} knows no smaller model of the family: name one with --draft_model_size, or draft "
+            "without a model, for example with --drafter prompt_lookup"
+        )
 
 
 class AnyStop(tuple):
@@ -134,13 +153,13 @@ class Entrant:
 
 
 def ends_of(options, tokenizer):
-    """The keyword arguments of `rounds` that say where a text ends."""
-    if not (options.grammar or options.min_tokens):
-        ends = {}
-    elif tokenizer.end_of_text is None:
-        raise ValueError("--grammar and --min_tokens need a vocabulary with <|endoftext|>, which ends the text")
-    else:
-        ends = {"stop_tokens": {tokenizer.end_of_text}}
+    """The keyword arguments of `rounds` that say where a text ends; those of other engines always end by themselves."""
+    ends = {*getattr(tokenizer, "ends", ())}
+    if options.grammar or options.min_tokens:
+        if tokenizer.end_of_text is None:
+            raise ValueError("--grammar and --min_tokens need a vocabulary with <|endoftext|>, which ends the text")
+        ends.add(tokenizer.end_of_text)
+    ends = {"stop_tokens": ends} if ends else {}
     stops = AnyStop(speculative.StopText(text, tokenizer.decode) for text in options.stop)
     return ends | ({"stop": stops} if stops else {})
 
@@ -153,12 +172,13 @@ def decoded(tokens, tokenizer, ends):
 
 def with_processors(options, tokenizer, n_prompt):
     """The options with their logits processors, for a prompt of this many tokens; the grammar comes first."""
+    ends = sorted({tokenizer.end_of_text, *getattr(tokenizer, "ends", ())} - {None})
     found = (
         options.grammar and grammar_of(options.grammar, tokenizer, n_prompt),
         options.presence_penalty and speculative.PresencePenalty(options.presence_penalty, n_prompt),
         options.frequency_penalty and speculative.FrequencyPenalty(options.frequency_penalty, n_prompt),
         options.no_repeat_ngram_size and speculative.NoRepeatNGram(options.no_repeat_ngram_size),
-        options.min_tokens and speculative.MinTokens(options.min_tokens, tokenizer.end_of_text, n_prompt),
+        options.min_tokens and speculative.MinTokens(options.min_tokens, ends, n_prompt),
     )
     return options.but(processors=tuple(filter(None, found)))
 
@@ -195,8 +215,9 @@ def with_draft(options, models, prompt, keep=lambda name, find: find()):
         return speculative.SpeculativeSampler(*parts, K=K, verifier=rule.verifier, sampling=own.sampling)
 
     entrant = Entrant(options, models, build)
-    name = {"name": options.target_model_size, "parameters": models.target()[0].n_params}
-    return entrant, {"target": name, "draft": about, "costs": costs}
+    if options.engine != "numpy" and (options.tree or kind.branches):
+        about["name"] += "; each node of the tree is a call of its own: expect no speedup"
+    return entrant, {"target": named(options.target_model_size, models.target()[0]), "draft": about, "costs": costs}
 
 
 def costs_of(options, target, drafter, tokens):

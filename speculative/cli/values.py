@@ -104,9 +104,9 @@ def inches(given):
 
 
 def template(given):
-    """Reads the text around a prompt."""
-    if "{prompt}" not in given:
-        raise ValueError(f"expected a text with {{prompt}} where the prompt goes, got {given[:60]!r}")
+    """Reads the text around a prompt, or chat."""
+    if given != "chat" and "{prompt}" not in given:
+        raise ValueError(f"expected chat, or a text with {{prompt}} where the prompt goes, got {given[:60]!r}")
     return given.replace("\\n", "\n")
 
 

@@ -9,7 +9,7 @@ from re import DOTALL, fullmatch
 
 from .effects import Habit
 from .files import check_distinct, say
-from .models import nearest
+from .models import nearest, with_names
 from .options import combinations, defaults_of, entries_of
 from .settings import settings_of
 from .values import Written, needs_a_value, parts
@@ -49,6 +49,7 @@ def read(command, name, words, texts):
     lists = {option: lists[option] for option in entries if len(lists.get(option, ())) > 1}
     given = {option: some if entries[option].repeats else some[0] for option, some in given.items()}
     options = defaults_of(command).but(**values, command=name, given=given, lists=lists)
+    options = with_names(options) if "engine" in entries else options
     check_files(options, entries)
     notes = effects_of(options, entries)
     if "drafter" in entries:

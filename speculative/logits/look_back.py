@@ -90,14 +90,14 @@ class NoRepeatNGram:
 
 @dataclass(frozen=True)
 class MinTokens:
-    """Bans the token `end` until there are `least` new tokens.
+    """Bans the token `end`, or several, until there are `least` new tokens.
 
     Parameters
     ----------
     least
         How many new tokens.
     end
-        The token that ends a text, one of the sampler's `stop_tokens`.
+        The token that ends a text, or a list of them: the sampler's `stop_tokens`.
     n_prompt
         The number of tokens in the prompt, which are not counted.
 
@@ -108,11 +108,11 @@ class MinTokens:
     """
 
     least: int
-    end: int
+    end: int | list[int]
     n_prompt: int
 
     def __call__(self, logits: np.ndarray, tokens: Sequence[int]) -> np.ndarray:
-        return without(logits, [self.end]) if len(tokens) - self.n_prompt < self.least else logits
+        return without(logits, self.end) if len(tokens) - self.n_prompt < self.least else logits
 
 
 def counts(tokens, n_vocab):

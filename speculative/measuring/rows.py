@@ -1,6 +1,6 @@
 """The rows of a table of measurements, from races of the target alone against settings with a draft."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from textwrap import shorten
@@ -29,6 +29,7 @@ class Raced:
     runs: list
     losses: list  # the sums of `sums_along_text` for each prompt, if the rule is LOSSY
     decode: Callable
+    gaps: Sequence = ()  # of another engine: how far apart two logits are where a greedy text is not the target's own
     is_together: bool = False  # whether the texts were generated together, so that a run is a lap
 
 
@@ -73,6 +74,7 @@ def row_of(raced, numbers, by, has_texts):
     loss = loss_of(losses) if losses else None
     row |= {f"loss{suffix}": loss and getattr(loss, name) for suffix, name in LOSS.items()}
     row["is_one_text"] = raced.is_one_text
+    row |= {"gap": max(raced.gaps)} if raced.gaps else {}
     if has_texts and len(numbers) == 1:
         row["texts"] = [raced.decode(run.tokens) for run in (alone[0], runs[0])]
     return row

@@ -5,13 +5,14 @@ import io
 from re import fullmatch
 
 from ..trace.terminal import visible
+from .twice import rounding
 
 # the options that decide the target's own text, and so the race in which a row was measured
 OF_THE_TEXT = {
     "target_model_size", "temperature", "top_k", "top_p", "min_p", "repetition_penalty", "n_tokens_to_generate", "seed",
     "presence_penalty", "frequency_penalty", "no_repeat_ngram_size", "min_tokens", "prompts", "n_lanes",
 }  # fmt: skip
-NOT_TIDY = {"setting", "target", "draft", "costs", "texts", "is_one_text"}  # not for --csv
+NOT_TIDY = {"setting", "target", "draft", "costs", "texts", "is_one_text", "gap"}  # not for --csv
 
 
 def table(rows):
@@ -75,6 +76,8 @@ expected  from alpha and c, if each draft token is accepted with probability alp
 loss      of a LOSSY rule along the target's own text: 0.16 says that of 100 tokens at best 16 differ from the target's
           (total variation); after: the same, of the tokens after an accepted draft token
 """
+    if gaps := [row["gap"] for row in rows if "gap" in row]:
+        notes += f"rounding  where texts differ, {rounding(max(gaps))}\n"
     if any(row["exactness"] == "checked" for row in rows):
         notes += "checked   check_verifier found no mistake; the rule itself does not say whether it is exact\n"
     measured = table([cells(row, has_expected, has_loss) for row in rows])

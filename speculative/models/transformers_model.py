@@ -6,12 +6,15 @@ full sliding window has forgotten the tokens before it, and recurrent layers (Ma
 position only. transformers continues such a state by one token, given its position; for several new tokens at once some
 layers begin with an empty state. Rotary positions of the kind "longrope" (Phi) change for all tokens of a text that is
 longer than the model's original context, so n_ctx ends there.
-Needs transformers 5 or later. Batches and trees are not supported; it runs one text at a time, in one thread.
+Needs transformers 5 or later. It runs one text at a time, in one thread, and calls the model once for each node of a
+tree.
 """
 
 import inspect
 from contextlib import suppress
+from importlib.metadata import version
 
+from .by_paths import ByPaths
 from .prefix import checked_n_vocab, split
 
 NO_LIMIT = 1 << 30  # n_ctx of models without positions
@@ -30,6 +33,12 @@ class TransformersModel:
         The first n_vocab tokens are used. By default all tokens of the model are used, which may be more than its
         tokenizer has: the embeddings of some families are padded to different sizes for different models, and a draft
         and its target need the same n_vocab. Pass len(tokenizer) for both.
+
+    Attributes
+    ----------
+    n_params : int
+    about : str
+        The version, the dtype and the device.
 
     Raises
     ------
@@ -55,6 +64,9 @@ class TransformersModel:
         self.n_vocab = checked_n_vocab(n_vocab, config.vocab_size)
         self.is_recurrent = model._is_stateful or "linear" in str(getattr(config, "layer_types", ""))
         self.takes = names.keys() & {"logits_to_keep", *(["position_ids"] if self.is_recurrent else [])}
+        self.n_params = model.num_parameters()
+        dtype = str(model.dtype).removeprefix("torch.")
+        self.about = f"transformers {version('transformers')}, {dtype}, {model.device}"
         self.reset()
 
     def __getstate__(self):
@@ -65,8 +77,11 @@ class TransformersModel:
         """Forget the cache."""
         self.cache, self.cached = None, []
 
-    def __call__(self, tokens, n_last: int = 1):
+    def __call__(self, tokens, n_last: int = 1, parents=()):
         import torch
+
+        if len(parents):
+            return ByPaths(self)(tokens, n_last, parents)
 
         (n_cached, tokens), n_last = split(self.cached, tokens, n_last, self.n_ctx), int(n_last)
         cache, n_before = self.cache, len(self.cached)

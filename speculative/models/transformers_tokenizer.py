@@ -1,12 +1,14 @@
-"""A tokenizer of Hugging Face transformers, for a draft model of a different family (shared_tokens.py).
+"""A tokenizer of Hugging Face transformers: for prompts, and for draft models of other families (shared_tokens.py).
 
 Two kinds are supported: byte-level BPE (GPT-2, Llama 3, Qwen) writes each byte of a token as one visible character, and
 SentencePiece (Llama 2, Mistral, Gemma) a space as "▁" and some single bytes as "<0x0A>".
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any
+
+NO_TEMPLATE = "the model has no chat template: write one, with {prompt} in it"
 
 
 class TransformersTokenizer:
@@ -16,11 +18,16 @@ class TransformersTokenizer:
     ----------
     tokenizer : transformers.PreTrainedTokenizerFast
         As AutoTokenizer.from_pretrained returns it.
+    ends : int or list of int, optional
+        The tokens that end a text: `model.generation_config.eos_token_id`. By default the tokenizer's only one.
 
     Attributes
     ----------
     start : list of int
-        The tokens that it puts before every text, such as Llama's <|begin_of_text|>; a draft model sees them once.
+        The tokens that it puts before every text, such as Llama's <|begin_of_text|>. `encode` does not add them: put
+        them before a prompt, once. A chat template writes its own.
+    ends : set of int
+        For the `stop_tokens` of a sampler.
 
     Examples
     --------
@@ -31,12 +38,15 @@ class TransformersTokenizer:
     n_vocab: int
     end_of_text: int | None
     start: list[int]
+    ends: set[int]
 
-    def __init__(self, tokenizer: Any):
+    def __init__(self, tokenizer: Any, ends: int | Iterable[int] | None = None):
         from tokenizers.pre_tokenizers import ByteLevel
 
         self.tokenizer = tokenizer
         self.n_vocab, self.end_of_text = len(tokenizer), tokenizer.eos_token_id
+        ends = tokenizer.eos_token_id if ends is None else ends
+        self.ends = {*ends} if isinstance(ends, Iterable) else {ends} - {None}
         self.start = [token for token in tokenizer("")["input_ids"] if token != self.end_of_text]
         self.byte_level = "ByteLevel" in str(tokenizer.backend_tokenizer.decoder)
         # printable Latin-1 characters stand for their own byte; the other bytes follow in order
@@ -54,6 +64,26 @@ class TransformersTokenizer:
     def encode(self, text: str) -> list[int]:
         """The token ids of a text. Nothing is added, and the name of a special token is treated like any other text."""
         return self.ids(self.head + text)[len(self.ids(self.head)) if self.head else 0 :]
+
+    @property
+    def vocabulary(self) -> dict[str, int]:
+        """The token id of each symbol."""
+        return self.tokenizer.get_vocab()
+
+    def chat(self, question: str) -> list[int]:
+        """The token ids of a question in the model's chat template; ValueError if it has none.
+
+        They are ids because a text would lose a template's last space, and get its first token twice. As in the engine
+        itself, the name of a special token in the question becomes that token.
+        """
+        if not self.tokenizer.chat_template:
+            raise ValueError(NO_TEMPLATE)
+        messages = [{"role": "user", "content": question}]
+        return self.tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=False)
+
+    def decode(self, tokens: Iterable[int]) -> str:
+        """The text of token ids, without special tokens."""
+        return b"".join(map(self.bytes_of, tokens)).decode("utf-8", errors="replace")
 
     def _bytes_of(self, token):
         symbol = None if token in self.special else self.tokenizer.convert_ids_to_tokens(token)

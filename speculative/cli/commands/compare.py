@@ -13,7 +13,7 @@ from speculative.measuring.rows import rows_of
 from speculative.measuring.table import csv_of, in_words, page_of
 
 from .. import options as shared
-from ..effects import needs
+from ..effects import needs, one_by_one
 from ..files import say
 from ..journal import Journal
 from ..options import DRAFTING, ENDS, FILES, PAIR, PROMPTS, SAMPLING, all_entries, option
@@ -48,7 +48,8 @@ def runs_together(options):
 @dataclass(frozen=True)
 class Options(shared.Options):
     n_lanes: int = option(0, "N", whole(0, 1024),
-        "N texts at once, for the target alone as well; times include prefill. 0: one by one")
+        "N texts at once, for the target alone as well; times include prefill. 0: one by one",
+        no_effect=one_by_one)
     by: str = option("", "B", Choice(("prompt", "category")),
         "also a row for each prompt, or each category of them", no_effect=runs_together, is_aside=True)
     best: str = option("", "NAME", Choice(LISTS),

@@ -17,7 +17,9 @@ from speculative.measuring.twice import (
     costs_line,
     gain,
     gain_lines,
+    gap_between,
     results_of,
+    rounding,
     same_text,
     seconds_of,
 )
@@ -27,7 +29,7 @@ from speculative.trace.terminal import colour, has_colours, legend, round_line, 
 from .. import options as shared
 from ..contents import pattern_of
 from ..drafters import rule_of
-from ..effects import needs, writes_texts
+from ..effects import first_of, needs, one_by_one, writes_texts
 from ..files import write_trace
 from ..journal import Journal, machine
 from ..models import Models
@@ -53,7 +55,7 @@ class Options(shared.Options):
         "write the text of each prompt, with the draft, without a comparison; after an interruption the same command "
         "resumes", is_aside=True)
     n_lanes: int = option(8, "N", whole(1, 1024), "with --output: how many texts to generate at once",
-        no_effect=needs("output"), is_aside=True)
+        no_effect=first_of(needs("output"), one_by_one), is_aside=True)
 
 
 # fmt: on
@@ -105,6 +107,10 @@ def measured(options, prompt, entrants, about, view):
         laps.append([seconds_of(list(started(entrant, prompt, options))) for entrant in entrants.values()])
     found |= gain(laps)
     found["same_tokens"] = found["autoregressive"]["tokens"] == found["speculative"]["tokens"]
+    if options.engine != "numpy" and options.temperature == 0:
+        texts, assisted = [found[name]["tokens"] for name in entrants], entrants["speculative"]
+        sampler = assisted.sampler(len(prompt.tokens))
+        found["gap"] = gap_between(*texts, prompt.tokens, sampler.target, sampler.sampling)
     found["llama_cpp"] = counts_of(generations["speculative"].rounds, len(prompt.tokens))
     if options.trace:
         write_trace(trace, options.trace)
@@ -129,10 +135,11 @@ def write_texts(options):
     """Write the prompts and their texts, in order; those already in the file are kept."""
     with Journal(options.output, options, [options]) as journal:
         models, n_tokens = Models(options), options.n_tokens_to_generate
+        n_lanes = 1 if one_by_one(options) else options.n_lanes
         prompts = given_prompts(options, models)
         entrant, about = with_draft(options, models, prompts[0].tokens, journal.keep)
         new = [i for i in range(len(prompts)) if f"text {i + 1}" not in journal.parts]
-        requests = [prompts[i].tokens for i in new], n_tokens, [options.seed + i for i in new], options.n_lanes
+        requests = [prompts[i].tokens for i in new], n_tokens, [options.seed + i for i in new], n_lanes
         bar = tqdm(total=n_tokens * len(new), unit=" tokens", leave=False, disable=None)
         ended, rounds, waiting, started = {}, [], list(new), perf_counter()
         with bar:
@@ -147,7 +154,7 @@ def write_texts(options):
         seconds, n_kept = perf_counter() - started, len(prompts) - len(new)
     there = f" ({n_kept} were there)" if n_kept else ""
     print(visible(pair(about["target"], about["draft"])))
-    print(visible(f"{counted(len(prompts), 'text')} in {options.output}{there}; {options.n_lanes} at once"))
+    print(visible(f"{counted(len(prompts), 'text')} in {options.output}{there}; {n_lanes} at once"))
     if new:
         stats = collect([], rounds).stats
         print(f"{stats.n_tokens} tokens in {seconds:.2f} s, {stats.n_tokens / seconds:.1f} tokens per second over all")
@@ -176,7 +183,7 @@ def described(options, prompt, assisted):
         "exactness": rule_of(options).exactness, **sampling, "processors": [str(each) for each in own.processors],
         "draft_temperature": options.draft_temperature, "seed": options.seed, "prompt": prompt.text,
         "prompt_tokens": len(prompt.tokens), "n_tokens": options.n_tokens_to_generate, "stop": options.stop,
-        "matmul": assisted.models.target()[0].strategy, "machine": machine(),
+        "matmul": getattr(assisted.models.target()[0], "strategy", options.engine), "machine": machine(),
     }  # fmt: skip
 
 
@@ -269,6 +276,8 @@ class View:
             lines.append(f"output        LOSSY: this rule changes the distribution of the text{greedy}")
         if options.temperature == 0 or rule_of(options).one_text:
             lines.append(f"same text     {same_text(found['autoregressive']['tokens'], result['tokens'])}")
+        if found.get("gap") is not None:
+            lines.append(f"rounding      {rounding(found['gap'])}")
         if options.grammar and result["tokens"][-1] not in self.stop_tokens:
             lines.append(f"cut off       --grammar needs more tokens than {n}: give --n_tokens_to_generate")
         lines += [f"trace         {options.trace}"] if options.trace else []

@@ -84,8 +84,8 @@ A = "A: {prompt}\nB:"
     ("lines", "options", "texts"),
     [
         ("Once upon a time\n\n  there was \n", {}, ["Once upon a time", "  there was "]),
-        ("Who?\nWhy?\n", {"prompt_template": A}, ["A: Who?\nB:", "A: Why?\nB:"]),
-        ("", {"prompt_template": A, "prompts": "known", "n_prompts": 3}, [f"A: {text}\nB:" for text in KNOWN[:3]]),
+        ("Who?\nWhy?\n", {"template": A}, ["A: Who?\nB:", "A: Why?\nB:"]),
+        ("", {"template": A, "prompts": "known", "n_prompts": 3}, [f"A: {text}\nB:" for text in KNOWN[:3]]),
         ("", {"prompts": "known", "n_prompts": 9}, list(KNOWN)),
     ],
     ids=["lines", "template", "known in a template", "known"],
@@ -102,7 +102,7 @@ def test_prompts(lines, options, texts, tmp_path):
 def test_the_prompt_from_a_file_from_standard_input_or_in_a_template(tmp_path, monkeypatch):
     (tmp_path / "prompt").write_bytes("\ufeffOnce upon\u2028a time\r\n".encode())  # as Windows writes it
     assert report_of(*TINY, "--prompt_file", tmp_path / "prompt")["prompt"] == "Once upon\u2028a time"
-    assert report_of(*TINY, "--prompt_template=A: {prompt}\\nB:", "--prompt", "a\nb")["prompt"] == "A: a\nb\nB:"
+    assert report_of(*TINY, "--template=A: {prompt}\\nB:", "--prompt", "a\nb")["prompt"] == "A: a\nb\nB:"
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"One\n\nTwo\n")))
     page = run_here(
         "compare", "--prompt_file=-", TINY[0], "--n_tokens_to_generate=3", "--drafter=suffix", "--by=prompt"

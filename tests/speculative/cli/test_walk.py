@@ -25,10 +25,10 @@ TRIES = {  # for generate
     "frequent": ["20"], "top_k": ["1", "2"], "top_p": ["0.1"], "min_p": ["0.9"], "repetition_penalty": ["9"],
     "presence_penalty": ["90"], "frequency_penalty": ["90"], "no_repeat_ngram_size": ["1"], "grammar": ["[A-Z]+"],
     "min_tokens": ["1"], "stop": ["e", "a", "i"], "prompt_file": ["prompts"], "models_dir": ["elsewhere"],
-    "prompt_template": ["A tale. {prompt}"], "source": ["openai"],
+    "template": ["A tale. {prompt}"], "source": ["openai"],
 }  # fmt: skip
 IN_COMPARE = {
-    "prompts": ["known", "tales"], "n_prompts": ["2", "9"], "prompt_template": ["A tale. {prompt}"], "n_lanes": ["2"],
+    "prompts": ["known", "tales"], "n_prompts": ["2", "9"], "template": ["A tale. {prompt}"], "n_lanes": ["2"],
     "plot_size": ["3x3"], "best": ["K", "drafter"], "prompt_file": ["corpus"],
 }  # fmt: skip
 UNKNOWN = {  # what nobody can know: whether <|endoftext|> is drawn, and whether a drafter of one's own draws
