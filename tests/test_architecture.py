@@ -13,6 +13,7 @@ ENGINES = {  # matplotlib and other engines, imported by the functions or module
     "speculative/measuring/plot.py": {"matplotlib"},
     "speculative/models/transformers_model.py": {"torch"},
     "speculative/models/llama_cpp_model.py": {"llama_cpp"},
+    "speculative/models/llama_cpp_tokenizer.py": {"llama_cpp"},
     "speculative/models/transformers_tokenizer.py": {"tokenizers"},
     "speculative/testing/torch_draws.py": {"torch"},
     "speculative/testing/torch_functions.py": {"torch"},

@@ -53,6 +53,7 @@ def load_transformers(name, options, dtype="auto"):
     import transformers
 
     transformers.utils.logging.disable_progress_bar()
+    transformers.utils.logging.set_verbosity_error()
     path = Path(folder_of(name))
     where = {"pretrained_model_name_or_path": str(path)}
     if path.is_file():

@@ -124,8 +124,8 @@ class Options:
         '"category": "qa", "turns": [TEXT, ...]}, of which the first turn is the prompt',
         reads=contents.of_text("prompt_file"))
     template: str = option("{prompt}", "TEXT", template,
-        "the text around a prompt, such as '### Human: {prompt}\\n### Assistant:', where \\n is a line break; chat: the "
-        "chat template of an --engine's model",
+        "the text around a prompt, such as '### Human: {prompt}\\n### Assistant:', where \\n is a line break; chat: "
+        "the chat template of an --engine's model",
         no_effect=effects.has_no_template)
     prompts: str = option("tales", "P", Choice(("tales", "repeating", "known")),
         "the prompts without --prompt_file\n"

@@ -99,8 +99,8 @@ def check_engine(options, kind):
         )
     if options.drafter == "model" and not options.draft_model_size:
         raise ValueError(
-            f"--engine {options.engine} knows no smaller model of the family: name one with --draft_model_size, or draft "
-            "without a model, for example with --drafter prompt_lookup"
+            f"--engine {options.engine} knows no smaller model of the family: name one with --draft_model_size, or "
+            "draft without a model, for example with --drafter prompt_lookup"
         )
 
 

@@ -38,11 +38,11 @@ class Llama:
         """A deep copy is another engine, which opens the file again."""
         return Llama, (self.path, len(self.scores), True, False, True)
 
-    def __init__(self, path, n_ctx, logits_all, verbose, swa_full):
-        assert logits_all and swa_full and not verbose
+    def __init__(self, path, n_ctx, logits_all, verbose, swa_full, n_threads=1, n_threads_batch=1):
+        assert logits_all and swa_full and not verbose and n_threads == n_threads_batch
         self.path = path
         self.model = random_gpt2(gpt2np.HParams(17, 64, 12, 2, 2), seed=int(path))
-        self.kept, self.n_tokens, self.scores = [], 0, np.full((n_ctx or 64, 17), np.nan, np.float32)
+        self.kept, self.n_tokens, self.scores = [], 0, np.full((min(n_ctx, 64), 17), np.nan, np.float32)
         self._ctx = SimpleNamespace(kv_cache_seq_rm=self.remove)
         self.n_evaluated = 0
 
@@ -71,7 +71,14 @@ class Llama:
         self.n_tokens = len(self.kept)
 
 
+def engine_of(llama):
+    numbers = {"llama_model_n_ctx_train": 64, "llama_model_n_params": 1}
+    return SimpleNamespace(
+        Llama=llama, __version__="0", **{name: lambda model, n=n: n for name, n in numbers.items()}
+    )
+
+
 @pytest.fixture
 def llama_cpp(monkeypatch):
-    monkeypatch.setitem(sys.modules, "llama_cpp", SimpleNamespace(Llama=Llama))
+    monkeypatch.setitem(sys.modules, "llama_cpp", engine_of(Llama))
     return Llama

@@ -1,0 +1,201 @@
+"""Models of other engines on the command line: drafters, rules, templates, files; a row may round as it likes."""
+
+import json
+
+import numpy as np
+import pytest
+from command import refusal, report_of, run_here
+
+import gpt2np
+from speculative import ByPaths
+from speculative.cli.drafters import DRAFTERS
+from speculative.cli.engines import OTHERS, Engine
+from speculative.cli.models import ENGINES
+from speculative.cli.prompts import KNOWN
+
+SEVEN = "model,ngram,prompt_lookup,suffix,recycling,jacobi,lookahead"
+TOY = ("--engine=toy", "--target_model_size=tiny-target", "--n_tokens_to_generate=24")
+LOOKUP = (*TOY, "--drafter=prompt_lookup")
+
+
+class Rounding:
+    """A model in which two tokens are nearly equal after 40 tokens: which is larger depends on n_last."""
+
+    about, error = "toy 1", 0.0
+
+    def __init__(self, name):
+        self.model, _ = gpt2np.load(name)
+        self.n_vocab, self.n_ctx, self.n_params = self.model.n_vocab, self.model.n_ctx, 5_000_000
+
+    def reset(self):
+        """It has no cache."""
+
+    def __call__(self, tokens, n_last=1, parents=()):
+        if len(parents):
+            return ByPaths(self)(tokens, n_last, parents)
+        rows = self.model(list(tokens), n_last=n_last).copy()
+        if self.error and len(tokens) - n_last > 25:
+            second, first = np.argsort(rows[0])[-2:]
+            rows[0, second] = rows[0, first] + (self.error if n_last > 1 else -self.error)
+        return rows
+
+
+class Chatty:
+    """A tokenizer with a first token, several that end a text, and a chat template."""
+
+    start, ends = [7], {5, 0}
+
+    def __init__(self, tokenizer):
+        self.tokenizer, self.n_vocab, self.end_of_text = tokenizer, tokenizer.n_vocab, 0
+        self.vocabulary, self.encode, self.decode = tokenizer.vocabulary, tokenizer.encode, tokenizer.decode
+        self.bytes_of = tokenizer.bytes_of
+
+    def chat(self, question):
+        return [7, 8, *self.encode(question), 9]
+
+
+@pytest.fixture(autouse=True)
+def toy(monkeypatch):
+    load = lambda name, options: (Rounding(name), Chatty(gpt2np.load(name)[1]))  # noqa: E731
+    monkeypatch.setitem(ENGINES, "toy", Engine("a toy", str, load, lambda name, options: [name]))
+
+
+def test_drafters_that_need_a_language_model_alone():
+    words = ("--draft_model_size=tiny-draft", f"--drafter={SEVEN}", "--n_prompts=2", "--n_tokens_to_generate=8")
+    rows = report_of("compare", *TOY[:2], *words)["rows"]
+    assert [row["setting"]["drafter"] for row in rows] == SEVEN.split(",")
+    assert all(row["same_texts"] == row["n_texts"] == 2 and "gap" not in row for row in rows)
+    assert {row["target"]["name"] for row in rows} == {"tiny-target (toy 1)"}
+    is_slow = ["own: expect no speedup" in row["draft"]["name"] for row in rows]
+    assert is_slow == [DRAFTERS[name].branches for name in SEVEN.split(",")]
+
+
+def test_a_difference_that_is_rounding(monkeypatch):
+    monkeypatch.setattr(Rounding, "error", 0.125)
+    said = run_here(*TOY, "--drafter=jacobi").stdout
+    assert "same text     no, they differ from token" in said
+    assert "rounding      the two logits are 0.12 apart: this engine rounds differently for K + 1 tokens" in said
+    said = run_here("compare", *TOY, "--drafter=jacobi", "--n_prompts=2").stdout
+    assert "rounding  where texts differ, the two logits are 0.12 apart: this engine rounds" in said
+
+
+def test_the_tokens_of_a_prompt():
+    begins = report_of(*LOOKUP, "--prompt=A king")
+    assert begins["prompt_tokens"] == 1 + len(gpt2np.load("tiny-target")[1].encode("A king"))
+    chat = report_of(*LOOKUP, "--prompt=A king", "--template=chat")
+    assert chat["prompt_tokens"] == begins["prompt_tokens"] + 2 and chat["prompt"] == "A king"
+    words = (*LOOKUP, "--template=chat", "--prompts=known", "--by=prompt", "--n_prompts=1")
+    assert report_of("compare", *words)["rows"][0]["by"].startswith(f"1 {KNOWN[0][:20]}")
+
+
+def test_a_text_ends_at_any_of_the_ends():
+    tokens = report_of(*LOOKUP)["autoregressive"]["tokens"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Chatty, "ends", {tokens[9]})
+        ended = report_of(*LOOKUP)
+        assert ended["speculative"]["tokens"] == tokens[: tokens.index(tokens[9]) + 1]
+        least = report_of(*LOOKUP, "--min_tokens=20")["speculative"]["tokens"]
+        assert tokens[9] not in least[:19]
+
+
+def test_many_texts_one_by_one(tmp_path):
+    (tmp_path / "p").write_text("A king\nA queen\n")
+    file = tmp_path / "o.jsonl"
+    words = (*TOY, "--draft_model_size=tiny-draft", "--output", file, "--prompt_file", tmp_path / "p")
+    assert "2 texts in" in run_here(*words).stdout and "1 at once" in run_here(*words).stdout
+    texts = [json.loads(line) for line in file.read_text("utf-8").splitlines()[1:] if '"part": "text' in line]
+    assert [text["prompt"] for text in texts] == ["A king", "A queen"]
+
+
+def test_refusals(tmp_path):
+    for words, sentence in {
+        ("--drafter=eagle",): "--drafter eagle works on hidden states, which --engine toy does not return: choose one",
+        (): "--engine toy knows no smaller model of the family: name one with --draft_model_size, or draft without",
+        ("--drafter=suffix", "--models_dir=x"): "--models_dir has no effect, as --engine toy has places of its own",
+    }.items():
+        assert refusal(*TOY, *words).startswith(sentence)
+    assert refusal("compare", *LOOKUP, "--n_lanes=2").startswith("--n_lanes has no effect, as --engine toy runs one")
+    assert refusal("--template=chat").startswith("--template chat is for a model with a chat template")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(ENGINES, "away", Engine("", str, str, str, {"no_such_module": "no-such-package"}))
+        sentence = "--target_model_size: this engine needs packages that are not installed: pip install no-such-package"
+        assert refusal("--engine=away") == sentence
+    llama = tmp_path / "llama"
+    llama.mkdir()
+    (llama / "config.json").write_text('{"model_type": "llama"}')
+    assert refusal("--target_model_size", llama).endswith("this is GPT-2 in NumPy: add --engine transformers")
+    with pytest.raises(ValueError, match=r"expected a file .gguf, got 'tiny-target'"):
+        OTHERS["llama_cpp"].read("tiny-target")
+
+
+# ------------------------------------------------------------------------------------------------ transformers
+
+
+def a_tokenizer(kind, n_vocab=600):
+    """A trained tokenizer: byte-level BPE, or like SentencePiece with a first token. Tokens 0 to 2 are special."""
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    from speculative.cli.prompts import tales
+
+    of_llama = kind == "Llama"
+    tokenizer = Tokenizer(models.BPE(byte_fallback=of_llama))
+    alphabet = [f"<0x{byte:02X}>" for byte in range(256)] if of_llama else []
+    trainer = trainers.BpeTrainer(
+        vocab_size=n_vocab, special_tokens=["<unk>", "<s>", "</s>", *alphabet], show_progress=False,
+        initial_alphabet=[] if of_llama else pre_tokenizers.ByteLevel.alphabet(),
+    )  # fmt: skip
+    if of_llama:
+        tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+        pieces = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+        tokenizer.decoder = decoders.Sequence(pieces)
+    else:
+        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.train_from_iterator(tales()[0].split("\n"), trainer)
+    if of_llama:
+        tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
+    names = {"unk_token": "<unk>", "bos_token": "<s>", "eos_token": "</s>"}
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names)
+
+
+@pytest.mark.peers
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("kind", ["Llama", "Qwen2"])
+def test_random_pairs_of_transformers(kind, tmp_path):
+    """The draft is the target's first layers. Greedy texts are those of the target alone, and of its own generate()."""
+    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
+    tokenizer = a_tokenizer(kind)
+    tokenizer.chat_template = "{{ bos_token }}Q: {{ messages[0].content }} A: "
+    shape = {"hidden_size": 32, "intermediate_size": 48, "num_attention_heads": 4, "num_key_value_heads": 2}
+    for name, n_layers, n_vocab in (("target", 4, 640), ("draft", 2, 608)):
+        torch.manual_seed(0)
+        config = getattr(transformers, f"{kind}Config")(
+            **shape, vocab_size=n_vocab, num_hidden_layers=n_layers, bos_token_id=1, eos_token_id=[2, 0],
+            max_position_embeddings=512, tie_word_embeddings=False,
+        )  # fmt: skip
+        model = transformers.AutoModelForCausalLM.from_config(config)
+        with torch.no_grad():
+            for weights in model.parameters():
+                if weights.dim() == 2:
+                    weights.normal_(std=0.3)
+            if name == "target":
+                target = model.eval()
+            else:
+                rest = target.state_dict()
+                model.load_state_dict({key: rest[key][: len(w)] for key, w in model.state_dict().items()})
+        model.save_pretrained(tmp_path / name)
+        tokenizer.save_pretrained(tmp_path / name)
+    words = ("--engine=transformers", "--target_model_size", tmp_path / "target", "--n_tokens_to_generate=20")
+    pair = (*words, "--draft_model_size", tmp_path / "draft", "--K=3")
+    many = ("--drafter", SEVEN, "--temperature=0,1", "--n_prompts=2")
+    rows = report_of("compare", *pair, *many)["rows"]
+    assert len(rows) == 14 and all(row["same_texts"] == row["n_texts"] for row in rows if row["is_one_text"])
+    assert sum(row["is_one_text"] for row in rows) == 7 and max(row["tokens_per_call"] for row in rows) > 1.2
+    report = report_of(*pair, "--template=chat", "--prompt=Who are you?")
+    chat = [{"role": "user", "content": "Who are you?"}]
+    ids = tokenizer.apply_chat_template(chat, add_generation_prompt=True, return_tensors="pt", return_dict=True)
+    n = ids["input_ids"].shape[1]
+    options = {"do_sample": False, "max_new_tokens": 20, "pad_token_id": 0, "suppress_tokens": [*range(600, 640)]}
+    own = target.generate(**{name: ids[name] for name in ("input_ids", "attention_mask")}, **options)[0, n:].tolist()
+    assert report["prompt_tokens"] == n and report["speculative"]["tokens"] == own
