@@ -5,7 +5,7 @@
     python dev/bench/real.py real.jsonl --table           what is finished, as a table, at any time
     python dev/bench/real.py real.jsonl --prompt_file alpaca.jsonl --n_prompts 100
 
-Other options are those of `compare`; --plot and --csv are for the table. The last command is as large as LMFlow's table,
+Other options are those of `compare`; --plot and --csv draw the table. The last command is as large as LMFlow's table,
 and takes days. That table is at temperature 0 alone, with the speedup in time and in target calls, and on different
 prompts of Alpaca. All targets keep step, so the table of an unfinished file has all of them. After an interruption or a
 kill, the same command resumes, and at most one text is lost; it refuses if models, prompts, settings, sources or the

@@ -18,7 +18,10 @@ from time import time
 
 import numpy as np
 
-import gpt2np
+from speculative.cli.models import ENGINES
+from speculative.cli.options import Options
+
+OF_A_MODEL = ("engine", "models_dir", "source")
 
 
 def acceptance_lengths(lengths):
@@ -83,7 +86,8 @@ def main(report, path, setting="1"):
     label = about["settings"][n - 1]
     label = ", ".join(f"{name} {value}" for name, value in label.items() if value) or "a draft"
     alone, runs = ([lap[i] for lap in laps] for i in (0, n))
-    decode = gpt2np.load(target, head["options"].get("--models_dir", "models"))[1].decode
+    options = Options(**{name: head["options"].get(f"--{name}", getattr(Options, name)) for name in OF_A_MODEL})
+    decode = ENGINES[options.engine].load(target, options)[1].decode
     for file, answered, name in ((path, runs, f"{target} with {label}"), (baseline, alone, target)):
         file.write_text("\n".join(answers(questions, answered, decode, name)) + "\n", encoding="utf-8")
     print(f"{'answers of':22}{target} with {label}")

@@ -120,7 +120,7 @@ def worthwhile(size, n_rows):
 
     Matmuls whose weights come from memory are shared even for one row. With weights in the cache, a matmul of the
     bundled models takes a few hundred microseconds at most for a draft of 64 tokens: two threads gain little, and take
-    longer than one if another program needs the second core (`python dev/bench/sizes.py`).
+    longer than one if another program needs the second core (`python main.py compare --tree 2,4,8,16,32,64`).
     """
     worth = WORTH if size > CACHED else 10 * WORTH
     return min(cost(size, n_rows) // worth + 1, n_threads(n_rows >= MANY))

@@ -62,7 +62,8 @@ def test_the_options_shown_are_those_of_the_command():
 
 
 @pytest.mark.parametrize(
-    "name", ["README.md", "docs/measurements.md", "docs/serving.md", "docs/options.md", "docs/reading.md"]
+    "name",
+    ["README.md", *(f"docs/{name}.md" for name in ("measurements", "serving", "options", "reading", "techniques"))],
 )
 def test_the_python_blocks_run(name):
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)

@@ -145,7 +145,7 @@ def test_killed_and_resumed_it_is_the_same_file(name):
 VALUES = {
     "draft_model_size": "tiny-target", "target_model_size": "tiny-draft", "drafter": "ngram", "verifier": "block",
     "siblings": "top", "draft_tokenizer": "text", "corpus": "g", "prompt_file": "g", "K": "7", "top_p": "0.5",
-    "min_p": "0.5", "template": "a {prompt}", "prompts": "known", "source": "openai", "by": "prompt",
+    "min_p": "0.5", "engine": "numpy", "template": "a {prompt}", "prompts": "known", "source": "openai", "by": "prompt",
     "best": "K", "csv": "t.csv", "plot": "t.svg", "plot_size": "2x2", "trace": "t.html", "show": "rounds",
     "timings": "True", "output": "t.jsonl", "html": "t.html",
 }  # fmt: skip

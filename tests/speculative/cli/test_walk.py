@@ -25,7 +25,7 @@ TRIES = {  # for generate
     "frequent": ["20"], "top_k": ["1", "2"], "top_p": ["0.1"], "min_p": ["0.9"], "repetition_penalty": ["9"],
     "presence_penalty": ["90"], "frequency_penalty": ["90"], "no_repeat_ngram_size": ["1"], "grammar": ["[A-Z]+"],
     "min_tokens": ["1"], "stop": ["e", "a", "i"], "prompt_file": ["prompts"], "models_dir": ["elsewhere"],
-    "template": ["A tale. {prompt}"], "source": ["openai"],
+    "template": ["A tale. {prompt}"], "source": ["openai"], "engine": ["llama_cpp"],
 }  # fmt: skip
 IN_COMPARE = {
     "prompts": ["known", "tales"], "n_prompts": ["2", "9"], "template": ["A tale. {prompt}"], "n_lanes": ["2"],
