@@ -201,6 +201,8 @@ def show(path, plot="", csv=""):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
+        sys.exit(__doc__)
     try:
         fire.Fire(main)
     except KeyboardInterrupt as error:
