@@ -73,9 +73,7 @@ class Llama:
 
 def engine_of(llama):
     numbers = {"llama_model_n_ctx_train": 64, "llama_model_n_params": 1}
-    return SimpleNamespace(
-        Llama=llama, __version__="0", **{name: lambda model, n=n: n for name, n in numbers.items()}
-    )
+    return SimpleNamespace(Llama=llama, __version__="0", **{name: lambda model, n=n: n for name, n in numbers.items()})
 
 
 @pytest.fixture
