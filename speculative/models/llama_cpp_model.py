@@ -33,8 +33,8 @@ class LlamaCppModel:
         Only the first n_vocab tokens are used; by default all. A draft and its target need the same n_vocab.
     **options
         For llama_cpp.Llama: n_threads, n_gpu_layers, and so on. One token and several tokens use the same number of
-        threads, by default all cores. llama-cpp-python's own defaults differ (n_threads and n_threads_batch), which
-        makes each change between the two many times slower.
+        threads, by default all cores. With llama-cpp-python's own defaults, n_threads is half of n_threads_batch, and
+        the target alone would be slow for a reason that has nothing to do with drafts.
 
     Attributes
     ----------
