@@ -1,20 +1,23 @@
 """From a model's name or folder to a model and its tokenizer: the parts of this package meet here.
 
-A size such as 124M is looked up on this disk, and downloaded if it is missing. Existing files are used as they are.
+A size such as 124M, or a name on the Hugging Face hub, is looked up on this disk, and downloaded if it is missing.
+Existing files are used as they are.
 """
 
 import os
 import re
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from ..model import GPT2
 from ..tokenizer import Tokenizer
 from .errors import CheckpointError, DownloadError
-from .model_files import SIZES, SOURCES, WEIGHTS, files_of, find_on_disk, url_of
+from .model_files import OTHER_FORMS, SIZES, SOURCES, WEIGHTS, files_of, find_on_disk, hub_cache, known_as, url_of
 from .params import build_params, openai_names, read_config, read_hparams
 from .safetensors import read_safetensors
 from .tf_checkpoint import read_tf_checkpoint
 from .vocabulary import load_tokenizer
+from .writing import replacing
 
 BUNDLED = ("tiny-target", "tiny-draft")
 
@@ -27,11 +30,14 @@ def load(
     Parameters
     ----------
     name_or_folder
-        "tiny-target" or "tiny-draft" (bundled), "124M", "355M", "774M" or "1558M", or the path of a folder.
+        "tiny-target" or "tiny-draft" (bundled); "124M", "355M", "774M" or "1558M", also as "gpt2", "gpt2-medium",
+        "gpt2-large" or "gpt2-xl"; "distilgpt2", or the OWNER/NAME of any GPT-2 on the Hugging Face hub; or the path of
+        a folder, which comes first.
     models_dir
-        The folder in which each downloaded size has a folder.
+        The folder in which each downloaded model has a folder.
     source
-        Where to download from: "hub" (safetensors, Hugging Face hub) or "openai" (OpenAI's TensorFlow checkpoints).
+        Where to download from: "hub" (safetensors, Hugging Face hub) or, for the four sizes, "openai" (OpenAI's
+        TensorFlow checkpoints).
 
     Returns
     -------
@@ -57,7 +63,7 @@ def load(
         hparams, tokenizer = read_tokenizer(config, *vocabulary_files)
         return GPT2(read_params(hparams, weights), hparams), tokenizer
     except CheckpointError as error:
-        if not is_size(name_or_folder, models_dir):
+        if not model_to_find(name_or_folder, models_dir):
             raise
         raise CheckpointError(f"{error}; delete that file, or all of {folder}, and it is downloaded again") from None
     except OSError as error:
@@ -77,10 +83,10 @@ def read_tokenizer(config, vocabulary, merges):
     return hparams, tokenizer
 
 
-def read_n_vocab(folder):
-    """The size of the vocabulary of the model in a folder, without its weights."""
-    config = folder / WEIGHTS[files_of(folder)[0]][0]
-    return (read_hparams(config) if config.name == "hparams.json" else read_config(config)).n_vocab
+def read_tokenizer_of(folder):
+    """The tokenizer of the model in a folder, without its weights."""
+    layout, vocabulary_files = files_of(folder)
+    return read_tokenizer(folder / WEIGHTS[layout][0], *vocabulary_files)[1]
 
 
 def read_params(hparams, weights):
@@ -99,21 +105,24 @@ def read_tensors(weights):
 
 
 def find_folder(name, models_dir, source="hub"):
-    """The folder of a model, downloaded if necessary: a folder's path comes first, then bundled names and sizes."""
+    """The folder of a model, downloaded if necessary: a folder's path comes first, then bundled and known names."""
     if source not in SOURCES:
         raise ValueError(f"unknown source {source!r:.80}: expected {' or '.join(SOURCES)}")
     if not isinstance(name, (str, os.PathLike)):
         raise ValueError(f"unknown model {name!r:.80}: {expected(name)}")
-    if is_size(name, models_dir):
-        return find_on_disk(name, models_dir) or download_model(name, models_dir / name, source)
+    if model := model_to_find(name, models_dir):
+        return find_on_disk(model, models_dir) or download_model(model, models_dir / model, source)
     if name not in BUNDLED and not os.path.isdir(name):
         raise ValueError(f"unknown model {str(name)!r:.80}: {expected(name)}")
     return folder_of(name)
 
 
-def is_size(name, models_dir):
-    """Whether a name is a size to look up. A folder of that name comes first, unless downloads of the size go there."""
-    return name in SIZES and (not os.path.isdir(name) or Path(name) == Path(models_dir or "", name))
+def model_to_find(name, models_dir):
+    """The model (see `known_as`) that a name means, or None. A folder of that name comes first, unless downloads of the
+    model go there."""
+    model = known_as(str(name))
+    is_folder = os.path.isdir(name) and Path(name) != Path(models_dir or "", model or "")
+    return None if is_folder or name in BUNDLED else model
 
 
 def folder_of(name_or_folder):
@@ -127,33 +136,60 @@ def folder_of(name_or_folder):
 
 def expected(name):
     """The remedy for an unknown name."""
-    meant = str(name).lower().removeprefix("openai-community/")
-    for size, hub_name in SIZES.items():
-        if meant in (hub_name, size.lower(), size[:-1]):
+    for size in SIZES:
+        if str(name).lower() in (size.lower(), size[:-1]):
             return f'write "{size}"'
     return (
-        f"expected {', '.join([*BUNDLED, *SIZES])}, or a folder with {', '.join(SOURCES['hub'])} of a GPT-2 "
-        "(the Hugging Face hub has those of other models)"
+        f"expected {', '.join([*BUNDLED, *SIZES])}, the OWNER/NAME of a GPT-2 on the Hugging Face hub, or a folder "
+        f"with its files: {', '.join(SOURCES['hub'])}"
     )
 
 
-def download_model(size, folder, source):
-    """Download the files of a size that are missing in the folder."""
+def download_model(model, folder, source):
+    """Download the files of a model that are missing in the folder, which is made when the first of them has arrived.
+
+    HF_HUB_OFFLINE forbids it, as in huggingface_hub.
+    """
     from .download import disk_errors, download_file, one_at_a_time  # here, since a browser cannot lock files
 
-    with disk_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        with one_at_a_time(folder):
-            for name, check in SOURCES[source].items():
-                url = url_of(size, name, source)
-                try:
-                    download_file(url, folder / name, check)
-                except DownloadError as error:
-                    problem = f"{url}: {error}".replace(f"{folder}{os.sep}", "")
-                    problem = re.sub(r"[^\s/'\"(]*@", "", problem)  # without user names and passwords
-                    raise DownloadError(
-                        f"{problem}; try again (it resumes where it stopped), use the source "
-                        f"{'hub' if source == 'openai' else 'openai'} or a mirror in GPT2NP_MODELS_URL, or put "
-                        f"{', '.join(SOURCES[source])} into {folder} by hand"
-                    ) from None
+    if source == "openai" and model not in SIZES:
+        raise DownloadError(f"{model}: the source openai has {', '.join(SIZES)} only; use the source hub")
+
+    def fetch(name, folder):
+        if os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE"):
+            raise DownloadError("HF_HUB_OFFLINE forbids downloads")
+        url = url_of(model, name, source)
+        try:
+            download_file(url, folder / name, SOURCES[source][name])
+        except DownloadError as error:
+            missing = {"vocab.json": "merges.txt"}.get(name, name) if model not in SIZES and "404" in str(error) else ""
+            hints = [f"; if it has {other}: {hint}" for other, (file, hint) in OTHER_FORMS.items() if file == missing]
+            problem = f"{url}: {error}{''.join(hints)}".replace(f"{folder / name}.part", name)
+            raise DownloadError(re.sub(r"[^\s/'\"(]*@", "", problem)) from None  # without user names and passwords
+
+    first, *others = SOURCES[source]
+    try:
+        with disk_errors(folder), TemporaryDirectory() as new:
+            if not (folder / first).exists():
+                fetch(first, Path(new))
+            folder.mkdir(parents=True, exist_ok=True)
+            with one_at_a_time(folder):
+                if not (folder / first).exists():
+                    with replacing(folder / first) as path:
+                        path.write_bytes(Path(new, first).read_bytes())
+                for name in others:
+                    fetch(name, folder)
+    except DownloadError as error:
+        raise DownloadError(f"{error}; {remedies(model, folder, source)}") from None
     return folder
+
+
+def remedies(model, folder, source):
+    """What to do where a model cannot be downloaded."""
+    if model not in SIZES:
+        return f"{model} is no folder here, nor in {folder} or {hub_cache()}: put its files there, or name a folder"
+    return (
+        f"{model} is neither in {folder} nor in {hub_cache()}: put {', '.join(SOURCES[source])} there, name a folder "
+        f"that has them, or try again (a download resumes), also with the source "
+        f"{'hub' if source == 'openai' else 'openai'} or a mirror in GPT2NP_MODELS_URL"
+    )

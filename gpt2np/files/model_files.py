@@ -6,6 +6,7 @@ Leaves out: downloading the files (download.py), and making a model from them (l
 """
 
 import os
+import re
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from .tf_checkpoint import read_tf_checkpoint
 from .vocabulary import read_merges, read_vocabulary
 
 SIZES = {"124M": "gpt2", "355M": "gpt2-medium", "774M": "gpt2-large", "1558M": "gpt2-xl"}  # names on the hub
+OWNERS = {**dict.fromkeys(SIZES.values(), "openai-community"), "distilgpt2": "distilbert"}  # of names without one
 WEIGHTS = {
     "hub": ("config.json", "model.safetensors"),
     "openai": ("hparams.json", "model.ckpt.index", "model.ckpt.data-00000-of-00001"),
@@ -72,29 +74,53 @@ def has(folder, names):
     return all((folder / name).is_file() for name in names)
 
 
-def find_on_disk(size, models_dir):
-    """The folder with all files of a size, in models_dir or in Hugging Face's cache; None if neither has them."""
-    for folder in (models_dir / size, *cached_on_disk(SIZES[size])):
+def known_as(name):
+    """The name of a model's folder in models_dir: a size, distilgpt2, or the hub's OWNER/NAME; None for other names.
+
+    >>> known_as("gpt2-xl"), known_as("openai-community/gpt2-xl"), known_as("distilbert/distilgpt2"), known_as("gpt3")
+    ('1558M', '1558M', 'distilgpt2', None)
+    """
+    owner, _, short = name.lower().rpartition("/")
+    if short in OWNERS and owner in ("", OWNERS[short]):
+        return {hub_name: size for size, hub_name in SIZES.items()}.get(short, short)
+    is_on_hub = name in SIZES or re.fullmatch(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", name)
+    return name if is_on_hub else None
+
+
+def repository_of(model):
+    """OWNER/NAME on the hub of a model that `known_as` names."""
+    name = SIZES.get(model, model)
+    return f"{OWNERS[name]}/{name}" if name in OWNERS else name
+
+
+def find_on_disk(model, models_dir):
+    """The folder with all files of a model, in models_dir or in Hugging Face's cache; None if neither has them."""
+    for folder in (models_dir / model, *cached_on_disk(repository_of(model))):
         if any(has(folder, names) for names in WEIGHTS.values()) and any(has(folder, names) for names in VOCABULARIES):
             return folder
     return None
 
 
+def hub_cache():
+    """Hugging Face's cache."""
+    home = os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface"
+    return Path(os.path.expanduser(os.environ.get("HF_HUB_CACHE") or Path(home) / "hub"))
+
+
 def cached_on_disk(repository):
     """The folders in Hugging Face's cache, if any, with the main version of a model. The files are not copied."""
-    home = os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface"
-    cache = os.path.expanduser(os.environ.get("HF_HUB_CACHE") or Path(home) / "hub")
-    for owner in ("openai-community--", ""):  # the second is an older name of the repository
-        folder = Path(cache) / f"models--{owner}{repository}"
+    short = repository.rpartition("/")[2]
+    for name in (repository, *([short] if short in OWNERS else [])):  # the second is an older name of the repository
+        folder = hub_cache() / f"models--{name.replace('/', '--')}"
         with suppress(OSError, ValueError):
             yield folder / "snapshots" / (folder / "refs" / "main").read_text(encoding="utf-8").strip()
 
 
-def url_of(size, name, source):
-    """The URL of a file: SIZE/FILE under GPT2NP_MODELS_URL, if that is set; HF_ENDPOINT replaces the hub's address."""
+def url_of(model, name, source):
+    """The URL of a file: MODEL/FILE under GPT2NP_MODELS_URL, if that is set; HF_ENDPOINT replaces the hub's address."""
     if mirror := os.environ.get("GPT2NP_MODELS_URL"):
-        return f"{mirror.rstrip('/')}/{size}/{name}"
+        return f"{mirror.rstrip('/')}/{model}/{name}"
     if source == "openai":
-        return f"https://openaipublic.blob.core.windows.net/gpt-2/models/{size}/{name}"
+        return f"https://openaipublic.blob.core.windows.net/gpt-2/models/{model}/{name}"
     hub = os.environ.get("HF_ENDPOINT") or "https://huggingface.co"
-    return f"{hub.rstrip('/')}/openai-community/{SIZES[size]}/resolve/main/{name}"
+    return f"{hub.rstrip('/')}/{repository_of(model)}/resolve/main/{name}"

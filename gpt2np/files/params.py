@@ -181,14 +181,24 @@ def checked(path, *numbers):
     return hparams
 
 
+def other_engine(kind, engine="transformers"):
+    """The words for a model that is not a GPT-2."""
+    return (
+        f"a model of type {kind!r:.40}, and this is GPT-2 in NumPy: --engine {engine} runs it, or in Python an adapter "
+        "(docs/adapters.md)"
+    )
+
+
 def read_config(path):
     """HParams from a Hugging Face config.json. CheckpointError unless it describes a supported GPT-2."""
     config = read_json(path)
+    if (kind := config.get("model_type", "gpt2")) != "gpt2":
+        raise CheckpointError(f"{path} is that of {other_engine(kind)}")
     hparams = checked(
         path, *(config.get(name) for name in ("vocab_size", "n_positions", "n_embd", "n_head", "n_layer"))
     )
     expected = {
-        "model_type": ["gpt2"], "activation_function": ["gelu_new", "gelu_pytorch_tanh"], "layer_norm_epsilon": [1e-5],
+        "activation_function": ["gelu_new", "gelu_pytorch_tanh"], "layer_norm_epsilon": [1e-5],
         "n_inner": [None, 4 * hparams.n_embd], "tie_word_embeddings": [True], "add_cross_attention": [False],
         "scale_attn_weights": [True], "scale_attn_by_inverse_layer_idx": [False], "is_causal": [True],
     }  # fmt: skip

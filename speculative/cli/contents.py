@@ -5,14 +5,14 @@ A dict may contain more than one name, as a setting with a draft model reads two
 
 import os
 
-from gpt2np.files.loading import read_n_vocab
+from gpt2np.files.loading import read_tokenizer_of
 from gpt2np.files.model_files import SOURCES
 from speculative.logits.automaton import Expression
 
 from .brought import files_of
 from .drafters import DRAFTERS, RULES, kind_of
 from .files import read_text
-from .models import SMALLEST, folder_of
+from .models import folder_of, smallest
 
 
 def of_nothing(options):
@@ -32,7 +32,7 @@ def of_draft(options):
     if options.drafter != "model":
         return {}
     target = folder_of(options.target_model_size, options)
-    name = options.draft_model_size or SMALLEST.get(read_n_vocab(target))
+    name = options.draft_model_size or smallest(read_tokenizer_of(target))
     return of_model(name, options) if name else {}
 
 

@@ -17,7 +17,7 @@ from . import contents, effects
 from .drafters import DRAFTERS, LENGTHS, RULES, TOKENIZERS
 from .effects import first_of, only_with
 from .files import check_readable
-from .models import check_model_name
+from .models import model_name
 from .values import Choice, Written, number, template, tree, whole
 
 
@@ -46,10 +46,10 @@ class Options:
 
     prompt: str = option("Once upon a time there lived a king who lived in a great forest", "TEXT", str,
         "the text to continue; an empty one starts from <|endoftext|>", no_effect=effects.has_prompt_file)
-    target_model_size: str = option("tiny-target", "M", check_model_name,
+    target_model_size: str = option("tiny-target", "M", model_name,
         "the target model: tiny-draft or tiny-target, which are bundled, 124M, 355M, 774M, 1558M, or a folder with a "
         "GPT-2", reads=contents.of_target)
-    draft_model_size: str = option("", "M", check_model_name,
+    draft_model_size: str = option("", "M", model_name,
         "the draft model, for --drafter model only (the smallest of the target's family: tiny-draft for tiny-target, "
         "124M for 355M and larger)", no_effect=only_with("draft_model_size"), reads=contents.of_draft)
     drafter: str = option("model", "D", Choice(DRAFTERS, brings=True), "the source of the draft tokens",

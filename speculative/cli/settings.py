@@ -13,7 +13,7 @@ from .brought import graded_drafter
 from .contents import pattern_of
 from .drafters import DRAFTERS, LENGTHS, RULES, kind_of, length_of, rule_of
 from .effects import Habit
-from .models import SMALLEST, OfLanes, no_smaller
+from .models import AS_SMALL, OfLanes, no_smaller
 from .options import all_entries, combinations
 
 MOST_AUTO = 8  # the most draft tokens with --K auto
@@ -64,7 +64,7 @@ def checked(options):
         raise ValueError("--n_tokens_to_generate: expected 2 or more, as nothing is drafted for one token, got 1")
     if length.threshold and "siblings" not in kind.options:
         raise ValueError(f"--K {options.K} needs a drafter with probabilities, got {options.drafter}: try auto")
-    if options.drafter == "model" and not options.draft_model_size and options.target_model_size in SMALLEST.values():
+    if options.drafter == "model" and not options.draft_model_size and options.target_model_size in AS_SMALL:
         raise ValueError(no_smaller(options.target_model_size))
     if options.drafter == "forced" and not options.grammar:
         raise ValueError("--drafter forced drafts nothing without --grammar")

@@ -25,7 +25,7 @@ from .. import contents
 from .. import options as shared
 from ..files import check_readable, read_text, say
 from ..journal import Journal, machine
-from ..models import Models, check_model_name
+from ..models import Models, model_name
 from ..options import option
 from ..values import Choice, number, whole
 
@@ -37,7 +37,7 @@ MOST_CACHE = 1e9  # bytes for the keys and values of the texts that are written 
 
 def target_name(given):
     """The name of a model, whose folder may also be in PyTorch's format."""
-    return given if os.path.isfile(os.path.join(given, "pytorch_model.bin")) else check_model_name(given)
+    return given if os.path.isfile(os.path.join(given, "pytorch_model.bin")) else model_name(given)
 
 
 def text_files(given):

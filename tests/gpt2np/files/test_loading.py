@@ -111,7 +111,7 @@ def test_a_file_of_another_kind_is_not_put_in_place(model_server, tmp_path, sour
     whole = model_server.files[f"/124M/{name}"]
     wrong = whole[:4000] + bytes([whole[4000] ^ 1]) + whole[4001:] if name == DATA else b'{"error": 404}'
     model_server.files[f"/124M/{name}"] = wrong
-    remedies = f"try again .*{'use the source hub' if name == DATA else ''}.* into .*124M by hand$"
+    remedies = f"124M is neither in .*{'the source hub' if name == DATA else ''} or a mirror"
     with pytest.raises(DownloadError, match=f"124M/{name}: .*; {remedies}"):
         gpt2np.load("124M", tmp_path, source)
     assert not [path for path in names_in(tmp_path / "124M") if path.startswith(name)]
@@ -127,8 +127,8 @@ def test_a_file_of_another_kind_is_not_put_in_place(model_server, tmp_path, sour
 PORT = r"127\.0\.0\.1:9/124M/config\.json: the "
 ADDRESSES = {
     "nonsense": r"nonsense/124M/config\.json: the request failed",
-    "http://127.0.0.1:9": rf"http://{PORT}connection failed \(.*\); try again",
-    "http://127.0.0.1:9/" + "long/" * 6_000: r"^http://127\.0\.0\.1:9/.* into .*124M by hand$",
+    "http://127.0.0.1:9": rf"http://{PORT}connection failed \(.*\); 124M is neither in ",
+    "http://127.0.0.1:9/" + "long/" * 6_000: r"^http://127\.0\.0\.1:9/.* or a mirror in GPT2NP_MODELS_URL$",
     **{f"{scheme}me:sec@secret@127.0.0.1:9": PORT for scheme in ("http://", "", "ftp://", "//")},
 }
 
@@ -140,7 +140,39 @@ def test_an_address_where_nothing_is(tmp_path, monkeypatch, hurry, address):
     with pytest.raises(DownloadError, match=ADDRESSES[address]) as caught:
         gpt2np.load("124M", tmp_path)
     assert "sec" not in str(caught.value) and len(str(caught.value)) <= 500
-    assert names_in(tmp_path / "124M") == []
+    assert names_in(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "folder"),
+    [("gpt2-xl", "1558M"), ("openai-community/gpt2", "124M"), ("GPT2-Large", "774M"), ("distilgpt2", "distilgpt2"),
+     ("distilbert/distilgpt2", "distilgpt2"), ("owner/gpt2-like", "owner/gpt2-like")],
+)  # fmt: skip
+def test_names_of_the_hub(hub, tmp_path, name, folder):
+    """A model is downloaded once, under whichever of its names."""
+    model, _ = gpt2np.load(name, tmp_path)
+    assert model.hparams == SHAPE and names_in(tmp_path / folder) == sorted(SOURCES["hub"])
+    hub.files.clear()
+    assert gpt2np.load(folder, tmp_path)[0].hparams == SHAPE
+
+
+def test_what_the_hub_has_but_is_no_gpt2_here(hub, tmp_path, monkeypatch):
+    """And where downloads are forbidden, or there is no such repository: no folder is made."""
+    with pytest.raises(
+        DownloadError, match=r"config.json is that of a model of type 'llama', .* --engine transformers"
+    ):
+        gpt2np.load("meta/llama", tmp_path)
+    with pytest.raises(DownloadError, match=r"no/such/resolve/main/config.json: the server answered 404 .* no folder"):
+        gpt2np.load("no/such", tmp_path)
+    with pytest.raises(DownloadError, match="the source openai has 124M, 355M, 774M, 1558M only"):
+        gpt2np.load("distilgpt2", tmp_path, "openai")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(DownloadError, match=r"^HF_HUB_OFFLINE forbids downloads; 1558M is neither in "):
+        gpt2np.load("gpt2-xl", tmp_path)
+    assert names_in(tmp_path) == []
+    monkeypatch.setenv("HF_HUB_OFFLINE", "0")
+    with pytest.raises(DownloadError, match=r"vocab.json: the server answered 404 .*; if it has tokenizer.json: "):
+        gpt2np.load("owner/unread", tmp_path)
 
 
 # ------------------------------------------------------------------------------------------------ random faults
