@@ -16,10 +16,10 @@ SMALLEST = {"2d112e24d9c6533b": "tiny-draft", "e24f5f76e2638bc1": "124M"}
 AS_SMALL = ("tiny-draft", "124M", "distilgpt2")  # the models that have no smaller one
 
 
-def nearest(name, names):
+def nearest(name, names, closeness=0.6):
     """The most similar of some names, or None; hyphens count as underscores, and case does not matter."""
     same = {known.lower().replace("-", "_"): known for known in names}
-    found = get_close_matches(name.lower().replace("-", "_"), same, 1)
+    found = get_close_matches(name.lower().replace("-", "_"), same, 1, closeness)
     return same[found[0]] if found else None
 
 

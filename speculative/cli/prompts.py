@@ -66,14 +66,15 @@ def prompts_of(options, target, tokenizer):
 
 
 def given_prompts(options, models):
-    """The `Prompt`s of --prompt_file, or that of --prompt."""
+    """The `Prompt`s of --prompt_file, or those of --prompt."""
     target, tokenizer = models.target()
     if options.prompt_file:
         return from_file(options, target, tokenizer)
-    text = in_template(options.prompt, options)
-    tokens = encoded(text, tokenizer)
-    check_request(tokens, options.n_tokens_to_generate, target)
-    return [Prompt(text, tokens, 1)]
+    texts = [in_template(prompt, options) for prompt in options.prompt]
+    found = [Prompt(text, encoded(text, tokenizer), i) for i, text in enumerate(texts, 1)]
+    for prompt in found:
+        check_request(prompt.tokens, options.n_tokens_to_generate, target)
+    return found
 
 
 def held_out(tokenizer, n_prompts, length=PROMPT_LENGTH):

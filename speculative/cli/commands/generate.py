@@ -37,6 +37,7 @@ from ..settings import alone, checked, decoded, with_draft, with_processors
 from ..values import Choice, Written, flag, whole
 
 TAKES = OF_THE_PROGRAM
+WORD = "prompt"
 MOST_LAPS = 3  # laps of both samplers, in turn; the first of each is shown
 LONG = 3.0  # seconds for both texts; longer texts are generated only once
 
@@ -67,21 +68,30 @@ def run(options):
 
 
 def compare_texts(options, journal):
-    """Generate one text by the target alone and with a draft; print both, and what was measured."""
+    """Generate each text by the target alone and with a draft; print both, and what was measured."""
     models = Models(options)
-    prompt, *others = given_prompts(options, models)
-    if others:
-        what = f"{options.prompt_file} has {len(others) + 1} prompts, one per line, but this command takes one"
+    prompts = given_prompts(options, models)
+    if len(prompts) > 1 and (options.prompt_file or options.trace):
+        what = f"{options.prompt_file} has {len(prompts)} prompts, one per line," if options.prompt_file else "--trace:"
         remedy = "give one, write the texts of all with --output, or compare them with `compare`"
-        raise ValueError(f"--prompt_file: {what}: {remedy}")
-    if "comparison" in journal.parts and (options.trace or options.show == "rounds"):
+        raise ValueError(
+            f"--prompt_file: {what} but this command takes one: {remedy}"
+            if options.prompt_file
+            else f"--trace is for one prompt: {remedy}"
+        )
+    if journal.parts and (options.trace or options.show == "rounds"):
         raise ValueError(f"--json: {options.json} has this comparison, but not its rounds: name a different file")
+    for number, prompt in enumerate(prompts, 1):
+        compare_text(options, models, prompt, f"comparison {number}" if len(prompts) > 1 else "comparison", journal)
+
+
+def compare_text(options, models, prompt, part, journal):
     assisted, about = with_draft(options, models, prompt.tokens, journal.keep)
     entrants = {"autoregressive": alone(options, models), "speculative": assisted}
     about |= described(options, prompt, assisted)
     view = View(options, about, assisted)
-    is_kept = "comparison" in journal.parts
-    found = journal.keep("comparison", lambda: measured(options, prompt, entrants, about, view))
+    is_kept = part in journal.parts
+    found = journal.keep(part, lambda: measured(options, prompt, entrants, about, view))
     if is_kept:
         view.show_again(found)
     journal.finish({**about, **found}, view.summary(found))
