@@ -65,9 +65,9 @@ def lines_of(module, name, entry):
     names = getattr(entry.read, "names", ())  # a registry has a line for each of its names
     values += [f"{name}: {names[name].help}" for name in names if isinstance(names, dict)]
     text += "; may be given several times" if entry.repeats else ""
-    text += f"; also {' '.join(entry.also)}" if entry.also else ""
     default = "; ".join(default) if entry.repeats else default
     text += "" if default in ("", None, ()) or default is False else f" ({default})"
+    text += f"; also {' '.join(entry.also)}" if entry.also else ""
     value = entry.value + ",..." if is_list else entry.value
     lines = explained(f"--{name} {value}", f"{text}{':' if values else ''}")
     for value in values:

@@ -34,14 +34,14 @@ def read(command, name, words, texts):
 
     All that is wrong with the words is in one ValueError.
     """
-    entries, given, unused, problems = entries_of(command), {}, {}, []
+    entries, given, unused, problems = entries_of(command), {}, [], []
     typed = [(("no" * key.startswith("_") + key).partition("~")[0], text) for key, text in texts.items()]
     for key, text in typed:
         try:
             if option := in_full(key, text, dict(typed), entries, name):
                 given.setdefault(option, []).append(text)
-            else:
-                unused[key] = text
+            elif key not in ("e", "escape"):
+                unused.append(key)
         except ValueError as error:
             problems.append(str(error))
     for word in words:
@@ -70,7 +70,7 @@ def read(command, name, words, texts):
     notes = effects_of(options, entries)
     if "drafter" in entries:
         settings_of(options)  # refuses options of which no setting works
-    for note in [foreign.note(unused)] * bool(unused) + notes:
+    for note in [*([foreign.note(unused)] if unused else []), *notes]:
         say(note)
     return options
 

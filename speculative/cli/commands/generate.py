@@ -71,14 +71,12 @@ def compare_texts(options, journal):
     """Generate each text by the target alone and with a draft; print both, and what was measured."""
     models = Models(options)
     prompts = given_prompts(options, models)
-    if len(prompts) > 1 and (options.prompt_file or options.trace):
-        what = f"{options.prompt_file} has {len(prompts)} prompts, one per line," if options.prompt_file else "--trace:"
+    if len(prompts) > 1 and options.prompt_file:
+        what = f"{options.prompt_file} has {len(prompts)} prompts, one per line, but this command takes one"
         remedy = "give one, write the texts of all with --output, or compare them with `compare`"
-        raise ValueError(
-            f"--prompt_file: {what} but this command takes one: {remedy}"
-            if options.prompt_file
-            else f"--trace is for one prompt: {remedy}"
-        )
+        raise ValueError(f"--prompt_file: {what}: {remedy}")
+    if len(prompts) > 1 and options.trace:
+        raise ValueError(f"--trace is for one prompt, got {len(prompts)}")
     if journal.parts and (options.trace or options.show == "rounds"):
         raise ValueError(f"--json: {options.json} has this comparison, but not its rounds: name a different file")
     for number, prompt in enumerate(prompts, 1):
@@ -86,6 +84,7 @@ def compare_texts(options, journal):
 
 
 def compare_text(options, models, prompt, part, journal):
+    """The same for one prompt, which is a part of the journal."""
     assisted, about = with_draft(options, models, prompt.tokens, journal.keep)
     entrants = {"autoregressive": alone(options, models), "speculative": assisted}
     about |= described(options, prompt, assisted)
