@@ -62,12 +62,20 @@ def test_the_options_shown_are_those_of_the_command():
 
 
 @pytest.mark.parametrize(
-    "name", ["README.md", "docs/measurements.md", "docs/serving.md", "docs/options.md", "docs/reading.md"]
+    "name",
+    [
+        "README.md",
+        "docs/measurements.md",
+        "docs/serving.md",
+        "docs/options.md",
+        "docs/reading.md",
+        "docs/coming_from.md",
+    ],
 )
 def test_the_python_blocks_run(name):
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
     examples = doctest.DocTestParser().get_doctest("\n".join(blocks(PAGES[name], "python")), {}, name, name, 0)
-    assert len(examples.examples) > 2
+    assert len(examples.examples) > 2, name
     assert runner.run(examples).failed == 0
 
 
