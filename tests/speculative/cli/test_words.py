@@ -11,7 +11,7 @@ from command import refusal, report_of, run_here
 
 import gpt2np
 import speculative
-from speculative.cli import commands
+from speculative.cli import commands, foreign
 from speculative.cli.commands import compare, generate
 from speculative.cli.drafters import DRAFTERS, RULES
 from speculative.cli.journal import Journal
@@ -87,6 +87,25 @@ def test_what_needs_a_package_says_so(monkeypatch):
     need = "--plot: a plot needs matplotlib, which is not installed: pip install matplotlib"
     assert refusal("compare", "--plot", "a.png") == need
     assert refusal("audit").startswith("audit needs PyTorch and transformers, which are missing: ")
+
+
+def test_every_word_of_another_program_is_known_once():
+    """And a command with all those that change nothing runs, with one line about them."""
+    entries = entries_of(generate)
+    also = [foreign.plain(name) for entry in entries.values() for name in entry.also]
+    names = [*also, *foreign.ABOUT]
+    assert len(names) == len({*names}) and not {*names} & entries.keys()
+    values = {"do_sample": "True", "num_beams": "1", "num_assistant_tokens_schedule": "constant"}
+    words = [f"--{name.replace('_', '-')}={values.get(name, '0')}" for name in foreign.ABOUT]
+    result = run_here(*words, "--max-new-tokens", "3", "--drafter=suffix")
+    assert result.returncode == 0 and result.stderr.count("\n") == 1 and " have no effect here (" in result.stderr
+
+
+def test_a_prompt_as_llama_cpp_reads_it():
+    few = ("-n", "2", "--drafter=suffix")
+    for words in (("-p", r"a\nb"), ("--prompt", r"a\nb", "-e")):
+        assert report_of(*words, *few)["prompt"] == "a\nb"
+    assert report_of("--prompt", r"a\nb", *few)["prompt"] == r"a\nb"
 
 
 # ------------------------------------------------------------------------------------------------ help
