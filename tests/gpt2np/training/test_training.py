@@ -1,5 +1,6 @@
 """A training learns from the right tokens, goes on where it was stopped, and makes the drafter that is used."""
 
+import io
 import json
 import shutil
 from pathlib import Path
@@ -142,6 +143,19 @@ def test_another_trainings_checkpoint_is_refused(small, tmp_path):
         training("eagle", small, tmp_path, seed=3)
 
 
+@pytest.mark.parametrize("damage", ["empty", "cut", "other bytes", "other shape"])
+@pytest.mark.parametrize("name", ["eagleblock.pt", "text_00000.npy", "text_00000.states.npy"])
+def test_a_damaged_file_is_named(name, damage, small, tmp_path):
+    training("eagle", small, tmp_path, tokens=200).run()
+    path, content, other = tmp_path / name, (tmp_path / name).read_bytes(), io.BytesIO()
+    torch.save({"about": 3}, other) if path.suffix == ".pt" else np.save(other, np.zeros((3, 4, 5)))
+    other_bytes = bytes(range(256))
+    damaged = {"empty": b"", "cut": content[:-100], "other bytes": other_bytes, "other shape": other.getvalue()}
+    path.write_bytes(damaged[damage])
+    with pytest.raises(ValueError, match=rf"{name} is damaged \(\w+\): delete"):
+        training("eagle", small, tmp_path, tokens=400).run()
+
+
 def test_it_trains_on_the_tokens_of_a_large_vocabulary(tmp_path, monkeypatch):
     """Above 32767, which int16 would make negative; with a fourth of the positions."""
     seen, path = [], model_folder(tmp_path / "large", LARGE)
@@ -188,11 +202,14 @@ def test_a_context_or_a_text_that_is_too_short_is_refused(tmp_path):
 
 
 def test_a_folder_with_a_different_model_is_left_alone(small, tmp_path):
-    other, kind = model_folder(tmp_path / "other", SMALL, seed=1), new_kind("eagle", small)
+    other, kinds_of = (
+        model_folder(tmp_path / "other", SMALL, seed=1),
+        {n: new_kind(n, small) for n in ("eagle", "draft")},
+    )
     before = (other / "model.safetensors").read_bytes()
     for output, name in ((other, "eagle"), (other, "draft"), (small, "draft")):
         with pytest.raises(ValueError, match="contains a different model, or its training run: choose a"):
-            folder.prepare(output, small, kind, name)
+            folder.prepare(output, small, kinds_of[name], name)
     assert (other / "model.safetensors").read_bytes() == before and not (other / "training").exists()
-    folder.prepare(small, small, kind, "eagle")
+    folder.prepare(small, small, kinds_of["eagle"], "eagle")
     shutil.rmtree(small / "training")
