@@ -142,10 +142,10 @@ def shortened(value):
 # ------------------------------------------------------------------------------------------------ distributions
 
 
-# What the cases of check_verifier guarantee: for each limit from 1e-4 to .9999 on p(x), q(x), p(x) / q(x), or on a weight
-# of the residual or of the bonus, and each limit up to 9 on the rank of p(x), q(x) or p(x) / q(x), there are draft
-# tokens on both sides of it, with p < q and with p > q, as the first draft token and, except for ranks, as the second.
-# So a rule that decides differently on one side of such a limit is wrong in one of the cases.
+# What the cases of check_verifier guarantee: for each limit from 1e-4 to .9999 on p(x), q(x), p(x) / q(x), or on a
+# weight of the residual or of the bonus, and each limit up to 9 on the rank of p(x), q(x) or p(x) / q(x), there are
+# draft tokens on both sides of it, with p < q and with p > q, as the first draft token and, except for ranks, as the
+# second. So a rule that decides differently on one side of such a limit is wrong in one of the cases.
 NEARLY_CERTAIN = {  # p and q of three tokens
     "nearly certain p": ((0.99995, 0.00004, 0.00001), (0.4, 0.35, 0.25)),
     "nearly certain q": ((0.55, 0.44998, 0.00002), (0.99996, 0.00004, 0)),
