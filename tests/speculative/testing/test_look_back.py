@@ -17,7 +17,8 @@ def made_of(make, seed=0):
     rng = np.random.default_rng(seed)
     target, other = models(rng)
     sampling = Sampling(processors=[AllTokens(rng)])
-    return Made(make, target, ModelDrafter(other, sampling=Sampling()), 2, sampling, "a sampling that looks back")
+    drafter = ModelDrafter(other, sampling=Sampling())
+    return Made(make, drafter, 2, sampling, "a sampling that looks back", target=target)
 
 
 def check(make, seed=0):
