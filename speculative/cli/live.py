@@ -2,7 +2,7 @@
 
 Only 127.0.0.1 listens, and the address contains a secret. Other hosts in the header, as in DNS rebinding, and requests
 from other origins are refused. An answer is a JSON message per line, as speculative/pages/live.py says them; it ends
-when the page drops the request. Texts take turns, a round each: a model looks up in its cache whatever it is called with.
+when the page drops the request. Texts take turns, a round each: a model compares each call with its cache.
 """
 
 import json
@@ -14,6 +14,8 @@ from pathlib import Path
 
 from speculative import pages
 from speculative.pages import live
+
+from .brought import in_brief, line_of
 
 FOLDER = Path(pages.__file__).parent
 MOST = 1_000_000  # bytes of a request
@@ -84,8 +86,10 @@ class Handler(BaseHTTPRequestHandler):
                 with closing(live.answer(self.say, self.server.make, request)) as rounds:
                     while self.more(rounds):
                         pass
-            except (ValueError, TypeError, MemoryError) as error:
-                self.say({"kind": "error", "words": str(error)})
+            except OSError:
+                raise
+            except Exception as error:  # in the request, or in a drafter of one's own
+                self.say({"kind": "error", "words": in_brief(error) if line_of(error) else str(error)})
 
     def say(self, message):
         self.wfile.write(json.dumps(message).encode() + b"\n")

@@ -1,4 +1,4 @@
-"""The pages live.html, explore.html and trace.html, and the colours of p, q and the kinds of tokens in all pages and figures.
+"""The pages live.html, explore.html and trace.html, and the colours of p, q and token kinds in all pages and figures.
 
 Any two of the five colours can be told apart with any kind of colour vision, on a light and on a dark background. A
 page or figure adds a pattern, an underline or a weight, so that nothing depends on colour alone.

@@ -1,7 +1,7 @@
 // The worker of live.html: hands a request to Python, and Python's messages to the page. A new request ends the last one.
 // Python is the process that serves the page (speculative/cli/live.py), or Pyodide with the library from live.zip.
 const address = new URL(self.location).searchParams;
-const PYODIDE = address.get("pyodide") || "https://cdn.jsdelivr.net/pyodide/v314.0.7/full/";
+const PYODIDE = address.has("local") ? new URL("pyodide/", self.location).href : "https://cdn.jsdelivr.net/pyodide/v314.0.7/full/";
 const PYTHON = `
 import json, gpt2np
 from speculative import AutoregressiveSampler, ModelDrafter, Sampling, SpeculativeSampler

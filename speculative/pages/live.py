@@ -1,7 +1,7 @@
 """The messages that live.html shows: a text as it is written, and the costs of drafting on this machine.
 
-`answer` is a generator, so that whoever runs it can stop between two rounds: the server of `main.py explore`, or Pyodide
-in a browser (live.js). It says dicts of JSON values, with a "kind":
+`answer` is a generator, so that whoever runs it can stop between two rounds: the server of `main.py explore`, or
+Pyodide in a browser (live.js). It says dicts of JSON values, with a "kind":
 
     "drafted"   "texts" of the draft tokens before they are checked; for a tree, of the first path
     "round"     "texts", "origins", and the "rejected" text, of a round; "words" about all of them so far
@@ -94,7 +94,7 @@ def text(say, make, request):
 
 
 def costs(say, make, request):
-    """A row for each draft length: ms per token, tokens per call, the speedup, V(n), the cost of a pass over n tokens."""
+    """Say a row for each draft length, whether drafting pays, and why; V(n) is the cost of a pass over n tokens."""
     per_token, passes = {}, {}
     for K in LENGTHS if isinstance(request["K"], int) else (0, request["K"]):
         rounds = []
@@ -102,6 +102,8 @@ def costs(say, make, request):
             rounds.append(r.without_probs())
             yield
         rounds = rounds[1:]  # the first includes the prompt
+        if not rounds:
+            raise ValueError("the text ends in its first round: ask for more tokens")
         n_tokens = sum(len(r.tokens) for r in rounds)
         n = int(median(len(r.drafted) for r in rounds)) + 1
         per_token[K] = 1000 * sum(sum(r.seconds.values()) for r in rounds) / n_tokens

@@ -38,10 +38,10 @@ def run(options):
     options = checked(options)
     models = Models(options)
     _, about = with_draft(options, models, given_prompts(options, models)[0].tokens)  # says now what is wrong
-    names = f"target {about['target']['name']}, draft {about['draft']['name']},"
-    K = options.tree.depth if isinstance(options.tree, Shape) else options.K
+    is_usual = (options.target_model_size, options.drafter, options.draft_model_size) == ("tiny-target", "model", "")
+    names = "" if is_usual else f"{about['target']['name']} and its draft ({about['draft']['name']})"
     settings = {name: getattr(options, field) for name, field in FORM.items()}
-    server = Server(maker(options, models), settings | {"K": K, "models": names})
+    server = Server(maker(options, models), settings | {"K": length_in(options), "models": names})
     with server:
         print(f"{server.address}  (Ctrl-C ends it)", flush=True)
         webbrowser.open(server.address)
@@ -49,6 +49,11 @@ def run(options):
             server.serve_forever()
         except KeyboardInterrupt:
             print()
+
+
+def length_in(options):
+    """What the form has as K: a number to change, or the text of a --K or --tree that decides by itself."""
+    return options.given["tree"] if isinstance(options.tree, Shape) else options.K
 
 
 def maker(options, models):
@@ -60,7 +65,7 @@ def maker(options, models):
         values = {FORM[name]: entries[FORM[name]].read(str(value)) for name, value in values.items()}
         own = options.but(prompt=str(prompt), **values)
         if K:
-            own = checked(own if isinstance(options.K, str) else own.but(K=entries["K"].read(str(K))))
+            own = checked(own if isinstance(length_in(options), str) else own.but(K=entries["K"].read(str(K))))
         [prompt] = given_prompts(own, models)
         entrant, about = with_draft(own, models, prompt.tokens)
         about |= described(own, prompt, entrant)
