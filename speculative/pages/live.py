@@ -4,9 +4,9 @@
 Pyodide in a browser (live.js). It says dicts of JSON values, with a "kind":
 
     "drafted"   "texts" of the draft tokens before they are checked; for a tree, of the first path
-    "round"     "texts", "origins", and the "rejected" text, of a round; "words" about all of them so far
+    "round"     "texts", "origins", and the "rejected" text, of a round
     "note"      "words" about what is happening
-    "end"       "page", the trace as HTML
+    "end"       "page", the trace as HTML, and "words" about it
     "costs"     a row of the table, "cells"
     "verdict"   "words": whether drafting pays here, and why
 """
@@ -14,18 +14,17 @@ Pyodide in a browser (live.js). It says dicts of JSON values, with a "kind":
 import json
 import sys
 from pathlib import Path
-from statistics import median
+from statistics import median, median_low
 
 from ..trace import Trace, page
 
-LIVE = Path(__file__).with_name("live.html")
 LENGTHS = (0, 1, 2, 3, 4)  # of the drafts that `costs` compares
 
 
 def live_page(**settings):
     """live.html (str) with the first values of its form; `served` says that Python is behind the page."""
     embedded = json.dumps(settings).replace("<", "\\u003c")
-    return LIVE.read_text(encoding="utf-8").replace("{{settings}}", embedded)
+    return Path(__file__).with_name("live.html").read_text(encoding="utf-8").replace("{{settings}}", embedded)
 
 
 def answer(say, make, request):
@@ -41,8 +40,7 @@ def answer(say, make, request):
     request : dict
         The values of the form, and "costs": whether to measure instead.
     """
-    what = costs if request.pop("costs", False) else text
-    return what(say, make, request)
+    return (costs if request.pop("costs", False) else text)(say, make, request)
 
 
 class Announced:
@@ -74,15 +72,13 @@ def text(say, make, request):
     if request["K"]:
         sampler.drafter = Announced(sampler.drafter, show)
     for r in rounds:
-        record, found = trace.add(r), trace.summary
-        words = f"{found['n_tokens']} tokens in {found['target_calls']} calls of the target"
-        if found["drafted"]:
-            words += f", {found['accepted']} of {found['drafted']} draft tokens accepted"
+        record = trace.add(r)
         rejected = "".join(draft["text"] for draft in record["drafted"] if draft["decision"] == "rejected")
-        shown = {"texts": record["texts"], "origins": record["origins"], "rejected": rejected, "words": words}
-        say({"kind": "round", **shown})
+        say({"kind": "round", "texts": record["texts"], "origins": record["origins"], "rejected": rejected})
         yield
+    words = "{n_tokens} tokens in {target_calls} calls of the target".format(**trace.summary)
     if request["K"]:
+        words += ", {accepted} of {drafted} draft tokens accepted".format(**trace.summary)
         say({"kind": "note", "words": f"{words}; now the target alone, to compare"})
         alone = Trace(prompt, decode)
         for r in make(**request | {"K": 0})[1]:
@@ -105,7 +101,7 @@ def costs(say, make, request):
         if not rounds:
             raise ValueError("the text ends in its first round: ask for more tokens")
         n_tokens = sum(len(r.tokens) for r in rounds)
-        n = int(median(len(r.drafted) for r in rounds)) + 1
+        n = median_low(len(r.drafted) for r in rounds) + 1
         per_token[K] = 1000 * sum(sum(r.seconds.values()) for r in rounds) / n_tokens
         passes.setdefault(n, median(r.seconds["target"] for r in rounds if len(r.drafted) == n - 1))
         gain, v = per_token[0] / per_token[K], passes[n] / passes[1]
@@ -113,13 +109,9 @@ def costs(say, make, request):
         say({"kind": "costs", "cells": [str(K), *numbers]})
     best, n = min(per_token, key=per_token.get), max(passes)
     gain, v = per_token[0] / per_token[best], passes[n] / passes[1]
-    is_bound = v > (n + 1) / 2  # nearer to n than to 1
     words = f"K = {best} pays: it is {gain:.2f} times as fast." if best else "Here the target is fastest alone."
-    words += f" A pass over {n} tokens takes {v:.1f} times as long as one over a single token: " + (
-        "the time goes into computing, so checking a token costs about as much as generating one."
-        if is_bound
-        else "much of the time goes into reading the weights, which all its tokens share."
-    )
+    words += f" A pass over {n} tokens takes {v:.1f} times as long as over one, so checking a token costs "
+    words += "far less than generating one." if v < (n + 1) / 2 else "about as much as generating one."
     if sys.platform == "emscripten":
-        words += " NumPy has no BLAS in a browser; on a computer the same library has one."
+        words += " NumPy has no BLAS in a browser, so the time goes into computing, not into reading the weights."
     say({"kind": "verdict", "words": words})

@@ -80,6 +80,8 @@ def test_costs_are_a_row_for_each_length_and_a_sentence():
     *rows, verdict = said(make_of(), costs=True)
     assert [row["cells"][0] for row in rows] == list("01234") and rows[0]["cells"][3:] == ["1.00×", "V(1) = 1.00"]
     assert "A pass over 5 tokens takes" in verdict["words"]
+    [_, row, _] = said(make_of(K="heuristic"), costs=True, K="heuristic")
+    assert row["cells"][0] == "heuristic"
 
 
 # ------------------------------------------------------------------------------------------------ the server
