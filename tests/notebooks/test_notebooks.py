@@ -42,7 +42,7 @@ def test_what_a_notebook_needs_is_known_before_the_first_one_runs(tmp_path):
 
 @pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
 def test_it_is_built_as_all_are(path):
-    everything = [cell for cell in cells(path) if "colab" not in cell.metadata.get("tags", ())]
+    everything = cells(path)
     title = everything[0].source
     assert title.startswith("# ") and "After this you can" in title and "second" in title  # how long it runs
     checks = cells(path, "check")

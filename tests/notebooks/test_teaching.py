@@ -93,45 +93,6 @@ def test_an_exercise_that_does_not_exist_is_named():
     assert said.returncode == 2 and "it has no 05b.9: name exercises it lists" in said.stderr
 
 
-@pytest.mark.parametrize(
-    ("url", "exit_code", "said"),
-    [
-        ("", 0, "there is no public address yet"),
-        ("there", 1, "cannot install the project"),
-        ("nowhere", 128, "cannot clone nowhere: check the address"),
-        ("there", 0, None),
-    ],
-)
-def test_a_notebook_that_is_alone_fetches_the_project_or_says_why_not(url, exit_code, said, tmp_path, monkeypatch):
-    pytest.importorskip("nbclient", reason="pip install -e '.[notebooks]'")
-    monkeypatch.syspath_prepend(FOLDER)
-    import run
-
-    commands = []
-
-    class Shell:
-        user_ns = {"_exit_code": exit_code}  # noqa: RUF012
-
-        def system(self, command):
-            commands.append(command)
-            if "'there'" in command:
-                (tmp_path / "project" / "notebooks").mkdir(parents=True)
-
-        def run_line_magic(self, *magic):
-            commands.append(magic)
-
-    monkeypatch.chdir(tmp_path)
-    cell = re.sub('url = "[^"]*"', f'url = "{url}"', run.FIRST)
-    assert f'url = "{run.URL}"' in run.FIRST and max(map(len, run.FIRST.splitlines())) <= 120
-    if said:
-        with pytest.raises(SystemExit, match=said):
-            exec(cell, {"get_ipython": Shell})
-        assert len(commands) == bool(url)
-    else:
-        exec(cell, {"get_ipython": Shell})
-        assert commands[1] == ("cd", "-q project/notebooks")
-
-
 @pytest.mark.parametrize("seed", range(40))
 def test_the_answers_of_an_exam_are_those_of_arithmetic(seed):
     exam = script("exam")
