@@ -51,7 +51,9 @@ def exercise(check):
     @functools.wraps(check)
     def graded(*answers, seed=0):
         if not __debug__:
-            raise Wrong("the checks are assert statements, which python -O and PYTHONOPTIMIZE remove: run without these")
+            raise Wrong(
+                "the checks are assert statements, which python -O and PYTHONOPTIMIZE remove: run without these"
+            )
         asked["seed"] = seed
         try:
             return Right(check(*answers))
@@ -68,7 +70,8 @@ def told(error):
     if isinstance(error, AssertionError) and is_in(frames[-1], OURS):
         return str(error)
     try:
-        text = f"{type(error).__name__}: {' '.join(str(error).split())[:300] or "the answer's own"}"
+        words = " ".join(str(error).split())[:300] or "without a message"
+        text = f"{type(error).__name__}: {words}"
     except Exception:
         text = f"{type(error).__name__} (its message cannot be shown)"
     if "read-only" in text:
@@ -105,9 +108,11 @@ def more(make):
 
 def causes(error):
     """The exception, and those it was raised from."""
-    while error is not None:
-        yield error
+    found = []
+    while error is not None and error not in found:
+        found.append(error)
         error = error.__cause__ or error.__context__
+    return found
 
 
 def mistakes_of(module, *programs):
