@@ -63,7 +63,7 @@ def maker(options, models):
     def make(prompt, K, **values):
         """The values of the form are read as options, and refused as these are."""
         values = {FORM[name]: entries[FORM[name]].read(str(value)) for name, value in values.items()}
-        own = options.but(prompt=str(prompt), **values)
+        own = options.but(prompt=(str(prompt),), **values)
         if K:
             own = checked(own if isinstance(length_in(options), str) else own.but(K=entries["K"].read(str(K))))
         [prompt] = given_prompts(own, models)
