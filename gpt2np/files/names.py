@@ -40,8 +40,8 @@ def hub_tensors(tensors, config, source):
             f"{source} has an lm_head.weight that differs from wte.weight: expected GPT-2's tied vocabulary projection"
         )
     tensors = {name: tensor for name, tensor in tensors.items() if not about_tensor(name, {MASKS: True})}
-    n_out, n_in = getattr(tensors.get("h.0.attn.c_attn.weight"), "shape", ())[:2] or (0, 0)
-    if n_out == 3 * n_in > 0:
+    shape = tensors["h.0.attn.c_attn.weight"].shape if "h.0.attn.c_attn.weight" in tensors else ()
+    if len(shape) == 2 and shape[0] == 3 * shape[1]:
         tensors = from_nanogpt(tensors, config, source)
     return with_scaled_queries(tensors, config)
 
@@ -96,7 +96,7 @@ def with_scaled_queries(tensors, config):
     scaled = dict(tensors)
     for name, tensor in tensors.items():
         layer = re.fullmatch(r"h\.(\d+)\.attn\.c_attn\.(weight|bias)", name)
-        if layer and (by_layer or unscaled):
+        if layer and tensor.ndim and (by_layer or unscaled):
             n_embd = tensor.shape[-1] // 3
             scale = 1 / (int(layer[1]) + 1) if by_layer else 1
             scale *= math.sqrt(n_embd / config["n_head"]) if unscaled else 1
