@@ -23,7 +23,7 @@ BUNDLED = ("tiny-target", "tiny-draft")
 
 def load(
     name_or_folder: str | os.PathLike[str], models_dir: str | os.PathLike[str] = "models", source: str = "hub"
-) -> tuple[GPT2, Tokenizer | NumberTokenizer]:
+) -> tuple[GPT2, Tokenizer]:
     """A model and its tokenizer.
 
     Parameters
