@@ -58,7 +58,7 @@ def bytes_of_symbol(symbol):
     """The bytes of a symbol; UTF-8 if it has characters that represent no byte, as only an added token may."""
     byte_of = bytes_by_symbol()
     try:
-        return bytes([byte_of[c] for c in symbol])
+        return bytes(map(byte_of.__getitem__, symbol))
     except KeyError:
         return to_utf8(symbol)
 

@@ -19,16 +19,9 @@ LINEAR = re.compile(r"h\.(\d+)\.(attn|mlp)\.(c_attn|c_proj|c_fc)\.weight")
 
 
 def hub_tensors(tensors, config, source):
-    """The tensors (dict name -> array) of a file under Hugging Face's names, and in its layout.
+    """The tensors (dict name -> array) of the file `source` under Hugging Face's names, and in its layout.
 
-    Parameters
-    ----------
-    tensors : dict str -> array
-        As `read_safetensors` or `read_tf_checkpoint` return them.
-    config : dict
-        Of config.json: the settings that change numbers.
-    source : str or Path
-        The file's name, for messages.
+    The settings of config.json say what is in them, and become a part of them if layers.py does not have them.
     """
     tensors = renamed(tensors, source)
     for name in tensors:

@@ -71,24 +71,28 @@ def build_params(tensors, hparams, source, config=None):
     config = config or {}
     tensors = hub_tensors(tensors, config, source)
     check_tensors(tensors, param_shapes(hparams), source)
-    eps = config.get("layer_norm_epsilon", EPSILON)
-    more = {"eps": eps} if eps != EPSILON else {}
-    activation = {"activation": exact_gelu} if config.get("activation_function") in EXACT else {}
-    return {
+    tree = {
         "wte": matrix(tensors["wte.weight"]),
         "wpe": copied(tensors["wpe.weight"]),
-        "blocks": [block_params(tensors, f"h.{i}", more, activation) for i in range(hparams.n_layer)],
-        "ln_f": norm(tensors, "ln_f") | more,
+        "blocks": [block_params(tensors, f"h.{i}") for i in range(hparams.n_layer)],
+        "ln_f": norm(tensors, "ln_f"),
     }
+    if (eps := config.get("layer_norm_epsilon", EPSILON)) != EPSILON:
+        for layer in (tree["ln_f"], *(block[name] for block in tree["blocks"] for name in ("ln_1", "ln_2"))):
+            layer["eps"] = eps
+    if config.get("activation_function") in EXACT:
+        for block in tree["blocks"]:
+            block["mlp"]["activation"] = exact_gelu
+    return tree
 
 
-def block_params(tensors, name, eps, activation):
-    """The part of the parameter tree for the block of this name, such as "h.0"; the last two are what layers.py takes."""
+def block_params(tensors, name):
+    """The part of the parameter tree for the block of this name, such as "h.0"."""
     return {
-        "ln_1": norm(tensors, f"{name}.ln_1") | eps,
+        "ln_1": norm(tensors, f"{name}.ln_1"),
         "attn": {part: linear_params(tensors, f"{name}.attn.{part}") for part in ("c_attn", "c_proj")},
-        "ln_2": norm(tensors, f"{name}.ln_2") | eps,
-        "mlp": {part: linear_params(tensors, f"{name}.mlp.{part}") for part in ("c_fc", "c_proj")} | activation,
+        "ln_2": norm(tensors, f"{name}.ln_2"),
+        "mlp": {part: linear_params(tensors, f"{name}.mlp.{part}") for part in ("c_fc", "c_proj")},
     }
 
 

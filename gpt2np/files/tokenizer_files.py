@@ -134,14 +134,9 @@ def start_by(config, names, vocabulary):
 def added_tokens(of_tokenizer, of_config, of_file, names, listed, n_special):
     """The added tokens as [(id, or None for the next free one, AddedToken)], as transformers 5 finds them.
 
-    Parameters
-    ----------
-    of_tokenizer, of_config, of_file : list, dict, dict
-        added_tokens of tokenizer.json, added_tokens_decoder of tokenizer_config.json, and added_tokens.json.
-    names : dict
-        The tokens with a name, such as eos_token.
-    listed : list
-        The other special tokens; the first n_special of them also make a token of added_tokens.json special.
+    The first three are added_tokens of tokenizer.json, added_tokens_decoder of tokenizer_config.json and
+    added_tokens.json; `names` are tokens with a name, such as eos_token, `listed` the other special tokens, of which
+    the first n_special also make a token of added_tokens.json special.
     """
     found = {entry["content"]: (entry["id"], flags(entry)) for entry in of_tokenizer}
     found |= {entry["content"]: (int(token), flags(entry)) for token, entry in of_config.items()}

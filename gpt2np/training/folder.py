@@ -8,9 +8,11 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from ..files.model_files import WEIGHTS, files_of
+from ..files.model_files import files_of, names_in
 from ..files.safetensors import read_safetensors, write_safetensors
+from ..files.table import BESIDE, files_read
 from ..files.writing import replacing
+from ..saving import config_of
 
 OF_PYTORCH = "pytorch_model.bin"
 
@@ -28,9 +30,10 @@ def from_pytorch(folder, output):
     except Exception as error:  # it may have many types
         raise ValueError(f"{folder / OF_PYTORCH} cannot be read ({str(error).splitlines()[0]:.80})") from None
     output.mkdir(parents=True, exist_ok=True)
-    for name in ("config.json", "vocab.json", "merges.txt"):
-        if folder.resolve() != output.resolve():
-            shutil.copyfile(folder / name, output / name)
+    if folder.resolve() != output.resolve():
+        for name in files_read([*names_in(folder), "model.safetensors"]):
+            if name != "model.safetensors":
+                shutil.copyfile(folder / name, output / name)
     write_safetensors(output / "model.safetensors", tensors)
 
 
@@ -46,19 +49,17 @@ def prepare(output, source, kind, name, is_begun=False):
     elif is_draft:
         known = not weights.exists()
     else:
-        of_source = source / WEIGHTS[files_of(source)[0]][1]
-        known = same or not weights.exists() or filecmp.cmp(weights, of_source, shallow=False)
+        known = same or not weights.exists() or filecmp.cmp(weights, files_of(source).weights, shallow=False)
     if not known or (same and is_draft):
         raise ValueError(f"{output} contains a different model, or its training run: choose a different --output")
     if not is_begun and any(training.glob("*.npy")):
         raise ValueError(f"{training} has texts of an unknown training run: delete it, or choose a different --output")
     training.mkdir(parents=True, exist_ok=True)
-    layout, vocabulary_files = files_of(source)
-    copies = list(
-        zip(vocabulary_files, ("vocab.json", "merges.txt") if is_draft else [p.name for p in vocabulary_files])
-    )
-    copies += [] if is_draft else [(source / file, file) for file in WEIGHTS[layout]]
-    for path, file in copies:
+    files = files_of(source)
+    of_tokenizer = [*files.tokenizer, *(path for path in files.all if path.name in BESIDE)]
+    hub_names = {"encoder.json": "vocab.json", "vocab.bpe": "merges.txt"} if is_draft else {}
+    for path in of_tokenizer if is_draft else files.all:
+        file = hub_names.get(path.name, path.name)
         if not same and not (output / file).exists():
             with replacing(output / file) as new:
                 shutil.copyfile(path, new)
@@ -73,15 +74,6 @@ def eagle_of(*folders):
     paths = [folder / "eagle.safetensors" for folder in folders]
     path = next((path for path in paths if path.is_file()), None)
     return path and read_safetensors(path)
-
-
-def config_of(hparams):
-    """A GPT-2's config.json, in the form that `transformers` also reads."""
-    h, end = hparams, hparams.n_vocab - 1
-    shape = {"vocab_size": h.n_vocab, "n_positions": h.n_ctx, "n_ctx": h.n_ctx, "n_embd": h.n_embd}
-    shape |= {"n_head": h.n_head, "n_layer": h.n_layer}
-    about = {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "activation_function": "gelu_new"}
-    return {**about, **shape, "bos_token_id": end, "eos_token_id": end}
 
 
 def save(kind, output, tensors):
