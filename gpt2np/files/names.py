@@ -23,7 +23,7 @@ def hub_tensors(tensors, config, source):
 
     The settings of config.json say what is in them, and become a part of them if layers.py does not have them.
     """
-    tensors = renamed(tensors, source)
+    tensors = hub_names(tensors, source)
     for name in tensors:
         if sentence := about_tensor(name):
             raise CheckpointError(f"{source} has {name:.80}, which is {sentence}")
@@ -39,7 +39,7 @@ def hub_tensors(tensors, config, source):
     return with_scaled_queries(tensors, config)
 
 
-def renamed(tensors, source):
+def hub_names(tensors, source):
     """The tensors under their Hugging Face names. CheckpointError if two different ones have the same name."""
     found, names = {}, {}
     for name, tensor in tensors.items():

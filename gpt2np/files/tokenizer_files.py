@@ -80,7 +80,7 @@ def bpe_of(whole):
     """(vocabulary, merges) of a tokenizer.json. Unsupported unless it is a byte-level BPE like GPT-2's."""
     model, split = whole.get("model") or {}, steps(whole, "pre_tokenizer")
     check("model.type", model.get("type") or "BPE")
-    is_other = split and split[0].get("use_regex") is False
+    is_other = bool(split) and split[0].get("use_regex") is False
     check("pre_tokenizer", kinds(whole, "pre_tokenizer") + " with use_regex false" * is_other)
     check("normalizer", kinds(whole, "normalizer"))
     for setting in BPE:

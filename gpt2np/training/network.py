@@ -24,8 +24,10 @@ class Target:
         files = files_of(folder)
         _, config = read_settings(files)
         if config.get("activation_function") in EXACT or config.get("layer_norm_epsilon", EPSILON) != EPSILON:
-            raise ValueError(f"{files.config}: a target with the exact GELU or a layer_norm_epsilon of its own runs, but "
-                             "train has GPT-2's only")  # fmt: skip
+            raise ValueError(
+                f"{files.config}: train has GPT-2's own GELU and layer_norm_epsilon only: draft for this model without "
+                "training, for example with --drafter suffix"
+            )
         tensors = hub_tensors(read_tensors(files), config, files.weights)
         self.params = {
             name: torch.from_numpy(np.array(tensors[name], np.float32)).to(DEVICE) for name in param_shapes(hparams)

@@ -13,6 +13,7 @@ from gpt2np.files.params import param_shapes
 from gpt2np.files.safetensors import read_safetensors, write_safetensors
 from gpt2np.layers import layer_norm
 from gpt2np.model import HParams
+from gpt2np.saving import config_of
 
 torch = pytest.importorskip("torch", reason="pip install -e '.[train]'")
 from gpt2np.training import card, folder, kinds, loop, network, text  # noqa: E402
