@@ -6,17 +6,19 @@ Existing files are used as they are.
 
 import os
 import re
+from fnmatch import fnmatchcase
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ..model import GPT2
-from ..tokenizer import Tokenizer
+from ..tokenizer import NumberTokenizer, Tokenizer
 from .errors import CheckpointError, DownloadError
-from .model_files import OTHER_FORMS, SIZES, SOURCES, WEIGHTS, files_of, find_on_disk, hub_cache, known_as, url_of
-from .params import build_params, openai_names, read_config, read_hparams
-from .safetensors import read_safetensors
+from .model_files import SIZES, SOURCES, files_of, find_on_disk, hub_cache, known_as, url_of
+from .params import build_params, config_of, hparams_of, read_hparams
+from .safetensors import read_safetensors, read_shards
+from .table import WEIGHTS
 from .tf_checkpoint import read_tf_checkpoint
-from .vocabulary import load_tokenizer
+from .tokenizer_files import load_tokenizer
 from .writing import replacing
 
 BUNDLED = ("tiny-target", "tiny-draft")
@@ -58,10 +60,10 @@ def load(
     """
     try:
         folder = find_folder(name_or_folder, Path(models_dir), source)
-        layout, vocabulary_files = files_of(folder)
-        config, weights = [folder / name for name in WEIGHTS[layout][:2]]
-        hparams, tokenizer = read_tokenizer(config, *vocabulary_files)
-        return GPT2(read_params(hparams, weights), hparams), tokenizer
+        files = files_of(folder)
+        hparams, config = read_settings(files)
+        tokenizer = read_tokenizer(files, hparams, config)
+        return GPT2(build_params(read_tensors(files), hparams, files.weights, config), hparams), tokenizer
     except CheckpointError as error:
         if not model_to_find(name_or_folder, models_dir):
             raise
@@ -71,34 +73,40 @@ def load(
         raise CheckpointError(f"{path} cannot be read ({error.strerror or error})") from None
 
 
-def read_tokenizer(config, vocabulary, merges):
-    """(HParams, Tokenizer) from three files. CheckpointError if they do not belong together."""
-    hparams = read_hparams(config) if config.name == "hparams.json" else read_config(config)
-    tokenizer = load_tokenizer(vocabulary, merges)
+def read_settings(files):
+    """(HParams, the settings of config.json as a dict) of a model's `ModelFiles`."""
+    if files.layout == "openai":
+        return read_hparams(files.config), {}
+    config = config_of(files.config)
+    return hparams_of(config, files.config), config
+
+
+def read_tokenizer(files, hparams, config):
+    """The tokenizer of a model's `ModelFiles`. CheckpointError if it does not belong to the model."""
+    if not files.tokenizer:
+        end = config.get("eos_token_id")
+        return NumberTokenizer(hparams.n_vocab, end if type(end) is int and 0 <= end < hparams.n_vocab else None)
+    tokenizer = load_tokenizer(*files.tokenizer, n_rows=hparams.n_vocab)
     if tokenizer.n_vocab > hparams.n_vocab:
         raise CheckpointError(
-            f"{config.parent}: the vocabulary has {tokenizer.n_vocab} tokens, but the model has {hparams.n_vocab}: "
-            f"{vocabulary.name} or {config.name} is from a different model; use the files of one model"
+            f"{files.config.parent}: the vocabulary has {tokenizer.n_vocab} tokens, but the model has "
+            f"{hparams.n_vocab}: {files.tokenizer[0].name} or {files.config.name} is from a different model, or tokens "
+            "were added without model.resize_token_embeddings; use the files of one model"
         )
-    return hparams, tokenizer
+    return tokenizer
 
 
 def read_tokenizer_of(folder):
     """The tokenizer of the model in a folder, without its weights."""
-    layout, vocabulary_files = files_of(folder)
-    return read_tokenizer(folder / WEIGHTS[layout][0], *vocabulary_files)[1]
+    files = files_of(folder)
+    return read_tokenizer(files, *read_settings(files))
 
 
-def read_params(hparams, weights):
-    """The parameter tree of model.safetensors, or of model.ckpt.index with its data."""
-    return build_params(read_tensors(weights), hparams, weights)
-
-
-def read_tensors(weights):
-    """The tensors of model.safetensors or model.ckpt.index, with Hugging Face's names."""
-    if weights.suffix == ".safetensors":
-        return read_safetensors(weights)
-    return openai_names(read_tf_checkpoint(weights.with_suffix("")))
+def read_tensors(files):
+    """The tensors of a model's `ModelFiles`, under the names that they have there."""
+    if files.layout == "openai":
+        return read_tf_checkpoint(files.weights.with_suffix(""))
+    return read_shards(files.weights) if files.weights.suffix == ".json" else read_safetensors(files.weights)
 
 
 # ------------------------------------------------------------------------------------------------ from a name to files
@@ -112,6 +120,10 @@ def find_folder(name, models_dir, source="hub"):
         raise ValueError(f"unknown model {name!r:.80}: {expected(name)}")
     if model := model_to_find(name, models_dir):
         return find_on_disk(model, models_dir) or download_model(model, models_dir / model, source)
+    if os.path.isfile(name):
+        sentences = (form.sentence for form in WEIGHTS if not form.layout for pattern in form.patterns
+                     if fnmatchcase(Path(name).name, pattern))  # fmt: skip
+        raise ValueError(f"{name} {next(sentences, 'is a file: name the folder that it is in')}")
     if name not in BUNDLED and not os.path.isdir(name):
         raise ValueError(f"unknown model {str(name)!r:.80}: {expected(name)}")
     return folder_of(name)
@@ -162,9 +174,9 @@ def download_model(model, folder, source):
         try:
             download_file(url, folder / name, SOURCES[source][name])
         except DownloadError as error:
-            missing = {"vocab.json": "merges.txt"}.get(name, name) if model not in SIZES and "404" in str(error) else ""
-            hints = [f"; if it has {other}: {hint}" for other, (file, hint) in OTHER_FORMS.items() if file == missing]
-            problem = f"{url}: {error}{''.join(hints)}".replace(f"{folder / name}.part", name)
+            hint = "; if the model has other files, download all of them and name their folder (docs/models.md)"
+            hint = hint if model not in SIZES and "404" in str(error) else ""
+            problem = f"{url}: {error}{hint}".replace(f"{folder / name}.part", name)
             raise DownloadError(re.sub(r"[^\s/'\"(]*@", "", problem)) from None  # without user names and passwords
 
     first, *others = SOURCES[source]

@@ -8,9 +8,11 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from ..files.model_files import WEIGHTS, files_of
+from ..files.model_files import files_of, names_in
 from ..files.safetensors import read_safetensors, write_safetensors
+from ..files.table import BESIDE, files_read
 from ..files.writing import replacing
+from ..saving import config_of
 
 OF_PYTORCH = "pytorch_model.bin"
 
@@ -28,7 +30,8 @@ def from_pytorch(folder, output):
     except Exception as error:  # it may have many types
         raise ValueError(f"{folder / OF_PYTORCH} cannot be read ({str(error).splitlines()[0]:.80})") from None
     output.mkdir(parents=True, exist_ok=True)
-    copies = {output / name: folder / name for name in ("config.json", "vocab.json", "merges.txt")}
+    names = files_read([*names_in(folder), "model.safetensors"])
+    copies = {output / name: folder / name for name in names if name != "model.safetensors"}
     check_same(copies)
     copy(copies)
     weights = output / "model.safetensors"
@@ -40,12 +43,14 @@ def from_pytorch(folder, output):
 
 def copies_for(output, source, name):
     """dict path in `output` -> path in `source`: the files that a drafter of this kind needs beside it."""
-    layout, vocabulary_files = files_of(source)
+    files = files_of(source)
     if output.resolve() == source.resolve():
         return {}
-    if name == "draft":
-        return dict(zip((output / "vocab.json", output / "merges.txt"), vocabulary_files))
-    return {output / path.name: path for path in [*vocabulary_files, *(source / file for file in WEIGHTS[layout])]}
+    if name != "draft":
+        return {output / path.name: path for path in files.all}
+    hub_names = {"encoder.json": "vocab.json", "vocab.bpe": "merges.txt"}
+    of_tokenizer = [*files.tokenizer, *(path for path in files.all if path.name in BESIDE)]
+    return {output / hub_names.get(path.name, path.name): path for path in of_tokenizer}
 
 
 def check_same(copies):
@@ -111,15 +116,6 @@ def eagle_of(*folders):
     paths = [folder / "eagle.safetensors" for folder in folders]
     path = next((path for path in paths if path.is_file()), None)
     return path and read_safetensors(path)
-
-
-def config_of(hparams):
-    """A GPT-2's config.json, in the form that `transformers` also reads."""
-    h, end = hparams, hparams.n_vocab - 1
-    shape = {"vocab_size": h.n_vocab, "n_positions": h.n_ctx, "n_ctx": h.n_ctx, "n_embd": h.n_embd}
-    shape |= {"n_head": h.n_head, "n_layer": h.n_layer}
-    about = {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "activation_function": "gelu_new"}
-    return {**about, **shape, "bos_token_id": end, "eos_token_id": end}
 
 
 def save(kind, output, tensors):

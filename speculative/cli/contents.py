@@ -6,10 +6,10 @@ A dict may contain more than one name, as a setting with a draft model reads two
 import os
 
 from gpt2np.files.loading import read_tokenizer_of
-from gpt2np.files.model_files import SOURCES
+from gpt2np.files.model_files import files_of
 from speculative.logits.automaton import Expression
 
-from .brought import files_of
+from .brought import files_of as files_of_code
 from .drafters import DRAFTERS, RULES, kind_of
 from .files import read_text
 from .models import folder_of, smallest
@@ -20,8 +20,7 @@ def of_nothing(options):
 
 
 def of_model(name, options):
-    files, folder = {file for files in SOURCES.values() for file in files}, folder_of(name, options)
-    return {name: sorted(path for path in folder.iterdir() if path.name in files)}
+    return {name: sorted(files_of(folder_of(name, options)).all)}
 
 
 def of_target(options):
@@ -39,14 +38,14 @@ def of_draft(options):
 def of_drafter(options):
     """The file trained for the target, or the code of a drafter of one's own."""
     if options.drafter not in DRAFTERS:
-        return {options.drafter: files_of(options.drafter)}
+        return {options.drafter: files_of_code(options.drafter)}
     find = kind_of(options).file
     path = find and find(options.target_model_size)
     return {str(path): [path]} if path and path.is_file() else {}
 
 
 def of_verifier(options):
-    return {} if options.verifier in RULES else {options.verifier: files_of(options.verifier)}
+    return {} if options.verifier in RULES else {options.verifier: files_of_code(options.verifier)}
 
 
 def of_text(name):

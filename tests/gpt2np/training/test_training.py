@@ -14,6 +14,7 @@ from gpt2np.files.params import param_shapes
 from gpt2np.files.safetensors import read_safetensors, write_safetensors
 from gpt2np.layers import layer_norm
 from gpt2np.model import HParams
+from gpt2np.saving import config_of
 
 torch = pytest.importorskip("torch", reason="pip install -e '.[train]'")
 from gpt2np.training import card, folder, kinds, loop, network, text  # noqa: E402
@@ -44,7 +45,7 @@ def model_folder(path, hparams, seed=0):
     for name in ("vocab.json", "merges.txt"):
         shutil.copy(ROOT / "gpt2np" / "tiny" / "tiny-draft" / name, path / name)
     write_safetensors(path / "model.safetensors", tensors)
-    (path / "config.json").write_text(json.dumps(folder.config_of(hparams)))
+    (path / "config.json").write_text(json.dumps(config_of(hparams)))
     return path
 
 
@@ -101,7 +102,7 @@ def test_what_is_trained_is_the_drafter_that_is_used(name, small, tmp_path):
     states = kind.target.states(torch.from_numpy(tokens[:, :-1]))
     shutil.copytree(small, tmp_path, dirs_exist_ok=True)
     if name == "draft":
-        (tmp_path / "config.json").write_text(json.dumps(folder.config_of(kind.draft_hparams)))
+        (tmp_path / "config.json").write_text(json.dumps(config_of(kind.draft_hparams)))
     depths = np.zeros((len(kind.weights), loop.N_RANKS))
     folder.save(kind, tmp_path, kind.tensors(depths, np.arange(SMALL.n_vocab)))
     rows, depth, _ = card.rows_of(name, target, tmp_path)
