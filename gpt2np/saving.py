@@ -1,8 +1,8 @@
 """From a model and its tokenizer to a folder in Hugging Face's layout, which transformers and `load` read.
 
-    config.json             the sizes, and the settings that are not GPT-2's
-    model.safetensors       the parameters in float32
-    tokenizer.json          vocabulary, merges and added tokens; tokenizer_config.json: the names of special tokens
+config.json             the sizes, and the settings that are not GPT-2's
+model.safetensors       the parameters in float32
+tokenizer.json          vocabulary, merges and added tokens; tokenizer_config.json: the names of special tokens
 """
 
 import json

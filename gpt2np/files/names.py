@@ -1,10 +1,10 @@
 """From the tensors in any GPT-2's file to Hugging Face's names and layout, which params.py expects.
 
-    transformer.h.0.mlp.c_fc.weight     prefixes (table.py) are dropped
-    model/h0/mlp/c_fc/w                 OpenAI's names, with an extra first dimension of 1
-    lm_head.weight                      the only copy of the embeddings, if safetensors kept one of two names for them
-    [n_out, n_in]                       nanoGPT's matrices multiply from the other side: transposed
-    without any bias                    a setting of nanoGPT: zeros
+transformer.h.0.mlp.c_fc.weight     prefixes (table.py) are dropped
+model/h0/mlp/c_fc/w                 OpenAI's names, with an extra first dimension of 1
+lm_head.weight                      the only copy of the embeddings, if safetensors kept one of two names for them
+[n_out, n_in]                       nanoGPT's matrices multiply from the other side: transposed
+without any bias                    a setting of nanoGPT: zeros
 """
 
 import math

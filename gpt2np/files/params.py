@@ -182,11 +182,9 @@ def config_of(path):
 
 def hparams_of(config, path):
     """HParams from the settings of a config.json. CheckpointError if one of them is not supported."""
-    hparams = checked(
-        path, *(config.get(name) for name in ("vocab_size", "n_positions", "n_embd", "n_head", "n_layer"))
-    )
+    n_embd = config.get("n_embd")
     for key, (values, remedy) in SETTINGS.items():
-        values = tuple(4 * hparams.n_embd if value == "4 n_embd" else value for value in values)
+        values = tuple(n_embd and 4 * n_embd if value == "4 n_embd" else value for value in values)
         value = config.get(key, values[0])
         if not any(value == known and type(value) is type(known) for known in values):
             others = f"{', '.join(map(repr, values))} are" if len(values) > 1 else "that is"
@@ -194,6 +192,9 @@ def hparams_of(config, path):
                 f"{path}: {key} is {value!r:.100}, but GPT-2 has {values[0]!r}, and only {others} supported"
                 f"{remedy and f': {remedy}'}"
             )
+    hparams = checked(
+        path, *(config.get(name) for name in ("vocab_size", "n_positions", "n_embd", "n_head", "n_layer"))
+    )
     eps = config.get("layer_norm_epsilon", EPSILON)
     if type(eps) is not float or not 0 < eps < 1:
         raise CheckpointError(f"{path}: layer_norm_epsilon is {eps!r:.40}, expected a number between 0 and 1")
