@@ -6,7 +6,6 @@ Python is the server of `explore`; with PYODIDE=folder of a distribution with Nu
 import http.client
 import json
 import os
-import sys
 import threading
 from contextlib import contextmanager
 from functools import partial
@@ -202,7 +201,6 @@ def test_two_tabs_and_a_stop_do_not_disturb_each_other(opened, native):
 @pytest.mark.browser
 @pytest.mark.skipif(not os.environ.get("PYODIDE"), reason="needs PYODIDE=folder of Pyodide with NumPy and regex")
 def test_the_same_text_in_webassembly(native, tmp_path):
-    sys.modules.setdefault("make_reference", script("dev/pages/make_reference.py"))
     script("dev/pages/make_site.py").live(tmp_path)
     (tmp_path / "pyodide").symlink_to(Path(os.environ["PYODIDE"]).resolve())
 
