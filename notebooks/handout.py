@@ -78,21 +78,41 @@ def with_points(found, numbers):
     return f"{found[1]}{found[2]} ({points:g} point{'s' * (points != 1)}, {minutes:g} minutes){found[4]}"
 
 
-def needed(notebook, folder):
-    """(file, its path in the handout) of the checks, the figures, and the files that the code names in quotes."""
-    code = "\n".join("".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code")
-    checks = [f"checks/{name}" for name in re.findall("from checks import (\\w+)", code)]
-    names = ["checks/__init__.py", *(f"{check}.py" for check in checks)]
-    names += [f"{check}.txt" for check in checks if (folder / f"{check}.txt").is_file()]
-    if "from figures" in code:
-        names += [f"figures/{file.name}" for file in (folder / "figures").iterdir() if file.is_file()]
-        names.append("figures.mplstyle")
-    names += [name for name in re.findall(r'"([\w.]+)"', code) if (folder / name).is_file()]
-    yield from ((folder / name, name) for name in names)
+def code_of(notebook):
+    return "\n".join("".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code")
+
+
+def outside(code, folder):
+    """(file, its path in the project) of the files outside of the folder that the code names in quotes."""
     for name in OUTSIDE.findall(code):
         whole = folder.parent / name  # a file, a folder, or what the names of several files begin with
         files = whole.rglob("*") if whole.is_dir() else whole.parent.glob(f"{whole.name}*")
-        yield from ((file, f"files/{file.relative_to(folder.parent)}") for file in files if file.is_file())
+        yield from ((file, file.relative_to(folder.parent)) for file in files if file.is_file())
+
+
+def figures(code, folder):
+    """The names of the files in figures/ that the code needs: modules, and what these import and read."""
+    waiting, found = re.findall(r"(?m)^ *(?:from|import) figures[. ](?:import )?(.+)", code), set()
+    while waiting:
+        for word in re.findall(r"\w+", waiting.pop()):
+            if (folder / f"figures/{word}.py").is_file() and f"{word}.py" not in found:
+                source = (folder / f"figures/{word}.py").read_text(encoding="utf-8")
+                found |= {f"{word}.py", *re.findall(r'"([\w.]+\.json)"', source)}
+                waiting += re.findall(r"(?m)^ *(?:from|import) (?:figures)?[. ]+(?:import )?(.+)", source)
+    return sorted(found)
+
+
+def needed(notebook, folder):
+    """(file, its path in the handout) of the checks, the figures, and the files that the code names in quotes."""
+    code = code_of(notebook)
+    checks = [f"checks/{name}" for name in re.findall("from checks import (\\w+)", code)]
+    names = ["checks/__init__.py", *(f"{check}.py" for check in checks)]
+    names += [f"{check}.txt" for check in checks if (folder / f"{check}.txt").is_file()]
+    if used := figures(code, folder):
+        names += ["figures/__init__.py", *(f"figures/{name}" for name in used), "figures.mplstyle"]
+    names += [name for name in re.findall(r'"([\w./-]+)"', code) if (folder / name).is_file()]
+    yield from ((folder / name, name) for name in dict.fromkeys(names))
+    yield from ((file, Path("files", name)) for file, name in outside(code, folder))
 
 
 def main():

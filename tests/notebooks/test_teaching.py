@@ -29,7 +29,7 @@ def script(name):
 
 def tool(name, *arguments):
     command = [sys.executable, FOLDER / f"{name}.py", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
+    return subprocess.run(command, capture_output=True, text=True, encoding="utf-8-sig", check=False)
 
 
 def rows():
