@@ -224,7 +224,7 @@ def failed(texts):
 
 
 def graders():
-    """dict (module, name) -> function or class, of the checks, the library and NumPy: what a student must not change."""
+    """dict (module, name) -> function or class of the checks, the library and NumPy, which no answer changes."""
     roots = ("checks", "speculative", "gpt2np")
     modules = [(name, vars(module)) for name, module in sys.modules.items() if name.split(".")[0] in roots]
     return {

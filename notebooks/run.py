@@ -22,6 +22,8 @@ from blank import blank, functions
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
+from gpt2np.files.writing import replacing
+
 FOLDER = Path(__file__).parent
 SETUP = FOLDER.parent / "setup.py"
 URL = re.search(r'^URL = "(.*)"', SETUP.read_text(encoding="utf-8"), re.MULTILINE)[1] if SETUP.exists() else ""
@@ -97,7 +99,8 @@ def exercise(source, solutions):
 
 def keep(path):
     """Run the notebook and write it with its outputs; ValueError if it says that the machine was busy."""
-    notebook = nbformat.read(path, as_version=4)
+    before = path.read_bytes()
+    notebook = nbformat.reads(before.decode("utf-8"), as_version=4)
     put_first(notebook)
     for cell in notebook.cells:
         if "exercise" in cell.metadata.get("tags", ()):
@@ -111,8 +114,12 @@ def keep(path):
         if failed(cell):
             [error] = cell.outputs
             cell.outputs = [nbformat.v4.new_output("stream", name="stdout", text=error.evalue + "\n")]
-    notebook.metadata = {key: notebook.metadata[key] for key in ("kernelspec", "language_info")}
-    nbformat.write(notebook, path)
+    kept = notebook.metadata.keys() & {"kernelspec", "language_info"}
+    notebook.metadata = {key: notebook.metadata[key] for key in sorted(kept)}
+    if path.read_bytes() != before:
+        raise ValueError("it was edited while it ran, nothing was written: save it, and run it again")
+    with replacing(path) as new:
+        nbformat.write(notebook, new)
 
 
 def check(path):
