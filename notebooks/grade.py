@@ -367,7 +367,7 @@ def marked(entry, parts, request):
         try:
             files, others = files_of(entry)
             if files:
-                is_chosen, leave_out = len(files) == len(parts) == 1, {request.folder.resolve(), request.feedback}
+                is_chosen, leave_out = len(files) == len(parts) == 1, {request.folder, request.feedback}
                 results, name = graded(part, request.points, files, is_chosen, leave_out, request.seconds)
                 lines.append(f"graded for {part.notebook.name}: {name or 'nothing'}, 1 of {len(files)} files")
             else:
@@ -398,7 +398,7 @@ def main():
         notebooks = sorted(lab.glob("[!.]*.ipynb")) if lab.is_dir() else [notebook_of(request.notebook)]
         if not request.folder.is_dir():
             raise ValueError(f"expected a folder with answers, got {request.folder}")
-        request.points = request.points and request.points.resolve()
+        request.folder, request.points = request.folder.resolve(), request.points and request.points.resolve()
         parts = [part for notebook in notebooks if (part := Part(notebook.resolve(), request.points)).calls]
         if request.feedback:
             request.feedback = request.feedback.resolve()

@@ -73,7 +73,7 @@ ANSWERS = {  # file: its text, what the first three checks begin with
     "xerox.ipynb": (notebook(most_texts="from my_answers import *", audit="", match_batch=""), ["NameError"] * 2),
     "removes.ipynb": (notebook(before="import os, shutil\nshutil.rmtree(os.environ['IPYTHONDIR'])"), [RIGHT] * 3),
     "leaves.ipynb": (notebook(before="import subprocess\nsubprocess.Popen(['sleep', '98765'])"), [RIGHT] * 3),
-    "changes.ipynb": (notebook(before="from checks import beyond_one_laptop as c\nc.exercise_2 = lambda *_: 'right: all'",
+    "changes.ipynb": (notebook(before="from checks import beyond_one_laptop as c\nc.exercise_2 = lambda *_: 'right'",
                                audit="def audit(serve): pass"),
                       ["changed the checks: checks.beyond_one_laptop.exercise_2", "", "changed the checks"]),
     "deep.ipynb": ("[" * 200_000, ["unreadable: RecursionError"] * 3),
@@ -97,8 +97,8 @@ def graded(tmp_path_factory):
     for i, (name, text) in enumerate({"solved.ipynb": notebook(), "v1.py": SOLUTION, "v2.ipynb": UNTOUCHED}.items()):
         (answers / "two" / name).write_text(text, encoding="utf-8")
         os.utime(answers / "two" / name, (i, i))
-    command = [sys.executable, FOLDER / "grade.py", "14", answers, "5", "--feedback", told]
-    result = subprocess.run(command, capture_output=True, text=True, encoding="utf-8-sig")
+    command = [sys.executable, FOLDER / "grade.py", "14", answers.name, "5", "--feedback", told]
+    result = subprocess.run(command, cwd=answers.parent, capture_output=True, text=True, encoding="utf-8-sig")
     assert result.returncode == 0, result.stderr
     return {row["file"].removeprefix("'"): row for row in csv.DictReader(result.stdout.splitlines())}, told
 
