@@ -157,7 +157,7 @@ def test_a_handout_of_other_numbers_is_graded_where_it_lies(tmp_path):
     assert "Exercise 1: how many users? (2.5 points, 5 minutes)" in text and "check.exercise_2(audit, seed=3)" in text
     without_figures = {path.name for path in lab.rglob("*.py") if path.parent.name != "figures"}
     assert without_figures == {"__init__.py", "beyond_one_laptop.py"}  # no solutions
-    assert {path.name for path in lab.glob("figures/*")} == {"__init__.py", "engines.py", "palette.py", "serving.py"}
+    assert {path.name for path in lab.glob("figures/*")} == {"__init__.py", "palette.py", "serving.py"}
     targets = re.findall(
         r"(?<!!)\[[^\]]+\]\((?!https?:|#)([^)#]+)", text + (lab / "README.md").read_text(encoding="utf-8")
     )
