@@ -436,4 +436,4 @@ def main():
 
 
 if __name__ == "__main__":
-    run(*start()) if sys.argv[1:] == ["--one"] else main()
+    os._exit(run(*start()) or 0) if sys.argv[1:] == ["--one"] else main()  # threads of the answer end as well

@@ -45,8 +45,6 @@ class TableModel:
         return cls(np.random.default_rng(seed).dirichlet(np.ones(n_vocab), size=(n_vocab,) * n_back), n_ctx)
 
     def __call__(self, tokens: Tokens, n_last: int = 1) -> np.ndarray:
-        if not 1 <= n_last <= len(tokens):
-            raise ValueError(f"expected n_last from 1 to the number of tokens, {len(tokens)}, got {n_last}")
         n_back = self.probs.ndim - 1
         padded = [0] * n_back + [int(token) for token in tokens]
         ends = range(len(padded) - n_last + 1, len(padded) + 1)

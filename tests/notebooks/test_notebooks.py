@@ -66,6 +66,7 @@ def test_it_is_committed_with_its_outputs_and_figures(path):
 
 
 def test_a_notebook_of_ones_own_has_any_name_and_no_edit_is_lost(tmp_path):
+    (tmp_path / "checks").mkdir()
     code = (
         "from pathlib import Path\npath = Path('mine.ipynb')\nif path.exists(): path.write_text(path.read_text() + ' ')"
     )
