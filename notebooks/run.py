@@ -22,6 +22,8 @@ from blank import blank, functions
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
+from gpt2np.files.writing import replacing
+
 FOLDER = Path(__file__).parent
 MORE = "# add what you need"  # the lines after it, in a solution, are the solution's
 BUSY = "(A busy machine"  # what a cell prints if its times make no sense
@@ -76,7 +78,8 @@ def exercise(source, solutions):
 
 def keep(path):
     """Run the notebook and write it with its outputs; ValueError if it says that the machine was busy."""
-    notebook = nbformat.read(path, as_version=4)
+    before = path.read_bytes()
+    notebook = nbformat.reads(before.decode("utf-8"), as_version=4)
     for cell in notebook.cells:
         if "exercise" in cell.metadata.get("tags", ()):
             cell.source = exercise(cell.source, solutions_of(path))
@@ -89,8 +92,12 @@ def keep(path):
         if failed(cell):
             [error] = cell.outputs
             cell.outputs = [nbformat.v4.new_output("stream", name="stdout", text=error.evalue + "\n")]
-    notebook.metadata = {key: notebook.metadata[key] for key in ("kernelspec", "language_info")}
-    nbformat.write(notebook, path)
+    kept = notebook.metadata.keys() & {"kernelspec", "language_info"}
+    notebook.metadata = {key: notebook.metadata[key] for key in sorted(kept)}
+    if path.read_bytes() != before:
+        raise ValueError("it was edited while it ran, nothing was written: save it, and run it again")
+    with replacing(path) as new:
+        nbformat.write(notebook, new)
 
 
 def check(path):

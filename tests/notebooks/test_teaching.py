@@ -23,13 +23,15 @@ LAB = "python notebooks/handout.py 05b.1 05b.2 05b.3 06.1 06.2 --output lab"
 def script(name):
     spec = importlib.util.spec_from_file_location(name, TEACHING / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
+    if str(TEACHING) not in sys.path:
+        sys.path.append(str(TEACHING))  # for writing.py
     spec.loader.exec_module(module)
     return module
 
 
 def tool(name, *arguments):
     command = [sys.executable, FOLDER / f"{name}.py", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
+    return subprocess.run(command, capture_output=True, text=True, encoding="utf-8-sig", check=False)
 
 
 def rows():
@@ -139,9 +141,22 @@ def test_two_seeds_are_two_exams_and_one_seed_is_one(tmp_path):
     assert exam.written(1) == exam.written(1) != exam.written(2)
     command = [sys.executable, TEACHING / "exam.py", "--seed", "1", "--output", tmp_path]
     subprocess.run(command, check=True, capture_output=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
-    assert (tmp_path / "exam_1.md").read_text(encoding="utf-8") == exam.written(1)[0]
-    assert "Answers" not in exam.written(1)[0]
-    assert (tmp_path / "answers_1.md").read_text(encoding="utf-8") == exam.written(1)[1]
+    written = (tmp_path / "exam_1.md").read_text(encoding="utf-8")
+    assert written.startswith(exam.written(1)[0]) and "Answers" not in written
+    assert (tmp_path / "answers_1.md").read_text(encoding="utf-8").startswith(exam.written(1)[1])
+    subprocess.run(command, check=True, capture_output=True)  # again
+    (tmp_path / "exam_1.md").write_text(edited := written.replace("king", "queen"), encoding="utf-8")
+    said = subprocess.run(command, capture_output=True, text=True)
+    assert said.returncode == 2 and "exam_1.md was edited, or is a different file" in said.stderr
+    assert (tmp_path / "exam_1.md").read_text(encoding="utf-8") == edited
+
+
+def test_the_page_of_slides_replaces_neither_its_source_nor_an_edited_page(tmp_path):
+    for output in (TEACHING / "slides.md", tmp_path / "slides.html"):
+        (tmp_path / "slides.html").write_text("mine", encoding="utf-8")
+        before = output.read_bytes()
+        said = tool("teaching/slides", "--output", output)
+        assert said.returncode == 2 and "is a different file" in said.stderr and output.read_bytes() == before
 
 
 SLIDES = (TEACHING / "slides.md").read_text(encoding="utf-8")
