@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from speculative.measuring.table import table
 from speculative.testing.transformers_audit import SETTINGS, entry
 
+from ..files import say
 from ..journal import Journal
 
 TAKES = "json"
@@ -23,7 +24,10 @@ def run(options):
     versions = f"transformers {transformers.__version__}, PyTorch {torch.__version__}"
     with Journal(options.json, options, about={"engine": versions}) as journal:
         journal.expect(len(SETTINGS))
-        rows = [journal.keep(name, partial(entry, name, setting)) for name, setting in SETTINGS.items()]
+        rows = []
+        for name, setting in SETTINGS.items():
+            rows.append(journal.keep(name, partial(entry, name, setting)))
+            say(f"{name}: {rows[-1]['verdict']}")
         journal.finish({"rows": rows}, page_of(rows, versions))
 
 
