@@ -327,6 +327,8 @@ def read(form, parts, drafted, n_real, n_vocab):
     values = {name: whole(name, part) for name, part in zip(form.results, parts) if name != "_"}
     token, more = values.get("token"), "length" in values
     count = values["length"] - 1 if more else values.get("count")
+    if n_vocab in (token, *values.get("tokens", ())):
+        raise Unreadable(BEYOND.format(n_vocab - 1))
     if {"tokens", "padded"} & values.keys():
         n, token = of_tokens(values.get("tokens", values.get("padded")), "padded" in values, drafted, n_real, n_vocab)
     elif "accepted" in values:
@@ -338,8 +340,6 @@ def read(form, parts, drafted, n_real, n_vocab):
         n = len(list(itertools.takewhile(bool, values["mask"])))
     else:
         n = values.get("flag", count if count is not None else int(token == drafted[0]))
-    if n_vocab in (token, *values.get("tokens", ())):
-        raise Unreadable(BEYOND.format(n_vocab - 1))
     if not 0 <= n <= len(drafted):
         raise Unreadable(f"of {n_real} draft tokens your function accepts {n}")
     if (token is not None and not 0 <= token < n_vocab) or (n and form.one) or n >= n_real < len(drafted):

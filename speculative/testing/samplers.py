@@ -78,7 +78,7 @@ def check_sampler(
     target, other = models(rng)
     if with_models:  # a function of models does not know their n_ctx, and always drafts K tokens
         target.n_ctx = other.n_ctx = 2 * Target.n_ctx
-    made = partial(Made, make, target=target, tolerance=tolerance, overshoots=with_models)
+    made = partial(Made, make, target, tolerance=tolerance, overshoots=with_models)
     draft, usual = Recorded(other, sampling=Sampling()), target_sampling or Sampling()
     drafters = {
         "a draft model": lambda sampling: ModelDrafter(other, sampling=sampling),
@@ -116,7 +116,8 @@ def check_sampler(
             check_distribution(made(draft, 2, usual, case, prompt=near), (3,))
     greedy, tied = Sampling(temperature=0), Target(TableModel([[0.2, 0.4, 0.4]] * 3, target.n_ctx), target.calls)
     if target_sampling is None:
-        check_distribution(made(ModelDrafter(other, sampling=greedy), 2, greedy, TIED, target=tied))
+        drafter = ModelDrafter(other, sampling=greedy)
+        check_distribution(made(drafter, 2, greedy).elsewhere(tied, drafter, 2, greedy, TIED))
     takes_stops = takes_stop_tokens(made(draft, 1))
     if takes_stops:
         check_stops(made(draft, 2, usual), made(draft, 3, usual))
@@ -134,12 +135,11 @@ class Made:
     def __init__(
         self,
         make,
+        target,
         drafter,
         K,
         sampling=Sampling(),
         case="",
-        *,
-        target,
         prompt=PROMPT,
         tolerance=TOLERANCE,
         overshoots=False,
@@ -232,7 +232,7 @@ def nearly_certain(made):
         sure, other = (TableModel([row] * 3, made.target.n_ctx) for row in rows)
         drafter, target = ModelDrafter(other, sampling=made.sampling), Target(sure, made.target.calls)
         case = f"K = 1, {made.sampling}, {kind}"
-        yield made.elsewhere(drafter, 1, made.sampling, case, target=target, prompt=[0])
+        yield made.elsewhere(target, drafter, 1, made.sampling, case, prompt=[0])
 
 
 def check_distribution(made, counts=(1, 2, 3), known=None):
