@@ -2,13 +2,13 @@
 top_k and other options) and without one.
 """
 
+import sys
 from functools import partial
 from importlib.util import find_spec
 
 from speculative.measuring.table import table
 from speculative.testing.transformers_audit import SETTINGS, entry
 
-from ..files import say
 from ..journal import Journal
 
 TAKES = "json"
@@ -27,7 +27,7 @@ def run(options):
         rows = []
         for name, setting in SETTINGS.items():
             rows.append(journal.keep(name, partial(entry, name, setting)))
-            say(f"{name}: {rows[-1]['verdict']}")
+            print(f"{name}: {rows[-1]['verdict']}", file=sys.stderr, flush=True)
         journal.finish({"rows": rows}, page_of(rows, versions))
 
 
