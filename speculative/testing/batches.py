@@ -246,7 +246,7 @@ def check_one_text(serve, rng, tolerance):
     drafters = {"one text": ModelDrafter(other), "one text, fewer than K draft tokens": ShortDrafter(other)}
     try:
         for (case, drafter), K in itertools.product(drafters.items(), (1, 2)):
-            check_distribution(Made(partial(Alone, serve), drafter, K, case=case, target=target, tolerance=tolerance))
+            check_distribution(Made(partial(Alone, serve), target, drafter, K, case=case, tolerance=tolerance))
     except AssertionError as error:
         raise told_error(str(error).replace("your sampler", "your loop")) from error.__cause__
 

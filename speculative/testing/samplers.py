@@ -29,7 +29,7 @@ from .cases import (
 from .mistakes import samplers as catalogue
 from .mistakes import verifiers
 from .sources import Sources
-from .watch import UNKNOWN_SOURCE, Progress, asked, fail, fail_by_source, note
+from .watch import UNKNOWN_SOURCE, Progress, asked, fail, fail_by_source, note, told_error
 
 PROMPT = [2, 1]
 FEW_PATHS = 150  # if two tokens take no more than these, three are enumerated as well
@@ -78,7 +78,7 @@ def check_sampler(
     target, other = models(rng)
     if with_models:  # a function of models does not know their n_ctx, and always drafts K tokens
         target.n_ctx = other.n_ctx = 2 * Target.n_ctx
-    made = partial(Made, make, target=target, tolerance=tolerance, overshoots=with_models)
+    made = partial(Made, make, target, tolerance=tolerance, overshoots=with_models)
     draft, usual = Recorded(other, sampling=Sampling()), target_sampling or Sampling()
     drafters = {
         "a draft model": lambda sampling: ModelDrafter(other, sampling=sampling),
@@ -116,7 +116,8 @@ def check_sampler(
             check_distribution(made(draft, 2, usual, case, prompt=near), (3,))
     greedy, tied = Sampling(temperature=0), Target(TableModel([[0.2, 0.4, 0.4]] * 3, target.n_ctx), target.calls)
     if target_sampling is None:
-        check_distribution(made(ModelDrafter(other, sampling=greedy), 2, greedy, TIED, target=tied))
+        drafter = ModelDrafter(other, sampling=greedy)
+        check_distribution(made(drafter, 2, greedy).elsewhere(tied, drafter, 2, greedy, TIED))
     takes_stops = takes_stop_tokens(made(draft, 1))
     if takes_stops:
         check_stops(made(draft, 2, usual), made(draft, 3, usual))
@@ -134,12 +135,11 @@ class Made:
     def __init__(
         self,
         make,
+        target,
         drafter,
         K,
         sampling=Sampling(),
         case="",
-        *,
-        target,
         prompt=PROMPT,
         tolerance=TOLERANCE,
         overshoots=False,
@@ -170,12 +170,27 @@ class Made:
             self.stats = getattr(result, "stats", None)
             return list(getattr(result, "tokens", result))
 
-        tokens = asked(call, "your sampler", where, (prompt,))
+        try:
+            tokens = asked(call, "your sampler", where, (prompt,))
+        except AssertionError as error:
+            if error.__cause__ is None or not (hint := self.wrong_question()):
+                raise
+            raise told_error(hint, *str(error).splitlines()) from error.__cause__
         try:
             return [operator.index(token) for token in tokens]
         except TypeError:
             hint = f"generate returns tokens, whole numbers in one sequence; yours returns {shortened(tokens)}"
             fail(hint, f"  {where()}")
+
+    def wrong_question(self):
+        """A sentence if the last question to the target does not fit the draft; otherwise None."""
+        rounds, (tokens, n_last) = getattr(self.drafter, "rounds", ()), self.target.question
+        text, drafted = rounds[-1] if rounds else ([], [])
+        if drafted and tokens == text:
+            return f"your sampler asks the target about the text without its draft tokens{ROWS}"
+        if drafted and tokens == text + drafted and n_last <= len(drafted):
+            return f"your sampler asks the target for too few rows, {n_last} for {len(drafted)} draft tokens{ROWS}"
+        return None
 
     def simulated(self, make, n_tokens):
         """The distribution of n_tokens tokens, from a second sampler with the same parts."""
@@ -217,7 +232,7 @@ def nearly_certain(made):
         sure, other = (TableModel([row] * 3, made.target.n_ctx) for row in rows)
         drafter, target = ModelDrafter(other, sampling=made.sampling), Target(sure, made.target.calls)
         case = f"K = 1, {made.sampling}, {kind}"
-        yield made.elsewhere(drafter, 1, made.sampling, case, target=target, prompt=[0])
+        yield made.elsewhere(target, drafter, 1, made.sampling, case, prompt=[0])
 
 
 def check_distribution(made, counts=(1, 2, 3), known=None):
@@ -238,6 +253,7 @@ def check_distribution(made, counts=(1, 2, 3), known=None):
 
 # ------------------------------------------------------------------------------------------------ the mistake
 
+ROWS = ": target([*tokens, *draft_tokens], n_last=k + 1) has a row for each of k draft tokens, and one for the bonus"
 LIMIT = "right, but not where tokens are nearly certain: is a probability compared with a limit, or rounded?"
 AROUND = [*catalogue.SAMPLING, *catalogue.LOOPS]
 LOOKING_BACK = catalogue.LOOKING_BACK
@@ -462,7 +478,7 @@ def note_wasted_calls(made):
 class Target:
     """A language model on a TableModel that enforces its n_ctx and detects endless loops."""
 
-    n_ctx = 12
+    n_ctx, question = 12, ([], 0)
 
     def __init__(self, table, calls):
         self.table, self.n_vocab = table, table.n_vocab
@@ -479,13 +495,14 @@ class Target:
     def __call__(self, tokens, n_last=1):
         self.count()
         tokens = [operator.index(token) for token in tokens]
+        self.question = tokens, n_last
         if len(tokens) > self.n_ctx:
             fail(
                 f"your sampler asks the target about {len(tokens)} tokens, and its n_ctx is {self.n_ctx}: draft at "
                 "most min(K, remaining - 1, n_ctx - len(tokens) - 1)"
             )
         if not 1 <= n_last <= len(tokens):
-            fail(f"your sampler asks the target for the last n_last = {n_last} rows of {len(tokens)} tokens")
+            fail(f"your sampler asks the target for the last n_last = {n_last} rows of {len(tokens)} tokens{ROWS}")
         if not all(0 <= token < self.n_vocab for token in tokens):
             fail(f"your sampler asks the target about tokens that it does not have: {tokens}, n_vocab = {self.n_vocab}")
         return self.table(tokens, n_last)

@@ -89,12 +89,16 @@ def sampler_of(fn, form):
             model, sampling = self.models[role]
 
             def called(tokens, *_, **__):
+                given = tokens
                 has_batch, tokens = np.ndim(plain_list(tokens)) == 2, [int(token) for token in np.ravel(plain(tokens))]
                 rows = sampling(model(tokens, n_last=len(tokens)), tokens)
                 with np.errstate(divide="ignore"):
                     rows = rows if "probs" in words else np.log(rows)
                 rows = rows[None] if has_batch else rows
-                return rows.tolist() if form.array is list else with_logits(form.array(rows))
+                if form.array is list:
+                    return rows.tolist()
+                rows = form.array(rows)
+                return with_logits(rows.to(given.device) if hasattr(rows, "to") and hasattr(given, "to") else rows)
 
             return called
 

@@ -17,8 +17,7 @@ def made_of(make, seed=0):
     rng = np.random.default_rng(seed)
     target, other = models(rng)
     sampling = Sampling(processors=[AllTokens(rng)])
-    drafter = ModelDrafter(other, sampling=Sampling())
-    return Made(make, drafter, 2, sampling, "a sampling that looks back", target=target)
+    return Made(make, target, ModelDrafter(other, sampling=Sampling()), 2, sampling, "a sampling that looks back")
 
 
 def check(make, seed=0):
