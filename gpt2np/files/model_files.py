@@ -13,9 +13,10 @@ from typing import NamedTuple
 
 from .errors import CheckpointError
 from .params import read_config, read_hparams
+from .raw import read_json
 from .safetensors import read_safetensors
 from .sstable import read_table
-from .table import BESIDE, TOKENIZERS, WEIGHTS, files_read, find_form, matching
+from .table import ADAPTERS, BESIDE, TOKENIZERS, WEIGHTS, files_read, find_form, matching
 from .tf_checkpoint import read_tf_checkpoint
 from .vocabulary import read_merges, read_vocabulary
 
@@ -59,6 +60,8 @@ def files_of(folder):
     """The ModelFiles of a folder. A CheckpointError names missing files, or says what to do about other formats."""
     names = names_in(folder)
     (form, weights), (kind, tokenizer) = (find_form(forms, names, is_read=True) for forms in (WEIGHTS, TOKENIZERS))
+    if not (form and kind) and (model_type := read_type(folder / "config.json")) != "gpt2":
+        raise CheckpointError(f"{folder} has a model of type {model_type!r:.40}: {ADAPTERS}")
     for found, forms in ((form, WEIGHTS), (kind, TOKENIZERS)):
         is_part = any(matching(form.patterns[-1], names) for form in forms if form.layout)
         other, files = find_form(forms, names, is_read=False)
@@ -78,6 +81,13 @@ def files_of(folder):
         f"{folder} lacks {' and '.join(missing)}: expected a GPT-2, with the files {', '.join(SOURCES['hub'])} "
         f"(Hugging Face) or {', '.join(SOURCES['openai'])} (OpenAI)"
     )
+
+
+def read_type(config):
+    """The model_type in a config.json; "gpt2" if it has none, or cannot be read."""
+    with suppress(CheckpointError, OSError):
+        return read_json(config).get("model_type", "gpt2")
+    return "gpt2"
 
 
 def is_without_tokenizer(names, config):

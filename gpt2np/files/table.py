@@ -1,4 +1,4 @@
-"""What a folder with a GPT-2 may contain, in tables. docs/models.md is made from them (tests/gpt2np/files/test_table.py).
+"""What a folder with a GPT-2 may contain, in tables; docs/models.md has the same (tests/gpt2np/files/test_table.py).
 
     WEIGHTS, TOKENIZERS     the files, in the order in which they are looked for
     SETTINGS, ALIASES       the keys of config.json and their values

@@ -5,8 +5,8 @@ A dict may contain more than one name, as a setting with a draft model reads two
 
 import os
 
+from gpt2np.files import model_files
 from gpt2np.files.loading import read_n_vocab
-from gpt2np.files.model_files import SOURCES
 from speculative.logits.automaton import Expression
 
 from .brought import files_of
@@ -20,8 +20,7 @@ def of_nothing(options):
 
 
 def of_model(name, options):
-    files, folder = {file for files in SOURCES.values() for file in files}, folder_of(name, options)
-    return {name: sorted(path for path in folder.iterdir() if path.name in files)}
+    return {name: sorted(model_files.files_of(folder_of(name, options)).all)}
 
 
 def of_target(options):

@@ -2,12 +2,14 @@
 
 from contextlib import contextmanager
 from difflib import get_close_matches
-from json import loads
 from pathlib import Path
 
 import gpt2np
-from gpt2np.files.loading import BUNDLED, find_folder
+from gpt2np.files.loading import BUNDLED, find_folder, read_settings
 from gpt2np.files.model_files import SIZES, files_of, find_on_disk
+from gpt2np.tokenizer import NumberTokenizer
+
+from .files import say
 
 SMALLEST = {2048: "tiny-draft", 50257: "124M"}  # the draft model of each family, by its n_vocab
 
@@ -23,26 +25,13 @@ def check_model_name(name):
     """The name; ValueError unless it names a model that is on disk or can be downloaded."""
     if name in (*BUNDLED, *SIZES):
         return name
-    if foreign := another_engines(Path(name)):
-        raise ValueError(f"{name} is {foreign}, and this is GPT-2 in NumPy: see docs/adapters.md for others")
     try:
         if not Path(name).exists() and (near := nearest(name, [*BUNDLED, *SIZES])):
             raise ValueError(f"unknown model {name!r:.80}: did you mean {near}?")
-        files_of(find_folder(name, None))
+        read_settings(files_of(find_folder(name, None)))
     except OSError as error:
         raise ValueError(f"cannot read {error.filename} ({error.strerror}): name a folder that you may read") from None
     return name
-
-
-def another_engines(path):
-    """The kind of model at a path meant for other engines, in words: a GGUF file, or a folder that is not a GPT-2."""
-    if path.suffix == ".gguf":
-        return "a GGUF file"
-    try:
-        kind = loads((path / "config.json").read_text(encoding="utf-8")).get("model_type", "gpt2")
-    except (OSError, ValueError, AttributeError, RecursionError):  # files_of or load reports the error
-        return None
-    return None if kind == "gpt2" else f"a model of type {kind!r:.40}"
 
 
 class Models:
@@ -58,6 +47,8 @@ class Models:
         if name not in self.loaded:
             with downloading(name, self.options):
                 self.loaded[name] = gpt2np.load(name, self.options.models_dir, self.options.source)
+            if isinstance(self.loaded[name][1], NumberTokenizer):
+                say(f"{name} has no tokenizer: its texts are lists of token ids")
         return self.loaded[name]
 
     def once(self, key, make):

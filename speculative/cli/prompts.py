@@ -91,8 +91,8 @@ def check_room(tokens, n_tokens, target, what):
 
 def encoded(prompt, tokenizer):
     """The prompt's token ids; an empty prompt becomes `<|endoftext|>`, after which a new text begins."""
-    if prompt:
-        return tokenizer.encode(prompt)
+    if prompt or tokenizer.start:
+        return tokenizer.encode(prompt, special=True)
     if tokenizer.end_of_text is None:
         raise ValueError("the prompt is empty, and this vocabulary has no <|endoftext|> to start from: give a --prompt")
     return [tokenizer.end_of_text]

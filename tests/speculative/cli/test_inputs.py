@@ -42,7 +42,7 @@ def test_what_cannot_be_read_is_named(monkeypatch, tmp_path):
     def forbidden(path):
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr(Path, "is_file", forbidden)
+    monkeypatch.setattr(Path, "iterdir", forbidden)
     sentence = refusal("--target_model_size", tmp_path)
     assert sentence.startswith("--target_model_size: cannot read ")
     assert sentence.endswith(" (Permission denied): name a folder that you may read")
