@@ -1,8 +1,6 @@
 """The files of a model, and their location: on this disk, in Hugging Face's cache, or on a server.
 
-A folder has one of the forms in table.py. Two of them are downloaded: Hugging Face's config.json, model.safetensors,
-vocab.json and merges.txt, or OpenAI's hparams.json, a TensorFlow checkpoint, and the same vocabulary as encoder.json
-and vocab.bpe.
+A folder has one of the forms in table.py; GPT-2's own models are downloaded in Hugging Face's or in OpenAI's.
 Leaves out: downloading the files (download.py), and making a model from them (loading.py).
 """
 
@@ -12,11 +10,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .errors import CheckpointError
-from .params import read_config, read_hparams
-from .raw import read_json
+from .params import check_type, read_config, read_hparams
 from .safetensors import read_safetensors
 from .sstable import read_table
-from .table import ADAPTERS, BESIDE, TOKENIZERS, WEIGHTS, files_read, find_form, matching
+from .table import BESIDE, TOKENIZERS, WEIGHTS, files_read, find_form, matching
 from .tf_checkpoint import read_tf_checkpoint
 from .vocabulary import read_merges, read_vocabulary
 
@@ -60,8 +57,8 @@ def files_of(folder):
     """The ModelFiles of a folder. A CheckpointError names missing files, or says what to do about other formats."""
     names = names_in(folder)
     (form, weights), (kind, tokenizer) = (find_form(forms, names, is_read=True) for forms in (WEIGHTS, TOKENIZERS))
-    if not (form and kind) and (model_type := read_type(folder / "config.json")) != "gpt2":
-        raise CheckpointError(f"{folder} has a model of type {model_type!r:.40}: {ADAPTERS}")
+    if not (form and kind):
+        check_type(folder / "config.json")
     for found, forms in ((form, WEIGHTS), (kind, TOKENIZERS)):
         is_part = any(matching(form.patterns[-1], names) for form in forms if form.layout)
         other, files = find_form(forms, names, is_read=False)
@@ -83,13 +80,6 @@ def files_of(folder):
     )
 
 
-def read_type(config):
-    """The model_type in a config.json; "gpt2" if it has none, or cannot be read."""
-    with suppress(CheckpointError, OSError):
-        return read_json(config).get("model_type", "gpt2")
-    return "gpt2"
-
-
 def is_without_tokenizer(names, config):
     """Whether a folder has no part of a tokenizer, and its vocabulary is not GPT-2's: then a text is token ids."""
     patterns = [pattern for form in TOKENIZERS for pattern in form.patterns]
@@ -97,10 +87,8 @@ def is_without_tokenizer(names, config):
 
 
 def names_in(folder):
-    """The names in a folder, with a "/" after those of folders; none if there is no such folder."""
-    if not folder.is_dir():
-        return []
-    return [path.name + "/" * path.is_dir() for path in folder.iterdir()]
+    """The names in a folder, if there is one, with a "/" after those of folders."""
+    return [path.name + "/" * path.is_dir() for path in folder.iterdir()] if folder.is_dir() else []
 
 
 def find_on_disk(size, models_dir):

@@ -5,8 +5,8 @@
     PREFIXES, TENSORS       the names of tensors: what is dropped from them, and those that GPT-2 does not have
     BPE                     the settings in tokenizer.json
 
-What is read has an entry, and so has what is not, with the sentence for it: what it is, and what to do. Nothing else in
-this package decides by a name. Leaves out: the reading, which is in a file for each format.
+What is read has an entry, and so has what is not, with the sentence for it: what it is, and what to do.
+Leaves out: the reading, which is in a file for each format.
 """
 
 from fnmatch import fnmatchcase
@@ -47,8 +47,7 @@ WEIGHTS = (
          "transformers 4 reads it, and save_pretrained writes model.safetensors"),
     Form(("*.msgpack",), "", "is a Flax model: GPT2LMHeadModel.from_pretrained(folder, from_flax=True) of "
          "transformers 4 reads it, and save_pretrained writes model.safetensors"),
-    Form(("*.pt",), "", f"{PICKLE} {AS_SAFETENSORS}"),
-    Form(("*.pth",), "", f"{PICKLE} {AS_SAFETENSORS}"),
+    Form(("*.pt*",), "", f"{PICKLE} {AS_SAFETENSORS}"),
     Form(("*.bin",), "", f"is in the format of a different program: {AS_SAFETENSORS}"),
     Form(("checkpoint-*/",), "", "is a model in the output folder of a trainer: name that folder"),
 )  # fmt: skip
@@ -100,11 +99,12 @@ TENSORS = {  # patterns of a tensor's name, without prefixes: about the model
     ("*crossattention.*", "*ln_cross_attn.*"): "cross-attention, which GPT-2 does not have",
 }  # fmt: skip
 
-BPE = {  # tokenizer.json: setting -> (the values that are read, about the others)
+BPE = {  # the same for tokenizer.json
     "model.type": (("BPE",), f"Unigram is SentencePiece, WordPiece is BERT's, and {BYTE_LEVEL}: {ADAPTERS}; {BY_IDS}"),
     "pre_tokenizer": (("ByteLevel",), f"{BYTE_LEVEL}, split by GPT-2's own expression: {ADAPTERS}"),
     "normalizer": (("",), "it changes each text first: set it to null, and change texts yourself"),
     "post_processor": (("", "ByteLevel", "TemplateProcessing"), "set it to null"),
+    "model.unk_token": (("", None), "it replaces bytes without a symbol: train with initial_alphabet"),
     "a token after every text": (("",), "a model would begin a new text: remove it from the post_processor"),
 } | {
     f"model.{key}": ((None,), f"GPT-2's tokenizer does not have it: set it to null, or see: {ADAPTERS}")

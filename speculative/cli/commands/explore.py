@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import speculative
-from gpt2np.files.writing import check_writable, replacing
+from gpt2np.files.writing import replacing
 
 from .. import options as shared
+from ..files import check_writable
 from ..options import option
 from ..values import Written
 
