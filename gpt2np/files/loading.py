@@ -74,11 +74,6 @@ def read_settings(files):
     return hparams_of(config, files.config), config
 
 
-def read_n_vocab(folder):
-    """The size of the vocabulary of the model in a folder, without its weights."""
-    return read_settings(files_of(folder))[0].n_vocab
-
-
 def read_tokenizer(files, hparams, config):
     """The tokenizer of a model's `ModelFiles`. CheckpointError if it does not belong to the model."""
     if not files.tokenizer:

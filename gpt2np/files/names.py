@@ -87,9 +87,10 @@ def with_scaled_queries(tensors, config):
     """The tensors of a model with GPT-2's own attention: instead of the scores, the columns of q are scaled."""
     by_layer, unscaled = config.get("scale_attn_by_inverse_layer_idx"), config.get("scale_attn_weights") is False
     tensors = dict(tensors)
-    for name in [name for name in tensors if ".c_attn." in name and tensors[name].ndim and (by_layer or unscaled)]:
-        tensors[name] = np.array(tensors[name], np.float32)
-        q = tensors[name][..., : tensors[name].shape[-1] // 3]
-        q *= math.sqrt(q.shape[-1] / config["n_head"]) if unscaled else 1
-        q /= int(name.split(".")[1]) + 1 if by_layer else 1
+    for name, tensor in [*tensors.items()]:
+        if re.fullmatch(r"h\.\d+\.attn\.c_attn\.\w+", name) and tensor.ndim and (by_layer or unscaled):
+            tensors[name] = np.array(tensor, np.float32)
+            q = tensors[name][..., : tensor.shape[-1] // 3]
+            q *= math.sqrt(q.shape[-1] / config["n_head"]) if unscaled else 1
+            q /= int(name.split(".")[1]) + 1 if by_layer else 1
     return tensors

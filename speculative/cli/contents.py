@@ -6,7 +6,7 @@ A dict may contain more than one name, as a setting with a draft model reads two
 import os
 
 from gpt2np.files import model_files
-from gpt2np.files.loading import read_n_vocab
+from gpt2np.files.loading import read_settings
 from speculative.logits.automaton import Expression
 
 from .brought import files_of
@@ -30,8 +30,8 @@ def of_target(options):
 def of_draft(options):
     if options.drafter != "model":
         return {}
-    target = folder_of(options.target_model_size, options)
-    name = options.draft_model_size or SMALLEST.get(read_n_vocab(target))
+    target, _ = read_settings(model_files.files_of(folder_of(options.target_model_size, options)))
+    name = options.draft_model_size or SMALLEST.get(target.n_vocab)
     return of_model(name, options) if name else {}
 
 
