@@ -100,6 +100,7 @@ TENSORS = {  # patterns of a tensor's name, without prefixes: about the model
 }  # fmt: skip
 
 BPE = {  # the same for tokenizer.json
+    "Unicode's normal form": (("NFC",), "a program has changed the characters of the vocabulary: get the file again"),
     "model.type": (("BPE",), f"Unigram is SentencePiece, WordPiece is BERT's, and {BYTE_LEVEL}: {ADAPTERS}; {BY_IDS}"),
     "pre_tokenizer": (("ByteLevel",), f"{BYTE_LEVEL}, split by GPT-2's own expression: {ADAPTERS}"),
     "normalizer": (("",), "it changes each text first: set it to null, and change texts yourself"),

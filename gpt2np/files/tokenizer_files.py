@@ -83,6 +83,7 @@ def bpe_of(whole):
         if setting.startswith("model.") and setting not in ("model.type", "model.unk_token"):
             check(setting, model.get(setting.removeprefix("model.")) or None)
     vocabulary = model["vocab"]
+    check("Unicode's normal form", "NFD" if any("G\u0307" in symbol for symbol in vocabulary) else "NFC")
     check("model.unk_token", model.get("unk_token") if {*byte_symbols().values()} - vocabulary.keys() else "")
     return vocabulary, [tuple(pair.split(" ") if isinstance(pair, str) else pair) for pair in model["merges"]]
 
