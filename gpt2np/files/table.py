@@ -6,7 +6,6 @@
     BPE                     the settings in tokenizer.json
 
 What is read has an entry, and so has what is not, with the sentence for it: what it is, and what to do.
-Leaves out: the reading, which is in a file for each format.
 """
 
 from fnmatch import fnmatchcase

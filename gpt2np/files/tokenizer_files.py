@@ -76,9 +76,8 @@ def bpe_of(whole):
     """(vocabulary, merges) of a tokenizer.json. Unsupported unless it is a byte-level BPE like GPT-2's."""
     model, split = whole.get("model") or {}, steps(whole, "pre_tokenizer")
     check("model.type", model.get("type") or "BPE")
-    is_other = bool(split) and split[0].get("use_regex") is False
-    check("pre_tokenizer", kinds(whole, "pre_tokenizer") + " with use_regex false" * is_other)
-    check("normalizer", kinds(whole, "normalizer"))
+    check("pre_tokenizer", kinds(split) + " with use_regex false" * any(s.get("use_regex") is False for s in split))
+    check("normalizer", kinds(steps(whole, "normalizer")))
     for setting in BPE:
         if setting.startswith("model.") and setting not in ("model.type", "model.unk_token"):
             check(setting, model.get(setting.removeprefix("model.")) or None)
@@ -96,8 +95,8 @@ def steps(whole, key):
     return [step] if step else []
 
 
-def kinds(whole, key):
-    return " + ".join(step["type"] for step in steps(whole, key))
+def kinds(some):
+    return " + ".join(step["type"] for step in some)
 
 
 def start_of(whole, config, names, vocabulary):
