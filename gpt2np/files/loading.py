@@ -6,7 +6,6 @@ Existing files are used as they are.
 
 import os
 import re
-from fnmatch import fnmatchcase
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -16,7 +15,7 @@ from .errors import CheckpointError, DownloadError
 from .model_files import SIZES, SOURCES, files_of, find_on_disk, hub_cache, known_as, url_of
 from .params import build_params, config_of, hparams_of, read_hparams
 from .safetensors import read_safetensors, read_shards
-from .table import WEIGHTS
+from .table import WEIGHTS, find_form
 from .tf_checkpoint import read_tf_checkpoint
 from .tokenizer_files import load_tokenizer
 from .writing import replacing
@@ -121,9 +120,8 @@ def find_folder(name, models_dir, source="hub"):
     if model := model_to_find(name, models_dir):
         return find_on_disk(model, models_dir) or download_model(model, models_dir / model, source)
     if os.path.isfile(name):
-        sentences = (form.sentence for form in WEIGHTS if not form.layout for pattern in form.patterns
-                     if fnmatchcase(Path(name).name, pattern))  # fmt: skip
-        raise ValueError(f"{name} {next(sentences, 'is a file: name the folder that it is in')}")
+        form, _ = find_form(WEIGHTS, [Path(name).name], is_read=False)
+        raise ValueError(f"{name} {form.sentence if form else 'is a file: name the folder that it is in'}")
     if name not in BUNDLED and not os.path.isdir(name):
         raise ValueError(f"unknown model {str(name)!r:.80}: {expected(name)}")
     return folder_of(name)

@@ -1,8 +1,6 @@
 """The files of a model, and their location: on this disk, in Hugging Face's cache, or on a server.
 
-A folder has one of the forms in table.py. Two of them are downloaded: Hugging Face's config.json, model.safetensors,
-vocab.json and merges.txt, or OpenAI's hparams.json, a TensorFlow checkpoint, and the same vocabulary as encoder.json
-and vocab.bpe.
+A folder has one of the forms in table.py; GPT-2's own models are downloaded in Hugging Face's or in OpenAI's.
 Leaves out: downloading the files (download.py), and making a model from them (loading.py).
 """
 
@@ -13,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .errors import CheckpointError
-from .params import read_config, read_hparams
+from .params import check_type, read_config, read_hparams
 from .safetensors import read_safetensors
 from .sstable import read_table
 from .table import BESIDE, TOKENIZERS, WEIGHTS, files_read, find_form, matching
@@ -61,6 +59,8 @@ def files_of(folder):
     """The ModelFiles of a folder. A CheckpointError names missing files, or says what to do about other formats."""
     names = names_in(folder)
     (form, weights), (kind, tokenizer) = (find_form(forms, names, is_read=True) for forms in (WEIGHTS, TOKENIZERS))
+    if not (form and kind):
+        check_type(folder / "config.json")
     for found, forms in ((form, WEIGHTS), (kind, TOKENIZERS)):
         is_part = any(matching(form.patterns[-1], names) for form in forms if form.layout)
         other, files = find_form(forms, names, is_read=False)
@@ -89,10 +89,8 @@ def is_without_tokenizer(names, config):
 
 
 def names_in(folder):
-    """The names in a folder, with a "/" after those of folders; none if there is no such folder."""
-    if not folder.is_dir():
-        return []
-    return [path.name + "/" * path.is_dir() for path in folder.iterdir()]
+    """The names in a folder, if there is one, with a "/" after those of folders."""
+    return [path.name + "/" * path.is_dir() for path in folder.iterdir()] if folder.is_dir() else []
 
 
 def known_as(name):

@@ -15,7 +15,7 @@ import numpy as np
 from .errors import CheckpointError
 from .table import MASKS, PREFIXES, about_tensor
 
-LINEAR = re.compile(r"h\.(\d+)\.(attn|mlp)\.(c_attn|c_proj|c_fc)\.weight")
+LINEAR = re.compile(r"h\.\d+\.(attn|mlp)\.(c_attn|c_proj|c_fc)\.weight")
 
 
 def hub_tensors(tensors, config, source):
@@ -86,13 +86,11 @@ def from_nanogpt(tensors, config, source):
 def with_scaled_queries(tensors, config):
     """The tensors of a model with GPT-2's own attention: instead of the scores, the columns of q are scaled."""
     by_layer, unscaled = config.get("scale_attn_by_inverse_layer_idx"), config.get("scale_attn_weights") is False
-    scaled = dict(tensors)
-    for name, tensor in tensors.items():
-        layer = re.fullmatch(r"h\.(\d+)\.attn\.c_attn\.(weight|bias)", name)
-        if layer and tensor.ndim and (by_layer or unscaled):
-            n_embd = tensor.shape[-1] // 3
-            scale = 1 / (int(layer[1]) + 1) if by_layer else 1
-            scale *= math.sqrt(n_embd / config["n_head"]) if unscaled else 1
-            scaled[name] = np.array(tensor, np.float32)
-            scaled[name][..., :n_embd] *= scale
-    return scaled
+    tensors = dict(tensors)
+    for name, tensor in [*tensors.items()]:
+        if re.fullmatch(r"h\.\d+\.attn\.c_attn\.\w+", name) and tensor.ndim and (by_layer or unscaled):
+            tensors[name] = np.array(tensor, np.float32)
+            q = tensors[name][..., : tensor.shape[-1] // 3]
+            q *= math.sqrt(q.shape[-1] / config["n_head"]) if unscaled else 1
+            q /= int(name.split(".")[1]) + 1 if by_layer else 1
+    return tensors

@@ -156,14 +156,6 @@ def checked(path, *numbers):
     return hparams
 
 
-def other_engine(kind, engine="transformers"):
-    """The words for a model that is not a GPT-2."""
-    return (
-        f"a model of type {kind!r:.40}, and this is GPT-2 in NumPy: --engine {engine} runs it, or in Python an adapter "
-        "(docs/adapters.md)"
-    )
-
-
 def read_config(path):
     """HParams from a Hugging Face config.json. CheckpointError unless it describes a supported GPT-2."""
     return hparams_of(config_of(path), path)
@@ -182,23 +174,37 @@ def config_of(path):
 
 def hparams_of(config, path):
     """HParams from the settings of a config.json. CheckpointError if one of them is not supported."""
-    n_embd = config.get("n_embd")
-    for key, (values, remedy) in SETTINGS.items():
-        values = tuple(n_embd and 4 * n_embd if value == "4 n_embd" else value for value in values)
-        value = config.get(key, values[0])
-        if not any(value == known and type(value) is type(known) for known in values):
-            others = f"{', '.join(map(repr, values))} are" if len(values) > 1 else "that is"
-            raise CheckpointError(
-                f"{path}: {key} is {value!r:.100}, but GPT-2 has {values[0]!r}, and only {others} supported"
-                f"{remedy and f': {remedy}'}"
-            )
+    check_setting(config, "model_type", path)
     hparams = checked(
         path, *(config.get(name) for name in ("vocab_size", "n_positions", "n_embd", "n_head", "n_layer"))
     )
+    for key in SETTINGS:
+        check_setting(config, key, path, hparams.n_embd)
     eps = config.get("layer_norm_epsilon", EPSILON)
     if type(eps) is not float or not 0 < eps < 1:
         raise CheckpointError(f"{path}: layer_norm_epsilon is {eps!r:.40}, expected a number between 0 and 1")
     return hparams
+
+
+def check_setting(config, key, path, n_embd=0):
+    values, remedy = SETTINGS[key]
+    values = [4 * n_embd if value == "4 n_embd" else value for value in values]
+    value = config.get(key, values[0])
+    if not any(value == known and type(value) is type(known) for known in values):
+        others = f"{', '.join(map(repr, values))} are" if len(values) > 1 else "that is"
+        raise CheckpointError(
+            f"{path}: {key} is {value!r:.100}, but GPT-2 has {values[0]!r}, and only {others} supported"
+            f"{remedy and f': {remedy}'}"
+        )
+
+
+def check_type(path):
+    """Raise CheckpointError if there is a config.json, and it is that of a different kind of model."""
+    try:
+        config = read_json(path)
+    except (OSError, CheckpointError):
+        return
+    check_setting(config, "model_type", path)
 
 
 def check_finite(tensors, source):

@@ -16,9 +16,9 @@ def read_json(path):
 
 
 def text_of(data, source):
-    """The text of a file's bytes in UTF-8, without the byte order mark that Windows puts before it."""
+    """The text of a file's bytes: UTF-8, or what the byte order mark says that Windows puts before it."""
     check_is_file(data, source)
-    return data.decode("utf-8-sig")
+    return data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
 
 
 def check_is_file(data, source):

@@ -1,18 +1,17 @@
-"""What a folder with a GPT-2 may contain, in tables. docs/models.md is made of them (see test_table.py).
+"""What a folder with a GPT-2 may contain, in tables; docs/models.md has the same (tests/gpt2np/files/test_table.py).
 
     WEIGHTS, TOKENIZERS     the files, in the order in which they are looked for
     SETTINGS, ALIASES       the keys of config.json and their values
     PREFIXES, TENSORS       the names of tensors: what is dropped from them, and those that GPT-2 does not have
     BPE                     the settings in tokenizer.json
 
-What is read has an entry, and so has what is not, with the sentence for it: what it is, and what to do. Nothing else in
-this package decides by a name. Leaves out: the reading, which is in a file for each format.
+What is read has an entry, and so has what is not, with the sentence for it: what it is, and what to do.
 """
 
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-ADAPTERS = "--engine or an adapter runs other models (docs/adapters.md)"
+ADAPTERS = "in Python, an adapter runs other models (docs/adapters.md)"
 PICKLE = "is a pickle, which may run code, so it is not read:"
 AS_SAFETENSORS = "load it with the library that wrote it, and save it as model.safetensors"
 UNQUANTISED = "use the original weights, in float32, float16 or bfloat16"
@@ -47,8 +46,7 @@ WEIGHTS = (
          "transformers 4 reads it, and save_pretrained writes model.safetensors"),
     Form(("*.msgpack",), "", "is a Flax model: GPT2LMHeadModel.from_pretrained(folder, from_flax=True) of "
          "transformers 4 reads it, and save_pretrained writes model.safetensors"),
-    Form(("*.pt",), "", f"{PICKLE} {AS_SAFETENSORS}"),
-    Form(("*.pth",), "", f"{PICKLE} {AS_SAFETENSORS}"),
+    Form(("*.pt*",), "", f"{PICKLE} {AS_SAFETENSORS}"),
     Form(("*.bin",), "", f"is in the format of a different program: {AS_SAFETENSORS}"),
     Form(("checkpoint-*/",), "", "is a model in the output folder of a trainer: name that folder"),
 )  # fmt: skip
@@ -100,11 +98,13 @@ TENSORS = {  # patterns of a tensor's name, without prefixes: about the model
     ("*crossattention.*", "*ln_cross_attn.*"): "cross-attention, which GPT-2 does not have",
 }  # fmt: skip
 
-BPE = {  # tokenizer.json: setting -> (the values that are read, about the others)
+BPE = {  # the same for tokenizer.json
+    "Unicode's normal form": (("NFC",), "a program has changed the characters of the vocabulary: get the file again"),
     "model.type": (("BPE",), f"Unigram is SentencePiece, WordPiece is BERT's, and {BYTE_LEVEL}: {ADAPTERS}; {BY_IDS}"),
     "pre_tokenizer": (("ByteLevel",), f"{BYTE_LEVEL}, split by GPT-2's own expression: {ADAPTERS}"),
     "normalizer": (("",), "it changes each text first: set it to null, and change texts yourself"),
     "post_processor": (("", "ByteLevel", "TemplateProcessing"), "set it to null"),
+    "model.unk_token": (("", None), "it replaces bytes without a symbol: train with initial_alphabet"),
     "a token after every text": (("",), "a model would begin a new text: remove it from the post_processor"),
 } | {
     f"model.{key}": ((None,), f"GPT-2's tokenizer does not have it: set it to null, or see: {ADAPTERS}")

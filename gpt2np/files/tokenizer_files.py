@@ -6,9 +6,8 @@ tokenizer_config.json       settings, the names of special tokens and, in added_
 special_tokens_map.json     the names of special tokens
 added_tokens.json           {"<|pad|>": 50257, ...}: tokens that were added to the vocabulary
 
-For the class GPT2Tokenizer, transformers 5 takes vocabulary and merges from these files, and builds the rest itself.
-For its general classes, such as PreTrainedTokenizerFast, tokenizer.json counts. What would change ids in either case,
-and is not GPT-2's, is refused by name (table.py).
+For the class GPT2Tokenizer, transformers 5 takes vocabulary, merges and added tokens from these files, and builds the
+rest itself. For other classes, such as PreTrainedTokenizerFast, tokenizer.json counts. Both refuse the same here.
 """
 
 from dataclasses import replace
@@ -26,25 +25,22 @@ CLASS = "GPT2Tokenizer"
 def load_tokenizer(path, merges_path=None, n_rows=0):
     """The Tokenizer of tokenizer.json, or of vocab.json and merges.txt, with the settings in the files beside them.
 
-    transformers adds `<|endoftext|>` to a vocabulary without it; here, only if the model has an embedding for it, so if
-    there are `n_rows` embeddings for all tokens. A CheckpointError names files that are not of one model, and settings
-    that GPT-2's tokenizer does not have.
+    transformers adds `<|endoftext|>` to a vocabulary without it; here, only if the model's `n_rows` tokens allow it.
     """
     beside = {file.name: read_json(file) for file in map(path.with_name, BESIDE) if file.is_file()}
     config, names, of_file = (beside.get(name, {}) for name in BESIDE)
     whole = {} if merges_path else read_json(path)
     with naming(" with ".join([str(path), *([merges_path.name] if merges_path else []), *beside])):
         vocabulary, merges = (read_vocabulary(path), read_merges(merges_path)) if merges_path else bpe_of(whole)
-        is_gpt2 = check_class(config, bool(merges_path))
+        is_gpt2 = is_gpt2s(config, bool(merges_path))
         of_config = config.get("added_tokens_decoder")
         if of_config is not None:
             names, of_file = {}, {}
         usual = dict.fromkeys(NAMED[:3], END_OF_TEXT) if is_gpt2 else {}
-        listed = [*listed_in(config), *([] if {*LISTED} & config.keys() else listed_in(names))]
-        n_special = len(listed_in(config))  # those of the other file do not make a token of added_tokens.json special
+        listed = listed_in(config), [] if {*LISTED} & config.keys() else listed_in(names)
         names = {key: value for key, value in (usual | config | names).items() if value and key in NAMED}
         of_tokenizer = [] if is_gpt2 and of_config is not None else whole.get("added_tokens") or []
-        added = added_tokens(of_tokenizer, of_config or {}, of_file, names, listed, n_special)
+        added = added_tokens(of_tokenizer, of_config or {}, of_file, names, *listed)
         vocabulary = with_added(vocabulary, added, n_rows)
         prefix = config if is_gpt2 else steps(whole, "pre_tokenizer")[0]
         return Tokenizer(
@@ -52,12 +48,12 @@ def load_tokenizer(path, merges_path=None, n_rows=0):
             merges,
             [token for _, token in added],
             prefix_space=bool(prefix.get("add_prefix_space")),
-            start=start_of(whole, vocabulary) if whole else start_by(config, names, vocabulary),
+            start=start_of(whole, config, names, vocabulary),
             end_of_text=content(names.get("eos_token", END_OF_TEXT)),
         )
 
 
-def check_class(config, is_two_files):
+def is_gpt2s(config, is_two_files):
     """Whether transformers builds GPT-2's class. Unsupported if it builds one that reads the files differently."""
     kind = str(config.get("tokenizer_class") or CLASS).removesuffix("Fast")
     if is_two_files and kind != CLASS:
@@ -80,18 +76,14 @@ def bpe_of(whole):
     """(vocabulary, merges) of a tokenizer.json. Unsupported unless it is a byte-level BPE like GPT-2's."""
     model, split = whole.get("model") or {}, steps(whole, "pre_tokenizer")
     check("model.type", model.get("type") or "BPE")
-    is_other = bool(split) and split[0].get("use_regex") is False
-    check("pre_tokenizer", kinds(whole, "pre_tokenizer") + " with use_regex false" * is_other)
-    check("normalizer", kinds(whole, "normalizer"))
+    check("pre_tokenizer", kinds(split) + " with use_regex false" * any(s.get("use_regex") is False for s in split))
+    check("normalizer", kinds(steps(whole, "normalizer")))
     for setting in BPE:
-        if setting.startswith("model.") and setting != "model.type":
+        if setting.startswith("model.") and setting not in ("model.type", "model.unk_token"):
             check(setting, model.get(setting.removeprefix("model.")) or None)
     vocabulary = model["vocab"]
-    if model.get("unk_token") and not vocabulary.keys() >= {*byte_symbols().values()}:
-        raise Unsupported(
-            "some of the 256 bytes have no symbol, and model.unk_token replaces them: train the tokenizer with "
-            "initial_alphabet=ByteLevel.alphabet()"
-        )
+    check("Unicode's normal form", "NFD" if any("G\u0307" in symbol for symbol in vocabulary) else "NFC")
+    check("model.unk_token", model.get("unk_token") if {*byte_symbols().values()} - vocabulary.keys() else "")
     return vocabulary, [tuple(pair.split(" ") if isinstance(pair, str) else pair) for pair in model["merges"]]
 
 
@@ -103,12 +95,18 @@ def steps(whole, key):
     return [step] if step else []
 
 
-def kinds(whole, key):
-    return " + ".join(step["type"] for step in steps(whole, key))
+def kinds(some):
+    return " + ".join(step["type"] for step in some)
 
 
-def start_of(whole, vocabulary):
-    """The ids before every text, by the post_processor of a tokenizer.json."""
+def start_of(whole, config, names, vocabulary):
+    """The ids before every text: by the post_processor of a tokenizer.json, or without one by add_bos_token."""
+    if not whole:
+        check("a token after every text", "add_eos_token" if config.get("add_eos_token") else "")
+        first = content(names.get("bos_token", END_OF_TEXT)) if config.get("add_bos_token") else None
+        if first not in (None, *vocabulary):
+            raise Unsupported(f"add_bos_token puts {first!r:.80} before a text, but the vocabulary lacks it: remove it")
+        return [] if first is None else [vocabulary[first]]
     ids = []
     for step in steps(whole, "post_processor"):
         check("post_processor", step["type"])
@@ -122,29 +120,20 @@ def start_of(whole, vocabulary):
 # ------------------------------------------------------------------------------------------------ added tokens
 
 
-def start_by(config, names, vocabulary):
-    """The ids before every text, by tokenizer_config.json: its add_bos_token counts only without a tokenizer.json."""
-    check("a token after every text", "add_eos_token" if config.get("add_eos_token") else "")
-    first = content(names.get("bos_token", END_OF_TEXT)) if config.get("add_bos_token") else None
-    if first not in (None, *vocabulary):
-        raise Unsupported(f"add_bos_token puts {first!r:.80} before every text, but the vocabulary lacks it: remove it")
-    return [] if first is None else [vocabulary[first]]
-
-
-def added_tokens(of_tokenizer, of_config, of_file, names, listed, n_special):
+def added_tokens(of_tokenizer, of_config, of_file, names, listed, more_listed):
     """The added tokens as [(id, or None for the next free one, AddedToken)], as transformers 5 finds them.
 
     The first three are added_tokens of tokenizer.json, added_tokens_decoder of tokenizer_config.json and
-    added_tokens.json; `names` are tokens with a name, such as eos_token, `listed` the other special tokens, of which
-    the first n_special also make a token of added_tokens.json special.
+    added_tokens.json; `names` are tokens with a name, such as eos_token, the last two the other special tokens of
+    tokenizer_config.json and of special_tokens_map.json, which do not make a token of added_tokens.json special.
     """
     found = {entry["content"]: (entry["id"], flags(entry)) for entry in of_tokenizer}
     found |= {entry["content"]: (int(token), flags(entry)) for token, entry in of_config.items()}
     named = [names[key] for key in NAMED if key in names]
-    special = {*map(content, [*named, *listed[:n_special]])}
+    special = {*map(content, [*named, *listed])}
     for name, token in of_file.items():
         found.setdefault(name, (token, AddedToken(name, name in special, normalized=name not in special)))
-    for entry in named + listed:
+    for entry in named + listed + more_listed:
         token, _ = found.get(content(entry), (None, None))
         if token is None:  # of two entries for one token, the last one counts
             found[content(entry)] = None, flags(entry) if isinstance(entry, dict) else AddedToken(entry)
@@ -155,22 +144,21 @@ def added_tokens(of_tokenizer, of_config, of_file, names, listed, n_special):
 
 def with_added(vocabulary, added, n_rows):
     """The vocabulary with the tokens that it lacks, in the order of their ids."""
-    lacking = [(token, entry) for token, entry in added if entry.content not in vocabulary]
+    lacking = [(token, entry.content) for token, entry in added if entry.content not in vocabulary]
     if len(vocabulary) + len(lacking) > n_rows:
-        lacking = [(token, entry) for token, entry in lacking if (token, entry.content) != (None, END_OF_TEXT)]
+        lacking = [entry for entry in lacking if entry != (None, END_OF_TEXT)]
     vocabulary = dict(vocabulary)
-    for token, entry in lacking:
+    for token, name in lacking:
         if token not in (None, len(vocabulary)):
             raise ValueError(
-                f"the added token {entry.content!r:.80} has the id {token!r:.40}, but the vocabulary ends at "
+                f"the added token {name!r:.80} has the id {token!r:.40}, but the vocabulary ends at "
                 f"{len(vocabulary) - 1}: transformers 4 and 5 give it different ids"
             )
-        vocabulary[entry.content] = len(vocabulary)
+        vocabulary[name] = len(vocabulary)
     return vocabulary
 
 
 def flags(entry):
-    """The AddedToken of an entry of a JSON file."""
     fields = {key: bool(entry.get(key)) for key in ("normalized", "single_word", "lstrip", "rstrip")}
     return AddedToken(entry["content"], bool(entry.get("special", True)), **fields)
 

@@ -2,8 +2,6 @@
 
 vocab.json (encoder.json)   {"Ġthe": 262, ...}: symbols, written as in `byte_symbols`, with ids 0 .. n_vocab - 1
 merges.txt (vocab.bpe)      a version line, then two symbols per line: the pairs in the order they were learned
-
-Leaves out: tokenizer.json, added and special tokens (tokenizer_files.py).
 """
 
 from contextlib import contextmanager

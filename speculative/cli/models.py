@@ -2,14 +2,14 @@
 
 from contextlib import contextmanager
 from difflib import get_close_matches
-from json import loads
 from pathlib import Path
 
 import gpt2np
-from gpt2np.files.loading import BUNDLED, find_folder, model_to_find
+from gpt2np.files.loading import BUNDLED, find_folder, model_to_find, read_settings
 from gpt2np.files.model_files import SIZES, files_of, find_on_disk
-from gpt2np.files.params import other_engine
-from gpt2np.files.writing import digest
+from gpt2np.tokenizer import NumberTokenizer
+
+from .files import digest, say
 
 # the draft model of each family: of the models with a vocabulary of this digest
 SMALLEST = {"2d112e24d9c6533b": "tiny-draft", "e24f5f76e2638bc1": "124M"}
@@ -30,28 +30,15 @@ def smallest(tokenizer):
 
 def model_name(name):
     """The name by which a model is known here; ValueError unless it is on disk or can be downloaded."""
-    if foreign := another_engines(Path(name)):
-        raise ValueError(f"{name} is {foreign}")
     if name in BUNDLED or (known := model_to_find(name, None)):
         return name if name in BUNDLED else known
     try:
         if not Path(name).exists() and (near := nearest(name, [*BUNDLED, *SIZES])):
             raise ValueError(f"unknown model {name!r:.80}: did you mean {near}?")
-        files_of(find_folder(name, None))
+        read_settings(files_of(find_folder(name, None)))
     except OSError as error:
         raise ValueError(f"cannot read {error.filename} ({error.strerror}): name a folder that you may read") from None
     return name
-
-
-def another_engines(path):
-    """The words for a model at a path meant for other engines: a GGUF file, or a folder that is not a GPT-2."""
-    if path.suffix == ".gguf":
-        return other_engine("GGUF", "llama_cpp")
-    try:
-        kind = loads((path / "config.json").read_text(encoding="utf-8")).get("model_type", "gpt2")
-    except (OSError, ValueError, AttributeError, RecursionError):  # files_of or load reports the error
-        return None
-    return None if kind == "gpt2" else other_engine(kind)
 
 
 class Models:
@@ -67,6 +54,8 @@ class Models:
         if name not in self.loaded:
             with downloading(name, self.options):
                 self.loaded[name] = gpt2np.load(name, self.options.models_dir, self.options.source)
+            if isinstance(self.loaded[name][1], NumberTokenizer):
+                say(f"{name} has no tokenizer: its texts are lists of token ids")
         return self.loaded[name]
 
     def once(self, key, make):

@@ -5,6 +5,7 @@ from json import loads
 from pathlib import Path
 
 import gpt2np
+from gpt2np.tokenizer import NumberTokenizer
 from speculative import AutoregressiveSampler, Sampling
 from speculative.checks import check_request
 from speculative.measuring.table import counted
@@ -52,6 +53,8 @@ def prompts_of(options, target, tokenizer):
     """The `Prompt`s named by --prompt_file or --prompts that fit the target's context."""
     if options.prompt_file:
         return from_file(options, target, tokenizer)
+    if isinstance(tokenizer, NumberTokenizer):
+        raise ValueError("this model has no tokenizer: give a --prompt_file, with a list of token ids in each line")
     if options.prompts == "known":
         some = [encoded(in_template(prompt, options), tokenizer) for prompt in KNOWN[: options.n_prompts]]
     else:
@@ -92,8 +95,8 @@ def check_room(tokens, n_tokens, target, what):
 
 def encoded(prompt, tokenizer):
     """The prompt's token ids; an empty prompt becomes `<|endoftext|>`, after which a new text begins."""
-    if prompt:
-        return tokenizer.encode(prompt)
+    if prompt or tokenizer.start:
+        return tokenizer.encode(prompt, special=True)
     if tokenizer.end_of_text is None:
         raise ValueError("the prompt is empty, and this vocabulary has no <|endoftext|> to start from: give a --prompt")
     return [tokenizer.end_of_text]

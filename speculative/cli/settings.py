@@ -1,9 +1,10 @@
 """From Options to the participants of a race: the settings that work, and samplers with and without a draft."""
 
 from dataclasses import asdict
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import speculative
+from gpt2np import StreamDecoder
 from speculative import AutoregressiveSampler, Shape
 from speculative.interfaces import takes_trees
 from speculative.logits.automaton import Expression
@@ -135,20 +136,34 @@ class Entrant:
 
 def ends_of(options, tokenizer):
     """The keyword arguments of `rounds` that say where a text ends."""
-    if not (options.grammar or options.min_tokens):
-        ends = {}
-    elif tokenizer.end_of_text is None:
-        raise ValueError("--grammar and --min_tokens need a vocabulary with <|endoftext|>, which ends the text")
-    else:
-        ends = {"stop_tokens": {tokenizer.end_of_text}}
-    stops = AnyStop(speculative.StopText(text, tokenizer.decode) for text in options.stop)
-    return ends | ({"stop": stops} if stops else {})
+    special = {tokenizer.decode([token]): token for token in tokenizer.special}
+    stop_tokens = {special[text] for text in options.stop if text in special}
+    if options.grammar or options.min_tokens:
+        if tokenizer.end_of_text is None:
+            raise ValueError("--grammar and --min_tokens need a vocabulary with <|endoftext|>, which ends the text")
+        stop_tokens.add(tokenizer.end_of_text)
+    find_in = partial(text_without_names, tokenizer=tokenizer)
+    stops = AnyStop(speculative.StopText(text, find_in) for text in options.stop if text not in special)
+    return ({"stop_tokens": stop_tokens} if stop_tokens else {}) | ({"stop": stops} if stops else {})
+
+
+def text_without_names(tokens, tokenizer):
+    """The text in which stop texts are looked for: as long as the decoded text, with U+FFFD for special tokens."""
+    decoder, text = StreamDecoder(tokenizer), ""
+    for token in tokens:
+        text += without_name(decoder.push(token), token, tokenizer)
+    return text + decoder.flush()
+
+
+def without_name(piece, token, tokenizer):
+    return "\ufffd" * len(piece) if token in tokenizer.special else piece
 
 
 def decoded(tokens, tokenizer, ends):
     """The text of tokens, without the token or text that ended it."""
-    text = tokenizer.decode(token for token in tokens if token not in ends.get("stop_tokens", ()))
-    return ends["stop"].cut(text) if "stop" in ends else text
+    tokens = [token for token in tokens if token not in ends.get("stop_tokens", ())]
+    text = tokenizer.decode(tokens)
+    return text[: len(ends["stop"].cut(text_without_names(tokens, tokenizer)))] if "stop" in ends else text
 
 
 def with_processors(options, tokenizer, n_prompt):

@@ -3,10 +3,11 @@
 import webbrowser
 from dataclasses import dataclass
 
-from gpt2np.files.writing import check_writable, replacing
+from gpt2np.files.writing import replacing
 from speculative import Shape
 
 from .. import options as shared
+from ..files import check_writable
 from ..live import FOLDER, Server
 from ..models import Models
 from ..options import DRAFTING, ENDS, PAIR, SAMPLING, all_entries, option

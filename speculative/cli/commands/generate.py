@@ -33,7 +33,7 @@ from ..journal import Journal, machine
 from ..models import Models
 from ..options import OF_THE_PROGRAM, option
 from ..prompts import given_prompts
-from ..settings import alone, checked, decoded, with_draft, with_processors
+from ..settings import alone, checked, decoded, with_draft, with_processors, without_name
 from ..values import Choice, Written, flag, whole
 
 TAKES = OF_THE_PROGRAM
@@ -232,17 +232,20 @@ class View:
 
     def shown(self, name, rounds, trace):
         """The rounds, each shown as it arrives. Their seconds exclude the time for display."""
-        second, text, decoder = name == "speculative", "", StreamDecoder(self.tokenizer)
+        second, decoder = name == "speculative", StreamDecoder(self.tokenizer)
+        text = searched = ""
         by_round = second and self.options.show == "rounds"
         kinds = legend(self.coloured) if by_round else legend(self.coloured, ("accepted", "correction", "bonus"))
         self.write(f"\n{name}" + (f" ({kinds})" if by_round or (second and self.coloured) else "") + "\n")
         self.write(visible(self.about["prompt"] or END_OF_TEXT), "prompt")
 
-        def show(piece, origin):
+        def show(piece, origin, token=None):
             """Print a piece of the text, up to the stop text."""
-            nonlocal text
+            nonlocal text, searched
             shown, text = len(text), text + piece
-            self.write(visible((self.stop.cut(text) if self.stop else text)[shown:]), origin)
+            searched += without_name(piece, token, self.tokenizer)
+            end = len(self.stop.cut(searched)) if self.stop else len(text)
+            self.write(visible(text[shown:end]), origin)
 
         is_seen = self.is_shown and sys.stdout.isatty()  # on a terminal the text itself shows the progress
         with tqdm(total=self.about["n_tokens"], unit=" tokens", desc=name, leave=False, disable=is_seen or None) as bar:
@@ -251,7 +254,7 @@ class View:
                 if by_round:
                     self.write(f"\n{number:4}  {round_line(record, self.coloured)}")
                 for token, origin in zip(r.tokens.tolist(), r.origins) if not by_round else ():
-                    show("" if token in self.stop_tokens else decoder.push(token), origin)
+                    show("" if token in self.stop_tokens else decoder.push(token), origin, token)
                 bar.update(len(r.tokens))
                 yield r
         if not by_round:

@@ -18,12 +18,12 @@ import numpy as np
 from tqdm import tqdm
 
 from gpt2np.files.loading import find_folder
-from gpt2np.files.writing import digest, replacing
+from gpt2np.files.writing import replacing
 from speculative import AutoregressiveSampler, Sampling, generate_together
 
 from .. import contents
 from .. import options as shared
-from ..files import check_readable, read_text, say
+from ..files import check_readable, digest, read_text, say
 from ..journal import Journal, machine
 from ..models import Models, model_name
 from ..options import option
