@@ -128,11 +128,11 @@ def find_folder(name, models_dir, source="hub"):
 
 
 def model_to_find(name, models_dir):
-    """The model (see `known_as`) that a name means, or None. A folder of that name comes first, unless downloads of the
-    model go there."""
+    """The model (see `known_as`) that a name means, or None. A file or folder of that name comes first, unless downloads
+    of the model go there."""
     model = known_as(str(name))
-    is_folder = os.path.isdir(name) and Path(name) != Path(models_dir or "", model or "")
-    return None if is_folder or name in BUNDLED else model
+    is_path = os.path.isfile(name) or (os.path.isdir(name) and Path(name) != Path(models_dir or "", model or ""))
+    return None if is_path or name in BUNDLED else model
 
 
 def folder_of(name_or_folder):

@@ -158,7 +158,7 @@ def test_names_of_the_hub(hub, tmp_path, name, folder):
 
 def test_what_the_hub_has_but_is_no_gpt2_here(hub, tmp_path, monkeypatch):
     """And where downloads are forbidden, or there is no such repository: no folder is made."""
-    with pytest.raises(DownloadError, match=r"model_type is 'llama', .* --engine"):
+    with pytest.raises(DownloadError, match=r"model_type is 'llama', .* an adapter"):
         gpt2np.load("meta/llama", tmp_path)
     with pytest.raises(DownloadError, match=r"no/such/resolve/main/config.json: the server answered 404 .* no folder"):
         gpt2np.load("no/such", tmp_path)
