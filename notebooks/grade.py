@@ -172,7 +172,7 @@ def said_by(cells, part, skipped, write):
 
     def forgiving(*given, **named):
         try:
-            return line_magic(*given, **named)
+            return line_magic(*given, **named) if given[0] != "reset" else None  # it would remove the answers
         except Exception:
             return None
 
@@ -202,7 +202,7 @@ def said_by(cells, part, skipped, write):
 
     shell.run_line_magic = forgiving
     shell.ast_transformers.append(Graded())
-    builtins.__graded__ = Checks()  # where %reset does not remove it
+    builtins.__graded__ = Checks()
     for i, cell in enumerate(cells):
         error = skipped.get(f"cell {i}")
         if not error:

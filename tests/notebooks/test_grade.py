@@ -68,7 +68,7 @@ ANSWERS = {  # file: its text, what the first three checks begin with
                 ["a round of K draft tokens is a pass for K + 1", "NameError", "NameError"]),
     "eve.py": ("import nothing\n\n" + SOLUTION.replace("def audit", "def other") + "\n\n1 / 0\n",
                [RIGHT, "NameError", RIGHT]),
-    "reset.ipynb": (notebook(before="%reset -f"), [RIGHT] * 3),
+    "reset.ipynb": (notebook(before="%reset -f", after="%reset -f"), [RIGHT] * 3),
     "writes.ipynb": (notebook(before=f"%%writefile my_answers.py\n{SOLUTION}"), [RIGHT] * 3),
     "xerox.ipynb": (notebook(most_texts="from my_answers import *", audit="", match_batch=""), ["NameError"] * 2),
     "removes.ipynb": (notebook(before="import os, shutil\nshutil.rmtree(os.environ['IPYTHONDIR'])"), [RIGHT] * 3),
