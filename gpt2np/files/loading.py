@@ -128,8 +128,8 @@ def find_folder(name, models_dir, source="hub"):
 
 
 def model_to_find(name, models_dir):
-    """The model (see `known_as`) that a name means, or None. A file or folder of that name comes first, unless downloads
-    of the model go there."""
+    """The model (see `known_as`) that a name means, or None. A file or folder of that name comes first, except for the
+    folder that its download goes to."""
     model = known_as(str(name))
     is_path = os.path.isfile(name) or (os.path.isdir(name) and Path(name) != Path(models_dir or "", model or ""))
     return None if is_path or name in BUNDLED else model
