@@ -47,7 +47,7 @@ def check_rows(fn):
     found, wanted = exact_distribution(generated), TARGET.distribution(PROMPT, 3, LOOKS_BACK)
     if largest_difference(found, wanted) > 1e-12:
         drafter = ModelDrafter(DRAFT, sampling=Sampling())
-        made = Made(Loop, drafter, 2, LOOKS_BACK, target=Target(TARGET, [0]), prompt=PROMPT)
+        made = Made(Loop, Target(TARGET, [0]), drafter, 2, LOOKS_BACK, prompt=PROMPT)
         made.text = lambda n_tokens, rng: generated(rng)
         raise AssertionError("A: " + mistake_in_a_text(found, wanted, made, 3, LOOKING_BACK))
 
