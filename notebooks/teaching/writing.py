@@ -1,6 +1,7 @@
 """Write a page, but never over one that somebody has edited since, or over a different file."""
 
-from gpt2np.files.writing import digest, replacing
+from gpt2np.files.writing import replacing
+from speculative.cli.files import digest
 
 MARK = "\n<!-- as written, with the digest "
 

@@ -125,13 +125,14 @@ def test_a_mistake_that_no_museum_has_is_caught_and_its_distribution_is_shown():
         (verifiers.rule, None),
         (partial(verifiers.rule), None),
         (verifier("rule", ACCEPT, "True"), "^you accept every draft token"),
-        (verifiers.wrapped, "^write the rule yourself: {'rejection'}"),
+        (verifiers.wrapped, "^write it yourself: rejection comes"),
     ],
 )
 def test_the_test_cell_of_the_teachers_page(answer, message, monkeypatch):
     import speculative.testing.verifiers as module
 
     monkeypatch.setattr(module, "check_verifier", lambda *_: None)  # as a student may have done
+    monkeypatch.syspath_prepend(ROOT / "notebooks")  # where the cell runs
     page = (ROOT / "notebooks" / "README.md").read_text(encoding="utf-8")
     (cell,) = re.findall(r"```python\n(from importlib import reload\n.*?)```", page, re.DOTALL)
     with pytest.raises(AssertionError, match=message) if message else nullcontext():
