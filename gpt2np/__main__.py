@@ -23,7 +23,7 @@ def main(prompt=None, *words, n_tokens_to_generate=40, model_size="tiny-target",
     """
     try:
         if prompt is None or words or others:
-            what = f"got --{next(iter(others))}" if others else "got several words" if words else "there is none"
+            what = f"got --{next(iter(others))}" if others else "got several words" if words else "the text is missing"
             raise ValueError(
                 f"expected a text in quotes, and --n_tokens_to_generate, --model_size, --models_dir; {what}"
             )

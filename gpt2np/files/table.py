@@ -115,7 +115,7 @@ BPE = {  # the same for tokenizer.json
 
 
 def find_form(forms, names, is_read):
-    """(Form, its files) of the first form, read or not, that these names of files have; (None, []) if there is none."""
+    """(Form, its files) of the first form, read or not, that these names of files have; (None, []) without one."""
     for form in forms:
         files = [matching(pattern, names) for pattern in form.patterns]
         if bool(form.layout) == is_read and all(files):

@@ -22,7 +22,7 @@ LENGTHS = (0, 1, 2, 3, 4)  # of the drafts that `costs` compares
 
 
 def live_page(**settings):
-    """live.html (str) with the first values of its form; `served` says that Python is behind the page."""
+    """live.html (str) with the first values of its form; `served` says that a Python process answers the page."""
     embedded = json.dumps(settings).replace("<", "\\u003c")
     return Path(__file__).with_name("live.html").read_text(encoding="utf-8").replace("{{settings}}", embedded)
 
