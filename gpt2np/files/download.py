@@ -23,7 +23,7 @@ from dataclasses import asdict, dataclass
 
 from tqdm import tqdm
 
-from .errors import CheckpointError, DownloadError
+from .errors import CheckpointError, DownloadError, NoSuchFile
 
 try:
     import fcntl
@@ -145,7 +145,7 @@ def check_status(response):
     if status >= 500 or status in (408, 429):
         raise TryAgain(f"the server answered {status} {response.reason}")
     if status not in (200, 206, 416):  # 416: the file has become shorter
-        raise DownloadError(f"the server answered {status} {response.reason}")
+        raise (NoSuchFile if status == 404 else DownloadError)(f"the server answered {status} {response.reason}")
     if "html" in response.headers.get("Content-Type", ""):
         raise DownloadError("the server sent a web page instead of the file")
 

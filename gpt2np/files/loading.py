@@ -6,16 +6,18 @@ Existing files are used as they are.
 
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ..model import GPT2
 from ..tokenizer import NumberTokenizer, Tokenizer
-from .errors import CheckpointError, DownloadError
+from .errors import CheckpointError, DownloadError, NoSuchFile
 from .model_files import SIZES, SOURCES, files_of, find_on_disk, hub_cache, known_as, url_of
 from .params import build_params, config_of, hparams_of, read_hparams
-from .safetensors import read_safetensors, read_shards
-from .table import WEIGHTS, find_form
+from .raw import read_json
+from .safetensors import read_safetensors, read_shards, shards_in
+from .table import BESIDE, TOKENIZERS, WEIGHTS, find_form
 from .tf_checkpoint import read_tf_checkpoint
 from .tokenizer_files import load_tokenizer
 from .writing import replacing
@@ -158,24 +160,55 @@ def expected(name):
 def download_model(model, folder, source):
     """Download the files of a model that are missing in the folder, which is made when the first of them has arrived.
 
-    HF_HUB_OFFLINE forbids it, as in huggingface_hub.
+    HF_HUB_OFFLINE forbids it, as in huggingface_hub. Of a model that is not one of the sizes, the repository may have
+    any of the forms in table.py. The weights are put in place last, since they make the folder complete.
     """
     from .download import disk_errors, download_file, one_at_a_time  # here, since a browser cannot lock files
 
     if source == "openai" and model not in SIZES:
         raise DownloadError(f"{model}: the source openai has {', '.join(SIZES)} only; use the source hub")
 
-    def fetch(name, folder):
+    def fetch(name, into=folder):
         if os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE"):
             raise DownloadError("HF_HUB_OFFLINE forbids downloads")
         url = url_of(model, name, source)
         try:
-            download_file(url, folder / name, SOURCES[source][name])
+            other = read_safetensors if name.endswith(".safetensors") else read_json
+            download_file(url, into / name, SOURCES[source].get(name, other))
         except DownloadError as error:
-            hint = "; if the model has other files, download all of them and name their folder (docs/models.md)"
-            hint = hint if model not in SIZES and "404" in str(error) else ""
-            problem = f"{url}: {error}{hint}".replace(f"{folder / name}.part", name)
-            raise DownloadError(re.sub(r"[^\s/'\"(]*@", "", problem)) from None  # without user names and passwords
+            problem = f"{url}: {error}".replace(f"{into / name}.part", name)
+            raise type(error)(re.sub(r"[^\s/'\"(]*@", "", problem)) from None  # without user names and passwords
+
+    def move(new):
+        with replacing(folder / new.name) as path:
+            path.write_bytes(new.read_bytes())
+
+    def fetch_any(new):
+        """A tokenizer, its settings and the weights, in the first form that the repository has."""
+        missing = []
+        for names in [form.patterns for form in TOKENIZERS if form.layout]:
+            try:
+                for name in names:
+                    fetch(name)
+                break
+            except NoSuchFile as error:
+                missing.append(error)
+        else:
+            raise missing[0]
+        for name in BESIDE:
+            with suppress(NoSuchFile):
+                fetch(name)
+        index = "model.safetensors.index.json"
+        try:
+            fetch("model.safetensors")
+        except NoSuchFile as error:
+            try:
+                fetch(index, new)
+            except NoSuchFile:
+                raise error from None
+            for name in shards_in(new / index):
+                fetch(name)
+            move(new / index)
 
     first, *others = SOURCES[source]
     try:
@@ -185,10 +218,11 @@ def download_model(model, folder, source):
             folder.mkdir(parents=True, exist_ok=True)
             with one_at_a_time(folder):
                 if not (folder / first).exists():
-                    with replacing(folder / first) as path:
-                        path.write_bytes(Path(new, first).read_bytes())
-                for name in others:
-                    fetch(name, folder)
+                    move(Path(new, first))
+                if model not in SIZES:
+                    fetch_any(Path(new))
+                for name in others if model in SIZES else ():
+                    fetch(name)
     except DownloadError as error:
         raise DownloadError(f"{error}; {remedies(model, folder, source)}") from None
     return folder
@@ -197,7 +231,10 @@ def download_model(model, folder, source):
 def remedies(model, folder, source):
     """What to do where a model cannot be downloaded."""
     if model not in SIZES:
-        return f"{model} is no folder here, nor in {folder} or {hub_cache()}: put its files there, or name a folder"
+        return (
+            f"{model} is no folder here, nor in {folder} or {hub_cache()}: put its files there, or name a folder "
+            "(docs/models.md has the files that are read)"
+        )
     return (
         f"{model} is neither in {folder} nor in {hub_cache()}: put {', '.join(SOURCES[source])} there, name a folder "
         f"that has them, or try again (a download resumes), also with the source "

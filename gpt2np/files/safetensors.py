@@ -53,16 +53,23 @@ def read_safetensors(path):
 
 def read_shards(index):
     """The tensors of the files that a model.safetensors.index.json names, as `read_safetensors` returns them."""
+    tensors = {}
+    for name in shards_in(index):
+        if not (index.parent / name).is_file():
+            raise CheckpointError(f"{index} names {name!r:.100}, which is not a file in the same folder; get it again")
+        tensors |= read_safetensors(index.parent / name)
+    return tensors
+
+
+def shards_in(index):
+    """The names of the files that a model.safetensors.index.json names."""
     weight_map = read_json(index).get("weight_map")
     if not isinstance(weight_map, dict) or not all(isinstance(name, str) for name in weight_map.values()):
         raise CheckpointError(f"{index} has no weight_map from names of tensors to names of files; get it again")
-    tensors = {}
-    for name in sorted({*weight_map.values()}):
-        path = index.parent / name
-        if path.parent != index.parent or not name.endswith(".safetensors") or not path.is_file():
+    for name in weight_map.values():
+        if index.parent != (index.parent / name).parent or not name.endswith(".safetensors"):
             raise CheckpointError(f"{index} names {name!r:.100}, which is not a file in the same folder; get it again")
-        tensors |= read_safetensors(path)
-    return tensors
+    return sorted({*weight_map.values()})
 
 
 def write_safetensors(path, tensors):

@@ -19,6 +19,7 @@ from systems import needs_links, needs_proc
 import gpt2np
 from gpt2np import CheckpointError, DownloadError
 from gpt2np.files.model_files import SOURCES
+from gpt2np.files.safetensors import read_safetensors, write_safetensors
 
 TOKENS = [1, 2, 3, 4, 5]
 DATA = "model.ckpt.data-00000-of-00001"
@@ -169,8 +170,33 @@ def test_what_the_hub_has_but_is_no_gpt2_here(hub, tmp_path, monkeypatch):
         gpt2np.load("gpt2-xl", tmp_path)
     assert names_in(tmp_path) == []
     monkeypatch.setenv("HF_HUB_OFFLINE", "0")
-    with pytest.raises(DownloadError, match=r"vocab.json: the server answered 404 .*; if the model has other files, "):
+    with pytest.raises(DownloadError, match=r"tokenizer.json: the server answered 404 .*docs/models.md has "):
         gpt2np.load("owner/unread", tmp_path)
+
+
+def test_a_repository_as_transformers_saves_it(hub, tmp_path, hurry):
+    """With tokenizer.json alone and weights in shards, of which one fails at first."""
+    model, tokenizer = gpt2np.load("tiny-draft")
+    gpt2np.save(model, tokenizer, tmp_path / "saved")
+    tensors, index = read_safetensors(tmp_path / "saved" / "model.safetensors"), {}
+    for i, names in enumerate((sorted(tensors)[::2], sorted(tensors)[1::2])):
+        shard = tmp_path / "saved" / f"model-{i}-of-2.safetensors"
+        write_safetensors(shard, {name: tensors[name] for name in names})
+        index |= dict.fromkeys(names, shard.name)
+    (tmp_path / "saved" / "model.safetensors").unlink()
+    (tmp_path / "saved" / "model.safetensors.index.json").write_text(json.dumps({"weight_map": index}))
+    for path in (tmp_path / "saved").iterdir():
+        hub.files[f"/owner/new/resolve/main/{path.name}"] = path.read_bytes()
+    last = "/owner/new/resolve/main/model-1-of-2.safetensors"
+    hub.files[last], whole = b"{}", hub.files[last]
+    with pytest.raises(DownloadError, match="model-1-of-2"):
+        gpt2np.load("owner/new", tmp_path)
+    hub.files[last] = whole
+    loaded, its = gpt2np.load("owner/new", tmp_path)
+    ids = tokenizer.encode("Once upon a time")
+    assert its.encode("Once upon a time") == ids and np.array_equal(loaded(ids), model(ids))
+    hub.files.clear()
+    gpt2np.load("owner/new", tmp_path)
 
 
 # ------------------------------------------------------------------------------------------------ random faults
