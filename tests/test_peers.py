@@ -23,8 +23,8 @@ SHAPES = {"124M": (12, 12, 768), "355M": (24, 16, 1024)}
 @pytest.fixture(scope="module")
 def libraries():
     torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
-    torch.set_grad_enabled(False)
-    return torch, transformers
+    with torch.no_grad():
+        yield torch, transformers
 
 
 @pytest.mark.parametrize("size", SHAPES)

@@ -103,7 +103,12 @@ def test_a_size_is_downloaded_once(model_server, tmp_path, source):
     gpt2np.load("124M", tmp_path)  # what is there is used, whatever the source
     (tmp_path / "124M" / names[2]).unlink()
     gpt2np.load("124M", tmp_path, source)
-    assert [path for path, _ in model_server.requests] == [f"/124M/{name}" for name in (*names, names[2])]
+    last = tmp_path / "124M" / names[-1]
+    last.rename(f"{last}.part")  # as if it was interrupted
+    gpt2np.load("124M", tmp_path, source)
+    asked = [path for path, _ in model_server.requests]
+    assert asked[: len(names) + 1] == [f"/124M/{name}" for name in (*names, names[2])]
+    assert {*asked[len(names) + 1 :]} == {f"/124M/{names[-1]}"}
 
 
 @pytest.mark.parametrize(("source", "name"), [(source, name) for source in SOURCES for name in SOURCES[source]])

@@ -103,7 +103,7 @@ def test_the_documented_command_at_the_real_shapes(server, tmp_path, gpt2_vocabu
     assert part.exists()
     with documented(tmp_path / "models", server.url, "--source", source) as process:
         output, errors = process.communicate()
-    assert process.returncode == 0 and errors == "" and "same text     yes" in output
+    assert (process.returncode, errors) == (0, "") and "same text     yes" in output
     assert [r for r in server.ranges() if r] and not part.exists()
 
     code = f"""if True:
