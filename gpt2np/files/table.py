@@ -31,8 +31,8 @@ class Form(NamedTuple):
 WEIGHTS = (
     Form(("config.json", "model.safetensors"), "hub", "in float32, float16 or bfloat16"),
     Form(("config.json", "model.safetensors.index.json"), "hub", "with the files that the index names"),
-    Form(("hparams.json", "model*.index", "model*.data-00000-of-?????"), "openai", "a TensorFlow 1 checkpoint; of several "
-         "steps, the last"),
+    Form(("hparams.json", "model*.index", "model*.data-00000-of-?????"), "openai", "a TensorFlow 1 checkpoint; "
+         "of several steps, the last"),
     Form(("adapter_*",), "", f"belongs to a LoRA adapter, which is not a model: {MERGE}"),
     Form(("*.gguf",), "", f"is a GGUF file, which llama.cpp runs: {ADAPTERS}"),
     Form(("ckpt*.pt",), "", f"{PICKLE} PyTorch converts nanoGPT's. c = torch.load('ckpt.pt', map_location='cpu'); "
