@@ -8,10 +8,14 @@ The same as `python -m speculative`, and as `speculative-decoding` if the projec
 """
 
 import signal
+import sys
 
 if __name__ == "__main__":
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else Ctrl-C is ignored, in the background
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # half a second of imports, with nothing to lose: end at once
-    from speculative.cli.main import run
+    try:
+        from speculative.cli.main import run
+    except ModuleNotFoundError as error:
+        sys.exit(f"{error.name} is not installed: run `python -m pip install -e .` in the folder of main.py first")
 
     run()

@@ -46,7 +46,7 @@ setup(
             "tiny/tiny-target/*",
             "tiny/tiny-draft/*",
         ],
-        "speculative": ["py.typed", "pages/*.html", "testing/mistakes/*.txt"],
+        "speculative": ["py.typed", "pages/*.html", "pages/*.js", "testing/mistakes/*.txt"],
     },
     install_requires=["numpy>=2.0", "regex", "requests", "tqdm", "fire"],
     extras_require={

@@ -9,6 +9,7 @@ from .drafting.parallel import ParallelBlock, ParallelEagle, load_parallel
 from .files.errors import CheckpointError, DownloadError
 from .files.loading import load
 from .model import GPT2, HParams, forward
+from .saving import save
 from .tokenizer import StreamDecoder, Tokenizer
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "load_eagle",
     "load_heads",
     "load_parallel",
+    "save",
 ]
 
 

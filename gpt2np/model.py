@@ -266,8 +266,7 @@ def packed(params, strategy):
 
 def packed_block(params, strategy):
     """The parameters of a block with the weight matrices packed."""
-    parts = {
-        part: {key: {**linear, "w": pack(linear["w"], strategy)} for key, linear in params[part].items()}
-        for part in ("attn", "mlp")
-    }
+    parts = {part: dict(params[part]) for part in ("attn", "mlp")}
+    for part, key in (("attn", "c_attn"), ("attn", "c_proj"), ("mlp", "c_fc"), ("mlp", "c_proj")):
+        parts[part][key] = {**parts[part][key], "w": pack(parts[part][key]["w"], strategy)}
     return {**params, **parts}

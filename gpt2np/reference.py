@@ -48,9 +48,9 @@ def attention(x, c_attn, c_proj, n_head):
     return linear(heads.swapaxes(0, 1).reshape(n_seq, n_embd), **c_proj)  # heads side by side -> [n_seq, n_embd]
 
 
-def mlp(x, c_fc, c_proj):
+def mlp(x, c_fc, c_proj, activation=gelu):
     """Two linear layers with a gelu between them, applied to each token separately."""
-    return linear(gelu(linear(x, **c_fc)), **c_proj)  # [n_seq, n_embd] -> [n_seq, 4 * n_embd] -> [n_seq, n_embd]
+    return linear(activation(linear(x, **c_fc)), **c_proj)  # [n_seq, n_embd] -> [n_seq, 4 * n_embd] -> [n_seq, n_embd]
 
 
 def block(x, params, n_head):

@@ -6,13 +6,16 @@
     python notebooks/grade.py lab/05b_speculative_sampling.ipynb answers   exercises and checks from a different folder
     python notebooks/grade.py lab answers                                  all notebooks of a handout
 
-A student hands in a notebook, a .py file with the functions, or a folder of these. Each file runs in its own
-process as the student ran it, cell after cell, and continues after a cell that fails. The checks are those beside the
-notebook, whatever the student's file contains. Commands to the shell and to pip do nothing. It is not a sandbox.
+A student hands in a notebook, a .py file with the functions, or a folder of these; whatever else is in the folder of
+answers has its line as well. Each file runs in its own process and in its own copy of the notebook's folder, as the
+student ran it, cell after cell, and continues after a cell that fails. The checks are those beside the notebook,
+whatever the student's file contains. Commands to the shell and to pip do nothing. It is not a sandbox.
 """
 
 import argparse
 import ast
+import builtins
+import contextlib
 import csv
 import importlib
 import importlib.util
@@ -20,31 +23,62 @@ import io
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import tokenize
-import traceback
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from handout import notebook_of, number_of, points_of
+from handout import code_of, notebook_of, number_of, outside, points_of
+
+LONGEST = 2000  # characters of a message; a table has its first line, and at most a tenth of it
+stopped = threading.Event()  # set by Ctrl-C
 
 # ------------------------------------------------------------------------------------------------ what is to be graded
 
 
-def exercises_of(notebook):
-    """(name of the module with the checks, dict "exercise_1" -> the call in the notebook's own cell)."""
-    module, calls = notebook.stem.partition("_")[2], {}
-    for cell in cells_of(notebook):
-        for node in ast.walk(ast.parse(re.sub(r"(?m)^\s*[%!].*", "", cell))):
-            if isinstance(node, ast.ImportFrom) and node.module == "checks":
-                module = next(alias.name for alias in node.names)
-            if is_check(node):
-                calls[node.func.attr] = ast.unparse(node)
-    return module, calls
+class Part:
+    """A notebook that is graded: its checks, and dict "exercise_1" -> the call in the notebook's own cell."""
+
+    def __init__(self, notebook, table):
+        self.notebook, self.module, self.calls = notebook, notebook.stem.partition("_")[2], {}
+        for cell in cells_of(notebook):
+            for node in ast.walk(ast.parse(re.sub(r"(?m)^\s*[%!].*", "", cell))):
+                if isinstance(node, ast.ImportFrom) and node.module == "checks":
+                    self.module = next(alias.name for alias in node.names)
+                if is_check(node):
+                    self.calls[node.func.attr] = ast.unparse(node)
+        beside = notebook.parent / "points.csv"
+        points = points_of(table or beside, number_of(notebook)) if table or beside.exists() else None
+        self.points = {name: 1 if points is None else points.get(name, [0])[0] for name in self.calls}
+        if self.calls and not notebook.with_name("checks").joinpath(f"{self.module}.py").is_file():
+            raise ValueError(f"{notebook.name}: expected checks/{self.module}.py in its folder, {notebook.parent}")
+
+    def asked(self, path):
+        """dict name -> its definition in a file, of the names that the calls check."""
+        nodes = [node for call in self.calls.values() for node in ast.walk(ast.parse(call))]
+        names = "|".join(node.id for node in nodes if isinstance(node, ast.Name) and node.id != "check")
+        found = re.findall(
+            rf"(?m)^((?:def |class )?({names})\b *[(:=].*(?:\n(?:[ \t].*)?$)*)", "\n".join(cells_of(path))
+        )
+        return {name: source.strip() for source, name in found}
+
+    def chosen(self, files):
+        """The file of a student with most answers, of several the newest; None if none defines what is asked for."""
+        given, counts = self.asked(self.notebook), []
+        for path in files:
+            try:
+                found = self.asked(path)
+            except Exception:  # of several files one may be unreadable
+                found = {}
+            answered = sum(given.get(name) != source for name, source in found.items())
+            counts.append((answered, len(found), path.stat().st_mtime, str(path)))
+        return Path(max(counts)[-1]) if max(counts)[1] else None
 
 
 def is_check(node):
@@ -73,25 +107,14 @@ def cells_of(path):
 
 
 def files_of(entry):
-    """The answers of a student: a file, or those in a folder; a folder named like a file is reported."""
-    if entry.suffix.lower() in (".py", ".ipynb") and not entry.name.startswith("."):
-        return [entry]
-    files = [entry, *entry.rglob("*")] if entry.is_dir() else []
-    hidden = [path for path in files if path.name.startswith(".")]  # such as .ipynb_checkpoints
-    kept = [path for path in files if path.suffix.lower() in (".py", ".ipynb") and path.is_file()]
-    return sorted(path for path in kept if not {path, *path.parents} & {*hidden})
-
-
-def answering(files, calls):
-    """The file of a student that defines most of what these calls check; None if none defines any of it."""
-    names = "|".join({node.id for call in calls.values() for node in ast.walk(ast.parse(call)) if is_name(node)})
-    texts = [path.read_text("utf-8", "ignore") if path.is_file() else "" for path in files]
-    defined = [len({*re.findall(rf"(?:def|class) ({names})\b", text)}) for text in texts]
-    return files[defined.index(max(defined))] if any(defined) else None
-
-
-def is_name(node):
-    return isinstance(node, ast.Name) and node.id != "check"
+    """(the answers of a student: a file or those in a folder, the names of other files)."""
+    paths = [entry]
+    if entry.is_dir() and not entry.is_symlink():
+        paths = [Path(root, name) for root, _, names in os.walk(entry) for name in names]
+        paths = [path for path in paths if not any(part.startswith(".") for part in path.relative_to(entry).parts)]
+    kept = [path for path in paths if path.suffix.lower() in (".py", ".ipynb")]
+    kept = sorted(path for path in kept if path.is_file() and not path.is_symlink())
+    return kept, [path.name + " (a link)" * path.is_symlink() for path in paths if path not in kept]
 
 
 def statements(source):
@@ -102,28 +125,54 @@ def statements(source):
     return ["".join(lines[a - 1 : b and b - 1]) for a, b in zip(starts, [*starts[1:], None])]
 
 
-# ------------------------------------------------------------------------------------------------ one file
+# ------------------------------------------------------------------------------------------------ one student
 
 
-def run(cells, module, calls, skipped, journal):
-    """Run the cells; write to the journal what is begun, and what each check says."""
-    from IPython.core.interactiveshell import InteractiveShell
-    from traitlets.config import Config
+def run(notebook, table, files, is_chosen, skipped, journal):
+    """In a process of its own: run the cells; write to the journal what is begun, and what each check says."""
 
     def write(**event):
         with open(journal, "a", encoding="ascii") as file:
             file.write(json.dumps(event) + "\n")
 
-    sys.path.insert(0, os.getcwd())  # the folder of the notebook
-    checks, said, broken = importlib.import_module(f"checks.{module}"), {}, {}
+    part, files = Part(Path(notebook), table and Path(table)), [*map(Path, files)]
+    try:
+        path = files[0] if is_chosen else part.chosen(files)
+        cells = path and cells_of(path)
+    except Exception as error:  # nested too deep, for instance
+        text = f"unreadable: {type(error).__name__}: {error}" if type(error) is not ValueError else str(error)
+        return write(said=dict.fromkeys(part.calls, (False, text[:LONGEST])), file=files[0].name)
+    if not path:
+        text = f"not handed in: no file has an answer to {part.notebook.name}"
+        return write(said=dict.fromkeys(part.calls, (False, text)), file="")
+    write(said=said_by(cells, part, skipped, write), file=path.name)
+
+
+def said_by(cells, part, skipped, write):
+    """dict exercise -> (whether it is right, what its check says)."""
+    from IPython.core.interactiveshell import InteractiveShell
+    from traitlets.config import Config
+
+    sys.path[0] = os.getcwd()  # the copy of the notebook's folder
+    checks, said, broken = importlib.import_module(f"checks.{part.module}"), {}, {}
+    from checks import causes, told
+
+    exercises, before = {name: getattr(checks, name) for name in part.calls}, graders()
     shell = InteractiveShell(config=Config({"HistoryManager": {"enabled": False}}))
     shell.system, shell.getoutput = lambda *_: None, lambda *_, **__: []
     magics, line_magic = shell.magics_manager.magics["cell"], shell.run_line_magic
     magics |= {name: lambda *_: None for name in magics.keys() & {"!", "bash", "script", "sh", "sx", "system"}}
 
+    def why(error):
+        """What failed; if it is a name without a value, what became of the cell that defines it."""
+        if isinstance(error, SyntaxError) and error.text:
+            return f"{type(error).__name__}: {error.msg}\nline {error.lineno} of the cell: {error.text.strip()}"
+        missing = [each.name for each in causes(error) if isinstance(each, NameError) and each.name in broken]
+        return broken[missing[0]] if missing else told(error)
+
     def forgiving(*given, **named):
         try:
-            return line_magic(*given, **named)
+            return line_magic(*given, **named) if given[0] != "reset" else None  # it would remove the answers
         except Exception:
             return None
 
@@ -131,28 +180,29 @@ def run(cells, module, calls, skipped, journal):
         """Takes the place of `check`: the check beside the notebook, with the notebook's own keywords."""
 
         def __getattr__(self, name):
-            keywords = {
-                each.arg: ast.literal_eval(each.value) for each in ast.parse(calls[name], mode="eval").body.keywords
-            }
+            call = ast.parse(part.calls[name], mode="eval").body
+            keywords = {each.arg: ast.literal_eval(each.value) for each in call.keywords}
 
             def graded(*answers, **_):
                 write(at=name)
                 try:
-                    result = getattr(checks, name)(*answers, **keywords)
-                    said[name] = True, str(result)
+                    result = exercises[name](*answers, **keywords)
+                    after = graders()
+                    changed = [".".join(one) for one, value in before.items() if after.get(one) is not value]
+                    said[name] = (False, f"changed the checks: {changed[0]}") if changed else (True, str(result))
                     return result
                 except BaseException as error:  # sys.exit() as well
-                    said[name] = False, told(error, broken)
+                    said[name] = False, why(error)
                     raise
 
             return graded if name not in skipped else lambda *_, **__: None
 
         def missing(self, error):
-            broken[error.name] = told(error, {})
+            broken[error.name] = told(error)
 
     shell.run_line_magic = forgiving
     shell.ast_transformers.append(Graded())
-    shell.user_ns["__graded__"] = Checks()
+    builtins.__graded__ = Checks()
     for i, cell in enumerate(cells):
         error = skipped.get(f"cell {i}")
         if not error:
@@ -161,12 +211,28 @@ def run(cells, module, calls, skipped, journal):
             error = result.error_before_exec or result.error_in_exec
         if error:
             names = re.findall(r"(?m)^(?:class |def |async def )?(\w+) *(?=[(:=])", cell)
-            broken |= dict.fromkeys(names, error if isinstance(error, str) else told(error, {}))
-    for name in calls.keys() - said.keys() - skipped.keys():  # the student's file has no such call, or it had no answer
-        error = shell.run_cell(calls[name], silent=True).error_in_exec
+            broken |= dict.fromkeys(names, error if isinstance(error, str) else why(error))
+    for name in part.calls.keys() - said.keys() - skipped.keys():  # the file has no such call, or it had no answer
+        error = shell.run_cell(part.calls[name].replace("check", "__graded__", 1), silent=True).error_in_exec
         if name not in said:
-            said[name] = False, told(error, broken)
-    write(said=said)
+            said[name] = False, why(error) if error else "no result: it changed how cells are run"
+    return {name: (right, text[:LONGEST]) for name, (right, text) in said.items()}
+
+
+def failed(texts):
+    return {name: (False, text) for name, text in texts.items()}
+
+
+def graders():
+    """dict (module, name) -> function or class of the checks, the library and NumPy, which no answer changes."""
+    roots = ("checks", "speculative", "gpt2np")
+    modules = [(name, vars(module)) for name, module in sys.modules.items() if name.split(".")[0] in roots]
+    return {
+        (name, key): value
+        for name, known in [*modules, ("numpy", vars(sys.modules["numpy"]))]
+        for key, value in known.items()
+        if callable(value) and getattr(value, "__name__", "") == key
+    }
 
 
 class Graded(ast.NodeTransformer):
@@ -187,84 +253,131 @@ class Graded(ast.NodeTransformer):
         return self.generic_visit(node)
 
 
-def told(error, broken):
-    """The text of a check in place of "right"; `broken` says what became of names that have no value."""
-    if isinstance(error, NameError) and error.name in broken:
-        return broken[error.name]
-    try:
-        text = str(error)
-    except Exception:
-        text = "(its message cannot be shown)"
-    if isinstance(error, AssertionError):
-        return f"raised: {text}" if text.startswith("right") else text
-    if isinstance(error, SyntaxError) and error.text:
-        return f"{type(error).__name__}: {error.msg}\nline {error.lineno} of the cell: {error.text.strip()}"
-    at = [
-        f"line {line}: {source}"
-        for path, line, _, source in traceback.extract_tb(error.__traceback__)
-        if "ipython-input" in path or "ipykernel" in path
-    ]
-    return "\n".join([f"{type(error).__name__}: {text}", *at[-1:]])
+def start():
+    """The request of `watched`; from here on this process has limits, and it ends if the other one does."""
+    request, alive = json.loads(sys.stdin.buffer.readline()), os.dup(0)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    with contextlib.suppress(ImportError, ValueError, OSError):
+        import resource
+
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 30, 1 << 30))
+        resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
+
+    def end():
+        os.read(alive, 1)  # returns when the other end is closed
+        end_group(os.getpid())
+
+    threading.Thread(target=end, daemon=True).start()
+    return request
 
 
-def graded(path, folder, module, calls, seconds):
-    """dict exercise -> (whether it is right, what its check says) of one file."""
-    try:
-        cells = cells_of(path)
-    except ValueError as error:
-        return dict.fromkeys(calls, (False, str(error)))
-    skipped = {}  # what took too long, or ended the process: the others are run again without it
-    with tempfile.TemporaryDirectory() as home:
-        journal = Path(home, "journal")
+def end_group(pid):
+    """End a process and those that it started."""
+    with contextlib.suppress(OSError):
+        (os.killpg if hasattr(os, "killpg") else os.kill)(pid, getattr(signal, "SIGKILL", signal.SIGTERM))
+
+
+def graded(part, table, files, is_chosen, leave_out, seconds):
+    """(dict exercise -> (whether it is right, what its check says), the name of the file graded) of a student."""
+    skipped, end = {}, time.monotonic() + 20 * seconds  # what took too long, or ended the process, is skipped next time
+    with tempfile.TemporaryDirectory() as folder:
+        journal = Path(folder, "journal")
         while True:
             journal.write_text("")
-            ended = watched([cells, module, calls, skipped, str(journal)], folder, home, seconds)
+            request = str(part.notebook), table and str(table), [*map(str, files)], is_chosen, skipped, str(journal)
+            ended = watched(request, part.notebook, leave_out, seconds)
             events = [json.loads(line) for line in journal.read_text(encoding="ascii").splitlines()]
             if events and "said" in events[-1]:
-                return {name: (False, text) for name, text in skipped.items()} | events[-1]["said"]
+                return failed(skipped) | events[-1]["said"], events[-1]["file"]
             at = events[-1]["at"] if events else None
-            if at is None or at in skipped:
-                return dict.fromkeys(calls, (False, f"died: {ended}"))
+            if at is None or at in skipped or time.monotonic() > end:
+                return failed(dict.fromkeys(part.calls, ended)), files[0].name
             skipped[at] = ended + (f" in {at}, counted from 0" if at.startswith("cell") else "")
 
 
-def watched(request, folder, home, seconds):
-    """Run one file in its own process, until it ends or stops making progress; returns how it ended."""
-    settings = os.environ | {"MPLBACKEND": "Agg", "PAGER": "cat", "TERM": "dumb", "IPYTHONDIR": home}
-    journal, quiet = Path(request[-1]), {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    command = [sys.executable, __file__, "--one"]
-    process = subprocess.Popen(
-        command, stdin=subprocess.PIPE, cwd=folder, env=settings, start_new_session=True, **quiet
-    )
-    with process:
-        process.stdin.write(json.dumps(request).encode())
-        process.stdin.close()
-        size, end = 0, time.monotonic() + seconds
-        while True:
+def watched(request, notebook, leave_out, seconds):
+    """Run one file in its own process and copy of the folder, until it ends or makes no progress; how it ended."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:
+        work = copied(notebook, Path(home), leave_out)
+        settings = {name: value for name, value in os.environ.items() if name != "PYTHONOPTIMIZE"}
+        settings |= {"MPLBACKEND": "Agg", "PAGER": "cat", "TERM": "dumb", "IPYTHONDIR": home, "TMPDIR": home}
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        command = [sys.executable, __file__, "--one"]
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, cwd=work, env=settings, start_new_session=True, **quiet
+        )
+        with process:
+            process.stdin.write(json.dumps(request).encode() + b"\n")
+            process.stdin.flush()  # and stays open: the process ends with this one
+            size, end, journal = 0, time.monotonic() + seconds, Path(request[-1])
             try:
-                process.wait(0.1)
-                return f"died: the process ended with {process.returncode}"
-            except subprocess.TimeoutExpired:
-                size, before = journal.stat().st_size, size
-                end = time.monotonic() + seconds if size != before else end
-                if time.monotonic() > end:
-                    (os.killpg if hasattr(os, "killpg") else os.kill)(process.pid, signal.SIGKILL)
-                    return f"slow: no result after {seconds:g} seconds"
+                while True:
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        return f"died: the process ended with {process.wait(0.1)}"
+                    size, before = journal.stat().st_size, size
+                    end = time.monotonic() + seconds if size != before else end
+                    if time.monotonic() > end or stopped.is_set():
+                        return f"slow: no result after {seconds:g} seconds"
+            finally:
+                end_group(process.pid)
+
+
+def copied(notebook, home, leave_out):
+    """A copy of the notebook's folder without solutions and notebooks, and of what the notebook reads beside it."""
+    folder, work = notebook.parent, home / "course" / notebook.parent.name
+
+    def ignored(at, names):
+        return [
+            n for n in names if n[:1] == "." or n == "solutions" or n.endswith(".ipynb") or Path(at, n) in leave_out
+        ]
+
+    shutil.copytree(folder, work, ignore=ignored)
+    for file, name in outside(code_of(json.loads(notebook.read_text("utf-8"))), folder):
+        (work.parent / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, work.parent / name)
+    if (models := folder.parent / "models").is_dir():
+        with contextlib.suppress(OSError):  # GPT-2's own weights, if the notebook chooses them
+            (work.parent / "models").symlink_to(models)
+    return work
 
 
 # ------------------------------------------------------------------------------------------------ the table
 
 
-def cell(value):
-    """A value that is safe in a spreadsheet: no formula and no lone surrogates."""
-    text = str(value).encode("utf-8", "replace").decode()
-    return "'" + text if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
+def safe(value):
+    """A value for a spreadsheet: no formula, no control characters, no lone surrogates."""
+    from speculative.trace.terminal import visible
+
+    text = visible(str(value).encode("utf-8", "replace").decode().replace("\n", " ").replace("\r", " "))
+    return "'" + text if text[:1] in ("=", "+", "-", "@", "\t") else text
 
 
 def short(text):
     """The first line of a message, plus the next one if the first ends with a colon."""
     first, *rest = text.strip().split("\n")
-    return " ".join([first, *rest[: first.endswith(":")]])
+    line = " ".join([first, *rest[: first.endswith(":")]])
+    return line if len(line) <= LONGEST // 10 else line[: LONGEST // 10] + " ..."
+
+
+def marked(entry, parts, request):
+    """(for each exercise (whether it is right, what its check says, its points), lines about what was graded)."""
+    said, lines = [], []
+    for part in parts:
+        try:
+            files, others = files_of(entry)
+            if files:
+                is_chosen, leave_out = len(files) == len(parts) == 1, {request.folder, request.feedback}
+                results, name = graded(part, request.points, files, is_chosen, leave_out, request.seconds)
+                lines.append(f"graded for {part.notebook.name}: {name or 'nothing'}, 1 of {len(files)} files")
+            else:
+                results = failed(
+                    dict.fromkeys(part.calls, f"nothing to grade: {', '.join(others) or 'an empty folder'}")
+                )
+            said += [(*results[name], points) for name, points in part.points.items()]
+        except Exception as error:  # one student's, whatever it is
+            said += [(False, f"not graded: {type(error).__name__}: {error}", points) for points in part.points.values()]
+    return said, lines
 
 
 def main():
@@ -282,59 +395,45 @@ def main():
 
     try:
         lab = Path(request.notebook)
-        notebooks = sorted(lab.glob("[0-9]*.ipynb")) if lab.is_dir() else [notebook_of(request.notebook)]
+        notebooks = sorted(lab.glob("[!.]*.ipynb")) if lab.is_dir() else [notebook_of(request.notebook)]
         if not request.folder.is_dir():
             raise ValueError(f"expected a folder with answers, got {request.folder}")
-        parts = [part for part in (part_of(notebook.resolve(), request.points) for notebook in notebooks) if part[2]]
-    except ValueError as error:
+        request.folder, request.points = request.folder.resolve(), request.points and request.points.resolve()
+        parts = [part for notebook in notebooks if (part := Part(notebook.resolve(), request.points)).calls]
+        if request.feedback:
+            request.feedback = request.feedback.resolve()
+            request.feedback.mkdir(parents=True, exist_ok=True)
+    except (ValueError, OSError) as error:
         parser.error(str(error))
     if not parts:
         parser.error(f"{lab.name} has no exercises: expected a notebook with exercises, such as 05b")
-    students = sorted((entry, files) for entry in request.folder.iterdir() if (files := files_of(entry)))
-    several = len(parts) > 1
-    titles = [
-        (f"{number_of(notebook)}." if several else "") + call.removeprefix("check.")
-        for notebook, _, calls, _ in parts
-        for call in calls.values()
-    ]
-
-    def marked(student):
-        """For each exercise: (whether it is right, what its check says, its points)."""
-        said = []
-        for notebook, module, calls, points in parts:
-            files = student[1]
-            path = answering(files, calls) if several or len(files) > 1 else files[0]
-            if path:
-                results = graded(path, notebook.parent, module, calls, request.seconds)
-            else:
-                results = dict.fromkeys(calls, (False, f"not handed in: no file has an answer to {notebook.name}"))
-            said += [(*results[name], points.get(name, [0])[0] if points is not None else 1) for name in calls]
-        return said
-
-    sys.stdout.reconfigure(encoding="utf-8")
+    students = sorted(entry for entry in request.folder.iterdir() if not entry.name.startswith("."))
+    calls = [(number_of(part.notebook), name, call) for part in parts for name, call in part.calls.items()]
+    titles = [f"{number}.{call.removeprefix('check.')}" for number, _, call in calls]
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    sys.stdout.reconfigure(encoding="utf-8-sig")  # the mark by which spreadsheets know UTF-8
     table = csv.writer(sys.stdout, lineterminator="\n")
-    table.writerow(["file", "right", "points", *titles])
+    table.writerow(["file", "right", "points", *(f"{number}.{name[9:]}" for number, name, _ in calls), *titles])
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for (entry, _), said in zip(students, tqdm(pool.map(marked, students), total=len(students), disable=None)):
-            earned = sum(points for right, _, points in said if right)
-            row = [entry.name, sum(right for right, *_ in said), f"{earned:g}", *(short(text) for _, text, _ in said)]
-            table.writerow([*map(cell, row)])
-            sys.stdout.flush()
-            if request.feedback:
-                request.feedback.mkdir(parents=True, exist_ok=True)
-                text = "\n\n".join(
-                    f"{title}{'' if points else ', no points'}\n{told_of}"
-                    for title, (_, told_of, points) in zip(titles, said)
-                )
-                (request.feedback / f"{entry.name}.txt").write_text(text + "\n", encoding="utf-8", errors="replace")
-
-
-def part_of(notebook, table):
-    """(notebook, its module of checks, their calls, their points or None) of what is to be graded."""
-    beside = notebook.parent / "points.csv"
-    points = points_of(table or beside, number_of(notebook)) if table or beside.exists() else None
-    return notebook, *exercises_of(notebook), points
+        try:
+            rows = pool.map(lambda entry: marked(entry, parts, request), students)
+            for i, (entry, (said, lines)) in enumerate(zip(students, tqdm(rows, total=len(students), disable=None))):
+                points = [points if right else 0 for right, _, points in said]
+                row = [f"{sum(points):g}", *map("{:g}".format, points), *(safe(short(text)) for _, text, _ in said)]
+                table.writerow([safe(entry.name), sum(right for right, *_ in said), *row])
+                sys.stdout.flush()
+                if request.feedback:
+                    paragraphs = ["\n".join(lines)] if lines else []
+                    for title, (_, text, of) in zip(titles, said):
+                        paragraphs.append(f"{title}{'' if of else ', no points'}\n{text}")
+                    name = entry.name if len(os.fsencode(entry.name)) < 250 else f"{entry.name[:50]}~{i + 1}"
+                    path = request.feedback / f"{name}.txt"
+                    path.write_text("\n\n".join(paragraphs) + "\n", encoding="utf-8", errors="replace")
+        except KeyboardInterrupt:
+            stopped.set()
+            pool.shutdown(cancel_futures=True)
+            sys.exit("interrupted: the table is not complete")
 
 
 if __name__ == "__main__":
-    run(*json.load(sys.stdin)) if sys.argv[1:] == ["--one"] else main()
+    os._exit(run(*start()) or 0) if sys.argv[1:] == ["--one"] else main()  # threads of the answer end as well

@@ -3,10 +3,12 @@
     python notebooks/handout.py 04 05b --output lab
     python notebooks/handout.py 05b.1 05b.2 06.1 --output lab                points for these exercises only
     python notebooks/handout.py 04 05b --points mine.csv --seed 3 --output lab
+    python notebooks/handout.py 04 05b --wheel --output lab                  with the library, without solutions
 
 Each exercise states its points and minutes. They come from a table with the columns exercise (such as 06.1), points and
-minutes, by default points.csv in this folder. With --seed the checks use different numbers. The handout runs wherever
-the library is installed; `python notebooks/grade.py lab answers` grades what comes back.
+minutes, by default points.csv beside the notebook; without a table each exercise has one point. With --seed the checks
+use different numbers. README.md tells students how to install, write and hand in. The handout runs wherever the library
+is installed; --wheel puts it into the folder. `python notebooks/grade.py lab answers` grades what comes back.
 """
 
 import argparse
@@ -14,11 +16,22 @@ import csv
 import json
 import re
 import shutil
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
 TITLE = re.compile(r"^(#+ |\*\*)(Exercise (\d+).*?)(\*\*|$)", re.MULTILINE)
 OUTSIDE = re.compile(r'(?<=")\.\./(?!models)([\w./]+)(?=")')  # a file of the project outside of this folder
+LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!\w+:|#)([^)#]+)[^)]*\)")  # to a file
+STUDENTS = """# {title}
+
+1. Install, with Python 3.10 or later: {install}.
+2. Write: `jupyter lab` opens the notebooks. Replace each `raise NotImplementedError` by your answer and run the cell
+   after it, which says "right: ..." or what is wrong.
+3. Hand in: save the notebook under your name, such as `ada_lovelace.ipynb`; several notebooks in a folder of that name.
+"""
 
 
 def notebook_of(name):
@@ -59,12 +72,13 @@ def points_of(path, number):
     return {f"exercise_{i}": numbers for (of, _, i), *numbers in rows if of.lstrip("0") == number.lstrip("0")}
 
 
-def handed_out(notebook, points, seed):
-    """The notebook (a dict) with points in its exercises, checks of this seed, and the files of `needed` beside it."""
+def handed_out(notebook, points, seed, names):
+    """The notebook (a dict) with points in its exercises, checks of this seed, and links to these files only."""
     for cell in notebook["cells"]:
         source = "".join(cell["source"])
         if cell["cell_type"] == "markdown":
             source = TITLE.sub(lambda found: with_points(found, points.get(f"exercise_{found[3]}")), source)
+            source = LINK.sub(lambda found: found[0] if found[2] in names else found[1], source)
         elif seed and "check" in cell["metadata"].get("tags", ()):
             source = re.sub(r"(check\.exercise_\d+\(.+)\)", rf"\1, seed={seed})", source)
         cell["source"] = OUTSIDE.sub(r"files/\1", source).splitlines(keepends=True)
@@ -78,21 +92,41 @@ def with_points(found, numbers):
     return f"{found[1]}{found[2]} ({points:g} point{'s' * (points != 1)}, {minutes:g} minutes){found[4]}"
 
 
-def needed(notebook, folder):
-    """(file, its path in the handout) of the checks, the figures, and the files that the code names in quotes."""
-    code = "\n".join("".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code")
-    checks = [f"checks/{name}" for name in re.findall("from checks import (\\w+)", code)]
-    names = ["checks/__init__.py", *(f"{check}.py" for check in checks)]
-    names += [f"{check}.txt" for check in checks if (folder / f"{check}.txt").is_file()]
-    if "from figures" in code:
-        names += [f"figures/{file.name}" for file in (folder / "figures").iterdir() if file.is_file()]
-        names.append("figures.mplstyle")
-    names += [name for name in re.findall(r'"([\w.]+)"', code) if (folder / name).is_file()]
-    yield from ((folder / name, name) for name in names)
+def code_of(notebook):
+    return "\n".join("".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code")
+
+
+def outside(code, folder):
+    """(file, its path in the project) of the files outside of the folder that the code names in quotes."""
     for name in OUTSIDE.findall(code):
         whole = folder.parent / name  # a file, a folder, or what the names of several files begin with
         files = whole.rglob("*") if whole.is_dir() else whole.parent.glob(f"{whole.name}*")
-        yield from ((file, f"files/{file.relative_to(folder.parent)}") for file in files if file.is_file())
+        yield from ((file, file.relative_to(folder.parent)) for file in files if file.is_file())
+
+
+def figures(code, folder):
+    """The names of the files in figures/ that the code needs: modules, and what these import and read."""
+    waiting, found = re.findall(r"(?m)^ *(?:from|import) figures[. ](?:import )?(.+)", code), set()
+    while waiting:
+        for word in re.findall(r"\w+", waiting.pop()):
+            if (folder / f"figures/{word}.py").is_file() and f"{word}.py" not in found:
+                source = (folder / f"figures/{word}.py").read_text(encoding="utf-8")
+                found |= {f"{word}.py", *re.findall(r'"([\w.]+\.json)"', source)}
+                waiting += re.findall(r"(?m)^ *(?:from|import) (?:figures)?[. ]+(?:import )?(.+)", source)
+    return sorted(found)
+
+
+def needed(notebook, folder):
+    """(file, its path in the handout) of the checks, the figures, and the files that the code names in quotes."""
+    code = code_of(notebook)
+    checks = [f"checks/{name}" for name in re.findall("from checks import (\\w+)", code)]
+    names = ["checks/__init__.py", *(f"{check}.py" for check in checks)]
+    names += [f"{check}.txt" for check in checks if (folder / f"{check}.txt").is_file()]
+    if used := figures(code, folder):
+        names += ["figures/__init__.py", *(f"figures/{name}" for name in used), "figures.mplstyle"]
+    names += [name for name in re.findall(r'"([\w./-]+)"', code) if (folder / name).is_file()]
+    yield from ((folder / name, name) for name in dict.fromkeys(names))
+    yield from ((file, Path("files", name)) for file, name in outside(code, folder))
 
 
 def main():
@@ -101,32 +135,63 @@ def main():
     parser.add_argument("--points", type=Path, help="a table of points and minutes (points.csv)")
     parser.add_argument("--seed", type=int, default=0, help="different numbers in the checks")
     parser.add_argument("--output", type=Path, required=True, help="the folder to make")
+    parser.add_argument("--wheel", action="store_true", help="with the library as a wheel, which pip installs")
     request = parser.parse_args()
     try:
+        if request.seed < 0:
+            raise ValueError(f"--seed: expected 0 or more, got {request.seed}")
         if request.output.exists() and (not request.output.is_dir() or any(request.output.iterdir())):
             raise ValueError(f"--output {request.output} exists and is not empty: name a new folder")
         paths, points = chosen(request.notebooks), []
         for path, named in paths.items():
             table = request.points or path.parent / "points.csv"
-            of_this = points_of(table, number_of(path))
+            of_this = points_of(table, number_of(path)) if request.points or table.exists() or named else {}
             if missing := named - of_this.keys():
                 raise ValueError(f"{table}: it has no {number_of(path)}.{min(missing)[9:]}: name exercises it lists")
             points.append({name: numbers for name, numbers in of_this.items() if not named or name in named})
-    except ValueError as error:
+        output = request.output.resolve()
+        made = output.with_name(f".{output.name}.unfinished")
+        shutil.rmtree(made, ignore_errors=True)  # of a run that was interrupted
+        made.mkdir(parents=True)
+        rows = [row for path, of_this in zip(paths, points) for row in put(path, of_this, request.seed, made, paths)]
+        if rows:
+            with open(made / "points.csv", "w", encoding="utf-8", newline="") as file:
+                csv.writer(file, lineterminator="\n").writerows([("exercise", "points", "minutes"), *rows])
+        name = wheel(made) if request.wheel else ""
+        install = f'`python -m pip install "./{name}[notebooks]"` in this folder' if name else "as your teacher says"
+        title = ", ".join(path.stem for path in paths)
+        (made / "README.md").write_text(STUDENTS.format(title=title, install=install), encoding="utf-8")
+        if output.exists():
+            output.rmdir()  # it is empty
+        made.rename(output)
+    except (ValueError, OSError) as error:
         parser.error(str(error))
-    rows = []
-    for path, of_this in zip(paths, points):
-        notebook = json.loads(path.read_text(encoding="utf-8"))
-        for file, name in needed(notebook, path.parent):
-            (request.output / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(file, request.output / name)
-        text = json.dumps(handed_out(notebook, of_this, request.seed), indent=1, ensure_ascii=False)
-        (request.output / path.name).write_text(text + "\n", encoding="utf-8")
-        rows += [(f"{number_of(path)}.{name[9:]}", *map("{:g}".format, numbers)) for name, numbers in of_this.items()]
-    with open(request.output / "points.csv", "w", encoding="utf-8", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows([("exercise", "points", "minutes"), *rows])
     total = [sum(float(row[i]) for row in rows) for i in (1, 2)]
     print(f"{request.output}: {len(rows)} exercises, {total[0]:g} points, {total[1]:g} minutes")
+
+
+def put(path, points, seed, output, paths):
+    """Write a notebook, and the files that it needs, to the folder; the rows of its exercises in points.csv."""
+    notebook, names = json.loads(path.read_text(encoding="utf-8")), {other.name for other in paths}
+    for file, name in needed(notebook, path.parent):
+        (output / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, output / name)
+        names.add(str(name))
+    text = json.dumps(handed_out(notebook, points, seed, names), indent=1, ensure_ascii=False)
+    (output / path.name).write_text(text + "\n", encoding="utf-8")
+    return [(f"{number_of(path)}.{name[9:]}", *map("{:g}".format, numbers)) for name, numbers in points.items()]
+
+
+def wheel(output):
+    """The name of the library's wheel, which is built in this folder; ValueError if that fails."""
+    with tempfile.TemporaryDirectory() as copy:  # a build leaves files in its source
+        kept = shutil.ignore_patterns(".*", "build", "dist", "models", "notebooks", "tests", "*.egg-info")
+        shutil.copytree(FOLDER.parent, Path(copy, "project"), ignore=kept)
+        command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", output.resolve(), "."]
+        built = subprocess.run(command, cwd=Path(copy, "project"), capture_output=True, text=True)
+    if built.returncode:
+        raise ValueError(f"--wheel: pip cannot build it: {(built.stderr.strip().splitlines() or ['no message'])[-1]}")
+    return next(output.glob("*.whl")).name
 
 
 if __name__ == "__main__":

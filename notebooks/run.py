@@ -6,8 +6,8 @@
                                                     exercise fails as it is, and passes with the file in solutions/
 
 A cell with the tag "check" checks an exercise; it also has the tag "raises-exception", so that "Run all" continues.
-Keeping the outputs also writes two kinds of cells: the first one, with the tag "colab", which is the same in all
-notebooks, and exercises to be written (tag "exercise"), which are their functions in solutions/ without the bodies.
+Keeping the outputs also writes the exercises (tag "exercise"), which are their functions in solutions/ without the
+bodies.
 """
 
 import argparse
@@ -22,21 +22,9 @@ from blank import blank, functions
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
-FOLDER = Path(__file__).parent
-SETUP = FOLDER.parent / "setup.py"
-URL = re.search(r'^URL = "(.*)"', SETUP.read_text(encoding="utf-8"), re.MULTILINE)[1] if SETUP.exists() else ""
-FIRST = f'''from pathlib import Path
+from gpt2np.files.writing import replacing
 
-if not Path("checks").exists():  # the notebook was opened alone, as in Colab: fetch the project it belongs to
-    url = "{URL}"  # the address of the project's repository
-    if not url:
-        raise SystemExit("there is no public address yet: write that of a copy in url, or open the project's folder")
-    get_ipython().system(f"git clone -q --depth 1 '{{url}}' project && pip install -q ./project")
-    if not Path("project/notebooks").exists():
-        raise SystemExit(f"cannot clone {{url}}: check the address and the network, then run this cell again")
-    if get_ipython().user_ns.get("_exit_code"):
-        raise SystemExit("cannot install the project: the reason is above")
-    get_ipython().run_line_magic("cd", "-q project/notebooks")'''
+FOLDER = Path(__file__).parent
 MORE = "# add what you need"  # the lines after it, in a solution, are the solution's
 BUSY = "(A busy machine"  # what a cell prints if its times make no sense
 
@@ -61,13 +49,6 @@ def is_check(cell):
 
 def failed(cell):
     return any(output.output_type == "error" for output in cell.get("outputs", ()))
-
-
-def put_first(notebook):
-    """Make the cell after the title the one that fetches the project where the notebook was opened alone."""
-    cell = nbformat.v4.new_code_cell(FIRST, metadata={"tags": ["colab"]}, id=notebook.cells[0].id[:3] + "colab")
-    notebook.cells = [cell for cell in notebook.cells if "colab" not in cell.metadata.get("tags", ())]
-    notebook.cells.insert(1, cell)
 
 
 def solutions_of(path):
@@ -97,8 +78,8 @@ def exercise(source, solutions):
 
 def keep(path):
     """Run the notebook and write it with its outputs; ValueError if it says that the machine was busy."""
-    notebook = nbformat.read(path, as_version=4)
-    put_first(notebook)
+    before = path.read_bytes()
+    notebook = nbformat.reads(before.decode("utf-8"), as_version=4)
     for cell in notebook.cells:
         if "exercise" in cell.metadata.get("tags", ()):
             cell.source = exercise(cell.source, solutions_of(path))
@@ -111,8 +92,12 @@ def keep(path):
         if failed(cell):
             [error] = cell.outputs
             cell.outputs = [nbformat.v4.new_output("stream", name="stdout", text=error.evalue + "\n")]
-    notebook.metadata = {key: notebook.metadata[key] for key in ("kernelspec", "language_info")}
-    nbformat.write(notebook, path)
+    kept = notebook.metadata.keys() & {"kernelspec", "language_info"}
+    notebook.metadata = {key: notebook.metadata[key] for key in sorted(kept)}
+    if path.read_bytes() != before:
+        raise ValueError("it was edited while it ran, nothing was written: save it, and run it again")
+    with replacing(path) as new:
+        nbformat.write(notebook, new)
 
 
 def check(path):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from file_server import hurry, server  # noqa: F401 (fixtures)
-from model_server import model_server, small_models  # noqa: F401 (fixtures)
+from model_server import hub, model_server, small_models  # noqa: F401 (fixtures)
 
 import gpt2np
 

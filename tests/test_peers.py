@@ -4,6 +4,7 @@ python -m pip install -e ".[test]" torch==2.13.0 transformers
 python -m pytest -m peers
 """
 
+import os
 import shutil
 
 import numpy as np
@@ -22,8 +23,8 @@ SHAPES = {"124M": (12, 12, 768), "355M": (24, 16, 1024)}
 @pytest.fixture(scope="module")
 def libraries():
     torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
-    torch.set_grad_enabled(False)
-    return torch, transformers
+    with torch.no_grad():
+        yield torch, transformers
 
 
 @pytest.mark.parametrize("size", SHAPES)
@@ -70,3 +71,71 @@ def test_the_bundled_pair(libraries, name):
 
     greedy = AutoregressiveSampler(ours, sampling=Sampling(temperature=0)).generate(tokens[:20], 60)
     assert greedy.tokens.tolist() == text[20:]
+
+
+KINDS = {
+    "plain": {},
+    "exact GELU and epsilon": {"activation_function": "gelu", "layer_norm_epsilon": 1e-3},
+    "attention": {"scale_attn_by_inverse_layer_idx": True, "scale_attn_weights": False},
+    "reordered": {"reorder_and_upcast_attn": True, "activation_function": "gelu_fast"},
+}
+TEXTS = ["Hello <s> world", "<|user|> Hi <|user|>", "", "Grüße 😀<|endoftext|>the king", " a  covid's covids\n"]
+
+
+@pytest.mark.parametrize("add_prefix_space", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_transformers_saved_is_saved_again(libraries, tmp_path, kind, add_prefix_space):
+    """The same ids and logits from their folder, here, and from the folder that `gpt2np.save` wrote."""
+    torch, transformers = libraries
+    source = find_folder("tiny-draft", None)
+    names = {"vocab": str(source / "vocab.json"), "merges": str(source / "merges.txt")}
+    theirs = transformers.GPT2TokenizerFast(**names, add_prefix_space=add_prefix_space)
+    theirs.add_special_tokens({"pad_token": "<|user|>", "eos_token": "<s>"})
+    theirs.add_tokens(["covid"])
+    torch.manual_seed(0)
+    shape = {"vocab_size": len(theirs), "n_positions": 64, "n_embd": 48, "n_layer": 2, "n_head": 4}
+    config = transformers.GPT2Config(**shape, **KINDS[kind])
+    network = transformers.GPT2LMHeadModel(config).eval()
+    network.save_pretrained(tmp_path / "theirs", max_shard_size="100KB")
+    theirs.save_pretrained(tmp_path / "theirs")
+    model, tokenizer = gpt2np.load(tmp_path / "theirs")
+    gpt2np.save(model, tokenizer, tmp_path / "ours")
+    again = gpt2np.load(tmp_path / "ours")
+    network_again = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "ours")
+    tokens = [*range(30)]
+    expected = network(torch.tensor([tokens])).logits[0].numpy()
+    np.testing.assert_array_equal(again[0](tokens, 30), model(tokens, 30))
+    for logits in (model(tokens, 30), network_again(torch.tensor([tokens])).logits[0].numpy()):
+        np.testing.assert_allclose(logits, expected, rtol=0, atol=1e-5)
+    read = transformers.AutoTokenizer.from_pretrained(tmp_path / "ours")
+    assert tokenizer.decode([tokenizer.end_of_text]) == "<s>" == read.eos_token
+    for text in TEXTS:
+        ids = theirs(text)["input_ids"]
+        assert tokenizer.encode(text, special=True) == ids == again[1].encode(text, special=True)
+        assert read(text)["input_ids"] == ids
+        assert tokenizer.decode(ids) == theirs.decode(ids)
+
+
+RELEASED = os.environ.get("GPT2NP_RELEASED_MODEL", "")
+
+
+@pytest.mark.skipif(not RELEASED, reason="GPT2NP_RELEASED_MODEL names no folder: docs/models.md makes one of MGM")
+def test_a_released_model_without_a_tokenizer(libraries, capsys, monkeypatch):
+    """Its greedy text with and without a draft, in Python and from the command line, is that of `generate`."""
+    torch, transformers = libraries
+    from speculative import AutoregressiveSampler, PromptLookupDrafter, Sampling, SpeculativeSampler
+    from speculative.cli.main import main
+
+    theirs = transformers.GPT2LMHeadModel.from_pretrained(RELEASED).eval()
+    ours, tokenizer = gpt2np.load(RELEASED)
+    tokens = np.random.default_rng(0).integers(0, ours.n_vocab, ours.n_ctx)
+    expected = theirs(torch.tensor(tokens)[None]).logits[0].numpy()
+    np.testing.assert_allclose(ours(tokens, len(tokens)), expected, rtol=0, atol=1e-5 * np.abs(expected).max())
+    prompt, greedy = [2, 100, 200, 300], Sampling(temperature=0)
+    found = theirs.generate(torch.tensor([prompt]), max_new_tokens=120, do_sample=False, eos_token_id=None)[0].tolist()
+    assert AutoregressiveSampler(ours, sampling=greedy).generate(prompt, 120).tokens.tolist() == found[4:]
+    fast = SpeculativeSampler(ours, PromptLookupDrafter(ours.n_vocab), sampling=greedy)
+    assert fast.generate(prompt, 120).tokens.tolist() == found[4:]
+    main(["--target_model_size", RELEASED, "--prompt", "2 100 200 300", "--temperature", "0", "--drafter",
+          "prompt_lookup", "--n_tokens_to_generate", "120"])  # fmt: skip
+    assert tokenizer.decode(found[4:]) in capsys.readouterr().out

@@ -22,7 +22,7 @@ pair="--target_model_size models/grown/355M --draft_model_size models/grown/124M
 block() { printf '\n```\n$ %s\n```\n' "$1"; }
 {
     printf '# Raw output: %s\n\n' "$1"
-    printf 'The output of the commands behind [measurements.md](../measurements.md), written by `dev/bench/machines.sh %s`. ' "$1"
+    printf 'The output of the commands for [measurements.md](../measurements.md), written by `dev/bench/machines.sh %s`. ' "$1"
     printf 'The speed\nof a machine changes: compare numbers within a block, not between blocks.\n\nMachine: not measured yet\n'
     block "python dev/bench/kernels.py ${kernels#,} $cores --sizes 355M --strategies panels,slabs,plain --repeats 5 --prompt_tokens 256"
     for name in ${kernels//,/ }; do

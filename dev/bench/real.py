@@ -24,7 +24,7 @@ import fire
 import numpy as np
 from tqdm import tqdm
 
-from gpt2np.files.loading import is_size
+from gpt2np.files.loading import model_to_find
 from gpt2np.files.model_files import find_on_disk
 from speculative.cli.commands import compare
 from speculative.cli.drafters import rule_of
@@ -75,7 +75,9 @@ def main(file, n_prompts=str(N_PROMPTS), estimate="", table="", plot="", csv="",
 def announce_downloads(settings, estimate):
     """Say which models are not on this disk; ValueError if they are wanted for an estimate alone."""
     named = {(name, one.models_dir) for one, _ in settings for name in (one.target_model_size, one.draft_model_size)}
-    missing = [name for name, folder in sorted(named) if is_size(name, folder) and not find_on_disk(name, Path(folder))]
+    missing = [
+        name for name, folder in sorted(named) if model_to_find(name, folder) and not find_on_disk(name, Path(folder))
+    ]
     if missing and estimate:
         raise ValueError(f"--estimate runs models on this disk: {', '.join(missing)} would have to be downloaded first")
     if missing:

@@ -1,8 +1,7 @@
 """The recorded data of speculative/pages/explore.html, regenerated: python dev/pages/explore_data.py
 
-The page computes everything else itself. Recorded are the bundled pair's distributions after one prompt, some of its
-rounds and its text; the measured costs in docs/raw; and costs that follow from the data sheet of an accelerator, as in
-notebook 14.
+The page computes everything else itself. Recorded are the bundled pair's distributions after one prompt, the measured
+costs in docs/raw, and costs that follow from the data sheet of an accelerator, as in notebook 14.
 """
 
 import json
@@ -12,8 +11,7 @@ from pathlib import Path
 import numpy as np
 
 import gpt2np
-from speculative import AutoregressiveSampler, ModelDrafter, Sampling, SpeculativeSampler
-from speculative.logits.probs import residual
+from speculative import Sampling
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -22,9 +20,7 @@ ELEMENT = re.compile(r'(?<=<script type="application/json" id="recorded">\n).*?(
 
 PROMPT = "Once upon a time there lived a"
 TEMPERATURES = 0.5, 1.0, 1.5
-N_TOP, N_REST = 6, 4
-K, N_ROUNDS, SEED, TEMPERATURE = 4, 6, 6, 0.7
-OF_LANES = f"{PROMPT} king who lived in a great forest"
+N_TOP = 6
 
 H100 = 989e12, 3.35e12  # operations and bytes per second, as in notebook 14
 LARGE = {"n_params": 8.03e9, "n_layer": 32, "n_head": 32, "n_kv_head": 8, "d_head": 128}  # Llama 3.1 8B
@@ -38,10 +34,7 @@ def data():
     draft, _ = gpt2np.load("tiny-draft")
     return {
         "prompt": PROMPT,
-        "of_lanes": OF_LANES,
         "pairs": [pair(target, draft, tokenizer, temperature) for temperature in TEMPERATURES],
-        "rounds": rounds(target, draft, tokenizer),
-        "text": [tokenizer.decode([token]) for token in greedy_text(target, tokenizer)],
         "costs": [*measured_costs(), *(accelerator_costs(n) for n in (1, 128, 512))],
     }
 
@@ -64,39 +57,6 @@ def pair(target, draft, tokenizer, temperature):
             for name, row in {"p": p, "q": q}.items()
         },
     }
-
-
-def rounds(target, draft, tokenizer):
-    """Rounds of rejection sampling, each draft token with its p, q, u, and what would replace it."""
-
-    def likely(row):
-        return [[tokenizer.decode([int(x)]), *rounded([row[x]], 4)] for x in np.argsort(-row, kind="stable")[:N_REST]]
-
-    sampler = SpeculativeSampler(target, ModelDrafter(draft), K=K, sampling=Sampling(TEMPERATURE))
-    text, records = tokenizer.encode(PROMPT), []
-    for r in sampler.rounds(text, 60, SEED):
-        if len(records) == N_ROUNDS:
-            break
-        uniforms = [float(np.ravel(u)[0]) for u in r.uniforms]
-        us = uniforms[:-1] + [0.5] * (len(r.drafted) - len(uniforms) + 1)  # no number fell for the dropped ones
-        p, q, drafted = r.target_probs, r.draft_probs, [int(x) for x in r.drafted]
-        records.append({
-            "text": tokenizer.decode(text),
-            "drafted": [
-                [tokenizer.decode([x]), *rounded([p[i, x], q[i, x], us[i]], 5), likely(residual(p[i], q[i]))]
-                for i, x in enumerate(drafted)
-            ],
-            "bonus": likely(p[-1]),
-            "n": r.n_accepted,
-            "next": [tokenizer.decode([int(r.tokens[-1])]), *rounded([uniforms[-1]], 4)],
-        })  # fmt: skip
-        text = [*text, *r.tokens.tolist()]
-    return records
-
-
-def greedy_text(target, tokenizer):
-    """The tokens of the two lanes: the command without options writes them."""
-    return AutoregressiveSampler(target, sampling=Sampling(0)).generate(tokenizer.encode(OF_LANES), 60, 0).tokens
 
 
 def measured_costs():

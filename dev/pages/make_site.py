@@ -1,21 +1,24 @@
 """The README, docs, notebooks and API reference as a static site: python dev/pages/make_site.py [FOLDER] (site).
 
-Needs the extra: python -m pip install -e ".[docs]". The site fetches nothing from elsewhere; formulas are MathML, and
-explore.html and a trace are separate pages. A warning of Sphinx or a broken link ends the script with an error.
+Needs the extra: python -m pip install -e ".[docs]". Formulas are MathML, and explore.html and live.html are separate
+pages. The site fetches nothing from elsewhere, except that live.html gets Python from a CDN when a reader presses its
+button; the library comes from live.zip. A warning of Sphinx or a broken link ends the script with an error.
 """
 
 import ast
 import json
 import re
 import shutil
-import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import unquote, urlsplit
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import make_reference
+from speculative.pages import linked
+from speculative.pages.live import live_page
 
 ROOT = Path(__file__).parents[2]
 CHAPTERS = {  # the navigation; README.md becomes index.md
@@ -41,8 +44,9 @@ addEventListener("message", ({{source, data}}) => {{  // its height, from the pa
     if (frame.contentWindow === source && data.height) frame.style.height = `${{data.height}}px`;
 }});
 </script>"""
-ON_SITE = re.compile(r'<span data-site="([^"]+)">(.*?)</span>')  # in explore.html: a link only on the site
-ELSEWHERE = {"explore.html": "Play", "trace.html": "A trace", "reference/index.html": "API reference"}
+ELSEWHERE = {"live.html": "Try it", "explore.html": "Play", "reference/index.html": "API reference"}
+NOT_LIVE = re.compile(r"\.pyc$|/cli/|/training/|tiny-target/(heads|eagle|parallel)|tiny/held_out|explore|__main__")
+IN_FORM = {"prompt": "Once upon a time there lived a king who lived in a great forest", "K": 3, "temperature": 0.7}
 MENDED = {  # in the pages of Sphinx, for screen readers
     'class="caption" role="heading"': 'class="caption" role="heading" aria-level="2"',
     '<aside class="announcement-content">': '<aside class="announcement-content" aria-label="Other pages">',
@@ -81,14 +85,25 @@ def make(folder):
         for page in built.rglob("*.html"):
             write(page, mended(page.read_text(encoding="utf-8")))
         make_reference.make(built / "reference")
-        explore = (ROOT / "speculative" / "pages" / "explore.html").read_text(encoding="utf-8")
-        write(built / "explore.html", ON_SITE.sub(r'<a href="\1">\2</a>', explore))
-        command = "main.py", "--temperature", "0.8", "--n_tokens_to_generate", "60", "--trace", built / "trace.html"
-        subprocess.run([sys.executable, *command], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+        live(built)
         if broken := broken_links(built):
             raise ValueError("\n".join(["expected links that lead somewhere, got", *broken]))
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(built, folder)
+
+
+def live(folder):
+    """Write explore.html, and live.html with its worker and the library, which its first press loads."""
+    own = ROOT / "speculative" / "pages"
+    there = {path.relative_to(folder).as_posix() for path in folder.rglob("*.html")} | ELSEWHERE.keys()
+    write(folder / "explore.html", linked((own / "explore.html").read_text(encoding="utf-8"), there))
+    write(folder / "live.html", linked(live_page(**IN_FORM, n_tokens=60, seed=0), there))
+    shutil.copy(own / "live.js", folder)
+    with ZipFile(folder / "live.zip", "w", ZIP_DEFLATED) as library:
+        for path in sorted(path for package in make_reference.PACKAGES for path in (ROOT / package).rglob("*.*")):
+            name = path.relative_to(ROOT).as_posix()
+            if not NOT_LIVE.search(name):
+                library.write(path, name)
 
 
 def mended(page):
@@ -139,8 +154,6 @@ def on_site(text, path):
     for cell in notebook["cells"]:
         if cell["cell_type"] == "markdown":
             cell["source"] = PART.sub(framed, LINK.sub(changed, "".join(cell["source"])))
-        elif "colab" in cell["metadata"].get("tags", ()):
-            cell["metadata"]["tags"].append("remove-cell")
         elif only_draws(cell):
             cell["metadata"].setdefault("tags", []).append("hide-input")
     return json.dumps(notebook)

@@ -23,7 +23,7 @@ from dataclasses import asdict, dataclass
 
 from tqdm import tqdm
 
-from .errors import CheckpointError, DownloadError
+from .errors import CheckpointError, DownloadError, NoSuchFile
 
 try:
     import fcntl
@@ -32,7 +32,7 @@ except ImportError:  # on Windows
 
     fcntl = None
 
-TIMEOUT = (10, 30)  # seconds: to connect, and between two reads of the response
+TIMEOUT = (3, 30)  # seconds: to connect, and between two reads of the response
 WAITS = (1, 2, 4)  # seconds before each further attempt; progress resets the count
 CHUNK = 2**16  # bytes; an incomplete chunk is lost when the connection breaks
 POLL = 0.1  # seconds between two checks of whether the other process is done
@@ -68,16 +68,21 @@ class TryAgain(Exception):
     """A transient error; the message says what happened."""
 
 
+class NoConnection(TryAgain):
+    """The server could not be reached at all."""
+
+
 def fetch(url, part):
     """Try until the part is complete, or until all WAITS have passed without progress."""
-    waits, largest = list(WAITS), size_of(part)
+    waits, largest = list(WAITS), (before := size_of(part))
     while True:
         try:
             return fetch_rest(url, part)
         except TryAgain as error:
             if size_of(part) > largest:
                 waits, largest = list(WAITS), size_of(part)
-            if not waits:
+            is_offline = isinstance(error, NoConnection) and largest == before  # nothing has arrived: say so at once
+            if is_offline or not waits:
                 raise DownloadError(str(error)) from None
             time.sleep(waits.pop(0))
 
@@ -98,7 +103,9 @@ def fetch_rest(url, part):
     except DownloadError:
         raise
     except (requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError) as error:
-        raise TryAgain(f"the connection failed ({reason(error)})") from None
+        cause = getattr(next(iter(error.args), None), "reason", None)  # urllib3's
+        is_unreachable = type(cause).__name__ in ("NewConnectionError", "NameResolutionError", "ConnectTimeoutError")
+        raise (NoConnection if is_unreachable else TryAgain)(f"the connection failed ({reason(error)})") from None
     except (requests.RequestException, ValueError) as error:
         raise DownloadError(f"the request failed ({reason(error)})") from None
 
@@ -138,7 +145,7 @@ def check_status(response):
     if status >= 500 or status in (408, 429):
         raise TryAgain(f"the server answered {status} {response.reason}")
     if status not in (200, 206, 416):  # 416: the file has become shorter
-        raise DownloadError(f"the server answered {status} {response.reason}")
+        raise (NoSuchFile if status == 404 else DownloadError)(f"the server answered {status} {response.reason}")
     if "html" in response.headers.get("Content-Type", ""):
         raise DownloadError("the server sent a web page instead of the file")
 

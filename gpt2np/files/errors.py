@@ -20,6 +20,10 @@ class DownloadError(FileError):
     """A file could not be downloaded."""
 
 
+class NoSuchFile(DownloadError):
+    """The server does not have the file."""
+
+
 def readable(message):
     """The message with control characters escaped and, if it is too long, without its middle.
 

@@ -1,20 +1,26 @@
 """From a model's name or folder to a model and its tokenizer: the parts of this package meet here.
 
-A size such as 124M is looked up on this disk, and downloaded if it is missing. Existing files are used as they are.
+A size such as 124M, or a name on the Hugging Face hub, is looked up on this disk, and downloaded if it is missing.
+Existing files are used as they are.
 """
 
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from ..model import GPT2
-from ..tokenizer import Tokenizer
-from .errors import CheckpointError, DownloadError
-from .model_files import SIZES, SOURCES, WEIGHTS, files_of, find_on_disk, url_of
-from .params import build_params, openai_names, read_config, read_hparams
-from .safetensors import read_safetensors
+from ..tokenizer import NumberTokenizer, Tokenizer
+from .errors import CheckpointError, DownloadError, NoSuchFile
+from .model_files import SIZES, SOURCES, files_of, find_on_disk, hub_cache, known_as, url_of
+from .params import build_params, config_of, hparams_of, read_hparams
+from .raw import read_json
+from .safetensors import read_safetensors, read_shards, shards_in
+from .table import BESIDE, TOKENIZERS, WEIGHTS, find_form
 from .tf_checkpoint import read_tf_checkpoint
-from .vocabulary import load_tokenizer
+from .tokenizer_files import load_tokenizer
+from .writing import replacing
 
 BUNDLED = ("tiny-target", "tiny-draft")
 
@@ -27,11 +33,14 @@ def load(
     Parameters
     ----------
     name_or_folder
-        "tiny-target" or "tiny-draft" (bundled), "124M", "355M", "774M" or "1558M", or the path of a folder.
+        "tiny-target" or "tiny-draft" (bundled); "124M", "355M", "774M" or "1558M", also as "gpt2", "gpt2-medium",
+        "gpt2-large" or "gpt2-xl"; "distilgpt2", or the OWNER/NAME of any GPT-2 on the Hugging Face hub; or the path of
+        a folder, which comes first.
     models_dir
-        The folder in which each downloaded size has a folder.
+        The folder in which each downloaded model has a folder.
     source
-        Where to download from: "hub" (safetensors, Hugging Face hub) or "openai" (OpenAI's TensorFlow checkpoints).
+        Where to download from: "hub" (safetensors, Hugging Face hub) or, for the four sizes, "openai" (OpenAI's
+        TensorFlow checkpoints).
 
     Returns
     -------
@@ -52,12 +61,12 @@ def load(
     """
     try:
         folder = find_folder(name_or_folder, Path(models_dir), source)
-        layout, vocabulary_files = files_of(folder)
-        config, weights = [folder / name for name in WEIGHTS[layout][:2]]
-        hparams, tokenizer = read_tokenizer(config, *vocabulary_files)
-        return GPT2(read_params(hparams, weights), hparams), tokenizer
+        files = files_of(folder)
+        hparams, config = read_settings(files)
+        tokenizer = read_tokenizer(files, hparams, config)
+        return GPT2(build_params(read_tensors(files), hparams, files.weights, config), hparams), tokenizer
     except CheckpointError as error:
-        if not is_size(name_or_folder, models_dir):
+        if not model_to_find(name_or_folder, models_dir):
             raise
         raise CheckpointError(f"{error}; delete that file, or all of {folder}, and it is downloaded again") from None
     except OSError as error:
@@ -65,55 +74,67 @@ def load(
         raise CheckpointError(f"{path} cannot be read ({error.strerror or error})") from None
 
 
-def read_tokenizer(config, vocabulary, merges):
-    """(HParams, Tokenizer) from three files. CheckpointError if they do not belong together."""
-    hparams = read_hparams(config) if config.name == "hparams.json" else read_config(config)
-    tokenizer = load_tokenizer(vocabulary, merges)
+def read_settings(files):
+    """(HParams, the settings of config.json as a dict) of a model's `ModelFiles`."""
+    if files.layout == "openai":
+        return read_hparams(files.config), {}
+    config = config_of(files.config)
+    return hparams_of(config, files.config), config
+
+
+def read_tokenizer(files, hparams, config):
+    """The tokenizer of a model's `ModelFiles`. CheckpointError if it does not belong to the model."""
+    if not files.tokenizer:
+        end = config.get("eos_token_id")
+        return NumberTokenizer(hparams.n_vocab, end if type(end) is int and 0 <= end < hparams.n_vocab else None)
+    tokenizer = load_tokenizer(*files.tokenizer, n_rows=hparams.n_vocab)
     if tokenizer.n_vocab > hparams.n_vocab:
         raise CheckpointError(
-            f"{config.parent}: the vocabulary has {tokenizer.n_vocab} tokens, but the model has {hparams.n_vocab}: "
-            f"{vocabulary.name} or {config.name} is from a different model; use the files of one model"
+            f"{files.config.parent}: the vocabulary has {tokenizer.n_vocab} tokens, but the model has "
+            f"{hparams.n_vocab}: {files.tokenizer[0].name} or {files.config.name} is from a different model, or tokens "
+            "were added without model.resize_token_embeddings; use the files of one model"
         )
-    return hparams, tokenizer
+    return tokenizer
 
 
-def read_n_vocab(folder):
-    """The size of the vocabulary of the model in a folder, without its weights."""
-    config = folder / WEIGHTS[files_of(folder)[0]][0]
-    return (read_hparams(config) if config.name == "hparams.json" else read_config(config)).n_vocab
+def read_tokenizer_of(folder):
+    """The tokenizer of the model in a folder, without its weights."""
+    files = files_of(folder)
+    return read_tokenizer(files, *read_settings(files))
 
 
-def read_params(hparams, weights):
-    """The parameter tree of model.safetensors, or of model.ckpt.index with its data."""
-    return build_params(read_tensors(weights), hparams, weights)
-
-
-def read_tensors(weights):
-    """The tensors of model.safetensors or model.ckpt.index, with Hugging Face's names."""
-    if weights.suffix == ".safetensors":
-        return read_safetensors(weights)
-    return openai_names(read_tf_checkpoint(weights.with_suffix("")))
+def read_tensors(files):
+    """The tensors of a model's `ModelFiles`, under the names that they have there."""
+    if files.layout == "openai":
+        return read_tf_checkpoint(files.weights.with_suffix(""))
+    return read_shards(files.weights) if files.weights.suffix == ".json" else read_safetensors(files.weights)
 
 
 # ------------------------------------------------------------------------------------------------ from a name to files
 
 
 def find_folder(name, models_dir, source="hub"):
-    """The folder of a model, downloaded if necessary: a folder's path comes first, then bundled names and sizes."""
+    """The folder of a model, downloaded if necessary: a folder's path comes first, then bundled and known names."""
     if source not in SOURCES:
         raise ValueError(f"unknown source {source!r:.80}: expected {' or '.join(SOURCES)}")
     if not isinstance(name, (str, os.PathLike)):
         raise ValueError(f"unknown model {name!r:.80}: {expected(name)}")
-    if is_size(name, models_dir):
-        return find_on_disk(name, models_dir) or download_model(name, models_dir / name, source)
+    if model := model_to_find(name, models_dir):
+        return find_on_disk(model, models_dir) or download_model(model, models_dir / model, source)
+    if os.path.isfile(name):
+        form, _ = find_form(WEIGHTS, [Path(name).name], is_read=False)
+        raise ValueError(f"{name} {form.sentence if form else 'is a file: name the folder that it is in'}")
     if name not in BUNDLED and not os.path.isdir(name):
         raise ValueError(f"unknown model {str(name)!r:.80}: {expected(name)}")
     return folder_of(name)
 
 
-def is_size(name, models_dir):
-    """Whether a name is a size to look up. A folder of that name comes first, unless downloads of the size go there."""
-    return name in SIZES and (not os.path.isdir(name) or Path(name) == Path(models_dir or "", name))
+def model_to_find(name, models_dir):
+    """The model (see `known_as`) that a name means, or None. A file or folder of that name comes first, except for the
+    folder that its download goes to."""
+    model = known_as(str(name))
+    is_path = os.path.isfile(name) or (os.path.isdir(name) and Path(name) != Path(models_dir or "", model or ""))
+    return None if is_path or name in BUNDLED else model
 
 
 def folder_of(name_or_folder):
@@ -127,33 +148,95 @@ def folder_of(name_or_folder):
 
 def expected(name):
     """The remedy for an unknown name."""
-    meant = str(name).lower().removeprefix("openai-community/")
-    for size, hub_name in SIZES.items():
-        if meant in (hub_name, size.lower(), size[:-1]):
+    for size in SIZES:
+        if str(name).lower() in (size.lower(), size[:-1]):
             return f'write "{size}"'
     return (
-        f"expected {', '.join([*BUNDLED, *SIZES])}, or a folder with {', '.join(SOURCES['hub'])} of a GPT-2 "
-        "(the Hugging Face hub has those of other models)"
+        f"expected {', '.join([*BUNDLED, *SIZES])}, the OWNER/NAME of a GPT-2 on the Hugging Face hub, or a folder "
+        f"with its files: {', '.join(SOURCES['hub'])}"
     )
 
 
-def download_model(size, folder, source):
-    """Download the files of a size that are missing in the folder."""
+def download_model(model, folder, source):
+    """Download the files of a model that are missing in the folder, which is made when the first of them has arrived.
+
+    HF_HUB_OFFLINE forbids it, as in huggingface_hub. Of a model that is not one of the sizes, the repository may have
+    any of the forms in table.py. The weights are put in place last, since they make the folder complete.
+    """
     from .download import disk_errors, download_file, one_at_a_time  # here, since a browser cannot lock files
 
-    with disk_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        with one_at_a_time(folder):
-            for name, check in SOURCES[source].items():
-                url = url_of(size, name, source)
-                try:
-                    download_file(url, folder / name, check)
-                except DownloadError as error:
-                    problem = f"{url}: {error}".replace(f"{folder}{os.sep}", "")
-                    problem = re.sub(r"[^\s/'\"(]*@", "", problem)  # without user names and passwords
-                    raise DownloadError(
-                        f"{problem}; try again (it resumes where it stopped), use the source "
-                        f"{'hub' if source == 'openai' else 'openai'} or a mirror in GPT2NP_MODELS_URL, or put "
-                        f"{', '.join(SOURCES[source])} into {folder} by hand"
-                    ) from None
+    if source == "openai" and model not in SIZES:
+        raise DownloadError(f"{model}: the source openai has {', '.join(SIZES)} only; use the source hub")
+
+    def fetch(name, into=folder):
+        if os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE"):
+            raise DownloadError("HF_HUB_OFFLINE forbids downloads")
+        url = url_of(model, name, source)
+        try:
+            other = read_safetensors if name.endswith(".safetensors") else read_json
+            download_file(url, into / name, SOURCES[source].get(name, other))
+        except DownloadError as error:
+            problem = f"{url}: {error}".replace(f"{into / name}.part", name)
+            raise type(error)(re.sub(r"[^\s/'\"(]*@", "", problem)) from None  # without user names and passwords
+
+    def move(new):
+        with replacing(folder / new.name) as path:
+            path.write_bytes(new.read_bytes())
+
+    def fetch_any(new):
+        """A tokenizer, its settings and the weights, in the first form that the repository has."""
+        missing = []
+        for names in [form.patterns for form in TOKENIZERS if form.layout]:
+            try:
+                for name in names:
+                    fetch(name)
+                break
+            except NoSuchFile as error:
+                missing.append(error)
+        else:
+            raise missing[0]
+        for name in BESIDE:
+            with suppress(NoSuchFile):
+                fetch(name)
+        index = "model.safetensors.index.json"
+        try:
+            fetch("model.safetensors")
+        except NoSuchFile as error:
+            try:
+                fetch(index, new)
+            except NoSuchFile:
+                raise error from None
+            for name in shards_in(new / index):
+                fetch(name)
+            move(new / index)
+
+    first, *others = SOURCES[source]
+    try:
+        with disk_errors(folder), TemporaryDirectory() as new:
+            if not (folder / first).exists():
+                fetch(first, Path(new))
+            folder.mkdir(parents=True, exist_ok=True)
+            with one_at_a_time(folder):
+                if not (folder / first).exists():
+                    move(Path(new, first))
+                if model not in SIZES:
+                    fetch_any(Path(new))
+                for name in others if model in SIZES else ():
+                    fetch(name)
+    except DownloadError as error:
+        raise DownloadError(f"{error}; {remedies(model, folder, source)}") from None
     return folder
+
+
+def remedies(model, folder, source):
+    """What to do where a model cannot be downloaded."""
+    if model not in SIZES:
+        return (
+            f"{model} is no folder here, nor in {folder} or {hub_cache()}: put its files there, or name a folder "
+            "(docs/models.md has the files that are read)"
+        )
+    return (
+        f"{model} is neither in {folder} nor in {hub_cache()}: put {', '.join(SOURCES[source])} there, name a folder "
+        f"that has them, or try again (a download resumes), also with the source "
+        f"{'hub' if source == 'openai' else 'openai'} or a mirror in GPT2NP_MODELS_URL"
+    )

@@ -1,27 +1,26 @@
 """The files of a model, and their location: on this disk, in Hugging Face's cache, or on a server.
 
-A folder has one of two layouts. Hugging Face's is config.json, model.safetensors, vocab.json and merges.txt. OpenAI's
-is hparams.json, a TensorFlow checkpoint, and the same vocabulary as encoder.json and vocab.bpe.
+A folder has one of the forms in table.py; GPT-2's own models are downloaded in Hugging Face's or in OpenAI's.
 Leaves out: downloading the files (download.py), and making a model from them (loading.py).
 """
 
 import os
+import re
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from .errors import CheckpointError
-from .params import read_config, read_hparams
+from .params import check_type, read_config, read_hparams
 from .safetensors import read_safetensors
 from .sstable import read_table
+from .table import BESIDE, TOKENIZERS, WEIGHTS, files_read, find_form, matching
 from .tf_checkpoint import read_tf_checkpoint
 from .vocabulary import read_merges, read_vocabulary
 
 SIZES = {"124M": "gpt2", "355M": "gpt2-medium", "774M": "gpt2-large", "1558M": "gpt2-xl"}  # names on the hub
-WEIGHTS = {
-    "hub": ("config.json", "model.safetensors"),
-    "openai": ("hparams.json", "model.ckpt.index", "model.ckpt.data-00000-of-00001"),
-}
-VOCABULARIES = (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe"))
+OWNERS = {**dict.fromkeys(SIZES.values(), "openai-community"), "distilgpt2": "distilbert"}  # of names without one
+N_VOCAB = 50257  # of all of them
 
 
 def check_data(path):
@@ -44,57 +43,103 @@ SOURCES = {  # the files from each source, and the check of each download
         "model.ckpt.data-00000-of-00001": check_data,
     },
 }
-OTHER_FORMS = {  # files of other programs: the file that is expected instead, and the remedy
-    "tokenizer.json": ("merges.txt", "tokenizer.json has both: write its model.vocab as vocab.json, and each of its "
-                       "model.merges as a line of merges.txt"),
-    "model.safetensors.index.json": ("model.safetensors", "save the model with max_shard_size='100GB', in one file"),
-    "pytorch_model.bin": ("model.safetensors", "save_pretrained of transformers writes model.safetensors"),
-}  # fmt: skip
+
+
+class ModelFiles(NamedTuple):
+    """The files of a model: paths."""
+
+    layout: str  # "hub" or "openai"
+    config: Path  # config.json or hparams.json
+    weights: Path  # model.safetensors, model.safetensors.index.json or model.ckpt.index
+    tokenizer: list  # tokenizer.json, or vocab.json and merges.txt, or their other names; empty if a text is numbers
+    all: list  # these, shards, and the settings of the tokenizer
 
 
 def files_of(folder):
-    """("hub" or "openai", the two vocabulary files) for a folder. A CheckpointError names missing files."""
-    layout = next((layout for layout, names in WEIGHTS.items() if has(folder, names)), None)
-    pair = next((names for names in VOCABULARIES if has(folder, names)), None)
-    if layout and pair:
-        return layout, [folder / name for name in pair]
-    source = "openai" if has(folder, ["hparams.json"]) else "hub"
-    missing = [name for name in WEIGHTS[source] if not layout and not has(folder, [name])]
-    missing += [] if pair else [" with ".join(VOCABULARIES[source == "openai"])]
-    hints = [hint for name, (instead, hint) in OTHER_FORMS.items() if instead in str(missing) and has(folder, [name])]
+    """The ModelFiles of a folder. A CheckpointError names missing files, or says what to do about other formats."""
+    names = names_in(folder)
+    (form, weights), (kind, tokenizer) = (find_form(forms, names, is_read=True) for forms in (WEIGHTS, TOKENIZERS))
+    if not (form and kind):
+        check_type(folder / "config.json")
+    for found, forms in ((form, WEIGHTS), (kind, TOKENIZERS)):
+        is_part = any(matching(form.patterns[-1], names) for form in forms if form.layout)
+        other, files = find_form(forms, names, is_read=False)
+        if other and not found and not is_part:
+            raise CheckpointError(f"{folder / files[0]} {other.sentence}")
+    config = folder / weights[0] if weights else None
+    if form and form.layout == "hub" and not kind and is_without_tokenizer(names, config):
+        kind = form
+    if form and kind:
+        everything = [folder / name for name in files_read(names)]
+        return ModelFiles(form.layout, config, folder / weights[1], [folder / name for name in tokenizer], everything)
+    source = "openai" if "hparams.json" in names else "hub"
+    needed = [name for name in SOURCES[source] if name.startswith(("config", "hparams", "model"))]
+    missing = [] if form else [name for name in needed if name not in names]
+    missing += [] if kind else ["tokenizer.json (or vocab.json with merges.txt)"]
     raise CheckpointError(
         f"{folder} lacks {' and '.join(missing)}: expected a GPT-2, with the files {', '.join(SOURCES['hub'])} "
-        f"(Hugging Face) or {', '.join(SOURCES['openai'])} (OpenAI){''.join('; ' + hint for hint in hints)}"
+        f"(Hugging Face) or {', '.join(SOURCES['openai'])} (OpenAI)"
     )
 
 
-def has(folder, names):
-    return all((folder / name).is_file() for name in names)
+def is_without_tokenizer(names, config):
+    """Whether a folder has no part of a tokenizer, and its vocabulary is not GPT-2's: then a text is token ids."""
+    patterns = [pattern for form in TOKENIZERS for pattern in form.patterns]
+    return not any(matching(p, names) for p in (*patterns, *BESIDE)) and read_config(config).n_vocab != N_VOCAB
 
 
-def find_on_disk(size, models_dir):
-    """The folder with all files of a size, in models_dir or in Hugging Face's cache; None if neither has them."""
-    for folder in (models_dir / size, *cached_on_disk(SIZES[size])):
-        if any(has(folder, names) for names in WEIGHTS.values()) and any(has(folder, names) for names in VOCABULARIES):
+def names_in(folder):
+    """The names in a folder, if there is one, with a "/" after those of folders."""
+    return [path.name + "/" * path.is_dir() for path in folder.iterdir()] if folder.is_dir() else []
+
+
+def known_as(name):
+    """The name of a model's folder in models_dir: a size, distilgpt2, or the hub's OWNER/NAME; None for other names.
+
+    >>> known_as("gpt2-xl"), known_as("openai-community/gpt2-xl"), known_as("distilbert/distilgpt2"), known_as("gpt3")
+    ('1558M', '1558M', 'distilgpt2', None)
+    """
+    owner, _, short = name.lower().rpartition("/")
+    if short in OWNERS and owner in ("", OWNERS[short]):
+        return {hub_name: size for size, hub_name in SIZES.items()}.get(short, short)
+    is_on_hub = name in SIZES or re.fullmatch(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", name)
+    return name if is_on_hub else None
+
+
+def repository_of(model):
+    """OWNER/NAME on the hub of a model that `known_as` names."""
+    name = SIZES.get(model, model)
+    return f"{OWNERS[name]}/{name}" if name in OWNERS else name
+
+
+def find_on_disk(model, models_dir):
+    """The folder with all files of a model, in models_dir or in Hugging Face's cache; None if neither has them."""
+    for folder in (models_dir / model, *cached_on_disk(repository_of(model))):
+        if all(find_form(forms, names_in(folder), is_read=True)[0] for forms in (WEIGHTS, TOKENIZERS)):
             return folder
     return None
 
 
+def hub_cache():
+    """Hugging Face's cache."""
+    home = os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface"
+    return Path(os.path.expanduser(os.environ.get("HF_HUB_CACHE") or Path(home) / "hub"))
+
+
 def cached_on_disk(repository):
     """The folders in Hugging Face's cache, if any, with the main version of a model. The files are not copied."""
-    home = os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface"
-    cache = os.path.expanduser(os.environ.get("HF_HUB_CACHE") or Path(home) / "hub")
-    for owner in ("openai-community--", ""):  # the second is an older name of the repository
-        folder = Path(cache) / f"models--{owner}{repository}"
+    short = repository.rpartition("/")[2]
+    for name in (repository, *([short] if short in OWNERS else [])):  # the second is an older name of the repository
+        folder = hub_cache() / f"models--{name.replace('/', '--')}"
         with suppress(OSError, ValueError):
             yield folder / "snapshots" / (folder / "refs" / "main").read_text(encoding="utf-8").strip()
 
 
-def url_of(size, name, source):
-    """The URL of a file: SIZE/FILE under GPT2NP_MODELS_URL, if that is set; HF_ENDPOINT replaces the hub's address."""
+def url_of(model, name, source):
+    """The URL of a file: MODEL/FILE under GPT2NP_MODELS_URL, if that is set; HF_ENDPOINT replaces the hub's address."""
     if mirror := os.environ.get("GPT2NP_MODELS_URL"):
-        return f"{mirror.rstrip('/')}/{size}/{name}"
+        return f"{mirror.rstrip('/')}/{model}/{name}"
     if source == "openai":
-        return f"https://openaipublic.blob.core.windows.net/gpt-2/models/{size}/{name}"
+        return f"https://openaipublic.blob.core.windows.net/gpt-2/models/{model}/{name}"
     hub = os.environ.get("HF_ENDPOINT") or "https://huggingface.co"
-    return f"{hub.rstrip('/')}/openai-community/{SIZES[size]}/resolve/main/{name}"
+    return f"{hub.rstrip('/')}/{repository_of(model)}/resolve/main/{name}"

@@ -12,20 +12,20 @@ The tree (a dict) uses OpenAI's own names, which the functions of layers.py take
                 c_proj          {w [4 * n_embd, n_embd], b [n_embd]}
     ln_f                        {g [n_embd], b [n_embd]}
 
-For blocks[0]["attn"]["c_attn"]["w"], Hugging Face writes h.0.attn.c_attn.weight, with or without the prefix
-`transformer.`, and OpenAI's release model/h0/attn/c_attn/w, with an extra first dimension of 1.
+A model with the exact GELU also has mlp["activation"], and one with a different epsilon has "eps" in each layer norm:
+layers.py takes both as keyword arguments. The names in files are another matter (names.py).
 """
-
-import re
 
 import numpy as np
 
+from ..layers import exact_gelu
 from ..model import HParams
 from .errors import CheckpointError
+from .names import hub_tensors
 from .raw import read_json
+from .table import ALIASES, EXACT, SETTINGS
 
-# Some files also contain the causal mask, and a second copy of wte as the vocabulary projection.
-NOT_PARAMETERS = re.compile(r"h\.\d+\.attn\.(bias|masked_bias)|lm_head\.weight")
+EPSILON = 1e-5
 
 
 def param_shapes(hparams):
@@ -48,7 +48,7 @@ def param_shapes(hparams):
     return shapes
 
 
-def build_params(tensors, hparams, source):
+def build_params(tensors, hparams, source, config=None):
     """The parameter tree in float32. Matrices that are float32 in the file remain views of it; the rest is copied.
 
     A model copies the matrices when it packs them, so no part of a model is a view of its file, which may change later.
@@ -60,24 +60,30 @@ def build_params(tensors, hparams, source):
     hparams : HParams
     source : str or Path
         The file's name, for messages.
+    config : dict, optional
+        Of config.json: the settings that change numbers. By default they are GPT-2's.
 
     Raises
     ------
     CheckpointError
         If a tensor is missing or unexpected, or has the wrong shape or type; the message names it.
     """
-    for name in [name for name in tensors if name.startswith("transformer.")]:
-        tensor, short = tensors[name], name.removeprefix("transformer.")
-        if short in tensors and not np.array_equal(tensors[short], tensor):
-            raise CheckpointError(f"{source} has {short} and {name}, with different numbers: remove one of them")
-    tensors = {name.removeprefix("transformer."): tensor for name, tensor in tensors.items()}
+    config = config or {}
+    tensors = hub_tensors(tensors, config, source)
     check_tensors(tensors, param_shapes(hparams), source)
-    return {
+    tree = {
         "wte": matrix(tensors["wte.weight"]),
         "wpe": copied(tensors["wpe.weight"]),
         "blocks": [block_params(tensors, f"h.{i}") for i in range(hparams.n_layer)],
         "ln_f": norm(tensors, "ln_f"),
     }
+    if (eps := config.get("layer_norm_epsilon", EPSILON)) != EPSILON:
+        for layer in (tree["ln_f"], *(block[name] for block in tree["blocks"] for name in ("ln_1", "ln_2"))):
+            layer["eps"] = eps
+    if config.get("activation_function") in EXACT:
+        for block in tree["blocks"]:
+            block["mlp"]["activation"] = exact_gelu
+    return tree
 
 
 def block_params(tensors, name):
@@ -108,38 +114,12 @@ def copied(tensor):
     return array
 
 
-def openai_names(tensors):
-    """The tensors of OpenAI's checkpoint under their Hugging Face names; any other name is kept.
-
-    >>> {name: tensor.shape for name, tensor in openai_names({"model/h0/mlp/c_fc/w": np.zeros((1, 2, 8))}).items()}
-    {'h.0.mlp.c_fc.weight': (2, 8)}
-    """
-
-    def without_first(name, tensor):  # [1, n_in, n_out] -> [n_in, n_out]
-        return tensor[0] if name.endswith("/w") and tensor.ndim == 3 and len(tensor) == 1 else tensor
-
-    return {hub_name(name): without_first(name, tensor) for name, tensor in tensors.items()}
-
-
-def hub_name(name):
-    """The Hugging Face name of OpenAI's `name`; any other name unchanged.
-
-    >>> hub_name("model/h0/ln_1/g"), hub_name("model/wte")
-    ('h.0.ln_1.weight', 'wte.weight')
-    """
-    if name in ("model/wte", "model/wpe"):
-        return f"{name[6:]}.weight"
-    *path, leaf = re.sub(r"^model/(h(?=\d))?", lambda match: "h/" if match[1] else "", name).split("/")
-    is_parameter = name.startswith("model/") and leaf in ("w", "g", "b")
-    return ".".join([*path, "bias" if leaf == "b" else "weight"]) if is_parameter else name
-
-
 def check_tensors(tensors, shapes, source):
     """Raise CheckpointError, naming the tensors, if any are missing, unexpected, or of the wrong shape or type."""
     present = {name: tensors[name] for name in shapes if name in tensors}
     problems = {
         "lacks": [name for name in shapes if name not in tensors],
-        "has the unexpected": [name for name in tensors if name not in shapes and not NOT_PARAMETERS.fullmatch(name)],
+        "has the unexpected": [name for name in tensors if name not in shapes],
         "has the wrong shape for": [
             f"{name} {list(tensor.shape)} instead of {list(shapes[name])}"
             for name, tensor in present.items()
@@ -152,11 +132,6 @@ def check_tensors(tensors, shapes, source):
     if any(problems.values()):
         listed = " and ".join(f"{problem} {shorten(names)}" for problem, names in problems.items() if names)
         raise CheckpointError(f"{source} does not fit its config: it {listed}; use the files of one GPT-2 model")
-    head = tensors.get("lm_head.weight")
-    if head is not None and not np.array_equal(head, tensors["wte.weight"], equal_nan=True):
-        raise CheckpointError(
-            f"{source} has an lm_head.weight that differs from wte.weight: expected GPT-2's tied vocabulary projection"
-        )
 
 
 def shorten(names, n_shown=4):
@@ -183,21 +158,53 @@ def checked(path, *numbers):
 
 def read_config(path):
     """HParams from a Hugging Face config.json. CheckpointError unless it describes a supported GPT-2."""
+    return hparams_of(config_of(path), path)
+
+
+def config_of(path):
+    """The settings of a config.json, with GPT-2's names for the sizes (dict)."""
     config = read_json(path)
+    for name, others in ALIASES.items():
+        known = [config[other] for other in (name, *others) if config.get(other) is not None]
+        config |= {name: known[0]} if known else {}
+    if "block_size" in config and "bias" in config:  # nanoGPT's; build-nanogpt, with a different GELU, has no bias
+        config = {"activation_function": "gelu"} | config
+    return config
+
+
+def hparams_of(config, path):
+    """HParams from the settings of a config.json. CheckpointError if one of them is not supported."""
+    check_setting(config, "model_type", path)
     hparams = checked(
         path, *(config.get(name) for name in ("vocab_size", "n_positions", "n_embd", "n_head", "n_layer"))
     )
-    expected = {
-        "model_type": ["gpt2"], "activation_function": ["gelu_new", "gelu_pytorch_tanh"], "layer_norm_epsilon": [1e-5],
-        "n_inner": [None, 4 * hparams.n_embd], "tie_word_embeddings": [True], "add_cross_attention": [False],
-        "scale_attn_weights": [True], "scale_attn_by_inverse_layer_idx": [False], "is_causal": [True],
-    }  # fmt: skip
-    for key, values in expected.items():
-        if config.get(key, values[0]) not in values:
-            raise CheckpointError(
-                f"{path}: {key} is {config[key]!r}, but GPT-2 has {values[0]!r}, and only that is supported"
-            )
+    for key in SETTINGS:
+        check_setting(config, key, path, hparams.n_embd)
+    eps = config.get("layer_norm_epsilon", EPSILON)
+    if type(eps) is not float or not 0 < eps < 1:
+        raise CheckpointError(f"{path}: layer_norm_epsilon is {eps!r:.40}, expected a number between 0 and 1")
     return hparams
+
+
+def check_setting(config, key, path, n_embd=0):
+    values, remedy = SETTINGS[key]
+    values = [4 * n_embd if value == "4 n_embd" else value for value in values]
+    value = config.get(key, values[0])
+    if not any(value == known and type(value) is type(known) for known in values):
+        others = f"{', '.join(map(repr, values))} are" if len(values) > 1 else "that is"
+        raise CheckpointError(
+            f"{path}: {key} is {value!r:.100}, but GPT-2 has {values[0]!r}, and only {others} supported"
+            f"{remedy and f': {remedy}'}"
+        )
+
+
+def check_type(path):
+    """Raise CheckpointError if there is a config.json, and it is that of a different kind of model."""
+    try:
+        config = read_json(path)
+    except (OSError, CheckpointError):
+        return
+    check_setting(config, "model_type", path)
 
 
 def check_finite(tensors, source):

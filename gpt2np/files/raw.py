@@ -15,6 +15,18 @@ def read_json(path):
     return json_object(Path(path).read_bytes(), path)
 
 
+def text_of(data, source):
+    """The text of a file's bytes: UTF-8, or what the byte order mark says that Windows puts before it."""
+    check_is_file(data, source)
+    return data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
+
+
+def check_is_file(data, source):
+    """Raise CheckpointError if a file is what git has in the place of a large file."""
+    if data.startswith(b"version https://git-lfs"):
+        raise CheckpointError(f"{source} is a Git LFS pointer, not the file itself: run git lfs pull, or download it")
+
+
 def json_object(data, source):
     """The dict of a JSON object given as bytes; `source` names them in messages."""
 
@@ -24,7 +36,7 @@ def json_object(data, source):
         return int(digits)
 
     try:
-        value = json.loads(data.decode("utf-8"), parse_int=whole)
+        value = json.loads(text_of(data, source), parse_int=whole)
     except CheckpointError:
         raise
     except (ValueError, RecursionError) as error:  # RecursionError if it is nested too deeply

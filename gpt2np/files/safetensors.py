@@ -17,7 +17,7 @@ import math
 import numpy as np
 
 from .errors import CheckpointError
-from .raw import as_array, json_object, map_file
+from .raw import as_array, check_is_file, json_object, map_file, read_json
 
 DTYPES = {
     "F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1",
@@ -34,6 +34,7 @@ def read_safetensors(path):
         If the file is not a well-formed safetensors file; the message names the file and the tensor.
     """
     file = map_file(path)
+    check_is_file(file[:100].tobytes(), path)
     n_header = int.from_bytes(file[:8].tobytes(), "little")
     if n_header > len(file) - 8:
         raise CheckpointError(
@@ -48,6 +49,27 @@ def read_safetensors(path):
         return as_array(data[begin:end], DTYPES[dtype], shape, f"{path}: tensor {name!r}", is_bfloat16=dtype == "BF16")
 
     return {name: tensor(name, **entry) for name, entry in header.items()}
+
+
+def read_shards(index):
+    """The tensors of the files that a model.safetensors.index.json names, as `read_safetensors` returns them."""
+    tensors = {}
+    for name in shards_in(index):
+        if not (index.parent / name).is_file():
+            raise CheckpointError(f"{index} names {name!r:.100}, which is not a file in the same folder; get it again")
+        tensors |= read_safetensors(index.parent / name)
+    return tensors
+
+
+def shards_in(index):
+    """The names of the files that a model.safetensors.index.json names."""
+    weight_map = read_json(index).get("weight_map")
+    if not isinstance(weight_map, dict) or not all(isinstance(name, str) for name in weight_map.values()):
+        raise CheckpointError(f"{index} has no weight_map from names of tensors to names of files; get it again")
+    for name in weight_map.values():
+        if index.parent != (index.parent / name).parent or not name.endswith(".safetensors"):
+            raise CheckpointError(f"{index} names {name!r:.100}, which is not a file in the same folder; get it again")
+    return sorted({*weight_map.values()})
 
 
 def write_safetensors(path, tensors):
@@ -80,7 +102,8 @@ def parse_header(path, header):
             )
         if not isinstance(entry["dtype"], str) or entry["dtype"] not in DTYPES:
             raise CheckpointError(
-                f"{path}: tensor {name!r} is of type {entry['dtype']!r:.40}, expected one of {', '.join(DTYPES)}"
+                f"{path}: tensor {name!r} is of type {entry['dtype']!r:.40}, expected one of {', '.join(DTYPES)}: "
+                "use the original weights, in float32, float16 or bfloat16"
             )
         numbers = [entry["shape"], entry["data_offsets"]]
         if not all(map(whole_numbers, numbers)) or len(entry["data_offsets"]) != 2:

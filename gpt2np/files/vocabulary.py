@@ -7,38 +7,44 @@ merges.txt (vocab.bpe)      a version line, then two symbols per line: the pairs
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..tokenizer import Tokenizer, parse_merges, symbols_made
+from ..tokenizer import parse_merges, symbols_made
 from .errors import CheckpointError
-from .raw import read_json
+from .raw import read_json, text_of
+
+
+class Unsupported(ValueError):
+    """A tokenizer that is not GPT-2's; the message says what to do."""
 
 
 def read_vocabulary(path):
     """The dict str -> int of a vocab.json (encoder.json)."""
     vocabulary = read_json(path)
     if not vocabulary.keys() >= symbols_made([]):
-        raise CheckpointError(f"{path} has no token for some of the 256 bytes: not a byte-level vocabulary")
+        raise CheckpointError(
+            f"{path} has no token for some of the 256 bytes: not a byte-level vocabulary, or a program has changed its "
+            "characters to Unicode's NFD; get it again"
+        )
     return vocabulary
 
 
 def read_merges(path):
     """The pairs of a merges.txt (vocab.bpe)."""
     with naming(path):
-        merges = parse_merges(Path(path).read_bytes().decode("utf-8"))
+        merges = parse_merges(text_of(Path(path).read_bytes(), path))
         symbols_made(merges)
     return merges
 
 
-def load_tokenizer(vocabulary_file, merges_file):
-    """The Tokenizer of these files. If they are not from one model, a CheckpointError names them."""
-    vocabulary, merges = read_vocabulary(vocabulary_file), read_merges(merges_file)
-    with naming(f"{vocabulary_file} with {merges_file.name}"):
-        return Tokenizer(vocabulary, merges)
-
-
 @contextmanager
 def naming(files):
-    """Turn a ValueError into a CheckpointError that begins with the files' names."""
+    """Turn an error in the content of files into a CheckpointError that begins with their names."""
     try:
         yield
+    except CheckpointError:
+        raise
+    except Unsupported as error:
+        raise CheckpointError(f"{files}: {error}") from None
     except ValueError as error:
         raise CheckpointError(f"{files}: {error}; use the files of one model") from None
+    except (KeyError, TypeError, AttributeError, IndexError) as error:
+        raise CheckpointError(f"{files}: not as transformers writes them ({error!r:.80}); get them again") from None

@@ -8,9 +8,11 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from ..files.model_files import WEIGHTS, files_of
+from ..files.model_files import files_of, names_in
 from ..files.safetensors import read_safetensors, write_safetensors
+from ..files.table import BESIDE, files_read
 from ..files.writing import replacing
+from ..saving import config_of
 
 OF_PYTORCH = "pytorch_model.bin"
 
@@ -28,44 +30,85 @@ def from_pytorch(folder, output):
     except Exception as error:  # it may have many types
         raise ValueError(f"{folder / OF_PYTORCH} cannot be read ({str(error).splitlines()[0]:.80})") from None
     output.mkdir(parents=True, exist_ok=True)
-    for name in ("config.json", "vocab.json", "merges.txt"):
-        if folder.resolve() != output.resolve():
-            shutil.copyfile(folder / name, output / name)
-    write_safetensors(output / "model.safetensors", tensors)
+    names = files_read([*names_in(folder), "model.safetensors"])
+    copies = {output / name: folder / name for name in names if name != "model.safetensors"}
+    check_same(copies)
+    copy(copies)
+    weights = output / "model.safetensors"
+    with replacing(weights, keep=not weights.exists()) as new:
+        write_safetensors(new, tensors)
+        if weights.exists() and not filecmp.cmp(weights, new, shallow=False):
+            raise ValueError(different(output))
 
 
-def prepare(output, source, kind, name, is_begun=False):
+def copies_for(output, source, name):
+    """dict path in `output` -> path in `source`: the files that a drafter of this kind needs beside it."""
+    files = files_of(source)
+    if output.resolve() == source.resolve():
+        return {}
+    if name != "draft":
+        return {output / path.name: path for path in files.all}
+    hub_names = {"encoder.json": "vocab.json", "vocab.bpe": "merges.txt"}
+    of_tokenizer = [*files.tokenizer, *(path for path in files.all if path.name in BESIDE)]
+    return {output / hub_names.get(path.name, path.name): path for path in of_tokenizer}
+
+
+def check_same(copies):
+    """Raise ValueError if a file to be copied is there with other contents."""
+    for new, old in copies.items():
+        if new.exists() and not filecmp.cmp(new, old, shallow=False):
+            raise ValueError(different(new.parent))
+
+
+def copy(copies):
+    """Copy the files that are missing."""
+    for new, old in copies.items():
+        if new.exists():
+            continue
+        new.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(new) as part:
+            shutil.copyfile(old, part)
+
+
+def different(output):
+    return f"{output} contains a different model, or its training run: choose a different --output"
+
+
+def prepare(output, source, kind, name, is_begun=False, overwrite=False):
     """Prepare the folder `output` for this kind of drafter of the model in `source`.
 
-    ValueError if it contains a different model, or texts although no training has begun in it. Then nothing is written.
+    ValueError if it contains a different model, a drafter that would be replaced although its training cannot go on, or
+    texts although no training has begun in it. Then nothing is written.
     """
-    is_draft, same = name == "draft", output.resolve() == source.resolve()
-    weights, training = output / "model.safetensors", output / "training"
-    if is_begun:
-        known = True
-    elif is_draft:
-        known = not weights.exists()
-    else:
-        of_source = source / WEIGHTS[files_of(source)[0]][1]
-        known = same or not weights.exists() or filecmp.cmp(weights, of_source, shallow=False)
-    if not known or (same and is_draft):
-        raise ValueError(f"{output} contains a different model, or its training run: choose a different --output")
+    training, drafter, copies = output / "training", output / kind.file, copies_for(output, source, name)
+    check_same(copies)
+    if name == "draft" and (output.resolve() == source.resolve() or (drafter.exists() and not is_begun)):
+        raise ValueError(different(output))
+    if has_drafter(drafter, kind) and not checkpoint_of(kind, training).exists() and not overwrite:
+        raise ValueError(f"{drafter} is a drafter whose training is not in {training}: choose a different --output, or "
+                         "replace it with --overwrite")  # fmt: skip
     if not is_begun and any(training.glob("*.npy")):
         raise ValueError(f"{training} has texts of an unknown training run: delete it, or choose a different --output")
+    copy(copies)
     training.mkdir(parents=True, exist_ok=True)
-    layout, vocabulary_files = files_of(source)
-    copies = list(
-        zip(vocabulary_files, ("vocab.json", "merges.txt") if is_draft else [p.name for p in vocabulary_files])
-    )
-    copies += [] if is_draft else [(source / file, file) for file in WEIGHTS[layout]]
-    for path, file in copies:
-        if not same and not (output / file).exists():
-            with replacing(output / file) as new:
-                shutil.copyfile(path, new)
-    if is_draft:
-        (output / "config.json").write_text(
-            json.dumps(config_of(kind.draft_hparams), indent=1) + "\n", encoding="utf-8"
-        )
+    if name == "draft":
+        with replacing(output / "config.json") as new:
+            new.write_text(json.dumps(config_of(kind.draft_hparams), indent=1) + "\n", encoding="utf-8")
+
+
+def has_drafter(path, kind):
+    """Whether the file has a drafter of this kind; heads of both kinds are in one file."""
+    return path.exists() and any(name.startswith(kind.prefix) for name in read_safetensors(path))
+
+
+def checkpoint_of(kind, training):
+    return training / f"{type(kind).__name__.lower()}.pt"
+
+
+def remove_parts(output):
+    """Remove the parts of files that a run left when it was killed. Call this while no other run writes here."""
+    for part in (*output.glob(".*.part"), *(output / "training").glob(".*.part")):
+        part.unlink()
 
 
 def eagle_of(*folders):
@@ -75,19 +118,10 @@ def eagle_of(*folders):
     return path and read_safetensors(path)
 
 
-def config_of(hparams):
-    """A GPT-2's config.json, in the form that `transformers` also reads."""
-    h, end = hparams, hparams.n_vocab - 1
-    shape = {"vocab_size": h.n_vocab, "n_positions": h.n_ctx, "n_ctx": h.n_ctx, "n_embd": h.n_embd}
-    shape |= {"n_head": h.n_head, "n_layer": h.n_layer}
-    about = {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "activation_function": "gelu_new"}
-    return {**about, **shape, "bos_token_id": end, "eos_token_id": end}
-
-
 def save(kind, output, tensors):
     """Write the drafter's file; heads of the other kind stay in it."""
     path = Path(output) / kind.file
-    if path.exists() and hasattr(kind, "prefix"):
+    if path.exists() and kind.prefix:
         old = {name: np.array(t) for name, t in read_safetensors(path).items() if not name.startswith(kind.prefix)}
         tensors = old | tensors
     with replacing(path) as new:

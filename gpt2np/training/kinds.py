@@ -26,7 +26,7 @@ class Kind:
     logits of depth j [n_texts, .., n_vocab] are for the positions that `of_depth(j)` selects.
     """
 
-    file = "heads.safetensors"
+    file, prefix = "heads.safetensors", ""  # and how the names of its tensors begin, if others are in the file
     weights = (1.0,)  # for each depth, the weight of the loss on distributions
     rate, decay = 0.02, 0.0  # learning rate and weight decay of the matrices
     mixes = False  # whether the loss moves from KL to the rejection rate during training

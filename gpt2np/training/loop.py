@@ -10,10 +10,13 @@ With a budget in minutes, a run ends at the same learning rate, but no two runs 
 """
 
 import time
+from io import BytesIO
 
 import numpy as np
 import torch
 
+from ..files.writing import replacing
+from .folder import checkpoint_of
 from .muon import Muon
 from .network import DEVICE
 from .text import LEAST_CTX, OwnText, lengths, split, tensors_of
@@ -64,36 +67,36 @@ class Training:
             self.optimizers[torch.optim.AdamW(others, lr=0, betas=(0.9, 0.95), weight_decay=0)] = 3e-3
         self.progress = {"seconds": 0.0, "steps": 0, "tokens_seen": 0, "tokens_of_text": 0, "batches": 0, "checks": []}
         self.progress["threads"] = torch.get_num_threads()
-        self.checkpoint = folder / f"{type(kind).__name__.lower()}.pt"
+        self.checkpoint = checkpoint_of(kind, folder)
         if self.checkpoint.exists():
-            try:
-                saved = torch.load(self.checkpoint, map_location=DEVICE, weights_only=True)
-            except Exception as error:  # it may have many types
-                raise ValueError(f"{self.checkpoint} is damaged ({type(error).__name__}): delete it") from None
-            self.restore(saved)
+            self.restore()
 
-    def restore(self, saved):
-        old, new = saved["about"], self.about()
-        if differences := [
-            f"{name} {old.get(name)}, here {new.get(name)}" for name in new if old.get(name) != new[name]
-        ]:
+    def restore(self):
+        try:
+            saved = torch.load(self.checkpoint, map_location=DEVICE, weights_only=True)
+            old, new = saved["about"], self.about()
+            differences = [f"{name} {old.get(name)}, here {new[name]}" for name in new if old.get(name) != new[name]]
+            if not differences:
+                for p, old in zip(self.kind.params.values(), saved["params"], strict=True):
+                    p.data.copy_(old)
+                for optimizer, old in zip(self.optimizers, saved["optimizers"], strict=True):
+                    optimizer.load_state_dict(old)
+                self.progress = {name: saved["progress"][name] for name in self.progress}
+                torch.set_num_threads(self.progress["threads"])  # a different number changes the last bits
+        except Exception as error:  # it may have many types
+            raise ValueError(f"{self.checkpoint} is damaged ({type(error).__name__}): delete it") from None
+        if differences:
             raise ValueError(
                 f"{self.checkpoint} is from a different training run ({differences[0]}): delete it, or choose a new "
                 "--output"
             )
-        for p, old in zip(self.kind.params.values(), saved["params"]):
-            p.data.copy_(old)
-        for optimizer, old in zip(self.optimizers, saved["optimizers"]):
-            optimizer.load_state_dict(old)
-        self.progress = saved["progress"]
-        torch.set_num_threads(self.progress["threads"])  # a different number changes the last bits
 
     def save_checkpoint(self):
         saved = {"about": self.about(), "params": [p.detach() for p in self.kind.params.values()]}
         saved |= {"progress": self.progress, "optimizers": [optimizer.state_dict() for optimizer in self.optimizers]}
-        new = self.checkpoint.with_suffix(".new")
-        torch.save(saved, new)
-        new.replace(self.checkpoint)
+        torch.save(saved, content := BytesIO())  # to a full disk PyTorch would write no sentence
+        with replacing(self.checkpoint) as new:
+            new.write_bytes(content.getbuffer())
 
     def about(self):
         shapes = {name: list(p.shape) for name, p in self.kind.params.items()}

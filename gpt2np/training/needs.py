@@ -16,21 +16,28 @@ REACHED = 0.4  # the fraction of a large matmul's speed that a step reaches
 LIKE_BUNDLED = 3_000_000  # tokens on which the bundled EAGLE block was trained
 
 
-def check_needs(kind, minutes, tokens, folder):
-    """A sentence on the requirements of a training run with this budget; ValueError if memory or disk is too small."""
+def check_needs(kind, minutes, tokens, output, copies):
+    """A sentence on the requirements of a training run with this budget; ValueError if memory or disk is too small.
+
+    What is already in `output` is not written again: the text so far, and those of the `copies` that are there.
+    """
+    folder = next(path for path in (output, *output.parents) if path.exists())
+    written = sum(path.stat().st_size for path in (output / "training").glob("*") if path.is_file())
+    copied = sum(old.stat().st_size for new, old in copies.items() if not new.exists())
     seconds = seconds_per_token(kind)
     n_tokens = min(60 * minutes / seconds if minutes else math.inf, tokens or math.inf)  # 0 means no limit
     memory, disk = memory_of(kind), disk_of(kind, n_tokens)
-    if disk > (free := shutil.disk_usage(folder).free):
+    missing = copied + max(disk - written, 20 * n_params_of(kind))  # always the next checkpoint, and the drafter
+    if missing > (free := shutil.disk_usage(folder).free):
         raise ValueError(
-            f"about {in_gb(disk)} would be written to {folder}, which has room for {in_gb(free)}: give fewer --minutes "
-            "or --tokens, or an --output on another disk"
+            f"about {in_gb(missing)} would be written to {folder}, which has room for {in_gb(free)}: give fewer "
+            "--minutes or --tokens, or an --output on another disk"
         )
     if hasattr(os, "sysconf") and memory > (here := os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")):
         raise ValueError(f"about {in_gb(memory)} of memory are needed, of {in_gb(here)} here: choose a smaller target")
     return (
-        f"about {in_gb(memory)} of memory and {in_gb(disk)} on disk; about {n_tokens / 1e6:.2g} million tokens in this "
-        "budget (the bundled EAGLE block was trained on 3 million, which take about "
+        f"about {in_gb(memory)} of memory and {in_gb(copied + disk)} on disk; about {n_tokens / 1e6:.2g} million "
+        "tokens in this budget (the bundled EAGLE block was trained on 3 million, which take about "
         f"{LIKE_BUNDLED * seconds / 60:.0f} minutes here)"
     )
 
@@ -65,7 +72,7 @@ def memory_of(kind):
 def disk_of(kind, n_tokens):
     """The bytes written by a run that learns from n_tokens."""
     text = n_tokens / 4 * (2 * kind.hparams.n_embd + 4)  # each is used four times: its state float16, its id int32
-    return text + 16 * n_params_of(kind)  # the checkpoint
+    return text + 36 * n_params_of(kind)  # the checkpoint and its replacement, and the drafter
 
 
 def n_params_of(kind):

@@ -8,9 +8,11 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from ..files.loading import read_tensors
-from ..files.model_files import WEIGHTS, files_of
-from ..files.params import param_shapes
+from ..files.loading import read_settings, read_tensors
+from ..files.model_files import files_of
+from ..files.names import hub_tensors
+from ..files.params import EPSILON, param_shapes
+from ..files.table import EXACT
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
@@ -19,8 +21,14 @@ class Target:
     """The frozen parameters of a model's folder: dict name -> tensor float32."""
 
     def __init__(self, folder, hparams):
-        tensors = read_tensors(folder / WEIGHTS[files_of(folder)[0]][1])
-        tensors = {name.removeprefix("transformer."): tensor for name, tensor in tensors.items()}
+        files = files_of(folder)
+        _, config = read_settings(files)
+        if config.get("activation_function") in EXACT or config.get("layer_norm_epsilon", EPSILON) != EPSILON:
+            raise ValueError(
+                f"{files.config}: train has GPT-2's own GELU and layer_norm_epsilon only: draft for this model without "
+                "training, for example with --drafter suffix"
+            )
+        tensors = hub_tensors(read_tensors(files), config, files.weights)
         self.params = {
             name: torch.from_numpy(np.array(tensors[name], np.float32)).to(DEVICE) for name in param_shapes(hparams)
         }

@@ -11,7 +11,10 @@ from .text import lengths
 STRIDE = 4  # the distance between the positions that the card measures
 
 
-def begin(name, source, output, model, stream, write, *, shape=None, minutes=0.0, tokens=0, seed=0, is_begun=False):
+def begin(
+    name, source, output, model, stream, write, *, shape=None, minutes=0.0, tokens=0, seed=0, is_begun=False,
+    overwrite=False,
+):  # fmt: skip
     """(Training, a sentence on what it needs): begun in the folder `output`, or continued from there.
 
     Parameters
@@ -28,14 +31,15 @@ def begin(name, source, output, model, stream, write, *, shape=None, minutes=0.0
         Layers, width and heads of a draft model.
     is_begun : bool
         Whether a run in `output` is known to be for this target, text and seed.
+    overwrite : bool
+        Whether a drafter in `output` may be replaced that was not trained there.
     """
     torch.manual_seed(seed)
     use_fastest_threads(model.hparams.n_embd)
     target = network.Target(source, model.hparams)
     kind = kinds.KINDS[name](target, shape or quarter(model.hparams), folder.eagle_of(output, source))
-    place = next(path for path in (output, *output.parents) if path.exists())
-    needs = check_needs(kind, minutes, tokens, place)
-    folder.prepare(output, source, kind, name, is_begun)
+    needs = check_needs(kind, minutes, tokens, output, folder.copies_for(output, source, name))
+    folder.prepare(output, source, kind, name, is_begun, overwrite)
     n_own = sum(p.numel() for p in kind.params.values())
     training = Training(kind, write, stream, output / "training", minutes, tokens, seed)
     return training, f"{name}, {n_own / 1e6:.2f} million parameters: {needs}"

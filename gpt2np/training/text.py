@@ -8,6 +8,7 @@ position, and one is the given text itself. Tokens are int32: GPT-2's ids go up 
 import numpy as np
 import torch
 
+from ..files.writing import replacing
 from .network import DEVICE
 
 TEMPERATURES = (0, 1.0, 0, 0.6, 0, 1.0, 1.0, 1.0)  # for eight batches in turn
@@ -63,10 +64,11 @@ class OwnText:
             tokens = self.written(i)
             inputs = torch.from_numpy(tokens[:, :-1].astype(np.int64)).to(DEVICE)
             hidden = [self.target.states(texts).half().cpu() for texts in inputs.split(4)]
-            np.save(path.with_suffix(".states.npy"), torch.cat(hidden).numpy())
-            np.save(path.with_suffix(".new.npy"), tokens)
-            path.with_suffix(".new.npy").replace(path)
-        return loaded(path), loaded(path.with_suffix(".states.npy"))
+            save(path.with_suffix(".states.npy"), torch.cat(hidden).numpy())
+            save(path, tokens)
+        tokens = loaded(path, (None, None))
+        n_texts, n = tokens.shape
+        return tokens, loaded(path.with_suffix(".states.npy"), (n_texts, n - 1, self.target.hparams.n_embd))
 
     def written(self, i):
         (n_prompt, n_new), rng = lengths(self.target.hparams.n_ctx, i), np.random.default_rng([self.seed, i])
@@ -78,11 +80,19 @@ class OwnText:
         return np.array(self.write(prompts, n_new, TEMPERATURES[i % 8], seeds.tolist()), np.int32)
 
 
-def loaded(path):
-    """The array in a file, memory-mapped."""
+def save(path, array):
+    with replacing(path) as new, new.open("wb") as file:
+        np.save(file, array)
+
+
+def loaded(path, shape):
+    """The array of this shape in a file, memory-mapped; None stands for any size."""
     try:
-        return np.load(path, mmap_mode="r")
-    except (ValueError, EOFError) as error:
+        array = np.load(path, mmap_mode="r")
+        if array.ndim != len(shape) or any(size not in (None, n) for size, n in zip(shape, array.shape)):
+            raise ValueError
+        return array
+    except Exception as error:  # it may have many types
         raise ValueError(f"{path} is damaged ({type(error).__name__}): delete its folder, and train again") from None
 
 

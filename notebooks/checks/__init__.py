@@ -1,20 +1,31 @@
 """The checks of the notebooks' exercises, one module for each notebook, one function for each exercise.
 
 A cell calls `check.exercise_3(my_verifier)`; `check.exercise_3(my_verifier, seed=3)` uses different numbers. It returns
-a sentence if the answer is right. If not, it raises Wrong, whose message says what was misunderstood; a notebook shows
-the message without a traceback. An exception raised by the answer itself is not caught: its traceback shows the line.
-To grade a file of answers, import the module and call its functions: they do not depend on the notebook.
+a sentence that begins with "right: " if the answer is right. If not, it raises Wrong, whose message says what was
+misunderstood, or which line of the answer failed; a notebook shows the message without a traceback. To grade a file of
+answers, import the module and call its functions: they do not depend on the notebook.
 """
 
+import dis
 import functools
+import linecache
+import os
+import sys
+import sysconfig
+import traceback
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 
+import gpt2np
+import speculative
 from speculative.testing.mistakes.edits import read
-from speculative.testing.names import names_in
+from speculative.testing.sources import codes
 
 asked = {"seed": 0}  # the seed of the check that is running
+OURS = tuple(str(Path(file).parent) + os.sep for file in (__file__, gpt2np.__file__, speculative.__file__))
+OTHERS = *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")), "<frozen"
 
 
 class Wrong(AssertionError):
@@ -35,18 +46,54 @@ class Unsolved(Wrong):
 
 
 def exercise(check):
-    """check, a function of one or more answers that uses assert, with its failures as Wrong or Unsolved."""
+    """check, a function of one or more answers that uses assert, with every failure as Wrong or Unsolved."""
 
     @functools.wraps(check)
     def graded(*answers, seed=0):
+        if not __debug__:
+            raise Wrong(
+                "the checks are assert statements, which python -O and PYTHONOPTIMIZE remove: run without these"
+            )
         asked["seed"] = seed
         try:
             return Right(check(*answers))
-        except (AssertionError, NotImplementedError) as error:
+        except Exception as error:
             missing = next((e for e in causes(error) if isinstance(e, NotImplementedError)), None)
-            raise (Unsolved(f"not solved yet: {missing}") if missing else Wrong(str(error))) from None
+            raise (Unsolved(f"not solved yet: {missing}") if missing else Wrong(told(error))) from None
 
     return graded
+
+
+def told(error):
+    """What an exception says: the sentence of a check; or the failing line of the answer, and its variables there."""
+    frames = [step for step in traceback.walk_tb(error.__traceback__) if is_in(step, OURS) or not is_in(step, OTHERS)]
+    if isinstance(error, AssertionError) and is_in(frames[-1], OURS):
+        return str(error)
+    try:
+        words = " ".join(str(error).split())[:300] or "without a message"
+        text = f"{type(error).__name__}: {words}"
+    except Exception:
+        text = f"{type(error).__name__} (its message cannot be shown)"
+    if "read-only" in text:
+        text = f"your function writes to its argument: work on a copy ({text})"
+    for frame, number in reversed(frames):
+        line = linecache.getline(frame.f_code.co_filename, number, frame.f_globals).strip()
+        if line and not is_in((frame, number), OURS):
+            known = ", ".join(f"{name} {shown(value)}" for name, value in [*frame.f_locals.items()][:9])
+            return f"{text}\n  line {number}: {line}" + (f"\n  where {known}" if known else "")
+    return f"{text}\n  in no line of yours: are its arguments and what it returns as in the docstring?"
+
+
+def is_in(step, folders):
+    """Whether a step of a traceback is in a file in one of these folders."""
+    return step[0].f_code.co_filename.startswith(folders)
+
+
+def shown(value):
+    """A variable in a word or two: [4, 5] float32."""
+    if hasattr(value, "shape") and hasattr(value, "dtype"):
+        return f"{[*value.shape]} {value.dtype}"
+    return f"= {value!r:.30}" if isinstance(value, (bool, int, float, str)) else f"({type(value).__name__})"
 
 
 def drawing(n):
@@ -61,9 +108,11 @@ def more(make):
 
 def causes(error):
     """The exception, and those it was raised from."""
-    while error is not None:
-        yield error
+    found = []
+    while error is not None and error not in found:
+        found.append(error)
         error = error.__cause__ or error.__context__
+    return found
 
 
 def mistakes_of(module, *programs):
@@ -88,6 +137,55 @@ def alike(answer, other):
 
 
 def refuse_library(answer, *names):
-    """AssertionError if an answer uses the library's own solution, which has one of these names."""
-    library = {*names} & names_in(answer)
-    assert not library, f"write it yourself: {library} comes with the library; if it is your own, rename it"
+    """AssertionError if an answer uses one of the library's own solutions, functions and classes with these names."""
+    used = {value.__name__ for value in reached(answer, set()) if is_of_the_library(value)} & {*names}
+    assert not used, f"write it yourself: {' and '.join(sorted(used))} comes with the library"
+
+
+def is_of_the_library(value):
+    """Whether a function or class is defined there, whatever it is called here."""
+    is_named = hasattr(value, "__name__") and not isinstance(value, ModuleType)
+    return is_named and str(getattr(value, "__module__", "")).split(".")[0] in ("gpt2np", "speculative")
+
+
+def reached(answer, seen):
+    """What the code of an answer names: globals, imports, attributes of modules, and what its own helpers name."""
+    while inner := getattr(answer, "__wrapped__", None) or getattr(answer, "func", None):
+        answer = inner
+    if id(answer) in seen or is_of_the_library(answer):
+        yield answer
+        return
+    seen.add(id(answer))
+    if hasattr(answer, "__code__"):
+        cells = zip(answer.__code__.co_freevars, answer.__closure__ or ())
+        outside = answer.__globals__ | {name: cell.cell_contents for name, cell in cells}
+        found = [value for code in codes(answer.__code__) for value in values_of(code, outside)]
+    else:
+        bases = (answer if isinstance(answer, type) else type(answer)).__mro__[:-1]
+        methods = [value for base in bases if not is_of_the_library(base) for value in vars(base).values()]
+        methods = [getattr(method, "__func__", method) for method in methods]
+        found = [*bases, *(method for method in methods if hasattr(method, "__code__"))]
+    for value in found:
+        yield value
+        if callable(value) and getattr(value, "__module__", 0) == getattr(answer, "__module__", 1):
+            yield from reached(value, seen)
+
+
+def values_of(code, known):
+    """The values that the names in a code object stand for, as far as they are known before it runs."""
+    known, value, imported = dict(known), None, None
+    for step in dis.get_instructions(code):
+        kind = step.opname.rpartition("_")[2]
+        if step.opname == "IMPORT_NAME":
+            value = imported = sys.modules.get(step.argval)
+        elif step.opname == "IMPORT_FROM":
+            value = getattr(imported, step.argval, None)
+        elif step.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+            value = getattr(value, step.argval, None) if isinstance(value, ModuleType) else None
+        elif step.opname.startswith("LOAD_") and kind in ("GLOBAL", "NAME", "FAST", "BORROW", "CHECK", "DEREF"):
+            value = known.get(step.argval)
+        elif step.opname.startswith("STORE_") and kind in ("GLOBAL", "NAME", "FAST", "DEREF"):
+            known[step.argval] = value
+        elif step.opname not in ("CACHE", "PUSH_NULL", "PRECALL"):
+            value = None
+        yield value

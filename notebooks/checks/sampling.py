@@ -112,4 +112,4 @@ def exercise_3(fn):
             f"u = {u} is beyond the last sum, {short.sum()}: there is no token {token}"
         )
         assert short[token] > 0, f"u = {u} drew token {token} of probability 0: the last possible is 4"
-    return "right, at both ends as well"
+    return "right: at both ends as well"

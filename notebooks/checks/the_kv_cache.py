@@ -154,4 +154,4 @@ def exercise_3(cls):
     assert np.allclose(counted(text), right, atol=1e-4), (
         hint + ": np.asarray of an array is that array, list(tokens) a copy"
     )
-    return "right after any earlier calls, and no token is run without need"
+    return "right: after any earlier calls, and no token is run without need"

@@ -4,10 +4,9 @@ import itertools
 
 import numpy as np
 
-from checks import exercise
+from checks import exercise, refuse_library
 from speculative import CannotEnumerate, Shape, exact_distribution, sample_token, tree
 from speculative.logits.probs import residual
-from speculative.testing.names import names_in
 from speculative.theory import tree_tokens
 
 WORDS = ["king", "fox", "wolf", "bear"]
@@ -45,8 +44,7 @@ def best_paths(n, weights):
 
 @exercise
 def exercise_1(answer):
-    library = {"sample_distinct", "without_replacement_from_the_library"} & names_in(answer)
-    assert not library, f"write it yourself: {library} comes with the library"
+    refuse_library(answer, "sample_distinct")
     assert answer(q.copy(), 2, np.random.default_rng(0)) is not None, "nothing came back: is a return missing?"
     fn, given = lambda *some: [*answer(*some)], q.copy()  # a list, also of a generator
     pairs = fn(given, 2, np.random.default_rng(0))
@@ -92,8 +90,7 @@ def exercise_1(answer):
 
 @exercise
 def exercise_2(fn):
-    library = {"tree", "TokenTree", "positions_and_mask"} & names_in(fn)
-    assert not library, f"write it yourself: {library} comes with the library; if it is your own, rename it"
+    refuse_library(fn, "visible")
     for parents, n_text in ([-1, -1, 0, 0, 2, 1], 3), ([-1, 0, 1, 2], 2), ([-1, -1, -1], 1), ([-1], 4):
         n, right = len(parents), tree.visible(parents)
         got = fn(list(parents), n_text)
@@ -133,7 +130,7 @@ def exercise_2(fn):
 
 @exercise
 def exercise_3(fn):
-    assert "Shape" not in names_in(fn), "Shape.best is the library's: write your own"
+    refuse_library(fn, "Shape")
     cases = (4, [0.6, 0.3]), (8, [0.6, 0.25, 0.1]), (12, [0.4, 0.3, 0.2]), (9, [0.9, 0.05]), (6, [0.3, 0.29, 0.28])
     for n, weights in cases:
         nodes = fn(n, given := list(weights))

@@ -2,11 +2,10 @@
 
 import numpy as np
 
-from checks import asked, drawing, exercise, mistakes_of, refuse_mistakes
+from checks import asked, drawing, exercise, mistakes_of, refuse_library, refuse_mistakes
 from speculative import Draft, Lenient, block, exact_distribution, rejection
 from speculative.testing import check_verifier
 from speculative.testing.cases import Case
-from speculative.testing.names import names_in
 from speculative.theory import overlap
 
 
@@ -64,8 +63,7 @@ def round_of(verifier, p, q):
 
 @exercise
 def exercise_2(fn):
-    given = {"distribution_of", "accepted", "lenient_distribution", "Lenient", "exact_distribution"} & names_in(fn)
-    assert not given, f"by hand: {given} is the library's or the notebook's"
+    refuse_library(fn, "exact_distribution", "Lenient")
     rng = drawing(5)
     for lenience in (0.8, 0.5, 1):
         p, q = rng.dirichlet(np.ones(4), size=2)
@@ -126,8 +124,7 @@ def how_the_first_passes(fn):
 
 @exercise
 def exercise_3(fn):
-    library = {"block", "traversal"} & names_in(fn)
-    assert not library, f"write it yourself: {library} comes with the library; if it is your own, rename it"
+    refuse_library(fn, "block", "traversal")
     try:
         check_verifier(fn, seed=asked["seed"])
     except AssertionError as error:

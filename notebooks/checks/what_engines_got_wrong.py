@@ -5,13 +5,12 @@ import itertools
 
 import numpy as np
 
-from checks import asked, exercise, mistakes_of, refuse_mistakes
+from checks import asked, exercise, mistakes_of, refuse_library, refuse_mistakes
 from speculative import Draft, ModelDrafter, Sampling, exact_distribution, rejection
 from speculative.testing import check_verifier
 from speculative.testing.cases import largest_difference
 from speculative.testing.mistakes.samplers import Loop
 from speculative.testing.museum import DRAFT, TARGET
-from speculative.testing.names import names_in
 from speculative.testing.samplers import LOOKING_BACK, AllTokens, Made, Target, mistake_in_a_text
 
 PROMPT, LOOKS_BACK = [0, 1], Sampling(processors=[AllTokens(np.random.default_rng(0))])
@@ -89,8 +88,7 @@ def check_counts(fn):
 
 def check_verify(fn):
     """The tokens have the target's distribution, also where it has tokens of probability 0."""
-    library = {"rejection", "block", "exact_match", "traversal"} & names_in(fn)
-    assert not library, f"C: repair this one: {library} comes with the library"
+    refuse_library(fn, "rejection", "block", "exact_match", "traversal")
     try:
         check_verifier(fn, seed=asked["seed"])
     except AssertionError as error:

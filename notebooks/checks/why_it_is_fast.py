@@ -2,14 +2,13 @@
 
 import numpy as np
 
-from checks import drawing, exercise, more
+from checks import drawing, exercise, more, refuse_library
 from speculative import theory
-from speculative.testing.names import names_in
 
 
 @exercise
 def exercise_1(fn):
-    assert not {"expected_tokens", "theory"} & names_in(fn), "that is the library's: write your own"
+    refuse_library(fn, "expected_tokens", "speedup")
     cases = [(0.6, 3), (0.8, 4), (0.0, 5), (0.5, 0), (1.0, 4)]
     for a, k in [*cases, *more(lambda rng: (round(rng.uniform(0.2, 0.9), 2), int(rng.integers(1, 9))))]:
         with np.errstate(all="ignore"):
@@ -42,8 +41,7 @@ def exercise_1(fn):
 
 @exercise
 def exercise_2(fn):
-    library = {"best_K", "speedup", "theory"} & names_in(fn)
-    assert not library, f"write it yourself: {library} comes with the library; if it is your own, rename it"
+    refuse_library(fn, "best_K", "speedup")
     cases = [
         (0.8, 0.1, (1, 1.1, 1.1, 1.1, 2, 2), "a round of K draft tokens is a pass for K + 1 tokens: v[K]"),
         (0.9, 0.1, (1, 1.05, 1.1, 1.15, 1.2, 1.25), "the largest K for which v has an entry counts as well"),

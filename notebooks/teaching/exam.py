@@ -9,6 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+from writing import write
 
 from speculative import rejection, theory
 from speculative.exact.reference import exact_distribution
@@ -184,11 +185,14 @@ def main():
     request = parser.parse_args()
     if request.seed < 0:
         parser.error(f"--seed: expected 0 or more, got {request.seed}")
-    request.output.mkdir(parents=True, exist_ok=True)
-    for name, text in zip(("exam", "answers"), written(request.seed)):
-        path = request.output / f"{name}_{request.seed}.md"
-        path.write_text(text, encoding="utf-8")
-        print(path)
+    try:
+        request.output.mkdir(parents=True, exist_ok=True)
+        for name, text in zip(("exam", "answers"), written(request.seed)):
+            path = request.output / f"{name}_{request.seed}.md"
+            write(path, text)
+            print(path)
+    except (OSError, ValueError) as error:
+        parser.error(str(error))
 
 
 if __name__ == "__main__":

@@ -7,8 +7,11 @@ turn the pages and N shows the notes. Printing gives a page for each slide, and 
 import argparse
 import base64
 import html
+import mimetypes
 import re
 from pathlib import Path
+
+from writing import write
 
 FOLDER = Path(__file__).resolve().parent
 BLOCK = re.compile(
@@ -82,7 +85,7 @@ def page(text, folder):
         shown = "\n".join(as_html(block, folder) for block in blocks if not block.startswith(">"))
         said = "\n".join(f"<p>{inline(re.sub(r'(?m)^> ?', '', block))}</p>" for block in notes)
         slides.append(f'<section data-number="{i}">\n{shown}\n</section>\n<aside>{said}</aside>')
-    title = re.search(r"(?m)^# (.*)", text)[1]
+    title = (re.search(r"(?m)^#+ (.*)", text) or ["", "Slides"])[1]
     return PAGE.replace("TITLE", html.escape(title)).replace("SLIDES", "\n".join(slides))
 
 
@@ -105,8 +108,8 @@ def as_html(block, folder):
         return f"<{tag}>" + "".join(f"<li>{inline(item.strip())}</li>" for item in items) + f"</{tag}>"
     if picture := re.fullmatch(r"!\[(.*)\]\((.*)\)", block):
         data = base64.b64encode((folder / picture[2]).read_bytes()).decode()
-        kind = {".svg": "svg+xml", ".png": "png"}[Path(picture[2]).suffix]
-        return f'<img alt="{html.escape(picture[1])}" src="data:image/{kind};base64,{data}">'
+        kind = mimetypes.guess_type(picture[2])[0]
+        return f'<img alt="{html.escape(picture[1])}" src="data:{kind};base64,{data}">'
     return f"<p>{inline(block)}</p>"
 
 
@@ -128,9 +131,9 @@ def main():
     parser.add_argument("--output", type=Path, default=Path("slides.html"), help="the page to write (slides.html)")
     request = parser.parse_args()
     try:
-        request.output.write_text(page(request.slides.read_text("utf-8"), request.slides.parent), encoding="utf-8")
-    except OSError as error:
-        parser.error(f"cannot read or write {error.filename}: {error.strerror}")
+        write(request.output, page(request.slides.read_text("utf-8"), request.slides.parent))
+    except (OSError, ValueError) as error:
+        parser.error(str(error))
 
 
 if __name__ == "__main__":

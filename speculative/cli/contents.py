@@ -5,10 +5,10 @@ A dict may contain more than one name, as a setting with a draft model reads two
 
 import os
 
-from gpt2np.files.loading import read_n_vocab
+from gpt2np.files.loading import read_tokenizer_of
 from speculative.logits.automaton import Expression
 
-from .brought import files_of
+from .brought import files_of as files_of_code
 from .drafters import DRAFTERS, RULES, kind_of
 from .files import read_text
 from .models import ENGINES, folder_of, smallest
@@ -36,21 +36,21 @@ def of_draft(options):
     if options.drafter != "model":
         return {}
     name = options.draft_model_size
-    name = name or smallest(read_n_vocab(folder_of(options.target_model_size, options)), options)
+    name = name or smallest(read_tokenizer_of(folder_of(options.target_model_size, options)))
     return of_model(name, options) if name else {}
 
 
 def of_drafter(options):
     """The file trained for the target, or the code of a drafter of one's own."""
     if options.drafter not in DRAFTERS:
-        return {options.drafter: files_of(options.drafter)}
+        return {options.drafter: files_of_code(options.drafter)}
     find = kind_of(options).file
     path = find and find(options.target_model_size)
     return {str(path): [path]} if path and path.is_file() else {}
 
 
 def of_verifier(options):
-    return {} if options.verifier in RULES else {options.verifier: files_of(options.verifier)}
+    return {} if options.verifier in RULES else {options.verifier: files_of_code(options.verifier)}
 
 
 def of_text(name):

@@ -4,7 +4,8 @@ Such an option is refused. A `Habit` is a reason for a note instead: people set 
 that they paste should still run. Where there is a reason of each kind, the refusal comes first.
 """
 
-from gpt2np.files.loading import BUNDLED, is_size
+from gpt2np.files.loading import BUNDLED, model_to_find
+from gpt2np.files.model_files import SIZES
 from speculative import Shape
 
 from .drafters import DRAFTERS, LENGTHS, RULES, drafters_with, kind_of
@@ -59,7 +60,7 @@ def has_no_siblings(options):
 
 def has_one_tokenizer(options):
     names = {options.target_model_size, options.draft_model_size or options.target_model_size}
-    is_pair = names <= {*BUNDLED} or all(is_size(name, options.models_dir) for name in names)
+    is_pair = names <= {*BUNDLED} or names <= {*SIZES}
     return "both models have the same tokenizer" if options.draft_tokenizer == "shared" and is_pair else ""
 
 
@@ -113,8 +114,10 @@ def looks_nothing_up(options):
     """Only the names decide: with a size that is on this disk, the option would act on another machine."""
     if options.engine != "numpy":
         return f"--engine {options.engine} has places of its own"
-    names = [options.target_model_size, *([options.draft_model_size] if options.drafter == "model" else [])]
-    is_any = any(is_size(name, options.models_dir) for name in names)
+    target, draft = options.target_model_size, options.draft_model_size
+    draft = draft or ("" if target in BUNDLED else "124M")  # a folder's usual draft is not known before it is read
+    names = [target, draft] if options.drafter == "model" else [target]
+    is_any = any(model_to_find(name, options.models_dir) for name in names)
     return "" if is_any else f"{options.target_model_size} is not looked up in a folder of models, or downloaded"
 
 

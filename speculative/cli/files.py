@@ -2,9 +2,11 @@
 
 import errno
 import os
+import stat
 import sys
 from contextlib import suppress
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 
 from gpt2np.files.writing import replacing
@@ -45,6 +47,39 @@ def lines_of(text):
 def piped(name):
     """The bytes of a pipe or, for "-", of standard input, which can be read only once."""
     return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+
+
+def digest(*contents):
+    """16 digits of the SHA-256 of texts, or of the contents of paths. A gigabyte or two takes a second."""
+    found = sha256()
+    for content in contents:
+        if isinstance(content, str):
+            found.update(content.encode(errors="surrogatepass"))
+            continue
+        with content.open("rb") as file:
+            while chunk := file.read(1 << 20):
+                found.update(chunk)
+    return found.hexdigest()[:16]
+
+
+def check_writable(name, suffixes=()):
+    """The name; ValueError unless a file of that name, with one of these suffixes if any, can be written."""
+    path = Path(os.path.realpath(name))  # a link's target
+    if suffixes and Path(name).suffix not in suffixes:
+        raise ValueError(f"expected a name that ends in {' or '.join(suffixes)}, got {name[:60]!r}")
+    try:
+        with suppress(FileNotFoundError):  # `exists` would be False for a name that is too long, from Python 3.14 on
+            if not stat.S_ISREG(path.stat().st_mode):
+                raise OSError("it is not a regular file")
+        with replacing(name, keep=False):
+            if path.exists():
+                path.open("ab").close()
+    except OSError as error:
+        raise ValueError(
+            f"cannot write {name} ({error.strerror or error}): name a file in a folder that exists and that you may "
+            "write to"
+        ) from None
+    return name
 
 
 def check_distinct(written, texts):

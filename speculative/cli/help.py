@@ -16,8 +16,8 @@ decoding). Compare text and time.
     {command:34}a command's options, and an example
 """
 NOTE = (
-    "Options may be abbreviated to any unambiguous prefix. Intervals are 95 % intervals over the prompts. "
-    "{program} --version prints the version."
+    "Trailing letters of an option's last word may be left out. Options of other programs: docs/coming_from.md. "
+    "Intervals are 95 % intervals over the prompts. {program} --version prints the version."
 )
 HEADINGS = {  # the headings on the program's page: each is printed before the option that is its key
     "prompt": "The ten to know first", "tree": "Drafting", "top_k": "Sampling and verification",
@@ -65,12 +65,14 @@ def lines_of(module, name, entry):
     names = getattr(entry.read, "names", ())  # a registry has a line for each of its names
     values += [f"{name}: {names[name].help}" for name in names if isinstance(names, dict)]
     text += "; may be given several times" if entry.repeats else ""
+    default = "; ".join(default) if entry.repeats else default
     text += "" if default in ("", None, ()) or default is False else f" ({default})"
+    text += f"; also {' '.join(entry.also)}" if entry.also else ""
     value = entry.value + ",..." if is_list else entry.value
     lines = explained(f"--{name} {value}", f"{text}{':' if values else ''}")
     for value in values:
         kind, meaning = value.split(": ", 1)
-        lines += wrap(f"{kind:14}{meaning}", initial_indent=" " * 6, subsequent_indent=" " * 20)
+        lines += wrap(f"{kind:13} {meaning}", initial_indent=" " * 6, subsequent_indent=" " * 20)
     return lines
 
 

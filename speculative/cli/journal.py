@@ -21,12 +21,11 @@ from tqdm import tqdm
 import gpt2np
 import speculative
 from gpt2np.files.download import try_lock
-from gpt2np.files.writing import digest
 from gpt2np.kernels import matmul
 from speculative.measuring.table import counted
 from speculative.trace.terminal import visible
 
-from .files import say
+from .files import digest, say
 from .options import all_entries
 
 HEAD, PART = b'{"journal": 1, ', b'{"part": '  # how the first line begins, and all others

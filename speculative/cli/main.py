@@ -19,7 +19,7 @@ from tqdm import tqdm
 import gpt2np
 from speculative.trace.terminal import visible
 
-from . import commands
+from . import commands, foreign
 from .brought import in_brief, line_of
 from .help import page_of, whole_page
 from .models import nearest
@@ -52,7 +52,8 @@ def main(words):
     try:
         if "--" in words:
             raise ValueError("unexpected '--': options are --name value, and a text of several words needs quotes")
-        words = [*words] if words and not words[0].startswith("-") else [DEFAULT, *words]
+        is_prompt = words and " " in words[0] and not words[0].startswith("-")
+        words = [*words] if words and not (is_prompt or words[0].startswith("-")) else [DEFAULT, *words]
         words = [*prepared(words), "--", "--separator=\0"]  # without it, a lone - separates calls
         fire.Fire(call, command=words)
         sys.stdout.flush()
@@ -84,6 +85,8 @@ def call(name, *words, **texts):
         return
     if name == "help":
         name, words, texts = [*words, DEFAULT][0], (), {"help": "True"}
+    if name == "serve":
+        raise ValueError(f"serve: {foreign.server(words, texts)}")
     if name not in known:
         near = nearest(name, known)
         remedy = f"did you mean {near}?" if near else as_prompt(name, words)

@@ -2,50 +2,44 @@
 
 from contextlib import contextmanager
 from difflib import get_close_matches
-from json import loads
 from pathlib import Path
 
 import gpt2np
-from gpt2np.files.loading import BUNDLED, find_folder
-from gpt2np.files.model_files import SIZES, SOURCES, files_of, find_on_disk
+from gpt2np.files.loading import BUNDLED, find_folder, model_to_find, read_settings
+from gpt2np.files.model_files import SIZES, files_of, find_on_disk
+from gpt2np.tokenizer import NumberTokenizer
 
 from .engines import OTHERS, Engine
+from .files import digest, say
 
-SMALLEST = {2048: "tiny-draft", 50257: "124M"}  # the draft model of each family, by its n_vocab
+# the draft model of each family: of the models with a vocabulary of this digest
+SMALLEST = {"2d112e24d9c6533b": "tiny-draft", "e24f5f76e2638bc1": "124M"}
+AS_SMALL = ("tiny-draft", "124M", "distilgpt2")  # the models that have no smaller one
 
 
-def nearest(name, names):
+def nearest(name, names, closeness=0.6):
     """The most similar of some names, or None; hyphens count as underscores, and case does not matter."""
     same = {known.lower().replace("-", "_"): known for known in names}
-    found = get_close_matches(name.lower().replace("-", "_"), same, 1)
+    found = get_close_matches(name.lower().replace("-", "_"), same, 1, closeness)
     return same[found[0]] if found else None
 
 
-def check_model_name(name):
-    """The name; ValueError unless it names a model that is on disk or can be downloaded."""
-    if name in (*BUNDLED, *SIZES):
-        return name
-    if foreign := another_engines(Path(name)):
-        engine = "llama_cpp" if name.endswith(".gguf") else "transformers"
-        raise ValueError(f"{name} is {foreign}, and this is GPT-2 in NumPy: add --engine {engine}")
+def smallest(tokenizer):
+    """The name of the smallest model with this vocabulary, or an empty text."""
+    return SMALLEST.get(digest(*sorted(tokenizer.vocabulary, key=tokenizer.vocabulary.get)), "")
+
+
+def model_name(name):
+    """The name by which a model is known here; ValueError unless it is on disk or can be downloaded."""
+    if name in BUNDLED or (known := model_to_find(name, None)):
+        return name if name in BUNDLED else known
     try:
         if not Path(name).exists() and (near := nearest(name, [*BUNDLED, *SIZES])):
             raise ValueError(f"unknown model {name!r:.80}: did you mean {near}?")
-        files_of(find_folder(name, None))
+        read_settings(files_of(find_folder(name, None)))
     except OSError as error:
         raise ValueError(f"cannot read {error.filename} ({error.strerror}): name a folder that you may read") from None
     return name
-
-
-def another_engines(path):
-    """The kind of model at a path meant for other engines, in words: a GGUF file, or a folder that is not a GPT-2."""
-    if path.suffix == ".gguf":
-        return "a GGUF file"
-    try:
-        kind = loads((path / "config.json").read_text(encoding="utf-8")).get("model_type", "gpt2")
-    except (OSError, ValueError, AttributeError, RecursionError):  # files_of or load reports the error
-        return None
-    return None if kind == "gpt2" else f"a model of type {kind!r:.40}"
 
 
 class Models:
@@ -80,10 +74,16 @@ class Models:
 
     def draft(self, options):
         """(name, model, tokenizer) of --draft_model_size, by default the smallest model of the target's family."""
-        name = options.draft_model_size or smallest(self.target()[0].n_vocab, options)
-        if not name or (name == options.target_model_size and not options.draft_model_size):
+        name = options.draft_model_size or smallest(self.target()[1])
+        if not name:
             raise ValueError(no_smaller(options.target_model_size))
-        return name, *self(name)
+        try:
+            return name, *self(name)
+        except gpt2np.DownloadError as error:
+            if options.draft_model_size:
+                raise
+            sentence = f"{no_smaller(options.target_model_size)}; its usual draft is not on this disk: {error}"
+            raise ValueError(sentence) from None
 
     def names_for(self, options):
         """The names of the models that call each other with these options, the target first."""
@@ -108,16 +108,18 @@ class OfLanes(Models):
 def load(name, options):
     """The model of this name, which may be downloaded, and its tokenizer."""
     with downloading(name, options):
-        return gpt2np.load(name, options.models_dir, options.source)
+        model, tokenizer = gpt2np.load(name, options.models_dir, options.source)
+    if isinstance(tokenizer, NumberTokenizer):
+        say(f"{name} has no tokenizer: its texts are lists of token ids")
+    return model, tokenizer
 
 
 def files_in_folder(name, options):
     """The files of the model of this name."""
-    files = {file for files in SOURCES.values() for file in files}
-    return sorted(path for path in folder_of(name, options).iterdir() if path.name in files)
+    return sorted(files_of(folder_of(name, options)).all)
 
 
-ENGINES = {"numpy": Engine("this library: GPT-2", check_model_name, load, files_in_folder), **OTHERS}
+ENGINES = {"numpy": Engine("this library: GPT-2", model_name, load, files_in_folder), **OTHERS}
 
 
 def with_names(options):
@@ -134,11 +136,6 @@ def with_names(options):
     return options
 
 
-def smallest(n_vocab, options):
-    """The draft model of a family, by its n_vocab; "" if there is none, as of the models of other engines."""
-    return SMALLEST.get(n_vocab, "") if options.engine == "numpy" else ""
-
-
 def named(name, model):
     """A model in a report: its name, and how large it is if it says so."""
     about = f"{name} ({model.about})" if hasattr(model, "about") else name
@@ -153,27 +150,21 @@ def folder_of(name, options):
 
 @contextmanager
 def downloading(name, options):
-    """Say of an interrupted download what is kept, and of one that fails what needs no download."""
+    """Say of an interrupted download what is kept."""
     folder = Path(options.models_dir)
-    to_download = name in SIZES and not find_on_disk(name, folder)
+    model = model_to_find(name, folder)
+    to_download = model and not find_on_disk(model, folder)
     try:
         yield
     except KeyboardInterrupt:
-        if to_download and any(path.stat().st_size for path in (folder / name).rglob("*") if path.is_file()):
-            kept = f"the download so far is in {folder / name}, and the same command resumes from there"
+        if to_download and any(path.stat().st_size for path in (folder / model).rglob("*") if path.is_file()):
+            kept = f"the download so far is in {folder / model}, and the same command resumes from there"
             raise KeyboardInterrupt(kept) from None
         raise
-    except gpt2np.DownloadError as error:
-        problem = str(error).partition("; try again")[0]  # the rest is for Python (see docs/models.md)
-        other = "hub" if options.source == "openai" else "openai"
-        raise ValueError(
-            f"tiny-target and tiny-draft need no download; {name} does: {problem}; try again, or --source {other}: see "
-            "docs/models.md"
-        ) from None
 
 
 def no_smaller(target):
-    return (
-        f"there is no smaller model to draft for {target}: choose a larger --target_model_size, name a draft with "
-        "--draft_model_size, or draft without a model, for example with --drafter ngram"
-    )
+    """The sentence for a target without a default draft."""
+    alone = f", or run it alone: python -m gpt2np TEXT --model_size {target}" if target in AS_SMALL else ""
+    remedy = "name one with --draft_model_size, or add --drafter prompt_lookup"
+    return f"no smaller model is known that drafts for {target}: {remedy}{alone}"

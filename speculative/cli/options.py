@@ -30,13 +30,14 @@ class OptionEntry:
     help: str  # a line "VALUE: what it means" for each value worth a line
     no_effect: Callable = effects.acts  # Options -> why it changes nothing, or an empty text
     reads: Callable = contents.of_nothing  # Options -> dict of the files and texts that it names
+    also: tuple = ()  # its names in other programs, see foreign.py
     repeats: bool = False  # it may be given several times, and its value is a tuple
     is_aside: bool = False  # it changes what is shown, where files are or how fast it goes, but no result
 
 
-def option(default, *about, **more):
+def option(default, *about, also="", **more):
     """A field with its default and its entry."""
-    return field(default=default, metadata={"entry": OptionEntry(*about, **more)})
+    return field(default=default, metadata={"entry": OptionEntry(*about, **more, also=tuple(also.split()))})
 
 
 # fmt: off
@@ -44,28 +45,39 @@ def option(default, *about, **more):
 class Options:
     """The values of the options for one setting; those that a command does not take have their defaults."""
 
-    prompt: str = option("Once upon a time there lived a king who lived in a great forest", "TEXT", str,
-        "the text to continue; an empty one starts from <|endoftext|>", no_effect=effects.has_prompt_file)
+    prompt: tuple = option(("Once upon a time there lived a king who lived in a great forest",), "TEXT", str,
+        "the text to continue; an empty one starts from <|endoftext|>", no_effect=effects.has_prompt_file, repeats=True,
+        also="-p --user_input --input --question")
     target_model_size: str = option("tiny-target", "M", str,
         "the target model: tiny-draft or tiny-target, which are bundled, 124M, 355M, 774M, 1558M, or a folder with a "
-        "GPT-2", reads=contents.of_target)
+        "GPT-2", reads=contents.of_target,
+        also="-m --model --target --target_model --model_size --model_name_or_path --target_model_name "
+        "--target_model_path --checkpoint_path --application_model")
     draft_model_size: str = option("", "M", str,
         "the draft model, for --drafter model only (the smallest of the target's family: tiny-draft for tiny-target, "
-        "124M for 355M and larger)", no_effect=only_with("draft_model_size"), reads=contents.of_draft)
+        "124M for 355M and larger)", no_effect=only_with("draft_model_size"), reads=contents.of_draft,
+        also="-md --draft_model --model-draft --spec-draft-model --assistant_model --assist-model "
+        "--speculative-model --approx_model_name --draft_model_name --draft_model_path "
+        "--draft_checkpoint_path")
     drafter: str = option("model", "D", Choice(DRAFTERS, brings=True), "the source of the draft tokens",
         reads=contents.of_drafter)
     K: int | str = option(3, "K", whole(1, words=LENGTHS),
         "the draft length, the most tokens drafted per target call\n"
-        "N: N tokens", no_effect=first_of(effects.drafts_nothing, effects.has_own_depth))
+        "N: N tokens", no_effect=first_of(effects.drafts_nothing, effects.has_own_depth),
+        also="--gamma --draft --draft-n --draft-max --n-draft --spec-draft-n-max --num_assistant_tokens "
+        "--num_speculative_tokens --speculate_k --speculate-step")
     verifier: str = option("rejection", "V", Choice(RULES, brings=True), "the acceptance rule for draft tokens",
         no_effect=first_of(effects.verifies_nothing, effects.accepts_the_same), reads=contents.of_verifier)
     temperature: float = option(0, "T", number(least=0),
         "0 always takes the most probable token, 1 samples from the model's own distribution; in Python, Sampling's "
-        "default is 1")
+        "default is 1",
+        also="--temp")
     n_tokens_to_generate: int = option(120, "N", whole(1),
-        "how many tokens to generate; fewer only where the text ends by itself, see --stop, --grammar, --min_tokens")
+        "how many tokens to generate; fewer only where the text ends by itself, see --stop, --grammar, --min_tokens",
+        also="-n --n_tokens --predict --n-predict --max_new_tokens --max_tokens")
     seed: int = option(0, "N", whole(0), "the seed of the random numbers; one seed gives one text",
-        no_effect=effects.draws_nothing)
+        no_effect=effects.draws_nothing,
+        also="-s")
     trace: str = option("", "FILE", Written((".html", ".jsonl")),
         "write all rounds with p, q, random numbers and decisions: FILE.html to look at, FILE.jsonl for programs",
         no_effect=effects.writes_texts, is_aside=True)
@@ -84,7 +96,8 @@ class Options:
     draft_temperature: float | None = option(None, "T", number(least=0),
         "the temperature at which the draft is sampled; 0 is a greedy draft, as in llama.cpp and by default in "
         "vLLM. The distribution of the text does not depend on it, but the number of accepted tokens does (the "
-        "temperature of the target)", no_effect=only_with("draft_temperature"))
+        "temperature of the target)", no_effect=only_with("draft_temperature"),
+        also="--draft_temp")
     draft_tokenizer: str = option("auto", "W", Choice(TOKENIZERS),
         "how a draft model with a different tokenizer drafts; the distribution of the text does not depend on it\n"
         "shared: only tokens that both vocabularies have\n"
@@ -96,7 +109,8 @@ class Options:
         "copies, in addition to the text so far (default: nothing)",
         no_effect=only_with("corpus"), reads=contents.of_text("corpus"))
     n_max: int = option(3, "N", whole(1, 1024), "the maximum n for ngram, and the longest match for prompt_lookup",
-        no_effect=only_with("n_max"))
+        no_effect=only_with("n_max"),
+        also="--max_matching_ngram_size --prompt_lookup_max --ngram-prompt-lookup-max")
     exit_layer: int = option(2, "L", whole(1), "the number of layers that early_exit runs",
         no_effect=only_with("exit_layer"))
     frequent: int = option(0, "N", whole(0), "draft only the N most frequent tokens; 0 means all",
@@ -107,7 +121,8 @@ class Options:
         "... from the smallest set of most probable tokens with total probability P", no_effect=effects.is_greedy)
     min_p: float = option(0, "P", number(least=0, most=1),
         "... from tokens with at least P times the probability of the most probable one", no_effect=effects.is_greedy)
-    repetition_penalty: float = option(1, "X", number(), "above 1, makes tokens that occurred before less probable")
+    repetition_penalty: float = option(1, "X", number(), "above 1, makes tokens that occurred before less probable",
+        also="--repeat-penalty")
     presence_penalty: float = option(0, "X", number(least=-100, most=100),
         "subtracted from the logits of tokens that are already in the new text")
     frequency_penalty: float = option(0, "X", number(least=-100, most=100), "... once for each occurrence")
@@ -122,11 +137,13 @@ class Options:
         "prompts, one per line; - reads standard input. In FILE.jsonl each line is a JSON object, so that a prompt may "
         'have several lines: {"prompt": TEXT}, or a question of Spec-Bench or SPEED-Bench, {"question_id": 81, '
         '"category": "qa", "turns": [TEXT, ...]}, of which the first turn is the prompt',
-        reads=contents.of_text("prompt_file"))
+        reads=contents.of_text("prompt_file"),
+        also="-f --file")
     template: str = option("{prompt}", "TEXT", template,
         "the text around a prompt, such as '### Human: {prompt}\\n### Assistant:', where \\n is a line break; chat: "
         "the chat template of an --engine's model",
-        no_effect=effects.has_no_template)
+        no_effect=effects.has_no_template,
+        also="--prompt_template --chat_template")
     prompts: str = option("tales", "P", Choice(("tales", "repeating", "known")),
         "the prompts without --prompt_file\n"
         "tales: prefixes of tales that neither bundled model was trained on\n"
@@ -135,7 +152,8 @@ class Options:
         "quantization\" (2023)", no_effect=effects.has_prompt_file)
     n_prompts: int = option(12, "N", whole(1, 10_000), "the number of prompts",
         no_effect=first_of(effects.has_prompt_file, effects.is_beyond_known))
-    stop: tuple = option((), "TEXT", str, "end the text where the new tokens contain TEXT", repeats=True)
+    stop: tuple = option((), "TEXT", str, "end the text where the new tokens contain TEXT", repeats=True,
+        also="--stop_token -r --reverse-prompt")
     engine: str = option("numpy", "E", Choice(ENGINES), "the engine of the models, and so what their names mean",
         reads=contents.of_engine)
     models_dir: str = option("models", "DIR", str, "the folder with the models 124M, 355M, ...; downloads go there",

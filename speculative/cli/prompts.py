@@ -6,6 +6,7 @@ from json import loads
 from pathlib import Path
 
 import gpt2np
+from gpt2np.tokenizer import NumberTokenizer
 from speculative import AutoregressiveSampler, Sampling
 from speculative.checks import check_request
 from speculative.measuring.table import counted
@@ -53,6 +54,8 @@ def prompts_of(options, target, tokenizer):
     """The `Prompt`s named by --prompt_file or --prompts that fit the target's context."""
     if options.prompt_file:
         return from_file(options, target, tokenizer)
+    if isinstance(tokenizer, NumberTokenizer):
+        raise ValueError("this model has no tokenizer: give a --prompt_file, with a list of token ids in each line")
     if options.prompts == "known":
         some = [encoded(prompt, tokenizer, options) for prompt in KNOWN[: options.n_prompts]]
     else:
@@ -68,19 +71,23 @@ def prompts_of(options, target, tokenizer):
 
 
 def given_prompts(options, models):
-    """The `Prompt`s of --prompt_file, or that of --prompt."""
+    """The `Prompt`s of --prompt_file, or those of --prompt."""
     target, tokenizer = models.target()
     if options.prompt_file:
         return from_file(options, target, tokenizer)
-    tokens = encoded(options.prompt, tokenizer, options)
-    check_request(tokens, options.n_tokens_to_generate, target)
-    return [Prompt(in_template(options.prompt, options), tokens, 1)]
+    found = [
+        Prompt(in_template(prompt, options), encoded(prompt, tokenizer, options), i)
+        for i, prompt in enumerate(options.prompt, 1)
+    ]
+    for prompt in found:
+        check_request(prompt.tokens, options.n_tokens_to_generate, target)
+    return found
 
 
 def held_out(tokenizer, n_prompts, length=PROMPT_LENGTH):
     """Prompts of `length` tokens at positions spread over the second part of the tales."""
-    tokens, start = tokenizer.encode(tales()[1]), [*getattr(tokenizer, "start", ())]
-    return [start + tokens[i * len(tokens) // n_prompts :][:length] for i in range(n_prompts)]
+    tokens = tokenizer.encode(tales()[1])
+    return [[*tokenizer.start, *tokens[i * len(tokens) // n_prompts :][:length]] for i in range(n_prompts)]
 
 
 def check_room(tokens, n_tokens, target, what):
@@ -91,15 +98,12 @@ def check_room(tokens, n_tokens, target, what):
 
 
 def encoded(prompt, tokenizer, options):
-    """The token ids of a prompt in its template, after those with which the tokenizer begins a text, if any.
-
-    An empty prompt becomes `<|endoftext|>`, after which a new text begins.
-    """
+    """The token ids of a prompt in its template; an empty text becomes `<|endoftext|>`, which begins a text."""
     if options.template == "chat":
         return tokenizer.chat(prompt)
-    text, start = in_template(prompt, options), [*getattr(tokenizer, "start", ())]
-    if text or start:
-        return start + tokenizer.encode(text)
+    text = in_template(prompt, options)
+    if text or tokenizer.start:
+        return tokenizer.encode(text, special=True)
     if tokenizer.end_of_text is None:
         raise ValueError("the prompt is empty, and this vocabulary has no <|endoftext|> to start from: give a --prompt")
     return [tokenizer.end_of_text]

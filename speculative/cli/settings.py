@@ -1,9 +1,10 @@
 """From Options to the participants of a race: the settings that work, and samplers with and without a draft."""
 
 from dataclasses import asdict
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import speculative
+from gpt2np import StreamDecoder
 from speculative import AutoregressiveSampler, Shape
 from speculative.interfaces import takes_trees
 from speculative.logits.automaton import Expression
@@ -13,7 +14,7 @@ from .brought import graded_drafter
 from .contents import pattern_of
 from .drafters import DRAFTERS, LENGTHS, RULES, kind_of, length_of, rule_of
 from .effects import Habit
-from .models import SMALLEST, OfLanes, named, no_smaller
+from .models import AS_SMALL, OfLanes, named, no_smaller
 from .options import all_entries, combinations
 
 MOST_AUTO = 8  # the most draft tokens with --K auto
@@ -68,7 +69,7 @@ def checked(options):
         raise ValueError("--template chat is for a model with a chat template, of another --engine: GPT-2 has none")
     if length.threshold and "siblings" not in kind.options:
         raise ValueError(f"--K {options.K} needs a drafter with probabilities, got {options.drafter}: try auto")
-    if options.drafter == "model" and not options.draft_model_size and options.target_model_size in SMALLEST.values():
+    if options.drafter == "model" and not options.draft_model_size and options.target_model_size in AS_SMALL:
         raise ValueError(no_smaller(options.target_model_size))
     if options.drafter == "forced" and not options.grammar:
         raise ValueError("--drafter forced drafts nothing without --grammar")
@@ -153,21 +154,35 @@ class Entrant:
 
 
 def ends_of(options, tokenizer):
-    """The keyword arguments of `rounds` that say where a text ends; those of other engines always end by themselves."""
-    ends = {*getattr(tokenizer, "ends", ())}
+    """The keyword arguments of `rounds` that say where a text ends; those of other engines also end by themselves."""
+    special = {tokenizer.decode([token]): token for token in tokenizer.special}
+    stop_tokens = {special[text] for text in options.stop if text in special} | {*getattr(tokenizer, "ends", ())}
     if options.grammar or options.min_tokens:
         if tokenizer.end_of_text is None:
             raise ValueError("--grammar and --min_tokens need a vocabulary with <|endoftext|>, which ends the text")
-        ends.add(tokenizer.end_of_text)
-    ends = {"stop_tokens": ends} if ends else {}
-    stops = AnyStop(speculative.StopText(text, tokenizer.decode) for text in options.stop)
-    return ends | ({"stop": stops} if stops else {})
+        stop_tokens.add(tokenizer.end_of_text)
+    find_in = partial(text_without_names, tokenizer=tokenizer)
+    stops = AnyStop(speculative.StopText(text, find_in) for text in options.stop if text not in special)
+    return ({"stop_tokens": stop_tokens} if stop_tokens else {}) | ({"stop": stops} if stops else {})
+
+
+def text_without_names(tokens, tokenizer):
+    """The text in which stop texts are looked for: as long as the decoded text, with U+FFFD for special tokens."""
+    decoder, text = StreamDecoder(tokenizer), ""
+    for token in tokens:
+        text += without_name(decoder.push(token), token, tokenizer)
+    return text + decoder.flush()
+
+
+def without_name(piece, token, tokenizer):
+    return "\ufffd" * len(piece) if token in tokenizer.special else piece
 
 
 def decoded(tokens, tokenizer, ends):
     """The text of tokens, without the token or text that ended it."""
-    text = tokenizer.decode(token for token in tokens if token not in ends.get("stop_tokens", ()))
-    return ends["stop"].cut(text) if "stop" in ends else text
+    tokens = [token for token in tokens if token not in ends.get("stop_tokens", ())]
+    text = tokenizer.decode(tokens)
+    return text[: len(ends["stop"].cut(text_without_names(tokens, tokenizer)))] if "stop" in ends else text
 
 
 def with_processors(options, tokenizer, n_prompt):

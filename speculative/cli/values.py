@@ -7,10 +7,10 @@ from math import inf
 from operator import mul
 from re import fullmatch
 
-from gpt2np.files.writing import check_writable
 from speculative import Shape
 
 from .brought import brought
+from .files import check_writable
 from .models import nearest
 
 MOST_NODES = 256  # the largest number of nodes in a tree

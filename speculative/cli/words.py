@@ -7,6 +7,7 @@ looked at them before: each option becomes --name, and its second occurrence --n
 from collections import Counter
 from re import DOTALL, fullmatch
 
+from . import foreign
 from .effects import Habit
 from .files import check_distinct, say
 from .models import nearest, with_names
@@ -21,6 +22,7 @@ def prepared(words):
     for word in words:
         if option := fullmatch(r"--?([A-Za-z][\w-]*)(=.*)?", word, DOTALL):
             name, value = option.groups(default="")
+            name = name.replace("-", "_")
             seen[name] += 1
             word = f"--{name}{f'~{seen[name]}' * (seen[name] > 1)}{value}"
         found.append(word)
@@ -28,48 +30,83 @@ def prepared(words):
 
 
 def read(command, name, words, texts):
-    """The Options of a command (a module) from the other words, and from the options' texts (dict name -> text)."""
-    entries, given = entries_of(command), {}
-    for typed, text in texts.items():
-        option = in_full(typed.partition("~")[0], entries, name)
-        given.setdefault(option, []).append(text)
+    """The Options of a command (a module) from the other words, and from the options' texts (dict name -> text).
+
+    All that is wrong with the words is in one ValueError.
+    """
+    entries, given, unused, problems = entries_of(command), {}, [], []
+    typed = [(("no" * key.startswith("_") + key).partition("~")[0], text) for key, text in texts.items()]
+    for key, text in typed:
+        try:
+            if option := in_full(key, text, dict(typed), entries, name):
+                given.setdefault(option, []).append(text)
+            elif key not in ("e", "escape"):
+                unused.append(key)
+        except ValueError as error:
+            problems.append(str(error))
     for word in words:
-        if getattr(command, "WORD", "") in ("", *given):
-            raise ValueError(
+        option = getattr(command, "WORD", "")
+        if not option or (option in given if option != "prompt" else " " not in word):
+            problems.append(
                 f"unexpected {word[:60]!r}: options are --name value, and a text of several words needs quotes"
             )
-        given[command.WORD] = [word]
+        else:
+            given.setdefault(option, []).append(word)
+    if {"p", "e", "escape"} & dict(typed).keys() and "prompt" in given:
+        given["prompt"] = [foreign.unescaped(text) for text in given["prompt"]]
     values, lists = {}, {}
     for option, some in given.items():
         try:
             several = values_of(option, entries[option], some, option in getattr(command, "LISTS", ()))
+            values[option], lists[option] = next(iter(several.values())), several
         except ValueError as error:
-            raise ValueError(f"--{option}: {error}") from None
-        values[option], lists[option] = next(iter(several.values())), several
+            problems.append(f"--{option}: {error}")
+    if problems:
+        raise ValueError("; ".join(problems))
     lists = {option: lists[option] for option in entries if len(lists.get(option, ())) > 1}
     given = {option: some if entries[option].repeats else some[0] for option, some in given.items()}
     options = defaults_of(command).but(**values, command=name, given=given, lists=lists)
-    options = with_names(options) if "engine" in entries else options
+    options = with_names(options) if "target_model_size" in entries else options
     check_files(options, entries)
     notes = effects_of(options, entries)
     if "drafter" in entries:
         settings_of(options)  # refuses options of which no setting works
-    for note in notes:
+    for note in [*([foreign.note(unused)] if unused else []), *notes]:
         say(note)
     return options
 
 
-def in_full(name, entries, command):
-    """The full name of an option, given an unambiguous prefix."""
-    found = [name] if name in entries else [known for known in entries if known.startswith(name)]
+def in_full(name, text, others, entries, command):
+    """The full name of an option, given one of its names or a prefix; None for one of NOTES in foreign.py."""
+    if name in entries and name not in foreign.STOPPED:
+        return name
+    if sentence := foreign.stop(name, text, others):
+        raise ValueError(sentence)
+    if found := [known for known, entry in entries.items() if name == known or name in map(foreign.plain, entry.also)]:
+        return found[0]
+    if name in foreign.ABOUT:
+        return None
+    found = [known for known in entries if is_short_for(name, known)]
     if len(found) == 1:
         return found[0]
     if found:
         raise ValueError(f"--{name} may be {' or '.join(f'--{known}' for known in found)}: write more of it")
-    near = nearest(name, entries)
-    raise ValueError(
-        f"unknown option --{name[:60]} for {command}: {f'did you mean --{near}?' if near else f'see {command} --help'}"
-    )
+    near = nearest(name, entries, 0.75)
+    remedy = f"did you mean --{near}?" if near and can_read(entries[near], text) else f"see {command} --help"
+    raise ValueError(f"unknown option --{name[:60]} for {command}: {remedy}")
+
+
+def can_read(entry, text):
+    try:
+        entry.read(text)
+    except ValueError:
+        return False
+    return True
+
+
+def is_short_for(name, known):
+    """Whether a name leaves out only trailing letters of the last word of a known name, of which one stays."""
+    return known.startswith(name) and len(name) > known.rfind("_") + 1
 
 
 def values_of(name, entry, texts, is_list):

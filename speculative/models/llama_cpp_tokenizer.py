@@ -28,8 +28,8 @@ class LlamaCppTokenizer(TransformersTokenizer):
         self.bytes_of = lru_cache(maxsize=None)(self._bytes_of)
         self.head = "" if self.bytes_of((self.ids("a") or [0])[0]) == b"a" else "\n"
 
-    def ids(self, text):
-        return self.llama.tokenize(text.encode(), add_bos=False, special=False)
+    def ids(self, text, special=False):
+        return self.llama.tokenize(text.encode(), add_bos=False, special=special)
 
     @property
     def vocabulary(self) -> dict[str, int]:

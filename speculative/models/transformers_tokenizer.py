@@ -24,8 +24,8 @@ class TransformersTokenizer:
     Attributes
     ----------
     start : list of int
-        The tokens that it puts before every text, such as Llama's <|begin_of_text|>. `encode` does not add them: put
-        them before a prompt, once. A chat template writes its own.
+        The tokens that it puts before every text, such as Llama's <|begin_of_text|>: `encode` with `special` adds them,
+        and a chat template writes its own.
     ends : set of int
         For the `stop_tokens` of a sampler.
 
@@ -58,12 +58,13 @@ class TransformersTokenizer:
         # a SentencePiece tokenizer puts a space before each text, so encode the text after a newline, then cut that off
         self.head = "" if self.bytes_of((self.ids("a") or [0])[0]) == b"a" else "\n"
 
-    def ids(self, text):
-        return self.tokenizer(text, add_special_tokens=False, split_special_tokens=True)["input_ids"]
+    def ids(self, text, special=False):
+        return self.tokenizer(text, add_special_tokens=False, split_special_tokens=not special)["input_ids"]
 
-    def encode(self, text: str) -> list[int]:
-        """The token ids of a text. Nothing is added, and the name of a special token is treated like any other text."""
-        return self.ids(self.head + text)[len(self.ids(self.head)) if self.head else 0 :]
+    def encode(self, text: str, special: bool = False) -> list[int]:
+        """The token ids of a text; see `gpt2np.Tokenizer.encode` for `special`."""
+        tokens = self.ids(self.head + text, special)[len(self.ids(self.head)) if self.head else 0 :]
+        return [*self.start, *tokens] if special else tokens
 
     @property
     def vocabulary(self) -> dict[str, int]:
@@ -80,6 +81,10 @@ class TransformersTokenizer:
             raise ValueError(NO_TEMPLATE)
         messages = [{"role": "user", "content": question}]
         return self.tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=False)
+
+    def shown(self, token: int) -> bytes:
+        """The bytes of a token id in a decoded text: none of a special token."""
+        return self.bytes_of(token)
 
     def decode(self, tokens: Iterable[int]) -> str:
         """The text of token ids, without special tokens."""

@@ -142,21 +142,25 @@ def shortened(value):
 # ------------------------------------------------------------------------------------------------ distributions
 
 
-NEARLY_CERTAIN = {  # p and q of three tokens, with probabilities close to 1 and to 0, to each other or far apart
-    "nearly certain p": ((0.9995, 0.0004, 0.0001), (0.4, 0.35, 0.25)),
-    "nearly certain q": ((0.55, 0.4498, 0.0002), (0.9996, 0.0004, 0)),
-    "nearly certain p and q": ((0.995, 0.0049, 0.0001), (0.999, 0.0005, 0.0005)),
-    "nearly certain, and different": ((0.9995, 0.0003, 0.0002), (0.0002, 0.9995, 0.0003)),
-    "nearly equal": ((0.5, 0.3, 0.2), (0.5004, 0.2996, 0.2)),
+# What the cases of check_verifier guarantee: for each limit from 1e-4 to .9999 on p(x), q(x), p(x) / q(x), or on a
+# weight of the residual or of the bonus, and each limit up to 9 on the rank of p(x), q(x) or p(x) / q(x), there are
+# draft tokens on both sides of it, with p < q and with p > q, as the first draft token and, except for ranks, as the
+# second. So a rule that decides differently on one side of such a limit is wrong in one of the cases.
+NEARLY_CERTAIN = {  # p and q of three tokens
+    "nearly certain p": ((0.99995, 0.00004, 0.00001), (0.4, 0.35, 0.25)),
+    "nearly certain q": ((0.55, 0.44998, 0.00002), (0.99996, 0.00004, 0)),
+    "nearly certain p and q": ((0.99992, 0.00007, 0.00001), (0.99996, 0.00002, 0.00002)),
+    "nearly certain, and different": ((0.99995, 0.00001, 0.00004), (0.00002, 0.99996, 0.00002)),
+    "nearly equal": ((0.5, 0.3, 0.2), (0.50002, 0.29998, 0.2)),
 }
 
 
 def random_pair(rng, n_vocab, kind):
     """Two distributions (p, q) [n_vocab]."""
     p, q = rng.dirichlet(np.ones(n_vocab), 2)
-    if kind == "flat":  # all tokens but the last are in the residual, about equally
-        p, q = np.arange(n_vocab) + 9.0, np.append(np.full(n_vocab - 1, 1.0), 30)
-    if kind == "flat q":
+    if kind == "many":  # of the least probable token of both p < q; all others but the last are in the residual
+        p, q = np.array([0.5, *range(10, n_vocab + 8), 9]), np.array([0.9, *[1] * (n_vocab - 2), 30])
+    if kind == "many, of a flat q":
         p, q = np.append(np.full(n_vocab - 1, 1.0), 30), np.arange(n_vocab) + 9.0
     if kind == "equal":
         return p, p

@@ -22,7 +22,7 @@ from ..interfaces import Draft
 from ..tree import chain, children, is_chain
 from ..verifiers.block import block
 from ..verifiers.rejection import rejection
-from .cases import NEARLY_RIGHT, decided
+from .cases import NEARLY_CERTAIN, NEARLY_RIGHT, decided
 from .mistakes import verifiers as catalogue
 from .mistakes.drafters import exponent_of
 
@@ -70,6 +70,14 @@ WIDE = [
     of_chain((6,), [np.append(np.full(6, 0.05), 0.7)], [RISING, RISING[::-1]]),
     of_chain((0,), [np.full(7, 1 / 7)], [RISING[::-1], np.array([3, 9, 4, 20, 6, 18, 10]) / 70]),
 ]
+MORE = [  # what is named on ONE must hold here as well: sure tokens, close ones, tokens in the middle
+    of_chain((x,), [q], [p, (0.2, 0.5, 0.3)])
+    for p, q in [
+        *NEARLY_CERTAIN.values(), ((0.48, 0.47, 0.05), (0.3, 0.3, 0.4)), ((0.36, 0.33, 0.31), (0.2, 0.3, 0.5)),
+        ((0.62, 0.3, 0.08), (0.8, 0.15, 0.05)), ((0.15, 0.8, 0.05), (0.3, 0.1, 0.6)),
+        ((0.1, 0.25, 0.65), (0.2, 0.1, 0.7)),
+    ] for x in range(3) if q[x]
+]  # fmt: skip
 LONG = [of_chain((0, 2, 0, 2), DRAFTS[[0, 2, 0, 2]], TARGETS[[0, 3, 1, 3, 2]])]
 SURE = [of_tree((0, 1), np.eye(4)[:2], np.eye(4)[[1, 1, 1]], (-1, -1))]  # the target is certain of the second sibling
 TREES = [
@@ -81,11 +89,12 @@ TREES = [
     of_tree((2, 1), [SIBLING, SIBLING], [TOP, *AFTER[:2]], (-1, -1)),
 ]
 STAGES = {
-    "one": ONE, "zeros": ZEROS, "several": SEVERAL, "wide": WIDE, "long": LONG, "sure": SURE, "trees": TREES,
+    "one": ONE, "more": MORE, "zeros": ZEROS, "several": SEVERAL, "wide": WIDE, "long": LONG, "sure": SURE,
+    "trees": TREES,
 }  # fmt: skip
 TREES_OF = "sure", "trees"
 SECTIONS = {  # stage -> the sections of the catalogue with entries that it tells apart
-    **dict.fromkeys(("one", "zeros", "wide"), ("WHOLE", "BONUS", "ACCEPT", "REST", "BLOCK")),
+    **dict.fromkeys(("one", "more", "zeros", "wide"), ("WHOLE", "BONUS", "ACCEPT", "REST", "BLOCK")),
     **dict.fromkeys(("several", "long"), ("BLOCK", "SEVERAL")),
     **dict.fromkeys(TREES_OF, ("TREES",)),
 }
@@ -158,10 +167,20 @@ def named(verifier, stage, parts=("all", "bonus", "accept", "rest")):
             continue
         near = min(1e-9, errors[part] / 100)
         for hint, wrong in entries(stage):
-            if wrong_part(wrong, stage) == part and distance(found, known(wrong, stage, part)) < near:
+            if wrong_part(wrong, stage) != part or distance(found, known(wrong, stage, part)) >= near:
+                continue
+            if stage != "one" or distance(view_of(verifier, "more", part), known(wrong, "more", part)) < 1e-9:
                 return hint, errors
     told = catalogue.TREES if stage == "trees" else ()
     return next((mistake.hint for mistake in told if mistake.tell and mistake.tell(decisions)), None), errors
+
+
+def view_of(verifier, stage, part):
+    """The view of a verifier; {} if it fails on these probes."""
+    try:
+        return view([probe.decisions(verifier) for probe in STAGES[stage]], STAGES[stage], part)
+    except (AssertionError, CannotEnumerate):
+        return {}
 
 
 @cache
@@ -213,6 +232,7 @@ def mistake_on_a_chain(verifier, failed):
         return hint if hint and "never accept" not in hint else DRAWS_NOTHING
     return (
         with_one_token(verifier)
+        or limit_of(verifier)
         or (KINDS.get(failed.kind) if failed.K else NOTHING_DRAFTED)
         or with_several_tokens(verifier)
         or named(verifier, "wide")[0]
@@ -226,8 +246,71 @@ def with_one_token(verifier):
     hint = None
     if not is_exact_on_one(verifier):
         hint, errors = named(verifier, "one")
+        if hint and hint.startswith("you never accept"):
+            hint = of_several(verifier) or hint
+        elif not hint or ("rest" in errors and errors["accept"] > 1e-13):  # the test is wrong, and has no entry
+            hint = limit_of(verifier) or hint
         hint = hint or unknown_on_one_token(verifier, errors)
     return hint or named(verifier, "zeros")[0]
+
+
+LAST = "a single draft token is never accepted, and of several some are: n_accepted ranges from 0 to K"
+
+
+def of_several(verifier):
+    """The mistake in a verifier that accepts none of several draft tokens exactly where it should accept all."""
+    found, right = view_of(verifier, "several", "accept"), known(rejection, "several", "accept")
+    for i, row in right.items():
+        all_of_them = tuple(range(len(SEVERAL[i].tokens)))
+        row = {nodes: share for nodes, share in row.items() if nodes != all_of_them}
+        row[()] = 1 - sum(share for nodes, share in row.items() if nodes)
+        if i not in found or distance({i: row}, {i: found[i]}) > 1e-9:
+            return LAST if any(nodes for row in found.values() for nodes in row) else None
+    return (
+        "where all draft tokens are accepted you accept none (accepted.argmin() is 0 if nothing is False): their "
+        "number is then K"
+    )
+
+
+def accepted_of(verifier, *stages):
+    """(draft token, p, q, the probability of acceptance) for each probe of one draft token; p and q are rows."""
+    for stage in stages:
+        for i, row in view_of(verifier, stage, "accept").items():
+            probe = STAGES[stage][i]
+            yield probe.tokens[0], probe.p[0], probe.q[0], row.get((0,), 0.0)
+
+
+def limit_of(verifier):
+    """A sentence on a limit, if draft tokens on one side of it are always or never accepted; otherwise None.
+
+    The others have the probability of some rule: min(1, p / q), p(x) as in exact match, or always the other answer.
+    """
+    points = [(float(p[x]), float(q[x]), share) for x, p, q, share in accepted_of(verifier, "one", "more")]
+    for rule, always in itertools.product(RULES, (1, 0)):
+        differ = [(p, q, share) for p, q, share in points if abs(rule(p, q) - always) > 1e-12]
+        beyond = [one for one in differ if abs(one[2] - always) < 1e-12]
+        within = [(p, q, share) for p, q, share in points if abs(share - rule(p, q)) < 1e-12]
+        if not beyond or len(beyond) + len(within) < len(points):
+            continue
+        within = [one for one in within if one in differ]
+        if not within:
+            continue
+        sides = []
+        for name, term in TERMS.items():
+            inside, outside = (sorted(term(p, q) for p, q, _ in group) for group in (within, beyond))
+            sides += [(name, "above", inside[-1], outside[0])] * (inside[-1] < outside[0])
+            sides += [(name, "below", outside[-1], inside[0])] * (outside[-1] < inside[0])
+        if len(sides) == 1:
+            [(name, side, low, high)] = sides
+            return (
+                f"a draft token x is {'always' if always else 'never'} accepted if {name} is {side} a limit "
+                f"(between {low:.4g} and {high:.4g}): no limit is right; accept with probability min(1, p(x) / q(x))"
+            )
+    return None
+
+
+RULES = lambda p, q: min(1, p / q), lambda p, q: p, lambda p, q: 0, lambda p, q: 1
+TERMS = {"p(x)": lambda p, q: p, "q(x)": lambda p, q: q, "p(x) / q(x)": lambda p, q: p / q}
 
 
 def with_several_tokens(verifier):
@@ -283,7 +366,10 @@ def unknown_on_one_token(verifier, errors):
     if errors["accept"] < 1e-13:
         return "what replaces a rejected token is not drawn from max(0, p - q), normalised, of the p and q tested with"
     accepted = np.array([sum(share for (nodes, _), share in found.items() if nodes) for found in decisions])
-    if np.ptp(accepted) < 1e-9:
+    rows = {}
+    for _, p, q, share in accepted_of(verifier, "more"):
+        rows.setdefault((p.tobytes(), q.tobytes()), []).append(share)
+    if max(map(np.ptp, [accepted, *rows.values()])) < 1e-9:  # in each row
         return (
             f"every draft token is accepted with the same probability, {accepted[0]:.6g}; it is min(1, p(x) / q(x)), "
             "of the draft token x"

@@ -1,6 +1,8 @@
 """The grader of drafters: each draft token must be drawn from exactly the row that comes with it."""
 
+import contextlib
 import itertools
+from copy import deepcopy
 from types import SimpleNamespace
 
 import numpy as np
@@ -50,6 +52,8 @@ def check_drafter(drafter: Drafter, *, n_vocab: int | None = None, seed: int = 0
         *itertools.product(makers, [*PROMPTS, *extra], (0, 1, 2), [None]),
         *itertools.product(makers, PROMPTS, [2], samplings),
     ]
+    if told := stale_cache(inheriting(drafter, Sampling()), n_vocab, seed):
+        fail(*told)
     n_drafted = 0
     with Progress("check_drafter", len(questions)) as progress:
         for make, prompt, K, sampling in questions:
@@ -101,6 +105,36 @@ def check_question(drafter, prompt, K, n_vocab, sampling):
         f"  token {i + 1} comes with the row        {show(row)}",
         f"  but is drawn from the distribution {show(got)}",
     )
+
+
+def stale_cache(drafter, n_vocab, seed):
+    """The lines of a failure if the first row for a text is not that of a copy that has not seen its beginning.
+
+    The text grows by drafts of 0 to 3 tokens, of which some are replaced, as in a sampler. A deterministic drafter may
+    learn what it likes: its rows are one-hot, and say what it drafts.
+    """
+    rng = np.random.default_rng(seed)
+    with contextlib.suppress(Exception):  # told by the questions that follow; or the drafter cannot be copied
+        for start in (0, 1) * 12:
+            text, used = [start], deepcopy(drafter)
+            while len(text) < 7:
+                K = int(rng.integers(4))
+                asked_ones = used, deepcopy(drafter), deepcopy(drafter)
+                drafts = [propose(one, list(text), K, np.random.default_rng(0), n_vocab) for one in asked_ones]
+                (drafted, rows, parents), (_, fresh, _), (_, again, _) = drafts
+                if len(fresh) != len(again) or not same(fresh, again):
+                    return None  # it changes in each call
+                if len(rows) and len(fresh) and not same(rows[0], fresh[0]) and fresh[0].max() < 1:
+                    return STALE, f"  after the tokens {text} the row was {show(rows[0])}; anew, {show(fresh[0])}"
+                kept = drafted[: int(rng.integers(len(drafted) + 1))].tolist() if is_chain(parents) else []
+                text = [*text, *kept, int(rng.integers(min(rows.shape[1], 4)))]
+    return None
+
+
+STALE = (
+    "your drafter's rows depend on what it was asked before: is its cache what the text says? It must forget the "
+    "tokens that are no longer in the text, and process all that are new, also after a call with K = 0"
+)
 
 
 class Shown:

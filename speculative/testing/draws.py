@@ -52,12 +52,17 @@ class Draws(np.random.Generator):
     def choice(self, a, *arguments, **keywords):
         a = a.tolist() if hasattr(a, "detach") else a
         if keywords.get("p") is not None:
-            keywords["p"] = np.asarray(keywords["p"])
+            keywords["p"] = on_cpu(keywords["p"])
         return self.rng.choice(a, *arguments, **keywords)
 
     def multinomial(self, n, pvals, size=None):
-        drawn = self.rng.multinomial(n, np.asarray(pvals))
+        drawn = self.rng.multinomial(n, on_cpu(pvals))
         return drawn if size is None else np.broadcast_to(drawn, (*np.atleast_1d(size), len(drawn)))
+
+
+def on_cpu(numbers):
+    """Numbers as an array; a tensor may be on a GPU."""
+    return np.asarray(numbers.detach().cpu() if hasattr(numbers, "detach") else numbers)
 
 
 def of_rng(name):

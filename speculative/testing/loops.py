@@ -49,7 +49,8 @@ def audit_loop(
     n_tokens: int = 3,
     *,
     K: int = 2,
-    sampling: Callable[..., np.ndarray] = Sampling(),
+    sampling: Callable[..., np.ndarray] | Sequence[Callable[..., np.ndarray]] = Sampling(),
+    eos: int | None = None,
     seconds: float = 60,
     certain: int | None = None,
 ) -> "LoopAudit":
@@ -75,32 +76,41 @@ def audit_loop(
     K
         The draft length of the loop, to name a mistake.
     sampling
-        The loop's sampling.
+        The loop's sampling; for a batch also a list, one for each text.
+    eos
+        A token that ends a text, which contains it; what follows it up to n_tokens, such as padding, is ignored.
     seconds
-        The time limit for the paths. When it runs out, the result so far is reported. With `certain`, it
-        applies to each pair.
+        The time limit for the paths. When it runs out, the verdict is "unknown" unless a mistake is found already. With
+        `certain`, it applies to each pair.
     certain
         For a batch of many texts: a token that the models always repeat, and that no other text contains. Two texts at
         a time keep their prompts, and the others become prompts of this token, so each pair has only the paths of two
         texts.
     """
     if certain is not None and len(prompt) > 2:
-        return of_pairs(generate, target, draft, prompt, n_tokens, certain, K=K, sampling=sampling, seconds=seconds)
+        options = {"K": K, "sampling": sampling, "eos": eos, "seconds": seconds}
+        return of_pairs(generate, target, draft, prompt, n_tokens, certain, **options)
+    prompt = prompt.tolist() if hasattr(prompt, "tolist") else prompt
     is_batch, target = np.ndim(prompt[0]) > 0, Rows(target)
     prompts = [[*map(int, row)] for row in (prompt if is_batch else [prompt])]
-    wanted = [own_distribution(target, row, n_tokens, sampling) for row in prompts]
+    samplings = [sampling] * len(prompts) if callable(sampling) else [*sampling]
+    if len(samplings) != len(prompts):
+        raise ValueError(f"audit_loop: expected one sampling, or one for each of {len(prompts)} texts, got {samplings}")
+    wanted = [own_distribution(target, row, n_tokens, one, eos) for row, one in zip(prompts, samplings)]
     joint = {texts: math.prod(map(dict.get, wanted, texts)) for texts in itertools.product(*wanted)}
-    found, paths, covered = taken(generate, prompts, is_batch, n_tokens, seconds)
+    found, paths, covered = taken(generate, prompts, is_batch, n_tokens, seconds, eos)
     distance = math.fsum(max(0, share - joint.get(texts, 0)) for texts, share in found.items())  # the least it can be
     kind = "wrong" if distance > ROUNDING else "unknown" if covered < 1 else "rounding" if distance > EXACT else "exact"
     lines = [
         f"{kind}: total variation {'at least ' * (covered < 1)}{distance:.2g}; {paths} paths, {covered:.3g} of all"
     ]
+    if kind == "unknown":
+        lines.append(f"the time ran out: give more than seconds={seconds:g}, or ask for fewer tokens or a smaller K")
     mistakes = []
     if kind == "wrong" and covered == 1:
-        for i, said in mistakes_in(
-            generate, found, wanted, prompts, is_batch, n_tokens, seconds, (target, draft, K, sampling)
-        ):
+        alone = partial(taken, generate, is_batch=True, n_tokens=n_tokens, seconds=seconds, eos=eos)
+        parts = target, draft, K, samplings, eos
+        for i, said in mistakes_in(found, wanted, prompts, alone, n_tokens, seconds, parts):
             lines.append(f"text {i}: " * (is_batch and i is not None) + said)
             mistakes.append(said)
     return LoopAudit(kind, distance, paths, covered, tuple(mistakes), "\n".join(lines))
@@ -138,20 +148,22 @@ class Rows:
 
     def of_a_module(self, tokens, n_last):
         torch = sys.modules["torch"]
+        device = next((parameter.device for parameter in self.model.parameters()), None)
         with torch.no_grad():
-            return self.model(torch.tensor([tokens])).logits[0, -n_last:].double().cpu().numpy()
+            return self.model(torch.tensor([tokens], device=device)).logits[0, -n_last:].double().cpu().numpy()
 
 
-def own_distribution(model, prompt, n_tokens, sampling):
-    """The product of the model's own rows, a dict tokens -> probability."""
+def own_distribution(model, prompt, n_tokens, sampling, eos):
+    """The product of the model's own rows, a dict tokens -> probability; a text ends with eos."""
     texts = {(): 1.0}
-    for _ in range(n_tokens):
-        rows = {text: sampling(model([*prompt, *text]), [*prompt, *text])[0].tolist() for text in texts}
-        texts = {(*text, x): share * p for text, share in texts.items() for x, p in enumerate(rows[text]) if p > 0}
+    for n in range(n_tokens):
+        ended = {text: share for text, share in texts.items() if len(text) < n or text[-1:] == (eos,)}
+        rows = {text: sampling(model([*prompt, *text]), [*prompt, *text])[0].tolist() for text in texts.keys() - ended}
+        texts = {(*text, x): texts[text] * p for text, row in rows.items() for x, p in enumerate(row) if p > 0} | ended
     return texts
 
 
-def taken(generate, prompts, is_batch, n_tokens, seconds):
+def taken(generate, prompts, is_batch, n_tokens, seconds, eos):
     """(dict texts -> probability, the number of paths, the probability that they cover)."""
     found, paths, end = Counter(), 0, monotonic() + seconds
     takes_rng, draws = "rng" in inspect.signature(generate).parameters, nullcontext
@@ -168,26 +180,51 @@ def taken(generate, prompts, is_batch, n_tokens, seconds):
                 copy.deepcopy(prompts) if is_batch else [*prompts[0]], n_tokens, **{"rng": rng} if takes_rng else {}
             )
         result = result if is_batch else [getattr(result, "tokens", result)]
-        new = [np.asarray(text).reshape(-1).tolist() for text in result]
-        new = tuple(tuple(text[len(p) * (len(text) == len(p) + n_tokens) :]) for text, p in zip(new, prompts))
-        if [*map(len, new)] != [n_tokens] * len(prompts):
-            raise ValueError(f"audit_loop: expected {n_tokens} new tokens for each prompt, got {new}")
+        new = tuple(tuple(plain(getattr(text, "tokens", text))) for text in result)
+        if len(new) != len(prompts) or (eos is None and not all(map(has_n, new, prompts))):
+            hint = "; if a text may end earlier, give the token that ends it as eos="
+            raise ValueError(f"audit_loop: expected {n_tokens} new tokens for each prompt, got {new}{hint}")
         if math.fsum(found.values()) < 1 - EXACT:  # otherwise this is the most probable path again
             found[new], paths = found[new] + rng.reached(), paths + 1
         return new
 
+    def has_n(text, prompt):
+        return len(text) in (n_tokens, n_tokens + len(prompt))
+
     try:
-        return exact_distribution(texts), paths, 1
+        return new_tokens(exact_distribution(texts), prompts, n_tokens, eos), paths, 1
     except TimeoutError:
-        return found, paths, math.fsum(found.values())
+        return new_tokens(found, prompts, n_tokens, eos), paths, math.fsum(found.values())
+
+
+def plain(text):
+    """A text as a list of int; tensors, on whatever device, too."""
+    text = text.detach().cpu() if hasattr(text, "detach") else text
+    return [int(plain(token)[0]) if hasattr(token, "detach") else int(token) for token in np.ravel(text).tolist()]
+
+
+def new_tokens(found, prompts, n_tokens, eos):
+    """The distribution of the new tokens, each text up to eos; a loop returns them with the prompts or without."""
+    begins = [all(texts[i][: len(prompt)] == tuple(prompt) for texts in found) for i, prompt in enumerate(prompts)]
+    shares = Counter()
+    for texts, share in found.items():
+        new = [text[len(prompt) * (whole and (eos is not None or len(text) > n_tokens)) :]
+               for text, prompt, whole in zip(texts, prompts, begins)]  # fmt: skip
+        new = [text[: text.index(eos) + 1] if eos in text else text for text in new]
+        if wrong := [text for text in new if len(text) != n_tokens and text[-1:] != (eos,)]:
+            until = f", or fewer and then eos = {eos}," * (eos is not None)
+            raise ValueError(f"audit_loop: expected {n_tokens} new tokens{until} for each prompt, got {wrong[0]}")
+        shares[tuple(new)] += share
+    return shares
 
 
 def same(found, wanted):
     return total_variation(found, wanted) <= ROUNDING
 
 
-def mistakes_in(generate, found, wanted, prompts, is_batch, n_tokens, seconds, parts):
-    """(number of a text or None, a sentence) for each mistake."""
+def mistakes_in(found, wanted, prompts, alone, n_tokens, seconds, parts):
+    """(number of a text or None, a sentence) for each mistake; alone(prompts) is `taken` for a batch of these."""
+    target, draft, K, samplings, eos = parts
     if len(found) == 1:
         yield None, "the text is always the same: the loop draws nothing from rng, or from PyTorch"
         return
@@ -201,14 +238,20 @@ def mistakes_in(generate, found, wanted, prompts, is_batch, n_tokens, seconds, p
     for i in wrong:
         yield i, first_wrong(apart[i], wanted[i])
         if len(prompts) > 1:
-            alone = taken(generate, prompts[i : i + 1], True, n_tokens, seconds)[0]
-            apart[i] = {texts[0]: share for texts, share in alone.items()}
+            others = {repr(one): own_distribution(target, prompts[i], n_tokens, one, eos) for one in samplings}
+            if other := next((one for one, its_own in others.items() if same(apart[i], its_own)), None):
+                yield i, f"it has the distribution of a different text's sampling, {other}: each text has its own"
+                continue
+            if len({*map(repr, samplings)}) == 1:  # otherwise a text alone would be the first
+                apart[i] = {texts[0]: share for texts, share in alone(prompts=prompts[i : i + 1])[0].items()}
             if same(apart[i], wanted[i]):
                 yield i, "right in its own batch, so the others make it wrong: lengths, padding, a shared truncation"
                 continue
-        names = known_mistakes(apart[i], *parts, prompts[i], n_tokens, monotonic() + seconds)
+        names = [] if eos is not None else known_mistakes(
+            apart[i], target, draft, K, samplings[i], prompts[i], n_tokens, monotonic() + seconds
+        )  # fmt: skip
         if not names:
-            yield i, f"the catalogue has no mistake with this distribution, with K = {parts[2]}"
+            yield i, f"the catalogue has no mistake with this distribution, with K = {K}"
         yield from ((i, f"the same distribution has: {name}") for name in names)
 
 

@@ -4,7 +4,7 @@ import contextlib
 import itertools
 import operator
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -14,16 +14,28 @@ from ..exact.enumeration import CannotEnumerate, exact_distribution
 from ..exact.table import TableModel
 from ..interfaces import Draft
 from ..logits.probs import Sampling
-from .cases import NEARLY_RIGHT, TOLERANCE, Passed, alike, compared, entry_like, largest_difference, shortened
+from ..tree import n_common
+from .cases import (
+    NEARLY_CERTAIN,
+    NEARLY_RIGHT,
+    TOLERANCE,
+    Passed,
+    alike,
+    compared,
+    entry_like,
+    largest_difference,
+    shortened,
+)  # fmt: skip
 from .mistakes import samplers as catalogue
 from .mistakes import verifiers
 from .sources import Sources
-from .watch import UNKNOWN_SOURCE, Progress, asked, fail, fail_by_source, note
+from .watch import UNKNOWN_SOURCE, Progress, asked, fail, fail_by_source, note, told_error
 
 PROMPT = [2, 1]
 FEW_PATHS = 150  # if two tokens take no more than these, three are enumerated as well
 MOST_CALLS = 400  # calls of target and drafter together, for at most 10 tokens
 TEMPERATURES = tuple(Sampling(temperature=temperature) for temperature in (1, 0.5, 0))
+TIED = "K = 2, Sampling(temperature=0), two equal maxima"
 OTHERS = Sampling(top_k=2), Sampling(temperature=0.8, top_p=0.6), Sampling(min_p=0.4)
 
 
@@ -39,8 +51,10 @@ def check_sampler(
     """Raise AssertionError unless the samplers made by `make` produce the target's distribution.
 
     Checks the joint distribution of up to three tokens, at three temperatures and with four drafters, with top-k and
-    top-p, and with a history-dependent sampling; the number of tokens up to n_ctx; and a stop token. Prints a note if a
-    sampler is exact but slower than it could be, and returns one line that lists the checks.
+    top-p, with a history-dependent sampling, where n_ctx is close, and where two tokens are equally probable at
+    temperature 0; the number of tokens, up to n_ctx; and a stop token, for each number of tokens. If the result has
+    `stats.accepted`, it is compared with the draft tokens that are in the text. Prints a note if a sampler is exact but
+    slower than it could be, and returns one line that lists the checks.
 
     Parameters
     ----------
@@ -65,7 +79,7 @@ def check_sampler(
     if with_models:  # a function of models does not know their n_ctx, and always drafts K tokens
         target.n_ctx = other.n_ctx = 2 * Target.n_ctx
     made = partial(Made, make, target, tolerance=tolerance, overshoots=with_models)
-    draft = ModelDrafter(other, sampling=Sampling())
+    draft, usual = Recorded(other, sampling=Sampling()), target_sampling or Sampling()
     drafters = {
         "a draft model": lambda sampling: ModelDrafter(other, sampling=sampling),
         "the target as its own draft": lambda sampling: ModelDrafter(target, sampling=sampling),
@@ -75,7 +89,7 @@ def check_sampler(
     if with_models:
         drafters.popitem()
     for K in (1, 2, 3, 5):
-        check_counts(made(draft, K))
+        check_lengths(made(draft, K))
     cases = [
         *itertools.product(TEMPERATURES, drafters, (1, 2)),
         (TEMPERATURES[0], "a greedy draft" if with_models else "a draft model", 3),  # fewer paths
@@ -93,10 +107,21 @@ def check_sampler(
         check_distribution(made(drafter, 2, sampling, "K = 2, a sampling that looks back"), (3,), LOOKING_BACK)
         penalty = Sampling(repetition_penalty=1.5)  # a field of the sampling, which looks back as well
         check_distribution(made(ModelDrafter(other, sampling=penalty), 2, penalty, f"K = 2, {penalty}"))
-    if takes_stop_tokens(made(draft, 1)):
-        for seed, K in itertools.product(range(20), (1, 3)):
-            check_stop(made(draft, K), seed)
-    greedy = Sampling(temperature=0)
+    for sure in nearly_certain(made(draft, 1, usual)):
+        check_distribution(sure, (2,))
+    if not with_models:
+        for n_left in range(4):
+            near = [*PROMPT * 6][: target.n_ctx - 3 - n_left]
+            case = f"K = 2, a prompt of {len(near)} tokens, n_ctx = {target.n_ctx}"
+            check_distribution(made(draft, 2, usual, case, prompt=near), (3,))
+    greedy, tied = Sampling(temperature=0), Target(TableModel([[0.2, 0.4, 0.4]] * 3, target.n_ctx), target.calls)
+    if target_sampling is None:
+        drafter = ModelDrafter(other, sampling=greedy)
+        check_distribution(made(drafter, 2, greedy).elsewhere(tied, drafter, 2, greedy, TIED))
+    takes_stops = takes_stop_tokens(made(draft, 1))
+    if takes_stops:
+        check_stops(made(draft, 2, usual), made(draft, 3, usual))
+    check_counts(made(draft, 3), takes_stops)
     note_wasted_calls(made(ModelDrafter(target.table, sampling=greedy), 2, greedy))
     return Passed(
         f"check_sampler: the text has the target's distribution, to {tolerance:g}, in {len(cases)} cases with "
@@ -122,15 +147,17 @@ class Made:
         def where():
             return f"when it is made as make(target, drafter, K={K}, sampling={sampling})"
 
+        self.elsewhere = partial(Made, make, tolerance=tolerance, overshoots=overshoots)
         self.target, self.drafter, self.K, self.sampling = target, drafter, K, sampling
         self.case, self.prompt, self.tolerance, self.overshoots = case, prompt, tolerance, overshoots
         self.sampler = asked(lambda: make(target, drafter, K=K, sampling=sampling), "your sampler", where)
         if not callable(getattr(self.sampler, "generate", None)):
             fail(f"a sampler has a method generate(prompt, n_tokens, rng); yours is {shortened(self.sampler)}")
 
-    def text(self, n_tokens, rng, prompt=PROMPT, case="", **options):
+    def text(self, n_tokens, rng, prompt=None, case="", **options):
         """The new tokens, a list of int; `rng` is a generator or a seed."""
-        rng, prompt, self.target.calls[0] = np.random.default_rng(rng), prompt.copy(), 0
+        rng, prompt = np.random.default_rng(rng), (self.prompt if prompt is None else prompt).copy()
+        self.target.calls[0] = 0
 
         def where():
             parts = f"for prompt = {[int(token) for token in prompt]}, n_tokens = {n_tokens}", case or self.case
@@ -143,12 +170,27 @@ class Made:
             self.stats = getattr(result, "stats", None)
             return list(getattr(result, "tokens", result))
 
-        tokens = asked(call, "your sampler", where, (prompt,))
+        try:
+            tokens = asked(call, "your sampler", where, (prompt,))
+        except AssertionError as error:
+            if error.__cause__ is None or not (hint := self.wrong_question()):
+                raise
+            raise told_error(hint, *str(error).splitlines()) from error.__cause__
         try:
             return [operator.index(token) for token in tokens]
         except TypeError:
             hint = f"generate returns tokens, whole numbers in one sequence; yours returns {shortened(tokens)}"
             fail(hint, f"  {where()}")
+
+    def wrong_question(self):
+        """A sentence if the last question to the target does not fit the draft; otherwise None."""
+        rounds, (tokens, n_last) = getattr(self.drafter, "rounds", ()), self.target.question
+        text, drafted = rounds[-1] if rounds else ([], [])
+        if drafted and tokens == text:
+            return f"your sampler asks the target about the text without its draft tokens{ROWS}"
+        if drafted and tokens == text + drafted and n_last <= len(drafted):
+            return f"your sampler asks the target for too few rows, {n_last} for {len(drafted)} draft tokens{ROWS}"
+        return None
 
     def simulated(self, make, n_tokens):
         """The distribution of n_tokens tokens, from a second sampler with the same parts."""
@@ -163,7 +205,7 @@ class Made:
         return exact_distribution(text)
 
 
-def check_counts(made):
+def check_lengths(made):
     K, n_ctx = made.K, made.target.n_ctx
     for n_tokens in range(11):
         tokens = made.text(n_tokens, 0, case=f"K = {K}")
@@ -184,9 +226,18 @@ def check_counts(made):
             fail(f"your sampler {UNKNOWN_SOURCE}", f"  for K = {K}, n_tokens = {n_tokens} one seed gave two texts")
 
 
+def nearly_certain(made):
+    """The sampler in cases with probabilities close to 1 and to 0."""
+    for kind, rows in NEARLY_CERTAIN.items():
+        sure, other = (TableModel([row] * 3, made.target.n_ctx) for row in rows)
+        drafter, target = ModelDrafter(other, sampling=made.sampling), Target(sure, made.target.calls)
+        case = f"K = 1, {made.sampling}, {kind}"
+        yield made.elsewhere(target, drafter, 1, made.sampling, case, prompt=[0])
+
+
 def check_distribution(made, counts=(1, 2, 3), known=None):
     for n_tokens in counts:
-        wanted, n_paths = made.target.table.distribution(PROMPT, n_tokens, made.sampling), [0]
+        wanted, n_paths = made.target.table.distribution(made.prompt, n_tokens, made.sampling), [0]
 
         def text(rng, n_tokens=n_tokens, n_paths=n_paths):
             n_paths[0] += 1
@@ -202,6 +253,8 @@ def check_distribution(made, counts=(1, 2, 3), known=None):
 
 # ------------------------------------------------------------------------------------------------ the mistake
 
+ROWS = ": target([*tokens, *draft_tokens], n_last=k + 1) has a row for each of k draft tokens, and one for the bonus"
+LIMIT = "right, but not where tokens are nearly certain: is a probability compared with a limit, or rounded?"
 AROUND = [*catalogue.SAMPLING, *catalogue.LOOPS]
 LOOKING_BACK = catalogue.LOOKING_BACK
 ONE = [*verifiers.WHOLE, *verifiers.BONUS, *verifiers.ACCEPT, *verifiers.REST]
@@ -213,16 +266,29 @@ def mistake_in_a_text(distribution, wanted, made, n_tokens, known=None):
     error = largest_difference(distribution, wanted)
     if known is None and error < 1e-4:
         return NEARLY_RIGHT.format(error)
+    if made.case == TIED and (len(distribution) == 1 or error > 0.1):
+        return (
+            "at temperature 0 your sampler does not take the first of two equal maxima, as the target alone does: "
+            "np.argmax, not a softmax at a small temperature"
+        )
     if known is None and getattr(made.sampling, "temperature", 1) == 0 and len(distribution) > 1:
         return (
             "your sampler draws at temperature 0, where the text is the greedy one: put the logits through `sampling`"
         )
+    if "nearly" in made.case:
+        return LIMIT
     found = {n_tokens: distribution}
     with contextlib.suppress(AssertionError, CannotEnumerate):  # three tokens tell mistakes apart, if the paths are few
         found[3] = exact_distribution(lambda rng: made.text(3, rng), max_leaves=3000)
 
+    @cache
+    def in_others():
+        return [(other, exact_distribution(partial(other.text, 2))) for other in nearly_certain(made)]
+
     def agrees(make):
-        return all(alike(made.simulated(make, n), one) for n, one in found.items())
+        if not all(alike(made.simulated(make, n), one) for n, one in found.items()):
+            return False
+        return known is not None or all(alike(other.simulated(make, 2), one) for other, one in in_others())
 
     return entry_like(known_samplers(made, known), agrees) or unknown_mistake(
         distribution, wanted, made, n_tokens, known
@@ -244,6 +310,11 @@ def unknown_mistake(distribution, wanted, made, n_tokens, known):
         return "your sampler goes wrong with a sampling that looks back, as penalties and grammars do" + catalogue.ROW_I
     if len(distribution) == 1 and len(wanted) > 1:
         return "the text does not depend on the generator: draw from the one that is passed, do not seed in the loop"
+    if len(made.prompt) > len(PROMPT):
+        return (
+            "your sampler goes wrong near the end of the context: where min(K, remaining - 1, n_ctx - len(tokens) - 1) "
+            "is less than K, ask the drafter for so many tokens, after the text as it is then, or draft none"
+        )
     if n_tokens == 1:
         return (
             "even the first token does not have the target's distribution: where nothing is drafted it is a draw "
@@ -262,15 +333,22 @@ def unknown_mistake(distribution, wanted, made, n_tokens, known):
             "your sampler goes wrong where a draft token is rejected: accept x with probability min(1, p(x) / q(x)), "
             "and replace the first rejected one by a draw from max(0, p - q), normalised"
         )
+    if made.K > 1 and any(is_wrong_at_all(other) for other in nearly_certain(made)):
+        return LIMIT
     if made.K > 1:
         return (
             "right for K = 1, but not for a block of several draft tokens: test draft token i against row i, with a "
             "uniform number of its own, replace the first rejected one from its own row, and drop those after it"
         )
     return (
-        f"the first {n_right} tokens are right and the next is wrong: after a rejection, drop the draft tokens that "
-        "follow it, append its replacement, and start the second round from that text"
+        f"the first {n_right} tokens are right and the next is wrong: which text, draft and rows does it come from? A "
+        "rejection, an acceptance, or a round in which nothing is drafted may leave too much or too little"
     )
+
+
+def is_wrong_at_all(made):
+    wanted = made.target.table.distribution(made.prompt, 2, made.sampling)
+    return not alike(exact_distribution(partial(made.text, 2)), wanted)
 
 
 def is_off(distribution, wanted, n):
@@ -296,24 +374,82 @@ def takes_stop_tokens(made):
     return True
 
 
-def check_stop(made, seed):
-    """With a stop token, the text must be the same up to its first occurrence, and end there."""
-    whole, tokens = made.text(9, seed), made.text(9, seed, case="stop_tokens = [1]", stop_tokens=[1])
-    wanted = whole[: whole.index(1) + 1] if 1 in whole else whole
-    if tokens == wanted[:-1] != wanted:
-        fail("your sampler leaves the stop token out; the text ends with it", f"  {tokens} should be {wanted}")
-    if tokens != wanted:
-        fail(
-            "your sampler misses a stop token in the middle of a block: look at every token that a round adds, and "
-            "drop those after the first",
-            f"  without a stop token the text is {whole}; with stop token 1 it is {wanted}, yours is {tokens}",
-        )
-    accepted, calls = (getattr(made.stats, name, 0) for name in ("accepted", "target_calls"))
-    if accepted + calls > len(tokens) + 1:  # a call adds one more token than it accepts, or one less at a stop
-        fail(
-            "your sampler counts draft tokens after the stop token as accepted: cut n_accepted with the tokens",
-            f"  with stop token 1 the text is {tokens}; stats have {accepted} accepted tokens in {calls} calls",
-        )
+def check_stops(*made_with_draft):
+    """With a stop token a text must be the same up to its first occurrence, and end there, wherever the limit is."""
+    for made, n_tokens, seed in itertools.product(made_with_draft, range(11), range(8)):
+        tokens = made.text(n_tokens, seed, case="stop_tokens = [1]", stop_tokens=[1])
+        where = f"  K = {made.K}, n_tokens = {n_tokens}, stop_tokens = [1]: your text is {tokens}"
+        if len(tokens) < n_tokens and 1 not in tokens:
+            fail("your sampler leaves the stop token out; the text ends with it", where)
+        if 1 in tokens[:-1]:
+            longer = (made.text(n, seed, stop_tokens=[1]) for n in range(n_tokens + 1, 11))
+            if any(tokens[: tokens.index(1) + 1] == text for text in longer):
+                hint = "where a round reaches both a stop token and n_tokens, your sampler misses the stop token: look "
+                fail(hint + "for it in every token that the round adds, before the text is cut at n_tokens", where)
+            fail(
+                "your sampler misses a stop token in the middle of a block: look at every token that a round adds, and "
+                "drop those after the first",
+                where,
+            )
+        if len(tokens) > n_tokens:
+            fail(f"your sampler returns {len(tokens)} tokens where at most {n_tokens} were asked for", where)
+    made = made_with_draft[0]
+    for n_tokens in (1, 2, 3):
+        wanted = {}
+        for tokens, share in made.target.table.distribution(PROMPT, n_tokens, made.sampling).items():
+            text = tokens[: tokens.index(1) + 1] if 1 in tokens else tokens
+            wanted[text] = wanted.get(text, 0) + share
+        compared(
+            "your sampler", partial(made.text, n_tokens, stop_tokens=[1]), wanted,
+            lambda found: ("your sampler changes the distribution where it is given a stop token: all tokens up to the "
+                           "first stop token are the target's", "", f"  K = {made.K}, stop_tokens = [1]"),
+            tolerance=made.tolerance,
+        )  # fmt: skip
+
+
+def check_counts(made, takes_stops):
+    """Compare stats.accepted, if there is one, with the draft tokens that are in the text."""
+    runs, stop = [], {"stop_tokens": [1]}
+    for options, n_tokens, seed in itertools.product(({}, stop) if takes_stops else ({},), range(11), range(4)):
+        made.drafter.rounds = ()
+        new = made.text(n_tokens, seed, **options)
+        text, accepted = [*made.prompt, *new], getattr(made.stats, "accepted", None)
+        if accepted is None or any(before != text[: len(before)] for before, _ in made.drafter.rounds):
+            return  # not counted, or drafted for a text that goes on differently
+        case = f"K = {made.K}, n_tokens = {n_tokens}, {options}"
+        runs.append((accepted, kept_of(text, made.drafter.rounds), len(new), case))
+    check_accepted(runs, "your sampler", str(stop))
+
+
+def check_accepted(runs, what, stop):
+    """AssertionError unless the counts are right; runs: (count, the right ones, number of new tokens, case)."""
+    wrong = [(n, kept, case) for n, kept, _, case in runs if n not in kept]
+    if not wrong:
+        return
+    n, kept, case = wrong[0]
+    late = all(n > kept[-1] for n, kept, _ in wrong)
+    if not any(n for n, *_ in runs):
+        hint = f"{what} counts no draft token as accepted"
+    elif all(n == n_new for n, _, n_new, _ in runs):
+        hint = f"{what} counts the correction and the bonus as accepted"
+    elif late and all(stop in str(case) for *_, case in wrong):
+        hint = f"{what} counts draft tokens after the stop token as accepted: cut n_accepted with the tokens"
+    else:
+        hint = f"{what} counts {'too many' if late else 'a wrong number of'} draft tokens as accepted"
+    where = "accepted is the number of draft tokens that are in the text"
+    fail(hint if ":" in hint else f"{hint}: {where}", f"  {n} are counted, and {kept[-1]} are in the text", f"  {case}")
+
+
+def kept_of(text, rounds):
+    """The numbers that may be called accepted; `rounds` lists (the text before it, its draft tokens) for each round.
+
+    There are two if a round adds no token but its draft: the last draft token may then count as the target's.
+    """
+    ends = [*(len(before) for before, _ in rounds[1:]), len(text)]
+    added = [text[len(before) : end] for (before, _), end in zip(rounds, ends)]
+    kept = [n_common(drafted, new) for (_, drafted), new in zip(rounds, added)]
+    doubtful = sum(0 < n == len(new) for n, new in zip(kept[:-1], added))
+    return range(sum(kept) - doubtful, sum(kept) + 1)
 
 
 def note_wasted_calls(made):
@@ -342,7 +478,7 @@ def note_wasted_calls(made):
 class Target:
     """A language model on a TableModel that enforces its n_ctx and detects endless loops."""
 
-    n_ctx = 12
+    n_ctx, question = 12, ([], 0)
 
     def __init__(self, table, calls):
         self.table, self.n_vocab = table, table.n_vocab
@@ -359,16 +495,28 @@ class Target:
     def __call__(self, tokens, n_last=1):
         self.count()
         tokens = [operator.index(token) for token in tokens]
+        self.question = tokens, n_last
         if len(tokens) > self.n_ctx:
             fail(
                 f"your sampler asks the target about {len(tokens)} tokens, and its n_ctx is {self.n_ctx}: draft at "
                 "most min(K, remaining - 1, n_ctx - len(tokens) - 1)"
             )
         if not 1 <= n_last <= len(tokens):
-            fail(f"your sampler asks the target for the last n_last = {n_last} rows of {len(tokens)} tokens")
+            fail(f"your sampler asks the target for the last n_last = {n_last} rows of {len(tokens)} tokens{ROWS}")
         if not all(0 <= token < self.n_vocab for token in tokens):
             fail(f"your sampler asks the target about tokens that it does not have: {tokens}, n_vocab = {self.n_vocab}")
         return self.table(tokens, n_last)
+
+
+class Recorded(ModelDrafter):
+    """A drafter that lists (the text, the draft tokens) of each draft in `rounds`."""
+
+    rounds = ()
+
+    def propose(self, tokens, K, rng):
+        draft = ModelDrafter.propose(self, tokens, K, rng)
+        self.rounds = [*self.rounds, ([*map(int, tokens)], draft.tokens.tolist())]
+        return draft
 
 
 class ShortDrafter:

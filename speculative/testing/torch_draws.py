@@ -174,9 +174,11 @@ def elementwise(function, *arguments):
     arrays = np.broadcast_arrays(*map(objects, arguments))
     results = np.empty(arrays[0].size, object)
     results[:] = [applied(function, first.grid, *each) for each in zip(*(array.flat for array in arrays))]
+    devices = {argument.device for argument in arguments if torch.is_tensor(argument)}
+    device = next((one for one in devices if one.type != "cpu"), first.device)
     if function in SWAPPED:
-        return torch.tensor(results.astype(bool).reshape(arrays[0].shape), device=first.device)
-    index = torch.arange(len(results), device=first.device).reshape(arrays[0].shape)
+        return torch.tensor(results.astype(bool).reshape(arrays[0].shape), device=device)
+    index = torch.arange(len(results), device=device).reshape(arrays[0].shape)
     return OpenUniforms(results, index, first.dtype, first.grid)
 
 

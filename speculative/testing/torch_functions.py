@@ -86,7 +86,7 @@ class Quotient:
     def argmax(self, dim=-1, keepdim=False):
         rows = self.probs.detach().cpu().numpy().reshape(-1, self.probs.shape[-1])
         drawn = [int(np.argmax(row / some)) for row, some in zip(rows, self.exponentials.rows)]
-        found = torch.tensor(drawn).reshape(self.probs.shape[:-1])
+        found = torch.tensor(drawn, device=self.probs.device).reshape(self.probs.shape[:-1])
         return found[..., None] if keepdim else found
 
 
@@ -101,4 +101,4 @@ def searched(cdf, u, right):
     for at in np.ndindex(values.shape):
         row = rows[at[: rows.ndim - 1]]
         found[at] = next((i for i, c in enumerate(row) if (values[at] < c if right else values[at] <= c)), len(row))
-    return torch.from_numpy(found.reshape(np.shape(objects(u))))
+    return torch.tensor(found.reshape(np.shape(objects(u))), device=cdf.device)

@@ -23,12 +23,16 @@ CYCLE = TableModel(np.roll(np.eye(3), 1, axis=1))  # 0, 1, 2, 0, 1, ...
 def check_function_of_models(fn, spec, array, seed):
     """The result of check_sampler; its messages are about a function."""
     form = form_of_models(fn, spec, array)
+    made = sampler_of(fn, form)
     try:
-        passed = check_sampler(sampler_of(fn, form), seed=seed, with_models=True)
+        passed = check_sampler(made, seed=seed, with_models=True)
     except AssertionError as error:
         told = str(error).replace("your sampler", "your function").splitlines()
         raise told_error(*told, f"  (read as {form})") from error.__cause__
-    return Passed(f"{passed.replace('check_sampler', 'check_function')}; read as {form}")
+    passed = passed.replace("check_sampler", "check_function")
+    if made.n_more:
+        passed = passed.replace("as many tokens as asked for", f"up to {made.n_more} tokens more than asked for")
+    return Passed(f"{passed}; read as {form}")
 
 
 def form_of_models(fn, spec, array):
@@ -58,6 +62,8 @@ def sampler_of(fn, form):
     """A class of samplers whose `generate` calls the function with models that include the sampling."""
 
     class OfModels:
+        n_more = 0  # the most tokens that it has returned in excess of n_tokens
+
         def __init__(self, target, drafter, *, K, sampling):
             self.K, self.drafter = K, drafter
             self.models = {"target_model": (target, sampling), "draft_model": (drafter.model, drafter.sampling)}
@@ -69,7 +75,9 @@ def sampler_of(fn, form):
                 given = [self.argument(role, axes, words, values) for role, axes, words in form.arguments]
                 parts = dict(zip(form.results, parts_of(fn(*given), len(form.results))))
             text = [*map(int, np.ravel(parts.get("text", parts.get("tokens", ()))))]
-            return text[len(prompt) * ("text" in parts) :][:n_tokens]
+            new = text[len(prompt) * ("text" in parts) :]
+            OfModels.n_more = max(OfModels.n_more, len(new) - n_tokens)
+            return new[:n_tokens]
 
         def argument(self, role, axes, words, values):
             if role == "prompt":
@@ -81,12 +89,16 @@ def sampler_of(fn, form):
             model, sampling = self.models[role]
 
             def called(tokens, *_, **__):
+                given = tokens
                 has_batch, tokens = np.ndim(plain_list(tokens)) == 2, [int(token) for token in np.ravel(plain(tokens))]
                 rows = sampling(model(tokens, n_last=len(tokens)), tokens)
                 with np.errstate(divide="ignore"):
                     rows = rows if "probs" in words else np.log(rows)
                 rows = rows[None] if has_batch else rows
-                return rows.tolist() if form.array is list else with_logits(form.array(rows))
+                if form.array is list:
+                    return rows.tolist()
+                rows = form.array(rows)
+                return with_logits(rows.to(given.device) if hasattr(rows, "to") and hasattr(given, "to") else rows)
 
             return called
 

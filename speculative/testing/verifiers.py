@@ -15,8 +15,8 @@ SMALL_TREES = [(3, [-1, -1], "random", way) for way in WAYS]
 LARGER = [
     (2, 2, "random"), (3, 2, "random"), (3, 1, "zeros in p"), (3, 1, "zeros in q"), (3, 2, "zeros in p"),
     (3, 2, "one-hot q"), (3, 2, "one-hot p"), (3, 2, "one-hot p and q"), (3, 2, "equal"), (4, 1, "disjoint"),
-    (2, 3, "random"), (2, 3, "zeros in p"), (3, 2, "tie"), (8, 1, "flat"), (2, 4, "random"),
-    *((3, 1, kind) for kind in NEARLY_CERTAIN), (8, 1, "flat q"),
+    (2, 3, "random"), (2, 3, "zeros in p"), (3, 2, "tie"), (12, 1, "many"), (2, 4, "random"),
+    *((3, K, kind) for K in (1, 2) for kind in NEARLY_CERTAIN), (8, 1, "many, of a flat q"),
 ]  # fmt: skip
 LARGER_TREES = [
     *((3, [-1, -1], kind, "drawn without replacement") for kind in ("zeros in p", "zeros in q", "one-hot p", "equal")),
@@ -33,11 +33,12 @@ def check_verifier(verifier: Verifier, *, seed: int = 0, trees: bool | None = No
 
     The joint distribution of the tokens of a round, continued by the target to K + 1 tokens, must equal the target's to
     1e-12, for K = 0 to 4 and for distributions that depend on the tokens before: random ones, with zeros, one-hot,
-    equal, equal for some tokens, disjoint, with many tokens in the residual, with probabilities close to 1 and to 0. A
-    token of target probability 0 must not pass if the uniform number is exactly 0, and the arguments must not be
-    modified. A verifier for trees is then tested on trees whose siblings are drawn independently, drawn without
-    replacement, one drawn and the others the most likely tokens, or all of them the most likely. Prints a note if the
-    verifier is exact but slower than it could be, and returns one line that lists the checks.
+    equal, equal for some tokens, disjoint, with many tokens in the residual, with probabilities close to 1 and to 0. So
+    a test of p(x), q(x) or p(x) / q(x) against a limit from 1e-4 to .9999, or of their ranks against one up to 9, fails
+    if it changes a decision. A token of target probability 0 must not pass if the uniform number is exactly 0, and the
+    arguments must not be modified. A verifier for trees is then tested on trees whose siblings are drawn independently,
+    drawn without replacement, one drawn and the others the most likely tokens, or all of them the most likely. Prints a
+    note if the verifier is exact but slower than it could be, and returns one line that lists the checks.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ nbformat = pytest.importorskip("nbformat", reason="pip install -e '.[notebooks]'
 pytest.importorskip("IPython", reason="pip install -e '.[notebooks]'")
 pytestmark = pytest.mark.notebooks
 FOLDER = ROOT / "notebooks"
-HIDDEN = {"colab", "hide-input"}
+HIDDEN = {"hide-input"}
 
 
 @pytest.fixture(scope="module")

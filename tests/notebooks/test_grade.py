@@ -2,8 +2,11 @@
 
 import csv
 import json
+import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from helpers import ROOT
@@ -12,8 +15,9 @@ pytest.importorskip("IPython", reason="pip install -e '.[notebooks]'")
 pytestmark = pytest.mark.notebooks
 FOLDER = ROOT / "notebooks"
 NAMES = "most_texts", "audit", "match_batch", "stays"
-ONE, TWO, THREE, FOUR = (f"exercise_{i}({name})" for i, name in enumerate(NAMES, 1))
+ONE, TWO, THREE, FOUR = (f"14.exercise_{i}({name})" for i, name in enumerate(NAMES, 1))
 SOLUTION = next((FOLDER / "solutions").glob("14_*.py")).read_text(encoding="utf-8")
+UNTOUCHED = next(FOLDER.glob("14_*.ipynb")).read_text(encoding="utf-8")
 RIGHT, UNSOLVED = "right", "not solved yet"
 
 
@@ -39,7 +43,7 @@ def notebook(*, before="", after="", **sources):
 
 ANSWERS = {  # file: its text, what the first three checks begin with
     "ada.py": (SOLUTION, [RIGHT] * 3),
-    "blank.ipynb": (next(FOLDER.glob("14_*.ipynb")).read_text(encoding="utf-8"), [UNSOLVED] * 3),
+    "blank.ipynb": (UNTOUCHED, [UNSOLVED] * 3),
     "upper.IPYNB": (notebook(), [RIGHT] * 3),
     "shell.ipynb": (
         notebook(before="import os, subprocess\nos.system('echo right: hello')\nsubprocess.run(['echo', 'right'])\n"
@@ -59,11 +63,23 @@ ANSWERS = {  # file: its text, what the first three checks begin with
                               audit="class Odd(Exception):\n    def __str__(self): raise ValueError\n"
                                     "def audit(serve): raise Odd",
                               match_batch="def match_batch(*_): raise AssertionError('=HYPERLINK(1)')"),
-                     ["raised: right", "Odd", "'=HYPERLINK"]),
+                     ["AssertionError: right", "Odd (its message", "AssertionError: =HYPERLINK"]),
     "=1+1.py": ("def most_texts(F, B, b, K):\n    print('right')\n    return int(b * F / (2 * B) // K)\n",
                 ["a round of K draft tokens is a pass for K + 1", "NameError", "NameError"]),
     "eve.py": ("import nothing\n\n" + SOLUTION.replace("def audit", "def other") + "\n\n1 / 0\n",
                [RIGHT, "NameError", RIGHT]),
+    "reset.ipynb": (notebook(before="%reset -f", after="%reset -f"), [RIGHT] * 3),
+    "writes.ipynb": (notebook(before=f"%%writefile my_answers.py\n{SOLUTION}"), [RIGHT] * 3),
+    "xerox.ipynb": (notebook(most_texts="from my_answers import *", audit="", match_batch=""), ["NameError"] * 2),
+    "removes.ipynb": (notebook(before="import os, shutil\nshutil.rmtree(os.environ['IPYTHONDIR'])"), [RIGHT] * 3),
+    "leaves.ipynb": (notebook(before="import subprocess\nsubprocess.Popen(['sleep', '98765'])"), [RIGHT] * 3),
+    "changes.ipynb": (notebook(before="from checks import beyond_one_laptop as c\nc.exercise_2 = lambda *_: 'right'",
+                               audit="def audit(serve): pass"),
+                      ["changed the checks: checks.beyond_one_laptop.exercise_2", "", "changed the checks"]),
+    "deep.ipynb": ("[" * 200_000, ["unreadable: RecursionError"] * 3),
+    "deep.py": (f"x = {'-' * 200_000}1\n", ["unreadable"] * 3),
+    f"{'long' * 62}.py": (SOLUTION, [RIGHT] * 3),
+    "lab.zip": ("PK", ["nothing to grade: lab.zip"] * 3),
     "kim.py": ("def f(:", ["SyntaxError"] * 3),
     "latin.py": (b"# \xe9\n", ["unreadable"] * 3),
     "text.ipynb": ("no JSON", ["unreadable"] * 3),
@@ -76,16 +92,35 @@ def graded(tmp_path_factory):
     for name, (text, _) in ANSWERS.items():
         (answers / name).write_bytes(text if isinstance(text, bytes) else text.encode())
     (answers / "folder.py").mkdir()
-    (answers / "notes.txt").write_text("not graded")
-    command = [sys.executable, FOLDER / "grade.py", "14", answers, "5", "--feedback", told]
-    result = subprocess.run(command, capture_output=True, text=True, encoding="utf-8")
+    (answers / "two").mkdir()
+    (answers / "link.py").symlink_to(answers / "ada.py")
+    for i, (name, text) in enumerate({"solved.ipynb": notebook(), "v1.py": SOLUTION, "v2.ipynb": UNTOUCHED}.items()):
+        (answers / "two" / name).write_text(text, encoding="utf-8")
+        os.utime(answers / "two" / name, (i, i))
+    command = [sys.executable, FOLDER / "grade.py", "14", answers.name, "5", "--feedback", told]
+    result = subprocess.run(command, cwd=answers.parent, capture_output=True, text=True, encoding="utf-8-sig")
     assert result.returncode == 0, result.stderr
     return {row["file"].removeprefix("'"): row for row in csv.DictReader(result.stdout.splitlines())}, told
 
 
-def test_there_is_a_line_for_every_file(graded):
-    assert graded[0].keys() == {*ANSWERS, "folder.py"}
-    assert graded[0]["folder.py"][ONE].startswith("unreadable")
+def test_there_is_a_line_for_every_entry(graded):
+    rows, told = graded
+    assert rows.keys() == {*ANSWERS, "folder.py", "two", "link.py"}
+    assert rows["folder.py"][ONE] == "nothing to grade: an empty folder" and rows["folder.py"]["points"] == "0"
+    assert rows["link.py"][ONE] == "nothing to grade: link.py (a link)"
+    assert rows["ada.py"]["points"] == f"{sum(int(rows['ada.py'][f'14.{i}']) for i in (1, 2, 3, 4))}" != "0"
+    assert len([*told.iterdir()]) == len(rows)
+
+
+def test_of_several_files_the_newest_with_most_answers_is_graded(graded):
+    assert graded[0]["two"]["right"] == graded[0]["ada.py"]["right"]
+    said = (graded[1] / "two.txt").read_text(encoding="utf-8")
+    assert re.match(r"graded for 14_.*: v1.py, 1 of 3 files\n", said)
+
+
+def test_what_an_answer_leaves_behind_is_removed(graded):
+    commands = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline")] if Path("/proc").exists() else []
+    assert b"sleep\x0098765\x00" not in commands and not (FOLDER / "my_answers.py").exists()
 
 
 @pytest.mark.parametrize("name", ANSWERS)
@@ -109,7 +144,7 @@ def test_without_the_project_it_says_so_once():
 
 def tool(name, *arguments):
     command = [sys.executable, FOLDER / f"{name}.py", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
+    return subprocess.run(command, capture_output=True, text=True, encoding="utf-8-sig", check=False)
 
 
 def test_a_handout_of_other_numbers_is_graded_where_it_lies(tmp_path):
@@ -122,11 +157,16 @@ def test_a_handout_of_other_numbers_is_graded_where_it_lies(tmp_path):
     assert "Exercise 1: how many users? (2.5 points, 5 minutes)" in text and "check.exercise_2(audit, seed=3)" in text
     without_figures = {path.name for path in lab.rglob("*.py") if path.parent.name != "figures"}
     assert without_figures == {"__init__.py", "beyond_one_laptop.py"}  # no solutions
+    assert {path.name for path in lab.glob("figures/*")} == {"__init__.py", "palette.py", "serving.py"}
+    targets = re.findall(
+        r"(?<!!)\[[^\]]+\]\((?!https?:|#)([^)#]+)", text + (lab / "README.md").read_text(encoding="utf-8")
+    )
+    assert all((lab / target).exists() for target in targets), targets
     answers.mkdir()
     (answers / "ada.py").write_text(SOLUTION.replace("int(bytes", "float(bytes").replace("// (K", "/ (K"))
     [row] = csv.DictReader(tool("grade", handed, answers).stdout.splitlines())
     assert (row["right"], row["points"]) == ("3", "1") and ", seed=3" in "".join(row)  # exercise 2 has no points
-    assert row["exercise_1(most_texts, seed=3)"].startswith("a whole number of texts, rounded down")
+    assert row["14.exercise_1(most_texts, seed=3)"].startswith("a whole number of texts, rounded down")
 
 
 @pytest.mark.parametrize(
@@ -134,6 +174,7 @@ def test_a_handout_of_other_numbers_is_graded_where_it_lies(tmp_path):
     [
         (["handout", "99", "--output", "lab"], "expected the number of a notebook, such as 05, or its path, got 99"),
         (["handout", "05b", "--points", "README.md", "--output", "lab"], "expected a table (CSV) with the columns"),
+        (["handout", "05b", "--seed", "-1", "--output", "lab"], "--seed: expected 0 or more, got -1"),
         (["handout", "05b", "--output", ROOT / "docs"], "is not empty: name a new folder"),
         (["grade", "05b"], "the following arguments are required: folder"),
         (["grade", "05b", "nowhere"], "expected a folder with answers, got nowhere"),

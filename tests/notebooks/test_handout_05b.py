@@ -14,7 +14,7 @@ FOLDER = ROOT / "notebooks"
 
 def tool(name, *arguments):
     command = [sys.executable, FOLDER / f"{name}.py", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
+    return subprocess.run(command, capture_output=True, text=True, encoding="utf-8-sig", check=False)
 
 
 def test_it_is_made_and_graded(tmp_path):
@@ -30,7 +30,7 @@ def test_it_is_made_and_graded(tmp_path):
     (answers / "ada.py").write_text(solution.replace("return missing / missing.sum()", "return p"), encoding="utf-8")
     [row] = csv.DictReader(tool("grade", lab / "05b_speculative_sampling.ipynb", answers).stdout.splitlines())
     assert (row["right"], row["points"]) == ("3", "8")
-    assert row["exercise_2(my_residual)"].startswith("that is p itself")
+    assert row["05b.exercise_2(my_residual)"].startswith("that is p itself")
 
 
 def test_the_page_05_has_nothing_to_grade(tmp_path):

@@ -42,7 +42,7 @@ def test_what_a_notebook_needs_is_known_before_the_first_one_runs(tmp_path):
 
 @pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
 def test_it_is_built_as_all_are(path):
-    everything = [cell for cell in cells(path) if "colab" not in cell.metadata.get("tags", ())]
+    everything = cells(path)
     title = everything[0].source
     assert title.startswith("# ") and "After this you can" in title and "second" in title  # how long it runs
     checks = cells(path, "check")
@@ -63,3 +63,18 @@ def test_it_is_committed_with_its_outputs_and_figures(path):
             said = "".join(output.text for output in cell.outputs)  # of code to be repaired, its mistake
             assert said and not said.startswith("right")
             assert re.fullmatch(r"check\.exercise_\d\(.+\)", cell.source)
+
+
+def test_a_notebook_of_ones_own_has_any_name_and_no_edit_is_lost(tmp_path):
+    (tmp_path / "checks").mkdir()
+    code = (
+        "from pathlib import Path\npath = Path('mine.ipynb')\nif path.exists(): path.write_text(path.read_text() + ' ')"
+    )
+    for name, source, code_of_exit in (("own.ipynb", "1 + 1", 0), ("mine.ipynb", code, 1)):
+        cells = [nbformat.v4.new_markdown_cell("# Mine"), nbformat.v4.new_code_cell(source)]
+        nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / name)
+        command = [sys.executable, FOLDER / "run.py", tmp_path / name]
+        result = subprocess.run(command, capture_output=True, text=True)
+        assert result.returncode == code_of_exit, result.stderr
+    assert "it was edited while it ran, nothing was written" in result.stderr
+    assert (tmp_path / "mine.ipynb").read_text().endswith(" ")

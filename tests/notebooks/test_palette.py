@@ -50,7 +50,7 @@ def test_any_two_can_be_told_apart(eye, ground):
         assert np.linalg.norm(seen[0] - seen[1]) > 20, (a, b)
 
 
-@pytest.mark.parametrize("page", ["explore", "trace"])
+@pytest.mark.parametrize("page", ["explore", "live", "trace"])
 def test_a_page_has_these_colours(page):
     text = (ROOT / "speculative" / "pages" / f"{page}.html").read_text(encoding="utf-8")
     for ground, style in zip(("light", "dark"), text.split("prefers-color-scheme: dark")):

@@ -23,13 +23,15 @@ LAB = "python notebooks/handout.py 05b.1 05b.2 05b.3 06.1 06.2 --output lab"
 def script(name):
     spec = importlib.util.spec_from_file_location(name, TEACHING / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
+    if str(TEACHING) not in sys.path:
+        sys.path.append(str(TEACHING))  # for writing.py
     spec.loader.exec_module(module)
     return module
 
 
 def tool(name, *arguments):
     command = [sys.executable, FOLDER / f"{name}.py", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
+    return subprocess.run(command, capture_output=True, text=True, encoding="utf-8-sig", check=False)
 
 
 def rows():
@@ -93,45 +95,6 @@ def test_an_exercise_that_does_not_exist_is_named():
     assert said.returncode == 2 and "it has no 05b.9: name exercises it lists" in said.stderr
 
 
-@pytest.mark.parametrize(
-    ("url", "exit_code", "said"),
-    [
-        ("", 0, "there is no public address yet"),
-        ("there", 1, "cannot install the project"),
-        ("nowhere", 128, "cannot clone nowhere: check the address"),
-        ("there", 0, None),
-    ],
-)
-def test_a_notebook_that_is_alone_fetches_the_project_or_says_why_not(url, exit_code, said, tmp_path, monkeypatch):
-    pytest.importorskip("nbclient", reason="pip install -e '.[notebooks]'")
-    monkeypatch.syspath_prepend(FOLDER)
-    import run
-
-    commands = []
-
-    class Shell:
-        user_ns = {"_exit_code": exit_code}  # noqa: RUF012
-
-        def system(self, command):
-            commands.append(command)
-            if "'there'" in command:
-                (tmp_path / "project" / "notebooks").mkdir(parents=True)
-
-        def run_line_magic(self, *magic):
-            commands.append(magic)
-
-    monkeypatch.chdir(tmp_path)
-    cell = re.sub('url = "[^"]*"', f'url = "{url}"', run.FIRST)
-    assert f'url = "{run.URL}"' in run.FIRST and max(map(len, run.FIRST.splitlines())) <= 120
-    if said:
-        with pytest.raises(SystemExit, match=said):
-            exec(cell, {"get_ipython": Shell})
-        assert len(commands) == bool(url)
-    else:
-        exec(cell, {"get_ipython": Shell})
-        assert commands[1] == ("cd", "-q project/notebooks")
-
-
 @pytest.mark.parametrize("seed", range(40))
 def test_the_answers_of_an_exam_are_those_of_arithmetic(seed):
     exam = script("exam")
@@ -178,9 +141,22 @@ def test_two_seeds_are_two_exams_and_one_seed_is_one(tmp_path):
     assert exam.written(1) == exam.written(1) != exam.written(2)
     command = [sys.executable, TEACHING / "exam.py", "--seed", "1", "--output", tmp_path]
     subprocess.run(command, check=True, capture_output=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
-    assert (tmp_path / "exam_1.md").read_text(encoding="utf-8") == exam.written(1)[0]
-    assert "Answers" not in exam.written(1)[0]
-    assert (tmp_path / "answers_1.md").read_text(encoding="utf-8") == exam.written(1)[1]
+    written = (tmp_path / "exam_1.md").read_text(encoding="utf-8")
+    assert written.startswith(exam.written(1)[0]) and "Answers" not in written
+    assert (tmp_path / "answers_1.md").read_text(encoding="utf-8").startswith(exam.written(1)[1])
+    subprocess.run(command, check=True, capture_output=True)  # again
+    (tmp_path / "exam_1.md").write_text(edited := written.replace("king", "queen"), encoding="utf-8")
+    said = subprocess.run(command, capture_output=True, text=True)
+    assert said.returncode == 2 and "exam_1.md was edited, or is a different file" in said.stderr
+    assert (tmp_path / "exam_1.md").read_text(encoding="utf-8") == edited
+
+
+def test_the_page_of_slides_replaces_neither_its_source_nor_an_edited_page(tmp_path):
+    for output in (TEACHING / "slides.md", tmp_path / "slides.html"):
+        (tmp_path / "slides.html").write_text("mine", encoding="utf-8")
+        before = output.read_bytes()
+        said = tool("teaching/slides", "--output", output)
+        assert said.returncode == 2 and "is a different file" in said.stderr and output.read_bytes() == before
 
 
 SLIDES = (TEACHING / "slides.md").read_text(encoding="utf-8")

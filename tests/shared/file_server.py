@@ -141,7 +141,7 @@ def hurry(monkeypatch, tmp_path):
     """Short waits, and no trace of the environment's own settings."""
     monkeypatch.setattr(download, "WAITS", (0.01, 0.01, 0.01))
     monkeypatch.setattr(download, "TIMEOUT", (2, 0.5))
-    for name in ("GPT2NP_MODELS_URL", "HF_ENDPOINT", "HF_HUB_CACHE"):
+    for name in ("GPT2NP_MODELS_URL", "HF_ENDPOINT", "HF_HUB_CACHE", "HF_HUB_OFFLINE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HF_HOME", str(tmp_path / "no cache"))
 

@@ -9,7 +9,7 @@ from write_tf import write_checkpoint
 
 from gpt2np import HParams
 from gpt2np.files.loading import find_folder
-from gpt2np.files.model_files import SOURCES
+from gpt2np.files.model_files import SIZES, SOURCES
 
 SHAPE = HParams(n_vocab=2048, n_ctx=64, n_embd=3 * 7, n_head=3, n_layer=2)
 
@@ -46,4 +46,17 @@ def model_server(server, small_models, monkeypatch):
     for size in ("124M", "355M"):
         server.files |= {f"/{size}/{name}": body for name, body in small_models[0].items()}
     monkeypatch.setenv("GPT2NP_MODELS_URL", server.url + "/")
+    return server
+
+
+@pytest.fixture
+def hub(server, small_models, monkeypatch):
+    """A server in the Hub's layout: GPT-2's sizes, a GPT-2 of one's own, one without vocab.json, and a Llama."""
+    names = [f"openai-community/{name}" for name in SIZES.values()]
+    for name in (*names, "distilbert/distilgpt2", "owner/gpt2-like", "owner/unread"):
+        for file in SOURCES["hub"]:
+            server.files[f"/{name}/resolve/main/{file}"] = small_models["gpt2-like" in name][file]
+    del server.files["/owner/unread/resolve/main/vocab.json"]
+    server.files["/meta/llama/resolve/main/config.json"] = b'{"model_type": "llama"}'
+    monkeypatch.setenv("HF_ENDPOINT", server.url)
     return server

@@ -5,6 +5,7 @@ weights that depend on a number (`of_numbers`), such as a limit beyond which a d
 """
 
 import ast
+import itertools
 from functools import cache
 
 import numpy as np
@@ -107,12 +108,14 @@ def replacements(node, code):
 # ------------------------------------------------------------------------------------------------ of numbers
 
 TEST, REST, BONUS = "rng.random() * q[x] < p[x]", "residual(p, q)", "target_probs[-1]"
-NUMBERS = 1e-3, 0.05, 0.2, 0.5, 0.8, 0.9, 0.99
+NUMBERS = 1e-4, 1e-3, 0.05, 0.2, 0.5, 0.8, 0.9, 0.99, 0.9999
+RANKS = 1, 2, 5, 9
 TESTS = (
     "({test} or {term} > {c})", "({test} or {term} < {c})", "({test} and not {term} > {c})",
     "({test} and not {term} < {c})",
 )  # fmt: skip
 TERMS = "p[x]", "q[x]", "p[x] / q[x]", "p.max()", "q.max()", "np.minimum(p, q).sum()"
+RANKED = "(p > p[x]).sum()", "(q > q[x]).sum()", "(p / q > p[x] / q[x]).sum()"
 WITH_A_NUMBER = [  # changes of the program; {c} is the number
     {TEST: "p[x] > {c}"}, {TEST: "p[x] > {c}", REST: "p"}, {TEST: "rng.random() < p[x] / (q[x] + {c})"},
     {TEST: "rng.random() * q[x] < p[x] + {c}"}, {TEST: "rng.random() * q[x] < p[x] * (1 - {c})"},
@@ -142,7 +145,8 @@ WITHOUT = [
 
 def of_numbers():
     """{name: edit} for the eight-line program."""
-    changes = [{TEST: one.format(test=TEST, term=t, c=c)} for t in TERMS for c in NUMBERS for one in TESTS]
+    limits = [*itertools.product(TERMS, NUMBERS), *itertools.product(RANKED, RANKS)]
+    changes = [{TEST: one.format(test=TEST, term=term, c=c)} for term, c in limits for one in TESTS]
     changes += [{old: new.format(c=c) for old, new in one.items()} for one in WITH_A_NUMBER for c in NUMBERS]
     return {
         "chain: " + ", ".join(f"{old} => {new}" for old, new in one.items()): Edit(
@@ -168,7 +172,7 @@ def row(n_vocab, kind, rng):
     """A distribution: flat, nearly certain, certain, with zeros, peaked, or uniform."""
     weights = rng.dirichlet(np.full(n_vocab, 0.15 if kind == "peaked" else 1.0))
     if kind == "nearly certain":
-        rest = 10.0 ** -rng.uniform(0.7, 4.5)
+        rest = 10.0 ** -rng.uniform(0.7, 5.5)
         weights = rest * weights + (1 - rest) * np.eye(n_vocab)[rng.integers(n_vocab)]
     elif kind == "certain":
         weights = np.eye(n_vocab)[rng.integers(n_vocab)]
@@ -181,7 +185,8 @@ def row(n_vocab, kind, rng):
 
 KINDS = "flat", "nearly certain", "certain", "zeros", "peaked", "uniform"
 CHAINS = [  # n_vocab, K or parents, number of cases
-    (2, 1, 60), (3, 1, 80), (4, 1, 30), (2, 2, 30), (3, 2, 25), (5, 1, 10), (9, 1, 15), (2, 3, 8), (2, 4, 3), (3, 0, 3),
+    (2, 1, 60), (3, 1, 80), (4, 1, 30), (2, 2, 30), (3, 2, 25), (5, 1, 10), (12, 1, 15), (2, 3, 8), (2, 4, 3),
+    (3, 0, 3),
 ]  # fmt: skip
 TREES = [(3, (-1, -1), 12), (4, (-1, -1, -1), 3), (3, (-1, 0, 0), 4), (2, (-1, 0, 0, -1, 3), 3)]
 

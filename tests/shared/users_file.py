@@ -81,6 +81,7 @@ try:
 except (gpt2np.CheckpointError, gpt2np.DownloadError) as error:
     raise SystemExit(str(error)) from None
 draft_model, _ = gpt2np.load("tiny-draft")
+gpt2np.save(target, tokenizer, "a_new_folder")
 tokens: list[int] = tokenizer.encode("Once upon a time")
 logits = target(tokens, n_last=2)
 logits = target(np.array(tokens), 3, parents=[-1, 0])

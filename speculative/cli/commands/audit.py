@@ -2,6 +2,7 @@
 top_k and other options) and without one.
 """
 
+import sys
 from functools import partial
 from importlib.util import find_spec
 
@@ -23,7 +24,10 @@ def run(options):
     versions = f"transformers {transformers.__version__}, PyTorch {torch.__version__}"
     with Journal(options.json, options, about={"engine": versions}) as journal:
         journal.expect(len(SETTINGS))
-        rows = [journal.keep(name, partial(entry, name, setting)) for name, setting in SETTINGS.items()]
+        rows = []
+        for name, setting in SETTINGS.items():
+            rows.append(journal.keep(name, partial(entry, name, setting)))
+            print(f"{name}: {rows[-1]['verdict']}", file=sys.stderr, flush=True)
         journal.finish({"rows": rows}, page_of(rows, versions))
 
 

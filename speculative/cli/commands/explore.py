@@ -1,41 +1,78 @@
-"""A page to play with in a browser: two distributions, one token, a round, mistakes, speed, trees."""
+"""Pages to explore in a browser, without a network: your own prompt with every decision, and p, q and u to drag."""
 
-import sys
 import webbrowser
 from dataclasses import dataclass
-from pathlib import Path
 
-import speculative
-from gpt2np.files.writing import check_writable, replacing
+from gpt2np.files.writing import replacing
+from speculative import Shape
 
 from .. import options as shared
-from ..options import option
+from ..files import check_writable
+from ..live import FOLDER, Server
+from ..models import Models
+from ..options import DRAFTING, ENDS, PAIR, SAMPLING, all_entries, option
+from ..prompts import given_prompts
+from ..settings import alone, checked, with_draft
 from ..values import Written
+from .generate import described
 
-PAGE = Path(speculative.__file__).parent / "pages" / "explore.html"
-TAKES = ""
-EXAMPLES = ("", "--html page.html")
+TAKES = PAIR + DRAFTING + SAMPLING + ENDS + "prompt models_dir source"
+DEFAULTS = {"temperature": 0.7, "n_tokens_to_generate": 60}
+EXAMPLES = ("", "--target_model_size 355M --draft_model_size 124M", "--html page.html")
+FORM = {"prompt": "prompt", "temperature": "temperature", "n_tokens": "n_tokens_to_generate", "seed": "seed"}
 
 
 @dataclass(frozen=True)
 class Options(shared.Options):
     html: str = option("", "FILE.html", Written((".html",)),
-        "write the page to this file and open no browser; without it, explore.html is written and opened")  # fmt: skip
+        "write the page with p, q and u to this file, and show nothing")  # fmt: skip
 
 
 def run(options):
-    name, content = check_writable(options.html or PAGE.name), PAGE.read_bytes()
-    if not options.html and Path(name).exists() and Path(name).read_bytes() != content and not may_overwrite(name):
-        raise ValueError(f"{name} is a different file, and stays as it is: name one with --html FILE.html")
-    with replacing(name) as path:
-        path.write_bytes(content)
-    opened = not options.html and webbrowser.open(Path(name).resolve().as_uri())
-    print(f"{name} is written" + ("" if opened else ": open it in a browser"))
+    if options.html:
+        if others := [f"--{name}" for name in options.given if name != "html"]:
+            raise ValueError(f"--html writes a page that no option changes: leave out {', '.join(others)}")
+        with replacing(check_writable(options.html)) as path:
+            path.write_bytes((FOLDER / "explore.html").read_bytes())
+        print(f"{options.html} is written: open it in a browser")
+        return
+    options = checked(options)
+    models = Models(options)
+    _, about = with_draft(options, models, given_prompts(options, models)[0].tokens)  # says now what is wrong
+    is_usual = (options.target_model_size, options.drafter, options.draft_model_size) == ("tiny-target", "model", "")
+    names = "" if is_usual else f"{about['target']['name']} and its draft ({about['draft']['name']})"
+    settings = {name: getattr(options, field) for name, field in FORM.items()}
+    server = Server(maker(options, models), settings | {"K": length_in(options), "models": names})
+    with server:
+        print(f"{server.address}  (Ctrl-C ends it)", flush=True)
+        webbrowser.open(server.address)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            print()
 
 
-def may_overwrite(name):
-    """Whether the user agrees to overwrite a file; without a terminal to ask on, the answer is no."""
-    try:
-        return sys.stdin.isatty() and input(f"overwrite {name}, a different file? [y/N] ").strip() in ("y", "Y")
-    except EOFError:
-        return False
+def length_in(options):
+    """What the form has as K: a number to change, or the text of a --K or --tree that decides by itself."""
+    return options.given["tree"] if isinstance(options.tree, Shape) else options.K
+
+
+def maker(options, models):
+    """The function `make` of speculative.pages.live, for the models and the drafter that the options name."""
+    entries = all_entries(Options)
+
+    def make(prompt, K, **values):
+        """The values of the form are read as options, and refused as these are."""
+        values = {FORM[name]: entries[FORM[name]].read(str(value)) for name, value in values.items()}
+        own = options.but(prompt=(str(prompt),), **values)
+        if K:
+            own = checked(own if isinstance(length_in(options), str) else own.but(K=entries["K"].read(str(K))))
+        [prompt] = given_prompts(own, models)
+        entrant, about = with_draft(own, models, prompt.tokens)
+        about |= described(own, prompt, entrant)
+        if not K:
+            entrant = alone(own, models)
+        rounds = entrant.rounds(prompt.tokens, own.n_tokens_to_generate, own.seed)
+        return entrant.sampler(len(prompt.tokens)), rounds, prompt.tokens, entrant.tokenizer.decode, about
+
+    return make

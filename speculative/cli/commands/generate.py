@@ -35,10 +35,11 @@ from ..journal import Journal, machine
 from ..models import Models
 from ..options import OF_THE_PROGRAM, option
 from ..prompts import given_prompts
-from ..settings import alone, checked, decoded, with_draft, with_processors
+from ..settings import alone, checked, decoded, with_draft, with_processors, without_name
 from ..values import Choice, Written, flag, whole
 
 TAKES = OF_THE_PROGRAM
+WORD = "prompt"
 MOST_LAPS = 3  # laps of both samplers, in turn; the first of each is shown
 LONG = 3.0  # seconds for both texts; longer texts are generated only once
 
@@ -69,21 +70,29 @@ def run(options):
 
 
 def compare_texts(options, journal):
-    """Generate one text by the target alone and with a draft; print both, and what was measured."""
+    """Generate each text by the target alone and with a draft; print both, and what was measured."""
     models = Models(options)
-    prompt, *others = given_prompts(options, models)
-    if others:
-        what = f"{options.prompt_file} has {len(others) + 1} prompts, one per line, but this command takes one"
+    prompts = given_prompts(options, models)
+    if len(prompts) > 1 and options.prompt_file:
+        what = f"{options.prompt_file} has {len(prompts)} prompts, one per line, but this command takes one"
         remedy = "give one, write the texts of all with --output, or compare them with `compare`"
         raise ValueError(f"--prompt_file: {what}: {remedy}")
-    if "comparison" in journal.parts and (options.trace or options.show == "rounds"):
+    if len(prompts) > 1 and options.trace:
+        raise ValueError(f"--trace is for one prompt, got {len(prompts)}")
+    if journal.parts and (options.trace or options.show == "rounds"):
         raise ValueError(f"--json: {options.json} has this comparison, but not its rounds: name a different file")
+    for number, prompt in enumerate(prompts, 1):
+        compare_text(options, models, prompt, f"comparison {number}" if len(prompts) > 1 else "comparison", journal)
+
+
+def compare_text(options, models, prompt, part, journal):
+    """The same for one prompt, which is a part of the journal."""
     assisted, about = with_draft(options, models, prompt.tokens, journal.keep)
     entrants = {"autoregressive": alone(options, models), "speculative": assisted}
     about |= described(options, prompt, assisted)
     view = View(options, about, assisted)
-    is_kept = "comparison" in journal.parts
-    found = journal.keep("comparison", lambda: measured(options, prompt, entrants, about, view))
+    is_kept = part in journal.parts
+    found = journal.keep(part, lambda: measured(options, prompt, entrants, about, view))
     if is_kept:
         view.show_again(found)
     journal.finish({**about, **found}, view.summary(found))
@@ -230,17 +239,20 @@ class View:
 
     def shown(self, name, rounds, trace):
         """The rounds, each shown as it arrives. Their seconds exclude the time for display."""
-        second, text, decoder = name == "speculative", "", StreamDecoder(self.tokenizer)
+        second, decoder = name == "speculative", StreamDecoder(self.tokenizer)
+        text = searched = ""
         by_round = second and self.options.show == "rounds"
         kinds = legend(self.coloured) if by_round else legend(self.coloured, ("accepted", "correction", "bonus"))
         self.write(f"\n{name}" + (f" ({kinds})" if by_round or (second and self.coloured) else "") + "\n")
         self.write(visible(self.about["prompt"] or END_OF_TEXT), "prompt")
 
-        def show(piece, origin):
+        def show(piece, origin, token=None):
             """Print a piece of the text, up to the stop text."""
-            nonlocal text
+            nonlocal text, searched
             shown, text = len(text), text + piece
-            self.write(visible((self.stop.cut(text) if self.stop else text)[shown:]), origin)
+            searched += without_name(piece, token, self.tokenizer)
+            end = len(self.stop.cut(searched)) if self.stop else len(text)
+            self.write(visible(text[shown:end]), origin)
 
         is_seen = self.is_shown and sys.stdout.isatty()  # on a terminal the text itself shows the progress
         with tqdm(total=self.about["n_tokens"], unit=" tokens", desc=name, leave=False, disable=is_seen or None) as bar:
@@ -249,7 +261,7 @@ class View:
                 if by_round:
                     self.write(f"\n{number:4}  {round_line(record, self.coloured)}")
                 for token, origin in zip(r.tokens.tolist(), r.origins) if not by_round else ():
-                    show("" if token in self.stop_tokens else decoder.push(token), origin)
+                    show("" if token in self.stop_tokens else decoder.push(token), origin, token)
                 bar.update(len(r.tokens))
                 yield r
         if not by_round:

@@ -18,26 +18,27 @@ import numpy as np
 from tqdm import tqdm
 
 from gpt2np.files.loading import find_folder
-from gpt2np.files.writing import digest, replacing
+from gpt2np.files.writing import replacing
 from speculative import AutoregressiveSampler, Sampling, generate_together
 
 from .. import contents
 from .. import options as shared
-from ..files import check_readable, read_text, say
+from ..files import check_readable, digest, read_text, say
 from ..journal import Journal, machine
-from ..models import Models, check_model_name
+from ..models import Models, model_name
 from ..options import option
-from ..values import Choice, number, whole
+from ..values import Choice, flag, number, whole
 
 TAKES = "target_model_size seed models_dir source"
 KINDS = ("eagle", "parallel", "heads", "medusa", "draft")
 MINUTES = 20.0
+PAYS = 1.2  # tokens per call; drafting three tokens and verifying them costs about as much more than a token
 MOST_CACHE = 1e9  # bytes for the keys and values of the texts that are written at once
 
 
 def target_name(given):
     """The name of a model, whose folder may also be in PyTorch's format."""
-    return given if os.path.isfile(os.path.join(given, "pytorch_model.bin")) else check_model_name(given)
+    return given if os.path.isfile(os.path.join(given, "pytorch_model.bin")) else model_name(given)
 
 
 def text_files(given):
@@ -104,6 +105,7 @@ class Options(shared.Options):
     shape: tuple | None = option(None, "L,E,H", shape_of_draft,
         "for a draft: layers, width, heads (a quarter, half and half of the target's)",
         no_effect=is_no_draft, is_aside=True)
+    overwrite: bool = option(False, "", flag, "replace a drafter in FOLDER whose training is not there", is_aside=True)
 
 
 # fmt: on
@@ -145,11 +147,12 @@ def train(options, name, output, journal):
     minutes = MINUTES if options.minutes is None and not options.tokens else options.minutes or 0
     training, needs = training_run.begin(
         options.kind, source, output, model, stream, writing(model), shape=options.shape, minutes=minutes,
-        tokens=options.tokens, seed=options.seed, is_begun=bool(journal.parts),
+        tokens=options.tokens, seed=options.seed, is_begun=bool(journal.parts), overwrite=options.overwrite,
     )  # fmt: skip
     text = {"files": [str(path) for path in paths_of(options)], "tokens": len(stream)}
     text["digest"] = digest(*map(str, stream.tolist()))
     journal.keep("text", lambda: text)
+    training_run.folder.remove_parts(output)
     say(f"for {name}, {needs}")
     if training.progress["steps"]:
         say(f"continuing after {training.progress['seconds'] / 60:.1f} minutes, {training.progress['steps']} steps")
@@ -241,6 +244,7 @@ def page_of(found, options, output):
         "draft": f"python main.py --target_model_size {target} --draft_model_size {output}",
         "medusa": f"gpt2np.load_heads({str(output)!r}, 'medusa')",
     }.get(options.kind, f"python main.py --target_model_size {output} --drafter {options.kind}")
+    pays = "" if found["tokens_per_call"] > PAYS else ": this does not pay yet; train for longer, or on more text"
     return f"""\
 {options.kind} for {target}: {training["steps"]} steps, {training["tokens_seen"] / 1e6:.2f} million tokens, of \
 {training["tokens_of_text"] / 1e6:.2f} million that the target wrote, {training["seconds"] / 60:.1f} minutes
@@ -248,7 +252,7 @@ def page_of(found, options, output):
 How often it is right, by the draft tokens before, on {found["n_texts"]} held-out texts:
    greedy{"  at temperature 1" * ("overlap" in found)}
 {chr(10).join(rows)}
-{found["tokens_per_call"]:.2f} tokens per call of the target, expected at temperature 0 and K = 3
+{found["tokens_per_call"]:.2f} tokens per call of the target, expected at temperature 0 and K = 3{pays}
 
 {use}
 {output / "training"} keeps text and checkpoint, for more minutes and other kinds; otherwise delete it.

@@ -113,6 +113,12 @@ def replaces_and_goes_on(draft, rows, rng):
     return Verdict(len(draft.tokens), sample_token(rows[-1], rng))
 
 
+def until(draft, token):
+    """The draft up to the first such token."""
+    n = next((i for i, x in enumerate(draft.tokens) if x == token), len(draft.tokens))
+    return Draft(draft.tokens[:n], draft.probs[:n])
+
+
 def with_soft_rows(drafter, text, k, rng):
     """A greedy draft with the rows of a draft that was drawn."""
     greedy = replace(drafter.sampling, temperature=0)

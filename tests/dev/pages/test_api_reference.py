@@ -16,9 +16,9 @@ def test_the_reference_has_every_module_and_no_broken_link(tmp_path):
     pages = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.html")}
     modules = {
         path.relative_to(ROOT).with_suffix("").as_posix().removesuffix("/__init__")
-        for package in make_site.PACKAGES
+        for package in make_site.make_reference.PACKAGES
         for path in (ROOT / package).rglob("*.py")
     }
-    modules = {module for module in modules if make_site.can_be_imported(module.replace("/", "."))}
+    modules = {module for module in modules if make_site.make_reference.can_be_imported(module.replace("/", "."))}
     assert {f"{module}.html" for module in modules} <= pages
     assert make_site.broken_links(tmp_path) == []

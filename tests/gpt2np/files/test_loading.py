@@ -19,6 +19,7 @@ from systems import needs_links, needs_proc
 import gpt2np
 from gpt2np import CheckpointError, DownloadError
 from gpt2np.files.model_files import SOURCES
+from gpt2np.files.safetensors import read_safetensors, write_safetensors
 
 TOKENS = [1, 2, 3, 4, 5]
 DATA = "model.ckpt.data-00000-of-00001"
@@ -102,7 +103,12 @@ def test_a_size_is_downloaded_once(model_server, tmp_path, source):
     gpt2np.load("124M", tmp_path)  # what is there is used, whatever the source
     (tmp_path / "124M" / names[2]).unlink()
     gpt2np.load("124M", tmp_path, source)
-    assert [path for path, _ in model_server.requests] == [f"/124M/{name}" for name in (*names, names[2])]
+    last = tmp_path / "124M" / names[-1]
+    last.rename(f"{last}.part")  # as if it was interrupted
+    gpt2np.load("124M", tmp_path, source)
+    asked = [path for path, _ in model_server.requests]
+    assert asked[: len(names) + 1] == [f"/124M/{name}" for name in (*names, names[2])]
+    assert {*asked[len(names) + 1 :]} == {f"/124M/{names[-1]}"}
 
 
 @pytest.mark.parametrize(("source", "name"), [(source, name) for source in SOURCES for name in SOURCES[source]])
@@ -111,7 +117,7 @@ def test_a_file_of_another_kind_is_not_put_in_place(model_server, tmp_path, sour
     whole = model_server.files[f"/124M/{name}"]
     wrong = whole[:4000] + bytes([whole[4000] ^ 1]) + whole[4001:] if name == DATA else b'{"error": 404}'
     model_server.files[f"/124M/{name}"] = wrong
-    remedies = f"try again .*{'use the source hub' if name == DATA else ''}.* into .*124M by hand$"
+    remedies = f"124M is neither in .*{'the source hub' if name == DATA else ''} or a mirror"
     with pytest.raises(DownloadError, match=f"124M/{name}: .*; {remedies}"):
         gpt2np.load("124M", tmp_path, source)
     assert not [path for path in names_in(tmp_path / "124M") if path.startswith(name)]
@@ -127,8 +133,8 @@ def test_a_file_of_another_kind_is_not_put_in_place(model_server, tmp_path, sour
 PORT = r"127\.0\.0\.1:9/124M/config\.json: the "
 ADDRESSES = {
     "nonsense": r"nonsense/124M/config\.json: the request failed",
-    "http://127.0.0.1:9": rf"http://{PORT}connection failed \(.*\); try again",
-    "http://127.0.0.1:9/" + "long/" * 6_000: r"^http://127\.0\.0\.1:9/.* into .*124M by hand$",
+    "http://127.0.0.1:9": rf"http://{PORT}connection failed \(.*\); 124M is neither in ",
+    "http://127.0.0.1:9/" + "long/" * 6_000: r"^http://127\.0\.0\.1:9/.* or a mirror in GPT2NP_MODELS_URL$",
     **{f"{scheme}me:sec@secret@127.0.0.1:9": PORT for scheme in ("http://", "", "ftp://", "//")},
 }
 
@@ -140,7 +146,62 @@ def test_an_address_where_nothing_is(tmp_path, monkeypatch, hurry, address):
     with pytest.raises(DownloadError, match=ADDRESSES[address]) as caught:
         gpt2np.load("124M", tmp_path)
     assert "sec" not in str(caught.value) and len(str(caught.value)) <= 500
-    assert names_in(tmp_path / "124M") == []
+    assert names_in(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "folder"),
+    [("gpt2-xl", "1558M"), ("openai-community/gpt2", "124M"), ("GPT2-Large", "774M"), ("distilgpt2", "distilgpt2"),
+     ("distilbert/distilgpt2", "distilgpt2"), ("owner/gpt2-like", "owner/gpt2-like")],
+)  # fmt: skip
+def test_names_of_the_hub(hub, tmp_path, name, folder):
+    """A model is downloaded once, under whichever of its names."""
+    model, _ = gpt2np.load(name, tmp_path)
+    assert model.hparams == SHAPE and names_in(tmp_path / folder) == sorted(SOURCES["hub"])
+    hub.files.clear()
+    assert gpt2np.load(folder, tmp_path)[0].hparams == SHAPE
+
+
+def test_what_the_hub_has_but_is_no_gpt2_here(hub, tmp_path, monkeypatch):
+    """And where downloads are forbidden, or there is no such repository: no folder is made."""
+    with pytest.raises(DownloadError, match=r"model_type is 'llama', .* an adapter"):
+        gpt2np.load("meta/llama", tmp_path)
+    with pytest.raises(DownloadError, match=r"no/such/resolve/main/config.json: the server answered 404 .* no folder"):
+        gpt2np.load("no/such", tmp_path)
+    with pytest.raises(DownloadError, match="the source openai has 124M, 355M, 774M, 1558M only"):
+        gpt2np.load("distilgpt2", tmp_path, "openai")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(DownloadError, match=r"^HF_HUB_OFFLINE forbids downloads; 1558M is neither in "):
+        gpt2np.load("gpt2-xl", tmp_path)
+    assert names_in(tmp_path) == []
+    monkeypatch.setenv("HF_HUB_OFFLINE", "0")
+    with pytest.raises(DownloadError, match=r"tokenizer.json: the server answered 404 .*docs/models.md has "):
+        gpt2np.load("owner/unread", tmp_path)
+
+
+def test_a_repository_as_transformers_saves_it(hub, tmp_path, hurry):
+    """With tokenizer.json alone and weights in shards, of which one fails at first."""
+    model, tokenizer = gpt2np.load("tiny-draft")
+    gpt2np.save(model, tokenizer, tmp_path / "saved")
+    tensors, index = read_safetensors(tmp_path / "saved" / "model.safetensors"), {}
+    for i, names in enumerate((sorted(tensors)[::2], sorted(tensors)[1::2])):
+        shard = tmp_path / "saved" / f"model-{i}-of-2.safetensors"
+        write_safetensors(shard, {name: tensors[name] for name in names})
+        index |= dict.fromkeys(names, shard.name)
+    (tmp_path / "saved" / "model.safetensors").unlink()
+    (tmp_path / "saved" / "model.safetensors.index.json").write_text(json.dumps({"weight_map": index}))
+    for path in (tmp_path / "saved").iterdir():
+        hub.files[f"/owner/new/resolve/main/{path.name}"] = path.read_bytes()
+    last = "/owner/new/resolve/main/model-1-of-2.safetensors"
+    hub.files[last], whole = b"{}", hub.files[last]
+    with pytest.raises(DownloadError, match="model-1-of-2"):
+        gpt2np.load("owner/new", tmp_path)
+    hub.files[last] = whole
+    loaded, its = gpt2np.load("owner/new", tmp_path)
+    ids = tokenizer.encode("Once upon a time")
+    assert its.encode("Once upon a time") == ids and np.array_equal(loaded(ids), model(ids))
+    hub.files.clear()
+    gpt2np.load("owner/new", tmp_path)
 
 
 # ------------------------------------------------------------------------------------------------ random faults

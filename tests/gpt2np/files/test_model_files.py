@@ -14,7 +14,9 @@ def test_either_vocabulary_goes_with_either_layout(tmp_path):
             for name in (*names, *vocabulary):
                 if name in vocabulary or not name.startswith(("vocab", "merges", "encoder")):
                     (folder / name).touch()
-            assert files_of(folder) == (source, [folder / name for name in vocabulary])
+            files = files_of(folder)
+            assert files.layout == source and [path.name for path in files.tokenizer] == [*vocabulary]
+            assert {files.config, files.weights, *files.tokenizer} <= {*files.all} == {*folder.iterdir()}
 
 
 @pytest.fixture

@@ -15,9 +15,10 @@ from write_tf import block, with_block
 
 import gpt2np
 from gpt2np import CheckpointError, HParams
+from gpt2np.files.params import build_params
 from gpt2np.files.sstable import read_table
 from gpt2np.files.tf_checkpoint import read_tf_checkpoint
-from gpt2np.tokenizer import byte_symbols
+from gpt2np.tokenizer import AddedToken, byte_symbols
 from speculative import ModelDrafter, NGramModel, SpeculativeSampler
 from speculative.testing import TableModel
 from speculative.trace import Trace, page, round_line
@@ -41,6 +42,22 @@ def model_folder(source):
     return build
 
 
+def saved_folder(folder):
+    """The same in the layout of `gpt2np.save`, with the files that transformers 4 also wrote."""
+    hub(folder)
+    model, _ = gpt2np.load(folder)
+    for path in folder.iterdir():
+        path.unlink()
+    added = [AddedToken(name, lstrip=True) for name in ("<|endoftext|>", "<s>")]
+    vocabulary = {symbol: i for i, symbol in enumerate([*SYMBOLS[:-1], "<|endoftext|>", "<s>"])}
+    start = [vocabulary["<s>"]]
+    more = HParams(**vars(SHAPE) | {"n_vocab": len(vocabulary)})
+    model = gpt2np.GPT2(build_params(random_tensors(more), more, "x"), more)
+    gpt2np.save(model, gpt2np.Tokenizer(vocabulary, MERGES, added, start=start), folder)
+    (folder / "special_tokens_map.json").write_text('{"pad_token": "<s>", "additional_special_tokens": ["<s>", "ab"]}')
+    (folder / "added_tokens.json").write_text(f'{{"<s>": {start[0]}}}')
+
+
 def table_file(folder):
     NGramModel.from_tokens(np.random.default_rng(0).integers(0, 7, 200), 7).save(folder / "table")
 
@@ -61,6 +78,15 @@ def use_model(folder):
     assert tokenizer.decode(tokenizer.encode(text)) == text
     with np.errstate(all="ignore"):  # the numbers may be anything
         assert model([1, 2, 3], n_last=2).shape == (2, model.n_vocab)
+
+
+def use_tokenizer(folder):
+    """Whatever its settings are now, which may change the text."""
+    model, tokenizer = gpt2np.load(folder)
+    for special in (False, True):
+        tokens = tokenizer.encode("abcd <s> <|endoftext|> abé", special)
+        assert tokenizer.decode(tokens).isprintable() and max(tokens) < tokenizer.n_vocab <= model.n_vocab
+    gpt2np.StreamDecoder(tokenizer).push(tokens[0])
 
 
 def use_index(folder):
@@ -144,6 +170,7 @@ def by_lines(path, rng):
     path.write_text("\n".join([*lines, ""]), encoding="utf-8")
 
 
+BESIDE = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
 INDEX, DATA, VOCAB = "model.ckpt.index", "model.ckpt.data-00000-of-00001", "vocab.json"
 hub, openai = model_folder("hub"), model_folder("openai")
 CASES = {
@@ -153,6 +180,8 @@ CASES = {
     "config": (hub, use_model, [("config.json", by_bytes), ("config.json", by_json)]),
     "hparams": (openai, use_model, [("hparams.json", by_bytes), ("hparams.json", by_json)]),
     "vocabulary": (hub, use_model, [(VOCAB, by_bytes), (VOCAB, by_json), ("merges.txt", by_bytes)]),
+    "tokenizer": (saved_folder, use_tokenizer, [("tokenizer.json", by_bytes), ("tokenizer.json", by_json),
+                  *((name, by_json) for name in BESIDE)]),
     "table": (table_file, use_table, [("table", by_bytes), ("table", arrays_by_value)]),
     "trace": (trace_file, use_trace, [("t.jsonl", by_bytes), ("t.jsonl", by_lines)]),
 }  # fmt: skip

@@ -7,7 +7,8 @@ import numpy as np
 from helpers import random_tensors
 
 from gpt2np import HParams
-from gpt2np.files.params import build_params, openai_names, read_config, read_hparams
+from gpt2np.files.names import hub_names
+from gpt2np.files.params import build_params, read_config, read_hparams
 
 SHAPE = HParams(n_vocab=31, n_ctx=29, n_embd=3 * 7, n_head=3, n_layer=2)
 CONFIG = {"model_type": "gpt2", "vocab_size": 31, "n_positions": 29, "n_embd": 21, "n_head": 3, "n_layer": 2}
@@ -51,10 +52,11 @@ def test_float32_matrices_are_used_in_place():
 
 def test_openais_names_and_a_first_dimension_of_one():
     names = ["model/wte", "global_step", "model/h1/ln_1/g", "model/h0/x/y", "model/Adam/wte", "Adam/model/wte", "x/w"]
-    renamed = openai_names({name: np.zeros(2) for name in names})
+    renamed = hub_names({name: np.zeros(2) for name in names}, "file")
     assert [*renamed] == ["wte.weight", "global_step", "h.1.ln_1.weight", *names[3:]]
     for shape, kept in (((1, 2, 8), (2, 8)), ((2, 2, 8), (2, 2, 8)), ((1, 8), (1, 8)), ((2, 8), (2, 8))):
-        tensors = openai_names({"model/h0/mlp/c_fc/w": np.zeros(shape), "model/h0/ln_1/g": np.zeros((1, 2, 8))})
+        both = {"model/h0/mlp/c_fc/w": np.zeros(shape), "model/h0/ln_1/g": np.zeros((1, 2, 8))}
+        tensors = hub_names(both, "file")
         assert [tensor.shape for tensor in tensors.values()] == [kept, (1, 2, 8)]
 
 

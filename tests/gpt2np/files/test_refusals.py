@@ -15,7 +15,7 @@ from gpt2np.files.model_files import files_of
 from gpt2np.files.params import build_params, read_config, read_hparams
 from gpt2np.files.safetensors import read_safetensors
 from gpt2np.files.tf_checkpoint import read_tf_checkpoint
-from gpt2np.files.vocabulary import load_tokenizer
+from gpt2np.files.tokenizer_files import load_tokenizer
 from gpt2np.tokenizer import byte_symbols
 
 NAMES = ("config.json", "vocab.json", "merges.txt", "model.safetensors")
@@ -35,6 +35,18 @@ def read(name, content):
 def config(**changes):
     good = {"model_type": "gpt2", "vocab_size": 31, "n_positions": 29, "n_embd": 21, "n_head": 3, "n_layer": 2}
     return read("config.json", json.dumps(good | changes).encode())
+
+
+def tokenizer(changes, config=None):
+    """The tokenizer of a tokenizer.json with these changes, with this tokenizer_config.json."""
+    symbols = {symbol: i for i, symbol in enumerate([*byte_symbols().values(), "ab"])}
+    good = {"model": {"type": "BPE", "vocab": symbols, "merges": ["a b"]}, "pre_tokenizer": {"type": "ByteLevel"}}
+    Path("tokenizer.json").write_text(json.dumps(good | changes), encoding="utf-8")
+    Path("tokenizer_config.json").write_text(json.dumps(config or {}), encoding="utf-8")
+    try:
+        return load_tokenizer(Path("tokenizer.json"))
+    finally:
+        Path("tokenizer_config.json").unlink()
 
 
 def tensor(dtype="F32", shape=(2,), begin=0, end=8):
@@ -90,9 +102,9 @@ def folder(*names):
     path = Path("folder")
     path.mkdir(exist_ok=True)
     for old in path.iterdir():
-        old.unlink()
+        old.rmdir() if old.is_dir() else old.unlink()
     for name in names:
-        (path / name).touch()
+        (path / name).mkdir() if name.endswith("/") else (path / name).touch()
     return files_of(path)
 
 

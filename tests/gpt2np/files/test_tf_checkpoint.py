@@ -10,7 +10,8 @@ from write_tf import block, entry, field, varint, with_block
 
 from gpt2np import CheckpointError
 from gpt2np.files.crc32c import POLYNOMIAL, crc32c
-from gpt2np.files.params import openai_names, read_config, read_hparams
+from gpt2np.files.names import hub_names
+from gpt2np.files.params import read_config, read_hparams
 from gpt2np.files.safetensors import read_safetensors
 from gpt2np.files.tf_checkpoint import read_tf_checkpoint
 
@@ -32,7 +33,7 @@ def test_an_index_of_several_blocks_and_two_data_files(monkeypatch):
 
 def test_the_same_model_from_both_formats_is_bitwise_identical():
     """Its logits are those of transformers: ../test_layers.py."""
-    ours = openai_names(read_tf_checkpoint(MODEL, verify=True))
+    ours = hub_names(read_tf_checkpoint(MODEL, verify=True), "file")
     theirs = read_safetensors(ROOT / "tests/golden/model.safetensors")
     assert read_hparams(MODEL.with_name("hparams.json")) == read_config(ROOT / "tests/golden/config.json")
     theirs = {name.removeprefix("transformer."): array for name, array in theirs.items()}

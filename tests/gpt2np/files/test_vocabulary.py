@@ -7,7 +7,7 @@ import pytest
 
 from gpt2np import CheckpointError, Tokenizer
 from gpt2np.files.loading import find_folder
-from gpt2np.files.vocabulary import load_tokenizer
+from gpt2np.files.tokenizer_files import load_tokenizer
 from gpt2np.tokenizer import byte_symbols
 
 

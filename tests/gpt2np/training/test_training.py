@@ -1,5 +1,6 @@
 """A training learns from the right tokens, goes on where it was stopped, and makes the drafter that is used."""
 
+import io
 import json
 import shutil
 from pathlib import Path
@@ -13,6 +14,7 @@ from gpt2np.files.params import param_shapes
 from gpt2np.files.safetensors import read_safetensors, write_safetensors
 from gpt2np.layers import layer_norm
 from gpt2np.model import HParams
+from gpt2np.saving import config_of
 
 torch = pytest.importorskip("torch", reason="pip install -e '.[train]'")
 from gpt2np.training import card, folder, kinds, loop, network, text  # noqa: E402
@@ -43,7 +45,7 @@ def model_folder(path, hparams, seed=0):
     for name in ("vocab.json", "merges.txt"):
         shutil.copy(ROOT / "gpt2np" / "tiny" / "tiny-draft" / name, path / name)
     write_safetensors(path / "model.safetensors", tensors)
-    (path / "config.json").write_text(json.dumps(folder.config_of(hparams)))
+    (path / "config.json").write_text(json.dumps(config_of(hparams)))
     return path
 
 
@@ -100,7 +102,7 @@ def test_what_is_trained_is_the_drafter_that_is_used(name, small, tmp_path):
     states = kind.target.states(torch.from_numpy(tokens[:, :-1]))
     shutil.copytree(small, tmp_path, dirs_exist_ok=True)
     if name == "draft":
-        (tmp_path / "config.json").write_text(json.dumps(folder.config_of(kind.draft_hparams)))
+        (tmp_path / "config.json").write_text(json.dumps(config_of(kind.draft_hparams)))
     depths = np.zeros((len(kind.weights), loop.N_RANKS))
     folder.save(kind, tmp_path, kind.tensors(depths, np.arange(SMALL.n_vocab)))
     rows, depth, _ = card.rows_of(name, target, tmp_path)
@@ -140,6 +142,19 @@ def test_another_trainings_checkpoint_is_refused(small, tmp_path):
     training("eagle", small, tmp_path, tokens=200).run()
     with pytest.raises(ValueError, match=r"is from a different training run .* delete it, or choose a new --output"):
         training("eagle", small, tmp_path, seed=3)
+
+
+@pytest.mark.parametrize("damage", ["empty", "cut", "other bytes", "other shape"])
+@pytest.mark.parametrize("name", ["eagleblock.pt", "text_00000.npy", "text_00000.states.npy"])
+def test_a_damaged_file_is_named(name, damage, small, tmp_path):
+    training("eagle", small, tmp_path, tokens=200).run()
+    path, content, other = tmp_path / name, (tmp_path / name).read_bytes(), io.BytesIO()
+    torch.save({"about": 3}, other) if path.suffix == ".pt" else np.save(other, np.zeros((3, 4, 5)))
+    other_bytes = bytes(range(256))
+    damaged = {"empty": b"", "cut": content[:-100], "other bytes": other_bytes, "other shape": other.getvalue()}
+    path.write_bytes(damaged[damage])
+    with pytest.raises(ValueError, match=rf"{name} is damaged \(\w+\): delete"):
+        training("eagle", small, tmp_path, tokens=400).run()
 
 
 def test_it_trains_on_the_tokens_of_a_large_vocabulary(tmp_path, monkeypatch):
@@ -188,11 +203,14 @@ def test_a_context_or_a_text_that_is_too_short_is_refused(tmp_path):
 
 
 def test_a_folder_with_a_different_model_is_left_alone(small, tmp_path):
-    other, kind = model_folder(tmp_path / "other", SMALL, seed=1), new_kind("eagle", small)
+    other, kinds_of = (
+        model_folder(tmp_path / "other", SMALL, seed=1),
+        {n: new_kind(n, small) for n in ("eagle", "draft")},
+    )
     before = (other / "model.safetensors").read_bytes()
     for output, name in ((other, "eagle"), (other, "draft"), (small, "draft")):
         with pytest.raises(ValueError, match="contains a different model, or its training run: choose a"):
-            folder.prepare(output, small, kind, name)
+            folder.prepare(output, small, kinds_of[name], name)
     assert (other / "model.safetensors").read_bytes() == before and not (other / "training").exists()
-    folder.prepare(small, small, kind, "eagle")
+    folder.prepare(small, small, kinds_of["eagle"], "eagle")
     shutil.rmtree(small / "training")

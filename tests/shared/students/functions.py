@@ -113,6 +113,12 @@ WRONG = {name: (changed(*changes), tuple(hint.split(" ... "))) for name, (hint, 
             return [*out, {TOKEN}], n""", LAST, f"{LAST}, len(out)"),
     "counts one less": ("your count is one too small where all", *COUNTED[:2], LAST, f"{LAST}, len(out) - 1"),
     "from the target": ("on a rejection you drew from the target", "rest(p, q)", "p"),
+    "argmin where all pass": ("accepted.argmin() is 0", "out = []", """out = []
+    passed = [rng.random() < p[x] / q[x] for p, q, x in zip(target_probs, draft_probs, draft_tokens.tolist())]
+    n = int(np.argmin(passed))
+    return [*draft_tokens[:n], int(rng.choice(len(target_probs[n]), p=rest(target_probs[n], draft_probs[n])))]"""),
+    "not divided by its sum": ("one too large ... by its sum", "rest(p, q)", "rest(p, q)", TOKEN,
+                               "int(np.searchsorted(np.cumsum(np.maximum(p - q, 0)), rng.random()))"),
     "u <= ratio": ("u < p / q, not u <= p / q", TEST, "rng.random() <= p[x] / q[x]"),
     "the row before": ("the bonus from the row of the last draft token ... row K of the target",
                        "target_probs[-1]", "target_probs[-2]"),

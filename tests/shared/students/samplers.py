@@ -44,6 +44,15 @@ class Decorated(Sampler):
         return np.array(Sampler.generate(self, *given, **options), np.int64)
 
 
+def ties(rows, sampler, tokens, drafted):
+    """The rows, with equal maxima sharing the probability at temperature 0."""
+    if getattr(sampler.sampling, "temperature", 1):
+        return rows
+    logits = sampler.target(tokens, n_last=len(drafted) + 1)
+    is_largest = logits == logits.max(axis=1, keepdims=True)
+    return is_largest / is_largest.sum(axis=1, keepdims=True)
+
+
 ROOM, ASK, ROWS = (
     "self.K, end - len(text) - 1, ",
     "text + drafted, n_last=len(drafted) + 1",
@@ -113,6 +122,23 @@ WRONG = {name: (changed(*changes), tuple(hint.split(" ... "))) for name, (hint, 
     "without the stop token": ("leaves the stop token out", *STOPS, RESULT,
                                """new = text[len(prompt) :]
         return new[: next((i for i, x in enumerate(new) if x in stop_tokens), n_tokens)]"""),
+    "greedy where nothing is drafted": ("where nothing is drafted you take the target's most probable token", BONUS,
+                                        f"{BONUS} if drafted else int(rows[-1].argmax())"),
+    "throws a drawn token away": ("a draft token that was drawn is thrown away", "draft.tokens.tolist(), []\n",
+                                  "[*draft.tokens.tolist(), 0], []\n            drafted = drafted[: drafted.index(0)]\n"),
+    "shares ties out": ("the first of two equal maxima", ALL_ROWS, f"ties({ALL_ROWS}, self, text + drafted, drafted)"),
+    "a limit": ("not where tokens are nearly certain", ACCEPT, f"({ACCEPT} or 0.99 < q[x] < 1)"),
+    "old draft near the end": ("near the end of the context", "draft = self.drafter.propose(text, k, rng)",
+                               """if "draft" not in locals() or len(text) + self.K < self.target.n_ctx:
+                draft = self.drafter.propose(text, k, rng)
+            draft = type(draft)(draft.tokens[:k], draft.probs[:k])"""),
+    "limit before the stop": ("reaches both a stop token and n_tokens", *STOPS, ROOM, "self.K, ",
+                              RESULT, f"{RESULT}[:n_tokens]", ADD, """n = len(new)
+            if len(text) + n < end:
+                n = next((i for i, x in enumerate(new, 1) if x in stop_tokens), n)
+            text += new[:n]
+            if new[n - 1] in stop_tokens:
+                break"""),
     "writes to the prompt": ("writes to its arguments", "list(prompt)", "prompt"),
     "None": ("yours returns None", RESULT, "pass"),
     "half tokens": ("whole numbers ... [1.5]", RESULT, "return [x + 0.5 for x in text[len(prompt) :]]"),

@@ -47,8 +47,11 @@ class Chatty:
 
     def __init__(self, tokenizer):
         self.tokenizer, self.n_vocab, self.end_of_text = tokenizer, tokenizer.n_vocab, 0
-        self.vocabulary, self.encode, self.decode = tokenizer.vocabulary, tokenizer.encode, tokenizer.decode
-        self.bytes_of = tokenizer.bytes_of
+        self.vocabulary, self.decode, self.special = tokenizer.vocabulary, tokenizer.decode, tokenizer.special
+        self.bytes_of, self.shown = tokenizer.bytes_of, tokenizer.shown
+
+    def encode(self, text, special=False):
+        return [*self.start * special, *self.tokenizer.encode(text)]
 
     def chat(self, question):
         return [7, 8, *self.encode(question), 9]
@@ -107,7 +110,7 @@ def test_many_texts_one_by_one(tmp_path):
     assert [text["prompt"] for text in texts] == ["A king", "A queen"]
 
 
-def test_refusals(tmp_path):
+def test_refusals():
     for words, sentence in {
         ("--drafter=eagle",): "--drafter eagle works on hidden states, which --engine toy does not return: choose one",
         (): "--engine toy knows no smaller model of the family: name one with --draft_model_size, or draft without",
@@ -120,10 +123,6 @@ def test_refusals(tmp_path):
         patch.setitem(ENGINES, "away", Engine("", str, str, str, {"no_such_module": "no-such-package"}))
         sentence = "--target_model_size: this engine needs packages that are not installed: pip install no-such-package"
         assert refusal("--engine=away") == sentence
-    llama = tmp_path / "llama"
-    llama.mkdir()
-    (llama / "config.json").write_text('{"model_type": "llama"}')
-    assert refusal("--target_model_size", llama).endswith("this is GPT-2 in NumPy: add --engine transformers")
     with pytest.raises(ValueError, match=r"expected a file .gguf, got 'tiny-target'"):
         OTHERS["llama_cpp"].read("tiny-target")
 

@@ -2,11 +2,13 @@
 
 import io
 import re
+import shutil
 
 import pytest
 from command import report_of, run_here
 
 import gpt2np
+from gpt2np.files.loading import find_folder
 from speculative import RecyclingDrafter, Sampling, Shape, SpeculativeSampler
 from speculative.cli.drafters import DRAFTERS, RULES
 from speculative.measuring.twice import gain, gain_lines, same_text
@@ -104,3 +106,19 @@ def test_the_rounds_on_a_terminal(terminal):
     assert sum(int(accepted) + 1 for accepted, _, _ in rounds) == 12
     for accepted, drafted, line in rounds:
         assert line.count("\033[32m") == int(accepted) and line.count("9;31m") == (accepted < drafted)
+
+
+def test_a_special_token_is_not_text(tmp_path):
+    """A comma as a special token: it ends a text as a whole, and no stop text and no grammar contains it."""
+    folder = tmp_path / "chat"
+    shutil.copytree(find_folder("tiny-target", None), folder)
+    (folder / "special_tokens_map.json").write_text('{"pad_token": ","}')
+
+    def text(*options):
+        options = ["--prompt", "Once upon a time", "--temperature", "0", "--drafter", "suffix", *options]
+        return report_of(f"--target_model_size={folder}", *FEW, *options)["speculative"]["text"]
+
+    whole = text()
+    assert whole.count(", ") == 1 and text("--stop", ", ") == whole
+    assert text("--stop", ",") == whole.split(",")[0]
+    assert "," not in text("--grammar", "[^b]+")

@@ -42,7 +42,7 @@ def test_what_cannot_be_read_is_named(monkeypatch, tmp_path):
     def forbidden(path):
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr(Path, "is_file", forbidden)
+    monkeypatch.setattr(Path, "iterdir", forbidden)
     sentence = refusal("--target_model_size", tmp_path)
     assert sentence.startswith("--target_model_size: cannot read ")
     assert sentence.endswith(" (Permission denied): name a folder that you may read")
@@ -54,6 +54,35 @@ def test_the_draft_model_is_the_smallest_with_the_targets_vocabulary(tmp_path):
     for target, draft in (("tiny-target", ""), (str(tmp_path), ""), ("tiny-draft", "tiny-draft")):
         options = Options(target_model_size=target, draft_model_size=draft)
         assert Models(options).draft(options)[0] == "tiny-draft"
+
+
+def test_a_model_of_the_hub_and_its_draft(hub, tmp_path, monkeypatch):
+    """It drafts with the smallest model of its vocabulary; with a vocabulary of its own, there is none by default."""
+    few = ("--n_tokens_to_generate=3", "--models_dir", tmp_path)
+    page = run_here("--model", "owner/gpt2-like", *few).stdout
+    assert "target  owner/gpt2-like" in page and "draft   tiny-draft" in page
+    page = run_here("-m", "distilgpt2", "--drafter=suffix", *few)
+    assert page.returncode == 0 and (tmp_path / "distilgpt2").is_dir()
+    files = {name: body for name, body in hub.files.items() if name.startswith("/owner/gpt2-like/")}
+    vocabulary = json.loads(files["/owner/gpt2-like/resolve/main/vocab.json"])
+    vocabulary["."], vocabulary[","] = vocabulary[","], vocabulary["."]
+    files["/owner/gpt2-like/resolve/main/vocab.json"] = json.dumps(vocabulary).encode()
+    hub.files |= {name.replace("gpt2-like", "german"): body for name, body in files.items()}
+    sentence = (
+        "no smaller model is known that drafts for owner/german: name one with --draft_model_size, or add --drafter "
+    )
+    assert refusal("--model", "owner/german", *few).startswith(sentence)
+    assert run_here("--model", "owner/german", "--drafter=prompt_lookup", *few).returncode == 0
+
+
+def test_a_target_whose_usual_draft_cannot_be_downloaded(tmp_path, monkeypatch):
+    """The sentence does not ask for a model that nobody named."""
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr("speculative.cli.models.smallest", lambda tokenizer: "124M")
+    monkeypatch.chdir(tmp_path)
+    sentence = refusal()
+    assert sentence.startswith("no smaller model is known that drafts for tiny-target: name one with ")
+    assert not (tmp_path / "models").exists()
 
 
 @needs_links

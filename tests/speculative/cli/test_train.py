@@ -86,6 +86,18 @@ def test_a_folder_learns_from_one_text_of_one_target_with_one_seed(mine, tmp_pat
     assert "has texts of an unknown training run" in last_line(*words, "--text", TALES)
 
 
+def test_a_drafter_is_replaced_only_by_its_own_training_or_with_overwrite(mine):
+    trained(mine, "--kind", "heads")
+    trained(mine, "--kind", "medusa")
+    shutil.rmtree(mine / "training")
+    before = (mine / "heads.safetensors").read_bytes()
+    words = "train", "--target_model_size", mine, "--text", TALES, "--tokens", "2000", "--kind", "heads"
+    assert last_line(*words).endswith("choose a different --output, or replace it with --overwrite")
+    assert (mine / "heads.safetensors").read_bytes() == before
+    trained(mine, "--kind", "heads", "--overwrite")
+    trained(mine, "--kind", "heads", tokens="3000")
+
+
 def test_both_kinds_of_heads_are_in_one_file(mine):
     trained(mine, "--kind", "heads")
     trained(mine, "--kind", "medusa")
@@ -126,8 +138,7 @@ def test_ctrl_c_leaves_a_drafter_and_the_same_command_goes_on(mine):
     with process(*words) as child:
         checkpoint, began = mine / "training" / "text_00000.npy", time()
         while not checkpoint.exists() and time() - began < 100:
-            sleep(0.2)
-        sleep(1)
+            sleep(0.01)
         child.send_signal(signal.SIGINT)
         _, errors = child.communicate(timeout=120)
     assert child.returncode == 130 and "the drafter so far is in" in errors and "Traceback" not in errors

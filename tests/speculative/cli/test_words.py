@@ -11,7 +11,7 @@ from command import refusal, report_of, run_here
 
 import gpt2np
 import speculative
-from speculative.cli import commands
+from speculative.cli import commands, foreign
 from speculative.cli.commands import compare, generate
 from speculative.cli.drafters import DRAFTERS, RULES
 from speculative.cli.journal import Journal
@@ -33,8 +33,8 @@ NAMES = [
     [
         "--n-tokens-to-generate 3 --json",
         "--n_tokens_to_generate=3 --json --timings=False",
-        "--n_t 3 --js",  # the beginning of a name that no other name has
-        "generate --n_t 3 --json True",
+        "--n_tokens_to_g 3 --js",  # without the end of the last word
+        "generate --max-new-tokens 3 --json True",
     ],
 )
 def test_names_of_options(line):
@@ -89,6 +89,25 @@ def test_what_needs_a_package_says_so(monkeypatch):
     assert refusal("audit").startswith("audit needs PyTorch and transformers, which are missing: ")
 
 
+def test_every_word_of_another_program_is_known_once():
+    """And a command with all those that change nothing runs, with one line about them."""
+    entries = entries_of(generate)
+    also = [foreign.plain(name) for entry in entries.values() for name in entry.also]
+    names = [*also, *foreign.ABOUT]
+    assert len(names) == len({*names}) and not {*names} & entries.keys()
+    values = {"do_sample": "True", "num_beams": "1", "num_assistant_tokens_schedule": "constant"}
+    words = [f"--{name.replace('_', '-')}={values.get(name, '0')}" for name in foreign.ABOUT]
+    result = run_here(*words, "--max-new-tokens", "3", "--drafter=suffix")
+    assert result.returncode == 0 and result.stderr.count("\n") == 1 and " have no effect here (" in result.stderr
+
+
+def test_a_prompt_as_llama_cpp_reads_it():
+    few = ("-n", "2", "--drafter=suffix")
+    for words in (("-p", r"a\nb"), ("--prompt", r"a\nb", "-e")):
+        assert report_of(*words, *few)["prompt"] == "a\nb"
+    assert report_of("--prompt", r"a\nb", *few)["prompt"] == r"a\nb"
+
+
 # ------------------------------------------------------------------------------------------------ help
 
 
@@ -102,6 +121,7 @@ def test_the_page_of_a_command(name):
     assert shown.keys() | also == options.keys() and also <= entries_of(generate).keys()
     for shown_name, text in shown.items():
         default = getattr(defaults_of(module), shown_name)
+        default = default[0] if isinstance(default, tuple) and default else default
         assert default in ("", None, ()) or default is False or f"({default})" in " ".join(text.split())
     assert name == "compare" or max(map(len, page.splitlines())) <= 80
     assert run_here("help", name).stdout == page
@@ -134,7 +154,11 @@ def test_an_option_twice():
     """Only what may be given several times is; the rest is refused, also under the beginning of its name."""
     text = report_of("--stop=queen", "--stop", ",", "--n_tokens_to_generate=9")["speculative"]["text"]
     assert text == ","
-    for words in (("--K=2", "--K=3"), ("--n_tok=3", "--n_tokens_to_generate", "3"), ("--prompt", "a", "--prompt=a")):
+    page = run_here("--prompt=a b", "c d", "--n_tokens_to_generate=3", "--drafter=suffix").stdout
+    assert page.count("\na b") == page.count("\nc d") == 2
+    with_trace = ("--prompt=a", "--prompt=b", "--trace=t.html", "--drafter=suffix")
+    assert refusal(*with_trace) == "--trace is for one prompt, got 2"
+    for words in (("--K=2", "--K=3"), ("--n_tokens_to_g=3", "-n", "3"), ("--n-max=1", "--n_max=1")):
         assert "it is given twice: leave one of them out" in refusal(*words)
 
 

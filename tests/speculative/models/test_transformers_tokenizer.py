@@ -71,7 +71,7 @@ def test_a_llama_with_a_draft_of_gpt2s_kind(kind):
         random_model(name, i, vocab_size=len(t)) for i, (name, t) in enumerate(zip(("Llama", "GPT2"), tokenizers))
     ]
     target, draft = map(TransformersModel, models)
-    prompt, greedy = [*of_target.start, *of_target.encode("the king and the")], Sampling(0)
+    prompt, greedy = of_target.encode("the king and the", special=True), Sampling(0)
     shared = SharedTokensModel(draft, of_target, of_draft)
     options = {"max_new_tokens": 30, "min_new_tokens": 30, "do_sample": False, "pad_token_id": 0}
     ids = torch.tensor([prompt])

@@ -223,21 +223,6 @@ def test_every_switch_is_thrown_and_only_the_right_rule_stays_at_zero(view):
     assert view.locator("#tv").inner_text() == "0.000"
 
 
-def test_rounds_are_cut_where_u_leaves_the_green(view):
-    for number, button in enumerate(view.locator("#rounds button").all()):
-        button.click()
-        recorded = view.evaluate("i => recorded.rounds[i]", number)
-        words = view.locator("#rows .decision").all_inner_texts()
-        assert words.count("accepted") == recorded["n"] and words.count("rejected") == (recorded["n"] < len(words))
-        text = recorded["text"] + "".join(row[0] for row in recorded["drafted"][: recorded["n"]]) + recorded["next"][0]
-        assert view.locator("#round-text").text_content().replace("\u23ce", "") == text
-    view.locator("#rounds button").first.click()
-    for i in range(4):
-        view.locator("#rows input").nth(i).fill("0")
-    assert view.locator("#rows .decision").all_inner_texts() == ["accepted"] * 4
-    assert "The bonus" in view.locator("#ends").inner_text() and "5 tokens" in view.locator("#ends").inner_text()
-
-
 def test_where_it_stops_paying_is_one_drag_away(view):
     assert float(view.locator("#speed").inner_text()[:-1]) > 1.5
     view.locator("#knob-c").fill("0.9")
@@ -249,20 +234,6 @@ def test_where_it_stops_paying_is_one_drag_away(view):
     view.locator("#knob-slope").fill("1")
     view.locator("#knob-c").fill("0.5")
     assert view.locator("#best").inner_text() == "0: do not draft"
-
-
-def test_both_lanes_write_the_same_text(opened):
-    view = opened(reduced_motion="no-preference")
-    view.locator("#race").click()
-    while not view.locator("#race-note").inner_text():
-        view.wait_for_timeout(100)
-    assert view.locator(".later").count() == 0
-    first, second = (view.locator(f"#lane-{i}").text_content() for i in (0, 1))
-    assert first == second == view.evaluate("recorded.of_lanes + recorded.text.join('')")
-    still = opened(reduced_motion="reduce")
-    still.locator("#race").click()
-    assert still.locator("#race-note").inner_text().startswith("This text: ")
-    assert still.locator("#lane-0 .later").count() > still.locator("#lane-1 .later").count() == 0
 
 
 def test_a_tree_follows_its_widths(view):

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from students import answers, drafters, told
 
-from speculative import Draft, JacobiDrafter, Sampling
+from speculative import Draft, JacobiDrafter, Sampling, sample_token
 from speculative.testing import check_drafter
+from speculative.tree import n_common
 
 
 def check(drafter):
@@ -23,6 +24,28 @@ def test_right_ones_pass_in_any_style(name, capsys):
 def test_the_mistake_is_named(answer, words):
     said = told(check, answer)
     assert all(word in said for word in words), said
+
+
+class Cached:
+    """Processes the new tokens of a text, of which it forgets those that its cache misses."""
+
+    def __init__(self, keeps):
+        self.keeps, self.cache = keeps, []
+
+    def propose(self, tokens, K, rng):
+        n = n_common(self.cache, tokens)
+        self.cache = [*self.cache[: self.keeps(n)], *tokens[n:]]
+        drafted, rows = [], []
+        for _ in range(K):
+            weights = np.random.default_rng(self.cache).dirichlet(np.ones(3))
+            drafted, rows = [*drafted, sample_token(weights, rng)], [*rows, weights]
+            self.cache.append(drafted[-1])
+        return Draft(np.array(drafted, np.int64), np.reshape(rows, (K, 3)))
+
+
+def test_a_cache_that_is_not_what_the_text_says():
+    check(Cached(lambda n: n))
+    assert "is its cache what the text says" in told(check, Cached(lambda n: max(0, n - 2)))
 
 
 class SoftRows:

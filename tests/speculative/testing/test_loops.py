@@ -1,9 +1,11 @@
 """audit_loop: a right loop of somebody's own is exact up to rounding, each planted mistake is named."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
-from speculative import Sampling
+from speculative import AutoregressiveSampler, Sampling
 from speculative.testing import TableModel, audit_loop
 
 TARGET, DRAFT = TableModel.random(3, seed=2), TableModel.random(3, seed=102)
@@ -137,3 +139,28 @@ def test_in_pytorch():
 
     found = audit_loop(generate, TARGET, DRAFT)
     assert found.distance < 1e-6 and found.verdict in ("exact", "rounding"), str(found)
+
+
+def test_texts_end_with_eos_and_each_has_its_sampling():
+    def stopping(prompt, n_tokens, rng):
+        text = loop_of()(prompt, n_tokens, rng)[len(prompt) :]
+        return text[: text.index(0) + 1] if 0 in text else text
+
+    found = audit_loop(stopping, TARGET, DRAFT, eos=0)
+    assert found.verdict == "exact", str(found)
+    with pytest.raises(ValueError, match="give the token that ends it as eos="):
+        audit_loop(stopping, TARGET, DRAFT)
+
+    def served(prompts, n_tokens, rng, temperatures=(1, 0.5)):
+        alone = (AutoregressiveSampler(TARGET, sampling=Sampling(t)) for t in temperatures)
+        return [one.generate(prompt, n_tokens, rng).tokens for one, prompt in zip(alone, prompts)]
+
+    options = {"prompt": [[0, 1], [1]], "n_tokens": 2, "sampling": [Sampling(), Sampling(0.5)]}
+    assert audit_loop(served, TARGET, **options).verdict == "exact"
+    of_the_first = audit_loop(partial(served, temperatures=(1, 1)), TARGET, **options)
+    assert "a different text's sampling, Sampling()" in str(of_the_first)
+
+
+def test_time_that_ran_out_is_told():
+    found = audit_loop(loop_of(), TARGET, DRAFT, seconds=0)
+    assert found.verdict == "unknown" and "give more than seconds=0" in str(found)

@@ -5,6 +5,7 @@ All of it needs PyTorch: group `peers`.
 
 import json
 import random
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from speculative import CannotEnumerate, exact_distribution, total_variation
 from speculative.cli.commands import audit
 from speculative.cli.main import main
+from speculative.testing import audit_loop, check_function
 
 torch = pytest.importorskip("torch")
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("default")]
@@ -209,3 +211,50 @@ def test_an_engine_that_fails_is_a_row(monkeypatch):
     row = audit.entry("top_k 2", audit.SETTINGS["top_k 2"])
     assert row["verdict"] == "fails" and row["message"].startswith("ZeroDivisionError")
     assert audit.remark(row).startswith("top_k 2: generate() fails: ZeroDivisionError")
+
+
+class OnDevice(torch.Tensor):
+    """Like a tensor on a GPU: NumPy cannot read it before .cpu()."""
+
+    def __array__(self, *_):
+        raise TypeError("can't convert cuda:0 device type tensor to numpy: use Tensor.cpu()")
+
+    def numpy(self):
+        return self.__array__()
+
+    def cpu(self):
+        return self.as_subclass(torch.Tensor)
+
+
+class Bigram(torch.nn.Module):
+    config = SimpleNamespace(vocab_size=3)
+
+    def __init__(self, seed):
+        super().__init__()
+        rows = np.random.default_rng(seed).normal(size=(3, 3))
+        self.rows = torch.nn.Parameter(torch.tensor(rows), requires_grad=False)
+
+    def forward(self, ids):
+        return SimpleNamespace(logits=self.rows[ids].as_subclass(OnDevice))
+
+
+def test_tensors_on_a_device_that_numpy_cannot_read():
+    from students.torch_functions import decode
+
+    target, draft = Bigram(0), Bigram(1)
+
+    def on_device(target_probs, draft_probs, draft_tokens):
+        return decode(*(one.as_subclass(OnDevice) for one in (target_probs, draft_probs, draft_tokens)))
+
+    def generate(prompt, n_tokens):
+        ids = torch.tensor([prompt]).as_subclass(OnDevice)
+        for _ in range(n_tokens):
+            p, q = (torch.softmax(model(ids).logits[0, -1], -1) for model in (target, draft))
+            token = torch.multinomial(q, 1)
+            if torch.rand(1) >= float(p[token] / q[token]):
+                token = torch.multinomial((p - q).clamp(min=0), 1)
+            ids = torch.cat([ids, token[None].as_subclass(OnDevice)], dim=1)
+        return ids[0]
+
+    check_function(on_device, array=torch.tensor)
+    assert audit_loop(generate, target, draft, n_tokens=2).verdict == "exact"
