@@ -91,7 +91,7 @@ class TransformersTokenizer:
         return b"".join(map(self.bytes_of, tokens)).decode("utf-8", errors="replace")
 
     def _bytes_of(self, token):
-        symbol = None if token in self.special else self.tokenizer.convert_ids_to_tokens(token)
+        symbol = None if token in self.special else self.tokenizer.convert_ids_to_tokens(int(token))
         if symbol is None:
             return b""
         if self.byte_level:
