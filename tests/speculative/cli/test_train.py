@@ -134,15 +134,16 @@ def last_line(*words):
 
 @needs_ctrl_c
 def test_ctrl_c_leaves_a_drafter_and_the_same_command_goes_on(mine):
-    words = ("train", "--target_model_size", mine, "--text", TALES, "--tokens", "24000")
-    with process(*words) as child:
-        checkpoint, began = mine / "training" / "text_00000.npy", time()
-        while not checkpoint.exists() and time() - began < 100:
+    words = ("train", "--target_model_size", mine, "--text", TALES, "--tokens")
+    with process(*words, "500000") as child:
+        text, began = mine / "training" / "text_00000.npy", time()
+        while not text.exists() and time() - began < 100:
             sleep(0.01)
+        sleep(3)  # the first step
         child.send_signal(signal.SIGINT)
         _, errors = child.communicate(timeout=120)
     assert child.returncode == 130 and "the drafter so far is in" in errors and "Traceback" not in errors
     assert (mine / "eagle.safetensors").exists()
-    with process(*words) as child:
+    with process(*words, "24000") as child:
         page, errors = child.communicate(timeout=300)
     assert child.returncode == 0 and "continuing after" in errors and "tokens per call" in page
