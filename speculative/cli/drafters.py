@@ -192,15 +192,16 @@ def trained(load, options, models):
 
 def prompt_lookup(options, models):
     target = models.target()[0]
-    drafter = speculative.PromptLookupDrafter(target.n_vocab, options.n_max)
-    return target, drafter, {"name": f"prompt lookup of up to {options.n_max} tokens"}
+    drafter = speculative.PromptLookupDrafter(target.n_vocab, options.n_max, options.n_min)
+    return target, drafter, {"name": f"prompt lookup of {drafter.n_min} to {drafter.n_max} tokens"}
 
 
 def suffix(options, models):
     (target, tokenizer), text = models.target(), read_text(options.corpus) if options.corpus else ""
     tokens = models.once(f"tokens {options.corpus}", lambda: tokenizer.encode(text))
     grown = {"n_nodes": options.tree, "floor": 0.05} if options.tree else {}
-    return target, speculative.SuffixDrafter(target.n_vocab, tokens, **grown), {"name": "suffix automaton"}
+    drafter = speculative.SuffixDrafter(target.n_vocab, tokens, n_min=options.n_min, **grown)
+    return target, drafter, {"name": "suffix automaton"}
 
 
 def forced(options, models):
@@ -265,8 +266,8 @@ DRAFTERS = {
     "model": Entry(draft_model, "a smaller model, --draft_model_size",
         ("draft_model_size", "draft_tokenizer", *OF_A_MODEL), trees="any"),
     "ngram": Entry(ngram, "counts of a text, --corpus", ("corpus", "n_max", *OF_A_MODEL), trees="any"),
-    "prompt_lookup": Entry(prompt_lookup, "copies of the text so far", ("n_max",)),
-    "suffix": Entry(suffix, "copies of the text so far and of --corpus", ("corpus",), trees="grown"),
+    "prompt_lookup": Entry(prompt_lookup, "copies of the text so far", ("n_max", "n_min")),
+    "suffix": Entry(suffix, "copies of the text so far and of --corpus", ("corpus", "n_min"), trees="grown"),
     "forced": Entry(forced, "the text that --grammar forces; drafts nothing without it"),
     "recycling": Entry(recycling, "the target's logits after the same tokens earlier", trees="any"),
     "jacobi": Entry(jacobi, "the target's own guesses from its last call"),

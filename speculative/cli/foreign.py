@@ -42,7 +42,8 @@ def config(text, others):
         found = dict(loads(text))
     except (ValueError, TypeError):
         return "expected JSON there; here write --draft_model_size and --K"
-    names = {"model": "--draft_model_size", "num_speculative_tokens": "--K", "prompt_lookup_max": "--n_max"}
+    names = {"model": "--draft_model_size", "num_speculative_tokens": "--K"}
+    names |= {"prompt_lookup_max": "--n_max", "prompt_lookup_min": "--n_min"}
     way = ENGINES.get(found.get("method"), "model")
     words = [f"{names[key]} {value}" for key, value in found.items() if key in names and (way, key) != (way, "model")]
     words += [f"--draft_model_size {found['model']}" for _ in [1] if way == "model" and "model" in found]

@@ -111,6 +111,8 @@ class Options:
     n_max: int = option(3, "N", whole(1, 1024), "the maximum n for ngram, and the longest match for prompt_lookup",
         no_effect=only_with("n_max"),
         also="--max_matching_ngram_size --prompt_lookup_max --ngram-prompt-lookup-max")
+    n_min: int = option(2, "N", whole(1, 1024), "the shortest match for prompt_lookup and suffix",
+        no_effect=only_with("n_min"), also="--prompt_lookup_min --ngram-prompt-lookup-min")
     exit_layer: int = option(2, "L", whole(1), "the number of layers that early_exit runs",
         no_effect=only_with("exit_layer"))
     frequent: int = option(0, "N", whole(0), "draft only the N most frequent tokens; 0 means all",
@@ -181,7 +183,7 @@ class Options:
 
 # fmt: on
 PAIR = "target_model_size draft_model_size "
-DRAFTING = "drafter K verifier tree siblings draft_temperature draft_tokenizer corpus n_max exit_layer frequent "
+DRAFTING = "drafter K verifier tree siblings draft_temperature draft_tokenizer corpus n_max n_min exit_layer frequent "
 SAMPLING = "temperature top_k top_p min_p repetition_penalty n_tokens_to_generate seed "
 SAMPLING += "presence_penalty frequency_penalty no_repeat_ngram_size min_tokens "
 PROMPTS = "prompt_file template prompts n_prompts "

@@ -12,7 +12,7 @@ from .deterministic import merged, one_hot
 class PromptLookupDrafter:
     """Copies the tokens that followed an earlier occurrence of the last few tokens.
 
-    It looks for the last n_max tokens, then for fewer, down to one; the longest match wins. Among several matches of
+    It looks for the last n_max tokens, then for fewer, down to n_min; the longest match wins. Among several matches of
     that length it copies the nearest with K tokens after it. If none has that many, it copies the first, which has the
     most tokens after it. Draft tokens are deterministic, so their rows are one-hot.
 
@@ -24,20 +24,21 @@ class PromptLookupDrafter:
     ----------
     n_vocab
         The target's number of tokens.
-    n_max
-        The length of the longest match to look for.
+    n_max, n_min
+        The lengths of the longest and of the shortest match to look for. What followed a single token earlier is rarely
+        what follows now, and a wrong copy makes a call of the target longer. A smaller n_max is the shortest as well.
     n_copies
         How many different continuations to copy: with 2 or more the draft is a tree. The longest matches come first,
         and among equally long ones the nearest.
     """
 
-    def __init__(self, n_vocab: int, n_max: int = 3, *, n_copies: int = 1):
-        if n_max < 1:
-            raise ValueError(f"expected a longest match n_max of 1 token or more, got {n_max}")
+    def __init__(self, n_vocab: int, n_max: int = 3, n_min: int = 2, *, n_copies: int = 1):
+        if min(n_min, n_max) < 1:
+            raise ValueError(f"expected matches of 1 token or more, got n_max {n_max} and n_min {n_min}")
         if n_copies < 1:
             raise ValueError(f"expected n_copies of 1 or more, got {n_copies}")
         self.n_vocab = n_vocab
-        self.n_max = n_max
+        self.n_max, self.n_min = n_max, min(n_min, n_max)
         self.n_copies = n_copies
 
     def propose(self, tokens: Tokens, K: int, rng: RandomSource | None) -> Draft:
@@ -45,7 +46,7 @@ class PromptLookupDrafter:
         # earlier positions of the last token, the nearest first
         ends = [i for i in range(len(tokens) - 2, -1, -1) if tokens[i] == tokens[-1]]
         copies = {}  # different ones, the best first
-        for n in range(self.n_max, 0, -1):
+        for n in range(self.n_max, self.n_min - 1, -1):
             matches = [end for end in ends if end + 1 >= n and tokens[end + 1 - n : end + 1] == tokens[-n:]]
             whole = [end for end in matches if len(tokens) > end + K]
             for end in whole or matches[-1:]:

@@ -122,17 +122,28 @@ class SuffixDrafter:
         A path ends before its estimated joint probability falls below this value.
     factor
         A path has at most this many tokens for each token of its match.
+    n_min
+        The length of the shortest match to continue.
     n_nodes
         0 for a chain; otherwise the largest size of a tree, which branches where the match has several continuations.
     """
 
     N_RECENT = 64  # the last tokens of the text, which are matched with the corpus
 
-    def __init__(self, n_vocab: int, corpus: Tokens = (), *, floor: float = 0.3, factor: float = 4.0, n_nodes: int = 0):
+    def __init__(
+        self,
+        n_vocab: int,
+        corpus: Tokens = (),
+        *,
+        floor: float = 0.3,
+        factor: float = 4.0,
+        n_min: int = 2,
+        n_nodes: int = 0,
+    ):
         if not 0 <= floor <= 1:
             raise ValueError(f"expected a floor from 0 to 1, got {floor}")
         self.n_vocab, self.n_nodes = n_vocab, n_nodes
-        self.floor, self.factor = floor, factor
+        self.floor, self.factor, self.n_min = floor, factor, n_min
         self.corpus = SuffixAutomaton(int(token) for token in corpus)
         self.known = SuffixAutomaton(), []  # the last text, and its tokens
 
@@ -152,7 +163,7 @@ class SuffixDrafter:
         in_text = text, repeated, text.length[repeated]
         in_corpus = self.corpus, *self.corpus.match(tokens[-self.N_RECENT :])
         automaton, state, length = max(in_text, in_corpus, key=lambda match: match[2])
-        levels = min(K, int(self.factor * length))
+        levels = min(K, int(self.factor * length)) if length >= self.n_min else 0
         n, width = (self.n_nodes, None) if self.n_nodes else (levels, 1)
         drafted, parents = automaton.continuations(state, n, levels, self.floor, width)
         return one_hot(drafted, self.n_vocab, parents)

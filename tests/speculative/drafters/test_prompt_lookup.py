@@ -13,27 +13,27 @@ texts = st.lists(st.integers(0, 2), max_size=30) | st.builds(
 )  # also some that repeat themselves
 
 
-@given(texts, st.integers(1, 4), st.integers(0, 5))
-@example([0, 1, 5, 0, 1, 6, 0, 1], 3, 4)  # after the nearer of two matches there are only 3 tokens
-@example([9, 1, 5, 7, 1, 6, 9, 1], 3, 4)  # the longer match 9 1, though 1 was seen later
-@example([4, 4, 4], 3, 4)  # not the suffix itself, but it may overlap
-@example([1, 2, 3, 4, 8, 2, 3, 4, 9, 1, 2, 3, 4], 3, 4)  # longer matches count as n_max
+@given(texts, st.integers(1, 4), st.integers(1, 4), st.integers(0, 5))
+@example([0, 1, 5, 0, 1, 6, 0, 1], 3, 1, 4)  # after the nearer of two matches there are only 3 tokens
+@example([9, 1, 5, 7, 1, 6, 9, 1], 3, 1, 4)  # the longer match 9 1, though 1 was seen later
+@example([4, 4, 4], 3, 1, 4)  # not the suffix itself, but it may overlap
+@example([1, 2, 3, 4, 8, 2, 3, 4, 9, 1, 2, 3, 4], 3, 2, 4)  # longer matches count as n_max
 @settings(deadline=None, derandomize=True)
-def test_the_copy_by_its_definition(tokens, n_max, K):
-    """The longest match; of these, one with K tokens after it, or as many as there are; of these, the nearest."""
+def test_the_copy_by_its_definition(tokens, n_max, n_min, K):
+    """The longest match of n_min tokens or more; of these, the most tokens after it, up to K; the nearest."""
     n_text = len(tokens)
     found = [(0, 0, n_text)]
-    for n, end in itertools.product(range(1, min(n_max, n_text) + 1), range(1, n_text)):
+    for n, end in itertools.product(range(min(n_min, n_max), min(n_max, n_text) + 1), range(1, n_text)):
         if end >= n and tokens[end - n : end] == tokens[n_text - n :]:
             found.append((n, min(K, n_text - end), end))
     end = max(found)[2]
-    draft = PromptLookupDrafter(10, n_max).propose(tokens, K, None)
+    draft = PromptLookupDrafter(10, n_max, n_min).propose(tokens, K, None)
     assert draft.tokens.tolist() == tokens[end : end + K] and draft.tokens.dtype == np.int64
 
 
 def test_several_copies_are_a_tree():
     """After 1 came 2 3 (near), 2 4 and 5; after 0 1, the longer match, 2 4."""
     text = [0, 1, 2, 4, 1, 5, 6, 1, 2, 3, 0, 1]
-    one, three = (PromptLookupDrafter(7, 2, n_copies=n).propose(text, 2, None) for n in (1, 3))
+    one, three = (PromptLookupDrafter(7, 2, 1, n_copies=n).propose(text, 2, None) for n in (1, 3))
     assert one.tokens.tolist() == [2, 4]
     assert three.tokens.tolist() == [2, 5, 4, 3, 6] and three.parents.tolist() == [-1, -1, 0, 0, 1]

@@ -36,10 +36,10 @@ def test_the_automaton_knows_every_substring_how_often_it_occurs_and_the_longest
     assert length == max(n for n in range(len(other) + 1) if n == 0 or places(tokens, other[len(other) - n :]))
 
 
-def by_definition(corpus, tokens, K, floor, factor):
+def by_definition(corpus, tokens, K, floor, factor, n_min):
     """The suffix drafter's tokens, with counts looked up in the texts themselves."""
-    found = [(n, tokens) for n in range(1, len(tokens)) if places(tokens, tokens[-n:]) > 1]
-    found += [(n, corpus) for n in range(1, len(tokens) + 1) if places(corpus, tokens[-n:])]
+    found = [(n, tokens) for n in range(n_min, len(tokens)) if places(tokens, tokens[-n:]) > 1]
+    found += [(n, corpus) for n in range(n_min, len(tokens) + 1) if places(corpus, tokens[-n:])]
     n, text = max(found, key=lambda match: (match[0], match[1] is tokens), default=(0, tokens))
     part, drafted, probability = tokens[len(tokens) - n :], [], 1.0
     while len(drafted) < min(K, int(factor * n)):
@@ -50,11 +50,18 @@ def by_definition(corpus, tokens, K, floor, factor):
     return drafted
 
 
-@given(texts, texts.filter(bool), st.integers(0, 6), st.sampled_from([0, 0.3, 0.5, 1]), st.sampled_from([0.5, 1, 4]))
+@given(
+    texts,
+    texts.filter(bool),
+    st.integers(0, 6),
+    st.sampled_from([0, 0.3, 0.5, 1]),
+    st.sampled_from([0.5, 1, 4]),
+    st.integers(1, 3),
+)
 @settings(deadline=None, derandomize=True)
-def test_drafts_are_those_of_the_definition(corpus, tokens, K, floor, factor):
-    drafter = SuffixDrafter(3, corpus, floor=floor, factor=factor)
-    wanted = by_definition(corpus, tokens, K, floor, factor)
+def test_drafts_are_those_of_the_definition(corpus, tokens, K, floor, factor, n_min):
+    drafter = SuffixDrafter(3, corpus, floor=floor, factor=factor, n_min=n_min)
+    wanted = by_definition(corpus, tokens, K, floor, factor, n_min)
     guesses(drafter, tokens[: len(tokens) // 2], K)  # the text grows ...
     assert guesses(drafter, tokens, K) == wanted
     guesses(drafter, [2, 2, *tokens], K)  # ... or is another one
@@ -64,9 +71,9 @@ def test_drafts_are_those_of_the_definition(corpus, tokens, K, floor, factor):
 def test_the_tree_branches_where_the_text_did():
     """After 1 came 2 3, 2 4 and 5: two thirds and one third, then a third each. A share equal to the floor is kept."""
     text = [1, 2, 3, 1, 2, 4, 1, 5, 6, 1]
-    draft = SuffixDrafter(7, n_nodes=4, floor=0.1).propose(text, 2, None)
+    draft = SuffixDrafter(7, n_min=1, n_nodes=4, floor=0.1).propose(text, 2, None)
     assert draft.tokens.tolist() == [2, 3, 4, 5] and draft.parents.tolist() == [-1, 0, 0, -1]
-    assert guesses(SuffixDrafter(7, n_nodes=4), text, 1) == [2, 5]
-    assert guesses(SuffixDrafter(7, n_nodes=9, floor=0.4), text) == [2]
-    assert guesses(SuffixDrafter(7, n_nodes=4), [1, 2]) == []
-    assert guesses(SuffixDrafter(3, n_nodes=2, floor=0.5), [0, 1, 0, 2, 0], 1) == [1, 2]
+    assert guesses(SuffixDrafter(7, n_min=1, n_nodes=4), text, 1) == [2, 5]
+    assert guesses(SuffixDrafter(7, n_min=1, n_nodes=9, floor=0.4), text) == [2]
+    assert guesses(SuffixDrafter(7, n_min=1, n_nodes=4), [1, 2]) == []
+    assert guesses(SuffixDrafter(3, n_min=1, n_nodes=2, floor=0.5), [0, 1, 0, 2, 0], 1) == [1, 2]
