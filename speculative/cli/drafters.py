@@ -212,8 +212,7 @@ def forced(options, models):
 
 def recycling(options, models):
     target = models.target()[0]
-    shape = shape_of(options, RECYCLED) or Shape.chain(max(16, length_of(options).depth))  # at least as long as K
-    drafter = speculative.RecyclingDrafter(target.n_vocab, shape)
+    drafter = speculative.RecyclingDrafter(target.n_vocab, shape_of(options, RECYCLED))
     return target, drafter, {"name": "tokens recycled from the target's own rows"}
 
 

@@ -2,8 +2,8 @@
 
 Each row of the target's logits says which tokens are likely after a token, whether that token was accepted or not. A
 matrix keeps, for each token of the vocabulary, the most probable followers in the latest row after it. The draft is a
-tree of fixed shape: the child of rank r takes the r-th follower of its parent's token. It needs no model and no
-training, and drafting costs almost nothing. So it pays where a few more rows add little to the cost of a call.
+chain, or a tree of fixed shape: the child of rank r takes the r-th follower of its parent's token. It needs no model
+and no training, and drafting costs almost nothing. So it pays where a few more rows add little to the cost of a call.
 
 The rows are one-hot, so the draft is exact with `rejection` and `exact_match`, at any temperature.
 Source: Luo et al., arXiv:2408.08696.
@@ -27,17 +27,17 @@ class RecyclingDrafter:
     n_vocab
         The target's number of tokens.
     tree
-        By default the best tree of 11 nodes (12 rows), for as many ranks as there are followers.
+        By default a chain of K tokens. `Shape.best(n, WEIGHTS)` is the best tree of n nodes.
     n_followers
-        The number of followers to keep for each token, in a matrix [n_vocab, n_followers].
+        The number of followers to keep for each token, in a matrix [n_vocab, n_followers]; by default those drafted.
     keep
         Whether a new text starts with the followers learned from earlier texts, or with none.
     """
 
-    def __init__(self, n_vocab: int, tree: Shape | None = None, *, n_followers: int = 8, keep: bool = False):
-        n_followers = min(n_followers, n_vocab)
-        tree = Shape.best(11, WEIGHTS[: max(1, n_followers)]) if tree is None else tree
-        self.tree: Shape = check_shape(tree, n_followers, "followers kept")
+    def __init__(self, n_vocab: int, tree: Shape | None = None, *, n_followers: int | None = None, keep: bool = False):
+        ranks = getattr(tree, "ranks", ())
+        n_followers = min(1 + max(ranks, default=0) if n_followers is None else n_followers, n_vocab)
+        self.tree: Shape | None = tree and check_shape(tree, n_followers, "followers kept")
         self.n_vocab, self.keep = n_vocab, keep
         self.followers = np.full((n_vocab, n_followers), -1)  # -1 means not known yet
         self.text = []  # the text of the target's last call
@@ -54,8 +54,9 @@ class RecyclingDrafter:
         if not continues and not self.keep:
             self.followers[:], self.text = -1, []
         drafted, parents = [], []
+        tree = self.tree or Shape.chain(K)
         placed = {-1: (-1, 0, tokens[-1])}  # node of the shape: its node in the draft, its depth, its token
-        for node, (parent, rank) in enumerate(zip(self.tree.parents, self.tree.ranks)):
+        for node, (parent, rank) in enumerate(zip(tree.parents, tree.ranks)):
             if parent not in placed:
                 continue
             above, depth, token = placed[parent]

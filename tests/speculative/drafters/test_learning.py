@@ -93,9 +93,3 @@ def test_what_follows_a_node_left_out_is_left_out():
         drafter.followers[:] = followers
         draft = drafter.propose([0], 3, None)
         assert draft.tokens.tolist() == tokens and draft.parents.tolist() == parents
-
-
-@pytest.mark.parametrize("n_vocab", [2, 5, 20])
-def test_there_is_a_tree_of_followers_for_small_vocabularies(n_vocab):
-    tree = RecyclingDrafter(n_vocab).tree
-    assert len(tree) == 11 and max(tree.ranks) < n_vocab
