@@ -108,7 +108,10 @@ def report(name, accepted, drafted, calls=None):
 
 
 def speed(gguf, target="tiny-target", draft="tiny-draft", n_tokens=N_TOKENS, repeats=3):
-    """Milliseconds per token of each way to the same greedy text; the ways take turns."""
+    """Milliseconds per token of each way to the same greedy text; the ways take turns.
+
+    A speedup is over the same engine alone; gpt2np's over the faster of itself and plain NumPy. Prefill is included.
+    """
     files = [Path(gguf) / f"{Path(name).name}.gguf" for name in (target, draft)]
     if missing := [str(file) for file in files if not file.exists()]:
         raise SystemExit(f"{missing[0]} is missing: for the bundled pair, run dev/bench/make_gguf.py {gguf}")
@@ -152,6 +155,7 @@ def speed(gguf, target="tiny-target", draft="tiny-draft", n_tokens=N_TOKENS, rep
 
     ways = {
         "gpt2np, alone": here(ours),
+        "plain NumPy, alone": here(gpt2np.GPT2(ours.params, ours.hparams, strategy="plain")),
         "gpt2np, with the draft": here(ours, our_draft),
         "transformers, alone": generate,
         "transformers, assisted": lambda prompt: generate(prompt, assistant_model=assistant),
@@ -184,7 +188,9 @@ def speed(gguf, target="tiny-target", draft="tiny-draft", n_tokens=N_TOKENS, rep
     print(f"{target} with {draft}, greedy, K = {K}, {n_tokens} tokens, cores: {N_CORES}\n")
     print(f"{'':48}{'ms per token':>13}{'least':>8}{'speedup':>9}   same text")
     for name, ms in times.items():
-        alone = median(times[f"{name.rpartition(',')[0]}, alone"])
+        engine = name.rpartition(",")[0]
+        bases = [engine, *["plain NumPy"] * (engine == "gpt2np")]
+        alone = min(median(times[f"{base}, alone"]) for base in bases)
         print(f"{name:48}{median(ms):13.2f}{min(ms):8.2f}{alone / median(ms):9.2f}", end="")
         print(f"   {same[name]} of {len(ms)}")
     print("\nllama.cpp: float32 weights")
