@@ -25,11 +25,11 @@ class Raced:
     K: int | None  # the length of each draft, if the drafts are chains of one length
     n_tokens: int
     prompts: list  # of (id, category, text)
-    alone: list  # of Run: one for each prompt, or for each repetition of all of them
+    alone: list  # of Run: one for each prompt, or for each lap over all of them
     runs: list
     losses: list  # the sums of `sums_along_text` for each prompt, if the rule is LOSSY
     decode: Callable
-    is_together: bool = False  # whether the texts were generated together, so that a run covers all prompts
+    is_together: bool = False  # whether the texts were generated together, so that a run is a lap
 
 
 def rows_of(raced, by="", best=""):
