@@ -15,7 +15,7 @@ from .interfaces import Draft, Tokens, Verdict
 
 
 class Laps:
-    """A stopwatch for a round: `end(name)` adds to seconds[name] the time since the previous lap ended."""
+    """A stopwatch for a round: `end(name)` adds to seconds[name] the time since the last `end`, or the start."""
 
     def __init__(self):
         self.seconds = {"draft": 0.0, "target": 0.0, "verify": 0.0}

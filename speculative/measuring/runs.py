@@ -86,7 +86,7 @@ def race(samplers, prompts, n_tokens, *, seed=0, keep=at_once, caches=()):
 
 
 def race_together(generate, n_texts, *, keep=at_once):
-    """Let each function (dict name -> function) generate all texts, N_LAPS times: dict name -> list of Run, one a lap.
+    """Let each function (dict name -> function) generate all texts N_LAPS times, in turn: dict name -> list of Run.
 
     A function yields (i, Generation) as the texts end. The times include everything, such as the prompts and idle lanes
     at the end. Drafting is not timed separately, because a pass serves several texts.

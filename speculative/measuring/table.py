@@ -60,7 +60,7 @@ def page_of(rows, fixed, machine, has_lanes=False):
     notes = f"""\
 speedup   over the target alone, {counted_times(has_lanes, rows)}
 calls     tokens {"of a text " if has_lanes else ""}per call of the target, which is the speedup in calls
-interval  {over(max(row["n_texts"] for row in rows), "laps over all prompts" if has_lanes else "prompts")}
+interval  {over(max(row["n_texts"] for row in rows), "runs over all prompts" if has_lanes else "prompts")}
 alpha     accepted / (accepted + rejected) draft tokens; c: the time to draft one over that of an autoregressive step
 tok/s     tokens per second with the draft; same: how many texts are the target's own, where all should be
 """

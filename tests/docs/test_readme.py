@@ -68,6 +68,7 @@ def test_the_options_shown_are_those_of_the_command():
         "docs/measurements.md",
         "docs/serving.md",
         "docs/options.md",
+        "docs/how_to.md",
         "docs/reading.md",
         "docs/coming_from.md",
         "docs/techniques.md",
@@ -135,6 +136,8 @@ def test_the_workflow_runs_the_test_command_of_the_pages():
     assert f"        run: {command}\n" in workflow and command in PAGES["CONTRIBUTING.md"]
     promised = (ROOT / "setup.py").read_text(encoding="utf-8")
     (python,), (numpy,) = (re.findall(part, promised) for part in (r'python_requires=">=(.*?)"', r'"numpy>=(.*?)"'))
+    tried = [int(minor) for minor in re.findall(r" 3\.(\d+)\.\d+ ", PAGES["CONTRIBUTING.md"])]
+    assert f"for minor in range({min(tried)}, {max(tried) + 1})" in promised and python == f"3.{min(tried)}"
     assert f'- {{ python: "{python}", numpy: "=={numpy}.0" }}\n' in workflow
     yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
     assert yaml.safe_load(workflow)["jobs"]["tests"]["steps"]
@@ -145,7 +148,9 @@ def test_the_citations_are_of_this_version():
     setup, citation = ((ROOT / name).read_text(encoding="utf-8") for name in ("setup.py", "CITATION.cff"))
     (entry,) = re.findall(r"`(@software\{.*?)`", README)
     (version,) = re.findall(r'version="(.*)"', setup)
-    (date,) = re.findall(r"^date-released: (\d{4})-\d\d-\d\d$", citation, re.M)
-    assert f"\nversion: {version}\n" in citation and f"{{{version}}}" in entry and f"{{{date}}}" in entry
+    assert f"\nversion: {version}\n" in citation and f"{{{version}}}" in entry
+    years = re.findall(r"^date-released: (\d{4})-\d\d-\d\d$", citation, re.M)
+    is_published = f"## {version} (not published" not in PAGES["CHANGELOG.md"]
+    assert len(years) == is_published and all(f"{{{year}}}" in entry for year in years)
     (url,) = re.findall(r'^URL = "(.*?)"', setup, re.M)
     assert not url or (f"\nrepository-code: {url}\n" in citation and f"git clone {url}" in README)

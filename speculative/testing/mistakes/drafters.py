@@ -203,7 +203,7 @@ OF_ROWS = [
             "softmax as q. The row of a deterministic token is one-hot.",
             seen="https://github.com/huggingface/transformers/issues/32867 (4.41 to 4.44), "
             "https://github.com/huggingface/transformers/issues/47932 (a generator that takes the argmax; still in "
-            "5.23), https://github.com/jaymody/speculative-sampling/issues/3, GreedyProcessor in "
+            "5.24), https://github.com/jaymody/speculative-sampling/issues/3, GreedyProcessor in "
             "https://github.com/romsto/Speculative-Decoding/blob/HEAD/utils/logits_processor.py"),
     Mistake("the row is one-hot, but the token is drawn at random: return the distribution that it was drawn from",
             tell=lambda d: d.row.max() == 1),
