@@ -2,7 +2,7 @@
 
     python dev/bench/compare_engines.py acceptance [GGUF]
         how much each rule accepts, at temperature 1; nothing is timed
-    python dev/bench/compare_engines.py speed GGUF [TARGET DRAFT [N_TOKENS REPEATS]]
+    python dev/bench/compare_engines.py speed GGUF [TARGET DRAFT [N_TOKENS REPEATS [K]]]
         the times of the same greedy texts; the engines take turns
 
 GGUF is the folder of dev/bench/make_gguf.py; TARGET and DRAFT are tiny-target and tiny-draft, or other folders with a
@@ -43,11 +43,13 @@ class LlamaCpp:
     ----------
     target, draft : Path
         GGUF files; None for `draft` means that there is no draft model.
+    K : int
+        The draft length.
     probabilistic : bool
         --spec-draft-sampling probabilistic: samples the draft tokens, and verifies by rejection sampling.
     """
 
-    def __init__(self, target, draft=None, probabilistic=False):
+    def __init__(self, target, draft=None, probabilistic=False, K=K):
         import xllamacpp
 
         params = xllamacpp.CommonParams()
@@ -107,7 +109,7 @@ def report(name, accepted, drafted, calls=None):
 # ------------------------------------------------------------------------------------------------ speed
 
 
-def speed(gguf, target="tiny-target", draft="tiny-draft", n_tokens=N_TOKENS, repeats=3):
+def speed(gguf, target="tiny-target", draft="tiny-draft", n_tokens=N_TOKENS, repeats=3, K=K):
     """Milliseconds per token of each way to the same greedy text; the ways take turns.
 
     A speedup is over the same engine alone; gpt2np's over the faster of itself and plain NumPy. Prefill is included.
@@ -123,7 +125,7 @@ def speed(gguf, target="tiny-target", draft="tiny-draft", n_tokens=N_TOKENS, rep
     from gpt2np.files.loading import find_folder
     from speculative.models import TransformersModel
 
-    n_tokens, repeats, greedy = int(n_tokens), int(repeats), Sampling(0)
+    n_tokens, repeats, K, greedy = int(n_tokens), int(repeats), int(K), Sampling(0)
     (ours, tokenizer), (our_draft, _) = gpt2np.load(target), gpt2np.load(draft)
     torch.set_num_threads(N_CORES)
     theirs, assistant = (
@@ -150,7 +152,7 @@ def speed(gguf, target="tiny-target", draft="tiny-draft", n_tokens=N_TOKENS, rep
         return tokenizer.decode(tokens[0, len(prompt) :].tolist())
 
     def llama_cpp(*files):
-        engine = LlamaCpp(*files)
+        engine = LlamaCpp(*files, K=K)
         return lambda prompt: engine(prompt, n_tokens)[0]
 
     ways = {

@@ -6,6 +6,7 @@ costs in docs/raw, and costs that follow from the data sheet of an accelerator, 
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,9 @@ import gpt2np
 from speculative import Sampling
 
 ROOT = Path(__file__).parents[2]
-DOCS = ROOT / "docs"
+sys.path.append(str(ROOT / "dev" / "bench"))
+import summary  # noqa: E402
+
 PAGE = ROOT / "speculative" / "pages" / "explore.html"
 ELEMENT = re.compile(r'(?<=<script type="application/json" id="recorded">\n).*?(?=\n</script>)', re.S)
 
@@ -60,26 +63,19 @@ def pair(target, draft, tokenizer, temperature):
 
 
 def measured_costs():
-    """alpha, c and V(1), V(2), ... of the measurements on two machines, and the speedup of the pair at K = 3."""
-    pages = {
-        "AVX-512": (DOCS / "raw" / "avx512.md").read_text(encoding="utf-8"),
-        "no AVX-512": (DOCS / "raw" / "avx2.md").read_text(encoding="utf-8"),
-    }
-    measured = (DOCS / "measurements.md").read_text(encoding="utf-8")
-    row = re.search(r"^\| Speedup of the bundled pair, K = 3 .*?\|(.*?)\|(.*?)\|", measured, re.M)
+    """alpha, c and V(1), V(2), ... of two pairs with two processors' kernels, and the speedup of one at K = 3."""
     pairs = []
-    for (machine, page), gain in zip(pages.items(), row.groups()):
-        costs = re.search(r"^costs .* c = ([\d.]+), v\(1\.\.\d+\) = ([\d. ]+)$", page, re.M)
-        alpha = re.search(r"^alpha +([\d.]+), 95 %", page, re.M)
-        v = [float(number) for number in costs[2].split()]
-        pair = {"name": f"bundled pair, {machine}", "alpha": float(alpha[1]), "c": float(costs[1]), "v": v}
-        pairs.append(pair | {"measured": gain.strip(" *")})
-        strategy = re.search(r"products by '(\w+)'", page)[1]
-        of_355M = page[page.index("\n355M, random weights") :]
-        row = re.search(rf"^{strategy} +\d+ +[\d.]+ ± [\d.]+ ms +[\d.]+ +((?:[\d.]+ +){{8}})", of_355M, re.M)
-        c = re.search(r"^c = ([\d.]+): one token of 124M over one of 355M", page, re.M)
-        v = [1.0, *map(float, row[1].split())]
-        pairs.append({"name": f"124M for 355M, {machine}", "alpha": None, "c": float(c[1]), "v": v})
+    for machine in ("AVX-512", "AVX2"):
+        page = summary.RAW[machine]
+        auto, lengths = "python main.py --K auto", {summary.LENGTHS: "<3 | alpha> <3 | speedup>"}
+        alpha, gain = summary.cell(page, lengths).split(" ", 1)
+        outputs = [output for command, output in summary.blocks(page).items() if auto in command]
+        for name, output, more in zip(
+            ("bundled pair", "124M for 355M"), outputs, ({"alpha": float(alpha), "measured": gain}, {"alpha": None})
+        ):
+            c, v = re.search(r"^measured: .* c = ([\d.]+), v\(1\.\.\d+\) = ([\d. ]+)$", output, re.M).groups()
+            costs = {"c": float(c), "v": [float(number) for number in v.split()]}
+            pairs.append({"name": f"{name}, {machine}", **more, **costs})
     return pairs
 
 

@@ -65,7 +65,6 @@ def test_the_options_shown_are_those_of_the_command():
     "name",
     [
         "README.md",
-        "docs/measurements.md",
         "docs/serving.md",
         "docs/options.md",
         "docs/how_to.md",
