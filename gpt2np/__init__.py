@@ -1,6 +1,10 @@
 """GPT-2 from scratch in NumPy: forward pass, KV cache, tokenizer, weight files. Start reading at reference.py."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+if not Path(__file__).is_file():
+    raise ImportError(f"gpt2np reads files beside its sources, and cannot in {__file__}: install it with pip")
 
 from .drafting.eagle import Eagle, EagleBlock, load_eagle
 from .drafting.early_exit import EarlyExit

@@ -278,6 +278,14 @@ def end_group(pid):
         (os.killpg if hasattr(os, "killpg") else os.kill)(pid, getattr(signal, "SIGKILL", signal.SIGTERM))
 
 
+def end_detached(home):
+    """End the processes in sessions of their own that have this IPYTHONDIR; found on Linux only."""
+    for environment in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            if f"IPYTHONDIR={home}\0".encode() in environment.read_bytes():
+                os.kill(int(environment.parent.name), signal.SIGKILL)
+
+
 def graded(part, table, files, is_chosen, leave_out, seconds):
     """(dict exercise -> (whether it is right, what its check says), the name of the file graded) of a student."""
     skipped, end = {}, time.monotonic() + 20 * seconds  # what took too long, or ended the process, is skipped next time
@@ -321,6 +329,7 @@ def watched(request, notebook, leave_out, seconds):
                         return f"slow: no result after {seconds:g} seconds"
             finally:
                 end_group(process.pid)
+                end_detached(home)
 
 
 def copied(notebook, home, leave_out):

@@ -89,6 +89,7 @@ def as_they_end(make, models, prompts, n_tokens, rngs, *, n_lanes=8, watch=lambd
                 lanes = free.pop(0)
                 job = partial(generation_of, make, lanes, request, partial(watch, number), options)
                 running.append(Text(number, lanes, job))
+                running[-1].start()  # not before it is in the list of those that an interruption ends
             let_run([text for text in running if not text.call])
             ended = [text for text in running if text.has_ended]
             for text in ended:
@@ -149,7 +150,6 @@ class Text(threading.Thread):
         self.has_ended = self.is_given_up = False
         for lane in lanes:
             lane.ask = self.ask
-        self.start()
 
     def run(self):
         self.turn.acquire()

@@ -8,6 +8,7 @@ target of three tokens. A rule that is LOSSY on purpose declares `exactness = "L
 
 import sys
 import traceback
+from contextlib import redirect_stdout
 from copy import deepcopy
 from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
@@ -55,11 +56,19 @@ def loaded(file):
     spec = spec_from_file_location(f"brought_{path.stem}", path)
     module = sys.modules[spec.name] = module_from_spec(spec)
     sys.path.append(str(path.parent))  # for the modules that it imports
+    sys.addaudithook(forbid_chdir)
     try:
-        spec.loader.exec_module(module)
-    except Exception as error:
+        with redirect_stdout(sys.stderr):  # standard output is the report's
+            spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
         raise ValueError(f"{file} cannot be imported: {in_brief(error)}") from None
     return module
+
+
+def forbid_chdir(event, _):
+    """Raise RuntimeError in a brought file that changes the working folder, which the names of our files rest on."""
+    if event == "os.chdir" and sys._getframe(1).f_globals.get("__name__", "").startswith("brought_"):
+        raise RuntimeError("os.chdir is not allowed here: use whole paths")
 
 
 def line_of(error):

@@ -1,5 +1,6 @@
 """The help, assembled from the docstrings of the commands and the entries of their options."""
 
+from ast import get_docstring, parse
 from functools import partial
 from textwrap import wrap
 
@@ -25,6 +26,11 @@ HEADINGS = {  # the headings on the program's page: each is printed before the o
 }  # fmt: skip
 
 
+def docstring(module):
+    """The docstring in a module's source; `python -OO` leaves none in the module."""
+    return get_docstring(parse(module.__spec__.loader.get_source(module.__name__)))
+
+
 def whole_page(program, module, modules):
     """The page of the program: the options of the comparison of one text, and all commands."""
     lines = [TITLE.format(program=program, command=f"{program} COMMAND --help")]
@@ -33,14 +39,14 @@ def whole_page(program, module, modules):
         lines += lines_of(module, name, entry)
     lines += ["", "Commands"]
     for other in modules:
-        lines += explained(other.__name__.rpartition(".")[2], " ".join(other.__doc__.split("\n\n")[0].split()))
+        lines += explained(other.__name__.rpartition(".")[2], " ".join(docstring(other).split("\n\n")[0].split()))
     return "\n".join([*lines, "", *wrap(NOTE.format(program=program))]) + "\n"
 
 
 def page_of(program, module):
     """The page of a command: its options that the program's page does not explain, and the names of the others."""
     name = module.__name__.rpartition(".")[2]
-    text = "\n\n".join("\n".join(wrap(" ".join(part.split()))) for part in module.__doc__.strip().split("\n\n"))
+    text = "\n\n".join("\n".join(wrap(" ".join(part.split()))) for part in docstring(module).split("\n\n"))
     examples = [f"    {program} {name} {example}".rstrip() for example in getattr(module, "EXAMPLES", ("",))]
     lines, entries, lists = [text, "", *examples, ""], entries_of(module), getattr(module, "LISTS", ())
     known = [name for name in entries if name in OF_THE_PROGRAM.split()]

@@ -68,7 +68,7 @@ def main(words):
     except (ValueError, OSError, MemoryError) as error:
         say(in_brief(error) if line_of(error) else sentence_on(error))
         return 2
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if not line_of(error):
             raise
         say(in_brief(error))  # an error in the user's own drafter or verifier

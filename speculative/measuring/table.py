@@ -141,18 +141,18 @@ def fastest(rows):
             yield f"The target alone is faster{f' ({name})' if name else ''}: no setting reaches a speedup of 1."
 
 
-def csv_of(rows, fixed):
-    """The rows as CSV: the options that vary, the numbers, and the other options; a row for each setting."""
+def csv_of(rows):
+    """The rows as CSV: the options that vary and the numbers, of several rows those that differ."""
     unknown = {name for name in rows[0] if name.startswith("loss") and all(row[name] is None for row in rows)}
     numbers = [name for name in rows[0] if name not in NOT_TIDY | unknown]
-    written = io.StringIO()
-    writer = csv.writer(written)
     new = {name: f"speedup_{name}" for name in ("low", "high", "with_prefill")} | {"c": "cost_coefficient"}
-    writer.writerow([*rows[0]["setting"], *(new.get(name, name) for name in numbers), *fixed])
+    lines = [[*rows[0]["setting"], *(new.get(name, name) for name in numbers)]]
     for row in rows:
         row = row | ({} if row["is_one_text"] else {"same_texts": ""})  # otherwise the texts may differ
-        values = [*row["setting"].values(), *(row[name] for name in numbers), *fixed.values()]
-        writer.writerow([cell(value) for value in values])
+        lines.append([cell(value) for value in (*row["setting"].values(), *(row[name] for name in numbers))])
+    columns = [column for column in zip(*lines) if len(rows) == 1 or len({*column[1:]}) > 1]
+    written = io.StringIO()
+    csv.writer(written).writerows(zip(*columns))
     return written.getvalue()
 
 

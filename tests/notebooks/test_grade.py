@@ -72,7 +72,9 @@ ANSWERS = {  # file: its text, what the first three checks begin with
     "writes.ipynb": (notebook(before=f"%%writefile my_answers.py\n{SOLUTION}"), [RIGHT] * 3),
     "xerox.ipynb": (notebook(most_texts="from my_answers import *", audit="", match_batch=""), ["NameError"] * 2),
     "removes.ipynb": (notebook(before="import os, shutil\nshutil.rmtree(os.environ['IPYTHONDIR'])"), [RIGHT] * 3),
-    "leaves.ipynb": (notebook(before="import subprocess\nsubprocess.Popen(['sleep', '98765'])"), [RIGHT] * 3),
+    "leaves.ipynb": (notebook(before="import subprocess\nfor is_own in (False, True):\n"
+                                      "    subprocess.Popen(['sleep', '98765'], start_new_session=is_own)"),
+                      [RIGHT] * 3),
     "changes.ipynb": (notebook(before="from checks import beyond_one_laptop as c\nc.exercise_2 = lambda *_: 'right'",
                                audit="def audit(serve): pass"),
                       ["changed the checks: checks.beyond_one_laptop.exercise_2", "", "changed the checks"]),

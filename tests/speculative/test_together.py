@@ -187,7 +187,7 @@ def test_an_exception_is_the_result_of_its_text(tiny_pair):
     assert "0 to 2047" in str(found[3])
 
 
-@pytest.mark.parametrize("where", ["in a pass", "between two texts"])
+@pytest.mark.parametrize("where", ["in a pass", "between two texts", "as a text starts"])
 def test_an_interruption_ends_all_texts(tiny_pair, where):
     target, draft, _ = tiny_pair
     before, handler = {*threading.enumerate()}, signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -208,13 +208,19 @@ def test_an_interruption_ends_all_texts(tiny_pair, where):
         if where == "between two texts" and Interrupted.calls > 9:
             _thread.interrupt_main()
 
+    def start(text):
+        threading.Thread.start(text)
+        raise KeyboardInterrupt
+
     make = lambda target, draft: SpeculativeSampler(target, Interrupted(draft))  # noqa: E731
     with pytest.MonkeyPatch.context() as monkey, pytest.raises(KeyboardInterrupt):
+        if where == "as a text starts":
+            monkey.setattr("speculative.together.Text.start", start)
         for _ in as_they_end(make, [target, draft], [[1], [2], [3]], 400, range(3), watch=watch):
             pass
     signal.signal(signal.SIGINT, handler)  # which ignores it, where the tests run in the background
     for thread in {*threading.enumerate()} - before:
-        thread.join(100)
+        thread.join(10)
         assert not thread.is_alive()
     assert Interrupted.calls < 50  # whole texts take hundreds
 

@@ -84,7 +84,7 @@ def show(rows, settings, options, journal):
     page = page_of(rows, shown, where, has_lanes=any(one.n_lanes for one, _ in settings))
     if options.csv:
         with replacing(options.csv) as path:
-            path.write_bytes(csv_of(rows, fixed).encode(errors="replace"))
+            path.write_bytes(csv_of(rows).encode(errors="replace"))
     if options.plot:
         with replacing(options.plot) as path:
             plot(path, options.plot.rpartition(".")[2], rows, options.plot_size, busy)

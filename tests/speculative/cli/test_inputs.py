@@ -158,3 +158,29 @@ def test_repeating_prompts_go_on_with_the_targets_own_text():
     )
     assert [prompt.tokens for prompt in tales] == [prompt.tokens[:32] for prompt in repeating]
     assert {len(prompt.tokens) for prompt in repeating} == {232}
+
+
+# ------------------------------------------------------------------------------------------------ drafters
+
+
+@pytest.mark.parametrize(
+    ("imported", "proposes", "sentence"),
+    [
+        ("sys.exit(0)", "", "d.py cannot be imported: SystemExit: 0 (line 2 of d.py)"),
+        ("os.chdir('/')", "", "d.py cannot be imported: RuntimeError: os.chdir is not allowed here: use whole paths"),
+        ("", "sys.exit(0)", "SystemExit: 0 (line 4 of d.py)"),
+        ("", "os.chdir('/')", "RuntimeError: os.chdir is not allowed here: use whole paths (line 4 of d.py)"),
+    ],
+)
+def test_a_drafter_that_leaves_is_an_error_of_its_own(tmp_path, monkeypatch, imported, proposes, sentence):
+    monkeypatch.chdir(tmp_path)
+    drafter = f"class Leaves:\n    def propose(self, *_): {proposes or 'pass'}\nd = Leaves()"
+    Path("d.py").write_text(f"import os, sys\n{imported}\n{drafter}")
+    result = run_here("--drafter=d.py:d", *TINY[2:])
+    assert result.returncode == 2 and sentence in result.stderr and Path.cwd() == tmp_path
+
+
+def test_what_a_drafter_prints_as_it_is_imported_is_not_in_the_report(tmp_path):
+    (tmp_path / "d.py").write_text("from speculative import PromptLookupDrafter\nprint('loaded')\n"
+                                   "def d(target, tokenizer): return PromptLookupDrafter(target.n_vocab)")  # fmt: skip
+    assert report_of(f"--drafter={tmp_path}/d.py:d", *TINY[2:])["same_tokens"]

@@ -3,8 +3,10 @@
 import os
 import subprocess
 import sys
+from zipfile import ZipFile
 
 import pytest
+from command import run_here
 from helpers import ROOT
 
 PACKAGES = ("gpt2np", "speculative")
@@ -32,3 +34,16 @@ def test_the_installed_command_line_does_the_same(tmp_path):
     assert "    speculative-decoding compare " in text and "main.py" not in text
     assert run("explore", "--html", "page.html").stdout == "page.html is written: open it in a browser\n"
     assert run("compar").stderr == "speculative-decoding: unknown command 'compar': did you mean compare?\n"
+
+
+def test_the_help_needs_no_docstrings():
+    command = [sys.executable, "-OO", ROOT / "main.py", "compare", "--help"]
+    assert subprocess.run(command, capture_output=True, text=True).stdout == run_here("compare", "--help").stdout
+
+
+def test_a_zip_file_is_refused(tmp_path):
+    with ZipFile(tmp_path / "a.zip", "w") as file:
+        file.write(ROOT / "gpt2np" / "__init__.py", "gpt2np/__init__.py")
+    program = "import sys; sys.path.insert(0, 'a.zip'); import gpt2np"
+    result = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True)
+    assert "ImportError: gpt2np reads files beside its sources" in result.stderr
