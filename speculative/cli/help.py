@@ -27,8 +27,8 @@ HEADINGS = {  # the headings on the program's page: each is printed before the o
 
 
 def docstring(module):
-    """The docstring in a module's source; `python -OO` leaves none in the module."""
-    return get_docstring(parse(module.__spec__.loader.get_source(module.__name__)))
+    """The docstring of a module; from its source where `python -OO` has left it out."""
+    return module.__doc__ or get_docstring(parse(module.__spec__.loader.get_source(module.__name__)))
 
 
 def whole_page(program, module, modules):
