@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 
 import pytest
-from command import run_here, timeless
+from command import AGAIN, run_here, timeless
 
 from speculative.cli.commands import compare, generate
 from speculative.cli.drafters import DRAFTERS
@@ -61,11 +61,7 @@ def in_a_folder(tmp_path, monkeypatch):
     monkeypatch.setattr(generate, "MOST_LAPS", 1)
     Path("corpus").write_text("the queen and the king had a garden, and the garden had a rose. " * 3)
     Path("prompts").write_text("Once upon a time there was a fox\n")
-    Path("mine.py").write_text(
-        "from speculative.drafters.deterministic import one_hot\nclass Again:\n    def __init__(self, target, _):\n"
-        "        self.n = target.n_vocab\n    def propose(self, tokens, K, rng):\n"
-        "        return one_hot([tokens[-1]] * K, self.n)\n"
-    )
+    Path("mine.py").write_text(AGAIN)
 
 
 def outcome(command, words):
