@@ -7,7 +7,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 import safetensors.numpy
-from helpers import random_array, random_eagle, random_gpt2, random_heads, random_parallel, random_tensors
+from helpers import random_array, random_eagle, random_gpt2, random_heads, random_parallel, random_tensors  # noqa: F401 (in refusals.txt)
 from refusals import answered
 
 import gpt2np

@@ -1,6 +1,6 @@
 """The parallel block: its slots by their definition, and one pass for a draft.
 
-That its rows depend on the tokens alone: test_conformance.py; what it shares with EAGLE's: test_eagle.py; what is refused:
+Its rows depend on the tokens alone: test_conformance.py. What it shares with EAGLE's: test_eagle.py. What is refused:
 test_refusals.py.
 """
 
