@@ -28,5 +28,7 @@ def test_the_installed_command_line_does_the_same(tmp_path):
 
     page = run("--n_tokens_to_generate", "12")
     assert page.returncode == 0 and page.stderr == "" and "same text     yes, all 12 tokens" in page.stdout
+    text = run("compare", "--help").stdout
+    assert "    speculative-decoding compare " in text and "main.py" not in text
     assert run("explore", "--html", "page.html").stdout == "page.html is written: open it in a browser\n"
     assert run("compar").stderr == "speculative-decoding: unknown command 'compar': did you mean compare?\n"
