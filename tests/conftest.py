@@ -1,6 +1,7 @@
 import difflib
 import hashlib
 import importlib.util
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,8 @@ from file_server import hurry, server  # noqa: F401 (fixtures)
 from model_server import hub, model_server, small_models  # noqa: F401 (fixtures)
 
 import gpt2np
+
+sys.modules["rfc3987_syntax"] = None  # nbformat would import it, which takes 2 s in each process, and use nothing of it
 
 
 @pytest.fixture(scope="session")

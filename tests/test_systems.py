@@ -19,6 +19,7 @@ def pytest_like_windows(*arguments):
     return subprocess.run(command, cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, timeout=900)
 
 
+@pytest.mark.slow
 def test_the_tests_are_collected_on_other_systems():
     """Those that could not be, when they imported pty or resource, or asked for a forkserver."""
     result = pytest_like_windows("--collect-only", "-m", "", *IMPORTING)

@@ -14,6 +14,6 @@ def strategy(request, monkeypatch):
 def n_threads(request, monkeypatch):
     """Products in this many threads, however small they are."""
     monkeypatch.setattr(threads, "WORTH", 1)
-    monkeypatch.setattr(threads, "n_threads", lambda for_prompts: request.param)
+    monkeypatch.setattr(threads, "n_threads", lambda for_prompts=False: request.param)
     monkeypatch.setattr(threads, "idle", [])
     return request.param

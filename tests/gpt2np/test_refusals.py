@@ -7,13 +7,13 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 import safetensors.numpy
-from helpers import random_array, random_eagle, random_gpt2, random_heads, random_tensors
+from helpers import random_array, random_eagle, random_gpt2, random_heads, random_parallel, random_tensors  # noqa: F401 (in refusals.txt)
 from refusals import answered
 
 import gpt2np
 from gpt2np import EagleBlock, HParams
 from gpt2np.cache import KVCache
-from gpt2np.drafting.eagle import eagle_file
+from gpt2np.files.loading import find_folder
 from gpt2np.files.params import build_params
 from gpt2np.kernels import matmul
 from gpt2np.kernels.cores import n_threads
@@ -65,10 +65,11 @@ def heads_of_file(changes=(), content=None):
     return gpt2np.load_heads(".")
 
 
-def block_of_file(changes):
-    tensors = dict(safetensors.numpy.load_file(eagle_file("tiny-target"))) | changes
-    safetensors.numpy.save_file({k: v for k, v in tensors.items() if v is not None}, "eagle.safetensors")
-    return gpt2np.load_eagle(".")
+def block_of_file(changes, kind="eagle"):
+    tensors = dict(safetensors.numpy.load_file(find_folder("tiny-target", None) / f"{kind}.safetensors")) | changes
+    tensors = {name: np.asarray(part) for name, part in tensors.items() if part is not None}
+    safetensors.numpy.save_file(tensors, f"{kind}.safetensors")
+    return getattr(gpt2np, f"load_{kind}")(".")
 
 
 def vocabulary(symbols, *merges):

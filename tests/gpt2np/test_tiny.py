@@ -24,7 +24,7 @@ def test_sizes_and_files(tiny_pair):
     assert tokenizer.n_vocab == target.n_vocab == draft.n_vocab == 2048 and tokenizer.end_of_text == 2047
     sizes = {path.name: path.stat().st_size for path in TINY.rglob("*") if path.is_file()}
     assert sum(path.stat().st_size for path in TINY.rglob("*") if path.is_file()) <= 24.5e6  # the wheel is compressed
-    assert sizes["eagle.safetensors"] < 1.9e6
+    assert sizes["eagle.safetensors"] < 1.9e6 and sizes["parallel.safetensors"] < 2.2e6
     model = {"config.json", "merges.txt", "model.safetensors", "vocab.json"}
     more = {f"{name}{end}" for name in ("heads", "eagle", "parallel") for end in (".safetensors", "_figures.json")}
     for name, files in (("tiny-target", model | more), ("tiny-draft", model)):

@@ -13,6 +13,14 @@ from systems import hears_ctrl_c
 
 from speculative.cli.main import main
 
+AGAIN = """from speculative.drafters.deterministic import one_hot
+class Again:  # a file with a drafter of one's own
+    def __init__(self, target, _):
+        self.n = target.n_vocab
+    def propose(self, tokens, K, rng):
+        return one_hot([tokens[-1]] * K, self.n)
+"""
+
 
 def run_here(*arguments):
     """What the command prints and how it ends, as `subprocess.run` would say it, without a process of its own."""

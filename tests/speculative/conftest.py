@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 from helpers import TreeDrafter
 
@@ -5,6 +6,23 @@ from speculative import ByPaths, ModelDrafter, Sampling, SpeculativeSampler, rej
 from speculative.testing import TableModel
 
 TARGET, DRAFT = TableModel.random(7, seed=1, n_ctx=64), TableModel.random(7, seed=2, n_ctx=64)
+
+
+@pytest.fixture(autouse=True)
+def sampled_once(monkeypatch):
+    """An enumeration asks for the same few rows thousands of times: those of small vocabularies are remembered."""
+    compute, known = Sampling.__call__, {}
+
+    def remembered(sampling, logits, tokens=None, parents=()):
+        logits = np.asarray(logits)
+        if logits.size > 50 or sampling.processors or sampling.repetition_penalty != 1:
+            return compute(sampling, logits, tokens, parents)
+        key = id(sampling), logits.dtype, logits.shape, logits.tobytes()
+        if key not in known:
+            known[key] = compute(sampling, logits, tokens, parents), sampling  # which stays, and so does its id
+        return known[key][0].copy()
+
+    monkeypatch.setattr(Sampling, "__call__", remembered)
 
 
 @pytest.fixture

@@ -1,18 +1,17 @@
-"""The parallel block: its slots by their definition, one pass for a draft, and its file.
+"""The parallel block: its slots by their definition, and one pass for a draft.
 
-That its rows depend on the tokens alone: test_conformance.py. What it shares with EAGLE's: test_eagle.py.
+Its rows depend on the tokens alone: test_conformance.py. What it shares with EAGLE's: test_eagle.py. What is refused:
+test_refusals.py.
 """
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
-import safetensors.numpy
-from helpers import random_gpt2, random_parallel
+from helpers import in_float64, random_gpt2, random_parallel
 
 import gpt2np
-from gpt2np import HParams, load_parallel, reference
-from gpt2np.drafting.parallel import parallel_file
+from gpt2np import HParams, reference
 
 SHAPE = HParams(n_vocab=17, n_ctx=40, n_embd=15, n_head=3, n_layer=2)
 TOKENS = [5, 1, 4, 2, 3, 9, 16, 0]
@@ -20,10 +19,6 @@ TOKENS = [5, 1, 4, 2, 3, 9, 16, 0]
 
 def parallel_of(n_frequent=0, **fields):
     return replace(random_parallel(SHAPE, n_slots=8), **fields).on(random_gpt2(SHAPE), n_frequent)
-
-
-def wide(part):
-    return {k: wide(v) if isinstance(v, dict) else np.asarray(v, np.float64) for k, v in part.items()}
 
 
 def normed(x):
@@ -36,12 +31,13 @@ def by_definition(tokens, n_text, n_slots):
     wte, wpe = np.asarray(params["wte"], np.float64), params["wpe"].astype(np.float64)
     x, t = wte[tokens[: n_text - 1]] + wpe[: n_text - 1], n_text - 1
     for layer in params["blocks"] if n_text > 1 else ():
-        x = reference.block(x, wide(layer), SHAPE.n_head)
+        x = reference.block(x, in_float64(layer), SHAPE.n_head)
     states = [np.zeros(SHAPE.n_embd), *normed(x)]  # the target's: before token 0, after it, .., before token t
     pairs = [[*states[i], *normed(wte[tokens[i]] + wpe[i])] for i in range(n_text)]
     pairs += [[*states[t], *normed(of_block.mask[j - 1] + wpe[t + j])] for j in range(1, n_slots)]
-    z = np.array(pairs) @ wide(of_block.input)["w"] + of_block.input["b"]
-    found, last_norm = normed(reference.block(z, wide(of_block.block), SHAPE.n_head))[t:], wide(params["ln_f"])
+    z = np.array(pairs) @ in_float64(of_block.input)["w"] + of_block.input["b"]
+    found = normed(reference.block(z, in_float64(of_block.block), SHAPE.n_head))[t:]
+    last_norm = in_float64(params["ln_f"])
     logits = (found * last_norm["g"] + last_norm["b"]) @ wte.T
     for j in range(1, n_slots):
         logits[j] += of_block.w1[tokens[t + j]].astype(np.float64) @ of_block.w2
@@ -81,45 +77,3 @@ def test_a_draft_token_depends_on_the_one_before_it_alone():
     assert len({blind.draft_logits([*text, *end], 3)[0].tobytes() for end in ((1, 2), (4, 2), (1, 3))}) == 1
     first = used.draft_logits(text, 3)
     assert first.tobytes() == blind.draft_logits(text, 3).tobytes()  # the first token's has no such term
-
-
-# ------------------------------------------------------------------------------------------------ files
-
-
-def test_the_bundled_block():
-    target, params = gpt2np.load("tiny-target")[0], load_parallel("tiny-target")
-    assert params.n_params == 1_053_952 and params.on(target).draft_model(1, 2)([5]).shape == (1, 2048)
-    assert params.mask.shape == (7, 256) and {a.dtype.name for a in (params.mask, params.w1, params.w2)} == {"float32"}
-    assert parallel_file("tiny-target").stat().st_size < 2.2e6
-
-
-def test_what_does_not_fit_is_refused():
-    with pytest.raises(ValueError, match="expected a draft of at most 8 tokens, one for each slot, got 9"):
-        parallel_of().draft_logits([1] * 10, 2)
-    with pytest.raises(ValueError, match="tiny-draft has no parallel block: expected tiny-target"):
-        load_parallel("tiny-draft")
-
-
-@pytest.mark.parametrize(
-    ("name", "change", "message"),
-    [
-        ("mask", None, "lacks mask"),
-        ("mask", np.zeros((7, 255), np.float16), r"wrong shape for mask \[7, 255\] instead of \[7, 256\]"),
-        ("markov.w1", np.zeros((2048, 31), np.float16), r"for markov.w1 \[2048, 31\] instead of \[2048, 32\]"),
-        (
-            "markov.w2",
-            None,
-            r"lacks markov.w2 and .* for markov.w1 \[2048, 32\] instead of \[2048, 0\]",
-        ),
-        ("markov.w2", np.full((32, 2048), np.inf, np.float16), "markov.w2 contains NaN or infinity"),
-        ("mask", np.float16(1), r"wrong shape for mask \[\] instead of \[0, 256\]"),
-        ("frequent", None, r"wrong shape for markov.w1 \[2048, 32\] instead of \[0, 32\]"),
-        ("input.bias", None, "lacks input.bias"),
-    ],
-)
-def test_damaged_files_of_a_block_are_refused(tmp_path, name, change, message):
-    tensors = dict(safetensors.numpy.load_file(parallel_file("tiny-target")))
-    changed = {k: np.asarray(v) for k, v in (tensors | {name: change}).items() if v is not None}
-    safetensors.numpy.save_file(changed, tmp_path / "parallel.safetensors")
-    with pytest.raises(gpt2np.CheckpointError, match=message):
-        load_parallel(tmp_path)

@@ -115,7 +115,7 @@ LONG = {
 
 @needs_ctrl_c
 @pytest.mark.parametrize("command", LONG)
-def test_a_run_that_is_interrupted_seven_times_ends_as_an_unbroken_one(command, tmp_path):
+def test_a_run_that_is_interrupted_seven_times_ends_as_an_unbroken_one(command, tmp_path, whole_models):
     """At random times: what the sentence says is in the file, and the counts of the end are equal."""
     path, whole, rng = tmp_path / "a.jsonl", tmp_path / "whole.jsonl", random.Random(7)
     assert run_here(command, *LONG[command], "--json", whole).returncode == 0

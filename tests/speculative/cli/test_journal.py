@@ -12,7 +12,7 @@ from pathlib import Path
 from time import sleep
 
 import pytest
-from command import process, refusal, run_here, timeless
+from command import AGAIN, process, refusal, run_here, timeless
 from helpers import ROOT
 from systems import needs_ctrl_c
 
@@ -88,6 +88,13 @@ def test_cut_anywhere_and_resumed_it_is_the_same_file():
     for cut in [0, ends[0] - 5, *(end + more for end in ends[:-1] for more in (0, 1, 9, 25)), ends[-1] - 1, ends[-1]]:
         PATH.write_bytes(whole[:cut])
         assert run_here(*TEXTS).returncode == 0 and PATH.read_bytes() == whole, cut
+
+
+def test_interrupted_texts_resume(monkeypatch):
+    whole = whole_of(TEXTS)
+    assert "; 2 parts in a.jsonl: the same command" in interrupted_after(2, TEXTS, monkeypatch).stderr
+    assert len(lines_of()) == 3 and "4 texts in a.jsonl (2 were there)" in run_here(*TEXTS).stdout
+    assert PATH.read_bytes() == whole
 
 
 def test_an_interrupted_comparison_resumes(monkeypatch):
@@ -178,22 +185,17 @@ def test_another_value_of_an_option_is_refused_unless_it_decides_no_result(comma
     assert "goes on on there" in run_here(command, "--json=a.jsonl").stderr
 
 
-@pytest.mark.parametrize("words", [TEXTS, ROWS], ids=["texts", "rows"])
 @pytest.mark.parametrize(
-    ("file", "name"),
-    [("g", "--grammar g"), ("prompts", "--prompt_file prompts"), ("text", "--corpus text"),
-     ("mine.py", "mine.py:Again"), ("td/merges.txt", "td"), ("td/model.safetensors", "td"),
-     ("td/heads.safetensors", "heads.safetensors")],
+    ("file", "name", "words"),
+    [("g", "--grammar g", TEXTS), ("prompts", "--prompt_file prompts", ROWS), ("text", "--corpus text", TEXTS),
+     ("mine.py", "mine.py:Again", ROWS), ("td/merges.txt", "td", TEXTS), ("td/model.safetensors", "td", ROWS),
+     ("td/heads.safetensors", "heads.safetensors", TEXTS)],
 )  # fmt: skip
 def test_a_file_that_was_edited_is_refused_by_its_name(file, name, words, monkeypatch):
     shutil.copytree(find_folder("tiny-target", None), "td")
     monkeypatch.setattr(gpt2np, "load", gpt2np.files.loading.load)
     Path("text").write_text("the queen and the king had a garden. " * 9)
-    Path("mine.py").write_text(
-        "from speculative.drafters.deterministic import one_hot\nclass Again:\n    def __init__(self, target, _):\n"
-        "        self.n = target.n_vocab\n    def propose(self, tokens, K, rng):\n"
-        "        return one_hot([tokens[-1]] * K, self.n)\n"
-    )
+    Path("mine.py").write_text(AGAIN)
     drafter = {"--corpus text": "ngram", "mine.py:Again": "mine.py:Again", "heads.safetensors": "heads"}.get(
         name, "suffix"
     )
@@ -246,7 +248,7 @@ def test_two_runs_at_once():
     assert first.returncode == 0 and len(lines_of()) == 5
 
 
-@pytest.mark.parametrize("share", [0.1, 0.5, 0.99])
+@pytest.mark.parametrize("share", [0.5, *(pytest.param(share, marks=pytest.mark.slow) for share in (0.1, 0.99))])
 def test_a_full_disk_costs_no_more_than_a_part(share):
     """A limit on the size of files is met as a full disk is: while the file is written."""
     pytest.importorskip("resource", reason="this system has no limits of a process")

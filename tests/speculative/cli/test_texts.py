@@ -1,4 +1,4 @@
-"""--output: the texts of a file of prompts, several at once, as they are one by one; an interrupted run resumes."""
+"""--output: the texts of a file of prompts, several at once, as they are one by one. It resumes: test_journal.py."""
 
 import json
 
@@ -48,41 +48,10 @@ def test_the_text_is_that_of_the_program(prompts):
     assert (one["text"], one["seed"], one["target_calls"]) == (shown["text"], 1, shown["target_calls"])
 
 
-@pytest.mark.parametrize("cut", [0, 60, -1, -40, 0.5, 0.7])
-def test_it_resumes(prompts, cut):
-    """After any part of the file; a line that was cut short is written again."""
-    whole, _ = write(prompts, "texts.jsonl")
-    prompts.with_name("texts.jsonl").write_text(whole[: cut if type(cut) is int else int(cut * len(whole))])
-    assert write(prompts, "texts.jsonl", "--n_lanes", "2")[0] == whole
-    assert "5 were there" in write(prompts, "texts.jsonl")[1]
-
-
-def test_an_interruption_keeps_the_texts_that_ended(prompts, monkeypatch):
-    from speculative.cli.settings import Entrant
-
-    as_they_end = Entrant.as_they_end
-
-    def interrupted(*arguments, **keywords):
-        for number, ended in enumerate(as_they_end(*arguments, **keywords)):
-            if number == 2:
-                raise KeyboardInterrupt
-            yield ended
-
-    monkeypatch.setattr(Entrant, "as_they_end", interrupted)
+def test_options_that_are_for_a_comparison_and_an_output_in_the_place_of_the_prompts(prompts):
     path = prompts.with_name("texts.jsonl")
-    result = run_here("--prompt_file", prompts, "--output", path, *SHORT, "--n_lanes", "1")
-    sentence = f"main.py: interrupted; 2 parts in {path}: the same command resumes from there\n"
-    assert (result.returncode, result.stderr) == (130, sentence) and path.read_text().count("\n") == 3
-
-
-def test_what_another_command_wrote_is_refused(prompts):
-    write(prompts, "texts.jsonl")
-    path = prompts.with_name("texts.jsonl")
+    path.write_text("")
     here = ["--prompt_file", prompts, "--output", path, *SHORT]
-    for option, value in (("--top_k", "3"), ("--K", "2"), ("--drafter", "ngram")):
-        sentence = f"{path} was made with {option} none, and this is {value}: name a different file, or delete it"
-        assert refusal(*here, "--temperature=1", option, value).startswith(f"{path} was made with ")
-        assert option == "--top_k" or refusal(*here, option, value) == sentence
     assert "name the same file" in refusal("--prompt_file", path, "--output", path)
     for option, value in (("--trace", "x.html"), ("--show", "rounds"), ("--timings", None), ("--json", None)):
         assert f"{option} has no effect, as --output writes the texts" in refusal(*here, *filter(None, (option, value)))

@@ -132,7 +132,7 @@ def made_up(monkeypatch):
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_what_a_command_prints(name, golden, by_work, made_up, tmp_path, monkeypatch):
+def test_what_a_command_prints(name, golden, whole_models, by_work, made_up, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = HERE / "pages" / f"{name}.txt"
     golden(path, as_kept(transcript(path, printed, tmp_path), path))
@@ -143,7 +143,7 @@ def test_every_command_has_a_page():
 
 
 @needs_any_name
-def test_what_is_refused_in_one_sentence(golden, tmp_path, monkeypatch):
+def test_what_is_refused_in_one_sentence(golden, whole_models, tmp_path, monkeypatch):
     """Before anything is measured, or any file written."""
 
     def contents():

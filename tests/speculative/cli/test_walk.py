@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 
 import pytest
-from command import run_here, timeless
+from command import AGAIN, run_here, timeless
 
 from speculative.cli.commands import compare, generate
 from speculative.cli.drafters import DRAFTERS
@@ -61,11 +61,7 @@ def in_a_folder(tmp_path, monkeypatch):
     monkeypatch.setattr(generate, "MOST_LAPS", 1)
     Path("corpus").write_text("the queen and the king had a garden, and the garden had a rose. " * 3)
     Path("prompts").write_text("Once upon a time there was a fox\n")
-    Path("mine.py").write_text(
-        "from speculative.drafters.deterministic import one_hot\nclass Again:\n    def __init__(self, target, _):\n"
-        "        self.n = target.n_vocab\n    def propose(self, tokens, K, rng):\n"
-        "        return one_hot([tokens[-1]] * K, self.n)\n"
-    )
+    Path("mine.py").write_text(AGAIN)
 
 
 def outcome(command, words):
@@ -124,7 +120,9 @@ def test_every_option_has_a_try():
 @pytest.mark.parametrize(
     "setting", [pytest.param(each, marks=() if each in IN_DEFAULT_RUN else pytest.mark.slow) for each in SETTINGS]
 )
-def test_an_option_acts_or_it_is_said_that_it_does_not(setting, monkeypatch):
+def test_an_option_acts_or_it_is_said_that_it_does_not(setting, monkeypatch, request):
+    if setting not in IN_DEFAULT_RUN:
+        request.getfixturevalue("whole_models")
     words = [word.replace("_", " ") if word.startswith("--grammar") else word for word in setting.split()]
     words += [] if "n_tokens" in setting else ["--n_tokens_to_generate=14"]
     faults = walk("generate", [f"--prompt={PROMPT}", *words], TRIES, monkeypatch)
@@ -138,6 +136,6 @@ def test_an_option_acts_or_it_is_said_that_it_does_not(setting, monkeypatch):
         "--prompt_file=prompts",
     ],
 )
-def test_the_options_of_compare_act_or_it_is_said_that_they_do_not(setting, monkeypatch):
+def test_the_options_of_compare_act_or_it_is_said_that_they_do_not(setting, whole_models, monkeypatch):
     words = [*setting.split(), "--n_tokens_to_generate=6", "--n_prompts=3" * (setting != "--prompt_file=prompts")]
     assert not walk("compare", [word for word in words if word], IN_COMPARE, monkeypatch)

@@ -18,14 +18,7 @@ from speculative.cli.journal import Journal
 from speculative.cli.options import Options, defaults_of, entries_of, option
 from speculative.cli.values import Choice, Written, flag, inches, number, tree, whole
 
-NAMES = [
-    "audit",
-    "compare",
-    "explore",
-    "generate",
-    "museum",
-    "train",
-]
+NAMES = ["audit", "compare", "explore", "generate", "museum", "train"]
 
 
 @pytest.mark.parametrize(

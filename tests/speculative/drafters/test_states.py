@@ -1,12 +1,12 @@
-"""Drafting with the target's own layers or states: early exits, heads, and EAGLE's block."""
+"""Drafting with the target's own layers or states: early exits, heads, EAGLE's block and the parallel one."""
 
 import numpy as np
 import pytest
-from helpers import random_eagle, random_gpt2, random_heads
+from helpers import random_eagle, random_gpt2, random_heads, random_parallel
 
 import gpt2np
 import speculative as sp
-from gpt2np import EarlyExit, HParams, load_eagle, load_heads
+from gpt2np import EarlyExit, HParams
 from speculative import Sampling, Shape, exact_match, rejection, traversal
 
 SHAPE = HParams(n_vocab=17, n_ctx=40, n_embd=15, n_head=3, n_layer=3)
@@ -42,26 +42,26 @@ def test_the_target_makes_one_pass_a_round_and_one_before_the_first(name, monkey
     assert len(passes) == len(rounds) + 1
 
 
-BUNDLED = {  # what drafts -> options of EAGLE's block, or None for heads; rule, least tokens per call of the target
-    "heads": (None, exact_match, 1.6),
-    "a chain": ({}, rejection, 2.3),
-    "a grown tree": (TREES["grown"], exact_match, 3.0),
-    "a drawn tree": ({"tree": Shape.widths(2, 2, 1), "n_frequent": 1024, "siblings": "drawn"}, traversal, 1.5),
-}
+FREQUENT = {"tree": Shape.widths(2, 2, 1), "n_frequent": 1024, "siblings": "drawn"}
+BUNDLED = [  # what drafts, its options, the rule, least tokens per call of the target
+    *[("heads", {}, exact_match, 1.6), ("eagle", {}, rejection, 2.3), ("eagle", TREES["grown"], exact_match, 3.0)],
+    *[("eagle", FREQUENT, traversal, 1.5), ("parallel", {}, rejection, 2.0)],
+    *[("parallel", TREES["grown"], exact_match, 2.5), ("parallel", FREQUENT, traversal, 1.5)],
+]
 
 
-@pytest.mark.parametrize("name", BUNDLED)
-def test_the_bundled_ones_pay(tiny_pair, name):
+@pytest.mark.parametrize(("kind", "options", "verifier", "least"), BUNDLED)
+def test_the_bundled_ones_pay(tiny_pair, kind, options, verifier, least):
     """One held-out prompt; greedy, the target's own text."""
-    (target, _, tokenizer), (options, verifier, least) = tiny_pair, BUNDLED[name]
-    prompt = tokenizer.encode("Once upon a time there lived a king who lived in a")
-    drafter = sp.HeadsDrafter(target, load_heads("tiny-target")) if options is None else None
-    drafter = drafter or sp.EagleDrafter(target, load_eagle("tiny-target"), **options)
-    sampling = GREEDY if verifier is exact_match else Sampling()
+    drafters = {"heads": sp.HeadsDrafter, "eagle": sp.EagleDrafter, "parallel": sp.ParallelDrafter}
+    target, _, tokenizer = tiny_pair
+    drafter = drafters[kind](target, getattr(gpt2np, f"load_{kind}")("tiny-target"), **options)
+    prompt, greedy = tokenizer.encode("Once upon a time there lived a king who lived in a"), verifier is exact_match
+    sampling = GREEDY if greedy else Sampling()
     generation = sp.SpeculativeSampler(target, drafter, verifier=verifier, K=4, sampling=sampling).generate(
         prompt, 40, 0
     )
-    if sampling is GREEDY:
+    if greedy:
         wanted = sp.AutoregressiveSampler(target, sampling=GREEDY).generate(prompt, 40)
         np.testing.assert_array_equal(generation.tokens, wanted.tokens)
     assert generation.stats.tokens_per_target_call > least
@@ -92,13 +92,17 @@ def test_more_ranks_were_counted_than_there_are_tokens():
 # ------------------------------------------------------------------------------------------------ EAGLE
 
 
-def test_a_chain_has_the_rows_of_the_block_with_the_sampling():
+@pytest.mark.parametrize(
+    ("drafter", "block"), [(sp.EagleDrafter, random_eagle(SHAPE)), (sp.ParallelDrafter, random_parallel(SHAPE))]
+)
+def test_a_chain_has_the_rows_of_the_block_with_the_sampling(drafter, block):
+    """A row of the parallel block has the term of the token drawn before it."""
     target, sampling = random_gpt2(SHAPE), Sampling(0.7, top_k=5)
-    draft = eagle(target, sampling=sampling).propose([1, 2, 3], 4, SEED(0))
-    logits = random_eagle(SHAPE).on(target).draft_logits([1, 2, 3, *draft.tokens[:3].tolist()], 3, 4)
+    draft = drafter(target, block, sampling=sampling).propose([1, 2, 3], 4, SEED(0))
+    logits = block.on(random_gpt2(SHAPE)).draft_logits([1, 2, 3, *draft.tokens[:3].tolist()], 3, 4)
     np.testing.assert_array_equal(draft.probs, sampling(logits))
     for n in (1, 38, 39, 40):  # it ends at the context
-        assert len(eagle(target).propose([1] * n, 5, SEED(0)).tokens) == min(5, 41 - n)
+        assert len(drafter(target, block).propose([1] * n, 5, SEED(0)).tokens) == min(5, 41 - n)
 
 
 def test_tokens_that_are_not_drafted_have_probability_0():
