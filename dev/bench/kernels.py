@@ -45,4 +45,6 @@ def main(kernels, threads, *arguments):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        raise SystemExit(__doc__)
     main(*sys.argv[1:])

@@ -71,5 +71,7 @@ def run_blocks(path, text=""):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
+        raise SystemExit(__doc__)
     if failed := run_blocks(Path(sys.argv[1]), *sys.argv[2:]):
         raise SystemExit("\n".join(f"{command} failed: its block stays as it was" for command in failed))

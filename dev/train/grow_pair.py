@@ -173,8 +173,8 @@ def grow_block(grown, path, out):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) not in (2, 4):
-        raise SystemExit("expected: python dev/train/grow_pair.py FOLDER [TARGET DRAFT]")
+    if len(sys.argv) not in (2, 4) or sys.argv[1].startswith("-"):
+        raise SystemExit(__doc__)
     folder, target, draft = sys.argv[1:] if len(sys.argv) == 4 else (sys.argv[1], "355M", "124M")
     of_target = grow(BUNDLED / "tiny-target", Path(folder) / target, target)
     grow_heads(of_target, Path(folder) / target)
