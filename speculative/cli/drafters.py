@@ -30,7 +30,6 @@ from .prompts import tales
 
 TOKENIZERS = ("auto", "shared", "text")
 ACCEPTED = (0.66, 0.17, 0.06, 0.03, 0.02, 0.01)  # roughly how often a child of each rank is accepted with a draft model
-HEADS = 3  # nodes in the tree of `heads` without --tree; more would cost more than they save with the bundled target
 
 
 @dataclass(frozen=True)
@@ -173,10 +172,11 @@ def on_states(options, models, drafter, found, name):
 
 def heads(options, models):
     target, found = models.target()[0], trained(gpt2np.load_heads, options, models)
-    weights = speculative.HeadsDrafter(target, found).weights()
-    shape = shape_of(options, weights) or Shape.best(HEADS, weights, length_of(options).depth)
+    drafter = speculative.HeadsDrafter(target, found)
+    if shape := shape_of(options, drafter.weights()):
+        drafter = speculative.HeadsDrafter(target, found, shape)
     about = {"name": f"{found.n_heads} heads on the target's last hidden state", "parameters": found.n_params}
-    return target, speculative.HeadsDrafter(target, found, shape), about
+    return target, drafter, about
 
 
 def trained(load, options, models):

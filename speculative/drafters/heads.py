@@ -34,9 +34,8 @@ class HeadsDrafter:
         [n_heads, n_ranks], how often the candidate of each rank is right; `check(model)`; `logits(model, states [n,
         n_embd], seen [n, i]) -> [n, n_vocab]` of head i.
     tree
-        By default the best tree of 7 nodes (8 rows) by `accepted`. More nodes yield more tokens per call, and
-        cost time; on the bundled target a tree of 3 nodes is fastest (the default of `--drafter heads`). Nodes deeper
-        than the number of heads are left out.
+        By default the best tree of 3 nodes by `accepted`. More nodes yield more tokens per call, but each is a position
+        to verify. Nodes deeper than the number of heads are left out.
     """
 
     def __init__(self, model: LanguageModel, heads: Any, tree: Shape | None = None):
@@ -48,7 +47,7 @@ class HeadsDrafter:
                 "train heads for this model"
             )
         self.model, self.heads = model, heads.check(model)
-        tree = Shape.best(7, self.weights(), heads.n_heads) if tree is None else tree
+        tree = Shape.best(3, self.weights(), heads.n_heads) if tree is None else tree
         self.tree: Shape = check_shape(tree, model.n_vocab, "tokens")
 
     def propose(self, tokens: Tokens, K: int, rng: RandomSource | None) -> Draft:

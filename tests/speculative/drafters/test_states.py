@@ -80,12 +80,15 @@ def test_the_tree_has_the_most_probable_tokens_of_each_head():
     second = heads.logits(target, np.repeat(state, 2, axis=0), np.array([[3, x] for x in first])).argmax(axis=-1)
     assert draft.tokens.tolist() == [*first, *second]
     assert sp.HeadsDrafter(target, heads, Shape.chain(9)).propose(text, 9, None).depth == heads.n_heads == 3
-    assert [len(sp.HeadsDrafter(target, heads).propose(short, 3, None).tokens) for short in ([5], [5, 1])] == [0, 7]
+    assert [len(sp.HeadsDrafter(target, heads).propose(short, 3, None).tokens) for short in ([5], [5, 1])] == [0, 3]
 
 
 def test_more_ranks_were_counted_than_there_are_tokens():
     shape = HParams(n_vocab=2, n_ctx=40, n_embd=15, n_head=3, n_layer=2)
-    draft = sp.HeadsDrafter(random_gpt2(shape), random_heads(shape)).propose([0, 1, 0], 3, None)
+    model, heads = random_gpt2(shape), random_heads(shape)
+    draft = sp.HeadsDrafter(model, heads, Shape.best(7, sp.HeadsDrafter(model, heads).weights())).propose(
+        [0, 1, 0], 3, None
+    )
     assert len(draft.tokens) == 7 and set(draft.tokens.tolist()) == {0, 1}
 
 
