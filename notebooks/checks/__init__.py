@@ -2,8 +2,9 @@
 
 A cell calls `check.exercise_3(my_verifier)`; `check.exercise_3(my_verifier, seed=3)` uses different numbers. It returns
 a sentence that begins with "right: " if the answer is right. If not, it raises Wrong, whose message says what was
-misunderstood, or which line of the answer failed; a notebook shows the message without a traceback. To grade a file of
-answers, import the module and call its functions: they do not depend on the notebook.
+misunderstood, or which line of the answer failed; a notebook shows the message without a traceback. `check.progress()`
+says which exercises are solved. To grade a file of answers, import the module and call its functions: they do not
+depend on the notebook.
 """
 
 import dis
@@ -24,6 +25,7 @@ from speculative.testing.mistakes.edits import read
 from speculative.testing.sources import codes
 
 asked = {"seed": 0}  # the seed of the check that is running
+states = {}  # module of checks -> {exercise: what its check found last}
 OURS = tuple(str(Path(file).parent) + os.sep for file in (__file__, gpt2np.__file__, speculative.__file__))
 OTHERS = *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")), "<frozen"
 
@@ -48,6 +50,10 @@ class Unsolved(Wrong):
 def exercise(check):
     """check, a function of one or more answers that uses assert, with every failure as Wrong or Unsolved."""
 
+    found = states.setdefault(check.__module__, {})
+    found[check.__name__] = "not checked yet"
+    check.__globals__["progress"] = functools.partial(progress, found)
+
     @functools.wraps(check)
     def graded(*answers, seed=0):
         if not __debug__:
@@ -56,12 +62,21 @@ def exercise(check):
             )
         asked["seed"] = seed
         try:
-            return Right(check(*answers))
+            said = Right(check(*answers))
+            found[check.__name__] = "right"
+            return said
         except Exception as error:
             missing = next((e for e in causes(error) if isinstance(e, NotImplementedError)), None)
+            found[check.__name__] = "not solved yet" if missing else "wrong"
             raise (Unsolved(f"not solved yet: {missing}") if missing else Wrong(told(error))) from None
 
     return graded
+
+
+def progress(found):
+    """A line for each exercise of a module of checks, and how many are solved."""
+    lines = [f"{name.replace('_', ' ')}   {state}" for name, state in found.items()]
+    return Right("\n".join([*lines, f"solved {sum(state == 'right' for state in found.values())} of {len(found)}"]))
 
 
 def told(error):

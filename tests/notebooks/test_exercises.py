@@ -258,3 +258,13 @@ def test_another_seed_has_other_numbers(number, i, name):
             number, i, lambda *args, given=given: given.append(repr(args)) or solution(number, name)(*args), seed=seed
         )
     assert asked[0] != asked[3]
+
+
+def test_progress_says_which_exercises_are_solved():
+    check = importlib.reload(importlib.import_module("checks.sampling"))
+    assert check.progress().splitlines()[-1] == "solved 0 of 3"
+    check.exercise_3(solution("04", "my_draw"))
+    with pytest.raises(AssertionError):
+        check.exercise_1(lambda logits, temperature: logits)
+    lines = [line.split("   ")[1] for line in check.progress().splitlines()[:-1]]
+    assert lines == ["wrong", "not checked yet", "right"] and check.progress().endswith("solved 1 of 3")
