@@ -124,8 +124,12 @@ def lite(folder):
     """Write lite/, a JupyterLite site with notebooks and the library's wheel, and link the notebooks' pages to it."""
     with TemporaryDirectory() as source:
         source = Path(source)
-        wheels, files = source / "pypi", source / "files"  # JupyterLite's names
-        subprocess.run([sys.executable, "-m", "pip", "wheel", ROOT, "--no-deps", "-q", "-w", wheels], check=True)
+        library, wheels, files = source / "library", source / "pypi", source / "files"  # the last two are JupyterLite's
+        for package in make_reference.PACKAGES:
+            shutil.copytree(ROOT / package, library / package)
+        for name in "setup.py", "README.md", "LICENSE":
+            shutil.copy(ROOT / name, library)
+        subprocess.run([sys.executable, "-m", "pip", "wheel", library, "--no-deps", "-q", "-w", wheels], check=True)
         for path in (path for pattern in IN_LITE for path in ROOT.glob(pattern)):
             (files / path.relative_to(ROOT)).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(path, files / path.relative_to(ROOT))
