@@ -74,6 +74,8 @@ setup(
             "myst-nb~=1.4",
             "furo~=2025.12",
             "latex2mathml~=3.81",
+            "jupyterlite-core~=0.8.6",
+            "jupyterlite-pyodide-kernel~=0.8.6",
         ],
     },
 )

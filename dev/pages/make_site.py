@@ -1,14 +1,19 @@
-"""The README, docs, notebooks and API reference as a static site: python dev/pages/make_site.py [FOLDER] (site).
+"""The README, docs, notebooks and API reference as a static site: python dev/pages/make_site.py [FOLDER].
 
-Needs the extra: python -m pip install -e ".[docs]". Formulas are MathML, and explore.html and live.html are separate
-pages. The site fetches nothing from elsewhere, except that live.html gets Python from a CDN when a reader presses its
-button; the library comes from live.zip. A warning of Sphinx or a broken link ends the script with an error.
+Needs the extra: python -m pip install -e ".[docs]". The folder is "site" if none is named. Formulas are MathML, and
+explore.html and live.html are separate pages. The site fetches nothing from elsewhere, except that live.html gets
+Python from a CDN when a reader presses its button; the library comes from live.zip. A warning of Sphinx or a broken
+link ends the script with an error.
+
+--lite adds a JupyterLite site with the notebooks, to run in a browser. It gets Python from the same CDN.
+To try these pages: python -m http.server --directory FOLDER.
 """
 
 import ast
 import json
 import re
 import shutil
+import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
@@ -47,6 +52,13 @@ addEventListener("message", ({{source, data}}) => {{  // its height, from the pa
 ELSEWHERE = {"live.html": "Try it", "explore.html": "Play", "reference/index.html": "API reference"}
 NOT_LIVE = re.compile(r"\.pyc$|/cli/|/training/|tiny-target/(heads|eagle|parallel)|tiny/held_out|explore|__main__")
 IN_FORM = {"prompt": "Once upon a time there lived a king who lived in a great forest", "K": 3, "temperature": 0.7}
+TIMES_OR_TRAINS = re.compile(r"perf_counter|\brace\(|def train\(|import torch")  # notebooks that are not in lite/
+IN_LITE = (  # what the others read, besides the installed library
+    *("notebooks/*.mplstyle", "notebooks/checks/*.*", "notebooks/figures/*.*", "gpt2np/tiny/*.txt"),
+    *("tests/golden/*.*", "tests/golden_tf/model/*"),
+)
+OPEN = """</h1>
+<p><a href="../lite/notebooks/index.html?path={}">Open in your browser</a>: nothing to install, 60 MB to load.</p>"""
 MENDED = {  # in the pages of Sphinx, for screen readers
     'class="caption" role="heading"': 'class="caption" role="heading" aria-level="2"',
     '<aside class="announcement-content">': '<aside class="announcement-content" aria-label="Other pages">',
@@ -74,7 +86,7 @@ OPTIONS = {
 }
 
 
-def make(folder):
+def make(folder, with_lite=False):
     """Write the site into this folder, which is replaced; ValueError if a link is broken."""
     from sphinx.application import Sphinx
 
@@ -86,6 +98,8 @@ def make(folder):
             write(page, mended(page.read_text(encoding="utf-8")))
         make_reference.make(built / "reference")
         live(built)
+        if with_lite:
+            lite(built)
         if broken := broken_links(built):
             raise ValueError("\n".join(["expected links that lead somewhere, got", *broken]))
         shutil.rmtree(folder, ignore_errors=True)
@@ -104,6 +118,45 @@ def live(folder):
             name = path.relative_to(ROOT).as_posix()
             if not NOT_LIVE.search(name):
                 library.write(path, name)
+
+
+def lite(folder):
+    """Write lite/, a JupyterLite site with notebooks and the library's wheel, and link the notebooks' pages to it."""
+    with TemporaryDirectory() as source:
+        source = Path(source)
+        library, wheels, files = source / "library", source / "pypi", source / "files"  # the last two are JupyterLite's
+        for package in make_reference.PACKAGES:
+            shutil.copytree(ROOT / package, library / package)
+        for name in "setup.py", "README.md", "LICENSE":
+            shutil.copy(ROOT / name, library)
+        subprocess.run([sys.executable, "-m", "pip", "wheel", library, "--no-deps", "-q", "-w", wheels], check=True)
+        for path in (path for pattern in IN_LITE for path in ROOT.glob(pattern)):
+            (files / path.relative_to(ROOT)).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, files / path.relative_to(ROOT))
+        notebooks = {path: path.read_text(encoding="utf-8") for path in sorted(ROOT.glob("notebooks/*.ipynb"))}
+        notebooks = {path: text for path, text in notebooks.items() if not TIMES_OR_TRAINS.search(text)}
+        for path, text in notebooks.items():
+            name, page = f"notebooks/{path.name}", folder / "notebooks" / f"{path.stem}.html"
+            write(files / name, in_lite(text, {other.name for other in notebooks}))
+            write(page, page.read_text(encoding="utf-8").replace("</h1>", OPEN.format(name), 1))
+        [wheel] = wheels.iterdir()
+        packages = ["numpy", "regex", "matplotlib", f"../../../../pypi/{wheel.name}"]  # as the kernel's worker sees it
+        kernel = {"@jupyterlite/pyodide-kernel-extension:kernel": {"loadPyodideOptions": {"packages": packages}}}
+        settings = {"appUrl": "./tree", "litePluginSettings": kernel}
+        settings = {"jupyter-lite-schema-version": 0, "jupyter-config-data": settings}
+        write(source / "jupyter-lite.json", json.dumps(settings))
+        options = "--apps", "notebooks", "--apps", "tree", "--no-sourcemaps", "--output-dir", folder / "lite"
+        subprocess.run([sys.executable, "-m", "jupyterlite_core", "build", *options], cwd=source, check=True)
+
+
+def in_lite(notebook, names):
+    """The text of a notebook with links to these notebooks only."""
+    notebook = json.loads(notebook)
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "markdown":
+            text = "".join(cell["source"])
+            cell["source"] = LINK.sub(lambda link: link[0] if link[3] or link[2] in names else link[1], text)
+    return json.dumps(notebook)
 
 
 def mended(page):
@@ -235,4 +288,5 @@ def broken_links(folder):
 
 
 if __name__ == "__main__":
-    make(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "site")
+    named = [name for name in sys.argv[1:] if name != "--lite"]
+    make(Path(named[0]) if named else ROOT / "site", with_lite="--lite" in sys.argv)

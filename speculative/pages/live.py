@@ -6,7 +6,7 @@ Pyodide in a browser (live.js). It says dicts of JSON values, with a "kind":
     "drafted"   "texts" of the draft tokens before they are checked; for a tree, of the first path
     "round"     "texts", "origins", and the "rejected" text, of a round
     "note"      "words" about what is happening
-    "end"       "page", the trace as HTML, and "words" about it
+    "end"       "page", the trace as HTML
     "costs"     a row of the table, "cells"
     "verdict"   "words": whether drafting pays here, and why
 """
@@ -76,17 +76,15 @@ def text(say, make, request):
         rejected = "".join(draft["text"] for draft in record["drafted"] if draft["decision"] == "rejected")
         say({"kind": "round", "texts": record["texts"], "origins": record["origins"], "rejected": rejected})
         yield
-    words = "{n_tokens} tokens in {target_calls} calls of the target".format(**trace.summary)
     if request["K"]:
-        words += ", {accepted} of {drafted} draft tokens accepted".format(**trace.summary)
-        say({"kind": "note", "words": f"{words}; now the target alone, to compare"})
+        say({"kind": "note", "words": "now the target alone, to compare \u2026"})
         alone = Trace(prompt, decode)
         for r in make(**request | {"K": 0})[1]:
             alone.add(r)
             yield
         texts = [text for record in alone.rounds for text in record["texts"]]
         trace.about["alone"] = {"texts": texts, "seconds": [sum(r["seconds"].values()) for r in alone.rounds]}
-    say({"kind": "end", "page": page(trace), "words": words})
+    say({"kind": "end", "page": page(trace)})
 
 
 def costs(say, make, request):

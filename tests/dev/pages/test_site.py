@@ -1,9 +1,11 @@
 """The site that dev/pages/make_site.py makes: every page, no broken link, and how it looks in a browser."""
 
+import json
 import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 from browser import chromium, pages, violations
@@ -11,6 +13,7 @@ from helpers import ROOT, script
 
 make_site = script("dev/pages/make_site.py")
 NEEDED = "furo", "latex2mathml", "myst_nb", "pdoc", "sphinx"
+JUPYTERLITE = "jupyterlite_core", "jupyterlite_pyodide_kernel"
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +21,8 @@ def site(tmp_path_factory):
     if missing := [name for name in NEEDED if not find_spec(name)]:
         pytest.skip(f"{', '.join(missing)} not installed: pip install -e '.[docs]'")
     folder = tmp_path_factory.mktemp("site")
-    subprocess.run([sys.executable, ROOT / "dev" / "pages" / "make_site.py", folder], cwd=ROOT, check=True)
+    lite = ["--lite"] if all(map(find_spec, JUPYTERLITE)) else []
+    subprocess.run([sys.executable, ROOT / "dev" / "pages" / "make_site.py", folder, *lite], cwd=ROOT, check=True)
     return folder
 
 
@@ -36,12 +40,30 @@ def test_it_has_every_page(site):
         assert "<math" in page and "_images/" in page and "get_ipython" not in page
 
 
+@pytest.mark.slow
+def test_the_notebooks_that_pages_open_are_in_the_lite_site_with_the_library(site):
+    lite = site / "lite"
+    if not lite.exists():
+        pytest.skip(f"{' or '.join(JUPYTERLITE)} not installed: pip install -e '.[docs]'")
+    pages = [make_site.Links(page.read_text(encoding="utf-8")) for page in site.glob("notebooks/*.html")]
+    opened = {link.partition("?path=")[2] for page in pages for link in page.links if "/lite/" in link}
+    notebooks = {path.relative_to(lite / "files").as_posix() for path in lite.glob("files/notebooks/*.ipynb")}
+    assert opened == notebooks and {name[10:12] for name in notebooks} >= {"01", "02", "04", "05"}
+    assert "](06_why" not in (lite / "files/notebooks/05b_speculative_sampling.ipynb").read_text(encoding="utf-8")
+    settings = json.loads((lite / "jupyter-lite.json").read_text(encoding="utf-8"))["jupyter-config-data"]
+    [(kernel, options)] = settings["litePluginSettings"].items()
+    worker = lite / "extensions" / kernel.partition(":")[0] / "static"
+    with ZipFile(worker / options["loadPyodideOptions"]["packages"][-1]) as wheel:
+        assert {"speculative/__init__.py", "gpt2np/tiny/tiny-target/model.safetensors"} <= {*wheel.namelist()}
+
+
 @pytest.mark.browser
 @pytest.mark.parametrize("screen", ["wide", "phone"])
 def test_it_fits_the_screen_and_fetches_nothing(site, screen):
     with chromium() as browser, pages(browser) as show:
         found = {path.relative_to(site).as_posix() for path in site.rglob("*.html")}
-        for name in {name for name in found if not name.startswith("reference/")} | make_site.ELSEWHERE.keys():
+        found = {name for name in found if not name.startswith(("reference/", "lite/"))}
+        for name in found | make_site.ELSEWHERE.keys():
             view = show(site / name, screen)
             assert view.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
             assert view.evaluate("[...document.images].every(image => image.complete && image.naturalWidth)"), name

@@ -63,8 +63,7 @@ def test_the_rounds_are_those_of_the_sampler_and_a_draft_is_said_before_it_is_ch
         if message["kind"] == "round" and before["kind"] == "drafted":
             n = message["origins"].count("accepted")
             assert message["texts"][:n] == before["texts"][:n]
-    end = messages[-1]
-    assert end["words"].startswith(f"24 tokens in {len(rounds)} calls") and '"alone": {"texts"' in end["page"]
+    assert '"alone": {"texts"' in messages[-1]["page"]
 
 
 @pytest.mark.parametrize(
@@ -159,7 +158,7 @@ def test_a_press_writes_the_text_of_the_library_and_axe_finds_nothing(opened, na
     title = view.title()
     assert view.locator("[name=prompt]").input_value() == HOSTILE
     assert written(view) == whole(native)
-    assert view.locator("#said").inner_text().startswith("24 tokens in ")
+    assert view.locator("#said").inner_text().startswith("Done")
     view.locator("#measure").click()
     view.locator("#costs tbody tr").nth(4).wait_for()
     assert view.locator("#verdict").inner_text().endswith(".") and view.title() == title
