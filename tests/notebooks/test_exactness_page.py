@@ -37,7 +37,7 @@ def visible(cells):
 
 def test_a_reader_sees_few_lines_of_code(cells):
     lines = [line for cell in visible(cells) for line in cell.source.splitlines() if line.strip()]
-    assert len(lines) <= 60
+    assert len(lines) <= 80
     assert max(map(len, lines)) <= 90
     printed = "".join(output.get("text", "") for cell in visible(cells) for output in cell.outputs)
     assert max(map(len, printed.splitlines())) <= 90
