@@ -66,7 +66,6 @@ def test_the_options_shown_are_those_of_the_command():
     [
         "README.md",
         "docs/serving.md",
-        "docs/options.md",
         "docs/how_to.md",
         "docs/reading.md",
         "docs/coming_from.md",
