@@ -9,8 +9,11 @@ plt.style.use("figures.mplstyle")
 WIDTH, DPI = 4.8, 150  # inches, dots per inch
 
 
-def q_into_p(words, p, q, digits=1, accepted="kept", size=(WIDTH, 3.2)):
-    """Left: q, made of accepted and rejected guesses. Right: p, made of accepted guesses and corrections."""
+def q_into_p(words, p, q, digits=1, accepted="kept", size=(WIDTH, 3.2), overlap=None):
+    """Left: q, made of accepted and rejected guesses. Right: p, made of accepted guesses and corrections.
+
+    If the words are only some, `overlap` is what is accepted of all: the legends then count all words.
+    """
     _, axes = plt.subplots(1, 2, sharey=True, figsize=size, dpi=DPI)
     common, highest = np.minimum(p, q), max(*p, *q)
     sides = (q, Q, "rejected", "q: the guesses"), (p, CORRECTED, "corrected", "p: the output")
@@ -21,8 +24,8 @@ def q_into_p(words, p, q, digits=1, accepted="kept", size=(WIDTH, 3.2)):
                 number = f"{part:.{digits}f}" if part > highest / 9 else ""  # where there is room for it
                 box(axis, i - 0.4, bottom, 0.8, part, its_look, number)
                 bottom += part
-        names = {f"{accepted} {common.sum():.{digits}f}": ACCEPTED}
-        names[f"{name} {(whole - common).sum():.{digits}f}"] = look
+        total, rest = (common.sum(), (whole - common).sum()) if overlap is None else (overlap, 1 - overlap)
+        names = {f"{accepted} {total:.{digits}f}": ACCEPTED, f"{name} {rest:.{digits}f}": look}
         legend(axis, names, loc="upper left" if whole is q else "upper right")
         axis.set_xticks(range(len(words)), words, size=12)
         axis.set(title=title, ylim=(0, 1.35 * highest))
