@@ -197,7 +197,7 @@ def show(path, plot="", csv=""):
             same = sum(part["other"] == 0 for part in checks)
             print(f"{target}: {same} of {len(checks)} greedy texts are transformers' own")
     if csv:
-        Path(csv).write_text(csv_of(rows, fixed), encoding="utf-8")
+        Path(csv).write_text(csv_of(rows), encoding="utf-8")
     if plot:
         draw(plot, plot.rpartition(".")[2], rows)
 

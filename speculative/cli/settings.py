@@ -155,7 +155,7 @@ class Entrant:
 
 def ends_of(options, tokenizer):
     """The keyword arguments of `rounds` that say where a text ends; those of other engines also end by themselves."""
-    special = {tokenizer.decode([token]): token for token in tokenizer.special}
+    special = {text: token for text, token in tokenizer.vocabulary.items() if token in tokenizer.special}
     stop_tokens = {special[text] for text in options.stop if text in special} | {*getattr(tokenizer, "ends", ())}
     if options.grammar or options.min_tokens:
         if tokenizer.end_of_text is None:

@@ -37,7 +37,7 @@ class RecyclingDrafter:
     def __init__(self, n_vocab: int, tree: Shape | None = None, *, n_followers: int | None = None, keep: bool = False):
         ranks = getattr(tree, "ranks", ())
         n_followers = min(1 + max(ranks, default=0) if n_followers is None else n_followers, n_vocab)
-        self.tree: Shape | None = tree and check_shape(tree, n_followers, "followers kept")
+        self.tree: Shape | None = None if tree is None else check_shape(tree, n_followers, "followers kept")
         self.n_vocab, self.keep = n_vocab, keep
         self.followers = np.full((n_vocab, n_followers), -1)  # -1 means not known yet
         self.text = []  # the text of the target's last call
@@ -54,7 +54,7 @@ class RecyclingDrafter:
         if not continues and not self.keep:
             self.followers[:], self.text = -1, []
         drafted, parents = [], []
-        tree = self.tree or Shape.chain(K)
+        tree = Shape.chain(K) if self.tree is None else self.tree
         placed = {-1: (-1, 0, tokens[-1])}  # node of the shape: its node in the draft, its depth, its token
         for node, (parent, rank) in enumerate(zip(tree.parents, tree.ranks)):
             if parent not in placed:

@@ -213,6 +213,7 @@ class View:
         self.stop, self.stop_tokens = entrant.ends.get("stop"), entrant.ends.get("stop_tokens", ())
         self.is_shown, self.is_kept = options.json is not True, bool(options.json or options.trace)
         self.coloured = has_colours()
+        self.prompt = visible(about["prompt"] or END_OF_TEXT) + "\n" * (options.template == "chat")
         own = "" if options.draft_temperature is None else f" (of the draft {options.draft_temperature})"
         self.write(visible(pair(about["target"], about["draft"])) + "\n")
         self.write(f"K = {options.K}{self.tree()}, temperature {options.temperature}{own}, seed {options.seed}, ")
@@ -244,7 +245,7 @@ class View:
         by_round = second and self.options.show == "rounds"
         kinds = legend(self.coloured) if by_round else legend(self.coloured, ("accepted", "correction", "bonus"))
         self.write(f"\n{name}" + (f" ({kinds})" if by_round or (second and self.coloured) else "") + "\n")
-        self.write(visible(self.about["prompt"] or END_OF_TEXT), "prompt")
+        self.write(self.prompt, "prompt")
 
         def show(piece, origin, token=None):
             """Print a piece of the text, up to the stop text."""
@@ -270,7 +271,7 @@ class View:
     def show_again(self, found):
         """The texts of an earlier run."""
         for name in ("autoregressive", "speculative"):
-            self.write(f"\n{name}\n{visible(self.about['prompt'] or END_OF_TEXT)}{visible(found[name]['text'])}")
+            self.write(f"\n{name}\n{self.prompt}{visible(found[name]['text'])}")
             self.end(found[name])
 
     def end(self, result):

@@ -35,5 +35,6 @@ def test_killed_and_started_again(tmp_path, capsys):
             real.main(str(path), **PAIR | changed)
     cut = tmp_path / "unfinished.jsonl"
     cut.write_bytes(content[: content.rindex(b'{"part": "tiny-target, temperature 1')])
-    real.main(str(cut), table="True")
+    real.main(str(cut), table="True", csv=str(tmp_path / "a.csv"))
     assert "exact, same 1/1" in capsys.readouterr().out
+    assert len((tmp_path / "a.csv").read_text("utf-8").splitlines()) == 1 + 4  # K = 1, 3 at two temperatures
