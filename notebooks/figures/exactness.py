@@ -22,7 +22,7 @@ def q_into_p(words, p, q, digits=1, accepted="kept", size=(WIDTH, 3.2), overlap=
             bottom = 0
             for part, its_look in zip(parts, (ACCEPTED, look)):
                 number = f"{part:.{digits}f}" if part > highest / 9 else ""  # where there is room for it
-                box(axis, i - 0.4, bottom, 0.8, part, its_look, number)
+                box(axis, i - 0.4, bottom, 0.8, part, its_look, number, size=12 if digits == 1 else 10)
                 bottom += part
         total, rest = (common.sum(), (whole - common).sum()) if overlap is None else (overlap, 1 - overlap)
         names = {f"{accepted} {total:.{digits}f}": ACCEPTED, f"{name} {rest:.{digits}f}": look}
