@@ -110,13 +110,13 @@ def probe(is_large):
 def times(is_large):
     """The milliseconds of several matrices for one row and for five: dict strategy -> [one, five].
 
-    Together they are larger than most caches (64 MB), or as in a small model (4 MB). Each strategy runs as it would in
+    They are as large as a model's: 60 MB, more than most caches hold, or 4 MB. Each strategy runs as it would in
     a model: with its threads, and while no others are busy. The BLAS's threads go on spinning after a call, so panels,
     which do not use them, come first. Medians: on a busy machine some runs are disturbed, and a few lucky ones must not
     decide.
     """
-    n_in, n_matrices = (1024, 16) if is_large else (256, 4)
-    w, x, found = np.ones((n_in, 1024), np.float32), np.ones((5, n_in), np.float32), {}
+    n_in, n_out, n_matrices = (1024, 3072, 5) if is_large else (256, 1024, 4)
+    w, x, found = np.ones((n_in, n_out), np.float32), np.ones((5, n_in), np.float32), {}
     sleep(0.05)  # in case they spin now
     for name in ("panels", "slabs"):
         matrices = [pack(w, name) for _ in range(n_matrices)]

@@ -12,8 +12,10 @@ threads:
     True
 
 A matmul has an even number of rows: a row of zeros is added to an odd number. NumPy would send a single row to a
-different routine, and the kernels are slow for an odd last row. They keep 16 columns in a register and add the terms in
-order, whatever the number of rows. Only the kernels for AVX-512 do this, so elsewhere panels are not batch-invariant.
+different routine, and the kernels are slow for an odd last row. Two threads that read the weights from memory need even
+more time for two rows than for four, so they get at least four. The kernels keep 16 columns in a register and add the
+terms in order, whatever the number of rows. Only those for AVX-512 do this, so elsewhere panels are not
+batch-invariant.
 """
 
 import numpy as np
@@ -42,7 +44,8 @@ class Panels(Parts):
 
     def product(self, x):
         n_new, (n_panels, _, width) = len(x), self.parts.shape
-        groups = grouped(x, N_ROWS)  # -> [n_groups, n_rows, n_in]
+        is_shared = worthwhile(self.parts.size, n_new) > 1
+        groups = grouped(x, N_ROWS, least=4 if is_shared else 2)  # -> [n_groups, n_rows, n_in]
         n_groups, n_rows, _ = groups.shape
         y = np.empty((n_groups * n_rows, n_panels * width), np.float32)
         out = y.reshape(n_groups, n_rows, n_panels, width).transpose(2, 0, 1, 3)
@@ -53,7 +56,7 @@ class Panels(Parts):
                 for rows, block in zip(self.rows[1:], self.blocks[1:]):
                     out[panels] += np.matmul(groups[..., rows], block[panels])
 
-        if worthwhile(self.parts.size, n_new) > 1 or n_new >= MANY:
+        if is_shared or n_new >= MANY:
             divide(multiply, n_panels, self.parts.size, n_new, 1 if n_new >= MANY else None)
         elif len(self.blocks) == 1:
             np.matmul(groups, self.blocks[0], out)
@@ -62,14 +65,14 @@ class Panels(Parts):
         return y[:n_new, : self.shape[1]]
 
 
-def grouped(x, max_rows):
+def grouped(x, max_rows, least=2):
     """The rows of x [..., n_new, n_in] in groups, one per matmul: [..., n_groups, n_rows, n_in], zeros added.
 
-    max_rows and n_rows are even. All rows form one group if they fit. If not, n_rows is more than half of max_rows and
-    chosen to need the fewest zeros.
+    max_rows, least and n_rows are even. All rows form one group if they fit. If not, n_rows is more than half of
+    max_rows and chosen to need the fewest zeros.
     """
     *before, n_new, n_in = x.shape
-    n_rows = n_new + n_new % 2
+    n_rows = max(n_new + n_new % 2, least)
     if n_rows > max_rows:
         n_rows = min(range(max_rows, max_rows // 2, -2), key=lambda n_rows: -n_new % n_rows)
     n_groups = -(-n_new // n_rows)
