@@ -34,14 +34,14 @@ class Uniform:
         """Whether the value is below a number. Forks if the interval does not decide it. Equality has probability 0."""
         if number is self:  # np.searchsorted asks for this
             return False
-        threshold, (low, high) = self.inverse(as_number(number)), self.interval
-        if math.isnan(threshold):
-            return False
+        threshold, (low, high) = self.inverse(float(number)), self.interval
         self.rng.asked()
         if threshold - low < ROUNDING:
             is_above = True  # u >= threshold
         elif high - threshold < ROUNDING:
             is_above = False
+        elif math.isnan(threshold):
+            return False
         else:
             is_above = bool(self.rng.fork([(threshold - low) / (high - low), (high - threshold) / (high - low)]))
             self.interval[:] = (threshold, high) if is_above else (low, threshold)
@@ -75,23 +75,23 @@ class Uniform:
 
     @of_numbers
     def __add__(self, number):
-        number = as_number(number)
+        number = float(number)
         return self.then(lambda value: value + number, lambda result: result - number)
 
     @of_numbers
     def __mul__(self, number):
-        number = as_number(number)
+        number = float(number)
         if number == 0:
             return 0.0
         return self.then(lambda value: value * number, lambda result: result / number, number > 0)
 
     @of_numbers
     def __truediv__(self, number):
-        return self * (1 / as_number(number))
+        return self * (1 / float(number))
 
     @of_numbers
     def __sub__(self, number):
-        return self + -as_number(number)
+        return self + -float(number)
 
     def __neg__(self):
         return self * -1
@@ -140,13 +140,6 @@ class Uniform:
         if ufunc not in FOLLOWED or method != "__call__" or keywords:
             self.as_value()
         return ufunc(*map(boxed, inputs))
-
-
-def as_number(number):
-    """The number as a float. A second uniform is refused, because two of them do not have a finite set of paths."""
-    if hasattr(number, "interval"):
-        number.as_value()
-    return float(number)
 
 
 FOLLOWED = {

@@ -119,12 +119,15 @@ def stale_cache(drafter, n_vocab, seed):
             text, used = [start], deepcopy(drafter)
             while len(text) < 7:
                 K = int(rng.integers(4))
-                asked_ones = used, deepcopy(drafter), deepcopy(drafter)
-                drafts = [propose(one, list(text), K, np.random.default_rng(0), n_vocab) for one in asked_ones]
-                (drafted, rows, parents), (_, fresh, _), (_, again, _) = drafts
-                if len(fresh) != len(again) or not same(fresh, again):
-                    return None  # it changes in each call
+
+                def draft_of(drafter, text=text, K=K):
+                    return propose(drafter, list(text), K, np.random.default_rng(0), n_vocab)
+
+                (drafted, rows, parents), (_, fresh, _) = draft_of(used), draft_of(deepcopy(drafter))
                 if len(rows) and len(fresh) and not same(rows[0], fresh[0]) and fresh[0].max() < 1:
+                    _, again, _ = draft_of(deepcopy(drafter))
+                    if len(fresh) != len(again) or not same(fresh, again):
+                        return None  # it changes in each call
                     return STALE, f"  after the tokens {text} the row was {show(rows[0])}; anew, {show(fresh[0])}"
                 kept = drafted[: int(rng.integers(len(drafted) + 1))].tolist() if is_chain(parents) else []
                 text = [*text, *kept, int(rng.integers(min(rows.shape[1], 4)))]

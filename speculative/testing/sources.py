@@ -11,6 +11,7 @@ import pickle
 import random
 import threading
 import types
+from itertools import islice
 
 import numpy as np
 
@@ -80,7 +81,7 @@ def generators_in(fn):
         if isinstance(part, GENERATORS) and id(part) not in seen:
             found.append(part)
         elif id(part) not in seen and len(parts) < MOST_PARTS:
-            parts += parts_of(part)
+            parts += islice(parts_of(part), MOST_PARTS)
         seen.add(id(part))
     return found
 
@@ -105,8 +106,12 @@ def parts_of(thing):
         return thing.values()
     if isinstance(thing, (type, types.ModuleType)):
         return ()
-    methods = [method for method in vars(type(thing)).values() if isinstance(method, types.FunctionType)]
-    return [*getattr(thing, "__dict__", {}).values(), *methods]
+    return [*getattr(thing, "__dict__", {}).values(), *methods_of(type(thing))]
+
+
+@functools.cache
+def methods_of(kind):
+    return [method for method in vars(kind).values() if isinstance(method, types.FunctionType)]
 
 
 def codes(code):

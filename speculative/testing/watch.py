@@ -98,9 +98,14 @@ def asked(call, what, where, arguments=()):
         advice = next((f"; {remedy}" for text, remedy in ADVICE.items() if text in str(error)), "")
         raise told_error(f"{what} fails {where()}: {described(error)}{advice}", *place(error)) from error
     for argument, copy in zip(arguments, before):
-        if not np.array_equal(argument, copy, equal_nan=True):
+        if bits(argument) != bits(copy):
             fail(f"{what} writes to its arguments: work on a copy", f"  {where()}", f"  {copy} became {argument}")
     return result
+
+
+def bits(argument):
+    """The contents of an array, in which NaN equals NaN; other arguments as they are."""
+    return argument.tobytes() if isinstance(argument, np.ndarray) else argument
 
 
 def described(error):

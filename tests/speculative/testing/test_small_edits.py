@@ -15,7 +15,7 @@ def test_there_are_many():
 
 
 @pytest.mark.parametrize("name", [
-    pytest.param(name, marks=[] if i % EVERY == 7 else [pytest.mark.slow]) for i, name in enumerate(EDITS)
+    pytest.param(name, marks=[] if i % EVERY == 3 else [pytest.mark.slow]) for i, name in enumerate(EDITS)
 ])  # fmt: skip
 def test_an_edit_passes_if_and_only_if_its_distribution_is_right(name, monkeypatch):
     monkeypatch.setattr(watch, "PATIENCE", 1.0)  # some edits never return
