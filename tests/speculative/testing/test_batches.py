@@ -11,7 +11,12 @@ from speculative.testing.mistakes.batches import Batch, batch
 from speculative.testing.mistakes.edits import variant
 from speculative.testing.museum import EXHIBITS
 
-WRONG = [(mistake.hint, wrong) for mistake in catalogue.BATCHES for wrong in mistake.variants]
+LONG = "and a text that accepted more"  # 5 s
+WRONG = [
+    pytest.param(mistake.hint, wrong, marks=[pytest.mark.slow] if LONG in mistake.hint else [])
+    for mistake in catalogue.BATCHES
+    for wrong in mistake.variants
+]
 
 
 def changed(method, *changes):
