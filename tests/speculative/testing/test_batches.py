@@ -11,7 +11,7 @@ from speculative.testing.mistakes.batches import Batch, batch
 from speculative.testing.mistakes.edits import variant
 from speculative.testing.museum import EXHIBITS
 
-LONG = "and a text that accepted more"  # 5 s
+LONG = "and a text that accepted more"  # this one takes several seconds
 WRONG = [
     pytest.param(mistake.hint, wrong, marks=[pytest.mark.slow] if LONG in mistake.hint else [])
     for mistake in catalogue.BATCHES
