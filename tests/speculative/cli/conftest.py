@@ -23,6 +23,12 @@ def load_short(name, *arguments):
 
 
 @pytest.fixture(autouse=True)
+def in_a_folder(tmp_path, monkeypatch):
+    """Each test runs in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(autouse=True)
 def load_once(monkeypatch):
     """A model that was used gives what a new one gives."""
     monkeypatch.setattr(gpt2np, "load", load_short)

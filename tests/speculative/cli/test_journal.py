@@ -1,42 +1,38 @@
 """Journals: --json FILE and --output resume the run that wrote them, and nothing else."""
 
 import json
-import os
 import re
 import shutil
 import signal
-import subprocess
-import sys
 from importlib import import_module
 from pathlib import Path
 from time import sleep
 
 import pytest
 from command import AGAIN, process, refusal, run_here, timeless
-from helpers import ROOT
 from systems import needs_ctrl_c
 
 import gpt2np
 from gpt2np.files.loading import find_folder
 from speculative.cli import brought, journal
 from speculative.cli.journal import Journal
-from speculative.cli.options import Options, entries_of
+from speculative.cli.options import entries_of
 
 SMALL = ("--target_model_size=tiny-draft", "--drafter=ngram", "--n_tokens_to_generate=6")
+RESUMES = "the same command resumes from there\n"
 TEXTS = (*SMALL, "--prompt_file=prompts", "--output=a.jsonl", "--n_lanes=2", "--temperature=1", "--grammar=g")
 ROWS = ("compare", *SMALL, "--n_prompts=3", "--temperature=0,1", "--json=a.jsonl")
 PATH = Path("a.jsonl")
 
 
 @pytest.fixture(autouse=True)
-def in_a_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def files(in_a_folder):
     Path("prompts").write_text("The king\nA fox\nIn a wood\nOnce\n")
     Path("g").write_text("[a-z ,.]+")
 
 
-def lines_of(path=PATH):
-    return [json.loads(line) for line in Path(path).read_text("utf-8").splitlines()]
+def lines(content):
+    return [json.loads(line) for line in content.splitlines()]
 
 
 def whole_of(words):
@@ -67,9 +63,7 @@ def interrupted_after(n, words, monkeypatch):
 
 
 def test_what_is_in_the_file():
-    whole_of(TEXTS)
-    assert run_here(*TEXTS).returncode == 0
-    head, *parts = lines_of()
+    head, *parts = lines(whole_of(TEXTS))
     assert (head["journal"], head["command"]) == (1, "generate")
     assert head["options"] == {
         f"--{word.removeprefix('--').partition('=')[0]}": word.partition("=")[2]
@@ -90,23 +84,18 @@ def test_cut_anywhere_and_resumed_it_is_the_same_file():
         assert run_here(*TEXTS).returncode == 0 and PATH.read_bytes() == whole, cut
 
 
-def test_interrupted_texts_resume(monkeypatch):
-    whole = whole_of(TEXTS)
-    assert "; 2 parts in a.jsonl: the same command" in interrupted_after(2, TEXTS, monkeypatch).stderr
-    assert len(lines_of()) == 3 and "4 texts in a.jsonl (2 were there)" in run_here(*TEXTS).stdout
-    assert PATH.read_bytes() == whole
+@pytest.mark.parametrize(("words", "n"), [(TEXTS, 2), (ROWS, 3)], ids=["texts", "rows"])
+def test_an_interrupted_run_resumes(words, n, monkeypatch):
+    whole = whole_of(words)
+    result = interrupted_after(n, words, monkeypatch)
+    assert result.stderr == f"main.py: interrupted; {n} parts in a.jsonl: {RESUMES}"
+    before, page = PATH.read_bytes(), run_here(*words).stdout
+    assert before.count(b"\n") == n + 1 and ("4 texts in a.jsonl (2 were there)" in page) == (words is TEXTS)
+    assert PATH.read_bytes().startswith(before) and timeless(lines(PATH.read_bytes())) == timeless(lines(whole))
 
 
-def test_an_interrupted_comparison_resumes(monkeypatch):
-    result = interrupted_after(3, ROWS, monkeypatch)
-    assert result.stderr == "main.py: interrupted; 3 parts in a.jsonl: the same command resumes from there\n"
-    before = PATH.read_bytes()
-    assert len(lines_of()) == 4 and run_here(*ROWS).returncode == 0
-    after, whole = PATH.read_bytes(), whole_of(ROWS)
-    assert after.startswith(before) and b"group 2, prompt 3" in after
-    assert timeless([json.loads(line) for line in after.splitlines()]) == timeless(
-        [json.loads(line) for line in whole.splitlines()]
-    )
+def test_an_interruption_says_what_is_lost(monkeypatch):
+    assert interrupted_after(0, ROWS, monkeypatch).stderr == "main.py: interrupted; nothing is kept\n"
     result = interrupted_after(1, ROWS[:-1], monkeypatch)
     assert "the measurements are lost: --json FILE.jsonl keeps each part" in result.stderr
 
@@ -114,7 +103,7 @@ def test_an_interrupted_comparison_resumes(monkeypatch):
 def test_a_run_that_resumes_goes_on_with_the_costs_and_the_strategy_that_it_found(monkeypatch):
     words = ("compare", *SMALL, "--n_prompts=2", "--K=auto", "--json=a.jsonl")
     interrupted_after(1, words, monkeypatch)
-    head, costs = lines_of()
+    head, costs = lines(PATH.read_bytes())
     assert costs["part"] == "group 1, setting 1, costs"
     monkeypatch.setattr("speculative.measure_costs", lambda *_, **options: 1 / 0)
     PATH.write_text(PATH.read_text().replace(f'"matmul": "{head["matmul"]}"', '"matmul": "panels"'))
@@ -131,18 +120,18 @@ def test_a_finished_comparison_of_one_text_is_shown_again():
 
 
 @needs_ctrl_c
-@pytest.mark.parametrize("name", ["SIGKILL", *(pytest.param(n, marks=pytest.mark.slow) for n in ("SIGINT", "SIGTERM"))])
-def test_killed_and_resumed_it_is_the_same_file(name):
-    words = [word.replace("generate=6", "generate=400") for word in TEXTS if not word.startswith("--n_lanes")]
-    whole = whole_of([*words, "--n_lanes=1"])
-    with process(*words, "--n_lanes=1") as child:
+@pytest.mark.parametrize("name", ["SIGKILL", pytest.param("SIGINT", marks=pytest.mark.slow)])
+def test_a_run_keeps_others_out_and_killed_and_resumed_it_is_the_same_file(name):
+    words = [*TEXTS, "--n_lanes=1", "--n_tokens_to_generate=400"]
+    words = [word for word in words if word not in ("--n_lanes=2", "--n_tokens_to_generate=6")]
+    whole = whole_of(words)
+    with process(*words) as child:
         while not PATH.exists() or PATH.read_bytes().count(b"\n") < 2:
             sleep(0.01)
+        assert refusal(*words) == "another run is writing a.jsonl: wait for it, or name a different file"
         child.send_signal(getattr(signal, name))
         _, errors = child.communicate(timeout=120)
-    n = len(lines_of()) - 1
-    told = f"main.py: interrupted; {n} part{'s' * (n != 1)} in a.jsonl: the same command resumes from there\n"
-    assert child.returncode and (name != "SIGINT" or errors == told)
+    assert child.returncode and (name == "SIGKILL" or errors.endswith(f" in a.jsonl: {RESUMES}"))
     assert run_here(*words).returncode == 0 and PATH.read_bytes() == whole
 
 
@@ -186,43 +175,40 @@ def test_another_value_of_an_option_is_refused_unless_it_decides_no_result(comma
 
 
 @pytest.mark.parametrize(
-    ("file", "name", "words"),
-    [("g", "--grammar g", TEXTS), ("prompts", "--prompt_file prompts", ROWS), ("text", "--corpus text", TEXTS),
-     ("mine.py", "mine.py:Again", ROWS), ("td/merges.txt", "td", TEXTS), ("td/model.safetensors", "td", ROWS),
-     ("td/heads.safetensors", "heads.safetensors", TEXTS)],
-)  # fmt: skip
-def test_a_file_that_was_edited_is_refused_by_its_name(file, name, words, monkeypatch):
+    ("file", "name", "drafter"),
+    [
+        ("g", "--grammar g", "suffix"),
+        ("prompts", "--prompt_file prompts", "suffix"),
+        ("text", "--corpus text", "ngram"),
+        ("mine.py", "mine.py:Again", "mine.py:Again"),
+        ("td/merges.txt", "td", "suffix"),
+        ("td/model.safetensors", "td", "suffix"),
+        ("td/heads.safetensors", "heads.safetensors", "heads"),
+    ],
+)
+def test_a_file_that_was_edited_is_refused_by_its_name(file, name, drafter, monkeypatch):
     shutil.copytree(find_folder("tiny-target", None), "td")
     monkeypatch.setattr(gpt2np, "load", gpt2np.files.loading.load)
     Path("text").write_text("the queen and the king had a garden. " * 9)
     Path("mine.py").write_text(AGAIN)
-    drafter = {"--corpus text": "ngram", "mine.py:Again": "mine.py:Again", "heads.safetensors": "heads"}.get(
-        name, "suffix"
-    )
-    words = [word for word in words if not word.startswith(("--target", "--drafter", "--n_prompts"))]
-    words += ["--target_model_size=td", f"--drafter={drafter}", *["--corpus=text"] * (drafter == "ngram")]
-    words = [*words, *({"--grammar=g", "--prompt_file=prompts"} - {*words})]
-    whole = whole_of(words)
-    PATH.write_bytes(cut := whole[: whole.index(b"\n", whole.index(b"\n") + 1) + 1])
-    content = Path(file).read_bytes()
-    changed = bytes([content[-1] ^ 1]) if b"safetensors" in file.encode() else b"\n# x"
+    words = ["--target_model_size=td", "--prompt_file=prompts", "--grammar=g", "--n_tokens_to_generate=4"]
+    words += [f"--drafter={drafter}", "--output=a.jsonl", *["--corpus=text"] * (drafter == "ngram")]
+    assert run_here(*words).returncode == 0
+    before, content = PATH.read_bytes(), Path(file).read_bytes()
+    changed = bytes([content[-1] ^ 1]) if file.endswith(".safetensors") else b"\n# x"
     Path(file).write_bytes(content[:-1] + changed)
     for cached in (brought.loaded, brought.brought, brought.graded_drafter):
         cached.cache_clear()
     assert re.search(rf"a.jsonl was made with other contents of .*{re.escape(name)}: name a", refusal(*words))
-    assert PATH.read_bytes() == cut
+    assert PATH.read_bytes() == before
 
 
-@pytest.mark.parametrize("words", [TEXTS, ROWS], ids=["texts", "rows"])
 @pytest.mark.parametrize(
-    "content",
-    [b'{"a": 1, "of": "the user, not of this program"}', b"{", b"text\nand more", b"\xff\x00", b"\n", b"[" * 100_000,
-     b'{"journal": 2, "x": 1}\n', b'{"question_id": 81}\n{"question_id": 82', b'{"journal": 1, "command": 3}\nmine'],
-    ids=lambda content: str(content[:12]),
-)  # fmt: skip
-def test_a_file_of_ones_own_is_never_touched(content, words):
+    "content", [b"{", b"\n", b"\xff\x00", b'{"journal": 2, "x": 1}\n', b'{"journal": 1, "command": 3}\nmine']
+)
+def test_a_file_of_ones_own_is_never_touched(content):
     PATH.write_bytes(content)
-    assert "a.jsonl" in refusal(*words) and PATH.read_bytes() == content
+    assert "a.jsonl" in refusal(*TEXTS) and PATH.read_bytes() == content
 
 
 def test_a_damaged_line_is_refused():
@@ -231,39 +217,14 @@ def test_a_damaged_line_is_refused():
     assert refusal(*TEXTS).startswith("a.jsonl: line 3 is damaged: ") and PATH.read_bytes() == damaged
 
 
-def test_nothing_is_left_by_a_refused_run():
-    Path("g").write_text("[^\\s\\S]")
-    assert "no sequence of tokens" in refusal(*TEXTS) and not PATH.exists()
-
-
-@needs_ctrl_c
-def test_two_runs_at_once():
-    """The second is refused, and the file has each text once."""
-    words = [word.replace("generate=6", "generate=400") for word in TEXTS]
-    with process(*words) as first:
-        while not PATH.exists() or PATH.read_bytes().count(b"\n") < 2:
-            sleep(0.01)
-        assert refusal(*words) == "another run is writing a.jsonl: wait for it, or name a different file"
-        first.communicate(timeout=120)
-    assert first.returncode == 0 and len(lines_of()) == 5
-
-
-@pytest.mark.parametrize("share", [0.5, *(pytest.param(share, marks=pytest.mark.slow) for share in (0.1, 0.99))])
-def test_a_full_disk_costs_no_more_than_a_part(share):
+def test_a_full_disk_costs_no_more_than_a_part():
     """A limit on the size of files is met as a full disk is: while the file is written."""
-    pytest.importorskip("resource", reason="this system has no limits of a process")
+    resource = pytest.importorskip("resource", reason="this system has no limits of a process")
     whole = whole_of(TEXTS)
-    size = int(share * len(whole))
-    program = f"import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, ({size}, {size})); "
-    program += f"sys.path.insert(0, {str(ROOT)!r}); from speculative.cli.main import main; sys.exit(main({TEXTS!r}))"
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert result.returncode == 2 and result.stderr.count("\n") == 1 and "cannot write a.jsonl" in result.stderr, result
+    size = len(whole) // 2
+    with process(*TEXTS, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))) as child:
+        _, errors = child.communicate(timeout=120)
+    assert child.returncode == 2 and errors.count("\n") == 1 and "cannot write a.jsonl" in errors
     left = PATH.read_bytes()
     assert whole.startswith(left) and (not left or left.endswith(b"\n"))
     assert run_here(*TEXTS).returncode == 0 and PATH.read_bytes() == whole
-
-
-def test_without_a_file_the_parts_are_in_memory():
-    with Journal("", Options()) as kept:
-        assert kept.keep("a", lambda: {"n": 1}) == kept.keep("a", lambda: 1 / 0) == {"n": 1}
-    assert {*os.listdir()} == {"g", "prompts"}
